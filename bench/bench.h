@@ -1,6 +1,6 @@
 // bench.h: shared by the parts of rlhf-bench: the clock, the loaded backend, one result line.
 //
-// Nothing of the host is included; kernels and models are loaded as the host loads them, from
+// Does not include the host. Kernels and models are loaded as the host loads them, from
 // ../lib/rlhf/0 relative to the program.
 #ifndef RLHF_BENCH_H
 #define RLHF_BENCH_H
@@ -11,7 +11,7 @@
 
 struct bench {
     const rlhf_compute *c;
-    const struct rlhf_test_backend *kernels; // whose table c is
+    const struct rlhf_test_backend *kernels; // the backend that opened c
     char lib_dir[4096];                      // .../lib/rlhf/0
     const char *backend;                     // its name, or a path
     const char *model;                       // name of the plugin
@@ -41,7 +41,7 @@ rlhf_dev bench_random(const struct bench *b, uint64_t n, int32_t dtype);
 
 void *bench_zeros(size_t n); // n zeroed 32-bit numbers; free()
 
-// Peak of b's dtype, GFLOP/s.
+// The measured peak of b's dtype in GFLOP/s.
 double bench_peak_of(const struct bench *b);
 
 // Loads b->backend, a name or a path, and creates its table with b->threads.
@@ -57,27 +57,29 @@ void bench_memory(
 void bench_ops(
     const struct bench *b); // each GEMM of a GPT-2 124M step, and some GEMMs of Qwen2.5-0.5B
 void bench_decoder(const struct bench *b); // the row ops of Qwen2.5-0.5B compared with the copy
-void bench_grouped(const struct bench *b, double copy); // its attention; copy: GB/s
+void bench_grouped(const struct bench *b, double copy); // attention of Qwen2.5-0.5B; copy: GB/s
 
-// Attention of one layer with heads of 64, forward and backward, in b->dtype: seconds.
+// Returns the seconds of the attention of one layer with heads of 64, forward and backward, in
+// b->dtype.
 double bench_attention_time(const struct bench *b, uint32_t rows, uint32_t len, int32_t heads,
                             int32_t kv_heads);
 
-// Cost per token by rows, tokens per row, layers and width of a gpt2 model.
+// The cost per token of a gpt2 model, for different numbers of rows, tokens per row, layers and
+// widths.
 void bench_curve(const struct bench *b);
 
-// Rows of GEMMs of many shapes, alone and in batches, bit for bit. Ends the program if rows of a
-// row-exact backend differ.
+// Compares rows of GEMMs of many shapes, computed alone and in batches, bit for bit. Ends the
+// program if rows of a backend that claims row exactness differ.
 void bench_exact(const struct bench *b);
 
-// The same work exact and with kernels_cpu_free.so, alternating: the cost of exactness.
+// Runs the same work with the backend and with kernels_cpu_free.so in turn: the cost of exactness.
 void bench_exactness(const struct bench *b);
 
 // The time of a training step and a decode step by operation.
 void bench_profile(const struct bench *b);
 
-// Some phases of the default PPO run, by the rlhf-host in the same directory, from a temporary
-// directory.
+// Some phases of the default PPO run. Starts the rlhf-host of the program's own directory, in a
+// temporary directory.
 void bench_phase(const struct bench *b);
 struct phase_times { // seconds, of the fastest phase
     double training, rollout, reward, reference, update;
@@ -87,6 +89,6 @@ struct phase_times bench_phase_times(const struct bench *b);
 
 // Rows per second of rewards that are programs.
 void bench_programs(const struct bench *b);
-void bench_answer(void); // their program: prints 1 for each line of standard input
+void bench_answer(void); // the program for bench_programs: prints 1 for each line of its input
 
 #endif

@@ -1,6 +1,6 @@
-// chat.c: `rlhf-bench-chat [ROWS [FILE...]]`: rows per second that chat templates render on one
-// core, for the program's own templates and those in the files. Short conversations of two and four
-// turns alternate; "with turns" also finds the assistant's turns.
+// chat.c: `rlhf-bench-chat [ROWS [FILE...]]`: the number of rows per second that chat templates
+// render on one core. Measures the program's own templates and those in the files. Short
+// conversations of two and four turns alternate. "with turns" also finds the assistant's turns.
 #include "chat/chat.h"
 
 #include <stdio.h>
@@ -33,7 +33,7 @@ static double seconds(const struct rlhf__chat *c, size_t rows, int turns, size_t
     struct rlhf__turns out = {0};
     struct rlhf__error err = {0, ""};
     char room[256];
-    const clock_t begin = clock(); // of this program alone, whatever else the machine does
+    const clock_t begin = clock(); // CPU time, which other programs do not affect
     *bytes = 0;
     for (size_t i = 0; i < rows; i++) {
         conversation(&m, i, room);

@@ -11,7 +11,7 @@ import time
 
 
 def best_of(run, torch, times):
-    """The shortest time of one run in seconds, with the device idle before and after; the first two do not count."""
+    """The shortest time of one run in seconds. The device is idle before and after. Two warm-ups do not count."""
     shortest = float("inf")
     for i in range(times + 2):
         torch.cuda.synchronize()

@@ -1,7 +1,7 @@
-// curve.c: the cost of a token in training, forward and backward, by rows, tokens per row, layers
-// and width. Attention, whose cost per token grows with the row length, is measured separately and
-// subtracted: the rest should be the same for all rows, and proportional to the parameters of the
-// layers.
+// curve.c: the cost of a token in training, forward and backward, for different numbers of rows,
+// tokens per row, layers and widths. The cost of attention per token grows with the row length, so
+// attention is measured separately and subtracted. The rest should not depend on the rows, and
+// should be proportional to the parameters of the layers.
 #include "model.h"
 #include "series.h"
 
@@ -45,8 +45,9 @@ static void step(struct sized *s, int i) {
     if (i > 1) series_add(&s->whole, t.forward + t.backward);
 }
 
-// The shortest time of a forward and a backward without attention, in seconds; the attention time;
-// and the reference's time, measured alternately to allow for changes of the machine's speed.
+// The shortest time of a forward and a backward pass without attention, the time of attention, and
+// the time of the reference point, in seconds. The two points are measured alternately, in case the
+// speed of the machine changes.
 struct cost {
     double rest, attention, reference;
 };
@@ -78,8 +79,8 @@ static void print_point(struct point p, struct cost c, struct point reference) {
 
 void bench_curve(const struct bench *b) {
     enum { LAYERS = 4, WIDTH = 512 };
-    // A run gives the model at most 4,096 tokens at once (batch.microbatch_tokens): larger batches
-    // become several calls. The first point is the reference.
+    // A run gives the model at most 4,096 tokens at once (batch.microbatch_tokens), so larger
+    // batches become several calls. The first point is the reference.
     static const struct point points[] = {
         {16, 64, LAYERS, WIDTH},  {1, 64, LAYERS, WIDTH},   {4, 64, LAYERS, WIDTH},
         {64, 64, LAYERS, WIDTH},  {1, 256, LAYERS, WIDTH},  {4, 256, LAYERS, WIDTH},

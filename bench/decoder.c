@@ -1,5 +1,6 @@
-// decoder.c: the row ops of a decoder with RMS norms, gated units and rotary positions, at
-// Qwen2.5-0.5B's widths: necessary memory traffic per second, compared with the device's own copy.
+// decoder.c: the row ops of a decoder with RMS norms, gated units and rotary positions, at the
+// widths of Qwen2.5-0.5B. Measures the necessary memory traffic per second, and compares it with a
+// device copy.
 #include "bench.h"
 
 #include <stdio.h>

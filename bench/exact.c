@@ -1,5 +1,5 @@
-// exact.c: does an output row of a GEMM depend on the other rows? Every shape of common models,
-// whole and in slices of many lengths, bit for bit, on the device itself.
+// exact.c: tests on the device whether an output row of a GEMM depends on the other rows. Compares
+// every shape of common models, whole and in slices of many lengths, bit for bit.
 #include "bench.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
-// exactness.c: the cost of exactness. The same training steps, generations and whole phases with
-// the CPU backend and with kernels_cpu_free.so, the same backend without the promise: its GEMMs are
-// oneDNN's, unrestricted, and the compiler may reorder its loops. The two alternate; and the
-// log-probs of sampling are compared with those of training.
+// exactness.c: the cost of exactness. Runs the same training steps, generations and whole phases
+// with the CPU backend and with kernels_cpu_free.so in turn. The latter is the same backend without
+// the promise of exactness: its GEMMs are oneDNN's, and the compiler may reorder its loops. Also
+// compares the log-probs of sampling with those of training.
 #include "model.h"
 #include "series.h"
 

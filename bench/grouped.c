@@ -1,13 +1,13 @@
-// grouped.c: attention where several query heads read one key head, at Qwen2.5-0.5B's widths,
-// compared with as many key heads as query heads: training rows forward and backward, and one step
-// of decoding.
+// grouped.c: attention in which several query heads read one key head, at the widths of
+// Qwen2.5-0.5B. Compares it with attention that has as many key heads as query heads, for training
+// rows (forward and backward) and for one decode step.
 #include "bench.h"
 
 #include <stdio.h>
 
 enum { HEADS = 14, KV_HEADS = 2, DIM = 64 };
 
-// `rows` rows of `len` keys; decoding has one query per row, training len.
+// `rows` rows of `len` keys. A row has one query in decoding, `len` queries in training.
 struct grouped {
     uint32_t rows, len;
     int32_t heads, kv_heads, decoding, dtype;
@@ -16,7 +16,7 @@ struct grouped {
     rlhf_dev q, k, v, out, lse, dq, dk, dv;
 };
 
-// g: the shape; the rest is allocated here.
+// Completes g, which gives the shape, with allocated buffers.
 static struct grouped grouped_open(const struct bench *b, struct grouped g) {
     const uint32_t rows = g.rows, len = g.len;
     const int32_t decoding = g.decoding;
@@ -54,7 +54,7 @@ static rlhf_status forward(const struct bench *b, const struct grouped *g) {
                            g->q, g->k, g->v);
 }
 
-// Passes out as its own derivative: the time does not depend on the numbers.
+// Passes out as the derivative of out as well, since the time does not depend on the numbers.
 static rlhf_status backward(const struct bench *b, const struct grouped *g) {
     return b->c->attention_bwd(b->c->ctx, &g->how, &g->ragged, g->dq, g->dk, g->dv, g->out, g->out,
                                g->lse, g->q, g->k, g->v);
@@ -77,7 +77,7 @@ static void train(const struct bench *b, uint32_t rows, uint32_t len, int32_t kv
     const struct grouped g = grouped_open(
         b, (struct grouped){
                .rows = rows, .len = len, .heads = HEADS, .kv_heads = kv_heads, .dtype = RLHF_BF16});
-    // Operations of one GEMM over the pairs of a query and a key that it sees.
+    // Operations of one GEMM; every query counts only the keys that it sees.
     const double product = (double)rows * len * (len + 1.0) * HEADS * DIM * 1e-9;
     const double fwd = time_of(b, &g, forward), bwd = time_of(b, &g, backward);
     char title[64];

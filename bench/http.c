@@ -1,5 +1,5 @@
-// http.c: rlhf-bench-http: rows and requests per second of http.so, against a server on the
-// loopback interface that reads each request and answers it with the same reward for every row.
+// http.c: rlhf-bench-http: rows and requests per second of http.so. The server, on the loopback
+// interface, reads each request and gives every row the same reward.
 //
 //   rlhf-bench-http [ROWS] [BATCH] [CONCURRENCY]     4096, 32, 4
 #include <rlhf/reward.h>

@@ -1,5 +1,5 @@
-// isolate.c: rlhf-bench-isolate: the cost of a worker: period_count.so on 128 rows in this process
-// and in a worker, alternating batch by batch.
+// isolate.c: rlhf-bench-isolate: the cost of a worker. period_count.so scores batches of 128 rows
+// in this process and in a worker, in turn.
 //
 //   rlhf-bench-isolate [BATCHES]     2000
 #include "plugin/services.h"
@@ -66,7 +66,7 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-// Prints the milliseconds of the fastest and of the median.
+// Prints the shortest and the median time of a batch in milliseconds.
 static void tell(const char *name, double *s, size_t n) {
     qsort(s, n, sizeof *s, by_size);
     printf("%-14s %d rows: %.3f ms a batch (median; best %.3f)\n", name, ROWS, 1000 * s[n / 2],

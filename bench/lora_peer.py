@@ -3,9 +3,11 @@
 
     lora_peer.py DIR [--groups 4 --samples 8 --prompt 64 --new 64 --rank 16 --steps 3 --dtype auto]
 
-DIR is what make-qwen.py or make-gpt2.py (no weights: random ones are written there) writes; --rank 0: all parameters; bfloat16 where the processor has instructions for it. Adapters of `rank` on all linear layers; k3 against the model without them.
-Prints the shortest step in seconds and the peak memory. Needs torch, transformers, trl and peft; exits
-with status 77 and a sentence when one is missing.
+DIR is an output of make-qwen.py or make-gpt2.py. make-gpt2.py writes no weights, so this script writes random
+ones there. Adapters of `rank` are on all linear layers; --rank 0 trains all parameters instead. Uses bfloat16
+if the processor has instructions for it, and a k3 penalty against the model without adapters. Prints the
+shortest step in seconds and the peak memory. Needs torch, transformers, trl and peft; exits with status 77 and
+a message if one is missing.
 """
 import argparse
 import os
@@ -52,7 +54,7 @@ def main():
     torch.manual_seed(0)
     tokenizer = hf.AutoTokenizer.from_pretrained(a.dir)
     if a.rank == 0 and not os.path.exists(os.path.join(a.dir, "model.safetensors")):
-        # Written, since TRL reads the reference from where the model came from.
+        # TRL reads the reference from the directory of the model, so the weights must be written.
         hf.AutoModelForCausalLM.from_config(hf.AutoConfig.from_pretrained(a.dir)).save_pretrained(a.dir)
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token

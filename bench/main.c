@@ -1,4 +1,5 @@
-// main.c: rlhf-bench: prints the machine's limits and how near the backend and model come.
+// main.c: rlhf-bench: prints the machine's limits, and how close the backend and the models come to
+// them.
 //
 //   rlhf-bench [--backend cpu|cuda|PATH] [--threads N] [--dtype bf16|f32] [--cpu-time] [--tiny]
 //              [--only peak|memory|ops|profile|exact|exactness|curve|model|train|decode|phase|
@@ -6,10 +7,10 @@
 //              [--slots 32] [--prompt 16] [--new 48] [--model gpt2] [--set n_embd=256]...
 //              [--adapter RANK] [--count STEPS]
 //
-// --part and --rounds apply to exactness: one of its parts, and the number of alternations.
-// --cpu-time with --threads 1 gives usable figures on a machine shared with other programs. --tiny
-// is for emulated devices: its figures are meaningless, but every part of the program runs. --count
-// runs this many training steps or generations without measuring: for bench/guard.
+// --part and --rounds are for exactness: the part to run, and the number of alternations.
+// --cpu-time with --threads 1 gives usable figures on a machine that also runs other programs.
+// --tiny is for emulated devices: every part of the program runs, but its figures are meaningless.
+// --count is for bench/guard: it runs this many training steps or generations without measuring.
 #include "model.h"
 
 #include <libgen.h>

@@ -3,8 +3,8 @@
 
 usage: make-gpt2.py DIR
 
-50,257 entries as in GPT-2: 256 bytes, 50,000 merges of byte pairs, <|endoftext|>. Sufficient for speed
-measurements with policy.init=random, where the meaning of tokens does not matter.
+The vocabulary has 50,257 entries as in GPT-2: 256 bytes, 50,000 merges of byte pairs, and <|endoftext|>. This
+is enough for speed measurements with policy.init=random, where the meaning of tokens does not matter.
 """
 import json
 import os

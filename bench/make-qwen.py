@@ -3,9 +3,9 @@
 
 usage: make-qwen.py DIR [FIELD=NUMBER ...]      changed fields of config.json
 
-151,643 byte-level entries (256 bytes, merges of byte pairs and of pairs with bytes), then the special
-tokens, and rows of padding up to 151,936. For speed measurements, where the model's output does not
-matter; transformers reads the same directory.
+The vocabulary has 151,643 byte-level entries (256 bytes, merges of byte pairs, and merges of pairs with bytes),
+then the special tokens, then padding up to 151,936 rows. For speed measurements, where the model's output does
+not matter. transformers can read the same directory.
 """
 import json
 import math
@@ -40,7 +40,7 @@ def byte_symbols():
 
 
 def shapes(c):
-    """(name, shape, value of all elements or None for random ones) of every tensor."""
+    """(name, shape, value of all elements) of every tensor; the value is None for random elements."""
     d, inner = c["hidden_size"], c["intermediate_size"]
     kv = d // c["num_attention_heads"] * c["num_key_value_heads"]
     yield "model.embed_tokens.weight", [c["vocab_size"], d], None
@@ -59,7 +59,7 @@ def shapes(c):
 
 
 def data(shape, value):
-    """Little-endian bfloat16; random ones are of either sign, from 2^-7 to 2^-6."""
+    """Little-endian bfloat16. Random elements have a random sign and a magnitude from 2^-7 to 2^-6."""
     n = math.prod(shape)
     out = bytearray(2 * n)
     if value is not None:

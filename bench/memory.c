@@ -1,5 +1,5 @@
-// memory.c: memory-bound work: copies, the optimiser, row kernels and the attention of decoding,
-// each as necessary memory traffic per second, compared with the device's own copy.
+// memory.c: memory-bound work: copies, the optimiser, row kernels and the attention of decoding.
+// Measures the necessary memory traffic per second of each, and compares it with a device copy.
 #include "bench.h"
 
 #include <stdio.h>

@@ -1,7 +1,8 @@
-// model.h: a model with random weights, GPT-2 124M unless --model and --set choose another, driven
-// through its plugin as the host drives it: training steps (train.c) and generations (decode.c).
+// model.h: a model with random weights: GPT-2 124M, unless --model and --set choose another. The
+// benchmark drives the model's plugin as the host does: training steps (train.c) and generations
+// (decode.c).
 //
-// The host is not involved: no data rows, no rewards, and log-probs are the only loss.
+// The host is not involved. There are no data rows and no rewards, and log-probs are the only loss.
 #ifndef RLHF_BENCH_MODEL_H
 #define RLHF_BENCH_MODEL_H
 
@@ -9,7 +10,7 @@
 
 enum { MODEL_TENSORS = 2048 };
 
-// AdamW's arguments: all tensors that have a gradient, and the gradients' norm.
+// The arguments of AdamW: all tensors that have a gradient, and the norm of the gradients.
 struct optimiser {
     uint64_t len[MODEL_TENSORS];
     rlhf_dev g[MODEL_TENSORS], w[MODEL_TENSORS], m[MODEL_TENSORS], v[MODEL_TENSORS];
@@ -39,22 +40,23 @@ struct train_times { // seconds
 // One step of b->rows rows of b->len tokens; step counts from 1.
 struct train_times bench_train_step(const struct bench *b, struct model *m, int64_t step);
 
-// Multiply-adds * 2 of a training step.
+// Floating-point operations of a training step; a multiply-add counts as two.
 double bench_train_flops(const struct bench *b, const struct model *m);
 
-// Log-probs [rows * len] of ids [rows * len] in one forward without gradients; the first of a row
-// is 0.
+// Compute the log-probs [rows * len] of ids [rows * len] in one forward pass without gradients. The
+// first log-prob of each row is 0.
 void bench_score(const struct bench *b, const struct model *m, const int32_t *ids, int rows,
                  int len, float *logp);
 
 void bench_train(const struct bench *b, struct model *m); // prints a line or two
 
 // ---- decode.c ----
-// Prefill of all b->slots prompts (step 0), or one token for each row. next [slots]: read except at
-// step 0, written; logp [slots] of the sampled tokens.
+// Step 0 prefills all b->slots prompts; other steps decode one token for each row. next [slots]
+// holds the last tokens (not read in step 0), and receives the sampled tokens. logp [slots]
+// receives their log-probs.
 void bench_decode_step(const struct bench *b, const struct model *m, rlhf_gen *gen, int step,
                        int32_t *next, float *logp);
-int32_t bench_prompt_token(const struct model *m, int row, int at); // the tokens of those prompts
+int32_t bench_prompt_token(const struct model *m, int row, int at); // a token of a prompt
 void bench_decode(const struct bench *b, const struct model *m);    // prints a line or two
 
 #endif

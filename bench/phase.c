@@ -1,5 +1,5 @@
-// phase.c: a few phases of the default PPO run: starts rlhf-host as a user would, and reads the
-// time of each part from its metrics. For a measurement at GPT-2 124M see bench/ppo-phase.
+// phase.c: a few phases of the default PPO run. Starts rlhf-host as a user would, and reads the
+// time of each part from its metrics. bench/ppo-phase measures the same at GPT-2 124M.
 #include "bench.h"
 
 #include <fcntl.h>
@@ -46,7 +46,7 @@ static double metric(const char *line, const char *name) {
     return strtod(at + strlen(key), NULL);
 }
 
-// The fastest phase.
+// The times of the fastest phase.
 static struct phase_times best_phase(const char *run_dir) {
     char path[4200], line[16384];
     snprintf(path, sizeof path, "%s/metrics.jsonl", run_dir);
@@ -72,7 +72,7 @@ static void print_split(const struct phase_times *s) {
            s->rollout, s->reward, s->reference, s->update, other);
 }
 
-// Runs it without its progress display; returns its exit status.
+// Runs the default PPO run without its progress display. Returns its exit status.
 static int run_default(const struct bench *b, const char *run_dir) {
     enum { SETTINGS = 7 };
     char program[4200], set[SETTINGS][4200];

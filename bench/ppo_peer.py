@@ -3,10 +3,10 @@
 
     ppo_peer.py DIR [--rows 32 --prompt 16 --new 48 --epochs 4 --micro 16 --phases 3 --dtype auto]
 
-DIR is written by make-gpt2.py; weights are random. Policy, reference, critic and reward classifier each
-have a separate trunk of that size, as TRL's trainer requires; bfloat16 autocast if the processor has
-instructions for it. Prints the shortest phase in seconds and the peak memory. Needs torch, transformers
-and a version of trl with trl.experimental.ppo (1.12, but not 1.16); exits with status 77 and a message
+DIR is written by make-gpt2.py; weights are random. Policy, reference, critic and reward classifier each have
+a separate trunk of that size, as TRL's trainer requires. Uses bfloat16 autocast if the processor has
+instructions for it. Prints the shortest phase in seconds and the peak memory. Needs torch, transformers and a
+version of trl that has trl.experimental.ppo (1.12 has it, 1.16 does not). Exits with status 77 and a message
 if one is missing.
 """
 import argparse
@@ -32,7 +32,7 @@ def has_bf16():
 
 
 class Clock(hf.TrainerCallback):
-    """Its trainer tells the end of a phase alone."""
+    """Times the phases: TRL's trainer reports only the end of each phase."""
 
     def __init__(self):
         self.phases = []
@@ -56,7 +56,7 @@ def main():
     bf16 = has_bf16() if a.dtype == "auto" else a.dtype == "bf16"
     torch.manual_seed(0)
     tokenizer = hf.AutoTokenizer.from_pretrained(a.dir)
-    # Not the end token's own id: rows would be truncated where it is sampled.
+        # Not the id of the end token: rows would be truncated where that token is sampled.
     tokenizer.pad_token_id = 0
     config = hf.AutoConfig.from_pretrained(a.dir, pad_token_id=0)
     policy = hf.AutoModelForCausalLM.from_config(config)

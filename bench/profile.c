@@ -1,5 +1,5 @@
-// profile.c: the time of a training step and a decode step by operation: the model runs on a
-// compute table that times each operation within the step itself, with the caches in their real
+// profile.c: the time of a training step and a decode step by operation. The model runs on a
+// compute table that times each operation within the step, so that the caches are in their real
 // state. GEMMs are distinguished by shape.
 #include "model.h"
 

@@ -1,5 +1,5 @@
-// programs.c: the cost per row of a reward that is a program: exec.so with a program that answers 1
-// to each line, which is this program, and python.so with a function that returns ones.
+// programs.c: the cost per row of a reward that is a program: exec.so, with this program itself,
+// which answers 1 to each line, and python.so, with a function that returns ones.
 #include "bench.h"
 
 #include "worker/programs.h"
@@ -50,7 +50,8 @@ static void fill(struct rows *r) {
     }
 }
 
-// Seconds of the fastest of several batches, after one that starts everything.
+// Measures the fastest of several batches in seconds. A first batch, which starts everything, does
+// not count.
 static void measure(const struct bench *b, const char *plugin, const char *const (*set)[2]) {
     static struct rows r;
     struct rlhf_test_host host;

@@ -5,8 +5,8 @@ GPT-2 124M for bench/run.
     qwen_peer.py train eager|compiled | generate     [--rows 8 --len 128 --slots 16 --prompt 16 --new 48 --layers 24]
                                                      [--model qwen|gpt2] [--dtype auto|bf16|f32]
 
-Random weights, bfloat16 autocast if the processor has instructions for it (or if --dtype asks for it),
-AdamW and clipping by the global norm. Prints the shortest of some runs in milliseconds, as rlhf-bench
+Uses random weights, AdamW and clipping by the global norm, and bfloat16 autocast if the processor has
+instructions for it (or as --dtype says). Prints the shortest of some runs in milliseconds, as rlhf-bench
 does. Needs torch and transformers; exits with status 77 and a message if one is missing.
 """
 import argparse

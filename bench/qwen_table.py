@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The Markdown table of bench/qwen: shortest and median of what its rounds printed.
+"""Prints the Markdown table of bench/qwen: the shortest and the median times of its rounds.
 
     qwen_table.py LOG
 """
@@ -7,7 +7,7 @@ import re
 import statistics
 import sys
 
-TIMES = [  # row of the table, what the line begins with, unit, the row that it is a ratio to
+TIMES = [  # row of the table, start of the printed line, unit, row that its ratio refers to
     ("training step, rlhf-host", r"training step, \d+ x \d+ tokens  +", "ms", None),
     ("training step, PyTorch eager", r"training step, .* tokens, eager +", "ms", "training step, rlhf-host"),
     ("training step, torch.compile", r"training step, .* tokens, compiled +", "ms", "training step, rlhf-host"),

@@ -1,4 +1,4 @@
-// series.h: some times of the same work: the shortest and the median.
+// series.h: several times of the same work, of which the shortest and the median count.
 #ifndef RLHF_BENCH_SERIES_H
 #define RLHF_BENCH_SERIES_H
 

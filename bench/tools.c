@@ -77,7 +77,7 @@ void bench_load(struct bench *b) {
     const rlhf_plugin *p = rlhf_test_backend_load(path);
     if (!p) bench_die("%s cannot be loaded", path);
     const rlhf_kernels_open opt = {.size = sizeof opt, .threads = b->threads};
-    struct rlhf_test_backend *kernels = malloc(sizeof *kernels); // for as long as the program runs
+    struct rlhf_test_backend *kernels = malloc(sizeof *kernels); // never freed
     if (!kernels) bench_die("out of memory");
     if (rlhf_test_backend_open(kernels, p, &opt) < 0) bench_die("%s: %s", path, kernels->said);
     b->kernels = kernels;

@@ -31,8 +31,8 @@ static struct optimiser *optimiser_of(const struct bench *b, const struct model 
     return o;
 }
 
-// The norm of all gradients; then AdamW on every tensor, which zeroes the gradients: the same calls
-// as the host.
+// Computes the norm of all gradients, then runs AdamW on every tensor, which zeroes the gradients.
+// The host makes the same calls.
 static void optimise(const struct bench *b, struct model *m, int64_t step, struct train_times *t) {
     const rlhf_compute *c = b->c;
     if (!m->optimiser) m->optimiser = optimiser_of(b, m);
@@ -116,9 +116,10 @@ struct train_times bench_train_step(const struct bench *b, struct model *m, int6
     return t;
 }
 
-// Multiply-adds * 2: 6 per parameter and token (the tied head: per scored token), 4 if the
-// parameters are frozen and trained through an adapter (whose own are not counted), and the scores
-// and weighted sums of causal attention, three times (forward, and twice in backward).
+// Counted operations, two per multiply-add:
+//   - 6 per parameter and token (for the tied head, per scored token), or 4 if the parameters are
+//     frozen and trained through an adapter, whose own parameters are not counted;
+//   - scores and weighted sums of causal attention, three times (forward, and twice in backward).
 // Recomputation, norms and activations are not counted.
 double bench_train_flops(const struct bench *b, const struct model *m) {
     const double head = (double)m->info.n_vocab * m->info.d_model;

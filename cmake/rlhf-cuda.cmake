@@ -1,8 +1,8 @@
 # Finds nvcc, which builds the CUDA backend. Not used in sanitizer builds.
 #
-# Sets RLHF_CUDA_BUILT. A problem is an error if RLHF_CUDA is ON, and a warning if it is AUTO; a
-# missing nvcc is not a problem with AUTO.
-set(RLHF_CUDA_LEAST 12.0) # its headers have all that is used; older ones lack functions
+# Sets RLHF_CUDA_BUILT. Problems are errors if RLHF_CUDA is ON, and warnings if it is AUTO. With
+# AUTO, a missing nvcc is not a problem.
+set(RLHF_CUDA_LEAST 12.0) # the headers of older versions lack functions that we use
 set(RLHF_CUDA AUTO CACHE STRING "Build kernels_cuda.so: AUTO (where nvcc is), ON or OFF")
 set_property(CACHE RLHF_CUDA PROPERTY STRINGS AUTO ON OFF)
 if(NOT RLHF_CUDA MATCHES "^(AUTO|ON|OFF)$")
@@ -34,8 +34,8 @@ if(NOT CMAKE_CUDA_COMPILER)
     endif()
     return()
   endif()
-  # Asks nvcc for its version, and compiles a test file separately, so that a failure does not end
-  # configure.
+  # Asks nvcc for its version and compiles a test file, in separate processes, so that a failure
+  # does not end the configure step.
   execute_process(COMMAND ${RLHF_NVCC} --version OUTPUT_VARIABLE said ERROR_VARIABLE said
     RESULT_VARIABLE status)
   if(NOT status EQUAL 0 OR NOT said MATCHES "release ([0-9]+\\.[0-9]+)")
@@ -50,7 +50,7 @@ if(NOT CMAKE_CUDA_COMPILER)
   include(CheckLanguage)
   check_language(CUDA)
   if(NOT CMAKE_CUDA_COMPILER)
-    unset(CMAKE_CUDA_COMPILER CACHE) # asked again the next time
+    unset(CMAKE_CUDA_COMPILER CACHE) # so that the next configure looks again
     rlhf_cuda_hindered("${RLHF_NVCC} does not compile (CMakeFiles/CMakeError.log says why)")
     return()
   endif()

@@ -12,7 +12,7 @@ if(RLHF_STATIC_DEPS)
   include(${CMAKE_CURRENT_LIST_DIR}/rlhf-static.cmake)
 endif()
 
-# The library of http.so; everything else is built without it.
+# libcurl, which only http.so needs.
 set(RLHF_HTTP AUTO CACHE STRING "Build http.so: AUTO (where libcurl is), ON or OFF")
 set_property(CACHE RLHF_HTTP PROPERTY STRINGS AUTO ON OFF)
 if(NOT RLHF_HTTP MATCHES "^(AUTO|ON|OFF)$")
@@ -28,8 +28,7 @@ elseif(NOT CURL_FOUND AND RLHF_HTTP STREQUAL "AUTO")
   message(STATUS "http.so is not built: there is no libcurl 7.87 or newer (libcurl4-openssl-dev)")
 endif()
 
-# The library for matrix products of the backend without exactness; everything else is built without
-# it.
+# oneDNN, which only the backend without exactness needs, for its matrix products.
 set(RLHF_FREE AUTO CACHE STRING
   "Build kernels_cpu_free.so, which gives up exactness and is never installed: AUTO (where oneDNN is), ON or OFF")
 set_property(CACHE RLHF_FREE PROPERTY STRINGS AUTO ON OFF)

@@ -1,6 +1,6 @@
-# Run by CPack before it builds a package: adds files that Debian requires in every package and a
-# manual installation does not need: the licence as `copyright`, a change log, compressed manual
-# pages.
+# CPack runs this before it builds a package. It adds files that Debian requires in every package
+# but a manual installation does not need: the licence as `copyright`, a change log, and compressed
+# manual pages.
 find_program(GZIP gzip REQUIRED)
 foreach(component host models sdk)
   string(TOUPPER ${component} upper)

@@ -1,7 +1,7 @@
-# `cpack -G DEB` in the build directory: Debian packages rlhf-host (the program, its plugins, presets
-# and pages), rlhf-models (the default models) and librlhf-sdk-dev (headers, libraries, templates and
-# examples for plugins). Each is one component of the install; needed libraries are found by
-# dpkg-shlibdeps.
+# `cpack -G DEB` in the build directory builds three Debian packages: rlhf-host (the program, its
+# plugins, presets and pages), rlhf-models (the default models) and librlhf-sdk-dev (headers,
+# libraries, templates and examples for plugins). Each package is one component of the install.
+# dpkg-shlibdeps finds the libraries that it depends on.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME rlhf-host)
 set(CPACK_PACKAGE_VENDOR "the rlhf-host authors")
@@ -14,7 +14,7 @@ set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_RLHF_CHANGES ${PROJECT_SOURCE_DIR}/CHANGELOG.md)
 set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/rlhf-packages-files.cmake)
-set(CPACK_DEBIAN_COMPRESSION_TYPE gzip) # weights do not compress; xz takes minutes to find out
+set(CPACK_DEBIAN_COMPRESSION_TYPE gzip) # weights do not compress, and xz would try for minutes
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
@@ -37,8 +37,8 @@ set(CPACK_COMPONENT_MODELS_DESCRIPTION "default models and rows of rlhf-host
 A small policy, a sentiment classifier, a reward model and rows to use them on,
 so that rlhf-host runs as typed.")
 
-# The tools to build a plugin: compilers (the examples are in C and C++), and make with pkg-config
-# or CMake.
+# The tools that building a plugin needs: compilers (the examples are in C and C++), and either make
+# with pkg-config, or CMake.
 set(CPACK_DEBIAN_SDK_PACKAGE_NAME librlhf-sdk-dev)
 set(CPACK_DEBIAN_SDK_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_SDK_PACKAGE_DEPENDS "libc6-dev")

@@ -1,5 +1,5 @@
-# RLHF_STATIC_DEPS=ON: programs and plugins that need only the C library on the target machine. Each
-# -dev package has the archive that is linked here instead of its .so.
+# RLHF_STATIC_DEPS=ON: programs and plugins that need only the C library on the target machine.
+# Links the archive of each -dev package instead of its shared library.
 
 # Replaces the libraries of an imported target by lib<name>.a.
 function(rlhf_link_archive target name)
@@ -10,12 +10,12 @@ rlhf_link_archive(PkgConfig::JANSSON jansson)
 rlhf_link_archive(PkgConfig::PCRE2 pcre2-8)
 rlhf_link_archive(PkgConfig::UTF8PROC utf8proc)
 
-# Plugins export only their entry, so symbols of an archive stay private.
+# Plugins export only their entry, so that symbols of the archives stay private.
 add_link_options(-static-libgcc $<$<LINK_LANGUAGE:CXX,CUDA>:-static-libstdc++>
   -Wl,--exclude-libs,libjansson.a:libpcre2-8.a:libutf8proc.a:libz.a:libstdc++.a:libgcc.a)
 
-# Two libraries stay shared, and scripts/pack-gpu copies them next to the programs that load them:
-# GCC's OpenMP runtime, whose archive cannot be linked into a shared object (because of its
-# thread-local data), and cmocka, which has no archive.
+# Two libraries stay shared. The archive of GCC's OpenMP runtime cannot be linked into a shared
+# object, because of its thread-local data. cmocka has no archive. scripts/pack-gpu copies both next
+# to the programs that load them.
 set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
 set(CMAKE_INSTALL_RPATH "$ORIGIN")

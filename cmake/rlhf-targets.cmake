@@ -4,7 +4,8 @@ target_compile_options(rlhf_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wcast-qual -Wvla
   -Wconversion $<$<BOOL:${RLHF_WERROR}>:-Werror>)
 
-# The same bits at any optimisation level: contraction is off except for explicit FMAs in kernels.
+# Contraction is off except for explicit FMAs in kernels, so that all optimisation levels give the
+# same bits.
 add_compile_options(-ffp-contract=off)
 add_compile_definitions(_GNU_SOURCE)
 
@@ -14,8 +15,8 @@ if(RLHF_SANITIZE)
   add_compile_definitions(RLHF_SANITIZED=1) # plugins are then loaded with RTLD_NODELETE
 endif()
 if(RLHF_SANITIZE MATCHES "thread")
-  # ThreadSanitizer sees calls of memcpy and memset, but not the code that GCC generates instead of
-  # them.
+  # ThreadSanitizer sees calls of memcpy and memset, but not the inline code that GCC may generate
+  # instead of these calls.
   include(CheckCCompilerFlag)
   set(strategy -mmemcpy-strategy=libcall:-1:noalign -mmemset-strategy=libcall:-1:noalign)
   check_c_compiler_flag("${strategy}" RLHF_HAS_MEMCPY_STRATEGY)
@@ -28,10 +29,10 @@ add_library(rlhf_sdk INTERFACE)
 target_include_directories(rlhf_sdk INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/sdk/include> $<INSTALL_INTERFACE:include>)
 
-# Environment of the tests. OpenMP's threads wait as in the host: spinning makes a test 20 times
-# slower on a busy machine. The other variables are only read by sanitizer builds: GCC 12's leak
+# Environment of the tests. OpenMP's threads wait as in the host, because spinning makes a test 20
+# times slower on a busy machine. Only sanitizer builds read the other variables. GCC 12's leak
 # checker misreads the thread-local blocks of OpenMP's threads in a dlopen()ed library and crashes
-# ("Tracer caught signal 11") unless it leaves __tls_get_addr alone; leaks are still found.
+# ("Tracer caught signal 11"), unless it leaves __tls_get_addr alone; leaks are still found.
 # RLHF_TEST_SANITIZE tells tests that they run in a sanitizer build, which cannot limit memory.
 set(RLHF_TEST_ENV "GOMP_SPINCOUNT=1000" "RLHF_TEST_SANITIZE=${RLHF_SANITIZE}"
   "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan.supp"
@@ -39,16 +40,15 @@ set(RLHF_TEST_ENV "GOMP_SPINCOUNT=1000" "RLHF_TEST_SANITIZE=${RLHF_SANITIZE}"
 
 # Default time limit of a test in seconds; sanitizer builds are about ten times slower.
 set(RLHF_TEST_TIMEOUT 120)
-set(RLHF_EMULATED_TIMEOUT 600) # what runs on the emulated GPU takes half a minute of a core, or more
+set(RLHF_EMULATED_TIMEOUT 600) # a test on the emulated GPU takes half a minute of a core, or more
 if(RLHF_SANITIZE)
   set(RLHF_TEST_TIMEOUT 1200)
   set(RLHF_EMULATED_TIMEOUT 1200)
 endif()
 
-# Labels: quick (tenths of a second) and full run in ./run-tests; cuda (the emulation) runs there if
-# the backend has changed; nightly runs in ./run-tests --nightly.
 # rlhf_add_test(NAME SOURCES ... [LIBS ...] [LABEL quick|full|cuda|nightly] [TIMEOUT s]): one CMocka
-# executable.
+# executable. ./run-tests runs the labels quick (tenths of a second) and full. It runs cuda (the
+# emulation) if the backend has changed, and nightly only with --nightly.
 function(rlhf_add_test name)
   cmake_parse_arguments(T "" "LABEL;TIMEOUT" "SOURCES;LIBS" ${ARGN})
   if(NOT T_LABEL)

@@ -79,8 +79,8 @@ static void join(struct range *r) {
     *r = (struct range){next->next, r->bytes + next->bytes};
 }
 
-// Release the pages inside r, after r's header, that held a part of p[0 .. bytes - 1] or of the
-// header of the range after that.
+// Release the pages of r that held a part of p[0 .. bytes - 1] or of the range header that followed
+// those bytes. The page with r's own header stays.
 static void release_pages(struct range *r, const char *p, uint64_t bytes) {
     const uintptr_t low = ((uintptr_t)r + sizeof *r + PAGE - 1) / PAGE * PAGE;
     const uintptr_t high = ((uintptr_t)r + r->bytes) / PAGE * PAGE;

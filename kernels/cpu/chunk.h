@@ -1,6 +1,6 @@
-// chunk.h: memory cut from chunks backed by 2 MiB pages. A packed weight of 1 MiB is then read as
-// fast as a large one. The speed of these reads limits decoding (32 rows of GPT-2 124M,
-// bench/README.md). Freed memory is kept for the next request.
+// chunk.h: memory cut from chunks backed by 2 MiB pages. In such a chunk, a packed weight of 1 MiB
+// is read as fast as a large one. Decoding is limited by the speed of these reads (32 rows of GPT-2
+// 124M, bench/README.md). Freed memory is kept for the next request.
 //
 // What it is not: memory.c counts memory and zeroes it.
 #ifndef RLHF_CPU_CHUNK_H

@@ -9,8 +9,8 @@
 
 #include <rlhf/compute.h>
 
-// kernels_cpu_free.so is this backend built with RLHF_FREE. It measures what exactness costs: its
-// GEMMs come from a library (library.h).
+// kernels_cpu_free.so is this backend built with RLHF_FREE. Its GEMMs come from a library
+// (library.h), so that a benchmark can measure the cost of exactness.
 #ifdef RLHF_FREE
 enum { RLHF__EXACT = 0 };
 #else
@@ -47,9 +47,9 @@ struct rlhf__buffer {
     uint64_t bytes;
 };
 
-// The least number of bytes that a call needs of each workspace; answers workspace_bytes of the
-// table. A file whose ops take workspaces adds them in its function of table.h. It uses the
-// functions by which the ops size their allocations.
+// The bytes that a call needs of each workspace, at least; the answer of the table's
+// workspace_bytes. Each file whose ops take workspaces adds its own in a function of table.h, with
+// the size functions that its ops use.
 struct rlhf__cpu_needs {
     uint64_t bytes[RLHF__WS_COUNT];
 };
@@ -60,8 +60,8 @@ static inline void rlhf__cpu_need(struct rlhf__cpu_needs *n, enum rlhf__cpu_ws w
     if (n->bytes[which] < bytes) n->bytes[which] = bytes;
 }
 
-// Describes the logits that lm_head left in RLHF__WS_LOGITS and RLHF__WS_REF for lm_head_bwd. The
-// inputs are compared by content, so a caller never gets stale logits.
+// Describes the logits that lm_head left in RLHF__WS_LOGITS and RLHF__WS_REF for lm_head_bwd. It
+// identifies the inputs by their contents, so a caller never gets stale logits.
 struct rlhf__lm_kept {
     uint32_t valid, rows;
     int32_t with_ref, with_entropy, with_support, divergence;

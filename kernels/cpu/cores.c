@@ -25,7 +25,7 @@ static long first_of(const char *root, size_t cpu) {
 }
 
 // Count the cores of the allowed processors. All siblings of a core have the same list. So the
-// first entry of the list identifies the core, whether that processor is allowed or not.
+// first entry of the list identifies the core, even if that first processor is not allowed.
 static int physical(const char *root, const cpu_set_t *allowed, size_t bytes) {
     const size_t n = bytes * CHAR_BIT;
     unsigned char *seen = calloc(n, 1);
@@ -75,8 +75,8 @@ static double quota_v1(const char *dir) {
 }
 
 // The smallest quota of the group at mount + path and of its ancestors up to the mount. In a
-// container, path may be the host's path, which does not exist here; the mount itself is then the
-// group.
+// container, path may be the path on the host, which does not exist here. The group is then the
+// mount itself.
 static double least(const char *mount, const char *path, double (*quota)(const char *)) {
     char dir[PATH_MAX];
     double found = 0;
@@ -100,8 +100,8 @@ static int names_cpu(const char *list) {
     return 0;
 }
 
-// The quota that a line "0::/path" or "4:cpu,cpuacct:/path" of /proc/self/cgroup leads to; 0:
-// unlimited.
+// The quota of the group that a line of /proc/self/cgroup names. The line is "0::/path" or
+// "4:cpu,cpuacct:/path". Returns 0 if unlimited.
 static double quota_of_line(const char *root, char *line) {
     char mount[PATH_MAX];
     char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;

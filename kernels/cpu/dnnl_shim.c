@@ -9,7 +9,7 @@
 
 #if DNNL_VERSION_MAJOR >= 3
 typedef dnnl_memory_desc_t md_own;      // what we keep
-typedef const_dnnl_memory_desc_t md_in; // what the library takes and gives
+typedef const_dnnl_memory_desc_t md_in; // how the library passes descriptors
 #define MD_IN(l) ((md_in)(l)->md)
 #else
 typedef dnnl_memory_desc_t md_own;
@@ -306,8 +306,8 @@ const char *rlhf__dnnl_op_name(const struct rlhf__dnnl_op *op) { return op->name
 
 // ---- execution ----
 
-// Point mem at ptr and add it to the argument list. The library takes even operands that it only
-// reads as writable.
+// Point mem at ptr and add it to the argument list. The library takes all operands as writable,
+// even those that it only reads.
 static int arg_add(dnnl_exec_arg_t *args, int *n, int id, dnnl_memory_t mem, const void *ptr) {
     int st = dnnl_memory_set_data_handle(mem, (void *)(uintptr_t)ptr);
     args[*n].arg = id;

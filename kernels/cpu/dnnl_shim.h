@@ -16,8 +16,8 @@ struct rlhf__dnnl_op;     // a primitive
 
 #define RLHF__DNNL_NOMEM 1 // the library's out-of-memory status
 
-// All functions below return 0 or the library's status (> 0). The matching destroy function, which
-// accepts NULL, frees an object. Threads as for the context: [step].
+// All functions below return 0 or the library's status (> 0). Free each object with the matching
+// destroy function, which accepts NULL. Threads as for the context: [step].
 int rlhf__dnnl_create(struct rlhf__dnnl **out);
 void rlhf__dnnl_destroy(struct rlhf__dnnl *d);
 void rlhf__dnnl_version(int out[3]);
@@ -41,8 +41,8 @@ int rlhf__dnnl_mem_point(struct rlhf__dnnl_mem *m, void *ptr); // rebinds a plai
 int rlhf__dnnl_reorder_create(struct rlhf__dnnl *d, const struct rlhf__dnnl_layout *src,
                               const struct rlhf__dnnl_layout *dst, struct rlhf__dnnl_op **out);
 
-// packed: the layout of wei if shape->wei_packed. NULL lets the library choose; its choice is then
-// stored in out_wei (NULL allowed; the caller destroys it).
+// packed: the layout of wei, read if shape->wei_packed. If it is NULL, the library chooses a layout
+// and stores it in out_wei (NULL allowed; the caller destroys it).
 int rlhf__dnnl_matmul_create(struct rlhf__dnnl *d, const struct rlhf__matmul *shape,
                              const struct rlhf__dnnl_layout *packed,
                              struct rlhf__dnnl_layout **out_wei, struct rlhf__dnnl_op **out);

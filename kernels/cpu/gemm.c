@@ -8,8 +8,8 @@
 
 #define LEAST_ROWS 48 // of a block
 
-// Steps of k per chain when neither operand is packed. Such a sum runs over thousands of tokens. In
-// one f32 chain it loses three to four times as much precision as a sum of short chains.
+// Steps of k per chain when neither operand is packed. Such a sum runs over thousands of tokens. As
+// one f32 chain, it would lose three to four times as much precision as in short chains.
 #define K_CHAIN ((int64_t)RLHF__GEMM_ROWS_STEP)
 
 int rlhf__gemm_used(const struct rlhf__cpu *cpu, int32_t dtype) {
@@ -95,8 +95,8 @@ static void run_block(const struct rlhf__gemm_job *j, int64_t row, int64_t rows,
     }
 }
 
-// Run the work items from `from` to `to`. They are counted in row-panels: a block of r rows by one
-// panel counts r.
+// Run the work items numbered `from` to `to` - 1. One item is one row of one panel, so a block of r
+// rows has r items per panel.
 static void run_range(const struct rlhf__gemm_job *j, int64_t from, int64_t to) {
     for (int64_t b = from / (j->block * j->panels); b < j->blocks; b++) {
         const int64_t row = b * j->block, start = row * j->panels;
@@ -125,17 +125,17 @@ static void run_pass(const struct rlhf__gemm_job *whole, uint64_t a_words) {
 
 int64_t rlhf__gemm_pass(int64_t k) { return k <= K_WHOLE ? k : K_STEP; }
 
-// Steps of k in one pass. If C holds nothing but this sum, one pass may be one chain, whose sum is
-// added to C.
+// Steps of k in one pass. If an f32 sum of chains is added to C or a bias, one pass takes all of k:
+// the chains must be added to each other first. Otherwise each chain may be a pass of its own.
 static int64_t step_of(const struct rlhf__gemm_job *j) {
     const struct rlhf__matmul *s = j->s;
     if (!j->chain || s->k <= K_WHOLE || !s->wei_packed) return rlhf__gemm_pass(s->k);
     return s->accumulate || s->bias ? s->k : j->chain;
 }
 
-// Split an f32 sum into chains if the sum runs over tokens (neither operand is packed). On AVX-512
-// with a packed right operand, k is split as in oneDNN 2.6. Earlier versions computed these GEMMs
-// with oneDNN, so results keep their bits.
+// The length of the chains of an f32 sum; 0: one chain. A sum over tokens (neither operand is
+// packed) is split. With a packed right operand on AVX-512, k is split as in oneDNN 2.6: earlier
+// versions used oneDNN for these GEMMs, and so results keep their bits.
 static int64_t chain_of(const struct rlhf__cpu *cpu, const struct rlhf__matmul *s) {
     if (s->in_dtype != RLHF_F32) return 0;
     if (!s->wei_packed) return K_CHAIN;
@@ -143,10 +143,10 @@ static int64_t chain_of(const struct rlhf__cpu *cpu, const struct rlhf__matmul *
     return s->k <= 512 ? s->k : s->k <= 1024 ? 512 : 1024;
 }
 
-// Row blocks of about equal size, in whole tiles. B is read once per block, so a block is as large
-// as its rows of A fit half of the L2 cache. Compared with blocks of 240 rows, this is 6 % faster
-// for 1024 x 896 by 896 x 9728 in bf16, and 2 % faster for 1024 x 3072 by 3072 x 768, where 240
-// rows are too many. The split does not affect any bit.
+// Cut the rows into blocks of about equal size, in whole tiles. B is read once per block, so blocks
+// are as large as possible: their rows of A fill half of the L2 cache. Compared with blocks of 240
+// rows, this is 6 % faster for 1024 x 896 by 896 x 9728 in bf16. It is 2 % faster for 1024 x 3072
+// by 3072 x 768, where 240 rows are too many. The split does not affect any bit.
 static void cut_rows(struct rlhf__gemm_job *j, int64_t m, int64_t tile) {
     const int64_t step = step_of(j), k = step > 0 ? step : 1;
     const int64_t fit = j->cpu->half_l2 / (k * (int64_t)rlhf_dtype_size(j->s->in_dtype));

@@ -1,15 +1,15 @@
-// gemm.h: GEMMs on own tiles (hot/gemm.c in f32, hot/bf16_tile.c and hot/amx_tile.c in bf16), and
-// the choice of the GEMMs that use them.
+// gemm.h: GEMMs on this backend's own tiles: hot/gemm.c in f32, hot/bf16_tile.c and hot/amx_tile.c
+// in bf16. It also decides which GEMMs run on them.
 //
 // bf16 with AVX512_BF16, measured on Zen 5: own tiles are as fast as oneDNN 2.6 in forward GEMMs.
-// They are faster in weight gradients, and if weights come from memory (decoding 32 rows). They
-// need no primitive per shape. AMX uses own tiles too, because in oneDNN 2.6's AMX GEMMs a row
-// depends on the other rows.
+// They are faster in weight gradients, and when weights come from memory (decoding 32 rows). They
+// need no primitive per shape. bf16 with AMX also runs on own tiles, because in oneDNN 2.6's AMX
+// GEMMs a row depends on the other rows.
 //
-// f32: oneDNN 2.6 may split the sum over k among threads if neither operand is packed. Below
-// AVX-512 its rows depend on each other. On AVX-512 own tiles are as fast as oneDNN at a thousand
-// rows, and take 0.65 to 0.8 of its time at 32 rows (bench/README.md). The build without exactness
-// uses oneDNN.
+// f32: oneDNN 2.6 may split the sum over k among threads if neither operand is packed, and below
+// AVX-512 its rows depend on each other. On AVX-512, own tiles are as fast as oneDNN at a thousand
+// rows and take 0.65 to 0.8 of its time at 32 rows (bench/README.md). Only the build without
+// exactness uses oneDNN.
 #ifndef RLHF_CPU_GEMM_H
 #define RLHF_CPU_GEMM_H
 
@@ -19,10 +19,10 @@
 // True when GEMMs with operands of dtype run on own tiles.
 int rlhf__gemm_used(const struct rlhf__cpu *cpu, int32_t dtype);
 
-// As rlhf__product, with the packed right operand or NULL. An f32 GEMM has an f32 result. With
-// s->wei_across, the packed operand is the transpose [n, k]. Its panels are converted to those of
-// [k, n], a few thousand steps of k at a time. So a weight need not be stored both ways, and the
-// bits do not depend on the way it was packed. [step]
+// As rlhf__product. If packed_wei is NULL, plain_wei is read. An f32 GEMM has an f32 result. With
+// s->wei_across, packed_wei holds the transpose [n, k]. Its panels are converted to panels of [k,
+// n], a few thousand steps of k at a time. So a weight is stored only once, and the bits are the
+// same for both packings. [step]
 rlhf_status rlhf__gemm_product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                                const void *packed_wei, const void *plain_wei, const float *bias,
                                void *dst);
@@ -40,8 +40,9 @@ int64_t rlhf__gemm_pass(int64_t k);
 #define RLHF__GEMM_ROWS_STEP 256
 
 // A bf16 GEMM s plus a second one, src2 wei2, which has the same rows and columns and k2 inputs.
-// The result is rounded once, at the end. Both right operands are packed, or both across. k and k2
-// are at most RLHF__GEMM_SUM_K. The bits are those of the two GEMMs with an f32 result. [step]
+// The result is rounded once, at the end. Both right operands are packed, or both are packed as
+// transposes (wei_across). k and k2 are at most RLHF__GEMM_SUM_K. The bits are those of two GEMMs
+// that add to the same f32 result. [step]
 #define RLHF__GEMM_SUM_K 4096
 rlhf_status rlhf__gemm_sum(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                            const void *wei, const float *bias,

@@ -1,6 +1,6 @@
-// gemm_job.h: one GEMM on own tiles, as gemm.c runs it and gemm_pack.c packs it. A "word" is what
-// one column of a panel holds for one step of k: an f32, or a pair of bf16. Only these two files
-// include this header.
+// gemm_job.h: one GEMM on own tiles, as gemm.c runs it and gemm_pack.c packs it. A "word" is the
+// data of one column of a panel for one step of k in f32, or for two steps (a pair) in bf16. Only
+// these two files include this header.
 #ifndef RLHF_CPU_GEMM_JOB_H
 #define RLHF_CPU_GEMM_JOB_H
 

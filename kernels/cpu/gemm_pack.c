@@ -46,10 +46,10 @@ void rlhf__gemm_pack(const struct rlhf__cpu *cpu, void *dst, int32_t dtype, cons
 
 // ---- A ----
 
-// True if A is packed. A is always packed if it is stored as its transpose. Rows that many panels
-// read are packed too, unless pairs of bf16 would start in the middle of a word. For 1024 x 768 by
-// 768 x 2304 this is 10 % faster on AMX and 15 % in f32 on AVX-512. In bf16 on AVX512_BF16 it is 2
-// to 5 % faster, and as much at 320 columns.
+// True if A is packed. A is always packed if it is stored as its transpose. It is also packed if
+// many panels read its rows, unless bf16 rows would start in the middle of a word (odd k). For 1024
+// x 768 by 768 x 2304, packing is 10 % faster on AMX, 15 % in f32 on AVX-512, and 2 to 5 % in bf16
+// on AVX512_BF16 (the same at 320 columns).
 int rlhf__gemm_packs_a(const struct rlhf__gemm_job *j, int64_t rows, int64_t panels) {
     if (j->s->src_transposed) return 1;
     if (j->s->in_dtype == RLHF_BF16 && j->cpu->isa == RLHF__ISA_AMX)
@@ -81,7 +81,7 @@ void rlhf__gemm_pack_a(const struct rlhf__gemm_job *j, int64_t row, size_t rows,
 // ---- B from its transpose ----
 
 // Build steps k0 .. k1 - 1 of B's panels from the panels of its transpose [n, k], block by block.
-// The result is what rlhf__gemm_pack makes of the dense matrix.
+// The result equals the panels that rlhf__gemm_pack makes of the dense matrix.
 static void turn_b(const struct rlhf__gemm_job *j, uint32_t *to, const uint32_t *from, int64_t k0,
                    int64_t k1) {
     const int32_t in = j->s->in_dtype;
@@ -105,7 +105,7 @@ static void turn_b(const struct rlhf__gemm_job *j, uint32_t *to, const uint32_t 
         }
 }
 
-// Words of the first GEMM's part.
+// Words of the first GEMM's converted panels.
 static int64_t turned_words(const struct rlhf__gemm_job *j, int64_t step) {
     const int64_t most = step < j->s->k ? step : j->s->k;
     return rlhf__gemm_words(j->s->in_dtype, most) * j->panels * j->width;

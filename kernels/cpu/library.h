@@ -16,7 +16,7 @@ struct rlhf__packed {
 // All are [step]; on failure they set the error text.
 struct rlhf__library {
     // Allocate an empty packed [k, n] operand of dtype in *out. packed_fill fills it from dense
-    // f32, which is stored as [n, k] if src_transposed.
+    // f32; with src_transposed, that is stored as [n, k].
     rlhf_status (*packed_create)(struct rlhf__cpu *cpu, int64_t k, int64_t n, int32_t dtype,
                                  int src_transposed, struct rlhf__packed *out);
     void (*packed_destroy)(void *library_half); // does not free ptr; NULL allowed

@@ -55,8 +55,8 @@ static rlhf_status linear_add(void *ctx, rlhf_dev out, rlhf_dev add, rlhf_dev x,
     return linear(ctx, out, RLHF_F32, 1, x, w, bias, rows);
 }
 
-// The right operand of the backward GEMM: the weight packed the other way, or the forward packing,
-// read across.
+// The right operand of the backward GEMM: the weight packed for it, if there is one, otherwise the
+// forward packing (wei_across).
 static const struct rlhf__packed *backward_of(const rlhf_weight *w) {
     return w->bwd.ptr ? &w->bwd : &w->fwd;
 }
@@ -98,8 +98,8 @@ static void column_sums(struct rlhf__cpu *cpu, float *db, const char *dy, int32_
     }
 }
 
-// dw f32 [k] += x^T dy, for a weight with one output. Sums over rows directly, where a GEMM would
-// first pack x. Passes and chains are split as in a GEMM, so the bits are the same.
+// dw f32 [k] += x^T dy, for a weight with one output. This sums over rows directly; a GEMM would
+// have to pack x first. Passes and chains are split as in a GEMM, so the bits are the same.
 static void one_output_dw(struct rlhf__cpu *cpu, float *dw, const float *x, const float *dy,
                           uint32_t rows, int32_t k) {
     enum { STEP = 64, CHAIN = RLHF__GEMM_ROWS_STEP };
@@ -193,7 +193,7 @@ static rlhf_status check_sum(struct rlhf__cpu *cpu, const rlhf_linear_sum *a) {
     return RLHF_OK;
 }
 
-// The GEMM of one of two weights, whose results are added. first: it is the first of the two.
+// The GEMM with w, one of linear_sum's two weights. first: w is the first of the two.
 static struct rlhf__matmul sum_part(const struct rlhf__cpu *cpu, const rlhf_linear_sum *a,
                                     const rlhf_weight *w, int first) {
     const int32_t accumulate = first ? a->accumulate : 1;
@@ -201,7 +201,7 @@ static struct rlhf__matmul sum_part(const struct rlhf__cpu *cpu, const rlhf_line
                      : forward_matmul(w, RLHF_F32, accumulate, first && a->bias, a->rows);
 }
 
-// Both GEMMs run as one, tile by tile.
+// True if both GEMMs of linear_sum run as one, tile by tile.
 static int is_one_gemm(const struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
                        const struct rlhf__matmul *o) {
     return rlhf__gemm_used(cpu, s->in_dtype) && s->in_dtype == RLHF_BF16 &&

@@ -48,7 +48,7 @@ static rlhf_status divergence_check(struct rlhf__cpu *cpu, const char *op, const
     return RLHF_OK;
 }
 
-// Copy the caller's struct and its dist, and check them. ref_d becomes d if it was 0.
+// Copy the caller's struct and its dist, and check them. A ref_d of 0 is replaced by d.
 static rlhf_status head_read(struct rlhf__cpu *cpu, const char *op, rlhf_lm_head *a,
                              rlhf_dist *dist, const rlhf_lm_head *from, int with_ref_of_backward) {
     RLHF_TRY(rlhf__cpu_copy_in(cpu, op, a, sizeof *a, from, RLHF_SIZE_TO(rlhf_lm_head, d_weight)));
@@ -152,7 +152,7 @@ static int same_dist(const rlhf_dist *a, const rlhf_dist *b) {
            a->top_k == b->top_k && a->min_p == b->min_p && a->greedy == b->greedy;
 }
 
-// True if the workspaces hold what `want` asks for. They may also hold entropy and KL.
+// True if the workspaces hold what `want` needs. They may hold more (entropy and KL).
 static int kept_serves(const struct rlhf__lm_kept *have, const struct rlhf__lm_kept *want) {
     return have->valid && have->rows == want->rows && have->with_ref >= want->with_ref &&
            have->with_entropy >= want->with_entropy && have->weight == want->weight &&
@@ -207,8 +207,9 @@ static void row_grad(const struct rlhf__cpu *cpu, const rlhf_lm_head *a,
         cpu->hot.head_grad(dz, bf16, z, r, n, b->scale, &b->stat[i], &g);
 }
 
-// Replace a block's logits by their derivatives, in the act dtype. In bf16, row i takes half of the
-// place of row i / 2, so the rows that run in parallel are at most as many as are finished.
+// Replace a block's logits by their derivatives, in the act dtype. In bf16, the derivatives of row
+// i overwrite half of the logits of row i / 2, which must be finished. So each parallel loop takes
+// at most as many rows as are finished.
 static void *block_grad(const struct rlhf__cpu *cpu, const rlhf_lm_head *a,
                         const struct rlhf__lm_block *b, uint32_t first) {
     const int bf16 = a->dtype == RLHF_BF16;
@@ -262,7 +263,7 @@ static rlhf_status lm_head_bwd(void *ctx, const rlhf_lm_head *from) {
 
 // ---- workspaces ----
 
-// Those of a block of `rows` rows.
+// Add the workspaces of a block of `rows` rows.
 static void block_needs(struct rlhf__cpu *cpu, const rlhf_lm_head *a, const rlhf_weight *w,
                         uint32_t rows, int backward, struct rlhf__cpu_needs *n) {
     const int with_ref = backward ? a->d_kl != NULL : a->kl != NULL;
@@ -272,7 +273,7 @@ static void block_needs(struct rlhf__cpu *cpu, const rlhf_lm_head *a, const rlhf
     if (backward && a->d_weight) rlhf__linear_dw_needs(cpu, w, rows, 1, n);
 }
 
-// A last block with fewer rows may be cut into larger pieces than the other blocks.
+// The last block is counted too: with fewer rows, its work may be cut into larger pieces.
 void rlhf__cpu_needs_lm_head(struct rlhf__cpu *cpu, const rlhf_call *c, struct rlhf__cpu_needs *n) {
     const rlhf_weight w = rlhf__weight_shape(cpu, &c->weight);
     const int backward = c->op == RLHF_COMPUTE_OP(lm_head_bwd);

@@ -7,7 +7,7 @@
 
 #include "product.h"
 
-// The rows of one call of the head. hidden and ref_hidden start at the block's first row.
+// A block of rows of one call of the head. hidden and ref_hidden start at the block's first row.
 struct rlhf__lm_block {
     const rlhf_weight *weight, *ref_weight; // ref_weight NULL: no KL
     int32_t divergence;                     // enum rlhf_divergence
@@ -39,16 +39,16 @@ int rlhf__lm_dist_cuts(const rlhf_dist *d, int32_t vocab);
 void rlhf__lm_truncate(const struct rlhf__cpu *cpu, float *z, size_t n, float scale,
                        const rlhf_dist *d, float *work);
 
-// The number of a head's rows whose logits and reference logits fit the workspace budget
-// (derivatives overwrite the logits). It is all rows or a multiple of 32; in f32, a multiple of
-// RLHF__GEMM_ROWS_STEP. The sums of d_weight can then continue from block to block with the bits of
-// a single block.
+// The number of rows whose logits and reference logits fit the workspace budget (derivatives
+// overwrite the logits). The result is all rows, or a multiple of 32 (in f32, of
+// RLHF__GEMM_ROWS_STEP). At such multiples, the sums of d_weight can continue from block to block
+// and keep the bits of a single block.
 uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows,
                              int with_ref);
 
-// Add the workspaces for a block of `rows` rows of w: those of block_place, those of the GEMMs of
-// the logits and, if cuts is set, those of truncate_work. ref_d: the width of the reference's
-// states; 0: no reference. [step]
+// Add the workspaces for a block of `rows` rows of w: those of rlhf__lm_block_place, of the GEMMs
+// of the logits and, if cuts is set, of rlhf__lm_truncate_work. ref_d is the width of the
+// reference's states, or 0 without a reference. [step]
 void rlhf__lm_block_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows, int32_t ref_d,
                           int cuts, struct rlhf__cpu_needs *n);
 
@@ -61,8 +61,8 @@ rlhf_status rlhf__lm_block_logits(struct rlhf__cpu *cpu, struct rlhf__lm_block *
 // Sets bits[words] to the ids whose logit is not -inf. [any]
 void rlhf__lm_support_store(uint32_t *bits, const float *z, size_t n);
 
-// Apply the block's support, or its dist, to a row in place, and fill stat. work: see
-// head_truncate; NULL if dist excludes nothing. [any]
+// Restrict a row in place to the block's support or, without one, to the kept set of dist. Then
+// fill its stat. work is that of head_truncate; NULL if dist excludes nothing. [any]
 void rlhf__lm_row_stat(const struct rlhf__cpu *cpu, const struct rlhf__lm_block *b, uint32_t row,
                        float *work);
 

@@ -47,7 +47,7 @@ static uint64_t scratch_bytes(const struct rlhf__cpu *cpu, int32_t vocab) {
     return (uint64_t)cpu->threads * one;
 }
 
-// The calling thread's part; all threads' sums come first.
+// The calling thread's scratch. In memory, all threads' sums come first.
 static struct scratch scratch_of(const struct rlhf__cpu *cpu, int32_t vocab, void *place) {
     const size_t n = (size_t)vocab, blocks = rlhf__head_blocks(n);
     const size_t threads = (size_t)cpu->threads, thread = (size_t)omp_get_thread_num();
@@ -56,9 +56,9 @@ static struct scratch scratch_of(const struct rlhf__cpu *cpu, int32_t vocab, voi
     return (struct scratch){sums + thread * blocks, rows, rows + n};
 }
 
-// Sample from logits z with maximum max under d, which may exclude tokens (but never the largest).
-// z does not change. s->sums were computed from z at sums_scale. bits, unless NULL, receives the
-// support that was sampled from.
+// Sample from logits z, whose maximum is max, under d, which may exclude tokens but never the
+// largest. z does not change. s->sums must have been computed from z at scale sums_scale. Unless
+// NULL, bits receives the support that was sampled from.
 static int32_t draw(const struct rlhf__cpu *cpu, const float *z, size_t n, const rlhf_dist *d,
                     float max, double u, const struct scratch *s, float sums_scale,
                     uint32_t *bits) {

@@ -24,14 +24,14 @@ struct rlhf__block {
     uint64_t bytes;
     void *map; // its own mapping, or NULL
     uint64_t map_bytes;
-    uint64_t cut; // bytes cut from a chunk, 0: none. Neither: malloc
+    uint64_t cut; // bytes cut from a chunk, or 0; from malloc if map is NULL, too
     uint64_t reserved[2];
 };
 
 _Static_assert(sizeof(struct rlhf__block) == ALIGN, "the block header is one alignment unit");
 
-// Touch the bytes first from many threads, in the ranges of their static loops. On a NUMA machine
-// each part is then allocated near the thread that uses it.
+// Touch the bytes first from many threads, split as their static loops split the work. On a NUMA
+// machine each part is then allocated near the thread that uses it.
 static void spread(const struct rlhf__cpu *cpu, char *to, const char *from, uint64_t bytes) {
     const uint64_t pieces = rlhf__split_count(bytes, HUGE_ALIGN);
 #pragma omp parallel for schedule(static) num_threads(cpu->threads) if (pieces > 1)
@@ -57,7 +57,7 @@ static struct rlhf__block *block_map(uint64_t total) {
     return b;
 }
 
-// Zeroed memory of `total` bytes for a block; the block records where it came from. NULL if out of
+// Get zeroed memory of `total` bytes for a block, which records where it came from. NULL if out of
 // memory.
 static struct rlhf__block *block_get(struct rlhf__cpu *cpu, uint64_t total) {
     if (total >= MAP_FROM) return block_map(total);

@@ -65,7 +65,7 @@ static rlhf_status product(struct rlhf__cpu *cpu, const struct work *k, int whic
     return rlhf__product(cpu, &s, a, NULL, b, NULL, out);
 }
 
-// Element loops over all n, in fixed pieces. x *= a; out = a x + b y; w = decay w - step u.
+// Element loops over n elements, in fixed pieces: x *= a; out = a x + b y; w = decay w - step u.
 static uint64_t piece_len(uint64_t n, uint64_t at) { return n - at < PIECE ? n - at : PIECE; }
 
 static void scale_all(struct rlhf__cpu *cpu, float *x, uint64_t n, float a) {

@@ -1,5 +1,5 @@
-// onednn.c: GEMMs by oneDNN (library.h), with a cache of its primitives. The cache's key is the
-// shape, not the weight, so all layers of a model share it.
+// onednn.c: GEMMs by oneDNN (library.h), with a cache of its primitives. Primitives are cached by
+// shape, not by weight, so all layers of a model share them.
 #include "onednn.h"
 
 #include "dnnl_shim.h"

@@ -10,8 +10,8 @@
 
 // ---- pieces ----
 
-// Number the pieces of a list of tensors consecutively, so that all threads have work until the
-// whole list is done. Tensor i has the pieces [first[i], first[i + 1]).
+// Number the pieces of a list of tensors consecutively, so that no thread idles before the whole
+// list is done. Tensor i has the pieces [first[i], first[i + 1]).
 static void number_pieces(const rlhf_tensors *t, uint64_t *first) {
     first[0] = 0;
     for (uint32_t i = 0; i < t->n; i++)
@@ -38,8 +38,7 @@ static uint32_t owner_of(const uint64_t *first, uint32_t n, uint64_t p) {
     return low;
 }
 
-// Small arrays for one call. They use the workspace that also holds the statistics that lm_head
-// kept.
+// Small arrays for one call. They overwrite the statistics that lm_head kept in the same workspace.
 static rlhf_status notes(struct rlhf__cpu *cpu, uint64_t bytes, void **out) {
     cpu->lm_kept.valid = 0;
     return rlhf__cpu_workspace(cpu, RLHF__WS_ROWS, bytes, out);
@@ -105,8 +104,8 @@ static rlhf_status sumsq_many(void *ctx, const rlhf_tensors *from, double max_no
 
 // ---- AdamW ----
 
-// torch: lr (m / c1) / (sqrt(v / c2) + eps); tf1: lr sqrt(c2) / c1 m / (sqrt(v) + eps); ci = 1 -
-// bi^t.
+// With ci = 1 - bi^t, the step is
+//   torch: lr (m / c1) / (sqrt(v / c2) + eps);  tf1: lr sqrt(c2) / c1 m / (sqrt(v) + eps).
 static struct rlhf__adam_step step_of(const rlhf_adamw *a) {
     const double c1 = 1.0 - pow(a->beta1, (double)a->step);
     const double c2 = 1.0 - pow(a->beta2, (double)a->step);
@@ -136,8 +135,8 @@ static rlhf_status adamw_read(struct rlhf__cpu *cpu, const char *op, rlhf_adamw 
     return RLHF_OK;
 }
 
-// Update weight, moments and gradient in one pass over memory. If a tensor has no weight (with
-// skip: for all tensors), only its gradient is zeroed. steps: one per tensor.
+// Update weight, moments and gradient in one pass over memory. A tensor without a weight only gets
+// its gradient zeroed; with skip, so do all tensors. steps: one per tensor.
 static void update(const struct rlhf__cpu *cpu, const rlhf_tensors *t, int skip,
                    const uint64_t *first, const struct rlhf__adam_step *steps) {
     const uint64_t pieces = first[t->n];

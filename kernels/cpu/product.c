@@ -1,7 +1,7 @@
 // product.c: see product.h. Widens the operands of GEMMs without a native implementation.
 //
-// On own tiles (gemm.h) a row has the same bits for any number of rows and threads (tests/kernels
-// assert this), so rows may be split anywhere.
+// On own tiles (gemm.h), the bits of a row do not depend on the number of rows or threads
+// (tests/kernels assert this). So rows may be split anywhere.
 #include "product.h"
 
 #include "gemm.h"

@@ -20,13 +20,13 @@ static inline int rlhf__cpu_row_shares(const rlhf_ragged *r, size_t i) {
     return r->prefix_len && (rlhf__cpu_i32(r->prefix_len))[i] > 0;
 }
 
-// Copy the caller's struct to *r. RLHF_E_INVALID, with op and row named, if the arrays contradict
-// each other, total, max_q or max_k. [step]
+// Copy the caller's struct to *r. RLHF_E_INVALID, naming op and row, if the arrays contradict each
+// other or contradict total, max_q or max_k. [step]
 rlhf_status rlhf__cpu_read_ragged(struct rlhf__cpu *cpu, const char *op, rlhf_ragged *r,
                                   const rlhf_ragged *from_caller);
 
-// The same. RLHF_E_UNSUPPORTED unless r is in the training layout (attention_bwd in
-// rlhf/compute.h). [step]
+// As rlhf__cpu_read_ragged, but RLHF_E_UNSUPPORTED unless r is in the training layout
+// (attention_bwd in rlhf/compute.h). [step]
 rlhf_status rlhf__cpu_read_training(struct rlhf__cpu *cpu, const char *op, rlhf_ragged *r,
                                     const rlhf_ragged *from);
 

@@ -10,25 +10,25 @@
 
 #include <omp.h>
 
-// The widest head that hot/hot.h supports and tests/kernels test; wider ones are refused. Scratch
-// is sized by the head's actual width.
+// The widest head that hot/hot.h supports and tests/kernels test; wider heads are refused. Scratch
+// is sized by the actual width.
 enum { HEAD_DIM_MAX = 128 };
 enum { LANES_MAX = 16, KEY_BLOCK_MAX = 64, ROWS_MAX = 8, CHUNK_MAX = 64 };
 
-// Thresholds and their gains, measured on 1 thread of an Intel Xeon with AMX, 32 rows, 12 heads of
-// 64, bf16, 12 layers' worth of keys in turn, the shortest of 60 calls.
-//   RUN_PREFIX   shortest prefix worth a run (rows decoded together that read it once): a run costs
-//                15 % at a prefix of 8 of 48 keys and 2 % at 16, gains 11 % at 32 of 56 and 27 % at
-//                128 of 152
-//   RUN_ROWS     most rows of one run
-//   FEW_QUERIES  up to this many, a row reads its keys once and memory bandwidth is the limit:
-//                look_ahead gains 8 % at 48 keys, 6 % at 256, 2 % at 512
+// Thresholds and their gains. Measured on 1 thread of an Intel Xeon with AMX: 32 rows, 12 heads of
+// 64, bf16, cycling through the keys of 12 layers, the shortest of 60 calls.
+//   RUN_PREFIX   the shortest prefix for which rows that are decoded together form a run, so that
+//                the prefix is read once. A run costs 15 % at a prefix of 8 of 48 keys, and 2 % at
+//                16. It gains 11 % at 32 of 56 keys, and 27 % at 128 of 152
+//   RUN_ROWS     the most rows of one run
+//   FEW_QUERIES  a row of at most this many queries reads its keys once, so memory bandwidth is the
+//                limit. look_ahead then gains 8 % at 48 keys, 6 % at 256 and 2 % at 512
 enum { RUN_PREFIX = 16, RUN_ROWS = 16 };
 enum { FEW_QUERIES = 3 };
 
 // The number of items that a thread takes at a time, for `rows` rows of equal cost with a_row items
-// each. Adjacent heads together help the prefetch. But there must be enough pieces to balance rows
-// of different lengths.
+// each. Taking adjacent heads together helps the prefetch, but rows of different lengths are
+// balanced only if there are enough pieces.
 static int chunk_of(size_t a_row, uint64_t rows, int threads) {
     uint64_t most = rows * a_row / ((uint64_t)threads * 8);
     return most < 1 ? 1 : most < a_row ? (int)most : (int)a_row;
@@ -67,8 +67,8 @@ static rlhf_status read_geometry(struct rlhf__cpu *cpu, const char *op, rlhf_att
     return RLHF_OK;
 }
 
-// A piece of the work: the query heads h .. h+group-1, which read one key head, in row i (or in the
-// rows from i on).
+// A piece of the work: query heads h .. h+group-1, which all read one key head, in row i. In a run,
+// in the rows from i on.
 struct piece {
     size_t i, h, group;
 };
@@ -125,9 +125,9 @@ static struct rlhf__attn_item item_of(const rlhf_attn *a, const rlhf_ragged *r, 
     return it;
 }
 
-// Locate the next item's rows relative to this one: the next heads, or the next row's first heads.
-// For training rows of 64 tokens, measured as above, this gains 1 to 3 % of forward and nothing
-// measurable in backward.
+// Tell the item where the next item's rows are, relative to its own: the next heads, or the next
+// row's first heads. For training rows of 64 tokens, measured as above, this speeds up forward by 1
+// to 3 % and backward not measurably.
 static void look_next(struct rlhf__attn_item *it, const rlhf_attn *a, const rlhf_ragged *r,
                       struct piece p, struct piece next, size_t es) {
     if (next.i >= r->n) return;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 // Backward sums gamma and beta in at most this many blocks of consecutive rows. It adds the rows of
-// a block in order, and then the blocks in order. So the order depends only on the number of rows.
+// each block in order, then the blocks in order. So the order depends only on the number of rows.
 #define NORM_BLOCKS 64u
 
 // The bytes of the blocks' sums, which have `each` vectors of width d each. rows is at least 1.

@@ -1,11 +1,11 @@
 // table.h: the entries of the table that each file of the CPU backend fills. rlhf/compute.h
 // describes the shapes, the dtypes and the meaning of every argument; ctx is a struct rlhf__cpu. A
-// file that needs another file's op calls it through the table.
+// file calls another file's op through the table.
 //
 // Each op checks its arguments (RLHF_E_INVALID, RLHF_E_UNSUPPORTED), takes workspace from the
-// context (RLHF_E_NOMEM), splits the work into pieces and runs the hot loops. Either the pieces do
-// not depend on the number of threads (reductions), or the bits do not depend on the pieces (rows).
-// All are [step].
+// context (RLHF_E_NOMEM), splits the work into pieces and runs the hot loops. The number of threads
+// never changes a bit: reductions use fixed pieces, and a row has the same bits in any piece. All
+// are [step].
 #ifndef RLHF_CPU_TABLE_H
 #define RLHF_CPU_TABLE_H
 
@@ -14,7 +14,7 @@
 struct rlhf__cpu;
 struct rlhf__cpu_needs; // context.h
 
-void rlhf__cpu_fill_memory(rlhf_compute *t);      // alloc .. sync, without those of elementwise
+void rlhf__cpu_fill_memory(rlhf_compute *t);      // alloc .. sync, without copy, zero and convert
 void rlhf__cpu_fill_weight(rlhf_compute *t);      // creating and packing weights
 void rlhf__cpu_fill_linear(rlhf_compute *t);      // linear and related ops
 void rlhf__cpu_fill_elementwise(rlhf_compute *t); // copy, zero, convert, add, act, gate
@@ -28,8 +28,8 @@ void rlhf__cpu_fill_lm_sample(rlhf_compute *t);   // lm_sample
 void rlhf__cpu_fill_optim(rlhf_compute *t);       // sumsq, adamw
 void rlhf__cpu_fill_muon(rlhf_compute *t);        // muon
 
-// Every file whose ops take workspaces has one. If the call is of one of the file's ops, it adds
-// that op's workspaces. [step]
+// Every file whose ops take workspaces has one such function. It adds the workspaces of the call if
+// the call's op is in that file. [step]
 void rlhf__cpu_needs_weight(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
 void rlhf__cpu_needs_linear(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
 void rlhf__cpu_needs_norm(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
@@ -44,8 +44,8 @@ void rlhf__cpu_sumsq_needs(uint64_t len, struct rlhf__cpu_needs *n);
 
 // Implements rlhf_kernels_ops.describe.
 rlhf_status rlhf__cpu_describe(void *self, uint32_t gpu, const char **json);
-// Open a table and close it, for describe. Sets its detail, or why opening fails; the other text is
-// "". [main]
+// Open a table and close it, for describe. Sets detail, or `missing` if opening fails (the reason);
+// the other text is "". [main]
 void rlhf__cpu_try(char *detail, char *missing, size_t cap);
 
 #endif

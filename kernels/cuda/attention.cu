@@ -35,7 +35,7 @@ static rlhf_status read_geometry(struct rlhf__cuda *cu, const char *op, rlhf_att
     return RLHF_OK;
 }
 
-// Fill the arguments that forward and backward share. wide becomes 0 if the geometry forbids
+// Fill the arguments that forward and backward share. wide becomes 0 if the geometry rules out
 // 16-byte accesses.
 static void arguments(struct rlhf__attn_args *a, const rlhf_attn *own) {
     const int64_t chunk = 16 / (int64_t)rlhf_dtype_size(own->dtype);

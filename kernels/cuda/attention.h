@@ -1,5 +1,5 @@
-// attention.h: what the attention kernels of both dtypes share: launch arguments, key tiles by
-// logical index, segments, the exponential, and the order of sums over queries.
+// attention.h: the parts that the attention kernels of both dtypes share: launch arguments, key
+// tiles by logical index, segments, the exponential, and the order of sums over queries.
 //
 // In any layout, key j of a row is in tile j / KEYS of segment j / SEGMENT. Each segment has an
 // online softmax of its own, and segments are merged in order. So a query has the same bits alone
@@ -39,20 +39,21 @@ struct rlhf__attn_bwd_args {
 rlhf_status rlhf__cuda_attention_bf16(struct rlhf__cuda *cu, struct rlhf__attn_args *a);
 rlhf_status rlhf__cuda_attention_f32(struct rlhf__cuda *cu, struct rlhf__attn_args *a);
 
-// Bytes of RLHF__CUDA_WS_ATTN that they take; *a need not have addresses.
+// Bytes of RLHF__CUDA_WS_ATTN that this forward call takes. Addresses in *a may be missing.
 uint64_t rlhf__cuda_attention_bf16_bytes(const struct rlhf__attn_args *a);
 uint64_t rlhf__cuda_attention_bwd_bytes(uint32_t total, int32_t heads);
 
-// The same for backward, which computes delta, and its two halves. [step]
+// Backward, like the forward functions above. rlhf__cuda_attention_bwd computes delta and then runs
+// its two halves. [step]
 rlhf_status rlhf__cuda_attention_bwd(struct rlhf__cuda *cu, struct rlhf__attn_bwd_args *b,
                                      int32_t dtype);
 rlhf_status rlhf__cuda_attention_bwd_bf16(struct rlhf__cuda *cu, struct rlhf__attn_bwd_args *b);
 rlhf_status rlhf__cuda_attention_bwd_f32(struct rlhf__cuda *cu, struct rlhf__attn_bwd_args *b);
 
-// 2^x for the f32 kernels, with the emulation's bits on every card. For x <= 127 the relative error
-// is 8e-8; below -127 the result is 0. NaN stays NaN. It is shorter than rlhf__exp2f, because it
-// does not handle denormals and infinity. The bf16 kernels sum on tensor cores and use rlhf__ex2 of
-// ptx.h.
+// 2^x for the f32 kernels, with the same bits on every card and on the emulation. For x <= 127 the
+// relative error is 8e-8. Below -127 the result is 0. NaN stays NaN. This is shorter than
+// rlhf__exp2f, because it does not handle denormals and infinity. The bf16 kernels sum on tensor
+// cores and use rlhf__ex2 of ptx.h instead.
 static __device__ __forceinline__ float rlhf__attn_exp2(float x) {
     x = x < -127.0f ? -127.0f : x;
     const float n = x + 12582912.0f, f = x - (n - 12582912.0f); // n: nearest integer
@@ -70,8 +71,8 @@ static __device__ __forceinline__ int rlhf__attn_min(int a, int b) { return a < 
 
 // ---- backward: the queries that contribute to a tile of keys ----
 
-// Iterates over tiles of STEP queries by position, for each query head of the group: first the
-// queries of the row that owns the keys, then those of the rows that share it.
+// Iterates, for each query head of the group, over tiles of STEP queries by position. The queries
+// of the row that owns the keys come first, then those of the rows that share it.
 struct rlhf__attn_walk {
     struct rlhf__cuda_row row; // the row of these queries
     uint32_t index;            // its number
@@ -87,8 +88,8 @@ static __device__ __forceinline__ void rlhf__attn_walk_row(struct rlhf__attn_wal
     w->pos = pos / STEP * STEP;
 }
 
-// Move to the next tile; 0 at the end. own: the row of the keys, with number `index`; its first
-// query that sees one of the keys is at position pos. end: one past the last head.
+// Move to the next tile; returns 0 at the end. own is the row of the keys and index its number. Its
+// first query that sees one of the keys is at position pos. end is one past the last head.
 template <int STEP>
 static __device__ __forceinline__ int
 rlhf__attn_walk_next(struct rlhf__attn_walk *w, const struct rlhf__cuda_rows &rows,

@@ -1,13 +1,13 @@
 // attention_bf16.cu: attention forward in bf16. A warp owns 16 queries; keys come in tiles of 64.
 #include "attention_bf16.h"
 
-// PARTS_BELOW: fewer blocks than this would not fill a large card. Long rows are then split.
+// PARTS_BELOW: fewer blocks than this do not fill a large card, so long rows are split.
 enum { KEYS = 64, PARTS_BELOW = 1024 };
 
 namespace {
 // A thread's state for its two queries, rows g and g + 8 of the warp's 16: the largest score in
-// units of log2, the sum of exponentials, and its part of the output. The sum covers the thread's
-// columns until a segment ends, then all columns.
+// units of log2, the sum of exponentials, and its part of the output. Until a segment ends, the sum
+// covers only the thread's own columns; then it covers all.
 template <int HD> struct state { float m[2], l[2], o[HD / 8][4]; };
 } // namespace
 
@@ -21,9 +21,9 @@ template <int HD> static __device__ __forceinline__ void begin(struct state<HD> 
 }
 
 // Turn the unscaled scores of a tile of keys that starts at j0 into probabilities. Query h sees
-// keys below seen[h]. The maximum is taken before scaling, so scaling costs only an FMA. For that,
-// a negative scale flips all signs, and a scale of 0 is replaced by the smallest positive number,
-// which keeps NaN out of the scores.
+// keys below seen[h]. The maximum is taken before scaling, so that scaling costs only an FMA. This
+// needs a positive scale: a negative one flips the sign of all scores, and 0 is replaced by the
+// smallest positive number (which also keeps NaN out).
 template <int HD>
 static __device__ __forceinline__ void softmax(struct state<HD> &x, float (*s)[4], int j0,
                                                const int seen[2], float scale) {
@@ -60,7 +60,7 @@ static __device__ __forceinline__ void softmax(struct state<HD> &x, float (*s)[4
     }
 }
 
-// Ends a segment: merges the previous segments, saved in shared memory, first.
+// Ends a segment. First merges it with the previous segments, which are saved in shared memory.
 template <int HD, int THREADS>
 static __device__ __forceinline__ void merge(struct state<HD> &x, const float *kept) {
 #pragma unroll
@@ -88,8 +88,8 @@ static __device__ __forceinline__ void keep(float *kept, const struct state<HD> 
             kept[(4 + n * 4 + i) * THREADS] = x.o[n][i];
 }
 
-// Where a query's head stores its results of segment s: the maximum score, the sum, and the output
-// (a.head_dim columns).
+// Where the results of segment s are stored for one query and head: the maximum score, the sum, and
+// the output (a.head_dim columns).
 static __device__ __forceinline__ float *part_of(const struct rlhf__attn_args &a, int64_t token,
                                                  int head, int s) {
     return a.parts + ((token * a.heads + head) * a.segments + s) * (2 + a.head_dim);
@@ -114,10 +114,10 @@ static __device__ __forceinline__ void leave(const struct rlhf__attn_args &a,
     }
 }
 
-// A block handles WARPS * 16 rows of one head of k and v of one ragged row. Row r is query head r %
-// group of query r / group, so that the heads of a group read their keys once. Shared memory has
-// two stages of 64 keys and their values; with more than one segment, the saved state of each
-// thread follows. PART: the block sees only segment blockIdx.z and stores its state in a.parts.
+// A block handles WARPS * 16 rows of one key head of one ragged row. Row r is query head r % group
+// of query r / group, so that the heads of a group read their keys once. Shared memory has two
+// stages of 64 keys and their values. If there are several segments, the saved state of each thread
+// follows. PART: the block handles only segment blockIdx.z and stores its state in a.parts.
 template <int HD, int WARPS, bool PART>
 static __global__ void __launch_bounds__(WARPS * 32) attend_bf16(struct rlhf__attn_args a) {
     enum { THREADS = WARPS * 32, TILE = KEYS * (HD + 8) };
@@ -249,7 +249,7 @@ static int32_t segments_of(const struct rlhf__attn_args *a) {
     return (int32_t)((a->rows.max_k + RLHF__ATTN_SEGMENT - 1) / RLHF__ATTN_SEGMENT);
 }
 
-// Whether rows are split into segments.
+// True if the segments of a row are computed by separate blocks.
 static bool in_parts(const struct rlhf__attn_args *a) {
     const uint64_t rows = (uint64_t)a->rows.max_q * (uint64_t)a->group;
     const uint64_t blocks = (uint64_t)a->rows.n * (uint64_t)(a->heads / a->group);
@@ -304,8 +304,8 @@ static rlhf_status launch(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {
     return RLHF_OK;
 }
 
-// On cards with 99 KiB of shared memory per block, use two warps if heads are wide and rows are
-// long. The warps of a block share only the keys, so the bits are the same.
+// Cards with 99 KiB of shared memory per block use two warps if heads are wide and rows are long.
+// The warps of a block share only the keys, so the number of warps does not affect the bits.
 template <int HD> static rlhf_status run(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {
     const uint64_t rows = (uint64_t)a->rows.max_q * (uint64_t)a->group;
     if (rows > 16)

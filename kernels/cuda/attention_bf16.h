@@ -11,9 +11,9 @@ static __device__ __forceinline__ unsigned rlhf__attn_pack(float lo, float hi) {
     return (unsigned)rlhf__to_bf16(lo) | (unsigned)rlhf__to_bf16(hi) << 16;
 }
 
-// Start to copy keys first .. first+ROWS-1 (for a row without keys: queries) into `to`. Rows below
-// 0 and from `end` on become zeros, and so do columns from head_dim on. x points to the head's
-// first column. pack: row j is head j % pack of token j / pack.
+// Start to copy keys first .. first+ROWS-1 into `to` (or queries, if r is a row without keys). Rows
+// below 0 and from `end` on become zeros, and so do columns from head_dim on. x points to the
+// head's first column. pack: row j is head j % pack of token j / pack.
 template <int HD, int ROWS, int THREADS>
 static __device__ __forceinline__ void
 rlhf__attn_load(rlhf__bf16 *to, const rlhf__bf16 *x, int64_t stride, const struct rlhf__cuda_row &r,
@@ -34,8 +34,8 @@ rlhf__attn_load(rlhf__bf16 *to, const rlhf__bf16 *x, int64_t stride, const struc
     }
 }
 
-// Copy the 16 rows of `tile` to rows first .. first+15 of x, packed as above. Only rows below `end`
-// are copied.
+// Copy the 16 rows of `tile` to rows first .. first+15 of x, with `pack` as in rlhf__attn_load.
+// Only rows below `end` are copied.
 template <int HD>
 static __device__ __forceinline__ void rlhf__attn_store(rlhf__bf16 *x, int64_t stride,
                                                         const rlhf__bf16 *tile, int first, int end,
@@ -98,7 +98,7 @@ static __device__ __forceinline__ void rlhf__attn_by_rows(float (*s)[4], const u
         }
 }
 
-// The rounding error of the two numbers in bf16, as bf16.
+// The errors of rounding two numbers to bf16, themselves as bf16.
 static __device__ __forceinline__ unsigned rlhf__attn_rest(float lo, float hi, unsigned packed) {
     return rlhf__attn_pack(lo - rlhf__from_bf16((rlhf__bf16)packed),
                            hi - rlhf__from_bf16((rlhf__bf16)(packed >> 16)));

@@ -1,15 +1,16 @@
-// attention_bwd_bf16.cu: backward attention in bf16. dq runs by tiles of queries over their keys;
-// dk and dv run by tiles of keys over the queries that see them. A warp owns 16 of a tile's 64
-// rows.
+// attention_bwd_bf16.cu: backward attention in bf16. The dq kernel takes a tile of queries and
+// iterates over their keys. The kernel for dk and dv takes a tile of keys and iterates over the
+// queries that see them. A tile has 64 rows, 16 per warp.
 //
-// Keys are processed by logical index and queries by position, so that a row's sums are the same
-// with a shared prefix as without.
+// Keys are processed by logical index and queries by position, so that a shared prefix does not
+// change the order of a row's sums.
 #include "attention_bf16.h"
 
 enum { TILE = 64, STEP = 32, THREADS = 128, WARPS = 4 };
 
 namespace {
-// Shared memory: two tiles of the block's own rows, and two stages of two steps of the other rows.
+// Shared memory: two tiles of the block's own rows, and two stages, each with two steps of the rows
+// that the block iterates over.
 template <int HD> struct room {
     enum { PITCH = HD + 8, OWN = TILE * PITCH, OTHER = STEP * PITCH, ALL = 2 * OWN + 4 * OTHER };
 };
@@ -38,7 +39,7 @@ static __device__ __forceinline__ void product(float (*s)[4], const rlhf__bf16 *
     }
 }
 
-// exp(score - lse) of an unscaled score; both are converted to units of log2.
+// exp(score - lse). score is unscaled; scale and lse are in units of log2.
 static __device__ __forceinline__ float probability(float s, float scale_log2, float lse_log2) {
     return rlhf__ex2(fmaf(s, scale_log2, -lse_log2));
 }
@@ -147,8 +148,8 @@ static __device__ __forceinline__ void load_queries(rlhf__bf16 *qs, float *stats
     rlhf__cp_async_commit();
 }
 
-// A block handles 64 keys of one head (of k and v) of one row. A missing query adds 0, because its
-// q, dout and delta are 0.
+// A block handles 64 keys of one key head of one row. Missing queries add 0, because their q, dout
+// and delta are 0.
 template <int HD>
 static __global__ void __launch_bounds__(THREADS, 2) grad_kv_bf16(struct rlhf__attn_bwd_args b) {
     const struct rlhf__attn_args &a = b.a;

@@ -1,5 +1,6 @@
 // attention_bwd_f32.cu: backward attention in f32, with the steps of attention_bwd_bf16.cu. A warp
-// owns 8 queries (dq) or 8 keys (dk, dv); a lane handles one key or query at a time.
+// owns 8 queries (for dq) or 8 keys (for dk and dv). Each lane handles one key or one query at a
+// time.
 #include "attention_f32.h"
 
 enum {
@@ -99,8 +100,8 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_q_f32(struct rlhf__att
               row.nq - own, a.head_dim);
 }
 
-// A block handles 32 keys of one head (of k and v) of one row. A missing query adds 0, because its
-// q, dout and delta are 0.
+// A block handles 32 keys of one key head of one row. Missing queries add 0, because their q, dout
+// and delta are 0.
 template <int HD>
 static __global__ void __launch_bounds__(THREADS, 2) grad_kv_f32(struct rlhf__attn_bwd_args b) {
     enum { PITCH = HD + 4, ROOM = 2 * STEP * OWN };

@@ -4,9 +4,9 @@
 enum { OWN = RLHF__ATTN_OWN, KEYS = RLHF__ATTN_OTHERS };
 
 namespace {
-// For query lane / 4: the largest score in units of log2, and the sum of exponentials (of the
-// lane's keys until a segment ends, then of all keys). For all 8 queries: columns lane + 32 i of
-// the output.
+// For the query lane / 4, m is the largest score in units of log2 and l the sum of exponentials (of
+// this lane's keys until a segment ends, then of all keys). For all 8 queries, o holds columns
+// lane + 32 i of the output.
 template <int HD> struct state { float m, l, o[OWN][HD / 32]; };
 } // namespace
 
@@ -43,8 +43,8 @@ static __device__ __forceinline__ void softmax(struct state<HD> &x, float *p, fl
     if (t == 0) fade[g] = f;
 }
 
-// End a segment. First merge the previous segments, which are saved in shared memory. was, now [8]:
-// space for the factors.
+// End a segment. First merge it with the previous segments, which are saved in shared memory. was
+// and now [8] are space for the factors.
 template <int HD, int THREADS>
 static __device__ __forceinline__ void merge(struct state<HD> &x, const float *kept, float *was,
                                              float *now) {
@@ -73,9 +73,9 @@ static __device__ __forceinline__ void keep(float *kept, const struct state<HD> 
             kept[(2 + q * (HD / 32) + i) * THREADS] = x.o[q][i];
 }
 
-// A block handles WARPS * 8 queries of one head of one row. Shared memory: queries, a tile of keys,
-// a tile of values, and each warp's probabilities and factors; with more than one segment, also the
-// saved state of each thread.
+// A block handles WARPS * 8 queries of one head of one row. Shared memory holds the queries, a tile
+// of keys, a tile of values, and each warp's probabilities and factors. If there are several
+// segments, it also holds the saved state of each thread.
 template <int HD, int WARPS>
 static __global__ void __launch_bounds__(WARPS * 32, 3) attend_f32(struct rlhf__attn_args a) {
     enum { THREADS = WARPS * 32, PITCH = HD + 4, ROOM = KEYS * OWN + 2 * OWN };

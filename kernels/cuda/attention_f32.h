@@ -9,9 +9,9 @@
 
 enum { RLHF__ATTN_OWN = 8, RLHF__ATTN_OTHERS = 32, RLHF__ATTN_WARPS = 4 };
 
-// Copy keys first .. first+rows-1 (for a row without keys: queries) into `to`. Rows below 0 and
-// from `end` on become zeros, and so do columns from head_dim to the next multiple of 4. x points
-// to the head's first column.
+// Copy keys first .. first+rows-1 into `to` (or queries, if r is a row without keys). Rows below 0
+// and from `end` on become zeros, and so do columns from head_dim to the next multiple of 4. x
+// points to the head's first column.
 template <int HD>
 static __device__ __forceinline__ void rlhf__attn_load(float *to, const float *x, int64_t stride,
                                                        const struct rlhf__cuda_row &r, int first,

@@ -18,8 +18,8 @@ struct rlhf__cuda_blocks {
 // Returns 0 when out of memory. [step]
 int rlhf__cuda_blocks_add(struct rlhf__cuda_blocks *l, void *at, uint64_t bytes, uint64_t serial);
 
-// The block that contains p, or that starts at p if it is empty; NULL: none. Valid until the list
-// changes.
+// The block that contains p, or an empty block that starts at p; NULL if there is none. Valid until
+// the list changes.
 struct rlhf__cuda_block *rlhf__cuda_blocks_find(const struct rlhf__cuda_blocks *l, const void *p);
 
 void rlhf__cuda_blocks_remove(struct rlhf__cuda_blocks *l, struct rlhf__cuda_block *b);

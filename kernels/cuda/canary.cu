@@ -1,5 +1,5 @@
-// canary.cu: proves that a library GEMM is row-exact on this card: random rows have the same bits
-// alone and together with any other rows. Also times algorithms on the same data.
+// canary.cu: proves that a library GEMM is row-exact on this card: a row of random data has the
+// same bits alone and together with any other rows. Also times algorithms on the same data.
 #include "canary.h"
 #include "lt_plan.h"
 
@@ -45,8 +45,8 @@ static __global__ void __launch_bounds__(THREADS)
         to[i] = from[(p.first + i / words * p.step) % ROWS * words + i % words];
 }
 
-// Set *differ if a selected row has other bits than in the full matrix. Words past `width` of a row
-// are not compared.
+// Set *differ if a selected row has other bits than in the full matrix. Words of a row after
+// `width` are not compared.
 static __global__ void __launch_bounds__(THREADS)
     canary_compare(int *differ, const unsigned short *some, const unsigned short *whole,
                    uint64_t ld, uint64_t width, canary_pick p) {
@@ -114,7 +114,7 @@ static rlhf_status buffers_make(struct rlhf__cuda *cu, const struct rlhf__lt_sha
     RLHF_TRY(rlhf__canary_fill(cu, b->w, s->dtype, {w_n, lda, k, !s->trans_a, -1, 1}));
     RLHF_TRY(rlhf__canary_fill(cu, b->x, s->dtype, {x_n, ldb, k, 0, 1, 2}));
     if (add) RLHF_TRY(rlhf__canary_fill(cu, b->c, s->out_dtype, {out_n, ldd, ldd, 0, 0, 3}));
-    // With a bf16 result the bias is 0, because any other would hide the rounding errors that
+    // A bf16 result gets a bias of 0. Any other bias would hide the rounding errors that
     // cancellation exposes.
     if (add)
         RLHF_TRY(rlhf__canary_fill(cu, b->bias, s->out_dtype, {m, m, m, 0, 0, 4}));
@@ -125,7 +125,7 @@ static rlhf_status buffers_make(struct rlhf__cuda *cu, const struct rlhf__lt_sha
                             cudaMemsetAsync(b->differ, 0, sizeof *b->differ, cu->stream));
 }
 
-// If the library offered an algorithm but refuses to run it, this counts as a difference.
+// An algorithm that the library offered but refuses to run counts as a difference.
 static int product(struct rlhf__cuda *cu, struct rlhf__lt_plan *p, const rlhf__lt_algo *algo,
                    const struct buffers *b, const void *x, const void *c, void *out,
                    unsigned rows) {
@@ -171,8 +171,8 @@ static uint64_t rows_of(const struct rlhf__lt_shape *s, uint64_t most) {
     return most / (words_of(s->ldd, s->out_dtype) * 4);
 }
 
-// The number of rows for which the GEMM has tiles for WAVES waves of the card. At most 8192 rows
-// and 64 MiB, but at least the rows of the full matrix.
+// The number of rows for which the GEMM has enough tiles for WAVES waves of the card. The limit is
+// 8192 rows and 64 MiB, but the result is never below the rows of the full matrix.
 unsigned rlhf__lt_canary_tall(const struct rlhf__cuda *cu, const struct rlhf__lt_shape *s) {
     const uint64_t across = ((uint64_t)s->m + TILE - 1) / TILE;
     uint64_t rows = (uint64_t)WAVES * (uint64_t)rlhf__lt_of(cu)->multiprocessors / across * TILE;
@@ -182,7 +182,7 @@ unsigned rlhf__lt_canary_tall(const struct rlhf__cuda *cu, const struct rlhf__lt
     return (unsigned)(rows > 8192 ? 8192 : rows);
 }
 
-// A power of two, so that the results take at most 1 GiB (twice that with c). For a vocabulary of
+// A power of two for which the results take at most 1 GiB (2 GiB with c). For a vocabulary of
 // 50,304 this is 4096 rows.
 unsigned rlhf__lt_canary_most(const struct rlhf__lt_shape *s) {
     const uint64_t rows = rows_of(s, (uint64_t)1 << 30);

@@ -1,5 +1,5 @@
-// canary.h: the numbers used by both proofs of a library GEMM (canary.cu: rows, canary_sums.cu:
-// sums over rows).
+// canary.h: the test data of the two proofs of a library GEMM: canary.cu for rows, canary_sums.cu
+// for sums over rows.
 #ifndef RLHF_CUDA_CANARY_H
 #define RLHF_CUDA_CANARY_H
 
@@ -7,8 +7,8 @@
 
 enum { RLHF__CANARY_THREADS = 256 };
 
-// A matrix of lines of `depth` numbers in the library's storage. Element (line, l) is at line * ld
-// + l or, with `across`, at l * ld + line.
+// A matrix in the library's storage, made of lines of `depth` numbers. Element (line, l) is at
+// line * ld + l or, with `across`, at l * ld + line.
 struct rlhf__canary_lines {
     uint64_t n, ld, depth; // n: total elements
     int across;
@@ -16,10 +16,10 @@ struct rlhf__canary_lines {
     unsigned tag;
 };
 
-// Random numbers in (-1, 1). cancel exposes differences that storing in bf16 would hide. One
-// operand has cancel 1: the second half of every line repeats the first half. The other operand has
-// cancel -1: every other line does so with the sign changed. The product of two such lines consists
-// only of rounding errors, which depend on the order of summation. [step]
+// Fill a matrix with random numbers in (-1, 1). `cancel` exposes differences that rounding to bf16
+// would hide. In an operand with cancel 1, the second half of every line repeats the first half. In
+// the other operand, with cancel -1, every other line does so with the sign changed. The product of
+// two such lines is only rounding errors, which depend on the order of summation. [step]
 rlhf_status rlhf__canary_fill(struct rlhf__cuda *cu, void *to, int32_t dtype, rlhf__canary_lines m);
 
 // Blocks for a grid-stride loop over n numbers: 16 iterations per thread.

@@ -1,6 +1,6 @@
 // canary_sums.cu: proves that a library GEMM whose sums may be split (split-k) is repeatable on
-// this card. The same data must give the same bits when the GEMM is repeated at once, and after
-// other GEMMs of the plan. A hash of all bits is compared, so only one result needs to be stored.
+// this card. The same data must give the same bits when the GEMM is repeated at once, and when it
+// is repeated after other GEMMs of the plan. Only a hash of all bits is stored and compared.
 #include "canary.h"
 #include "lt_plan.h"
 
@@ -37,7 +37,7 @@ static __global__ void __launch_bounds__(THREADS)
     atomicAdd(hash, sum);
 }
 
-// Long enough for many splits, with operands of bounded size.
+// A depth that is large enough for many splits but keeps the operands small.
 static uint32_t depth_of(const struct rlhf__lt_shape *s) {
     const uint64_t line = (uint64_t)(s->lda + s->ldb) * rlhf_dtype_size(s->dtype);
     const uint64_t most = operand_bytes_most / line / 16 * 16;
@@ -74,8 +74,8 @@ static rlhf_status sums_make(struct rlhf__cuda *cu, const struct rlhf__lt_shape 
     return rlhf__cuda_check(cu, "cudaMemset", cudaMemsetAsync(o->hash, 0, bytes[4], cu->stream));
 }
 
-// Run the GEMM, with add on top of d, and hash the result. *runs: whether the library accepted the
-// GEMM.
+// Run the GEMM, with `add` on top of d, and hash the result. *runs becomes 0 if the library refuses
+// the GEMM.
 static rlhf_status once(struct rlhf__cuda *cu, struct rlhf__lt_plan *p, const struct sums *o,
                         int add, int which, int *runs) {
     const struct rlhf__lt_shape *s = &p->shape;

@@ -35,10 +35,9 @@ struct rlhf__cuda_buffer {
     uint64_t bytes;
 };
 
-// The least number of bytes that a call needs of each workspace; answers workspace_bytes of the
-// table. A file whose ops take workspaces adds them in its function of table.h. It uses the
-// functions by which the ops size their allocations. A workspace that grows may get more
-// (memory.cu).
+// The bytes that a call needs of each workspace, at least; the answer of the table's
+// workspace_bytes. Each file whose ops take workspaces adds its own in a function of table.h, with
+// the size functions that its ops use. A workspace that grows may get more (memory.cu).
 struct rlhf__cuda_needs {
     uint64_t bytes[RLHF__CUDA_WS_COUNT];
 };
@@ -170,20 +169,20 @@ rlhf_status rlhf__cuda_done(struct rlhf__cuda *cu);
 rlhf_status rlhf__cuda_wait(struct rlhf__cuda *cu);
 
 // Set the error text of a fault that was copied to the host, and clear the device's fault word.
-// RLHF_OK without a fault. [step]
+// Returns RLHF_OK if there was no fault. [step]
 rlhf_status rlhf__cuda_fault_report(struct rlhf__cuda *cu, const struct rlhf__fault *f);
 
-// RLHF_E_INVALID with `what` between record and record_end. The second function refuses only during
-// a capture. [step]
+// Between record and record_end, the first function returns RLHF_E_INVALID; its error text contains
+// `what`. The second function does so only during a capture. [step]
 rlhf_status rlhf__cuda_not_recording(struct rlhf__cuda *cu, const char *what);
 rlhf_status rlhf__cuda_not_capturing(struct rlhf__cuda *cu, const char *what);
 
-// Drop the recordings that ran or were captured while the allocation `serial` already existed; 0:
-// all. [step]
+// Drop the recordings that ran or were captured when the allocation `serial` already existed; with
+// serial 0, all recordings. [step]
 void rlhf__cuda_recordings_drop(struct rlhf__cuda *cu, uint64_t serial);
 
-// Announce that [p, p + bytes) was or will be written. Logits that were kept from it are dropped.
-// Every op calls this for its outputs. [step]
+// Announce that [p, p + bytes) was or will be written. If lm_head kept logits that were computed
+// from this range, they are dropped. Every op calls this for its outputs. [step]
 void rlhf__cuda_wrote(struct rlhf__cuda *cu, const void *p, uint64_t bytes);
 
 // Device memory that counts in bytes_in_use, 256-byte aligned; contents undefined. [step]
@@ -191,8 +190,8 @@ rlhf_status rlhf__cuda_mem_alloc(struct rlhf__cuda *cu, uint64_t bytes, void **o
 void rlhf__cuda_mem_free(struct rlhf__cuda *cu, void *ptr); // NULL allowed
 void rlhf__cuda_mem_free_all(struct rlhf__cuda *cu);        // for destroy
 
-// Return memory to the driver: memory that was freed but is still pending, and unused blocks of
-// other sizes in the pool. For the retry of a call that ran out of memory. [step]
+// Return memory to the driver: freed memory whose release is still pending, and unused blocks of
+// the pool. Used before a call that ran out of memory is retried. [step]
 cudaError_t rlhf__cuda_memory_spare(struct rlhf__cuda *cu);
 
 // Bytes from p to the end of its allocation; 0 if p is not in an allocation. [step]
@@ -205,8 +204,8 @@ rlhf_status rlhf__cuda_workspace(struct rlhf__cuda *cu, enum rlhf__cuda_ws which
 // Releases a workspace's memory, for a call that continues with less. [step]
 void rlhf__cuda_workspace_drop(struct rlhf__cuda *cu, enum rlhf__cuda_ws which);
 
-// Copy `bytes` from host memory to the device in stream order. `from` may be reused after the
-// return. For lists that an op passes to its kernel. [step]
+// Copy `bytes` from host memory to the device in stream order, for lists that an op passes to its
+// kernel. The caller may reuse `from` at once. [step]
 rlhf_status rlhf__cuda_send(struct rlhf__cuda *cu, void *to, const void *from, uint64_t bytes);
 
 // For create and destroy: set up and release what allocations and transfers need. [main]

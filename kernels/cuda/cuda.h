@@ -3,7 +3,7 @@
 // thread is a fiber.
 //
 // Kernels use nothing else: no cooperative groups, no <<<>>>, no float atomics (their order is not
-// fixed), no shuffles of a part of a warp. No part of a block returns before a barrier.
+// fixed), and no shuffles within a part of a warp. All threads of a block reach every barrier.
 #ifndef RLHF_CUDA_CUDA_H
 #define RLHF_CUDA_CUDA_H
 

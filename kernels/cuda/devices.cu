@@ -26,12 +26,12 @@ struct device_info {
 };
 } // namespace
 
-// "13.0" of CUDA's 13000.
+// CUDA's version number as text: 13000 becomes "13.0".
 static void put_version(char *out, size_t cap, int version) {
     snprintf(out, cap, "%d.%d", version / 1000, version % 1000 / 10);
 }
 
-// "580.65.06" of the kernel module; "" if unknown.
+// The version of the kernel module, such as "580.65.06"; "" if unknown.
 static void read_module(char *out, size_t cap) {
     char line[256] = "";
     out[0] = 0;
@@ -130,7 +130,7 @@ static void look(uint32_t gpu, struct device_info *d) {
                  count, count - 1);
 }
 
-// Describe what runs the GEMMs: the library, or own kernels and why the library is not used.
+// Describe what runs the GEMMs: the library, or own kernels and the reason.
 static void read_library(struct device_info *d, uint32_t gpu) {
     struct rlhf__cuda *cu = (struct rlhf__cuda *)calloc(1, sizeof *cu);
     if (!cu) return;
@@ -163,9 +163,9 @@ static void *ask(void *arg) {
     return NULL;
 }
 
-// Querying a card makes it the thread's current one, but calls of a context need the context's card
-// to stay current. So use a separate thread. Switching back would not do: it would allocate memory
-// on the current card, which may not have been used yet.
+// Querying a card makes it the thread's current one, but the calls of an open context rely on their
+// card being current. So a separate thread makes the query. It would not do to switch back, because
+// that allocates memory on the previous card, which may not have been used yet.
 rlhf_status rlhf__cuda_describe(void *self, uint32_t gpu, const char **json) {
     struct rlhf__backend *b = (struct rlhf__backend *)self;
     struct rlhf__json *j = &b->json;

@@ -1,9 +1,9 @@
 // dist.h: the distribution over one row of logits, on the device: softmax sums in a fixed tree, and
 // the kept set of top-k and top-p. One block per row; all of its threads call every function here.
 //
-// Which ids a thread takes depends only on the vocabulary: each warp has one contiguous share of
-// the row, and its lanes take four ids each in turn. So the bits of a row depend only on the row,
-// and are the same in lm_head and lm_sample. Weights for ranking and sampling are integers (fixed
+// The ids of a thread depend only on the vocabulary: each warp has one contiguous share of the row,
+// and its lanes take turns with four ids each. So the bits of a row depend only on the row, and are
+// the same in lm_head and lm_sample. The weights for ranking and sampling are integers (fixed
 // point), so their sums do not depend on the order.
 #ifndef RLHF_CUDA_DIST_H
 #define RLHF_CUDA_DIST_H
@@ -66,8 +66,8 @@ static __device__ __forceinline__ int rlhf__dist_id_bits(int32_t n) {
     return bits;
 }
 
-// The ranking as distinct numbers. A larger logit has the larger rank; of equal logits, the lower
-// id comes first.
+// The ranking as distinct numbers. A larger logit has a larger rank. Of equal logits, the lowest id
+// has the largest rank.
 static __device__ __forceinline__ uint64_t rlhf__dist_rank(unsigned key, int32_t id, int32_t n,
                                                            int id_bits) {
     return (uint64_t)key << id_bits | (unsigned)(n - 1 - id);
@@ -84,8 +84,8 @@ static __device__ __forceinline__ float rlhf__dist_at(const struct rlhf__dist_ro
     return rlhf__dist_in(r, id) ? r.z[id] : -__uint_as_float(0x7f800000u);
 }
 
-// v[4] = the logits of ids 4 c .. 4 c + 3, all of which are inside the row; -inf outside of the
-// support.
+// v[4] = the logits of ids 4 c .. 4 c + 3, or -inf for ids outside the support. All four must be
+// inside the row.
 static __device__ __forceinline__ void rlhf__dist_load(const struct rlhf__dist_row &r, int32_t c,
                                                        float v[4]) {
     const float4 q = __ldg((const float4 *)(r.z + 4 * c));
@@ -96,7 +96,7 @@ static __device__ __forceinline__ void rlhf__dist_load(const struct rlhf__dist_r
         v[j] = bits >> j & 1 ? v[j] : -__uint_as_float(0x7f800000u);
 }
 
-// The same also past the row's end: -inf there.
+// The same, but ids may lie past the row's end and then give -inf.
 static __device__ __forceinline__ void rlhf__dist_load_end(const struct rlhf__dist_row &r,
                                                            int32_t c, float v[4]) {
     for (int j = 0; j < 4; j++)
@@ -200,8 +200,8 @@ static __device__ __forceinline__ void rlhf__dist_sum(struct rlhf__dist_shared &
 
 // ---- weights ----
 
-// The scaled, shifted logit, which is the log of the unnormalised probability. The floor replaces
-// log 0 where it is multiplied by a probability of 0. NaN stays NaN.
+// The scaled, shifted logit, which is the log of the unnormalised probability. A floor replaces log
+// 0, because this value may be multiplied by a probability of 0. NaN stays NaN.
 static __device__ __forceinline__ float rlhf__dist_log_weight(float z, float max, float it) {
     const float a = (z - max) * it;
     return a < -1e30f ? -1e30f : a;

@@ -1,22 +1,22 @@
 // dist_cut.h: the kept set of top-k and top-p of one row, on the device.
 //
 // The kept set is a prefix of the ranking, so one number describes it: the rank of its last id.
-// Histograms find it. Divide the range that contains the rank into bins, add the weights as
-// integers, and continue with the bin in which the total is reached. When few ids are left, compare
-// them with each other. Each step reads the row once; usually there are two or three steps. The
-// result does not depend on the order of threads.
+// Histograms find this rank. Each step divides the range of ranks that contains it into bins, adds
+// the integer weights per bin, and continues with the bin in which the total is reached. When few
+// ids are left, they are compared with each other. Each step reads the row once; two or three steps
+// are usual. The result does not depend on the order of threads.
 #ifndef RLHF_CUDA_DIST_CUT_H
 #define RLHF_CUDA_DIST_CUT_H
 
 #include "dist.h"
 
-// The range of ranks that contains the last kept id, and the weight that it must complete.
+// The range of ranks that contains the last kept id, and the weight that is still needed within it.
 struct rlhf__cut_search {
     uint64_t low, high, need;
     double share; // fraction of the total; 0: `need` is already known
 };
 
-// share of total, at least 1 and at most total.
+// share times total, at least 1 and at most total.
 static __device__ __forceinline__ uint64_t rlhf__cut_need(double share, uint64_t total) {
     const double want = share * (double)total;
     uint64_t need = (uint64_t)want;
@@ -33,8 +33,8 @@ static __device__ __forceinline__ void rlhf__cut_count(struct rlhf__dist_shared 
     if (high) atomicAdd(&s.high[b], high);
 }
 
-// List the ids in the range. If there are at most as many as threads, return true and the wanted
-// rank in *found.
+// List the ids in the range. If there are no more than threads, return true and the wanted rank in
+// *found.
 template <class Weight>
 static __device__ __forceinline__ bool
 rlhf__cut_compare(struct rlhf__dist_shared &s, const struct rlhf__dist_row &r,
@@ -129,8 +129,8 @@ static __device__ __forceinline__ void rlhf__cut_narrow(struct rlhf__dist_shared
     c->high = last < high ? last : high; // excludes the ranks above the largest logit
 }
 
-// Take the shortest prefix of the ranking, among the ids in c's range, that reaches c's share.
-// Returns the rank of its last id. weight(logit) is what an id adds.
+// Find the shortest prefix of the ranking, among the ids in c's range, whose weight reaches c's
+// share. Returns the rank of its last id. weight(logit) is the weight of an id.
 template <class Weight>
 static __device__ __forceinline__ uint64_t rlhf__cut_find(struct rlhf__dist_shared &s,
                                                           const struct rlhf__dist_row &r,
@@ -143,14 +143,14 @@ static __device__ __forceinline__ uint64_t rlhf__cut_find(struct rlhf__dist_shar
     return found;
 }
 
-// True when min-p keeps a logit of this key. Monotone in the key.
+// True if min-p keeps a logit with this key. If so, it keeps all larger keys, too.
 static __device__ __forceinline__ bool rlhf__cut_likely(const struct rlhf__dist_rule &rule,
                                                         float max, unsigned key) {
     const double below = (double)rlhf__dist_unkey(key) - (double)max;
     return !(below * (double)rule.it < rule.least);
 }
 
-// The rank below which min-p excludes ids. top: the key of the largest logit, which is finite.
+// The lowest rank that min-p keeps. top: the key of the largest logit, which must be finite.
 static __device__ __forceinline__ uint64_t rlhf__cut_least(const struct rlhf__dist_row &r,
                                                            const struct rlhf__dist_rule &rule,
                                                            unsigned top) {
@@ -188,17 +188,17 @@ static __device__ __forceinline__ uint64_t rlhf__cut_top(struct rlhf__dist_share
     // Weights far below the largest are 0: do not spend bins on them.
     const float floor = max - (float)(rlhf__dist_weight_bits(r.n) + 2) * 0.6931472f / it;
     const unsigned key = rlhf__dist_key(floor);
-    // If floor rounds to the largest logit, no float is in between, and either bound gives the same
-    // result.
+    // If floor rounds to the largest logit, no float lies between them, and either bound gives the
+    // same result.
     const uint64_t least =
         key < top ? rlhf__dist_rank(key, r.n - 1, r.n, id_bits) : 0; // skips the rank
     c.low = least > c.low ? least : c.low;
     return rlhf__cut_find(s, r, c, [=](float z) { return rlhf__dist_weight(z, max, it, one); });
 }
 
-// The rank of the last id of the row that rule keeps; 0: all are kept. top and low are the keys of
-// the row's largest and smallest logit. A row whose largest logit is not finite (NaN included) is
-// not ranked.
+// The rank of the last id of the row that rule keeps; 0 if it keeps all. top and low are the keys
+// of the row's largest and smallest logit. A row is not ranked if its largest logit is infinite or
+// NaN.
 static __device__ __forceinline__ uint64_t rlhf__cut_of(struct rlhf__dist_shared &s,
                                                         const struct rlhf__dist_row &r,
                                                         const struct rlhf__dist_rule &rule,

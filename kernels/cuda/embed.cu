@@ -66,12 +66,13 @@ static rlhf_status embed(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rl
 
 // ---- backward ----
 //
-// dtable[idx[t]] += dout[t]: one warp per token and 128 columns. The first token of an id searches
-// for the id's other tokens and adds all their rows in order; a later token finds an earlier one
-// and returns. No sort, no atomics, and a table row is summed in token order.
+// dtable[idx[t]] += dout[t], with one warp per token and 128 columns. The warp of the first token
+// with an id searches for the id's other tokens and adds all their rows in order. The warp of a
+// later token finds an earlier one and returns. This needs no sort and no atomics, and sums a table
+// row in token order.
 
-// True if a token before t has this id. Searches backwards from t, because repetitions are usually
-// near.
+// True if a token before t has this id. Searches backwards from t, because repeated tokens are
+// usually close together.
 static __device__ __forceinline__ bool seen_before(const int32_t *idx, uint32_t t, int32_t id) {
     const unsigned lane = threadIdx.x % 32;
     for (uint32_t end = t; end > 0; end = end > 128 ? end - 128 : 0) {

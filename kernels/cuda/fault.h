@@ -1,5 +1,5 @@
-// fault.h: errors that kernels find in the contents of device arrays. The first error stays in one
-// word of device memory until the next wait, which turns it into an error text.
+// fault.h: errors that kernels find in the contents of device arrays. The first error is kept in a
+// word of device memory; the next wait turns it into an error text.
 #ifndef RLHF_CUDA_FAULT_H
 #define RLHF_CUDA_FAULT_H
 

@@ -1,8 +1,8 @@
-// head.h: what lm_head, lm_head_bwd and lm_sample share: checked arguments, blocks of logits from
-// the GEMM, and row statistics. So all three get the same bits.
+// head.h: the parts that lm_head, lm_head_bwd and lm_sample share, so that all three get the same
+// bits: checked arguments, blocks of logits from the GEMM, and row statistics.
 //
-// Logits and their derivatives are stored in rows of the weight's n_pad numbers: aligned, with
-// zeros past the vocabulary.
+// A row of logits or of their derivatives has the weight's n_pad numbers. It is aligned, and its
+// numbers past the vocabulary are zero.
 #ifndef RLHF_CUDA_HEAD_H
 #define RLHF_CUDA_HEAD_H
 
@@ -35,8 +35,8 @@ struct rlhf__head_block {
     struct rlhf__cuda_head_stat *stat;
 };
 
-// Copy the caller's struct to *d and derive *rule, the kernel's form, from it. RLHF_E_INVALID when
-// a field is out of range. [step]
+// Copy the caller's struct to *d and derive *rule, the form that kernels use. RLHF_E_INVALID when a
+// field is out of range. [step]
 rlhf_status rlhf__head_dist(struct rlhf__cuda *cu, const char *op, rlhf_dist *d,
                             const rlhf_dist *from, int32_t vocab, struct rlhf__dist_rule *rule);
 
@@ -57,8 +57,7 @@ rlhf_status rlhf__head_logits(struct rlhf__cuda *cu, float *logits, const void *
 // most one chunk.
 uint32_t rlhf__head_fit(uint64_t budget, uint64_t bytes);
 
-// Copy and check the arguments. In backward, d_kl decides whether a reference is needed, otherwise
-// kl. [step]
+// Copy and check the arguments. A reference is needed if kl (in backward, d_kl) is not NULL. [step]
 rlhf_status rlhf__head_read(struct rlhf__cuda *cu, const char *op, struct rlhf__head_call *c,
                             const rlhf_lm_head *from, int backward);
 
@@ -70,8 +69,8 @@ rlhf_status rlhf__head_fill(struct rlhf__cuda *cu, const struct rlhf__head_call 
 // The support of row i of the call, or NULL.
 const uint32_t *rlhf__head_support(const struct rlhf__head_call *c, uint32_t i);
 
-// The key under which the logits of this call are kept, and whether kept logits can be used for the
-// call.
+// rlhf__head_kept returns the key under which the logits of this call are kept. rlhf__head_serves
+// returns whether kept logits can be used for a call.
 struct rlhf__cuda_kept rlhf__head_kept(const struct rlhf__cuda *cu,
                                        const struct rlhf__head_call *c);
 int rlhf__head_serves(const struct rlhf__cuda_kept *have, const struct rlhf__cuda_kept *want);
@@ -79,17 +78,17 @@ int rlhf__head_serves(const struct rlhf__cuda_kept *have, const struct rlhf__cud
 // Bytes of a row's logits, including those of the reference.
 uint64_t rlhf__head_row(const struct rlhf__head_call *c);
 
-// A call with these arguments, of which only the shapes are used: weights lack memory, and dist is
-// not read.
+// A call for computing sizes. Only its shapes are set: weights have no memory, and dist is not
+// read.
 struct rlhf__head_call rlhf__head_shape(const rlhf_lm_head *a, const rlhf_call_weight *w,
                                         int backward);
 
-// The number of rows whose logits lm_head places, and whether it keeps them. It keeps them if the
-// logits of all rows fit the budget together with the derivatives of one chunk.
+// The number of rows of logits that lm_head places in workspaces, and whether it keeps them. It
+// keeps them if the budget holds the logits of all rows and the derivatives of one chunk.
 uint32_t rlhf__head_rows(uint64_t budget, const struct rlhf__head_call *c, int *keep);
 
-// Add the workspaces of rlhf__head_place for `rows` rows and those of their GEMM, or those of the
-// GEMM alone. [step]
+// Add the workspaces of a call: rlhf__head_needs those of rlhf__head_place for `rows` rows and of
+// their GEMM, rlhf__head_logits_needs only those of the GEMM. [step]
 void rlhf__head_needs(const struct rlhf__cuda *cu, const struct rlhf__head_call *c,
                       const rlhf_weight *w, uint32_t rows, struct rlhf__cuda_needs *n);
 
@@ -100,8 +99,8 @@ void rlhf__head_logits_needs(const struct rlhf__cuda *cu, const rlhf_weight *w, 
 rlhf_status rlhf__head_place(struct rlhf__cuda *cu, const struct rlhf__head_call *c, uint32_t rows,
                              struct rlhf__head_block *b);
 
-// The same, but with fewer rows if the card lacks space for *rows. This changes no bits, and later
-// calls do not request as many again. [step]
+// As rlhf__head_place, but if the card lacks space for *rows, reduces *rows. This changes no bits,
+// and later calls do not request as many again. [step]
 rlhf_status rlhf__head_place_fewer(struct rlhf__cuda *cu, const struct rlhf__head_call *c,
                                    uint32_t *rows, struct rlhf__head_block *b);
 

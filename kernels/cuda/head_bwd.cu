@@ -165,8 +165,8 @@ static struct rlhf__cuda_product_spec weight_spec(const struct rlhf__head_call *
     return s;
 }
 
-// Add what rows first .. first + rows - 1 contribute to d_hidden and d_weight. Their derivatives
-// are dz[rows, ld].
+// Add the contribution of rows first .. first + rows - 1 to d_hidden and d_weight. dz[rows, ld]
+// holds the derivatives of their logits.
 static rlhf_status products(struct rlhf__cuda *cu, const struct rlhf__head_call *c, const void *dz,
                             uint32_t first, uint32_t rows) {
     const rlhf_lm_head *a = &c->a;
@@ -186,8 +186,9 @@ static rlhf_status products(struct rlhf__cuda *cu, const struct rlhf__head_call 
     return rlhf__cuda_product(cu, &s);
 }
 
-// Process rows first .. first + rows - 1, whose logits must be recomputed, in blocks of `step` rows
-// at `all`. dz NULL: the derivatives overwrite the logits of the single block.
+// Process rows first .. first + rows - 1, whose logits must be recomputed: in blocks of `step`
+// rows, stored at `all`. If dz is NULL, there is a single block and the derivatives overwrite its
+// logits.
 static rlhf_status recompute(struct rlhf__cuda *cu, const struct rlhf__head_call *c,
                              const struct rlhf__head_block *all, uint32_t first, uint32_t rows,
                              uint32_t step, void *dz) {
@@ -222,7 +223,7 @@ static rlhf_status kept_backward(struct rlhf__cuda *cu, const struct rlhf__head_
 namespace {
 // The workspaces of a backward call.
 struct places {
-    void *dz;                    // of a chunk; NULL: overwrites its logits
+    void *dz;                    // derivatives of a chunk; NULL: they overwrite its logits
     struct rlhf__head_block all; // logits of step rows, or of all kept rows
     uint32_t chunk, step;
     int kept;
@@ -233,8 +234,8 @@ static uint64_t dz_bytes(const struct rlhf__head_call *c, uint32_t chunk) {
     return chunk * c->ld * rlhf_dtype_size(c->a.dtype);
 }
 
-// Reserve space for the derivatives of a chunk's logits, because d_weight needs all of them at
-// once. If there is no other space, give up the logits that lm_head kept.
+// Reserve space for the derivatives of a whole chunk, because d_weight needs all of them at once.
+// If memory runs out, give up the logits that lm_head kept.
 static rlhf_status place_dz(struct rlhf__cuda *cu, const struct rlhf__head_call *c,
                             struct places *p) {
     const uint64_t bytes = dz_bytes(c, p->chunk);
@@ -248,17 +249,16 @@ static rlhf_status place_dz(struct rlhf__cuda *cu, const struct rlhf__head_call 
 
 static int overwrites(const struct rlhf__head_call *c) { return c->a.dtype == RLHF_F32; }
 
-// The number of rows in a block of logits that fits the budget in addition to the derivatives of a
-// chunk.
+// The number of rows in a block of logits, if the budget must also hold the derivatives of a chunk.
 static uint32_t step_beside(uint64_t budget, const struct rlhf__head_call *c, uint32_t chunk) {
     const uint64_t row = rlhf__head_row(c), taken = dz_bytes(c, chunk);
     const uint64_t left = budget > taken ? budget - taken : 0;
     return chunk * row > left ? rlhf__head_fit(left, row) : chunk;
 }
 
-// If the logits are f32, complete and fit on the card, their derivatives overwrite them. Otherwise
-// derivatives have memory of their own, and logits are processed in blocks that fit the rest of the
-// budget and of the card.
+// In f32, derivatives overwrite the logits if lm_head kept all of them, or if a whole chunk fits
+// the budget and the card. Otherwise derivatives get separate memory, and logits are processed in
+// blocks that fit the rest of the budget and of the card.
 static rlhf_status place_all(struct rlhf__cuda *cu, const struct rlhf__head_call *c,
                              struct places *p) {
     const uint64_t row = rlhf__head_row(c), budget = cu->workspace_bytes;
@@ -314,7 +314,7 @@ static void product_needs(const struct rlhf__cuda *cu, const struct rlhf__head_c
     if (c->a.d_weight) rlhf__cuda_product_needs(cu, &dw, n);
 }
 
-// As after lm_head of the same rows.
+// Counts the workspaces of a call that follows lm_head of the same rows.
 void rlhf__cuda_needs_head_bwd(struct rlhf__cuda *cu, const rlhf_call *c,
                                struct rlhf__cuda_needs *n) {
     const rlhf_weight w = rlhf__cuda_weight_shape(&c->weight);

@@ -38,8 +38,8 @@ static __device__ __forceinline__ float target_logp(const struct rows_args &a, u
     return rlhf__dist_logp(r.z[id], st.max, a.rule.it, st.log_sum);
 }
 
-// The keys of the largest and the smallest logit, and the key of the reference's largest logit
-// among the ids where the policy's logit is not -inf.
+// The keys of the largest and of the smallest logit. Also the key of the reference's largest logit,
+// among the ids whose policy logit is not -inf.
 template <bool REF, bool CUT>
 static __device__ __forceinline__ void
 row_extremes(struct rlhf__dist_shared &s, const struct rlhf__dist_row &r, const float *ref,

@@ -29,7 +29,7 @@ static __device__ __forceinline__ uint32_t row_of(const rlhf__cuda_rows &r, uint
     return low;
 }
 
-// A block copies token blockIdx.x, and checks row blockIdx.x, even if it is empty.
+// A block copies token blockIdx.x. It also checks row blockIdx.x, even if that row is empty.
 template <class U>
 static __global__ void __launch_bounds__(THREADS) kv_store_rows(kv_copy<U> c, rlhf__cuda_rows r) {
     const uint32_t t = blockIdx.x;

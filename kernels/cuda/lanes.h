@@ -1,8 +1,8 @@
 // lanes.h: several adjacent elements of a row in one access: 4 of f32 or bf16, or 8 of bf16.
 //
-// Which lane has which elements does not depend on how they are fetched. With WIDE (all addresses
-// are aligned, see rlhf__aligned), one access of 8 or 16 bytes fetches them. Without it, each
-// element takes one access. So alignment affects speed but no bits.
+// With WIDE (all addresses are aligned, see rlhf__aligned), one access of 8 or 16 bytes fetches the
+// elements of a lane. Without it, each element takes one access. A lane has the same elements
+// either way, so alignment affects only speed, not bits.
 #ifndef RLHF_CUDA_LANES_H
 #define RLHF_CUDA_LANES_H
 
@@ -78,7 +78,8 @@ static __device__ __forceinline__ void rlhf__store(T *p, const float (&v)[N], ui
 
 // ---- one pass over a flat array: a thread takes 8 elements ----
 //
-// In 8 / N accesses that are a block's width apart, so that the accesses of a warp are contiguous.
+// The 8 elements take 8 / N accesses. These are a block's width apart, so that the accesses of a
+// warp are contiguous.
 
 enum { RLHF__FLAT_THREADS = 256, RLHF__FLAT_EACH = 8 };
 

@@ -1,4 +1,4 @@
-// linear.cu: the linear layer forward and backward on packed weights, and the sum of two.
+// linear.cu: the linear layer forward and backward on packed weights, and linear_sum.
 #include "lanes.h"
 #include "low_rank.h"
 #include "product.h"
@@ -83,7 +83,7 @@ static rlhf_status linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t a
 
 // ---- sums over rows ----
 
-// Column sums of 64 rows each, [chunks, n]; four columns per thread.
+// The sums over chunks of 64 rows, [chunks, n]. A thread sums four columns.
 enum { CHUNK = 64, COLS = 128, EACH = 4 };
 template <bool WIDE, class T>
 static __global__ void __launch_bounds__(COLS)
@@ -103,7 +103,7 @@ static __global__ void __launch_bounds__(COLS)
     rlhf__store<WIDE>(to + (uint64_t)blockIdx.x * n, sum, c, n);
 }
 
-// db += the chunks: eight interleaved chains, added in order.
+// db += the chunks' sums. Eight interleaved chains take turns; the chains are then added in order.
 enum { LANES = 32, CHAINS = 8 };
 static __global__ void __launch_bounds__(LANES *CHAINS)
     add_chunks(float *db, const float *sums, unsigned chunks, unsigned n) {

@@ -1,6 +1,6 @@
-// low_rank.cu: block-structured weights (rlhf_blocks). Such a weight is dense, but its source and
-// its gradient hold only the blocks. The GEMMs are dense: zeros are multiplied like any other
-// number.
+// low_rank.cu: block-structured weights (rlhf_blocks). The source and the gradient of such a weight
+// hold only its blocks. The weight itself is dense, and so are its GEMMs: zeros are multiplied like
+// any other number.
 #include "low_rank.h"
 
 #include "table.h"

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 // The sonames, newest first, and the directories that are searched after the loader's own. The
-// emulation opens the library only through RLHF_CUBLASLT, because the real library would not know
+// emulation opens only a library that RLHF_CUBLASLT names, because the real library does not know
 // the emulation's memory.
 static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
 enum { N_NAMES = sizeof names / sizeof *names };
@@ -20,7 +20,7 @@ static const char *const *const dirs = NULL;
 enum { N_DIRS = 0 };
 #endif
 
-enum { LEAST_SM = 90 }; // below it, not only split-k makes rows depend on each other
+enum { LEAST_SM = 90 }; // below 9.0, rows depend on each other even without split-k
 
 #define VERSION(v)                                                                                 \
     rlhf__lt_version_part((v), 0), rlhf__lt_version_part((v), 1), rlhf__lt_version_part((v), 2)
@@ -34,8 +34,8 @@ static void *open_one(const char *file, char *why, size_t cap) {
     return so;
 }
 
-// Open the newest library of a directory. The directory's name ends with a slash; "" is the
-// loader's search path. Returns NULL, with the reason why the newest one could not be opened.
+// Open the newest library of a directory, whose name ends with a slash ("": the loader's search
+// path). Returns NULL, with the reason in `why`, if the newest one cannot be opened.
 static void *open_in(const char *dir, char *why, size_t cap) {
     char path[4096], later[160];
     for (int i = 0; i < N_NAMES; i++) {
@@ -51,7 +51,7 @@ static int is_dir(const char *path) {
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-// The library, or NULL with the reason from the first place searched.
+// Returns the library, or NULL with the reason from the first place that was searched.
 static void *open_any(char *why, size_t cap) {
     const char *named = getenv("RLHF_CUBLASLT");
     if (named && *named && is_dir(named)) {
@@ -69,7 +69,7 @@ static void *open_any(char *why, size_t cap) {
     return NULL;
 }
 
-// The name of a function missing in the library, or NULL.
+// The name of a function that the library lacks, or NULL.
 static const char *functions_find(struct rlhf__cuda_lt *lt) {
 #define FIND(name, result, params)                                                                 \
     {                                                                                              \

@@ -1,27 +1,30 @@
 // lt.h: cuBLASLt for the GEMMs of product.h: opening the library, one algorithm per shape, and the
 // proof (canary.cu) that its rows do not depend on each other.
 //
-// The library is optional. Own kernels are used without it, and if its version is too old or lacks
-// a function. They are also used for every shape that the library does not support or that fails
-// the canary.
+// The library is optional. This backend's own kernels are used without it, and if its version is
+// too old or it lacks a function. They are also used for every shape that the library does not
+// support, or that fails the canary.
 //
-// For rows (rows_exact), the choice between library and own kernels depends only on the shape,
-// never on the row count, addresses or timing. So a row has the same bits in any batch. Timing
-// chooses only among algorithms whose rows were found bit-identical, one for few rows and one for
-// many. No call has more rows than were proved: a larger count is proved when it first occurs,
-// otherwise its rows are split into several calls. The library requires a bias of the result's
-// type. For a bf16 result the bias is therefore rounded to bf16, then added to the f32 sum, and the
-// result is rounded once.
+// GEMMs over rows (rows_exact): the choice between the library and own kernels depends only on the
+// shape, never on the row count, addresses or timing. So a row has the same bits in any batch.
+// Timing chooses only among algorithms whose rows were found bit-identical: one algorithm for few
+// rows, one for many. No call has more rows than were proved. A larger row count is proved when it
+// first occurs; if that fails, its rows are split into several calls. The library requires a bias
+// of the result's type. For a bf16 result, the bias is therefore rounded to bf16 and added to the
+// f32 sum, which is then rounded once.
 //
-// A sum over rows also uses own kernels if it is too short for the algorithm or if an operand is
-// misaligned. Its bits may depend on the row count, and a run is repeatable as long as its batches
-// and addresses are. No bit depends on timing.
+// A sum over rows also uses own kernels if it is too short for the algorithm, or if an operand is
+// misaligned. Its bits may depend on the row count. They never depend on timing, so a run is
+// repeatable if its batches and addresses are.
 //
-// Environment. RLHF_CUBLASLT: the file to open, or a directory to search. RLHF_CUDA_LT_LOG: a file
-// to which each decision about a shape is logged. RLHF_CUDA_LT: "off" (own kernels only), "force"
-// (use the library also below compute capability 9.0) or "free". "free" measures the cost of
-// exactness: the library may split sums and distribute them freely, with its own choice of
-// algorithm for each row count and without a proof. The table then does not claim row exactness.
+// Environment variables:
+//   RLHF_CUBLASLT     the file to open, or a directory to search
+//   RLHF_CUDA_LT_LOG  a file to which each decision about a shape is logged
+//   RLHF_CUDA_LT      "off" (own kernels only), "force" (the library, too, on cards below compute
+//                     capability 9.0) or "free", which measures the cost of exactness
+//
+// In "free" mode the library may split sums and distribute them freely, and chooses an algorithm
+// for each row count, without a proof. The table then does not claim row exactness.
 #ifndef RLHF_CUDA_LT_H
 #define RLHF_CUDA_LT_H
 
@@ -29,9 +32,9 @@
 #include "lt_api.h"
 #include "product.h"
 
-// A GEMM in the library's terms: column-major D [m, n] = op(A) op(B), with sums in f32. For rows, n
-// is the row count of the call, and 0 here. For a sum over rows, k is the row count of the call,
-// and 0 here. Muon's GEMMs set all sizes.
+// A GEMM in the library's terms: column-major D [m, n] = op(A) op(B), with sums in f32. The row
+// count of a call is not part of the shape: it is n, or k for a sum over rows, and that size is 0
+// here. Muon's GEMMs set all sizes.
 struct rlhf__lt_shape {
     int32_t dtype, out_dtype; // of A and B; of D and C
     int32_t trans_a, trans_b; // A is stored [m, k], with trans_a [k, m]; B [k, n] or [n, k]
@@ -41,8 +44,8 @@ struct rlhf__lt_shape {
     int32_t exact;         // n is the row count; a column's bits may not depend on anything else
 };
 
-// Operands on the device. c [m, n] is added; its leading dimension is ldd, and it may be d. NULL:
-// no addend.
+// Operands on the device. c [m, n], with leading dimension ldd, is added to the result. c may be d,
+// or NULL for no addend.
 struct rlhf__lt_operands {
     const void *a, *b, *c;
     void *d;
@@ -77,8 +80,9 @@ static inline struct rlhf__cuda_lt *rlhf__lt_of(const struct rlhf__cuda *cu) {
 // RLHF_E_UNSUPPORTED with an error text for an unknown value of RLHF_CUDA_LT. [main]
 rlhf_status rlhf__lt_mode_check(struct rlhf__cuda *cu);
 
-// Open the library, and append to cu->detail which one it is or why none is used.
-// RLHF_E_UNSUPPORTED as above, RLHF_E_NOMEM; otherwise RLHF_OK. [main]
+// Open the library. Append to cu->detail which library it is, or why none is used.
+// RLHF_E_UNSUPPORTED for an unknown RLHF_CUDA_LT, RLHF_E_NOMEM; otherwise RLHF_OK, even without the
+// library. [main]
 rlhf_status rlhf__lt_open(struct rlhf__cuda *cu);
 void rlhf__lt_close(struct rlhf__cuda *cu); // call before releasing the stream [main]
 
@@ -94,16 +98,16 @@ static inline unsigned long long rlhf__lt_version_part(size_t version, int which
     return which == 0 ? version / 10000 : which == 1 ? version / 100 % 100 : version % 100;
 }
 
-// cu->library: runs the GEMM and sets *taken, or leaves the GEMM to own kernels. Decides about a
-// new shape. This waits for the GPU and allocates memory for a time, so it is not done inside a
-// recording. rows 0 (without rows_exact: depth 0) only decides, and does not read operand
-// addresses. [step]
+// cu->library: runs the GEMM and sets *taken, or leaves the GEMM to own kernels. A new shape is
+// decided on first. The decision waits for the GPU and takes memory for a time, so it must not
+// happen in a recording. With rows 0 (without rows_exact, depth 0), this only decides, and does not
+// read operand addresses. [step]
 rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
                              int *taken);
 
-// Decide in advance about the shapes that the linear ops and the LM head use with a weight and its
-// gradient: a decision is slow, and not possible in a recording. Returns at once without the
-// library or in free mode. [step]
+// Decide in advance about the shapes in which the linear ops and the LM head use a weight and its
+// gradient, because a decision is slow and not possible in a recording. Returns at once without the
+// library or in "free" mode. [step]
 rlhf_status rlhf__lt_prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w);
 
 // ---- shared by the files of this header ----
@@ -113,12 +117,12 @@ rlhf_status rlhf__lt_plan_of(struct rlhf__cuda *cu, const struct rlhf__lt_shape 
                              struct rlhf__lt_plan **out);
 void rlhf__lt_plans_free(struct rlhf__cuda_lt *lt);
 
-// Queue one GEMM of a library plan. rows: the dimension that the shape leaves open. Every operand
-// must be 16-byte aligned. For an exact shape, rows must be at most the proved number.
+// Queue one GEMM of a library plan. rows is the size that the shape leaves open. Every operand must
+// be 16-byte aligned. For an exact shape, rows must be at most the proved number.
 rlhf__lt_status rlhf__lt_run(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                              const struct rlhf__lt_operands *o, uint32_t rows);
 
-// Prove an exact plan for `rows` if memory and time allow it: not between record and record_end.
+// Prove an exact plan for `rows`, unless memory is short or a recording is in progress.
 rlhf_status rlhf__lt_prove_more(struct rlhf__cuda *cu, struct rlhf__lt_plan *p, uint32_t rows);
 
 #endif

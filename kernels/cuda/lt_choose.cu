@@ -1,5 +1,6 @@
-// lt_choose.cu: chooses among the library's algorithms for a shape. It takes the first one that
-// passes the canary. For an exact shape, it also takes the fastest of those with the same bits.
+// lt_choose.cu: chooses among the library's algorithms for a shape. It takes the first algorithm
+// that passes the canary. For an exact shape, it then takes the fastest algorithm with the same
+// bits.
 #include "lt_plan.h"
 
 // Algorithms with the same bits as the first exact one, including it.

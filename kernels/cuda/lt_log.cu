@@ -1,5 +1,5 @@
-// lt_log.cu: reports about the library: the lines of RLHF_CUDA_LT_LOG, one for each decision about
-// a shape, and the library's part of the context's detail.
+// lt_log.cu: reports on the use of the library: the lines of RLHF_CUDA_LT_LOG, one per decision
+// about a shape, and the library's part of the context's detail.
 #include "lt_plan.h"
 
 #include <stdarg.h>

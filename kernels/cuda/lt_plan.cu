@@ -25,8 +25,8 @@ void rlhf__lt_plans_free(struct rlhf__cuda_lt *lt) {
 
 static int lt_type(int32_t dtype) { return dtype == RLHF_BF16 ? RLHF__LT_R_16BF : RLHF__LT_R_32F; }
 
-// Whether the library's table of types has the shape, and its fast kernels support the leading
-// dimensions.
+// True if the library's table of types covers the shape, and if its fast kernels support the
+// leading dimensions.
 static int shape_fits(const struct rlhf__lt_shape *s) {
     const int64_t in = (int64_t)rlhf_dtype_size(s->dtype),
                   out = (int64_t)rlhf_dtype_size(s->out_dtype);
@@ -74,8 +74,8 @@ static rlhf__lt_status layouts_make(struct rlhf__cuda_lt *lt, struct rlhf__lt_pl
 
 // ---- plans ----
 
-// Make the plan of a new shape. The library's algorithm is used if it is supported, is offered and
-// passes the canary.
+// Make the plan of a new shape. It uses the library if the library supports the shape and offers an
+// algorithm that passes the canary.
 static rlhf_status plan_make(struct rlhf__cuda *cu, struct rlhf__lt_plan *p) {
     struct rlhf__cuda_lt *lt = rlhf__lt_of(cu);
     struct rlhf__lt_candidates found = {};

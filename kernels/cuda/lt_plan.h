@@ -1,4 +1,4 @@
-// lt_plan.h: the decision about a shape, shared by the files that make it.
+// lt_plan.h: a plan is the decision about a shape. For the files that make plans.
 #ifndef RLHF_CUDA_LT_PLAN_H
 #define RLHF_CUDA_LT_PLAN_H
 
@@ -9,8 +9,8 @@ enum { RLHF__LT_ALIGN = 16 }; // of every address and every column, in bytes
 // The row counts used to search for algorithms: a large microbatch, and a decode step.
 enum { RLHF__LT_ROWS_LARGE = 16384, RLHF__LT_ROWS_SMALL = 256 };
 
-// A call of at most RLHF__LT_FEW rows (a decode step) uses algorithm [0], larger calls (a
-// microbatch) use [1].
+// Calls of at most RLHF__LT_FEW rows (a decode step) use algo[0], larger calls (a microbatch) use
+// algo[1].
 enum { RLHF__LT_FEW = 1024, RLHF__LT_CANDIDATES = 6 };
 
 struct rlhf__lt_plan {
@@ -19,16 +19,16 @@ struct rlhf__lt_plan {
     int own; // own kernels are used
     rlhf__lt_desc desc;
     rlhf__lt_layout a, b, d; // C has the layout of D
-    rlhf__lt_algo algo[2];   // for few rows and for many; for an exact shape with the same bits
+    rlhf__lt_algo algo[2];   // for few rows and for many; an exact shape: both give the same bits
     uint64_t workspace;      // the largest workspace it may use
     uint64_t rows;           // the row count currently set in the layouts
-    uint64_t searched;       // the row count that algo was chosen for; 0: all, or not chosen yet
-    uint64_t proved;         // for an exact shape: the row limit of calls
-    int proved_all;          // ... and it stays so: proving more failed or takes too much memory
+    uint64_t searched;       // the row count that algo was chosen for; 0: for all, or not yet
+    uint64_t proved;         // for an exact shape: the most rows that a call may have
+    int proved_all;          // proved will not grow: proving more failed or takes too much memory
 };
 
-// The algorithms that the search found for a shape, most promising first. Their order depends only
-// on the library's offers.
+// The algorithms that the search found for a shape, most promising first. The order depends only on
+// the offers of the library.
 struct rlhf__lt_candidates {
     int n;
     rlhf__lt_algo algo[RLHF__LT_CANDIDATES];
@@ -61,18 +61,18 @@ rlhf__lt_status rlhf__lt_run_as(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
 
 // ---- proofs (canary.cu, canary_sums.cu) ----
 
-// For an exact shape, sets *same if 513 random rows of `whole` have the bits that `some` gives them
-// alone and together with any other rows, up to `tall` rows (at least 513), with c and without.
-// RLHF_E_NOMEM if memory does not suffice; the result is then unknown.
+// For an exact shape, compares 513 random rows of `whole` with `some`. Sets *same if `some` gives a
+// row the same bits alone and together with any other rows, up to `tall` rows (at least 513), with
+// c and without. RLHF_E_NOMEM if memory does not suffice; the result is then unknown.
 rlhf_status rlhf__lt_canary_rows(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                                  const rlhf__lt_algo *whole, const rlhf__lt_algo *some,
                                  unsigned tall, int *same);
-// The number of rows that are proved when a plan is made, and the largest number for which memory
-// is allocated.
+// rlhf__lt_canary_tall: the number of rows that are proved when a plan is made.
+// rlhf__lt_canary_most: the largest number of rows for which memory is allocated.
 unsigned rlhf__lt_canary_tall(const struct rlhf__cuda *cu, const struct rlhf__lt_shape *s);
 unsigned rlhf__lt_canary_most(const struct rlhf__lt_shape *s);
 
-// Measure the milliseconds of each algorithm at 256 rows and at `tall` rows. Does not choose.
+// Measure the milliseconds of each algorithm at 256 rows and at `tall` rows. The caller chooses.
 // [step]
 rlhf_status rlhf__lt_canary_time(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                                  const rlhf__lt_algo *const *algos, int n, unsigned tall,

@@ -1,7 +1,7 @@
 // lt_product.cu: translates a GEMM of product.h into the library's terms.
 //
-// Row-major out [rows, cols] is column-major D [cols, rows], so the right operand is the library's
-// A and the left one its B.
+// Row-major out [rows, cols] is column-major D [cols, rows]. So the right operand is the library's
+// A, and the left operand is its B.
 #include "lt_plan.h"
 #include "mathf.h"
 #include "product_tile.h"
@@ -41,7 +41,7 @@ static uint64_t operand_bytes(const struct rlhf__cuda_operand *o, uint32_t lines
     return o->across ? extent(depth, o->ld, lines, dtype) : extent(lines, o->ld, depth, dtype);
 }
 
-// Replaces a misaligned operand by a copy, so that its address does not affect the bits.
+// Replaces a misaligned operand by an aligned copy, so that its address does not affect the bits.
 static rlhf_status straighten(struct rlhf__cuda *cu, const void **p, uint64_t bytes, char **ws) {
     if (!*p || !odd(*p)) return RLHF_OK;
     char *to = *ws;
@@ -53,7 +53,7 @@ static rlhf_status straighten(struct rlhf__cuda *cu, const void **p, uint64_t by
     return RLHF_OK;
 }
 
-// The GEMM with at least one misaligned operand: runs on copies.
+// Runs a GEMM with at least one misaligned operand on copies.
 static rlhf_status run_on_copies(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                                  const struct rlhf__cuda_product_spec *s,
                                  struct rlhf__lt_operands *o, rlhf__lt_status *lt_st) {
@@ -67,7 +67,7 @@ static rlhf_status run_on_copies(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
     RLHF_TRY(straighten(cu, &o->b, b, &at));
     RLHF_TRY(straighten(cu, &o->c, d, &at));
     RLHF_TRY(straighten(cu, &o->bias, bias, &at));
-    // The output is copied, too: the gaps between its rows are preserved.
+    // The old output is copied, too, because the gaps between its rows must not change.
     const void *out = o->d;
     RLHF_TRY(straighten(cu, &out, d, &at));
     o->d = (void *)(uintptr_t)out;
@@ -120,8 +120,9 @@ rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_prod
         RLHF_TRY(run_on_copies(cu, p, s, &o, &lt_st));
     else
         return RLHF_OK;
-    // A sum over rows may be too short for the algorithm; this depends only on the number of rows.
-    // Nothing else may move a GEMM to own kernels, because its bits depend on the choice.
+    // The algorithm may refuse a sum over rows that is too short, which depends only on the number
+    // of rows. No other failure may fall back to own kernels, because the bits depend on the
+    // choice.
     const int refused = lt_st == RLHF__LT_NOT_SUPPORTED || lt_st == RLHF__LT_INVALID_VALUE;
     if (!shape.exact && refused) return RLHF_OK;
     if (lt_st != RLHF__LT_SUCCESS)
@@ -132,7 +133,8 @@ rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_prod
     return RLHF_OK;
 }
 
-// One shape in which a weight [k, n] is multiplied with rows: forward or, with across, backward.
+// Decides about one shape of products of rows with a weight [k, n]: forward or, with across,
+// backward.
 static rlhf_status prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w, int32_t n,
                            int across, int32_t out_dtype, const float *bias) {
     struct rlhf__cuda_product_spec s = {};
@@ -149,7 +151,7 @@ static rlhf_status prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w, i
     return s.cols <= RLHF__CUDA_DOT_COLS ? RLHF_OK : cu->library(cu, &s, &taken);
 }
 
-// The shape of a weight's gradient. The derivatives of outputs are stored in lines of n.
+// Decides about the shape of a weight's gradient. The derivatives of outputs are in lines of n.
 static rlhf_status prepare_sum(struct rlhf__cuda *cu, const struct rlhf_weight *w, int32_t n) {
     const bool out_in = (w->flags & RLHF_WEIGHT_OUT_IN) != 0;
     const struct rlhf__cuda_operand in = {w->ptr, (uint64_t)w->k, 1},

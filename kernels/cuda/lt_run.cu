@@ -1,8 +1,7 @@
 // lt_run.cu: runs GEMMs with a plan of cuBLASLt.
 #include "lt_plan.h"
 
-// The row count is the number of columns of the matrices that have this dimension: x and out or,
-// for a sum over rows, the two factors.
+// The row count is the number of columns of x and out or, for a sum over rows, of the two factors.
 rlhf__lt_status rlhf__lt_rows_set(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p,
                                   uint64_t rows) {
     if (p->rows == rows || (p->shape.n && p->shape.k)) return RLHF__LT_SUCCESS;

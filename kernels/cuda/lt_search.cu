@@ -1,5 +1,5 @@
-// lt_search.cu: finds cuBLASLt's algorithms for a shape, among what the library offers at two fixed
-// row counts.
+// lt_search.cu: finds cuBLASLt's algorithms for a shape, among those that the library offers at two
+// fixed row counts.
 #include "lt_plan.h"
 
 #include <new>
@@ -51,8 +51,8 @@ static rlhf__lt_status config_get(struct rlhf__cuda_lt *lt, const rlhf__lt_algo 
     return RLHF__LT_SUCCESS;
 }
 
-// Check an offer, because the library may offer what was not requested. k must not be split, the
-// arithmetic must be allowed, and 16-byte alignment must suffice.
+// Check an offer, because the library may offer algorithms that were not requested. k must not be
+// split, the arithmetic must be allowed, and 16-byte alignment must suffice.
 static int offer_fits(struct rlhf__cuda_lt *lt, const struct rlhf__lt_plan *p,
                       const rlhf__lt_found *f, struct config *config) {
     uint64_t impl = 0;
@@ -97,7 +97,7 @@ struct offers {
     struct config config[OFFERS];
 };
 
-// The library's offers at a row count, in the library's order, without those that do not fit.
+// The library's offers at a row count, in the library's order, without offers that do not fit.
 static void offers_get(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p, rlhf__lt_pref pref,
                        uint64_t rows, struct offers *to) {
     int n = 0;

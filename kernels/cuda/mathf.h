@@ -2,14 +2,14 @@
 // that nvcc (-fmad=false) and a C++ compiler give the same bits. Denormals, infinities and NaN are
 // handled as in <math.h>; only the sign and payload of a NaN may differ between devices.
 //
-// No call of a math library and no fast intrinsic; sqrtf and division, which both compilers round
-// correctly, are used directly.
+// It calls no math library and no fast intrinsic. sqrtf and division are used directly, because
+// both compilers round them correctly.
 //
-// Largest error over all finite floats in units in the last place (ulp) of the exact result
-// (tests/cuda/test_mathf.cpp checks a sample of them against these bounds):
+// The largest errors over all finite floats, in units in the last place (ulp) of the exact result:
 //   rlhf__expf 1.1   rlhf__exp2f 1.1   rlhf__logf 0.9   rlhf__tanhf 1.4   rlhf__erff 1.5
-// The polynomials are minimax fits of relative error made for this file; each comment gives the
-// error of the polynomial without f32 rounding.
+// tests/cuda/test_mathf.cpp checks a sample of floats against these bounds. The polynomials are
+// minimax fits of the relative error, made for this file. Each comment below gives the error of its
+// polynomial without f32 rounding.
 #ifndef RLHF_CUDA_MATHF_H
 #define RLHF_CUDA_MATHF_H
 
@@ -30,8 +30,8 @@ static __device__ __forceinline__ float rlhf__with_sign(float x, float s) {
     return __uint_as_float(__float_as_uint(x) | (__float_as_uint(s) & 0x80000000u));
 }
 
-// 2^n e^r for |r| <= ln 2 / 2 and -252 <= n <= 254; polynomial 3.4e-9. The power is applied in two
-// halves, so that only the last multiplication rounds to a denormal or overflows.
+// 2^n e^r for |r| <= ln 2 / 2 and -252 <= n <= 254; polynomial 3.4e-9. 2^n is applied as two
+// factors, so that only the last multiplication rounds to a denormal or overflows.
 static __device__ __forceinline__ float rlhf__exp_reduced(float r, int n) {
     float p = 0x1.6a4b98p-10f;
     p = fmaf(p, r, 0x1.123e5cp-7f);
@@ -95,7 +95,7 @@ static __device__ __forceinline__ float rlhf__tanhf(float x) {
     return rlhf__with_sign(1.0f - 2.0f / (rlhf__expf(a + a) + 1.0f), x);
 }
 
-// 1 / (1 + e^-x), and through *rest its complement to 1, without cancellation or overflow; 3 ulp.
+// 1 / (1 + e^-x); *rest becomes 1 minus that. Without cancellation or overflow; 3 ulp.
 static __device__ __forceinline__ float rlhf__sigmoidf(float x, float *rest) {
     const float e = rlhf__expf(-fabsf(x)), large = 1.0f / (1.0f + e), small = e * large;
     *rest = x < 0.0f ? large : small;
@@ -143,8 +143,8 @@ static __device__ __forceinline__ float rlhf__erff(float x) {
     return rlhf__with_sign(1.0f - rlhf__erfcxf(a > 11.0f ? 11.0f : a) * rlhf__gaussf(x, 1.0f), x);
 }
 
-// The normal distribution function, and through *density its derivative, e^(-x x / 2) / sqrt(2 pi).
-// No cancellation for x < 0. The errors are 6 and 3 ulp.
+// The normal distribution function; *density becomes its derivative, e^(-x x / 2) / sqrt(2 pi). No
+// cancellation for x < 0. The errors are 6 and 3 ulp.
 static __device__ __forceinline__ float rlhf__normal_cdf(float x, float *density) {
     const float e = rlhf__gaussf(x, 0.5f), z = fabsf(x) * 0x1.6a09e6p-1f;
     const float tail = 0.5f * rlhf__erfcxf(z > 11.0f ? 11.0f : z) * e;

@@ -95,8 +95,9 @@ uint64_t rlhf__cuda_extent(const struct rlhf__cuda *cu, const void *p) {
 }
 
 // Workspaces grow by at least a quarter, so that slowly growing batches do not reallocate every
-// time. They do not if a quarter is a large part of the card. With guard, each has exactly the
-// requested size, so that writes past its end are detected.
+// time. Workspaces of logits do not, because a quarter of them is a large part of the card. In
+// guard mode, each workspace has exactly the requested size, so that writes past its end are
+// detected.
 static uint64_t roomy(const struct rlhf__cuda *cu, enum rlhf__cuda_ws which) {
     const uint64_t had = cu->ws[which].bytes;
     const int logits = which == RLHF__CUDA_WS_LOGITS || which == RLHF__CUDA_WS_REF ||

@@ -28,7 +28,7 @@ struct work {
 };
 } // namespace
 
-// ---- between the matrix as it is stored and X ----
+// ---- from the stored matrix to X and back ----
 
 namespace {
 struct direction {
@@ -117,7 +117,7 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-// ---- lines of X and of the Gram matrix are converted to operands ----
+// ---- converting X and the Gram matrix to GEMM operands ----
 
 // x *= scale, low = x, x *= a. a is NS_A; scale is NULL after the first step.
 template <class T>

@@ -80,8 +80,8 @@ static rlhf_status norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev sta
 
 // ---- backward: dx = (a - mean(a) - xhat mean(a xhat)) rstd with a = gamma dy ----
 //
-// dgamma and dbeta: a chunk is 64 rows; warp w sums its rows 8 w .. 8 w + 7, the 8 warps' sums are
-// added in order, and a second kernel adds the chunks' sums. All orders are fixed.
+// dgamma and dbeta: a chunk is 64 rows. Warp w sums rows 8 w .. 8 w + 7 of the chunk, and the sums
+// of the 8 warps are added in order. A second kernel adds the chunks' sums. All orders are fixed.
 
 namespace {
 struct norm_bwd_args {
@@ -171,7 +171,7 @@ static __global__ void __launch_bounds__(32 * WARPS) norm_bwd_both(norm_bwd_args
 }
 
 // Only a chunk's part of the sums, for rows that norm_bwd_both does not support. One block handles
-// a chunk and 128 columns.
+// 128 columns of a chunk.
 template <class T, bool WIDE>
 static __global__ void __launch_bounds__(32 * WARPS) norm_bwd_sums(norm_bwd_args a, const T *dy) {
     SHARED(float[2][WARPS][COLUMNS], of_warps);

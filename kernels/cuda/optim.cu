@@ -1,9 +1,9 @@
 // optim.cu: AdamW (Loshchilov and Hutter 2019) and the sum of squares, of one tensor or of many in
 // one launch.
 //
-// A sum of squares is computed in f64, over chunks of 16384 elements. Within a chunk, a fixed tree
-// adds the threads' sums. A fixed tree of the same kind adds the chunks of a tensor. The tensors
-// are then added in order. So the result does not depend on the card or on the rest of the list.
+// A sum of squares is computed in f64, over chunks of 16384 elements. A fixed tree adds the
+// threads' sums within a chunk, and another one adds the chunks of a tensor. The tensors are then
+// added in order. So the result does not depend on the card or on the rest of the list.
 #include "lanes.h"
 #include "table.h"
 
@@ -29,8 +29,8 @@ static uint64_t list_bytes(const rlhf_tensors *t) { return (uint64_t)t->n * size
 // Bytes of the sums of n tensors and of all their chunks.
 static uint64_t sums_bytes(uint64_t n, uint64_t chunks) { return (n + chunks) * sizeof(double); }
 
-// The item that contains chunk c of the list: the last one that starts at c or before. (An empty
-// item starts where the next one does.)
+// The item that contains chunk c of the list: the last item that starts at chunk c or before. (An
+// empty item starts at the same chunk as its successor.)
 static __device__ __forceinline__ uint32_t item_of(const item *list, uint32_t n, uint64_t c) {
     uint32_t low = 0, high = n;
     while (high - low > 1) {
@@ -45,8 +45,8 @@ static __device__ __forceinline__ uint32_t item_of(const item *list, uint32_t n,
 
 // ---- sums of squares ----
 
-// Thread 0 gets the sum of v over the block. It is taken by halving within a warp; the warps are
-// then added in order.
+// Thread 0 gets the sum of v over the block. Each warp sums by halving; then the warps are added in
+// order.
 static __device__ __forceinline__ double block_sum(double v) {
     SHARED(double[THREADS / 32], of_warps);
     v = rlhf__warp_sum(v);
@@ -108,7 +108,7 @@ static __global__ void __launch_bounds__(THREADS)
     add_parts(out + blockIdx.x, part + it->chunk, (it->n + SUM_CHUNK - 1) / SUM_CHUNK);
 }
 
-// Adds the tensors' sums in order and computes the derived values: one thread.
+// One thread adds the tensors' sums in order and computes the values derived from the total.
 static __global__ void __launch_bounds__(32)
     clip_of(rlhf_clip *clip, const double *of_tensor, uint32_t n, double max_norm, int32_t skip) {
     if (threadIdx.x) return;
@@ -141,8 +141,8 @@ static rlhf_status sumsq(void *ctx, rlhf_dev x, uint64_t n, double *host_out) {
 // ---- AdamW ----
 
 namespace {
-// The constants of a step, as in the CPU backend: torch: lr (m / c1) / (sqrt(v / c2) + eps); tf1:
-// lr sqrt(c2) / c1 m / (sqrt(v) + eps); ci = 1 - bi^t.
+// The constants of a step, as in the CPU backend. With ci = 1 - bi^t, the step is
+//   torch: lr (m / c1) / (sqrt(v / c2) + eps);  tf1: lr sqrt(c2) / c1 m / (sqrt(v) + eps).
 struct adam {
     double grad_scale;
     float beta1, beta1_rest, beta2, beta2_rest, root_scale, eps;
@@ -263,7 +263,8 @@ static rlhf_status adamw(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev m, rlhf_dev
 
 // ---- many tensors ----
 
-// Upload the list to device memory. *chunks: the total of all tensors. how NULL: gradients only.
+// Upload the list to device memory. *chunks becomes the total of all tensors. how is NULL if only
+// gradients are used.
 static rlhf_status list_upload(struct rlhf__cuda *cu, const rlhf_tensors *t, const rlhf_adamw *how,
                                uint64_t chunk, item **list, uint64_t *chunks) {
     void *ws = NULL;

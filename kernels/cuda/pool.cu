@@ -1,15 +1,15 @@
 // pool.cu: the mean, the first or the last token of each ragged row, and the derivative.
 //
-// A block handles a row and 128 columns with 8 warps; a lane has 4 columns. For a mean, warp w sums
-// tokens w, w + 8, ... of the row, and the 8 sums are added in order. So the result of a row
+// A block of 8 warps handles 128 columns of a row, 4 per lane. For a mean, warp w sums every eighth
+// token of the row from token w on, and the 8 sums are added in order. So the result of a row
 // depends only on the row.
 #include "lanes.h"
 #include "table.h"
 
 enum { N = 4, WARPS = 8, COLUMNS = 32 * N };
 
-// The number of tokens of row i. If the row is empty or extends past `limit`, 0, and a fault is
-// raised.
+// The number of tokens of row i. Returns 0 and raises a fault if the row is empty or extends past
+// `limit`.
 static __device__ __forceinline__ int64_t tokens_of(const int32_t *offset, uint32_t i,
                                                     int64_t limit, int empty, int beyond,
                                                     struct rlhf__fault *fault) {

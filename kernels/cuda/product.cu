@@ -1,4 +1,4 @@
-// product.cu: which kernel a GEMM runs on.
+// product.cu: chooses the kernel that runs a GEMM.
 #include "lt.h"
 #include "product_tile.h"
 
@@ -96,12 +96,12 @@ static int chunk_tile(const struct rlhf__cuda_product_spec *s, int tile) {
     return tile < 0 ? tile_for(s->rows, s->cols, TOGETHER) : tile;
 }
 
-// Whether chunks run in parallel.
+// True if the chunks run in parallel, because the result has few tiles.
 static int is_few(const struct rlhf__cuda_product_spec *s, int tile) {
     return tile_count(chunk_tile(s, tile), s->rows, s->cols) < 2 * MULTIPROCESSORS;
 }
 
-// Elements of a line of their sums, and bytes of the sums.
+// Elements per line of the chunks' sums, and bytes of these sums.
 static uint64_t sums_ld(const struct rlhf__cuda_product_spec *s) {
     return ((uint64_t)s->cols + 3) / 4 * 4;
 }
@@ -110,8 +110,8 @@ static uint64_t sums_bytes(const struct rlhf__cuda_product_spec *s) {
     return TOGETHER * s->rows * sums_ld(s) * sizeof(float);
 }
 
-// Run chunks of depth one after another or, if the result has few tiles, several in parallel. Both
-// give the same sums in the same order.
+// Run the chunks of depth one after another or, if the result has few tiles, several in parallel.
+// Both ways compute the same sums in the same order.
 static rlhf_status run_chunks(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
                               int tile) {
     const int wish = chunk_tile(s, tile), few = is_few(s, tile);

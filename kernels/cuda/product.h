@@ -8,13 +8,13 @@
 #include "context.h"
 #include "product_spec.h"
 
-// Run a GEMM on the stream: the library's if cu->library takes it, otherwise own kernels. The
-// caller checks the arguments and announces outputs (rlhf__cuda_wrote). rows, cols or depth may be
-// 0: an empty result launches nothing, and an empty sum is 0. [step]
+// Run a GEMM on the stream: in the library if cu->library takes it, otherwise in own kernels. The
+// caller checks the arguments and announces the outputs (rlhf__cuda_wrote). rows, cols and depth
+// may be 0: an empty result launches nothing, and an empty sum is 0. [step]
 rlhf_status rlhf__cuda_product(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s);
 
-// Add to n the workspaces that such a GEMM needs. Addresses in s are only tested for NULL. If the
-// library may take this GEMM, its workspace is added too. Copies of misaligned operands are not
+// Add to n the workspaces of such a GEMM. Addresses in s are only tested for NULL. If the library
+// may take the GEMM, the library's workspace is added, too. Copies of misaligned operands are not
 // counted. [step]
 void rlhf__cuda_product_needs(const struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
                               struct rlhf__cuda_needs *n);

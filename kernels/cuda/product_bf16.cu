@@ -1,9 +1,10 @@
 // product_bf16.cu: the GEMM of bf16 operands on tensor cores: mma.m16n8k16 with f32 sums.
 //
-// A block computes one tile. Slices of 64 steps of depth stream through shared memory, up to STAGES
-// - 1 slices ahead of the one that is multiplied. Lines are 16-byte chunks in a swizzled order,
-// which keeps the eight rows of a fragment in different banks. Data past an operand's edge are
-// zeros. Every sum is one chain of mma over ascending depth, so the tile does not affect it.
+// A block computes one tile. Slices of 64 steps of depth stream through shared memory; up to STAGES
+// - 1 slices are loaded ahead of the slice that is multiplied. Lines are 16-byte chunks in a
+// swizzled order, which keeps the eight rows of a fragment in different banks. Data past an
+// operand's edge are zeros. Every sum is one chain of mma over ascending depth, so the tile does
+// not affect it.
 #include "product_tile.h"
 #include "ptx.h"
 

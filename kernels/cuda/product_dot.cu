@@ -1,5 +1,5 @@
-// product_dot.cu: GEMMs with few columns (value and score heads): one warp per row. Of every 256
-// steps of depth a lane takes eight, in one chain of fmaf. A tree over the lanes adds the sums.
+// product_dot.cu: GEMMs with few columns (value and score heads): one warp per row. A lane takes
+// eight of every 256 steps of depth, in one chain of fmaf. A tree over the lanes adds their sums.
 #include "product_tile.h"
 
 enum { ROWS = 4, STEP = 8 }; // warps per block; steps per lane at once

@@ -1,13 +1,13 @@
-// product_tile.h: what the GEMM kernels share: their argument, the order of their tiles, and how a
-// tile of sums is stored.
+// product_tile.h: the parts that the GEMM kernels share: their argument, the order of their tiles,
+// and the function that stores a tile of sums.
 #ifndef RLHF_CUDA_PRODUCT_TILE_H
 #define RLHF_CUDA_PRODUCT_TILE_H
 
 #include "lanes.h"
 #include "product.h"
 
-// A GEMM as its kernel sees it. Wide: base and ld allow 16-byte accesses (for the addend, of four
-// floats). Without it the bits are the same.
+// A GEMM as its kernel sees it. wide flags say that base and ld allow 16-byte accesses (for the
+// addend, accesses of four floats). They do not affect the bits.
 struct rlhf__tiles {
     const void *left, *right;
     const float *bias, *addend;
@@ -20,8 +20,8 @@ struct rlhf__tiles {
     int left_wide, right_wide, out_wide, out_bf16;
 };
 
-// The position of tile `id` of the launch. Eight tile rows are traversed together, column by
-// column. Blocks that run at the same time then share both operands in the L2 cache.
+// The position of tile `id` of the launch. Eight rows of tiles are traversed together, column by
+// column, so that blocks that run at the same time share both operands in the L2 cache.
 struct rlhf__tile_at {
     unsigned row, col;
 };

@@ -20,7 +20,7 @@ static __device__ __forceinline__ void rlhf__mma_bf16(float d[4], const unsigned
 }
 
 // 2^x within two ulp. A denormal x or result becomes 0. -inf gives 0, 0 gives exactly 1, and NaN
-// stays NaN. The same card repeats its bits; the emulation has different ones.
+// stays NaN. A card always gives the same bits; the emulation gives other bits.
 static __device__ __forceinline__ float rlhf__ex2(float x) {
 #ifdef __CUDACC__
     float y;
@@ -50,9 +50,9 @@ static __device__ __forceinline__ void rlhf__fma_outer(float (&sum)[M][N], const
 
 // ---- fragments from shared memory ----
 
-// Load four 8x8 matrices of 16-bit elements into mma fragments. Lane l passes the 16-byte row l % 8
-// of matrix l / 8. For matrix i it receives elements 2 (l % 4) and the next one of row l / 4.
-// trans: of the transposed matrices. Rows are 16-byte aligned.
+// Load four 8x8 matrices of 16-bit elements into mma fragments. Lane l passes the address of row l
+// % 8 of matrix l / 8; rows are 16 bytes and 16-byte aligned. From matrix i, lane l receives
+// elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4. trans: the same of the transposed matrices.
 static __device__ __forceinline__ void rlhf__ldmatrix_x4(unsigned r[4], const void *row) {
 #ifdef __CUDACC__
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -98,9 +98,10 @@ static __device__ __forceinline__ void rlhf__ldmatrix_x2_trans(unsigned r[2], co
 
 // ---- asynchronous loads ----
 
-// Copy `bytes` (0 .. 16, or 0 .. 4) from global to shared memory and fill the 16 (or 4) bytes up
-// with zeros. Both addresses are 16-byte (or 4-byte) aligned. `from` is not read when bytes is 0.
-// The thread sees the data after a wait, other threads after a barrier that follows.
+// Copy `bytes` bytes (0 .. 16) from global to shared memory, and fill up to 16 bytes with zeros.
+// Both addresses are 16-byte aligned. `from` is not read when bytes is 0. rlhf__cp_async4 does the
+// same with 4 instead of 16. This thread sees the data after a wait, other threads after a barrier
+// that follows.
 static __device__ __forceinline__ void rlhf__cp_async16(void *to, const void *from,
                                                         unsigned bytes = 16) {
 #ifdef __CUDACC__
@@ -124,8 +125,8 @@ static __device__ __forceinline__ void rlhf__cp_async4(void *to, const void *fro
 #endif
 }
 
-// The first function ends a group of copies of this thread. The second waits until at most `left`
-// of the thread's groups are in flight.
+// rlhf__cp_async_commit ends a group of copies of this thread. rlhf__cp_async_wait waits until at
+// most `left` of the thread's groups are in flight.
 static __device__ __forceinline__ void rlhf__cp_async_commit() {
 #ifdef __CUDACC__
     asm volatile("cp.async.commit_group;" ::: "memory");

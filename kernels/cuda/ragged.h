@@ -19,8 +19,8 @@ struct rlhf__cuda_row {
 };
 
 // Copy the caller's struct to *rows. RLHF_E_INVALID if only one of the two prefix arrays is given.
-// The kernels check the contents of the arrays. tokens is unlimited; the caller sets a limit.
-// [step]
+// The contents of the arrays are checked later, by the kernels. The caller sets tokens, which is
+// unlimited at first. [step]
 rlhf_status rlhf__cuda_read_ragged(struct rlhf__cuda *cu, const char *op,
                                    struct rlhf__cuda_rows *rows, const rlhf_ragged *from);
 
@@ -44,8 +44,9 @@ rlhf__cuda_row_at(const struct rlhf__cuda_rows &r, uint32_t i) {
     return row;
 }
 
-// Set *row to row i. Returns 0 and raises a fault if the row's numbers contradict each other,
-// total, max_q, max_k or tokens; the caller then skips the row. Every thread gets the same result.
+// Set *row to row i. Returns 0 and raises a fault if the row's numbers contradict each other or
+// contradict total, max_q, max_k or tokens. The caller then skips the row. All threads get the same
+// result.
 static __device__ __forceinline__ int rlhf__cuda_row_check(const struct rlhf__cuda_rows &r,
                                                            uint32_t i, struct rlhf__cuda_row *row) {
     *row = rlhf__cuda_row_at(r, i);
@@ -73,8 +74,8 @@ static __device__ __forceinline__ int rlhf__cuda_row_check(const struct rlhf__cu
     return !code;
 }
 
-// The same for the training layout (attention_bwd in rlhf/compute.h). If each row's prefix is
-// checked against the previous row, neighbours are known to share the same row.
+// The same for the training layout (attention_bwd in rlhf/compute.h). A row's prefix is compared
+// only with the previous row's, so all rows that follow each other are known to share the same row.
 static __device__ __forceinline__ int rlhf__cuda_row_check_training(const struct rlhf__cuda_rows &r,
                                                                     uint32_t i,
                                                                     struct rlhf__cuda_row *row) {

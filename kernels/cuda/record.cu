@@ -2,9 +2,9 @@
 //
 // The first time a key occurs, its calls run normally, so that workspaces get their size and
 // kernels their attributes. The second time they are captured. From then on the graph is launched.
-// A graph holds addresses. It is dropped when memory that existed at capture is released, when a
+// A graph holds addresses, so it is dropped when memory that existed at capture is released, when a
 // workspace grows, or when a weight is packed. A recording that has only run is dropped in these
-// cases too, because other calls may follow under its key.
+// cases, too, because other calls may follow under its key.
 #include "table.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ void rlhf__cuda_recordings_drop(struct rlhf__cuda *cu, uint64_t serial) {
         if (r.key && r.serial >= serial && &r != cu->recordings.now) drop(&r);
 }
 
-// The recording of key: the existing one, or otherwise the slot of the least recently used one.
+// The recording of key. If there is none, reuses the slot of the least recently used recording.
 static struct rlhf__cuda_recording *place_of(struct rlhf__cuda *cu, uint64_t key) {
     struct rlhf__cuda_recording *oldest = cu->recordings.kept;
     for (struct rlhf__cuda_recording &r : cu->recordings.kept) {
@@ -64,7 +64,7 @@ static rlhf_status record(void *ctx, uint64_t key, int32_t *what) {
     return RLHF_OK;
 }
 
-// Ends the capture in any case; returns the graph, or NULL and the error.
+// Ends the capture in any case. Returns the error, if any; *out is the graph, or NULL on error.
 static cudaError_t end_capture(struct rlhf__cuda *cu, cudaGraphExec_t *out) {
     cudaGraph_t graph = NULL;
     *out = NULL;

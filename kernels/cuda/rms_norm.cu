@@ -65,8 +65,8 @@ static rlhf_status rms_norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev
 
 // ---- backward: dx = (a - xhat mean(a xhat)) r with a = gamma dy, xhat = x r ----
 //
-// dgamma: a chunk is 64 rows; warp w sums its rows 16 w .. 16 w + 15, the 4 warps' sums are added
-// in order, and parts.h adds the chunks' sums. All orders are fixed.
+// dgamma: a chunk is 64 rows. Warp w sums rows 16 w .. 16 w + 15 of the chunk, and the sums of the
+// 4 warps are added in order. parts.h adds the chunks' sums. All orders are fixed.
 
 namespace {
 struct rms_bwd_args {
@@ -143,8 +143,8 @@ static __global__ void __launch_bounds__(32 * WARPS) rms_bwd_both(rms_bwd_args a
     }
 }
 
-// Only a chunk's sums, for rows that rms_bwd_both does not support. One block handles a chunk and
-// 128 columns.
+// Only a chunk's sums, for rows that rms_bwd_both does not support. One block handles 128 columns
+// of a chunk.
 template <class T, bool WIDE>
 static __global__ void __launch_bounds__(32 * WARPS) rms_bwd_sums(rms_bwd_args a, const T *dy) {
     SHARED(float[WARPS][COLUMNS], of_warps);

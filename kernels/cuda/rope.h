@@ -22,8 +22,8 @@ struct rlhf__rope_args {
     int code; // fault code of an invalid position
 };
 
-// Read the caller's struct, check it and fill *a, except code, which the caller sets.
-// RLHF_E_INVALID, RLHF_E_UNSUPPORTED with an error text. [step]
+// Read and check the caller's struct, and fill *a except for code, which the caller sets. On
+// failure, returns RLHF_E_INVALID or RLHF_E_UNSUPPORTED with an error text. [step]
 rlhf_status rlhf__rope_read(struct rlhf__cuda *cu, const char *op, struct rlhf__rope_args *a,
                             const rlhf_rope *from, uint32_t rows, int32_t *dtype);
 
@@ -38,8 +38,8 @@ template <int N, class T> static inline bool rlhf__rope_aligned(const rlhf__rope
            rlhf__aligned<N>(a.gamma_k, 0) && a.half % N == 0;
 }
 
-// The table row for the position of row t. NULL if the position is invalid; the caller that sets
-// `first` then raises a fault.
+// The table row for the position of row t, or NULL if the position is invalid. With `first`, an
+// invalid position also raises a fault.
 static __device__ __forceinline__ const float *rlhf__rope_at(const rlhf__rope_args &a, uint64_t t,
                                                              bool first) {
     const int32_t p = a.pos[t];

@@ -64,9 +64,9 @@ static __global__ void __launch_bounds__(32 * WARPS) rope_bwd_dx(rlhf__rope_args
 
 // ---- dgamma, before dx is overwritten ----
 //
-// A chunk is 16 rows; its heads are numbered row by row, and warp w of a block sums, for 128 pairs,
-// heads w, w + 8, ... of queries and of keys. The warps' sums are added in order, the chunks' sums
-// by parts.h.
+// A chunk is 16 rows; its heads are numbered row by row. Warp w of a block sums 128 pairs over
+// heads w, w + 8, ... of the queries, and likewise of the keys. The warps' sums are added in order;
+// parts.h adds the chunks' sums.
 
 template <class T, bool WIDE>
 static __global__ void __launch_bounds__(32 * WARPS)

@@ -6,7 +6,7 @@ enum { N = 4, THREADS = 256 };
 
 static dim3 grid_for(uint64_t items) { return dim3((unsigned)((items + THREADS - 1) / THREADS)); }
 
-// A thread moves one U of a row of `units` of them.
+// A thread moves one element of type U. A row has `units` of them.
 template <class U>
 static __global__ void __launch_bounds__(THREADS)
     gather_rows(U *out, const U *x, const int32_t *idx, uint32_t n, uint32_t units, int64_t limit,

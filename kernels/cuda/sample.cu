@@ -1,6 +1,7 @@
-// sample.cu: lm_sample: the next token of each row, one block per row. Logits, maxima and sums are
+// sample.cu: lm_sample, the next token of each row, one block per row. Logits, maxima and sums are
 // those of lm_head, so the log-prob has the same bits. Sampling uses integer weights (dist.h). It
-// takes the first id, in vocabulary order, at which their running sum exceeds u times the total.
+// takes the first id, in vocabulary order, at which the running sum of weights exceeds u times the
+// total.
 #include "dist_cut.h"
 #include "head.h"
 #include "table.h"
@@ -106,9 +107,9 @@ static __device__ __forceinline__ uint64_t weight_of(const struct sampled_row &w
     return rlhf__warp_sum(sum);
 }
 
-// Find the warp whose share of a span contains `*want`; *want becomes the remainder in that share.
-// sums: one per warp, in vocabulary order. total, unless NULL, is the grand total; *want is then a
-// fraction of it.
+// Find the warp whose share of a span contains *want, which becomes the remainder in that share.
+// sums has one sum per warp, in vocabulary order. fraction: *want is a fraction of the total of all
+// sums.
 static __device__ __forceinline__ int crossing(const uint64_t *sums, uint64_t *want,
                                                bool fraction) {
     const int warps = (int)blockDim.x / 32;
@@ -128,8 +129,8 @@ static __device__ __forceinline__ int crossing(const uint64_t *sums, uint64_t *w
     return 0;
 }
 
-// The id in a span at which the running sum exceeds want. One lane of a warp gets it, the others
-// get -1.
+// The id in a span at which the running sum exceeds want. One lane of the warp gets the id, the
+// others get -1.
 static __device__ __forceinline__ int32_t walk(const struct sampled_row &w, float it,
                                                struct rlhf__dist_span span, uint64_t want) {
     const float one = rlhf__pow2(rlhf__dist_weight_bits(w.r.n));
@@ -332,8 +333,8 @@ void rlhf__cuda_needs_sample(struct rlhf__cuda *cu, const rlhf_call *c,
         rlhf__cuda_need(n, RLHF__CUDA_WS_ROWS, arrays_bytes(&own));
 }
 
-// The device's arrays are contiguous (counters, ids, log-probs, supports), so one copy each way
-// suffices.
+// The arrays on the device are contiguous (counters, ids, log-probs, supports), so one copy in each
+// direction suffices.
 static rlhf_status sample_to_host(struct rlhf__cuda *cu, const rlhf_lm_sample *a,
                                   struct sample_args *k) {
     const uint64_t rows = a->rows, counters = rows * sizeof(uint64_t), each = rows * 4;

@@ -23,8 +23,9 @@ static void context_free(struct rlhf__cuda *cu) {
     free(cu);
 }
 
-// The LM head's default budget. On a card sold with 48 GB or more, it holds the logits of 32,736
-// rows over a vocabulary of 50,304, so that the backward pass does not recompute them.
+// The LM head's default budget. On a card sold with 48 GB or more, it is large enough for the
+// logits of 32,736 rows over a vocabulary of 50,304, so that the backward pass need not recompute
+// them.
 static rlhf_status workspace_fill(struct rlhf__cuda *cu) {
     const uint64_t gib = (uint64_t)1 << 30;
     size_t left = 0, total = 0;
@@ -34,9 +35,9 @@ static rlhf_status workspace_fill(struct rlhf__cuda *cu) {
     return RLHF_OK;
 }
 
-// If the card has space for them besides the weights: many rows in flight and large microbatches.
-// At 32768 tokens, GPT-2's smallest model keeps about 10 GiB for the backward pass. Cards report
-// slightly less memory than they are sold with.
+// Suggest many rows in flight and large microbatches, if the card has space for them besides the
+// weights. At 32768 tokens, GPT-2's smallest model keeps about 10 GiB for the backward pass. Cards
+// report slightly less memory than they are sold with.
 static rlhf_status hints_fill(struct rlhf__cuda *cu) {
     const uint64_t gib = (uint64_t)1 << 30;
     size_t left = 0, total = 0;

@@ -1,11 +1,11 @@
 // table.h: the entries of the table that each file of the CUDA backend fills. rlhf/compute.h
 // describes the shapes, the dtypes and the meaning of every argument; ctx is a struct rlhf__cuda. A
-// file that needs another file's op calls it through the table.
+// file calls another file's op through the table.
 //
 // Each op checks its arguments (RLHF_E_INVALID, RLHF_E_UNSUPPORTED), takes workspace from the
 // context (RLHF_E_NOMEM), announces its writes (rlhf__cuda_wrote), launches pieces of work on the
-// single stream, and ends with rlhf__cuda_done. Either the pieces do not depend on the card
-// (reductions), or the bits do not depend on the pieces (rows). All are [step].
+// single stream, and ends with rlhf__cuda_done. The card never changes a bit: reductions use fixed
+// pieces, and a row has the same bits in any piece. All are [step].
 #ifndef RLHF_CUDA_TABLE_H
 #define RLHF_CUDA_TABLE_H
 
@@ -41,8 +41,8 @@
 RLHF__CUDA_FILES(RLHF__CUDA_DECLARE)
 #undef RLHF__CUDA_DECLARE
 
-// X(file), for every file whose ops take workspaces. If the call is of one of the file's ops,
-// rlhf__cuda_needs_<file>(cu, call, needs) adds that op's workspaces. [step]
+// X(file), for every file whose ops take workspaces. rlhf__cuda_needs_<file>(cu, call, needs) adds
+// the workspaces of the call if the call's op is in that file. [step]
 #define RLHF__CUDA_NEEDS(X)                                                                        \
     X(attention)                                                                                   \
     X(weight)                                                                                      \

@@ -2,7 +2,8 @@
 // and marks.
 //
 // upload returns when its source has been read, and does not wait for the stream. The data goes
-// through a ring of pinned pieces. upload waits only for the copy that last used a piece.
+// through a ring of pinned pieces, and upload waits only until the piece's previous copy has
+// finished.
 #include "table.h"
 
 #include <stdlib.h>

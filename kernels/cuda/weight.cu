@@ -11,8 +11,8 @@
 
 enum { TILE = 64, THREADS = 256 };
 
-// The padding beyond k and n is stored too. In bf16, lines of more than 64 inputs start at
-// multiples of 128 bytes, as cuBLASLt's fastest copies prefer.
+// Inputs and outputs are padded, and the padding is stored. In bf16, lines of more than 64 inputs
+// start at multiples of 128 bytes, as cuBLASLt's fastest copies prefer.
 static int32_t padded_k(int32_t k) {
     const int32_t to = k > 64 ? 64 : 8;
     return (k + to - 1) / to * to;

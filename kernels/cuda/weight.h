@@ -5,8 +5,8 @@
 
 #include "context.h"
 
-// For a block-structured weight: the row of the source for an output (-1: none), and the first
-// input of that output.
+// One output of a block-structured weight: its row of the source, -1 if it has none, and its first
+// input.
 struct rlhf__cuda_in_block {
     int32_t source, first;
 };

@@ -64,8 +64,8 @@ static void put_sums(const struct bwd *b, const struct rlhf__ref_span *s, uint64
     }
 }
 
-// Rows i0 .. i1-1: one without a prefix and all rows that share it. The keys of the shared row are
-// the first keys of every row. Their sums accumulate from row to row and are stored last.
+// Rows i0 .. i1-1: row i0 has no prefix, and all other rows have row i0 as their prefix. So its
+// keys are the first keys of every row. Their sums accumulate from row to row and are stored last.
 static void family_bwd(const struct bwd *b, const rlhf_ragged *g, uint32_t i0, uint32_t i1) {
     const uint64_t dim = (uint64_t)b->a->head_dim;
     const uint64_t group = (uint64_t)(b->a->heads / b->a->kv_heads);

@@ -1,9 +1,9 @@
 // context.h: the state of a reference backend instance, and how a table function enters it.
 //
-// Every table function passes the device ranges that it was given to rlhf__ref_enter, and ends with
-// rlhf__ref_leave. This checks the ranges: a host pointer passed as device memory, or a buffer that
-// is too short, gives an error text. In guard mode, exactly those buffers are accessible in
-// between. Not thread-safe; the table is [step].
+// Every table function first passes the device ranges that it was given to rlhf__ref_enter, and
+// ends with rlhf__ref_leave. rlhf__ref_enter reports a host pointer that was passed as device
+// memory, and a buffer that is too short. In guard mode, only the buffers of these ranges are
+// accessible between the two calls. Not thread-safe; the table is [step].
 #ifndef RLHF_KERNELS_REFERENCE_CONTEXT_H
 #define RLHF_KERNELS_REFERENCE_CONTEXT_H
 
@@ -12,13 +12,13 @@
 
 #define RLHF__REF_MAX_USES 16
 
-// Convert between a device address and memory. Only here does this backend know what an rlhf_dev
-// is.
+// Convert between a device address and memory. Only these two functions of this backend know what
+// an rlhf_dev is.
 static inline void *rlhf__ref_mem(rlhf_dev p) { return p; }
 static inline rlhf_dev rlhf__ref_dev(void *p) { return p; }
 
-// A device range that a call accesses. bytes 0: anything inside the buffer that holds p; p may then
-// be NULL.
+// A device range that a call accesses. If bytes is 0, the call may access anything inside the
+// buffer that holds p, and p may be NULL.
 struct rlhf__ref_use {
     rlhf_dev p;
     uint64_t bytes;
@@ -32,7 +32,7 @@ struct rlhf__ref {
     uint32_t n_open;
     struct rlhf__ref_buffer *open[RLHF__REF_MAX_USES];
     void *own;              // belongs to a backend that embeds this one (rlhf/reference.h)
-    int64_t calls, fail_at; // since rlhf_reference_fail_at; the call to fail, 0: none
+    int64_t calls, fail_at; // calls since rlhf_reference_fail_at; the call that fails, or 0
     int32_t fail_on, reserved;
     const rlhf_host *host; // gets the messages
 };
@@ -41,8 +41,8 @@ struct rlhf__ref {
 rlhf_status rlhf__ref_fail(struct rlhf__ref *r, rlhf_status code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-// Begin table function `op` on n ranges. RLHF_E_INVALID if a range is not inside a buffer of this
-// instance, or is NULL with bytes > 0; no range was opened in that case.
+// Begin table function `op` on n ranges. Returns RLHF_E_INVALID if a range is outside the buffers
+// of this instance, or is NULL with bytes > 0. No range is open then.
 rlhf_status rlhf__ref_enter(struct rlhf__ref *r, const char *op, const struct rlhf__ref_use *uses,
                             uint32_t n);
 

@@ -64,7 +64,7 @@ static int32_t top_count(const struct rlhf__ref_ranked *ranked, int32_t vocab, c
     return kept;
 }
 
-// The same with min-p.
+// The length of the prefix of the ranking that top-k, top-p and min-p keep together.
 static int32_t kept_count(const struct rlhf__ref_ranked *ranked, int32_t vocab,
                           const rlhf_dist *d) {
     int32_t kept = top_count(ranked, vocab, d);

@@ -39,9 +39,9 @@ int rlhf__ref_dist_cuts(const rlhf_dist *d, int32_t vocab);
 void rlhf__ref_log_probs(double *logits, struct rlhf__ref_ranked *ranked, int32_t vocab,
                          const rlhf_dist *d);
 
-// logits[vocab], which are scaled here by inv_temperature, become log-probs over the support of
-// logp: the ids whose logp is not -inf. The others become -inf. Used for the reference model's
-// distribution.
+// Scales logits[vocab] by inv_temperature and turns them into log-probs over the support of logp,
+// which is the set of ids whose logp is not -inf. Other ids become -inf. Used for the reference
+// model's distribution.
 void rlhf__ref_log_probs_on(double *logits, const double *logp, int32_t vocab, const rlhf_dist *d);
 
 #endif

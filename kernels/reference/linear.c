@@ -127,7 +127,7 @@ static rlhf_status linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rl
 
 // ---- the sum of two ----
 
-// sum plus row t of x times w (across: its transpose), output j.
+// Returns sum plus output j of the product of x's row t with w (with its transpose if a->across).
 static double row_product(double sum, const rlhf_linear_sum *a, rlhf_dev x, const rlhf_weight *w,
                           uint64_t t, uint64_t j) {
     const uint64_t n = (uint64_t)w->n, depth = (uint64_t)(a->across ? w->n : w->k);
@@ -167,7 +167,7 @@ static rlhf_status linear_sum(void *ctx, const rlhf_linear_sum *from) {
         for (uint64_t j = 0; j < n; j++) {
             const double old = a.accumulate ? rlhf__ref_get(a.out, RLHF_F32, t * n + j) : 0.0;
             const double bias = a.bias ? (double)rlhf__ref_f32(a.bias)[j] : 0.0;
-            // The addend comes last or first, as in linear and linear_dx.
+            // linear adds `old` last, and linear_dx starts with it; so does each case here.
             const double one = a.across ? row_product(old, &a, a.x, w, t, j)
                                         : old + row_product(bias, &a, a.x, w, t, j);
             const double kept = (double)(float)one;

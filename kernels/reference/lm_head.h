@@ -11,7 +11,7 @@ struct rlhf__ref_head_row {
 };
 
 // Copy the caller's struct into *a and its dist into *dist, and check them. With backward, also
-// check the fields of lm_head_bwd. ref_d becomes d if it was 0.
+// check the fields of lm_head_bwd. A ref_d of 0 is replaced by d.
 rlhf_status rlhf__ref_head_read(struct rlhf__ref *r, const char *op, rlhf_lm_head *a,
                                 rlhf_dist *dist, const rlhf_lm_head *from, int backward);
 
@@ -31,11 +31,11 @@ double rlhf__ref_kl(const struct rlhf__ref_head_row *s, int32_t vocab);
 double rlhf__ref_log_p_over_m(const struct rlhf__ref_head_row *s, int32_t v, double beta);
 double rlhf__ref_kl_to_m(const struct rlhf__ref_head_row *s, int32_t vocab, double beta);
 
-// The divergence that a asks for.
+// The divergence that a->divergence selects.
 double rlhf__ref_divergence(const struct rlhf__ref_head_row *s, const rlhf_lm_head *a);
 
-// RLHF_E_INVALID if a target is outside of the vocabulary or of its support. The arrays must be
-// accessible.
+// RLHF_E_INVALID if a target is outside the vocabulary, or outside the support of its row. The
+// arrays must be accessible.
 rlhf_status rlhf__ref_head_check_targets(struct rlhf__ref *r, const rlhf_lm_head *a);
 
 // The device range of a's support.

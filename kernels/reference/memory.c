@@ -8,7 +8,7 @@ static uint64_t bytes_in_use(void *ctx) {
     return r->buffers.bytes + r->weight_bytes;
 }
 
-// Its functions free what they allocate before they return.
+// All zero: functions of this backend free their scratch before they return.
 static void workspace_bytes(void *ctx, const rlhf_call *call, uint64_t *bytes) {
     (void)ctx;
     (void)call;

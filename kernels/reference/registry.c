@@ -96,8 +96,8 @@ int rlhf__ref_registry_remove(struct rlhf__ref_registry *g, const char *base) {
     return 1;
 }
 
-// mprotect on a whole mapping of our own fails only when the kernel has no map entries left. With
-// the old protection, a later access would fault in a confusing place. So stop here.
+// mprotect of a whole mapping fails only when the kernel has no map entries left. The buffer would
+// keep its old protection, and a later access would fault in a confusing place. So stop here.
 static void protect(const struct rlhf__ref_registry *g, struct rlhf__ref_buffer *b, int how) {
     if (g->guard && mprotect(b->map, b->map_bytes, how) != 0) abort();
 }

@@ -1,9 +1,9 @@
 // registry.h: the device buffers of one reference backend instance.
 //
-// In guard mode every buffer is a separate mapping, which is inaccessible except between open and
-// shut. A page that always stays inaccessible follows it. So host code that dereferences device
-// memory, and a kernel that runs past a buffer's end, crash at once, even on a machine without a
-// GPU. This is not an allocator: each buffer costs one system call or malloc.
+// In guard mode every buffer is a separate mapping, which is accessible only between open and shut.
+// It ends with a guard page that is never accessible. So host code that dereferences device memory
+// crashes at once, even on a machine without a GPU, and so does a kernel that runs past a buffer's
+// end. This is not an allocator: each buffer costs one system call or malloc.
 #ifndef RLHF_KERNELS_REFERENCE_REGISTRY_H
 #define RLHF_KERNELS_REFERENCE_REGISTRY_H
 

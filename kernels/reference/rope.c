@@ -1,7 +1,8 @@
 // rope.c: rotary positions (Su et al. 2021) on queries and keys, optionally after an RMS norm of
 // each head, and the derivative.
 //
-// With n = gamma xhat, xhat = x r, r = 1 / sqrt(mean(x^2) + eps) (or n = x), c < h = head_dim / 2:
+// With n = gamma xhat, xhat = x r, r = 1 / sqrt(mean(x^2) + eps) (without the norm, n = x), and
+// c < h = head_dim / 2:
 //   y_c = n_c cos - n_{c+h} sin, y_{c+h} = n_{c+h} cos + n_c sin;
 //   dn_c = dy_c cos + dy_{c+h} sin, dn_{c+h} = dy_{c+h} cos - dy_c sin;
 //   dgamma += dn xhat, dx = (gamma dn - xhat mean(gamma dn xhat)) r.

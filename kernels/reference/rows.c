@@ -1,5 +1,5 @@
-// rows.c: conversion between f32 and bf16 (or to the same), and add, gather and scatter_add over
-// rows.
+// rows.c: conversion between f32 and bf16 (or a copy in the same dtype), and add, gather and
+// scatter_add over rows.
 #include "number.h"
 #include "ops.h"
 #include <string.h>

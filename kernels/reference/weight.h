@@ -4,8 +4,8 @@
 
 #include "context.h"
 
-// For a block-structured weight (rlhf_blocks): the row of the source for an output (-1: none), and
-// the first input of that output.
+// One output of a block-structured weight (rlhf_blocks): its row of the source, -1 if it has none,
+// and its first input.
 struct rlhf__ref_block {
     int32_t source, first;
 };
@@ -14,9 +14,9 @@ struct rlhf_weight {
     int32_t k, n, dtype;
     uint32_t flags;
     int32_t packed;
-    int32_t rank;                  // of a block-structured weight, else 0
-    uint64_t source_rows;          // of its source
-    float scale;                   // its
+    int32_t rank;                  // block-structured weight: its rank, else 0
+    uint64_t source_rows;          // block-structured weight: rows of its source
+    float scale;                   // block-structured weight: factor of the source
     struct rlhf__ref_block *block; // [n], or NULL
     float w[];                     // [k, n], for any layout of the source
 };

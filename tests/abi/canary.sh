@@ -1,6 +1,6 @@
 #!/bin/sh
-# The layout test can fail: a field inserted in the middle of any kind of struct must make it fail,
-# and the unpatched headers must pass.
+# Shows that the layout test can fail. A field inserted in the middle of any kind of struct must
+# make it fail, and the unpatched headers must pass.
 set -eu
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the examples from the installed SDK, with CMake and with make and pkg-config, in C++11 to
-# C++20, and uses them: rlhf-host describes each, and one run uses all of them together. With
-# RLHF_PREFIX it uses the SDK and the program installed there.
+# C++20. rlhf-host must describe each, and one run uses all of them together. With RLHF_PREFIX, it
+# uses the SDK and the program installed there.
 set -eu
 case $CXX in "" | *NOTFOUND) echo "there is no C++ compiler" >&2; exit 77 ;; esac
 tmp=$(mktemp -d)

@@ -1,7 +1,7 @@
 // grown.h: the entry of a plugin whose structs are older or newer than the host's. Included after
-// <rlhf/...> and before the plugin's own source. With -DLONGER the plugin's headers have two more
-// members in every struct that can grow. They are zero, except in the struct named by GROWN_SET in
-// the environment.
+// <rlhf/...> and before the plugin's own source. With -DLONGER, every struct that can grow has two
+// more members in the plugin's headers. They are zero, except in the struct that GROWN_SET in the
+// environment names.
 #ifndef GROWN_H
 #define GROWN_H
 

@@ -1,6 +1,6 @@
 // grown_kernels.c: the reference backend in older or newer structs. The arguments of the table's
-// functions are copied into this file's structs and passed on in them, so the reference backend
-// sees a caller of that version. See test_growth.c.
+// functions are copied into structs of this file's version, so the reference backend sees a caller
+// of that version. See test_growth.c.
 #include <rlhf/compute.h>
 
 #include "grown.h"

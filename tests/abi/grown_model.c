@@ -1,6 +1,6 @@
 // grown_model.c: gpt2.so wrapped in older or newer structs. The host's arguments are copied into
-// this file's structs and passed on in them, so the host sees a model of that version, and gpt2.so
-// sees a host of it. See test_growth.c.
+// structs of this file's version. So the host sees a model of that version, and gpt2.so sees a host
+// of that version. See test_growth.c.
 #include <rlhf/model.h>
 
 #include "grown.h"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A row of an option table whose field has a type that its macro does not allow must not compile,
-# and the error must show the required type: in C11, and in C++ from 11 to 20.
+# In an option table, a field whose type its macro does not allow must not compile, and the error
+# must show the required type. Tested in C11, and in C++11 to C++20.
 set -eu
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT

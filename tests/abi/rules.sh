@@ -26,7 +26,8 @@ refuse "a size is compared with sizeof; read the struct with rlhf_copy_in" "$(
 refuse "the least that rlhf_copy_in takes is a sizeof; say RLHF_SIZE_TO(struct, last field it began with)" "$(
     lines "copy_in\\(.*, *(\\(uint32_t\\) *)?sizeof[^,]*, [^,]*, *(\\(uint32_t\\) *)?sizeof [a-z]+[,)]" $code
 )"
-# The minimum size is that of the first version, with which test_growth.c builds plugins.
+# The minimum size of a struct is its size in the first version, with which test_growth.c builds
+# plugins.
 while read -r struct member; do
     case $struct in '#'*) continue ;; esac
     refuse "$struct began with $member as its last member (tests/abi/first.txt)" "$(
@@ -39,7 +40,7 @@ refuse "a double underscore in a public header" "$(
     grep -rnE '[A-Za-z0-9]__[A-Za-z0-9]' sdk/include sdk/templates plugins/models/transformer/core.h \
         plugins/models/transformer/decoder.h | grep -v __cplusplus || true
 )"
-# A contract that has grown in the middle, or holds text by value, would be kept for years.
+# A contract that grows in the middle, or that holds text by value, could not be changed for years.
 headers=$(ls sdk/include/rlhf/*.h sdk/include/rlhf/draft/*.h | grep -v _check.h)
 refuse "a public struct has a second reserved field; join them, or regroup the struct" "$(
     grep -nE '\breserved[0-9]' $headers || true

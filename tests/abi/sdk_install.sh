@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs only the SDK (component sdk), as on a machine where plugins are built without rlhf-host:
-# builds the examples out of tree, with CMake and with one pkg-config command, and opens them with
+# Installs only the SDK (component sdk), as on a machine where plugins are built without rlhf-host.
+# Builds the examples out of tree, with CMake and with one pkg-config command, and opens them with
 # rlhf-host.
 set -eu
 tmp=$(mktemp -d)

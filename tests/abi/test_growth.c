@@ -1,5 +1,5 @@
-// test_growth.c: plugins that were built with older or longer headers run in this host and give the
-// same bits.
+// test_growth.c: plugins that were built with older or longer headers run in this host, and give
+// the same bits.
 //
 // Each of grown_{reward,algo,model,kernels,sink}_*.so is one source, built three times: with the
 // original headers (headers-first), with the present ones, and with two more members in every
@@ -37,7 +37,7 @@ static void learns(struct e2e *t, const char *args, const char *run) {
     json_decref(rows);
 }
 
-// Only one kind of plugin has another version at a time, so that a failure names it.
+// Only one kind of plugin has another version at a time, so that a failure shows which kind it is.
 static void every_age_gives_the_same_weights(void **state) {
     struct e2e *t = *state;
     static const char *const runs[][2] = {

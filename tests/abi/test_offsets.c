@@ -1,4 +1,4 @@
-// test_offsets.c: the layout of every public struct compared with offsets.txt, without holes.
+// test_offsets.c: the layout of every public struct equals offsets.txt and has no holes.
 //
 // A change of offsets.txt is a change of the contract: append at the end of structs that carry
 // their size, and read the difference before committing it. `test_offsets --update` rewrites it.

@@ -1,6 +1,7 @@
 // fixture.h: an algorithm plugin loaded from the build tree, and a ragged batch for it.
 //
-// It plays the host's part: advantages once, then loss on any split of the rows.
+// The fixture plays the host's part: it calls advantages() once, then loss() on any split of the
+// rows.
 #ifndef RLHF_TESTS_ALGOS_FIXTURE_H
 #define RLHF_TESTS_ALGOS_FIXTURE_H
 
@@ -48,39 +49,39 @@ struct batch {
 // For minibatch_end(): a step of the first epoch.
 extern const rlhf_step_info algo_step;
 
-// A service that the host offers to the algorithms opened next; id NULL: none.
+// A service that the host offers to algorithms opened from now on. id NULL: no service.
 extern struct rlhf_test_service algo_offer;
 
 // Load file (e.g. "ppo.so") and set options ("a=1,b=x"); returns create()'s status.
 rlhf_status algo_try(struct algo *, const char *file, const char *options);
 
-// The same, asserted to succeed, with the plan made for batch_size rows.
+// As algo_try, but asserts success and makes the plan for batch_size rows.
 void algo_open(struct algo *, const char *file, const char *options, int32_t batch_size);
 
 // destroy(), then assert that nothing leaked.
 void algo_close(struct algo *);
 
-// create() reports it if memory runs out.
+// Asserts that create() reports an error if memory runs out.
 void algo_needs_memory(const char *file);
 
 // Advantages of all rows.
 rlhf_status batch_advantages(struct algo *, struct batch *);
 
-// Loss of rows [from, to), with the whole batch as the minibatch. The rows are one microbatch, but
-// masked rows divide them into several. Fills these rows of d_* and returns the loss.
+// Loss of rows [from, to), with the whole batch as the minibatch. The rows are one microbatch, or
+// several if masked rows divide them. Fills these rows of d_* and returns the loss.
 double batch_loss(struct algo *, struct batch *, int32_t from, int32_t to, uint32_t epoch);
 
-// Call minibatch_end() after a step of that epoch, which was skipped or not. Returns 1 if the
+// Calls minibatch_end() after a step of that epoch. skipped: the step was skipped. Returns 1 if the
 // algorithm ends the phase.
 int32_t algo_step_end(struct algo *, uint32_t epoch, int32_t skipped);
 
-// A metric that must have been reported.
+// Returns a metric, which must have been reported.
 double metric(const struct algo *, const char *name);
 
 // rows of given lengths with random contents, reproducible from seed.
 void batch_random(struct batch *, int32_t n, uint64_t seed);
 
-// |got - want| <= tol * max(1, |want|), with a message naming what.
+// Asserts |got - want| <= tol * max(1, |want|). The message names `what`.
 void assert_near(double got, double want, double tol, const char *what);
 
 #endif

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The ragged batch for the vectors of ppo.so, grpo.so and rloo.so, and code that their generators
-share: small statistics and printing of C.
+"""Writes batch_vectors.h, the ragged batch for the vectors of ppo.so, grpo.so and rloo.so. Its generators share
+this file's code: small statistics, and printing of C.
 
 Run it in this directory: python3 make_batch.py > batch_vectors.h
 """

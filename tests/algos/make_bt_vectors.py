@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Float64 reference of bradley_terry.so, which writes the vectors of test_bradley_terry.
 
-An independent implementation of docs/algorithms/bradley_terry.md: two responses by -log sigmoid, more
-by softmax cross-entropy, derivatives by central differences. Run it in this directory:
+An independent implementation of docs/algorithms/bradley_terry.md. Two responses are compared by -log sigmoid, more
+responses by softmax cross-entropy. Derivatives are central differences. Run it in this directory:
 python3 make_bt_vectors.py > bt_vectors.h
 """
 import math

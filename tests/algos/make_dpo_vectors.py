@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Float64 reference of dpo.so, which writes the vectors of test_dpo.
 
-An independent implementation of docs/algorithms/dpo.md in plain Python: every pair of the preferred
-response and another one, derivatives by central differences. Run it in this directory:
+An independent implementation of docs/algorithms/dpo.md in plain Python, over every pair of the preferred response and
+another one. Derivatives are central differences. Run it in this directory:
 python3 make_dpo_vectors.py > dpo_vectors.h
 """
 import math

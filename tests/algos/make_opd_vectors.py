@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Float64 reference of opd.so, which writes the vectors of test_opd.
 
-An independent implementation of docs/algorithms/opd.md on the batch of make_batch.py, in which `ref` is the
-teacher; derivatives are central differences. The divergences over the vocabulary are the kl head, so
-that their values are the head's; they are compared with PyTorch and TRL in tests/oracle. Run it in
-this directory: python3 make_opd_vectors.py > opd_vectors.h
+An independent implementation of docs/algorithms/opd.md on the batch of make_batch.py, in which `ref` is the teacher.
+Derivatives are central differences. For divergences over the vocabulary, the values are those of the kl head, which
+tests/oracle compares with PyTorch and TRL. Run it in this directory:
+python3 make_opd_vectors.py > opd_vectors.h
 """
 import math
 
@@ -37,7 +37,7 @@ def gaps(b):
 
 
 def losses(b, o, a):
-    """Each row's loss, and the number of tokens that the clip took the gradient of."""
+    """Each row's loss, and the number of tokens whose gradient the clip removed."""
     out, clipped = [0.0] * N, 0
     for i in trained(o):
         if o["divergence"] != "sampled":

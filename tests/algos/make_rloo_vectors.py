@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Float64 reference of rloo.so, which writes the vectors of test_rloo.
 
-An independent implementation of docs/algorithms/rloo.md on the batch of make_batch.py: the baseline is
-computed as the mean of the others, derivatives are central differences. Run it in this directory:
+An independent implementation of docs/algorithms/rloo.md on the batch of make_batch.py. The baseline is computed as the
+mean of the other responses. Derivatives are central differences. Run it in this directory:
 python3 make_rloo_vectors.py > rloo_vectors.h
 """
 import math

@@ -25,20 +25,20 @@ struct preference_algo {
 // n rows of one group, of prompt_len + response tokens each; the first is preferred.
 void preference_group(struct batch *, int32_t n, int32_t prompt_len, int32_t response);
 
-// Run the case in microbatches that end at ends[] (ascending to n). The algorithm must report
-// exactly its metrics. Then run another phase, for which all counters must have been reset.
+// Runs the case in microbatches that end at ends[] (ascending to n). The algorithm must report
+// exactly the case's metrics. Then runs another phase, for which all counters must have been reset.
 void preference_check(const struct preference_algo *, const struct preference_case *,
                       const int32_t *ends);
 
-// Derivatives against differences of the loss.
+// Compares derivatives with differences of the loss.
 void preference_differences(const struct preference_algo *, const char *options);
 
-// The status of a loss on rows [0, n) of the batch with the given heads; ref may be NULL.
+// Returns the status of a loss on rows [0, n) of the batch with the given heads. ref may be NULL.
 rlhf_status preference_try(struct algo *, const struct batch *, int32_t n, const rlhf_heads *,
                            rlhf_heads *d, const float *ref);
 
-// A group that is incomplete, or with none, two or a wrong label preferred, gives an error message
-// and not a wrong number. The batch is one group of 3 rows.
+// Asserts that a bad group gives an error message and not a wrong number: it is incomplete, none or
+// two of its rows are preferred, or a label is wrong. The batch is one group of 3 rows.
 void preference_refusals(struct algo *, struct batch *, const rlhf_heads *, rlhf_heads *d);
 
 // minibatch_end, if it exists, and phase_end.

@@ -1,4 +1,4 @@
-// test_algo_common.c: the pure functions of the algorithms compared with numbers computed by hand.
+// test_algo_common.c: compares the pure functions of the algorithms with numbers computed by hand.
 #include "algos/fixture.h"
 
 #include "common/advantage.h"
@@ -108,7 +108,7 @@ static void gae_by_hand(void **state) {
     rlhf__one_step(NULL, NULL, 0, NULL, NULL);
 }
 
-// With the reward on every step GAE's advantages grow with the length.
+// If every step has a reward, GAE's advantages grow with the length.
 static void broadcast_reward_explodes(void **state) {
     (void)state;
     double end[40] = {0}, every[40], v[40] = {0}, a[40], ret[40];
@@ -144,7 +144,7 @@ static void groups(void **state) {
     assert_int_equal(rlhf__group_normalize(y, group, 0, 0, 1, 1, order, x).groups, 0);
 }
 
-// The result for a row does not depend on the positions of its group's rows.
+// The result for a row does not depend on the order of the rows of its group.
 static void groups_are_permutable(void **state) {
     (void)state;
     enum { N = 60 };

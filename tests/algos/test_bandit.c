@@ -1,8 +1,8 @@
 // test_bandit.c: the shipped ppo.so and grpo.so teach a policy of two tokens, in well under a
 // second.
 //
-// The policy is one logit and one value (the state never changes). The test plays the host's part
-// (sampling, chain rule, gradient descent). Token 1 has reward 1, token 0 reward 0.
+// The policy is one logit and one value, because the state never changes. The test plays the host's
+// part: sampling, chain rule and gradient descent. Token 1 has reward 1, token 0 reward 0.
 #include "algos/fixture.h"
 
 #include <math.h>
@@ -104,7 +104,7 @@ static void every_advantage_learns(void **state) {
     }
 }
 
-// A KL penalty keeps the policy nearer to its reference, in the reward and in the loss.
+// A KL penalty, in the reward or in the loss, keeps the policy nearer to its reference.
 static void kl_holds_back(void **state) {
     (void)state;
     static const char *const options[] = {"kl_coef=2,whiten_advantages=off",

@@ -1,6 +1,6 @@
-// test_bradley_terry.c: checks bradley_terry.so in several ways: against the float64 reference of
+// test_bradley_terry.c: checks bradley_terry.so against the float64 reference of
 // make_bt_vectors.py, by hand, by finite differences, and by the signs of derivatives. The numbers
-// are the same for any split that keeps groups whole. Also tests what it refuses.
+// are the same for any split that keeps groups whole. Also tests refusals.
 #include "algos/bt_vectors.h"
 #include "algos/preference_case.h"
 
@@ -52,7 +52,7 @@ static void plan(void **state) {
     algo_close(&a);
 }
 
-// The whole minibatch at once, group by group, and two groups followed by four.
+// The whole minibatch at once, then group by group, then two groups followed by four.
 static void reference(void **state) {
     (void)state;
     static const int32_t whole[] = {BT_N}, each[] = {2, 4, 8, 11, 13, BT_N}, uneven[] = {4, BT_N};
@@ -97,7 +97,7 @@ static void by_hand(void **state) {
     (void)state;
     static const float even[] = {1, 1}, lead[] = {1, -1}, four[] = {0, 0, 0, 0};
     struct algo a;
-    one_group(even, 2); // a coin flip; a tie is not right
+    one_group(even, 2); // both are equally likely; a tie does not count as right
     algo_open(&a, "bradley_terry.so", "", 2);
     assert_near(batch_loss(&a, &b, 0, 2, 0), log(2), 1e-12, "log 2");
     assert_near((double)b.d_class_score[0], -0.5, 1e-7, "up");
@@ -112,7 +112,7 @@ static void by_hand(void **state) {
     one_group(four, 4);
     assert_near(batch_loss(&a, &b, 0, 4, 0), log(4), 1e-12, "log 4");
     algo_close(&a);
-    one_group(lead, 2); // with a margin of 2 the lead is a coin flip again
+    one_group(lead, 2); // with a margin of 2, both are equally likely again
     algo_open(&a, "bradley_terry.so", "margin=2", 2);
     assert_near(batch_loss(&a, &b, 0, 2, 0), log(2), 1e-12, "margin");
     algo_close(&a);
@@ -123,7 +123,7 @@ static void by_hand(void **state) {
     algo_close(&a);
 }
 
-// Huge rewards: no overflow, and a derivative with the right sign.
+// Huge rewards do not overflow, and the derivative has the right sign.
 static void extreme_rewards(void **state) {
     (void)state;
     static const float wrong[] = {-1e4f, 1e4f}, right[] = {1e4f, -1e4f};
@@ -141,7 +141,7 @@ static void extreme_rewards(void **state) {
     algo_close(&a);
 }
 
-// Descent raises the preferred reward and lowers every other; without centring the changes add up
+// Descent raises the preferred reward and lowers every other. Without centring, the changes add up
 // to 0.
 static void signs(void **state) {
     (void)state;
@@ -170,7 +170,7 @@ static void finite_differences(void **state) {
     preference_differences(&bt, "margin=0.4,center_coef=0.1");
 }
 
-// Two labels, or a missing head: an error message, not a wrong number.
+// Two labels or a missing head give an error message, not a wrong number.
 static void broken_batches(void **state) {
     (void)state;
     static const float reward[] = {1, 2, 3};

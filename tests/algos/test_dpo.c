@@ -1,7 +1,6 @@
-// test_dpo.c: checks dpo.so in several ways: against the float64 reference of make_dpo_vectors.py
-// (which tests/oracle/dpo_loss.py compares with TRL), by hand, by finite differences, and by the
-// signs of derivatives. The numbers are the same for any split that keeps groups whole. Also tests
-// what it refuses.
+// test_dpo.c: checks dpo.so against the float64 reference of make_dpo_vectors.py (which
+// tests/oracle/dpo_loss.py compares with TRL), by hand, by finite differences, and by the signs of
+// derivatives. The numbers are the same for any split that keeps groups whole. Also tests refusals.
 #include "algos/dpo_vectors.h"
 #include "algos/preference_case.h"
 
@@ -51,7 +50,7 @@ static void plan(void **state) {
     algo_close(&a);
 }
 
-// The whole minibatch at once, row by row, and cut unevenly.
+// The whole minibatch at once, then row by row, then cut unevenly.
 static void reference(void **state) {
     (void)state;
     static const int32_t whole[] = {DPO_N}, each[] = {2, 4, 8, 11, DPO_N},
@@ -75,7 +74,7 @@ static double loss_with(const char *options, const float *lead, int32_t n) {
 static void by_hand(void **state) {
     (void)state;
     static const float even[] = {0, 0, 0, 0}, lead[] = {1.5f, -0.5f}, two[] = {1, 0, -1};
-    // The policy is the reference: ln 2, for any number of rejected responses.
+    // If the policy is the reference, the loss is ln 2 for any number of rejected responses.
     for (int32_t n = 2; n <= 4; n++) {
         assert_true((float)loss_with("", even, n) == 0.6931471824645996f);
         assert_true((float)loss_with("label_smoothing=0.3", even, n) == 0.6931471824645996f);
@@ -97,7 +96,7 @@ static void by_hand(void **state) {
                 "each other one");
 }
 
-// Huge leads: no overflow, and a derivative with the right sign.
+// Huge leads do not overflow, and the derivative has the right sign.
 static void extremes(void **state) {
     (void)state;
     static const float wrong[] = {-1e6f, 1e6f}, right[] = {1e6f, -1e6f};
@@ -135,7 +134,8 @@ static void refused(const char *options, const char *word) {
     algo_close(&a);
 }
 
-// Label smoothing acts in the losses that support it; robust needs it and has a pole at 1/2.
+// Label smoothing is allowed only in losses that support it. The robust loss needs it and has a
+// pole at 1/2.
 static void smoothing_without_effect_is_refused(void **state) {
     (void)state;
     static const char *const without[] = {"ipo",      "hinge",    "sppo_hard",
@@ -149,8 +149,8 @@ static void smoothing_without_effect_is_refused(void **state) {
     refused("loss=robust,label_smoothing=0.5", "below 0.5");
 }
 
-// Descent raises every token of the preferred response and lowers every other; prompts have
-// derivative 0.
+// Descent raises every token of the preferred response and lowers every token of the others.
+// Prompts have derivative 0.
 static void signs(void **state) {
     (void)state;
     static const char *const options[] = {"", "beta=2", "loss=ipo,beta=0.01",
@@ -178,7 +178,7 @@ static void finite_differences(void **state) {
     preference_differences(&dpo, "loss=apo_down,beta=0.4");
 }
 
-// A missing reference or head: an error message, not a wrong number.
+// A missing reference or head gives an error message, not a wrong number.
 static void broken_batches(void **state) {
     (void)state;
     static const float lead[] = {1, 2, 3};

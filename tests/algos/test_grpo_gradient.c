@@ -1,5 +1,6 @@
-// test_grpo_gradient.c: derivatives of grpo.so's own loss by finite differences on random batches,
-// signs, groups without spread, and independence of the split into microbatches.
+// test_grpo_gradient.c: compares the derivatives of grpo.so with finite differences of its own loss
+// on random batches. Also signs, groups without spread, and independence of the split into
+// microbatches.
 #include "algos/fixture.h"
 
 #include <math.h>
@@ -43,7 +44,7 @@ static void check_head(struct algo *a, float *head, const float *d_head, const c
     assert_true(kinks <= b.total / 20);
 }
 
-// cispo is missing here: its weights are constants, so its loss's slope is not its derivative.
+// cispo is left out: its weights are constants, so the slope of its loss is not its derivative.
 static void all_heads(void **state) {
     (void)state;
     static const char *const options[] = {
@@ -66,7 +67,7 @@ static void all_heads(void **state) {
     }
 }
 
-// Its derivative is that of a weighted log-likelihood, including tokens beyond the bound.
+// cispo's derivative is that of a weighted log-likelihood, which includes tokens beyond the bound.
 static void cispo_keeps_every_token(void **state) {
     (void)state;
     struct algo a;
@@ -87,8 +88,8 @@ static void cispo_keeps_every_token(void **state) {
     algo_close(&a);
 }
 
-// In the first step descent raises the log-prob of rows above their group's mean and lowers the
-// others.
+// In the first step, descent raises the log-prob of rows above their group's mean and lowers that
+// of the others.
 static void descent_follows_the_advantage(void **state) {
     (void)state;
     static const char *const losses[] = {"grpo", "bnpo", "dr_grpo", "dapo", "cispo"};
@@ -135,7 +136,8 @@ static void kl_pulls_back(void **state) {
         }
         algo_close(&a);
     }
-    // KL in the reward: of two equal scores, the response further from the reference is worse.
+    // KL in the reward: of two responses with equal scores, the one further from the reference is
+    // worse.
     struct algo a;
     batch_random(&b, 8, 291);
     for (int k = 0; k < b.n; k++)
@@ -153,8 +155,8 @@ static void kl_pulls_back(void **state) {
     algo_close(&a);
 }
 
-// A group without spread has policy gradient 0 with every normalisation, also with eps 0, and is
-// counted. Without a KL term its tokens have derivative exactly 0.
+// A group without spread is counted. Its policy gradient is 0 with every normalisation, even with
+// eps 0. Without a KL term, its tokens have derivative exactly 0.
 static void zero_spread(void **state) {
     (void)state;
     static const char *const scales[] = {"group", "batch", "none"};
@@ -189,7 +191,7 @@ static void zero_spread(void **state) {
     }
 }
 
-// 8 rows as 1 x 8, 8 x 1 and 2 x 4: same loss and derivatives for every loss and ratio.
+// 8 rows as 1 x 8, 8 x 1 and 2 x 4 give the same loss and derivatives, for every loss and ratio.
 static void microbatches_add_up(void **state) {
     (void)state;
     static const char *const losses[] = {"grpo", "bnpo", "dr_grpo", "dapo", "cispo"};

@@ -1,7 +1,7 @@
 // test_grpo_iterative.c: checks when grpo_iterative.so asks the host to move the reference, to
-// collect pairs and to train the reward model, in which order and with which arguments. Also tests
-// its saved state, and that its inner loop equals grpo.so to the bit. The host is a fake that
-// records the calls.
+// collect pairs and to train the reward model, in which order, and with which arguments. Also tests
+// its saved state, and that its inner loop equals grpo.so to the bit. A fake host records the
+// calls.
 #include "algos/fixture.h"
 
 #include <math.h>
@@ -24,7 +24,7 @@ static void note(struct fake *f, char what) {
     f->log[f->n] = 0;
 }
 
-// Its calls name the algorithm's host.
+// The fake, found from the algorithm's host, which every call passes.
 static struct fake *fake_of(const rlhf_host *host) {
     assert_ptr_equal(host->service(host, RLHF_SVC_ITERATION), &fake.table);
     return &fake;
@@ -85,7 +85,7 @@ static void run(struct algo *a, int phases) {
         assert_int_equal(phase(a, i), RLHF_OK);
 }
 
-// What it tells the host that phase_end() does.
+// The description of phase_end() that the algorithm gives the host.
 static const rlhf_iteration *use_of(const struct algo *a) {
     assert_null(a->plugin->extension(NULL, RLHF_EXT_ITERATION)); // it depends on the options
     assert_null(a->plugin->extension(a->self, "rlhf.draft.other/0"));
@@ -94,7 +94,7 @@ static const rlhf_iteration *use_of(const struct algo *a) {
     return use;
 }
 
-// Two models: the reference follows every phase, and there are no other calls.
+// Two models: the reference moves after every phase, and no other calls are made.
 static void two_model_variant(void **state) {
     (void)state;
     struct algo a;
@@ -110,8 +110,8 @@ static void two_model_variant(void **state) {
     algo_close(&a);
 }
 
-// Algorithm 1: pairs after each phase; after the last of an iteration the reward model is trained,
-// then the reference moves.
+// Algorithm 1: pairs are collected after each phase. After the last phase of an iteration, the
+// reward model is trained and then the reference moves.
 static void outer_loop_with_replay(void **state) {
     (void)state;
     struct algo a;
@@ -253,8 +253,8 @@ static void inner_loop_is_grpo(void **state) {
     algo_close(&a);
 }
 
-// If it is stopped in the middle of an iteration, it continues there, with the same coefficient,
-// phase and number of fresh pairs.
+// An algorithm that is stopped in the middle of an iteration continues there, with the same
+// coefficient, phase and number of fresh pairs.
 static void state_round_trip(void **state) {
     (void)state;
     static const char options[] = "group_size=2,iteration_phases=3,replay=true,"

@@ -1,5 +1,6 @@
-// test_grpo_phase.c: grpo.so apart from its numbers: refusals, plan, adaptive KL, early stop,
-// minibatch scope, saved state, running out of memory, a host that breaks the contract.
+// test_grpo_phase.c: grpo.so apart from its numbers: refusals, the plan, adaptive KL, early
+// stopping, minibatch scope, saved state, running out of memory, and a host that breaks the
+// contract.
 #include "algos/fixture.h"
 
 #include <math.h>
@@ -86,7 +87,8 @@ static void phase(struct algo *a, uint32_t epochs) {
     assert_int_equal(a->ops->phase_end(a->self, 0), RLHF_OK);
 }
 
-// KL exactly 1 per token; target far below, so the coefficient rises by 0.2 * n / horizon.
+// The KL is exactly 1 per token and the target is far below, so the coefficient rises by 0.2 * n /
+// horizon.
 static void adaptive_controller(void **state) {
     (void)state;
     static const char *const placed[] = {"loss", "reward"};
@@ -131,7 +133,7 @@ static void masked_minibatches_count_in_the_loss(void **state) {
     assert_near(mean[1], mean[0] / 2, 1e-12, "with a masked minibatch");
 }
 
-// The loss sees the exact KL in every epoch; the phase's metric is the first epoch's.
+// The loss sees the exact KL in every epoch. The phase's metric is that of the first epoch.
 static void exact_kl_counts_once(void **state) {
     (void)state;
     struct algo a;
@@ -166,8 +168,8 @@ static void early_stop_of_the_epochs(void **state) {
     algo_close(&a);
 }
 
-// With advantages per minibatch, the deviation of "the batch" is the minibatch's. Every row counts
-// once, although each epoch calls advantages() again.
+// With advantages per minibatch, "the batch" whose deviation is used is the minibatch. Every row
+// counts once, although each epoch calls advantages() again.
 static void minibatch_scope(void **state) {
     (void)state;
     struct algo a;
@@ -206,8 +208,8 @@ static void minibatch_scope(void **state) {
     algo_close(&a);
 }
 
-// With dapo and cispo, the mean over minibatches of different length equals the phase's token mean.
-// This also holds if there are fewer minibatches than planned.
+// With dapo and cispo, the mean over minibatches of different lengths equals the token mean of the
+// phase. This also holds if there are fewer minibatches than planned.
 static void dapo_weights_tokens_of_the_phase(void **state) {
     (void)state;
     static const char *const losses[] = {"dapo", "cispo", "dapo", "cispo"};
@@ -324,7 +326,7 @@ static void missing_arrays(void **state) {
 }
 
 // Three groups of two rows in two minibatches; one group has no spread. The terms of the other two
-// are divided by the remaining rows per minibatch (grpo), or by the remaining tokens (dapo).
+// groups are divided by the remaining rows per minibatch (grpo), or by the remaining tokens (dapo).
 static void flat_groups_leave_the_divisors(void **state) {
     (void)state;
     static const char *const losses[] = {"grpo", "dapo"};

@@ -1,13 +1,13 @@
-// test_kto.c: checks kto.so against numbers of TRL's KTO trainer in float64
-// (tests/oracle/kto_loss.py compares them with its code) and by finite differences, in any split
-// into microbatches. Also tests its metrics and what it refuses.
+// test_kto.c: checks kto.so against float64 numbers of TRL's KTO trainer (tests/oracle/kto_loss.py
+// compares them with TRL's code) and by finite differences, in any split into microbatches. Also
+// tests its metrics and refusals.
 #include "algos/preference_case.h"
 
 #include <math.h>
 
 enum { N = 8, TOTAL = 32, OWN = 4, CASES = 6 };
 
-// Four prompts, each with its completion and one of another row.
+// Four prompts. Each has its own completion and the completion of another row.
 static const int32_t offset[N + 1] = {0, 4, 7, 10, 15, 20, 23, 27, 32};
 static const int32_t prompt_len[N] = {2, 2, 1, 1, 2, 2, 2, 2};
 static const int32_t label[N] = {1, -1, 0, -1, 1, -1, 0, -1};
@@ -18,16 +18,16 @@ static const float ref[TOTAL] = {0,  0,  -1.25, -2.5,  0,  0, -3,    0,      -0.
 static const float logp[TOTAL] = {0,    0,  -1,    -2,    0,      0, -2.5,  0,     -0.5, -2.25, 0,
                                   -1.5, -1, -0.25, -2,    0,      0, -1.25, -0.25, -3,   0,     0,
                                   -2.5, 0,  0,     -0.75, -0.875, 0, 0,     -0.5,  -1,   -1.75};
-// The policy is below the reference on other rows' completions: z is 0.
+// Log-probs of a policy that is below the reference on other rows' completions, so that z is 0.
 static const float logp_below[TOTAL] = {
     0, 0,     -1,    -2, 0, 0, -3.5, 0, -0.5, -2.25, 0,      -2.5, -1, -0.75, -2.5, 0,
     0, -1.25, -0.25, -3, 0, 0, -2.5, 0, 0,    -0.75, -0.875, 0,    0,  -1.5,  -2,   -2.75};
 // Columns: beta, desirable_weight, undesirable_weight, loss (0: kto, 1: apo_zero_unpaired), and 1
-// for a case with the log-probs of logp_below.
+// if the case uses logp_below.
 static const double config[CASES][5] = {{0.1, 1, 1, 0, 0}, {0.5, 1.5, 0.75, 0, 0},
                                         {5, 1, 0, 0, 0},   {0.3, 1, 2, 0, 1},
                                         {0.4, 1, 2, 1, 0}, {2, 0.5, 1, 1, 1}};
-// What TRL 1.16 computes: the loss, z, and the derivative at a token of each row's own completion.
+// Results of TRL 1.16: the loss, z, and the derivative at a token of each row's own completion.
 static const double want[CASES][2 + OWN] = {
     {0.484385721185283, 0.5625, -0.00624945071577866, 0.00623239397510781, -0.00624847436941208,
      0.00623628718139252},
@@ -59,7 +59,7 @@ static void load(int k) {
     memcpy(b.old, b.logp, sizeof logp);
 }
 
-// The host's rows without RLHF_PLAN_MISMATCHED.
+// Removes mismatched completions, as the host does without RLHF_PLAN_MISMATCHED.
 static void own_rows_alone(void) {
     struct batch all = b;
     b.n = b.total = 0;
@@ -106,7 +106,7 @@ static void plan(void **state) {
     algo_close(&a);
 }
 
-// The derivative by differences of the loss, with z fixed.
+// Compares the derivative with differences of the loss, with z fixed.
 static void check_slopes(struct algo *a) {
     static float given[TOTAL];
     memcpy(given, b.d_logp, sizeof given);
@@ -121,7 +121,7 @@ static void check_slopes(struct algo *a) {
     }
 }
 
-// Loss, reference point and derivatives as in TRL, at once and group by group.
+// Loss, reference point and derivatives are those of TRL, computed at once and group by group.
 static void reference(void **state) {
     (void)state;
     for (int k = 0; k < CASES; k++) {
@@ -174,7 +174,7 @@ static void metrics(void **state) {
     algo_close(&a);
 }
 
-// A batch of one kind lacks a margin and the other kind's metrics.
+// A batch of one kind of rows has no margin, and no metrics of the other kind.
 static void one_kind_alone(void **state) {
     struct algo a;
     double value;

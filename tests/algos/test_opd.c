@@ -1,5 +1,5 @@
 // test_opd.c: checks opd.so against the float64 reference of make_opd_vectors.py and by finite
-// differences, in any split into microbatches. Also tests its plan and what it refuses.
+// differences, in any split into microbatches. Also tests its plan and refusals.
 #include "algos/opd_vectors.h"
 #include "algos/vector_case.h"
 
@@ -93,8 +93,8 @@ static void finite_differences(void **state) {
     }
 }
 
-// After the first epoch the policy is no longer the one that sampled. So metrics about the sampling
-// policy are taken in the first epoch only.
+// After the first epoch the policy is no longer the policy that sampled. So metrics about the
+// sampling policy come from the first epoch only.
 static void later_epochs(void **state) {
     (void)state;
     struct algo a;
@@ -118,7 +118,7 @@ static void later_epochs(void **state) {
     algo_close(&a);
 }
 
-// Violations by the host and running out of memory are reported; nothing leaks.
+// Violations of the contract and running out of memory are reported, and nothing leaks.
 static void failures(void **state) {
     (void)state;
     struct algo a;

@@ -1,14 +1,14 @@
-// test_ppo_gradient.c: every derivative of the plugin's own loss by finite differences on random
-// batches, and the signs a user relies on: descent raises rewarded tokens, lowers the KL, and so
-// on.
+// test_ppo_gradient.c: compares every derivative of ppo.so with finite differences of its own loss
+// on random batches. Also the signs that a user relies on: descent raises rewarded tokens, lowers
+// the KL, and so on.
 #include "algos/fixture.h"
 
 #include <math.h>
 
 static struct batch b;
 
-// Finite difference of the whole minibatch's loss with respect to *x; h must survive float
-// rounding.
+// The finite difference of the whole minibatch's loss with respect to *x. h must be large enough
+// for float rounding.
 static double slope(struct algo *a, float *x, float h, double *kink) {
     float keep = *x;
     double at = batch_loss(a, &b, 0, b.n, 0);
@@ -32,8 +32,8 @@ static void check_head(struct algo *a, float *head, const float *d_head, const c
     memcpy(want, d_head, sizeof want);
     for (int32_t t = 0; t < b.total; t++) {
         double kink, got = slope(a, head + t, 1e-3f, &kink);
-        // A step across a clip boundary lacks a derivative; a smooth one bends by about h *
-        // curvature.
+        // Across a clip boundary there is no derivative. Without one, the two sides differ only by
+        // about h * curvature.
         if (kink > 5e-3) {
             kinks++;
             continue;
@@ -71,8 +71,8 @@ static void all_heads(void **state) {
     }
 }
 
-// In the first step (policy = rollout policy) descent raises the log-prob of tokens with a positive
-// advantage and lowers it for negative ones, for every ratio level and aggregation.
+// In the first step, where the policy is the rollout policy, descent raises the log-prob of tokens
+// with a positive advantage and lowers that of the others, for every ratio level and aggregation.
 static void descent_follows_the_advantage(void **state) {
     (void)state;
     static const char *const options[] = {
@@ -94,8 +94,9 @@ static void descent_follows_the_advantage(void **state) {
     }
 }
 
-// With equal scores, and the policy away from the reference, the KL term alone pulls it back: a
-// descent step along d_logp lowers each k2 and k3, and lowers logp if it is above (k1).
+// With equal scores and the policy away from the reference, only the KL term acts and pulls the
+// policy back. A descent step along d_logp lowers each k2 and k3. With k1, it lowers a logp that is
+// above the reference.
 static void kl_in_the_loss_pulls_back(void **state) {
     (void)state;
     static const char *const options[] = {"kl_placement=loss,kl_estimator=k2,advantage=sequence",
@@ -154,8 +155,8 @@ static void entropy_and_value_directions(void **state) {
     algo_close(&a);
 }
 
-// A token whose ratio already left the clip range in the direction of its advantage has derivative
-// 0.
+// If a token's ratio has already left the clip range in the direction of the token's advantage, its
+// derivative is 0.
 static void clipped_tokens_get_no_gradient(void **state) {
     (void)state;
     struct algo a;

@@ -1,5 +1,5 @@
-// test_ppo_phase.c: ppo.so apart from its numbers: plan, refusals, phase counters, minibatch scope,
-// early stop, adaptive KL, saved state, running out of memory.
+// test_ppo_phase.c: ppo.so apart from its numbers: the plan, refusals, phase counters, minibatch
+// scope, early stopping, adaptive KL, saved state, and running out of memory.
 #include "algos/fixture.h"
 
 #include <math.h>
@@ -73,7 +73,7 @@ static void phase(struct algo *a, uint32_t epochs) {
     assert_int_equal(a->ops->phase_end(a->self, 0), RLHF_OK);
 }
 
-// Hand-computed: 4 sequences whose KL is 3 each; target 2, so the error is clipped to 0.2.
+// By hand: 4 sequences have a KL of 3 each and the target is 2, so the error is clipped to 0.2.
 static void adaptive_controller(void **state) {
     (void)state;
     struct algo a;
@@ -101,14 +101,14 @@ static void adaptive_controller(void **state) {
     double second = 0.15 * (1 + 0.2 * 4 / 100);
     assert_near(metric(&a, "objective/kl_coef"), second, 1e-12, "second coefficient");
     algo_close(&a);
-    // kl_unit=token: measured 1, target 2, error -0.5 clipped to -0.2
+    // kl_unit=token: the measured KL is 1 and the target 2, so the error of -0.5 is clipped to -0.2
     algo_open(&a, "ppo.so",
               "kl_controller=adaptive,kl_coef=0.15,kl_target=2,kl_horizon=100,kl_unit=token", 4);
     phase(&a, 1);
     phase(&a, 1);
     assert_near(metric(&a, "objective/kl_coef"), 0.15 * (1 - 0.2 * 4 / 100), 1e-12, "per token");
     algo_close(&a);
-    // close to the target the step is proportional: 3 / 2.9 - 1
+    // close to the target, the step is proportional to the error, 3 / 2.9 - 1
     algo_open(&a, "ppo.so", "kl_controller=adaptive,kl_coef=0.15,kl_target=2.9,kl_horizon=100", 4);
     phase(&a, 1);
     phase(&a, 1);
@@ -117,8 +117,8 @@ static void adaptive_controller(void **state) {
     algo_close(&a);
 }
 
-// In minibatch scope, and with the KL measured by the loss, later epochs do not count samples
-// again.
+// Later epochs do not count samples again, neither in minibatch scope nor if the loss measures the
+// KL.
 static void every_sample_counts_once(void **state) {
     (void)state;
     static const char *const options[] = {
@@ -175,7 +175,7 @@ static void state_round_trip(void **state) {
     assert_true(want != 0.05);
     algo_close(&c);
 
-    // With a fixed coefficient the configuration decides.
+    // If the coefficient is fixed, it comes from the configuration and not from the state.
     algo_open(&c, "ppo.so", "kl_coef=0.7", b.n);
     s.at = 0;
     assert_int_equal(c.plugin->load(c.self, &s.in, c.plugin->state_version), RLHF_OK);
@@ -250,7 +250,8 @@ static void early_stop_of_the_epochs(void **state) {
     algo_close(&a);
 }
 
-// objective/loss is the last epoch's, loss/total the mean of all; skipped steps count in neither.
+// objective/loss is that of the last epoch, loss/total the mean of all epochs. Skipped steps count
+// in neither.
 static void losses_of_epochs(void **state) {
     (void)state;
     struct algo a;
@@ -271,8 +272,8 @@ static void losses_of_epochs(void **state) {
     algo_close(&a);
 }
 
-// In minibatch scope the metrics count each row once although advantages() runs in every epoch, and
-// scores are still normalised over the whole phase.
+// In minibatch scope, the metrics count each row once, although advantages() runs in every epoch.
+// Scores are still normalised over the whole phase.
 static void minibatch_scope(void **state) {
     (void)state;
     static struct batch half[2];

@@ -1,6 +1,6 @@
-// test_rloo.c: checks rloo.so in several ways: against the float64 reference of
-// make_rloo_vectors.py, by hand, by finite differences, and by the signs of derivatives, in any
-// split into microbatches. Also tests what it refuses.
+// test_rloo.c: checks rloo.so against the float64 reference of make_rloo_vectors.py, by hand, by
+// finite differences, and by the signs of derivatives, in any split into microbatches. Also tests
+// refusals.
 #include "algos/rloo_vectors.h"
 #include "algos/vector_case.h"
 
@@ -109,7 +109,7 @@ static void finite_differences(void **state) {
     }
 }
 
-// Violations by the host and running out of memory are reported; nothing leaks.
+// Violations of the contract and running out of memory are reported, and nothing leaks.
 static void failures(void **state) {
     (void)state;
     struct algo a;

@@ -9,7 +9,8 @@
 
 enum { FULL = 4 * MAX_TOKENS, ROWS = 16 };
 
-// Rows with tokens of an environment. `b` has the same rows without these tokens, and the numbers.
+// Rows e with tokens of an environment, and their numbers. `b` has the same rows without these
+// tokens.
 struct episodes {
     const struct batch *b;
     struct rlhf__rows e;
@@ -30,8 +31,8 @@ static float *spread(const struct episodes *s, const float *from) {
     return to;
 }
 
-// Insert up to 6 given tokens before some tokens of the policy, but not before a row's first one,
-// and 2 after the last token of some rows. leak 1: mark one given token as the policy's.
+// Inserts up to 6 given tokens before some tokens of the policy, but not before the first one of a
+// row, and 2 after the last token of some rows. leak 1: marks one given token as the policy's.
 static void episodes_init(struct episodes *s, const struct batch *b, int32_t leak) {
     rlhf_rng r = {7, rlhf_rng_stream("episodes"), 0};
     int32_t given[MAX_TOKENS + 1] = {0}, total = b->total;
@@ -193,7 +194,7 @@ static double part_loss(struct algo *a, struct episodes *s, int32_t from, int32_
     return out.loss;
 }
 
-// As batch_loss: rows that are excluded are not passed.
+// As batch_loss, but excluded rows are not passed.
 static double loss(struct algo *a, struct episodes *s, int32_t from, int32_t to) {
     double sum = 0;
     for (int32_t i = from, end; i < to; i = end + 1) {
@@ -206,7 +207,7 @@ static double loss(struct algo *a, struct episodes *s, int32_t from, int32_t to)
 
 // ---- the same ----
 
-// Bits differ, or a number lies where the environment wrote.
+// Returns 1 if bits differ, or if a token of the environment has a number.
 static int differs(const struct episodes *s, const float *full, const float *by_hand) {
     int bad = 0;
     uint8_t own[FULL] = {0};
@@ -244,8 +245,8 @@ struct kind {
     int32_t pairs, labels; // labels: outputs of the score head
 };
 
-// Give the rows the labels of their source. Pairs have one preferred row; or, for kto.so, a second
-// row with label -1.
+// Gives the rows the labels of their source. A pair has one preferred row; for kto.so, the second
+// row of a pair has label -1.
 static void make_batch(struct batch *b, const struct kind *k, uint64_t seed) {
     batch_random(b, ROWS, seed);
     b->n_labels = k->labels;
@@ -258,7 +259,7 @@ static void make_batch(struct batch *b, const struct kind *k, uint64_t seed) {
         b->class_score[i] = (float)sin(i + 1.0);
 }
 
-// How many numbers differ.
+// Returns how many numbers differ.
 static int compare(const struct kind *k, uint64_t seed, int32_t leak) {
     static struct batch b;
     static struct outcome hand, host;
@@ -316,7 +317,7 @@ static void algorithms_see_the_policys_tokens(void **state) {
                          (int)seed);
 }
 
-// An observation that passes for the policy's is seen.
+// The test notices a token of the environment that is marked as the policy's.
 static void one_observation_too_many(void **state) {
     (void)state;
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
@@ -326,8 +327,8 @@ static void one_observation_too_many(void **state) {
 
 // ---- GAE ----
 
-// verl's recurrence over whole rows (verl/trainer/ppo/core_algos.py, compute_gae_advantage_return):
-// where the mask is 0, the value and the advantage of the next token are carried on.
+// verl's recurrence over whole rows (verl/trainer/ppo/core_algos.py, compute_gae_advantage_return).
+// Where the mask is 0, it keeps the value and the advantage of the next token.
 static void masked(const struct episodes *s, uint32_t i, const float *reward, const float *value,
                    double gamma, double lambda, float *adv, float *ret) {
     const struct rlhf__rows *e = &s->e;

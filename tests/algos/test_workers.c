@@ -1,6 +1,6 @@
-// test_workers.c: workers that each see a part of a minibatch decide and report the same, and the
-// same as one worker that sees all of it. If the minibatch is divided into shards, the bits are
-// equal. Synchronised threads play the host's reduce().
+// test_workers.c: several workers that each see a part of a minibatch decide and report the same as
+// one worker that sees all of it. If the minibatch is divided into shards, the bits are equal.
+// Synchronised threads play the host's reduce().
 #include "algos/fixture.h"
 
 #include <pthread.h>
@@ -187,7 +187,7 @@ static void fill(struct batch *b, const char *file, int32_t n) {
         b->logp[t] = b->old[t];
 }
 
-// Rows [0, first) and the others; the second worker may have none.
+// Splits the rows into [0, first) and the others. The second worker may have no rows.
 static void compare_split(const char *file, const char *options, int32_t first, int32_t stops) {
     static struct batch b;
     fill(&b, file, 8);
@@ -217,8 +217,8 @@ static void compare_split(const char *file, const char *options, int32_t first, 
     close_worker(&alone);
 }
 
-// Four shards of four rows, two microbatches each: all metrics have the same bits, whichever worker
-// gets which shard. owner: the worker of each shard.
+// Four shards of four rows, with two microbatches each. All metrics have the same bits, whichever
+// worker gets which shard. owner: the worker of each shard.
 static void compare_deal(const char *file, const char *options, const uint32_t owner[MOST],
                          uint32_t n) {
     static struct batch b;
@@ -253,7 +253,8 @@ static void compare(const char *file, const char *options, int32_t stops) {
     compare_split(file, options, 4, stops);
 }
 
-// The first half alone would continue, the second alone would stop.
+// A worker that sees only the first half would continue, one that sees only the second half would
+// stop.
 static void policy_gradients(void **state) {
     (void)state;
     compare("ppo.so", "advantage=group,group_size=2,target_kl=0.02", 2);
@@ -276,7 +277,8 @@ static void preferences(void **state) {
     compare("dpo.so", "", 0);
 }
 
-// A worker without a microbatch: loss() is never called for it, and it reports the others' values.
+// loss() is never called for a worker without a microbatch, which still reports the values of all
+// workers.
 static void no_microbatch(void **state) {
     (void)state;
     compare_split("grpo.so", "group_size=2", 8, 0);
@@ -316,7 +318,7 @@ static void shards_have_the_same_bits(void **state) {
     }
 }
 
-// Using a shard that the plan did not announce is an error of the host.
+// It is an error of the host to use a shard that the plan did not announce.
 static void unknown_shard(void **state) {
     static const char *const of[] = {"grpo.so", "dpo.so", "sft.so", "kto.so"};
     static struct batch b;

@@ -1,5 +1,5 @@
 // vector_case.h: one case of a float64 reference (make_ppo_vectors.py, make_grpo_vectors.py), and
-// its comparison with a plugin, for any algorithm.
+// its comparison with any algorithm plugin.
 #ifndef RLHF_TESTS_ALGOS_VECTOR_CASE_H
 #define RLHF_TESTS_ALGOS_VECTOR_CASE_H
 
@@ -24,21 +24,21 @@ struct vector_batch {
     const double *token_reward, *old, *ref, *logp, *entropy, *kl, *value_old, *value; // [total]
 };
 
-// Run one phase of plugin `so` with the case's options, microbatches cut at cuts[] (ascending from
-// 0 to n), and compare advantages, derivatives and exactly the reported metrics.
+// Runs one phase of plugin `so` with the case's options and microbatches cut at cuts[] (ascending
+// from 0 to n). Compares advantages, derivatives and metrics, of which there must be no others.
 void vector_check(const struct vector_case *, const struct vector_batch *, const char *so,
                   const int32_t *cuts);
 
-// The same for all cases: in one microbatch, row by row, and cut in the given places.
+// Runs vector_check for all cases: in one microbatch, row by row, and cut in the given places.
 void vector_check_all(const struct vector_case *, size_t n_cases, const struct vector_batch *,
                       const char *so, const int32_t *uneven);
 
-// Every choice of every enumeration of the plugin must be tested: it is the default, or it is in
-// the options of some case, or its key is in the NULL-terminated list `elsewhere`.
+// Asserts that every choice of every enumeration of the plugin is tested: it is the default, it is
+// in the options of some case, or its key is in the NULL-terminated list `elsewhere`.
 void vector_choices(const struct vector_case *, size_t n_cases, const char *so,
                     const char *const *elsewhere);
 
-// docs/metrics.md must define every name that some case reports.
+// Asserts that docs/metrics.md defines every metric that some case reports.
 void vector_documented(const struct vector_case *, size_t n_cases);
 
 #endif

@@ -1,4 +1,4 @@
-// test_file.c: reads files; and checks that a writer leaves either the old file or the new one,
+// test_file.c: reads files. Also checks that a writer leaves either the old file or the new one,
 // whatever fails.
 #include "base/file.h"
 #include "support/scratch.h"
@@ -66,7 +66,7 @@ static void large_and_small_pieces_keep_their_order(void **state) {
     rlhf__buf_free(&b);
 }
 
-// In a child, since the limit cannot be raised again: 0 on success.
+// Runs in a child, because the limit cannot be raised again. Returns 0 on success.
 static int write_over_the_limit(const char *path) {
     struct rlimit limit = {4096, 4096};
     struct rlhf__error err = {0};
@@ -113,7 +113,7 @@ static void a_planted_link_is_not_followed(void **state) {
     assert_int_equal(entries(s->dir), 2);
 }
 
-// A folder stays the opened one, wherever the process goes.
+// An open folder stays the same folder, wherever the process changes to.
 static void a_folder_is_held(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0};

@@ -1,4 +1,5 @@
-// test_mapped.c: mapped files: pages are released as they are used, and truncated files.
+// test_mapped.c: mapped files: their pages are released as they are used, and files may be
+// truncated.
 #include "support/scratch.h"
 
 #include "base/mapped.h"

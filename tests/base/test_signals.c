@@ -1,5 +1,5 @@
-// test_signals.c: the first signal that asks to end sets the flag, the second one kills the
-// process.
+// test_signals.c: the first signal that asks the program to end sets a flag, and the second one
+// kills the process.
 #include "support/check.h"
 
 #include "base/running.h"
@@ -96,8 +96,8 @@ static void stopping_names_what_is_waited_for(void **state) {
                   "once\"}\n");
 }
 
-// In a phase, the message tells what happens to it. The pipe holds the child's output, including
-// that of `then`, a second signal.
+// During a phase, the message tells what happens to the phase. The pipe receives the child's
+// output, including that after `then`, a second signal.
 static void phase_says(int number, int64_t phase, double seconds, const char *kind, int then,
                        const char *says) {
     char text[512] = "";

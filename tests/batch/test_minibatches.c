@@ -1,5 +1,5 @@
-// test_minibatches.c: dividing a batch: every row once per epoch, groups whole if required, the
-// order a function of seed, phase and epoch only.
+// test_minibatches.c: dividing a batch. Every row is used once per epoch, groups stay whole if
+// required, and the order depends only on seed, phase and epoch.
 #include "support/scratch.h"
 
 #include "batch/minibatches.h"
@@ -65,8 +65,8 @@ static void groups_stay_whole(void **state) {
     }
     check_partition(&m, &e);
     rlhf__minibatches_finish(&m);
-    // Fewer groups than minibatches: fewer minibatches if groups must be whole, otherwise single
-    // rows.
+    // With fewer groups than minibatches, there are fewer minibatches if groups must be whole.
+    // Otherwise single rows are distributed.
     check_ok(rlhf__minibatches_init(&m, &e, 4, 1, 1, &err), &err);
     assert_int_equal(m.parts, 3);
     rlhf__minibatches_finish(&m);

@@ -1,4 +1,4 @@
-// test_replay.c: the replay buffer: which pairs a round uses, rows, and the file.
+// test_replay.c: the replay buffer: the pairs that a round uses, conversion to rows, and the file.
 #include "base/file.h"
 #include "support/scratch.h"
 
@@ -27,7 +27,7 @@ static uint32_t count_round(const struct rlhf__replay *r, int32_t epochs, double
         assert_true(pick[k] < r->n);
         seen[pick[k]]++;
         *history += pick[k] < r->n_history;
-        // At every moment the share is the requested one.
+        // The share of history is the requested one at every point of the round.
         if (r->n_history > 0) assert_true(*history == (uint32_t)floor(((double)k + 1) * share));
     }
     free(pick);

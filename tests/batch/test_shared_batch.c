@@ -93,7 +93,7 @@ static void nothing_to_share(void **state) {
     rlhf__rows_finish(&e);
 }
 
-// Numbers that depend only on a token's row up to it survive both conversions.
+// Numbers that depend only on a token and the tokens before it survive both conversions.
 static void numbers_move_between_the_layouts(void **state) {
     (void)state;
     struct rlhf__rows e = make_rows(RLHF__SHARE_PROMPTS);
@@ -133,12 +133,13 @@ static void numbers_move_between_the_layouts(void **state) {
 static void slices_count_what_the_model_computes(void **state) {
     (void)state;
     struct rlhf__rows e = make_rows(RLHF__SHARE_PROMPTS);
-    // Compact: row 0 costs 6, row 1 two more, row 2 one, row 3 six.
+    // In the compact layout, row 0 costs 6 tokens, row 1 two more, row 2 one more, and row 3 six
+    // more.
     assert_int_equal(rlhf__rows_slice_end(&e, 0, 9, 1), 3);
     assert_int_equal(rlhf__rows_slice_end(&e, 0, 8, 1), 2);
     assert_int_equal(rlhf__rows_slice_end(&e, 0, 15, 1), 4);
     assert_int_equal(rlhf__rows_slice_end(&e, 0, 11, 0), 2);
-    // From row 1 on its prompt must be included: 5, then 1.
+    // A slice from row 1 on must include the prompt: it costs 5 tokens, then 1.
     assert_int_equal(rlhf__rows_slice_end(&e, 1, 5, 1), 2);
     assert_int_equal(rlhf__rows_slice_end(&e, 1, 6, 1), 3);
     for (int64_t max = 1; max < 40; max++)

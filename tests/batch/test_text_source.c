@@ -67,8 +67,8 @@ static void rows_come_with_bos_and_eos(void **state) {
     rlhf__text_source_finish(&s);
 }
 
-// The loss is on the assistant's tokens: tokens before the first are the prompt, later turns of
-// others are left out.
+// Only the assistant's tokens have a loss. Tokens before the first of them are the prompt. Later
+// turns of others are left out of the loss.
 static void the_assistant_alone(void **state) {
     struct fixture *f = *state;
     struct rlhf__text_opts o = {.batch_size = 2, .assistant_only = 1};

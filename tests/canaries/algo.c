@@ -1,6 +1,6 @@
 // algo.c: algorithms that each break one rule of the contract, chosen by a BREAK_ macro; see
-// reward.c. Without a macro it is correct: REINFORCE with the group's mean as the baseline, and a
-// nonlinear loss (exp), so that its derivative is not constant.
+// reward.c. Without a macro, the algorithm is correct: REINFORCE with the group's mean as the
+// baseline. Its loss is nonlinear (exp), so that its derivative is not constant.
 #include <rlhf/algo.h>
 #include <rlhf/shards.h>
 

@@ -1,6 +1,6 @@
-// reward.c: rewards that each break one rule of the contract, chosen by a BREAK_ macro;
-// test_canaries.c expects each of them to be caught by the rule meant for it. Without a macro it is
-// correct.
+// reward.c: rewards that each break one rule of the contract. A BREAK_ macro chooses the rule.
+// test_canaries.c expects that each reward is caught by the rule meant for it. Without a macro, the
+// reward is correct.
 #include <rlhf/log.h>
 #include <rlhf/reward.h>
 

@@ -190,8 +190,8 @@ static void each_model_is_caught(void **state) {
     assert_int_equal(missed, 0);
 }
 
-// The check waits for a hang only once: it does not call the function again, and reports which
-// tests it skipped.
+// The check waits for a hanging function only once. It does not call the function again, and
+// reports the tests that it skipped.
 static void check_hang(const char *name, const char *saw, const char *left) {
     struct rlhf__check_report r;
     char path[1024], found[4000], told[4000] = "";
@@ -216,7 +216,8 @@ static void one_that_waits_for_ever_is_caught(void **state) {
                "score() was not called again: what is left of \"score-memory\" was not tried");
 }
 
-// A plugin that warns that it waits, and polls for cancellation, is cancelled; not an error.
+// A plugin that waits, says so in a warning, and polls for cancellation is cancelled. This is not
+// an error.
 static void one_that_waits_for_a_service_is_stopped(void **state) {
     struct rlhf__check_report r;
     char path[1024], found[4000];

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""tests/chat/data/jinja.jsonl, styles.jsonl and published.jsonl, by the Jinja environment of transformers.
+"""Writes tests/chat/data/jinja.jsonl, styles.jsonl and published.jsonl with the Jinja environment of transformers.
 
 jinja.jsonl: {"template", "text"} or {"template", "raised": true}; the variables are VARS.
-styles.jsonl, published.jsonl: {"template", "messages", "generate", "text", "turns"} or "raised"; turns: the [from, to)
-bytes of {% generation %} blocks, of the template or of its copy with blocks (published.py).
+styles.jsonl, published.jsonl: {"template", "messages", "generate", "text", "turns"}, or "raised" instead of the last
+two. turns: the [from, to) bytes of {% generation %} blocks, of the template or of its copy with blocks (published.py).
 """
 import json
 import os

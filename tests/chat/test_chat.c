@@ -1,5 +1,5 @@
-// test_chat.c: where a directory's template is searched for, the message if it is missing, and
-// which conversations templates refuse.
+// test_chat.c: where a directory's template is searched for, the message if it is missing, and the
+// conversations that templates refuse.
 #include "support/scratch.h"
 #include "vectors.h"
 
@@ -138,7 +138,7 @@ static void bad_files(void **state) {
     err = (struct rlhf__error){0, ""};
     check_error(render(c, HI, &err), RLHF_E_INVALID, &err, "the chat template cannot be read");
     rlhf__chat_close(c);
-    // A pipe that nobody writes to is not waited for.
+    // The program does not wait for a pipe that nothing writes to.
     write_config(s, json_null());
     path = scratch_path(s, "chat_template.jinja");
     assert_true(unlink(path) == 0 && mkfifo(path, 0600) == 0);
@@ -165,8 +165,8 @@ static void names(void **state) {
     rlhf__chat_close(c);
 }
 
-// A template whose {% generation %} block includes the line break after a turn: the masks cover the
-// block, and a turn still ends at its end token.
+// The {% generation %} block of this template includes the line break after a turn. The masks cover
+// the whole block, but a turn still ends at its end token.
 static void marks(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0, ""};
@@ -275,8 +275,8 @@ static void untold(void **state) {
     }
 }
 
-// A row of half a MiB whose 8,000 turns would take an hour is refused at once. In a text that
-// already contains the first stand-ins, the turns are still found.
+// A row of half a MiB whose 8,000 turns would take an hour is refused at once. Turns are found even
+// in a text that already contains the first placeholders.
 static void many_turns(void **state) {
     struct scratch *s = *state;
     struct rlhf__messages m = {0};
@@ -325,7 +325,7 @@ static void check_thoughts(const struct rlhf__chat *c, const char *json, const c
     json_decref(row);
 }
 
-// Thoughts in a field of the message, written like Qwen3's template in transformers 5.23; a
+// Thoughts in a field of the message are written like Qwen3's template in transformers 5.23. A
 // template that does not write them is refused by name.
 static void thoughts(void **state) {
     static const char row[] = "[{\"role\":\"user\",\"content\":\"Q\"},{\"role\":\"assistant\","

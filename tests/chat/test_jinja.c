@@ -127,7 +127,7 @@ static void not_known(void **state) {
     check_refused(cases, CHECK_COUNT(cases));
 }
 
-// Templates that never end, that call themselves, or whose text grows without bounds.
+// Limits stop templates that never end, that call themselves, or whose text grows without bounds.
 static void limits(void **state) {
     static const struct refused cases[] = {
         {"{% for i in range(10 ** 9) %}{% endfor %}", "a range() of more than 100000 numbers"},
@@ -171,7 +171,8 @@ static void limits(void **state) {
 }
 
 // The steps of an operation on a long text or list grow with its bytes, however short the template
-// is. If each operation were one step, these templates would take minutes to hours, or gigabytes.
+// is. If each operation counted as one step, these templates would take minutes to hours, or
+// gigabytes.
 static void costs(void **state) {
 #define TEXT        "{% set s = (' ' * 30000) * 500 %}"
 #define ZEROS       "{% set s = ('0' * 30000) * 500 %}"
@@ -202,7 +203,7 @@ static void costs(void **state) {
          "more steps"},
         {"{{ [1] | tojson(indent=100000000000) }}", "more text than is allowed (32 MiB)"},
         {"{{ [[[1]]] | tojson(indent=900000000000000000) }}", "more text than is allowed (32 MiB)"},
-        // What waits for a macro's text is text too.
+        // Text that is collected for a macro's result counts as text, too.
         {"{% set s = ('x' * 30000) * 400 %}{% macro m() %}{{ s }}{{ s }}{{ m() }}{% endmacro %}"
          "{{ m() }}",
          "more text than is allowed (32 MiB)"},
@@ -213,7 +214,7 @@ static void costs(void **state) {
     check_refused(cases, CHECK_COUNT(cases));
 }
 
-// A name that none of 40 open loops defines, so that all of them are searched for it.
+// A name that none of 40 open loops defines, so all of them are searched.
 static void many_names(void **state) {
     enum { LOOPS = 40, NAMES = 400, TIMES = 50 };
     struct rlhf__buf text = RLHF__BUF_INIT;
@@ -234,7 +235,7 @@ static void many_names(void **state) {
     rlhf__buf_free(&text);
 }
 
-// The last number that fits ends a range().
+// A range() may end at the largest number.
 static void last_numbers(void **state) {
     static const char text[] = "{% set a = 900000000000000000 * 10 + 223372036854775800 %}"
                                "{{ range(a, a + 7, 5) | list }}{{ range(-a, -a - 7, -5) | list }}";

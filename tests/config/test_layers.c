@@ -1,4 +1,5 @@
-// test_layers.c: which source of a setting wins, plugin options, names, paths and the round trip.
+// test_layers.c: which source of a setting wins, options of plugins, names, paths, and that a
+// printed config reads back the same.
 #include "config/fixture.h"
 
 #include <unistd.h>
@@ -6,7 +7,7 @@
 static void each_layer_is_over_the_one_before(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
-    // Six settings; each layer sets one fewer, so that every layer wins once.
+    // Six settings. Each layer sets one fewer than the layer below, so that every layer wins once.
     scratch_text(f->scratch, "configs/algo.json",
                  "{\"optim\": {\"lr\": 0.1, \"beta1\": 0.1, \"beta2\": 0.1, \"eps\": 0.1, "
                  "\"final_scale\": 0.1},"

@@ -226,7 +226,7 @@ static void expect_list(const char *const *got, const char *want) {
     assert_string_equal(text, want);
 }
 
-// Lists are never NULL, and belong to the strings of the config.
+// Lists are never NULL, and the strings of the config own them.
 static void lists_are_read_from_json_and_from_text(void **state) {
     struct fixture *f = *state;
     static const struct {

@@ -3,9 +3,10 @@
 //
 //     dump KERNELS.so [DIRECTORY]      with DIRECTORY also writes the bytes, one file per output
 //
-// These kernels consist of operations that round the same way everywhere, so the emulation's lines
-// (dump.txt) are those of any GPU. Each op runs twice, with aligned arrays and with arrays that
-// start one element later; if the bytes differ, this is reported and the status is 1.
+// These kernels consist of operations that round the same way everywhere, so every GPU must print
+// the lines of the emulation (dump.txt). Each op runs twice: with aligned arrays, and with arrays
+// that start one element later. If the bytes of the two differ, this is reported and the exit
+// status is 1.
 #include <rlhf/test.h>
 
 #include <stdio.h>
@@ -168,7 +169,8 @@ static void act(struct run *r, const struct shape *s) {
     output(r, "out", x, n, s->dtype);
 }
 
-// Activations of all finite bf16 numbers, in f32: exp and similar functions over their whole range.
+// Activations of all finite bf16 numbers, computed in f32: exp and similar functions over their
+// whole range.
 static void act_everywhere(struct run *r, const struct shape *s) {
     enum { N = 65536 };
     float *x = host(N * sizeof *x);
@@ -226,7 +228,7 @@ static void gate(struct run *r, const struct shape *s) {
     output(r, "dx", x, 2 * n, s->dtype);
 }
 
-// 3 heads of queries, 1 of keys, followed by the values; with norms if kind is 1.
+// 3 query heads, then 1 key head, then the values. With norms if kind is 1.
 static void rope(struct run *r, const struct shape *s) {
     enum { HEADS = 4, PLACES = 30 };
     const int32_t dim = s->d > 256 ? s->d / 12 & ~1 : s->d + s->d % 2;
@@ -318,7 +320,8 @@ static void pool(struct run *r, const struct shape *s) {
     output(r, "dx", x, total * d, RLHF_F32);
 }
 
-// Row i has i % 3 new tokens after i % 5 cached ones; keys and values are in rows of 3 d numbers.
+// Row i has i % 3 new tokens after i % 5 cached ones. Keys and values are parts of rows of 3 d
+// numbers.
 static void kv_store(struct run *r, const struct shape *s) {
     const uint64_t d = (uint64_t)s->d;
     int32_t *offset = host((s->rows + 1) * sizeof *offset);
@@ -350,7 +353,7 @@ static rlhf_adamw adam_of(const struct shape *s) {
         sizeof(rlhf_adamw), s->kind, 0.0009765625, 0.875, 0.9375, 1e-8, 0.125, 0.5, 3};
 }
 
-// v is not negative.
+// The second moment v, which is not negative.
 static rlhf_dev squares(struct run *r, uint64_t tag, uint64_t n) {
     float *x = host(n * sizeof *x);
     for (uint64_t i = 0; i < n; i++)

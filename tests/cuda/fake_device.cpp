@@ -12,7 +12,7 @@ enum { RUNTIME = 13000 };
 struct failure {
     std::string call; // a function's name, "launch", "any"
     int code;
-    uint64_t at, n; // calls counted from now on; which of them fail
+    uint64_t at, n; // calls at .. at + n - 1 from now on fail
 };
 
 struct machine {
@@ -94,7 +94,8 @@ machine &here() {
 
 thread_local int current_device;
 
-// After one of these errors the context is lost: every later call returns it again.
+// True for errors after which the context is lost, so that every later call returns the error
+// again.
 bool is_sticky(cudaError_t e) {
     return e == cudaErrorDevicesUnavailable || e == cudaErrorECCUncorrectable ||
            e == cudaErrorNvlinkUncorrectable || e == cudaErrorContained ||

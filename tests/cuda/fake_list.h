@@ -1,5 +1,5 @@
-// fake_list.h: the functions, values and members of CUDA's runtime that the backend uses, one list
-// each. fake_runtime.h declares them; test_prototypes.cpp compares them with NVIDIA's header.
+// fake_list.h: lists of the functions, values and members of CUDA's runtime that the backend uses.
+// fake_runtime.h declares them, and test_prototypes.cpp compares them with NVIDIA's header.
 #ifndef RLHF_TESTS_CUDA_FAKE_LIST_H
 #define RLHF_TESTS_CUDA_FAKE_LIST_H
 

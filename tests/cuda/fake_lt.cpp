@@ -18,7 +18,7 @@ int last_tile;
 int n_handles, n_objects;
 char why[256];
 
-// Provided by the fake runtime if it is in the process.
+// emu_tick, if the fake runtime is in the process.
 typedef void (*tick_fn)(float ms);
 typedef int (*enqueue_fn)(void (*run)(void *), void *arg, void (*drop)(void *), CUstream_st *);
 
@@ -27,7 +27,7 @@ int mode(const char *name) {
     return m && strcmp(m, name) == 0;
 }
 
-// Reports a broken rule.
+// Reports that a rule was broken.
 __attribute__((format(printf, 2, 3))) int broken(int status, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
@@ -139,7 +139,7 @@ int layout_rules(const char *name, rlhf__lt_layout l) {
     return 0;
 }
 
-// The supported types for sums in f32: A and B equal; C and D equal.
+// The supported types with f32 sums: A and B have one type, C and D have one type.
 int type_rules(const layouts &l) {
     RULE(l.a->type == l.b->type, "A and B have types %u and %u", l.a->type, l.b->type);
     RULE(l.c->type == l.d->type, "C and D have types %u and %u", l.c->type, l.d->type);
@@ -179,7 +179,7 @@ uint64_t signature_of(rlhf__lt_desc o, const layouts &l) {
            (uint64_t)l.a->type << 16 | (uint64_t)l.d->type << 24;
 }
 
-// The largest power of two up to 256 that divides a column of the matrix.
+// The largest power of two, up to 256, to which the columns of the matrix are aligned, in bytes.
 uint32_t ld_alignment(rlhf__lt_layout l) {
     const uint64_t bytes = (uint64_t)l->ld * type_size(l->type);
     uint32_t a = 256;

@@ -1,34 +1,35 @@
 // fake_lt.h: a libcublasLt that needs no GPU. It checks every argument against the library's
 // documented rules and sums in f32, k ascending, as queued work of the fake runtime.
 //
-// Environment, read by cublasLtGetVersion and cublasLtCreate: FAKE_LT =
-//   honest    (and unset) every algorithm without split-k is row-exact
-//   hostile   none is: how k is summed depends on the number of columns; rejects odd alignments
-//   unlike    the algorithm for few columns sums in two pieces: row-exact, with different bits
+// Two environment variables are read by cublasLtGetVersion and cublasLtCreate. FAKE_LT is one of
+//   honest    (or unset) every algorithm without split-k is row-exact
+//   hostile   no algorithm is row-exact: the number of columns decides how k is summed. Also
+//             rejects odd alignments
+//   unlike    the algorithm for few columns sums in two pieces: row-exact, but with other bits
 //   giant     with more than 2,000 columns k is summed differently
-//   restless  sums that may be split are split, and differently each time
-//   residue   they are split differently after each GEMM with a depth below 300
+//   restless  sums that may be split are split, each time differently
+//   residue   such sums are split differently after each GEMM with a depth below 300
 //   unasked   split-k and TF32 come first although the search forbids them
 //   none      offers no algorithms at all
 //   old       version 11.6.0
 //   newer     version 13.2.0
 //   nodriver  cublasLtCreate fails as on a machine without a GPU
 //
-// On the emulated card's clock (emu_tick) the algorithm with 64 columns per tile is the fastest up
-// to 256 columns, the one with 128 above; the one for odd addresses is slow.
+// On the emulated card's clock (emu_tick), the algorithm with 64 columns per tile is the fastest up
+// to 256 columns. Above, the one with 128 is. The algorithm for odd addresses is slow.
 //
-// Offers that the search allows displace others, as in a list of bounded length: TF32 if it is
-// allowed, split-k if it is allowed, and with a workspace the first algorithm is one that is not
+// The list of offers is bounded, so offers that the search allows displace others. These are TF32
+// and split-k if they are allowed. With a workspace, the first offer is an algorithm that is not
 // row-exact.
 //
-// A broken rule ends the process with a message; with FAKE_LT_ANSWER set, the status is returned as
-// by the library.
+// A broken rule ends the process with a message. With FAKE_LT_ANSWER set, it returns a status, as
+// the library does.
 #ifndef RLHF_TESTS_CUDA_FAKE_LT_H
 #define RLHF_TESTS_CUDA_FAKE_LT_H
 
 #include "lt_api.h"
 
-// Values of NVIDIA's headers that are not in lt_api.h but that the fake knows.
+// Values of NVIDIA's headers that only the fake needs, so that lt_api.h lacks them.
 enum {
     FAKE_LT_TILE_64 = 15,
     FAKE_LT_TILE_128 = 20,
@@ -72,9 +73,9 @@ void fake_lt_compute(const struct fake_lt_work *w);
 
 // Exported in addition to the library's own functions.
 #define FAKE_LT_EXTRAS(X)                                                                          \
-    X(fake_lt_products, uint64_t, (void)) /* products that were made since the start */            \
-    X(fake_lt_tile, int, (void))          /* columns in a tile of the last one: 64 or 128 */       \
-    X(fake_lt_largest, uint64_t, (void))  /* columns of the widest since this was last asked */    \
+    X(fake_lt_products, uint64_t, (void)) /* number of GEMMs since the start */                    \
+    X(fake_lt_tile, int, (void))          /* columns per tile of the last GEMM: 64 or 128 */       \
+    X(fake_lt_largest, uint64_t, (void))  /* columns of the widest GEMM since the last call */     \
     X(fake_lt_why, const char *, (void))  /* the last broken rule, or "" */
 
 #endif

@@ -1,5 +1,5 @@
-// fake_memory.cpp: device memory of the fake runtime, inaccessible to the host (by protection keys,
-// or mprotect without them), and pinned memory.
+// fake_memory.cpp: pinned memory and device memory of the fake runtime. The host cannot access
+// device memory: protection keys prevent it or, without them, mprotect.
 #include "fake_state.h"
 
 #include <map>
@@ -20,8 +20,8 @@ const size_t PAGE = 4096;
 char *arena, *top;              // addresses are never reused
 int key = -1;                   // -1: no protection keys
 bool open_now;                  // accessible to the host: only while work runs
-std::map<char *, size_t> live;  // what the backend holds
-std::map<char *, size_t> there; // freed in the stream, which has not got there yet
+std::map<char *, size_t> live;  // allocated by the backend
+std::map<char *, size_t> there; // freed by calls that the stream has not reached yet
 std::map<char *, size_t> pinned;
 std::map<char *, size_t> pooled; // the part of `live` that is in the pool
 uint64_t used, pool_used, pool_reserved;
@@ -29,7 +29,7 @@ uint64_t used, pool_used, pool_reserved;
 char *first_page(char *p) { return (char *)((uintptr_t)p & ~(PAGE - 1)); }
 // The size of a block for n bytes.
 size_t whole_of(size_t n) {
-    // As on a card; EMU_ALIGN=16 leaves the smallest gap after the requested bytes.
+    // 256 bytes as on a card. EMU_ALIGN=16 leaves the smallest gap after the requested bytes.
     static const size_t unit = getenv("EMU_ALIGN") ? strtoul(getenv("EMU_ALIGN"), NULL, 10) : 256;
     return (n + unit - 1) / unit * unit;
 }
@@ -80,7 +80,7 @@ char *map_new(size_t n) {
     return p;
 }
 
-// Bytes that were not requested must be unchanged.
+// Checks that bytes after the requested ones have not changed.
 void check_behind(const char *p, size_t n) {
     const bool was = open_now;
     if (!was) guard(true);

@@ -1,9 +1,9 @@
-// fake_runtime.h: the part of CUDA's runtime that the backend uses, declared as in NVIDIA's header,
-// for a machine without a GPU; and the interface for the emulation and the tests.
+// fake_runtime.h: the part of CUDA's runtime that the backend uses, for a machine without a GPU,
+// declared as in NVIDIA's header. Also the interface for the emulation and the tests.
 //
 // Work is queued and runs when something waits for it, so code that forgets to wait sees old data.
-// Device memory is inaccessible to the host, every allocation ends at an inaccessible page and is
-// NaN until written; addresses are never reused.
+// Device memory is inaccessible to the host. Every allocation ends at an inaccessible page and is
+// NaN until it is written. Addresses are never reused.
 #ifndef RLHF_TESTS_CUDA_FAKE_RUNTIME_H
 #define RLHF_TESTS_CUDA_FAKE_RUNTIME_H
 
@@ -43,23 +43,23 @@ FAKE_FUNCTIONS(FAKE_DECLARE)
 
 // ---- for the emulation ----
 
-// A launch: run(arg) executes it, maybe more than once (graphs), drop(arg) frees it.
+// A launch. run(arg) executes it, possibly more than once (graphs); drop(arg) frees it.
 cudaError_t emu_enqueue(void (*run)(void *), void *arg, void (*drop)(void *), cudaStream_t);
 // Sets and returns a kernel's limit of dynamic shared memory in bytes (48 KiB by default).
 cudaError_t emu_allow_shared(const void *kernel, uint64_t bytes);
 unsigned emu_allowed_shared(const void *kernel);
-// Advances the emulated card's clock by the given milliseconds; called by code that runs on the
-// card. Nothing else advances it, so times are reproducible.
+// Advances the clock of the emulated card by the given milliseconds. Called by code that runs on
+// the card. Nothing else advances the clock, so times are reproducible.
 void emu_tick(float ms);
 // Describes an address from the device's point of view, as the end of a message.
 void emu_describe_address(const void *p, char *text, size_t cap);
 
 // ---- for tests ----
 
-// Sets the machine and its failures: comma-separated key=value words; other properties keep the
-// values of a healthy machine. The environment variable RLHF_FAKE_CUDA gives the initial settings
-// of a process. A list with / has one value per device, the last one for all further devices. Bytes
-// take K, M or G.
+// Sets the machine and its failures. The settings are comma-separated key=value words. Properties
+// that are not named keep the values of a healthy machine. The environment variable RLHF_FAKE_CUDA
+// gives the initial settings of a process. A list with / has one value per device; further devices
+// have the last value. Bytes take K, M or G.
 //   driver=13000     version of the driver; 0: no driver
 //   devices=1        their number
 //   name=TEXT        sm=90[/75]    memory=8G[/1G]    pools=1 (0: no cudaMallocAsync)
@@ -69,7 +69,7 @@ void emu_describe_address(const void *p, char *text, size_t cap);
 //                    lose its context are returned by all later calls
 // False if the settings cannot be parsed.
 bool rlhf__fake_cuda(const char *settings);
-// Calls of any kind since then; memory allocated on the device; work that has not been waited for.
+// The number of calls of any kind since then; memory allocated on the device; work not waited for.
 uint64_t rlhf__fake_cuda_calls(void);
 uint64_t rlhf__fake_cuda_bytes(void);
 uint64_t rlhf__fake_cuda_pending(void);

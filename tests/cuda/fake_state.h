@@ -42,7 +42,7 @@ struct device {
 // ---- device.cpp: settings and errors ----
 device device_of(int index);
 int current(); // of the thread
-// Starts every function: returns the error it gives without doing anything.
+// Every function of the runtime calls this first. Returns the error that the call must fail with.
 cudaError_t enter(const char *call);
 // Stores e for cudaGetLastError, and returns it.
 cudaError_t failed(cudaError_t e);
@@ -60,8 +60,8 @@ CUstream_st *stream_of(cudaStream_t s); // NULL: the default stream
 // Queues or captures work.
 cudaError_t submit(cudaStream_t s, fake_work work);
 void run_all();
-// An error if a stream is being captured, which breaks the capture: for calls that are not allowed
-// then.
+// For calls that are not allowed during a capture: returns an error if a stream is being captured,
+// and breaks the capture.
 cudaError_t refuse_while_capturing();
 cudaError_t refuse_while_capturing(CUstream_st *s);
 

@@ -23,7 +23,8 @@ AT(state, state)
 AT(waves, wavesCount)
 AT(reserved, reserved)
 
-// Both are passed the same way: pointers as pointers, integers and enums of one size.
+// True if both types are passed the same way: pointers as pointers, and integers and enums of one
+// size.
 template <class A, class B>
 constexpr bool
     alike = (std::is_pointer_v<A> && std::is_pointer_v<B>) ||

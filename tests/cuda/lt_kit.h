@@ -1,5 +1,5 @@
 // lt_kit.h: shared by the tests of GEMMs by cuBLASLt: a CUDA backend on the fake library, GEMMs of
-// given shapes, and the shapes that the library supports.
+// given shapes, and a list of shapes that the library supports.
 #ifndef RLHF_TESTS_LT_KIT_H
 #define RLHF_TESTS_LT_KIT_H
 
@@ -20,7 +20,7 @@ struct lt_world {
     char fake[4096], lacking[4096];
 };
 
-// A backend with RLHF_CUBLASLT, RLHF_CUDA_LT and FAKE_LT set to these values; NULL: unset.
+// Opens a backend with RLHF_CUBLASLT, RLHF_CUDA_LT and FAKE_LT set to these values (NULL: unset).
 rlhf_compute *lt_backend(struct lt_world *w, const char *file, const char *lt, const char *fake);
 rlhf_compute *lt_with_fake(struct lt_world *w, const char *mode);
 
@@ -42,13 +42,13 @@ enum { F = RLHF_F32, B = RLHF_BF16, OI = RLHF_WEIGHT_OUT_IN };
 enum { LT_TAKEN = 16, LT_TAKEN_DW = 10 };
 extern const struct lt_shape lt_taken[LT_TAKEN];
 
-// One GEMM, a struct lt_shape; the function for op_run.
+// An op for op_run: one GEMM. shape is a struct lt_shape.
 void lt_run(struct call *c, const void *shape, struct outputs *out);
 
 void lt_same_bits(const struct outputs *a, const struct outputs *b);
 // Asserts that the GEMM has the same bits on both backends.
 void lt_compare_bits(rlhf_compute *a, rlhf_compute *b, const struct lt_shape *s);
-// Asserts the values of the reference.
+// Asserts that the GEMM agrees with the reference.
 void lt_matches(struct kit *k, const struct lt_shape *s);
 // Asserts that the backend's detail ends with text.
 void lt_ends_with(const rlhf_compute *c, const char *text);

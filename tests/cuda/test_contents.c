@@ -1,6 +1,6 @@
 // test_contents.c: errors that kernels find in the contents of device arrays. The next sync reports
-// them, or, with guard, the call itself. Memory is never accessed through a bad index (the fake
-// runtime would fault). The rows with good indices are right, and the next call works.
+// them; in guard mode, the call itself does. A bad index never leads to a memory access (the fake
+// runtime would fault). Rows with good indices are right, and the next call works.
 #include "kernels/kit.h"
 
 #include <stdio.h>
@@ -129,7 +129,7 @@ static rlhf_status attention(rlhf_compute *c, const struct args *a) {
 static rlhf_status attention_bf16(rlhf_compute *c, const struct args *a) {
     return attend(c, a, RLHF_BF16, &(rlhf_ragged){.kv_base = a->idx});
 }
-// The query's own key is token `offset`; the others start at token idx.
+// The query's own key is token `offset`. The prefix starts at token idx.
 static rlhf_status attention_prefix(rlhf_compute *c, const struct args *a) {
     return attend(
         c, a, RLHF_F32,
@@ -144,8 +144,8 @@ static int of_cache(op_call *call) {
 struct bad {
     const char *what;
     op_call *call;
-    // of row 4. offset: where the row starts; negative: where the first row starts; past ROWS:
-    // where the last one ends
+    // idx, pos: of row 4. offset: where row 4 starts. If it is negative, where the first row
+    // starts; if it is above ROWS, where the last row ends.
     int32_t idx, pos, offset;
     const char *text; // part of the error text; NULL: valid
 };
@@ -262,7 +262,7 @@ static void at_once(void **state) {
     }
 }
 
-// Row 4 has a bad index; the other rows are as without it.
+// Row 4 has a bad index. The other rows have the same results as without it.
 static void other_rows_are_right(void **state) {
     rlhf_compute *c = ((struct contents *)*state)->late;
     const struct bad good = {"", gather, 4, 4, 4, NULL}, bad = {"", gather, TABLE, 4, 4, ""};

@@ -1,5 +1,5 @@
-// test_emu.cpp: the emulation itself: values of every operation, and injected faults, each of which
-// must end the kernel with its message (in a child process).
+// test_emu.cpp: tests of the emulation: the values of every operation, and injected faults. Each
+// fault must end the kernel, in a child process, with the right message.
 #include "ptx.h"
 
 #include <sys/wait.h>
@@ -98,7 +98,7 @@ void atomics(void **) {
     assert_true(l == 288ull << 32 && s == -(287ll << 33));
 }
 
-// C[16, 8] = A[16, 16] B[16, 8] with fragments from ldmatrix; A row-major; B row-major, using the
+// C[16, 8] = A[16, 16] B[16, 8] with fragments from ldmatrix. A and B are row-major; B needs the
 // transposed load.
 __global__ void matrices(float *c, const uint16_t *a, const uint16_t *b, int wide) {
     SHARED(uint16_t[16 * 16], as);
@@ -144,7 +144,7 @@ void matrix_products(void **) {
     }
 }
 
-// Copies of part of their width, with groups waited for one by one.
+// Copies of a part of their width, in groups that are waited for one by one.
 __global__ void copies_in_turn(unsigned *out, const unsigned *in) {
     SHARED(unsigned[64], s);
     const unsigned t = threadIdx.x;

@@ -1,5 +1,5 @@
-// test_fake_lt.c: the fake cuBLASLt rejects every broken rule with that rule's message, and
-// computes correct sums. If it wrongly accepted something, the backend could do it unnoticed.
+// test_fake_lt.c: the fake cuBLASLt computes correct sums, and rejects every broken rule with the
+// right message. If it wrongly accepted a call, the backend could make that call unnoticed.
 #include "cuda/fake_lt.h"
 #include "support/check.h"
 
@@ -157,7 +157,7 @@ static void sums(void **state) {
 
 // ---- broken rules ----
 
-// Each breaks one rule and returns the status.
+// Each of these functions breaks one rule and returns the status.
 #define BREAK(name) static int name(struct problem *p)
 
 static int bad_desc(struct problem *p, int attribute, const void *v, size_t size) {

@@ -1,5 +1,5 @@
-// test_fake_runtime.cpp: what the fake runtime rejects and detects, and the failures it can
-// simulate.
+// test_fake_runtime.cpp: the errors that the fake runtime rejects or detects, and the failures that
+// it can simulate.
 #include "cuda.h"
 
 #include <sys/wait.h>

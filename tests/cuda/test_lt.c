@@ -1,12 +1,14 @@
-// test_lt.c: GEMMs by cuBLASLt, on its fake: the values of own kernels, rows with the same bits in
-// any batch, decided when a weight is packed, by the fastest of equivalent algorithms.
+// test_lt.c: GEMMs by cuBLASLt, on its fake. They have the values of own kernels, and a row has the
+// same bits in any batch. The decision is made when a weight is packed, and takes the fastest of
+// equivalent algorithms.
 #include "cuda/lt_kit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-// Shapes that never use the library: rows whose size is not a multiple of 16 bytes, few outputs.
+// Shapes that never use the library, because a row is not a multiple of 16 bytes or there are few
+// outputs.
 static const struct lt_shape own[] = {
     {LINEAR, 70, 1024, 27, B, B, OI, 0, 1, 0}, {LINEAR, 70, 100, 96, B, F, 0, 0, 0, 0},
     {LINEAR, 70, 64, 97, B, F, 0, 0, 1, 0},    {LINEAR, 70, 66, 98, F, F, OI, 0, 1, 0},
@@ -28,7 +30,7 @@ static void honest(void **state) {
         struct outputs out;
         op_run(c, lt_run, &lt_taken[i], lt_taken[i].rows, &out);
         outputs_finish(&out);
-        // Only the GEMM runs: the shape is known.
+        // Only the GEMM itself runs, because the shape is already decided.
         if (w->products() != before + 1)
             fail_msg("%s: %llu library products", out.label,
                      (unsigned long long)(w->products() - before));
@@ -38,7 +40,8 @@ static void honest(void **state) {
     kit_destroy(c);
 }
 
-// A bias before a bf16 result is rounded to bf16 and added in f32; the sum is rounded once.
+// A bias before a bf16 result is rounded to bf16 and added to the f32 sum, which is then rounded
+// once.
 static void bias_rounded(void **state) {
     static const uint32_t rows[70];
     enum { K = 64, N = 24, ROWS = 70 };
@@ -82,7 +85,8 @@ static void not_for_the_library(void **state) {
     kit_destroy(c);
 }
 
-// The canary runs when a weight is packed for the first time; later GEMMs with it do not search.
+// The canary runs when a weight is packed for the first time. Later GEMMs with the weight do not
+// search.
 static void decided_at_pack(void **state) {
     struct lt_world *w = *state;
     rlhf_compute *c = lt_with_fake(w, NULL);
@@ -109,8 +113,8 @@ static void decided_at_pack(void **state) {
     kit_destroy(c);
 }
 
-// The LM head's GEMMs include the weight's padding: these are decided at pack as well, so the first
-// of them may be inside a recording.
+// The LM head's GEMMs include the weight's padding. Their shapes are decided when the weight is
+// packed, too, so the first of these GEMMs may be inside a recording.
 static void head_decided_at_pack(void **state) {
     struct lt_world *w = *state;
     rlhf_compute *c = lt_with_fake(w, NULL);
@@ -142,7 +146,7 @@ static void head_decided_at_pack(void **state) {
     kit_destroy(c);
 }
 
-// An operand at an odd address does not affect the choice of implementation or any bit.
+// An operand at an odd address affects neither the choice of implementation nor any bit.
 static void odd_addresses(void **state) {
     struct lt_world *w = *state;
     rlhf_compute *c = lt_with_fake(w, NULL);
@@ -169,8 +173,8 @@ static void run_rows(rlhf_compute *c, uint32_t rows, struct outputs *out) {
     op_run(c, lt_run, &s, rows, out);
 }
 
-// Among algorithms with the same bits the card's clock decides, separately for few rows and for
-// many. An algorithm with different bits is not mixed with them, however fast it is.
+// Among algorithms with the same bits, the card's clock decides, separately for few rows and for
+// many. An algorithm with other bits is not mixed with them, however fast it is.
 static void fastest_of_equals(void **state) {
     struct lt_world *w = *state;
     for (int unlike = 0; unlike < 2; unlike++) {
@@ -188,7 +192,7 @@ static void fastest_of_equals(void **state) {
     }
 }
 
-// A call with more rows than the plan was proved for is proved first, once.
+// If a call has more rows than the plan was proved for, these are proved first, and only once.
 static void proved_again(void **state) {
     struct lt_world *w = *state;
     rlhf_compute *c = lt_with_fake(w, "honest");
@@ -206,7 +210,7 @@ static void proved_again(void **state) {
     kit_destroy(c);
 }
 
-// A GEMM that is not row-exact beyond some number of rows is split into pieces of a proved size.
+// A GEMM that is not row-exact above some number of rows is split into calls of a proved size.
 static void pieces(void **state) {
     struct lt_world *w = *state;
     rlhf_compute *honest = lt_with_fake(w, "honest"), *c = lt_with_fake(w, "giant");

@@ -1,6 +1,6 @@
-// test_lt_refused.c: own kernels are used when cuBLASLt is missing, too old, offers nothing, does
-// not support a shape, is not row-exact, or lacks memory for its proof; the effect of RLHF_CUBLASLT
-// and RLHF_CUDA_LT.
+// test_lt_refused.c: cases in which own kernels are used: cuBLASLt is missing, too old, offers
+// nothing, does not support a shape, is not row-exact, or lacks memory for its proof. Also the
+// effect of RLHF_CUBLASLT and RLHF_CUDA_LT.
 #include "cuda/lt_kit.h"
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ static void hostile(void **state) {
     kit_destroy(c);
 }
 
-// A sum over rows that is not repeatable, at once or after other work, uses own kernels.
+// Own kernels compute a sum over rows that is not repeatable, either at once or after other work.
 static void restless(void **state) {
     static const char *const modes[] = {"restless", "residue"};
     struct lt_world *w = *state;
@@ -40,7 +40,7 @@ static void restless(void **state) {
     }
 }
 
-// split-k and TF32, offered although the search forbids them, are dropped before the canary.
+// Offers of split-k and TF32, which the search forbids, are dropped before the canary.
 static void unasked(void **state) {
     struct lt_world *w = *state;
     rlhf_compute *c = lt_with_fake(w, "unasked");
@@ -108,7 +108,7 @@ static void found_in_directory(void **state) {
 
 // ---- without memory, on other cards, and free ----
 
-// Without memory for the proof own kernels take over, and calls succeed.
+// Without memory for the proof, own kernels are used, and calls succeed.
 static void no_room_to_prove(void **state) {
     struct lt_world *w = *state;
     assert_true(w->fake_cuda("memory=600K"));
@@ -122,8 +122,8 @@ static void no_room_to_prove(void **state) {
     kit_destroy(c);
 }
 
-// A sum over rows that cannot be proved because its workspace cannot be allocated uses own kernels
-// permanently; in free mode, without a proof, it fails.
+// If the workspace of a sum over rows cannot be allocated, the sum cannot be proved and always uses
+// own kernels. In free mode, which has no proof, the call fails.
 static void no_room_to_sum(void **state) {
     struct lt_world *w = *state;
     static const uint32_t rows[70];
@@ -149,7 +149,7 @@ static void no_room_to_sum(void **state) {
     assert_true(w->fake_cuda(""));
 }
 
-// Below compute capability 9.0, rows may depend on each other for reasons other than split-k.
+// Below compute capability 9.0, rows may depend on each other even without split-k.
 static void older_card(void **state) {
     struct lt_world *w = *state;
     assert_true(w->fake_cuda("sm=80"));
@@ -163,8 +163,8 @@ static void older_card(void **state) {
     assert_true(w->fake_cuda(""));
 }
 
-// For measurements only: sums are split as the library likes, and a row's bits depend on the other
-// rows of its batch.
+// Free mode is only for measurements: the library may split sums, and a row's bits depend on the
+// other rows of its batch.
 static void free_choice(void **state) {
     struct lt_world *w = *state;
     assert_true(w->own->flags & RLHF_COMPUTE_ROW_EXACT);

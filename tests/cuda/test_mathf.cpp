@@ -1,5 +1,5 @@
-// test_mathf.cpp: kernels/cuda/mathf.h against libm's double functions, over a sample of all floats
-// and all floats near the boundaries of each case, in units in the last place (ulp).
+// test_mathf.cpp: compares kernels/cuda/mathf.h with libm's double functions, in units in the last
+// place (ulp). Tests a sample of all floats, and all floats near the boundaries of each case.
 #include "mathf.h"
 
 #include <cmath>
@@ -63,7 +63,8 @@ float our_sigmoid_rest(float x) {
     return rest;
 }
 
-// The boundaries: 0, where a case of the function ends, where its result leaves the range of f32.
+// The boundaries: 0, ends of a case of the function, and points where its result leaves the range
+// of f32.
 const function functions[] = {
     {"exp", rlhf__expf, std::exp, 1.1, {88.722839f, 89.0f, -87.336545f, -103.97208f, -104.0f}},
     {"exp2", rlhf__exp2f, std::exp2, 1.1, {128.0f, -126.0f, -149.0f, -150.0f, 0.5f}},
@@ -110,8 +111,8 @@ void ends_of_the_range(void **) {
     assert_true(std::isnan(rlhf__logf(-1e-45f)) && std::isnan(rlhf__logf(-inf)));
 }
 
-// Over consecutive floats, an increasing function never decreases by more than its error bound; exp
-// in particular never decreases, which the softmax's largest weight relies on.
+// Over consecutive floats, an increasing function never decreases by more than its error bound. exp
+// never decreases at all; the softmax relies on this for its largest weight.
 void exp_grows(void **) {
     float last = 0.0f;
     for (unsigned u = __float_as_uint(-2.0f); u > __float_as_uint(-0.0f); u -= 17) {

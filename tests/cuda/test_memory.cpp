@@ -16,7 +16,7 @@ extern "C" {
 
 namespace {
 
-// The backend's own fake runtime, not this executable's.
+// Sets the fake runtime of the backend, which is not the one of this executable.
 bool (*fake)(const char *);
 uint64_t (*calls)(void), (*in_use)(void), (*pending)(void);
 const rlhf_plugin *kernels;
@@ -115,7 +115,7 @@ void same(backend *b, rlhf_dev p, const std::vector<float> &want) {
 
 // ---- the card's hints ----
 
-// Small cards give no hints: the host uses its own numbers.
+// Small cards give no hints, so the host uses its own numbers.
 void hints(void **) {
     const struct {
         const char *card;
@@ -135,7 +135,7 @@ void hints(void **) {
     }
 }
 
-// The LM head's budget, which does not affect any bit: by default it depends on the card's memory.
+// The LM head's budget does not affect any bit. By default it depends on the card's memory.
 void head_budget(void **) {
     const struct {
         const char *card;
@@ -153,8 +153,8 @@ void head_budget(void **) {
     }
 }
 
-// Without machine code for a card, the driver compiles at the first start, and `devices` reports
-// it.
+// If the file has no machine code for a card, the driver compiles the kernels at the first start,
+// and `devices` reports this.
 void compiled_by_the_driver(void **) {
     for (int new_card = 0; new_card < 2; new_card++) {
         assert_true(fake(new_card ? "sm=120" : "sm=86"));
@@ -164,7 +164,8 @@ void compiled_by_the_driver(void **) {
     }
 }
 
-// Querying another card leaves a context's card current, even if the other card cannot be used.
+// After a query of another card, a context's card is still current, even if the other card cannot
+// be used.
 void a_look_changes_no_card(void **) {
     assert_true(fake("devices=3,sm=90/90/75"));
     for (uint32_t gpu = 0; gpu < 2; gpu++) {
@@ -310,7 +311,7 @@ void asynchronous_transfers(void **state) {
     b->c->release(b->ctx, p);
 }
 
-// A wrong id, which embed reports only when it is waited for.
+// Embeds an invalid id. The error is reported only when something waits.
 void faults_at_marks(void **state) {
     backend *b = (backend *)*state;
     const int32_t ids[4] = {0, 1, 9, 2}, none[4] = {0, 0, 0, 0};
@@ -369,14 +370,15 @@ void recordings(void **state) {
     }
     same(b, s.to, want);
     assert_int_equal(once(b, 8, &s), RLHF_RECORD_RUN); // another key
-    // Memory allocated later does not matter; releasing memory that existed drops the recording.
+    // Releasing memory that existed at capture drops the recording; releasing later memory does
+    // not.
     b->c->release(b->ctx, take(b, 400));
     assert_int_equal(once(b, 7, &s), RLHF_RECORD_REPLAY);
     b->c->release(b->ctx, other);
     assert_int_equal(once(b, 7, &s), RLHF_RECORD_RUN);
     b->c->release(b->ctx, take(b, 400));
     assert_int_equal(once(b, 7, &s), RLHF_RECORD_CAPTURE);
-    // Also if it has only run: another model may get the same address.
+    // The same holds if the calls have only run, because another model may get the same address.
     other = take(b, 400);
     assert_int_equal(once(b, 9, &s), RLHF_RECORD_RUN);
     b->c->release(b->ctx, other);
@@ -393,8 +395,8 @@ void recordings(void **state) {
     b->c->release(b->ctx, s.from);
 }
 
-// When memory runs out, a call continues with less, and the recording is unaffected; if it cannot
-// continue, the next recording starts over.
+// If memory runs out, a call continues with less, and the recording is unaffected. If the call
+// cannot continue, the next recording starts over.
 void recordings_without_memory(void **state) {
     backend *b = (backend *)*state;
     const sum s = {take(b, 400), take(b, 400)};
@@ -489,8 +491,8 @@ void guard_records_nothing(void **) {
 struct scores {
     std::vector<float> logp, kl, d_hidden, d_weight;
 };
-// Runs lm_head, if forward is set, and lm_head_bwd of 300 rows, with a reference. The failure plan
-// starts after the weights are packed.
+// Runs lm_head (if forward is set) and lm_head_bwd of 300 rows, with a reference. The planned
+// failures are counted from the point where the weights are packed.
 scores head(backend *b, int32_t dtype, const char *plan, int forward) {
     enum { ROWS = 300, D = 8, VOCAB = 200 };
     const uint64_t size = rlhf_dtype_size(dtype);
@@ -555,8 +557,8 @@ void a_head_without_memory(void **) {
     }
 }
 
-// The backward pass does not fail either: it gives up what lm_head kept, derivatives no longer
-// overwrite their logits, and logits are computed in smaller blocks.
+// The backward pass does not fail either. It gives up the logits that lm_head kept, derivatives no
+// longer overwrite their logits, and logits are computed in smaller blocks.
 void a_way_back_without_memory(void **) {
     const struct {
         const char *plan;

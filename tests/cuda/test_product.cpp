@@ -1,5 +1,5 @@
-// test_product.cpp: every tile of the own GEMM kernels, operands with and without alignment, in all
-// layouts, give the same, correct bits.
+// test_product.cpp: every tile of the own GEMM kernels gives the same, correct bits, for operands
+// in all layouts, aligned or not.
 #include "product.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@ enum { SMALL = 1 };
 const shape shapes[] = {{18, 72, 140}};
 #else
 enum { SMALL = 0 };
-// Parts of tiles and slices, less than one, and an empty sum.
+// Shapes that end in the middle of tiles and slices, that are smaller than one, and an empty sum.
 const shape shapes[] = {{130, 72, 90}, {17, 129, 150}, {1, 5, 64},
                         {3, 1, 7},     {16, 64, 16},   {2, 3, 0}};
 #endif
@@ -38,15 +38,16 @@ void context_free(struct rlhf__cuda *cu) {
     free(cu);
 }
 
-// Exact in bf16, of many magnitudes: the order of a sum affects its bits.
+// Numbers that are exact in bf16 and of many magnitudes, so that the order of a sum affects its
+// bits.
 float number(unsigned tag, uint64_t i) {
     const uint64_t z = (i + 1) * 0x9e3779b97f4a7c15u * (tag + 1) >> 33;
     const float v = ldexpf((float)(128 + (z & 127)) / 128.0f, -(int)(z >> 7 & 7));
     return z >> 10 & 1 ? v : -v;
 }
 
-// Numbers [high, wide] in device memory, `off` elements into a buffer, lines of ld; the gaps are
-// NaN and must not be read.
+// Numbers [high, wide] in device memory, starting `off` elements into a buffer, with lines of ld
+// elements. The gaps are NaN and must not be read.
 void *operand(struct rlhf__cuda *cu, unsigned tag, int32_t dtype, uint64_t high, uint64_t wide,
               uint64_t ld, uint64_t off, bool across) {
     const uint64_t size = rlhf_dtype_size(dtype), n = off + (high ? (high - 1) * ld + wide : 0);
@@ -71,7 +72,7 @@ struct variant {
     int32_t rows_exact;
 };
 
-// The GEMM in parts of `step` of its depth, each added to the previous result.
+// Runs the GEMM in parts of `step` of its depth, each of which is added to the previous result.
 void run_parts(struct rlhf__cuda *cu, struct rlhf__cuda_product_spec p, int tile, uint32_t step) {
     const uint64_t size = rlhf_dtype_size(p.in_dtype);
     for (uint32_t from = 0, depth = p.depth; from < depth; from += step) {
@@ -173,7 +174,7 @@ void bf16_to_f32(void **) { all_layouts({RLHF_BF16, RLHF_F32, 0, 0, 1, 1, 0, 0, 
 void f32_to_f32(void **) { all_layouts({RLHF_F32, RLHF_F32, 0, 0, 0, 1, 0, 0, 0}); }
 void f32_to_bf16(void **) { all_layouts({RLHF_F32, RLHF_BF16, 0, 0, 1, 0, 0, 0, 0}); }
 
-// Few columns: dot products, with and without alignment.
+// With few columns, GEMMs are dot products, with and without alignment.
 void few_columns(void **) {
     const shape few[] = {{9, 1, 300}, {5, 3, 7}, {6, 16, 258}, {2, 2, 0}};
     for (const shape &s : few)
@@ -188,8 +189,8 @@ void few_columns(void **) {
         }
 }
 
-// A sum over many rows has the bits of its chunks of 4096 added in order, whether they run in
-// parallel or, if the result has many tiles, one after another.
+// A sum over many rows has the bits of chunks of 4096 that are added in order. The chunks may run
+// in parallel or, if the result has many tiles, one after another.
 void long_sums(void **) {
     const struct {
         shape s;

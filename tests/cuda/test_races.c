@@ -1,7 +1,7 @@
-// test_races.c: every family of kernels on shapes that exercise each of its variants, as small as
-// possible. With -fsanitize=thread every CUDA thread is a thread to the race detector, which ends
-// the program with a report; with other sanitizers the same shapes check memory accesses. The
-// results are not checked here; the kernel suite does that.
+// test_races.c: every family of kernels on shapes that use each variant of the kernels and are as
+// small as possible. With -fsanitize=thread, the race detector treats every CUDA thread as a
+// thread, and ends the program with a report. With other sanitizers, the same shapes check memory
+// accesses. Results are not checked here; the kernel suite does that.
 #include "kernels/kit.h"
 
 #include <math.h>
@@ -87,7 +87,7 @@ static void norm_of(struct call *k, uint32_t rows, int32_t d, int32_t dtype, uin
     end(k);
 }
 
-// Widths for every kernel: a few columns, as many as a block keeps, and more.
+// Widths for every norm kernel: a few columns, as many as a block keeps in registers, and more.
 static void norms(void **state) {
     static const int32_t widths[] = {1, 33, 64, 512, 768, 1024, 1200};
     struct call k = begin(state);
@@ -139,7 +139,7 @@ static void gates(void **state) {
     }
 }
 
-// 2 heads of queries on 1 of keys; 21 rows are more than one chunk of the sums.
+// 2 query heads and 1 key head. The sums of 21 rows take more than one chunk.
 static void rope_of(struct call *k, int32_t head_dim, int32_t dtype, int norms) {
     enum { ROWS = 21, HEADS = 3 };
     const uint64_t w = (uint64_t)head_dim, stride = HEADS * w + 4;
@@ -282,8 +282,7 @@ static void products(void **state) {
     }
 }
 
-// The library's rows are compared when its plan is made; the race detector does not see the
-// library.
+// Making a plan compares rows of the library, whose own work the race detector does not see.
 static void canary(void **state) {
     struct world *w = *state;
     char lt[4096];
@@ -308,8 +307,8 @@ static void canary(void **state) {
 
 enum { MOST = 4 };
 
-// n rows with q queries each. prefix 0: each row has `start` keys before its own. prefix 1: rows 1
-// .. n - 2 continue row 0; the last row does not.
+// n rows with q queries each. With prefix 0, each row has `start` keys before its own. With prefix
+// 1, row 0 is continued by rows 1 .. n - 2, but not by the last row.
 static rlhf_ragged ragged(struct call *k, int n, const int32_t *q, int32_t start, int prefix) {
     int32_t offset[MOST + 1] = {0}, from[MOST] = {0}, base[MOST] = {0}, len[MOST] = {0};
     int32_t zero[MOST] = {0};
@@ -391,7 +390,7 @@ static void attention_f32(void **state) {
     }
 }
 
-// More keys than a segment: split, and merged by one block.
+// More keys than a segment has: the row is split, and one block merges the parts.
 static void attention_long(void **state) {
     struct call k = begin(state);
     for (int i = 0; i < 2; i++) {
@@ -458,7 +457,7 @@ static void sample_of(struct call *k, int32_t vocab, int32_t dtype, rlhf_dist di
     end(k);
 }
 
-// One warp, four, and the maximum.
+// Vocabularies for one warp, four warps and the largest block.
 static const int32_t vocabs[] = {97, 300, 4099};
 
 static void head(void **state) {

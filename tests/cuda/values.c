@@ -3,9 +3,9 @@
 //
 //   cuda_values KERNELS.so
 //
-// Unlike the kernel suite it needs no other backend, and its arithmetic is independent of the
-// reference's. It takes seconds on a card, and minutes on the PTX executor. Status 1: a line ends
-// with WRONG.
+// Unlike the kernel suite, it needs no other backend, and its arithmetic is independent of the
+// reference backend's. It takes seconds on a card, and minutes on the PTX executor. The exit status
+// is 1 if a line ends with WRONG.
 #include <rlhf/test.h>
 
 #include <math.h>
@@ -111,9 +111,9 @@ static void release_all(struct test *t) {
 
 // ---- comparisons ----
 
-// Compare `got` with `want`. Differences are measured in units of the root mean square: the largest
-// may be `allowed`, and their own root mean square an eighth of it. For a bf16 result, differences
-// that rounding explains are left out of the largest.
+// Compare `got` with `want`. Differences are measured in units of the root mean square of `want`.
+// The largest difference may be `allowed`, and the root mean square of all differences an eighth of
+// that. For a bf16 result, the largest difference leaves out those that rounding explains.
 static void compare(struct test *t, const char *what, const float *got, const double *want,
                     size_t n, int32_t dtype, double allowed) {
     double worst = 0, errors = 0, squares = 0;
@@ -453,7 +453,7 @@ static struct device_side on_device(struct test *t, const struct attention *a) {
     return s;
 }
 
-// Only the last query of each sequence over the existing keys, as in decoding.
+// Recomputes only the last query of each sequence over the existing keys, as decoding does.
 static int decoded_differ(struct test *t, const struct attention *a, const struct device_side *s,
                           const float *trained) {
     const size_t line = a->heads * a->width;

@@ -1,4 +1,4 @@
-// test_chat_rows.c: rows with messages as prompts, as texts and as preferences: their ids equal
+// test_chat_rows.c: rows with messages as prompts, as texts and as preferences. Their ids equal
 // those of the rendered conversation, including special tokens.
 #include "support/scratch.h"
 

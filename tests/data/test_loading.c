@@ -1,5 +1,5 @@
-// test_loading.c: a small file can hold very many rows: loading stops at a limit, and when it is
-// cancelled.
+// test_loading.c: a small file can contain very many rows. Loading stops at a limit, and when the
+// user cancels.
 #include "support/check.h"
 
 #include "data/dataset.h"

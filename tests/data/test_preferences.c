@@ -1,5 +1,5 @@
-// test_preferences.c: rows of preferences: both forms, truncation, refusals and their messages;
-// completions with a label, alone and with another row's completion.
+// test_preferences.c: rows of preferences: both forms, truncation, refusals and their messages.
+// Also completions with a label, alone and with another row's completion.
 #include "support/scratch.h"
 
 #include "batch/preference_source.h"
@@ -311,7 +311,8 @@ static void check_row(struct fixture *f, const struct rlhf__rows *e, uint32_t i,
     assert_int_equal(e->label[i], label);
 }
 
-// After each row its prompt with the completion of the previous row, as in TRL.
+// With mismatched completions, each row is followed by its prompt with the completion of the
+// previous row, as in TRL.
 static void mismatched_completions(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -329,7 +330,8 @@ static void mismatched_completions(void **state) {
     }
     assert_int_equal(e.offset[6], (int)e.total);
     rlhf__rows_finish(&e);
-    // Alone it gets the completion of the previous row of the file; the first row that of the last.
+    // A row that is alone gets the completion of the previous row of the file. The first row gets
+    // that of the last.
     check_ok(rlhf__mismatched_rows(f->set, &pick[1], 1, 256, &e, &err), &err);
     check_row(f, &e, 1, "a f", 0, -1);
     rlhf__rows_finish(&e);

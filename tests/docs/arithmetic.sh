@@ -1,7 +1,7 @@
 #!/bin/sh
-# models/arith: the recipe reproduces its files, its problems are right, held-out problems do not
-# occur elsewhere, it fits, and `--preset arithmetic` raises the share of right answers, from any
-# directory.
+# models/arith: the recipe reproduces its files, its problems are right, and held-out problems do
+# not occur elsewhere. The model has at most 8 million parameters. `--preset arithmetic` raises the
+# share of right answers, from any directory.
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

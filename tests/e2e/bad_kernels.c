@@ -1,5 +1,4 @@
-// bad_kernels.c: the reference backend with options, and with a wrong description of itself, chosen
-// by $BAD.
+// bad_kernels.c: the reference backend with options. $BAD selects a wrong description of itself.
 #include <rlhf/compute.h>
 
 #include <dlfcn.h>
@@ -10,7 +9,7 @@
 static const rlhf_plugin *reference;
 static rlhf_compute *inner; // the reference's table
 
-// What a newer backend would pass: a struct with one field that this host does not know.
+// A struct from a newer backend, with one field that this host does not know.
 static struct {
     rlhf_kernels_ops known;
     uint64_t later;
@@ -21,7 +20,7 @@ static struct {
 } table;
 static rlhf_plugin plugin;
 
-// They are shown in the table's detail.
+// The options, which the table's detail shows.
 struct config {
     const char *label;
     const char *const *parts;

@@ -1,5 +1,5 @@
 // choosing_algo.c: an algorithm that chooses prompts by a fixed rule, in groups. It reports the
-// scores and the numbers of uses that the host told it, and raises the log-probs in proportion to
+// scores and the use counts that it got from the host, and raises the log-probs in proportion to
 // the rewards.
 #include "support/plugin.h"
 
@@ -15,8 +15,9 @@ struct config {
 struct algo {
     const rlhf_host *host;
     const struct config *config;
-    double calls, seen, unseen, score, other; // of the phase; the last call's
-    int64_t chosen[64], n_chosen;             // of the phase's calls
+    double calls, seen, unseen, score,
+        other;                    // calls, other: of the phase; the rest: of the last call
+    int64_t chosen[64], n_chosen; // of the phase's calls
 };
 
 static const rlhf_opt opts[] = {
@@ -40,7 +41,8 @@ static rlhf_status plan(void *self, const rlhf_run_info *run, rlhf_plan *out) {
     return RLHF_OK;
 }
 
-// In phase p, choose the prompts p, p + 1, ...; in a further round of the phase, those that follow.
+// Choose prompts p, p + 1, ... in phase p. A further round of the phase continues after the last of
+// them.
 static rlhf_status choose_prompts(void *self, const rlhf_prompts *in, int64_t *chosen) {
     struct algo *a = self;
     const struct config *c = a->config;
@@ -61,8 +63,8 @@ static rlhf_status choose_prompts(void *self, const rlhf_prompts *in, int64_t *c
     return RLHF_OK;
 }
 
-// The rows must respond to the chosen prompts, group by group. Further rounds may have replaced
-// some.
+// Checks that the rows respond to the chosen prompts, group by group. Further rounds may have
+// replaced some groups.
 static rlhf_status advantages(void *self, const rlhf_rollout *in) {
     struct algo *a = self;
     const uint32_t g = (uint32_t)a->config->group_size;

@@ -6,13 +6,13 @@
 
 #include <stdlib.h>
 
-// The program below t->dir after e2e_cuda_install, and the backend as a file.
+// Paths below t->dir after e2e_cuda_install: the program, and the file of the backend.
 #define CUDA_HOST "gpu/bin/rlhf-host"
 #define CUDA_SO   "gpu/lib/rlhf/0/kernels/kernels_cuda.so"
 
-// Create gpu/ in t->dir: the program, links to the files it opens, and the emulated backend as its
-// kernels_cuda.so. RLHF_FAKE_CUDA describes the fake machine (tests/cuda/fake_runtime.h);
-// CUDA_VISIBLE_DEVICES names a card, since the program does not look for one otherwise.
+// Create gpu/ in t->dir: the program, links to the files that it opens, and the emulated backend as
+// kernels_cuda.so. RLHF_FAKE_CUDA describes the fake machine (tests/cuda/fake_runtime.h).
+// CUDA_VISIBLE_DEVICES names a card, because the program would not look for one otherwise.
 static inline void e2e_cuda_install(struct e2e *t) {
     const int status = e2e_shell(
         t,

@@ -11,7 +11,7 @@
 
 // ---- the tiny model ----
 
-// GPT-2's spelling of byte b: printable Latin-1 is itself, the rest follows from U+0100.
+// GPT-2's spelling of byte b: printable Latin-1 characters stay, other bytes follow from U+0100.
 static unsigned spelling(unsigned b) {
     unsigned next = 256;
     for (unsigned k = 0; k < 256; k++) {
@@ -107,7 +107,7 @@ int e2e_teardown(void **state) {
 
 // ---- running ----
 
-// The script in dir with its variables; `to` is where its outputs go.
+// The shell command that runs `script` in dir with its variables. `to` redirects its output.
 static void command_of(const struct e2e *t, const char *script, const char *to, char *command,
                        size_t cap) {
     const char *build = getenv("RLHF_BUILD_DIR");

@@ -22,23 +22,24 @@ struct e2e {
 };
 
 // Setup and teardown for cmocka; *state = struct e2e. Setup fills dir with model/, texts.jsonl,
-// labelled.jsonl and prompts.txt. model/ is a GPT-2 of 2 x 32 with 64 positions: config.json,
-// vocab.json and merges.txt, but no weights. Teardown removes everything, unless RLHF_E2E_KEEP=1.
+// labelled.jsonl and prompts.txt. model/ is a GPT-2 with 2 layers of width 32 and 64 positions. It
+// has config.json, vocab.json and merges.txt, but no weights. Teardown removes everything, unless
+// RLHF_E2E_KEEP=1.
 int e2e_setup(void **state);
 int e2e_teardown(void **state);
 
 // The program sees none of the machine's NVIDIA cards, so runs use the CPU unless the test has an
 // emulated GPU (cuda.h).
 
-// Run `rlhf-host <args>` in dir with threads 1 unless the arguments say otherwise; returns its exit
-// status, 128 + n for signal n. Output goes to t->out.
+// Run `rlhf-host <args>` in dir, with one thread unless args set another number. Returns the exit
+// status, or 128 + n for signal n. The output goes to t->out.
 __attribute__((format(printf, 2, 3))) int e2e_run(struct e2e *t, const char *args, ...);
 
-// The same through `sh -c`, the program's path being in $HOST.
+// As e2e_run, but runs a script through `sh -c`, with the program's path in $HOST.
 __attribute__((format(printf, 2, 3))) int e2e_shell(struct e2e *t, const char *script, ...);
 
-// As e2e_shell, but the outputs are a terminal with that many columns (TERM xterm, NO_COLOR set).
-// The output is what the terminal gets, with lines ending in CR LF.
+// As e2e_shell, but the output goes to a terminal with that many columns (TERM xterm, NO_COLOR
+// set). t->out is the terminal's input, so its lines end in CR LF.
 __attribute__((format(printf, 3, 4))) int e2e_terminal(struct e2e *t, unsigned short columns,
                                                        const char *script, ...);
 
@@ -48,7 +49,7 @@ void e2e_says(const struct e2e *t, const char *text);
 // Rows of <run>/metrics.jsonl; new reference, never NULL.
 json_t *e2e_metrics(const struct e2e *t, const char *run);
 
-// Metric `name` of row i (negative: from the end); fails if it is absent.
+// Metric `name` of row i (negative i count from the end). Fails the test if it is absent.
 double e2e_metric(const json_t *rows, int i, const char *name);
 
 // Assert that two directories below dir hold the same files with the same bytes.

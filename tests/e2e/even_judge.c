@@ -1,5 +1,5 @@
-// even_judge.c: a reward for every response: the share of its tokens whose id is even. A reward
-// model can learn it from pairs.
+// even_judge.c: a reward that gives every response the share of its tokens whose id is even. A
+// reward model can learn this from pairs.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>

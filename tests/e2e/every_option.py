@@ -2,11 +2,11 @@
 """Every option of every shipped algorithm changes a run, or is refused. Generated from
 `plugin info --json`, so new options are tested automatically.
 
-For each option other allowed values are tested in a run of a tiny model: each other choice of an
-enumeration, otherwise one other value. It is a failure if the run has the same checkpoint and metrics
-as the default's, if the exit status is neither 0 nor 2, or if a repeated run differs. Each option must
-change at least one run. CONTEXT lists other settings that an option needs in order to act. WITHOUT
-lists options whose effect cannot be seen in a run, with the reason.
+For each option, runs of a tiny model test other allowed values: each other choice of an enumeration,
+otherwise one other value. The test fails if a run is not refused but has the checkpoint and metrics of the
+default, if the exit status is neither 0 nor 2, or if a repeated run differs. Each option must change at least
+one run. CONTEXT lists other settings that an option needs in order to act. WITHOUT lists options whose effect
+cannot be seen in a run, with the reason.
 """
 import hashlib
 import json
@@ -48,7 +48,7 @@ SOURCE = {
 ADAPTIVE = "kl_controller=adaptive,kl_horizon=100"
 REPLAY = ("replay=true,rm_batch=4,rm_lr=0.01,replay_share=0.5",
           ["--reward", BM, "--judge", JUDGE, "--set", "score.calibrate=16", "--phases", "4"])
-# Other options of the algorithm, and flags, that an option requires. "algo.option": for one
+# Other options of the algorithm, and flags, that an option requires. A key "algo.option" is for one
 # algorithm.
 CONTEXT = {
     "advantage_eps": ("advantage=sequence", []),
@@ -57,7 +57,7 @@ CONTEXT = {
     "kl_target": (ADAPTIVE, []),
     "kl_horizon": ("kl_controller=adaptive", []),
     "grpo_iterative.kl_target": (ADAPTIVE + ",iteration_phases=9", []),
-    "kl_unit": (ADAPTIVE + ",kl_target=0.5", []), # between the KL a token and that a response
+    "kl_unit": (ADAPTIVE + ",kl_target=0.5", []), # between the KL per token and per response
     "ppo.kl_unit": (ADAPTIVE + ",kl_target=0.08", []),
     "grpo_iterative.kl_unit": (ADAPTIVE + ",kl_target=0.4,iteration_phases=9", []),
     "kl_measure": ("kl_placement=none", []),
@@ -77,13 +77,14 @@ CONTEXT = {
     **{k: REPLAY for k in ("replay_share", "replay_history", "rm_epochs", "rm_batch", "rm_lr",
                            "rm_refit")},
 }
-# What an option acts beside too, each of which is tried: minibatches of whole groups are other ones.
+# Options that act together with the option; each is tried, because the minibatches of whole groups
+# differ.
 EACH = {"advantage_scope": ("advantage_scale=group", "advantage_scale=none")}
 # Other values than the generated ones.
 VALUE = {"dual_clip": "1.0011", "clip_range": "0.001", "clip_range_high": "0.001",
          "kl_target": "1e-5", "target_kl": "1e-9", "value_clip": "1e-5", "group_size": "8",
          "dynamic_rounds": "1", "replay_history": "5", "rm_batch": "2"}
-# Values that are another's name, and what they mean.
+# Values that mean the same as another value.
 SAME = {
     ("whiten_advantages", "on"): "what auto is with a critic",
     ("aggregation", "bnpo"): "a published name of token",
@@ -161,7 +162,7 @@ def other_values(key, spec):
 
 
 def try_option(job):
-    """Whether any value changed a run, and the errors."""
+    """Returns whether any value changed a run, and the errors."""
     n, algo, key, spec, baseline = job
     changed, wrong, reasons = False, [], []
     context = CONTEXT.get(f"{algo}.{key}", CONTEXT.get(key))

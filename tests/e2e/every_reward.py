@@ -2,11 +2,11 @@
 """Every option of every shipped reward changes the rewards or the requests, or is refused. Generated from
 `plugin info --json`, so new options are tested automatically; an option without a known value fails.
 
-`eval --reward` scores the responses of a policy that writes a given text at each position, so each row
-has its response from ROWS. A value other than the default must change the result: the rewards, the
-requests to a service, or the exit status. A refusal (exit status 2) needs a reason, and each option
-needs a value that is not refused. CONTEXT lists other settings that an option needs; WITHOUT lists
-options whose effect cannot be seen in a result, with the reason.
+`eval --reward` scores the responses of a policy that writes a given text at each position, so each row has its
+response from ROWS. A value other than the default must change the result: the rewards, the requests to a
+service, or the exit status. A refusal (exit status 2) must name a reason. Each option needs at least one value
+that is not refused. CONTEXT lists other settings that an option needs. WITHOUT lists options whose effect
+cannot be seen in a result, with the reason.
 """
 import array
 import json
@@ -61,7 +61,7 @@ VALUE = {
     "http.connect_timeout_s": "0.01", "http.backoff_s": "100", "http.backoff_max_s": "0.01",
 }
 SAME = {("bt_rm.pooling", "mean"): "how this model was trained"}
-REFUSES = {"imdb.self_test"} # whose effect is a refusal
+REFUSES = {"imdb.self_test"} # options whose effect is a refusal
 WITHOUT = {}
 
 
@@ -124,7 +124,7 @@ def serve():
             WITHOUT[key] = "there is no openssl to make a certificate with"
     for s in servers:
         s.daemon_threads = True
-        s.handle_error = lambda *_: None # a connection that ends with its run
+        s.handle_error = lambda *_: None # the end of a run closes connections, which is no error
         threading.Thread(target=s.serve_forever, daemon=True).start()
 
 
@@ -216,7 +216,7 @@ def url_of(value):
 
 
 def run(reward, *options):
-    """Exit status, result and the last output."""
+    """Returns the exit status, the result and the last output."""
     merged = {}
     for text in (BASE.get(reward, "url=SCORE" if reward == "http" else ""), *options):
         merged.update(p.split("=", 1) for p in text.split(",") if p)

@@ -1,4 +1,4 @@
-# The same in Python, for python.so: FAULTS=SEED,EVERY in the environment.
+# faulty_reward.c in Python, for python.so. FAULTS=SEED,EVERY in the environment.
 import os
 import time
 

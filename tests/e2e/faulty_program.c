@@ -1,7 +1,7 @@
-// faulty_program.c: a program for exec.so that scores a row by its line (not by its position) and
-// fails once at rows that a seed chooses: faulty_program SEED EVERY. The file `asked` keeps the
-// number of calls across restarts. Failures are appended to `faults`, leftover children to
-// `children`.
+// faulty_program.c: `faulty_program SEED EVERY`, a program for exec.so. It scores a row by its
+// line, not by its position, and fails once at each row that the seed chooses. The number of calls
+// is in the file `asked`, so that it survives restarts. Failures are appended to `faults`, leftover
+// children to `children`.
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
@@ -22,7 +22,7 @@ static uint64_t mix(uint64_t h, const void *bytes, size_t n) {
     return h;
 }
 
-// Numbers the rows over all processes.
+// The number of the next row, counted over all processes.
 static uint64_t next_number(void) {
     uint64_t n = 0;
     const int fd = open("asked", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -68,16 +68,16 @@ static void eat_memory(void) {
     }
 }
 
-// Write everything at once: a row counts as answered when its line arrives, so later output would
-// be too late.
+// Write everything at once: the host counts a row as answered when its line arrives, so later
+// output would be too late.
 static void answer_too_much(void) {
     static const char lines[] = "1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n1\n";
     if (write(STDOUT_FILENO, lines, sizeof lines - 1) < 0) exit(7);
 }
 
-// Fail at a row in this way. Returns 1 if the row must not be answered normally. After a bad line
-// the program waits to be ended; otherwise a later row could fail too before the host reads the
-// line.
+// Fail at a row in the way that `kind` names. Returns 1 if the row must not be answered normally.
+// After a bad line the program waits until the host ends it. Otherwise a later row could fail too,
+// before the host has read the line.
 static int go_wrong(const char *kind) {
     note("faults", kind);
     if (strcmp(kind, "crash") == 0) {

@@ -1,6 +1,6 @@
 // faulty_reward.c: a reward that depends only on the response's text and on the number of calls
-// that it has answered; that number is its state. It fails at rows and phases that a seed chooses,
-// a given number of times each. Built with OUTSIDE it is stateless, reads the limits of a call, as
+// that it has answered. This number is its state. It fails at rows and phases that a seed chooses,
+// a given number of times each. Built with OUTSIDE, it is stateless, reads the limits of a call as
 // rewards do that work outside the process, and reports the thread of each call.
 #include "support/plugin.h"
 
@@ -37,7 +37,7 @@ static const rlhf_opt opts[] = {
     RLHF_OPT_BOOL(struct config, tokens, 0, "pay the first token of a response too"),
 };
 
-// A row that failed, identified by its message.
+// A row that failed; its message identifies it.
 struct fault {
     uint64_t key;
     int64_t times;
@@ -100,7 +100,7 @@ static uint64_t key_of(const rlhf_reward_in *in, uint32_t i) {
     return mix(h, in->response[i].ptr, (size_t)in->response[i].len);
 }
 
-// Whether row i fails this time.
+// Returns whether row i fails this time.
 static int at_fault(struct self *s, const rlhf_reward_in *in, uint32_t i) {
     const struct config *c = s->config;
     const uint64_t key = key_of(in, i), draw = mix(key, &c->seed, sizeof c->seed) >> 17;

@@ -1,5 +1,5 @@
-// forger.c: code that runs when it is opened and misbehaves as $FORGE says: it answers in place of
-// the program's own code, sends without end, or does not end.
+// forger.c: code that runs when its file is opened, and misbehaves as $FORGE says: it answers in
+// place of the program's own code, sends without end, or does not end.
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// The file of the answer: a pipe's end, not a standard stream.
+// The file descriptor of the answer: the end of a pipe that is not a standard stream.
 static int answer_file(void) {
     for (int fd = 3; fd < 64; fd++) {
         struct stat s;

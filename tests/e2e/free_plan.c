@@ -1,4 +1,4 @@
-// free_plan.c: an algorithm whose plan is set by its options. On preferences it learns as DPO does
+// free_plan.c: an algorithm whose options set its plan. With preferences it learns as DPO does
 // (Rafailov et al. 2023), otherwise it raises the log-probs. It reports its inputs.
 #include "support/plugin.h"
 
@@ -11,7 +11,7 @@ static const char *const places[] = {"plan", "loss", "end", "nowhere", NULL};
 
 struct config {
     int64_t source, heads, flags, epochs, minibatches, group, second, fresh;
-    int32_t positive, pad; // where a positive status is returned
+    int32_t positive, pad; // positive: the function that returns a positive status
 };
 
 struct algo {

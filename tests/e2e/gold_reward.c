@@ -11,7 +11,7 @@
 struct config {
     const char *answer;
     int64_t rows;  // a group
-    int64_t fails; // the row, from 1, that fails the first time; 0: none
+    int64_t fails; // the row, counted from 1, that fails the first time; 0: none
 };
 
 static const rlhf_opt opts[] = {

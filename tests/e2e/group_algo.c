@@ -1,8 +1,8 @@
 // group_algo.c: an algorithm that counts, in every minibatch, incomplete groups and rows separated
 // from their group. Its loss is the mean log-prob of the response tokens times the score.
 //
-// On request it uses a reference, and then reports an invented KL, or none. Rows with reward 0 have
-// derivative 0. On request it marks them, or all rows, as rows without gradient.
+// An option lets it use a reference, for which it reports an invented KL or none. Rows with reward
+// 0 have a zero derivative. Another option marks these rows, or all rows, as rows without gradient.
 #include "support/plugin.h"
 
 #include <rlhf/algo.h>
@@ -41,7 +41,7 @@ struct self {
     const rlhf_host *host;
     const struct config *config;
     double split, apart, minibatches; // of the phase
-    double said;                      // number of minibatches in an epoch
+    double said;                      // the host's number of minibatches in an epoch
     double stale, drawn, foreign;     // sums over rows and tokens, see who_drew
 };
 
@@ -61,9 +61,9 @@ static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     return RLHF_OK;
 }
 
-// Record three things about the rows' sampler: which weights sampled them, how many steps ago that
-// was, and for how many response tokens the log-prob differs from the sampler's. (loss() cannot
-// record them: it adds up microbatches, which do not have this information.)
+// Record three things about the weights that sampled the rows: which weights these were, how many
+// steps ago they were current, and for how many response tokens the log-prob differs from that of
+// sampling. (loss() cannot record them, because it sees microbatches, which lack this information.)
 static void who_drew(struct self *s, const rlhf_rollout *r) {
     for (uint32_t i = 0; i < r->n; i++) {
         s->stale += (double)(r->steps - r->version[i]);
@@ -74,7 +74,7 @@ static void who_drew(struct self *s, const rlhf_rollout *r) {
     if (r->logp_sampled == r->logp_old) s->foreign += 1;
 }
 
-// A run of rows of one group that is shorter than group_size is an incomplete group.
+// A run of adjacent rows of one group that is shorter than group_size is an incomplete group.
 static rlhf_status advantages(void *self, const rlhf_rollout *r) {
     struct self *s = self;
     s->minibatches++;

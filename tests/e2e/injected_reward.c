@@ -1,8 +1,7 @@
 // injected_reward.c: a reward that scores a row by its texts alone and, in a worker, fails at rows
-// that a seed chooses. Each failure of a row in the run's log so far makes the choice draw again
-// for that row. The log, in the file `said`, is the only memory that it has, because a worker
-// cannot write files. Built with ALONE it declares that it looks at single rows and may be asked
-// early.
+// that a seed chooses. For a row that has failed before, the choice draws again, once per failure.
+// The run's log, in the file `said`, holds these failures, because a worker cannot write files.
+// Built with ALONE, it declares that it scores rows one by one and may be called early.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>
@@ -42,7 +41,7 @@ static uint64_t mix(uint64_t h, const void *bytes, size_t n) {
     return h;
 }
 
-// Lines of `said` with that text.
+// The number of lines of `said` that contain the text.
 static uint64_t said(const char *text) {
     char line[4096];
     uint64_t n = 0;
@@ -53,7 +52,7 @@ static uint64_t said(const char *text) {
     return n;
 }
 
-// Twice the allowed memory; builds with a sanitizer have no limit.
+// Allocate twice the allowed memory. Builds with a sanitizer have no limit.
 static void eat_memory(void) {
     for (int i = 0; i < 32; i++) {
         char *p = malloc((size_t)16 << 20);
@@ -75,8 +74,8 @@ static void fork_all(void) {
     abort();
 }
 
-// Fail at a row. Returns 1 if the following rows must not fail too, because only one failure of a
-// call is reported.
+// Fail at a row. Returns 1 if the rows after it must not fail, too, because a call reports only one
+// failure.
 static int go_wrong(const struct self *s, const char *kind, const rlhf_reward_in *in,
                     const rlhf_reward_out *out, uint32_t row) {
     char text[64];
@@ -98,7 +97,7 @@ static int go_wrong(const struct self *s, const char *kind, const rlhf_reward_in
     return strcmp(kind, "noise") != 0 && strcmp(kind, "slow") != 0;
 }
 
-// A restarted worker takes some time.
+// A worker that is restarted takes some time to be created.
 static rlhf_status create_slowly(const rlhf_host *host, const void *config, void **self) {
     const struct config *c = config;
     if (c->every && said("is started again") % 3 == 2) usleep(300000);

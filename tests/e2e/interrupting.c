@@ -1,5 +1,5 @@
-// interrupting.c: an algorithm that sends Ctrl-C from plan(), before rows are read, and a reward
-// that sends it from create(), after they were read.
+// interrupting.c: an algorithm that sends Ctrl-C (SIGINT) from plan(), before rows are read, and a
+// reward that sends it from create(), after rows were read.
 #include <rlhf/algo.h>
 #include <rlhf/plugin.h>
 #include <rlhf/reward.h>

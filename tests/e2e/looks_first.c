@@ -73,7 +73,7 @@ static rlhf_status advantages(void *self, const rlhf_rollout *in) {
         }
         a->wanted += in->label[i] == 1;
         a->other += in->label[i] == -1;
-        if (in->label[i] < 0) { // after its own row, whose prompt it has
+        if (in->label[i] < 0) { // follows the preferred row, whose prompt it has
             EXPECT(a, i > 0 && in->group[i] == in->group[i - 1] && in->label[i - 1] >= 0);
             EXPECT(a, in->prompt_len[i] == in->prompt_len[i - 1]);
             EXPECT(a, memcmp(in->ids + from, in->ids + in->offset[i - 1],
@@ -107,7 +107,7 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
             k++;
         EXPECT(a, k < a->n && in->label[i] == a->label[k]);
         for (int32_t t = in->prompt_len[i]; t < len; t++) {
-            // No step was taken since advantages(), so it learns from the rows it has read.
+            // No step was taken since advantages(), so the log-probs are those of that call.
             EXPECT(a, a->old[a->begin[k] + t] == in->heads->logp[from + t]);
             EXPECT(a, in->logp_old[from + t] == in->heads->logp[from + t]);
             EXPECT(a, in->advantage[from + t] == in->logp_old[from + t]);

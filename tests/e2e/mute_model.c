@@ -1,5 +1,5 @@
-// mute_model.c: a model that can be opened and nothing else: no gradients, no text. It has zero
-// parameters and returns zeros.
+// mute_model.c: a model that can be opened but offers nothing else: no gradients and no text. It
+// has zero parameters and returns zeros.
 #include "support/plugin.h"
 
 #include <rlhf/model.h>

@@ -1,6 +1,6 @@
-// refers_reward.c: a reward that is the sum of the response's log-probs under the sampler minus
-// those under the reference. Built with OUTSIDE it declares that it may be asked early. Built with
-// BLIND it asks for no log-probs, checks that it gets none, and its reward is 0.
+// refers_reward.c: a reward that is the sum of the response's log-probs under the sampler, minus
+// the sum of those under the reference. Built with OUTSIDE, it declares that it may be called
+// early. Built with BLIND, it requests no log-probs, checks that it gets none, and returns 0.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>

@@ -1,6 +1,6 @@
-// source_reward.c: a reward that checks where each row comes from. Prompt i has the letter 'A' + i
-// as its first capital letter; held-out prompts have no capital letter and index -1. Every
-// `every`-th row gets NaN.
+// source_reward.c: a reward that checks where each row comes from. The first capital letter of
+// prompt i is 'A' + i. Held-out prompts have no capital letter and index -1. Every `every`-th row
+// gets NaN.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>

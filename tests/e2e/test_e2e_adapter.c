@@ -59,8 +59,8 @@ static double metric(struct e2e *t, const char *run, int i, const char *name) {
     return v;
 }
 
-// Two phases and then two more give the bytes of four, from a checkpoint without the base. Other
-// thread counts, microbatches, shared prompts and recomputation make no difference.
+// Two phases and then two more, from a checkpoint without the base, give the bytes of four phases.
+// Other thread counts, microbatches, shared prompts and recomputation make no difference.
 static void goes_on(struct e2e *t, const char *base, const char *algo, const char *more) {
     done(t, e2e_run(t, "--algo %s --policy %s --set run.phases=4 --out a --threads 2 " RUN "%s",
                     algo, base, more));
@@ -141,7 +141,7 @@ static void reference_moves(void **state) {
         assert_true(metric(t, "a", i, "objective/kl") == 0); // it moves after each phase
 }
 
-// Supervised stages, and the models they produce as judges on the policy's own base.
+// Supervised stages train adapters, and the resulting models are judges on the policy's own base.
 static void stages(void **state) {
     struct e2e *t = *state;
     done(t, e2e_run(t, "--algo sft.so --data texts.jsonl --policy qwen --set run.phases=2 --set "
@@ -196,12 +196,13 @@ static void memory(void **state) {
         reference += strcmp(role, "reference") == 0 ? bytes : 0;
     }
     json_decref(v);
-    // The critic has a separate adapter and value head (32 x 128 and 128).
+    // The critic has a separate adapter and value head (32 x 128 and 128 values).
     assert_true(policy > critic && critic > 0 && reference == 0);
     assert_true(packed == 0); // the LM head, which the reference needs first
 }
 
-// The adapter alone is exported, or merged with its base; both generate the checkpoint's texts.
+// Exports the adapter alone, or merged with its base. Both generate the same texts as the
+// checkpoint.
 static void exports(void **state) {
     struct e2e *t = *state;
     static const char *const bases[] = {"gpt2", "qwen"};
@@ -266,7 +267,7 @@ static void refused(void **state) {
     assert_false(e2e_exists(t, "no"));
 }
 
-// If the learning rate changes nothing, the first phase reports it.
+// If the learning rate is so small that nothing changes, the first phase reports it.
 static void stands_still(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo sft.so --data texts.jsonl --policy qwen --set "
@@ -282,8 +283,8 @@ static void stands_still(void **state) {
     "batch.size=4 --set algo.group_size=2 --set optim.weight_decay=0.1 --set "                     \
     "policy.adapter.rank=2 " QUIET
 
-// Rewards without differences give an adapter no gradient. A weight decay that shrinks A is not a
-// change.
+// Equal rewards give an adapter no gradient. It does not count as a change that weight decay
+// shrinks A.
 static void nobody_is_compared(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, FLAT "--set run.phases=20 --out long"), 1);

@@ -159,7 +159,8 @@ static void a_resumed_run_goes_on_with_it(void **state) {
     assert_int_equal(e2e_run(t, "--algo grpo.so:group_size=3 " RUN
                                 "--set run.phases=4 --set run.stop_after=2 --set run.dir=b"),
                      0);
-    // Lines that a killed run wrote after its checkpoint are removed and rewritten.
+    // Lines that a run wrote after its last checkpoint, before it was killed, are removed and
+    // rewritten.
     assert_int_equal(e2e_shell(t,
                                "cp b/rollouts.jsonl two.jsonl; "
                                "sed 's/\"phase\": 2/\"phase\": 3/' two.jsonl | tail -3 "
@@ -174,7 +175,8 @@ static void a_resumed_run_goes_on_with_it(void **state) {
     json_decref(lines);
 }
 
-// Lines of phases that a roll-back discarded are removed, even by a process that writes no rows.
+// A roll-back removes the lines of the phases that it discards, even in a process that writes no
+// rows.
 static void an_abandoned_future_leaves_no_rows(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo grpo.so:group_size=3 " RUN "--set run.phases=4 "
@@ -204,7 +206,7 @@ static void rows_that_were_dropped_are_not_there(void **state) {
     json_decref(lines);
 }
 
-// It is off by default, and refused if there are no responses.
+// The file is off by default, and refused in runs without responses.
 static void only_where_there_are_responses(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo ppo.so " RUN "--set run.phases=1 --set run.dir=p "

@@ -38,7 +38,7 @@ static void longer_structs_are_taken(void **state) {
     assert_int_equal(e2e_shell(t, "BAD=longer \"$HOST\" " RUN), 0);
 }
 
-// A failed call of the table has the backend's words.
+// A failed call of the table is reported with the backend's error text.
 static void a_failure_has_its_words(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "BAD=on_fire \"$HOST\" " RUN), 1);
@@ -47,7 +47,7 @@ static void a_failure_has_its_words(void **state) {
 
 #define WITH(options) "\"$HOST\" " RUN ":" options
 
-// Options of kernels are typed after the name, as those of rewards, and kept with the run.
+// Options of kernels follow the name, as options of rewards do, and are stored with the run.
 static void options_are_given_after_the_name(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, WITH("fast=true,label=5,parts=a,b") " --set run.phases=3 --set "

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// Scores of few random responses go up and down.
+// With few random responses, the scores of phases go up and down.
 #define RUN                                                                                        \
     "--algo ppo.so --reward period_count.so --policy model --prompts prompts.txt "                 \
     "--set policy.init=random --set batch.size=8 --set algo.minibatches=1 "                        \
@@ -23,7 +23,7 @@ static int64_t link_target(const struct e2e *t, const char *link) {
     return strtoll(name, NULL, 10);
 }
 
-// The phase with the best metric among those with a checkpoint, up to `last`; the first of equals.
+// The phase with the best metric among those with a checkpoint, up to `last`. Of equals, the first.
 static int64_t best_phase(const struct e2e *t, const char *run, int last, double sign) {
     json_t *rows = e2e_metrics(t, run);
     int64_t best = 2;
@@ -68,7 +68,7 @@ static void the_best_is_kept(void **state) {
         check_kept(t, run, 10, best);
         early += best <= 6;
     }
-    assert_true(early > 0); // otherwise nothing had to be protected
+    assert_true(early > 0); // otherwise there was nothing to protect
     // The link is a model directory like any other.
     assert_int_equal(e2e_run(t, "generate --model m1/checkpoints/best --prompt a --max-new 4"), 0);
 }

@@ -1,6 +1,6 @@
-// test_e2e_chat.c: rows with messages as users write them: a model directory with a chat template,
-// prompts, texts trained on the assistant's tokens, preferences; the log, the saved template, and
-// refusals.
+// test_e2e_chat.c: rows with messages as users write them, and a model directory with a chat
+// template. Covers prompts, texts trained on the assistant's tokens, preferences, the log, the
+// saved template, and refusals.
 #include "e2e.h"
 
 #include <math.h>
@@ -63,8 +63,9 @@ static void rollouts(void **state) {
     e2e_same_tree(t, "a/checkpoints/000002", "b/checkpoints/000002");
 }
 
-// Responses keep the sampled ids: single bytes of invalid UTF-8, which text cannot represent, are
-// trained on, and the log-probs of sampling and training are of the same ids.
+// Responses keep the sampled ids, including single bytes of invalid UTF-8, which text cannot
+// represent. The run trains on these ids, and the log-probs of sampling and of training refer to
+// them.
 static void ids_stay(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, GRPO "--set log.rollouts=true --set run.dir=a"), 0);
@@ -118,7 +119,7 @@ static void supervised(void **state) {
     // Microbatches add up to the mean over the assistant's tokens.
     double a = e2e_metric(says, 0, "objective/loss"), b = e2e_metric(small, 0, "objective/loss");
     assert_true(a - b < 1e-6 && b - a < 1e-6);
-    // A mean over the counted tokens: a random model is equally bad at all of them.
+    // The loss is a mean over the counted tokens, and a random model is equally bad at all of them.
     assert_true(a > 5.3 && a < 5.9);
     assert_true(e2e_metric(says, 0, "optim/grad_norm") != e2e_metric(all, 0, "optim/grad_norm"));
     assert_true(e2e_metric(says, 1, "eval/loss") != e2e_metric(all, 1, "eval/loss"));
@@ -211,7 +212,7 @@ static void refused(void **state) {
     e2e_says(t, "prompts.template is chatml, but no row has messages");
 }
 
-// --prompt and piped lines become user turns, and piped rows are rows. --raw skips the template.
+// --prompt and piped lines become user turns; piped JSON rows stay rows. --raw skips the template.
 // One line reports which of these applied.
 static void typed(void **state) {
     struct e2e *t = *state;
@@ -257,7 +258,7 @@ static void typed(void **state) {
                      2);
     e2e_says(t, "standard input:1:13: not valid JSON");
     e2e_says(t, "its lines are JSON rows; such a text is given as {\"prompt\": ...}");
-    // A run on plain texts leaves a model that has a template and was not trained with it.
+    // After a run on plain texts, the model has a template that it was not trained with.
     if (e2e_run(t, "--algo sft.so --policy model --data texts.jsonl --set batch.size=2 --phases 1 "
                    "--out plain") != 0)
         fail_msg("%s", t->out);
@@ -276,7 +277,8 @@ static void typed(void **state) {
     e2e_says(t, "--raw changes nothing: the model has no chat template");
 }
 
-// A named template stays with the model: checkpoint and export render the same without a name.
+// A named template is stored with the model, so the checkpoint and an export render the same
+// without a name.
 static void named_goes_along(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "rm model/chat_template.jinja"), 0);
@@ -310,8 +312,8 @@ static void named_goes_along(void **state) {
                      0);
 }
 
-// A template file of the user: it is saved with the model, a resume finds it from any directory,
-// and it must not have changed.
+// A user's template file is saved with the model. A resume finds the file from any directory, and
+// refuses it if it has changed.
 static void own_file(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "rm model/chat_template.jinja"), 0);
@@ -440,8 +442,8 @@ static void a_turn_end_that_ends_no_response(void **state) {
                      0);
     e2e_says(t, "responses of the trained model will go on after it; id ");
     assert_null(strstr(t->out, "sampling.stop"));
-    // Once the model ends its turns like this, generate reports it, and so does a run whose
-    // responses are all cut off.
+    // Once the model ends its turns like this, generate reports it. So does a run in which all
+    // responses are cut off.
     assert_int_equal(e2e_run(t, "--algo sft.so --policy model --set policy.init=random --data "
                                 "talks.jsonl --set prompts.template=chatml --set optim.lr=0.01 "
                                 "--set batch.size=2 --phases 200 --out s"),

@@ -1,5 +1,5 @@
-// test_e2e_choose.c: algorithms that choose their prompts: what they are told, the rows that they
-// get, what is refused, and that a killed run resumes to the same bytes.
+// test_e2e_choose.c: algorithms that choose their prompts: the data that they get from the host,
+// the rows that they get, refusals, and that a killed run resumes to the same bytes.
 #include "e2e.h"
 
 #include <rlhf/rng.h>
@@ -102,7 +102,7 @@ static void chosen_prompts_follow_the_rule(void **state) {
             last_score[(int)number(rows, i, "prompt")] = (float)number(rows, i, "score");
             scores |= 1 << (int)(2 * number(rows, i, "score"));
         }
-        // Prompts drawn divided by prompts, as without the choice.
+        // The epoch is the number of prompts drawn divided by all prompts, as without the choice.
         assert_true(fabs(e2e_metric(m, (int)phase, "epoch") - 0.4 * ((double)phase + 1)) < 1e-12);
     }
     assert_true((scores & (scores - 1)) != 0); // they differ, so the rule matters
@@ -128,7 +128,7 @@ static void a_killed_run_goes_on_with_the_same_bytes(void **state) {
 
 // ---- what the host tells ----
 
-// Each prompt's mean reward in the last phase that used it, before the given row.
+// Each prompt's mean reward in the last phase that used it, among the rows before `end`.
 static double told_score(const json_t *rows, size_t end) {
     double sum = 0;
     for (int i = 0; i < PROMPTS; i++) {
@@ -179,13 +179,12 @@ static void each_round_asks_again(void **state) {
     }
     assert_true(rounds > 0);
     json_decref(m);
-    // The groups of all prompts lack spread: 3 phases, each of which draws more often than there
-    // are prompts.
+    // All groups lack spread, so each of the 3 phases draws more prompts than there are.
     assert_int_equal(e2e_run(t, CHOOSING(":rounds=3") PAID ":levels=1\" --set run.phases=3 "
                                                            "--set run.dir=b"),
                      0);
     m = e2e_metrics(t, "b");
-    // 16 prompts a phase; the last 4 of each are counted only afterwards
+    // A phase chooses 16 prompts, and its last call does not count the last 4 of them yet.
     for (int p = 0; p < 3; p++)
         assert_true(e2e_metric(m, p, "test/seen") == (p + 1) * PROMPTS);
     json_decref(m);
@@ -200,7 +199,7 @@ static void wrong_answers_are_refused(void **state) {
     assert_int_equal(e2e_run(t, CHOOSING(":silent=1") PAID "\" --set run.phases=3 --set run.dir=b"),
                      1);
     e2e_says(t, "phase 2: chosen[0] is -1; the run has 10 prompts");
-    // The checkpoint is the one of phase 1, as if the run had ended there.
+    // The checkpoint is that of phase 1, as if the run had ended there.
     assert_int_equal(e2e_run(t, CHOOSING(":bad=10") PAID "\" --set run.phases=1 --set run.dir=c "
                                                          "--set optim.schedule_phases=40"),
                      0);
@@ -213,7 +212,7 @@ static void wrong_answers_are_refused(void **state) {
     e2e_says(t, "curriculum.so chooses the prompts of each phase");
 }
 
-// If a phase fails after its rewards, the checkpoint has the numbers of the boundary before it.
+// If a phase fails after its rewards, the checkpoint has the scores from before that phase.
 static void the_boundary_is_kept(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, CHOOSING(":fails=1") PAID "\" --set run.phases=3 --set run.dir=a"),
@@ -239,7 +238,7 @@ static void other_prompts_are_refused(void **state) {
                      0);
     assert_int_not_equal(e2e_run(t, "--resume a --set run.stop_after=0"), 0);
     e2e_says(t, "prompts.safetensors");
-    // A run without the op lacks this file.
+    // A run whose algorithm lacks choose_prompts() does not write this file.
     assert_int_equal(e2e_run(t, "--algo grpo.so:group_size=2,kl_placement=none,epochs=1 " PAID "\" "
                                 "--set batch.size=8 " ANY "--set run.phases=1 --set run.dir=g"),
                      0);

@@ -50,7 +50,7 @@ static void eval_judges_responses(void **state) {
     json_decref(v);
 }
 
-// If no number was measured, the command fails, both with text and with JSON output.
+// If nothing could be written, the command fails, with text and with JSON output.
 static void eval_notices_a_full_disk(void **state) {
     struct e2e *t = *state;
     make_checkpoint(t);
@@ -90,7 +90,7 @@ static void one_row_is_no_rows(void **state) {
     e2e_says(t, "(1 row, ");
 }
 
-// One line for each id, regardless of its number of files.
+// The list has one line for each id, even if several files have that id.
 static void the_list_names_an_id_in_many_files_once(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t,
@@ -103,8 +103,7 @@ static void the_list_names_an_id_in_many_files_once(void **state) {
     e2e_says(t, "p/rewards/j4.so");
 }
 
-// Warns of a reward model whose first scores are away from the fitted scale, but not of a fitted
-// one.
+// eval warns of a reward model whose scores are far from the fitted scale, but not of a fitted one.
 static void a_reward_model_off_its_scale(void **state) {
     struct e2e *t = *state;
     static const char run[] =

@@ -81,8 +81,8 @@ static void a_positive_status_is_an_error(void **state) {
     e2e_says(t, "phase_end(), phase 1: it returned 3, which is not a valid status");
 }
 
-// If the plan asks for a reference, it is available for rows of every kind, with the policy's first
-// log-probs.
+// If the plan asks for a reference, rows of every kind have its log-probs. They are the policy's
+// first ones.
 static void supervised_rows_get_a_reference(void **state) {
     struct e2e *t = *state;
     static const char *const source[] = {"4", "2", "3"};
@@ -207,7 +207,7 @@ static void an_algorithm_looks_at_the_batch_first(void **state) {
                 "expected");
 }
 
-// Of responses it gets the tokens and the data rows of their prompts.
+// With responses, the algorithm also gets the tokens and the data rows of their prompts.
 static void an_algorithm_sees_what_it_is_paid_for(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "sums.jsonl",
@@ -273,7 +273,7 @@ static void missing_functions_are_named(void **state) {
     e2e_says(t, "-5 parameters");
 }
 
-// The reference's instance is passed to the policy's plugin, so both must be of the same plugin.
+// The policy's plugin gets the reference's instance, so both must be opened by the same plugin.
 static void a_reference_of_another_family_is_refused(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo sft.so --data texts.jsonl " ROWS "--set run.dir=r"), 0);
@@ -293,7 +293,7 @@ static void a_reference_of_another_family_is_refused(void **state) {
     e2e_says(t, "gives no log-probs");
 }
 
-// The loss for training a run's reward model is built into the host: a file of that name on the
+// The loss that trains a run's reward model is built into the host. A file of that name on the
 // search path is not opened.
 static void the_loss_of_pairs_is_no_plugin(void **state) {
     struct e2e *t = *state;

@@ -1,5 +1,5 @@
-// test_e2e_cublaslt.c: runs whose GEMMs use cuBLASLt, on a fake of it. With a correct library runs
-// are exact. If the library's rows depend on each other, the canary detects this, own kernels are
+// test_e2e_cublaslt.c: runs whose GEMMs use a fake of cuBLASLt. With a correct library, runs are
+// exact. If rows of the library depend on each other, the canary detects this. Own kernels are then
 // used instead, the log reports it, and the run is equally exact.
 #include "cuda.h"
 
@@ -58,7 +58,7 @@ static void goes_on(struct e2e *t, const char *mode, int phases) {
 
 #define SAID "goes on with GPU 0, "
 
-// Reported once and stored in the manifest; shapes that the backend learns later are not a change.
+// Another version is reported once and stored in the manifest. New shapes do not count as a change.
 static void another_version(void **state) {
     struct e2e *t = *state;
     const int status =

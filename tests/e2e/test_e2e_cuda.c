@@ -1,5 +1,6 @@
-// test_e2e_cuda.c: one run of each algorithm on the CUDA backend in its emulation: exact, the same
-// bytes in every order of blocks, and resumed to the same bytes, on the device and across devices.
+// test_e2e_cuda.c: one run of each algorithm on the CUDA backend in its emulation. Runs are exact,
+// have the same bytes in every order of blocks, and resume to the same bytes on the device and
+// across devices.
 #include "cuda.h"
 
 #include <stdio.h>
@@ -30,7 +31,7 @@ static void fine(struct e2e *t, int status) {
     if (status != 0) fail_msg("exit status %d:\n%s", status, t->out);
 }
 
-// A run into `out`; seed is that of the emulation: the order of blocks and threads.
+// Runs args into `out`. seed is the emulation's, which determines the order of blocks and threads.
 static void run(struct e2e *t, int seed, const char *backend, const char *args, const char *out) {
     fine(t, e2e_shell(t, "EMU_SEED=%d " CUDA_HOST " --set compute.backend=%s --out %s %s", seed,
                       backend, out, args));
@@ -40,7 +41,8 @@ static void goes_on(struct e2e *t, const char *out, const char *args) {
     fine(t, e2e_shell(t, CUDA_HOST " --resume %s %s", out, args));
 }
 
-// Two runs of the same arguments with different block orders; log-probs agree.
+// Two runs with the same arguments and different orders of blocks are equal, and their log-probs
+// are exact.
 static void runs_exactly(struct e2e *t, const char *args, int draws) {
     run(t, 1, "auto", args, "a");
     if (!strstr(t->out, "compute: cuda, GPU 0, Emulated GPU")) fail_msg("no GPU:\n%s", t->out);
@@ -135,7 +137,7 @@ static void a_run_changes_devices(void **state) {
         COMMON ROWS F32 "--algo sft.so --data texts.jsonl --phases 2 --set optim.schedule_phases=9",
         "a");
     fine(t, e2e_shell(t, "cp -r a b"));
-    // If the GPU is missing, a resume does not silently use the CPU.
+    // If the GPU is missing, a resume does not silently switch to the CPU.
     assert_int_equal(
         e2e_shell(t, "RLHF_FAKE_CUDA=driver=0 " CUDA_HOST " --resume a --set run.phases=3"), 2);
     e2e_says(t, "the run was made on a GPU (--set compute.backend=cpu goes on without one): ");
@@ -145,7 +147,8 @@ static void a_run_changes_devices(void **state) {
                 "gives the same bits every time, but not those of the other");
     fine(t, e2e_shell(t, "grep -q '\"backend\": \"cpu\"' a/config.json a/manifest.json && "
                          "grep -q '\"earlier\"' a/manifest.json"));
-    // A GPU named on the command line for a run of the CPU is intended, not a change of the run.
+    // The run is now one of the CPU. If it is resumed on a named GPU that is missing, the message
+    // does not say that the run was made on a GPU.
     assert_int_equal(e2e_shell(t, "RLHF_FAKE_CUDA=driver=0 " CUDA_HOST
                                   " --resume a --set run.phases=4 --set compute.backend=cuda"),
                      2);

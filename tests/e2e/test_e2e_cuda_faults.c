@@ -1,5 +1,6 @@
-// test_e2e_cuda_faults.c: a GPU that fails before or during a run, or is full: one sentence, status
-// 1, no hang, and the last checkpoint resumes to the bytes of an undisturbed run.
+// test_e2e_cuda_faults.c: a GPU that fails before or during a run, or whose memory is full. The
+// program prints one sentence and exits with status 1 without hanging, and the last checkpoint
+// resumes to the bytes of an undisturbed run.
 #include "cuda.h"
 
 #include <stdio.h>
@@ -30,20 +31,20 @@ static int install(void **state) {
     return 0;
 }
 
-// Two calls fail: an allocation is retried after the device has caught up.
+// A run in which two calls fail, because an allocation is retried once the device has caught up.
 static int broken_run(struct e2e *t, const char *call, int code, long n) {
     return e2e_shell(t, "rm -rf a; RLHF_FAKE_CUDA=fail=%s:%d@%ldx2 " CUDA_HOST " " SFT "--out a",
                      call, code, n);
 }
 
-// In every case: the last message of the program, and only one.
+// In every case the program prints one message, at its end.
 static void one_sentence(const struct e2e *t, int status) {
     if (status != 1 && status != 2) fail_msg("status %d:\n%s", status, t->out);
     const char *first = strstr(t->out, "rlhf-host: error: ");
     if (!first || strstr(first + 1, "rlhf-host: error: ")) fail_msg("not one:\n%s", t->out);
 }
 
-// Lets later and later calls fail until the run gets far enough to print `so_far`.
+// Makes later and later calls fail, until the run gets far enough to print `so_far`.
 static void fails_after(struct e2e *t, const char *call, int code, const char *so_far) {
     for (long n = 16; n < 1000000; n += 1 + n / 8) {
         const int status = broken_run(t, call, code, n);
@@ -74,7 +75,7 @@ static void a_launch_that_fails_ends_the_run(void **state) {
     goes_on(t);
 }
 
-// The card is full but works: all finished phases are kept, though a checkpoint was not due.
+// The card is full but works: all finished phases are saved, even if no checkpoint was due.
 static void a_full_card_loses_nothing(void **state) {
     struct e2e *t = *state;
     fails_after(t, "cudaMallocAsync", MEMORY, "3 phases are kept; go on: rlhf-host --resume a");
@@ -83,7 +84,7 @@ static void a_full_card_loses_nothing(void **state) {
     goes_on(t);
 }
 
-// A failure from the first call on gives a sentence, without a crash or a hang.
+// A failure of any call, even of the first, gives one sentence, without a crash or a hang.
 static void a_failure_anywhere_is_a_sentence(void **state) {
     struct e2e *t = *state;
     for (long n = 1; n < 400; n += 1 + n / 3) {

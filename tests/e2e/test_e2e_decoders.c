@@ -11,7 +11,7 @@
     "\"num_hidden_layers\": 2, \"max_position_embeddings\": 64, \"bos_token_id\": 259, "           \
     "\"eos_token_id\": 259, \"hidden_act\": \"silu\", \"rms_norm_eps\": 1e-06"
 
-// As written by transformers: an untied Llama with scaled positions, a tied Qwen3.
+// config.json as transformers writes it: an untied Llama with scaled positions, and a tied Qwen3.
 static const char llama[] =
     "{\"model_type\": \"llama\", \"architectures\": [\"LlamaForCausalLM\"], " SHAPE ", "
     "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"head_dim\": null, "
@@ -56,8 +56,8 @@ static void start(struct e2e *t, const char *model) {
     "sampling.max_new_tokens=24 --set batch.size=8 --set algo.group_size=4 --set "                 \
     "optim.schedule_phases=4 " QUIET
 
-// Two phases and two more, with other threads and recomputed layers, equal four; sampled log-probs
-// are recomputed to the bit.
+// Two phases and two more, with other threads and recomputed layers, equal four phases. Training
+// recomputes the sampled log-probs to the bit.
 static void goes_on(struct e2e *t, const char *algo, const char *more) {
     done(t, e2e_run(t, "--algo %s %s --set run.phases=4 --out a --threads 2 " RUN, algo, more));
     done(t, e2e_run(t, "--algo %s %s --set run.phases=2 --out b " RUN, algo, more));
@@ -87,7 +87,7 @@ static void runs_of(struct e2e *t, const char *model) {
 static void llama_runs(void **state) { runs_of(*state, "llama"); }
 static void qwen_runs(void **state) { runs_of(*state, "qwen3"); }
 
-// A classifier and a reward model start from a language model, and reward the next run.
+// A classifier and a reward model are trained from a language model, and reward the next run.
 static void judges_of(struct e2e *t, const char *model) {
     start(t, model);
     done(t, e2e_run(t, "--algo classify.so --data labelled.jsonl --policy policy --set "
@@ -144,7 +144,7 @@ static void refused(void **state) {
     }
 }
 
-// null means: no window, and as many key heads as query heads. A missing key means something else.
+// A null means no window, or as many key heads as query heads. A missing key means something else.
 static void null_is_not_missing(void **state) {
     struct e2e *t = *state;
     static const char *const cases[][2] = {

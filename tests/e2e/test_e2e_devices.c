@@ -1,5 +1,5 @@
 // test_e2e_devices.c: how the program detects the machine's devices: rlhf-host devices,
-// compute.backend=auto, compute.gpu, and one sentence for everything that a GPU lacks.
+// compute.backend=auto and compute.gpu. If something is missing for a GPU, it prints one sentence.
 #include "cuda.h"
 
 #include <stdio.h>
@@ -54,7 +54,7 @@ static void every_card_is_listed(void **state) {
     e2e_says(t, "not usable: no compute backend 'nothing'");
 }
 
-// What a GPU lacks, the message, and whether a user of such a machine sees it.
+// What the GPU lacks, the message, and whether a user of such a machine sees the message.
 static const struct {
     const char *env, *sentence;
     int tells;
@@ -78,8 +78,8 @@ static void what_is_missing_is_one_sentence(void **state) {
         if (!strstr(text(rows, 2, "missing"), from))
             fail_msg("%s: %s", lacking[i].env, text(rows, 2, "missing"));
         json_decref(rows);
-        // If the backend is named, it is refused; if it was chosen automatically, the CPU takes
-        // over.
+        // A backend that the user named is refused. If it was chosen automatically, the CPU is used
+        // instead.
         assert_int_equal(e2e_shell(t, "%s " CUDA_HOST " " SFT "--set compute.backend=cuda --out a",
                                    lacking[i].env),
                          2);
@@ -96,7 +96,7 @@ static void what_is_missing_is_one_sentence(void **state) {
     }
 }
 
-// Without CUDA backend and card the run uses the CPU without a message.
+// Without a CUDA backend and a card, the run uses the CPU and prints no message.
 static void a_machine_without_a_card_is_not_bothered(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "rm " CUDA_SO " && " CUDA_HOST " " SFT "--out a"), 0);
@@ -158,7 +158,7 @@ static void a_card_that_is_not_there_is_refused(void **state) {
     }
     assert_int_equal(e2e_shell(t, CUDA_HOST " " SFT "--set compute.gpu=1 --out a"), 2);
     e2e_says(t, "gpu is 1, but there is one card, 0");
-    // No effect on the CPU, whether named or detected.
+    // compute.gpu has no effect on the CPU, whether the CPU was named or detected.
     assert_int_equal(
         e2e_run(t, SFT "--set compute.backend=cpu --set compute.gpu=1 --set run.dir=a"), 2);
     e2e_says(t, "compute.gpu has no effect here: no GPU is used");
@@ -175,7 +175,8 @@ static void a_card_that_is_not_there_is_refused(void **state) {
     e2e_says(t, "--gpu has no effect here: no GPU is used");
 }
 
-// A set variable does not change the device, with a card or without, detected or named.
+// An invalid environment variable is refused, whether a card exists and whether it was named or
+// not.
 static void a_variable_of_nonsense_is_refused(void **state) {
     struct e2e *t = *state;
     static const char *const cards[] = {"devices=1", "driver=0"};
@@ -191,7 +192,8 @@ static void a_variable_of_nonsense_is_refused(void **state) {
     }
 }
 
-// 2 blocks of 32, 260 tokens, 64 positions: 35,840 parameters, 18 or 20 bytes each.
+// A model with 2 blocks of 32, 260 tokens and 64 positions has 35,840 parameters of 18 or 20 bytes
+// each.
 static void a_model_that_does_not_fit_is_refused(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "RLHF_FAKE_CUDA=memory=600K " CUDA_HOST " " SFT
@@ -206,8 +208,8 @@ static void a_model_that_does_not_fit_is_refused(void **state) {
     e2e_says(t, "; no GPU: the policy '");
 }
 
-// A process that has called CUDA must not fork and continue to use it. So the parent makes no CUDA
-// calls and asks in a child. The fake runtime can end the process at its first call.
+// A process that has called CUDA must not fork and go on using it. So the parent calls CUDA only in
+// a child process. The fake runtime can end the process at its first call.
 static void forks_come_before_cuda(void **state) {
     struct e2e *t = *state;
 #define NONSENSE "RLHF_FAKE_CUDA=nonsense " CUDA_HOST " "

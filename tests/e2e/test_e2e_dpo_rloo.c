@@ -1,5 +1,5 @@
-// test_e2e_dpo_rloo.c: dpo.so, kto.so and rloo.so as a user runs them: what they learn, the same
-// bytes for the same seed, the effect of shared prompts and microbatches, and what they refuse.
+// test_e2e_dpo_rloo.c: dpo.so, kto.so and rloo.so as a user runs them: what they learn and refuse,
+// that the same seed gives the same bytes, and the effect of shared prompts and microbatches.
 #include "e2e.h"
 
 #include <math.h>
@@ -128,7 +128,8 @@ static double number(const struct e2e *t, const char *name) {
     return x;
 }
 
-// `eval --reference` of labelled completions measures what data.eval_path does in the run.
+// `eval --reference` on labelled completions gives the numbers that data.eval_path gives in the
+// run.
 static void kto_rows_by_eval(void **state) {
 #define EVAL "eval --model k --reference m --data rows.jsonl "
     struct e2e *t = *state;
@@ -157,7 +158,7 @@ static void kto_rows_by_eval(void **state) {
     e2e_says(t, " bits per byte (");
 }
 
-// With a reward for periods it writes more of them; the first ratio is exactly 1.
+// With a reward for periods, the policy writes more periods. The first ratio is exactly 1.
 static void rloo_learns(void **state) {
     struct e2e *t = *state;
     must(t,
@@ -206,8 +207,8 @@ static void same_seed_same_bytes(void **state) {
     }
 }
 
-// Prompts computed once or for each response, and microbatches of any size: the same loss up to
-// rounding.
+// The loss is the same up to rounding, whether prompts are computed once or for each response, and
+// for microbatches of any size.
 static void the_cut_changes_nothing(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {

@@ -1,5 +1,5 @@
 // test_e2e_dynamic.c: dynamic sampling: groups without spread are replaced by responses to further
-// prompts, in rounds, reproducibly.
+// prompts. This happens in rounds, and is reproducible.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -38,7 +38,8 @@ static int same(const json_t *a, size_t i, const json_t *b, size_t k, const char
                       json_object_get(json_array_get(b, k), key));
 }
 
-// Groups with spread from a run without it come first, unchanged, then others with spread.
+// The groups with spread of a run without dynamic sampling come first, unchanged. Others with
+// spread follow.
 static void groups_without_spread_are_replaced(void **state) {
     struct e2e *t = *state;
     const char *how = "--set log.rollouts=true --set run.phases=1";
@@ -66,8 +67,8 @@ static void groups_without_spread_are_replaced(void **state) {
     json_decref(rows);
 }
 
-// Prompts and rows are counted. Metrics of responses are those of the first round, an unbiased
-// sample.
+// Prompts and rows of all rounds are counted. Metrics of responses are those of the first round,
+// because that is an unbiased sample.
 static void what_was_drawn_is_counted(void **state) {
     struct e2e *t = *state;
     static const char *const first[] = {"objective/scores", "completions/mean_length",
@@ -94,8 +95,8 @@ static void what_was_drawn_is_counted(void **state) {
     json_decref(b);
 }
 
-// If all groups lack spread, the rounds end, the first round's rows stay, and one message reports
-// it.
+// If all groups lack spread, the number of rounds is limited. The first round's rows are then used,
+// and one message reports this.
 static void the_rounds_are_bounded(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, PAID(":levels=1") ANY "--set algo.dynamic_sampling=true "
@@ -142,8 +143,8 @@ static void same_seed_same_bits(void **state) {
     }
 }
 
-// The same with rloo.so, which is tested with and without a KL in the reward, and with truncated
-// responses masked.
+// Dynamic sampling with rloo.so, with and without a KL in the reward, and with masked truncated
+// responses.
 static void leave_one_out(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"--set algo.kl_coef=0",
@@ -199,7 +200,8 @@ static void sharing_changes_no_draw(void **state) {
                      0);
 }
 
-// Rows may be dropped in any round: the rest of a group counts, and a group of one lacks spread.
+// Rows may be dropped in any round. The rest of their group counts, but a group of one row lacks
+// spread.
 static void rows_may_be_dropped(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--reward \"$RLHF_TEST_PLUGINS/bad_reward.so:every=3\" " ANY

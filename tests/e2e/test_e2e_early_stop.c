@@ -1,5 +1,5 @@
-// test_e2e_early_stop.c: early_stop.*: what ends a run, limits that never can and are reported, and
-// the samples of the last phase.
+// test_e2e_early_stop.c: early_stop.*: the conditions that end a run, the report about limits that
+// can never end it, and the samples of the last phase.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -49,13 +49,13 @@ static void what_cannot_stop_in_the_phases_left_is_refused(void **state) {
             "early_stop.patience is 5 and 4 phases are left; give a patience of at most 4");
     refused(t, REWARDED "--set early_stop.window=20",
             "early_stop.window=20 phases, and 4 phases are left; give a window of at most 4");
-    // If only the number of phases is too low for a file's settings, the run continues with a
-    // warning.
+    // Settings of a file that need more phases than the run has only cause a warning.
     e2e_write(t, "c.json",
               "{\"early_stop\": {\"patience\": 5, \"reward\": 0.5}, \"run\": {\"phases\": 9}}");
     assert_int_equal(e2e_run(t, ROLLOUT "--algo ppo.so --config c.json --phases 1 --out a"), 0);
     e2e_says(t, "early_stop.reward cannot end this run");
-    // With a changed limit, the remaining phases decide; a run resumed unchanged just continues.
+    // With a changed limit, the remaining phases decide. A run that is resumed unchanged just
+    // continues.
     assert_int_equal(e2e_run(t, REWARDED
                              "--set early_stop.patience=3 --phases 3 --set run.stop_after=1 "
                              "--out b"),
@@ -73,7 +73,7 @@ static void a_limit_alone_stops_a_short_run(void **state) {
     assert_int_equal(phases(t, "a"), 2);
 }
 
-// Only the first phase shows that an algorithm with a reference does not report a KL.
+// That an algorithm with a reference does not report a KL is known only after the first phase.
 static void what_the_first_phase_does_not_measure_ends_the_run(void **state) {
     struct e2e *t = *state;
     assert_int_equal(
@@ -88,7 +88,7 @@ static void what_the_first_phase_does_not_measure_ends_the_run(void **state) {
     assert_null(strstr(t->out, "early stop"));
 }
 
-// A metric that is missing in some phases: the search for the best continues.
+// If a metric is missing in some phases, the search for the best one continues.
 static void a_metric_of_some_phases_picks_the_best(void **state) {
     struct e2e *t = *state;
     const char *run = GROUPS "first\" --set checkpoint.best=objective/kl --set checkpoint.every=1 ";
@@ -103,7 +103,7 @@ static void an_infinite_kl_is_beyond_every_limit(void **state) {
     assert_int_equal(e2e_run(t, "%s --set run.phases=9 --set run.dir=a", limit), 0);
     e2e_says(t, "early stop: the mean sequence KL inf is above early_stop.kl 100");
     assert_int_equal(phases(t, "a"), 2);
-    // Its window survives a checkpoint.
+    // A checkpoint keeps the metric's window.
     assert_int_equal(
         e2e_run(t, "%s --set run.phases=9 --set run.stop_after=1 --set run.dir=b", limit), 0);
     assert_int_equal(e2e_run(t, "--resume b --set run.phases=9"), 0);
@@ -129,7 +129,7 @@ static void the_last_samples_are_kept(void **state) {
     e2e_says(t, "text of phase 4");
     assert_int_equal(phases(t, "b"), 4);
     assert_int_equal(e2e_shell(t, "test $(grep -c '\"phase\": 4,' b/samples.jsonl) -eq 2"), 0);
-    // Never means never.
+    // With log.samples_every=0, no samples are written.
     assert_int_equal(
         e2e_run(t, ROLLOUT
                 "--algo ppo.so --set log.samples_every=0 --set run.phases=2 --set run.dir=c"),

@@ -1,5 +1,5 @@
-// test_e2e_effect.c: settings without effect are never silent: a run or command refuses them on the
-// command line and names them if they come from a file.
+// test_e2e_effect.c: settings without effect are never ignored silently. A run or command refuses
+// them on the command line, and names them if they come from a file.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -136,8 +136,8 @@ static void settings_that_another_one_switches_off(void **state) {
             "prompts.limit has no effect here: prompts.text");
 }
 
-// The plugin reports which of its options are ineffective given the others; an algorithm's built-in
-// settings are not reported.
+// A plugin reports which of its options have no effect given the others. Settings that an
+// algorithm's preset contains are not reported.
 static void options_of_plugins(void **state) {
     struct e2e *t = *state;
     static const struct {
@@ -155,7 +155,8 @@ static void options_of_plugins(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         refuses(t, cases[i].args, cases[i].sentence);
-    // At its default, or only in configs/ppo.json (kl_coef), nothing is reported.
+    // Nothing is reported for an option at its default, or one set only in configs/ppo.json
+    // (kl_coef).
     assert_int_equal(e2e_run(t, PPO "--set algo.kl_target=6 --set algo.kl_placement=none"), 0);
     assert_null(strstr(t->out, "without effect"));
     e2e_write(t, "c.json", "{\"algo\": {\"plugin\": \"ppo.so\", \"kl_unit\": \"token\"}}");

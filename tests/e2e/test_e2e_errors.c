@@ -1,5 +1,5 @@
-// test_e2e_errors.c: bad input and run-time failures: one clear sentence, the right exit status, no
-// lost data and no half-written files.
+// test_e2e_errors.c: bad input and run-time failures give one clear sentence and the right exit
+// status. No data is lost, and no file is half written.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -36,7 +36,8 @@ static void nan_reward_can_be_zero_or_dropped(void **state) {
         snprintf(run, sizeof run, "n%d", k);
         json_t *rows = e2e_metrics(t, run);
         assert_true(e2e_metric(rows, 0, "rewards/not_finite") == 2);
-        // Rows get 0 1 2 (NaN) 1 2 0 (NaN): 6 over 8 rows, or over the 6 that are kept.
+        // Rewards are 0 1 2 NaN 1 2 0 NaN. Their sum, 6, is divided by all 8 rows, or by the 6
+        // kept.
         assert_true(e2e_metric(rows, 0, "objective/scores") == (k == 0 ? 0.75 : 1.0));
         json_decref(rows);
     }

@@ -10,7 +10,8 @@
     "--set batch.size=8 --set sampling.max_new_tokens=4 --set run.phases=1 "
 #define RUDE "--reward \"$RLHF_TEST_PLUGINS/rude_reward.so"
 
-// Bytes of the character at p (NUL-ended), 0 if a terminal must not get it.
+// The number of bytes of the character at p (NUL-ended), or 0 if a terminal must not get the
+// character.
 static int clean_char(const unsigned char *p, const char *controls) {
     if (p[0] < 0x20 || p[0] == 0x7f) return strchr(controls, p[0]) != NULL;
     if (p[0] < 0x80) return 1;
@@ -55,8 +56,8 @@ static void plugins_cannot_write_to_the_terminal(void **state) {
     assert_clean(t->out, "\n");
 }
 
-// A constructor can forge the answer of the child process. The answer counts for its file only and
-// is shown escaped. The command does not wait forever, and reads up to a limit.
+// A constructor can forge the answer of the child process. The answer affects only its own file
+// and is shown escaped. The command does not wait forever, and reads only up to a limit.
 static void a_constructor_answers_for_itself_alone(void **state) {
     struct e2e *t = *state;
     static const char file[] = "\"$RLHF_TEST_PLUGINS/forger.so\"";
@@ -71,7 +72,7 @@ static void a_constructor_answers_for_itself_alone(void **state) {
     e2e_says(t, "forger.so: sent more than 16 MiB while being loaded");
     assert_int_equal(e2e_shell(t, "FORGE=many \"$HOST\" plugin check %s", file), 2);
     e2e_says(t, "forger.so: its answer is not what was asked");
-    // It removes the alarm that ends what loads for too long.
+    // This constructor removes the alarm that ends a file that loads for too long.
     assert_int_equal(e2e_shell(t, "FORGE=sleep timeout 60 \"$HOST\" plugin info %s", file), 1);
     e2e_says(t, "forger.so: still loading after 10 seconds");
     const char *list = "mkdir -p rewards && cp \"$RLHF_TEST_PLUGINS/forger.so\" rewards && "

@@ -1,6 +1,6 @@
-// test_e2e_exact.c: the check before the first update tests whether the backend's rows are exact. A
-// backend that falsely promises it (tests/outside/row_dependent.c) is detected; one without the
-// promise may differ by rounding.
+// test_e2e_exact.c: before the first update, the host checks whether rows of the backend are exact.
+// A backend that falsely promises exactness (tests/outside/row_dependent.c) is detected. A backend
+// that does not promise it may differ by rounding.
 #include "e2e.h"
 
 #define PPO                                                                                        \
@@ -50,7 +50,7 @@ static void an_exact_run_does_not_go_on_without_the_claim(void **state) {
     assert_int_equal(noted_as_exact(t, "exact"), 1);
     assert_int_equal(e2e_run(t, GO_ON " --allow-changed-plugins"), 0);
     assert_int_equal(noted_as_exact(t, "exact"), 0);
-    // The former value is kept, and on such a backend the run continues.
+    // The old value is kept in the manifest, and the run can be continued on an inexact backend.
     assert_int_equal(e2e_shell(t, "grep -q '\"row_exact\": true' exact/manifest.json"), 0);
     assert_int_equal(e2e_run(t, GO_ON " --set run.phases=3"), 0);
 }

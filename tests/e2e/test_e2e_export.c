@@ -57,8 +57,8 @@ static void the_last_checkpoint(void **state) {
     says(c, "dtype", "\"float32\"");
     says(c, "architectures", "[\"GPT2LMHeadModel\"]");
     json_decref(c);
-    // The program accepts it as a model directory; the same weights generate the same text
-    // (sampling.stop is among the ids that end a text there).
+    // The program accepts the export as a model directory, and the same weights generate the same
+    // text. (sampling.stop is among the ids that end a text there.)
     ok(t, e2e_shell(t, "for m in new/out r/checkpoints/latest; do \"$HOST\" generate "
                        "--model $m --prompt 'The th' --seed 3 --max-new 12 --ignore-eos || exit; "
                        "done >both 2>log; n=$(wc -l <both); head -n $((n/2)) both >a; "
@@ -88,7 +88,8 @@ static void best_last_or_by_name(void **state) {
     ok(t, e2e_shell(t, "\"$HOST\" export r --to b --checkpoint last"));
     e2e_says(t, "checkpoint 000003 of r\n");
     ok(t, e2e_shell(t, "\"$HOST\" export r --to c --checkpoint 000002"));
-    ok(t, e2e_shell(t, "\"$HOST\" export r/checkpoints/000002 --to d")); // still of its run
+    ok(t,
+       e2e_shell(t, "\"$HOST\" export r/checkpoints/000002 --to d")); // recognised as part of a run
     ok(t, e2e_shell(t, "cmp c/model.safetensors d/model.safetensors && "
                        "! cmp -s a/model.safetensors b/model.safetensors && "
                        "grep -c '^| `objective/entropy`' a/README.md && "
@@ -137,7 +138,7 @@ static void the_card(void **state) {
     e2e_says(t, "| `objective/kl` | ");
     e2e_says(t, "    \"temperature\": 0.7,\n");
     assert_null(strstr(t->out, "perf/"));
-    // A run that started from another run's result names it.
+    // The model card of a run that started from another run's result names that run.
     ok(t, e2e_run(t, PPO "--policy r/checkpoints/000003 --threads 1 --out s "));
     ok(t, e2e_shell(t, "\"$HOST\" export s --to more && cat more/README.md"));
     e2e_says(t, "| start | `r`, checkpoint `000003`");
@@ -177,7 +178,7 @@ static void what_a_killed_export_left_goes(void **state) {
                     "at/.rlhf-export-new-8/x at/.rlhf-export-old-7/x && "
                     "flock at/.rlhf-export-new-8 \"$HOST\" export r --to at/out >/dev/null 2>&1 && "
                     "ls -A at"));
-    // 8 is running, 9 was just created, and the old ones are models of others.
+    // Process 8 is running, 9 was just created, and the "old" directories are other models.
     assert_string_equal(t->out, ".rlhf-export-new-8\n.rlhf-export-new-9\n.rlhf-export-old-7\n"
                                 "out\n");
     ok(t, e2e_shell(t, "touch -d '2 minutes ago' at/.rlhf-export-new-9 && "
@@ -185,15 +186,15 @@ static void what_a_killed_export_left_goes(void **state) {
     assert_string_equal(t->out, ".rlhf-export-old-7\nout\ntwo\n");
 }
 
-// m: written by a run, but no longer part of one.
+// m: a model that a run wrote, and that is no longer part of the run.
 static void make_model(struct e2e *t) {
     ok(t, e2e_run(t, "--algo sft.so --policy model --data texts.jsonl --set policy.init=random "
                      "--set batch.size=4 --set run.phases=1 --out r0"));
     ok(t, e2e_shell(t, "\"$HOST\" export r0 --to m && rm -r r0"));
 }
 
-// A GGUF file inside the directory of --to is recognised however both paths are written, and is
-// moved with the directory.
+// A GGUF file inside the directory of --to is recognised, however the two paths are written. It
+// moves with the directory.
 static void a_gguf_inside(void **state) {
     struct e2e *t = *state;
     make_model(t);
@@ -241,7 +242,7 @@ static void a_gguf_where_it_may_not_be(void **state) {
     e2e_says(t, "g.gguf\nout\n");
 }
 
-// The base model of an adapter counts as a source too.
+// The base model of an adapter also counts as a source, which an export must not overwrite.
 static void the_base_stays(void **state) {
     struct e2e *t = *state;
     make_model(t);
@@ -261,7 +262,8 @@ static void the_base_stays(void **state) {
     }
 }
 
-// 8-byte numbers are refused by name; they used to be left out, or copied unchanged.
+// Tensors of 8-byte numbers are refused by name. Earlier versions left them out or copied them
+// unchanged.
 static void no_doubles(void **state) {
     struct e2e *t = *state;
     make_model(t);
@@ -282,8 +284,8 @@ static void no_doubles(void **state) {
     assert_false(e2e_exists(t, "out"));
 }
 
-// A tied model whose file holds only the head: it is the embedding, and is written as such; alone,
-// with an adapter merged, and under a score head, which is exported without an LM head.
+// A tied model whose file holds only the head. The head is the embedding, and exports store it as
+// such: alone, with a merged adapter, and under a score head, which is exported without an LM head.
 static void a_lone_head(void **state) {
     struct e2e *t = *state;
     make_model(t);

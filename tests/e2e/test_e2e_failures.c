@@ -1,6 +1,6 @@
-// test_e2e_failures.c: a failing reward never loses a run: rewards.on_failure decides about the
-// rows, failures are counted and reported, and a run with successful retries ends with the bytes of
-// a run without failures.
+// test_e2e_failures.c: a failing reward never loses a run. rewards.on_failure decides what happens
+// to the rows, and failures are counted and reported. If retries succeed, the run ends with the
+// bytes of a run without failures.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -23,7 +23,8 @@ static double metric(struct e2e *t, const char *run, int phase, const char *name
     return v;
 }
 
-// Weights and moments; `state`: the reward's state too.
+// The two runs end with the same weights and moments and, with `state`, the same state of the
+// reward.
 static void the_same_end(struct e2e *t, const char *a, const char *b, int state) {
     static const char *const files[] = {"model.safetensors", "state/optimizer.safetensors",
                                         "state/run.json", "state/reward_0.bin"};
@@ -63,7 +64,7 @@ static void stop_before_the_first_boundary(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, GRPO FAULTY("how=status,every=1") "--set run.dir=a"), 1);
     e2e_says(t, "nothing is kept: no phase had ended");
-    // The directory can be used again, with the result of a run in a new directory.
+    // The directory can be used again; the result is that of a run in a new directory.
     assert_int_equal(e2e_shell(t, "mkdir -p a/tensorboard && echo old >a/tensorboard/events.old && "
                                   "echo old >a/metrics.csv && cp -r a c"),
                      0);
@@ -110,8 +111,8 @@ static void memory_and_cancelling_are_no_failures(void **state) {
 
 // ---- retry ----
 
-// Temporary failures of every kind leave no trace in the final checkpoint, including the reward's
-// state, if they fit within rewards.retries.
+// Temporary failures of every kind leave no trace in the final checkpoint or in the reward's state,
+// if there are at most rewards.retries of them.
 static void retry_ends_with_the_same_bytes(void **state) {
     struct e2e *t = *state;
     static const char *const with[] = {
@@ -139,7 +140,7 @@ static void retry_ends_with_the_same_bytes(void **state) {
     }
 }
 
-// Two failures more than the retries: the run ends as with stop.
+// With two failures more than the retries allow, the run ends as with stop.
 static void retries_are_used_up(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, GRPO RETRY FAULTY("how=rows,times=9,phase=2") "--set run.dir=a"),
@@ -160,7 +161,7 @@ static void retries_are_used_up(void **state) {
     e2e_says(t, "rewards.on_failure is not retry");
 }
 
-// A reward that looks at groups gets whole groups again.
+// A reward that compares the rows of a group gets whole groups again.
 static void groups_are_asked_again_whole(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "rows.jsonl",
@@ -199,7 +200,7 @@ static void zero_pays_nothing(void **state) {
     e2e_says(t, says);
     snprintf(says, sizeof says, "test $(grep -c '\"score\": 0,' a/rollouts.jsonl) = %.0f", failed);
     assert_int_equal(e2e_shell(t, "%s", says), 0); // a row without a failure scores as little
-    // Other rewards still score the row, and all rows may fail.
+    // Other rewards still score the row, and even all rows may fail.
     assert_int_equal(e2e_run(t,
                              ONCE FAULTY("how=status,name=a") FAULTY("name=b") "%s "
                                                                                "--set run.dir=b",
@@ -304,7 +305,8 @@ static void eval_and_pairs_follow(void **state) {
     assert_int_equal(e2e_shell(t, "! cmp -s p0.jsonl p2.jsonl"), 0);
 }
 
-// Metrics reported in several calls are averaged by rows; the host's names are protected.
+// If a reward reports metrics in several calls, they are averaged by rows. It cannot use the host's
+// names.
 static void metrics_of_several_calls(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, ONCE RETRY FAULTY("how=rows,every=1,times=2") "--set run.dir=a"),

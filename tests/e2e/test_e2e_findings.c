@@ -1,5 +1,5 @@
-// test_e2e_findings.c: a run reports a problem in the phase where it occurs, once, with its cause
-// and the setting to change; and run.stop_on=collapse.
+// test_e2e_findings.c: a run reports a problem once, in the phase in which it occurs, with its
+// cause and the setting to change. Also tests run.stop_on=collapse.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -31,7 +31,7 @@ static int phases(struct e2e *t, const char *run) {
     return n;
 }
 
-// A far too large learning rate, with any algorithm, and without a KL penalty.
+// A far too large learning rate is reported with any algorithm, and without a KL penalty.
 static void a_learning_rate_that_is_too_large(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {
@@ -71,7 +71,7 @@ static void a_sound_run_says_nothing(void **state) {
         }
 }
 
-// The test's algorithm reports the KL: 0.55 nats per token more in each phase.
+// The test's algorithm reports a KL that grows by 0.55 nats per token in each phase.
 static void a_jump_and_then_a_collapse(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, STEPS("4.4") "--phases 4 --out a"), 0);
@@ -130,7 +130,7 @@ static void a_collapse_may_end_the_run(void **state) {
     e2e_says(t, "run.stop_on must be one of none, collapse");
 }
 
-// Supervised runs do not report a KL, so the loss shows the problem; it is reported once.
+// Supervised runs do not report a KL. A problem shows in the loss, and is reported once.
 static void a_loss_that_diverges_is_reported(void **state) {
     struct e2e *t = *state;
     const char *sft = "--algo sft.so --data texts.jsonl --policy model --set policy.init=random "
@@ -144,7 +144,7 @@ static void a_loss_that_diverges_is_reported(void **state) {
     assert_null(strstr(t->out, "diverged"));
 }
 
-// A bounded loss cannot diverge, but the responses that it should teach can still be lost.
+// A bounded loss cannot diverge, but the model may still lose the responses that it should learn.
 static void preferred_responses_that_are_lost_are_reported(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"kto.so --data wanted.jsonl",

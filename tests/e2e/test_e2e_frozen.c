@@ -1,5 +1,5 @@
-// test_e2e_frozen.c: a model that declares frozen parameters and the place of its gradients; and
-// wrong declarations that are refused.
+// test_e2e_frozen.c: a model that declares frozen parameters and the range of its gradients. False
+// declarations are refused.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ static int setup(void **state) {
     return e2e_shell(*state, "sed -i 's/\"gpt2\"/\"frozen_gpt2\"/' model/config.json");
 }
 
-// Bytes of the tensor whose name has that ending; *n is their number, 0 (and NULL) if it is
+// The bytes of the tensor whose name has that ending, and their number in *n. NULL and 0 if it is
 // missing.
 static char *tensor(const struct e2e *t, const char *file, const char *end, size_t *n) {
     char path[512], *found = NULL;
@@ -60,7 +60,8 @@ static int same(const struct e2e *t, const char *a, const char *b, const char *n
 #define MODEL(run) run "/checkpoints/latest/model.safetensors"
 #define STATE(run) run "/checkpoints/latest/state/optimizer.safetensors"
 
-// Frozen parameters keep their initial values, have no optimizer state, and are in the checkpoint.
+// Frozen parameters keep their initial values and have no optimizer state. The checkpoint contains
+// them.
 static void what_is_frozen_stays(void **state) {
     struct e2e *t = *state;
     size_t n;

@@ -21,7 +21,7 @@ static void run(struct e2e *t, const char *args) {
     if (status != 0) fail_msg("%s: exit status %d\n%s", args, status, t->out);
 }
 
-// Lines of JSON: the members `key`, separated by '|'.
+// Collects the members `key` of the JSON lines in the output, separated by '|'.
 static void members(const struct e2e *t, const char *key, char *out, size_t cap) {
     const char *at = t->out;
     size_t used = 0;
@@ -46,11 +46,11 @@ static void several_prompts(void **state) {
     members(t, "prompt", prompts, sizeof prompts);
     assert_string_equal(prompts, "It was|It was|||The film|The film");
     members(t, "response", all, sizeof all);
-    // The first prompt's texts equal those it gets alone.
+    // The first prompt's texts equal those that it gets without other prompts.
     run(t, MODEL "--json --prompt 'It was' --n 2");
     members(t, "response", first, sizeof first);
     assert_int_equal(strncmp(all, first, strlen(first)), 0);
-    // As text: one after the other, "---" between them.
+    // As text, they follow each other with "---" in between.
     run(t, MODEL "--greedy --prompt aa --prompt bb");
     assert_int_equal(strncmp(t->out, "aa", 2), 0);
     e2e_says(t, "\n---\nbb");
@@ -97,7 +97,8 @@ static void prompts_of_standard_input(void **state) {
     }
     assert_int_equal(e2e_shell(t, "cat log"), 0);
     e2e_says(t, "prompts are read from standard input, one a line");
-    // With typed prompts standard input is ignored; an empty one is treated as missing.
+    // With prompts on the command line, standard input is ignored. An empty input counts as
+    // missing.
     assert_int_equal(
         e2e_shell(t, "printf 'rest\\n' | (\"$HOST\" " MODEL "--prompt a >/dev/null; cat)"), 0);
     e2e_says(t, "rest");
@@ -124,7 +125,7 @@ static void many_texts(void **state) {
     e2e_says(t, "\n700\n");
 }
 
-// With --json a text has its tokens, with the names of rollouts.jsonl.
+// With --json, a text comes with its tokens. The names are those of rollouts.jsonl.
 static void json_has_ids_and_log_probs(void **state) {
     struct e2e *t = *state;
     run(t, MODEL "--json --bos --prompt ab");
@@ -159,7 +160,7 @@ static void stops_at_texts_and_ids(void **state) {
     assert_true(json_is_true(json_object_get(row, "finished")));
     json_decref(row);
     json_decref(whole);
-    // Every byte is a stop text: the response is one token, and its text ends before it.
+    // Every byte is a stop text, so the response is one token and its text is empty.
     char stops[2000] = MODEL "--json --prompt a --max-new 40";
     for (int c = '!'; c <= '~'; c++)
         if (c != '\'' && c != '\\')
@@ -182,7 +183,8 @@ static void stops_at_texts_and_ids(void **state) {
     }
 }
 
-// A run means its best checkpoint if it keeps one, otherwise its last; a line names it.
+// A run directory stands for its best checkpoint if it keeps one, otherwise for its last. A line
+// names it.
 static void a_run(void **state) {
     struct e2e *t = *state;
 #define SFT                                                                                        \
@@ -226,8 +228,8 @@ static void names(struct e2e *t, const char *run, const char *text) {
         fail_msg("%s/config.json does not have %s", run, text);
 }
 
-// A policy and a reference: the log names the checkpoint and config.json stores it, so the run
-// resumes with it even if the other run changes.
+// A run directory as policy and reference. The log names the checkpoint, and config.json stores its
+// path. So the run resumes with that checkpoint even if the other run continues.
 static void a_run_to_start_from(void **state) {
     struct e2e *t = *state;
     run(t, SFT "--policy model --set policy.init=random --set run.phases=2 --out r");
@@ -252,7 +254,7 @@ static void a_run_to_start_from(void **state) {
     assert_false(e2e_exists(t, "c"));
 }
 
-// Models of rewards and judges.
+// Run directories as the models of rewards and judges.
 static void a_run_that_judges(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "pairs.jsonl",
@@ -280,7 +282,7 @@ static void a_run_that_judges(void **state) {
     e2e_says(t, "has no checkpoint: it ended before the first one was written");
 }
 
-// Words of other programs, settings of runs, and values without a flag: each gets a hint with the
+// Options of other programs, settings of runs, and values without a flag. Each gets a hint with the
 // right spelling.
 static void words_of_other_programs(void **state) {
     struct e2e *t = *state;

@@ -1,5 +1,5 @@
-// test_e2e_groups.c: runs with several responses per prompt: shared prompts change only the time,
-// groups stay whole, and misfits are reported.
+// test_e2e_groups.c: runs with several responses per prompt. Shared prompts change only the time,
+// groups stay whole, and unsuitable sizes are reported.
 #include "e2e.h"
 
 #include <math.h>
@@ -15,13 +15,14 @@
     "--set optim.lr=0.01 "
 #define PPO RUN "--algo ppo.so:group_size=4 "
 
-// The same with the full KL, and with a separate critic.
+// Runs with the full KL, and with a separate critic.
 static const char *const kinds[] = {
     PPO, PPO "--set algo.kl_placement=loss --set algo.kl_estimator=full ",
     PPO "--set value.critic=separate --set value.lr=0.01 "};
 
-// Sampling, training and reference agree to the bit in four cases: fewer slots than rows, groups
-// larger than the slots, slots that are not a multiple of the group, one slot for all.
+// Sampling, training and reference agree to the bit in four cases: with fewer slots than rows, with
+// groups larger than the slots, with slots that are not a multiple of the group, and with one slot
+// for all.
 static void one_numerical_path(void **state) {
     struct e2e *t = *state;
     static const char *const dtypes[] = {"f32", "bf16"};
@@ -45,7 +46,7 @@ static void one_numerical_path(void **state) {
     }
 }
 
-// Every metric but times within rel, gradient norms within rel_grad.
+// Every metric except times agrees within rel, gradient norms within rel_grad.
 static void same_metrics(struct e2e *t, const char *a, const char *b, double rel, double rel_grad) {
     json_t *x = e2e_metrics(t, a), *y = e2e_metrics(t, b);
     const char *name;
@@ -65,8 +66,8 @@ static void same_metrics(struct e2e *t, const char *a, const char *b, double rel
     json_decref(y);
 }
 
-// With learning rates of 0 the weights of all phases are the same: so are all rollouts, bit for
-// bit, and everything that is computed from them.
+// With learning rates of 0 all phases have the same weights. So all rollouts, and everything
+// computed from them, are equal bit for bit.
 static void sharing_changes_no_number(void **state) {
     struct e2e *t = *state;
     static const char *const dtypes[] = {"f32", "bf16"};
@@ -89,7 +90,8 @@ static void sharing_changes_no_number(void **state) {
     }
 }
 
-// Tokens that went through the model in the first phase, while sampling or training (all epochs).
+// The tokens that the model processed in the first phase: while sampling, and while training (all
+// epochs).
 static double sampled(struct e2e *t, const char *run) {
     json_t *rows = e2e_metrics(t, run);
     double n = e2e_metric(rows, 0, "perf/rollout_model_tokens_per_s") *
@@ -113,7 +115,7 @@ static void a_prompt_goes_through_the_model_once(void **state) {
     assert_int_equal(e2e_run(t, PPO "%s --set run.dir=on", how), 0);
     assert_int_equal(e2e_run(t, PPO "%s --set run.dir=off --set batch.share_prompts=false", how),
                      0);
-    // 4 groups: 3 rows of each save the prompt except its last token.
+    // There are 4 groups. In each, 3 rows save the prompt except its last token.
     json_t *rows = e2e_metrics(t, "off");
     double responses = e2e_metric(rows, 0, "completions/mean_length") * 16;
     json_decref(rows);
@@ -139,7 +141,7 @@ static void preferences_share_their_prompt(void **state) {
     assert_int_equal(e2e_run(t, "%s --set run.dir=on", how), 0);
     assert_int_equal(e2e_run(t, "%s --set run.dir=off --set batch.share_prompts=false", how), 0);
     same_metrics(t, "on", "off", 1e-9, 1e-6);
-    // One of two rows saves the prompt except its last token; the prompts have 13, 8 and 8 tokens.
+    // One of two rows saves the prompt except its last token. The prompts have 13, 8 and 8 tokens.
     assert_true(fabs(trained(t, "off") - trained(t, "on") - (12 + 7 + 7)) < 0.1);
 }
 
@@ -181,9 +183,9 @@ static void groups_stay_whole(void **state) {
         assert_true(e2e_metric(rows, 1, "test/minibatches") == 2 * cases[k].minibatches);
         assert_int_equal(e2e_metric(rows, 1, "test/split_groups") > 0, cases[k].split);
         assert_true(e2e_metric(rows, 1, "test/apart") == 0);
-        // The weights that sampled the second phase had taken 2 epochs of steps (`drawn`, summed
-        // over 16 rows in 2 epochs). While its rows are used, the weights take one more step per
-        // minibatch.
+        // The weights that sampled the second phase had taken two epochs of steps. `drawn` is their
+        // number of steps, summed over 16 rows in 2 epochs. While these rows are used, the current
+        // weights take one more step per minibatch.
         assert_true(e2e_metric(rows, 1, "test/drawn") == 2 * 16 * 2 * cases[k].minibatches);
         if (k < 2) assert_true(e2e_metric(rows, 1, "test/stale") == stale[k]);
         assert_true(e2e_metric(rows, 1, "test/foreign") == 0);
@@ -206,7 +208,8 @@ static void rows_may_be_dropped(void **state) {
     json_decref(rows);
 }
 
-// Six of eight rows are left for eight minibatches: the loss gets six.
+// Six of eight rows are left for eight minibatches, and the loss learns that there are six
+// minibatches.
 static void the_loss_knows_how_many_minibatches_there_are(void **state) {
     struct e2e *t = *state;
     assert_int_equal(
@@ -253,7 +256,7 @@ static void generate_shares_its_prompt(void **state) {
                      0);
 }
 
-// Samples show different prompts, not the rows of one group, and one column per reward.
+// Samples show different prompts, not several rows of one group, and have one column per reward.
 static void samples_differ_in_their_prompt(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, PPO "--set log.samples=3 --set run.phases=1 --set run.dir=a "

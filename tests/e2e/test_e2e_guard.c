@@ -1,5 +1,5 @@
-// test_e2e_guard.c: one run of each algorithm on the reference backend with device memory that the
-// host cannot read: a dereference outside a table function kills the process.
+// test_e2e_guard.c: one run of each algorithm on the reference backend, with device memory that the
+// host cannot read. A dereference outside a table function kills the process.
 #include "e2e.h"
 
 #define GUARD                                                                                      \
@@ -32,8 +32,8 @@ static void classify_passes(void **state) {
     e2e_says(t, "guard");
 }
 
-// A reward model is trained, rewards grpo, and is trained further by grpo_iterative, with shared
-// prompts.
+// Trains a reward model, uses it to reward grpo, and lets grpo_iterative train it further, all with
+// shared prompts.
 static void reward_model_and_grpo_pass(void **state) {
     struct e2e *t = *state;
     e2e_write(

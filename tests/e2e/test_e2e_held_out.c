@@ -1,5 +1,5 @@
-// test_e2e_held_out.c: responses to held-out prompts during a run: measured as by `eval`, without
-// any effect on training.
+// test_e2e_held_out.c: responses to held-out prompts during a run. They are measured as by `eval`,
+// and have no effect on training.
 #include "e2e.h"
 
 #include <string.h>
@@ -73,8 +73,8 @@ static double measured(struct e2e *t, const char *args) {
     return reward;
 }
 
-// A run and its checkpoints are measured with the run's settings, unless others are given; the
-// run's own choice of prompts is not used.
+// `eval` measures a run and its checkpoints with the run's settings, unless others are given. It
+// does not use the run's own choice of prompts.
 static void with_the_settings_of_the_run(void **state) {
 #define EVAL "--data held.jsonl --n 3 --seed 5 --json --reward period_count.so:weight=2"
     struct e2e *t = *state;
@@ -98,7 +98,7 @@ static void with_the_settings_of_the_run(void **state) {
     assert_true(measured(t, "eval --model m --config a/config.json " EVAL) == in_the_run);
 }
 
-// The measured reward is raw; a run normalises and clips only for learning.
+// The measured reward is raw, because a run normalises and clips rewards only for learning.
 static void neither_normalised_nor_clipped(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "held.jsonl",
@@ -112,7 +112,7 @@ static void neither_normalised_nor_clipped(void **state) {
     json_t *rows = e2e_metrics(t, "a");
     assert_true(e2e_metric(rows, 0, "eval/reward") == 5.5);
     assert_true(e2e_metric(rows, 1, "eval/reward") == 5.5);
-    // The plugin's metrics of held-out rows, and those of the phase's rows.
+    // The plugin's metrics of held-out rows are separate from those of the phase's rows.
     assert_true(e2e_metric(rows, 0, "eval/rewards/gold_reward/right") == 2);
     assert_int_equal(has(rows, 0, "rewards/gold_reward/right"), 0);
     assert_true(e2e_metric(rows, 1, "eval/rewards/gold_reward/right") == 2);

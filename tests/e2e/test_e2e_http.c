@@ -71,7 +71,8 @@ static int run(struct e2e *t, const char *options, const char *more) {
                    more);
 }
 
-// Stopped and resumed, and with another number of parallel requests: the same bytes.
+// A run that is stopped and resumed, and one with another number of parallel requests, give the
+// same bytes.
 static void resumed(void **state) {
     struct e2e *t = *state;
     assert_int_equal(run(t, "batch=3,concurrency=3", "--phases 4 --out a"), 0);
@@ -84,8 +85,8 @@ static void resumed(void **state) {
     e2e_same_tree(t, "a/checkpoints/latest/", "b/checkpoints/latest/");
 }
 
-// A run directory may come from others: the destination of prompts and responses, and the header
-// from the environment, must be given again or trusted.
+// A run directory may come from somebody else. So the URL that gets prompts and responses, and the
+// header from the environment, must be given again or trusted.
 static void a_resumed_run_chooses_no_service(void **state) {
     struct e2e *t = *state;
     setenv("E2E_TOKEN", "X-Token: secret", 1);
@@ -103,7 +104,7 @@ static void a_resumed_run_chooses_no_service(void **state) {
                              service.url),
                      0);
     assert_int_equal(e2e_run(t, "--resume b --phases 3 --trust-run"), 0);
-    // With other authorities an attacker's certificate would be accepted.
+    // With another certificate authority, an attacker's certificate would be accepted.
     e2e_write(t, "ca.pem", "");
     assert_int_equal(e2e_shell(t, "sed -i \"s|\\\"ca\\\": null|\\\"ca\\\": \\\"$PWD/ca.pem\\\"|\" "
                                   "b/config.json && grep -q ca.pem b/config.json"),
@@ -116,7 +117,7 @@ static void a_resumed_run_chooses_no_service(void **state) {
     e2e_says(t, "reward.0.ca is /");
 }
 
-// Requests fail repeatedly and are retried: the same bytes as without failures.
+// Requests fail repeatedly and are retried. The bytes are those of a run without failures.
 static void asked_again(void **state) {
     struct e2e *t = *state;
     assert_int_equal(run(t, "batch=1,concurrency=1", "--phases 3 --out a"), 0);
@@ -131,7 +132,7 @@ static void asked_again(void **state) {
                      0);
 }
 
-// If a service is down, the run ends after patience_s with the checkpoint of the last phase, and
+// If a service is down, the run ends after patience_s with the checkpoint of the last phase. It
 // resumes when the service is back.
 static void given_up(void **state) {
     struct e2e *t = *state;
@@ -148,7 +149,7 @@ static void given_up(void **state) {
     e2e_same_tree(t, "a/checkpoints/latest/", "b/checkpoints/latest/");
 }
 
-// The pause would outlast everybody's patience.
+// Ctrl-C ends the pause between retries, which would otherwise be far too long.
 static void ctrl_c_in_a_pause(void **state) {
     struct e2e *t = *state;
     service.down = 1;

@@ -2,8 +2,8 @@
 // named, and nothing is left behind. With rewards.on_failure=retry the last checkpoint equals that
 // of a run without failures, byte for byte.
 //
-// usage: test_e2e_injected [FAILURES [FORM]]: at least that many failures over all forms, or one
-// form's share of them; by default a few.
+// usage: test_e2e_injected [FAILURES [FORM]]. Injects at least FAILURES failures over all forms, a
+// few by default. With FORM, only that form's share.
 #include "e2e.h"
 
 #include "rewards/http_score.h"
@@ -93,8 +93,8 @@ static void say_instead(struct http_reply *reply, const char *body) {
     reply->body = strdup(body);
 }
 
-// Short outages that the run waits for are not failures: a connection dropped without an answer,
-// half an answer, and a short refusal of connections.
+// Short outages for which the run waits do not count as failures: a connection dropped without an
+// answer, half an answer, and refused connections for a short time.
 static void go_wrong(struct service *s, const char *kind, struct http_reply *reply) {
     if (is(kind, "429") || is(kind, "503")) {
         be_down(s, atoi(kind), reply);
@@ -149,8 +149,8 @@ static void nothing_is_left_behind(struct e2e *t) {
                      0);
 }
 
-// Count the injected failures that matter. Slow answers and noise do not, nor does a NaN if another
-// row fails the same call.
+// Count the injected failures that must be reported. Slow answers and noise are not reported, and
+// neither is a NaN if another row fails the same call.
 static long injected(struct e2e *t, const struct form *f) {
     if (f->by == BY_SERVICE) return service.faults + service.outages;
     if (f->by == BY_FILE) return count(t, "cat faults 2>/dev/null | grep -vcE 'slow|nan' || true");
@@ -160,7 +160,7 @@ static long injected(struct e2e *t, const struct form *f) {
 
 static long least(long a, long b) { return a < b ? a : b; }
 
-// Failing answers, and outages that last too long; they are counted separately.
+// Counts failing answers and outages that last too long, which are reported separately.
 static long told_of_service(struct e2e *t) {
     const long down = count(t, "grep 'score(), phase [0-9]*: ' said | grep -cE 'status (429|503)' "
                                "|| true");
@@ -169,13 +169,13 @@ static long told_of_service(struct e2e *t) {
     return least(service.outages, down) + least(service.faults, wrong);
 }
 
-// What was reported of it.
+// The number of failures that were reported.
 static long told(struct e2e *t, const struct form *f) {
     if (f->by == BY_SERVICE) return told_of_service(t);
     return count(t, "grep -cE 'score\\(\\), phase [0-9]*: |in the same call: ' said || true");
 }
 
-// Failures of one run.
+// Runs once with the failures of a seed. Returns their number.
 static long inject(struct e2e *t, const struct form *f, int seed) {
     char reward[512];
     snprintf(reward, sizeof reward, f->faulty, seed);

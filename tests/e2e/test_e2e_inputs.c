@@ -12,7 +12,7 @@
     "--algo ppo.so --prompts prompts.txt --set batch.size=4 --set sampling.max_new_tokens=4 "      \
     "--set algo.minibatches=1 --reward bt_rm.so:model=rm "                                         \
     "--judge imdb.so:model=c,self_test=false "
-// One byte of the last weight.
+// Flips one byte of the last weight.
 #define FLIP(dir)                                                                                  \
     "f=" dir "/model.safetensors; s=$(wc -c < $f); "                                               \
     "printf '\\001' | dd of=$f bs=1 seek=$((s - 3)) conv=notrunc 2>/dev/null"
@@ -37,7 +37,7 @@ static int setup(void **state) {
                : 0;
 }
 
-// The resume of run r is refused for one reason, and leaves the run unchanged.
+// Resuming run r is refused for one reason, and leaves the run unchanged.
 static void refused(struct e2e *t, const char *setting, const char *path, const char *what) {
     char says[128];
     snprintf(says, sizeof says, "has changed: %s ", setting);
@@ -74,7 +74,7 @@ static void prompts(void **state) {
     assert_int_equal(e2e_shell(t, "cp prompts.txt kept; echo 'It is' >> prompts.txt"), 0);
     refused(t, "prompts.path", "/prompts.txt (", "bytes ");
     assert_int_equal(e2e_run(t, "--resume r --phases 2 --allow-changed-plugins"), 2);
-    // The continued run compares with the present files; the old list is kept.
+    // The continued run compares with the new files. The old list is kept.
     assert_int_equal(e2e_run(t, "--resume r --phases 2 --allow-changed-inputs"), 0);
     assert_int_equal(e2e_run(t, "--resume r --phases 3"), 0);
     assert_int_equal(e2e_shell(t, "grep -q '\"earlier\"' r/manifest.json && "
@@ -106,7 +106,7 @@ static void models(void **state) {
     assert_int_equal(e2e_run(t, "--resume r --phases 2"), 0);
     assert_int_equal(e2e_run(t, PPO "--policy p --phases 2 --out straight"), 0);
     e2e_same_tree(t, "r/checkpoints/000002", "straight/checkpoints/000002");
-    // The manifest's list lacks an input, or there is no list: the author of the run may have
+    // The manifest's list lacks an input, or the list is missing: the author of the run may have
     // removed it. A run that is resumed anyway has a list from then on.
     assert_int_equal(e2e_shell(t, "cp -r r left_out; sed -i 's/reward.s classifier/other thing/' "
                                   "left_out/manifest.json; $HOST --resume left_out --phases 3 "
@@ -152,7 +152,7 @@ static void what_the_checkpoint_holds_may_change(void **state) {
     assert_int_equal(e2e_run(t, "--resume r --trust-run --phases 2"), 0);
 }
 
-// Inputs that have moved are named, and must equal those at the start of the run.
+// Inputs that have moved must be named, and must equal those at the start of the run.
 static void moved_inputs(void **state) {
     struct e2e *t = *state;
 #define GRPO                                                                                       \

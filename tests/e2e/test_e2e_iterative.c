@@ -1,5 +1,5 @@
 // test_e2e_iterative.c: grpo_iterative as a user runs it: the moving reference, the reward model
-// trained between iterations, the judge, and their state across a resume.
+// that is trained between iterations, the judge, and the state of all three across a resume.
 #include "e2e.h"
 
 #include <math.h>
@@ -18,8 +18,8 @@
 #define TWO_MODELS                                                                                 \
     "--algo grpo_iterative.so:group_size=4,iteration_phases=1 --reward " EVEN " " BASE
 
-// The e2e directory with a barely trained reward model in rm/ that reads rows as in the runs: with
-// bos first.
+// The e2e directory with a barely trained reward model in rm/. Its rows begin with bos, as in the
+// runs.
 static int setup(void **state) {
     if (e2e_setup(state) != 0) return -1;
     struct e2e *t = *state;
@@ -36,7 +36,7 @@ static int setup(void **state) {
 
 // ---- both forms ----
 
-// With the reference moved after each phase the sampling policy is the reference.
+// If the reference moves after each phase, the sampling policy equals the reference.
 static void the_reference_follows_the_policy(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, TWO_MODELS "--phases 3 --out a"), 0);
@@ -62,7 +62,8 @@ static void the_reward_model_is_trained_on(void **state) {
     for (int i = 0; i < 12; i++) {
         double fresh = e2e_metric(rows, i, "reward_model/fresh");
         double replayed = e2e_metric(rows, i, "reward_model/replayed");
-        // From the second round on half of all pairs are history; the last pair is a new one.
+        // From the second round on, half of all pairs come from the history. The last pair is a new
+        // one.
         assert_true(replayed == (i ? fresh - 1 : 0));
         assert_true(e2e_metric(rows, i, "iteration/pairs") == fresh);
         history += fresh;
@@ -91,7 +92,7 @@ static void the_policy_learns_what_the_judge_prefers(void **state) {
     if (!(last > first + 0.2)) fail_msg("the judge's mean went from %g to %g", first, last);
 }
 
-// Rewards after a round use the new weights; gain and bias are fitted again.
+// Rewards after a round come from the new weights; gain and bias are fitted again.
 static void rewards_are_those_of_the_new_weights(void **state) {
     struct e2e *t = *state;
     const char *how = "--phases 2 --set optim.lr=1e-6";
@@ -103,7 +104,8 @@ static void rewards_are_those_of_the_new_weights(void **state) {
     const char *mean = "rewards/bt_rm/mean", *std = "rewards/bt_rm/std";
     assert_true(e2e_metric(a, 0, mean) == e2e_metric(b, 0, mean));
     assert_true(e2e_metric(a, 1, mean) != e2e_metric(b, 1, mean));
-    // Mean 0 and deviation 1 on 64 samples of the reference: close to it on 32 of the policy.
+    // On 64 samples of the reference, mean 0 and deviation 1 were fitted. 32 samples of the policy
+    // are close.
     assert_true(fabs(e2e_metric(a, 1, mean)) < 0.5 && fabs(e2e_metric(a, 1, std) - 1) < 0.4);
     assert_true(e2e_metric(c, 1, std) < 0.6);
     assert_true(e2e_metric(a, 1, "reward_model/gain") > 1);
@@ -173,7 +175,7 @@ static void succeeds(struct e2e *t, const char *script) {
     if (e2e_shell(t, "%s", script) != 0) fail_msg("%s", t->out);
 }
 
-// In the two runs no pair of stream and counter is drawn twice. There are five streams: for
+// In the two runs, no pair of stream and counter is drawn twice. There are five streams: for
 // calibrating the reward model, for rollouts, for refits, for the trial rollout at the start, and
 // for the rehearsal.
 static void no_number_is_drawn_with_twice(void **state) {

@@ -1,5 +1,5 @@
-// test_e2e_iterative_errors.c: inputs that an outer loop refuses: one sentence, the right exit
-// status.
+// test_e2e_iterative_errors.c: inputs that an outer loop refuses, with one sentence and the right
+// exit status.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -57,7 +57,7 @@ static void options_out_of_range(void **state) {
             "--judge: sft.so trains on rows of a file and has no responses to judge");
 }
 
-// The same models twice, or another one as the judge, are allowed.
+// It is allowed to give the same model twice, or another model as the judge.
 static void what_is_allowed(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, REPLAY RM "--reward bt_rm.so:model=link,pooling=last "
@@ -85,7 +85,7 @@ static void the_service_is_not_misused(void **state) {
         int status = e2e_run(
             t, "--algo \"$RLHF_TEST_PLUGINS/bad_iteration.so:how=%s\" " BASE RM "--judge " EVEN,
             cases[i][0]);
-        // Errors that only a phase can find are run-time failures; the plan is checked before.
+        // The plan is checked first. Errors that only a phase can find are run-time failures.
         int planned = strcmp(cases[i][0], "group") == 0;
         assert_int_equal(status, planned ? 2 : 1);
         e2e_says(t, cases[i][1]);

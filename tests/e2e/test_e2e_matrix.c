@@ -1,5 +1,5 @@
 // test_e2e_matrix.c: every algorithm with every reward, from the command line, with the plugins as
-// built; they know nothing of each other.
+// built. Algorithms and rewards know nothing of each other.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
     "--policy policy --prompts prompts.txt --set sampling.max_new_tokens=6 --set batch.size=8 "    \
     "--set run.phases=2 --set batch.microbatch_tokens=128 --set algo.group_size=4 " QUIET
 
-// A policy, a classifier and a reward model with one vocabulary, as users make them.
+// Makes a policy, a classifier and a reward model with one vocabulary, as users do.
 static int models(void **state) {
     if (e2e_setup(state)) return 1;
     struct e2e *t = *state;

@@ -34,8 +34,8 @@ static void a_dry_run_lists_every_buffer(void **state) {
     e2e_says(t, "\"total_bytes\": ");
 }
 
-// Memory of one part of a phase is freed in the others: during a large update the KV cache and
-// activations of the reference and of the policy's first passes are gone.
+// Memory of one part of a phase is freed before the next part. During a large update, the KV cache
+// is gone, and so are the activations of the reference and of the policy's first passes.
 static void parts_of_a_phase_do_not_add_up(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "cp -r model wide && sed -i 's/\"n_embd\": 32/\"n_embd\": 768/; "
@@ -55,7 +55,7 @@ static void parts_of_a_phase_do_not_add_up(void **state) {
     e2e_says(t, "policy           cache ");
 }
 
-// 12 * 40 * 16,384^2 parameters do not fit on any machine. The refusal comes before any of them is
+// 12 * 40 * 16,384^2 parameters do not fit on any machine. The run is refused before any of them is
 // initialised or read.
 static void a_run_that_does_not_fit_is_refused(void **state) {
     struct e2e *t = *state;
@@ -80,15 +80,15 @@ static void a_run_that_does_not_fit_is_refused(void **state) {
     assert_int_not_equal(e2e_run(t, PPO "--policy huge --set compute.memory_check=false --out x"),
                          0);
     assert_null(strstr(t->out, "are free: policy"));
-    // The same for other commands.
+    // Other commands refuse the model, too.
     assert_int_equal(e2e_run(t, "generate --model huge --prompt It"), 2);
     e2e_says(t, "the model '");
     e2e_says(t, " of memory are needed, ");
     e2e_says(t, "take a smaller model");
 }
 
-// Nothing that the run would load is loaded or initialised: 484 GiB. Checks that do not need it
-// run.
+// A dry run loads and initialises nothing of the 484 GiB that the run would load. Checks that do
+// not need the model still run.
 static void a_dry_run_loads_nothing(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t,
@@ -109,8 +109,8 @@ static void a_dry_run_loads_nothing(void **state) {
     e2e_says(t, "dry run: all is set up for 1 phase;");
 }
 
-// A reward's model needs the same memory whether its self-test loaded it or it is loaded later, and
-// stays loaded during the update.
+// A reward's model stays loaded during the update. It needs the same memory whether the self-test
+// loads it or it is loaded later.
 static void a_model_that_is_loaded_is_counted(void **state) {
     struct e2e *t = *state;
     const char *sanitize = getenv("RLHF_TEST_SANITIZE");
@@ -144,8 +144,8 @@ static void a_model_that_is_loaded_is_counted(void **state) {
     assert_true(total[1] > 0.98 * total[0] && total[1] < 1.02 * total[0]);
 }
 
-// Further rows of dynamic sampling exist together with the phase's rows, and both are joined into
-// new ones.
+// The further rows of dynamic sampling exist at the same time as the phase's rows, and joining both
+// makes a third set of rows.
 static void fresh_rows_are_counted(void **state) {
     struct e2e *t = *state;
     json_int_t rows[2] = {0, 0};
@@ -173,7 +173,7 @@ static void fresh_rows_are_counted(void **state) {
     assert_true(rows[0] > 0 && 2 * rows[1] == 3 * rows[0]);
 }
 
-// A third-party model that needs real numbers is named, and the run continues.
+// A third-party model that cannot run on placeholder numbers is named, and the run continues.
 static void a_model_that_cannot_be_counted(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "cp -r model other && sed -i "

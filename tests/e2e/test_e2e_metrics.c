@@ -29,12 +29,12 @@ static void lengths_and_speed_are_of_responses(void **state) {
     double seen = first(t, "a", "perf/rollout_model_tokens_per_s") * seconds;
     assert_true(fabs(first(t, "a", "val/sequence_lengths") - length) < 1e-9);
     assert_true(fabs(made - 8 * length) < 1e-6);
-    // The model also reads the prompts, and never a response's last token.
+    // The model also processes the prompts, but never the last token of a response.
     assert_true(seen > made);
 }
 
-// The spread of rows 0 to 7, with rewards 0 1 2 3 0 1 2 3, is the same in every scope and however
-// groups are split.
+// Rows 0 to 7 have rewards 0 1 2 3 0 1 2 3. Their spread is the same in every scope, however groups
+// are split.
 static void spread_of_rewards_in_every_scope(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {
@@ -67,14 +67,14 @@ static void spread_of_rewards_in_every_scope(void **state) {
                                             "--set run.dir=%s",
                                  how[k], run),
                          0);
-        // -9 to -6, clipped: all groups lack spread.
+        // All rewards, -9 to -6, are clipped to the same value, so all groups lack spread.
         assert_true(first(t, run, "reward_std") == 0);
         if (k) assert_true(first(t, run, "frac_reward_zero_std") == 1);
     }
 }
 
-// Returns so large that the critic's gradient overflows. The policy's does not, because advantages
-// are whitened.
+// The returns are so large that the critic's gradient overflows. The policy's gradient does not,
+// because advantages are whitened.
 static void skipped_steps_of_the_critic_count(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN TOKENS "shift=-3e38\" --algo ppo.so "
@@ -87,7 +87,7 @@ static void skipped_steps_of_the_critic_count(void **state) {
     assert_true(first(t, "c", "optim/skipped_steps") == 2);
 }
 
-// Sampled support: the entropy is that of the kept tokens, here one.
+// With a sampled support, the entropy is that of the kept tokens. Here one token is kept.
 static void entropy_is_of_the_distribution_in_use(void **state) {
     struct e2e *t = *state;
     static const char *const support[] = {"full", "sampled"};
@@ -116,7 +116,7 @@ static void no_opinion_is_no_metric(void **state) {
     json_decref(rows);
 }
 
-// The header of metrics.csv has every name, and its cells are the numbers of metrics.jsonl.
+// The header of metrics.csv has every name, and the cells have the numbers of metrics.jsonl.
 static void same_numbers(struct e2e *t, const char *run, size_t n) {
     json_t *rows = e2e_metrics(t, run), *v;
     const char *name;
@@ -148,7 +148,8 @@ static void same_numbers(struct e2e *t, const char *run, size_t n) {
     json_decref(rows);
 }
 
-// The same after a roll-back, and if the last remaining phase has more names than those before.
+// The two files also agree after a roll-back, and if the last remaining phase has more names than
+// earlier ones.
 static void a_table_of_the_same_numbers(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo sft.so --policy model --set policy.init=random "

@@ -26,7 +26,7 @@ static void refused(struct e2e *t, int status, const char *text) {
     e2e_says(t, text);
 }
 
-// teacher/, and r0/, a run whose checkpoint is its weights.
+// Makes teacher/, and r0/, a run whose checkpoint has the teacher's weights.
 static int setup(void **state) {
     if (e2e_setup(state) != 0) return -1;
     struct e2e *t = *state;
@@ -186,10 +186,10 @@ static void every_divergence_is_another_one(void **state) {
         loss[i] = last(t, run, "objective/loss");
         for (int k = 0; k < i; k++)
             assert_true(fabs(loss[i] - loss[k]) > 1e-6);
-        // The same responses: what is measured on them is the same.
+        // The responses are the same, so the measured divergence is the same.
         assert_true(last(t, run, "opd/kl_sampled") == last(t, "d0", "opd/kl_sampled"));
     }
-    // The naive backend agrees.
+    // The reference backend agrees.
     done(t, e2e_run(t, OPD TEACHER "--algo opd.so:divergence=js,beta=0.9 --phases 1 "
                                    "--set compute.backend=reference --out naive"));
     assert_true(fabs(last(t, "naive", "objective/loss") - loss[3]) < 1e-4 * fabs(loss[3]));
@@ -200,6 +200,7 @@ static void every_divergence_is_another_one(void **state) {
     "--phases 1 --set compute.backend=" BAD_KERNELS_SO " " args " --out x"
 
 // Uses a backend that has only the reverse divergence, and only from a model of the same width.
+// Other requests are refused.
 static void what_the_backend_lacks_is_refused(void **state) {
     struct e2e *t = *state;
     refused(
@@ -222,7 +223,7 @@ static void what_the_backend_lacks_is_refused(void **state) {
 static void names_keep_their_place(void **state) {
     struct e2e *t = *state;
     done(t, e2e_shell(t, "cp -r teacher second && " FLIP("second")));
-    // The policy is the reference; `first` has its weights, and `second` another model's.
+    // `first` has the weights of the policy, and `second` those of another model.
     done(t,
          e2e_shell(t, "\"$HOST\" --threads 1 --algo sft.so --policy model --data texts.jsonl --set "
                       "policy.init=random --set batch.size=4 --phases 1 --out p0 && "
@@ -246,7 +247,7 @@ static void names_keep_their_place(void **state) {
     e2e_says(t, "the second has the weights of the first; no second copy is held");
 }
 
-// Rows of a file have them too.
+// Rows of a file also have the log-probs of named models.
 static void rows_of_a_file(void **state) {
     struct e2e *t = *state;
     done(t, e2e_shell(t, "\"$HOST\" --threads 1 " TWO ":rollout=false --policy model --set "

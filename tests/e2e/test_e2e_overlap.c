@@ -1,7 +1,6 @@
-// test_e2e_overlap.c: with rewards.overlap the host calls rewards on a second thread while other
-// responses are sampled, and the run ends with the same bytes. If the setting would have no effect,
-// it is refused. Also tests rlhf.limits/0, by which a reward declares that it works outside the
-// process.
+// test_e2e_overlap.c: with rewards.overlap, the host calls rewards on a second thread while other
+// responses are sampled. The run ends with the same bytes, and the setting is refused if it has no
+// effect. Also tests rlhf.limits/0, with which a reward declares that it works outside the process.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -117,7 +116,7 @@ static void settings_reach_the_reward(void **state) {
     assert_true(metric(t, "b", "rewards/outside_reward/tries") == 0);
 }
 
-// A reward inside the process does not use them.
+// A reward inside the process does not use the limits, so setting them is refused.
 static void what_cannot_act_is_refused(void **state) {
     struct e2e *t = *state;
     static const char *const idle[] = {"timeout_s=9", "memory_mib=64", "overlap=true"};
@@ -135,7 +134,7 @@ static void what_cannot_act_is_refused(void **state) {
                      0);
 }
 
-// The thread that calls it early must not use the models that sample.
+// A reward that is called early runs on another thread, which must not use the models that sample.
 static void a_reward_that_uses_models_is_stopped(void **state) {
     struct e2e *t = *state;
     for (int opens = 0; opens < 2; opens++) {

@@ -42,7 +42,7 @@ static void a_default_asks_for_no_bos(void **state) {
     // "It was" is six bytes.
     done(t, e2e_shell(t, "grep -q '\"prompt_length\": 6' r0/rollouts.jsonl || "
                          "{ head -n 2 r0/rollouts.jsonl; exit 1; }"));
-    // A run's own file stores the former default.
+    // config.json of a run stores the default that the run had, and can be used again.
     done(t, e2e_run(t, "--config r0/config.json --out again"));
     e2e_says(t, NO_BOS);
     done(t, e2e_shell(t, "cmp r0/checkpoints/000001/model.safetensors "
@@ -94,7 +94,7 @@ static void a_classifier_is_no_language_model(void **state) {
          e2e_shell(t, "cp -r model c && sed -i 's/GPT2LMHeadModel/GPT2ForSequenceClassification/'"
                       " c/config.json"));
     e2e_write(t, "pairs.jsonl", "{\"prompt\": \"a\", \"chosen\": \" b\", \"rejected\": \" c\"}\n");
-    // The weights are missing, but other errors are reported first.
+    // The weights are missing as well, but the wrong type of model is reported first.
     refused(t, e2e_run(t, "generate --model c --prompt a"), says);
     refused(t, e2e_run(t, "--algo sft.so --policy c --data texts.jsonl --dry-run"), says);
     refused(t, e2e_run(t, "--algo dpo.so --policy c --data pairs.jsonl --dry-run"), says);
@@ -121,7 +121,7 @@ static void a_plugin_s_refusal_names_the_directory(void **state) {
              "multiple of n_head (5)");
 }
 
-// All bits set is a NaN. The last bytes of the file belong to a matrix.
+// Sets the last bytes of the file, which belong to a matrix, to a NaN (all bits set).
 static void weights_that_are_no_numbers_are_whose(void **state) {
     struct e2e *t = *state;
     done(t, e2e_run(t, "--algo sft.so --policy model --data texts.jsonl --set policy.init=random "
@@ -161,7 +161,7 @@ static void a_sample_may_hold_nul(void **state) {
                          "test $(grep -c u0000 r/samples.jsonl) = 2"));
 }
 
-// Arguments of the run's start may be repeated on a resume, from any directory.
+// A resume may repeat arguments of the run's start, from any directory.
 static void a_resume_may_repeat_paths(void **state) {
     struct e2e *t = *state;
     done(t, e2e_run(t, "--algo ppo.so " RL "--set run.phases=1 --out r"));

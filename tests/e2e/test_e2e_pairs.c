@@ -42,7 +42,7 @@ static double score_of(const json_t *row, size_t i) {
     return json_number_value(v);
 }
 
-// A random model writes any byte, NUL too.
+// Counts periods. A random model writes any byte, so the text may contain NUL.
 static double periods(const json_t *text) {
     const char *s = json_string_value(text);
     double n = 0;
@@ -55,7 +55,7 @@ static double periods_of(const json_t *row, const char *key) {
     return periods(json_object_get(row, key));
 }
 
-// The rows hold the judge's inputs, in the order of the prompts.
+// The rows contain the texts that the judge scored, in the order of the prompts.
 static void best_against_worst(void **state) {
     struct e2e *t = *state;
     make_policy(t);
@@ -72,7 +72,7 @@ static void best_against_worst(void **state) {
         assert_true(score_of(row, 0) >= score_of(row, 1) + 1);
     }
     json_decref(rows);
-    // Weights reverse the order; the judge's share in a sum is its weight.
+    // A negative weight reverses the order. In a sum of rewards, each judge has its weight.
     assert_int_equal(e2e_run(t, "pairs --model s/checkpoints/latest --prompts prompts.txt "
                                 "--judge period_count.so:weight=-0.5 --judge ngram3.so:weight=0 "
                                 "--set sampling.max_new_tokens=24 --n 40 --k 3 --out b.jsonl"),
@@ -89,7 +89,7 @@ static void best_of_k(void **state) {
     make_policy(t);
     assert_int_equal(e2e_run(t, PAIRS "--n 160 --k 4 --best-of --out a.jsonl "
                                       "--set sampling.stop_at_eos=false"),
-                     0); // one that ends at once would be left out
+                     0); // an empty response would be left out
     json_t *rows = rows_of(t, "a.jsonl");
     assert_in_range(json_array_size(rows), 40, 160);
     for (size_t i = 0; i < json_array_size(rows); i++) {
@@ -114,8 +114,8 @@ static double mean_reward(struct e2e *t, const char *eval, const char *more) {
     return reward;
 }
 
-// A random model writes invalid UTF-8: different tokens with equal texts, which a reward model
-// distinguishes. The written pairs can still be trained on.
+// A random model writes invalid UTF-8, so different tokens can have equal texts. A reward model
+// distinguishes them. The written pairs can still be used for training.
 static void rows_can_be_trained_on(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "one.jsonl",
@@ -135,7 +135,8 @@ static void rows_can_be_trained_on(void **state) {
     assert_int_equal(e2e_run(t, "%s --data a.jsonl --set run.dir=x", train), 0);
     assert_int_equal(e2e_run(t, "%s --best-of --out b.jsonl", make), 0);
     assert_int_equal(e2e_run(t, "%s --data b.jsonl --set run.dir=y", train), 0);
-    // With token rewards it is the same judge: mean pooling in shares.
+    // With token rewards, which divide the score of mean pooling among the tokens, the judge is the
+    // same.
     assert_int_equal(e2e_run(t, "%s,per_token=true --out c.jsonl", make), 0);
     assert_int_equal(e2e_shell(t, "cmp a.jsonl c.jsonl"), 0);
     const char *eval = "eval --model s/checkpoints/latest --data prompts.txt --n 16 --json "

@@ -59,7 +59,7 @@ static void learns_and_is_measured(void **state) {
     assert_true(last < 0.3 * first);
     assert_true(e2e_metric(rows, -1, "eval/accuracy") > 0.95);
     assert_true(e2e_metric(rows, -1, "reward_model/accuracy") > 0.95);
-    // Gain and bias are reported when they are fitted: before the first step, and with evaluations.
+    // Gain and bias are reported when they are fitted: before the first step, and at evaluations.
     double gain = e2e_metric(rows, 0, "reward_model/gain");
     assert_null(json_object_get(json_array_get(rows, 1), "reward_model/gain"));
     assert_true(e2e_metric(rows, 3, "reward_model/gain") != gain);
@@ -86,14 +86,14 @@ static void same_seed_same_bits(void **state) {
     must(t, e2e_run(t, TRAIN "--set run.phases=4 --set run.dir=a"), "a");
     must(t, e2e_run(t, TRAIN "--set run.phases=4 --set run.dir=b --threads 2"), "b");
     must(t, e2e_run(t, TRAIN "--set run.phases=4 --set run.stop_after=2 --set run.dir=c"), "c");
-    // A resume works without the starting weights and new samples.
+    // A resume needs neither the starting weights nor new samples.
     must(t, e2e_run(t, "--resume c --threads 2"), "resume");
     e2e_same_tree(t, "a/checkpoints/000004", "b/checkpoints/000004");
     e2e_same_tree(t, "a/checkpoints/000004", "c/checkpoints/000004");
 }
 
 // The forward pass has the same bits if a prompt is computed once for all of its responses. The
-// tokens before the rows are recorded, so users need not repeat the option.
+// model directory stores which tokens come before a row, so users need not repeat that option.
 static void the_front_is_recorded(void **state) {
     struct e2e *t = *state;
     must(t, e2e_run(t, TRAIN "--set run.phases=2 --set run.dir=a"), "training");
@@ -286,8 +286,8 @@ static void context_of_the_reward_model(void **state) {
            "is 16 tokens");
 }
 
-// Training continues from a reward model: the reference must be named; pooling, gain and bias are
-// kept.
+// Training continues from a reward model. The reference must then be named; pooling, gain and bias
+// are kept.
 static void trained_on(void **state) {
     struct e2e *t = *state;
     make_policy(t);
@@ -307,7 +307,8 @@ static void trained_on(void **state) {
     json_decref(head);
 }
 
-// A margin in every row equals the option with the same value; other algorithms refuse it.
+// A margin in every row has the same effect as the option with that value. Other algorithms refuse
+// margins.
 static void margins_of_rows(void **state) {
     struct e2e *t = *state;
     must(t,
@@ -340,7 +341,7 @@ static double member(const json_t *v, const char *name) {
     return json_number_value(x);
 }
 
-// Measure held.jsonl; the caller owns the object.
+// Measures the rows of held.jsonl. The caller owns the returned object.
 static json_t *measured(struct e2e *t, const char *flags) {
     must(t, e2e_run(t, "eval --data held.jsonl --json %s", flags), flags);
     const char *object = strchr(t->out, '{'); // after the log's lines
@@ -400,8 +401,8 @@ static void policy_is_measured_as_in_its_run(void **state) {
     half = measured(t, "--model half --reference policy --beta 0.2");
     assert_true(member(half, "beta") == 0.2);
     json_decref(half);
-    // Without a reference the margin is a difference of log-probs; with one, the reference's
-    // difference is subtracted.
+    // Without a reference, the margin is a difference of log-probs. With one, the same difference
+    // of the reference is subtracted.
     json_t *own = measured(t, "--model d"), *first = measured(t, "--model policy");
     assert_string_equal(json_string_value(json_object_get(own, "measure")), "log_prob");
     assert_null(json_object_get(own, "beta"));
@@ -420,7 +421,7 @@ static void policy_is_measured_as_in_its_run(void **state) {
          "a pipe");
 }
 
-// A policy with an adapter is compared with its base. Rows get a BOS if they had one in the run.
+// A policy with an adapter is compared with its base. Rows begin with a BOS if they did in the run.
 static void policy_with_adapter_or_bos_is_measured(void **state) {
     struct e2e *t = *state;
     static const char *const train[] = {"--set policy.adapter.rank=2 --set optim.lr=0.02",

@@ -27,7 +27,7 @@ static int setup(void **state) {
 
 static int has_python(void) { return system("python3 -c 'import sys' >/dev/null 2>&1") == 0; }
 
-// Two phases plus one equal three, and two runs at the same time are equal.
+// Two phases plus one equal three, and two runs side by side are equal.
 static void resumes(struct e2e *t, const char *reward, const char *metric) {
     assert_int_equal(e2e_shell(t,
                                "\"$HOST\" " RUN "%s --set run.phases=2 --set run.dir=a --threads 1 "
@@ -35,7 +35,7 @@ static void resumes(struct e2e *t, const char *reward, const char *metric) {
                                "%s --set run.phases=1 --set run.dir=b --threads 1; wait $!",
                                reward, reward),
                      0);
-    // A run directory may come from others: it runs programs only if the user allows it.
+    // A run directory may come from somebody else, so it runs programs only if the user allows it.
     assert_int_equal(e2e_run(t, "--resume b --set run.phases=2"), 2);
     e2e_says(t, "--resume: the run's config.json says what ");
     e2e_says(t, " sends and where to: reward.0.");
@@ -71,10 +71,10 @@ static void python_pays(void **state) {
     struct e2e *t = *state;
     if (!has_python()) skip();
     resumes(t, PYTHON, "rewards/python/mean");
-    // Given again as first typed, from the original directory.
+    // Given again as typed at the start, from the original directory.
     assert_int_equal(e2e_run(t, "--resume b --set reward.0.file=rewards.py --set run.phases=3"), 0);
     assert_int_equal(e2e_run(t, "--resume b " PYTHON "--set run.phases=4"), 0);
-    // It may have moved, as a plugin may; its contents are compared.
+    // The file may have moved, as a plugin may. Its contents are compared.
     assert_int_equal(e2e_shell(t, "mkdir moved other && cp rewards.py moved && "
                                   "(cat rewards.py; echo '# more') >other/rewards.py"),
                      0);
@@ -105,7 +105,7 @@ static void python_pays(void **state) {
     e2e_says(t, "org.rlhf-host.python");
 }
 
-// Another command is another reward, even if both are paths of files.
+// Another command is another reward, even if both commands are paths of files.
 static void a_command_is_no_place(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "printf '#!/bin/sh\\nexec \"$RLHF_BUILD_DIR/tests/answering\" "
@@ -120,7 +120,7 @@ static void a_command_is_no_place(void **state) {
                      0);
 }
 
-// Nothing is written, and the message names the reason.
+// A program that cannot be run is refused with the reason, and no files are written.
 static void what_cannot_be_run(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN "--reward python.so:rewards.py"), 2);
@@ -154,7 +154,7 @@ static void a_program_that_fails(void **state) {
     e2e_says(t, "answering was ended by signal 11 (Segmentation fault) at row 3 of 8");
 }
 
-// With retries, a program that failed once leaves the bytes of one that did not.
+// With retries, a program that failed once leads to the bytes of a program that did not fail.
 static void asked_again(void **state) {
     struct e2e *t = *state;
     assert_int_equal(
@@ -212,7 +212,8 @@ static void interrupted_and_answered(void **state) {
     assert_true(e2e_exists(t, "i/checkpoints/000001/state/run.json"));
 }
 
-// The command that a stopped run prints resumes it: it contains the typed code and no other option.
+// A stopped run prints the command that resumes it. The command repeats the code that was typed,
+// and no other option.
 static void the_command_that_goes_on(void **state) {
     struct e2e *t = *state;
     static const char *const how[][2] = {

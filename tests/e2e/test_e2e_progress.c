@@ -36,7 +36,8 @@ static void a_terminal_shows_every_step(void **state) {
     e2e_says(t, "loading the policy\r\033[Krlhf-host: error: ");
 }
 
-// Commands that only print a result show what they wait for, and then remove it from the screen.
+// Commands that only print a result show the task that they wait for, and then remove it from the
+// screen.
 static void other_commands_say_what_they_wait_for(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo sft.so --policy model --set policy.init=random --data "
@@ -70,7 +71,7 @@ static void lines_carry_the_time(void **state) {
     e2e_says(t, "2\n1\n");
 }
 
-// Progress is not a result: a run still succeeds if its reader stops reading progress.
+// Progress is not a result: a run succeeds even if the reader of its progress goes away.
 static void nobody_has_to_look(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t,
@@ -80,7 +81,7 @@ static void nobody_has_to_look(void **state) {
                      0);
     e2e_says(t, "done after 2 of 2 phases: b\n0\n");
     assert_null(strstr(t->out, "error"));
-    // The result of a command must arrive.
+    // The result of a command must be written, otherwise the command fails.
     assert_int_equal(e2e_shell(t, "\"$HOST\" " PPO "--print-config >/dev/full"), 1);
 }
 

@@ -35,7 +35,7 @@ static void an_abandoned_future_is_set_aside(void **state) {
     check_latest(t, "r", 5);
     holds(t, "r", "000004 000005 aside-1 latest ");
     e2e_same_tree(t, "r/checkpoints/aside-1/000008", "whole/checkpoints/000008");
-    // To the end: the abandoned numbers are used again, with the same bytes.
+    // Continue to the end. The discarded numbers are used again, with the same bytes.
     fine(t, e2e_run(t, "--resume r --set run.stop_after=0"));
     assert_null(strstr(t->out, "aside"));
     check_latest(t, "r", 10);
@@ -78,19 +78,19 @@ static void the_best_link_is_respected(void **state) {
                          "ln -sfn 000006 s/checkpoints/best; ln -sfn 000004 s/checkpoints/latest"));
     fine(t, e2e_run(t, "--resume r --set checkpoint.keep=1 --set run.phases=10"));
     holds(t, "r", "000002 000010 best latest ");
-    // In an abandoned future it follows its checkpoint.
+    // If that checkpoint is set aside as part of a discarded future, the link follows it.
     fine(t, e2e_run(t, "--resume s --set checkpoint.keep=1 --set run.phases=10"));
     fine(t, e2e_shell(t, "grep -q '\"phase\": *6,' s/checkpoints/best/state/run.json"));
     check_latest(t, "s", 10);
 }
 
-// A run that died between the two links, or between a checkpoint and its link.
+// A run that died between updating the two links, or between writing a checkpoint and its link.
 static void a_crash_between_the_links_is_mended(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_run(t, SFT "--set checkpoint.best=objective/loss --set checkpoint.best_mode=min "
                            "--set run.phases=8 --out r"));
     fine(t, e2e_shell(t, "cp -r r a && cp -r r b && readlink r/checkpoints/best"));
-    // best was not updated yet; there are no files to remove.
+    // `best` was not updated yet. There are no files to remove.
     fine(t, e2e_shell(t, "ln -sfn 000006 a/checkpoints/best"));
     fine(t, e2e_run(t, "--resume a"));
     e2e_says(t, "nothing to do");
@@ -113,7 +113,7 @@ static void a_crash_between_the_links_is_mended(void **state) {
 #define WAIT_FOR(what)                                                                             \
     "n=0; until [ " what " ] || [ $n -gt 600 ]; do sleep 0.05; n=$((n+1)); done; "
 
-// A checkpoint from which another process is loading a model stays until the next pruning.
+// A checkpoint stays while another process loads a model from it, until the next pruning.
 static void a_checkpoint_in_use_stays(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_run(t, SFT "--set run.phases=4 --out r"));
@@ -127,7 +127,7 @@ static void a_checkpoint_in_use_stays(void **state) {
     holds(t, "r", "000012 latest ");
 }
 
-// A process that found a checkpoint by `latest` may read it until two more are written.
+// A process that found a checkpoint through `latest` can read it until two more have been written.
 static void the_one_before_the_newest_stays_while_the_run_goes_on(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_shell(

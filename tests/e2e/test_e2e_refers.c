@@ -1,5 +1,6 @@
-// test_e2e_refers.c: rewards that need log-probs of sampling and of the reference: in training, in
-// workers, for held-out responses, and in other commands. What cannot provide them is refused.
+// test_e2e_refers.c: rewards that need log-probs of sampling and of the reference, in training, in
+// workers, for held-out responses, and in other commands. They are refused where such log-probs do
+// not exist.
 #include "e2e.h"
 
 #include <math.h>
@@ -14,7 +15,7 @@
     " --policy model --set policy.init=random --prompts prompts.txt --set batch.size=12 "          \
     "--set sampling.max_new_tokens=6 --set optim.lr=0.02 --set optim.schedule_phases=40 "          \
     "--set log.rollouts=true --set log.progress=off "
-// It plans no reference.
+// This algorithm plans no reference.
 #define ALONE "--algo grpo.so:group_size=2,kl_placement=none,kl_measure=false" ANY
 
 static json_t *rows_of(struct e2e *t, const char *run) {
@@ -45,15 +46,15 @@ static double number(const json_t *row, const char *key) {
     return json_number_value(json_object_get(row, key));
 }
 
-// The first id of the response modulo 2, as parity_reward.so pays.
+// The first id of the response modulo 2, which is the reward of parity_reward.so.
 static double parity(const json_t *row) {
     const json_t *ids = json_object_get(row, "ids");
     const size_t first = (size_t)json_integer_value(json_object_get(row, "prompt_length"));
     return (double)(json_integer_value(json_array_get(ids, first)) % 2);
 }
 
-// Check that scores are the differences of the log-probs, to the bit (with `added`: plus another
-// reward's score). Returns how many of them are not 0.
+// Check that each score is the difference of the log-probs, to the bit (with `added`, plus the
+// score of another reward). Returns how many scores are not 0.
 static int check_rows(struct e2e *t, const char *run, int added) {
     json_t *rows = rows_of(t, run);
     int moved = 0;
@@ -88,8 +89,8 @@ static void scores_are_the_differences(void **state) {
     assert_int_equal(e2e_shell(t, "grep -q 'time/reference' r0/metrics.jsonl && "
                                   "grep -q 'the reference' r0/manifest.json"),
                      0);
-    // The only reward, with a reference that is not the start: equal to the bit. Some rows are
-    // scored again.
+    // The only reward, and a reference that is not the start: scores are equal to the bit. Some
+    // rows are scored again.
     assert_int_equal(e2e_shell(t, "cp -rL r0/checkpoints/latest moved"), 0);
     assert_int_equal(e2e_run(t, ALONE "--reward " PARITY " --set optim.lr=0.05 "
                                       "--set run.phases=1 --set run.dir=other"),
@@ -106,7 +107,7 @@ static void scores_are_the_differences(void **state) {
     assert_int_equal(check_rows(t, "a", 0), 24);
 }
 
-// Further rounds, shared prompts, nucleus sampling: the same holds.
+// The same holds with further rounds, shared prompts and nucleus sampling.
 static void rounds_and_supports(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, ALONE "--reward " REFERS " --reward " PARITY
@@ -119,7 +120,7 @@ static void rounds_and_supports(void **state) {
     json_decref(m);
 }
 
-// An algorithm that needs the reference too, with hidden states, gets the same numbers as without
+// An algorithm that also needs the reference, with hidden states, gets the same numbers as without
 // the reward.
 static void the_algorithm_sees_the_same(void **state) {
     struct e2e *t = *state;

@@ -1,5 +1,5 @@
-// test_e2e_row_use.c: rows of groups without spread and truncated responses are skipped in the
-// backward pass, and only the time changes.
+// test_e2e_row_use.c: the backward pass skips rows of groups without spread, and masked truncated
+// responses. Only the time changes.
 #include "e2e.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@
 #define GROUP RUN "--algo \"$RLHF_TEST_PLUGINS/group_algo.so\" "
 #define GRPO  RUN "--algo grpo.so:group_size=2,kl_placement=none,epochs=2,minibatches=2 "
 
-// Without a coefficient of 0 every row has a derivative, however small.
+// With a coefficient above 0, every row has a derivative, however small.
 #define HARDLY "--set algo.entropy_coef=1e-40 "
 
 static double sum_of(struct e2e *t, const char *run, const char *name) {
@@ -32,7 +32,7 @@ static int is_time(const char *name) {
     return strncmp(name, "time", 4) == 0 || strncmp(name, "perf", 4) == 0 || strstr(name, "/time");
 }
 
-// b's metrics that are also in a, except times, equal a's within rel.
+// Every metric that a and b have in common, except times, agrees within rel.
 static void same_metrics(struct e2e *t, const char *a, const char *b, double rel) {
     json_t *x = e2e_metrics(t, a), *y = e2e_metrics(t, b);
     const char *name;
@@ -49,7 +49,7 @@ static void same_metrics(struct e2e *t, const char *a, const char *b, double rel
     json_decref(y);
 }
 
-// One row per microbatch: only zeros are left out of the sums, so the bits are equal.
+// With one row per microbatch, skipping only leaves zeros out of the sums, so the bits are equal.
 static void zeros_are_left_out(void **state) {
     struct e2e *t = *state;
     const char *how = GROUP "--set batch.microbatch_tokens=1 --set batch.share_prompts=false "
@@ -67,7 +67,7 @@ static void zeros_are_left_out(void **state) {
     assert_true(sum_of(t, "all", "optim/spared_rows") == 0);
 }
 
-// The same numbers up to rounding, with shared prompts or not, for every loss.
+// The numbers are the same up to rounding, with and without shared prompts, for every loss.
 static void nothing_changes_but_the_time(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {
@@ -93,7 +93,7 @@ static void nothing_changes_but_the_time(void **state) {
     }
 }
 
-// A term with a derivative for every token keeps all rows.
+// If a term has a derivative for every token, no rows are skipped.
 static void other_terms_keep_rows_in(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, GRPO "--set algo.kl_placement=loss --set algo.kl_coef=0.01 "
@@ -111,7 +111,7 @@ static void other_terms_keep_rows_in(void **state) {
     assert_true(sum_of(t, "critic", "optim/spared_rows") == 0);
 }
 
-// Half of the rows in each epoch: two of four groups of two have equal parity.
+// Half of the rows are skipped in each epoch: in two of four groups, both rows have equal parity.
 static void spared_rows_are_those_of_flat_groups(void **state) {
     struct e2e *t = *state;
     static const char *const algos[] = {
@@ -151,7 +151,7 @@ static void same_seed_same_bits(void **state) {
 
 // ---- truncated responses ----
 
-// The masked share equals the unfinished one, and updates do not use masked rows.
+// The masked share equals the share of unfinished responses, and updates do not use masked rows.
 static void truncated_responses_are_masked(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, GRPO "--set algo.mask_truncated=true "
@@ -190,8 +190,9 @@ static void all_may_be_masked(void **state) {
     json_decref(rows);
 }
 
-// Sampled log-probs are compared in every phase, even if the first minibatch is masked, and before
-// its step changes the weights, as AdamW's momentum does without a gradient.
+// Sampled log-probs are compared in every phase, even if the first minibatch is masked. The
+// comparison comes before that minibatch's step, because AdamW's momentum changes the weights even
+// without a gradient.
 static void masked_rows_are_compared(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN "--algo grpo.so:group_size=2,kl_placement=none,minibatches=8 "
@@ -255,8 +256,8 @@ static void flat_phases_are_warned_of_and_counted(void **state) {
     assert_int_equal(count(t, "have the same reward"), 0);
 }
 
-// With every algorithm, with or without a critic, equal rewards for all rows give no learning
-// signal.
+// Equal rewards for all rows give no learning signal, with every algorithm, with and without a
+// critic.
 static void a_constant_reward_is_named_under_any_algorithm(void **state) {
     struct e2e *t = *state;
     static const char *const algos[] = {"ppo.so",
@@ -284,8 +285,8 @@ static void a_constant_reward_is_named_under_any_algorithm(void **state) {
     }
 }
 
-// With PPO that compares all rows of a phase, whether rewards are equal is judged over the phase,
-// regardless of groups.
+// With advantage=sequence, PPO compares all rows of a phase. So whether rewards are equal is
+// decided over the phase, not over groups.
 static void a_phase_is_one_group(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"ppo.so:advantage=sequence",

@@ -25,7 +25,7 @@ static void the_row_pays(void **state) {
     json_decref(m);
 }
 
-// Training, the judge, eval and pairs all pass the groups of rows to a reward.
+// Training, the judge, eval and pairs all tell a reward which rows belong to which group.
 static void groups_are_said_everywhere(void **state) {
     struct e2e *t = *state;
     assert_int_equal(
@@ -43,8 +43,8 @@ static void groups_are_said_everywhere(void **state) {
     e2e_says(t, "the judge never preferred one response");
 }
 
-// The share of right responses covers the rows that remain, whatever their rewards. If several
-// rewards verify, all of them must agree.
+// The share of right responses is computed over the remaining rows, whatever their rewards. If
+// several rewards verify responses, a response is right only if all of them agree.
 static void the_share_of_right_ones(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "rows.jsonl",
@@ -81,7 +81,7 @@ static void the_share_of_right_ones(void **state) {
     e2e_says(t, "\"correct\": 0.5");
 }
 
-// A row that cannot be scored is found before sampling, in every command that scores.
+// A data row that cannot be scored is found before sampling, in every command that scores.
 static void rows_are_asked_about_first(void **state) {
     struct e2e *t = *state;
     static const char *const bad =

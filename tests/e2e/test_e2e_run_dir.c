@@ -78,7 +78,7 @@ static void a_live_run_is_not_resumed(void **state) {
     e2e_says(t, strstr(pid, "on ") + 3);
     assert_int_equal(rows(t, "g"), 2);
     fine(t, e2e_run(t, "--resume g --set run.phases=3"));
-    // A run before its first phase has nothing worth keeping, but it is alive.
+    // A run before its first phase has nothing worth keeping, but it is still running.
     fine(t, e2e_shell(t, "rm gate; \"$HOST\" " WAITS("0", "h") ">log 2>&1 & pid=$!; " WAIT_FOR(
                              "-e h/config.json") "\"$HOST\" " SFT "--out h; new=$?; touch gate; "
                                                  "wait $pid || { cat log; exit 1; }; "
@@ -102,7 +102,7 @@ static void a_run_that_is_just_beginning(void **state) {
     e2e_says(t, "holds something else than a run");
 }
 
-// A killed process leaves its lock file, but the lock is released.
+// A killed process leaves its lock file, but the kernel releases the lock.
 static void a_dead_run_is_resumed(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_shell(t, "\"$HOST\" " GATED ">log 2>&1 & pid=$!; " WAIT_FOR(
@@ -144,7 +144,8 @@ static void a_run_that_was_killed_early_begins_anew(void **state) {
     assert_false(e2e_exists(t, "k/sink-trackio.json"));
 }
 
-// The same if the reference is a run, whose path config.json stores as that of a checkpoint.
+// The same, but the reference is a run directory, for which config.json stores the path of a
+// checkpoint.
 static void a_run_from_a_run_begins_anew(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_run(t, SFT "--set run.phases=1 --out first"));
@@ -312,7 +313,8 @@ static void more_phases_are_kept(void **state) {
     e2e_says(t, "\"stop_after\": 0");
 }
 
-// config.json equals --print-config, except for values that a run finds: the backend for "auto".
+// config.json equals --print-config, except for values that a run determines, such as the backend
+// for "auto".
 static void config_is_what_is_printed(void **state) {
     struct e2e *t = *state;
     fine(t,
@@ -330,7 +332,7 @@ static void config_is_what_is_printed(void **state) {
 #define HAS_SANITIZER 0
 #endif
 
-// In a separate namespace where /proc is an empty folder; skipped if that is not possible.
+// Runs in a separate namespace in which /proc is an empty folder. Skipped if that is not possible.
 static void it_works_without_proc(void **state) {
     struct e2e *t = *state;
     if (HAS_SANITIZER) skip();

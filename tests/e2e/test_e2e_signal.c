@@ -8,14 +8,14 @@
     "--algo sft.so --policy model --data texts.jsonl --set policy.init=random "                    \
     "--set batch.size=16 --set optim.schedule_phases=100000 --threads 1 "
 
-// Limits the time of $pid. Ending the watchdog ends its sleep too.
+// Limits the time of process $pid. The watchdog's sleep ends with the watchdog.
 #define GUARD                                                                                      \
     "(trap 'kill $s; exit' TERM; sleep 60 & s=$!; wait $s; kill -KILL $pid 2>/dev/null) "          \
     ">/dev/null 2>&1 & guard=$!; "
 
-// `signal` after the third phase ends the run with the status `want`.
+// Sending `signal` after the third phase ends the run with the status `want`.
 static void interrupt_and_resume(struct e2e *t, const char *signal, int want) {
-    // Wait for the third row of metrics, then interrupt; a second wait limits a program that hangs.
+    // Wait for the third row of metrics, then interrupt. A second wait ends a program that hangs.
     int status = e2e_shell(
         t,
         "\"$HOST\" " RUN "--set run.phases=100000 --set run.dir=s & pid=$!; n=0; "
@@ -65,8 +65,8 @@ static void interrupt_before_the_first_phase(void **state) {
     assert_false(e2e_exists(t, "r"));
 }
 
-// Ctrl-C while rows are read, or after that and before the first phase: nothing was trained, so no
-// files are left. The plugins send the signal themselves at that point.
+// Ctrl-C before the first phase, while rows are read or after that. Nothing was trained, so no
+// files are left. The plugins send the signal themselves at the right moment.
 static void interrupt_while_loading(void **state) {
     struct e2e *t = *state;
     const char *how = "--policy model --set policy.init=random --phases 2 --out r";

@@ -12,7 +12,7 @@
     "batch.size=4 --set sampling.max_new_tokens=4 --set algo.minibatches=1 --reward "              \
     "period_count.so --set log.samples_every=2 --set log.samples=2 --set checkpoint.every_s=0 "
 #define SINK "--sink \"$RLHF_TEST_PLUGINS/recording_sink.so\""
-// With options, each ended by a comma or the last one.
+// A sink with options. Each option except the last ends with a comma.
 #define SINK_WITH(options) "--sink \"$RLHF_TEST_PLUGINS/recording_sink.so:" options "\" "
 
 // The rows of a file of JSON lines; new reference.
@@ -60,7 +60,7 @@ static int is_time(const char *name) {
            strstr(name, "/time") != NULL;
 }
 
-// The same names in the same order with the same values. times 0: values of clocks may differ.
+// Both have the same names in the same order with the same values. With times 0, times may differ.
 static void assert_metrics(json_t *told, json_t *row, int times) {
     void *a = json_object_iter(told), *b = json_object_iter(row);
     for (; b; b = json_object_iter_next(row, b)) {
@@ -80,8 +80,7 @@ static void assert_metrics(json_t *told, json_t *row, int times) {
     assert_null(a);
 }
 
-// The calls of phase() have the rows of metrics.jsonl, and their samples are those of
-// samples.jsonl.
+// The calls of phase() got the rows of metrics.jsonl and the samples of samples.jsonl.
 static void assert_files(const struct e2e *t, const json_t *calls, const char *run) {
     char path[64];
     size_t i, k, phases = 0, samples = 0;
@@ -109,7 +108,7 @@ static void assert_files(const struct e2e *t, const json_t *calls, const char *r
     json_decref(lines);
 }
 
-// With held-out prompts there is a row before the first phase. A NaN reward gives a NaN metric.
+// With held-out prompts, a row comes before the first phase. A NaN reward gives a NaN metric.
 static void a_sink_is_told_what_the_files_have(void **state) {
     struct e2e *t = *state;
     char path[300];
@@ -141,7 +140,7 @@ static void a_sink_is_told_what_the_files_have(void **state) {
         steps = number_of(c, "steps");
     }
     json_decref(calls);
-    // It changes nothing, and its own metric does not reach the run.
+    // The sink changes nothing, and its own metric does not reach the run.
     assert_int_equal(e2e_run(t, PPO "--set data.eval_path=prompts.txt --set data.eval_limit=2 "
                                     "--set data.eval_every=2 --phases 3 --out without"),
                      0);
@@ -160,7 +159,7 @@ static void a_sink_is_told_what_the_files_have(void **state) {
                      0);
 }
 
-// Phases after the last checkpoint arrive a second time with the same numbers.
+// The sink gets phases after the last checkpoint a second time, with the same numbers.
 static void a_resumed_run_repeats_phases(void **state) {
     struct e2e *t = *state;
     static const char run[] =
@@ -183,10 +182,10 @@ static void a_resumed_run_repeats_phases(void **state) {
     assert_true(number_of(again, "phase") == 3);
     assert_true(number_of(again, "steps") == number_of(first, "steps"));
     assert_metrics(json_object_get(again, "metrics"), json_object_get(first, "metrics"), 0);
-    // The seconds of the two phases that are kept count.
+    // The elapsed time includes the seconds of the two phases that are kept.
     const double elapsed = number_of(again, "elapsed");
     assert_true(elapsed > 2000 && elapsed < 2900);
-    // What was reported before, from the checkpoint on, is cut from both.
+    // Rows written before the resume, from the checkpoint on, are removed from both files.
     json_t *last = json_array();
     for (size_t i = 2; i < 4; i++) {
         json_t *kept = json_array_get(calls, i);
@@ -298,7 +297,8 @@ static void a_resumed_run_asks_for_its_sinks(void **state) {
     e2e_says(t, "sink.0.plugin (");
     e2e_says(t, "own.so)");
     e2e_says(t, "--sink");
-    // Named again, it keeps its options; --trust-run; another one; none.
+    // Four resumes: the sink named again, which keeps its options; --trust-run; another sink; no
+    // sink.
     assert_int_equal(e2e_run(t, "--resume r --set run.phases=2 --sink ./own.so"), 0);
     assert_int_equal(e2e_run(t, "--resume r --set run.phases=3 --trust-run"), 0);
     json_t *calls = rows_of(t, "mine.jsonl");
@@ -311,7 +311,7 @@ static void a_resumed_run_asks_for_its_sinks(void **state) {
     assert_calls(calls, "create begin phase end");
     json_decref(calls);
     assert_int_equal(e2e_shell(t, "grep -c own.so r/manifest.json"), 0); // an earlier one
-    // Where data goes, and what runs, is said again too.
+    // The user must confirm again where data goes and which code runs.
     assert_int_equal(e2e_shell(t, "sed -i 's/^  \"algo\"/  \"sink\": [{\"plugin\": \"trackio.so\", "
                                   "\"python\": \"\\/bin\\/echo\"}],\\n  \"algo\"/' r/config.json"),
                      0);
@@ -401,8 +401,8 @@ static void a_tracker_gets_the_numbers(void **state) {
     assert_true(json_integer_value(json_object_get(at(calls, 4, 1), "exit_code")) == 0);
     json_decref(calls);
     json_decref(rows);
-    // Resumed from an earlier checkpoint, the tracker's run continues, and what it already has is
-    // not sent again.
+    // After a resume from an earlier checkpoint, the tracker's run continues. Rows that the tracker
+    // already has are not sent again.
     assert_int_equal(
         e2e_shell(
             t,
@@ -430,12 +430,12 @@ static void the_trackers_are_sound(void **state) {
                                    names[i]),
                          0);
         e2e_says(t, "nothing found");
-        // begin() and phase() write down what the tracker has, which plugin check lets a sink do
+        // begin() and phase() record in a file what the tracker has; plugin check allows this.
         assert_null(strstr(t->out, "the run would go on without it"));
     }
 }
 
-// After Ctrl-C a tracker still gets the phase and the end.
+// After Ctrl-C, a tracker still gets the phase and the end of the run.
 static void a_tracker_hears_of_ctrl_c(void **state) {
     struct e2e *t = *state;
     if (!has_python()) skip();
@@ -478,7 +478,7 @@ static void a_tracker_that_fails_is_left_out(void **state) {
         assert_int_equal(count(t->out, "sink.0 (trackio.so) failed"), 1);
         e2e_same_tree(t, "r/checkpoints/latest/", "without/checkpoints/latest/");
     }
-    // Without the package: what to do.
+    // If the package is missing, the message says how to install it.
     assert_int_equal(e2e_shell(t, "rm -rf r fake/trackio.py; PYTHONPATH=fake \"$HOST\" " PPO
                                   "--sink trackio.so:python=\"$(command -v python3)\" --phases 1 "
                                   "--out r --threads 1"),

@@ -1,5 +1,6 @@
-// test_e2e_source.c: algorithms and rewards are told where each row comes from, for every source of
-// rows, even if some rows of the file were left out or dropped. They are also told the phase.
+// test_e2e_source.c: algorithms and rewards get the source index of each row, for every kind of
+// rows, even if some rows of the file were left out or dropped. They also get the number of the
+// phase.
 #include "e2e.h"
 
 #include <string.h>
@@ -43,7 +44,7 @@ static void rows_of_a_file(void **state) {
 
 static void preferences_and_completions(void **state) {
     struct e2e *t = *state;
-    // row 1 is left out: after the cut to the context its responses are equal
+    // row 1 is left out, because its responses are equal after the cut to the context
     e2e_write(t, "rows.jsonl",
               "{\"prompt\": \"xA\", \"chosen\": \" a fine film\", \"rejected\": \" dull\"}\n"
               "{\"prompt\": \"xB\", \"chosen\": \" same x\", \"rejected\": \" same y\"}\n"
@@ -65,8 +66,8 @@ static void preferences_and_completions(void **state) {
     all_right(t, 4);
 }
 
-// The index counts prompts in use. Tested with groups, further rounds, dropped rows, held-out rows
-// and workers.
+// The index counts only prompts that are in use. Tested with groups, further rounds, dropped rows,
+// held-out rows and workers.
 static void responses_to_prompts(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "rows.txt",

@@ -1,5 +1,5 @@
-// test_e2e_stop.c: where responses end: sampling.stop and end tokens. A run with sampling.stop
-// samples the tokens of a run without it, up to the stop.
+// test_e2e_stop.c: how responses end: sampling.stop and end tokens. A run with sampling.stop
+// samples the same tokens as a run without it, up to the stop.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -27,7 +27,7 @@ static json_t *lines_of(const struct e2e *t, const char *name) {
     return rows;
 }
 
-// The response of row i: its ids go to out[]; returns their number.
+// Writes the ids of row i's response to out[]. Returns their number.
 static size_t response(const json_t *lines, size_t i, int64_t out[64]) {
     const json_t *row = json_array_get(lines, i), *ids = json_object_get(row, "ids");
     size_t from = (size_t)json_integer_value(json_object_get(row, "prompt_length")), n = 0;
@@ -38,7 +38,7 @@ static size_t response(const json_t *lines, size_t i, int64_t out[64]) {
 
 static int is_letter(int64_t id) { return (id >= 'a' && id <= 'z') || (id >= 'A' && id <= 'Z'); }
 
-// Two adjacent letters in some response, not at its beginning.
+// Finds two adjacent letters in some response, but not at its beginning.
 static void find_pair(const json_t *lines, char out[3]) {
     int64_t ids[64];
     for (size_t i = 0; i < ROWS; i++) {
@@ -52,7 +52,8 @@ static void find_pair(const json_t *lines, char out[3]) {
     fail_msg("no two letters side by side");
 }
 
-// Length of the response up to the token that completes text or is `id`; -1: neither.
+// The length of the response up to the token that completes `text` or is `id`; -1 if there is no
+// such token.
 static int64_t expected(const int64_t *ids, size_t n, const char *text, int64_t id) {
     static const char *const merged[] = {"th", "the", "in", ""};
     char bytes[512] = "";
@@ -180,7 +181,8 @@ static void a_period_can_be_one_token(void **state) {
     "--set sampling.max_new_tokens=24 --set log.tensorboard=false --phases 1 "
 #define GROUPS "\"$RLHF_TEST_PLUGINS/group_algo.so\""
 
-// The model's config.json declares, like the default policy's, that its texts do not end.
+// The model's config.json says, as the default policy's does, that an end token does not end its
+// texts.
 static void goes_on(struct e2e *t) {
     assert_int_equal(
         e2e_shell(t, "sed -i '0,/{/s//{\"rlhf_stop_at_eos\": false, /' model/config.json"), 0);
@@ -222,7 +224,7 @@ static void a_model_may_say_that_it_goes_on(void **state) {
     e2e_says(t, "responses: 24 tokens each, and do not end early (config.json of the policy has "
                 "rlhf_stop_at_eos=false");
     same_weights(t, "auto", "never", 1);
-    // Its checkpoint has the same setting, and a resumed run keeps it.
+    // The checkpoint has the same setting, and a resumed run keeps it.
     assert_int_equal(e2e_run(t, ENDS("grpo.so") "--phases 2 --out whole"), 0);
     assert_int_equal(e2e_run(t, ENDS("grpo.so") "--phases 2 --set run.stop_after=1 --out part"), 0);
     assert_int_equal(e2e_run(t, "--resume part"), 0);
@@ -230,7 +232,7 @@ static void a_model_may_say_that_it_goes_on(void **state) {
     e2e_same_tree(t, "whole/checkpoints/000002", "part/checkpoints/000002");
     assert_int_equal(e2e_shell(t, "grep -q rlhf_stop_at_eos whole/checkpoints/latest/config.json"),
                      0);
-    // A model trained to end does not have the setting.
+    // A model that was trained to end its texts does not have the setting.
     assert_int_equal(e2e_run(t, ENDS("grpo.so") "--set sampling.stop_at_eos=true --out ends"), 0);
     e2e_says(t, "responses: at most 24 tokens, end at");
     assert_int_equal(e2e_run(t, "--algo sft.so --data texts.jsonl --policy model --set "

@@ -65,7 +65,8 @@ static void muon_resumes_exactly_from_bf16(void **state) {
     e2e_same_tree(t, "a/checkpoints/000004", "b/checkpoints/000004");
 }
 
-// The log reports the tokens around a text; bos is unset if missing next to a tokenizer.json.
+// The log reports the tokens before and after a text. bos is off if a model with tokenizer.json has
+// no BOS.
 static void around_texts(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, SFT "--set run.phases=1 --set run.dir=a"), 0);
@@ -82,7 +83,7 @@ static void around_texts(void **state) {
     e2e_says(t, " texts: no BOS before\n");
 }
 
-// Models that come with the program are found from any directory by each command that takes one.
+// Every command that takes a model finds the program's own models from any directory.
 static void models_of_the_program(void **state) {
     struct e2e *t = *state;
     static const char *const args[] = {
@@ -147,8 +148,8 @@ static void epochs_decide_the_phases(void **state) {
     json_decref(rows);
 }
 
-// Rows of a prompt and a completion; for other tools' rows the message gives the command that
-// converts them, which this test runs if jq is installed.
+// Rows of a prompt and a completion. For rows of other tools, the message prints a command that
+// converts them. This test runs that command if jq is installed.
 static void prompts_and_completions(void **state) {
     struct e2e *t = *state;
     static const char sft[] = "--algo sft.so --policy model --set policy.init=random --set "
@@ -162,7 +163,7 @@ static void prompts_and_completions(void **state) {
             sft),
         0);
     assert_int_equal(e2e_run(t, "eval --model a --data rows.jsonl --json"), 0);
-    // " good." of the first row, all of the second.
+    // The counted texts are " good." in the first row, and all of the second row.
     e2e_says(t, "\"rows\": 2, \"tokens\": 14, \"bytes\": 14");
     static const struct {
         const char *name, *row, *jq, *converted;

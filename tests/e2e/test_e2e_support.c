@@ -1,5 +1,5 @@
-// test_e2e_support.c: runs that sample with top-k, top-p or min-p and compute log-probs over the
-// kept tokens (algo.logprob_support=sampled), for policy and reference alike.
+// test_e2e_support.c: runs that sample with top-k, top-p or min-p, and compute the log-probs of
+// policy and reference over the kept tokens (algo.logprob_support=sampled).
 #include "e2e.h"
 
 #include <math.h>
@@ -60,7 +60,7 @@ static void the_kl_is_finite(void **state) {
     }
 }
 
-// Slots, threads, a resume and full-length prompts give the same bytes.
+// Other slots, threads, resumes and full-length prompts give the same bytes.
 static void same_seed_same_bits(void **state) {
     struct e2e *t = *state;
     const char *how = cases[5].how;
@@ -76,7 +76,7 @@ static void same_seed_same_bits(void **state) {
     e2e_same_tree(t, "a/checkpoints/000004", "c/checkpoints/000004");
 }
 
-// The naive kernels, with every buffer unreadable outside a table function.
+// Uses the reference backend, whose buffers are unreadable outside a table function.
 static void guarded(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t,
@@ -86,7 +86,8 @@ static void guarded(void **state) {
                      0);
 }
 
-// A model plugin that lacks support is named before anything is written; without top-k it works.
+// A model plugin without support bits is refused by name before files are written. Without top-k it
+// works.
 static void a_model_that_cannot_is_refused(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "cp -r model plain && "
@@ -102,8 +103,8 @@ static void a_model_that_cannot_is_refused(void **state) {
         e2e_run(t, RUN "--policy plain --algo ppo.so --set run.phases=1 --set run.dir=y"), 0);
 }
 
-// A full KL over several minibatches: the reference's states stay on the device, or go through the
-// host if the model cannot keep them, with the same bits.
+// A full KL over several minibatches. The reference's states stay on the device, or go through the
+// host if the model cannot keep them. The bits are the same.
 static void hidden_states_either_way(void **state) {
     struct e2e *t = *state;
     static const char args[] =

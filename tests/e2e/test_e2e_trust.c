@@ -37,7 +37,7 @@ static void a_model_directory_runs_no_code(void **state) {
     e2e_says(t, "'../evil' is no model_type");
 }
 
-// Names that the program looks up itself come from installed places.
+// If the program itself looks up a plugin name, it uses an installed file.
 static void implicit_plugins_are_installed_ones(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, SFT "--set run.phases=1 --set run.dir=r"), 0);
@@ -62,7 +62,7 @@ static void implicit_plugins_are_installed_ones(void **state) {
                                 "--set sampling.max_new_tokens=4 --set batch.size=4 --dry-run"),
                      0);
     assert_null(strstr(t->out, "EVIL"));
-    // The same for a bare name in a config file; a path there is the user's choice.
+    // The same holds for a bare name in a config file. A path there is the user's choice.
     e2e_write(t, "c.json", "{\"reward\": [{\"plugin\": \"here.so\"}]}");
     assert_int_equal(
         e2e_shell(t, "rm *.so; cp \"$RLHF_TEST_PLUGINS/bad_reward.so\" here.so; \"$HOST\" "
@@ -89,7 +89,7 @@ static void a_resumed_run_opens_no_code_of_its_own(void **state) {
         e2e_says(t, "--trust-run");
         assert_null(strstr(t->out, "compute.backend ("));
     }
-    // If the run cannot be resumed, trust does not help; only the settings can be shown.
+    // If the run cannot be resumed, --trust-run does not help; only its settings can be shown.
     assert_int_equal(e2e_shell(t, "cp -r r early && rm -r early/checkpoints"), 0);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(e2e_run(t, "--resume early --set run.phases=2 %s", how[i]), 2);
@@ -100,7 +100,7 @@ static void a_resumed_run_opens_no_code_of_its_own(void **state) {
     assert_int_equal(e2e_run(t, "--resume r --set run.phases=3 --trust-run"), 0);
     assert_int_equal(e2e_run(t, SFT "--trust-run --set run.dir=n"), 2);
     e2e_says(t, "--trust-run goes with --resume");
-    // The same plugin in a directory of the search path, and kernels.
+    // The same plugin in a directory of the search path, and the same kernels.
     assert_int_equal(e2e_shell(t, "sed -i \"s|$PWD/own.so|$RLHF_TEST_PLUGINS/bad_reward.so|\" "
                                   "r/config.json && grep -q tests/e2e/bad_reward.so r/config.json"),
                      0);
@@ -115,7 +115,7 @@ static void a_resumed_run_opens_no_code_of_its_own(void **state) {
     }
 }
 
-// Its config.json cannot weaken the confinement of a user's plugin either.
+// The run's config.json cannot weaken the confinement of a user's plugin either.
 static void a_resumed_run_takes_down_no_wall(void **state) {
     struct e2e *t = *state;
     static const struct {
@@ -141,7 +141,7 @@ static void a_resumed_run_takes_down_no_wall(void **state) {
     }
 }
 
-// The run's code is not opened either to find a hint about a misspelt option.
+// A hint about a misspelt option does not open the run's code either.
 static void a_hint_opens_no_code_of_a_run(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, PPO "--reward period_count.so --set run.phases=1 --set run.dir=r"),
@@ -156,7 +156,7 @@ static void a_hint_opens_no_code_of_a_run(void **state) {
     assert_null(strstr(t->out, "EVIL"));
 }
 
-// A run remembers the files that made it.
+// A run stores hashes of the code that made it, and names changes.
 static void changed_code_is_named(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"", "--dry-run"};
@@ -167,7 +167,7 @@ static void changed_code_is_named(void **state) {
     assert_int_equal(e2e_run(t, PPO "--reward p/own.so:every=1000 --set run.phases=1 "
                                     "--set compute.backend=p/k.so --set run.dir=r"),
                      0);
-    // From any directory: paths of code are stored absolute.
+    // This works from any directory, because paths of code are stored as absolute paths.
     assert_int_equal(e2e_shell(t, "grep -q \"\\\"backend\\\": \\\"$PWD/p/k.so\\\"\" r/config.json"),
                      0);
     assert_int_equal(e2e_run(t, "--resume r --trust-run --set run.phases=2"), 0);
@@ -187,7 +187,7 @@ static void changed_code_is_named(void **state) {
     assert_int_equal(e2e_shell(t, "grep -q '\"earlier\"' r/manifest.json && "
                                   "test $(grep -c own.so r/manifest.json) = 2"),
                      0);
-    // Another version in the manifest; and a missing manifest.
+    // The manifest has another version, or is missing.
     assert_int_equal(e2e_shell(t, "sed -i 's/\"version\": \"[0-9.]*\"/\"version\": \"9.9.9\"/' "
                                   "r/manifest.json"),
                      0);
@@ -213,7 +213,7 @@ static void changed_code_is_named(void **state) {
     e2e_says(t, "--allow-changed-plugins goes with --resume");
 }
 
-// Links of a run directory stay inside it.
+// Links in a run directory must not lead out of it.
 static void no_link_leads_out_of_a_run(void **state) {
     struct e2e *t = *state;
     static const char *const links[] = {"metrics.jsonl",
@@ -307,7 +307,7 @@ static void code_that_others_may_write_is_refused(void **state) {
                          0);
         assert_int_equal(e2e_run(t, PPO "--reward e/d/x.so:every=1000 --dry-run"), 0);
     }
-    // A sticky directory such as /tmp: others cannot replace a file in it.
+    // In a sticky directory such as /tmp, others cannot replace a file.
     assert_int_equal(e2e_shell(t, "rm -rf e; mkdir -p e/d; cp \"$RLHF_TEST_PLUGINS/"
                                   "bad_reward.so\" e/d/x.so; chmod 1777 e/d"),
                      0);
@@ -336,7 +336,7 @@ static void the_plugin_path_is_absolute(void **state) {
                      0);
 }
 
-// Of two files with one name the user's own is used, and the log reports it.
+// If two files have the same name, the user's own is used, and the log reports it.
 static void what_hides_a_plugin_is_said(void **state) {
     struct e2e *t = *state;
     assert_int_equal(

@@ -1,6 +1,6 @@
-// token_reward.c: a reward with known numbers: row i of a batch gets i % 4 - shift, at the end or,
-// with `tokens`, half at the response's first token and half at its last. With `bad` the first
-// token's reward of every bad-th row is NaN.
+// token_reward.c: a reward with known numbers. Row i of a batch gets i % 4 - shift at the end. With
+// `tokens`, it gets half of that at the response's first token and half at its last. With `bad`,
+// the first token's reward is NaN in every bad-th row.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>

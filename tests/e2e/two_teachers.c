@@ -1,5 +1,5 @@
-// two_teachers.c: an algorithm with two named models and a reference; it reports the mean log-prob
-// of each. With the option `bad` it has a plan that cannot be met.
+// two_teachers.c: an algorithm with two named models and a reference. It reports the mean log-prob
+// of each. With the option `bad`, its plan cannot be met.
 #include "support/plugin.h"
 
 #include <rlhf/algo.h>

@@ -1,12 +1,12 @@
-// untrue_reward.c: a reward that declares RLHF_REWARD_EXTERNAL and computes with a model all the
-// same: the host's classifier.
+// untrue_reward.c: a reward that declares RLHF_REWARD_EXTERNAL, but computes with a model of the
+// host, the classifier.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>
 #include <rlhf/service.h>
 
 struct config {
-    int32_t opens; // a model in each call, or only uses the first one
+    int32_t opens; // 1: opens a model in each call; 0: only uses the first one
     int32_t reserved;
 };
 

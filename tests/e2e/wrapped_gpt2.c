@@ -4,10 +4,9 @@
 //                 device
 // device_gpt2.so  refuses hidden states through the host
 // spying_gpt2.so  appends "stream counter" of every draw to the file $DRAWS
-// frozen_gpt2.so  does not train wpe (with $FREEZE_ALL: anything); with $NARROW, declares a
-// gradient
-//                 range that is too short
-// bad_gpt2.so     makes the false declaration about wpe or itself that $BAD names
+// frozen_gpt2.so  does not train wpe (with $FREEZE_ALL, nothing); with $NARROW, it declares a
+//                 gradient range that is too short
+// bad_gpt2.so     makes the false declaration that $BAD names, about wpe or about itself
 #include <rlhf/model.h>
 #include <rlhf/plugin.h>
 
@@ -85,8 +84,8 @@ static rlhf_status info(void *self, rlhf_model_info *out) {
     return st;
 }
 
-// With "counting" the first call fails, like that of a model that needs the numbers which it reads:
-// they do not exist while memory is estimated.
+// With "counting" the first call fails, as in a model that needs the numbers that it reads. While
+// memory is estimated, these numbers do not exist.
 static rlhf_status forward(void *self, const rlhf_batch *b, const rlhf_forward *f,
                            const rlhf_heads *out) {
     static int calls;

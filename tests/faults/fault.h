@@ -1,6 +1,6 @@
 // fault.h: libraries for LD_PRELOAD that make the n-th operation of a kind fail. In every run of
-// the same program that is the same operation. fault_files.so counts operations that change files,
-// fault_alloc.so allocations; both contain fault.c.
+// the same program, this is the same operation. fault_files.so counts operations that change files,
+// fault_alloc.so counts allocations. Both contain fault.c.
 //
 // FAULT=<how>:<n>       kill          SIGKILL before the operation
 //                       torn          the same, after half of the bytes of a write
@@ -11,15 +11,17 @@
 // FAULT_COUNT=<file>    receives the number of operations when the program exits by itself
 // FAULT_LOG=<file>      receives a line for each operation on files: its name, a space, the path
 //
-// Only the process that was started counts, not its children. Everything is done by system calls
-// and glibc's __libc_ functions, so that nothing here allocates or counts itself.
+// Only the process that was started counts operations, not its children. The libraries use system
+// calls and glibc's __libc_ functions for everything, so that they neither allocate nor count their
+// own operations.
 #ifndef RLHF_TESTS_FAULT_H
 #define RLHF_TESTS_FAULT_H
 
 #include <stddef.h>
 
-// Count one operation. 1: it must fail, and errno is set. Does not return if the program is to be
-// killed; a torn write of bytes[n] to fd writes its first half (bytes NULL: not a write).
+// Counts one operation. Returns 1 if it must fail; errno is then set. Does not return if the
+// program is to be killed. A torn write of bytes[n] to fd first writes half of the bytes (bytes
+// NULL: not a write).
 int fault_strikes(int fd, const void *bytes, size_t n);
 
 // Writes operation `op` on path in directory dir, or on descriptor dir itself (path NULL), to

@@ -1,10 +1,10 @@
-// stray.c: a reward and an algorithm that misbehave once, at the place set by
-// STRAY="<function>:<phase>:<how>" in the environment, for example "score:3:fail". Both have a
-// state that affects their next results, so a checkpoint from the wrong moment leads to different
-// weights.
+// stray.c: a reward and an algorithm that misbehave once, at the place that
+// STRAY="<function>:<phase>:<how>" in the environment names, for example "score:3:fail". Both have
+// a state that affects their next results, so that a checkpoint from the wrong moment leads to
+// different weights.
 //
-// With STRAY_OUTER set the algorithm moves the reference and trains the reward model before
-// phase_end() misbehaves; with STRAY_VALUE it trains values too.
+// With STRAY_OUTER set, the algorithm moves the reference and trains the reward model before
+// phase_end() misbehaves. With STRAY_VALUE set, it also trains values.
 #include <rlhf/algo.h>
 #include <rlhf/draft/iteration.h>
 #include <rlhf/plugin.h>

@@ -1,5 +1,5 @@
-// test_export.c: an export that ends at any operation on files leaves the old files, or the whole
-// new directory, and one message with the reason.
+// test_export.c: an export that ends at any operation on files leaves either the old files or the
+// whole new directory, and one message with the reason.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -44,8 +44,8 @@ static void disk_full_once(void **state) {
             assert_int_equal(status, 1);
             failed++;
         }
-        // A failure of the very last step, writing the new name to disk, comes when the directory
-        // is complete.
+        // If the very last step fails, which writes the new name to disk, the directory is already
+        // complete.
         if (status != 0 && !e2e_exists(t, "deep/out"))
             assert_int_equal(e2e_shell(t, "test -z \"$(ls -A deep)\""), 0);
         else
@@ -55,7 +55,7 @@ static void disk_full_once(void **state) {
     assert_in_range(failed, n - 3, n);
 }
 
-// old/ is an export with one more file, new/ one without it; deep/ is either.
+// old/ is an export with one more file, new/ an export without it. deep/ must equal one of them.
 static int old_and_new(struct e2e *t) {
     make_run(t);
     assert_int_equal(e2e_shell(t, EXPORT), 0);
@@ -112,8 +112,8 @@ static void interrupted(void **state) {
     assert_in_range(stopped, n - 6, n); // once renaming has begun, the new name is there
 }
 
-// A GGUF outside the directory gets its name last: if the old directory is kept, so is the old
-// file.
+// A GGUF file outside the directory gets its name last. So if the old directory is kept, the old
+// file is kept, too.
 #define BESIDE                                                                                     \
     "ASAN_OPTIONS=\"verify_asan_link_order=0:$ASAN_OPTIONS\" "                                     \
     "LD_PRELOAD=\"$RLHF_TEST_PLUGINS/../faults/fault_files.so\" \"$HOST\" export r --to deep/out " \
@@ -149,8 +149,8 @@ static void beside_the_directory(void **state) {
     assert_in_range(failed, n / 2, n);
 }
 
-// Pauses the export at an operation, runs the command `meanwhile`, and continues; returns the
-// export's exit status.
+// Pauses the export at an operation, runs the command `meanwhile`, and continues. Returns the exit
+// status of the export.
 static int during(struct e2e *t, const char *meanwhile) {
     return e2e_shell(t,
                      "FAULT=stop:9 " EXPORT

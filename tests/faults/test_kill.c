@@ -1,9 +1,9 @@
-// test_kill.c: a run is killed before its n-th change of a file, or that change fails: the run
+// test_kill.c: a run is killed before its n-th change of a file, or that change fails. The run
 // directory then either resumes to the bytes of an undisturbed run, or has no checkpoint and the
-// program reports it.
+// program reports this.
 //
-// By default a few n are tested. With RLHF_TEST_LONG=1 the run is killed at every n and fails there
-// in one of the other ways, and is killed at moments in between.
+// By default a few n are tested. With RLHF_TEST_LONG=1, every n is tested, by a kill and by one of
+// the other failures. The run is also killed at moments in between.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -29,12 +29,12 @@ static int is_long(void) {
     return v && *v && strcmp(v, "0") != 0;
 }
 
-// A sanitizer's runtime asks to be the first library, which is not necessary.
+// The runtime of a sanitizer asks to be the first library. This is not necessary here.
 #define PRELOAD                                                                                    \
     "ASAN_OPTIONS=\"verify_asan_link_order=0:$ASAN_OPTIONS\" "                                     \
     "LD_PRELOAD=\"$RLHF_TEST_PLUGINS/../faults/fault_files.so\" "
 
-// The undisturbed run u, and its number of file changes.
+// Makes the undisturbed run u. Returns its number of file changes.
 static long count(struct e2e *t, const char *args) {
     assert_int_equal(
         e2e_shell(t, "FAULT=count:0 FAULT_COUNT=count.txt " PRELOAD "\"$HOST\" %s --out u", args),
@@ -45,8 +45,8 @@ static long count(struct e2e *t, const char *args) {
     return n;
 }
 
-// After `what` happened to run x: it resumes to u, or there was no checkpoint. (A checkpoint with
-// its name but without the link `latest` also counts.)
+// Asserts that run x, to which `what` happened, resumes to u, or that it had no checkpoint. (A
+// checkpoint that has its name but not yet the link `latest` also counts.)
 static void check_resume(struct e2e *t, const char *what) {
     int had = e2e_exists(t, "x/checkpoints/latest/state/run.json");
     int status = e2e_run(t, "--resume x --trust-run");

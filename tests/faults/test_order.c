@@ -1,7 +1,7 @@
 // test_order.c: the state after a power cut. A run's operations on files are replayed in order
-// against the guarantees of a file system: a file's bytes are safe if it was synced after its last
-// write, a name if its directory was synced. A name that means "complete" may be given only to safe
-// files.
+// against the guarantees of a file system. The bytes of a file are safe if it was synced after its
+// last write. A name is safe if its directory was synced. A name that means "complete" may be given
+// only to safe files.
 #include "e2e.h"
 
 #include <stdarg.h>
@@ -11,8 +11,8 @@
 
 #define ENTRIES 4096
 
-// A path, and which parts a power cut would lose: the bytes of a file, its name in its directory.
-// (A removed name may come back; that does no harm.)
+// A path, and the parts that a power cut would lose: the bytes of the file, or its name in its
+// directory. (A removed name may come back, which does no harm.)
 struct entry {
     char path[512];
     int bytes, name;

@@ -1,5 +1,5 @@
 // test_rescue.c: if a phase fails, or a plugin leaves it after a request to stop, only that phase
-// is lost: the checkpoint of the previous boundary is written, and resuming ends with the bytes of
+// is lost. The checkpoint of the previous boundary is written, and resuming ends with the bytes of
 // a run that never failed.
 #include "e2e.h"
 
@@ -7,14 +7,15 @@
 #include <string.h>
 
 #define STRAY "\"$RLHF_TEST_PLUGINS/stray.so\""
-// The rewards act on the host's own process.
+// The rewards run in the host's own process.
 #define COMMON                                                                                     \
     "--set rewards.isolate=never --policy model --prompts prompts.txt --set policy.init=random "   \
     "--set batch.size=4 "                                                                          \
     "--set sampling.max_new_tokens=4 --set optim.lr=1e-3 --threads 1 "
 #define RUN "--algo " STRAY " --reward " STRAY " " COMMON "--phases 4 "
 
-// Run x fails as `how` says with `status`; `kept` phases are in its newest checkpoint (0: none).
+// Run x fails in the way `how` with `status`. Its newest checkpoint has `kept` phases (0: there is
+// none).
 static void fails(struct e2e *t, const char *run, const char *how, int status, int kept) {
     int got = e2e_shell(t, "rm -rf x; STRAY=%s \"$HOST\" %s --out x", how, run);
     if (got != status) fail_msg("%s: status %d, expected %d:\n%s", how, got, status, t->out);
@@ -59,7 +60,7 @@ static void what_failed_is_said_after_what_is_kept(void **state) {
                                  "score(), phase 3: no way on"));
 }
 
-// "Cancelled" is an error of the plugin unless the user asked.
+// "Cancelled" is an error of the plugin unless the user asked to stop.
 static void cancelled(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN "--out u"), 0);
@@ -75,7 +76,7 @@ static void cancelled(void **state) {
     e2e_says(t, "stopped after 0 of 4 phases: x");
 }
 
-// Code that must be named again is reported at once, not only at the resume.
+// If code must be named again on a resume, the failing run already says so.
 static void code_from_elsewhere_is_named(void **state) {
     struct e2e *t = *state;
     static const char run[] =

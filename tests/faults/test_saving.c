@@ -1,5 +1,5 @@
-// test_saving.c: checkpoints that are not due by number: by time, by SIGUSR1; and the state after a
-// file could not be written.
+// test_saving.c: checkpoints that are not due by phase number, but by time or by SIGUSR1. Also the
+// state after a file could not be written.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
     "until_true() { n=0; while [ $n -lt 300 ] && ! eval \"$1\"; do sleep 0.1; n=$((n+1)); done; "  \
     "}; "
 
-// Run s is killed by -9 once it has the checkpoint that `ask` requests. Resuming it for two phases
+// Run s is killed (-9) once it has the checkpoint that `ask` requests. Resuming it for two phases
 // gives the bytes of a run without that checkpoint.
 static void killed_after_a_checkpoint(struct e2e *t, const char *settings, const char *ask) {
     int status = e2e_shell(t,
@@ -41,8 +41,8 @@ static void by_signal(void **state) {
     killed_after_a_checkpoint(*state, "--set checkpoint.every_s=0", "kill -USR1 $pid");
 }
 
-// Checkpoints by time and signal are not candidates for checkpoints/best; otherwise stopping would
-// change it.
+// Checkpoints by time and by signal are not candidates for checkpoints/best. Otherwise stopping a
+// run would change `best`.
 static void the_best_is_one_of_the_planned(void **state) {
     struct e2e *t = *state;
     const char *run = RUN "--set checkpoint.best=objective/loss --set checkpoint.best_mode=min "

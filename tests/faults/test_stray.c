@@ -1,5 +1,5 @@
-// test_stray.c: if the program ends inside a plugin, the message names it, and the status is
-// distinct.
+// test_stray.c: if the program ends inside a plugin, the message names the plugin, and the exit
+// status is distinct.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -47,7 +47,7 @@ static void faults_are_told(void **state) {
            "a thread beside reward org.rlhf-host.test.stray_reward, score(): segmentation fault");
 }
 
-// The child is ended when it returns to the host; the run continues undisturbed.
+// A child that a plugin forked is ended when it returns to the host. The run continues undisturbed.
 static void a_child_does_not_come_back(void **state) {
     struct e2e *t = *state;
     strays(t, "score:1:fork", 0, "score(): a process that it forked returned to the host");

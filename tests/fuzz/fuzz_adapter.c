@@ -1,6 +1,6 @@
 // fuzz_adapter.c: a PEFT directory of any bytes: adapter_config.json and, after the first NUL,
-// adapter_model.safetensors (a valid one if NUL is missing). An accepted directory has A and B of
-// one rank for every layer that it names, and reads the same after being written.
+// adapter_model.safetensors (a valid file if there is no NUL). In an accepted directory, every
+// layer that it names has an A and a B of one rank. Written again, it reads the same.
 #include "fuzz.h"
 
 #include "base/file.h"

@@ -1,7 +1,6 @@
 // fuzz_answer.c: gold answers and responses of any bytes. The input is two bytes that choose the
-// options, the gold answer, a zero byte, and the response. An answer that counts as right was found
-// in the response, verdicts are repeatable, and a gold answer that is accepted is right as a
-// response.
+// options, the gold answer, a zero byte, and the response. An answer that counts as right occurs in
+// the response. Verdicts are repeatable. A gold answer that is accepted is right as a response.
 #include "fuzz.h"
 
 #include "answer/checker.h"

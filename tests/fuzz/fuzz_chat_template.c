@@ -1,6 +1,6 @@
 // fuzz_chat_template.c: any bytes as a model's chat template. Rendering ends within its limits and
-// changes no variables. Its text is UTF-8 and the same each time, with the assistant's turns inside
-// it; an unknown construct is one message that names a line.
+// changes no variables. The text is UTF-8 and the same each time, and the assistant's turns lie
+// inside it. An unknown construct gives one message that names a line.
 #include "fuzz.h"
 
 #include "chat/template.h"

@@ -1,5 +1,5 @@
 // fuzz_descriptor.c: structs of any bytes with any size field, read by the growth rule. An accepted
-// struct has exactly the source's bytes followed by zeros, and no set byte was dropped.
+// struct has exactly the source's bytes followed by zeros, and no byte that was set is dropped.
 #include "fuzz.h"
 
 #include "plugin/load.h"
@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     const uint8_t *src = data + 4;
     size_t have = n - 4;
     memcpy(&size, src, sizeof size);
-    // A plugin that claims a larger size than it has cannot be handled; every other size must work.
+    // No reader can handle a plugin that claims more bytes than it has. Every other size must work.
     if (size > have && size <= 65536) return 0;
     rlhf_status st = rlhf__copy_in(out, CAP, src, min, "struct", &err);
     if (st < 0) {

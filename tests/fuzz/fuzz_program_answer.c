@@ -1,6 +1,6 @@
-// fuzz_program_answer.c: answers of a program: a line of exec.so's, and a frame of python.so's
-// driver in pieces of any size. The first byte chooses. A refusal has a reason, an accepted answer
-// reads the same again, and a frame does not depend on its pieces.
+// fuzz_program_answer.c: answers of a program. The first byte chooses between a line for exec.so
+// and a frame of python.so's driver, which arrives in pieces of any size. A refusal has a reason.
+// An accepted answer reads the same again, and a frame does not depend on its pieces.
 #include "fuzz.h"
 
 #include "exec/answer_line.h"

@@ -1,4 +1,4 @@
-// kit.h: model directories opened on the reference backend, and their results compared with
+// kit.h: opens model directories on the reference backend and compares their results with
 // expected.json, which make_dirs.py made with transformers.
 #ifndef RLHF_TESTS_HF_KIT_H
 #define RLHF_TESTS_HF_KIT_H
@@ -19,8 +19,8 @@ struct hf {
 int hf_setup(void **state);
 int hf_teardown(void **state);
 
-// A copy of dirs/<name>, its files being links to it, as in the hub's cache, and config.json with
-// the keys of the JSON object `patch` (NULL: unchanged). The next call replaces it. Borrowed.
+// Makes a copy of dirs/<name> whose files are links, as in the hub's cache. config.json gets the
+// keys of the JSON object `patch` (NULL: unchanged). The next call replaces the copy. Borrowed.
 const char *hf_variant(const struct hf *f, const char *name, const char *patch);
 
 // Checks the ids and log-probs of the language model in `dir` against `name` in expected.json.

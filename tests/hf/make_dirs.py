@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""Makes dirs/: tiny model directories with random weights as transformers writes them, and
-expected.json: transformers' results for some texts. Run it in this folder; needs torch, transformers
-and tokenizers. Made with transformers 5.23; a newer version may write other files, which then need to
-be tested.
+"""Writes dirs/, tiny model directories with random weights as transformers writes them, and expected.json, transformers'
+results for some texts. Run it in this folder; needs torch, transformers and tokenizers. Made with transformers 5.23. A
+newer version may write other files, which then need to be tested.
 
     gpt2             GPT2LMHeadModel; only tokenizer.json
     gpt2-classic-f16 with vocab.json and merges.txt, float16

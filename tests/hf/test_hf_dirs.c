@@ -1,5 +1,5 @@
-// test_hf_dirs.c: the directories of dirs/, written by transformers, opened as a user's own models:
-// ids, log-probs, logits and labels against expected.json (both made by make_dirs.py).
+// test_hf_dirs.c: opens the directories of dirs/, written by transformers, as a user's own models.
+// Compares ids, log-probs, logits and labels with expected.json. make_dirs.py made both.
 #include "kit.h"
 
 #define LM(test, name)                                                                             \

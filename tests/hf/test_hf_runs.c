@@ -1,5 +1,5 @@
-// test_hf_runs.c: a user's own directories, as written by transformers (tests/hf/dirs), through
-// runs of the program: what the checkpoints record.
+// test_hf_runs.c: runs of the program on a user's own directories, as transformers writes them
+// (tests/hf/dirs). Tests what the checkpoints record.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -122,8 +122,9 @@ static void a_classifier_keeps_its_front(void **state) {
 
 // ---- several end tokens ----
 
-// Rows of a JSON Lines file below t->dir: each response ends at its first end token (an id below
-// `ends`) and is marked as finished, or has `most` tokens and none; returns how many ended.
+// Checks the rows of a JSON Lines file below t->dir. Each response either ends at its first end
+// token (an id below `ends`) and is marked as finished, or has `most` tokens without an end token.
+// Returns how many ended.
 static int ended_rows(struct e2e *t, const char *name, int ends, size_t most) {
     char path[512];
     snprintf(path, sizeof path, "%s/%s", t->dir, name);
@@ -216,9 +217,9 @@ static void draws_tokens(struct e2e *t, const char *model) {
     assert_true(drawn > 48 * 20);
 }
 
-// hf/gpt2-bf16 has 320 rows for 290 tokens, and random weights give the padding a tenth of the
-// probability. None of it is sampled, and log-probs of samples are reproduced. sft.so has it in its
-// softmax, and the trained model does not sample it either.
+// hf/gpt2-bf16 has 320 rows for 290 tokens, and with random weights the padding has a tenth of the
+// probability. No padding is sampled, and the log-probs of samples are reproduced. The softmax of
+// sft.so includes the padding, but the trained model does not sample it either.
 static void padding_is_never_drawn(void **state) {
     struct e2e *t = *state;
     draws_tokens(t, "hf/gpt2-bf16");

@@ -1,4 +1,4 @@
-// test_hf_tensors.c: the tensors of real checkpoints: with other names, with more and with fewer
+// test_hf_tensors.c: tensors as in real checkpoints, with other names, and with more or fewer
 // tensors than the model has. dirs/gpt2 is rewritten with modified tensors.
 #include "kit.h"
 
@@ -85,7 +85,7 @@ static const char *changed(const struct hf *f, const char *name, const struct ch
 
 #define WTE "transformer.wte.weight"
 
-// The same model each time: the results are those of transformers.
+// All these modifications give the same model, so the results are those of transformers.
 static void the_same_model(void **state) {
     static const struct change same[] = {
         {.bare = "transformer."},                                // as saved by GPT2Model

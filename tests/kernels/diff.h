@@ -1,8 +1,8 @@
-// diff.h: finite differences: is a backward op the derivative of its forward op?
+// diff.h: finite differences, which test whether a backward op is the derivative of its forward op.
 //
-// The loss is sum_o <r_o, out_o> for fixed numbers r_o. For each input and several directions u,
-// (loss(x + h u) - loss(x - h u)) / 2h must be <gradient, u>. Loss and products are computed in
-// double; the precision is limited by ops that store f32.
+// The loss is sum_o <r_o, out_o> for fixed numbers r_o. For each input x and several directions u,
+// the quotient (loss(x + h u) - loss(x - h u)) / 2h must be <gradient, u>. The loss and inner
+// products are computed in double. Precision is limited by ops that store f32.
 #ifndef RLHF_TESTS_KERNELS_DIFF_H
 #define RLHF_TESTS_KERNELS_DIFF_H
 
@@ -24,12 +24,12 @@ struct diff {
     void (*backward)(struct call *k, struct diff *d);
 };
 
-// Allocates inputs N(0, scale) (tag 10 + i), r N(0, 1) (tag 20 + i) and the other arrays in host
-// memory of k, from in_n and out_n. Inputs may be changed before diff_check.
+// Allocates arrays of sizes in_n and out_n in host memory of k: inputs N(0, scale) (tag 10 + i), r
+// N(0, 1) (tag 20 + i), and the others. Inputs may be changed before diff_check.
 void diff_init(struct call *k, struct diff *d, double scale);
 
-// Compares all inputs in 6 directions: two over all elements, four over single elements. rtol is
-// relative to |gradient| |u|.
+// Compares the gradients of all inputs in 6 directions: two over all elements, four over single
+// elements. rtol is relative to |gradient| |u|.
 void diff_check(rlhf_compute *c, struct diff *d, double h, double rtol);
 
 #endif

@@ -2,8 +2,9 @@
 // buffers, and outputs that can be compared.
 //
 // An op is a function that creates its inputs from a shape (the same numbers on every backend),
-// calls the table and stores the results. Three checks use the same op: whether the backend agrees
-// with the reference, and whether its bits depend on the other rows of the call or on the threads.
+// calls the table and stores the results. Three checks use the same op. They test whether the
+// backend agrees with the reference, whether its bits depend on the other rows of the call, and
+// whether they depend on the threads.
 #ifndef RLHF_TESTS_KERNELS_KIT_H
 #define RLHF_TESTS_KERNELS_KIT_H
 
@@ -19,7 +20,7 @@ struct kit {
     void *so_ref, *so_cpu;
     const rlhf_plugin *kernels_ref, *kernels_cpu;
     rlhf_compute *ref, *cpu1, *cpu2; // reference; cpu with 1 and with 2 threads
-    rlhf_compute *more[KIT_MORE];    // with 4, 8 and 16; NULL unless run by CPU threads
+    rlhf_compute *more[KIT_MORE];    // cpu with 4, 8 and 16 threads; NULL for other backends
     uint32_t turn, reserved;
 };
 
@@ -30,7 +31,7 @@ const rlhf_plugin *kit_load(const char *name, void **so);
 rlhf_compute *kit_create(const rlhf_plugin *p, uint32_t threads, uint32_t guard,
                          uint64_t workspace);
 void kit_destroy(rlhf_compute *c); // NULL allowed
-// The last failure of a table of kit_create, "" if none.
+// The last error text of a table that kit_create opened, or "".
 const char *kit_said(const rlhf_compute *c);
 
 // CMocka group fixtures: *state becomes a struct kit with both backends.
@@ -58,10 +59,11 @@ struct call {
 // Releases all memory of the call.
 void call_finish(struct call *k);
 
-// n zeroed bytes, n * width numbers of N(0, scale) derived from tag; in host memory of the call.
+// n zeroed bytes, or n * width numbers of N(0, scale) derived from tag, in host memory of the call.
 void *call_host(struct call *k, uint64_t bytes);
 float *call_normal(struct call *k, uint64_t tag, uint64_t n, double scale);
-// Rows `k->rows` of a [.., width] tensor derived from tag: the same numbers for any selection.
+// Rows `k->rows` of a [.., width] tensor derived from tag. A row has the same numbers in any
+// selection.
 float *call_normal_rows(struct call *k, uint64_t tag, uint64_t width, double scale);
 
 // Device buffers: zeroed, from host floats (rounded to dtype), from host integers.
@@ -110,18 +112,20 @@ void op_run_rows(rlhf_compute *c, op_fn op, const void *shape, const uint32_t *r
 
 // ---- the three checks ----
 
-// How far an output may differ from the reference: normalised mean squared error, and largest
-// difference divided by the root mean square of the reference.
+// The allowed difference of an output from the reference: the normalised mean squared error, and
+// the largest difference divided by the root mean square of the reference.
 struct bound {
     double nmse, max;
 };
 
-// cpu (1 thread) against the reference; the bounds for f32 and bf16 outputs. Prints one line.
+// Compares cpu (1 thread) with the reference, using the bound for the dtype of each output. Prints
+// one line.
 void check_match(struct kit *k, op_fn op, const void *shape, uint32_t n_rows, struct bound f32,
                  struct bound bf16);
-// Rows in any selection have the bits of the whole call. Outputs without key are ignored.
+// Checks that the rows of any selection have the bits of the whole call. Outputs without key are
+// ignored.
 void check_rows(rlhf_compute *c, op_fn op, const void *shape, uint32_t n_rows);
-// 1 and 2 threads, and the same instance twice, give the same bits.
+// Checks that 1 and 2 threads give the same bits, and that calling the same instance twice does.
 void check_threads(struct kit *k, op_fn op, const void *shape, uint32_t n_rows);
 
 #endif

@@ -60,7 +60,7 @@ void op_run(rlhf_compute *c, op_fn op, const void *shape, uint32_t n_rows, struc
 
 // ---- cpu against reference ----
 
-// Prints the difference; returns 0 if it exceeds the bound.
+// Prints the difference. Returns 0 if it exceeds the bound.
 static int match_one(const char *label, const struct output *got, const struct output *want,
                      struct bound b) {
     const uint64_t n = want->n * want->width;
@@ -105,8 +105,8 @@ void check_match(struct kit *k, op_fn op, const void *shape, uint32_t n_rows, st
 
 // ---- bits ----
 
-// Compares each row of `some` with the row of `all` with the same key; returns the number that
-// differ.
+// Compares each row of `some` with the row of `all` that has the same key. Returns the number of
+// rows that differ.
 static uint64_t rows_differ(const struct outputs *some, const struct outputs *all) {
     uint64_t bad = 0;
     for (uint32_t i = 0; i < some->n; i++) {

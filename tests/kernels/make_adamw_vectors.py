@@ -4,10 +4,10 @@
 Usage: make_adamw_vectors.py > optimiser_vectors.h   (needs torch and numpy)
 
 Both sides compute the inputs by the formula input(tag, i), so only results are stored:
-  adamw   N weights, STEPS steps with gradient input(100 + step, i); results of torch (float32)
-          and of the TensorFlow 1 form (float64)
-  muon    one step for several shapes, with and without Nesterov momentum, stored [out, in] and
-          [in, out] (float64); of the larger shapes every stride-th weight
+  adamw   N weights, STEPS steps with gradient input(100 + step, i). Results of torch (float32) and of the
+          TensorFlow 1 form (float64)
+  muon    one step (float64) for several shapes, with and without Nesterov momentum, stored [out, in] and
+          [in, out]. Of the larger shapes, only every stride-th weight
 """
 import numpy as np
 import torch

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""The divergences of lm_head and their derivatives in float64, for test_divergence: from the
-definitions in compute.h, over the ids that a rule keeps. The derivatives are differences of the
-divergence itself, by Richardson's rule, so no formula for them is used. Run it in this directory:
-python3 make_divergence_vectors.py > divergence_vectors.h
+"""Writes divergence_vectors.h for test_divergence: the divergences of lm_head and their derivatives in float64.
+
+The divergences follow the definitions in compute.h, over the ids that a rule keeps. The derivatives are
+differences of the divergence itself, by Richardson's rule, so that no formula for them is needed.
+Usage, in this directory: python3 make_divergence_vectors.py > divergence_vectors.h
 """
 import math
 import random

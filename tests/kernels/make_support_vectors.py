@@ -4,9 +4,10 @@ autograd in float64, and the ids that top-k and top-p keep.
 
 Usage: make_support_vectors.py > support_vectors.h   (needs torch and numpy)
 
-Both sides compute the inputs by the formula input(tag, i): hidden [ROWS, D] 1.5 input(1, i), weight
-[VOCAB, D] input(2, i), the reference's 1.5 input(3, i) and input(2, i) + 0.2 input(4, i), and
-derivatives of the loss input(5 .. 7, row). Only results are stored.
+Both sides compute the inputs by the formula input(tag, i), so only results are stored. The inputs are
+  hidden states  [ROWS, D]   1.5 input(1, i); of the reference 1.5 input(3, i)
+  weight         [VOCAB, D]  input(2, i); of the reference input(2, i) + 0.2 input(4, i)
+  derivatives of the loss    input(5 .. 7, row)
 """
 import numpy as np
 import torch

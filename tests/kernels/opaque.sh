@@ -1,6 +1,6 @@
 #!/bin/sh
-# opaque.sh: a host or a model plugin cannot dereference device memory: the compiler must reject
-# each of these bodies, and must accept the correct one.
+# opaque.sh: checks that a host or a model plugin cannot dereference device memory. The compiler
+# must reject each of these bodies, and must accept the correct one.
 set -u
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,5 +1,5 @@
-// test_attention.c: attention and its derivative over ragged rows, cpu against reference; a query's
-// bits do not depend on the other rows, the layout (training or KV cache) or the threads.
+// test_attention.c: attention and its derivative over ragged rows, cpu against reference. A query's
+// bits must not depend on the other rows, on the layout (training or KV cache) or on the threads.
 #include "kit.h"
 #include <math.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static const struct shape shapes[] = {
     {8, 2, 16, 0, RLHF_BF16, 0, 0},
     {8, 4, 64, 0, RLHF_BF16, 0, 0},
     {3, 1, 24, 1, RLHF_BF16, 0, 0},
-    // Query heads that share keys: 2, 3, 7, 8 and 5 of them.
+    // 2, 3, 7, 8 and 5 query heads share a key head.
     {8, 4, 16, 1, RLHF_F32, 2, 0},
     {4, 6, 24, 0, RLHF_F32, 2, 0},
     {3, 7, 32, 1, RLHF_F32, 1, 0},
@@ -39,14 +39,14 @@ static const struct shape shapes[] = {
     {5, 14, 16, 1, RLHF_BF16, 2, 0},
     {3, 8, 64, 1, RLHF_BF16, 1, 0},
     {3, 5, 8, 1, RLHF_BF16, 1, 0},
-    // Widths that leave more than 8 columns of the next wider kernel unused.
+    // Head widths for which the next wider kernel has more than 8 unused columns.
     {4, 3, 40, 1, RLHF_F32, 0, 0},
     {4, 3, 40, 1, RLHF_BF16, 0, 0},
     {3, 4, 104, 0, RLHF_BF16, 2, 0},
 };
 
-// Shapes that a backend may refuse with an error text: head widths that are not a multiple of 8,
-// with 16-byte rows and without.
+// Shapes that a backend may refuse with an error text. Their head widths are not multiples of 8;
+// some rows are a multiple of 16 bytes.
 static const struct shape others[] = {
     {5, 2, 20, 1, RLHF_F32, 0, 0}, {5, 2, 20, 1, RLHF_BF16, 0, 0}, {5, 1, 7, 1, RLHF_F32, 0, 0},
     {5, 1, 7, 0, RLHF_BF16, 0, 0}, {5, 4, 20, 1, RLHF_BF16, 2, 0},
@@ -164,8 +164,8 @@ static void attention_bwd(struct call *k, const void *shape, struct outputs *out
     outputs_add(out, k, "dq dk dv", dqkv, s->dtype, total, l.stride, l.key);
 }
 
-// The rows of `attention`, fed to a cache in pieces of different sizes (in step j row i appends
-// piece(i, j) tokens), with rows in other slots of the cache and in another order.
+// Feeds the rows of `attention` to a cache in pieces of different sizes: in step j row i appends
+// piece(i, j) tokens. The rows are in other slots of the cache and in another order.
 static uint32_t piece(uint32_t row, uint32_t step) {
     return step == 0 ? 1 + row * 11 % 30 : 1 + (row + step) % 4 * ((step & 3) == 1);
 }
@@ -243,7 +243,7 @@ static void cached(struct call *k, const void *shape, struct outputs *out) {
 }
 
 static void match_shape(struct kit *k, const struct shape *s) {
-    // Sums over the heads of a group have larger elements, so their last place is larger.
+    // Sums over the heads of a group are larger, and so is the unit of their last place.
     const struct bound bf16 = {bf16_bound.nmse, (s->kv_heads ? 2 : 1) * bf16_bound.max};
     check_match(k, attention, s, s->rows, f32_bound, bf16);
     check_match(k, attention_bwd, s, s->rows, f32_bound, bf16);
@@ -285,7 +285,7 @@ static void same_output(rlhf_compute *c, op_fn one, const void *s, uint32_t rows
     outputs_finish(&y);
 }
 
-// One token at a time from a cache gives the bits of the training forward.
+// Decoding one token at a time from a cache gives the bits of the training forward.
 static void cache_equals_training(void **state) {
     struct kit *k = *state;
     rlhf_compute *backends[] = {k->cpu1, k->cpu2, k->ref};
@@ -306,8 +306,8 @@ static void threads(void **state) {
 
 // ---- shapes that a backend may refuse ----
 
-// True if the backend supports the shape; if not, both ops must refuse it with an error text that
-// names what is not supported.
+// True if the backend supports the shape. If not, both ops must refuse it with an error text that
+// names the unsupported property.
 static int takes(rlhf_compute *c, const struct shape *s) {
     const uint32_t first = 0;
     struct call k = {.c = c, .rows = &first, .n_rows = 1};
@@ -344,7 +344,7 @@ static void wide_heads(void **state) {
         match_shape(*state, &wide[i]);
 }
 
-// Rows that are not 16-byte aligned have the bits of those that are.
+// Rows that are not 16-byte aligned have the bits of aligned rows.
 static void strides(void **state) {
     struct kit *k = *state;
     static const struct shape even[] = {{4, 2, 24, 1, RLHF_BF16, 0, 0},
@@ -382,7 +382,7 @@ static struct layout write_out(struct call *k, const struct shape *s, const stru
     return l;
 }
 
-// out and [dq dk dv] of a layout, into host memory of the call.
+// Copies out and [dq dk dv] of a layout into host memory of the call.
 static float *run_both(struct call *k, const struct shape *s, const struct layout *l,
                        float **grad) {
     const uint64_t total = l->ragged.total, size = rlhf_dtype_size(s->dtype);
@@ -401,9 +401,9 @@ static float *run_both(struct call *k, const struct shape *s, const struct layou
     return out;
 }
 
-// dk and dv of a group are sums over the group's heads. Compare them with the sums of the expanded
-// heads' dk and dv. The bound allows for another order of f32 sums and for a bf16 store of each,
-// relative to the sum of their magnitudes.
+// dk and dv of a group are sums over the group's heads, so they are compared with the sums of the
+// expanded heads' dk and dv. The bound is relative to the sum of the magnitudes. It allows for
+// another order of f32 sums and for rounding each expanded dk and dv to bf16.
 static void check_sums(const struct shape *s, const struct layout *l, const struct layout *w,
                        const float *dl, const float *dw) {
     const uint64_t total = l->ragged.total, hd = (uint64_t)s->head_dim;

@@ -1,4 +1,4 @@
-// test_backend.c: what a backend reports about itself, memory, and calls that it must refuse.
+// test_backend.c: the description of a backend, its memory, and calls that it must refuse.
 #include "kit.h"
 #include <jansson.h>
 #include <stdio.h>
@@ -7,8 +7,8 @@
 
 static rlhf_compute *backend(struct kit *k, int i) { return i == 0 ? k->ref : k->cpu2; }
 
-// Asserts that the call was refused with `want` and that the host was told why. One backend may
-// return "invalid" where another returns "not supported".
+// Asserts that the call was refused with `want` and that the host got an error text. One backend
+// may return "invalid" where another returns "not supported".
 static void refused(rlhf_compute *c, rlhf_status got, rlhf_status want, const char *what) {
     const char *text = kit_said(c);
     printf("  %s, %s: %d \"%s\"\n", c->name, what, got, text);
@@ -107,7 +107,7 @@ static void memory(void **state) {
     }
 }
 
-// Asynchronous copies are complete after a wait for a later mark, or sync.
+// Asynchronous copies are complete after a wait for a later mark, or after sync.
 static void memory_of_the_host(void **state) {
     for (int i = 0; i < 2; i++) {
         rlhf_compute *c = backend(*state, i);
@@ -213,7 +213,7 @@ static void weights(void **state) {
     }
 }
 
-// The predicted size of a weight is the increase of bytes_in_use.
+// Packing a weight increases bytes_in_use by its predicted size.
 static void weights_foretold(void **state) {
     static const struct {
         int32_t k, n;
@@ -255,7 +255,8 @@ struct turned {
     int32_t k, n, dtype, out_dtype, accumulate;
 };
 
-// dx of a weight, which is converted for it, equals x times its transpose, packed directly.
+// linear_dx, which converts the weight's panels, equals x times the weight's transpose, packed
+// directly.
 static void dx_is_by_the_transpose(void **state) {
     static const struct turned all[] = {
         {5, 1, 1, RLHF_F32, RLHF_F32, 0},        {37, 97, 33, RLHF_F32, RLHF_F32, 0},
@@ -418,8 +419,8 @@ static rlhf_status call_linear_sum(rlhf_compute *c, const struct sized_args *a, 
 
 typedef rlhf_status sized_call(rlhf_compute *c, const struct sized_args *a, const void *s);
 
-// The struct as a newer caller passes it (longer, its last field 0 or set), and too short for any
-// caller.
+// Passes the struct as a newer caller does (longer, with its last field 0 or set), and too short
+// for any caller.
 static void other_size(rlhf_compute *c, const struct sized_args *a, sized_call *call, const void *s,
                        uint32_t size, const char *what) {
     unsigned char longer[128] = {0};
@@ -487,7 +488,7 @@ static int is_set(const json_t *object, const char *key) {
     return json_is_true(json_object_get(object, key));
 }
 
-// What describe() answers for device `gpu`.
+// The JSON object that describe() returns for device `gpu`.
 static json_t *described(const rlhf_plugin *p, uint32_t gpu) {
     struct rlhf_test_backend b;
     const char *json = NULL;
@@ -516,8 +517,8 @@ static void devices(void **state) {
     }
 }
 
-// The table of instruction sets: one is used, at most the level that the environment allows, and
-// every higher level gives the reason why it is not.
+// The table of instruction sets: one level is used, which is not above the level that the
+// environment allows. Every higher level has a reason why it is not used.
 static void levels(void **state) {
     struct kit *k = *state;
     const char *cap = getenv("RLHF_CPU_ISA");

@@ -1,5 +1,6 @@
-// test_blocks.c: block-structured weights and the sum of two GEMMs: cpu against reference, bit for
-// bit against the operations they replace, rows, threads, and refused arguments.
+// test_blocks.c: block-structured weights, and linear_sum. Compares cpu with the reference, bits
+// with those of the operations that they replace, rows and threads, and tests that wrong arguments
+// are refused.
 #include "kit.h"
 #include <math.h>
 #include <stdio.h>
@@ -15,8 +16,8 @@ struct shape {
 
 static const struct bound f32_bound = {2e-11, 5e-5}, bf16_bound = {1e-8, 2e-2};
 
-// In this order: queries, keys and values; the first and the last of them; gate and up; one whole
-// layer; a k larger than one pass of own tiles.
+// In this order: q, k and v; only q and v; gate and up; a single block; and a k that takes more
+// than one pass of own tiles.
 static const struct shape shapes[] = {
     {33, 96, 128, 16, RLHF_F32, RLHF_F32, 0, 1, 3, {0, 64, 96}, {64, 32, 32}, 2.0},
     {70, 96, 100, 5, RLHF_F32, RLHF_F32, 0, 0, 2, {0, 70}, {40, 30}, 0.5},
@@ -131,7 +132,7 @@ static void sum(struct call *k, const void *shape, struct outputs *out) {
     outputs_add(out, k, "out", a.out, s->out_dtype, k->n_rows, n, k->rows);
 }
 
-// across: a base and the first half of an adapter, both with k inputs.
+// across: a base weight and the first factor of an adapter, both with k inputs.
 static void sum_across(struct call *k, const void *shape, struct outputs *out) {
     const struct shape *s = shape;
     const uint64_t n = (uint64_t)s->n, kk = (uint64_t)s->k, in = inner(s);
@@ -183,8 +184,8 @@ static void same_bits(struct call *k, rlhf_dev a, rlhf_dev b, uint64_t n, int32_
     assert_memory_equal(x, y, n * sizeof *x);
 }
 
-// A block-structured weight equals a dense one with zeros: the same bits forward and backward, and
-// its gradient is scale times the blocks.
+// A block-structured weight equals a dense weight with zeros. Forward and backward have the same
+// bits, and its gradient is scale times the blocks.
 static void blocks_are_a_dense_weight(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
@@ -226,7 +227,7 @@ static void blocks_are_a_dense_weight(void **state) {
         }
 }
 
-// linear_sum equals a linear to f32, one that accumulates, and a convert.
+// linear_sum equals a linear to f32, then a linear that accumulates, then a convert.
 static void sum_is_what_it_says(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
@@ -254,7 +255,7 @@ static void sum_is_what_it_says(void **state) {
         }
 }
 
-// Adding a second GEMM of zeros keeps the bits of the first.
+// Adding a second GEMM with only zeros keeps the bits of the first.
 static void zeros_leave_no_trace(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};

@@ -31,7 +31,7 @@ static void test_whole(void **state) {
     assert_null(all);
 }
 
-// Freed in any order, three adjacent pieces become one range again, which one piece fills.
+// Three adjacent pieces, freed in any order, become one range again, which one piece can fill.
 static void test_joined(void **state) {
     (void)state;
     static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
@@ -58,7 +58,7 @@ static void test_joined(void **state) {
     assert_null(all);
 }
 
-// Unused 2 MiB pages read as zero: the system has taken them back. Neighbouring data stays.
+// Unused 2 MiB pages read as zero, because the system has taken them back. Neighbouring data stays.
 static void test_pages(void **state) {
     (void)state;
     struct rlhf__chunk *all = NULL;
@@ -73,7 +73,7 @@ static void test_pages(void **state) {
     rlhf__chunk_return(&all, q, inner);
     p = rlhf__chunk_cut(&all, 2 * inner);
     assert_ptr_equal(p, left + side);
-    // The page where left ends and the one where right begins are only partly free.
+    // The pages in which `left` ends and `right` begins are only partly free, so they stay.
     assert_true(is_filled(p + MIB, 2 * inner - 2 * MIB, 0));
     assert_true(is_filled(left, side, 1));
     assert_true(is_filled(right, side, 4));
@@ -83,8 +83,8 @@ static void test_pages(void **state) {
     assert_null(all);
 }
 
-// A piece goes where it leaves the least space: large ranges stay free for large pieces, and less
-// memory of the chunks is unused.
+// A piece is placed where it leaves the least space. So large ranges stay free for large pieces,
+// and less memory of the chunks is unused.
 static void test_closest(void **state) {
     (void)state;
     struct rlhf__chunk *all = NULL;

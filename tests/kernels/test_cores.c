@@ -1,5 +1,5 @@
-// test_cores.c: the CPU backend's default number of threads: cores, not hyper-threads; masks;
-// quotas of control groups of both versions; on copies of /sys and /proc.
+// test_cores.c: the CPU backend's default number of threads, on copies of /sys and /proc. Tests
+// that cores count and not hyper-threads, masks, and quotas of control groups of both versions.
 #include "support/check.h"
 
 #include "cores.h"
@@ -20,8 +20,8 @@ static void shell(const struct place *p, const char *script) {
     assert_int_equal(system(line), 0);
 }
 
-// A machine of 4 cores with two hyper-threads each, processors i and i + 4 on one core, all
-// allowed.
+// A machine of 4 cores with two hyper-threads each. Processors i and i + 4 belong to one core, and
+// all are allowed.
 static int setup(void **state) {
     struct place *p = calloc(1, sizeof *p);
     if (!p) return -1;

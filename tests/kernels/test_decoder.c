@@ -1,5 +1,5 @@
-// test_decoder.c: the row ops of post-GPT-2 decoders: RMS norm, gated units, SiLU, embeddings
-// without positions, rotary positions with and without per-head norms, and their derivatives; cpu
+// test_decoder.c: the row ops of decoders newer than GPT-2: RMS norm, gated units, SiLU, embeddings
+// without positions, rotary positions with and without per-head norms, and their derivatives. cpu
 // against reference, rows, threads.
 #include "kit.h"
 #include <math.h>

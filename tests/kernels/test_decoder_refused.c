@@ -6,8 +6,8 @@
 
 static rlhf_compute *backend(struct kit *k, int i) { return i == 0 ? k->ref : k->cpu2; }
 
-// Asserts that the call is refused, at once or when it is waited for, with an error text that
-// contains this word. One backend may return "invalid" where another returns "not supported".
+// Asserts that the call is refused, at once or in the next wait, with an error text that contains
+// this word. One backend may return "invalid" where another returns "not supported".
 static void refused(rlhf_compute *c, rlhf_status got, const char *word, const char *what) {
     if (got == RLHF_OK) got = c->sync(c->ctx);
     const char *text = kit_said(c);

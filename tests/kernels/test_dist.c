@@ -1,6 +1,6 @@
-// test_dist.c: edge cases of the language-model head: which ids top-k and top-p keep when logits
+// test_dist.c: edge cases of the language-model head: the ids that top-k and top-p keep when logits
 // are equal, logits that are not finite, logits kept for backward, and more rows than a chunk.
-// Shapes, rows and threads: test_lm_head.c and test_lm_sample.c.
+// test_lm_head.c and test_lm_sample.c test shapes, rows and threads.
 #include "kit.h"
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +9,8 @@
 
 // ---- the kept set ----
 
-// Row r of a call has hidden state e_r, so that its logits are column r of the weight: pattern r.
+// Row r of a call has the hidden state e_r. So its logits are column r of the weight, which holds
+// pattern r.
 enum { PATTERNS = 6, MAX_VOCAB = 5000 };
 
 static float pattern(int r, int32_t v, int32_t vocab) {
@@ -40,7 +41,7 @@ static int by_rank(const void *a, const void *b) {
     return x->id < y->id ? -1 : 1;
 }
 
-// Ids of pattern r that d keeps. *doubt: rounding may move the end of the set.
+// The ids of pattern r that d keeps. *doubt becomes 1 if rounding may move the end of the set.
 static int32_t kept_by(const rlhf_dist *d, int r, int32_t vocab, struct ranked *of, int *doubt) {
     double total = 0.0, reached = 0.0;
     for (int32_t v = 0; v < vocab; v++)
@@ -154,8 +155,8 @@ static rlhf_lm_head make_head(struct call *k, const struct shape *s, const rlhf_
     return a;
 }
 
-// lm_head_bwd gives the same results after lm_head on other hidden states, which were then
-// overwritten, as without that call.
+// Logits that lm_head kept are dropped when its hidden states are overwritten: lm_head_bwd then
+// gives the results that it gives without lm_head.
 static void a_write_drops_what_was_kept(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1};
@@ -181,7 +182,7 @@ static void a_write_drops_what_was_kept(void **state) {
     }
 }
 
-// The same when the write is a recorded call.
+// The same holds when a recorded call writes to the hidden states.
 static void a_replayed_write_drops_what_was_kept(void **state) {
     struct kit *kit = *state;
     const uint32_t rows[] = {0, 1, 2, 3, 4};
@@ -214,7 +215,7 @@ static void a_replayed_write_drops_what_was_kept(void **state) {
 
 // ---- not finite ----
 
-// NaN and infinities in hidden states of row 2 only.
+// Only row 2 has NaN and infinities in its hidden state.
 static void a_row_that_is_not_finite_is_named(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1};
@@ -258,7 +259,7 @@ static void a_row_that_is_not_finite_is_named(void **state) {
         }
 }
 
-// Reported by the call, or by the next sync.
+// The error is reported by the call, or by the next sync.
 static void a_target_outside_the_vocabulary_is_refused(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1};
@@ -305,9 +306,9 @@ static void both(struct call *k, const void *shape, struct outputs *out) {
     out->o[out->n - 1].dtype = s->dtype;
 }
 
-// Compares many rows with the reference. The budget does not affect any bit, so a run resumed with
-// another workspace continues identically. That is because d_weight is summed in one chain over the
-// rows or, in f32 and on CUDA, over chunks of a fixed size.
+// Compares many rows with the reference. The workspace budget does not affect any bit, so a run
+// that resumes with another budget continues identically. This holds because d_weight is summed in
+// one chain over the rows or, in f32 and on CUDA, over chunks of a fixed size.
 static void many_rows(void **state) {
     struct kit *kit = *state;
     const struct shape shapes[] = {{2100, 8, 40, RLHF_F32}, {2100, 8, 40, RLHF_BF16}};

@@ -1,6 +1,6 @@
 // test_divergence.c: the kl of lm_head as KL(q || p) and as Jensen-Shannon, also from a reference
-// of another width. Checks values and derivatives against float64 (make_divergence_vectors.py) and
-// by finite differences, cpu against reference, rows, threads, and refused values.
+// of another width. Compares values and derivatives with float64 (make_divergence_vectors.py) and
+// with finite differences. Also cpu against reference, rows, threads, and refused values.
 #include "divergence_vectors.h"
 #include "kit.h"
 
@@ -17,7 +17,7 @@ static int has(const rlhf_compute *c) { return (c->flags & RLHF_COMPUTE_DIVERGEN
 
 // ---- vectors ----
 
-// A weight whose first input gives the logits, and states that are 1 there.
+// A weight whose first input gives the logits. The hidden states are 1 at that input.
 static rlhf_weight *weight_of(struct call *k, const float *logits, int32_t vocab, int32_t d) {
     float *w = call_host(k, (uint64_t)vocab * (uint64_t)d * sizeof *w);
     for (int32_t v = 0; v < vocab; v++)

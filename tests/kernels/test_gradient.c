@@ -1,5 +1,6 @@
-// test_gradient.c: every backward op of the reference backend is the derivative of its forward op,
-// by finite differences (diff.h). Other tests compare the other backends with the reference.
+// test_gradient.c: tests by finite differences (diff.h) that every backward op of the reference
+// backend is the derivative of its forward op. Other tests compare the other backends with the
+// reference.
 #include "diff.h"
 #include "support/tensor_close.h"
 #include <math.h>
@@ -363,7 +364,7 @@ static void lm_backward(struct call *k, struct diff *d) {
     down(k, d->grad[1], a.d_weight, LM_D * LM_VOCAB);
 }
 
-// only: 0 to 2: that output alone, 3: all together.
+// `only` selects the outputs: 0, 1 or 2 for that output alone, 3 for all.
 static void check_lm(rlhf_compute *c, const struct lm *s, uint32_t only, const char *name) {
     struct call k = {.c = c};
     struct diff d = {.name = name,
@@ -378,7 +379,7 @@ static void check_lm(rlhf_compute *c, const struct lm *s, uint32_t only, const c
     for (uint32_t o = 0; o < 3; o++)
         for (int t = 0; only < 3 && o != only && t < LM_ROWS; t++)
             d.r[o][t] = 0.0f;
-    // Targets must be in the kept set: move each hidden state towards its target.
+    // Targets must be in the kept set, so each hidden state is moved towards its target.
     for (int t = 0; t < LM_ROWS; t++)
         for (int i = 0; i < LM_D; i++)
             d.in[0][t * LM_D + i] +=
@@ -405,7 +406,8 @@ static void lm_head_is_differentiated(void **state) {
             check_lm(kit->ref, &cases[i].s, only, cases[i].name);
 }
 
-// A target outside the kept set has log-prob -inf and zero gradient, on the other backends too.
+// A target outside the kept set has log-prob -inf and zero gradient. Other backends are tested,
+// too.
 static void lm_head_outside_the_kept_set(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};

@@ -1,5 +1,5 @@
-// test_gradient_decoder.c: the backward ops of test_decoder.c, in the reference backend, are the
-// derivatives of their forward ops, by finite differences (diff.h).
+// test_gradient_decoder.c: tests by finite differences (diff.h) that the backward ops of
+// test_decoder.c, in the reference backend, are the derivatives of their forward ops.
 #include "diff.h"
 #include <math.h>
 

@@ -1,5 +1,5 @@
-// test_guard.c: the guard mode of the reference backend. A child process that accesses device
-// memory from the host is killed by SIGSEGV; one that uses the table is not.
+// test_guard.c: the guard mode of the reference backend. SIGSEGV kills a child process that
+// accesses device memory directly, but not one that uses the table.
 #include "kit.h"
 #include <signal.h>
 #include <stdio.h>
@@ -13,8 +13,8 @@ static rlhf_compute *guarded(int guard) {
     return kit_create(kit_load("reference", &so), 1, guard ? 1 : 0, 0);
 }
 
-// Runs body(c) in a child with a 4096-float buffer; returns the signal that killed it, 0 for exit
-// 0, -1 for another exit status.
+// Runs body(c) in a child with a buffer of 4096 floats. Returns the signal that killed the child, 0
+// for exit status 0, -1 for another exit status.
 static int in_child(int guard, int (*body)(rlhf_compute *c, rlhf_dev p)) {
     fflush(NULL);
     const pid_t pid = fork();
@@ -99,7 +99,7 @@ static void table_access_lives(void **state) {
     assert_int_equal(in_child(0, peek), 0);
 }
 
-// Every op has the same bits with and without guard, so ops access only the buffers they were
+// Every op has the same bits with and without guard, so ops access only the buffers that they were
 // given.
 static void whole_head(struct call *k, const void *shape, struct outputs *out) {
     (void)shape;

@@ -14,8 +14,8 @@ struct shape {
 };
 
 static const struct bound value_bound = {1e-10, 5e-5};
-// The weight's gradient has a few large rows among small ones, so rms bounds the largest error
-// badly.
+// The weight's gradient has a few large rows among small ones, so its largest error may be many
+// times the root mean square.
 static const struct bound f32_bound = {1e-10, 5e-4}, bf16_bound = {1e-4, 1e-1};
 
 enum { OI = RLHF_WEIGHT_OUT_IN };
@@ -49,7 +49,8 @@ static void label(struct outputs *out, const char *op, const struct shape *s) {
              s->top_k, s->top_p);
 }
 
-// The target and others of each row: whole words out, whole words in, and single bits.
+// A support with the target and other ids in each row: whole words of zeros, whole words of ones,
+// and single bits.
 static rlhf_dev make_support(struct call *k, int32_t vocab, const int32_t *target) {
     const uint64_t words = rlhf_support_words(vocab);
     int32_t *host = call_host(k, k->n_rows * words * sizeof *host);
@@ -64,8 +65,8 @@ static rlhf_dev make_support(struct call *k, int32_t vocab, const int32_t *targe
     return call_ints(k, host, k->n_rows * words);
 }
 
-// Inputs of a call. The reference model is a slightly changed policy, as in training. The targets
-// of the even rows are likely tokens (as from sampling), so that truncated supports contain them.
+// Inputs of a call. The reference model is a slightly changed policy, as in training. In even rows,
+// the targets are likely tokens, as from sampling, so that truncated supports contain them.
 static rlhf_lm_head make_head(struct call *k, const struct shape *s, rlhf_dist *dist) {
     const uint64_t d = (uint64_t)s->d, vocab = (uint64_t)s->vocab, n = k->n_rows;
     *dist = (rlhf_dist)RLHF_DIST(s->inv_temperature, s->top_p, s->top_k, 0);
@@ -114,7 +115,7 @@ static void lm_head(struct call *k, const void *shape, struct outputs *out) {
     outputs_add(out, k, "logp", a.logp, RLHF_F32, k->n_rows, 1, k->rows);
     outputs_add(out, k, "entropy", a.entropy, RLHF_F32, k->n_rows, 1, k->rows);
     if (a.kl) outputs_add(out, k, "kl", a.kl, RLHF_F32, k->n_rows, 1, k->rows);
-    // Without entropy and kl log-probs are the same.
+    // The log-probs are the same if neither entropy nor kl is requested.
     rlhf_lm_head b = a;
     b.entropy = b.kl = NULL;
     b.logp = call_zeros(k, k->n_rows, RLHF_F32);
@@ -180,8 +181,8 @@ static void loud_reference(void **state) {
         check_match(*state, loud, &s[i], s[i].rows, value_bound, value_bound);
 }
 
-// Targets whose logit is -inf, as with an overflowed column of the weight: their log-prob has zero
-// gradient, for themselves and the other logits.
+// Targets whose logit is -inf, as with an overflowed column of the weight. Their log-prob has zero
+// gradient with respect to all logits.
 static void impossible(struct call *k, const void *shape, struct outputs *out) {
     enum { GONE = 40, D = 16, VOCAB = 97 };
     const int32_t dtype = *(const int32_t *)shape;
@@ -242,7 +243,7 @@ static void threads(void **state) {
     }
 }
 
-// A workspace of 1 MiB makes many row blocks, which do not affect any bit.
+// A workspace of 1 MiB leads to many row blocks, which do not affect any bit.
 static void small_workspace(void **state) {
     struct kit *k = *state;
     struct kit small = *k;

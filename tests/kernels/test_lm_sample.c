@@ -1,5 +1,5 @@
-// test_lm_sample.c: sampling: the log-prob has the bits of lm_head, samples follow the distribution
-// and stay in its support, rows and threads do not affect the results.
+// test_lm_sample.c: sampling. The log-prob has the bits of lm_head, samples follow the distribution
+// and stay in its support, and rows and threads do not affect the results.
 #include "kit.h"
 #include <math.h>
 #include <rlhf/rng.h>
@@ -111,7 +111,8 @@ static void logp_is_that_of_lm_head(void **state) {
     }
 }
 
-// The same inverse CDF: the samples agree unless u is within rounding error of a step.
+// All backends use the same inverse CDF, so samples agree unless u is within rounding error of a
+// step.
 static void match(void **state) {
     struct kit *k = *state;
     for (size_t i = 0; i < CHECK_COUNT(shapes); i++) {
@@ -205,7 +206,8 @@ static void small_init(struct small *s, rlhf_compute *c, const rlhf_dist *dist) 
         s->logp[v] = (double)logp[v];
 }
 
-// Pearson's chi-square of the samples against exp(logp); -1 if an id of probability 0 was sampled.
+// Pearson's chi-square of the samples against exp(logp), or -1 if an id of probability 0 was
+// sampled.
 static double chi_square(const struct small *s, int *kept) {
     double count[SMALL] = {0}, sum = 0.0;
     for (uint32_t i = 0; i < DRAWS; i++)
@@ -293,8 +295,8 @@ static void greedy_takes_the_lowest_of_equals(void **state) {
     }
 }
 
-// Of 999 equal logits and a larger one, the kept ids are the larger and the lowest ids: there are
-// more equal ones than a backend may be able to rank at once.
+// There are 999 equal logits and a larger one. The kept ids are the id of the larger logit and the
+// lowest other ids. A backend may be unable to rank so many equal logits at once.
 static void cut_among_equals(rlhf_compute *c, const rlhf_dist *cut, uint32_t kept) {
     enum { VOCAB = 1000, D = 16, LARGER = 7 };
     struct call k = {.c = c};
@@ -324,7 +326,8 @@ static void cut_among_equals(rlhf_compute *c, const rlhf_dist *cut, uint32_t kep
     call_finish(&k);
 }
 
-// top_p 0.9: of e^3 + 999 e, the larger has e^3, so 898.4 of the others are needed.
+// With top_p 0.9: the total weight is e^3 + 999 e, and the larger logit has e^3, so 898.4 of the
+// others are needed.
 static void cuts_among_equals(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
@@ -335,7 +338,7 @@ static void cuts_among_equals(void **state) {
     }
 }
 
-// Device arrays receive the same results as host arrays, which stay unchanged.
+// Device arrays receive the same results as host arrays. The host arrays then stay unchanged.
 static void device_arrays_are_the_hosts(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};

@@ -1,12 +1,12 @@
-// test_long_rows.c: attention of queries with many keys before them: sums over long rows may be
-// split, but at the same points for every query, alone or among others.
+// test_long_rows.c: attention of queries with many keys. Sums over long rows may be split, but at
+// the same points for every query, alone or among others.
 #include "kit.h"
 #include <math.h>
 #include <stdio.h>
 
 static const struct bound f32_bound = {1e-11, 5e-5}, bf16_bound = {2e-5, 5e-2};
 
-// One query per row at positions first .. first+count-1, all over the same keys; or all in one row.
+// Queries at positions first .. first+count-1 over the same keys: one per row, or all in one row.
 struct far {
     uint32_t first, count;
     int32_t heads, head_dim, dtype;

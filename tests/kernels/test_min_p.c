@@ -1,5 +1,6 @@
-// test_min_p.c: min-p of the language-model head: keeps the same ids as transformers' warpers
-// (make_min_p_vectors.py), log-probs over them in sampling and in training, and refused values.
+// test_min_p.c: min-p of the language-model head keeps the same ids as transformers' warpers
+// (make_min_p_vectors.py). Also tests log-probs over these ids in sampling and in training, and
+// refused values.
 #include "kit.h"
 #include "min_p_vectors.h"
 
@@ -142,8 +143,8 @@ static void transformers_keeps_the_same(void **state) {
             check_case(backends[b], &min_p_cases[i]);
 }
 
-// Three more rules. Logits kept with another min_p are not reused by the next call. A struct that
-// ends before min_p means that min_p is off. Values out of range are refused.
+// Three more rules. Logits that were kept with another min_p are not reused by the next call. A
+// struct that ends before min_p turns min-p off. Values out of range are refused.
 static void other_rules(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1};

@@ -1,6 +1,6 @@
 // test_optimiser.c: AdamW (both places for epsilon) and Muon against torch and float64 NumPy
-// (optimiser_vectors.h), AdamW step by step against double arithmetic here, sums of squares; cpu
-// against reference; threads.
+// (optimiser_vectors.h). Also AdamW step by step against double arithmetic here, sums of squares,
+// cpu against reference, and threads.
 #include "kit.h"
 #include "optimiser_vectors.h"
 #include "support/tensor_close.h"
@@ -95,7 +95,7 @@ static double adamw_step(double w, double g, double *m, double *v, const rlhf_ad
     return w - a->lr * (*m / c1) / (sqrt(*v / c2) + a->eps);
 }
 
-// 40 steps over 1003 weights; each step starts from the backend's own f32 state, so that only the
+// 40 steps over 1003 weights. Each step starts from the backend's own f32 state, so that only the
 // rounding of one step is compared.
 static void adamw_steps(void **state) {
     enum { N = 1003 };
@@ -169,7 +169,7 @@ static void muon(struct call *k, const void *shape, struct outputs *out) {
     KIT_OK(k->c, k->c->muon(k->c->ctx, dw, dg, mom, s->rows, s->cols, &a));
     outputs_add(out, k, "w", dw, RLHF_F32, 1, n, NULL);
     outputs_add(out, k, "mom", mom, RLHF_F32, 1, n, NULL);
-    // No gradient and no momentum: only the decay remains, without NaN.
+    // Without gradient and momentum, only the decay remains, and there is no NaN.
     rlhf_dev zero = call_zeros(k, n, RLHF_F32), still = call_zeros(k, n, RLHF_F32);
     KIT_OK(k->c, k->c->muon(k->c->ctx, dw, zero, still, s->rows, s->cols, &a));
     outputs_add(out, k, "w decayed", dw, RLHF_F32, 1, n, NULL);
@@ -218,7 +218,7 @@ static double distance(const float *got, const float *want, size_t n) {
     return sqrt(diff / all);
 }
 
-// GEMMs have the dtype of the weights, even if the backend is faster in another: f32 until a bf16
+// Muon's GEMMs use the dtype of the weights, even if another dtype is faster: f32 until a bf16
 // weight exists.
 static void muon_takes_the_dtype_of_the_weights(void **state) {
     const struct kit *kit = *state;
@@ -247,7 +247,8 @@ static void threads(void **state) {
     }
 }
 
-// A plain version of the CPU's loops: sixteen running sums per piece, added in order.
+// A plain version of the CPU backend's loops: sixteen running sums per piece, which are added in
+// order.
 static double sumsq_plain(const float *x, size_t n) {
     enum { PIECE = 65536, SUMS = 16 };
     double sum = 0;
@@ -335,7 +336,7 @@ static void assert_same(rlhf_compute *c, rlhf_dev a, rlhf_dev b, uint64_t n, con
     free(x);
 }
 
-// The step of sumsq_many and adamw_many, done with sumsq, adamw and zero.
+// The step that sumsq_many and adamw_many take, done with sumsq, adamw and zero.
 static rlhf_clip one_by_one(rlhf_compute *c, const struct many *l, const rlhf_adamw *how,
                             double max_norm, int32_t skip) {
     rlhf_clip clip = {.scale = 1};

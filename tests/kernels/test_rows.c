@@ -1,5 +1,5 @@
-// test_rows.c: the ops that work row by row or element by element: convert, embed, norm, act, add,
-// gather, scatter_add, pool, and their derivatives; cpu against reference, rows, threads.
+// test_rows.c: the ops that work on single rows or elements: convert, embed, norm, act, add,
+// gather, scatter_add, pool, and their derivatives. cpu against reference, rows, threads.
 #include "kit.h"
 #include "support/tensor_close.h"
 #include <float.h>
@@ -218,12 +218,12 @@ static void threads(void **state) {
     }
 }
 
-// A CPU's bf16 conversion flushes denormals; a card's keeps them.
+// Expected rounding: a CPU's conversion to bf16 flushes denormals, a card's keeps them.
 static float rounded(const rlhf_compute *c, float x) {
     return c->device == RLHF_DEVICE_CPU && fabsf(x) < FLT_MIN ? copysignf(0, x) : kit_bf16(x);
 }
 
-// Every bf16 value and its neighbours in f32: the rounding of convert, bit for bit.
+// Tests the rounding of convert, bit for bit, with every bf16 value and its neighbours in f32.
 static void convert_rounds(void **state) {
     struct kit *kit = *state;
     enum { N = 3 * 65536 };
@@ -258,7 +258,8 @@ static void convert_rounds(void **state) {
     free(want);
 }
 
-// Values that a wrong rounding would turn into something else: the top of the range, inf and nan.
+// Values that a wrong rounding would change into another kind: the top of the range, infinities and
+// NaN.
 static void convert_keeps_inf_and_nan(void **state) {
     struct kit *kit = *state;
     const float x[] = {INFINITY, -INFINITY, NAN, 3.4028235e38f, 1e-45f, -0.0f};

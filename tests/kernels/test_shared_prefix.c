@@ -1,8 +1,9 @@
 // test_shared_prefix.c: attention over rows that share a prefix, against the same rows expanded and
 // against the reference backend.
 //
-// A batch is a list of families: a shared row and the rows that follow it, or a single row. Token n
-// of the compact batch (every prefix stored once) has the numbers of line n, in every layout.
+// A batch is a list of families. A family is a shared row and the rows that follow it, or a single
+// row. In the compact batch, every prefix is stored once. Token n of that batch has the numbers of
+// line n, in every layout.
 #include "kit.h"
 #include <math.h>
 #include <stdio.h>
@@ -15,8 +16,8 @@ struct family {
     uint32_t prefix, rows, own[ROWS_IN_FAMILY]; // tokens; prefix 0: own[0] is a row alone
 };
 
-// Prefixes below, at and between multiples of every vector width, and one longer than a chunk of
-// queries.
+// Prefixes shorter than, equal to and between multiples of every vector width, and one longer than
+// a chunk of queries.
 static const struct family families[] = {
     {0, 1, {33}},        {5, 3, {7, 1, 20}},
     {16, 2, {3, 2}},     {37, 4, {31, 2, 70, 1}},
@@ -181,8 +182,8 @@ static void add_block(struct outputs *out, struct call *k, const char *name, con
     out->o[out->n - 1].dtype = dtype;
 }
 
-// The gradient of a repeated token is set to 0, so that summing over its repetitions gives that of
-// the token.
+// The output gradient of a repeated token is set to 0, so that the sum over its repetitions is the
+// token's gradient.
 static void backward(struct call *k, const struct shape *s, struct outputs *out, int compact) {
     const struct batch *b = make_batch(k, s, compact);
     const uint64_t total = b->ragged.total, heads = (uint64_t)s->heads;
@@ -216,8 +217,9 @@ static void backward_written(struct call *k, const void *s, struct outputs *out)
 
 // ---- a cache ----
 
-// Rows of the compact batch fed to a cache in pieces: shared rows whole in the first call, the
-// others 1 to 3 or many tokens per call, in reverse order, in slots in another order.
+// Feeds the rows of the compact batch to a cache in pieces. Shared rows come whole in the first
+// call. The others come 1 to 3 or many tokens per call, in reverse order, and their slots are in
+// another order.
 struct cache {
     rlhf_dev k, v;
     uint32_t held[ROWS_MOST];
@@ -337,8 +339,8 @@ static int is_repeat(const struct outputs *written, uint64_t t) {
     return 0;
 }
 
-// Compares the bits of output o of every expanded token with those of its compact token: only
-// tokens after the prefix, or all of them.
+// Compares the bits of output o of every expanded token with those of its compact token. Compares
+// all tokens, or only those after the prefix.
 static void same_bits(rlhf_compute *c, const struct outputs *shared, const struct outputs *written,
                       uint32_t o, int with_prefix, int with_repeats) {
     const struct output *x = &shared->o[o], *y = &written->o[o];
@@ -365,7 +367,8 @@ static void forward_equals_written_out(void **state) {
             struct outputs shared, written;
             op_run(backends[b], forward_shared, &shapes[i], FAMILIES, &shared);
             op_run(backends[b], forward_written, &shapes[i], FAMILIES, &written);
-            // A full row's prefix sees what follows it, a separate shared row does not.
+            // In a full row that is not causal, the prefix sees the tokens after it; a shared row
+            // does not.
             for (uint32_t o = 0; o < 2; o++)
                 same_bits(backends[b], &shared, &written, o, shapes[i].causal, 1);
             outputs_finish(&shared);
@@ -391,7 +394,7 @@ static void cache_equals_written_out(void **state) {
 }
 
 // Compares the gradient of a shared token with the sum over the expanded rows that repeat it. With
-// grouped heads the sum has correspondingly more terms.
+// grouped heads, the sum has more terms.
 static void close_sums(rlhf_compute *c, const struct outputs *shared, const struct outputs *written,
                        uint32_t o, int grouped) {
     const struct output *x = &shared->o[o], *y = &written->o[o];

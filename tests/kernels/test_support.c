@@ -1,6 +1,6 @@
 // test_support.c: log-probs over a given support against float64 autograd (support_vectors.h), the
-// support that sampling stores, and refused arguments. Shapes and threads: test_lm_head.c and
-// test_lm_sample.c; finite differences: test_gradient.c.
+// support that sampling stores, and refused arguments. test_lm_head.c and test_lm_sample.c test
+// shapes and threads, test_gradient.c finite differences.
 #include "kit.h"
 #include "support/tensor_close.h"
 #include "support_vectors.h"
@@ -82,8 +82,8 @@ static void equals_autograd(void **state) {
         }
 }
 
-// The support stored by lm_sample is the script's kept set; the log-prob is over it and has the
-// bits of lm_head.
+// The support that lm_sample stores is the kept set of the script. The log-prob is over that set
+// and has the bits of lm_head.
 static void a_draw_leaves_its_support(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
@@ -159,7 +159,7 @@ static void greedy_draws_from_one(void **state) {
     }
 }
 
-// Logits that lm_head kept with one support are not used by a backward over another.
+// If lm_head kept logits with one support, a backward call with another support does not use them.
 static void backward_is_over_its_own_support(void **state) {
     struct kit *kit = *state;
     struct call k = {.c = kit->cpu1};

@@ -1,5 +1,5 @@
-// test_vec.c: exp and the rounding to bf16 of hot/vec.h, at every instruction-set level of this
-// CPU, at the edges of their ranges.
+// test_vec.c: tests exp and the rounding to bf16 of hot/vec.h at the edges of their ranges, at
+// every instruction-set level of this CPU.
 #include "hot/hot.h"
 #include "vec_level.h"
 
@@ -79,7 +79,7 @@ static float *exp_inputs(size_t *n) {
     return x;
 }
 
-// NULL, or the error in y as exp(x).
+// Returns NULL if y is right as exp(x), otherwise the error.
 static const char *wrong_exp(float x, float y) {
     if (isnan(x)) return isnan(y) ? NULL : "not a NaN";
     if (x < -86.5f) return bits_of(y) == 0 ? NULL : "not 0";

@@ -1,5 +1,5 @@
 // vec_level.h: the functions of vec_level.c at each level. Call a level's functions only if the CPU
-// supports it.
+// supports that level.
 #ifndef RLHF_TESTS_KERNELS_VEC_LEVEL_H
 #define RLHF_TESTS_KERNELS_VEC_LEVEL_H
 

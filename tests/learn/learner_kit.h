@@ -66,8 +66,8 @@ struct result {
     int64_t tokens;
 };
 
-// The whole batch as one minibatch, which must take `calls` microbatches. learner_result_free
-// frees.
+// Runs the whole batch as one minibatch, which must take `calls` microbatches. Free the result with
+// learner_result_free.
 struct result *learner_run(struct fixture *f, int share, int64_t microbatch_tokens, int calls);
 void learner_result_free(struct result *r);
 
@@ -76,7 +76,7 @@ void learner_collect(struct result *r, const struct fixture *f, const struct rlh
 
 void learner_same_heads(const struct seen *a, const struct seen *b);
 
-// Each tensor within `rel` of its largest element; all must have a gradient.
+// Asserts that all tensors have a gradient and agree within `rel` of their largest element.
 void learner_close_gradients(const struct result *a, const struct result *b, double rel);
 
 #endif

@@ -1,9 +1,9 @@
-// test_evaluate.c: measuring stops between rows if the user asks for it.
+// test_evaluate.c: if the user asks to stop, a measurement stops between rows.
 #include "support/scratch.h"
 
 #include "learn/evaluate.h"
 
-// A model that must not be used: not even the first row is read.
+// The model must not be used, because not even the first row may be read.
 static void a_stop_is_heard_before_a_row(void **state) {
     struct scratch *s = *state;
     const char *path = scratch_text(s, "rows.jsonl", "{\"text\": \"a\", \"label\": 0}\n");

@@ -1,5 +1,5 @@
-// test_learner.c: a minibatch through model, loss and optimizer: the same numbers with or without
-// shared prompts, and for every split into microbatches.
+// test_learner.c: a minibatch through model, loss and optimizer gives the same numbers with and
+// without shared prompts, and for every split into microbatches.
 #include "learner_kit.h"
 
 #include "learn/learner.h"
@@ -73,7 +73,8 @@ static void threads_do_not_matter(void **state) {
     }
 }
 
-// Values and hidden states of prompt tokens are compared too: the full KL needs the reference's.
+// Values and hidden states of prompt tokens are compared, too, because the full KL needs those of
+// the reference.
 static void passes_have_the_same_bits(void **state) {
     struct fixture *f = *state;
     static const int32_t dtypes[] = {RLHF__DTYPE_F32, RLHF__DTYPE_BF16};
@@ -110,8 +111,8 @@ static void a_model_that_cannot_share_gets_full_rows(void **state) {
 
 // ---- the algorithm's inputs ----
 
-// The sampler's log-probs are passed in addition to those of the ratio, with the version of the
-// weights; rows of a file have neither.
+// The algorithm gets the sampler's log-probs and the version of the sampler's weights, in addition
+// to the log-probs for the ratio. Rows of a file have neither.
 static void who_drew_the_rows(void **state) {
     struct fixture *f = *state;
     learner_open(f, "cpu", RLHF__DTYPE_F32, 1, 0);
@@ -144,8 +145,8 @@ static void who_drew_the_rows(void **state) {
     assert_true(f->seen.sampled[TOTAL - 1] == 0);
 }
 
-// The reference's log-probs are passed if the plan asks for them, and with the exact KL, which also
-// needs them.
+// The algorithm gets the reference's log-probs if the plan asks for them, or if it uses the exact
+// KL, which also needs them.
 static void what_the_reference_says(void **state) {
     struct fixture *f = *state;
     static const struct {
@@ -191,8 +192,8 @@ static void the_step_is_told(void **state) {
 
 // ---- the work of a minibatch ----
 
-// Counts the operations of these products: forward and backward of the layers (12 d^2 per layer and
-// token here), forward and backward of the LM head (response tokens), the LM head's forward for the
+// Counts the operations of these products: the layers forward and backward (here 12 d^2 per layer
+// and token), the LM head forward and backward (response tokens), the LM head forward for the
 // reference, and the critic's layers.
 static void counts_the_products(void **state) {
     struct fixture *f = *state;
@@ -205,8 +206,8 @@ static void counts_the_products(void **state) {
         double want = 3 * (layers * TOTAL + head * ROWS * RESPONSE) + head * ROWS * RESPONSE;
         if (critic) want += 3 * layers * TOTAL;
         assert_true(fabs(f->learner.flops - want) < 0.5);
-        // With a shared prompt, its last token is in each row, and its other tokens in one row of
-        // the group.
+        // With a shared prompt, the prompt's last token is in each row, and its other tokens are in
+        // one row of the group.
         f->e.flags |= RLHF__SHARE_PROMPTS;
         f->learner.flops = 0;
         memset(&f->seen, 0, sizeof f->seen);

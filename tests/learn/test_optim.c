@@ -186,8 +186,8 @@ static void muon_is_for_trunk_matrices(void **state) {
     rlhf__optim_destroy(o);
 }
 
-// One step from 0 with a rank-one gradient: u is the same vector for both storage orders, so the
-// weights differ only by the factor sqrt(outputs / inputs).
+// One step from 0 with a rank-one gradient. The direction u is the same vector for both storage
+// orders, so the weights differ only by the factor sqrt(outputs / inputs).
 static void muon_knows_how_a_matrix_is_stored(void **state) {
     struct fixture *f = *state;
     struct rlhf__optim_config c = config;
@@ -314,8 +314,8 @@ static void counting_init(struct counting *c, const rlhf_compute *inner, int sin
     if (singly) c->table.size = RLHF_SIZE_TO(rlhf_compute, muon);
 }
 
-// Four steps: one clipped, one with NaN, one whose loss is not finite, one plain. The learning rate
-// changes between them.
+// Four steps: one clipped, one with NaN, one whose loss is not finite, and one plain step. The
+// learning rate changes between them.
 static void four_steps(struct fixture *f, struct counting *c, const struct rlhf__optim_config *how,
                        struct rlhf__optim_report r[4], float w[3][4]) {
     const float start[4] = {0.5f, -0.25f, 0.125f, 1}, grad[4] = {3, 0.01f, NAN, 0.02f};
@@ -335,7 +335,7 @@ static void four_steps(struct fixture *f, struct counting *c, const struct rlhf_
     rlhf__optim_destroy(o);
 }
 
-// The same bits as with one call per tensor, with one download and no other wait per step.
+// A list gives the same bits as one call per tensor, with one download per step and no other wait.
 static void a_list_is_a_tensor_a_call(void **state) {
     struct fixture *f = *state;
     struct rlhf__optim_config c = config;
@@ -365,7 +365,7 @@ static void a_list_is_a_tensor_a_call(void **state) {
     }
 }
 
-// A configured value applies; 0 means the device's hint, or the CPU's default.
+// A value in the config applies. 0 means the device's hint, or the CPU's default.
 static void a_device_may_wish(void **state) {
     const struct fixture *f = *state;
     rlhf_compute t = *f->t;

@@ -1,5 +1,5 @@
-// test_pair_loss.c: the host's loss of pairs compared with its formula, with differences, and with
-// a split minibatch.
+// test_pair_loss.c: the host's loss of pairs, compared with its formula, with finite differences,
+// and with a split minibatch.
 #include "support/scratch.h"
 
 #include "outer/reward_round.h"

@@ -59,8 +59,9 @@ static void same_results(struct result *a, struct result *b) {
     learner_result_free(b);
 }
 
-// On the device the states give the same numbers as through the host, whole or selected, with
-// shared prompts or without, in microbatches or at once, without being transferred.
+// States on the device give the same numbers as states through the host, without being transferred.
+// Tested with all rows and with some, with and without shared prompts, and in one or several
+// microbatches.
 static void states_stay_on_the_device(void **state) {
     struct fixture *f = *state;
     static const int32_t dtypes[] = {RLHF__DTYPE_F32, RLHF__DTYPE_BF16};

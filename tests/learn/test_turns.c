@@ -12,7 +12,7 @@
 
 // ---- rows ----
 
-// Who wrote the tokens after the prompt, for each row: 0 to 2 = the policy in that turn, '.' =
+// The author of each token after the prompt, for each row. 0 to 2: the policy in that turn; '.':
 // given.
 static const char *const who[GROUP] = {"00..11", "0.1.22", "000000", "0...11"};
 
@@ -22,7 +22,8 @@ static int32_t turn_of(int32_t i, int32_t k) {
     return c == '.' ? -1 : c - '0';
 }
 
-// shift: every turn begins that many tokens too late. leak: one given token counts as the policy's.
+// shift: every turn begins that many tokens too late. leak: one given token is marked as the
+// policy's.
 static void add_turns(struct fixture *f, int32_t shift, int32_t leak) {
     struct rlhf__rows *e = &f->e;
     MUST(rlhf__rows_add_turns(e, &err));
@@ -49,7 +50,7 @@ static double policy_tokens(void) {
 
 // ---- the loss by hand ----
 
-// The loss of learner_kit.c for whole rows, of which given tokens have none.
+// The loss of learner_kit.c for whole rows, in which given tokens have no loss.
 static rlhf_status by_hand(void *self, const rlhf_loss_in *in, rlhf_loss_out *out,
                            struct rlhf__error *err) {
     const struct fixture *f = self;
@@ -131,7 +132,7 @@ static void the_gradient_is_that_of_the_loss_by_hand(void **state) {
     }
 }
 
-// What a mistake costs: far more than rounding.
+// Mistakes change the gradient by far more than rounding does.
 static void mistakes_are_seen(void **state) {
     struct fixture *f = *state;
     static const int32_t mistakes[][2] = {{1, 0}, {0, 1}};
@@ -194,7 +195,7 @@ static void move(struct fixture *f, const struct result *along, double step) {
     MUST(rlhf__model_refresh(f->policy, &err));
 }
 
-// Along the gradient the loss by hand changes by its norm.
+// A small step along the gradient changes the loss by hand by the gradient's norm times the step.
 static void the_gradient_is_that_of_differences(void **state) {
     struct fixture *f = *state;
     learner_open(f, "reference", RLHF__DTYPE_F32, 1, 0);

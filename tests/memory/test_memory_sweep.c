@@ -1,8 +1,8 @@
-// test_memory_sweep.c: the N-th allocation of a run fails, alone or with all after it. Then the run
-// either ends with one message about memory and status 1, or continues and gives the bytes of an
-// undisturbed run. A run that has a checkpoint resumes to those bytes.
+// test_memory_sweep.c: the N-th allocation of a run fails, either alone or together with all later
+// ones. The run then either ends with one message about memory and status 1, or continues and gives
+// the bytes of an undisturbed run. A run that has a checkpoint resumes to those bytes.
 //
-// Tests some N of each scenario; with RLHF_TEST_LONG=K every K-th N, so with 1 all of them.
+// Tests some N of each scenario. With RLHF_TEST_LONG=K, tests every K-th N, so with 1 all of them.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -114,8 +114,8 @@ static void preferences(void **state) {
           "--algo bradley_terry.so --data pairs.jsonl --set score.calibrate=0 " TINY "reference");
 }
 
-// compute.backend=auto on a machine without a card, whose CUDA backend crashes if it is loaded
-// without memory: its constructor allocates 30,000 times.
+// compute.backend=auto on a machine without a card. The CUDA backend would crash if it were loaded
+// without memory, because its constructor allocates 30,000 times.
 static void no_card(void **state) {
     struct e2e *t = *state;
     const char *lib = getenv("RLHF_FRAGILE_CUDA");

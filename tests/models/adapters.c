@@ -179,8 +179,8 @@ void adapted_backward(struct model *m, const struct adapted *k, const rlhf_batch
     test_free(d);
 }
 
-// Do one step; the result is the heads, then the gradients of all trained parameters. *n: how many
-// numbers. Release with test_free.
+// Does one step. Returns the heads, then the gradients of all trained parameters: *n numbers, to be
+// released with test_free.
 static float *step(struct model *m, const struct adapted *k, const rlhf_batch *b, uint64_t *n) {
     const uint64_t heads = ADAPTED_HEADS * adapted_per_head(b);
     float *all = test_calloc(heads + (uint64_t)m->info.n_params, sizeof *all);

@@ -1,11 +1,11 @@
-// adapters.h: models with low-rank adapters, of every kind, on each backend: shared by the tests of
+// adapters.h: models with low-rank adapters of every kind, on each backend. Shared by the tests of
 // adapters.
 #ifndef TESTS_MODELS_ADAPTERS_H
 #define TESTS_MODELS_ADAPTERS_H
 
 #include "vectors.h"
 
-// An architecture and its adapted layers. stored_in_out: its linear layers are [in, out].
+// An architecture and its adapted layers. stored_in_out: linear layers are stored as [in, out].
 struct adapted {
     const char *plugin;
     const struct setting *settings;
@@ -24,7 +24,7 @@ struct adapted_how {
     const void *base;
 };
 
-// The test runner's result for the tests on each backend; 0 if all passed.
+// Runs the tests on each backend. Returns the test runner's result, 0 if all passed.
 int adapted_run(const char *title, const struct CMUnitTest *tests, size_t n);
 const struct backend *adapted_backend(void); // of the running group
 // Another backend of that name with that many threads. Close it with backend_close.
@@ -32,7 +32,7 @@ struct backend adapted_backend_again(uint32_t threads);
 
 // The targets of k (borrowed) with its rank and ADAPTED_SCALE.
 rlhf_adapter adapter_of(const struct adapted *k);
-// On the group's backend, and on any. Close with model_close.
+// Open a model on the group's backend, or on any. Close it with model_close.
 struct model adapted_open(const struct adapted *k, struct adapted_how h);
 struct model adapted_open_on(const struct backend *b, const struct adapted *k,
                              struct adapted_how h);

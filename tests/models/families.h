@@ -4,20 +4,20 @@
 
 #include "support.h"
 
-// A group of `rows` responses of 0 .. max_new tokens to one prompt. The first `shared` tokens of
-// the prompt are a prefix row; shared 0: both batches have complete rows.
+// A group of `rows` responses, of 0 .. max_new tokens, to one prompt. The first `shared` tokens of
+// the prompt are a prefix row. With shared 0, both batches have complete rows.
 struct family {
     int32_t rows, prompt, shared, max_new;
 };
 
-// The same rows twice. full: complete rows. compact: each group's prefix row, then its rows without
-// the prefix. Arrays are test_malloc'ed.
+// The same rows twice: `full` has complete rows, `compact` has each group's prefix row and then its
+// rows without the prefix. Arrays are test_malloc'ed.
 struct families {
     rlhf_batch full, compact;
     int32_t *ids, *offset, *prompt_len; // of full
     int32_t *c_ids, *c_offset, *c_prompt_len, *c_prefix;
-    // [compact.total] where the token is in full; a prefix row's tokens are in the group's first
-    // row
+    // [compact.total] the index of each token in `full`; for tokens of a prefix row, in the group's
+    // first row
     int32_t *at;
 };
 

@@ -3,10 +3,10 @@
 
     python3 make_vectors.py [directory]      # writes vectors/*.bin next to this file
 
-Parameters are not stored: both sides compute them with Philox 4x32-10 (seed 7, stream = FNV-1a of the
-name, four values a block), uniform in +-0.3; norm gains are 1 + that. A file is a list of records:
-name length, name, count (little-endian u32), then count float32.
-Made with PyTorch 2.15, transformers 5.23; any recent version gives the same to float32 precision.
+Parameters are not stored: both sides compute them with Philox 4x32-10 (seed 7, stream = FNV-1a of the name, four
+values a block), uniform in +-0.3; norm gains are 1 plus such a number. A file is a list of records: name length,
+name, count (little-endian u32), then count float32. Made with PyTorch 2.15 and transformers 5.23; other recent
+versions agree to float32 precision.
 """
 import os
 import struct
@@ -19,7 +19,7 @@ import transformers as hf
 SCALE, SEED = 0.3, 7
 OUT = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), "vectors")
 ROWS = [[5, 17, 60, 3, 3, 41, 9], [12], [58, 1, 0, 33, 20, 7, 7, 8, 50, 2, 11, 29], [44, 6, 19, 23]]
-# pad_token_id 40 occurs nowhere: torch gives a padding id no gradient.
+# pad_token_id 40 occurs nowhere, because torch gives a padding id no gradient.
 PROMPTS = [2, 1, 5, 1]
 LABELS = [0, 2, 1, 2]
 
@@ -109,7 +109,7 @@ def gpt2_lm():
     rest = [p for p in model.parameters() if p.dim() != 2]
     opt = torch.optim.AdamW([{"params": decay, "weight_decay": 0.1},
                              {"params": rest, "weight_decay": 0.0}], lr=2e-3, betas=(0.9, 0.95),
-                            eps=1e-4)  # a key bias has gradient 0 in theory: keep noise small
+                            eps=1e-4)  # key biases have gradient 0 in theory; this keeps the noise small
     for step in range(1, 11):
         opt.zero_grad()
         loss, logp = lm_loss(model)
@@ -174,7 +174,7 @@ def scaled(kind, **more):
     return dict(WIDE, rope_parameters=dict(rope_type=kind, rope_theta=100.0, **more))
 
 
-# Name of the file: class of the model, its config; what test_vectors.c has in `decoders`.
+# File name -> class of the model, its config. test_vectors.c has the same list in `decoders`.
 DECODERS = {
     "llama": (hf.LlamaForCausalLM, hf.LlamaConfig(**TINY)),
     "llama_bias": (hf.LlamaForCausalLM, hf.LlamaConfig(
@@ -227,7 +227,7 @@ def main():
         decoder(name, cls, cfg, "")
     for name, (cls, cfg) in ROTARY.items():
         decoder(name, cls, cfg, "layers.1.self_attn.k_proj")
-    # Token 29 ends a row, and is read over there.
+    # Token 29 ends a row. It is the padding of these classifiers, so they skip it.
     padded = dict(pad_token_id=29, num_labels=3)
     classifier("llama_score.bin", hf.LlamaForSequenceClassification(
         hf.LlamaConfig(**dict(TINY, **padded))).double())

@@ -1,9 +1,9 @@
-// tests/models/recorder.h: a compute table that records calls, built around one that does not. It
-// checks the rules of record in rlhf/compute.h for both sides.
+// tests/models/recorder.h: a compute table that records calls, built around a table that cannot. It
+// checks on both sides that the rules of record in rlhf/compute.h are followed.
 //
-// The calls of a key run the first time, are recorded and run (in record_end) the second time, and
-// are replayed from then on. A release drops all recordings. Calls that are not allowed in between
-// are refused and noted.
+// The first time, the calls of a key run. The second time they are recorded, and run in record_end.
+// From then on they are replayed. A release drops all recordings. Calls that are not allowed inside
+// a recording are refused and noted.
 #ifndef TESTS_MODELS_RECORDER_H
 #define TESTS_MODELS_RECORDER_H
 

@@ -1,4 +1,4 @@
-// tests/models/support.h: loads a compute backend and a model plugin by dlopen, with a fake host.
+// tests/models/support.h: loads a compute backend and a model plugin with dlopen, for a fake host.
 // The host's own loader (host/plugin) has separate tests.
 #ifndef TESTS_MODELS_SUPPORT_H
 #define TESTS_MODELS_SUPPORT_H
@@ -28,11 +28,11 @@ struct backend backend_of(const char *path, uint32_t threads, uint32_t guard);
 struct backend backend_open(const char *name, uint32_t threads, uint32_t guard);
 void backend_close(struct backend *b);
 
-// 1 if "cpu" is the emulation, which is a thousand times slower and single-threaded: tests then
+// 1 if "cpu" is the emulation, which is a thousand times slower and single-threaded. Tests then
 // skip wide shapes and other numbers of threads.
 int backend_is_slow(void);
 
-// key = value of a config.json.
+// One field of config.json.
 struct setting {
     const char *key, *text;
 };
@@ -46,24 +46,24 @@ struct model {
     rlhf_model_info info;
 };
 
-// The last text given to host->fail, by a model or a backend; "" if none.
+// The last text that a model or a backend passed to host->fail, or "".
 const char *host_failure(void);
 void host_failure_clear(void);
 const rlhf_host *fake_host(void);
-// After `left` more host allocations, one fails (with `forever`, all that follow); left < 0: none.
-// The other function returns the number of blocks in use.
+// host_alloc_fail makes an allocation fail after `left` more host allocations (with `forever`, also
+// all later ones); left < 0: none. The other function returns the number of blocks in use.
 void host_alloc_fail(int64_t left, int32_t forever);
 int64_t host_blocks(void);
 
 // Fails the test if the plugin is refused. settings end with key NULL.
 struct model model_open(const char *plugin, const struct setting *settings,
                         const rlhf_model_open *open);
-// As model_open up to create(); returns its status.
+// Like model_open up to create(). Returns the status of create().
 rlhf_status model_create(const char *plugin, const struct setting *settings, struct model *out);
 void model_close(struct model *m);
 
 // Fills every parameter with Philox numbers (stream = name), uniform in +-scale, as in
-// make_vectors.py; 1-d "weight"s (norm gains) are 1 + that. Then calls refresh().
+// make_vectors.py. Norm gains (1-d "weight"s) are 1 plus such a number. Then calls refresh().
 void model_fill(struct model *m, double scale);
 void model_zero_grad(struct model *m);
 // Index of a parameter by name; fails the test if it is missing.
@@ -73,7 +73,8 @@ uint64_t param_count(const rlhf_param *p);
 float *device_read(const rlhf_compute *c, rlhf_dev src, uint64_t n);
 void device_write(const rlhf_compute *c, rlhf_dev dst, const float *src, uint64_t n);
 
-// |got - want| <= rtol * max|want| + atol for all; prints the first five violations.
+// Asserts |got - want| <= rtol * max|want| + atol for all numbers. Prints the first five
+// violations.
 void tensor_close_at(const float *got, const float *want, uint64_t n, double rtol, double atol,
                      const char *label, const char *file, int line);
 #define assert_tensor_close(got, want, n, rtol, atol, label)                                       \

@@ -1,6 +1,6 @@
-// tests/models/test_adapter.c: low-rank adapters. A model with an adapter equals the model whose
-// matrices have been merged with it, in heads and gradients; with B = 0 it equals its base bit for
-// bit; all other promises about bits hold with an adapter too.
+// tests/models/test_adapter.c: low-rank adapters. A model with an adapter equals a model into whose
+// matrices the adapter was merged, in heads and gradients. With B = 0 it equals its base bit for
+// bit. All other promises about bits hold with an adapter, too.
 #include "adapters.h"
 #include "decoders.h"
 #include "families.h"
@@ -17,7 +17,7 @@ struct pair {
     uint64_t in, out, rank;
 };
 
-// The pair whose A is p; 0 if p is not an A.
+// Finds the pair whose A is p. Returns 0 if p is not an A.
 static int pair_of(struct model *m, const rlhf_param *p, struct pair *out) {
     const char *end = strstr(p->name, "lora_A.weight");
     if (!end) return 0;
@@ -33,7 +33,7 @@ static int pair_of(struct model *m, const rlhf_param *p, struct pair *out) {
     return 1;
 }
 
-// For a matrix of in x out in its storage order.
+// The index of element (in i, out o) of a matrix in its storage order.
 static uint64_t at(const struct adapted *k, const struct pair *q, uint64_t i, uint64_t o) {
     return k->stored_in_out ? i * q->out + o : o * q->in + i;
 }
@@ -138,8 +138,8 @@ static void is_the_merged_model(void **state) {
 
 // ---- full rank ----
 
-// Let A be the identity, B = 0, and the rank the layer's width. Then B's gradient equals the full
-// gradient of the layer's matrix, so a step on B is a step on the matrix.
+// If A is the identity, B = 0 and the rank is the layer's width, B's gradient equals the full
+// gradient of the layer's matrix. So a step on B is a step on the matrix.
 static void full_rank(void **state) {
     (void)state;
     enum { WIDTH = 16, OUT = 8 }; // v_proj of tiny_qwen2
@@ -197,7 +197,8 @@ static void full_rank(void **state) {
 
 // ---- the base ----
 
-// A model has the bits of its base if B = 0, or for any B if the flag switches the adapter off.
+// A model has the bits of its base if B = 0. For any B, it has them if the flag switches the
+// adapter off.
 static void is_its_base(void **state) {
     (void)state;
     for (int32_t i = 0; i < N_ADAPTED; i++)
@@ -261,7 +262,8 @@ static void threads(void **state) {
     backend_close(&one);
 }
 
-// Rows that share a prompt have the log-probs of separate rows, and the sum of their gradients.
+// Rows that share a prompt have the log-probs of separate rows, and the sum of the separate rows'
+// gradients.
 static void shared_prompts(void **state) {
     (void)state;
     struct families rows = families_make(tiny_families, N_FAMILIES, TINY_VOCAB);

@@ -2,7 +2,7 @@
 #include "adapters.h"
 #include "decoders.h"
 
-// The same adapter on a base, and as a separate model.
+// The same adapter on a base and in a separate model gives the same bits.
 static void on_a_base(void **state) {
     (void)state;
     for (int32_t i = 0; i < N_ADAPTED; i++)
@@ -28,8 +28,8 @@ static void on_a_base(void **state) {
             for (uint32_t j = 0; y.ops->param(y.self, j, &p) == RLHF_OK; j++)
                 assert_int_not_equal(p.group, RLHF_PARAM_TRUNK);
             adapted_same_step(k, &x, &y, &vec_batch);
-            // A model without an adapter equals the base, and so does an instance that has this one
-            // as its base.
+            // A model without an adapter equals the base. So does an instance whose base is this
+            // adapted instance.
             on = (struct adapted_how){.dtype = dtype, .plain = 1, .base = y.self};
             z = adapted_open(k, on);
             float *want = adapted_heads(&base, k, &vec_batch, 0, 0);
@@ -44,7 +44,7 @@ static void on_a_base(void **state) {
         }
 }
 
-// On a base and without an adapter only the heads are trained, stored and computed.
+// An instance on a base and without an adapter trains, stores and computes only its heads.
 static void heads_alone(void **state) {
     (void)state;
     const struct adapted k = {

@@ -1,5 +1,5 @@
-// tests/models/test_adapter_open.c: the parameters that a model with an adapter lists, and which
-// adapters and bases are refused.
+// tests/models/test_adapter_open.c: the list of parameters of a model with an adapter, and the
+// adapters and bases that are refused.
 #include "adapters.h"
 #include "decoders.h"
 

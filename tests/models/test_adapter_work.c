@@ -1,5 +1,5 @@
-// tests/models/test_adapter_work.c: the backend calls of a model with an adapter: no unnecessary
-// products, and recordings that sample the same.
+// tests/models/test_adapter_work.c: the backend calls of a model with an adapter. It makes no
+// unnecessary products, and samples the same with recordings.
 #include "adapters.h"
 #include "decoders.h"
 #include "recorder.h"
@@ -36,16 +36,16 @@ static rlhf_status count_head(void *ctx, const rlhf_lm_head *a) {
     return adapted_backend()->compute->lm_head_bwd(ctx, a);
 }
 
-// Two layers with four products each. Only gradients of A and B are computed, and nothing below the
-// lowest adapter.
+// Two layers with four products each. Only gradients of A and B are computed, and no gradients
+// below the lowest adapter.
 static void nothing_in_vain(void **state) {
     (void)state;
     static const struct {
         const char *target[3];
         struct counted want;
     } cases[] = {
-        // B and A of both layers; backward through the four products of layer 1 and three of layer
-        // 0, of which those with an adapter are sums, and through each B
+        // dw: B and A of both layers. dx: four products of layer 1 and three of layer 0, of which
+        // those with an adapter are sums, and one product through each B
         {{"q_proj", "v_proj"}, {4, 3 + 3 + 2, 1, 0, 0}},
         {{"down_proj"}, {4, 3 + 2, 1, 0, 0}},
         {{"all-linear"}, {16, 8, 4 + 3, 0, 0}},

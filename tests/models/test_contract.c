@@ -1,5 +1,5 @@
-// tests/models/test_contract.c: promises of model.h beyond numbers: rows do not affect each other,
-// gradients do not depend on microbatches, the parameter list, and refusals.
+// tests/models/test_contract.c: promises of model.h other than numbers: rows do not affect each
+// other, gradients do not depend on microbatches, the parameter list, and refusals.
 #include "rollout.h"
 #include "vectors.h"
 
@@ -34,9 +34,10 @@ static void logp_of(struct model *m, const rlhf_batch *b, float *logp) {
     must(m, m->ops->forward(m->self, b, &f, &out));
 }
 
-// The published oracle: the query [23073] (padded to three in the original) and the response [11,
-// 339, 561] have the positions 0 1 2 3 of real tokens. Here there is no padding. The row must have
-// the same bits alone and between others, so its neighbours do not shift its positions.
+// An example from a published implementation: the query [23073], padded to three tokens there, and
+// the response [11, 339, 561] have the positions 0 1 2 3 among real tokens. There is no padding
+// here. The row must have the same bits alone and between others, so its neighbours do not shift
+// its positions.
 static void test_neighbours(void **state) {
     (void)state;
     static const struct setting s[] = {{"vocab_size", "23074"}, {"n_positions", "16"},
@@ -64,7 +65,8 @@ static void test_neighbours(void **state) {
 
 // ---- microbatches ----
 
-// Gradients of the rollout's rows in batches of `step`, all tensors concatenated.
+// Gradients of the rollout's rows, computed in batches of `step` rows. All tensors are
+// concatenated.
 static float *gradients(struct model *m, const struct rollout *r, uint32_t step) {
     rlhf_param p = {.size = sizeof p};
     float *all = test_malloc((uint64_t)m->info.n_params * sizeof *all), *to = all;
@@ -162,7 +164,8 @@ static void check_params(struct model *m, int32_t trainable) {
             assert_string_not_equal(p.name, q.name);
         }
         assert_int_equal(p.ndim == 2, (p.flags & RLHF_PARAM_DECAY) != 0);
-        // c_attn, c_fc and both c_proj are Conv1D; everything else is stored as torch.nn.Linear.
+        // c_attn, c_fc and both c_proj are stored as in Conv1D, everything else as in
+        // torch.nn.Linear.
         assert_int_equal(strstr(p.name, ".c_") && p.ndim == 2, (p.flags & RLHF_PARAM_IN_OUT) != 0);
         assert_int_equal(strstr(p.name, "v_head.") != NULL, p.group == RLHF_PARAM_VALUE);
     }
@@ -207,7 +210,8 @@ static void test_params(void **state) {
     model_close(&m);
 }
 
-// A new score head: the architecture's spread, or that of reward models.
+// A new score head is initialised with the spread of the architecture, or with that of reward
+// models.
 static void test_score_init(void **state) {
     (void)state;
     static const double want[] = {0.02, 0.17407765595569785}; // 1 / sqrt(32 + 1)
@@ -224,7 +228,8 @@ static void test_score_init(void **state) {
     }
 }
 
-// An untied head has its own gradient, and the embedding keeps only the part that flows through it.
+// An untied head has a gradient of its own. The embedding keeps only the gradient that flows
+// through it.
 static void test_untied(void **state) {
     (void)state;
     static const struct setting untied[] = {
@@ -289,7 +294,7 @@ static void test_refused_configs(void **state) {
     }
 }
 
-// An op that the backend lacks is named when the model is opened, but only if the model needs it.
+// If the backend lacks an op that the model needs, the model's open() fails and names the op.
 static void test_refused_tables(void **state) {
     (void)state;
     rlhf_compute table = *backend.compute;
@@ -309,7 +314,8 @@ static void test_refused_tables(void **state) {
     model_close(&m);
 }
 
-// A batch of a newer host with a field that this model lacks; a parameter for an older one.
+// A batch of a newer host with a field that this model does not know, and a parameter struct of an
+// older host.
 static void test_other_sizes(void **state) {
     (void)state;
     const rlhf_model_open o = open_args(&backend, RLHF_F32, 0);
@@ -413,7 +419,7 @@ static float *long_step(struct model *m, const rlhf_batch *b, float *logp) {
     return all;
 }
 
-// trim() frees memory held for speed, if it is large, and the same bits come back.
+// trim() frees large memory that is held for speed. Afterwards the bits are the same.
 static void test_trim(void **state) {
     (void)state;
     static const struct setting deep[] = {{"vocab_size", "61"}, {"n_positions", "32"},
@@ -448,7 +454,8 @@ static void test_trim(void **state) {
     m.ops->trim(m.self);
     const uint64_t left = m.c->bytes_in_use(m.c->ctx);
     assert_true(held > left + ((uint64_t)8 << 20) && left >= before);
-    // Memory that grows with the batch is freed; the other backend packs weights if rows are many.
+    // Memory that grows with the batch is freed. The cpu backend still packs weights if rows are
+    // many.
     if (strcmp(backend_name, "reference") == 0) assert_int_equal(left, least);
     assert_refused(m.ops->backward(m.self, &b, &f, &h), RLHF_E_INVALID, "no forward");
     all[1] = long_step(&m, &b, logp[1]);
@@ -472,7 +479,7 @@ static void test_trim(void **state) {
     model_close(&m);
 }
 
-// The range of gradients contains all of them: gaps are 0, and zeroing the range zeroes each
+// The range of gradients contains all gradients. Gaps are 0, and zeroing the range zeroes each
 // gradient.
 static void test_gradient_range(void **state) {
     (void)state;

@@ -1,5 +1,5 @@
-// tests/models/test_decoder_config.c: fields of config.json that Llama and its descendants support,
-// and fields that are refused with their value.
+// tests/models/test_decoder_config.c: the fields of config.json that Llama and its descendants
+// support. Other fields are refused with their value.
 #include "decoders.h"
 
 #include <string.h>
@@ -107,7 +107,7 @@ static void test_accepted(void **state) {
          {{"use_sliding_window", "1"}, {"sliding_window", "8"}, {"max_window_layers", "2"}},
          NULL},
         {"qwen", {{"sliding_window", "8"}, {"max_window_layers", "0"}}, NULL},
-        {"qwen", {{"rope_parameters.rope_type", "yarn"}}, NULL}, // factor: the contexts' ratio
+        {"qwen", {{"rope_parameters.rope_type", "yarn"}}, NULL}, // factor: ratio of the contexts
         {"qwen", {{"hidden_size", "18"}, {"head_dim", "4"}}, NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

@@ -1,5 +1,6 @@
-// tests/models/test_decoders.c: Llama and its descendants against transformers (make_vectors.py):
-// log-probs and gradients in f32, every backend, to 1e-4 of a tensor's largest value.
+// tests/models/test_decoders.c: compares Llama and its descendants with transformers
+// (make_vectors.py): log-probs and gradients in f32, on every backend, to 1e-4 of a tensor's
+// largest value.
 #include "decoders.h"
 #include "vectors.h"
 
@@ -55,8 +56,8 @@ static void test_scores(void **state) {
     vec_classifier(&backend, "qwen", qwen3_score, "qwen3_score.bin");
 }
 
-// The table of positions grows with the rows. This must not change bits: neither if it grows
-// between a forward pass and its backward pass, nor afterwards.
+// The table of positions grows with the rows. Bits must not change if it grows between a forward
+// pass and its backward pass, and they must not change afterwards.
 static void test_longer_rows(void **state) {
     (void)state;
     static const struct setting settings[] = {{"vocab_size", "61"},

@@ -1,4 +1,4 @@
-// test_device_info.c: what a backend's describe() may answer, and what is refused.
+// test_device_info.c: valid results of a backend's describe(), and results that are refused.
 #include "model/device_info.h"
 
 #include "support/scratch.h"

@@ -1,7 +1,7 @@
-// tests/models/test_exact.c: one numerical path. Two kinds of log-probs have the same bits: those
-// recorded while sampling (ragged prompts, continuous batching, random admission, any number of
-// slots) and those of the training forward (any split into batches, any thread count). So do the
-// sampled ids.
+// tests/models/test_exact.c: there is one numerical path. Log-probs that are recorded while
+// sampling (ragged prompts, continuous batching, random admission, any number of slots) have the
+// same bits as log-probs of the training forward (any split into batches, any thread count). The
+// sampled ids are the same, too.
 #include "decoders.h"
 #include "rollout.h"
 
@@ -13,7 +13,7 @@ struct shape {
     const char *name, *plugin;
     const struct setting *settings;
     int32_t vocab, max_prompt, max_new;
-    int32_t n_rules; // of `rules`, the first; 0: all
+    int32_t n_rules; // use only the first n of `rules`; 0: all
 };
 
 // Longer rows and a wider vocabulary, so that they exceed every block of a fast kernel.
@@ -42,7 +42,7 @@ static const struct rule rules[] = {
     {"greedy, its support", RLHF_DIST(1, 1, 0, 1), RLHF_DIST_WHOLE, 1},
 };
 
-// Forward of the rollout in batches of `step` rows; every recorded log-prob must be matched
+// Forward of the rollout in batches of `step` rows. Every recorded log-prob must be matched
 // exactly.
 static void check_forward(struct model *m, const struct rollout *r, const struct rule *rule,
                           uint32_t step, int32_t train) {
@@ -71,7 +71,8 @@ static void check_forward(struct model *m, const struct rollout *r, const struct
 }
 
 // All rules, slot counts and batch splits of one backend, dtype and thread count. want: the
-// rollouts every configuration of the backend and dtype must reproduce; filled when first.
+// rollouts that every configuration of this backend and dtype must reproduce. The first
+// configuration fills it.
 static void check_config(const struct shape *s, const char *name, int32_t dtype, uint32_t threads,
                          struct rollout *want, int32_t first) {
     static const uint32_t slots[] = {13, 1, 4};

@@ -65,7 +65,7 @@ static struct model open_kind(const struct kind *k, int32_t dtype, int32_t froze
     return model_open(k->plugin, k->settings, &o);
 }
 
-// Every head that works without another model.
+// Every head that does not need a reference.
 struct answers {
     float logp[VEC_TOTAL], entropy[VEC_TOTAL], kl[VEC_TOTAL], value[VEC_TOTAL];
     float token_score[VEC_TOTAL], score[VEC_ROWS * VEC_LABELS], hidden[VEC_TOTAL * 32];
@@ -162,7 +162,8 @@ static int ends_with(const char *s, const char *end) {
     return n >= m && !strcmp(s + n - m, end);
 }
 
-// Matrices, but not lookup tables or a head that may never be packed.
+// True for values that are released: matrices, but not lookup tables or a head that may never be
+// packed.
 static int goes(const struct kind *k, const rlhf_param *p) {
     if (p->ndim != 2) return 0;
     if (ends_with(p->name, "lm_head.weight")) return !k->n_labels;
@@ -185,7 +186,7 @@ static void values_are_released(void **state) {
         }
         const uint64_t d = (uint64_t)m.info.d_model;
         assert_true(gone >= 2 * 8 * d * d * sizeof(float)); // the layers' matrices
-        // An untied LM head is packed now instead of later: two bytes per element or four.
+        // An untied LM head is packed now instead of later, with two or four bytes per element.
         const int32_t untied = kinds[i].settings == untied_gpt2 || kinds[i].settings == tiny_qwen3;
         const uint64_t head = untied && !kinds[i].n_labels ? 61 * d : 0;
         const uint64_t after = m.c->bytes_in_use(m.c->ctx);

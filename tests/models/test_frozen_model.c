@@ -1,5 +1,5 @@
-// test_frozen_model.c: a model that the host opens as frozen can be filled and run; reading its
-// weights back fails with the reason. A model in training follows compute.recompute.
+// test_frozen_model.c: a model that the host opens as frozen can be filled and run. Reading its
+// weights back fails, with the reason. A model in training follows compute.recompute.
 #include "e2e.h"
 
 #include "model/parameters.h"
@@ -124,7 +124,7 @@ static void weights_are_gone(void **state) {
     rlhf__model_close(whole);
 }
 
-// Device memory of a forward pass that a backward pass can follow.
+// Device memory in use after a forward pass in training.
 static uint64_t trained_bytes(struct fixture *f) {
     static const int32_t ids[N] = {65, 66, 67, 68, 69, 70}, offset[] = {0, N}, prompt_len[] = {2};
     const rlhf_batch b = {.size = sizeof b,

@@ -1,6 +1,6 @@
 // tests/models/test_heads.c: value, entropy, kl and pooled score heads. Values are compared with
-// sums over the vocabulary of log-probs, gradients with finite differences along each tensor's own
-// gradient.
+// sums over the vocabulary of log-probs. Gradients are compared with finite differences along each
+// tensor's own gradient.
 #include "vectors.h"
 
 #include <math.h>
@@ -121,7 +121,7 @@ static double norm2(const float *x, uint64_t n) {
     return sqrt(s);
 }
 
-// Loss with p moved by eps along direction / |direction|.
+// The loss after p has moved by eps along direction / |direction|.
 static double loss_at(struct trial *t, const rlhf_param *p, const float *at, const float *dir,
                       double step) {
     const uint64_t n = param_count(p);
@@ -135,9 +135,9 @@ static double loss_at(struct trial *t, const rlhf_param *p, const float *at, con
     return loss(t, &o);
 }
 
-// Central difference of the loss along x's own gradient g, whose length is len: the result should
-// be len. Two step sizes are tried, since a long step may cross a corner of a ReLU and a short one
-// is lost in rounding. The closer result counts.
+// Central difference of the loss along x's own gradient g, whose length is len. The result should
+// be len. Two step sizes are tried, because a long step may cross a corner of a ReLU and a short
+// one is lost in rounding. The closer result counts.
 static double slope(struct trial *t, const rlhf_param *p, const float *x, const float *g,
                     double len) {
     static const double eps[] = {4e-3, 5e-4};
@@ -231,13 +231,13 @@ static void test_together_token(void **state) {
        (rlhf_model_open){.value_kind = RLHF_VALUE_MLP, .n_labels = 1}, 29);
 }
 static void test_score_first(void **state) {
-    (void)state; // the first token sees only itself: scores follow value and output, not query, key
+    (void)state; // the first token sees only itself, so scores do not depend on query and key
     fd(RLHF_HEAD_SCORE, (rlhf_model_open){.n_labels = VEC_LABELS, .pooling = RLHF_POOL_FIRST}, 20);
 }
 
 // ---- values of entropy and kl ----
 
-// log p(v | ids[0 .. t-1] of row) for all v: one row for each candidate.
+// log p(v | ids[0 .. t-1] of row) for all v, from a batch with one row for each v.
 static void full_logp(struct model *m, uint32_t row, int32_t t, const rlhf_dist *dist,
                       float out[VOCAB]) {
     int32_t *ids = test_calloc((uint64_t)VOCAB * (uint64_t)(t + 1), sizeof *ids);
@@ -295,7 +295,7 @@ static float *param_read(struct model *m, const char *name) {
     return device_read(m->c, p.value, param_count(&p));
 }
 
-// d -> 4d -> ReLU -> 1 on the hidden state before the token, in double.
+// The value head, d -> 4d -> ReLU -> 1, on the hidden state before the token, in double.
 static void test_value_values(void **state) {
     (void)state;
     struct trial t;
@@ -326,8 +326,8 @@ static void test_value_values(void **state) {
     trial_close(&t);
 }
 
-// The score matrix on the hidden state at the token itself, in double; 0 on prompts. The last
-// token's score equals last pooling, bit for bit.
+// The score matrix on the hidden state at the token itself, in double; 0 on prompts. The score of
+// the last token equals last pooling, bit for bit.
 static void test_token_score_values(void **state) {
     (void)state;
     struct trial t;
@@ -355,7 +355,7 @@ static void test_token_score_values(void **state) {
     trial_close(&t);
 }
 
-// Against itself the divergence is zero up to rounding, and prompt entries are 0.
+// The divergence of a model from itself is zero up to rounding, and prompt entries are 0.
 static void test_kl_self(void **state) {
     (void)state;
     struct trial t;
@@ -422,8 +422,8 @@ static rlhf_status counted_upload(void *ctx, rlhf_dev dst, const void *src, uint
 }
 
 // With any number of heads, forward uploads the batch once and downloads the results once, and
-// backward uploads the derivatives once. An instance whose table cannot add to a product gives the
-// same bits.
+// backward uploads the derivatives once. An instance whose table lacks linear_add gives the same
+// bits.
 static void test_one_transfer_each_way(void **state) {
     (void)state;
     struct outputs o, plain;
@@ -479,7 +479,7 @@ static uint32_t response_tokens(void) {
     return n;
 }
 
-// gradient() of t, and the results of its forward.
+// The results of gradient(t) and of its forward pass.
 static float *bits_of(struct trial *t, struct outputs *o) {
     loss(t, o);
     gradient(t);
@@ -510,8 +510,9 @@ static void kl_open(struct trial *t, const rlhf_compute *table, int32_t dtype) {
         (rlhf_forward){.size = sizeof t->f, .heads = KL_HEADS, .train = 1, .kl_self = t->ref.self};
 }
 
-// The reference's states are in order, or reversed and found by row number. Either way the numbers
-// are those of the path through the host, and only the batch and the results are transferred.
+// The reference's states are in order, or reversed and found by row number. In both cases the
+// numbers are those of the path through the host, and only the batch and the results are
+// transferred.
 static void kl_is_the_same(struct trial *t, const float *want, const struct outputs *host,
                            uint64_t row) {
     const rlhf_compute *c = backend.compute;

@@ -1,5 +1,5 @@
-// test_memory_plan.c: the memory plan counts the bytes that a backend has in use after the same
-// calls, by use.
+// test_memory_plan.c: the memory plan counts, by use, the same bytes that a backend has in use
+// after the same calls.
 #include "e2e.h"
 
 #include "model/parameters.h"
@@ -124,7 +124,7 @@ static uint64_t planned(const struct fixture *f, int32_t from, int32_t to) {
     return sum;
 }
 
-// Workspaces too: the backend states their sizes.
+// The same for workspaces, whose sizes the backend states.
 static void same(uint64_t counted, uint64_t real, const char *what) {
     if (counted != real)
         fail_msg("%s: %llu bytes on the plan, %llu in use", what, (unsigned long long)counted,
@@ -232,8 +232,8 @@ static uint64_t head_takes(const rlhf_compute *c, uint32_t rows, int32_t vocab) 
     return taken;
 }
 
-// Bytes that the CPU backend takes for `rows` rows with compute.workspace_mib=`mib`: also on the
-// plan.
+// The bytes that the CPU backend takes for `rows` rows with compute.workspace_mib=`mib`. Asserts
+// that the plan has the same number.
 static uint64_t head_on_both(struct fixture *f, int64_t mib, uint32_t rows, int32_t vocab) {
     const struct rlhf__compute_config compute = {.backend = "cpu", .workspace_mib = mib};
     const struct rlhf__run_config run = {.seed = 1, .threads = 1};
@@ -250,7 +250,7 @@ static uint64_t head_on_both(struct fixture *f, int64_t mib, uint32_t rows, int3
 }
 
 // The logits of a small vocabulary fit 384 MiB. A larger vocabulary gets space for 1536 rows in
-// f32. A configured size is kept.
+// f32. A size that the user sets is kept.
 static void the_workspace_grows_with_the_vocabulary(void **state) {
     const uint64_t all = (uint64_t)1200 * 100000 * sizeof(float), mib = 1 << 20;
     const uint64_t taken = head_on_both(*state, 0, 1200, 100000);
@@ -282,7 +282,7 @@ static uint64_t muon_takes(const rlhf_compute *c, int32_t dtype, int32_t rows, i
     return taken;
 }
 
-// In both dtypes on the CPU, wide and tall.
+// Checks Muon in both dtypes on the CPU, for wide and tall matrices.
 static void muon_on_both(struct fixture *f) {
     static const int32_t sizes[][2] = {{384, 1024}, {1024, 384}, {512, 512}};
     const struct rlhf__run_config run = {.seed = 1, .threads = 1};
@@ -306,7 +306,8 @@ static void muon_on_both(struct fixture *f) {
         }
 }
 
-// At the machine's own level, and at one that computes bf16 products on f32 copies.
+// Runs the check at the machine's own level, and at a level that computes bf16 products on f32
+// copies.
 static void at_two_levels(struct fixture *f, void (*check)(struct fixture *)) {
     const char *cap = getenv("RLHF_CPU_ISA");
     char was[32] = "";
@@ -383,7 +384,7 @@ static void head_both_ways(const rlhf_compute *c, int32_t dtype, const rlhf_weig
     c->release(c->ctx, dx);
 }
 
-// Bytes that all of them leave in use.
+// Bytes that all these products together leave in use.
 static uint64_t products_take(const rlhf_compute *c, int32_t dtype) {
     const uint64_t before = c->bytes_in_use(c->ctx);
     rlhf_weight *w = weight_of(c, dtype, IN, 0), *b = weight_of(c, dtype, 2 * RANK, 1);
@@ -443,7 +444,7 @@ static void ten_bytes_a_row(void *ctx, const rlhf_call *call, uint64_t *bytes) {
     if (call->op == RLHF_COMPUTE_OP(muon)) bytes[3] = UINT64_MAX;
 }
 
-// Each workspace has its largest size; a backend that does not state any counts 0.
+// Each workspace has its largest size. A backend that does not state sizes counts 0.
 static void what_a_backend_states_is_counted(void **state) {
     struct fixture *f = *state;
     const struct rlhf__compute_config compute = {.backend = "reference"};

@@ -1,5 +1,5 @@
 // tests/models/test_prefix.c: rows that share a prefix give the bits of complete rows in every
-// head, and the same gradients up to the order of sums; batches that break the rules of prefixes
+// head, and the same gradients up to the order of sums. Batches that break the rules of prefixes
 // are refused.
 #include "decoders.h"
 #include "families.h"
@@ -34,7 +34,7 @@ struct trial {
     uint32_t *support; // of the response tokens, in both layouts; NULL: the whole vocabulary
 };
 
-// A third of the ids, and the target.
+// A support with a third of the ids, and the target.
 static uint32_t *make_support(const rlhf_batch *b, int32_t vocab) {
     const uint32_t words = rlhf_support_words(vocab);
     uint32_t *bits = test_calloc((uint64_t)b->total * words, sizeof *bits), *to = bits;
@@ -175,7 +175,8 @@ static void test_forward_cpu(void **state) {
 
 // ---- backward ----
 
-// All gradients, concatenated, for derivatives that are a function of the full entry.
+// All gradients, concatenated. The derivatives of a token depend only on its index in the full
+// batch.
 static float *gradients(struct trial *t, const rlhf_batch *b, const int32_t *at) {
     float *d = test_malloc(N_HEADS * (uint64_t)b->total * sizeof *d);
     float *all = test_malloc((uint64_t)t->m.info.n_params * sizeof *all), *to = all;
@@ -208,7 +209,7 @@ static double distance(const float *a, const float *b, uint64_t n) {
 }
 
 // Compares tensor by tensor, relative to the tensor's largest value plus a small share of the
-// overall largest (the gradient of a key bias is zero in theory).
+// largest value of all tensors. (The gradient of a key bias is zero in theory.)
 static void same_gradients(struct trial *t, double bound) {
     const struct families *k = &t->rows;
     const uint64_t n = (uint64_t)t->m.info.n_params;
@@ -277,7 +278,8 @@ static void test_backward_cpu(void **state) {
             fail_msg("\"%s\" does not say \"%s\"", host_failure(), text);                          \
     } while (0)
 
-// A prefix of 20 tokens, two rows on it, one row alone; `longer` more tokens in row 1.
+// A prefix of 20 tokens, two rows that continue it, and one separate row. Row 1 is longer by
+// `longer` tokens.
 static rlhf_batch example(int32_t longer, int32_t offset[5], int32_t prompt[4], int32_t prefix[4]) {
     static const int32_t ids[40] = {0}, starts[] = {0, 20, 22, 24, 26};
     for (int32_t i = 0; i < 5; i++)
@@ -321,7 +323,8 @@ static void test_refused(void **state) {
     backend_close(&backend);
 }
 
-// Heads that do not support prefixes, a backward of another batch, and models without prefixes.
+// Refused: heads that do not support prefixes, backward of another batch, and models without
+// prefixes.
 static void test_refused_heads(void **state) {
     (void)state;
     struct backend backend = backend_open("reference", 1, 0);

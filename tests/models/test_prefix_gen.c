@@ -1,6 +1,6 @@
-// tests/models/test_prefix_gen.c: generation from prompts stored once samples the same bits as from
-// complete rows, for any order of storing the prompts; silent rows do not sample; steps that break
-// the rules of prefix slots are refused.
+// tests/models/test_prefix_gen.c: generation from prompts that are stored once. It samples the same
+// bits as from complete rows, for any order of storing the prompts. Silent rows do not sample.
+// Steps that break the rules of prefix slots are refused.
 #include "decoders.h"
 #include "families.h"
 
@@ -21,11 +21,12 @@ struct line {
     int32_t ids[MAX_LEN], have, fed, silent, from_step, number; // number: among the sampling rows
 };
 
-// The order in which a batch is fed: all at once; backwards within a step, so that a prompt comes
-// after the rows that read it; or prompts first, in two steps, then the rows, in three.
+// The order in which a batch is fed. AT_ONCE: in one step. BACKWARDS: backwards within a step, so
+// that a prompt comes after the rows that read it. STAGGERED: prompts first, in two steps, then the
+// rows, in three.
 enum order { AT_ONCE, BACKWARDS, STAGGERED };
 
-// The sampling distribution and that of the log-probs; keep: over the kept tokens.
+// The distribution for sampling and that for log-probs. keep: log-probs are over the kept tokens.
 struct rule {
     rlhf_dist dist, logp_dist;
     int32_t keep;
@@ -199,7 +200,7 @@ static void test_cpu(void **state) {
 
 // ---- refusals, each with a message ----
 
-// Rows of one step: slot, start, tokens, prefix, silent. tokens 0 ends the list.
+// Rows of one step: slot, start, tokens, prefix, silent. A row with 0 tokens ends the list.
 struct row {
     int32_t slot, start, tokens, prefix, silent;
 };
@@ -233,7 +234,8 @@ static rlhf_status step(struct model *m, rlhf_gen *session, const struct row *ro
     return m->ops->gen_step(m->self, session, &s);
 }
 
-// Slot 0 holds a prompt of 4, slot 1 follows it, slot 2 is independent; then each case separately.
+// Slot 0 holds a prompt of 4 tokens, slot 1 follows it, and slot 2 is independent. Each case is
+// then tested separately.
 static void test_refused(void **state) {
     (void)state;
     static const struct row before[] = {

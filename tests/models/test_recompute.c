@@ -1,5 +1,5 @@
-// tests/models/test_recompute.c: a model that stores only its layers' inputs has the bits of one
-// that stores all activations, in heads and in gradients, and uses less memory.
+// tests/models/test_recompute.c: a model that stores only the inputs of its layers has the bits of
+// a model that stores all activations, in heads and in gradients, and uses less memory.
 #include "decoders.h"
 #include "families.h"
 #include "vectors.h"
@@ -51,7 +51,8 @@ static struct model open_kind(const struct kind *k, int32_t dtype, int32_t recom
     return m;
 }
 
-// All heads, then all gradients, of one step; backward twice, as a caller may. test_free.
+// All heads and then all gradients of one step. backward is called twice, as a caller may. Release
+// with test_free.
 static float *step(struct model *m, const struct kind *k, const rlhf_batch *b, uint64_t *n) {
     enum { HEADS = 5 };
     const uint64_t total = b->total + VEC_ROWS * VEC_LABELS;
@@ -118,7 +119,7 @@ static void shared_prompts(void **state) {
     families_free(&rows);
 }
 
-// A layer's input is all that is stored of it. So another layer costs the size of the stream, plus
+// Only the input of a layer is stored. So another layer costs the size of the residual stream, plus
 // its weights and gradients.
 static void holds_less(void **state) {
     (void)state;
@@ -147,7 +148,7 @@ static void holds_less(void **state) {
                 6 * 12 * stream); // in, mid, h1, h2, 3 for qkv, att, 8 for the MLP
 }
 
-// Bytes in use after a step with rows of a wide model, and its numbers in *x.
+// Bytes in use after a step with rows of a wide model. *x receives the step's results.
 static uint64_t wide_step(const char *plugin, const char *layers, int32_t dtype, int32_t recompute,
                           float **x, uint64_t *n) {
     enum { LONG = 32, MANY = 6 };
@@ -178,18 +179,18 @@ static uint64_t wide_step(const char *plugin, const char *layers, int32_t dtype,
 }
 
 // In wide layers the results of norms and activations are recomputed, even if all matrix products
-// are stored. Memory, in streams (the f32 residual stream of all rows):
+// are stored. Memory, in units of the f32 residual stream of all rows:
 //
 //                        gpt2 f32   qwen f32   gpt2 bf16   qwen bf16
 // a further layer           10       12.25        6          7.125
-//   with all results        16       18.25        9         10.125
+//   storing all results     16       18.25        9         10.125
 // all layers together       12       19.5         9.3       13
-//   with own buffers        21       26.5        13.8       16.5
+//   storing all results     21       26.5        13.8       16.5
 //
-// A further layer of gpt2 in f32 stores in, mid, 3 for qkv, att and 4 for the MLP. qwen is gated
-// and has few heads; in bf16, in and mid stay f32. All layers together have one set of buffers,
-// which the backward pass and the recomputed results use alternately. The test's bounds are a
-// little higher.
+// A further layer of gpt2 in f32 stores in, mid, 3 for qkv, att and 4 for the MLP. qwen has a gated
+// MLP and few key heads; in bf16, in and mid stay f32. All layers share one set of buffers, which
+// the backward pass and the recomputed results use alternately. The bounds of the test are a little
+// higher.
 static void wide_layers(void **state) {
     (void)state;
     static const char *const plugins[] = {"gpt2", "qwen"};

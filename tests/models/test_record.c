@@ -1,4 +1,4 @@
-// test_record.c: decoding on a backend that records calls samples the same as on one that does not,
+// test_record.c: decoding on a backend that records calls samples the same as on other backends,
 // and follows the rules of record.
 #include "decoders.h"
 #include "recorder.h"
@@ -64,8 +64,8 @@ static void draws_the_same(void **state) {
 
 enum { ROWS = 11, FILL = ROWS, STEPS = 12, LEN = 24 };
 
-// A prompt in slot FILL, stored there silently, and ROWS rows that continue it; then STEPS tokens
-// per row, all rows in every step except the third, which has one.
+// A prompt is stored silently in slot FILL, and ROWS rows continue it. Then each row samples STEPS
+// tokens. All rows are in every step except the third, which has one row.
 static void shared_prompt(struct model *m, int32_t ids[ROWS][STEPS], float logp[ROWS][STEPS]) {
     const rlhf_dist dist = RLHF_DIST_WHOLE;
     const int32_t fill[] = {5, 3, 8, 1, 7, 2};
@@ -132,7 +132,8 @@ static void shares_prompts_of(const struct backend *b, const struct kind *kind) 
         assert_memory_equal(logp[0], logp[1], sizeof logp[0]);
         assert_int_equal(r.runs, 2); // 16 rows, and 8 for the one
         assert_int_equal(r.replays, STEPS - 3);
-        // A second session has its own memory: recordings of the first one are not replayed.
+        // A second session has separate memory, so recordings of the first session are not
+        // replayed.
         shared_prompt(&m, ids[1], logp[1]);
         assert_memory_equal(ids[0], ids[1], sizeof ids[0]);
         assert_string_equal(r.broken, "");
@@ -163,7 +164,7 @@ static void a_step_waits_once(void **state) {
     recorder_finish(&r);
 }
 
-// The emulated GPU's own recordings, compared with the same table without them.
+// Compares the emulated GPU's own recordings with the same table without recordings.
 static void on_the_emulated_gpu(void **state) {
     (void)state;
     struct backend b = backend_open("cuda_emu", 1, 0);

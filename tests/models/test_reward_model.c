@@ -1,5 +1,5 @@
-// test_reward_model.c: a reward model of bradley_terry.so, opened and used: calibrated on its
-// samples, pooled, per token, alone or in a batch; and directories that are not reward models.
+// test_reward_model.c: opens and uses a reward model of bradley_terry.so: calibrated on its
+// samples, pooled, per token, alone and in a batch. Also directories that are not reward models.
 #include "e2e.h"
 
 #include "data/order.h"
@@ -132,7 +132,8 @@ static void calibrated_on_its_samples(void **state) {
     assert_memory_equal(&t.rm->head, &before, sizeof before);
 }
 
-// The order of the prompts uses a separate stream: token samples use "calibrate".
+// The order of the prompts comes from a separate random stream; token samples use the stream
+// "calibrate".
 static void prompts_are_dealt_from_their_own_stream(void **state) {
     (void)state;
     struct rlhf__order order = {0};
@@ -205,7 +206,8 @@ static void a_row_without_a_response(void **state) {
     assert_true(isfinite(got[1]));
 }
 
-// Rows have a leading bos or not: the model reads them as its own tokenizer does.
+// The model reads rows as its own tokenizer would make them, whether rows have a leading bos or
+// not.
 static void a_front_of_its_own(void **state) {
     (void)state;
     open_with_samples();
@@ -272,7 +274,7 @@ static void what_is_no_reward_model(void **state) {
     rlhf__tokenizer_close(same);
 }
 
-// A directory that transformers wrote: the logit of the last token, unchanged.
+// A directory that transformers wrote: the reward is the logit of the last token, unchanged.
 static void as_transformers_writes_it(void **state) {
     (void)state;
     assert_int_equal(
@@ -301,7 +303,7 @@ static void as_transformers_writes_it(void **state) {
         assert_true(fabs(head.gain * (double)theirs[i] + head.bias - (double)ours[i]) < 1e-4);
 }
 
-// What it writes can be read back. Only a trainable one keeps the weights that are written.
+// A saved model can be read back. Only a trainable model keeps the weights that saving needs.
 static void written_and_read(void **state) {
     (void)state;
     t.trainable = 1;
@@ -320,7 +322,7 @@ static void written_and_read(void **state) {
     assert_memory_equal(after, before, sizeof before);
 }
 
-// A caller of the services: it gets their messages.
+// Receives the messages of a service, as a caller does.
 static struct rlhf__error said;
 
 static rlhf_status take(const rlhf_host *host, rlhf_status code, const char *msg) {
@@ -383,7 +385,7 @@ static int32_t no_memory;
 void *__wrap_malloc(size_t n) { return no_memory ? NULL : __real_malloc(n); }
 void *__wrap_calloc(size_t n, size_t size) { return no_memory ? NULL : __real_calloc(n, size); }
 
-// The caller's message, of a call that ran out of memory.
+// Asserts that the call ran out of memory, and that its caller got this message.
 static void said_of_memory(rlhf_status st, const char *text) {
     no_memory = 0;
     assert_int_equal(st, RLHF_E_NOMEM);

@@ -1,7 +1,7 @@
 // tests/models/test_turns.c: rows with tokens that an environment wrote (rlhf_batch.turn). Heads
-// are computed for the policy's tokens alone and have the bits that they have without turns.
-// Gradients are those of a batch whose given tokens carry no loss. Also tests divergences of the kl
-// head from a reference of another width.
+// are computed only for the policy's tokens, with the bits that they have without turns. Gradients
+// are those of a batch in which the environment's tokens carry no loss. Also tests divergences of
+// the kl head from a reference of another width.
 #include "vectors.h"
 
 #include <math.h>
@@ -35,7 +35,8 @@ static int teardown(void **state) {
 
 // ---- who wrote what ----
 
-// After the prompt: turn 0 only; or, if mixed, pieces of the policy and of an environment in turns.
+// After the prompt, all tokens have turn 0. If mixed, pieces of the policy and of an environment
+// alternate.
 static void write_turns(int32_t turn[VEC_TOTAL], int32_t mixed) {
     for (uint32_t i = 0; i < VEC_ROWS; i++) {
         int32_t at = 0, given = 0;
@@ -291,8 +292,8 @@ static void close_kl(const float *a, const float *b, const char *what) {
             fail_msg("%s of token %d: %.9g and %.9g", what, (int)t, (double)a[t], (double)b[t]);
 }
 
-// Exchanging the models turns KL(q || p) into KL(p || q), and Jensen-Shannon with beta into the one
-// with 1 - beta. The two models have different widths.
+// Exchanging the models turns KL(q || p) into KL(p || q), and Jensen-Shannon with beta into
+// Jensen-Shannon with 1 - beta. The two models have different widths.
 static void models_exchanged(void **state) {
     (void)state;
     const rlhf_compute *c = backend.compute;

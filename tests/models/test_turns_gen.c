@@ -1,7 +1,7 @@
-// tests/models/test_turns_gen.c: samples rows with turns. When a sampled token says so, a row
-// pauses while others go on. Then given tokens are appended to the row's slot, and it samples
-// again. Log-probs of the sampled tokens have the bits of forward() over the whole row, and the ids
-// do not depend on how long rows pause.
+// tests/models/test_turns_gen.c: samples rows with turns. Some sampled tokens make a row pause
+// while other rows go on. Given tokens are then appended to the row's slot, and it samples again.
+// Log-probs of the sampled tokens have the bits of forward() over the whole row, and the ids do not
+// depend on how long rows pause.
 #include "decoders.h"
 
 #include <string.h>
@@ -60,7 +60,7 @@ static void add(struct step *s, int32_t slot, int32_t start, const int32_t *ids,
     s->offset[r + 1] = s->offset[r] + n;
 }
 
-// Every row that can move gives one; 0 when all are done.
+// Adds every row that can continue to the step. Returns 0 when all rows are done.
 static int lay_out(struct step *s, struct line *line, const struct setup *x, int32_t *filled) {
     int alive = 0;
     s->n = 0;
@@ -82,7 +82,7 @@ static int lay_out(struct step *s, struct line *line, const struct setup *x, int
     return alive;
 }
 
-// What the "environment" says depends on the row and its turn alone.
+// Appends the environment's tokens, which depend only on the row and its turn.
 static void say(struct line *l, int32_t row, int32_t last, int32_t vocab) {
     uint32_t s = (uint32_t)(row * 97 + l->turns * 13 + last);
     for (int32_t k = 1 + (int32_t)(next_of(&s) % 9); k > 0; k--) {
@@ -109,7 +109,7 @@ static void take(const struct step *s, struct line *line, int32_t vocab, uint32_
     }
 }
 
-// What is compared is then another row than the one that was sampled.
+// Makes a deliberate mistake, so that the compared row differs from the sampled one.
 static void err_in(struct line *l, int32_t prompt_len, const struct setup *x) {
     int32_t given = prompt_len;
     while (given < l->n && l->turn[given] >= 0)
@@ -243,8 +243,8 @@ static void sampling_is_training(void **state) {
     }
 }
 
-// Both mistakes must be noticed: a given token between turns that is not read, and turns that begin
-// one token late.
+// Both mistakes must be noticed: a given token between turns that the model does not read, and
+// turns that begin one token late.
 static void mistakes_are_seen(void **state) {
     (void)state;
     struct setup x = setup_of(0);

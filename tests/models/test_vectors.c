@@ -1,5 +1,5 @@
-// tests/models/test_vectors.c: forward, every gradient and ten AdamW steps compared with PyTorch
-// (make_vectors.py), f32, both backends. The bound is 1e-4 of a tensor's largest value.
+// tests/models/test_vectors.c: compares forward, every gradient and ten AdamW steps with PyTorch
+// (make_vectors.py), in f32, on both backends. The bound is 1e-4 of a tensor's largest value.
 #include "vectors.h"
 
 #include <stdio.h>

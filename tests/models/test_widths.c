@@ -1,5 +1,5 @@
 // tests/models/test_widths.c: heads wider than d / n_head, names for unequal pieces of a matrix,
-// and refusals of the core, on architectures that no shipped plugin has.
+// and refusals of the core. Uses architectures that no shipped plugin has.
 #include "support.h"
 
 #include "transformer/internal.h"
@@ -58,8 +58,8 @@ static struct model open_arch(const struct backend *b, const struct rlhf_tf_arch
     return m;
 }
 
-// Row and column of the wide matrix for element (r, c) of the narrow one. Heads of queries, keys
-// and values are stacked; those of the projection are side by side.
+// The row and column of the wide matrix for element (r, c) of the narrow one. Heads of queries,
+// keys and values are stacked; those of the projection are next to each other.
 static uint64_t wide_at(const char *name, uint64_t r, uint64_t c, uint64_t cols) {
     const int32_t heads_down = strstr(name, ".q.") || strstr(name, ".k.") || strstr(name, ".v.");
     const int32_t heads_across = strstr(name, ".proj.") != NULL;

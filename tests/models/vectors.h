@@ -15,7 +15,8 @@ struct vectors {
 // vectors/NAME below the source directory of the test; fails the test if it is missing.
 struct vectors vectors_open(const char *name);
 void vectors_close(struct vectors *v);
-// The record's floats (copied; test_free) and their number, or NULL if it is missing.
+// Returns a copy of the record's floats (release it with test_free) and their number, or NULL if it
+// is missing.
 float *vectors_get(const struct vectors *v, const char *name, uint64_t *n);
 // As vectors_get, but the record must exist with n values.
 float *vectors_need(const struct vectors *v, const char *name, uint64_t n);
@@ -26,7 +27,7 @@ float vec_weight(uint64_t i); // loss weight of entry i
 extern const rlhf_batch vec_batch;
 // forward, then backward of sign * sum_t weight_t logp_t; logp receives the log-probs.
 void vec_lm_step(struct model *m, float sign, float *logp);
-// Checks the model's gradients against the file; partly: against those that the file has, at least
+// Checks the model's gradients against the file. partly: only those that the file has, at least
 // one.
 void vec_check_grads(struct model *m, const struct vectors *v, int32_t partly);
 // Checks scores and gradients of a classifier with VEC_LABELS labels against the file.

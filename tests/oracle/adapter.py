@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PEFT's adapters in this program, and this program's adapters in PEFT.
+"""Loads PEFT's adapters in this program, and this program's adapters in PEFT.
 
 Usage: adapter.py HOST WORK
 
@@ -89,7 +89,7 @@ def greedy(name, what, model, *args):
 
 
 def theirs(name, **fields):
-    """PEFT's adapter in this program."""
+    """Uses PEFT's adapter in this program."""
     torch.manual_seed(3)
     model = get_peft_model(base(name), LoraConfig(r=4, lora_alpha=6, task_type="CAUSAL_LM",
                                                   fan_in_fan_out=name == "gpt2", **fields))
@@ -106,7 +106,7 @@ def theirs(name, **fields):
 
 
 def load(name, directory, model):
-    """An adapter of this program loaded by PEFT, which must use all of its keys."""
+    """Loads an adapter of this program in PEFT, which must use all of its keys."""
     out = PeftModel.from_pretrained(model, directory)
     with safe_open(f"{directory}/adapter_model.safetensors", "pt") as f:
         keys = set(f.keys())
@@ -118,7 +118,7 @@ def load(name, directory, model):
 
 
 def ours(name):
-    """Results of runs, loaded by PEFT."""
+    """Loads results of runs in PEFT."""
     host("--algo", "sft.so", "--data", "texts.txt", "--policy", name, "--out", "run", "--phases", "4",
          "--set", "policy.adapter.rank=4", "--set", "optim.lr=0.01", "--set", "compute.dtype=f32",
          "--set", "batch.size=4")

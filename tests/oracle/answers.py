@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""2,000 generated answers: the verdicts of answer.so, the truth, and the verdicts of math-verify.
+"""Compares answer.so's verdicts on 2,000 generated answers with the truth and with math-verify.
 
 Usage: answers.py ORACLE_REWARDS DIRECTORY_OF_PLUGINS [--update]
 
-Each answer is generated together with the truth: whether the answer in the response's box equals the
-row's. Every case in which answer.so differs from the truth or from math-verify has a line in
-answers_judged.tsv, with a judgement of its kind. Cases and kinds that are not listed are errors, and so
-are listed cases that agree now. Without math_verify only the truth is compared. --update rewrites the
-file and marks new kinds of differences as UNJUDGED.
+Each answer is generated together with the truth: whether the answer in the response's box equals the row's answer.
+answers_judged.tsv has a line for every case in which answer.so differs from the truth or from math-verify, with a
+judgement of its kind. A differing case or kind that is not listed is an error, and so is a listed case that agrees.
+Without math_verify, only the truth is compared. --update rewrites the file and marks new kinds of differences as
+UNJUDGED.
 
 Exit status 0: all as judged; 1: not; 77: nothing could be run.
 """
@@ -50,7 +50,7 @@ def blanks(rng, text):
 
 
 def other(rng, x):
-    """Not x, but like it."""
+    """Returns a number that is not x but similar to it."""
     return rng.choice([x + 1, x - 1, -x if x else x + 2, x * 10 or x + 3, x + Fraction(1, 10)])
 
 
@@ -80,7 +80,7 @@ def decimals(rng):
 
 
 def rounded(rng):
-    """A decimal that is near a fraction is not it."""
+    """A decimal near a fraction does not equal the fraction."""
     x = Fraction(rng.randrange(1, 40), rng.choice([3, 7, 9, 11, 13]))
     if x.denominator == 1:
         x += Fraction(1, 3)
@@ -125,7 +125,7 @@ def unit(rng):
 
 
 def variable(rng):
-    """A coefficient is not the term."""
+    """A coefficient does not equal the whole term."""
     x = rng.randrange(2, 90)
     v = rng.choice(["x", "y", "n", "a", "xy", "x^2", "\\pi", "\\sqrt{3}", "z_1", " x", " \\pi", "k"])
     return (str(x), f"{x}{v}", False) if rng.random() < 0.7 else (f"{x}{v}", str(x), False)
@@ -178,7 +178,7 @@ def expression(rng):
 
 
 def algebra(rng):
-    """The same in another form: for a computer algebra system."""
+    """The same expression in another form, which only a computer algebra system recognises."""
     a, b = rng.randrange(2, 9), rng.randrange(2, 9)
     return rng.choice([(f"x+{a}", f"{a}+x"), (f"{a}x+{a * b}", f"{a}(x+{b})"),
                        (str(a), f"\\sqrt{{{a * a}}}"), (str(a + b), f"{a}+{b}"),
@@ -243,7 +243,7 @@ def word(rng):
 
 
 def several(rng):
-    """A box with two numbers is not one of them."""
+    """A box with two numbers does not equal one of them."""
     x = rng.randrange(2, 90)
     y = x + rng.randrange(1, 9)
     return str(x), rng.choice([f"{y} \\text{{ or }} {x}", f"{y}, {x}", f"{x} \\text{{ and }} {y}", f"{x}, {y}",

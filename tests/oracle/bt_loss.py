@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The float64 losses of TRL's reward trainer for given rewards and margins: checks the expectations of
-tests/algos/test_bradley_terry.c for rows of two responses, the only kind in TRL.
+"""Checks the expectations of tests/algos/test_bradley_terry.c for rows of two responses, the only kind in TRL:
+compares them with the float64 losses of TRL's reward trainer for given rewards and margins.
 
 Usage: bt_loss.py BT_VECTORS.H
 
-Calls RewardTrainer.compute_loss on the pairs of the header, with the rewards instead of a model's
-outputs. TRL has one margin: the sum of the option's and the row's.
+Calls RewardTrainer.compute_loss on the pairs of the header, with the rewards instead of a model's outputs. TRL has one
+margin, which is the sum of the option's margin and the row's.
 """
 import re
 import sys

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Compares conversations as text, ids and masks by `conversation` (conversation.c) with transformers'
-apply_chat_template, for the templates of chat_templates.py, published ones (tests/chat/published.py)
-and, if TRL is installed, TRL's own.
+"""Compares conversations by `conversation` (conversation.c) with transformers' apply_chat_template, as text, ids and
+masks. Uses the templates of chat_templates.py, published templates (tests/chat/published.py) and, if TRL is installed,
+TRL's own.
 
 Usage: chat.py CONVERSATION WORK
 
@@ -46,7 +46,8 @@ HAND = [
 ]
 
 
-# The same with thoughts in a field of the message, which most templates here refuse by name.
+# Conversations with thoughts in a field of the message. Most templates here name that field and
+# refuse it.
 THOUGHT = [
     [("user", "Q"), ("assistant", "A", "why")],
     [("user", "Q"), ("assistant", "\n A", "\n\nwhy \n"), ("user", "R")],
@@ -96,8 +97,8 @@ def theirs(tok, row, mask):
 
 
 def answer_of(tok, row):
-    """The ids that an answer adds to a prompt's, as cut by TRL, up to the token that ends the turn. None: the
-    prompt's ids are not a prefix of all ids, or the template refuses it."""
+    """The ids that an answer adds to the ids of a prompt, cut as by TRL, up to the token that ends the turn. None if the
+    prompt's ids are not a prefix of all ids, or if the template refuses the conversation."""
     try:
         prompt = list(tok.apply_chat_template(row["messages"], add_generation_prompt=True, return_dict=False))
         whole = list(tok.apply_chat_template(row["messages"] + row["answer"], return_dict=False))

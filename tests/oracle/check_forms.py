@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Compares ids and texts by `encode` (encode.c) with the package tokenizers, for tokenizer.json in the
+"""Compares ids and texts by `encode` (encode.c) with those of the package tokenizers, for tokenizer.json in the
 forms of forms.py, with vocabularies trained here.
 
 Usage: check_forms.py ENCODE WORK [DATA]
 
-DATA: a folder with imdb/*.jsonl.gz. If it is given, the vocabularies are trained on some of its reviews,
-and all reviews are compared. RLHF_TEXTS: number of random texts (200); RLHF_REVIEWS: number of reviews
-(75000).
+DATA: a folder with imdb/*.jsonl.gz. If it is given, the vocabularies are trained on some of its reviews, and all reviews
+are compared. Environment: RLHF_TEXTS is the number of random texts (default 200), RLHF_REVIEWS the number of reviews
+(default 75000).
 
 Exit status 0: all agree; 1: some do not, with the first texts that differ.
 """
@@ -23,7 +23,7 @@ from tokenizers import AddedToken
 import forms
 import texts
 
-# Typical added tokens, in addition to those of the form; special ones are in all of them.
+# Typical added tokens, in addition to those of the form. All vocabularies have the special ones.
 ADDED = [AddedToken("<tool>", normalized=True), AddedToken("river bank", normalized=True),
          AddedToken("<mask>", lstrip=True, special=True, normalized=False),
          AddedToken("<cut>", rstrip=True, normalized=False),

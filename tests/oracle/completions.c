@@ -1,6 +1,6 @@
 // completions.c: our reader of rows with one completion, for kto_rows.py. `completions DIR ROWS N`
-// reads the rows with the tokenizer of DIR, in order and in batches of N, as for an algorithm that
-// wants mismatched rows. It writes {"ids", "prompt", "label"} for each row.
+// reads the rows in order with the tokenizer of DIR, in batches of N, as for an algorithm that
+// requests mismatched rows. For each row it writes {"ids", "prompt", "label"}.
 #include "batch/preference_source.h"
 
 #include <jansson.h>

@@ -1,8 +1,10 @@
-// conversation.c: our chat templates applied to conversations, for chat.py. `conversation DIR
-// [NAME]` reads lines {"messages": [...], "generate": bool}, with an optional "answer": [...], from
-// standard input. It writes {"text", "ids", "says"} or {"error"}, using DIR's own template or the
-// one called NAME. With --what it describes the template and reads nothing; `conversation DIR NAME
-// --jinja` writes NAME as Jinja.
+// conversation.c: our chat templates applied to conversations, for chat.py.
+//   conversation DIR [NAME]          reads lines {"messages": [...], "generate": bool}, with an
+//                                    optional "answer": [...], from standard input, and writes
+//                                    {"text", "ids", "says"} or {"error"}
+//   conversation DIR [NAME] --what   describes the template and reads nothing
+//   conversation DIR NAME --jinja    writes the template as Jinja
+// The template is the one called NAME or, without NAME, DIR's own.
 #include "text/conversation.h"
 #include "base/json.h"
 

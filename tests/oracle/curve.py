@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""100 steps of AdamW on four texts: compares the loss curve of sft.so with PyTorch's.
+"""Compares the loss curve of sft.so with PyTorch's, over 100 steps of AdamW on four texts.
 
     curve.py DIR RUN    DIR: a directory of families.py; RUN: the run that curve.sh made from it
 
-Needs torch, transformers and tokenizers. PyTorch trains in float32 with torch.optim.AdamW, weight
-decay on matrices and clipping by the global norm, on ids from the tokenizer of the directory.
+Needs torch, transformers and tokenizers. PyTorch trains in float32 on ids from the tokenizer of the directory, with
+torch.optim.AdamW, weight decay on matrices, and clipping by the global norm.
 """
 import json
 import sys

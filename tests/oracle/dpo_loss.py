@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""The float64 losses of TRL's DPO trainer for given log-probs: checks the expectations of
-tests/algos/test_dpo.c.
+"""Checks the expectations of tests/algos/test_dpo.c: compares them with the float64 losses of TRL's DPO trainer for
+given log-probs.
 
 Usage: dpo_loss.py DPO_VECTORS.H
 
 Reads the arrays and cases of the header and compares their losses and derivatives with those of
-DPOTrainer._compute_loss, one pair at a time: TRL supports only rows of two responses, so a row of k is
-k - 1 pairs that share its weight k / n. TRL's trainer of this version ignores label smoothing with
-loss sigmoid, so only make_dpo_vectors.py checks that case. TRL's method gets the log-probs instead of
-a model's outputs and is otherwise unchanged.
+DPOTrainer._compute_loss, one pair at a time. TRL supports only rows of two responses, so a row of k responses becomes
+k - 1 pairs that share the row's weight k / n. TRL's trainer of this version ignores label smoothing with loss sigmoid, so
+only make_dpo_vectors.py checks that case. TRL's method gets the log-probs instead of a model's outputs and is otherwise
+unchanged.
 """
 import re
 import sys

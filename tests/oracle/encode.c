@@ -1,8 +1,8 @@
 // encode.c: ids of texts and texts of ids, for ids.py and check_forms.py. `encode [--plain] DIR`
 // reads one JSON value per line from standard input. For a string it writes the list of its ids,
-// including special tokens and those added around a text, as transformers' tokenizer(text) does;
-// with --plain nothing is added and special tokens are spelled out. For a list of ids it writes
-// [its text, its text without special tokens].
+// including special tokens and those added around a text, as transformers' tokenizer(text) does.
+// With --plain it adds nothing and encodes special tokens as ordinary text. For a list of ids it
+// writes [its text, its text without special tokens].
 #include "base/json.h"
 #include "text/tokenizer.h"
 

@@ -1,18 +1,17 @@
 #!/usr/bin/env python3
-"""Models of every family, exported by the program: as loaded by transformers, and as read by llama.cpp's
-reader (the package gguf).
+"""Exports models of every family with the program, and checks how transformers loads them and how llama.cpp's reader
+(the package gguf) reads them.
 
 Usage: export.py HOST WORK [MODEL ...]
 
-HOST is the program, WORK an empty directory. MODEL: some of CASES; by default all of them, classifiers
-and a run. Weights are random, tokenizers have the forms of the families (forms.py). For each model and
-dtype:
+HOST is the program, WORK an empty directory. MODEL selects some of CASES; by default all of them, classifiers and a run
+are tested. Weights are random, and tokenizers have the forms of the families (forms.py). For each model and dtype:
 - from_pretrained finds every tensor and no others, in that dtype, rounded as by torch;
-- the GGUF file has all keys and no others, with the config's values, and every tensor, once the
-  documented permutation (llama) or transposition (gpt2) is undone;
+- the GGUF file has all keys and no others, with the config's values, and it has every tensor (after undoing the
+  documented permutation for llama or transposition for gpt2);
 - the scores of a SentencePiece vocabulary give the tokenizer's ids;
-- in f32 the program's 50 greedy tokens after 20 prompts are those of transformers, from the exported
-  directory and, if transformers can read it, from the GGUF file.
+- in f32 the program's 50 greedy tokens after 20 prompts are those of transformers, from the exported directory and, if
+  transformers can read it, from the GGUF file.
 Exit status 0: all of this holds; 1: something does not.
 """
 import json
@@ -39,8 +38,8 @@ PROMPTS = [f"{a} {b}" for a in ("The river", "It was", "She said", "A film of 19
 ROTARY = dict(vocab_size=0, hidden_size=48, intermediate_size=88, num_hidden_layers=2,
               num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=128,
               initializer_range=0.2)
-# GGUF files that transformers reads completely: it does not support scaled rotary positions, GPT-2 with
-# other widths, or the width of Qwen3's heads, and it reads Mistral as Llama.
+# GGUF files that transformers reads completely. It lacks scaled rotary positions, GPT-2 with other
+# widths, and the head width of Qwen3, and it reads Mistral as Llama.
 READ = ("gpt2", "smollm", "qwen2")
 failed = []
 
@@ -81,8 +80,8 @@ CASES = {
     "qwen2-mixed": (hf.Qwen2Config, ROTARY | dict(num_attention_heads=3, num_key_value_heads=3,
                                                   tie_word_embeddings=False), "qwen2", "qwen2"),
 }
-# Fields of config.json as older versions wrote them, beside those of today: which goes first is
-# transformers' to say.
+# Fields of config.json as older versions wrote them, together with today's fields. transformers
+# decides which of the two counts.
 OLDER = {
     "llama3-mixed": dict(rope_theta=50000.0, original_max_position_embeddings=32,
                          rope_scaling=dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0,
@@ -109,8 +108,7 @@ def host(*args):
 
 
 def whole(tok):
-    """Merges as a SentencePiece vocabulary means them: every two pieces whose sum is one, best sum
-    first."""
+    """Merges with the meaning of a SentencePiece vocabulary: every two pieces that join to a piece, the best score first."""
     file = json.loads(tok.to_str())
     model, added = file["model"], {t["content"] for t in file["added_tokens"]}
     vocab = [t for t in model["vocab"] if t not in added and not t.startswith("<0x")]
@@ -229,7 +227,7 @@ def numbers(tensor):
 
 
 def rope_freqs(config):
-    """Llama 3.1's, as transformers' own function has them: what each frequency is divided by."""
+    """The factors by which Llama 3.1 divides each frequency, from transformers' own function."""
     from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
     plain = 1 / config.rope_parameters["rope_theta"] ** (
         torch.arange(0, config.head_dim, 2).float() / config.head_dim)
@@ -344,8 +342,8 @@ def check_keys(name, reader, dtype, start, form, arch, tok):
 
 
 def check_scores(name, tokens, scores, tok):
-    """llama.cpp's way with a SentencePiece vocabulary: of all neighbours whose sum is a piece, join
-    the best sum, the leftmost of equals; what is no piece in the end is spelt in bytes."""
+    """Tokenises as llama.cpp does with a SentencePiece vocabulary. Of all neighbours that join to a piece, joins those with
+    the best score, the leftmost of equals. Text that is no piece in the end becomes bytes."""
     ids = {t: i for i, t in enumerate(tokens)}
     same = 0
     for text in LINES[:6] + PROMPTS:
@@ -395,7 +393,7 @@ def check(name):
 
 
 def check_classifier(source):
-    """Heads of classifiers and reward models are kept; transformers' logits equal those of the start."""
+    """Exports keep the heads of classifiers and reward models: transformers' logits equal those before the export."""
     name = os.path.basename(source)
     host("export", source, "--to", f"{name}-out", "--dtype", "f32")
     load = hf.AutoModelForSequenceClassification.from_pretrained

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Model directories of every family as transformers writes them, and transformers' results for them.
+"""Writes model directories of every family with transformers, and compares transformers' results with ours.
 
     families.py make DIR            writes DIR/<name>/ with random weights, one for each of FAMILIES
     families.py check DIR HEADS     runs HEADS (tests/oracle/heads.c) on each and compares:
@@ -70,7 +70,7 @@ def tokenizer():
 
 
 def fill(model, seed):
-    """Weights with the size of trained ones, gains around 1, and biases large enough to matter."""
+    """Weights as large as trained ones, gains around 1, and biases large enough to matter."""
     g = torch.Generator().manual_seed(seed)
     for name, p in model.named_parameters():
         x = torch.randn(p.shape, generator=g)
@@ -153,7 +153,7 @@ def rms(x):
 
 
 def whole_vocabulary(program, directory, dtype, rows):
-    """Each row ends with every token in turn, so that our side gives the log-probs of all tokens."""
+    """Rows that end with every token in turn, so that our side gives the log-probs of all tokens."""
     out = []
     for row in rows:
         ends = [row + [t] for t in range(VOCAB)]

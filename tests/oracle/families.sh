@@ -1,7 +1,8 @@
 #!/bin/sh
-# Tests models of every family as transformers writes them: `families.sh heads` log-probs and gradients
-# (families.py), `curve` 100 steps of AdamW (curve.py), `update` recomputes a PPO and a GRPO update
-# (recompute.py). Skipped (77) if torch, transformers or tokenizers cannot be imported.
+# Tests models of every family as transformers writes them. `families.sh heads` compares log-probs
+# and gradients (families.py), `curve` 100 steps of AdamW (curve.py), and `update` recomputes a PPO
+# and a GRPO update (recompute.py). Skipped (77) if torch, transformers or tokenizers cannot be
+# imported.
 set -eu
 python=${RLHF_PYTHON:-python3}
 "$python" -c 'import torch, transformers, tokenizers' 2>/dev/null || {

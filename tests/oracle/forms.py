@@ -1,5 +1,5 @@
-"""tokenizer.json in the forms of common models, trained here by the package tokenizers: GPT-2, Llama 3,
-Qwen2, SmolLM, Llama 2 with a normalizer and Llama 2 with Metaspace.
+"""Makes tokenizer.json in the forms of common models, trained here by the package tokenizers: GPT-2, Llama 3, Qwen2,
+SmolLM, Llama 2 with a normalizer and Llama 2 with Metaspace.
 
 `make(form, lines, n)` gives a Tokenizer; `save(tok, form, folder)` writes it in the form that
 transformers expects, with a realistic tokenizer_config.json.
@@ -50,7 +50,7 @@ def gpt2(lines, n):
 
 
 def with_model(tok, **members):
-    """The same with other members of the model, which the trainer cannot set."""
+    """The same tokenizer with changed members of its model, which the trainer cannot set."""
     file = json.loads(tok.to_str())
     file["model"].update(members)
     return Tokenizer.from_str(json.dumps(file))

@@ -4,9 +4,9 @@ masked responses (mask_truncated_completions).
 
 Usage: grpo_loss.py RUN...
 
-Each RUN has rollouts.jsonl, one minibatch per phase, and neither KL nor entropy in the loss. In the
-first update the policy is the one that sampled, so the recorded log-probs are its own. TRL's method
-gets them instead of a model's outputs and is otherwise unchanged.
+Each RUN has rollouts.jsonl, one minibatch per phase, and neither KL nor entropy in the loss. In the first update the policy
+is the one that sampled, so the recorded log-probs are those of the policy. TRL's method gets them instead of a model's
+outputs and is otherwise unchanged.
 """
 import json
 import os

@@ -1,5 +1,5 @@
-// heads.c: log-probs and gradients of a model directory, for families.py and jsd.py: `heads DIR
-// DTYPE ROWS OUT [TEACHER DIVERGENCE BETA]`.
+// heads.c: `heads DIR DTYPE ROWS OUT [TEACHER DIVERGENCE BETA]` writes log-probs and gradients of a
+// model directory, for families.py and jsd.py.
 //
 // ROWS is {"rows": [[id, ...], ...], "weight": [one number per token]}. OUT is a list of records:
 // name length u32, name, count u32, count f32. The records are:

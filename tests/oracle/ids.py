@@ -3,8 +3,8 @@
 
 Usage: ids.py ENCODE WORK DIR [DIR ...]
 
-In addition to the given directories it tests some that it creates in WORK: WordPiece with a token for
-every character, with and without lower-casing, and BPE with added tokens.
+In addition to the given directories, it tests directories that it creates in WORK: WordPiece with a token for every
+character, with and without lower-casing, and BPE with added tokens.
 
 Exit status 0: all agree; 1: some do not, with the first texts that differ.
 """

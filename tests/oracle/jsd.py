@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The kl head with a wider teacher compared with TRL's generalized_jsd_loss (GKDTrainer) in float64.
+"""Compares the kl head, with a wider teacher, with TRL's generalized_jsd_loss (GKDTrainer) in float64.
 
     jsd.py DIR HEADS     HEADS: tests/oracle/heads.c
 
-A small student and a teacher of another width and depth with random weights, as transformers writes
-them. Compared are the mean divergence over the tokens (TRL's loss), each token's divergence, and the
-gradients of the loss with respect to every parameter of the student, which are linear in those with
-respect to its logits. In TRL beta 0 is KL(teacher || student) and beta 1 KL(student || teacher).
+transformers writes a small student and a teacher of another width and depth, both with random weights. The script
+compares the mean divergence over the tokens (TRL's loss), each token's divergence, and the gradients of the loss with
+respect to every parameter of the student. These gradients are linear in those with respect to the student's logits. In
+TRL, beta 0 is KL(teacher || student) and beta 1 is KL(student || teacher).
 """
 import sys
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The float64 losses of TRL's KTO trainer for given log-probs: checks the expectations of
-tests/algos/test_kto.c.
+"""Checks the expectations of tests/algos/test_kto.c: compares them with the float64 losses of TRL's KTO trainer for
+given log-probs.
 
 Usage: kto_loss.py TEST_KTO.C
 

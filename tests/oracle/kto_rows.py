@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Compares rows of one completion as prepared by our reader (completions.c) and by TRL's KTOTrainer: the
-ids of prompt and completion, the label, and the other row's completion for the reference point.
+"""Compares rows of one completion that our reader (completions.c) and TRL's KTOTrainer prepare: the ids of prompt and
+completion, the label, and the other row's completion for the reference point.
 
 Usage: kto_rows.py COMPLETIONS WORK
 
-TRL's _prepare_dataset runs unchanged. It differs from ours in three ways. It ends texts with the
-end-of-text token, and trains on the template's text after an assistant's turn (a line break). It
-tokenises prompt and completion together, so a row loses the end of its prompt if they merge across the
-boundary. And it pairs a row that is alone in its batch with itself.
+TRL's _prepare_dataset runs unchanged. It differs from our reader in three ways:
+- it ends texts with the end-of-text token, and trains on the template's text after an assistant's turn (a line break);
+- it tokenises prompt and completion together, so a row loses the end of its prompt if tokens merge across the boundary;
+- it pairs a row that is alone in its batch with itself.
 """
 import json
 import random

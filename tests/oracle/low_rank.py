@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares low-rank adapters with PEFT: families of families.py, with adapters as PEFT writes them.
+"""Compares low-rank adapters with PEFT, for the families of families.py with adapters as PEFT writes them.
 
     low_rank.py make DIR            DIR/<name> the bases, DIR/<name>-some and -all with adapters:
                                     q_proj and v_proj (GPT-2: c_attn), all-linear

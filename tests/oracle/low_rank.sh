@@ -1,7 +1,7 @@
 #!/bin/sh
-# Compares low-rank adapters with PEFT (low_rank.py): log-probs, gradients, merged weights and 20 steps of
-# AdamW of four families, two sets of targets each. Skipped (77) if torch, transformers,
-# tokenizers or peft cannot be imported.
+# Compares low-rank adapters with PEFT (low_rank.py): log-probs, gradients, merged weights and 20
+# steps of AdamW, for four families with two sets of targets each. Skipped (77) if torch,
+# transformers, tokenizers or peft cannot be imported.
 set -eu
 python=${RLHF_PYTHON:-python3}
 "$python" -c 'import torch, transformers, tokenizers, peft' 2>/dev/null || {

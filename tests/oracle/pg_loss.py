@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The float64 losses of TRL's GRPO and GMPO trainers for given log-probs and advantages: checks the
-expectations of tests/algos/test_grpo_vectors.c.
+"""Checks the expectations of tests/algos/test_grpo_vectors.c: compares them with the float64 losses of TRL's GRPO and
+GMPO trainers for given log-probs and advantages.
 
 Usage: pg_loss.py BATCH_VECTORS.H GRPO_VECTORS.H
 
-Reads the batch and, for the cases listed here, the advantages, the policy loss and the derivative with
-respect to the log-probs (including a KL in the loss), and compares them with those of _compute_loss.
-TRL's method gets the log-probs instead of a model's outputs and is otherwise unchanged.
+Reads the batch and, for the cases listed here, the advantages, the policy loss and its derivative with respect to the
+log-probs (including a KL in the loss). Compares the loss and the derivative with those of _compute_loss, which gets the
+log-probs instead of a model's outputs and is otherwise unchanged.
 """
 import re
 import sys

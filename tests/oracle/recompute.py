@@ -3,13 +3,13 @@
 
 Usage: recompute.py RUN PHASE [RUN PHASE ...]
 
-Needs torch; a run needs log.rollouts=true, checkpoint.every=1 and compute.dtype=f32.
+Needs torch. A run needs log.rollouts=true, checkpoint.every=1 and compute.dtype=f32.
 
-From RUN/checkpoints/<PHASE - 1> (weights, value head, AdamW's moments), the lines of PHASE in
-RUN/rollouts.jsonl and RUN/config.json it computes log-probs, values, advantages, losses, gradients,
-clipping and steps, and compares them with the file and with RUN/checkpoints/<PHASE>. It is independent
-of the program's code: the model is GPT-2 as published or, for any other model_type, transformers'
-model of the checkpoint; the formulas are those of docs/algorithms/.
+The script starts from RUN/checkpoints/<PHASE - 1> (weights, value head, AdamW's moments), the lines of PHASE in
+RUN/rollouts.jsonl, and RUN/config.json. It computes log-probs, values, advantages, losses, gradients, clipping and steps,
+and compares them with rollouts.jsonl and with RUN/checkpoints/<PHASE>. It is independent of the program's code: the
+formulas are those of docs/algorithms/, and the model is GPT-2 as published or, for any other model_type, transformers'
+model of the checkpoint.
 
 Exit status 0: all agree; 1: something does not; 2: the run uses a feature that this script lacks.
 """
@@ -330,8 +330,8 @@ def flat(tensors_by_name, names):
 
 
 def without_key_bias(p, d):
-    """A constant added to every key of a head does not change attention, so the gradient of a key's bias
-    is rounding error, which AdamW scales up like any other. It is therefore left out."""
+    """Leaves out the biases of keys. A constant added to every key of a head does not change attention, so the gradient
+    of such a bias is rounding error, which AdamW scales up like any other gradient."""
     out = {name: t.detach().clone() for name, t in p.items()}
     for name in out:
         if name.endswith("attn.c_attn.bias"):

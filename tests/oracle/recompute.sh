@@ -1,7 +1,7 @@
 #!/bin/sh
-# recompute.py recomputes one PPO and three GRPO updates of a tiny random policy, two of them with masked
-# responses. It must also detect a run whose file was tampered with. Skipped (77) if torch cannot be
-# imported.
+# Runs recompute.py on one PPO and three GRPO updates of a tiny random policy, two of them with
+# masked responses. It must also detect a run whose file was tampered with. Skipped (77) if torch
+# cannot be imported.
 set -eu
 python=${RLHF_PYTHON:-python3}
 "$python" -c 'import torch' 2>/dev/null || {

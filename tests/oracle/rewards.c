@@ -2,9 +2,9 @@
 //
 //     oracle_rewards PLUGIN.so [KEY=VALUE ...]
 //
-// A line is {"response": text, "prompt": text, "row": {...}, "ids": [...]}, of which only the
-// response is required; or a list of such rows, which are scored in one call. For each line it
-// writes a line with the exact reward of each row.
+// A line is a row {"response": text, "prompt": text, "row": {...}, "ids": [...]}, of which only the
+// response is required, or a list of such rows, which are scored in one call. For each line, the
+// program writes a line with the exact reward of each row.
 #include "base/buf.h"
 #include "plugin/row_service.h"
 #include "worker/programs.h"

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Compares rewards of random texts by the shipped plugins with the functions of TRL's `rewards` package.
+"""Compares rewards of random texts by the shipped plugins with those of the functions of TRL's `rewards` package.
 
 Usage: rewards.py ORACLE_REWARDS DIRECTORY_OF_PLUGINS
 
-think_format_reward, get_soft_overlong_punishment, get_cosine_scaled_reward and
-get_repetition_penalty_reward are compared on all texts; accuracy_reward and reasoning_accuracy_reward
-on numbers in boxes, if math_verify, which they need, is installed. Without it the cosine reward uses
-our verdicts.
+think_format_reward, get_soft_overlong_punishment, get_cosine_scaled_reward and get_repetition_penalty_reward are compared
+on all texts. accuracy_reward and reasoning_accuracy_reward are compared on numbers in boxes, if math_verify, which they
+need, is installed. Without it, the cosine reward uses our verdicts.
 
 Exit status 0: equal; 1: some rewards differ, with the first that do.
 """

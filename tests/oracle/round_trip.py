@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""A model directory written by transformers goes through two phases of PPO, and transformers loads the result.
+"""Trains a model directory of transformers with two phases of PPO, and loads the result with transformers.
 
 Usage: round_trip.py HOST WORK POLICY
 
-HOST is the program, WORK an empty directory, POLICY a directory of ours (the default policy). Tested are
-a tiny GPT-2 with random weights in f32, in bf16 and with an untied head, and POLICY saved again by
-transformers and, if peft is installed, after merging an adapter.
+HOST is the program, WORK an empty directory, POLICY a directory of ours (the default policy). Tested are a tiny GPT-2 with
+random weights in f32, in bf16 and with an untied head. POLICY is tested, too, saved again by transformers and, if peft is
+installed, after merging an adapter.
 
-For each: the program accepts the unchanged directory; from_pretrained accepts the checkpoints, in their
-stored dtype; the weights are those of the file; log-probs of the second phase's rows are those that the
-program sampled with; bits per byte of a text equal those of `eval`; ids are the same.
+For each: the program accepts the unchanged directory; from_pretrained accepts the checkpoints, in their stored dtype; the
+weights are those of the file; log-probs of the second phase's rows are those that the program sampled with; bits per byte
+of a text equal those of `eval`; ids are the same.
 Exit status 0: all of this holds; 1: something does not.
 """
 import json

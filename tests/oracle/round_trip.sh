@@ -1,6 +1,7 @@
 #!/bin/sh
-# Directories of transformers go through the program and back (round_trip.py); ids of adversarial texts
-# (ids.py, check_forms.py). Skipped (77) if torch or transformers cannot be imported.
+# Sends directories of transformers through the program and back (round_trip.py), and compares ids
+# of adversarial texts (ids.py, check_forms.py). Skipped (77) if torch or transformers cannot be
+# imported.
 set -eu
 python=${RLHF_PYTHON:-python3}
 "$python" -c 'import torch, transformers' 2>/dev/null || {

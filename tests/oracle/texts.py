@@ -1,5 +1,5 @@
-"""Odd texts, always the same: `texts` for any tokenizer, `long_texts` of a megabyte, and `prose` to train
-a vocabulary on.
+"""Odd texts that are the same every time: `texts` for any tokenizer, `long_texts` of a megabyte, and `prose` to train a
+vocabulary on.
 """
 import random
 import unicodedata
@@ -49,7 +49,7 @@ def long_texts():
 
 
 def planes():
-    """Every code point but surrogates, alone, between letters or between spaces."""
+    """Every code point except surrogates, alone, between letters and between spaces."""
     rows, at = [], 0
     while at < 0x110000:
         n = 64 if at < 0x32000 or 0xE0000 <= at < 0xE1000 else 1024

@@ -1,7 +1,6 @@
 """Reward functions for trl_rewards.py, imported by both sides: TRL's own, and others of every kind.
 
-If math_verify is not installed, a replacement that compares the contents of boxes is used in TRL's
-module, on both sides.
+If math_verify is not installed, both sides use a replacement in TRL's module that compares the contents of boxes.
 """
 import asyncio
 import functools

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compares python.so with TRL: the functions of trl_functions.py, called by TRL's own code
-(GRPOTrainer._calculate_rewards and the sum after it) and by python.so, on the same texts.
+"""Compares python.so with TRL: both call the functions of trl_functions.py on the same texts. TRL's side is its own code
+(GRPOTrainer._calculate_rewards and the sum after it).
 
 Usage: trl_rewards.py ORACLE_REWARDS DIRECTORY_OF_PLUGINS
 

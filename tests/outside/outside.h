@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-// |got - want| is at most half a unit of the last published digit.
+// Asserts that |got - want| is at most half a unit of the last published digit.
 static inline void published(double got, double want, double last_digit) {
     if (!(fabs(got - want) <= 0.5001 * last_digit)) fail_msg("got %.9g, published %.9g", got, want);
 }

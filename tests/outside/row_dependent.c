@@ -1,7 +1,7 @@
 // row_dependent.c: a compute backend that is wrong on purpose, to check that tests of row exactness
 // detect it. It is the reference backend with one change: products of eight rows or more split the
-// sum over k in two, as a library does that chooses its kernel by the number of rows. The first
-// half's sum is kept in the dtype of the operands, as reduced-precision reductions do.
+// sum over k in two, like a library that chooses its kernel by the number of rows. The sum of the
+// first half is kept in the dtype of the operands, as in reduced-precision reductions.
 //
 // So rows are right up to rounding, but their bits depend on the number of rows. It is built twice:
 // one falsely claims RLHF_COMPUTE_ROW_EXACT, the other (HONEST) does not.
@@ -42,7 +42,7 @@ static void weight_destroy(void *ctx, rlhf_weight *w) {
     inner.weight_destroy(ctx, w);
 }
 
-// x with the first (half 0) or last (half 1) columns zero.
+// x with zeros in its last columns (half 0) or in its first columns (half 1).
 static rlhf_status half_of(void *ctx, rlhf_dev out, rlhf_dev x, uint32_t rows, int32_t k,
                            int32_t dtype, int half) {
     const uint64_t size = rlhf_dtype_size(dtype), row = (uint64_t)k * size;
@@ -54,7 +54,8 @@ static rlhf_status half_of(void *ctx, rlhf_dev out, rlhf_dev x, uint32_t rows, i
     return RLHF_OK;
 }
 
-// sum f32 [rows, n] = x W + bias, the columns of x in two passes; low has space for sum.
+// sum f32 [rows, n] = x W + bias, computed in two passes over the columns of x. low has space for
+// sum.
 static rlhf_status split_k(void *ctx, rlhf_dev sum, rlhf_dev low, rlhf_dev part, rlhf_dev x,
                            const rlhf_weight *w, rlhf_dev bias, uint32_t rows, uint64_t n,
                            int32_t k, int32_t dtype) {

@@ -28,7 +28,7 @@ static void not_scaled(void **state) {
     published_row(adv, want, 8, 1e-9);
 }
 
-// Rows of a group need not be neighbours.
+// The rows of a group need not be adjacent.
 static void dealt_in_turn(void **state) {
     (void)state;
     double mixed[8], adv[8], want[8];

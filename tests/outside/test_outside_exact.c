@@ -1,5 +1,5 @@
-// test_outside_exact.c: row exactness, tested with the methods of other projects, for every backend
-// and dtype; a backend that is wrong on purpose (row_dependent.c) must fail the same tests.
+// test_outside_exact.c: tests row exactness with the methods of other projects, for every backend
+// and dtype. A backend that is wrong on purpose (row_dependent.c) must fail the same tests.
 //
 //   vLLM, tests/v1/determinism/test_batch_invariance.py: one prompt among random ones, five trials
 //   (..with_needle); log-probs of a batch of 1 against N (..bs1_vs_bsN); decode against prefill
@@ -122,8 +122,8 @@ static uint64_t batch_of_1_against_n(const struct backend *b, int32_t dtype) {
     return bad;
 }
 
-// Rows of one prompt token each are sampled to the end of the context, one token per step; then all
-// of their tokens are scored at once.
+// Rows with a prompt of one token are sampled to the end of the context, one token per step. Then
+// all of their tokens are scored at once.
 static uint64_t decode_against_prefill(const struct backend *b, int32_t dtype) {
     enum { ROWS = 5, NEW = CONTEXT - 1 };
     struct model m = policy(b, dtype);

@@ -1,7 +1,7 @@
-// test_outside_lm_human_preferences.c: the method of the two-implementations test of
-// lm-human-preference-details (tests/test_gae.py), lambda 0.95, gamma 1: the recursion equals the
-// sum that defines generalised advantages (Schulman et al. 2016, eq. 16), and both the published
-// double-clipping of the controller (Ziegler et al. 2019).
+// test_outside_lm_human_preferences.c: compares two implementations of generalised advantages, as
+// lm-human-preference-details does (tests/test_gae.py), with lambda 0.95 and gamma 1: the recursion
+// equals the sum that defines them (Schulman et al. 2016, eq. 16). Also tests the published
+// double-clipping of the KL controller (Ziegler et al. 2019).
 #include "outside/outside.h"
 
 #include "common/advantage.h"

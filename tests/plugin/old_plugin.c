@@ -1,5 +1,5 @@
-// old_plugin.c: files as contract 0.9 had them, written out: a reward, and with -DKERNELS a compute
-// backend. See test_load.c and the golden case cli/plugin-0.9.
+// old_plugin.c: the data of a plugin file of contract 0.9, written out by hand: a reward or, with
+// -DKERNELS, a compute backend. See test_load.c and the golden case cli/plugin-0.9.
 #include <stddef.h>
 #include <stdint.h>
 

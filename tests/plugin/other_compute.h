@@ -1,5 +1,5 @@
-// other_compute.h: included before a plugin's source, it makes the plugin one that was built
-// against another minor of the compute contract.
+// other_compute.h: included before a plugin's source. The plugin then appears to be built against
+// another minor of the compute contract.
 #include <rlhf/compute.h>
 
 #undef RLHF_COMPUTE_MINOR

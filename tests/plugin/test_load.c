@@ -1,4 +1,4 @@
-// test_load.c: where plugins are looked up, and the message for each faulty one.
+// test_load.c: where plugins are looked up, and the message for each faulty plugin.
 #include "plugin/modules.h"
 
 #include "model/compute_load.h"
@@ -107,7 +107,7 @@ static void each_fault_has_its_sentence(void **state) {
     }
 }
 
-// The compute contract is the business of models and kernels alone.
+// The compute contract concerns only models and kernels.
 static void rewards_and_algorithms_of_another_compute_contract_load(void **state) {
     struct fixture *f = *state;
     char path[1024];
@@ -299,8 +299,8 @@ static void the_first_place_wins(void **state) {
     assert_string_equal(p->desc.id, "org.example.algo");
 }
 
-// The user's own directory is searched after RLHF_PLUGIN_PATH and before the installation's, and
-// its files are opened under the rule of trust.h.
+// The user's own directory is searched after RLHF_PLUGIN_PATH and before the installation's. The
+// rule of trust.h applies to its files.
 static void the_users_place_is_between(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -380,8 +380,8 @@ static void the_users_place_is_xdgs(void **state) {
         assert_string_equal(dirs[i].user, cases[i].user);
 }
 
-// Names that the program looks up, and bare names in a config, are not looked up in the working
-// directory.
+// Names that the program looks up itself, and bare names in a config, are not looked up in the
+// working directory.
 static void only_typed_names_are_files(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};

@@ -1,4 +1,4 @@
-// test_row_service.c: "rlhf.row/0", values of a data row.
+// test_row_service.c: the service "rlhf.row/0", which reads values of a data row.
 #include "plugin/row_service.h"
 
 #include "support/check.h"

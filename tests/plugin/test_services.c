@@ -154,8 +154,8 @@ static void failures_name_plugin_function_and_phase(void **state) {
     check_ok(make(f, NULL, &err), &err);
     f->services.phase = 12;
     fails(f, "bad", 0, "row 0 is bad");
-    // The text belongs to that call; an unknown status becomes internal, and a positive one is not
-    // valid.
+    // The text belongs to that call. An unknown negative status becomes "internal"; a positive
+    // status is not valid.
     fails(f, NULL, -99, "internal error");
     fails(f, NULL, 3, "it returned 3, which is not a valid status");
 }
@@ -190,8 +190,8 @@ static rlhf_status service_fails(struct fixture *f, rlhf_status status, const ch
     return rlhf__service_failed(f->instance->host, &err);
 }
 
-// A service's message is reported as the caller's. After a failure that the caller handled, it may
-// still run out of memory without a message.
+// A service's message is reported as the caller's. After a failure that the caller handled, the
+// service may still run out of memory without a message.
 static void what_a_service_says_goes_with_the_call(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -247,7 +247,7 @@ static void what_kernels_say_goes_with_the_call(void **state) {
     rlhf__instance_destroy(kernels);
 }
 
-// Reports without sense are left out, which is logged once.
+// Invalid reports are left out, which is logged once.
 static void reports_are_checked(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};

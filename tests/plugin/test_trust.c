@@ -1,4 +1,5 @@
-// test_trust.c: which files of code others may change, with the test's own installation.
+// test_trust.c: which files of code count as changeable by others. Uses an installation of the
+// test's own.
 #include "plugin/modules.h"
 
 #include "plugin/trust.h"

@@ -34,7 +34,8 @@ static struct rlhf__buf read_events(struct scratch *s, char *name, size_t cap) {
     return b;
 }
 
-// Checks the framing; returns the offset and length of record i, or their number for i < 0.
+// Checks the framing of the records. Returns the offset and length of record i, or the number of
+// records for i < 0.
 static int record(const struct rlhf__buf *b, int i, const char **data, size_t *n) {
     size_t at = 0;
     int k = 0;

@@ -54,7 +54,7 @@ static void rows_are_sorted_and_start_afresh(void **state) {
                "{\"phase\": 1, \"a/b\": 0.1, \"m\": null, \"z\": 2}\n{\"phase\": 2, \"z\": -3}\n");
 }
 
-// What plugins report is combined within a phase; the host's own value replaces.
+// Reports of plugins are combined within a phase. A value of the host replaces the earlier one.
 static void reports_are_combined(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0};
@@ -178,7 +178,8 @@ static void many_names(void **state) {
     rlhf__metrics_close(m);
 }
 
-// In a child: the second row does not fit. 0 if it is refused and the first one stays whole.
+// Runs in a child, where the second row does not fit on the disk. Returns 0 if that row is refused
+// and the first row stays whole.
 static int fill_the_disk(const char *dir) {
     struct rlimit limit = {40, 40};
     struct rlhf__error err = {0};
@@ -209,8 +210,8 @@ static void a_full_disk_leaves_whole_rows(void **state) {
 
 // ---- metrics.csv ----
 
-// Phases from..to of a run whose fourth phase has a unique number, and whose even ones have one
-// more.
+// Writes phases from..to of a run. The fourth phase has a metric that no other has, and even phases
+// have one more metric.
 static void run_csv(struct scratch *s, int64_t keep, int64_t from, int64_t to,
                     const struct rlhf__log_config *want) {
     struct rlhf__folder *dir = scratch_folder(s->dir);

@@ -1,4 +1,4 @@
-// test_progress.c: plain lines into a file, the bar on a terminal (a pseudo-terminal here).
+// test_progress.c: plain lines in a file, and the bar on a terminal (here a pseudo-terminal).
 #include "support/check.h"
 
 #include "report/progress.h"
@@ -41,7 +41,8 @@ static size_t read_all(int fd, char *out, size_t cap) {
     return n;
 }
 
-// Removes "HH:MM:SS " from every line; each must have it (at midnight with the date before it).
+// Removes "HH:MM:SS " from every line, which each line must have. (At midnight the date comes
+// before it.)
 static void skip_times(char *text) {
     char *to = text;
     for (const char *line = text; *line;) {
@@ -82,7 +83,7 @@ static void plain_lines_without_a_terminal(void **state) {
                              "3  retries 2  elapsed 1:01:40\n");
 }
 
-// Runs f with a log in a child whose outputs are a terminal; returns the terminal's output.
+// Runs f with a log in a child whose output goes to a terminal. Returns the terminal's output.
 static void in_terminal(int no_color, unsigned short columns, void (*f)(struct rlhf__log *log),
                         char *out, size_t cap) {
     int master;
@@ -166,7 +167,7 @@ static void show_arithmetic(struct rlhf__log *log) {
     rlhf__progress_destroy(p);
 }
 
-// Repeated information is dropped first, then the speed.
+// If the line is too long, repeated information is dropped first, then the speed.
 static void what_repeats_makes_room(void **state) {
     (void)state;
     char out[4096];
@@ -203,7 +204,7 @@ static void draw_while_it_shrinks(struct rlhf__log *log) {
     rlhf__progress_destroy(p);
 }
 
-// A terminal that became narrower has wrapped the bar: all its lines are removed.
+// A terminal that became narrower has wrapped the bar, so all lines of the bar are removed.
 static void a_terminal_that_shrinks(void **state) {
     (void)state;
     char out[4096];

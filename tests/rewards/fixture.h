@@ -41,9 +41,10 @@ struct texts {
     float seq[MAX_TEXTS], token[MAX_IDS]; // token: for plugins with per-token rewards
 };
 
-// Load file and create with options "a=1,b=x"; r->host.fail_text has the reason of a failure. The
-// classifier has labels NEGATIVE and POSITIVE; its logits are -m and m, m = "good"s minus "bad"s in
-// the text, where wonderful and loved count as good, terrible and hated as bad.
+// Loads a file and calls create() with options "a=1,b=x". r->host.fail_text has the reason of a
+// failure. The classifier has the labels NEGATIVE and POSITIVE, with logits -m and m. m is the
+// number of "good"s minus the number of "bad"s in the text, where wonderful and loved count as
+// good, terrible and hated as bad.
 rlhf_status reward_try(struct reward *, const char *file, const char *options);
 void reward_open(struct reward *, const char *file, const char *options); // asserts success
 void reward_close(struct reward *);                                       // asserts no leak
@@ -54,7 +55,7 @@ void texts_add(struct texts *, const void *prompt, size_t prompt_len, const void
 // Score rows [from, to) into t->seq.
 rlhf_status texts_score(struct reward *, struct texts *, uint32_t from, uint32_t to);
 
-// One response (a C string) after the prompt "It was "; asserts success.
+// Scores one response (a C string) after the prompt "It was ". Asserts success.
 double score_text(struct reward *, const char *response);
 
 #endif

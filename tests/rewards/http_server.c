@@ -74,7 +74,7 @@ static size_t content_length(const char *head) {
 
 // ---- one connection ----
 
-// Until the peer or the server closes it.
+// Waits until the peer or the server closes the connection.
 static void stay_silent(const struct http_server *s, int fd) {
     struct pollfd p = {.fd = fd, .events = POLLIN};
     char byte;
@@ -148,7 +148,8 @@ static void end_connection(struct connection *c) {
     close(c->fd);
 }
 
-// The place of a finished one, or a new one; NULL: all are in use. Under the lock.
+// A free place for a connection: that of a finished one, or a new one. NULL if all are in use. Call
+// with the lock held.
 static struct connection *place(struct http_server *s) {
     for (int i = 0; i < s->n_kept; i++)
         if (s->connection[i].over) {
@@ -170,8 +171,8 @@ int http_server_adopt(struct http_server *s, int fd) {
 
 // ---- the server ----
 
-// A socket of the loopback interface at that port (0: any), which non-listening sockets may share.
-// -1 on failure.
+// A socket of the loopback interface at that port (0: any port). Other sockets that do not listen
+// may share the port. -1 on failure.
 static int socket_at(int port) {
     struct sockaddr_in a = {.sin_family = AF_INET,
                             .sin_port = htons((uint16_t)port),
@@ -188,7 +189,7 @@ static int socket_at(int port) {
     return -1;
 }
 
-// Returns the new listening socket.
+// Does not listen for some time. Returns the new listening socket.
 static int be_deaf(struct http_server *s) {
     const struct timespec ms = {s->refuse / 1000, s->refuse % 1000 * 1000000L};
     shutdown(s->fd, SHUT_RDWR);
@@ -225,7 +226,8 @@ static void *accept_all(void *context) {
     return NULL;
 }
 
-// *held: another socket at that port that does not listen; NULL: not needed.
+// *held receives another socket at that port, which does not listen and so reserves the port. NULL
+// if not needed.
 static int listen_somewhere(int *port, int *held) {
     struct sockaddr_in a;
     socklen_t len = sizeof a;

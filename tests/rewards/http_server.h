@@ -1,5 +1,5 @@
-// http_server.h: a small HTTP/1.1 server on the loopback interface, on threads of the test, that
-// behaves as a test wants, also wrongly.
+// http_server.h: a small HTTP/1.1 server on the loopback interface, on threads of the test. It
+// behaves as a test requests, also wrongly.
 #ifndef RLHF_TESTS_REWARDS_HTTP_SERVER_H
 #define RLHF_TESTS_REWARDS_HTTP_SERVER_H
 
@@ -34,11 +34,12 @@ struct http_reply {
 typedef void (*http_serve)(void *context, const struct http_request *, struct http_reply *);
 
 struct http_server;
-// An ephemeral port of 127.0.0.1; NULL with a line on stderr on failure.
+// Opens a server at an ephemeral port of 127.0.0.1. On failure, returns NULL and prints a line on
+// stderr.
 struct http_server *http_server_open(http_serve serve, void *context);
 // Serve one more connection, fd, which the server now owns. 0: too many connections.
 int http_server_adopt(struct http_server *, int fd);
-// Stop listening for that many milliseconds; returns when that is in effect.
+// Stops listening for that many milliseconds. Returns when that is in effect.
 void http_server_refuse(struct http_server *, int ms);
 int http_server_port(const struct http_server *);
 int http_server_requests(struct http_server *);    // answered and under way

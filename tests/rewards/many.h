@@ -6,7 +6,7 @@
 
 enum { MANY = 2000 };
 
-// The results of the last call; set a batch's texts and rows before it.
+// The arguments and results of a call. Set a batch's texts and rows before the call.
 struct many {
     rlhf_str prompt[MANY], response[MANY], meta[MANY];
     int32_t ids[4 * MANY], offset[MANY + 1], prompt_len[MANY], group[MANY];
@@ -15,8 +15,8 @@ struct many {
     int64_t phase;
 };
 
-// Fill with n rows in groups of 2. Each has the prompt "It was ", the same response, and the ids 7,
-// 8 | 9, 10.
+// Fills it with n rows in groups of 2. Every row has the prompt "It was " with the ids 7, 8, and
+// the same response with the ids 9, 10.
 void many_fill(struct many *, uint32_t n, rlhf_str response);
 
 // Score the first n. Earlier failures are forgotten.
@@ -25,7 +25,7 @@ rlhf_status many_score(struct reward *, struct many *, uint32_t n);
 // The host's service for programs, which runs them as rlhf-host of the build tree does. [any]
 const void *many_programs(void);
 
-// How many of the first n have failed.
+// Returns how many of the first n rows have failed.
 uint32_t many_failed(const struct many *, uint32_t n);
 
 #endif

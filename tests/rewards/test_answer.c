@@ -1,4 +1,4 @@
-// test_answer.c: finding answers, reading numbers, comparing, and refusals.
+// test_answer.c: answer.so: finding answers, reading numbers, comparing, and refusals.
 #include "rewards/rows.h"
 
 static struct reward r;
@@ -317,7 +317,7 @@ static void nothing_found_is_said(void **state) {
     reward_close(&r);
 }
 
-// A row at the address of an earlier one.
+// A row that is stored at the address of an earlier row must be read anew.
 static void same_place_other_row(void **state) {
     (void)state;
     char row[] = "{\"answer\": \"18\"}";

@@ -1,5 +1,5 @@
-// test_bt_rm.c: bt_rm.so with a reward model whose raw score of a token is its id: its requests to
-// the service, and token rewards.
+// test_bt_rm.c: bt_rm.so with a fake reward model whose raw score of a token is its id. Tests the
+// requests to the service, and token rewards.
 #include "rewards/fixture.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ struct model {
     int32_t open_count, open_status, score_status, pooling, wanted_tokens;
 };
 
-// The plugin's calls name its host.
+// The model, found from the host that every call of the plugin passes.
 static struct model *model_of(const rlhf_host *host) {
     union {
         const void *table;
@@ -104,7 +104,8 @@ static void rewards_are_the_models(void **state) {
     reward_close(&r);
 }
 
-// With token rewards a response gets its mean in all, and 0 at its end.
+// With token rewards, the tokens of a response get its mean in total, and the response gets 0 at
+// its end.
 static void shares_add_up_to_the_mean(void **state) {
     (void)state;
     float whole[4];

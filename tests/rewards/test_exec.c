@@ -1,4 +1,4 @@
-// test_exec.c: exec.so and the programs it runs: their input, valid answers, and failed rows.
+// test_exec.c: exec.so and the programs that it runs: their input, valid answers, and failed rows.
 #include "rewards/many.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ static struct reward r;
 static struct many m;
 static char folder[64];
 
-// The helper with arguments, as a command; options may follow after a comma.
+// A command that runs the helper with these arguments. Options may follow after a comma.
 static const char *answering(const char *args) {
     static char text[900];
     const char *build = getenv("RLHF_BUILD_DIR");
@@ -112,8 +112,8 @@ static void metrics_and_verdicts(void **state) {
     (void)state;
     char script[128];
     double value;
-    // The script gives three kinds of answers in turn. A row without a metric does not count in its
-    // mean.
+    // The script gives three kinds of answers in turn. A row without a metric does not count in the
+    // metric's mean.
     snprintf(script, sizeof script, "%s/turns", folder);
     FILE *f = fopen(script, "w");
     assert_non_null(f);
@@ -140,8 +140,8 @@ static void metrics_and_verdicts(void **state) {
     reward_close(&r);
 }
 
-// The call does not block if pipes are full on both sides, if a program answers all rows at once,
-// or if it writes much to standard error.
+// The call does not block if the pipes are full in both directions, if a program answers all rows
+// at once, or if it writes much to standard error.
 static void much_both_ways(void **state) {
     (void)state;
     static char text[4096];
@@ -181,8 +181,8 @@ static void kept_alive(void **state) {
 
 // ---- failures ----
 
-// Rows before the failure keep their rewards, the others have failed; the next call has a new
-// program.
+// Rows before the failure keep their rewards, and the others have failed. The next call starts the
+// program again.
 static void fails_after_two(const char *what, double timeout_s, const char *sentence) {
     char args[256];
     snprintf(args, sizeof args, "after 2 %s", what);
@@ -219,8 +219,8 @@ static double seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-// It keeps running silently: a row may have been omitted, so its answers do not count. A restarted
-// program has the same time again until its first answer.
+// The program keeps running without answering. It may have omitted a row, so its answers do not
+// count. A restarted program has the same time again until its first answer.
 static void it_hangs(void **state) {
     (void)state;
     open_it("after 2 hang", 0.3);
@@ -251,8 +251,8 @@ static void it_hangs(void **state) {
     reward_close(&r);
 }
 
-// An omitted row: with the index in each answer, the rows before it keep their rewards; without it,
-// none do.
+// The program omits a row. With the index in each answer, the rows before it keep their rewards.
+// Without the index, no rows do.
 static void it_leaves_a_row_out(void **state) {
     (void)state;
     open_it("skip 2 yes", 0);
@@ -342,7 +342,7 @@ static char answered[128];
 static int looks, last_words;
 
 // A cancelled() that waits until the program has answered, so that answer and output arrive
-// together. It waits at the second check, which is usually after the rows are sent.
+// together. It waits at its second call, which usually comes after the rows are sent.
 static int32_t wait_for_answer(const rlhf_host *host) {
     (void)host;
     looks++;
@@ -358,8 +358,8 @@ static void hear(const rlhf_host *host, int32_t level, const char *text) {
     last_words += strcmp(text, "last words") == 0;
 }
 
-// The answer is already there, and more was printed than one read returns: all of it is logged
-// before the call returns.
+// The answer is already there, and the program printed more than one read returns. All of this
+// output is logged before the call returns.
 static void what_it_printed_comes_before_its_answer(void **state) {
     char args[160];
     (void)state;
@@ -385,7 +385,7 @@ static void stopped_by_the_user(void **state) {
     reward_close(&r);
 }
 
-// Its children end with it, in any session.
+// The program's children end with it, whatever their session.
 static void no_orphans(void **state) {
     (void)state;
     char path[128], args[160];

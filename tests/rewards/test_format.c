@@ -1,4 +1,4 @@
-// test_format.c: think tags, patterns, and patterns that must not hang a run.
+// test_format.c: format.so: think tags, patterns, and patterns that must not hang a run.
 #include "rewards/fixture.h"
 
 static struct reward r;
@@ -88,7 +88,8 @@ static void a_pattern_that_does_not_compile(void **state) {
     }
 }
 
-// (a+)+$ can match n letters followed by another character in 2^n ways, and tries them all.
+// (a+)+$ can match n letters followed by another character in 2^n ways, and the matcher tries them
+// all.
 static void limits(void **state) {
     (void)state;
     double gave_up;
@@ -105,7 +106,7 @@ static void limits(void **state) {
     reward_close(&r);
 }
 
-// 2^16 ways are within the default limit but not within 1000.
+// 2^16 ways are within the default limit, but not within a limit of 1000.
 static void the_limit_is_the_option(void **state) {
     (void)state;
     double gave_up;
@@ -148,7 +149,7 @@ static void what_acts(void **state) {
     reward_close(&r);
 }
 
-// Each allocation fails in turn, of create() and of score().
+// Each allocation of create() and of score() fails in turn.
 static void out_of_memory(void **state) {
     (void)state;
     static const rlhf_str text = {"abababababac", 12};

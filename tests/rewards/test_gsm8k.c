@@ -1,6 +1,6 @@
-// test_gsm8k.c: the answers of all problems of GSM8K, if ../shared/data next to the repository has
-// them: found in their solutions and in other places and forms, and distinguished from wrong ones.
-// Otherwise skipped with a message.
+// test_gsm8k.c: the answers of all problems of GSM8K are found in their solutions and in other
+// places and forms, and wrong answers are distinguished from them. Skipped with a message unless
+// ../shared/data, next to the repository, has the problems.
 #include "rewards/rows.h"
 
 #include "data/dataset.h"
@@ -13,7 +13,7 @@ enum { ROWS = 8792, FORMS = 6, CHUNK = 100 };
 
 static struct reward r;
 
-// The right answer, read as by the dataset's authors: after "#### ", without commas.
+// The right answer, read as the dataset's authors do: the text after "#### ", without commas.
 static long long gold_of(const char *solution) {
     char digits[64];
     size_t n = 0;
@@ -28,7 +28,8 @@ static long long gold_of(const char *solution) {
     return strtoll(digits, NULL, 10);
 }
 
-// The same answer in other words, then wrong ones; 1 = it is right.
+// Writes the same answer in other words or, for later forms, a wrong answer. Returns 1 if it is
+// right.
 static int respond(char *out, size_t cap, int form, const char *solution, long long gold) {
     switch (form) {
     case 0:

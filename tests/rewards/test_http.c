@@ -1,4 +1,4 @@
-// test_http.c: http.so against a server that answers, answers late or wrongly, or does not answer.
+// test_http.c: http.so with a server that answers correctly, late, wrongly, or not at all.
 #include "rewards/fixture.h"
 #include "rewards/http_score.h"
 
@@ -30,8 +30,9 @@ static struct service service = {.lock = PTHREAD_MUTEX_INITIALIZER,
 static struct http_server *server;
 static rlhf_limits limits = {.size = sizeof limits, .timeout_s = 60};
 
-// The request waits until `wanted` have arrived and later ones are answered, so answers come in
-// reverse order. Half a minute, for a client that sends one at a time.
+// Makes the request wait until `wanted` requests have arrived and later ones are answered, so that
+// answers come in reverse order. Gives up after half a minute, in case a client sends one request
+// at a time.
 static int take_turn(struct service *s, int number) {
     struct timespec until;
     int in_time = 1;
@@ -444,7 +445,7 @@ static int32_t third_poll(const rlhf_host *host) {
     return atomic_fetch_add(&polls, 1) >= 3;
 }
 
-// The service is down, or silent, longer than any test takes.
+// The service is down or silent for longer than any test takes.
 static void cancelled(void **state) {
     (void)state;
     static const struct script steps[] = {{.status = 503, .body = ""}, {.how = HTTP_SILENT}};

@@ -1,4 +1,5 @@
-// test_http_parts.c: parts of http.so without a service: answers of any form, and when to retry.
+// test_http_parts.c: parts of http.so, without a service: reading answers of any form, and the
+// decision when to retry.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -134,7 +135,7 @@ static void backoff(void **state) {
         full = fmin(2 * full, 60);
     }
     assert_true(p.since == 100);
-    // Requests that were in flight together fail together: they count as one failure.
+    // Requests that were in flight at the same time fail together, and count as one failure.
     const double gate = p.gate;
     rlhf__pause_failed(&p, &patient, &jitter, p.last_failed - 50, p.last_failed + 0.1, 0);
     assert_true(p.gate == gate && p.failures == 8);

@@ -65,8 +65,8 @@ static int listens(int port) {
     return yes;
 }
 
-// `openssl s_server` between the port and a connection of our server, which is its standard input
-// and output.
+// Starts `openssl s_server` between the port and a connection of our server. That connection is its
+// standard input and output.
 static int start_tls(struct tls *s) {
     const struct timespec pause = {0, 20000000};
     int pair[2];
@@ -147,7 +147,8 @@ static void a_known_authority(void **state) {
     reward_close(&r);
 }
 
-// Before the first phase with the probe, at the first request without.
+// The certificate is refused before the first phase if there is a probe, otherwise at the first
+// request.
 static void a_certificate_that_is_refused(void **state) {
     (void)state;
     if (!there) skip();
@@ -168,7 +169,7 @@ static void a_certificate_that_is_refused(void **state) {
     }
 }
 
-// Its certificate is for 127.0.0.2.
+// The server's certificate is for 127.0.0.2.
 static void another_name(void **state) {
     (void)state;
     if (!there) skip();

@@ -1,4 +1,4 @@
-// test_length.c: the three shapes, their limits, and required options.
+// test_length.c: length.so: the three shapes, their limits, and required options.
 #include "rewards/rows.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ static int close_rows(void **state) {
     return 0;
 }
 
-// The reward of a response of n tokens; ids of the fixture are bytes.
+// The reward of a response of n tokens. In the fixture, ids are bytes.
 static double paid(int n) {
     static char text[1024];
     assert_true(n < (int)sizeof text);

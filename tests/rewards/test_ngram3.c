@@ -1,5 +1,5 @@
-// test_ngram3.c: the share of repeated n-grams, compared with cases counted by hand and a slow
-// implementation.
+// test_ngram3.c: ngram3.so: the share of repeated n-grams, compared with cases counted by hand and
+// with a slow implementation.
 #include "rewards/fixture.h"
 
 static struct reward r;

@@ -1,4 +1,4 @@
-// test_period_count.c: counting, cap, normalisation.
+// test_period_count.c: period_count.so: counting, the cap, and normalisation.
 #include "rewards/fixture.h"
 
 static struct reward r;
@@ -21,7 +21,7 @@ static void cap(void **state) {
     reward_close(&r);
 }
 
-// ids of the fixture are bytes: "a.b." has four tokens.
+// In the fixture, ids are bytes, so "a.b." has four tokens.
 static void per_token(void **state) {
     (void)state;
     reward_open(&r, "period_count.so", "per_token=true");

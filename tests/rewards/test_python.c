@@ -1,5 +1,5 @@
-// test_python.c: python.so and the functions it runs: their arguments, valid results, and failure
-// messages. Skipped without python3.
+// test_python.c: python.so and the functions that it runs: their arguments, valid results, and
+// failure messages. Skipped without python3.
 #include "rewards/many.h"
 #include "rewards/rows.h"
 
@@ -115,7 +115,7 @@ static void numbers_none_and_nan(void **state) {
     reward_close(&r);
 }
 
-// TRL's sum: functions that do not apply are left out; in f32, with weights.
+// Rewards are added as TRL adds them: in f32, with weights, without functions that do not apply.
 static void several_functions(void **state) {
     (void)state;
     static const char *const text =
@@ -147,7 +147,7 @@ static void several_functions(void **state) {
     says("function is \"a++b\"; a name is wanted");
 }
 
-// Async functions run after the others, in one loop that is kept from call to call.
+// Async functions run after the others, in one event loop that is kept from call to call.
 static void async_functions(void **state) {
     (void)state;
     open_file("import asyncio, functools\n"
@@ -174,7 +174,7 @@ static void async_functions(void **state) {
     reward_close(&r);
 }
 
-// How many lines of that level the log has with this text; level -1: any.
+// Returns how many lines of that level in the log contain this text. Level -1: any level.
 static int logged(int32_t level, const char *text) {
     int n = 0;
     for (uint32_t i = 0; i < r.host.n_logs && i < RLHF_TEST_LOGS; i++)
@@ -200,7 +200,7 @@ static void logging(void **state) {
     reward_close(&r);
 }
 
-// Output, input and children of functions do not disturb the driver's messages.
+// Output, input and children of the functions do not disturb the driver's messages.
 static void noise(void **state) {
     (void)state;
     open_file("import os, subprocess, sys\n"
@@ -218,7 +218,7 @@ static void noise(void **state) {
     reward_close(&r);
 }
 
-// The first lines that functions print in a phase are shown, and the number of further lines.
+// The log shows the first lines that functions print in a phase, and the number of further lines.
 static void printing(void **state) {
     (void)state;
     open_file("print('imported')\n"
@@ -323,7 +323,7 @@ static void columns_that_rows_lack(void **state) {
 
 // ---- failing functions ----
 
-// The call fails with the message; the next, which has one row, succeeds.
+// The call fails with the message. The next call, which has one row, succeeds.
 static void fails(const char *body, const char *sentence) {
     char text[512];
     snprintf(text, sizeof text,
@@ -349,8 +349,7 @@ static void functions_that_fail(void **state) {
     fails("    pass\n", "rewards.py: f() returned None and no list of rewards");
     fails("    return 1.5\n", "rewards.py: f() returned a float and no list of rewards");
     fails("    return {}['x']\n", "rewards.py: f() failed: line 3, in f: KeyError: 'x'");
-    // The message names the row if exactly one is involved, but not if there are two or all of
-    // them.
+    // The message names the row if exactly one row is involved, but not if there are two, or all.
     fails(
         "    for c in completions:\n        1 / (c is not completions[1])\n",
         "rewards.py: f() failed: line 4, in f (c is of row 1 of 3): ZeroDivisionError: division by "

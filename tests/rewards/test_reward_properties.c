@@ -1,6 +1,6 @@
-// test_reward_properties.c: properties of every shipped reward, on random bytes: finite numbers,
-// the same for a text alone and in any batch, in any order, twice in a row, and from two threads if
-// the plugin allows it.
+// test_reward_properties.c: properties of every shipped reward, on random bytes. Rewards are
+// finite. They are the same for a text alone and in any batch, in any order, twice in a row, and
+// from two threads if the plugin allows it.
 #include "rewards/fixture.h"
 
 #include <math.h>
@@ -22,7 +22,8 @@ enum { N_PLUGINS = sizeof plugins / sizeof *plugins, N_TEXTS = 24 };
 static struct reward r;
 static uint8_t bytes[N_TEXTS][2][48];
 
-// Texts of random bytes: plain letters, full range, and empty ones; some invalid UTF-8 throughout.
+// Texts of random bytes: plain letters, the full range, and empty texts. Some are invalid UTF-8
+// throughout.
 static void random_texts(struct texts *t, uint64_t seed) {
     rlhf_rng g = {seed, rlhf_rng_stream("texts"), 0};
     memset(t, 0, sizeof *t);
@@ -66,7 +67,7 @@ static void batch_split_and_order(void **state) {
         }
 }
 
-// Descriptors: unique ids, help for each option, defaults inside their own range.
+// Descriptors have unique ids, help for each option, and defaults inside their range.
 static void descriptors(void **state) {
     (void)state;
     for (int p = 0; p < N_PLUGINS; p++) {

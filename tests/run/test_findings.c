@@ -26,7 +26,7 @@ static const phase sound[] = {
     {0.5, 0.98, N, 0.7, 0.7, 1.0, 0.10, N, N}, // more than a tenth of the first entropy
 };
 
-// The new findings of each phase; resumed: through a saved state each time.
+// Asserts the new findings of each phase. resumed: the state is saved and loaded before each phase.
 static void finds(const phase *p, size_t n, const uint32_t *want, int resumed) {
     struct rlhf__findings f = {0};
     for (size_t i = 0; i < n; i++) {
@@ -77,7 +77,7 @@ static void a_collapse_by_entropy(void **state) {
                               {0.39, N, N, 1, 1, 1, N, N, N}};
     static const uint32_t want[] = {0, 0, RLHF__COLLAPSED};
     found(p, 3, want);
-    // The policy becomes certain of right answers, more often than at first; and of wrong ones.
+    // The policy becomes certain of right answers, with a rising share, and then of wrong answers.
     static const phase right[] = {{2, 0, 0.4, 1, 1, 1, N, N, N},
                                   {0.1, 0.3, 0.9, 1, 1, 1, N, N, N},
                                   {0.1, 0.3, 0.3, 1, 1, 1, N, N, N}};
@@ -102,8 +102,8 @@ static void a_jump(void **state) {
 
 static void exploding_gradients(void **state) {
     (void)state;
-    // Within the first phase; later compared with the median of the earlier phases, one of which is
-    // an outlier.
+    // Norms are compared within the first phase, and later with the median of the earlier phases,
+    // one of which is an outlier.
     static const phase first[] = {{4, 0, N, 2e22, 1.1, 9e22, N, N, N}};
     static const uint32_t now[] = {RLHF__EXPLODED};
     found(first, 1, now);
@@ -114,7 +114,8 @@ static void exploding_gradients(void **state) {
                               {4, 0, N, 200, 1, 9.1e3, N, N, N}};
     static const uint32_t want[] = {0, 0, 0, 0, RLHF__EXPLODED};
     found(p, 5, want);
-    // Without a learning signal at first, then with one; small norms do not count as exploding.
+    // There is no learning signal at first, then there is one. Small norms do not count as
+    // exploding.
     static const phase still[] = {{4, 0, N, 0, 0, 0, N, N, N},
                                   {4, 0, N, 1e-9, 1e-9, 1e-9, N, N, N},
                                   {4, 0, N, 0.7, 0.5, 9, N, N, N}};

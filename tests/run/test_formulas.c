@@ -1,4 +1,4 @@
-// test_formulas.c: functions of numbers alone: schedule, mixing, early stopping,
+// test_formulas.c: functions that depend only on numbers: the schedule, mixing, early stopping,
 // microbatch slices, distinct n-grams.
 // clang-format off
 #include <stdarg.h>
@@ -44,7 +44,7 @@ static void schedule_warms_up_and_decays(void **state) {
     close_to(rlhf__schedule_factor(&c, 9, 10), 0.1, 1e-15);
 }
 
-// Warm-up that begins at 0, as transformers and torch's LambdaLR(step / warmup) have it.
+// Warm-up that begins at 0, as in transformers and in torch's LambdaLR(step / warmup).
 static void schedule_warms_up_from_zero(void **state) {
     (void)state;
     struct rlhf__optim_config c = {.schedule = RLHF__SCHEDULE_LINEAR,
@@ -59,9 +59,9 @@ static void schedule_warms_up_from_zero(void **state) {
 
 // ---- mixing ----
 
-// Mix one or two rewards of four rows with two response tokens each. per_token 0: the whole reward
-// is at the end; 1: half is at the first response token and half at the second. score: each row's
-// reward.
+// Mixes one or two rewards of four rows with two response tokens each. With per_token 0, the whole
+// reward is at the end. With 1, half is at the first response token and half at the second. score
+// receives each row's reward.
 static void mix_paid(struct rlhf__config *c, const float *raw, const uint8_t *keep,
                      const uint8_t *finished, const uint8_t *no_period, int per_token,
                      float *score) {
@@ -265,8 +265,8 @@ static int offer_reward(struct rlhf__early_stop *s, double reward) {
     return rlhf__early_stop_offer(s, RLHF__EARLY_STOP_REWARD, reward, why);
 }
 
-// A KL that is not finite is beyond every limit for as long as it is in the window, also after a
-// checkpoint.
+// A KL that is not finite is beyond every limit for as long as it is in the window. A checkpoint
+// does not change that.
 static void early_stop_knows_infinity(void **state) {
     (void)state;
     struct rlhf__early_stop_config c = {.kl = 100, .patience = 3, .window = 3};

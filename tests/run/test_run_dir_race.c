@@ -1,5 +1,5 @@
-// test_run_dir_race.c: processes that create one run directory at the same time: one gets it, the
-// others get an error and do not touch it.
+// test_run_dir_race.c: several processes create one run directory at the same time. One of them
+// gets it; the others get an error and do not touch it.
 #include "support/check.h"
 #include "support/scratch.h"
 
@@ -13,8 +13,8 @@
 
 enum { PAIRS = 60, REFUSED = 10, BROKEN = 11 };
 
-// Choose and create the directory as a run does, when `gate` is closed. The winner keeps the lock
-// until `end` is closed. Exit status 0: won; REFUSED: it exists.
+// Chooses and creates the directory as a run does, once `gate` is closed. The winner keeps the lock
+// until `end` is closed. Exit status 0: this process won; REFUSED: the directory exists.
 static void contend(const struct rlhf__config *config, int ready, int gate, int done, int end) {
     struct rlhf__error err = {0};
     struct rlhf__run_dir dir;

@@ -35,7 +35,8 @@ static pid_t hold(const char *path, const char *text, int *gate) {
     return pid;
 }
 
-// If the holder wrote `text`, the message names the process `named` (0: the holder) and `on`.
+// Asserts that, if the holder wrote `text`, the message names the process `named` (0: the holder)
+// and the host name `on`.
 static void check_said(struct scratch *s, const char *text, long named, const char *on) {
     struct rlhf__error err = {0};
     struct rlhf__folder *run = NULL;

@@ -10,7 +10,7 @@
 
 enum { ROWS = 8 };
 
-// The behaviour of one call; its rows by their letters.
+// The behaviour of one call. Rows are named by their letters.
 struct call {
     rlhf_status status;
     const char *fails, *odd; // marked as failed; with a NaN score
@@ -24,7 +24,7 @@ struct script {
     struct call call[8];
     const char *kills; // rows that end its process
     int32_t once, pad; // once 1: only in the first call that has them
-    // 1: the end of its process is reported after the last row (late), or at the first (liar)
+    // 1: the end of the process is reported after the last row (late), or at the first row (liar)
     int32_t late, liar;
     int64_t ended_at; // the row that the last call reports
     // pause of each call in milliseconds; 1: the user presses Ctrl-C in the first call
@@ -62,7 +62,7 @@ struct fixture {
 int setup(void **state);
 int teardown(void **state);
 
-// Rows are scored separately.
+// Makes the reward score rows one by one.
 void alone(struct fixture *f);
 
 // Calls for all rows, with or without early results.
@@ -72,10 +72,11 @@ void ask_with(struct fixture *f, struct rlhf__overlap_answers *early);
 // Calls for the rows `from` up to `to` before the batch.
 void ask_early(struct fixture *f, uint32_t from, uint32_t to);
 
-// Checks which rows have failed, by their letters, and that the others have their rewards.
+// Asserts that exactly the rows with these letters have failed, and that the others have their
+// rewards.
 void only_failed(struct fixture *f, const char *letters);
 
-// Fails with that status and a message that contains `why`.
+// Asserts that the call fails with that status and a message that contains `why`.
 void refused(struct fixture *f, rlhf_status status, const char *why);
 
 // The log has this text.

@@ -1,5 +1,5 @@
-// test_decode.c: continuous batching with shared prompts against a model that is a lookup: the next
-// token is a hash of everything that its row sees and of the draw's counter.
+// test_decode.c: continuous batching with shared prompts. The model is a function: the next token
+// is a hash of everything that its row sees and of the draw's counter.
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>
@@ -168,8 +168,8 @@ static void same_result(const struct rlhf__gen_result *a, const struct rlhf__gen
 
 // ---- tests ----
 
-// Fewer slots than rows, groups larger than the slots, groups that do not divide them, responses of
-// all lengths, few caches: the samples are the same.
+// The samples are the same with fewer slots than rows, groups larger than the slots, groups that do
+// not divide them, responses of all lengths, and few caches.
 static void sharing_changes_nothing(void **state) {
     (void)state;
     struct rlhf_gen *g = calloc(1, sizeof *g);
@@ -218,8 +218,8 @@ static void steps_apart_draw_the_same(void **state) {
     free(g);
 }
 
-// A prompt goes through the model once per group: 9 - 1 tokens, then one token per row, then the
-// samples except each row's last.
+// A prompt goes through the model once per group: 9 - 1 tokens, then one token per row. The samples
+// follow, except each row's last one.
 static void tokens_are_counted_once(void **state) {
     (void)state;
     struct rlhf_gen *g = calloc(1, sizeof *g);
@@ -232,8 +232,8 @@ static void tokens_are_counted_once(void **state) {
     r = draw(&p, 4, 0, -1, g);
     assert_int_equal(r.tokens, 24 * 9 + 24 * 8);
     rlhf__gen_result_finish(&r);
-    // If rows end at different times, a prompt may still be in use when the next one starts; two
-    // caches then suffice for all.
+    // If rows end at different times, a prompt may still be in use when the next one starts. Two
+    // caches then suffice.
     r = draw(&p, 4, 2, STOP, g);
     assert_int_equal(g->silent, 3);
     rlhf__gen_result_finish(&r);

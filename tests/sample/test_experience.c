@@ -1,4 +1,5 @@
-// test_experience.c: removed rows leave the tokens, the texts and the judge's scores together.
+// test_experience.c: removing rows removes their tokens, their texts and the judge's scores
+// together.
 #include "support/scratch.h"
 
 #include "sample/experience.h"

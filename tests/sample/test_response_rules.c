@@ -1,4 +1,4 @@
-// test_response_rules.c: where responses end and where their scored text ends.
+// test_response_rules.c: the end of responses, and the end of their scored text.
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,7 +60,7 @@ static struct rlhf__response_rules *rules(const char *stop,
 
 static const struct rlhf__response_config plain = {.period_token = ""};
 
-// Tokens of ids[0..n) until it stops, 0 if it never does.
+// The number of tokens of ids[0..n) until the rules stop it; 0 if they never do.
 static int32_t stops_after(struct rlhf__response_rules *r, const int32_t *ids, int32_t n) {
     for (int32_t k = 1; k <= n; k++) {
         struct rlhf__error err = {0};
@@ -118,8 +118,8 @@ static void the_text_ends_before_the_first(void **state) {
     rlhf__response_rules_destroy(r);
 }
 
-// The 2019 code: truncate_after 16 counts from 0, so token 17 is the first that may end the text,
-// and only the one token "." does.
+// The rule of the 2019 code: truncate_after 16 counts from 0, so token 17 is the first that may end
+// the text. Only the single token "." ends it.
 static void a_period_is_a_token_or_any_with_one(void **state) {
     (void)state;
     int32_t ids[24];

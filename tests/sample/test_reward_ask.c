@@ -1,5 +1,5 @@
-// test_reward_ask.c: calls of a reward and their repetition: which rows are passed, in which order
-// and with which state, and which reports count.
+// test_reward_ask.c: calls of a reward and their repetition: the rows that are passed, their order,
+// the reward's state, and the metrics that count.
 #include "reward_ask_kit.h"
 
 #include <math.h>
@@ -31,7 +31,7 @@ static void only_what_failed_is_asked_again(void **state) {
     logged(f, "(row 6 of 8); rewards.on_failure says retry: scoring again, 2 of 3");
 }
 
-// On a retry the others of a group are passed again, and keep their first results.
+// On a retry, the other rows of a group are passed again, but keep their first results.
 static void a_group_is_asked_again_whole(void **state) {
     struct fixture *f = *state;
     f->s->call[0] = (struct call){.fails = "d"};
@@ -73,7 +73,7 @@ static void numbers_are_asked_for_again(void **state) {
     assert_int_equal(f->tally.failures, 1);
 }
 
-// Each failure is reported with its own reason.
+// Each failure is reported with the reason of the call in which it occurred.
 static void a_reason_is_of_its_try(void **state) {
     struct fixture *f = *state;
     f->s->call[0] = (struct call){.fails = "b", .words = "no line"};
@@ -98,7 +98,8 @@ static void tries_have_an_end(void **state) {
     assert_string_equal(f->s->asked, "abcdefgh|bc|bc|");
     assert_int_equal(f->tally.failures, 6);
     assert_int_equal(f->tally.retries, 4);
-    // Whether another nan_policy would continue depends on the rows left at the end.
+    // Whether another nan_policy would let the run continue depends on the rows that remain at the
+    // end.
     static const char *const odd[][3] = {{"b", NULL, NULL}, {"bc", "bc", "b"}, {"bc", "bc", "bc"}};
     static const char *const policy[] = {"rewards.retries 2 (zero", "rewards.retries 2 (zero",
                                          "rewards.retries 2 and rewards.nan_policy stop (zero"};
@@ -127,7 +128,7 @@ static void stopping_ends_the_tries(void **state) {
     assert_string_equal(f->s->asked, "abcdefgh|");
     assert_int_equal(f->tally.retries, 0);
     assert_null(f->said && strstr(f->said, "scoring again"));
-    // Earlier successful results are the answer.
+    // Results of earlier successful calls are used.
     f->s->call[1].fails = NULL;
     ask(f);
     only_failed(f, "");
@@ -143,12 +144,12 @@ static void what_is_no_failure_of_rows_ends_it(void **state) {
         refused(f, status[k], "score(), phase 3: no");
     }
     assert_int_equal(f->tally.failures, 0);
-    // If a whole call failed, its marks are ignored.
+    // If a call as a whole failed, its marks on rows are ignored.
     f->s->n = 0;
     f->s->call[0] = (struct call){.status = RLHF_E_IO, .fails = "b"};
     ask(f);
     only_failed(f, "abcdefgh");
-    // If it returned, marks take precedence.
+    // If the call returned successfully, marks on rows take precedence.
     f->s->n = 0;
     f->s->call[0] = (struct call){.fails = "b", .words = "no line"};
     ask(f);
@@ -158,7 +159,7 @@ static void what_is_no_failure_of_rows_ends_it(void **state) {
 
 // ---- state ----
 
-// A call that failed as a whole leaves the reward's state as before; rows that failed do not.
+// If a call fails as a whole, the reward's state is restored. If only rows fail, the state stays.
 static void the_state_goes_back_where_a_call_failed(void **state) {
     struct fixture *f = *state;
     f->plugin.desc.state_version = 1;
@@ -196,9 +197,9 @@ static void metrics_are_of_the_calls_that_report(void **state) {
     assert_true(f->weight == 7 && f->counted == 7);
 }
 
-// A call for a group cannot take back what it reported about rows that are scored again. So the
-// whole call is repeated, and the metrics are those of a batch that was scored at once. Answers are
-// kept.
+// A call for a group cannot take back its reports about rows that are scored again. So the whole
+// call is repeated, and the metrics are those of a batch that was scored at once. The first answers
+// are kept.
 static void metrics_of_repeated_groups_count_once(void **state) {
     struct fixture *f = *state;
     f->s->call[0] = (struct call){.fails = "d", .metric = 3};
@@ -226,7 +227,8 @@ static void metrics_of_repeated_groups_count_once(void **state) {
     assert_int_equal(f->tally.retries, 4); // rows that had failed
 }
 
-// If the reward did not mark a number that is not finite, its report already includes that number.
+// If the reward did not mark a number that is not finite as failed, its report already includes
+// that number.
 static void metrics_of_odd_numbers_count_once(void **state) {
     struct fixture *f = *state;
     alone(f);
@@ -265,7 +267,7 @@ static void a_retry_leaves_no_metrics(void **state) {
     assert_true(f->metric == ODD_MEAN && f->weight == ROWS && f->counted == ROWS);
 }
 
-// Metrics of a call that scores nothing are ignored, also if a later one reports nothing.
+// Metrics of a call that fails are ignored, even if a later call reports none.
 static void what_a_failed_call_reports_is_forgotten(void **state) {
     struct fixture *f = *state;
     f->s->call[0] = (struct call){.status = RLHF_E_IO, .metric = 9};
@@ -306,7 +308,7 @@ static void early_calls_count(void **state) {
     logged(f, "it could not score row 1 (rows 1, 2 of 8); rewards.on_failure says retry");
 }
 
-// An early call with a failure is repeated for all its rows if it reported something. Other early
+// An early call with a failure is repeated for all its rows if it reported metrics. Other early
 // calls are not repeated.
 static void early_metrics_count_once(void **state) {
     struct fixture *f = *state;
@@ -323,7 +325,7 @@ static void early_metrics_count_once(void **state) {
     assert_true(fabs(f->metric - (2 * 7 + 2 * 4 + 4 * 6) / 8.0) < 1e-12);
 }
 
-// Early calls succeeded and the others failed: only those are reported.
+// Early calls succeeded and later calls failed. Only the later ones are reported.
 static void a_failure_after_early_calls_is_told(void **state) {
     struct fixture *f = *state;
     alone(f);
@@ -352,8 +354,8 @@ static void nothing_is_asked_twice(void **state) {
     assert_int_equal(f->tally.retries, 0);
 }
 
-// If memory runs out early, or the user stops, the batch is processed as if there had been no early
-// calls.
+// If memory runs out in an early call, or the user stops the run, the batch is processed as if
+// there had been no early calls.
 static void no_failure_of_rows_leaves_them_unknown(void **state) {
     struct fixture *f = *state;
     f->s->call[0].status = RLHF_E_NOMEM;
@@ -367,7 +369,7 @@ static void no_failure_of_rows_leaves_them_unknown(void **state) {
 
 // ---- turns ----
 
-// A reward with RLHF_REWARD_TURNS is asked about whole rows, any other about the last turns. A
+// A reward with RLHF_REWARD_TURNS scores whole rows, any other reward scores the last turns. A
 // per-token reward is dropped if its token is not part of the response that the reward was shown.
 static void rows_of_several_turns(void **state) {
     struct fixture *f = *state;

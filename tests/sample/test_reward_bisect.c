@@ -1,5 +1,5 @@
-// test_reward_bisect.c: rows that end a reward's process are found by calls with parts of the rows:
-// which parts, the use of the reported position, and when the search is skipped.
+// test_reward_bisect.c: rows that end a reward's process are found by calls with parts of the rows.
+// Tests which parts are called, the use of the reported position, and when the search is skipped.
 #include "reward_ask_kit.h"
 
 struct parts {
@@ -38,8 +38,8 @@ static void rows_that_end_it_are_found(void **state) {
     f->plugin.outside = NULL;
 }
 
-// With retry it happens only in the last try, and never for a reward whose state the parts would
-// change.
+// With retry, the search happens only in the last try. It never happens for a reward whose state
+// the partial calls would change.
 static void they_are_looked_for_when_it_counts(void **state) {
     struct fixture *f = *state;
     f->plugin.outside = &f->outside;
@@ -53,7 +53,7 @@ static void they_are_looked_for_when_it_counts(void **state) {
     f->plugin.desc.state_version = 1;
     refused(f, RLHF_E_IO, "(all 8 rows)");
     assert_string_equal(f->s->asked, ">abcdefgh|<>abcdefgh|");
-    // With `stop` it is not needed.
+    // With `stop` the search is not needed.
     f->plugin.desc.state_version = 0;
     f->s->asked[0] = 0;
     f->rules.on_failure = RLHF__FAILURE_STOP;
@@ -92,7 +92,7 @@ static void looking_for_them_has_bounds(void **state) {
     f->plugin.outside = NULL;
 }
 
-// A row that crashes once and then succeeds has not failed; only the division is reported.
+// A row that ends the process once and then succeeds has not failed. Only the division is reported.
 static void one_end_leaves_nothing(void **state) {
     struct fixture *f = *state;
     f->plugin.outside = &f->outside;
@@ -120,7 +120,7 @@ static void one_end_leaves_nothing(void **state) {
     f->plugin.outside = NULL;
 }
 
-// The search ends with its time limit, and the rows not yet decided have failed.
+// The search ends at its time limit. The rows that are not decided by then have failed.
 static void looking_for_them_takes_no_longer(void **state) {
     struct fixture *f = *state;
     f->plugin.outside = &f->outside;
@@ -134,7 +134,7 @@ static void looking_for_them_takes_no_longer(void **state) {
     f->plugin.outside = NULL;
 }
 
-// A part of the early rows that crashed the process is searched at once.
+// If early rows end the process, they are searched at once.
 static void early_rows_are_parted(void **state) {
     struct fixture *f = *state;
     alone(f);

@@ -1,6 +1,5 @@
-// test_turn_rewards.c: rewards for rows of several turns: whether they see the whole row or only
-// the last turn (with everything before it as the prompt), and which of their per-token rewards
-// count.
+// test_turn_rewards.c: rewards for rows of several turns. A reward sees the whole row, or only the
+// last turn, with everything before it as the prompt. Also tests which per-token rewards count.
 #include "../support/scratch.h"
 #include "sample/reward_view.h"
 
@@ -53,8 +52,8 @@ static int close_all(void **state) {
 
 // ---- rows ----
 
-// Letters are the policy's tokens, '$' is its end token, and other signs are given. Row 1 has one
-// turn; row 2 ends with what the environment said.
+// Letters are the policy's tokens, '$' is its end token, and all other signs are given tokens. Row
+// 1 has one turn. Row 2 ends with tokens of the environment.
 static const char *const row[ROWS] = {"q?ab$[1]c\"$", "q?xyz$", "q?d(2)e!"};
 
 static struct rlhf__rows make_rows(void) {
@@ -170,7 +169,8 @@ static void the_whole_row(void **state) {
     seen_finish(&s);
 }
 
-// Rewards for given tokens, or for turns that a reward did not see as the response, do not count.
+// Rewards for given tokens do not count, and neither do rewards for turns that the reward did not
+// see as the response.
 static void token_rewards(void **state) {
     (void)state;
     static const char *const kept[2] = {"........111", "..111...111"}; // of row 0

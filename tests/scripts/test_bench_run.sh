@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# bench/run with programs that print the output of rlhf-bench and its peers: shortest, median,
+# Tests bench/run with programs that print the output of rlhf-bench and its peers: shortest, median,
 # ratio, and the lines for missing peers.
 #   test_bench_run.sh SOURCE_DIR
 set -euo pipefail

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# scripts/check-abi without libabigail: it fails, or returns the status for "skipped".
+# Without libabigail, scripts/check-abi fails or returns the status for "skipped".
 #   test_check_abi.sh SOURCE_DIR
 set -uo pipefail
 tmp=$(mktemp -d)

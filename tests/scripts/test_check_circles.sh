@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# scripts/check-circles on small trees that are compiled here: a clean one, circles of three files,
-# and cycles of rooms, each caused by a kind of symbol that a check could overlook.
+# Tests scripts/check-circles on small trees that are compiled here: a tree without cycles, cycles
+# of three files, and cycles of rooms. Each cycle is caused by a kind of symbol that a check could
+# overlook.
 #   test_check_circles.sh SOURCE_DIR
 set -uo pipefail
 check=$1/scripts/check-circles

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# test_quickstart.sh SOURCE: what ./quickstart runs, with its installing and building replaced.
+# test_quickstart.sh SOURCE: tests the commands that ./quickstart runs. Installing and building are
+# replaced.
 set -euo pipefail
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

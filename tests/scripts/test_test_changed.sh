@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# test_test_changed.sh SOURCE BUILD: which tests scripts/test-changed finds for a file of each kind.
+# test_test_changed.sh SOURCE BUILD: tests which tests scripts/test-changed finds for a file of each
+# kind.
 set -euo pipefail
 cd "$1"
 build=$2

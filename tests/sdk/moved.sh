@@ -1,7 +1,7 @@
 #!/bin/sh
-# The installed tree works anywhere: with DESTDIR, moved to a directory with spaces, through a link,
-# for another user, and for plugins built against it there. With RLHF_PREFIX it uses a copy of the
-# files that the packages installed under /usr.
+# The installed tree works anywhere: with DESTDIR, after a move to a directory with spaces, through
+# a link, for another user, and for plugins built against it there. With RLHF_PREFIX, the test uses
+# a copy of the files that the packages installed under /usr.
 set -eu
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT

@@ -1,5 +1,5 @@
-// test_kit.c: the kit of rlhf/test.h detects the intended errors: leaks and missing messages when
-// memory runs out, wrong derivatives, and failing calls of the table.
+// test_kit.c: the kit of rlhf/test.h detects the errors that it should: leaks and missing messages
+// when memory runs out, wrong derivatives, and failing calls of the table.
 #include "support/check.h"
 
 #include <rlhf/test.h>

@@ -1,5 +1,5 @@
-// test_kit_played.c: what the kit of rlhf/test.h does in place of the host: it combines metrics,
-// and provides services, streams, lists, batches, choices of prompts and runs.
+// test_kit_played.c: the kit of rlhf/test.h in the role of the host. It combines metrics, and
+// provides services, streams, lists, batches, choices of prompts and runs.
 #include "support/check.h"
 
 #include <rlhf/test.h>
@@ -10,7 +10,7 @@
 
 static struct rlhf_test_host host;
 
-// stderr is the kit's while a test makes it complain.
+// Hides the complaints that a test provokes from the kit on stderr.
 static int quiet(void) {
     int kept = dup(STDERR_FILENO);
     fflush(stderr);

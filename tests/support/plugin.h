@@ -1,5 +1,5 @@
-// plugin.h: shared by the tests' plugins: an instance that knows its host and its options, and the
-// descriptor. Not part of the SDK; plugin authors start from sdk/templates.
+// plugin.h: parts that the tests' plugins share: an instance that knows its host and its options,
+// and the descriptor. Not part of the SDK; plugin authors start from sdk/templates.
 #ifndef RLHF_TESTS_SUPPORT_PLUGIN_H
 #define RLHF_TESTS_SUPPORT_PLUGIN_H
 

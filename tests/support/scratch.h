@@ -83,7 +83,7 @@ static inline const char *scratch_text(struct scratch *s, const char *name, cons
     return scratch_bytes(s, name, text, strlen(text));
 }
 
-// The call failed with this code and its message contains this text.
+// Asserts that the call failed with this code, and that its message contains this text.
 static inline void check_error(rlhf_status got, rlhf_status want, const struct rlhf__error *err,
                                const char *part) {
     if (got == want && strstr(err->text, part)) return;
@@ -91,7 +91,7 @@ static inline void check_error(rlhf_status got, rlhf_status want, const struct r
              err->text, part);
 }
 
-// The call succeeded; otherwise the message is shown.
+// Asserts that the call succeeded. Shows the message if it did not.
 static inline void check_ok(rlhf_status got, const struct rlhf__error *err) {
     if (got != RLHF_OK) fail_msg("status %d: %s", (int)got, err->text);
 }

@@ -1,5 +1,5 @@
-"""Makes data/: small vocabularies trained on the sentences below, and what the tokenizers library
-gives for the texts below. Run it from this folder; needs the `tokenizers` package.
+"""Writes data/: small vocabularies trained on the sentences below, and the tokenizers library's results for the texts
+below. Run it in this folder; needs the `tokenizers` package.
 
   data/bpe/        vocab.json, merges.txt, tokenizer_config.json   byte-level BPE, 600 tokens
   data/wordpiece/  vocab.txt, tokenizer_config.json                lower-casing WordPiece

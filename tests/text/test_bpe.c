@@ -1,5 +1,5 @@
 // test_bpe.c: BPE of characters: characters without a token, byte fallback, parts that no merge
-// joins, ignore_merges; very long texts, and more words than the cache holds. The ids are those of
+// joins, ignore_merges, very long texts, and more words than the cache holds. The ids are those of
 // the tokenizers library.
 #include "support/scratch.h"
 
@@ -127,7 +127,7 @@ static void long_texts(void **state) {
     rlhf__tokenizer_close(tok);
 }
 
-// A word that took another's place in the cache must not get its ids.
+// A word that replaces another in the cache must not get the ids of the other word.
 static void more_words_than_are_remembered(void **state) {
     struct rlhf__tokenizer *tok = NULL;
     struct rlhf__error err = {0};

@@ -1,5 +1,5 @@
-// test_frame.c: bos before a text, set by a stage and written into the tokenizer's files, so that a
-// copy reads as it was used.
+// test_frame.c: a stage sets bos before a text and writes the setting to the tokenizer's files, so
+// that a copy of the model reads texts in the same way.
 #include "support/scratch.h"
 
 #include "base/json.h"
@@ -41,7 +41,7 @@ static void write_frame(const struct rlhf__tokenizer *tok, const char *path) {
     rlhf__folder_close(dir);
 }
 
-// Set, written, read back; then removed again. `name` is the file that stores it.
+// The setting is set, written, read back, and removed again. `name` is the file that stores it.
 static void there_and_back(struct scratch *s, const char *name) {
     for (int on = 1; on >= 0; on--) {
         struct rlhf__tokenizer *tok = open_dir(s->dir);

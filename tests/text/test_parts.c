@@ -1,5 +1,5 @@
-// test_parts.c: single normalisers and pre-tokenisers treat odd texts as those of the tokenizers
-// library do (data/parts.jsonl, see make_parts.py).
+// test_parts.c: single normalisers and pre-tokenisers give the results of the tokenizers library
+// for odd texts (data/parts.jsonl, see make_parts.py).
 #include "support/scratch.h"
 
 #include "base/json.h"
@@ -159,8 +159,8 @@ static void refused(void **state) {
         expect_refused(cases[i].normal, cases[i].text, cases[i].code, cases[i].part);
 }
 
-// The result of these normaliser steps on `times` times the text. A step stops at 64 MiB before it
-// produces the whole text, since its buffers double.
+// Applies these normaliser steps to the text, repeated `times` times. A step stops at 64 MiB,
+// before it has produced the whole text, because its buffers double.
 static rlhf_status normalise(json_t *steps, const char *text, size_t times,
                              struct rlhf__error *err) {
     struct rlhf__normaliser *n = NULL;

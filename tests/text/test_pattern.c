@@ -1,6 +1,6 @@
-// test_pattern.c: the hand-written matchers of known tokenizers find the same words as PCRE2; a
-// pattern that cannot be translated is refused with its text; characters have the classes of the
-// tokenizers library.
+// test_pattern.c: the hand-written matchers of known tokenizers find the same words as PCRE2. A
+// pattern that cannot be translated is refused, and the message quotes it. Characters have the
+// classes that they have in the tokenizers library.
 #include "support/scratch.h"
 
 #include "text/pattern.h"
@@ -186,7 +186,7 @@ static void characters_are_the_librarys(void **state) {
     }
 }
 
-// The status of the first search in a text of n times c, then `end`.
+// The status of the first search in a text of n times c, followed by `end`.
 static rlhf_status first_match(const char *pattern, char c, size_t n, char end,
                                struct rlhf__error *err) {
     struct rlhf__pattern *p = NULL;
@@ -203,8 +203,8 @@ static rlhf_status first_match(const char *pattern, char c, size_t n, char end,
     return st;
 }
 
-// The limit of steps grows with the text: a short text cannot take seconds, and a long one has
-// enough.
+// The limit of steps grows with the text, so that a short text cannot take seconds and a long text
+// has enough steps.
 static void steps_go_with_the_text(void **state) {
     struct rlhf__error err = {0};
     (void)state;

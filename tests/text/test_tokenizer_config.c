@@ -1,5 +1,5 @@
 // test_tokenizer_config.c: tokenizer_config.json together with tokenizer.json: contradictions,
-// default special tokens by class, and when a tokenizer lacks a bos token.
+// default special tokens by class, and tokenizers without a bos token.
 #include "support/scratch.h"
 
 #include "base/json.h"
@@ -92,8 +92,8 @@ static void expect_roles(struct scratch *s, const char *config, int32_t bos, int
     rlhf__tokenizer_close(tok);
 }
 
-// bos and eos of byte-level files by tokenizer_class and model_type, as AutoTokenizer of
-// transformers 5.23 has the bos token.
+// The bos and eos of byte-level files, by tokenizer_class and model_type. The bos token is that of
+// AutoTokenizer in transformers 5.23.
 static void roles_by_class(void **state) {
     struct scratch *s = *state;
     write_file(s, BYTES("false"));

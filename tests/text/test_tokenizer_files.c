@@ -6,7 +6,7 @@
 #include "text/tokenizer.h"
 #include "text/unicode.h"
 
-// {"<stand-in of byte b>": b, ...} and what `more` adds, as vocab.json.
+// Writes vocab.json: {"<stand-in of byte b>": b, ...} and the members in `more`.
 static void write_vocab(struct scratch *s, const char *more) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     uint16_t chars[256];
@@ -152,7 +152,7 @@ static void expect_ends(struct scratch *s, int32_t bos, int32_t eos) {
     rlhf__tokenizer_close(tok);
 }
 
-// As transformers 5.23 reads the two files.
+// The two files have the meaning that they have in transformers 5.23.
 static void roles_of_the_map_count_without_an_added_tokens_decoder(void **state) {
     struct scratch *s = *state;
     write_vocab(s, "");
@@ -241,7 +241,7 @@ static void one_file_wordpiece(void **state) {
     rlhf__tokenizer_close(tok);
 }
 
-// Invalid UTF-8, which the library never sees: dropped, or a separate character.
+// Invalid UTF-8, which never reaches the library: it is dropped, or becomes a separate character.
 static void bert_drops_ill_formed_bytes(void **state) {
     struct scratch *s = *state;
     for (int clean = 0; clean < 2; clean++) {

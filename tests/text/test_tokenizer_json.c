@@ -1,5 +1,5 @@
-// test_tokenizer_json.c: tokenizer.json alone and together with the older files: precedence, parts
-// refused by name, tokens around a text, and added tokens.
+// test_tokenizer_json.c: tokenizer.json alone and together with the older files: which file counts,
+// parts that are refused by name, tokens around a text, and added tokens.
 #include "support/scratch.h"
 
 #include "base/json.h"
@@ -72,7 +72,7 @@ static void expect_ids(struct scratch *s, const char *text, uint32_t flags, size
 #define IDS(...)                                                                                   \
     (sizeof(int32_t[]){__VA_ARGS__} / sizeof(int32_t)), (const int32_t[]) { __VA_ARGS__ }
 
-// vocab.json and merges.txt do not make GPT-2's pattern right.
+// Even with vocab.json and merges.txt, a pipeline other than GPT-2's is not treated as GPT-2's.
 static void the_pipeline_counts_beside_older_files(void **state) {
     struct scratch *s = *state;
     write_old(s, "a b\n");
@@ -209,7 +209,7 @@ static void members_of_another_type_are_refused(void **state) {
     expect_error(s, RLHF_E_INVALID, "model.merges: expected an array, found an object");
 }
 
-// Generic classes, which rely on tokenizer.json, need one.
+// Generic tokenizer classes rely on tokenizer.json and are refused without it.
 static void classes_without_their_file(void **state) {
     struct scratch *s = *state;
     write_old(s, "a b\n");
@@ -270,7 +270,7 @@ static void added_tokens_are_found_in_texts(void **state) {
     expect_ids(s, "xb c", 0, IDS('x', 'b', 0x20, 'c'));
 }
 
-// One of several, and nothing more.
+// The message names one of several added tokens, and nothing more.
 static void an_added_token_is_named_alone(void **state) {
     struct scratch *s = *state;
     write_file(s,
@@ -285,7 +285,7 @@ static void an_added_token_is_named_alone(void **state) {
 
 #define REPEATS "((a|aa)+)+$"
 
-// PCRE2 gives up if backtracking takes too long; so does the library.
+// PCRE2 gives up if backtracking takes too long, and so does the tokenizers library.
 static void a_pattern_that_takes_too_long_is_named(void **state) {
     struct scratch *s = *state;
     const char *why =

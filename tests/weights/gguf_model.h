@@ -34,7 +34,7 @@ struct model {
     struct rlhf__buf file;
 };
 
-// Begin a model with the text of its config.json and of its tokenizer.json; "@" in the second
+// Begins a model with the text of its config.json and of its tokenizer.json. In the latter, "@"
 // stands for the tokens of all bytes.
 void model_begin(struct model *m, struct scratch *s, const char *config, const char *tokenizer);
 void model_end(struct model *m);
@@ -53,8 +53,8 @@ const uint8_t *model_written(struct model *m, size_t *len);
 void model_refused(const struct model *m, const char *part);
 void model_refused_as(const struct model *m, rlhf_status status, const char *part);
 
-// Write a byte-level vocabulary with a token for every byte except a and b, with ids from 5. `form`
-// is the format of an entry: for a single byte, and for a replacement character with its id.
+// Writes a byte-level vocabulary with a token for every byte except a and b, with ids from 5.
+// `form` is the format of an entry, for a single byte and for a replacement character with its id.
 void put_bytes(struct rlhf__buf *out, const char *form);
 
 // A file of the tokenizer; "@" in it: the tokens of bytes.

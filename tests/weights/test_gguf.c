@@ -79,8 +79,8 @@ static void llama(void **state) {
         memcpy(&got, data + 2208 + row * 4, sizeof got);
         assert_true(got == m.data[4][order[row]]);
     }
-    // Frequency 1 makes a turn in 6.3 positions, which is below 32 / 4. Frequency 1/3 makes one in
-    // 18.8, between that and 32.
+    // Frequency 1 makes one turn in 6.3 positions, which is below 32 / 4. Frequency 1/3 makes one
+    // turn in 18.8 positions, which is between 32 / 4 and 32.
     float divisor[2];
     memcpy(divisor, data + 2496, sizeof divisor);
     assert_true(divisor[0] == 1);
@@ -219,7 +219,7 @@ static struct rlhf__tensor *named(struct model *m, const char *name) {
     return NULL;
 }
 
-// Exactly the tensors that llama.cpp's loader of each architecture creates.
+// A file has exactly the tensors that llama.cpp's loader of its architecture creates.
 static void architectures(void **state) {
 #define AS(type)                                                                                   \
     "{\"model_type\": \"" type "\", \"vocab_size\": 260, \"hidden_size\": 4, "                     \
@@ -281,7 +281,8 @@ static void architectures(void **state) {
     model_end(&m);
 }
 
-// An untied model must have an output table: without one llama.cpp uses the embedding.
+// A file of an untied model must have an output table, because llama.cpp would otherwise use the
+// embedding.
 static void output_tables(void **state) {
     for (int tied = 0; tied < 2; tied++)
         for (int there = 0; there < 2; there++) {

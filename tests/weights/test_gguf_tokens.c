@@ -143,7 +143,7 @@ static void frames(void **state) {
     }
 }
 
-// A tokenizer that models refuse is refused here too, and none of its files is ignored.
+// A tokenizer that models refuse is refused here, too. No file of the tokenizer is ignored.
 #define CLASSIC "{\"a\": 0, \"b\": 2@}"
 static void tokenizer_files(void **state) {
     static const struct {

@@ -1,5 +1,5 @@
 // test_peft.c: adapter_config.json and the names of adapter_model.safetensors as PEFT writes them:
-// accepted fields, fields refused by name and value, and that written files read back the same.
+// accepted fields, and fields refused by name and value. Files that we write read back the same.
 #include "support/scratch.h"
 
 #include "base/json.h"
@@ -97,7 +97,8 @@ static void scales(void **state) {
     rlhf__peft_finish(&p);
 }
 
-// Fields that do not change the function are accepted; the tensors show which layers are adapted.
+// Fields that do not change the function are accepted. The tensors determine which layers are
+// adapted.
 static void told(void **state) {
     struct scratch *s = *state;
     static const char *const edits[][2] = {

@@ -114,7 +114,7 @@ static void same_input_same_bytes(void **state) {
     rlhf__buf_free(&b);
 }
 
-// Each header makes one false statement about 16 bytes of data (or is not a header at all).
+// Each header makes one false statement about 16 bytes of data, or is not a header at all.
 static void lies(void **state) {
     static const struct {
         const char *header, *part;
@@ -195,7 +195,7 @@ static void bad_files(void **state) {
     rlhf__buf_free(&all);
 }
 
-// The message for a directory without safetensors, by the file that it has.
+// The message for a directory without safetensors depends on the file that it has instead.
 static void other_formats(void **state) {
     static const struct {
         const char *name, *part;
@@ -372,7 +372,7 @@ static void written_by_python(void **state) {
     rlhf__weights_close(w);
 }
 
-// A full disk, simulated by a limit on file size: the failure is reported, the old file stays.
+// A limit on file size simulates a full disk. The failure is reported, and the old file stays.
 static void disk_full(void **state) {
     struct scratch *s = *state;
     const char *path = scratch_text(s, "full.safetensors", "old");

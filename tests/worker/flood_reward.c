@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-// The descriptors of a worker, and kinds of frames (host/worker/wire.h).
+// The descriptors of a worker, and some kinds of frames (host/worker/wire.h).
 enum { ASK = 3, CALL = 4, ANSWER = 0, LOG = 1, ENCODE = 8 };
 
 struct self;
@@ -36,7 +36,7 @@ static void put_le(unsigned char *p, uint64_t v, int bytes) {
         p[i] = (unsigned char)(v >> (8 * i));
 }
 
-// Writes a frame's head, then the available bytes; blocks while nobody reads.
+// Writes the head of a frame and then the n bytes. Blocks while the host does not read.
 static void send_frame(int fd, uint32_t kind, uint64_t says, const void *bytes, size_t n) {
     unsigned char head[16] = {0};
     put_le(head, kind, 4);
@@ -49,7 +49,7 @@ static void send_frame(int fd, uint32_t kind, uint64_t says, const void *bytes, 
     }
 }
 
-// Long enough for a host that waits for the worker to end after it noticed the error.
+// Ends so late that the test notices a host which waits for this end after it has seen the error.
 static rlhf_status end_later(void) {
     sleep(4);
     exit(9);
@@ -62,7 +62,7 @@ static rlhf_status nothing(struct self *s) {
     return RLHF_OK;
 }
 
-// Displayed as four characters each.
+// A name of characters that are displayed as four characters each.
 static rlhf_status long_name(struct self *s) {
     char name[300];
     memset(name, '\033', sizeof name - 1);
@@ -106,7 +106,7 @@ static rlhf_status much_printed(struct self *s) {
     return RLHF_OK;
 }
 
-// A line that is cut before it is sent.
+// A line so long that it is cut before it is sent.
 static rlhf_status one_long_line(struct self *s) {
     char *line = malloc((size_t)8 << 20);
     if (!line) return RLHF_E_NOMEM;
@@ -163,8 +163,8 @@ static rlhf_status unread_replies(struct self *s) {
         send_frame(CALL, ENCODE, 16 + TEXT, request, 16 + TEXT);
 }
 
-// Let the host work for it again and again. That time does not count as the worker's, but it is
-// limited.
+// Lets the host work for it again and again. The host's time does not count as the worker's, but it
+// is limited.
 static rlhf_status calls_for_ever(struct self *s) {
     const rlhf_tokenizer_service *service = s->host->service(s->host, RLHF_SVC_TOKENIZER);
     rlhf_tokenizer *t = NULL;
@@ -176,7 +176,7 @@ static rlhf_status calls_for_ever(struct self *s) {
         service->encode(s->host, t, (rlhf_str){"It was", 6}, ids, 8, &n);
 }
 
-// Files in memory, which do not count as address space.
+// Allocates files in memory, which do not count as address space.
 static rlhf_status memory_files(struct self *s) {
     for (int i = 0; i < 100; i++) {
         const int fd = memfd_create("flood", MFD_CLOEXEC);
@@ -198,7 +198,8 @@ static rlhf_status fork_bomb(struct self *s) {
     return RLHF_OK;
 }
 
-// Processes that leave its group and its session if allowed, and hold its sockets.
+// Starts processes that leave the worker's group and session, if that is allowed, and hold its
+// sockets open.
 static rlhf_status children(struct self *s) {
     char line[64];
     for (int i = 0; i < 4; i++) {

@@ -1,6 +1,6 @@
-// probe.h: hostile probes: each tries one thing that a reward plugin must not do. Each area has a
-// table of them: probe_files.c, probe_terminal.c, ... probe_reward.c is the plugin that runs them,
-// and test_worker_probes.c judges its reports.
+// probe.h: hostile probes. Each one tries a thing that a reward plugin must not be able to do. Each
+// area has a table of probes in probe_files.c, probe_terminal.c, ... The plugin probe_reward.c runs
+// them, and test_worker_probes.c judges its reports.
 #ifndef RLHF_TESTS_WORKER_PROBE_H
 #define RLHF_TESTS_WORKER_PROBE_H
 
@@ -22,12 +22,12 @@ enum { ASK_FD = 3, CALL_FD = 4, INPUT_FD = 5, OUTPUT_FD = 6 };
 
 struct probe {
     const char *name;
-    // Tries it, in a separate process. Returns -1 with errno if it was refused, otherwise what the
-    // attack got.
+    // Tries it, in a separate process. Returns -1 with errno if it was refused, otherwise the
+    // result of the attack, such as a descriptor.
     long (*run)(const struct bait *b);
 };
 
-// The protection, among those that the host lists as in force, that must refuse an area's probes.
+// The protection that must refuse an area's probes, if the host lists that protection as in force.
 enum wall {
     WALL_FILES = 'F',     // no writing to files
     WALL_DEVICES = 'D',   // no terminals or other devices
@@ -43,9 +43,9 @@ enum wall {
     WALL_LIMITS = 'L'     // always
 };
 
-// Reads dir/bait, which the test wrote; -1 if it is missing. [probe_try.c]
+// Reads dir/bait, which the test wrote. Returns -1 if it is missing. [probe_try.c]
 int probe_bait(const char *dir, struct bait *b);
-// Tries all probes except those of probe_alone; tell() receives the outcomes as lines.
+// Tries all probes except those of probe_alone. tell() receives the outcomes as lines.
 // [probe_try.c]
 void probe_all(const struct bait *b, void (*tell)(void *ctx, const char *line), void *ctx);
 
@@ -55,16 +55,16 @@ struct area {
     size_t n;
 };
 
-// Ended by an entry with n = 0.
+// Tables of areas, each ended by an entry with n = 0.
 extern const struct area probe_files[], probe_terminal[], probe_processes[], probe_machine[],
     probe_network[], probe_memory[];
 
-// Probes that end the worker or keep it busy, so each is tried alone (probe=NAME), in the worker
-// itself, in score(). The test knows how the run must end. The last entry has a NULL name.
+// Probes that end the worker or keep it busy. So each is tried alone (probe=NAME), in score() of
+// the worker itself. The test knows how the run must end. The last entry has a NULL name.
 extern const struct probe probe_alone[];
 
-// probe_rest.c: children named probe-burner that remain after score() has returned. [of
-// probe_alone]
+// Start children named probe-burner that continue after score() has returned. These are probes of
+// probe_alone. [probe_rest.c]
 long probe_burns(const struct bait *b), probe_wakes(const struct bait *b);
 
 #define AREA(wall, table)                                                                          \

@@ -62,7 +62,7 @@ static long writes_proc(const struct bait *b) {
     return open("/proc/self/oom_score_adj", O_WRONLY);
 }
 
-// By which a process leaves its control group.
+// Opens the file through which a process leaves its control group.
 static long leaves_cgroup(const struct bait *b) {
     (void)b;
     const int fd = open("/sys/fs/cgroup/cgroup.procs", O_WRONLY);
@@ -186,7 +186,8 @@ static long sets_xattr_at(const struct bait *b) {
     return syscall(463, AT_FDCWD, b->file, 0, "user.probe", &args, sizeof args);
 }
 
-// "No such attribute" means that the caller may remove attributes.
+// The error "no such attribute" means that the caller may remove attributes, so it counts as
+// success.
 static long removed(long got) { return got < 0 && errno == ENODATA ? 0 : got; }
 
 static long removes_xattr(const struct bait *b) {
@@ -216,12 +217,12 @@ static long opens_tree_attr(const struct bait *b) {
     return syscall(467, AT_FDCWD, b->file, 0, NULL, 0);
 }
 
-// Makes a run look as if it were in use.
+// Locks a run's file, which makes the run look as if it were in use.
 static long locks(const struct bait *b) { return flock(reading(b), LOCK_EX | LOCK_NB); }
 
 static long takes_lease(const struct bait *b) { return fcntl(reading(b), F_SETLEASE, F_RDLCK); }
 
-// System calls and ioctls that landlock does not see.
+// System calls and ioctls that landlock does not control.
 static const struct probe attributes[] = {
     {"chmod", sets_mode},
     {"fchmod", sets_mode_fd},

@@ -61,7 +61,7 @@ static long places_output(const struct bait *b) {
     return fallocate(OUTPUT_FD, 0, 0, LARGE);
 }
 
-// By one byte, in each of three ways.
+// Tries to let the file grow by one byte, in one of three ways.
 static long grows(int fd, int how) {
     struct stat s;
     if (fstat(fd, &s) != 0) return -1;

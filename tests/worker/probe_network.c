@@ -1,5 +1,5 @@
-// probe_network.c: tries the network, and the machine's own services at socket paths and abstract
-// names, which would act with the user's rights.
+// probe_network.c: tries to use the network, and the machine's own services at socket paths and
+// abstract names. These services would act with the user's rights.
 #include "worker/probe.h"
 
 #include <arpa/inet.h>

@@ -53,7 +53,7 @@ static long limits_of(const struct bait *b) {
 
 static long slows(const struct bait *b) { return setpriority(PRIO_PROCESS, (id_t)b->victim, 19); }
 
-// All of the user's processes; in a PID namespace only the worker's are visible.
+// Tries to slow all of the user's processes. In a PID namespace, only the worker's own are visible.
 static long slows_all(const struct bait *b) {
     const int was = getpriority(PRIO_PROCESS, 0);
     errno = 0;
@@ -122,7 +122,7 @@ static long proc_environment(const struct bait *b) { return of_proc(b, "environ"
 static long proc_status(const struct bait *b) { return of_proc(b, "status", O_RDONLY); }
 static long proc_files(const struct bait *b) { return of_proc(b, "fd", O_RDONLY | O_DIRECTORY); }
 
-// Any number in /proc whose command line is that of the victim.
+// Looks in /proc for any process with the command line of the victim.
 static long proc_command_lines(const struct bait *b) {
     DIR *dir = opendir("/proc");
     const struct dirent *e;
@@ -162,8 +162,8 @@ static long lock_list(const struct bait *b) {
     return syscall(SYS_get_robust_list, b->victim, &list, &n);
 }
 
-// A cookie of the victim (PR_SCHED_CORE, PR_SCHED_CORE_GET). The permission is checked before
-// ENODEV (no SMT siblings) or EINVAL (old kernel).
+// A core-scheduling cookie of the victim (PR_SCHED_CORE, PR_SCHED_CORE_GET). The kernel checks the
+// permission before it reports ENODEV (no SMT siblings) or EINVAL (old kernel).
 static long core_cookie(const struct bait *b) {
     uint64_t cookie;
     const long got = prctl(62, 0, (long)b->victim, 0, &cookie);
@@ -215,7 +215,8 @@ static long joins(const struct bait *b) {
     return got < 0 && errno == EINVAL ? 0 : got;
 }
 
-// A system call newer than the list. The test makes the filter fail it with EXDEV.
+// A system call that is newer than the filter's list. The test makes the filter refuse it with
+// EXDEV.
 static long newer(const struct bait *b) {
     (void)b;
     const long got = syscall(472);

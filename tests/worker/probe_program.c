@@ -1,5 +1,5 @@
-// probe_program.c: a program run by exec.so. It tries what an isolated program must not be able to
-// do (probe.h), and writes the results to its standard error.
+// probe_program.c: a program for exec.so. It tries the things that an isolated program must not be
+// able to do (probe.h), and writes the results to its standard error.
 //
 //     probe_program all DIR     all probes, with the bait in DIR
 //     probe_program forks       as many processes as it can start; they stay: "forked: N"
@@ -18,7 +18,7 @@ enum { MOST_FORKS = 3000 };
 
 static void tell(void *ctx, const char *line) { fprintf(ctx, "%s\n", line); }
 
-// In separate sessions, if that is allowed.
+// Starts processes, in separate sessions if that is allowed.
 static void fork_all(void) {
     int n = 0;
     for (pid_t pid = 1; n < MOST_FORKS && pid > 0; n += pid > 0) {

@@ -1,4 +1,4 @@
-// probe_protocol.c: a plugin that talks to the host instead of its worker.
+// probe_protocol.c: a plugin that sends messages to the host in place of its worker.
 #include "worker/probe.h"
 
 #include <stdint.h>
@@ -62,9 +62,9 @@ static int take_request(void) {
     return 1;
 }
 
-// Takes the worker's place while the file is being opened, and answers for good. Its
-// self-description lists walls first (RLHF_PROBE_FORGE=walls), as a worker once reported them, or
-// omits them.
+// Takes the worker's place while the file is being opened, and answers all requests from then on.
+// RLHF_PROBE_FORGE=walls: its self-description begins with a list of walls, as in earlier versions;
+// otherwise it has no such list.
 __attribute__((constructor)) static void forge(void) {
     const char *how = getenv("RLHF_PROBE_FORGE");
     struct frame f = {.n = 0};
@@ -93,14 +93,14 @@ __attribute__((constructor)) static void forge(void) {
 
 // ---- in score() ----
 
-// A call that does not exist.
+// Sends the number of a call that does not exist.
 static long unknown_call(const struct bait *b) {
     const struct frame f = {.n = 0};
     (void)b;
     return send_frame(CALL_FD, 77, &f);
 }
 
-// A length above the maximum.
+// Sends a length above the maximum.
 static long endless_frame(const struct bait *b) {
     struct frame f = {.n = 0};
     (void)b;
@@ -110,7 +110,7 @@ static long endless_frame(const struct bait *b) {
     return (long)write(CALL_FD, f.bytes, f.n);
 }
 
-// An answer before the worker's own.
+// Sends an answer before the worker does.
 static long early_answer(const struct bait *b) {
     struct frame f = {.n = 0};
     (void)b;

@@ -16,8 +16,8 @@ _Noreturn static void burn(void) {
 
 static void continue_it(int number) { (void)number; }
 
-// Set a timer for each of 600 times in the next minute; each sends SIGCONT. With another signal,
-// which is ignored here, a timer would not fire.
+// Sets timers for 600 points in the next minute, each of which sends SIGCONT. With any other
+// signal, which is ignored here, a timer would not fire.
 static void set_timers(void) {
     signal(SIGCONT, continue_it);
     for (long i = 1; i <= 600; i++) {
@@ -28,7 +28,7 @@ static void set_timers(void) {
     }
 }
 
-// Returns when the child is ready: it may be stopped as soon as score() has returned.
+// Returns when the child is ready, because it may be stopped as soon as score() has returned.
 static long leave_behind(int wakes) {
     int ready[2];
     char byte = 0;
@@ -49,13 +49,13 @@ static long leave_behind(int wakes) {
     return got;
 }
 
-// Ignores the soft limit of its processor time.
+// Leaves a child that computes and ignores the soft limit of its processor time.
 long probe_burns(const struct bait *b) {
     (void)b;
     return leave_behind(0);
 }
 
-// Does not stay stopped either.
+// Leaves a child that also wakes itself when it is stopped.
 long probe_wakes(const struct bait *b) {
     (void)b;
     return leave_behind(1);

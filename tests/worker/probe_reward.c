@@ -1,5 +1,5 @@
-// probe_reward.c: a reward that tries what a worker must not be able to do (probe.h) and logs the
-// outcomes (probe_try.c).
+// probe_reward.c: a reward that tries the things that a worker must not be able to do (probe.h),
+// and logs the outcomes (probe_try.c).
 #include "worker/probe.h"
 
 #include "support/plugin.h"

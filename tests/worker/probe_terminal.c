@@ -1,5 +1,5 @@
 // probe_terminal.c: tries to read the user's keys, to type into the user's shell, and to take over
-// or disturb the terminal that the host runs in.
+// or disturb the host's terminal.
 #include "worker/probe.h"
 
 #include <errno.h>
@@ -40,7 +40,8 @@ static long makes_pty(const struct bait *b) {
     return opens("/dev/ptmx", O_RDWR);
 }
 
-// Opened without any access right, which landlock cannot forbid, so that ioctls can be tried.
+// Opens the terminal without any access right, which landlock cannot forbid, so that ioctls can be
+// tried.
 static int terminal(const struct bait *b) {
     static const int how[] = {O_RDWR, O_RDONLY, O_WRONLY, O_ACCMODE};
     const char *const paths[] = {b->terminal, "/dev/tty"};
@@ -57,7 +58,8 @@ static const struct probe devices[] = {
     {"console", opens_console}, {"ptmx", makes_pty},
 };
 
-// A device node elsewhere, as in a container's directory. Only root's test has one.
+// Opens a device node in another place, as a container's directory may have one. Only tests as root
+// have such a node.
 static long opens_node(const struct bait *b) {
     char path[600];
     snprintf(path, sizeof path, "%s/random", b->dir);
@@ -68,8 +70,9 @@ static const struct probe nodes[] = {{"node", opens_node}};
 
 // ---- ioctls ----
 
-// The kernel refuses some ioctls of a terminal that is not the caller's own, with another errno:
-// the filter, which refuses them on every terminal, says ENOTTY.
+// Returns success unless the filter refused the ioctl. The filter refuses it on every terminal,
+// with ENOTTY. The kernel itself refuses some ioctls of a terminal that is not the caller's own,
+// with another errno.
 static long by_filter(const struct bait *b, unsigned long request, void *arg) {
     const int fd = terminal(b);
     const long got = ioctl(fd, request, arg);
@@ -141,8 +144,8 @@ static const struct probe ioctls[] = {
 
 // ---- the session ----
 
-// The seventh field of a process's line is the number of its terminal: that of the worker, the
-// parent of this process.
+// The worker's terminal: the seventh field of its line in /proc. The worker is the parent of this
+// process.
 static long has_terminal(const struct bait *b) {
     char path[64], line[512];
     const char *end;
@@ -159,7 +162,7 @@ static long has_terminal(const struct bait *b) {
 
 static const struct probe session[] = {{"session", has_terminal}};
 
-// If the file is only inspected, in a child of the host.
+// Runs even if the file is only inspected, in a child of the host.
 __attribute__((constructor)) static void when_opened(void) {
     if (getenv("RLHF_PROBE_TERMINAL"))
         fprintf(stderr, open("/dev/tty", O_RDONLY) < 0 ? "no terminal\n" : "has a terminal\n");

@@ -1,6 +1,6 @@
 // probe_try.c: runs all probes (probe.h), each in a separate process, and reports how they ended:
-// "probed: F.write=13 F.append=13 ...". F is the wall, write the probe. The number is the errno, 0
-// if the probe succeeded, or -N if signal N ended it.
+// "probed: F.write=13 F.append=13 ...". F is the protection, write the probe. The number is the
+// errno, 0 if the probe succeeded, or -N if signal N ended it.
 #include "worker/probe.h"
 
 #include <errno.h>

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-// The part of the host's table that tokenizers need, and a record of its calls.
+// The functions of the host's table that tokenizers need, and a record of calls to them.
 struct fixture {
     rlhf_host api; // first: service() casts back
     rlhf_tokenizer_service tokenizers;
@@ -109,8 +109,8 @@ static rlhf_status ask(struct fixture *f, double timeout_s) {
     return st;
 }
 
-// A reply of four bytes per byte of text exceeds the socket's buffer: other requests wait until it
-// is read.
+// A reply of four bytes per byte of text exceeds the socket's buffer. Other requests wait until the
+// reply is read.
 static void a_reply_that_nobody_reads_is_the_last(void **state) {
     struct fixture *f = *state;
     const int room = 1 << 20;
@@ -122,7 +122,8 @@ static void a_reply_that_nobody_reads_is_the_last(void **state) {
     assert_in_range(f->encoded, 1, 3);
 }
 
-// Messages before the answer belong to the call, and a tokenizer's time is not the worker's.
+// Messages before the answer belong to the call. The time of a tokenizer in the host does not count
+// as the worker's.
 static void the_hosts_work_is_not_counted(void **state) {
     struct fixture *f = *state;
     f->seconds = 0.2;

@@ -1,6 +1,7 @@
-// test_worker_cgroup.c: control groups of workers in a made-up tree of files: where one can be
+// test_worker_cgroup.c: control groups of workers, in a made-up tree of files: where a group can be
 // made, which limits are written, and how groups of killed hosts are removed. Wrapped functions do
-// the kernel's part: mkdirat() fills a new group, unlinkat() removes one without processes.
+// the kernel's part: mkdirat() fills a new group with files, and unlinkat() removes a group without
+// processes.
 #include "support/scratch.h"
 
 #include "supervise/cgroup.h"
@@ -80,7 +81,7 @@ static void say(const struct scratch *s, const char *path, const char *text) {
     close(dir);
 }
 
-// Whether `path` holds exactly that.
+// Asserts that the file holds exactly `want`.
 static void holds(const char *dir, const char *name, const char *want) {
     char path[512], text[64] = "";
     snprintf(path, sizeof path, "%.300s/%.100s", dir, name);
@@ -102,7 +103,7 @@ static int is_there(const struct scratch *s, const char *path) {
 #define MOUNT ROOT "31 23 0:28 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw\n"
 #define APP   "sys/fs/cgroup/user/app"
 
-// A host in user/app/shell.scope; groups can be made next to it.
+// Sets up a host in user/app/shell.scope, next to which groups can be made.
 static void lay(const struct scratch *s) {
     say(s, "proc/self/cgroup", "4:memory:/not/ours\n0::/user/app/shell.scope\n");
     say(s, "proc/self/mountinfo", MOUNT);
@@ -175,7 +176,8 @@ static void it_is_found_where_it_is_mounted(void **state) {
     assert_false(can_be_made(s));
 }
 
-// The root may have processes and groups; the top of a namespace or of a mount looks like it.
+// The root may have both processes and groups. The top of a namespace or of a mount looks like the
+// root.
 static void at_the_top_it_lies_below_the_root_only(void **state) {
     const struct scratch *s = *state;
     lay(s);
@@ -204,7 +206,7 @@ static void without_the_memory_controller_there_is_none(void **state) {
     assert_true(can_be_made(s));
 }
 
-// If memory cannot be limited, the group is removed again; the other limits may be missing.
+// If memory cannot be limited, the group is removed again. Other limits may be missing.
 static void what_the_kernel_must_have(void **state) {
     const struct scratch *s = *state;
     char dir[512];

@@ -1,7 +1,7 @@
-// test_worker_confine.c: the number of processes that a worker may have if its PID namespace lacks
-// a limit. The limit of its user then applies, except to root. The tests run in child processes,
-// because a process cannot leave a namespace. Also tests when the limits of a control group are in
-// force.
+// test_worker_confine.c: the number of processes that a worker may have if the kernel cannot limit
+// its PID namespace. The limit of its user then applies, except to root. The tests run in child
+// processes, because a process cannot leave a namespace. Also tests when the limits of a control
+// group are in force.
 #include "support/check.h"
 
 #include "supervise/confine.h"
@@ -19,7 +19,7 @@
 
 enum { SKIPPED = 77, NOBODY = 65534, FEW = 8 };
 
-// Starts processes until the kernel refuses, at most FEW; returns the number.
+// Starts processes until the kernel refuses, at most FEW. Returns their number.
 static int start_some(void) {
     pid_t pid[FEW];
     int n = 0;
@@ -49,7 +49,7 @@ static int as_worker(unsigned spaces, int of_root) {
         return 3;
     limit.rlim_cur = 5;
     if (setrlimit(RLIMIT_NPROC, &limit) != 0) return 4;
-    const int n = start_some(); // this one, and the one that waits for it, are of the user too
+    const int n = start_some(); // this process and the one that waits for it count, too
     return n > 0 && n < FEW ? 0 : 5;
 }
 
@@ -96,7 +96,8 @@ static void not_those_of_root(void **state) {
     assert_int_equal(status, 0);
 }
 
-// Which bits of `given` remain, for a process without landlock: it cannot open files.
+// Returns the bits of `given` that remain for a process without landlock. Such a process cannot
+// open files.
 static unsigned without_landlock(unsigned given) {
     const struct rlimit few = {3, 3};
     unsigned left = 0;
@@ -124,7 +125,7 @@ static void a_group_bounds_who_cannot_write(void **state) {
     assert_int_equal(without_landlock(group | RLHF__CONFINED_READ_ONLY) & group, group);
 }
 
-// The line distinguishes the limit of each process from that of all together.
+// The line distinguishes a limit per process from a limit for all processes together.
 static void words_tell_which_bounds_hold(void **state) {
     static const char each[] = "rewards.memory_mib for each process",
                       all[] = "rewards.memory_mib for all of them (cgroup)",

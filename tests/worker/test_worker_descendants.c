@@ -1,4 +1,5 @@
-// test_worker_descendants.c: which processes started by a worker the warden finds.
+// test_worker_descendants.c: tests which processes, among those that a worker started, the warden
+// finds.
 #include "support/check.h"
 
 #include "supervise/descendants.h"

@@ -1,5 +1,5 @@
-// test_worker_failures.c: a reward in a worker fails in every possible way: each failure is named
-// with plugin, phase and row, nothing is left behind, and earlier work is kept.
+// test_worker_failures.c: a reward in a worker fails in every possible way. The message names
+// plugin, phase and row, no processes or files are left behind, and earlier work is kept.
 #include "e2e/e2e.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #define NAMED    "reward org.rlhf-host.test.wild_reward, score(), phase "
 #define SANITIZE "test -n \"$RLHF_TEST_SANITIZE\""
 
-// One failure in phase 2 at row 3: the run ends with status 1 and a message, and has a checkpoint
+// Fails once, in phase 2 at row 3. The run ends with status 1 and a message, and has a checkpoint
 // of phase 1.
 static void fails(struct e2e *t, const char *how, const char *says) {
     e2e_shell(t, "rm -rf r");
@@ -31,8 +31,8 @@ static void an_end_is_named(void **state) {
     fails(t, "fail", "no opinion\\x1b[31m today");
 }
 
-// An invalid status is no intended failure of the plugin, but no success either: the same as in the
-// host's process.
+// An invalid status is neither a failure that the plugin intended nor a success. It is handled as
+// in the host's process.
 static void a_status_that_is_none_is_named(void **state) {
     struct e2e *t = *state;
     static const char *const where[] = {"", ",isolate=false"};
@@ -71,7 +71,8 @@ static void a_write_out_of_bounds_is_named(void **state) {
     fails(t, "input", "wrote to its input, its worker was ended by signal 11");
 }
 
-// Several workers fail in one call: each is reported, one of them as the failure of the call.
+// Several workers fail in one call. Each failure is reported, one of them as the failure of the
+// call.
 static void each_of_several_is_named(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"fail", "before", "crash"};
@@ -90,7 +91,7 @@ static void each_of_several_is_named(void **state) {
     }
 }
 
-// It hangs for ever: only the deadline ends it.
+// A call that hangs for ever is ended only by the deadline.
 static void a_call_that_takes_too_long_is_ended(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN WILD "phase=1,row=3,how=hang\" --set rewards.timeout_s=2"), 1);
@@ -98,7 +99,7 @@ static void a_call_that_takes_too_long_is_ended(void **state) {
     assert_true(e2e_exists(t, "r/checkpoints/000001"));
 }
 
-// Its children are in separate sessions, two levels deep, and end with the worker.
+// The worker's children, in separate sessions and two levels deep, end with the worker.
 static void what_it_started_is_ended(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "export WILD_MARK=$PWD; $HOST " RUN WILD
@@ -140,8 +141,8 @@ static void a_flood_of_lines_is_cut(void **state) {
 
 #define ALONE(options) "--reward \"$RLHF_TEST_PLUGINS/wild_alone.so:" options "\" "
 
-// Rows that always end the worker are the only ones that fail, at any position in the call: the run
-// ends with the bytes of one in which the reward itself marks them as failed.
+// If some rows always end the worker, only these rows fail, at any position in the call. The run
+// ends with the bytes of a run in which the reward itself marks them as failed.
 static void only_the_rows_that_end_it_fail(void **state) {
     struct e2e *t = *state;
     static const char *const policy[] = {"zero", "drop"};
@@ -167,8 +168,8 @@ static void only_the_rows_that_end_it_fail(void **state) {
     }
 }
 
-// With retry the last try finds them. A reward that looks at groups fails with the group; one with
-// state is not called in parts.
+// With retry, the last try finds such rows. If a reward compares the rows of a group, the whole
+// group fails. A reward with state is not called with parts of the rows.
 static void rows_that_end_it_are_found_at_last(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN "--set rewards.on_failure=retry --set rewards.retries=2 " ALONE(
@@ -195,8 +196,8 @@ static void rows_that_end_it_are_found_at_last(void **state) {
     e2e_says(t, "(all 8 rows); rewards.on_failure says zero");
 }
 
-// What a lost worker did in its call is lost, but successful calls are kept: the checkpoint has
-// their state. The state is the last number before the sum.
+// A lost worker loses the state of its current call, but not of earlier successful calls: the
+// checkpoint has that state. It is the last number before the sum.
 static void the_state_of_the_last_good_call_goes_on(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t,
@@ -244,7 +245,7 @@ static void it_is_confined(void **state) {
     assert_int_equal(e2e_run(t, RUN WILD "how=kill\""), 0);
 }
 
-// The maximum number of simultaneous processes; if the kernel cannot limit it, the log reports
+// The number of simultaneous processes is limited. If the kernel cannot limit it, the log reports
 // that.
 static void processes_are_counted(void **state) {
     struct e2e *t = *state;
@@ -257,7 +258,7 @@ static void processes_are_counted(void **state) {
     e2e_says(t, "wild_reward: it started its share of processes");
 }
 
-// rewards.timeout_s for each core; only whole seconds of the used time are compared.
+// Each core has rewards.timeout_s of processor time. Only whole seconds are compared.
 static void processor_time_is_limited(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "taskset -c \"$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')\" "
@@ -295,15 +296,15 @@ static void what_cannot_be_is_refused(void **state) {
     e2e_says(t, "worker: the host starts its workers itself");
 }
 
-// "marked": a worker that this test has started exists. Its processes are identified by their
-// environment.
+// Prints "marked" if a worker that this test has started still exists. Its processes are identified
+// by their environment.
 #define MARKED                                                                                     \
     "export WILD_MARK=$PWD; workers() { for e in /proc/[0-9]*/environ; do "                        \
     "  tr '\\0' '\\n' 2>/dev/null <$e | grep -qx \"WILD_MARK=$PWD\" && "                           \
     "  tr '\\0' ' ' 2>/dev/null <${e%%environ}cmdline | grep -q ' worker ' && "                    \
     "  p=${e#/proc/} && echo ${p%%/environ}; done; }; marked() { test -n \"$(workers)\"; }; "
 
-// The host is killed, or gets two signals to stop: its workers end.
+// The host is killed, or gets two signals to stop. In both cases its workers end.
 static void without_a_host_it_ends(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"kill -9 $p", "kill -INT $p; sleep 1; kill -INT $p"};
@@ -320,7 +321,7 @@ static void without_a_host_it_ends(void **state) {
     }
 }
 
-// This call would never end: the run ends at once and keeps its work.
+// The call would never end. Ctrl-C ends the run at once, and the run keeps its work.
 static void ctrl_c_ends_a_call_that_hangs(void **state) {
     struct e2e *t = *state;
     static const char *const where[] = {"phase=1,row=3", "at_create=true"};
@@ -341,7 +342,8 @@ static void ctrl_c_ends_a_call_that_hangs(void **state) {
     }
 }
 
-// The worker is killed from outside: an ordinary failure, and with retry the run continues.
+// If a worker is killed from outside, this is an ordinary failure, and with retry the run
+// continues.
 static void one_that_is_ended_by_somebody_is_named(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t,

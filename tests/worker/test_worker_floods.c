@@ -16,7 +16,7 @@ static void is_borne(struct e2e *t, const char *how, const char *says) {
     e2e_says(t, says);
 }
 
-// Its rows have failed, for that reason, within `seconds`.
+// The rows of the call fail, for the reason `says`, within `seconds`.
 static void is_ended_with(struct e2e *t, const char *options, int seconds, const char *how,
                           const char *says) {
     e2e_shell(t, "rm -rf r");
@@ -50,7 +50,7 @@ static void messages_are_bounded(void **state) {
     is_borne(t, "one_long_line", "flood_reward: xxxx");
 }
 
-// At once: a worker that the host waited for would end with its own status.
+// The worker is ended at once. If the host waited for it, the worker would end with its own status.
 static void nonsense_ends_a_worker_at_once(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"no_answer", "no_call", "no_frame", "no_text"};
@@ -62,7 +62,8 @@ static void nonsense_ends_a_worker_at_once(void **state) {
 
 static void the_host_is_not_kept_busy(void **state) {
     struct e2e *t = *state;
-    // By the time limit or, if a million calls are answered sooner, by the limit of messages.
+    // The time limit ends the worker or, if a million calls are answered sooner, the limit of
+    // messages.
     is_ended(t, 1, "calls_for_ever", "; its worker was ended");
     is_ended(t, 2, "unread_replies", "it took longer than 2 s (rewards.timeout_s); its worker was");
 }
@@ -75,12 +76,12 @@ static void memory_that_is_written_is_limited(void **state) {
                   "there is no memory for a file (rewards.memory_mib allows its worker 64 MiB)");
 }
 
-// Processes' environments name the test's directory; prints the living ones.
+// Prints the living processes of the test, whose environments name the test's directory.
 #define SHOW_LEFT                                                                                  \
     "for e in /proc/[0-9]*/environ; do tr '\\0' '\\n' 2>/dev/null <$e | "                          \
     "grep -qx \"BOMB=$PWD\" && ! [ ${e%%/environ} = /proc/$$ ] && echo still there: $e; done; "
 
-// The end of the run removes all of it, without waiting or searching.
+// The end of the run removes all processes of a fork bomb, without waiting or searching.
 static void a_fork_bomb_is_ended(void **state) {
     struct e2e *t = *state;
     static const char *const as[] = {"", "no-namespaces"};
@@ -99,7 +100,8 @@ static void a_fork_bomb_is_ended(void **state) {
     }
 }
 
-// The warden would end them. If it is killed, the host ends them without waiting for their sockets.
+// The warden ends a worker's processes. If the warden is killed, the host ends them without waiting
+// for their sockets.
 static void nothing_outlives_a_killed_warden(void **state) {
     struct e2e *t = *state;
     const int status = e2e_shell(

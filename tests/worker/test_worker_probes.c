@@ -1,5 +1,5 @@
-// test_worker_probes.c: runs hostile probes in a real worker (probe.h), as this user and as the
-// user `nobody`, on this kernel and on a simulated one without namespaces or landlock (walled.c).
+// test_worker_probes.c: runs hostile probes (probe.h) in a real worker, as this user and as the
+// user `nobody`, on this kernel and on simulated kernels without namespaces or landlock (walled.c).
 // Each protection that the host lists as in force must refuse its probes, and the bait must be
 // unchanged.
 #include "e2e/e2e.h"
@@ -32,7 +32,7 @@ struct attacked {
     int socket[SOCKETS], hold; // hold: the victim lives as long as it is open
 };
 
-// A number that no process of a worker's PID namespace has.
+// Forks a process with a number that no process of a worker's PID namespace has.
 static pid_t fork_high(void) {
     for (;;) {
         const pid_t pid = fork();
@@ -136,7 +136,8 @@ static void take_up(struct attacked *a) {
 #define PLUGIN  "$RLHF_TEST_PLUGINS/probe_reward.so:dir=$PWD/bait"
 #define PROGRAM "exec.so:command='$RLHF_TEST_PLUGINS/probe_program' all $PWD/bait,isolate=true"
 
-// Runs it in a terminal, which the bait names; as: words of walled.c. Returns the exit status.
+// Runs the attacker in a terminal, which the bait names. as: options of walled.c. Returns the exit
+// status.
 static int attack_by(struct e2e *t, const struct attacked *a, const char *as, const char *reward,
                      const char *options) {
     const struct bait *b = &a->bait;
@@ -154,7 +155,7 @@ static int attack(struct e2e *t, const struct attacked *a, const char *as, const
     return attack_by(t, a, as, PLUGIN, options);
 }
 
-// The protections listed as in force, without those listed as missing.
+// The line of the protections in force, without the part about missing protections.
 static void in_force(const struct e2e *t, char *out, size_t cap) {
     const char *from = strstr(t->out, "runs in a worker process: ");
     if (!from) fail_msg("nothing is said to be in force in:\n%s", t->out);
@@ -188,7 +189,7 @@ struct result {
     char through[4096]; // restrictions in force that did not refuse
 };
 
-// line: the protections in force; NULL: nothing needs to be refused.
+// Counts the results. line: the protections in force; NULL if none of the probes has to be refused.
 static void count(const struct e2e *t, const char *line, struct result *r) {
     const char *at = t->out;
     memset(r, 0, sizeof *r);
@@ -301,7 +302,7 @@ static void as_nobody_without_both(void **state) {
     nothing_gets_through(*state, "nobody no-namespaces no-landlock", "");
 }
 
-// The probes are real: without a worker most of them succeed.
+// Without a worker most probes succeed, which shows that the probes are real.
 static void without_walls_most_get_through(void **state) {
     struct e2e *t = *state;
     struct attacked a;
@@ -316,7 +317,8 @@ static void without_walls_most_get_through(void **state) {
     if (r.open < r.n / 2) fail_msg("only %d of %d got through:\n%s", r.open, r.n, t->out);
 }
 
-// A forged report by the plugin's constructor is ignored, even if it takes the worker's place.
+// A report that the plugin's constructor forges is ignored, even if the constructor takes the
+// worker's place.
 static void a_constructor_cannot_forge_it(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"walls", "none"};
@@ -349,7 +351,7 @@ static void nonsense_ends_the_worker(void **state) {
     e2e_says(t, "sent what no worker sends");
 }
 
-// One reward leaves a child running. A program, the other reward, delays the run until all such
+// One reward leaves a child running. The other reward, a program, delays the run until all such
 // children have stopped (want "T") or ended (want "").
 static void at_rest_by(struct e2e *t, const char *as, const char *reward, const char *want,
                        const char *says) {
@@ -390,8 +392,8 @@ static void a_child_rests_between_calls(void **state) {
         if (can_be(kernels[k])) at_rest(*state, kernels[k], "burn", "T", "found:T:");
 }
 
-// A process that wakes itself is ended with its worker; the next call, here the one that ends it,
-// reports that.
+// A process that wakes itself is ended together with its worker. The next call reports that; here
+// this call ends the run.
 static void a_child_that_will_not_rest_is_ended(void **state) {
     for (int k = 0; k < N_KERNELS; k++)
         if (can_be(kernels[k])) at_rest(*state, kernels[k], "wake", "", "signal 24 (CPU");
@@ -409,7 +411,7 @@ static void a_check_has_no_terminal(void **state) {
 
 // ---- programs that the user named, isolated ----
 
-// The same probes against the same restrictions.
+// An isolated program meets the same restrictions.
 static void a_program_in_isolation(void **state) {
     struct e2e *t = *state;
     static const char *const as[] = {
@@ -425,7 +427,7 @@ static void a_program_in_isolation(void **state) {
                      0);
 }
 
-// Without isolation it may do whatever the user may; the start of the run reports this.
+// Without isolation, a program may do whatever the user may. The run reports this at its start.
 static void a_program_with_the_users_rights(void **state) {
     struct e2e *t = *state;
     struct attacked a;
@@ -445,7 +447,8 @@ static void a_program_with_the_users_rights(void **state) {
     assert_int_equal(e2e_shell(t, "! grep '\"worker\"' r/manifest.json"), 0);
 }
 
-// However many processes it starts, none is left; with a process limit there are not many.
+// A program may start many processes, but none is left at the end. With a process limit there are
+// few.
 static void a_program_that_forks(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"", ",isolate=true"};
@@ -516,7 +519,7 @@ static void a_program_rests_between_calls(void **state) {
     at_rest_by(*state, "", LEAVES "burn", "R", "found:R:");
 }
 
-// Programs cannot open the terminal either: each row scores 1 if the terminal can be opened.
+// Programs cannot open the terminal either. Each row scores 1 if the terminal could be opened.
 static void a_program_has_no_terminal(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "pay",

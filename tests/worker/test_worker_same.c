@@ -1,5 +1,5 @@
-// test_worker_same.c: a reward gives the same bytes in one worker, in several, and in the host's
-// own process: weights, state and metrics, with services too.
+// test_worker_same.c: a reward gives the same bytes of weights, state and metrics in one worker, in
+// several workers, and in the host's process. This includes rewards that use services.
 #include "e2e/e2e.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@
     "m() { jq -S -c 'with_entries(select(.key | test(\"^(time|perf)/|/time$|elapsed|date\") | "    \
     "not))' $1/metrics.jsonl; }; "
 
-// Two runs that differ in `one` and `two` end with the same bytes.
+// Two runs that differ only in `one` and `two` end with the same bytes.
 static void same(struct e2e *t, const char *algo, const char *reward, const char *one,
                  const char *two) {
     e2e_shell(t, "rm -rf a b");
@@ -49,7 +49,7 @@ static void with_any_number_of_workers(void **state) {
     same(t, GRPO, reward, "--set rewards.workers=1", "--set rewards.workers=64");
 }
 
-// A list of strings reaches a worker as it was given, also in a run that goes on.
+// A worker gets a list of strings as the user gave it, also in a resumed run.
 static void with_a_list(void **state) {
     struct e2e *t = *state;
     const char *reward = "$RLHF_TEST_PLUGINS/wild_reward.so:by_group=true,words=";
@@ -89,9 +89,9 @@ static void through_the_services(void **state) {
     }
 }
 
-// A reward that looks at single rows is called while responses are sampled, in one worker or
-// several. The calls that the host refuses then show this. A reward that may look at its group is
-// not called.
+// A reward that scores rows one by one is called while responses are sampled, in one worker or
+// several. Calls that the host refuses at that time show this. A reward that may compare the rows
+// of a group is not called early.
 static void asked_early(void **state) {
     struct e2e *t = *state;
     static const char run[] = RUN GRPO " --policy model --set rewards.on_failure=retry --reward "
@@ -111,8 +111,8 @@ static void asked_early(void **state) {
     e2e_says(t, "no reward does its work outside the process (RLHF_REWARD_EXTERNAL)");
 }
 
-// What a reward reports does not depend on the number of its workers, nor on a call that failed and
-// was repeated.
+// A reward's metrics do not depend on the number of its workers, or on a call that failed and was
+// repeated.
 static void metrics_of_any_number_of_workers(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {

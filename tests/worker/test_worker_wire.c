@@ -1,5 +1,5 @@
-// test_worker_wire.c: messages of a worker are not trusted: truncated or invalid frames and
-// descriptions are refused, and a batch is read back unchanged.
+// test_worker_wire.c: the host does not trust messages of a worker. It refuses truncated or invalid
+// frames and descriptions. A valid batch is read back unchanged.
 #include "support/check.h"
 
 #include "worker/batch.h"
@@ -130,7 +130,7 @@ static void a_batch_is_read_as_it_was_put(void **state) {
     assert_memory_equal(got.response[1].ptr, "long text", 9);
     assert_memory_equal(got.meta[0].ptr, "{}", 2);
     free(texts);
-    // Truncated anywhere, it is refused or stays within its bounds.
+    // If the batch is truncated anywhere, it is refused, or reading stays within the bytes.
     for (uint64_t n = 0; n < bytes; n++)
         assert_int_equal(rlhf__batch_get(room, n, &got, &has_token, &texts), -1);
     free(room);
@@ -231,7 +231,8 @@ static void a_description_is_read_as_it_was_put(void **state) {
     rlhf__buf_free(&b);
 }
 
-// Every byte removed and every byte changed: refused or read, without errors of the sanitizers.
+// Every byte is removed and every byte is changed. The description is refused or read, and
+// sanitizers find no error.
 static void a_bad_description_is_refused(void **state) {
     struct rlhf__buf b = RLHF__BUF_INIT;
     struct rlhf__description d;

@@ -1,11 +1,11 @@
-// walled.c: runs a program as another user, or on a simulated kernel that lacks features used to
-// confine workers: walled [nobody] [no-namespaces] [no-users] [no-landlock] [landlock=N] PROGRAM
-// ARGUMENT...
+// walled.c: runs a program as another user, or on a simulated kernel that lacks features which
+// confine workers:
+//   walled [nobody] [no-namespaces] [no-users] [no-landlock] [landlock=N] PROGRAM ARGUMENT...
 //
 // landlock=N: the kernel appears to have landlock version N. A helper process answers the query
 // instead of the kernel, as long as any process can ask.
 //
-// System calls newer than any that a worker's filter names fail with EXDEV, so that a probe can
+// System calls that are newer than all in a worker's filter fail with EXDEV, so that a probe can
 // distinguish that filter from the kernel. Exit status 77: not possible on this machine.
 #include <errno.h>
 #include <fcntl.h>

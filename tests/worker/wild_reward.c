@@ -1,6 +1,7 @@
 // wild_reward.c: a reward that is the length of a response plus the sum of the rewards so far. Then
-// it misbehaves in a way that only a separate process survives. With `once` it does so only if that
-// file does not exist yet, and creates it first, in a directory that the test allows it to write.
+// it misbehaves in a way that only a separate process survives. With `once`, it misbehaves only if
+// that file does not exist yet, and creates the file first. The file is in a directory that the
+// test allows it to write.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>
@@ -52,9 +53,9 @@ static const char *const ways[] = {
 struct config {
     int64_t row, phase; // when it misbehaves
     int32_t how, at_create, by_group, late, measures, reserved;
-    int64_t every;    // n > 0: also at every row whose texts hash to 1 of n, in each phase
-    int64_t times;    // n > 0: MARK marks so many rows, in each process
-    const char *file; // that WRITE writes, or that FORKS' children keep locked
+    int64_t every; // n > 0: misbehaves also at every row whose texts hash to 1 of n, in each phase
+    int64_t times; // n > 0: MARK marks n rows in each process
+    const char *file; // the file that WRITE writes, or that the children of FORKS keep locked
     const char *const *words;
 };
 
@@ -85,7 +86,7 @@ struct self {
 
 TEST_INSTANCE(struct self)
 
-// Processes that would stay without a supervisor.
+// Starts processes that would stay if there were no supervisor.
 static void fork_many(void) {
     for (int i = 0; i < 3; i++) {
         if (fork() != 0) continue;
@@ -118,7 +119,7 @@ static void start_many(const struct self *s) {
         if (kill(pid[i], SIGKILL) == 0) waitpid(pid[i], NULL, 0);
 }
 
-// The time left for one call.
+// Logs the time that is left for the call.
 static void tell_time(const struct self *s) {
     struct rlimit limit;
     struct rusage used;
@@ -142,7 +143,7 @@ static rlhf_status take_memory(struct self *s) {
     return RLHF_OK;
 }
 
-// Of the host, which does that when it is idle.
+// Opens a tokenizer in the host, which the host does when it is idle.
 static rlhf_status open_tokenizer(const struct self *s) {
     const rlhf_tokenizer_service *service = s->host->service(s->host, RLHF_SVC_TOKENIZER);
     rlhf_tokenizer *t = NULL;
@@ -244,7 +245,7 @@ static float of_group(const rlhf_reward_in *in, uint32_t row) {
     return sum;
 }
 
-// Whether it misbehaves at row i.
+// Returns whether it misbehaves at row i.
 static int is_now(const struct self *s, const rlhf_reward_in *in, uint32_t i) {
     const struct config *c = s->config;
     uint32_t sum = 0;
@@ -255,7 +256,7 @@ static int is_now(const struct self *s, const rlhf_reward_in *in, uint32_t i) {
     return (int64_t)in->phase == c->phase && i == c->row;
 }
 
-// 0 with the default list.
+// A number computed from the list of strings; 0 for the default list.
 static float of_words(const struct self *s) {
     float sum = -1;
     for (const char *const *word = s->config->words; *word; word++)
@@ -263,7 +264,7 @@ static float of_words(const struct self *s) {
     return s->config->words[0] ? sum + 1 : 0;
 }
 
-// Whole numbers, so that the order of sums does not matter.
+// Reports metrics. They are whole numbers, so that the order of sums does not matter.
 static void measure(const struct self *s, const rlhf_reward_in *in) {
     double sum = 0, sources = 0;
     for (uint32_t i = 0; i < in->n; i++) {

@@ -1,9 +1,9 @@
 // hot/amx.h: bf16 GEMMs on AMX tiles. Compiled for AMX only; call only at that level.
 //
-// B is packed as in bf16.h: 16 pairs by 16 columns of it are an AMX operand without conversion. An
-// output is a chain of two-term dot products over ascending k, padded with zeros to a multiple of
-// RLHF__AMX_K. The chain is the same in every tile, so the bits of a row depend only on the row and
-// B.
+// B is packed as in bf16.h: a block of 16 pairs by 16 columns is an AMX operand without conversion.
+// An output is a chain of two-term dot products over ascending k, padded with zeros to a multiple
+// of RLHF__AMX_K. The chain is the same in every tile, so the bits of a row depend only on the row
+// and B.
 #ifndef RLHF_CPU_HOT_AMX_H
 #define RLHF_CPU_HOT_AMX_H
 
@@ -20,8 +20,8 @@ void rlhf__amx_end(void);
 // As rlhf__bf16_panel; packed A comes from rlhf__amx_pack_a or rlhf__amx_pack_rows.
 void rlhf__amx_panel(const struct rlhf__panel *p);
 
-// Pack A from its transpose: rows 0 .. m-1 of A are columns of src[k][stride]. 16 rows by one step
-// of k are contiguous: [ceil(m / 16)][ceil(k / 32)][16][32], zero-filled.
+// Pack A from its transpose: rows 0 .. m-1 of A are columns of src[k][stride]. Each block of 16
+// rows by one step of k is contiguous: [ceil(m / 16)][ceil(k / 32)][16][32], zero-filled.
 void rlhf__amx_pack_a(uint16_t *dst, const uint16_t *src, size_t m, size_t k, size_t stride);
 
 // The same packing from rows stored as src[m][stride].

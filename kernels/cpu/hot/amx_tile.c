@@ -1,5 +1,5 @@
-// hot/amx_tile.c: the GEMM loops of amx.h. Four tiles of sums (32 rows by 32 columns), two of A and
-// two of B.
+// hot/amx_tile.c: the GEMM loops of amx.h. Of the eight tile registers, four hold sums (32 rows by
+// 32 columns), two hold A and two hold B.
 #include "amx.h"
 #include "bf16.h"
 #include "vec.h"
@@ -12,7 +12,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-// GCC 12 does not declare that tile loads read memory. This forces earlier stores to complete.
+// GCC 12 does not know that tile loads read memory. This completes earlier stores.
 #define STORED() __asm__ volatile("" ::: "memory")
 
 struct shapes {
@@ -158,8 +158,7 @@ INLINE void start(const struct rlhf__panel *p, size_t row, const size_t rows[2],
     STORED();
 }
 
-// Spread prefetches over the steps of k while a tile is computed, so that no step waits for all of
-// them.
+// Prefetches, spread over the steps of k of a tile, so that no single step waits for all of them.
 struct ahead {
     const char *b, *b_end; // of the next panel, into the L2 cache
     size_t b_lines;        // per step
@@ -176,9 +175,9 @@ INLINE void fetch(struct ahead *f) {
     }
 }
 
-// The rows of C to prefetch: those of this tile. If this tile's sums continue, its rows were just
-// read; then those of the tile below. With a packed A nothing is fetched, because the other loads
-// would evict these rows.
+// Choose the rows of C to prefetch: those of this tile or, with goes_on, those of the tile below,
+// because this tile's rows were just read. With a packed A nothing is fetched, because the other
+// loads would evict these rows.
 INLINE void fetch_c(struct ahead *f, const struct rlhf__panel *p, size_t row, size_t steps) {
     const size_t first = p->goes_on ? row + 2 * HALF : row;
     f->c_stride = p->ldc * (p->c_bf16 ? 2 : 4);
@@ -188,9 +187,9 @@ INLINE void fetch_c(struct ahead *f, const struct rlhf__panel *p, size_t row, si
     f->c_step = steps ? (2 * HALF + steps - 1) / steps : 0;
 }
 
-// With a packed A, at most this many steps of k are done for several tiles in turn. B's part, 32
-// KiB, then stays in the L1 cache. A is loaded as non-temporal and takes little space there. The
-// sums of the waiting tiles are saved.
+// With a packed A, several tiles take turns: each computes at most this many steps of k. The part
+// of B for these steps, 32 KiB, then stays in the L1 cache. A is loaded as non-temporal and takes
+// little space there. The sums of the other tiles are saved meanwhile.
 #define PIECE_STEPS ((size_t)16)
 #define PIECE_TILES ((size_t)8)
 
@@ -264,8 +263,8 @@ INLINE void finish(const struct rlhf__panel *p, size_t row, const size_t rows[2]
         }
 }
 
-// Compute rows[0] rows from `row`, and rows[1] rows below the first 16. `two` and `once` (A should
-// not stay in the L1 cache) are constants after inlining.
+// Compute rows[0] rows from `row`, and rows[1] rows below the first 16. `two` and `once` are
+// constants after inlining. once: A should not stay in the L1 cache.
 INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows[2], const int two,
                  const int once, const struct piece *part, struct ahead *f) {
     struct operand o = operand_at(p, row);

@@ -1,5 +1,5 @@
-// hot/any.h: elements of an array that is bf16 or f32; which one is known after inlining. Level
-// sources include it after vec.h.
+// hot/any.h: elements of an array that is bf16 or f32. The dtype is a constant after inlining. Hot
+// sources include this file after vec.h.
 #ifndef RLHF_KERNELS_CPU_HOT_ANY_H
 #define RLHF_KERNELS_CPU_HOT_ANY_H
 

@@ -3,15 +3,15 @@
 //
 // With P = exp(scale q k' - lse) and D = sum(dout * out) per query:
 //   dP = dout v';  dS = scale P (dP - D);  dq = dS k;  dk = dS' q;  dv = P' dout.
-// Queries are processed head by head in chunks of QUERY_CHUNK; P and dS of a chunk are stored, then
-// each key sums over the chunk's queries in order. All sums are f32. The packed keys and sums of a
-// shared prefix stay in scratch from row to row (see hot.h).
+// Queries are processed head by head in chunks of QUERY_CHUNK. The P and dS of a chunk are stored;
+// then each key sums over the chunk's queries in order. All sums are f32. The packed keys and the
+// sums of a shared prefix stay in scratch from row to row (see hot.h).
 #include "attn_tile.h"
 
 enum { QUERY_CHUNK = 64 };
 
-// The scratch layout of one item. It has space for `room` keys, so that a row finds the data that
-// the previous row left.
+// The scratch layout of one item. The layout depends on `room`, a number of keys that all rows of a
+// prefix share, so that a row finds the data that the previous row left.
 struct bwd {
     const struct rlhf__attn_item *it;
     size_t es, hd, units, width, lds;
@@ -56,8 +56,8 @@ static float dout_dot_out(const struct bwd *b, const float *dout, size_t t) {
     return vf_hsum(s);
 }
 
-// Turn scores and dP of one query into P and dS. Write zeros from limit to the end of the vector;
-// in dS, also on to key last-1.
+// Turn scores and dP of one query into P and dS. Zeros are written from limit to the end of its
+// vector, and in dS up to key last-1.
 static void softmax_bwd_row(float *p, float *ds, size_t limit, size_t last, float scale, float lse,
                             float d) {
     vf l = vf_set1(lse), dv = vf_set1(d), sc = vf_set1(scale);

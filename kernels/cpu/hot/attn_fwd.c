@@ -1,10 +1,14 @@
 // hot/attn_fwd.c: forward attention of one row and the query heads of one key head, or of a run of
 // single-query rows that share a prefix. Compiled per level, see vec.h.
 //
-// The steps for each query: all scores (keys in order, one lane per key); the maximum; the
-// exponentials and their sum over lanes in key order; the weighted sum of values (one lane per
-// channel, keys in order); the division by the sum. A row of scores fits in the L1 cache, so no
-// online softmax is needed, and the arithmetic of a query depends only on its keys.
+// The steps for each query:
+//   - all scores, keys in order, one lane per key
+//   - their maximum
+//   - the exponentials, and their sum over lanes in key order
+//   - the weighted sum of values, keys in order, one lane per channel, divided by that sum
+//
+// A row of scores fits in the L1 cache, so no online softmax is needed, and the arithmetic of a
+// query depends only on its keys.
 #include "attn_tile.h"
 
 #include <math.h>
@@ -37,8 +41,8 @@ struct values {
     int bf16;
 };
 
-// The values as f32 rows. Values that are f32 are used in place. Others are widened to scratch,
-// unless a single query reads them only once and whole vectors can be widened while reading.
+// The values as f32 rows. f32 values are used in place. bf16 values are widened to scratch, except
+// when a single query reads them only once and whole vectors can be widened while reading.
 static struct values values_of(const struct rlhf__attn_item *it, float *scratch) {
     size_t hd = (size_t)it->head_dim, width = round_up(hd, VF_LANES), ld = (size_t)it->kv_stride;
     int bf16 = it->dtype == RLHF_BF16, whole = hd == width;
@@ -49,8 +53,8 @@ static struct values values_of(const struct rlhf__attn_item *it, float *scratch)
     return (struct values){NULL, scratch, 0, width, width, 0};
 }
 
-// Queries that are processed together: queries of one head at consecutive tokens, or of consecutive
-// heads at one token. Query r sees keys 0 .. limit + r * grow - 1.
+// Queries that are processed together: one head at consecutive tokens, or consecutive heads at one
+// token. Query r sees keys 0 .. limit + r * grow - 1.
 struct tile {
     const char *q;
     char *out;
@@ -88,8 +92,8 @@ static void dots_row(const struct rlhf__attn_item *it, float *s, const char *q,
         dots_one(s, q, keys, j0, n, hd, it->scale, 0, ahead);
 }
 
-// The scores of a tile after softmax, and the sum and the maximum of each query. kt: the packed
-// keys; NULL: keys are read from memory.
+// The scores of a tile after softmax, and the sum and the maximum of each query. kt is the packed
+// keys, or NULL to read keys from memory.
 static void scores(const struct rlhf__attn_item *it, float *s, size_t lds, const float *kt,
                    const struct tile *q, struct ahead *ahead, float *sum, float *max) {
     int pairs = it->dtype == RLHF_BF16;

@@ -1,9 +1,9 @@
 // hot/attn_tile.h: the two register-blocked GEMMs of attention, and the packing of keys. Included
 // by attn_fwd.c and attn_bwd.c, which are compiled per level (see vec.h).
 //
-// Each pair of a query row and a key is computed independently: for each of its rows, a tile of
-// four rows runs the same sequence of operations as a tile of one. So decoding one query at a time
-// and scoring a whole sequence give the same bits.
+// Each pair of a query row and a key is computed independently. A tile of four rows runs the same
+// sequence of operations for each row as a tile of one row. So decoding one query at a time and
+// scoring a whole sequence give the same bits.
 //
 // A unit is 32 bits of a key or query: one f32, or two adjacent bf16.
 #ifndef RLHF_CPU_HOT_ATTN_TILE_H
@@ -28,8 +28,8 @@ INLINE vf set1_unit(const char *p) {
     return vf_set1(f);
 }
 
-// Prefetch rows t .. t+n-1 of head g of the item that this thread will most likely process next; an
-// element has `es` bytes. A head's rows are short pieces at a long stride, which the hardware
+// Prefetch rows t .. t+n-1 of head g of the item that this thread will most likely process next. An
+// element has `es` bytes. The rows of a head are short pieces at a long stride, which the hardware
 // prefetcher does not predict.
 static inline void fetch_next(const struct rlhf__attn_item *it, size_t g, size_t t, size_t n,
                               size_t es) {
@@ -50,7 +50,7 @@ static inline void fetch_next(const struct rlhf__attn_item *it, size_t g, size_t
         }
 }
 
-// Cache lines to prefetch during other work: in each step, `each` lines of k and of v.
+// Cache lines to prefetch during other work: `each` lines of k and `each` lines of v per step.
 struct ahead {
     const char *k, *v;
     size_t left, each;

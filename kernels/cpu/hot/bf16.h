@@ -12,8 +12,8 @@
 #define RLHF__BF16_NC 32 // columns per panel
 #define RLHF__BF16_MR 12 // rows per tile
 
-// Multiply a panel. The first functions are for panels of one tile of rows at most, the others for
-// any number of tiles. A is packed, or read row by row.
+// Multiply a panel by A, which is packed or read row by row. rlhf__bf16_tile_* take at most one
+// tile of rows, rlhf__bf16_tiles_* any number.
 void rlhf__bf16_tile_packed(const struct rlhf__panel *p);
 void rlhf__bf16_tile_rows(const struct rlhf__panel *p);
 void rlhf__bf16_tiles_packed(const struct rlhf__panel *p);
@@ -33,9 +33,9 @@ static inline void rlhf__bf16_panel(const struct rlhf__panel *p) {
     }
 }
 
-// Pack one panel of B, columns 0 .. columns-1 of src. `rows`: src is row-major, src[k][stride].
-// `cols`: src[column][stride] with k inside. f32 is rounded to nearest even. stream: bypass the
-// caches; dst is then 64-byte aligned.
+// Pack one panel of B from columns 0 .. columns-1 of src. `rows` functions read src[k][stride],
+// `cols` functions read src[column][stride]. f32 is rounded to nearest even. With `stream`, stores
+// bypass the caches, and dst must be 64-byte aligned.
 void rlhf__bf16_pack_rows_f32(uint32_t *dst, const float *src, size_t k, size_t columns,
                               size_t stride, int stream);
 void rlhf__bf16_pack_cols_f32(uint32_t *dst, const float *src, size_t k, size_t columns,
@@ -45,9 +45,9 @@ void rlhf__bf16_pack_rows(uint32_t *dst, const uint16_t *src, size_t k, size_t c
 void rlhf__bf16_pack_cols(uint32_t *dst, const uint16_t *src, size_t k, size_t columns,
                           size_t stride);
 
-// Convert a square of B, `rows` rows of k of a panel, from the panel of its transpose, which is
-// packed too. Column c of dst is row c of src. src has `columns` rows; the other columns of dst are
-// zeros. Also prefetches the square `next` words after src.
+// Convert a square of a panel of B, `rows` rows of k, from the packed panel of B's transpose.
+// Column c of dst is row c of src. src has `columns` rows; the other columns of dst become zeros.
+// Also prefetches the square `next` words after src.
 void rlhf__bf16_turn_b(uint32_t *dst, const uint32_t *src, size_t rows, size_t columns,
                        size_t next);
 

@@ -140,8 +140,8 @@ INLINE __m512i words_f32(const float *p, size_t n) {
     return _mm512_inserti64x4(_mm512_castsi256_si512(lo), hi, 1);
 }
 
-// The words of a row of src are (row 2 j, row 2 j + 1) of one column. The words of two adjacent
-// columns become 64 bits, with their pairs at rows 2 j and 2 j + 1.
+// A word of src is a pair: rows 2 j and 2 j + 1 of one column. This regroups the words of each two
+// adjacent columns: 64 bits that hold the columns' pair at row 2 j, then their pair at row 2 j + 1.
 INLINE __m512i pairs_of(const uint32_t *src, size_t j, size_t columns) {
     const __m512i swap =
         _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15));
@@ -184,7 +184,7 @@ void rlhf__bf16_turn_b(uint32_t *dst, const uint32_t *src, size_t rows, size_t c
         }
 }
 
-// Takes 16 pairs of k for 16 columns at a time: rows of src are read along k and transposed.
+// Takes 16 pairs of k for 16 columns at a time: reads the rows of src along k and transposes them.
 #define PACK_COLS(words, stream)                                                                   \
     for (size_t i = 0; i < k; i += 32) {                                                           \
         const size_t n = k - i < 32 ? k - i : 32, pairs = (n + 1) / 2;                             \
@@ -204,8 +204,7 @@ void rlhf__bf16_turn_b(uint32_t *dst, const uint32_t *src, size_t rows, size_t c
 
 void rlhf__amx_pack_a(uint16_t *dst, const uint16_t *src, size_t m, size_t k, size_t stride) {
     const size_t steps = (k + RLHF__AMX_K - 1) / RLHF__AMX_K;
-    // The outer loop runs over steps of k, so that rows of src, which are pages apart, are read
-    // along.
+    // Rows of src are pages apart. With k as the outer loop, all of them advance together.
     for (size_t i = 0; i < steps; i++)
         for (size_t r = 0; r < m; r += 16) {
             const size_t n = part(m, r);

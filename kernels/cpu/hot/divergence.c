@@ -8,7 +8,7 @@
 // Sums run over blocks of BLOCK elements in f32 lanes and over blocks in f64, from id 0 up.
 #include "head_row.h"
 
-#define FAR 80.0f // |log q - log p| from which the smaller one does not count
+#define FAR 80.0f // from this |log q - log p| on, the smaller probability is ignored
 
 struct pair {
     vf it, max, log_sum, rmax, rlog_sum;

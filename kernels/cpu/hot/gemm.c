@@ -14,8 +14,8 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-// A non-temporal store. It bypasses the caches: they need not read the line first, and they are
-// smaller than the packed operand. p is aligned to a vector.
+// A non-temporal store: the caches need not read the line first, and the packed operand, which is
+// larger than they are, does not evict other data. p is aligned to a vector.
 INLINE void put(float *p, vf v, const int stream) {
     if (!stream)
         vf_store(p, v);
@@ -51,8 +51,8 @@ void RLHF__HOT(gemm_pack_rows)(uint32_t *dst, const float *src, size_t k, size_t
     if (stream) _mm_sfence();
 }
 
-// Takes VF_LANES steps of k for as many columns at a time: rows of src are read along k and
-// transposed.
+// Takes VF_LANES steps of k for VF_LANES columns at a time: reads the rows of src along k and
+// transposes them.
 INLINE void pack_cols(float *to, const float *src, size_t k, size_t columns, size_t stride,
                       const int stream) {
     for (size_t i = 0; i < k; i += VF_LANES) {
@@ -115,8 +115,8 @@ void RLHF__HOT(gemm_turn_a)(uint32_t *dst, const float *src, size_t m, size_t k,
                                        : vf_load_n(from, n);
             }
             vf_transpose(v);
-            // The next store overwrites lanes after the MR-th. Where no store follows, mask them
-            // off.
+            // Lanes after the MR-th are overwritten by the next store. The very last store has no
+            // successor, so mask those lanes off.
             const size_t whole = i + n < k || r + MR < m ? n : n - 1;
             for (size_t j = 0; j < whole; j++)
                 vf_store(to + (i + j) * MR, v[j]);

@@ -25,9 +25,9 @@ static float row_max(const float *z, size_t n) {
     return m;
 }
 
-// Add the sum of e^a to *sum and the sum of e^a a to *dot, where a = log_weight of the full vectors
-// and the tail in [from, to). Also prefetches `next` elements ahead (0: none), usually the row
-// below: the search for its maximum is faster than memory.
+// Add the sum of e^a to *sum and the sum of e^a a to *dot, where a = log_weight of the logits in
+// [from, to). Also prefetches `next` elements ahead (0: none). This is usually the row below, since
+// the later search for its maximum is faster than memory.
 static inline void block_sums(const float *z, size_t from, size_t to, vf max, vf it, size_t next,
                               double *sum, double *dot) {
     vf s = vf_zero(), t = vf_zero();
@@ -176,9 +176,9 @@ void RLHF__HOT(head_argmax)(int32_t *id, const float *z, size_t n) {
     *id = (int32_t)i;
 }
 
-// The id in block [from, to) at which the running sum exceeds `want`. Because of rounding, the
-// scalar sum can end just short of the block's lane sum; the result is then the block's last id
-// with nonzero probability.
+// The id in block [from, to) at which the running sum exceeds `want`. Because of rounding, this
+// scalar sum may end slightly below the block's lane sum, and so below `want`. The result is then
+// the last id of the block with nonzero probability.
 static int32_t draw_in_block(const float *z, size_t from, size_t to, vf max, vf it, double reached,
                              double want) {
     float e[BLOCK + VF_LANES];

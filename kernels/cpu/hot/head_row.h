@@ -1,5 +1,5 @@
-// hot/head_row.h: one row of logits as logs of unnormalised probabilities, with the reference's row
-// on the same kept set. For head.c and divergence.c.
+// hot/head_row.h: one row of logits as logs of unnormalised probabilities, together with the
+// reference model's row on the same kept set. For head.c and divergence.c.
 #ifndef RLHF_CPU_HOT_HEAD_ROW_H
 #define RLHF_CPU_HOT_HEAD_ROW_H
 

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The levels. Each one includes the features of those before it. The last one uses the loops of the
-// one before it, but has GEMMs of its own.
+// The levels. Each one includes the features of those before it. The last level has its own GEMMs
+// and uses the other loops of the level before it.
 enum rlhf__isa {
     RLHF__ISA_BASELINE,
     RLHF__ISA_AVX2,
@@ -26,13 +26,13 @@ enum rlhf__isa {
 // head is head_dim elements further in q, out, dout and dq, and one further in lse. Strides are in
 // elements.
 //
-// Of nk keys, the first np are in pk and pv; key np is the first in k and v. Query t sees keys 0 ..
-// start + t if causal, otherwise all nk. lse has stride lse_stride and may be NULL in forward.
-// dtype is enum rlhf_dtype. head_dim is a multiple of 8, at most 128.
+// Of the nk keys, the first np (the prefix) are in pk and pv; key np is the first in k and v. Query
+// t sees keys 0 .. start + t if causal, otherwise all nk. lse has stride lse_stride and may be NULL
+// in forward. dtype is enum rlhf_dtype. head_dim is a multiple of 8, at most 128.
 //
-// Backward with a shared prefix: one thread processes the shared row and then the rows that share
-// it, with the same scratch and the same room. The shared row has sum_on, so its keys and their
-// sums stay in scratch. Every further row adds to them, and the row with sum_out stores them.
+// Backward with a shared prefix: one thread processes the prefix row and then the rows that share
+// it, with the same scratch and the same room. The prefix row sets sum_on, so its keys and their
+// sums stay in scratch. Every further row adds to these sums, and the row with sum_out stores them.
 struct rlhf__attn_item {
     const void *q, *k, *v;
     const void *pk, *pv; // not read when np is 0
@@ -44,8 +44,8 @@ struct rlhf__attn_item {
     float *scratch;                    // rlhf__attn_scratch(_bwd) floats, 64-byte aligned
     const void *ahead_k, *ahead_v;     // forward with few queries: prefetched during the item,
     size_t ahead_bytes;                // bytes of each; 0: nothing
-    int64_t next_q, next_kv, next_out; // bytes from this item's rows to those of the likely next
-                                       // item, which are prefetched; next_q 0: none
+    int64_t next_q, next_kv, next_out; // prefetch: bytes from this item's rows to the rows of the
+                                       // item that likely follows; next_q 0: no prefetch
     int64_t q_stride, kv_stride, out_stride, lse_stride;
     uint32_t nq, nk, np, start;
     uint32_t room; // backward: largest nk of the rows that share scratch
@@ -55,17 +55,17 @@ struct rlhf__attn_item {
 
 // The heads of an item for nq consecutive rows that have one query each and share a prefix.
 // head_dim is a multiple of 16. In `it`, q, out and lse belong to the first row, k and v point to
-// key 0 of the whole cache, and nk is the largest number of keys. start, causal, ahead_* and next_*
-// are not read. Row t has start[t] + 1 keys; those after the prefix start at key base[t] of k and
-// v.
+// key 0 of the whole cache, and nk is the largest number of keys. Its fields start, causal, ahead_*
+// and next_* are not read. Row t has start[t] + 1 keys. Its keys after the prefix start at key
+// base[t] of k and v.
 struct rlhf__attn_run {
     struct rlhf__attn_item it;
     const int32_t *start, *base;
 };
 
 // Rows of queries and keys to rotate, `stride` elements apart. The fields are described in
-// rlhf_rope, and all of them point to the first row. Only with gamma_q is gamma_k read, and only
-// then are part, raw and stats allowed.
+// rlhf_rope, and all of them point to the first row. Without gamma_q, gamma_k is not read, and
+// part, raw and stats must be NULL.
 struct rlhf__rope_rows {
     void *x, *raw;
     const int32_t *pos;

@@ -57,7 +57,7 @@ void RLHF__HOT(adamw)(float *w, float *g, float *m, float *v, size_t n,
 
 enum { SUMS = 16, WIDE = VF_LANES / 2, AHEAD = 2048 };
 
-// Sixteen running sums in f64, which are then added in order. They are the same at every level.
+// Sixteen running sums in f64, which are then added in order. Every level uses the same sixteen.
 // Prefetches reach past the page boundary, where the hardware prefetcher stops.
 void RLHF__HOT(sumsq)(double *out, const float *x, size_t n) {
     vd acc[SUMS / WIDE] = {0};
@@ -80,7 +80,7 @@ void RLHF__HOT(sumsq)(double *out, const float *x, size_t n) {
 
 // ---- sums over rows ----
 
-enum { ABREAST = 4 }; // vectors of one row added at a time: their lines are read once
+enum { ABREAST = 4 }; // adjacent vectors of a row that are summed together: a row is read once
 
 INLINE vf dy_at(const void *dy, int bf16, size_t at, size_t l) {
     if (!bf16) return load((const float *)dy + at, l);
@@ -88,11 +88,12 @@ INLINE vf dy_at(const void *dy, int bf16, size_t at, size_t l) {
     return l == VF_LANES ? vf_load_bf16(h) : vf_load_bf16_n(h, l);
 }
 
-// The number of rows in a level-1 sum, of level-1 sums in a level-2 sum, and of level-2 sums in a
-// level-3 sum. One long f32 sum would lose as much precision as rounding to bf16.
+// Sums have three levels: of 16 rows, of 16 such sums, and of 16 of those. One long f32 sum would
+// lose as much precision as rounding to bf16 does.
 enum { SUM_ROWS = 16, SUM_SUMS = 16 * SUM_ROWS, SUM_ALL = 16 * SUM_SUMS };
 
-// Sum `vectors` vectors. If there is only one, l is its length, since it may be the row's last.
+// Sum `vectors` adjacent vectors of each row. A single vector may be the row's last and has l
+// lanes.
 INLINE void sum_rows(float *db, const void *dy, const int bf16, size_t rows, const size_t vectors,
                      const size_t l, size_t stride) {
     const size_t steps[3] = {bf16 ? rows : SUM_ROWS, bf16 ? rows : SUM_SUMS, bf16 ? rows : SUM_ALL};

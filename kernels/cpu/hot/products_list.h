@@ -31,10 +31,10 @@ struct rlhf__head_grad {
 };
 
 // Multiplies rows of C by one panel of B: C[m, columns] (+)= A[m, k] B + bias. Strides are in
-// elements. B is stored as [k][panel width] floats, or as bf16 pairs (bf16.h), zero-filled at the
-// right edge. Every output is one chain of multiply-adds over ascending k that starts at 0 (with
-// `goes_on`, at C). It is the same in every tile, so the bits of a row depend only on the row and
-// B.
+// elements. B is stored as [k][panel width] floats or as bf16 pairs (bf16.h), zero-filled at the
+// right edge. Every output is one chain of multiply-adds over ascending k. The chain starts at 0,
+// or at C with `goes_on`. It is the same in every tile, so the bits of a row depend only on the row
+// and B.
 struct rlhf__panel {
     const void *a; // [m, k] with row stride a_stride; or packed: tiles of rows, [k][rows of a tile]
     size_t a_stride, m, k;
@@ -43,12 +43,12 @@ struct rlhf__panel {
     const float *bias;   // of the panel's columns; NULL allowed
     void *c;             // first column of the panel
     size_t ldc, columns; // columns <= panel width
-    size_t chain; // f32 only: the sum consists of chains of this many steps of k, each started
-                  // at 0, added in order, with goes_on to C; 0: one chain
-    int a_packed, c_bf16, accumulate; // accumulate: C + sum; both: see bf16.h, c_bf16 only there
-    int goes_on;       // without accumulate, bias and c_bf16; cutting k at multiples of the chain,
-                       // or if that is 0 at multiples of 32, does not change a bit
-    const float *from; // accumulate: the addend, rows as in C; NULL: C itself
+    size_t chain; // f32 only: steps of k per chain; each chain starts at 0, and the chains are
+                  // added in order (with goes_on, to C); 0: one chain
+    int a_packed, c_bf16, accumulate; // accumulate: C + sum; c_bf16 and accumulate: see bf16.h
+    int goes_on;         // not with accumulate, bias or c_bf16. k may be cut without changing a bit
+                         // at multiples of the chain, or of 32 if chain is 0
+    const float *from;   // accumulate: the addend, rows as in C; NULL: C itself
     const float *addend; // c_bf16 only: C = addend[m, panel width] + sum; NULL allowed
 };
 
@@ -58,12 +58,11 @@ struct rlhf__adam_step {
     int32_t zero_grad; // 1: set the gradient to 0 afterwards
 };
 
-// gemm_*       f32 GEMMs, see struct rlhf__panel; packing as in bf16.h, and gemm_turn_a packs A
-//              from its rows; stream: bypass the caches, dst is then 64-byte aligned; gemm_turn_b
-//              as
-//              rlhf__bf16_turn_b
-// column_sums  db[c] += sum over rows of dy[row][c]; dy has row stride `stride` elements; in f32:
-//              sums of 16 rows, then of 16 of those, then of 16 of those
+// gemm_*       f32 GEMMs, see struct rlhf__panel. Packing is as in bf16.h; gemm_turn_a packs A from
+//              its rows, gemm_turn_b is as rlhf__bf16_turn_b. With stream, stores bypass the
+//              caches, and dst is 64-byte aligned
+// column_sums  db[c] += sum over rows of dy[row][c]; dy has row stride `stride` elements. f32 is
+//              summed in three levels: 16 rows, 16 such sums, 16 of those
 // weighted_sums  dw[c] += sum over rows of dy[row] x[row][c], a chain of vf_fma in row order
 // head_stat    sets max, log_sum and, if requested, entropy; sums (NULL allowed): see head_sums
 // head_kl      needs head_stat; sets kl, ref_max, ref_log_sum from the reference's row r

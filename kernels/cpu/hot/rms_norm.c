@@ -1,7 +1,7 @@
 // hot/rms_norm.c: RMS norm over rows and its derivative. Compiled per level, see vec.h.
 //
-// A row is summed in four vectors. The sum of these is taken in halving order, so the bits of a row
-// depend only on the row.
+// A row is summed in four vectors. Their lanes are then added in halving order, so the bits of a
+// row depend only on the row.
 #include "any.h"
 #include "hot.h"
 

@@ -2,17 +2,18 @@
 // this file and is compiled once per level; the compiler flags choose 4 lanes (x86-64 baseline,
 // SSE2), 8 lanes (AVX2 + FMA) or 16 lanes (AVX-512 F/BW/DQ/VL, with or without BF16).
 //
-// Levels do not give equal bits (fma rounds once where the CPU has it). Within a level, an element
-// goes through the same operations whatever its position, because a tail runs the same code on
-// masked lanes; row independence relies on this.
+// Levels do not give equal bits, because fma rounds once only where the CPU has it. Within a level,
+// an element goes through the same operations at every position, because a tail runs the same code
+// on masked lanes. Row independence relies on this.
 //
 //   vf, VF_LANES                     the vector and its number of lanes
 //   vf_zero() vf_set1(x)
-//   vf_load(p) vf_store(p, v)        f32, any alignment; _n: the first n lanes, 0 <= n <= VF_LANES,
-//   vf_load_n(p, n) vf_store_n(...)  other lanes read as 0 and their memory is not touched
-//   vf_load_bf16 / _n, vf_store_bf16 / _n   the same from and to bf16 (uint16_t), nearest even; NaN
-//                                    stays NaN; below 2^-126 a zero of the same sign, which is what
-//                                    VCVTNEPS2BF16 does: the same bits at every level
+//   vf_load(p) vf_store(p, v)        f32, any alignment
+//   vf_load_n(p, n) vf_store_n(...)  the first n lanes, 0 <= n <= VF_LANES; other lanes read as 0,
+//                                    and their memory is not touched
+//   vf_load_bf16 / _n, vf_store_bf16 / _n   the same from and to bf16 (uint16_t), nearest even. NaN
+//                                    stays NaN. Below 2^-126 the result is a zero of the same sign,
+//                                    as with VCVTNEPS2BF16. All levels give the same bits
 //   vf_add sub mul div sqrt abs      lane by lane
 //   vf_fma(a, b, c) = a * b + c      vf_fnma(a, b, c) = c - a * b
 //   vf_max(a, b) vf_min(a, b)        b when either is NaN

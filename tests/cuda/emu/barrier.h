@@ -67,8 +67,8 @@ EMU_UNSEEN inline void warp_barrier(unsigned mask, int line, F finish = {}) {
     EMU_TSAN(__tsan_acquire(t);)
 }
 
-// Every lane contributes a value of at most 32 bytes; returns the array of all lanes' values. Two
-// buffers are used alternately: a lane cannot be two exchanges ahead of another.
+// Every lane contributes a value of at most 32 bytes. Returns the array of all lanes' values. Two
+// buffers suffice, used alternately, because no lane can be two exchanges ahead of another.
 template <class T, class F = nothing>
 EMU_UNSEEN inline unsigned put(unsigned mask, const T &v, int line, F finish = {}) {
     static_assert(sizeof(T) <= 32, "a lane hands over at most 32 bytes");

@@ -1,4 +1,4 @@
-// fiber.h: a CUDA thread is a fiber of one OS thread: stacks, switching, scheduling, and the error
+// fiber.h: a CUDA thread as a fiber of one OS thread: stacks, switching, scheduling, and the error
 // text of a broken kernel.
 #ifndef RLHF_TESTS_CUDA_EMU_FIBER_H
 #define RLHF_TESTS_CUDA_EMU_FIBER_H
@@ -68,8 +68,8 @@ inline unsigned seed_of_environment() {
     const char *s = getenv("EMU_SEED");
     return s ? (unsigned)strtoul(s, NULL, 10) : 0;
 }
-// Selects the order of blocks, the first thread of each, and the time of asynchronous copies: 0 is
-// in order and as late as allowed.
+// Selects the order of blocks, the first thread of each block, and the time of asynchronous copies.
+// With 0, blocks run in order and copies happen as late as allowed.
 inline unsigned seed = seed_of_environment();
 
 // A pseudo-random number, the same in every run.
@@ -124,7 +124,7 @@ EMU_UNSEEN inline void go(fiber *to) { // to NULL: back to the launcher
     die("deadlock: not every thread reaches the barrier", self->line);
 }
 
-// Switches to the next runnable thread, in ring order, or to the launcher when all are done.
+// Switches to the next runnable thread in ring order, or to the launcher when all threads are done.
 EMU_UNSEEN inline void yield() {
     unsigned i = self->linear;
     for (unsigned k = 0; k < n_threads; k++) {

@@ -1,5 +1,5 @@
-// launch.h: runs a grid block by block, in an order given by the seed; launches are queued in the
-// fake runtime, which runs them when something waits.
+// launch.h: runs a grid block by block, in an order that the seed gives. Launches are queued in the
+// fake runtime, which runs them when something waits for them.
 #ifndef RLHF_TESTS_CUDA_EMU_LAUNCH_H
 #define RLHF_TESTS_CUDA_EMU_LAUNCH_H
 
@@ -38,7 +38,8 @@ EMU_UNSEEN inline void run_block(uint3 b) {
 
 inline uint64_t common_divisor(uint64_t a, uint64_t b) { return b ? common_divisor(b, a % b) : a; }
 
-// Every block once: in order without a seed, otherwise with a stride coprime to their number.
+// Runs every block once: in order without a seed, otherwise with a stride coprime to the number of
+// blocks.
 EMU_UNSEEN inline void run_grid() {
     const uint64_t blocks = (uint64_t)grid_dim.x * grid_dim.y * grid_dim.z;
     uint64_t step = 1, at = 0;
@@ -69,7 +70,7 @@ EMU_UNSEEN inline void launch(const char *name, void (*fn)(void *), void *arg, d
     self = NULL;
 }
 
-// The launch errors of a device.
+// The error with which a device refuses such a launch.
 inline cudaError_t refusal(const void *kernel, dim3 grid, dim3 block, unsigned smem) {
     const uint64_t threads = (uint64_t)block.x * block.y * block.z;
     if (!threads || threads > MAX_THREADS || block.z > 64) return cudaErrorInvalidConfiguration;
@@ -79,7 +80,7 @@ inline cudaError_t refusal(const void *kernel, dim3 grid, dim3 block, unsigned s
     return cudaSuccess;
 }
 
-// A launch with its arguments, copied now and converted to the parameters' types.
+// A queued launch. Its arguments are copied at once and converted to the types of the parameters.
 template <class... P> struct queued {
     void (*kernel)(P...);
     std::tuple<P...> args;

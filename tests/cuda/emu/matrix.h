@@ -48,9 +48,9 @@ EMU_UNSEEN inline void mma_product(warp &w, unsigned p) {
     }
 }
 
-// Lane 8 i + r has passed the address of row r of matrix i; register i of lane l receives elements
-// (l / 4, 2 (l % 4) and the next), or with trans (2 (l % 4) and the next, l / 4). Visible to the
-// race detector: these are the warp's reads of shared memory.
+// Lane 8 i + r has passed the address of row r of matrix i. In register i, lane l receives elements
+// 2 (l % 4) and 2 (l % 4) + 1 of row l / 4; with trans, of column l / 4. The race detector sees
+// this function, because these are the warp's reads of shared memory.
 __attribute__((noinline)) inline void ldmatrix_read(warp &w, unsigned p, int n, bool trans) {
     uint16_t m[4][8][8];
     for (int i = 0; i < n; i++)

@@ -1,5 +1,6 @@
-// shared.h: shared memory of a block. Every variable, and the launch's dynamic part, has separate
-// pages: it ends at an inaccessible page and is filled with NaN (all bits set) when a block starts.
+// shared.h: shared memory of a block. Every variable, and the launch's dynamic part, has pages of
+// its own that are followed by an inaccessible page. It is filled with NaN (all bits set) when a
+// block starts.
 #ifndef RLHF_TESTS_CUDA_EMU_SHARED_H
 #define RLHF_TESTS_CUDA_EMU_SHARED_H
 
@@ -88,8 +89,8 @@ EMU_UNSEEN inline bool is_shared(const void *p, unsigned bytes) {
     return false;
 }
 
-// True if p is in the inaccessible page after a piece of shared memory; text receives the end of a
-// message.
+// Returns true if p is in the inaccessible page after a piece of shared memory. text then receives
+// the end of an error message.
 inline bool describe_shared(const void *p, char *text, size_t cap) {
     const unsigned char *at = (const unsigned char *)p, *end = dyn.map + dyn.bytes;
     size_t bytes = dyn_bytes;

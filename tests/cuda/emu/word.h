@@ -1,6 +1,6 @@
 // word.h: integer atomics, and CUDA's functions on the bits of one word.
 //
-// Float atomics are left out: their order is not fixed on a GPU, so kernels must not use them.
+// Float atomics are left out: a GPU does not fix their order, so kernels must not use them.
 #ifndef RLHF_TESTS_CUDA_EMU_WORD_H
 #define RLHF_TESTS_CUDA_EMU_WORD_H
 
@@ -86,7 +86,7 @@ EMU_ORDER(long long)
 EMU_ORDER(unsigned long long)
 #undef EMU_ORDER
 
-// ex2.approx.ftz.f32: a card's result is within two ulp of this one.
+// ex2.approx.ftz.f32. The result of a card may differ from this one by up to two ulp.
 inline float emu_ex2(float x) {
     const float y = fabsf(x) < 0x1p-126f ? 1.0f : (float)exp2((double)x);
     return y < 0x1p-126f ? 0.0f : y;
