@@ -107,20 +107,29 @@ rlhf_status rlhf__command_setup_writer(struct rlhf__command_setup *w, const char
     return rlhf__command_setup_opened(given, st, err);
 }
 
+rlhf_status rlhf__command_setup_second(struct rlhf__command_setup *w, const char *role,
+                                       const char *given, const struct rlhf__model *model,
+                                       struct rlhf__model **out, struct rlhf__error *err) {
+    char room[RLHF__PATH_CAP];
+    const char *dir = rlhf__dirs_shared(w->env->dirs, given, room);
+    char flag[32];
+    snprintf(flag, sizeof flag, "--%s", role);
+    RLHF_TRY(rlhf__run_model(flag, &dir, room, w->env->log, err));
+    struct rlhf__model_spec second = {
+        .dir = dir, .role = role, .frozen = 1, .tokens_only = 1, .language = 1};
+    rlhf__progress_note(w->progress, "loading the second model");
+    rlhf_status st = rlhf__model_open(&w->session.models, &second, out, err);
+    if (st == RLHF_E_INVALID) return rlhf__error_context(err, "%s", flag);
+    if (st == RLHF_OK && !rlhf__tokenizer_equal((*out)->tok, model->tok))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "the vocabulary of %s%s'%s' is not the model's ('%s')",
+                          strcmp(role, "reference") == 0 ? "the reference " : flag,
+                          strcmp(role, "reference") == 0 ? "" : " ", (*out)->dir, model->dir);
+    return st;
+}
+
 rlhf_status rlhf__command_setup_reference(struct rlhf__command_setup *w, const char *given,
                                           const struct rlhf__model *model, struct rlhf__model **out,
                                           struct rlhf__error *err) {
-    char room[RLHF__PATH_CAP];
-    const char *dir = rlhf__dirs_shared(w->env->dirs, given, room);
-    RLHF_TRY(rlhf__run_model("--reference", &dir, room, w->env->log, err));
-    struct rlhf__model_spec ref = {
-        .dir = dir, .role = "reference", .frozen = 1, .tokens_only = 1, .language = 1};
-    rlhf__progress_note(w->progress, "loading the reference");
-    rlhf_status st = rlhf__model_open(&w->session.models, &ref, out, err);
-    if (st == RLHF_E_INVALID) return rlhf__error_context(err, "--reference");
-    if (st == RLHF_OK && !rlhf__tokenizer_equal((*out)->tok, model->tok))
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "the vocabulary of the reference '%s' is not the model's ('%s')",
-                          (*out)->dir, model->dir);
-    return st;
+    return rlhf__command_setup_second(w, "reference", given, model, out, err);
 }

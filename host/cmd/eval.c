@@ -2,14 +2,10 @@
 // {"text"} rows; a classifier, or a model on preference rows, gets an accuracy. With --reward, the
 // model responds to {"prompt"} rows and the rewards are reported.
 #include "base/json.h"
-#include "batch/diversity.h"
 #include "cmd/eval_impl.h"
-#include "cmd/eval_setup.h"
+#include "cmd/eval_stats.h"
 #include "learn/evaluate.h"
-#include "learn/pass.h"
 #include "model/adapter.h"
-#include "sample/decode.h"
-#include "sample/mixing.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -21,7 +17,7 @@
 #define O struct rlhf__eval_options
 static const struct rlhf__flag flags[] = {
     RLHF__FLAG_S(O, "--model", model, "DIR", "model directory; the default policy when not given"),
-    RLHF__FLAG_S(O, "--data", data, "FILE", "rows: .jsonl, .jsonl.gz or .txt"),
+    RLHF__FLAG_L(O, "--data", data, "FILE", "rows: .jsonl, .jsonl.gz or .txt; repeatable"),
     RLHF__FLAG_I(O, "--limit", limit, "N", 0, (int64_t)1 << 40, "use the first N rows; 0: all [0]"),
     RLHF__FLAG_SW(O, "--json", json, "print one JSON object"),
     RLHF__FLAG_I(O, "--max-tokens", max_tokens, "N", 0, 1 << 24,
@@ -34,6 +30,14 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_SW(O, "--bos", bos, "policy on preferences: put the BOS token in front of prompts"),
     RLHF__FLAG_I(O, "--n", n, "N", 1, 1 << 20,
                  "with --reward: responses in all, prompts used in turn [512]"),
+    RLHF__FLAG_I(O, "--per-prompt", per_prompt, "N", 1, 1 << 16,
+                 "with --reward, in place of --n: N responses to each prompt; gives pass@k"),
+    RLHF__FLAG_F(O, "--pass", pass, "X", -1e30, 1e30,
+                 "with --reward: a response is right from this reward on [the reward's verdict]"),
+    RLHF__FLAG_S(O, "--compare", compare, "DIR",
+                 "with --reward: a second model on the same prompts; \"base\": the run's policy"),
+    RLHF__FLAG_SW(O, "--save", save,
+                  "with --reward: also store the result in the run, for export's model card"),
     RLHF__FLAG_S(
         O, "--config", config, "FILE",
         "with --reward: sampling, prompts and response settings; else the run's, or ppo.so's"),
@@ -50,129 +54,12 @@ static const struct rlhf__flag flags[] = {
 #undef O
 #define N_FLAGS (sizeof flags / sizeof *flags)
 
-// ---- --reward: sample responses and score them with the settings of the checkpoint's run
-// (eval_setup.h) ----
-
-struct measured {
-    const struct rlhf__eval_options *o;
-    struct rlhf__eval_setup with;
-    struct rlhf__rows e;
-    float *raw;     // [n_reward * n]
-    double correct; // share of right responses; NaN if no reward verifies them
-};
-
-// ---- measuring ----
-
-static rlhf_status respond(struct measured *m, struct rlhf__error *err) {
-    const uint32_t slots = rlhf__compute_slots(m->with.model->compute, 0);
-    struct rlhf__rollout_request q =
-        rlhf__eval_setup_request(&m->with, (uint32_t)m->o->n, slots, m->o->seed, "eval");
-    return rlhf__rollout_in_turn(&q, &m->e, err);
-}
-
-static rlhf_status score_responses(struct measured *m, struct rlhf__error *err) {
-    uint32_t n = m->e.n;
-    struct rlhf__scored x = {0};
-    uint8_t *keep = calloc(n, 1);
-    m->raw = calloc(m->with.config.n_reward * n, sizeof *m->raw);
-    rlhf_status st = RLHF_OK;
-    struct rlhf__pass_out out = {.logp = m->e.token[RLHF__LOGP_REF]};
-    if (!keep || !m->raw) st = RLHF__NOMEM(err, "out of memory scoring");
-    if (st == RLHF_OK && m->with.reference) // before the rewards, which may need it
-        st = rlhf__pass(m->with.reference, &m->e, &m->with.logp_dist, RLHF__MICROBATCH_TOKENS, &out,
-                        err);
-    if (st == RLHF_OK) st = rlhf__eval_setup_score(&m->with, &m->e, &x, keep, m->raw, err);
-    m->correct = st == RLHF_OK ? rlhf__scored_correct(&x, keep) : NAN;
-    rlhf__scored_finish(&x);
-    free(keep);
-    return st;
-}
-
-// Returns the mean over sequences of sum (log p - log p_ref), summed over the response. It
-// estimates the sequence KL.
-static double sequence_kl(const struct rlhf__rows *e) {
-    double sum = 0;
-    for (uint32_t i = 0; i < e->n; i++)
-        for (int32_t k = e->offset[i] + e->prompt_len[i]; k < e->offset[i + 1]; k++)
-            sum += (double)e->token[RLHF__LOGP_OLD][k] - (double)e->token[RLHF__LOGP_REF][k];
-    return sum / (double)e->n;
-}
-
-static json_t *rewards_json(const struct measured *m) {
-    json_t *all = json_object();
-    for (size_t k = 0; k < m->with.config.n_reward; k++) {
-        double mean, std;
-        rlhf__mean_std(m->raw + k * m->e.n, NULL, m->e.n, &mean, &std);
-        json_object_set_new(all, m->with.config.reward[k].name,
-                            json_pack("{s:f, s:f}", "mean", mean, "std", std));
-    }
-    return all;
-}
-
-static rlhf_status print_result(const struct measured *m, struct rlhf__error *err) {
-    const struct rlhf__rows *e = &m->e;
-    double mean, std, distinct;
-    double length = (double)rlhf__rows_response_tokens(e, 0, e->n) / (double)e->n;
-    rlhf__mean_std(e->reward, NULL, e->n, &mean, &std);
-    rlhf_status st = rlhf__rows_distinct3(e, &distinct, err);
-    if (st != RLHF_OK) return st;
-    if (m->o->json) {
-        json_t *v =
-            json_pack("{s:s, s:I, s:f, s:f, s:o, s:f, s:f}", "model", m->with.model->dir, "samples",
-                      (json_int_t)e->n, "reward", mean, "reward_std", std, "rewards",
-                      rewards_json(m), "mean_length", length, "distinct_3", distinct);
-        if (v && isfinite(m->correct)) json_object_set_new(v, "correct", json_real(m->correct));
-        if (v && m->with.reference) json_object_set_new(v, "kl", json_real(sequence_kl(e)));
-        return rlhf__print_json_new(v, err);
-    }
-    printf("reward      %.4f (std %.4f, %u responses)\n", mean, std, e->n);
-    for (size_t k = 0; k < m->with.config.n_reward && m->with.config.n_reward > 1; k++) {
-        rlhf__mean_std(m->raw + k * e->n, NULL, e->n, &mean, &std);
-        printf("  %-9s %.4f (std %.4f)\n", m->with.config.reward[k].name, mean, std);
-    }
-    if (isfinite(m->correct)) printf("correct     %.4f\n", m->correct);
-    if (m->with.reference) printf("kl          %.4f nats a sequence\n", sequence_kl(e));
-    printf("distinct-3  %.4f\nlength      %.1f tokens\n", distinct, length);
-    return rlhf__print_flush(err);
-}
-
-// Print the mean reward of responses to the prompts of --data, their sequence KL from --reference,
-// and their distinct-3.
-static rlhf_status eval_rollout(const struct rlhf__env *env, const struct rlhf__eval_options *o,
-                                struct rlhf__error *err) {
-    struct measured m = {.o = o};
-    struct rlhf__eval_setup_options with = {.model = o->model,
-                                            .reference = o->reference,
-                                            .config = o->config,
-                                            .prompts = o->data,
-                                            .at = &o->at,
-                                            .reward_flag = "--reward",
-                                            .command = "eval",
-                                            .reward = &o->reward,
-                                            .set = &o->set,
-                                            .limit = o->limit,
-                                            .max_mib = o->max_mib,
-                                            .seed = o->seed,
-                                            .as_the_run = 1};
-    rlhf_status st = rlhf__eval_setup_open(&m.with, env, &with, err);
-    rlhf__progress_note(m.with.at.progress, "sampling the responses");
-    if (st == RLHF_OK) st = respond(&m, err);
-    rlhf__progress_note(m.with.at.progress, "scoring the responses");
-    if (st == RLHF_OK) st = score_responses(&m, err);
-    if (m.with.at.progress) rlhf__progress_hide(m.with.at.progress);
-    if (st == RLHF_OK) st = print_result(&m, err);
-    free(m.raw);
-    rlhf__rows_finish(&m.e);
-    rlhf__eval_setup_finish(&m.with);
-    return st;
-}
-
 // ---- rows of --data ----
 
 static rlhf_status open_rows(const struct rlhf__eval_options *o, const struct rlhf__model *m,
                              const struct rlhf__loading *loading, struct rlhf__dataset **out,
                              struct rlhf__error *err) {
-    struct rlhf__dataset_opts d = {.paths = &o->data,
+    struct rlhf__dataset_opts d = {.paths = &o->rows,
                                    .n_paths = 1,
                                    .setting = "--data",
                                    .need = RLHF__FIELD_BIT(RLHF__FIELD_TEXT),
@@ -227,11 +114,12 @@ static rlhf_status text_quality(struct rlhf__command_setup *w, const char *dir,
     if (st != RLHF_OK) return st;
     double bits = rlhf__bits_per_byte(&q);
     if (o->json)
-        return rlhf__print_json_new(
-            json_pack("{s:s, s:I, s:I, s:I, s:f, s:f}", "model", m->dir, "rows", (json_int_t)q.rows,
-                      "tokens", (json_int_t)q.tokens, "bytes", (json_int_t)q.bytes, "bits_per_byte",
-                      bits, "nats_per_token", q.nats / (double)q.tokens),
-            err);
+        return rlhf__print_json_new(json_pack("{s:s, s:s, s:I, s:I, s:I, s:f, s:f}", "model",
+                                              m->dir, "data", o->rows, "rows", (json_int_t)q.rows,
+                                              "tokens", (json_int_t)q.tokens, "bytes",
+                                              (json_int_t)q.bytes, "bits_per_byte", bits,
+                                              "nats_per_token", q.nats / (double)q.tokens),
+                                    err);
     printf("%.4f bits per byte (%lld row%s, %lld tokens, %lld bytes)\n", bits, (long long)q.rows,
            q.rows == 1 ? "" : "s", (long long)q.tokens, (long long)q.bytes);
     return rlhf__print_flush(err);
@@ -252,13 +140,15 @@ static rlhf_status label_quality(struct rlhf__command_setup *w, const struct rlh
     rlhf__progress_hide(w->progress);
     if (st != RLHF_OK) return st;
     double accuracy = (double)q.correct / (double)q.rows;
+    double error = rlhf__share_error(accuracy, q.rows);
     if (o->json)
-        return rlhf__print_json_new(json_pack("{s:s, s:I, s:f, s:f}", "model", m->dir, "rows",
-                                              (json_int_t)q.rows, "accuracy", accuracy, "loss",
+        return rlhf__print_json_new(json_pack("{s:s, s:s, s:I, s:f, s:f, s:f}", "model", m->dir,
+                                              "data", o->rows, "rows", (json_int_t)q.rows,
+                                              "accuracy", accuracy, "accuracy_error", error, "loss",
                                               q.nats / (double)q.rows),
                                     err);
-    printf("%.4f accuracy (%lld row%s, loss %.4f)\n", accuracy, (long long)q.rows,
-           q.rows == 1 ? "" : "s", q.nats / (double)q.rows);
+    printf("%.4f accuracy (standard error %.4f, %lld row%s, loss %.4f)\n", accuracy, error,
+           (long long)q.rows, q.rows == 1 ? "" : "s", q.nats / (double)q.rows);
     return rlhf__print_flush(err);
 }
 
@@ -321,7 +211,7 @@ static rlhf_status eval_rows(const struct rlhf__env *env, const struct rlhf__eva
     char room[RLHF__PATH_CAP];
     int preferences = 0;
     rlhf_status st = rlhf__command_setup_init(&w, env, &o->at, RLHF__PROGRESS_AUTO, err);
-    if (st == RLHF_OK) st = rlhf__preferences_are(o->data, "--data", &preferences, err);
+    if (st == RLHF_OK) st = rlhf__preferences_are(o->rows, "--data", &preferences, err);
     if (st == RLHF_OK) st = rlhf__command_setup_start(&w, o->seed, err);
     if (st == RLHF_OK) {
         const char *dir = NULL;
@@ -337,13 +227,28 @@ static rlhf_status eval_rows(const struct rlhf__env *env, const struct rlhf__eva
     return st;
 }
 
+// Measure the rows of each --data.
+static rlhf_status each_file(const struct rlhf__env *env, struct rlhf__eval_options *o,
+                             struct rlhf__error *err) {
+    for (size_t i = 0; i < o->data.n; i++) {
+        o->rows = o->data.item[i];
+        if (o->data.n > 1 && !o->json) printf("%s:\n", o->rows);
+        RLHF_TRY(eval_rows(env, o, err));
+    }
+    return RLHF_OK;
+}
+
 // Reject flags that belong to another kind of evaluation. Then set the defaults of flags that were
 // not given.
 static rlhf_status check_flags(struct rlhf__eval_options *o, struct rlhf__error *err) {
     const struct rlhf__flag_idle sampling[] = {{"--n", o->n != NOT_GIVEN, 0},
                                                {"--seed", o->seed != NOT_GIVEN, 0},
                                                {"--config", o->config != NULL, 0},
-                                               {"--set", o->set.n > 0, 0}};
+                                               {"--set", o->set.n > 0, 0},
+                                               {"--per-prompt", o->per_prompt != NOT_GIVEN, 0},
+                                               {"--pass", !isnan(o->pass), 0},
+                                               {"--compare", o->compare != NULL, 0},
+                                               {"--save", o->save, 0}};
     const struct rlhf__flag_idle rows[] = {{"--max-tokens", o->max_tokens != NOT_GIVEN, 0},
                                            {"--beta", o->beta != NOT_GIVEN, 0},
                                            {"--tokens", o->tokens != NULL, 0},
@@ -351,7 +256,8 @@ static rlhf_status check_flags(struct rlhf__eval_options *o, struct rlhf__error 
     const struct rlhf__flag_idle beta = {"--beta", o->beta != NOT_GIVEN, 0};
     const struct rlhf__flag_idle chat = {"--template", o->template != NULL, 0};
     if (o->reward.n == 0)
-        RLHF_TRY(rlhf__flags_idle(sampling, 4, "eval", "without --reward", err));
+        RLHF_TRY(rlhf__flags_idle(sampling, sizeof sampling / sizeof *sampling, "eval",
+                                  "without --reward", err));
     else
         RLHF_TRY(rlhf__flags_idle(rows, 4, "eval", "with --reward", err));
     if (o->reward.n > 0)
@@ -362,6 +268,11 @@ static rlhf_status check_flags(struct rlhf__eval_options *o, struct rlhf__error 
         strcmp(o->tokens, "assistant") != 0)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "eval: --tokens is '%s'; allowed: auto, all, assistant", o->tokens);
+    if (o->per_prompt != NOT_GIVEN && o->n != NOT_GIVEN)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "eval: --n is the number of responses in all and --per-prompt the number "
+                          "for each prompt; give one of them");
+    if (o->per_prompt == NOT_GIVEN) o->per_prompt = 0;
     if (o->beta == NOT_GIVEN) o->beta = 0; // use the value of the run
     if (o->n == NOT_GIVEN) o->n = 512;
     if (o->seed == NOT_GIVEN) o->seed = 1;
@@ -375,15 +286,19 @@ int rlhf__cmd_eval(const struct rlhf__env *env, int argc, char **argv) {
                                    .n = NOT_GIVEN,
                                    .seed = NOT_GIVEN,
                                    .max_tokens = NOT_GIVEN,
+                                   .per_prompt = NOT_GIVEN,
+                                   .pass = NAN,
                                    .beta = NOT_GIVEN};
     if (rlhf__flags_helped(flags, N_FLAGS, "rlhf-host eval --model DIR --data FILE [flags]", argc,
                            argv))
         return 0;
     rlhf_status st = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, NULL, &err);
-    if (st == RLHF_OK && !o.data && o.reward.n == 0)
+    if (st == RLHF_OK && o.data.n == 0 && o.reward.n == 0)
         st = rlhf__fail(&err, RLHF_E_INVALID, "eval: give the rows with --data FILE");
     if (st == RLHF_OK) st = check_flags(&o, &err);
-    if (st == RLHF_OK) st = o.reward.n ? eval_rollout(env, &o, &err) : eval_rows(env, &o, &err);
+    if (st == RLHF_OK)
+        st = o.reward.n ? rlhf__eval_rewards(env, &o, &err) : each_file(env, &o, &err);
+    free(o.data.item);
     free(o.reward.item);
     free(o.set.item);
     return rlhf__cmd_end(env, st, &err);

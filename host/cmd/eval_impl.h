@@ -7,13 +7,21 @@
 #include "cmd/program.h"
 
 struct rlhf__eval_options {
-    const char *model, *data, *reference, *config, *template, *tokens;
+    const char *model, *reference, *config, *template, *tokens, *compare;
+    const char *rows; // the file of --data that is measured now
     int64_t limit, n, seed, max_tokens, max_mib;
-    double beta; // 0: not given
-    int32_t json, bos;
-    struct rlhf__flag_list reward, set;
+    int64_t per_prompt; // 0: not given
+    double beta;        // 0: not given
+    double pass;        // NaN: not given
+    int32_t json, bos, save, reserved;
+    struct rlhf__flag_list data, reward, set;
     struct rlhf__command_setup_flags at;
 };
+
+// Sample responses to the prompts of each --data, score them with --reward, and print the means
+// with their standard errors. Also pass@k, and the same for the model of --compare. [main]
+rlhf_status rlhf__eval_rewards(const struct rlhf__env *env, const struct rlhf__eval_options *o,
+                               struct rlhf__error *err);
 
 // Print the accuracy, margin and loss of a reward model on the preference rows of --data. [main]
 rlhf_status rlhf__eval_preferences(struct rlhf__command_setup *, const char *dir,

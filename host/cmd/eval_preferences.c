@@ -2,9 +2,9 @@
 // eval_impl.h.
 #include "cmd/eval_impl.h"
 
+#include "cmd/eval_stats.h"
 #include "learn/evaluate.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ static rlhf_status open_rows(const struct rlhf__command_setup *w,
                              struct rlhf__preferences **out, struct rlhf__error *err) {
     const int32_t context = shortest->info.n_ctx;
     struct rlhf__loading loading = rlhf__command_setup_loading(w, o->max_mib);
-    struct rlhf__preference_opts rows = {.paths = &o->data,
+    struct rlhf__preference_opts rows = {.paths = &o->rows,
                                          .n_paths = 1,
                                          .setting = "--data",
                                          .limit = o->limit,
@@ -41,13 +41,15 @@ static rlhf_status print_quality(const struct rlhf__eval_options *o, const char 
                                  const struct rlhf__preference_quality *q,
                                  struct rlhf__error *err) {
     double rows = (double)q->rows, accuracy = (double)q->correct / rows;
+    double error = rlhf__share_error(accuracy, q->rows);
     if (o->json)
-        return rlhf__print_json_new(json_pack("{s:s, s:I, s:f, s:f, s:f}", "model", dir, "rows",
-                                              (json_int_t)q->rows, "accuracy", accuracy, "margin",
-                                              q->margin / rows, "loss", q->nats / rows),
+        return rlhf__print_json_new(json_pack("{s:s, s:I, s:f, s:f, s:f, s:f}", "model", dir,
+                                              "rows", (json_int_t)q->rows, "accuracy", accuracy,
+                                              "accuracy_error", error, "margin", q->margin / rows,
+                                              "loss", q->nats / rows),
                                     err);
-    printf("%.4f accuracy (%lld row%s, margin %.4f, loss %.4f)\n", accuracy, (long long)q->rows,
-           q->rows == 1 ? "" : "s", q->margin / rows, q->nats / rows);
+    printf("%.4f accuracy (standard error %.4f, %lld row%s, margin %.4f, loss %.4f)\n", accuracy,
+           error, (long long)q->rows, q->rows == 1 ? "" : "s", q->margin / rows, q->nats / rows);
     return rlhf__print_flush(err);
 }
 
@@ -89,11 +91,11 @@ static const char *dir_of(const struct rlhf__model *m) {
 static rlhf_status print_policy_json(const struct policy_measured *m, double accuracy, double error,
                                      double margin, struct rlhf__error *err) {
     const double rows = (double)m->q.rows;
-    json_t *v =
-        json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f}", "model", dir_of(m->policy), "measure",
-                  m->reference ? "implicit_reward" : "log_prob", "rows", (json_int_t)m->q.rows,
-                  "accuracy", accuracy, "accuracy_error", error, "margin", margin, "logp_chosen",
-                  m->q.chosen / rows, "logp_rejected", m->q.rejected / rows);
+    json_t *v = json_pack(
+        "{s:s, s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f}", "model", dir_of(m->policy), "data",
+        m->o->rows, "measure", m->reference ? "implicit_reward" : "log_prob", "rows",
+        (json_int_t)m->q.rows, "accuracy", accuracy, "accuracy_error", error, "margin", margin,
+        "logp_chosen", m->q.chosen / rows, "logp_rejected", m->q.rejected / rows);
     if (v && m->reference) {
         json_object_set_new(v, "reference", json_string(dir_of(m->reference)));
         json_object_set_new(v, "beta", json_real(m->beta));
@@ -103,7 +105,7 @@ static rlhf_status print_policy_json(const struct policy_measured *m, double acc
 
 static rlhf_status print_policy(const struct policy_measured *m, struct rlhf__error *err) {
     const double rows = (double)m->q.rows, accuracy = (double)m->q.correct / rows;
-    const double error = sqrt(accuracy * (1 - accuracy) / rows);
+    const double error = rlhf__share_error(accuracy, m->q.rows);
     const double margin = (m->reference ? m->beta : 1) * (m->q.margin / rows);
     if (m->o->json) return print_policy_json(m, accuracy, error, margin, err);
     printf("accuracy    %.4f (standard error %.4f, %lld row%s)\n", accuracy, error,
@@ -191,9 +193,9 @@ static rlhf_status print_completions(const struct policy_measured *m,
     static const char *const name[2] = {"unwanted", "wanted"};
     const int both = q->rows[0] && q->rows[1];
     double mean[2] = {0};
-    json_t *v =
-        json_pack("{s:s, s:s, s:s, s:I}", "model", dir_of(m->policy), "measure", "log_ratio",
-                  "reference", dir_of(m->reference), "rows", (json_int_t)(q->rows[0] + q->rows[1]));
+    json_t *v = json_pack("{s:s, s:s, s:s, s:s, s:I}", "model", dir_of(m->policy), "data",
+                          m->o->rows, "measure", "log_ratio", "reference", dir_of(m->reference),
+                          "rows", (json_int_t)(q->rows[0] + q->rows[1]));
     for (int k = 1; v && k >= 0; k--) {
         if (!q->rows[k]) continue;
         mean[k] = q->reward[k] / (double)q->rows[k];

@@ -146,6 +146,17 @@ static rlhf_status open_models(struct rlhf__eval_setup *t, const struct rlhf__ev
     return rlhf__command_setup_reference(&t->at, o->reference, t->model, &t->reference, err);
 }
 
+// Tell the rewards about the prompts, and let them check the rows.
+static rlhf_status check_prompts(struct rlhf__eval_setup *t, struct rlhf__error *err) {
+    rlhf__reward_service_longest(rlhf__text_services_reward(t->at.session.text),
+                                 rlhf__prompts_longest(t->prompts) +
+                                     (int32_t)t->config.sampling.max_new_tokens);
+    for (size_t i = 0; i < t->config.n_reward; i++)
+        RLHF_TRY(rlhf__reward_check_rows(t->rewards[i], t->prompts,
+                                         rlhf__progress_watch(t->at.progress), err));
+    return RLHF_OK;
+}
+
 static rlhf_status open_rewards(struct rlhf__eval_setup *t, const char *flag,
                                 struct rlhf__error *err) {
     rlhf__text_services_policy(t->at.session.text, t->model->tok);
@@ -162,9 +173,26 @@ static rlhf_status open_rewards(struct rlhf__eval_setup *t, const char *flag,
     if (!t->tally) return RLHF__NOMEM(err, "out of memory for rewards");
     RLHF_TRY(rlhf__rewards_open(&q, &t->rewards, err));
     RLHF_TRY(rlhf__rewards_check_limits(&t->config, t->rewards, NULL, err));
-    for (size_t i = 0; i < t->config.n_reward; i++)
-        RLHF_TRY(rlhf__reward_check_rows(t->rewards[i], t->prompts, q.watch, err));
-    return RLHF_OK;
+    return check_prompts(t, err);
+}
+
+rlhf_status rlhf__eval_setup_prompts(struct rlhf__eval_setup *t, const char *file,
+                                     struct rlhf__error *err) {
+    struct rlhf__prompts_config prompts = t->config.prompts;
+    struct rlhf__loading loading = rlhf__command_setup_loading(&t->at, t->max_mib);
+    if (file) prompts.path = file;
+    if (file) prompts.text = "";
+    if (t->limit) prompts.limit = t->limit;
+    if (t->max_mib == 0) {
+        loading.max_mib = t->config.data.max_mib;
+        loading.setting = NULL;
+    }
+    rlhf__prompts_close(t->prompts);
+    t->prompts = NULL;
+    RLHF_TRY(rlhf__rollout_prompts(&prompts, "prompts.path", t->model, &t->config.sampling,
+                                   t->at.env->dirs, t->at.env->log, &loading, &t->prompts, err));
+    RLHF_TRY(rlhf__rollout_check_rows(&t->config, t->prompts, err));
+    return t->rewards ? check_prompts(t, err) : RLHF_OK;
 }
 
 rlhf_status rlhf__eval_setup_open(struct rlhf__eval_setup *t, const struct rlhf__env *env,
@@ -174,23 +202,32 @@ rlhf_status rlhf__eval_setup_open(struct rlhf__eval_setup *t, const struct rlhf_
     if (st == RLHF_OK) st = open_models(t, o, err);
     if (st == RLHF_OK) st = rlhf__rollout_check_model(&t->config, t->model, env->log, err);
     if (st != RLHF_OK) return st;
-    struct rlhf__prompts_config prompts = t->config.prompts;
-    RLHF_TRY(rlhf__model_name_chat(t->model, prompts.template, err));
-    if (o->prompts) prompts.path = o->prompts;
-    if (o->prompts) prompts.text = "";
-    if (o->limit) prompts.limit = o->limit;
-    struct rlhf__loading loading = rlhf__command_setup_loading(&t->at, o->max_mib);
-    if (o->max_mib == 0) {
-        loading.max_mib = t->config.data.max_mib;
-        loading.setting = NULL;
-    }
-    st = rlhf__rollout_prompts(&prompts, "prompts.path", t->model, &t->config.sampling, env->dirs,
-                               env->log, &loading, &t->prompts, err);
-    if (st == RLHF_OK) st = rlhf__rollout_check_rows(&t->config, t->prompts, err);
+    t->limit = o->limit;
+    t->max_mib = o->max_mib;
+    RLHF_TRY(rlhf__model_name_chat(t->model, t->config.prompts.template, err));
+    st = rlhf__eval_setup_prompts(t, o->prompts, err);
     if (st == RLHF_OK)
         st = rlhf__response_rules_create(&t->config.sampling, &t->config.response, t->model->tok,
                                          &t->rules, err);
     return st == RLHF_OK ? open_rewards(t, o->reward_flag, err) : st;
+}
+
+rlhf_status rlhf__eval_setup_base(const struct rlhf__eval_setup *t, char out[RLHF__PATH_CAP],
+                                  struct rlhf__error *err) {
+    json_t *run;
+    RLHF_TRY(rlhf__command_setup_run_config(&t->at, t->model->dir, &run, err));
+    const char *base = json_string_value(json_object_get(json_object_get(run, "policy"), "path"));
+    if (base && *base)
+        rlhf__path_put(out, "%s", base);
+    else if (run)
+        rlhf__default_model(t->at.env->dirs, "policy", out);
+    json_decref(run);
+    if (!run)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "eval: --compare base is the policy that a run began with, and '%s' was "
+                          "not written by a run; name a directory",
+                          t->model->dir);
+    return RLHF_OK;
 }
 
 static void say_failures(const struct rlhf__eval_setup *t) {

@@ -37,6 +37,7 @@ struct rlhf__eval_setup {
     struct rlhf__prompts *prompts;
     struct rlhf__response_rules *rules;
     rlhf_dist logp_dist;
+    int64_t limit, max_mib; // as in the options
 };
 
 // Errors: RLHF_E_INVALID (settings, files, a reference with another vocabulary) and those of
@@ -44,6 +45,16 @@ struct rlhf__eval_setup {
 rlhf_status rlhf__eval_setup_open(struct rlhf__eval_setup *t, const struct rlhf__env *env,
                                   const struct rlhf__eval_setup_options *o,
                                   struct rlhf__error *err);
+// Replace the prompts by those of `file`; NULL: the config's. Errors: those of reading prompts.
+// [main]
+rlhf_status rlhf__eval_setup_prompts(struct rlhf__eval_setup *t, const char *file,
+                                     struct rlhf__error *err);
+
+// Set `out` to the directory of the policy that the model's run began with. Errors: RLHF_E_INVALID
+// if the model is not a run's checkpoint. [main]
+rlhf_status rlhf__eval_setup_base(const struct rlhf__eval_setup *t, char out[RLHF__PATH_CAP],
+                                  struct rlhf__error *err);
+
 void rlhf__eval_setup_finish(struct rlhf__eval_setup *t); // accepts a zeroed one [main]
 
 // Returns a request to sample one response to each of n prompts with the config's settings. The

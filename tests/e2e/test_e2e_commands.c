@@ -1,6 +1,7 @@
 // test_e2e_commands.c: generate and eval on a checkpoint.
 #include "e2e.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -48,6 +49,53 @@ static void eval_judges_responses(void **state) {
     double distinct = json_number_value(json_object_get(v, "distinct_3"));
     assert_true(distinct > 0 && distinct <= 1);
     json_decref(v);
+}
+
+static double number(json_t *v, const char *a, const char *b, const char *c) {
+    v = json_object_get(v, a);
+    if (b) v = json_object_get(v, b);
+    if (c) v = json_object_get(v, c);
+    return json_is_number(v) ? json_number_value(v) : NAN;
+}
+
+// Several files, several responses per prompt, a second model, and results stored in the run.
+static void eval_compares_and_stores(void **state) {
+    struct e2e *t = *state;
+    make_checkpoint(t);
+    e2e_write(t, "few.txt", "the cat\na dog\nthe end\n");
+    const char *eval = "eval --model s/checkpoints/latest --reward period_count.so "
+                       "--set sampling.max_new_tokens=10";
+    assert_int_equal(e2e_shell(t,
+                               "\"$HOST\" %s --data few.txt --data prompts.txt --per-prompt 4 "
+                               "--pass 0 --compare s/checkpoints/latest --save --json 2>log",
+                               eval),
+                     0);
+    json_t *v = json_loads(t->out, 0, NULL), *sets = json_object_get(v, "sets");
+    assert_int_equal(json_array_size(sets), 2);
+    json_t *few = json_array_get(sets, 0);
+    assert_string_equal(json_string_value(json_object_get(few, "data")), "few.txt");
+    assert_int_equal(json_integer_value(json_object_get(few, "samples")), 12);
+    assert_true(number(few, "correct", NULL, NULL) == 1); // no reward is below 0
+    assert_true(number(few, "pass", "4", "mean") == 1 && number(few, "pass", "4", "error") == 0);
+    assert_true(number(few, "pass", "2", "mean") == 1);
+    assert_true(isnan(number(few, "pass", "3", "mean")));
+    // the same model on the same prompts with the same seed
+    assert_true(number(few, "difference", "reward", "mean") == 0);
+    assert_true(number(few, "difference", "reward", "error") == 0);
+    assert_true(number(few, "reward", NULL, NULL) ==
+                number(json_object_get(few, "compare"), "reward", NULL, NULL));
+    json_decref(v);
+    assert_int_equal(e2e_shell(t, "\"$HOST\" export s --to exported"), 0);
+    assert_int_equal(e2e_shell(t, "cat exported/README.md"), 0);
+    e2e_says(t, "## Evaluation");
+    e2e_says(t, "few.txt`, 12 responses, compared with `");
+    e2e_says(t, "| pass@4 | 1.0000 (0.0000) | 1.0000 (0.0000) | +0.0000 (0.0000) |");
+    assert_int_equal(e2e_run(t, "%s --data few.txt --per-prompt 2 --n 4", eval), 2);
+    e2e_says(t, "give one of them");
+    assert_int_equal(e2e_run(t, "%s --data few.txt --compare s/checkpoints/latest", eval), 0);
+    e2e_says(t, "A - B");
+    assert_int_equal(e2e_run(t, "eval --model s/checkpoints/latest --data texts.jsonl --save"), 2);
+    e2e_says(t, "--save");
 }
 
 // If nothing could be written, the command fails, with text and with JSON output.
@@ -125,6 +173,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(generate_is_a_function_of_the_seed, e2e_setup,
                                         e2e_teardown),
         cmocka_unit_test_setup_teardown(eval_judges_responses, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(eval_compares_and_stores, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(eval_notices_a_full_disk, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(eval_names_a_bad_label, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_reward_model_off_its_scale, e2e_setup, e2e_teardown),
