@@ -9,7 +9,7 @@
 #include <string.h>
 
 static const struct rlhf__metrics_file *const files[] = {
-    &rlhf__metrics_file_jsonl, &rlhf__metrics_file_events, &rlhf__metrics_file_csv};
+    &rlhf__metrics_file_jsonl, &rlhf__metrics_file_tensorboard, &rlhf__metrics_file_csv};
 enum { N_FILES = sizeof files / sizeof *files };
 
 struct rlhf__metrics {

@@ -42,7 +42,7 @@ struct rlhf__metrics_file {
     void (*close)(void *self);                                // NULL allowed [main]
 };
 
-extern const struct rlhf__metrics_file rlhf__metrics_file_jsonl, rlhf__metrics_file_events,
+extern const struct rlhf__metrics_file rlhf__metrics_file_jsonl, rlhf__metrics_file_tensorboard,
     rlhf__metrics_file_csv;
 
 #endif

@@ -4,6 +4,7 @@
 #define RLHF_HOST_REPORT_H
 
 #include "config/config.h"
+#include "report/events.h"
 #include "report/metrics.h"
 #include "report/progress.h"
 #include "report/rollout_log.h"
@@ -72,6 +73,7 @@ struct rlhf__report {
     struct rlhf__samples *samples;
     struct rlhf__rollout_log *rollout_log; // NULL unless log.rollouts
     struct rlhf__sinks *sinks;             // NULL until they are opened
+    struct rlhf__events *events;           // NULL until the phases begin
     struct rlhf__shown shown;
     struct rlhf__phase_times times;
     struct rlhf__spared spared;
@@ -84,5 +86,10 @@ struct rlhf__report {
     int64_t still_phases;
     int32_t said_left; // 1: too few fresh prompts has been reported
 };
+
+// Log "phase N: " and the text as a warning, and write it to events.jsonl. phase: from 1; finding:
+// a short name of it, such as "collapsed". [main]
+__attribute__((format(printf, 4, 5))) void
+rlhf__report_warn(struct rlhf__report *r, int64_t phase, const char *finding, const char *fmt, ...);
 
 #endif

@@ -35,10 +35,13 @@ static rlhf_status open_reports(struct rlhf__run *r, struct rlhf__error *err) {
         st = rlhf__metrics_open(dir->root, log, keep, r->report.log, &r->report.metrics, err);
     if (st == RLHF_OK)
         st = rlhf__samples_open(dir->root, keep, r->report.log, &r->report.samples, err);
+    if (st == RLHF_OK)
+        st = rlhf__events_open(dir->root, keep, r->report.log, &r->report.events, err);
     if (st == RLHF_OK) st = open_rollouts(r, keep, err);
     r->session.services.metric = rlhf__metrics_reported;
     r->session.services.metric_ctx = r->report.metrics;
     if (st != RLHF_OK) return st;
+    rlhf__events_begin(r->report.events, keep, r->req->env->argv);
     const struct rlhf__progress_state start = {
         .phase = r->count.phase, .phases = r->count.phases, .first_phase = r->count.phase};
     rlhf__progress_phase(r->report.progress, &start);

@@ -1,4 +1,4 @@
-// events_sample.c: writes the input of check_events.py to the directory argv[1]: a run of 4 phases,
+// tensorboard_sample.c: writes the input of check_tensorboard.py to the directory argv[1]: a run of 4 phases,
 // of which the last two are written twice because of a resume.
 #include "report/metrics.h"
 #include "report/samples.h"

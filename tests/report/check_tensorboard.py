@@ -1,6 +1,6 @@
-"""Reads the event file of report_events_sample with TensorBoard's own reader.
+"""Reads the event file of report_tensorboard_sample with TensorBoard's own reader.
 
-usage: check_events.py PROGRAM. Exit status 77 (skipped) if the package is not installed.
+usage: check_tensorboard.py PROGRAM. Exit status 77 (skipped) if the package is not installed.
 """
 import json
 import subprocess

@@ -1,10 +1,10 @@
-// test_events.c: the bytes of an event file, decoded by hand, and truncating it.
+// test_tensorboard.c: the bytes of an event file, decoded by hand, and truncating it.
 //
-// check_events.py uses TensorBoard's own reader, if it is installed.
+// check_tensorboard.py uses TensorBoard's own reader, if it is installed.
 #include "support/scratch.h"
 
 #include "base/hash.h"
-#include "report/events.h"
+#include "report/tensorboard.h"
 
 #include <dirent.h>
 
@@ -57,16 +57,16 @@ static int record(const struct rlhf__buf *b, int i, const char **data, size_t *n
 }
 
 static void write_phase(struct scratch *s, int64_t keep, int64_t step, double value) {
-    struct rlhf__events e;
+    struct rlhf__tensorboard e;
     struct rlhf__error err = {0};
     struct rlhf__buf sum = RLHF__BUF_INIT;
     struct rlhf__folder *dir = scratch_folder(s->dir);
-    check_ok(rlhf__events_open(dir, "tb", keep, &e, &err), &err);
+    check_ok(rlhf__tensorboard_open(dir, "tb", keep, &e, &err), &err);
     rlhf__folder_close(dir);
-    rlhf__events_scalar(&sum, "a", value);
-    check_ok(rlhf__events_write(&e, step, &sum, &err), &err);
+    rlhf__tensorboard_scalar(&sum, "a", value);
+    check_ok(rlhf__tensorboard_write(&e, step, &sum, &err), &err);
     rlhf__buf_free(&sum);
-    rlhf__events_close(&e);
+    rlhf__tensorboard_close(&e);
 }
 
 static void the_bytes_of_a_scalar(void **state) {
@@ -96,7 +96,7 @@ static void the_bytes_of_a_scalar(void **state) {
 static void the_bytes_of_a_text(void **state) {
     (void)state;
     struct rlhf__buf sum = RLHF__BUF_INIT;
-    rlhf__events_text(&sum, "t", (rlhf_str){"hi", 2});
+    rlhf__tensorboard_text(&sum, "t", (rlhf_str){"hi", 2});
     const char want[] = "\x0a\x17"      // value
                         "\x0a\x01t"     // tag
                         "\x42\x08"      // tensor
@@ -170,5 +170,5 @@ int main(void) {
         T(a_resumed_run_cuts_later_events),
         T(damage_ends_what_is_kept),
     };
-    return cmocka_run_group_tests_name("report_events", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("report_tensorboard", tests, NULL, NULL);
 }
