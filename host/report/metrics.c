@@ -209,6 +209,14 @@ rlhf_status rlhf__metrics_text(struct rlhf__metrics *m, int64_t phase, const cha
     return RLHF_OK;
 }
 
+rlhf_status rlhf__metrics_histogram(struct rlhf__metrics *m, int64_t phase, const char *tag,
+                                    const struct rlhf__distribution *d, struct rlhf__error *err) {
+    for (size_t i = 0; i < N_FILES; i++)
+        if (m->file[i] && files[i]->histogram)
+            RLHF_TRY(files[i]->histogram(m->file[i], phase, tag, d, err));
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__metrics_sync(struct rlhf__metrics *m, struct rlhf__error *err) {
     for (size_t i = 0; i < N_FILES; i++)
         if (m->file[i]) RLHF_TRY(files[i]->sync(m->file[i], err));

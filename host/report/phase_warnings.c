@@ -11,20 +11,6 @@
 
 // ---- the numbers of a phase ----
 
-// Returns the mean -log-prob of the sampled tokens.
-static double entropy_of(const struct rlhf__rows *e) {
-    const float *logp = e->token[RLHF__LOGP_SAMPLED];
-    double sum = 0;
-    int64_t n = 0;
-    for (uint32_t i = 0; i < e->n; i++)
-        for (int32_t t = e->offset[i] + e->prompt_len[i]; t < e->offset[i + 1]; t++) {
-            if (!rlhf__rows_is_response(e, t)) continue;
-            sum -= (double)logp[t];
-            n++;
-        }
-    return n > 0 ? sum / (double)n : NAN;
-}
-
 // Returns 1 if it is a fault that responses reach the length limit: stop tokens can end them, and
 // their texts are not cut at a period.
 static int may_end(const struct rlhf__phase *p) {
@@ -38,7 +24,7 @@ static struct rlhf__phase_numbers numbers_of(const struct rlhf__phase *p) {
     const struct rlhf__metrics *m = p->report->metrics;
     const struct rlhf__learner *l = p->learner;
     const int samples = rlhf__cast_samples(p->cast);
-    struct rlhf__phase_numbers out = {.entropy = samples ? entropy_of(&p->x.rows) : NAN,
+    struct rlhf__phase_numbers out = {.entropy = samples ? rlhf__rows_entropy(&p->x.rows) : NAN,
                                       .kl = NAN,
                                       .correct = NAN,
                                       .norm = NAN,

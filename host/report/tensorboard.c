@@ -1,7 +1,10 @@
 // tensorboard.c: see tensorboard.h. Message fields, as number:type name:
 //   Event   1:double wall_time  2:varint step  3:bytes file_version  5:Summary summary
 //   Summary 1:Value value
-//   Value   1:bytes tag  2:float simple_value  8:TensorProto tensor  9:SummaryMetadata metadata
+//   Value   1:bytes tag  2:float simple_value  5:HistogramProto histo  8:TensorProto tensor
+//   9:SummaryMetadata metadata HistogramProto 1:double min  2:max  3:num  4:sum  5:sum_squares
+//   6:packed bucket_limit
+//           7:packed bucket
 //   TensorProto 1:varint dtype (7 = string)  2:TensorShapeProto shape  8:bytes string_val
 //   SummaryMetadata 1:PluginData { 1:bytes plugin_name }
 #include "report/tensorboard.h"
@@ -59,6 +62,45 @@ void rlhf__tensorboard_scalar(struct rlhf__buf *summary, const char *tag, double
     put_bytes(&v, 1, tag, strlen(tag));
     put_key(&v, 2, WIRE_FIXED32);
     rlhf__buf_u32le(&v, bits);
+    put_message(summary, 1, &v);
+}
+
+static void put_double(struct rlhf__buf *b, double v) {
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    rlhf__buf_u64le(b, bits);
+}
+
+static void put_double_field(struct rlhf__buf *b, unsigned field, double v) {
+    put_key(b, field, WIRE_FIXED64);
+    put_double(b, v);
+}
+
+// A bucket holds what lies between the limit before it and its own: the numbers of one value, or
+// those between two quantiles, which are equally many.
+void rlhf__tensorboard_histogram(struct rlhf__buf *summary, const char *tag,
+                                 const struct rlhf__distribution *d) {
+    struct rlhf__buf v = RLHF__BUF_INIT, histo = RLHF__BUF_INIT, limits = RLHF__BUF_INIT,
+                     buckets = RLHF__BUF_INIT;
+    const int32_t points = d->counted ? d->counted : RLHF__DISTRIBUTION_QUANTILES + 1;
+    const double n = (double)d->n, each = n / RLHF__DISTRIBUTION_QUANTILES;
+    double squares = 0;
+    for (int32_t i = d->counted ? 0 : 1; i < points; i++) {
+        const double inside = d->counted ? (double)d->count[i] : each;
+        const double at = d->counted ? d->value[i] : (d->value[i - 1] + d->value[i]) / 2;
+        squares += inside * at * at;
+        put_double(&limits, d->value[i]);
+        put_double(&buckets, inside);
+    }
+    put_double_field(&histo, 1, d->value[0]);
+    put_double_field(&histo, 2, d->value[points - 1]);
+    put_double_field(&histo, 3, n);
+    put_double_field(&histo, 4, n * d->mean);
+    put_double_field(&histo, 5, squares);
+    put_message(&histo, 6, &limits);
+    put_message(&histo, 7, &buckets);
+    put_bytes(&v, 1, tag, strlen(tag));
+    put_message(&v, 5, &histo);
     put_message(summary, 1, &v);
 }
 
@@ -261,6 +303,16 @@ static rlhf_status tensorboard_text(void *self, int64_t phase, const char *tag, 
     return st;
 }
 
+static rlhf_status tensorboard_histogram(void *self, int64_t phase, const char *tag,
+                                         const struct rlhf__distribution *d,
+                                         struct rlhf__error *err) {
+    struct rlhf__buf summary = RLHF__BUF_INIT;
+    rlhf__tensorboard_histogram(&summary, tag, d);
+    rlhf_status st = rlhf__tensorboard_write(self, phase, &summary, err);
+    rlhf__buf_free(&summary);
+    return st;
+}
+
 static rlhf_status tensorboard_sync(void *self, struct rlhf__error *err) {
     return rlhf__tensorboard_sync(self, err);
 }
@@ -275,5 +327,7 @@ const struct rlhf__metrics_file rlhf__metrics_file_tensorboard = {.name = "tenso
                                                                   .open = tensorboard_open,
                                                                   .row = tensorboard_row,
                                                                   .text = tensorboard_text,
+                                                                  .histogram =
+                                                                      tensorboard_histogram,
                                                                   .sync = tensorboard_sync,
                                                                   .close = tensorboard_close};

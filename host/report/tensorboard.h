@@ -1,4 +1,4 @@
-// tensorboard.h: writes TensorBoard event files: scalars and texts.
+// tensorboard.h: writes TensorBoard event files: scalars, histograms and texts.
 //
 // A file is TFRecord framing (length, masked CRC-32C, bytes, masked CRC-32C) around protobuf Event
 // messages; tensorboard.c lists the few fields used. It does not read them, except to cut a file
@@ -7,6 +7,7 @@
 #define RLHF_HOST_TENSORBOARD_H
 
 #include "base/folder.h"
+#include "report/distribution.h"
 
 struct rlhf__tensorboard {
     char *path;
@@ -23,8 +24,10 @@ rlhf_status rlhf__tensorboard_open(const struct rlhf__folder *run, const char *n
                                    struct rlhf__error *err);
 void rlhf__tensorboard_close(struct rlhf__tensorboard *e); // zeroed structs allowed
 
-// Append one scalar, or one Markdown text, to `summary`, a Summary being built. [any]
+// Append one scalar, one histogram or one Markdown text to `summary`, a Summary being built. [any]
 void rlhf__tensorboard_scalar(struct rlhf__buf *summary, const char *tag, double value);
+void rlhf__tensorboard_histogram(struct rlhf__buf *summary, const char *tag,
+                                 const struct rlhf__distribution *d);
 void rlhf__tensorboard_text(struct rlhf__buf *summary, const char *tag, rlhf_str text);
 
 // Write the summary as one event of that step, at the current time. [main]

@@ -181,6 +181,7 @@ static rlhf_status save_in(struct rlhf__run *r, const struct rlhf__folder *all,
     choose_best(r);
     rlhf_status st = rlhf__metrics_sync(r->report.metrics, err);
     if (st == RLHF_OK) st = rlhf__samples_sync(r->report.samples, err);
+    if (st == RLHF_OK) st = rlhf__spread_sync(r->report.spread, err);
     if (st == RLHF_OK) st = rlhf__events_sync(r->report.events, err);
     if (st == RLHF_OK && r->report.rollout_log)
         st = rlhf__rollout_log_sync(r->report.rollout_log, err);
