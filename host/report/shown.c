@@ -174,7 +174,7 @@ static rlhf_status put_response(struct rlhf__buf *b, const struct rlhf__shown_fr
     const float *ref = f->flags & RLHF__SHOWN_REFERENCE ? e->token[RLHF__LOGP_REF] : NULL;
     const float *value = f->flags & RLHF__SHOWN_VALUES ? e->token[RLHF__VALUE_OLD] : NULL;
     if (f->flags & RLHF__SHOWN_HELD_OUT) rlhf__buf_puts(b, ", \"eval\": true");
-    rlhf__buf_printf(b, ", \"prompt_row\": %lld, \"length\": %d",
+    rlhf__buf_printf(b, ", \"row\": %u, \"prompt_row\": %lld, \"length\": %d", i,
                      (long long)rlhf__prompts_get(f->prompts, e->source[i]).row,
                      e->offset[i + 1] - e->offset[i] - e->prompt_len[i]);
     put_rewards(b, f, i);
@@ -187,7 +187,7 @@ static rlhf_status put_response(struct rlhf__buf *b, const struct rlhf__shown_fr
 
 static void put_data(struct rlhf__buf *b, const struct rlhf__shown_from *f, uint32_t i) {
     const struct rlhf__rows *e = f->rows;
-    rlhf__buf_printf(b, ", \"prompt_row\": %lld", (long long)e->source[i]);
+    rlhf__buf_printf(b, ", \"row\": %u, \"prompt_row\": %lld", i, (long long)e->source[i]);
     put_label(b, f, i);
     rlhf__buf_printf(
         b,

@@ -26,6 +26,11 @@ with tempfile.TemporaryDirectory() as run:
     text = texts[0].tensor_proto.string_val[0].decode()
     assert "great \\| film é" in text and "-12.5" in text, text
     assert acc.SummaryMetadata("samples").plugin_data.plugin_name == "text"
+    spread = acc.Histograms("spread/length")
+    assert [h.step for h in spread] == [1, 2, 3, 4], spread
+    h = spread[0].histogram_value
+    assert (h.min, h.max, h.num, h.sum) == (0, 39, 40, 780), h
+    assert len(h.bucket) == 32 and sum(h.bucket) == 40 and h.bucket_limit[-1] == 39, h
     rows = [json.loads(line) for line in open(run + "/metrics.jsonl")]
     assert [r["phase"] for r in rows] == [1, 2, 3, 4] and rows[3]["objective/scores"] == 104
     assert rows[0]["loss/total"] is None

@@ -111,6 +111,38 @@ static void the_bytes_of_a_text(void **state) {
     rlhf__buf_free(&sum);
 }
 
+static double real(const char *p) {
+    double v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+// Three values with counts: min, max, number, sum and sum of squares, then limits and buckets.
+static void the_bytes_of_a_histogram(void **state) {
+    (void)state;
+    double x[] = {2, 0, 1, 2, 2};
+    struct rlhf__distribution d;
+    struct rlhf__buf sum = RLHF__BUF_INIT;
+    rlhf__distribution_of(x, 5, &d);
+    rlhf__tensorboard_histogram(&sum, "h", &d);
+    const char *p = sum.data;
+    assert_int_equal(sum.len, 2 + 3 + 2 + 45 + 2 * 26);
+    assert_memory_equal(p, "\x0a\x66\x0a\x01h\x2a\x61", 7);
+    static const double numbers[] = {0, 2, 5, 7, 13};
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(p[7 + 9 * i], (i + 1) << 3 | 1);
+        assert_true(real(p + 8 + 9 * i) == numbers[i]);
+    }
+    assert_memory_equal(p + 52, "\x32\x18", 2);
+    assert_memory_equal(p + 78, "\x3a\x18", 2);
+    static const double limits[] = {0, 1, 2}, counts[] = {1, 1, 3};
+    for (int i = 0; i < 3; i++) {
+        assert_true(real(p + 54 + 8 * i) == limits[i]);
+        assert_true(real(p + 80 + 8 * i) == counts[i]);
+    }
+    rlhf__buf_free(&sum);
+}
+
 static void a_resumed_run_cuts_later_events(void **state) {
     struct scratch *s = *state;
     char name[300];
@@ -165,9 +197,8 @@ static void damage_ends_what_is_kept(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        T(the_bytes_of_a_scalar),
-        T(the_bytes_of_a_text),
-        T(a_resumed_run_cuts_later_events),
+        T(the_bytes_of_a_scalar),    T(the_bytes_of_a_text),
+        T(the_bytes_of_a_histogram), T(a_resumed_run_cuts_later_events),
         T(damage_ends_what_is_kept),
     };
     return cmocka_run_group_tests_name("report_tensorboard", tests, NULL, NULL);

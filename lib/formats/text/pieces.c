@@ -10,7 +10,7 @@ static size_t unfinished(const char *s, size_t n) {
     for (size_t back = 1; back <= 3 && back <= n; back++) {
         const unsigned char c = (unsigned char)s[n - back];
         if ((c & 0xc0) == 0x80) continue; // inside a character
-        const size_t whole = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
+        const size_t whole = c >= 0xf8 ? 1 : c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
         return back < whole ? back : 0;
     }
     return 0;
