@@ -70,7 +70,7 @@ uint32_t rlhf__shown_even(uint32_t rows, uint32_t n, uint32_t *pick) {
     return n;
 }
 
-// Mismatched completions (label -1) are no rows of the file.
+// Mismatched completions (label -1) do not come from the file.
 static int is_of_file(const struct rlhf__rows *e, uint32_t i) { return e->label[i] >= 0; }
 
 // The first rows, in whole groups as long as they fit, but at least one group. pick[e->n].

@@ -47,7 +47,7 @@ static void a_character_belongs_to_its_last_token(void **state) {
     split(*state, "x\xf0\x9f\x98\x80y", "x||||\xf0\x9f\x98\x80|y|");
 }
 
-// What is no character becomes U+FFFD, as soon as no later token can complete it.
+// Invalid bytes become U+FFFD once no later token can complete the character.
 static void invalid_bytes_are_replaced(void **state) {
     split(*state,
           "\xff"
