@@ -142,10 +142,11 @@ static void samples_are_rows_of_the_batch(void **state) {
 // What a run does not have is null. One sample is the median, two are the ends.
 static void what_is_not_known_is_null(void **state) {
     struct e2e *t = *state;
-    const char *grpo = "--algo grpo.so:group_size=4,kl_placement=none " MODEL
-                       "--prompts prompts.txt --set batch.size=16 --set sampling.max_new_tokens=6 "
-                       "--reward \"$RLHF_TEST_PLUGINS/bad_reward.so:every=1000\" --phases 1 ";
-    static const double rewards[] = {1, 0, 2};
+    const char *grpo =
+        "--algo grpo.so:group_size=4,kl_placement=none " MODEL
+        "--prompts prompts.txt --set batch.size=16 --set sampling.max_new_tokens=6 "
+        "--reward \"$RLHF_TEST_PLUGINS/bad_reward.so:every=1000,weight=2\" --phases 1 ";
+    static const double rewards[] = {2, 0, 4}; // twice 1, 0 and 2
     for (int n = 1; n <= 2; n++) {
         assert_int_equal(e2e_run(t, "%s --set log.samples=%d --out r%d", grpo, n, n), 0);
         char run[8];
@@ -156,6 +157,8 @@ static void what_is_not_known_is_null(void **state) {
             const json_t *sample = json_array_get(samples, (size_t)i);
             assert_true(is_null(sample, "value_tokens"));
             assert_true(number(sample, "reward") == rewards[n - 1 + i]);
+            assert_true(number(json_object_get(sample, "rewards"), "bad_reward") ==
+                        rewards[n - 1 + i]);
         }
         json_decref(samples);
     }
