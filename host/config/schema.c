@@ -311,7 +311,7 @@ static const rlhf_opt log_opts[] = {
     E(format, RLHF__LOG_TEXT, format_names,
       "json: log lines, phases and samples as JSON objects, a line each, on standard error"),
     E(level, RLHF_LOG_INFO, level_names, "least level of log lines"),
-    I(samples, 5, 0, 1000, "rows of the sample table"),
+    I(samples, 5, 0, 1000, "samples a phase: rows of the sample table and of samples.jsonl"),
     B(rollouts, 0, "write every row that is trained on to rollouts.jsonl (docs/rollouts.md)"),
     I(samples_every, 10, 0, BIG,
       "phases between sample tables, besides those of the first and the last phase; 0: never"),

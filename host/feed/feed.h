@@ -32,6 +32,7 @@ struct rlhf__held_out {
     int32_t due;   // 1: measure held-out rows after this phase
     int32_t reserved;
     struct rlhf__metrics *metrics;        // receives eval/* and other metrics
+    struct rlhf__samples *samples;        // receives some held-out responses; NULL: none
     struct rlhf__reward_tallies *tallies; // of the rewards that score held-out responses
 };
 

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 rlhf_status rlhf__held_out_prompts_open(const struct rlhf__feed_env *env,
                                         struct rlhf__prompts **out, struct rlhf__error *err) {
@@ -28,15 +29,92 @@ struct result {
     double correct; // share of right answers; NaN unless a reward verifies them
 };
 
+// A measurement.
+struct measured {
+    const struct rlhf__feed_env *env;
+    const struct rlhf__prompts *prompts;
+    const struct rlhf__held_out *h;
+    int32_t whole, reserved; // 1: log-probs are over the whole vocabulary
+};
+
 // Returns the destination of the metrics, with the prefix "eval/".
 static struct rlhf__metrics_under under_eval(const struct rlhf__held_out *h) {
     return (struct rlhf__metrics_under){h->metrics, "eval/"};
 }
 
-static rlhf_status score_rows(const struct rlhf__feed_env *env, const struct rlhf__prompts *prompts,
-                              const struct rlhf__held_out *h, struct rlhf__rows *e,
-                              struct result *result, struct rlhf__reward_tally *tally,
-                              struct rlhf__error *err) {
+// ---- samples ----
+
+static int wants_samples(const struct rlhf__feed_env *env, const struct rlhf__held_out *h) {
+    return h->samples && env->config->log.samples > 0 && env->config->log.samples_every > 0;
+}
+
+// The reference's log-probs of the rows that become samples.
+static rlhf_status refer_samples(const struct rlhf__feed_env *env, struct rlhf__rows *e,
+                                 struct rlhf__error *err) {
+    const struct rlhf__cast *cast = env->cast;
+    const int64_t most = env->config->log.samples;
+    struct rlhf__rows part = {0};
+    uint32_t *pick = calloc(e->n ? e->n : 1, sizeof *pick);
+    if (!pick) return RLHF__NOMEM(err, "out of memory for samples");
+    const uint32_t n = rlhf__shown_even(e->n, most < e->n ? (uint32_t)most : e->n, pick);
+    rlhf_status st = rlhf__rows_pick(&part, e, pick, n, err);
+    const struct rlhf__pass_out out = {.logp = part.token[RLHF__LOGP_REF]};
+    const int64_t tokens =
+        rlhf__compute_microbatch(cast->reference->compute, env->config->batch.microbatch_tokens);
+    if (st == RLHF_OK) st = rlhf__pass(cast->reference, &part, &cast->logp_dist, tokens, &out, err);
+    if (st == RLHF_OK) rlhf__model_trim(cast->reference);
+    for (uint32_t i = 0; st == RLHF_OK && i < n; i++)
+        memcpy(e->token[RLHF__LOGP_REF] + e->offset[pick[i]], out.logp + part.offset[i],
+               (size_t)(part.offset[i + 1] - part.offset[i]) * sizeof(float));
+    rlhf__rows_finish(&part);
+    free(pick);
+    return st;
+}
+
+// Write some of the responses to samples.jsonl. The reference's log-probs are left out if they are
+// over the tokens that the sampling kept, which are not known here.
+static rlhf_status write_samples(const struct measured *m, struct rlhf__rows *e,
+                                 const struct rlhf__scored *x, struct rlhf__error *err) {
+    const struct rlhf__feed_env *env = m->env;
+    const struct rlhf__held_out *h = m->h;
+    const struct rlhf__cast *cast = env->cast;
+    const int refers = rlhf__cast_wants_reference(cast) && (m->whole || cast->rewards_refer);
+    struct rlhf__shown shown = {0};
+    const struct rlhf__shown_from from = {.rows = e,
+                                          .source = RLHF_SOURCE_ROLLOUT,
+                                          .flags = RLHF__SHOWN_HELD_OUT | RLHF__SHOWN_REWARDS |
+                                                   (refers ? RLHF__SHOWN_REFERENCE : 0),
+                                          .scored = x,
+                                          .prompts = m->prompts,
+                                          .tok = cast->policy->tok,
+                                          .config = env->config};
+    rlhf_status st = refers && !cast->rewards_refer ? refer_samples(env, e, err) : RLHF_OK;
+    if (st == RLHF_OK) st = rlhf__shown_take(&shown, &from, err);
+    if (st == RLHF_OK && shown.n > 0)
+        st = rlhf__samples_write(h->samples, h->phase, shown.rows, shown.n, h->metrics,
+                                 "samples/eval", err);
+    rlhf__shown_finish(&shown);
+    return st;
+}
+
+// ---- scores ----
+
+// The scores of the rows: x, the texts, has each reward's.
+static rlhf_status score_texts(const struct rlhf__scorer *s, struct rlhf__scored *x,
+                               struct rlhf__rows *e, uint8_t *keep, struct rlhf__error *err) {
+    const uint32_t n = (uint32_t)s->config->n_reward;
+    float *raw = calloc((size_t)e->n * n + 1, sizeof *raw);
+    if (!raw) return RLHF__NOMEM(err, "out of memory for %u held-out responses", e->n);
+    rlhf_status st = rlhf__score(s, x, e, keep, raw, err);
+    if (st == RLHF_OK) st = rlhf__scored_take_paid(x, raw, n, err);
+    free(raw);
+    return st;
+}
+
+static rlhf_status score_rows(const struct measured *m, struct rlhf__rows *e, struct result *result,
+                              struct rlhf__reward_tally *tally, struct rlhf__error *err) {
+    const struct rlhf__feed_env *env = m->env;
+    const struct rlhf__held_out *h = m->h;
     struct rlhf__config config = *env->config; // its pointers still belong to the run's config
     config.mixing.normalize = RLHF__NORMALIZE_NONE;
     config.mixing.clip = 0;
@@ -51,31 +129,32 @@ static rlhf_status score_rows(const struct rlhf__feed_env *env, const struct rlh
                                    .watch = rlhf__progress_watch(env->progress),
                                    .log = env->log,
                                    .tally = tally};
-    const struct rlhf__scored_by by = {&config.response, env->cast->rules, prompts};
+    const struct rlhf__scored_by by = {&config.response, env->cast->rules, m->prompts};
     struct rlhf__scored x = {0};
     double std;
     uint8_t *keep = calloc(e->n, 1);
     if (!keep) return RLHF__NOMEM(err, "out of memory for %u held-out responses", e->n);
     rlhf_status st = rlhf__scored_init(&x, &by, e, err);
-    if (st == RLHF_OK) st = rlhf__score(&s, &x, e, keep, NULL, err);
+    if (st == RLHF_OK) st = score_texts(&s, &x, e, keep, err);
     if (st == RLHF_OK) rlhf__mean_std(e->reward, keep, e->n, &result->mean, &std);
     result->correct = rlhf__scored_correct(&x, keep);
+    if (st == RLHF_OK && wants_samples(env, h)) st = write_samples(m, e, &x, err);
     rlhf__scored_finish(&x);
     free(keep);
     return st;
 }
 
 // The calls of rewards for these rows are counted separately, then added to the run's totals.
-static rlhf_status score_and_tally(const struct rlhf__feed_env *env,
-                                   const struct rlhf__prompts *prompts,
-                                   const struct rlhf__held_out *h, struct rlhf__rows *e,
+static rlhf_status score_and_tally(const struct measured *m, struct rlhf__rows *e,
                                    struct result *result, struct rlhf__error *err) {
+    const struct rlhf__feed_env *env = m->env;
+    const struct rlhf__held_out *h = m->h;
     const size_t n = env->config->n_reward;
     char owner[192];
     struct rlhf__metrics_under to = under_eval(h);
     struct rlhf__reward_tally *tally = calloc(n + 1, sizeof *tally);
     if (!tally) return RLHF__NOMEM(err, "out of memory for %u held-out responses", e->n);
-    rlhf_status st = score_rows(env, prompts, h, e, result, tally, err);
+    rlhf_status st = score_rows(m, e, result, tally, err);
     for (size_t k = 0; k < n; k++) {
         snprintf(owner, sizeof owner, "rewards/%s", env->config->reward[k].name);
         if (st == RLHF_OK)
@@ -119,13 +198,14 @@ rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *env,
     rlhf__progress_note(env->progress, "evaluation");
     q.n = (uint32_t)rlhf__prompts_count(q.prompts);
     q.group = 1;
+    const struct measured m = {env, q.prompts, h, !q.keep_support, 0};
     // Supports matter only for log-probs, so they are not kept if no reward needs those.
     q.keep_support &= env->cast->rewards_refer || env->cast->rewards_sampled;
     q.stream = "eval";
     q.first = 0;
     rlhf_status st = rlhf__rollout_in_turn(&q, &e, err);
     if (st == RLHF_OK) st = refer(env, &e, err);
-    if (st == RLHF_OK) st = score_and_tally(env, q.prompts, h, &e, &result, err);
+    if (st == RLHF_OK) st = score_and_tally(&m, &e, &result, err);
     if (st == RLHF_OK) st = rlhf__metrics_set(h->metrics, "eval/reward", result.mean);
     if (st == RLHF_OK) say(env, h, &result, e.n);
     rlhf__rows_finish(&e);

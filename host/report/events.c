@@ -1,278 +1,164 @@
-// events.c: see events.h. Message fields, as number:type name:
-//   Event   1:double wall_time  2:varint step  3:bytes file_version  5:Summary summary
-//   Summary 1:Value value
-//   Value   1:bytes tag  2:float simple_value  8:TensorProto tensor  9:SummaryMetadata metadata
-//   TensorProto 1:varint dtype (7 = string)  2:TensorShapeProto shape  8:bytes string_val
-//   SummaryMetadata 1:PluginData { 1:bytes plugin_name }
+// events.c: see events.h.
 #include "report/events.h"
 
 #include "base/file.h"
-#include "base/hash.h"
+#include "base/host_memory.h"
+#include "base/json.h"
 #include "report/jsonl.h"
-#include "report/metrics_file.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <math.h>
+#include <rlhf/base.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
-#define MAX_BYTES ((uint64_t)1 << 32)
-#define PREFIX    "events.out.tfevents."
+struct rlhf__events {
+    struct rlhf__jsonl file;
+    struct rlhf__log *log;
+    int32_t failed, reserved; // 1: a line was lost, which has been reported
+};
 
-enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
-
-// ---- protobuf ---------------------------------------------------------------------------------
-
-static void put_varint(struct rlhf__buf *b, uint64_t v) {
-    for (; v >= 0x80; v >>= 7)
-        rlhf__buf_putc(b, (char)(v | 0x80));
-    rlhf__buf_putc(b, (char)v);
-}
-
-static void put_key(struct rlhf__buf *b, unsigned field, unsigned wire) {
-    put_varint(b, field << 3 | wire);
-}
-
-static void put_bytes(struct rlhf__buf *b, unsigned field, const void *bytes, size_t n) {
-    put_key(b, field, WIRE_BYTES);
-    put_varint(b, n);
-    rlhf__buf_put(b, bytes, n);
-}
-
-// A field with an inner message, which is freed.
-static void put_message(struct rlhf__buf *b, unsigned field, struct rlhf__buf *inner) {
-    put_bytes(b, field, inner->data, inner->len);
-    if (inner->bad) b->bad = 1;
-    rlhf__buf_free(inner);
-}
-
-void rlhf__events_scalar(struct rlhf__buf *summary, const char *tag, double value) {
-    struct rlhf__buf v = RLHF__BUF_INIT;
-    float f = (float)value;
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    put_bytes(&v, 1, tag, strlen(tag));
-    put_key(&v, 2, WIRE_FIXED32);
-    rlhf__buf_u32le(&v, bits);
-    put_message(summary, 1, &v);
-}
-
-void rlhf__events_text(struct rlhf__buf *summary, const char *tag, rlhf_str text) {
-    struct rlhf__buf v = RLHF__BUF_INIT, tensor = RLHF__BUF_INIT, plugin = RLHF__BUF_INIT,
-                     metadata = RLHF__BUF_INIT;
-    put_key(&tensor, 1, WIRE_VARINT);
-    put_varint(&tensor, 7);
-    put_bytes(&tensor, 2, "", 0); // a scalar's shape: no dimension
-    put_bytes(&tensor, 8, text.ptr, (size_t)text.len);
-    put_bytes(&plugin, 1, "text", 4);
-    put_message(&metadata, 1, &plugin);
-    put_bytes(&v, 1, tag, strlen(tag));
-    put_message(&v, 8, &tensor);
-    put_message(&v, 9, &metadata);
-    put_message(summary, 1, &v);
-}
-
-static void begin_event(struct rlhf__buf *b) {
-    struct timeval now;
-    gettimeofday(&now, NULL);
-    double seconds = (double)now.tv_sec + 1e-6 * (double)now.tv_usec;
-    uint64_t bits;
-    memcpy(&bits, &seconds, sizeof bits);
-    put_key(b, 1, WIRE_FIXED64);
-    rlhf__buf_u64le(b, bits);
-}
-
-// ---- records ----------------------------------------------------------------------------------
-
-static rlhf_status write_record(struct rlhf__events *e, const struct rlhf__buf *event,
-                                struct rlhf__error *err) {
-    struct rlhf__buf record = RLHF__BUF_INIT;
-    rlhf__buf_u64le(&record, event->len);
-    uint32_t head = record.bad ? 0 : rlhf__crc32c(0, record.data, 8);
-    rlhf__buf_u32le(&record, rlhf__crc32c_mask(head));
-    rlhf__buf_put(&record, event->data, event->len);
-    rlhf__buf_u32le(&record, rlhf__crc32c_mask(rlhf__crc32c(0, event->data, event->len)));
-    if (event->bad) record.bad = 1;
-    rlhf_status status = rlhf__append_buf(e->fd, e->path, &record, err);
-    rlhf__buf_free(&record);
-    return status;
-}
-
-rlhf_status rlhf__events_write(struct rlhf__events *e, int64_t step,
-                               const struct rlhf__buf *summary, struct rlhf__error *err) {
-    struct rlhf__buf event = RLHF__BUF_INIT;
-    begin_event(&event);
-    put_key(&event, 2, WIRE_VARINT);
-    put_varint(&event, (uint64_t)step);
-    put_bytes(&event, 5, summary->data, summary->len);
-    if (summary->bad) event.bad = 1;
-    rlhf_status status = write_record(e, &event, err);
-    rlhf__buf_free(&event);
-    return status;
-}
-
-static rlhf_status write_version(struct rlhf__events *e, struct rlhf__error *err) {
-    struct rlhf__buf event = RLHF__BUF_INIT;
-    begin_event(&event);
-    put_bytes(&event, 3, "brain.Event:2", 13);
-    rlhf_status status = write_record(e, &event, err);
-    rlhf__buf_free(&event);
-    return status;
-}
-
-rlhf_status rlhf__events_sync(struct rlhf__events *e, struct rlhf__error *err) {
-    return rlhf__append_sync(e->fd, e->path, err);
-}
-
-// ---- opening ----------------------------------------------------------------------------------
-
-static uint64_t get_le(const char *p, int bytes) {
-    uint64_t v = 0;
-    for (int i = 0; i < bytes; i++)
-        v |= (uint64_t)(uint8_t)p[i] << (8 * i);
-    return v;
-}
-
-// Returns the step of an n-byte Event that this file wrote, or 0 if the step is missing. Such an
-// Event begins with the wall time, then the step.
-static int64_t step_of(const char *p, size_t n) {
-    uint64_t v = 0;
-    if (n < 10 || p[9] != (2 << 3 | WIRE_VARINT)) return 0;
-    for (size_t i = 10, shift = 0; i < n && shift < 64; i++, shift += 7) {
-        v |= (uint64_t)(p[i] & 0x7f) << shift;
-        if (!(p[i] & 0x80)) break;
-    }
-    return (int64_t)v;
-}
-
-static size_t kept(const struct rlhf__buf *file, int64_t keep_phase) {
-    size_t at = 0;
-    while (file->len - at >= 16) {
-        const char *p = file->data + at;
-        uint64_t n = get_le(p, 8);
-        if (n > file->len - at - 16) break;
-        uint32_t head = rlhf__crc32c_mask(rlhf__crc32c(0, p, 8));
-        uint32_t body = rlhf__crc32c_mask(rlhf__crc32c(0, p + 12, (size_t)n));
-        if (get_le(p + 8, 4) != head || get_le(p + 12 + n, 4) != body) break;
-        if (step_of(p + 12, (size_t)n) > keep_phase) break;
-        at += 16 + (size_t)n;
-    }
-    return at;
-}
-
-// Find the event file whose name sorts last; names begin with the time. Returns 0 if none exists.
-static int newest(const struct rlhf__folder *dir, char best[256]) {
-    *best = '\0';
-    int fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-    for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d))
-        if (strncmp(e->d_name, PREFIX, strlen(PREFIX)) == 0 && strcmp(e->d_name, best) > 0)
-            snprintf(best, 256, "%s", e->d_name);
-    if (d)
-        closedir(d);
-    else if (fd >= 0)
-        close(fd);
-    return *best != '\0';
-}
-
-static rlhf_status cut(const struct rlhf__events *e, int64_t keep_phase, size_t *left,
-                       struct rlhf__error *err) {
-    struct rlhf__buf file = RLHF__BUF_INIT;
-    rlhf_status status = rlhf__file_read_fd(e->fd, e->path, MAX_BYTES, &file, err);
-    if (status == RLHF_OK) {
-        *left = kept(&file, keep_phase);
-        if (ftruncate(e->fd, (off_t)*left) != 0)
-            status =
-                rlhf__fail(err, RLHF_E_IO, "%s: cannot cut the file: %s", e->path, strerror(errno));
-    }
-    rlhf__buf_free(&file);
-    return status;
-}
-
-static rlhf_status open_file(const struct rlhf__folder *dir, int64_t keep_phase,
-                             struct rlhf__events *out, struct rlhf__error *err) {
-    struct timeval now;
-    size_t left = 0;
-    char name[256];
-    gettimeofday(&now, NULL);
-    if (keep_phase < 0 || !newest(dir, name))
-        snprintf(name, sizeof name, PREFIX "%lld.rlhf-host", (long long)now.tv_sec);
-    out->path = rlhf__path_join(dir->path, name);
-    if (!out->path) return RLHF__NOMEM(err, "%s: out of memory", dir->path);
-    RLHF_TRY(rlhf__folder_append(dir, name, 0, &out->fd, err));
-    RLHF_TRY(cut(out, keep_phase, &left, err));
-    return left == 0 ? write_version(out, err) : RLHF_OK;
-}
-
-rlhf_status rlhf__events_open(const struct rlhf__folder *run, const char *name, int64_t keep_phase,
-                              struct rlhf__events *out, struct rlhf__error *err) {
-    struct rlhf__folder *dir = NULL;
-    memset(out, 0, sizeof *out);
-    out->fd = -1;
-    RLHF_TRY(rlhf__folder_make(run, name, NULL, &dir, err));
-    rlhf_status status = open_file(dir, keep_phase, out, err);
-    rlhf__folder_close(dir);
-    if (status < 0) rlhf__events_close(out);
-    return status;
+rlhf_status rlhf__events_open(const struct rlhf__folder *run, int64_t keep_phase,
+                              struct rlhf__log *log, struct rlhf__events **out,
+                              struct rlhf__error *err) {
+    struct rlhf__events *e = *out = calloc(1, sizeof *e);
+    if (!e) return RLHF__NOMEM(err, "out of memory for %s/events.jsonl", run->path);
+    e->log = log;
+    const rlhf_status st = rlhf__jsonl_open(run, "events.jsonl", keep_phase, log, &e->file, err);
+    if (st == RLHF_OK) return st;
+    free(e);
+    *out = NULL;
+    return st;
 }
 
 void rlhf__events_close(struct rlhf__events *e) {
-    if (e->path && e->fd >= 0) close(e->fd);
-    free(e->path);
-    e->path = NULL;
-    e->fd = -1;
+    if (!e) return;
+    rlhf__jsonl_close(&e->file);
+    free(e);
 }
 
-// ---- the metrics file: one event per phase; values that are not finite are left out ----
-
-static int32_t events_wanted(const struct rlhf__log_config *log) { return log->tensorboard; }
-
-static rlhf_status events_open(const struct rlhf__folder *run, int64_t keep_phase,
-                               struct rlhf__log *log, void **self, struct rlhf__error *err) {
-    struct rlhf__events *e = *self = calloc(1, sizeof *e);
-    (void)log;
-    if (!e) return RLHF__NOMEM(err, "%s: out of memory", run->path);
-    return rlhf__events_open(run, rlhf__metrics_file_events.name, keep_phase, e, err);
+rlhf_status rlhf__events_sync(struct rlhf__events *e, struct rlhf__error *err) {
+    return e ? rlhf__jsonl_sync(&e->file, err) : RLHF_OK;
 }
 
-static rlhf_status events_row(void *self, const struct rlhf__metrics_row *r,
-                              struct rlhf__error *err) {
-    struct rlhf__buf summary = RLHF__BUF_INIT;
-    for (size_t i = 0; i < r->n; i++)
-        if (isfinite(r->metric[i].value))
-            rlhf__events_scalar(&summary, r->metric[i].name, r->metric[i].value);
-    rlhf_status st = rlhf__events_write(self, r->phase, &summary, err);
-    rlhf__buf_free(&summary);
-    return st;
+// ---- lines ----
+
+static struct rlhf__buf line_of(int64_t phase, const char *event) {
+    struct rlhf__buf line = RLHF__BUF_INIT;
+    struct timeval now;
+    gettimeofday(&now, NULL);
+    rlhf__buf_printf(&line, "{\"time\": %lld.%03d, \"phase\": %lld, \"event\": \"%s\"",
+                     (long long)now.tv_sec, (int)(now.tv_usec / 1000), (long long)phase, event);
+    return line;
 }
 
-static rlhf_status events_text(void *self, int64_t phase, const char *tag, rlhf_str text,
-                               struct rlhf__error *err) {
-    struct rlhf__buf summary = RLHF__BUF_INIT;
-    rlhf__events_text(&summary, tag, text);
-    rlhf_status st = rlhf__events_write(self, phase, &summary, err);
-    rlhf__buf_free(&summary);
-    return st;
+static void put_text(struct rlhf__buf *line, const char *key, const char *text) {
+    rlhf__buf_printf(line, ", \"%s\": ", key);
+    if (text)
+        rlhf__json_write_string(line, text, strlen(text));
+    else
+        rlhf__buf_puts(line, "null");
 }
 
-static rlhf_status events_sync(void *self, struct rlhf__error *err) {
-    return rlhf__events_sync(self, err);
+// Complete the line, write it and free it.
+static void write_line(struct rlhf__events *e, struct rlhf__buf *line) {
+    struct rlhf__error err;
+    rlhf__buf_puts(line, "}\n");
+    if (rlhf__jsonl_append(&e->file, line, &err) != RLHF_OK && !e->failed) {
+        e->failed = 1;
+        rlhf__logf(e->log, RLHF_LOG_WARN, "%s; the run continues", err.text);
+    }
+    rlhf__buf_free(line);
 }
 
-static void events_close(void *self) {
-    if (self) rlhf__events_close(self);
-    free(self);
+// ---- the machine ----
+
+// The value of the first line "key : value" of /proc/cpuinfo, or NULL.
+static const char *cpu_model(char line[256]) {
+    static const char key[] = "model name";
+    const char *found = NULL;
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    while (f && !found && fgets(line, 256, f)) {
+        char *at = strchr(line, ':');
+        if (strncmp(line, key, sizeof key - 1) != 0 || !at) continue;
+        at[strcspn(at, "\n")] = '\0';
+        found = at + 1 + strspn(at + 1, " \t");
+    }
+    if (f) fclose(f);
+    return found;
 }
 
-const struct rlhf__metrics_file rlhf__metrics_file_events = {.name = "tensorboard",
-                                                             .wanted = events_wanted,
-                                                             .open = events_open,
-                                                             .row = events_row,
-                                                             .text = events_text,
-                                                             .sync = events_sync,
-                                                             .close = events_close};
+static void put_machine(struct rlhf__buf *line) {
+    struct utsname u;
+    char cpu[256], system[sizeof u.sysname + sizeof u.release + sizeof u.machine + 3];
+    const int known = uname(&u) == 0;
+    if (known) snprintf(system, sizeof system, "%s %s %s", u.sysname, u.release, u.machine);
+    rlhf__buf_puts(line, ", \"machine\": {\"host\": ");
+    if (known)
+        rlhf__json_write_string(line, u.nodename, strlen(u.nodename));
+    else
+        rlhf__buf_puts(line, "null");
+    put_text(line, "system", known ? system : NULL);
+    put_text(line, "cpu", cpu_model(cpu));
+    rlhf__buf_printf(line, ", \"cores\": %ld, \"memory_mib\": ", sysconf(_SC_NPROCESSORS_ONLN));
+    const uint64_t total = rlhf__host_memory("").total >> 20;
+    if (total)
+        rlhf__buf_printf(line, "%llu}", (unsigned long long)total);
+    else
+        rlhf__buf_puts(line, "null}");
+}
+
+static void put_argv(struct rlhf__buf *line, const char *const *argv) {
+    rlhf__buf_puts(line, ", \"argv\": [");
+    for (size_t i = 0; argv && argv[i]; i++) {
+        if (i) rlhf__buf_puts(line, ", ");
+        rlhf__json_write_string(line, argv[i], strlen(argv[i]));
+    }
+    rlhf__buf_putc(line, ']');
+}
+
+// ---- the events ----
+
+static void put_checkpoint(struct rlhf__buf *line, const char *key, int64_t phase) {
+    char path[64];
+    snprintf(path, sizeof path, "checkpoints/%06lld", (long long)phase);
+    put_text(line, key, path);
+}
+
+void rlhf__events_begin(struct rlhf__events *e, int64_t phase, const char *const *argv) {
+    if (!e) return;
+    struct rlhf__buf line = line_of(phase < 0 ? 0 : phase, phase < 0 ? "start" : "resume");
+    put_argv(&line, argv);
+    put_text(&line, "version", RLHF_SDK_VERSION);
+    put_machine(&line);
+    if (phase >= 0) put_checkpoint(&line, "checkpoint", phase);
+    write_line(e, &line);
+}
+
+void rlhf__events_warning(struct rlhf__events *e, int64_t phase, const char *finding,
+                          const char *text) {
+    if (!e) return;
+    struct rlhf__buf line = line_of(phase, "warning");
+    put_text(&line, "finding", finding);
+    put_text(&line, "text", text);
+    write_line(e, &line);
+}
+
+void rlhf__events_checkpoint(struct rlhf__events *e, int64_t phase) {
+    if (!e) return;
+    struct rlhf__buf line = line_of(phase, "checkpoint");
+    put_checkpoint(&line, "path", phase);
+    write_line(e, &line);
+}
+
+void rlhf__events_end(struct rlhf__events *e, int64_t phase, const char *status,
+                      const char *reason) {
+    if (!e) return;
+    struct rlhf__buf line = line_of(phase, "end");
+    put_text(&line, "status", status);
+    put_text(&line, "reason", reason);
+    write_line(e, &line);
+}

@@ -1,35 +1,38 @@
-// events.h: writes TensorBoard event files: scalars and texts.
+// events.h: RUN/events.jsonl, the history of a run: its starts, warnings, checkpoints and ends
+// (docs/run-files.md).
 //
-// A file is TFRecord framing (length, masked CRC-32C, bytes, masked CRC-32C) around protobuf Event
-// messages; events.c lists the few fields used. It does not read them, except to cut a file back.
-#ifndef RLHF_HOST_EVENTS_H
-#define RLHF_HOST_EVENTS_H
+// A line that cannot be written is reported once and does not end the run. All functions accept
+// NULL and then do nothing.
+#ifndef RLHF_HOST_REPORT_EVENTS_H
+#define RLHF_HOST_REPORT_EVENTS_H
 
 #include "base/folder.h"
+#include "base/log.h"
 
-struct rlhf__events {
-    char *path;
-    int fd;
-    int reserved;
-};
+struct rlhf__events; // opaque
 
-// Open the event file in the run's folder `name`, which is created if needed. With keep_phase < 0 a
-// new file is started. Otherwise the newest file is cut and then appended to. The cut removes the
-// first event of a later step, or the first damaged record if that comes earlier, and everything
-// after it. [main]
-rlhf_status rlhf__events_open(const struct rlhf__folder *run, const char *name, int64_t keep_phase,
-                              struct rlhf__events *out, struct rlhf__error *err);
-void rlhf__events_close(struct rlhf__events *e); // zeroed structs allowed
+// Open for a new run (keep_phase < 0) or a resumed one, as rlhf__jsonl_open does. log is borrowed
+// until close. [main]
+rlhf_status rlhf__events_open(const struct rlhf__folder *run, int64_t keep_phase,
+                              struct rlhf__log *log, struct rlhf__events **out,
+                              struct rlhf__error *err);
+void rlhf__events_close(struct rlhf__events *);
 
-// Append one scalar, or one Markdown text, to `summary`, a Summary being built. [any]
-void rlhf__events_scalar(struct rlhf__buf *summary, const char *tag, double value);
-void rlhf__events_text(struct rlhf__buf *summary, const char *tag, rlhf_str text);
+// The process begins: "resume" after so many phases, or with phase < 0 "start". argv ends with
+// NULL; it may be NULL itself. [main]
+void rlhf__events_begin(struct rlhf__events *, int64_t phase, const char *const *argv);
 
-// Write the summary as one event of that step, at the current time. [main]
-rlhf_status rlhf__events_write(struct rlhf__events *e, int64_t step,
-                               const struct rlhf__buf *summary, struct rlhf__error *err);
+// A finding of phase `phase`, counted from 1: a short name, and the sentence of the log. [main]
+void rlhf__events_warning(struct rlhf__events *, int64_t phase, const char *finding,
+                          const char *text);
 
-// fsync. [main]
-rlhf_status rlhf__events_sync(struct rlhf__events *e, struct rlhf__error *err);
+// The checkpoint of a phase has been written. [main]
+void rlhf__events_checkpoint(struct rlhf__events *, int64_t phase);
+
+// The process ends after so many phases. status: "done", "stopped" or "failed". [main]
+void rlhf__events_end(struct rlhf__events *, int64_t phase, const char *status, const char *reason);
+
+// fsync, before a checkpoint is committed. [main]
+rlhf_status rlhf__events_sync(struct rlhf__events *, struct rlhf__error *err);
 
 #endif

@@ -9,7 +9,7 @@
 #include <string.h>
 
 static const struct rlhf__metrics_file *const files[] = {
-    &rlhf__metrics_file_jsonl, &rlhf__metrics_file_events, &rlhf__metrics_file_csv};
+    &rlhf__metrics_file_jsonl, &rlhf__metrics_file_tensorboard, &rlhf__metrics_file_csv};
 enum { N_FILES = sizeof files / sizeof *files };
 
 struct rlhf__metrics {
@@ -206,6 +206,14 @@ rlhf_status rlhf__metrics_text(struct rlhf__metrics *m, int64_t phase, const cha
     for (size_t i = 0; i < N_FILES; i++)
         if (m->file[i] && files[i]->text)
             RLHF_TRY(files[i]->text(m->file[i], phase, tag, text, err));
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__metrics_histogram(struct rlhf__metrics *m, int64_t phase, const char *tag,
+                                    const struct rlhf__distribution *d, struct rlhf__error *err) {
+    for (size_t i = 0; i < N_FILES; i++)
+        if (m->file[i] && files[i]->histogram)
+            RLHF_TRY(files[i]->histogram(m->file[i], phase, tag, d, err));
     return RLHF_OK;
 }
 

@@ -67,6 +67,11 @@ rlhf_status rlhf__metrics_flush(struct rlhf__metrics *m, int64_t phase, struct r
 rlhf_status rlhf__metrics_text(struct rlhf__metrics *m, int64_t phase, const char *tag,
                                rlhf_str text, struct rlhf__error *err);
 
+// Write a distribution under a tag, for files that take them (TensorBoard). [main]
+struct rlhf__distribution;
+rlhf_status rlhf__metrics_histogram(struct rlhf__metrics *m, int64_t phase, const char *tag,
+                                    const struct rlhf__distribution *d, struct rlhf__error *err);
+
 // fsync every file, before a checkpoint is committed. [main]
 rlhf_status rlhf__metrics_sync(struct rlhf__metrics *m, struct rlhf__error *err);
 

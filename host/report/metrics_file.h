@@ -12,6 +12,8 @@
 
 #include <rlhf/base.h>
 
+struct rlhf__distribution; // report/distribution.h
+
 struct rlhf__metric {
     char *name;
     double value;
@@ -38,11 +40,14 @@ struct rlhf__metrics_file {
     // Write a Markdown text under a tag. NULL if the output does not accept texts. [main]
     rlhf_status (*text)(void *self, int64_t phase, const char *tag, rlhf_str text,
                         struct rlhf__error *err);
+    // Write a distribution; NULL = the file takes none. [main]
+    rlhf_status (*histogram)(void *self, int64_t phase, const char *tag,
+                             const struct rlhf__distribution *, struct rlhf__error *err);
     rlhf_status (*sync)(void *self, struct rlhf__error *err); // fsync [main]
     void (*close)(void *self);                                // NULL allowed [main]
 };
 
-extern const struct rlhf__metrics_file rlhf__metrics_file_jsonl, rlhf__metrics_file_events,
+extern const struct rlhf__metrics_file rlhf__metrics_file_jsonl, rlhf__metrics_file_tensorboard,
     rlhf__metrics_file_csv;
 
 #endif

@@ -37,106 +37,25 @@ rlhf_status rlhf__completions_measure(const struct rlhf__phase *p, struct rlhf__
 
 // ---- samples ----
 
-static double response_sum(const struct rlhf__rows *e, uint32_t i, const float *x) {
-    double sum = 0;
-    for (int32_t k = e->offset[i] + e->prompt_len[i]; k < e->offset[i + 1]; k++)
-        sum += (double)x[k];
-    return sum;
-}
-
-void rlhf__shown_finish(struct rlhf__shown *s) {
-    free(s->rows);
-    free(s->bytes);
-    free(s->paid);
-    *s = (struct rlhf__shown){0};
-}
-
-// Returns 1 if row i has the same group or prompt as one of the n rows in `seen`.
-static int is_repeated(const struct rlhf__phase *p, uint32_t i, const uint32_t *seen, uint32_t n) {
-    const int32_t *group = p->x.rows.group;
-    const rlhf_str *prompt = p->x.scored.prompt;
-    for (uint32_t k = 0; k < n; k++) {
-        const rlhf_str other = prompt[seen[k]];
-        if (group[seen[k]] == group[i]) return 1;
-        if (other.len != prompt[i].len) continue;
-        if (!other.len || !memcmp(other.ptr, prompt[i].ptr, (size_t)other.len)) return 1;
-    }
-    return 0;
-}
-
-static int compare_rows(const void *a, const void *b) {
-    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
-// Pick n rows to show, in ascending order. First take one row of each prompt. If these are too few,
-// add the earliest of the other rows.
-static void choose(const struct rlhf__phase *p, uint32_t *pick, uint32_t n) {
-    const uint32_t rows = p->x.rows.n;
-    uint32_t firsts = 0;
-    for (uint32_t i = 0; i < rows && firsts < n; i++)
-        if (!is_repeated(p, i, pick, firsts)) pick[firsts++] = i;
-    uint32_t at = firsts, next = 0;
-    for (uint32_t i = 0; i < rows && at < n; i++) {
-        if (next < firsts && pick[next] == i)
-            next++;
-        else
-            pick[at++] = i;
-    }
-    qsort(pick, n, sizeof *pick, compare_rows);
-}
-
-static char *keep_text(char *at, rlhf_str from, rlhf_str *to) {
-    *to = (rlhf_str){at, from.len};
-    if (from.len) memcpy(at, from.ptr, (size_t)from.len);
-    return at + from.len;
-}
-
-// Copy the texts of the picked rows to *s and, if there are several rewards, each reward's score.
-static rlhf_status keep_texts(struct rlhf__shown *s, const struct rlhf__scored *x,
-                              const uint32_t *pick, uint32_t n, struct rlhf__error *err) {
-    const size_t each = x->paid ? x->n_rewards : 0;
-    size_t bytes = 0;
-    for (uint32_t i = 0; i < n; i++)
-        bytes += (size_t)x->prompt[pick[i]].len + (size_t)x->response[pick[i]].len;
-    s->rows = calloc(n, sizeof *s->rows);
-    s->bytes = malloc(bytes + 1);
-    s->paid = each ? calloc(n * each, sizeof *s->paid) : NULL;
-    if (!s->rows || !s->bytes || (each && !s->paid))
-        return RLHF__NOMEM(err, "out of memory for samples");
-    char *at = s->bytes;
-    for (uint32_t i = 0; i < n; i++) {
-        at = keep_text(at, x->prompt[pick[i]], &s->rows[i].prompt);
-        at = keep_text(at, x->response[pick[i]], &s->rows[i].response);
-        if (!each) continue;
-        s->rows[i].paid = s->paid + i * each;
-        memcpy(s->paid + i * each, x->paid + pick[i] * each, each * sizeof *s->paid);
-    }
-    s->n = n;
-    return RLHF_OK;
-}
-
 // Samples are stored in every phase. Whether it was the last one, whose samples are always shown,
 // is known only at its end.
-rlhf_status rlhf__completions_take(const struct rlhf__phase *p, struct rlhf__error *err) {
-    const struct rlhf__log_config *c = &p->config->log;
-    const struct rlhf__rows *e = &p->x.rows;
-    struct rlhf__shown *s = &p->report->shown;
-    const uint32_t n = c->samples < e->n ? (uint32_t)c->samples : e->n;
-    int compares = rlhf__cast_wants_reference(p->cast);
-    rlhf__shown_finish(s);
-    if (c->samples_every == 0 || n == 0) return RLHF_OK;
-    uint32_t *pick = calloc(n, sizeof *pick);
-    if (!pick) return RLHF__NOMEM(err, "out of memory for samples");
-    choose(p, pick, n);
-    rlhf_status st = keep_texts(s, &p->x.scored, pick, n, err);
-    for (uint32_t i = 0; st == RLHF_OK && i < n; i++) {
-        s->rows[i].reward = rlhf__cast_has_rewards(p->cast) ? (double)e->reward[pick[i]] : NAN;
-        s->rows[i].logp = response_sum(e, pick[i], e->token[RLHF__LOGP_OLD]);
-        s->rows[i].ref_logp = compares ? response_sum(e, pick[i], e->token[RLHF__LOGP_REF]) : NAN;
-    }
-    free(pick);
-    return st;
+rlhf_status rlhf__phase_samples(const struct rlhf__phase *p, const struct rlhf__prompts *prompts,
+                                struct rlhf__error *err) {
+    const struct rlhf__cast *c = p->cast;
+    const int samples = rlhf__cast_samples(c);
+    uint32_t flags = 0;
+    if (samples && rlhf__cast_has_rewards(c)) flags |= RLHF__SHOWN_REWARDS;
+    if (samples && rlhf__cast_wants_reference(c)) flags |= RLHF__SHOWN_REFERENCE;
+    if (samples && (c->plan.heads & RLHF_HEAD_VALUE)) flags |= RLHF__SHOWN_VALUES;
+    const struct rlhf__shown_from from = {.rows = &p->x.rows,
+                                          .source = (int32_t)c->plan.source,
+                                          .flags = flags,
+                                          .scored = &p->x.scored,
+                                          .prompts = prompts,
+                                          .tok = c->policy->tok,
+                                          .labels = &c->policy->labels,
+                                          .config = p->config};
+    return rlhf__shown_take(&p->report->shown, &from, err);
 }
 
 // Write and show the stored samples in every log.samples_every-th phase, in the first and in the
@@ -150,7 +69,9 @@ static rlhf_status show_samples(const struct rlhf__phase *p, int is_last, struct
     if (s->n == 0) return RLHF_OK;
     int due = phase % c->samples_every == 0 || phase == 1 || phase == p->count->phases || is_last;
     if (!due) return RLHF_OK;
-    rlhf_status st = rlhf__samples_write(r->samples, phase, s->rows, s->n, r->metrics, err);
+    if (s->is_data) return rlhf__samples_write(r->samples, phase, s->rows, s->n, NULL, NULL, err);
+    rlhf_status st =
+        rlhf__samples_write(r->samples, phase, s->rows, s->n, r->metrics, "samples", err);
     s->written = st == RLHF_OK;
     if (st != RLHF_OK || c->progress == RLHF__PROGRESS_OFF) return st;
     if (r->log->json) {
@@ -176,6 +97,19 @@ static rlhf_status show_samples(const struct rlhf__phase *p, int is_last, struct
 
 static void set(const struct rlhf__phase *p, const char *name, double value) {
     rlhf__metrics_set(p->report->metrics, name, value);
+}
+
+double rlhf__rows_entropy(const struct rlhf__rows *e) {
+    const float *logp = e->token[RLHF__LOGP_SAMPLED];
+    double sum = 0;
+    int64_t n = 0;
+    for (uint32_t i = 0; i < e->n; i++)
+        for (int32_t t = e->offset[i] + e->prompt_len[i]; t < e->offset[i + 1]; t++) {
+            if (!rlhf__rows_is_response(e, t)) continue;
+            sum -= (double)logp[t];
+            n++;
+        }
+    return n > 0 ? sum / (double)n : NAN;
 }
 
 static void report_optim(const struct rlhf__phase *p) {
@@ -286,14 +220,29 @@ static struct rlhf__progress_state progress_state(const struct rlhf__phase *p) {
 }
 
 void rlhf__phase_metrics(const struct rlhf__phase *p) {
+    const double entropy = rlhf__cast_samples(p->cast) ? rlhf__rows_entropy(&p->x.rows) : NAN;
+    if (!isnan(entropy)) set(p, RLHF__ENTROPY_METRIC, entropy);
     report_optim(p);
     report_times(p);
     report_spared(p);
     report_speed(p);
 }
 
+static rlhf_status write_spread(const struct rlhf__phase *p, struct rlhf__error *err) {
+    const struct rlhf__cast *c = p->cast;
+    const int samples = rlhf__cast_samples(c);
+    uint32_t flags = samples ? RLHF__SPREAD_RESPONSES : 0;
+    if (samples && rlhf__cast_has_rewards(c)) flags |= RLHF__SPREAD_REWARD;
+    if (samples && rlhf__cast_wants_reference(c)) flags |= RLHF__SPREAD_REFERENCE;
+    // In minibatches, only copies of the rows get advantages.
+    if (samples && !(c->plan.flags & RLHF_PLAN_MINIBATCH_SCOPE)) flags |= RLHF__SPREAD_ADVANTAGE;
+    return rlhf__spread_write(p->report->spread, p->count->phase + 1, &p->x.rows, flags,
+                              p->report->metrics, err);
+}
+
 rlhf_status rlhf__phase_show(const struct rlhf__phase *p, int is_last, struct rlhf__error *err) {
     RLHF_TRY(show_samples(p, is_last, err));
+    RLHF_TRY(write_spread(p, err));
     const struct rlhf__progress_state s = progress_state(p);
     rlhf__progress_phase(p->report->progress, &s);
     return RLHF_OK;

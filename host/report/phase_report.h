@@ -11,16 +11,20 @@
 // describe the phase's responses as first sampled, before some of them are replaced. [main]
 rlhf_status rlhf__completions_measure(const struct rlhf__phase *p, struct rlhf__error *err);
 
-// Store samples of the responses that are trained on in p->report->shown. [main]
-rlhf_status rlhf__completions_take(const struct rlhf__phase *p, struct rlhf__error *err);
+// Store samples of the rows that are trained on in p->report->shown. prompts: those of the
+// responses, NULL for rows of a file. [main]
+rlhf_status rlhf__phase_samples(const struct rlhf__phase *p, const struct rlhf__prompts *prompts,
+                                struct rlhf__error *err);
 
-void rlhf__shown_finish(struct rlhf__shown *); // accepts a zeroed one [any]
+#define RLHF__ENTROPY_METRIC "objective/entropy_per_token"
+#define RLHF__REWARD_METRIC  "objective/scores" // mean reward of the phase's responses
 
-#define RLHF__REWARD_METRIC "objective/scores" // mean reward of the phase's responses
+// Mean -log-prob of the sampled tokens, nats; NaN without any. [any]
+double rlhf__rows_entropy(const struct rlhf__rows *);
 
-// Set lr, episode, optim/*, time/*, perf/* and sampling/*. Call it after the algorithm's
-// phase_end() and after the phase's sequences were added to the count, but before the phase itself
-// is. [main]
+// Set objective/entropy_per_token, lr, episode, optim/*, time/*, perf/* and sampling/*. Call it
+// after the algorithm's phase_end() and after the phase's sequences were added to the count, but
+// before the phase itself is. [main]
 void rlhf__phase_metrics(const struct rlhf__phase *p);
 
 // Write and show the samples and the progress line of a phase whose metrics are set. is_last = 1:

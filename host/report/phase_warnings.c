@@ -6,23 +6,10 @@
 #include "sample/rollout.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 // ---- the numbers of a phase ----
-
-// Returns the mean -log-prob of the sampled tokens.
-static double entropy_of(const struct rlhf__rows *e) {
-    const float *logp = e->token[RLHF__LOGP_SAMPLED];
-    double sum = 0;
-    int64_t n = 0;
-    for (uint32_t i = 0; i < e->n; i++)
-        for (int32_t t = e->offset[i] + e->prompt_len[i]; t < e->offset[i + 1]; t++) {
-            if (!rlhf__rows_is_response(e, t)) continue;
-            sum -= (double)logp[t];
-            n++;
-        }
-    return n > 0 ? sum / (double)n : NAN;
-}
 
 // Returns 1 if it is a fault that responses reach the length limit: stop tokens can end them, and
 // their texts are not cut at a period.
@@ -37,7 +24,7 @@ static struct rlhf__phase_numbers numbers_of(const struct rlhf__phase *p) {
     const struct rlhf__metrics *m = p->report->metrics;
     const struct rlhf__learner *l = p->learner;
     const int samples = rlhf__cast_samples(p->cast);
-    struct rlhf__phase_numbers out = {.entropy = samples ? entropy_of(&p->x.rows) : NAN,
+    struct rlhf__phase_numbers out = {.entropy = samples ? rlhf__rows_entropy(&p->x.rows) : NAN,
                                       .kl = NAN,
                                       .correct = NAN,
                                       .norm = NAN,
@@ -95,10 +82,9 @@ static void put_cause(const struct rlhf__findings *f, const struct rlhf__phase *
 
 // ---- messages ----
 
-static void say(const struct rlhf__phase *p, struct rlhf__buf *text) {
+static void say(const struct rlhf__phase *p, const char *finding, struct rlhf__buf *text) {
     if (!text->bad)
-        rlhf__logf(p->report->log, RLHF_LOG_WARN, "phase %lld: %s", (long long)p->count->phase + 1,
-                   rlhf__buf_text(text));
+        rlhf__report_warn(p->report, p->count->phase + 1, finding, "%s", rlhf__buf_text(text));
     rlhf__buf_free(text);
 }
 
@@ -108,7 +94,7 @@ static void say_exploded(const struct rlhf__findings *f, const struct rlhf__phas
     rlhf__buf_printf(&text, "the gradient norm exploded: %.3g, where %.3g was usual; ", n->norm_max,
                      found->usual_norm);
     put_cause(f, p, 0, &text);
-    say(p, &text);
+    say(p, "exploded", &text);
 }
 
 static void say_collapsed(const struct rlhf__findings *f, const struct rlhf__phase *p,
@@ -125,7 +111,7 @@ static void say_collapsed(const struct rlhf__findings *f, const struct rlhf__pha
     put_cause(f, p, f->phases > AT_ONCE, &text);
     if (p->config->run.stop_on != RLHF__STOP_ON_COLLAPSE)
         rlhf__buf_puts(&text, "; run.stop_on=collapse ends such a run");
-    say(p, &text);
+    say(p, "collapsed", &text);
 }
 
 static void say_jumped(const struct rlhf__findings *f, const struct rlhf__phase *p,
@@ -136,7 +122,7 @@ static void say_jumped(const struct rlhf__findings *f, const struct rlhf__phase 
                      "phase before; ",
                      n->kl, found->kl_before);
     put_cause(f, p, 0, &text);
-    say(p, &text);
+    say(p, "jumped", &text);
 }
 
 // Returns the number of responses that contain the token.
@@ -172,7 +158,7 @@ static void say_cut_off(const struct rlhf__phase *p, double share) {
     else
         rlhf__buf_puts(&text, "a higher sampling.max_new_tokens lets them end; "
                               "sampling.stop_at_eos=false says that they need not");
-    say(p, &text);
+    say(p, "cut_off", &text);
 }
 
 static void say_diverged(const struct rlhf__findings *f, const struct rlhf__phase *p, double loss) {
@@ -180,7 +166,7 @@ static void say_diverged(const struct rlhf__findings *f, const struct rlhf__phas
     rlhf__buf_printf(&text, "the loss has diverged: %.3g, where the first phase had %.3g; ", loss,
                      f->loss);
     put_cause(f, p, 0, &text);
-    say(p, &text);
+    say(p, "diverged", &text);
 }
 
 static void say_fell(const struct rlhf__findings *f, const struct rlhf__phase *p, double fall) {
@@ -190,7 +176,7 @@ static void say_fell(const struct rlhf__findings *f, const struct rlhf__phase *p
                      "token below the reference's (more than %g); ",
                      fall, RLHF__FALL);
     put_cause(f, p, 0, &text);
-    say(p, &text);
+    say(p, "fell", &text);
 }
 
 void rlhf__phase_warnings(struct rlhf__findings *f, const struct rlhf__phase *p) {
@@ -250,46 +236,48 @@ static int is_constant(const struct rlhf__rows *e) {
 }
 
 static void warn_constant_rewards(const struct rlhf__phase *p, const struct rlhf__rows *e) {
-    rlhf__logf(p->report->log, RLHF_LOG_WARN,
-               "phase %lld: all %u responses have the same reward (%.4g), so that rewards teach "
-               "nothing%s; what helps: a reward with more than two values, easier or harder "
-               "prompts, more responses (batch.size%s), a higher sampling.temperature; such phases "
-               "are counted in optim/flat_phases",
-               (long long)p->count->phase + 1, e->n, (double)e->reward[0],
-               has_critic(p) ? " and the policy follows the noise of the value head" : "",
-               p->cast->plan.group_size > 1 ? ", algo.group_size" : "");
+    rlhf__report_warn(
+        p->report, p->count->phase + 1, "constant_reward",
+        "all %u responses have the same reward (%.4g), so that rewards teach "
+        "nothing%s; what helps: a reward with more than two values, easier or harder "
+        "prompts, more responses (batch.size%s), a higher sampling.temperature; such phases "
+        "are counted in optim/flat_phases",
+        e->n, (double)e->reward[0],
+        has_critic(p) ? " and the policy follows the noise of the value head" : "",
+        p->cast->plan.group_size > 1 ? ", algo.group_size" : "");
 }
 
 // Compared responses all have the same reward; responses to different prompts may still differ.
 static void warn_flat_groups(const struct rlhf__phase *p) {
     const uint32_t size = p->cast->plan.group_size;
     if (size < 2)
-        rlhf__logf(p->report->log, RLHF_LOG_WARN,
-                   "phase %lld: all responses have the same reward, so that rewards teach nothing; "
-                   "what helps: more responses a phase (batch.size), a higher "
-                   "sampling.temperature, easier or harder prompts, a reward with more than two "
-                   "values; such phases are counted in optim/flat_phases",
-                   (long long)p->count->phase + 1);
+        rlhf__report_warn(
+            p->report, p->count->phase + 1, "flat_groups",
+            "all responses have the same reward, so that rewards teach nothing; "
+            "what helps: more responses a phase (batch.size), a higher "
+            "sampling.temperature, easier or harder prompts, a reward with more than two "
+            "values; such phases are counted in optim/flat_phases");
     else
-        rlhf__logf(
-            p->report->log, RLHF_LOG_WARN,
-            "phase %lld: in each group all %d responses have the same reward, so that rewards "
+        rlhf__report_warn(
+            p->report, p->count->phase + 1, "flat_groups",
+            "in each group all %d responses have the same reward, so that rewards "
             "teach nothing; what helps: more responses a prompt (algo.group_size), a higher "
             "sampling.temperature, easier or harder prompts, a reward with more than two "
             "values, algo.dynamic_sampling=true of grpo.so and rloo.so; such phases are "
             "counted in optim/flat_phases",
-            (long long)p->count->phase + 1, size);
+            size);
 }
 
 static void warn_reward_values(const struct rlhf__phase *p) {
     struct rlhf__buf said = RLHF__BUF_INIT;
     put_rewards(p, &said);
     if (!said.bad && said.len)
-        rlhf__logf(p->report->log, RLHF_LOG_WARN,
-                   "phase %lld: the rewards: %.700s; 'rlhf-host plugin info NAME' lists what a "
-                   "reward looks at among its options, and samples.jsonl of the run has the texts "
-                   "that it scored",
-                   (long long)p->count->phase + 1, rlhf__buf_text(&said));
+        rlhf__report_warn(
+            p->report, p->count->phase + 1, "reward_values",
+            "the rewards: %.700s; 'rlhf-host plugin info NAME' lists what a "
+            "reward looks at among its options, and samples.jsonl of the run has the texts "
+            "that it scored",
+            rlhf__buf_text(&said));
     rlhf__buf_free(&said);
 }
 
@@ -340,11 +328,11 @@ static rlhf_status no_gradient(const struct rlhf__phase *p, struct rlhf__count *
                         "rewards: %.500s); the run would teach nothing",
                         (long long)here, here == 1 ? "" : "s", values);
     else if (p->report->still_phases == 1)
-        rlhf__logf(p->report->log, RLHF_LOG_WARN,
-                   "phase %lld: the adapter is where it started: every derivative of the phase's "
-                   "loss is 0, so that nothing was asked of it; %lld more such phases end the run",
-                   (long long)p->count->phase + 1,
-                   (long long)(left < RLHF__STILL_PHASES - 1 ? left : RLHF__STILL_PHASES - 1));
+        rlhf__report_warn(
+            p->report, p->count->phase + 1, "still_adapter",
+            "the adapter is where it started: every derivative of the phase's "
+            "loss is 0, so that nothing was asked of it; %lld more such phases end the run",
+            (long long)(left < RLHF__STILL_PHASES - 1 ? left : RLHF__STILL_PHASES - 1));
     rlhf__buf_free(&said);
     return st;
 }
@@ -390,11 +378,14 @@ void rlhf__calibration_note(const struct rlhf__phase *p) {
             !get(p, k, "mean", &mean) || !get(p, k, "std", &std))
             continue;
         if (fabs(mean) < 1 && std > 1.0 / 3 && std < 3) continue;
-        rlhf__logf(p->report->log, RLHF_LOG_WARN,
-                   "reward %s begins at mean %.2f and standard deviation %.2f, where a reward "
-                   "model is fitted to 0 and 1 (score.calibrate): it was fitted on other prompts "
-                   "or another policy's responses; what is weighed against it (algo.kl_coef) "
-                   "weighs as much less or more",
-                   p->config->reward[k].name, mean, std);
+        char text[512];
+        snprintf(text, sizeof text,
+                 "reward %s begins at mean %.2f and standard deviation %.2f, where a reward model "
+                 "is fitted to 0 and 1 (score.calibrate): it was fitted on other prompts or "
+                 "another policy's responses; what is weighed against it (algo.kl_coef) weighs as "
+                 "much less or more",
+                 p->config->reward[k].name, mean, std);
+        rlhf__logf(p->report->log, RLHF_LOG_WARN, "%s", text);
+        rlhf__events_warning(p->report->events, 1, "calibration", text);
     }
 }

@@ -1,6 +1,7 @@
 // report.c: see report.h.
 #include "report/report.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -51,4 +52,15 @@ void rlhf__reward_tallies_say(const struct rlhf__reward_tallies *a, const struct
         rlhf__reward_tally_say(&a->run[i], name, log);
     }
     if (a->run) rlhf__reward_tally_say(&a->run[a->n], "the judge", log);
+}
+
+void rlhf__report_warn(struct rlhf__report *r, int64_t phase, const char *finding, const char *fmt,
+                       ...) {
+    char text[2048];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    rlhf__logf(r->log, RLHF_LOG_WARN, "phase %lld: %s", (long long)phase, text);
+    rlhf__events_warning(r->events, phase, finding, text);
 }

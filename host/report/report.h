@@ -4,11 +4,13 @@
 #define RLHF_HOST_REPORT_H
 
 #include "config/config.h"
+#include "report/events.h"
 #include "report/metrics.h"
 #include "report/progress.h"
 #include "report/rollout_log.h"
-#include "report/samples.h"
+#include "report/shown.h"
 #include "report/sinks.h"
+#include "report/spread.h"
 #include "sample/reward_call.h"
 
 #include <stddef.h>
@@ -48,16 +50,6 @@ struct rlhf__phase_times {
     double start, rollout, reward, reference, update;
 };
 
-// The samples of the current phase. `bytes` holds their texts. `paid` holds the score of each
-// reward for each sample; it is NULL if there is only one reward.
-struct rlhf__shown {
-    struct rlhf__sample *rows; // [n]
-    char *bytes;
-    float *paid;
-    size_t n;
-    int32_t written, reserved; // written: 1 if samples.jsonl contains them
-};
-
 // Work that the backward passes of this process saved.
 struct rlhf__spared {
     // rows left out of the backward pass, and all rows of the phases that left some out
@@ -68,11 +60,13 @@ struct rlhf__spared {
 struct rlhf__report {
     struct rlhf__log *log; // borrowed
     struct rlhf__progress *progress;
-    struct rlhf__metrics *metrics; // NULL until the phases begin, as are the next two
+    struct rlhf__metrics *metrics; // NULL until the phases begin, as are the next three
     struct rlhf__samples *samples;
+    struct rlhf__spread *spread;
     struct rlhf__rollout_log *rollout_log; // NULL unless log.rollouts
     struct rlhf__sinks *sinks;             // NULL until they are opened
-    struct rlhf__shown shown;
+    struct rlhf__events *events;           // NULL until the phases begin
+    struct rlhf__shown shown;              // samples of the current phase
     struct rlhf__phase_times times;
     struct rlhf__spared spared;
     struct rlhf__reward_tallies rewards;
@@ -84,5 +78,10 @@ struct rlhf__report {
     int64_t still_phases;
     int32_t said_left; // 1: too few fresh prompts has been reported
 };
+
+// Log "phase N: " and the text as a warning, and write it to events.jsonl. phase: from 1; finding:
+// a short name of it, such as "collapsed". [main]
+__attribute__((format(printf, 4, 5))) void
+rlhf__report_warn(struct rlhf__report *r, int64_t phase, const char *finding, const char *fmt, ...);
 
 #endif

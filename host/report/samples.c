@@ -52,6 +52,7 @@ static void put_members(struct rlhf__buf *b, int64_t phase, const struct rlhf__s
 static void put_row(struct rlhf__buf *b, int64_t phase, const struct rlhf__sample *s) {
     rlhf__buf_putc(b, '{');
     put_members(b, phase, s);
+    rlhf__buf_put(b, s->details.ptr, (size_t)s->details.len);
     rlhf__buf_puts(b, "}\n");
 }
 
@@ -83,15 +84,15 @@ static void put_markdown(struct rlhf__buf *b, const struct rlhf__sample *samples
 
 rlhf_status rlhf__samples_write(struct rlhf__samples *s, int64_t phase,
                                 const struct rlhf__sample *samples, size_t n,
-                                struct rlhf__metrics *m, struct rlhf__error *err) {
+                                struct rlhf__metrics *m, const char *tag, struct rlhf__error *err) {
     struct rlhf__buf rows = RLHF__BUF_INIT, table = RLHF__BUF_INIT;
     for (size_t i = 0; i < n; i++)
         put_row(&rows, phase, &samples[i]);
     rlhf_status status = rlhf__jsonl_append(&s->rows, &rows, err);
     if (status == RLHF_OK && m) {
         put_markdown(&table, samples, n);
-        status = rlhf__metrics_text(m, phase, "samples",
-                                    (rlhf_str){rlhf__buf_text(&table), table.len}, err);
+        status =
+            rlhf__metrics_text(m, phase, tag, (rlhf_str){rlhf__buf_text(&table), table.len}, err);
     }
     rlhf__buf_free(&rows);
     rlhf__buf_free(&table);

@@ -14,6 +14,7 @@ struct rlhf__sample {
     double ref_logp;           // sum over the response under the reference, nats; NaN = not known
     double logp;               // the same sum under the policy that sampled it; NaN = not known
     const float *paid;         // [n_rewards of the table] each reward's score; NULL: one reward
+    rlhf_str details;          // further members of its line: ", \"key\": value, ..."
 };
 
 struct rlhf__samples;
@@ -24,11 +25,11 @@ rlhf_status rlhf__samples_open(const struct rlhf__folder *run, int64_t keep_phas
                                struct rlhf__error *err);
 void rlhf__samples_close(struct rlhf__samples *s); // NULL allowed
 
-// Append n lines {"phase", "prompt", "response", "reward", "ref_logp", "logp"}. If m is not NULL,
-// also write them as the TensorBoard text "samples". [main]
+// Append n lines {"phase", "prompt", "response", "reward", "ref_logp", "logp"} with the details. If
+// m is not NULL, also write them as a TensorBoard text under this tag. [main]
 rlhf_status rlhf__samples_write(struct rlhf__samples *s, int64_t phase,
                                 const struct rlhf__sample *samples, size_t n,
-                                struct rlhf__metrics *m, struct rlhf__error *err);
+                                struct rlhf__metrics *m, const char *tag, struct rlhf__error *err);
 
 // fsync, before a checkpoint is committed. [main]
 rlhf_status rlhf__samples_sync(struct rlhf__samples *s, struct rlhf__error *err);

@@ -81,8 +81,6 @@ static void add_algo_rules(struct rules *rules, const struct rlhf__run *r) {
         BY_ALGO("score.calibrate", !calibrates && c->score_head.calibrate > 0,
                 "trains no reward model"),
         BY_ALGO("run.stop_on", !rollout, "draws no responses, by which a collapse is found"),
-        BY_ALGO("log.samples", !rollout && c->log.samples > 0, "draws no responses"),
-        BY_ALGO("log.samples_every", !rollout && c->log.samples_every > 0, "draws no responses"),
     };
     add(rules, added, sizeof added / sizeof *added);
 }

@@ -35,10 +35,15 @@ static rlhf_status open_reports(struct rlhf__run *r, struct rlhf__error *err) {
         st = rlhf__metrics_open(dir->root, log, keep, r->report.log, &r->report.metrics, err);
     if (st == RLHF_OK)
         st = rlhf__samples_open(dir->root, keep, r->report.log, &r->report.samples, err);
+    if (st == RLHF_OK)
+        st = rlhf__spread_open(dir->root, keep, r->report.log, &r->report.spread, err);
+    if (st == RLHF_OK)
+        st = rlhf__events_open(dir->root, keep, r->report.log, &r->report.events, err);
     if (st == RLHF_OK) st = open_rollouts(r, keep, err);
     r->session.services.metric = rlhf__metrics_reported;
     r->session.services.metric_ctx = r->report.metrics;
     if (st != RLHF_OK) return st;
+    rlhf__events_begin(r->report.events, keep, r->req->env->argv);
     const struct rlhf__progress_state start = {
         .phase = r->count.phase, .phases = r->count.phases, .first_phase = r->count.phase};
     rlhf__progress_phase(r->report.progress, &start);
@@ -109,8 +114,10 @@ static rlhf_status run_phase(struct rlhf__run *r, struct rlhf__error *err) {
 
 // Before the first phase, measure the rewards of held-out responses, as row 0 of the metrics.
 static rlhf_status look_first(struct rlhf__run *r, struct rlhf__error *err) {
-    const struct rlhf__held_out h = {
-        .due = 1, .metrics = r->report.metrics, .tallies = &r->report.rewards};
+    const struct rlhf__held_out h = {.due = 1,
+                                     .metrics = r->report.metrics,
+                                     .samples = r->report.samples,
+                                     .tallies = &r->report.rewards};
     const int responds = rlhf__cast_has_rewards(&r->cast) && r->config->data.eval_path[0];
     if (r->count.phase > 0 || !responds) return RLHF_OK;
     RLHF_TRY(r->feed->ops->evaluate(r->feed, &h, err));

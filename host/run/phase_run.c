@@ -374,9 +374,9 @@ static rlhf_status describe(struct rlhf__phase *p, struct rlhf__error *err) {
     rlhf__metrics_set(m, "epoch", rlhf__order_epoch(p->feed->ops->order(p->feed)));
     if (!rlhf__cast_samples(p->cast)) {
         rlhf__metrics_set(m, "val/sequence_lengths", (double)e->total / (double)e->n);
-        return RLHF_OK;
+        return rlhf__phase_samples(p, p->feed->prompts, err);
     }
-    RLHF_TRY(rlhf__completions_take(p, err));
+    RLHF_TRY(rlhf__phase_samples(p, p->feed->prompts, err));
     return rlhf__judge(p, err);
 }
 
@@ -384,8 +384,11 @@ static rlhf_status describe(struct rlhf__phase *p, struct rlhf__error *err) {
 static rlhf_status evaluate(struct rlhf__phase *p, struct rlhf__error *err) {
     int64_t every = p->config->data.eval_every, done = p->count->phase + 1;
     int due = (every > 0 && done % every == 0) || done == p->count->phases;
-    const struct rlhf__held_out h = {
-        .phase = done, .due = due, .metrics = p->report->metrics, .tallies = &p->report->rewards};
+    const struct rlhf__held_out h = {.phase = done,
+                                     .due = due,
+                                     .metrics = p->report->metrics,
+                                     .samples = p->report->samples,
+                                     .tallies = &p->report->rewards};
     return p->feed->ops->evaluate ? p->feed->ops->evaluate(p->feed, &h, err) : RLHF_OK;
 }
 

@@ -28,17 +28,17 @@ rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experien
     if (!rlhf__cast_has_rewards(p->cast)) // there are only texts: all scores are 0
         return rlhf__scored_init(&x->scored, &by, &x->rows, err);
     rlhf__progress_note(p->report->progress, "reward");
-    const uint32_t several = p->config->n_reward > 1 ? (uint32_t)p->config->n_reward : 0;
+    const uint32_t n_reward = (uint32_t)p->config->n_reward;
     uint8_t *keep = calloc(x->rows.n ? x->rows.n : 1, 1);
-    float *raw = several ? calloc((size_t)x->rows.n * several + 1, sizeof *raw) : NULL;
-    if (!keep || (several && !raw)) {
+    float *raw = calloc((size_t)x->rows.n * n_reward + 1, sizeof *raw);
+    if (!keep || !raw) {
         free(keep);
         free(raw);
         return RLHF__NOMEM(err, "out of memory scoring");
     }
     rlhf_status st = rlhf__scored_init(&x->scored, &by, &x->rows, err);
     if (st == RLHF_OK) st = rlhf__score(&s, &x->scored, &x->rows, keep, raw, err);
-    if (st == RLHF_OK && raw) st = rlhf__scored_take_paid(&x->scored, raw, several, err);
+    if (st == RLHF_OK) st = rlhf__scored_take_paid(&x->scored, raw, n_reward, err);
     if (st == RLHF_OK) st = rlhf__experience_keep(x, keep, err);
     if (st == RLHF_OK && p->feed->choice)
         rlhf__prompt_choice_scored(p->feed->choice, p->count->phase, &x->rows);

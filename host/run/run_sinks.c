@@ -40,23 +40,29 @@ rlhf_status rlhf__run_sinks_phase(const struct rlhf__run *r, struct rlhf__error 
     return RLHF_OK;
 }
 
-void rlhf__run_sinks_end(const struct rlhf__run *r, rlhf_status st, const struct rlhf__error *err) {
+// How the run ended; why[cap] gets the reason if it was stopped.
+static enum rlhf_run_end how_it_ended(const struct rlhf__run *r, rlhf_status st, char *why,
+                                      size_t cap) {
     const int cancelled = r->req->env->cancelled && *r->req->env->cancelled;
-    char why[64] = "";
-    enum rlhf_run_end how = RLHF_RUN_STOPPED;
-    if (st != RLHF_OK && !(st == RLHF_E_CANCELLED && cancelled)) {
-        rlhf__sinks_end(r->report.sinks, RLHF_RUN_FAILED, err->text);
-        return;
-    }
-    if (r->count.phase >= r->count.phases)
-        how = RLHF_RUN_DONE;
-    else if (cancelled)
-        snprintf(why, sizeof why, "the user stopped it");
+    if (st != RLHF_OK && !(st == RLHF_E_CANCELLED && cancelled)) return RLHF_RUN_FAILED;
+    if (r->count.phase >= r->count.phases) return RLHF_RUN_DONE;
+    if (cancelled)
+        snprintf(why, cap, "the user stopped it");
     else if (r->collapsed)
-        snprintf(why, sizeof why, "the policy has collapsed (run.stop_on)");
+        snprintf(why, cap, "the policy has collapsed (run.stop_on)");
     else if (r->count.stop)
-        snprintf(why, sizeof why, "a limit of early_stop is reached");
+        snprintf(why, cap, "a limit of early_stop is reached");
     else
-        snprintf(why, sizeof why, "run.stop_after is %lld", (long long)r->config->run.stop_after);
-    rlhf__sinks_end(r->report.sinks, how, why);
+        snprintf(why, cap, "run.stop_after is %lld", (long long)r->config->run.stop_after);
+    return RLHF_RUN_STOPPED;
+}
+
+void rlhf__run_sinks_end(const struct rlhf__run *r, rlhf_status st, const struct rlhf__error *err) {
+    static const char *const status[] = {
+        [RLHF_RUN_DONE] = "done", [RLHF_RUN_STOPPED] = "stopped", [RLHF_RUN_FAILED] = "failed"};
+    char why[64] = "";
+    const enum rlhf_run_end how = how_it_ended(r, st, why, sizeof why);
+    const char *reason = how == RLHF_RUN_FAILED ? err->text : why;
+    rlhf__sinks_end(r->report.sinks, how, reason);
+    rlhf__events_end(r->report.events, r->count.phase, status[how], reason);
 }

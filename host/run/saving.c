@@ -181,12 +181,15 @@ static rlhf_status save_in(struct rlhf__run *r, const struct rlhf__folder *all,
     choose_best(r);
     rlhf_status st = rlhf__metrics_sync(r->report.metrics, err);
     if (st == RLHF_OK) st = rlhf__samples_sync(r->report.samples, err);
+    if (st == RLHF_OK) st = rlhf__spread_sync(r->report.spread, err);
+    if (st == RLHF_OK) st = rlhf__events_sync(r->report.events, err);
     if (st == RLHF_OK && r->report.rollout_log)
         st = rlhf__rollout_log_sync(r->report.rollout_log, err);
     if (st == RLHF_OK) st = write_files(r, all, fresh, err);
     if (st == RLHF_OK)
         st = rlhf__checkpoint_dir_commit(all, fresh, r->count.phase, r->report.log, err);
     if (st != RLHF_OK) rlhf__folder_remove(all, fresh, NULL);
+    if (st == RLHF_OK) rlhf__events_checkpoint(r->report.events, r->count.phase);
     if (st == RLHF_OK) st = point_best(r, all, err);
     // Keep the previous checkpoint until the next one is written, because a process that found it
     // through `latest` may be reading it.

@@ -18,7 +18,7 @@ struct rlhf__scored {
     int32_t *scored_len;                // [n] tokens after the prompt that are scored
     uint8_t *no_period;                 // [n] 1 = the response lacks a period
     uint8_t *verdict; // [n] enum rlhf_verdict, over all rewards; none before rlhf__score
-    float *paid;      // [n * n_rewards] each reward's score of each row; NULL with a single reward
+    float *paid;      // [n * n_rewards] each reward's score of each row; NULL: not known
     struct rlhf__turn_texts *turns; // [n] further texts; NULL: rows of one turn
     uint32_t n, n_rewards;
 };
@@ -40,7 +40,7 @@ void rlhf__scored_finish(struct rlhf__scored *); // accepts a zeroed one [any]
 rlhf_status rlhf__scored_join(struct rlhf__scored *a, struct rlhf__scored *b,
                               struct rlhf__error *err);
 
-// Keep the scores of each of several rewards: raw[n_rewards * n], as rlhf__score fills it. Errors:
+// Keep each reward's scores: raw[n_rewards * n], as rlhf__score fills it. Errors:
 // RLHF_E_NOMEM. [any]
 rlhf_status rlhf__scored_take_paid(struct rlhf__scored *, const float *raw, uint32_t n_rewards,
                                    struct rlhf__error *err);

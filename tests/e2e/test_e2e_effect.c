@@ -64,7 +64,6 @@ static void settings_of_other_kinds_of_runs(void **state) {
         {SFT "--set rewards.clip=3", "rewards.clip has no effect here"},
         {SFT "--set prompts.prepend_bos=true", "prompts.prepend_bos has no effect here"},
         {SFT "--set reference.path=model", "reference.path has no effect here"},
-        {SFT "--set log.samples=3", "log.samples has no effect here"},
         {SFT "--set batch.share_prompts=false", "batch.share_prompts has no effect here"},
         {CLASSIFY "--set score.calibrate=3", "score.calibrate has no effect here"},
         {PAIRS "--set prompts.length=3", "prompts.length has no effect here"},

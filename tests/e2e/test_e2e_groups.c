@@ -256,15 +256,18 @@ static void generate_shares_its_prompt(void **state) {
                      0);
 }
 
-// Samples show different prompts, not several rows of one group, and have one column per reward.
-static void samples_differ_in_their_prompt(void **state) {
+// Samples are spread over the rewards, lowest first, and have one column per reward.
+static void samples_are_spread_over_the_rewards(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, PPO "--set log.samples=3 --set run.phases=1 --set run.dir=a "
                                     "--reward period_count.so"),
                      0);
     e2e_says(t, "   reward  bad_re...  period...   ref logp  text of phase 1\n");
-    assert_int_equal(e2e_shell(t, "cut -d, -f2 a/samples.jsonl | sort -u | wc -l"), 0);
-    assert_string_equal(t->out, "3\n");
+    // bad_reward pays 0, 1 and 2 in turn, and period_count here nothing.
+    assert_int_equal(e2e_shell(t, "grep -o '\"rewards\": [^}]*' a/samples.jsonl"), 0);
+    assert_string_equal(t->out, "\"rewards\": {\"bad_reward\": 0, \"period_count\": 0\n"
+                                "\"rewards\": {\"bad_reward\": 1, \"period_count\": 0\n"
+                                "\"rewards\": {\"bad_reward\": 2, \"period_count\": 0\n");
 }
 
 int main(void) {
@@ -279,7 +282,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(rows_may_be_dropped, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(the_loss_knows_how_many_minibatches_there_are, e2e_setup,
                                         e2e_teardown),
-        cmocka_unit_test_setup_teardown(samples_differ_in_their_prompt, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(samples_are_spread_over_the_rewards, e2e_setup,
+                                        e2e_teardown),
         cmocka_unit_test_setup_teardown(what_does_not_fit_is_said, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(generate_shares_its_prompt, e2e_setup, e2e_teardown),
     };

@@ -36,6 +36,17 @@ static size_t response(const json_t *lines, size_t i, int64_t out[64]) {
     return n;
 }
 
+// The text of the response of row i.
+static const char *text_of(const json_t *samples, size_t i) {
+    const json_t *s = NULL;
+    for (size_t k = 0; k < ROWS && !s; k++) {
+        const json_t *one = json_array_get(samples, k);
+        if (json_integer_value(json_object_get(one, "row")) == (json_int_t)i) s = one;
+    }
+    assert_non_null(s);
+    return json_string_value(json_object_get(s, "response"));
+}
+
 static int is_letter(int64_t id) { return (id >= 'a' && id <= 'z') || (id >= 'A' && id <= 'Z'); }
 
 // Finds two adjacent letters in some response, but not at its beginning.
@@ -88,8 +99,7 @@ static void responses_end_at_texts_and_ids(void **state) {
         size_t n = response(all, i, long_ids), m = response(cut, i, ids);
         int64_t want = expected(long_ids, n, pair, id);
         const json_t *row = json_array_get(cut, i);
-        const char *text =
-            json_string_value(json_object_get(json_array_get(samples, i), "response"));
+        const char *text = text_of(samples, i);
         assert_int_equal(m, want < 0 ? (int64_t)n : want);
         assert_memory_equal(ids, long_ids, m * sizeof *ids);
         int ended = want >= 0 || ids[m - 1] == EOS;

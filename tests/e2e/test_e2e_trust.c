@@ -218,6 +218,8 @@ static void no_link_leads_out_of_a_run(void **state) {
     struct e2e *t = *state;
     static const char *const links[] = {"metrics.jsonl",
                                         "samples.jsonl",
+                                        "spread.jsonl",
+                                        "events.jsonl",
                                         "checkpoints",
                                         "checkpoints/latest",
                                         "checkpoints/000001/state",

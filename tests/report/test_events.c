@@ -1,174 +1,103 @@
-// test_events.c: the bytes of an event file, decoded by hand, and truncating it.
-//
-// check_events.py uses TensorBoard's own reader, if it is installed.
+// test_events.c: the lines of events.jsonl, and those that a resumed run keeps.
 #include "support/scratch.h"
 
-#include "base/hash.h"
+#include "base/json.h"
 #include "report/events.h"
 
-#include <dirent.h>
-
-static uint64_t le(const char *p, int n) {
-    uint64_t v = 0;
-    for (int i = 0; i < n; i++)
-        v |= (uint64_t)(uint8_t)p[i] << (8 * i);
-    return v;
-}
-
-// The only event file below dir, read whole.
-static struct rlhf__buf read_events(struct scratch *s, char *name, size_t cap) {
-    struct rlhf__buf b = RLHF__BUF_INIT;
+static struct rlhf__events *open_events(struct scratch *s, int64_t keep) {
     struct rlhf__error err = {0};
-    int n = 0;
-    DIR *d = opendir(scratch_path(s, "tb"));
-    assert_non_null(d);
-    for (struct dirent *e = readdir(d); e; e = readdir(d)) {
-        if (e->d_name[0] == '.') continue;
-        snprintf(name, cap, "tb/%s", e->d_name);
-        n++;
-    }
-    closedir(d);
-    assert_int_equal(n, 1);
-    assert_non_null(strstr(name, "tfevents"));
-    check_ok(rlhf__file_read(scratch_path(s, name), 1 << 20, &b, &err), &err);
-    return b;
-}
-
-// Checks the framing of the records. Returns the offset and length of record i, or the number of
-// records for i < 0.
-static int record(const struct rlhf__buf *b, int i, const char **data, size_t *n) {
-    size_t at = 0;
-    int k = 0;
-    for (; at < b->len; k++) {
-        assert_true(b->len - at >= 16);
-        size_t len = (size_t)le(b->data + at, 8);
-        assert_true(len <= b->len - at - 16);
-        assert_int_equal(le(b->data + at + 8, 4),
-                         rlhf__crc32c_mask(rlhf__crc32c(0, b->data + at, 8)));
-        assert_int_equal(le(b->data + at + 12 + len, 4),
-                         rlhf__crc32c_mask(rlhf__crc32c(0, b->data + at + 12, len)));
-        if (k == i) {
-            *data = b->data + at + 12;
-            *n = len;
-        }
-        at += 16 + len;
-    }
-    return k;
-}
-
-static void write_phase(struct scratch *s, int64_t keep, int64_t step, double value) {
-    struct rlhf__events e;
-    struct rlhf__error err = {0};
-    struct rlhf__buf sum = RLHF__BUF_INIT;
     struct rlhf__folder *dir = scratch_folder(s->dir);
-    check_ok(rlhf__events_open(dir, "tb", keep, &e, &err), &err);
+    struct rlhf__events *e = NULL;
+    check_ok(rlhf__events_open(dir, keep, NULL, &e, &err), &err);
     rlhf__folder_close(dir);
-    rlhf__events_scalar(&sum, "a", value);
-    check_ok(rlhf__events_write(&e, step, &sum, &err), &err);
-    rlhf__buf_free(&sum);
-    rlhf__events_close(&e);
+    return e;
 }
 
-static void the_bytes_of_a_scalar(void **state) {
-    struct scratch *s = *state;
-    char name[300];
-    const char *p = NULL;
-    size_t n = 0;
-    write_phase(s, -1, 300, 1.5);
-    struct rlhf__buf b = read_events(s, name, sizeof name);
-    assert_int_equal(record(&b, 0, &p, &n), 2);
-    // wall_time (field 1, fixed64), then file_version (field 3, bytes).
-    assert_int_equal(p[0], 0x09);
-    assert_memory_equal(p + 9,
-                        "\x1a\x0d"
-                        "brain.Event:2",
-                        15);
-    assert_int_equal(n, 24);
-    record(&b, 1, &p, &n);
-    // step 300 = 0xac 0x02; summary of 10 bytes: value of 8: tag "a", simple_value 1.5f.
-    const char want[] = "\x10\xac\x02\x2a\x0a\x0a\x08\x0a\x01"
-                        "a\x15\x00\x00\xc0\x3f";
-    assert_int_equal(n, 9 + sizeof want - 1);
-    assert_memory_equal(p + 9, want, sizeof want - 1);
-    rlhf__buf_free(&b);
-}
-
-static void the_bytes_of_a_text(void **state) {
-    (void)state;
-    struct rlhf__buf sum = RLHF__BUF_INIT;
-    rlhf__events_text(&sum, "t", (rlhf_str){"hi", 2});
-    const char want[] = "\x0a\x17"      // value
-                        "\x0a\x01t"     // tag
-                        "\x42\x08"      // tensor
-                        "\x08\x07"      //   dtype string
-                        "\x12\x00"      //   shape: scalar
-                        "\x42\x02hi"    //   string_val
-                        "\x4a\x08"      // metadata
-                        "\x0a\x06"      //   plugin_data
-                        "\x0a\x04text"; //     plugin_name
-    assert_int_equal(sum.len, sizeof want - 1);
-    assert_memory_equal(sum.data, want, sizeof want - 1);
-    rlhf__buf_free(&sum);
-}
-
-static void a_resumed_run_cuts_later_events(void **state) {
-    struct scratch *s = *state;
-    char name[300];
-    const char *p = NULL;
-    size_t n = 0;
-    write_phase(s, -1, 1, 1);
-    write_phase(s, 1, 2, 2);
-    write_phase(s, 2, 3, 3);
-    struct rlhf__buf b = read_events(s, name, sizeof name);
-    assert_int_equal(record(&b, -1, &p, &n), 4);
-    size_t whole = b.len;
-    rlhf__buf_free(&b);
-    write_phase(s, 2, 3, 4); // the third again
-    b = read_events(s, name, sizeof name);
-    assert_int_equal(b.len, whole);
-    assert_int_equal(record(&b, 3, &p, &n), 4);
-    assert_memory_equal(p + n - 4, "\x00\x00\x80\x40", 4);
-    rlhf__buf_free(&b);
-    write_phase(s, 0, 1, 5);
-    b = read_events(s, name, sizeof name);
-    assert_int_equal(record(&b, -1, &p, &n), 2);
-    rlhf__buf_free(&b);
-}
-
-static void damage_ends_what_is_kept(void **state) {
-    struct scratch *s = *state;
-    char name[300];
-    const char *p = NULL;
-    size_t n = 0;
-    write_phase(s, -1, 1, 1);
-    write_phase(s, 1, 2, 2);
-    struct rlhf__buf b = read_events(s, name, sizeof name);
-    size_t whole = b.len;
-    for (size_t cut = 0; cut < whole; cut++) { // as after a crash
-        scratch_bytes(s, name, b.data, cut);
-        write_phase(s, 5, 6, 6);
-        struct rlhf__buf c = read_events(s, name, sizeof name);
-        int got = record(&c, -1, &p, &n); // checks every CRC
-        rlhf__buf_free(&c);
-        assert_in_range(got, 2, 3);
+// The lines as an array, without their times.
+static json_t *read_events(struct scratch *s) {
+    json_t *all = json_array(), *row;
+    FILE *f = fopen(scratch_path(s, "events.jsonl"), "rb");
+    assert_non_null(f);
+    while ((row = json_loadf(f, JSON_DISABLE_EOF_CHECK, NULL)) != NULL) {
+        const double time = json_number_value(json_object_get(row, "time"));
+        assert_true(time > 1.7e9 && time < 1e11);
+        json_object_del(row, "time");
+        json_array_append_new(all, row);
     }
-    b.data[whole - 6] = (char)(b.data[whole - 6] ^ 1);
-    scratch_bytes(s, name, b.data, whole);
-    write_phase(s, 5, 6, 6);
-    struct rlhf__buf c = read_events(s, name, sizeof name);
-    assert_int_equal(record(&c, -1, &p, &n), 3);
-    rlhf__buf_free(&c);
-    rlhf__buf_free(&b);
+    fclose(f);
+    return all;
+}
+
+static void line_is(const json_t *all, size_t i, const char *want) {
+    char *got = json_dumps(json_array_get(all, i), 0);
+    assert_non_null(got);
+    assert_string_equal(got, want);
+    free(got);
+}
+
+static void lines_of_a_run(void **state) {
+    static const char *const argv[] = {"rlhf-host", "--out", "a \"b\"", NULL};
+    struct rlhf__events *e = open_events(*state, -1);
+    rlhf__events_begin(e, -1, argv);
+    rlhf__events_warning(e, 3, "collapsed", "it\nhas");
+    rlhf__events_checkpoint(e, 4);
+    rlhf__events_end(e, 4, "stopped", "the user stopped it");
+    rlhf__events_close(e);
+    json_t *all = read_events(*state);
+    assert_int_equal(json_array_size(all), 4);
+    json_t *start = json_array_get(all, 0), *machine = json_object_get(start, "machine");
+    assert_true(json_integer_value(json_object_get(machine, "cores")) > 0);
+    assert_true(json_integer_value(json_object_get(machine, "memory_mib")) > 0);
+    assert_true(strlen(json_string_value(json_object_get(machine, "system"))) > 5);
+    assert_non_null(json_object_get(machine, "host"));
+    assert_non_null(json_object_get(machine, "cpu"));
+    json_object_del(start, "machine");
+    assert_string_equal(json_string_value(json_object_get(start, "version")), RLHF_SDK_VERSION);
+    json_object_del(start, "version");
+    line_is(all, 0,
+            "{\"phase\": 0, \"event\": \"start\", \"argv\": [\"rlhf-host\", \"--out\", "
+            "\"a \\\"b\\\"\"]}");
+    line_is(all, 1,
+            "{\"phase\": 3, \"event\": \"warning\", \"finding\": \"collapsed\", \"text\": "
+            "\"it\\nhas\"}");
+    line_is(all, 2, "{\"phase\": 4, \"event\": \"checkpoint\", \"path\": \"checkpoints/000004\"}");
+    line_is(all, 3,
+            "{\"phase\": 4, \"event\": \"end\", \"status\": \"stopped\", \"reason\": \"the user "
+            "stopped it\"}");
+    json_decref(all);
+}
+
+// Later phases are done again; what came before stays.
+static void a_resumed_run_keeps_its_history(void **state) {
+    struct rlhf__events *e = open_events(*state, -1);
+    rlhf__events_begin(e, -1, NULL);
+    rlhf__events_warning(e, 2, "jumped", "a");
+    rlhf__events_checkpoint(e, 2);
+    rlhf__events_warning(e, 3, "collapsed", "b");
+    rlhf__events_close(e);
+    e = open_events(*state, 2);
+    rlhf__events_begin(e, 2, NULL);
+    rlhf__events_end(e, 2, "failed", "why");
+    rlhf__events_close(e);
+    json_t *all = read_events(*state);
+    assert_int_equal(json_array_size(all), 5);
+    json_t *resume = json_array_get(all, 3);
+    assert_string_equal(json_string_value(json_object_get(resume, "event")), "resume");
+    assert_int_equal(json_integer_value(json_object_get(resume, "phase")), 2);
+    assert_string_equal(json_string_value(json_object_get(resume, "checkpoint")),
+                        "checkpoints/000002");
+    assert_int_equal(json_array_size(json_object_get(resume, "argv")), 0);
+    line_is(all, 4,
+            "{\"phase\": 2, \"event\": \"end\", \"status\": \"failed\", \"reason\": "
+            "\"why\"}");
+    json_decref(all);
+    rlhf__events_begin(NULL, -1, NULL); // nothing is open yet
+    rlhf__events_warning(NULL, 1, "", "");
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        T(the_bytes_of_a_scalar),
-        T(the_bytes_of_a_text),
-        T(a_resumed_run_cuts_later_events),
-        T(damage_ends_what_is_kept),
-    };
+    const struct CMUnitTest tests[] = {T(lines_of_a_run), T(a_resumed_run_keeps_its_history)};
     return cmocka_run_group_tests_name("report_events", tests, NULL, NULL);
 }

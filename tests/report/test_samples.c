@@ -32,8 +32,8 @@ static void clipping_counts_columns_not_bytes(void **state) {
 }
 
 static const struct rlhf__sample two[] = {
-    {{"This was", 8}, {" great, really great\n", 21}, 0.93125, -44.25, -40, NULL},
-    {{"\xc3\x89t\xc3\xa9", 5}, {" \xff", 2}, -1, NAN, NAN, NULL},
+    {{"This was", 8}, {" great, really great\n", 21}, 0.93125, -44.25, -40, NULL, {NULL, 0}},
+    {{"\xc3\x89t\xc3\xa9", 5}, {" \xff", 2}, -1, NAN, NAN, NULL, {NULL, 0}},
 };
 
 static void check_table(int width, int boxed, const char *want) {
@@ -54,7 +54,7 @@ static void a_long_prompt_shows_its_end(void **state) {
     (void)state;
     static const char prompt[] = "It begins on a train at night, \xc3\xa9t\xc3\xa9";
     struct rlhf__sample one = {
-        {prompt, sizeof prompt - 1}, {" and ends there too", 19}, 0.5, -1, -1, NULL};
+        {prompt, sizeof prompt - 1}, {" and ends there too", 19}, 0.5, -1, -1, NULL, {NULL, 0}};
     char text[512] = "";
     FILE *f = tmpfile();
     assert_non_null(f);
@@ -89,7 +89,7 @@ static void several_rewards(void **state) {
     (void)state;
     static const float paid[] = {0.5F, -1};
     static const char *const names[] = {"sentiment", "how long it is"};
-    struct rlhf__sample one = {{"So", 2}, {" it was", 7}, -0.5, -3, -3, paid};
+    struct rlhf__sample one = {{"So", 2}, {" it was", 7}, -0.5, -3, -3, paid, {NULL, 0}};
     struct rlhf__sample_table t = {
         .phase = 1, .rewards = names, .n_rewards = 2, .width = 80, .boxed = 1};
     for (int wide = 0; wide < 2; wide++) {
@@ -114,8 +114,8 @@ static void rows_are_utf8_json(void **state) {
     struct rlhf__buf b = RLHF__BUF_INIT;
     struct rlhf__folder *dir = scratch_folder(s->dir);
     check_ok(rlhf__samples_open(dir, -1, NULL, &out, &err), &err);
-    check_ok(rlhf__samples_write(out, 3, two, 2, NULL, &err), &err);
-    check_ok(rlhf__samples_write(out, 4, two, 1, NULL, &err), &err);
+    check_ok(rlhf__samples_write(out, 3, two, 2, NULL, NULL, &err), &err);
+    check_ok(rlhf__samples_write(out, 4, two, 1, NULL, NULL, &err), &err);
     rlhf__samples_close(out);
     check_ok(rlhf__samples_open(dir, 3, NULL, &out, &err), &err); // resumed after phase 3
     rlhf__folder_close(dir);

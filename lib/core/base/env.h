@@ -12,6 +12,7 @@ struct rlhf__env {
     struct rlhf__log *log;
     const volatile sig_atomic_t *cancelled; // see base/signals.h; NULL = never
     volatile sig_atomic_t *checkpoint;      // likewise: 1 = a checkpoint is requested; NULL = never
+    const char *const *argv;                // the command as typed, up to a NULL; NULL = not known
 };
 
 #endif

@@ -1,6 +1,6 @@
-"""Reads the event file of report_events_sample with TensorBoard's own reader.
+"""Reads the event file of report_tensorboard_sample with TensorBoard's own reader.
 
-usage: check_events.py PROGRAM. Exit status 77 (skipped) if the package is not installed.
+usage: check_tensorboard.py PROGRAM. Exit status 77 (skipped) if the package is not installed.
 """
 import json
 import subprocess
@@ -15,7 +15,7 @@ except ImportError:
 
 with tempfile.TemporaryDirectory() as run:
     subprocess.run([sys.argv[1], run], check=True)
-    acc = event_accumulator.EventAccumulator(run + "/tensorboard")
+    acc = event_accumulator.EventAccumulator(run + "/tensorboard", {"histograms": 0})
     acc.Reload()
     scores = [(e.step, e.value) for e in acc.Scalars("objective/scores")]
     assert scores == [(1, 1.0), (2, 2.0), (3, 103.0), (4, 104.0)], scores
@@ -26,6 +26,11 @@ with tempfile.TemporaryDirectory() as run:
     text = texts[0].tensor_proto.string_val[0].decode()
     assert "great \\| film é" in text and "-12.5" in text, text
     assert acc.SummaryMetadata("samples").plugin_data.plugin_name == "text"
+    spread = acc.Histograms("spread/length")
+    assert [h.step for h in spread] == [1, 2, 3, 4], spread
+    h = spread[0].histogram_value
+    assert (h.min, h.max, h.num, h.sum) == (0, 39, 40, 780), h
+    assert len(h.bucket) == 32 and sum(h.bucket) == 40 and h.bucket_limit[-1] == 39, h
     rows = [json.loads(line) for line in open(run + "/metrics.jsonl")]
     assert [r["phase"] for r in rows] == [1, 2, 3, 4] and rows[3]["objective/scores"] == 104
     assert rows[0]["loss/total"] is None

@@ -1,5 +1,6 @@
-// events_sample.c: writes the input of check_events.py to the directory argv[1]: a run of 4 phases,
-// of which the last two are written twice because of a resume.
+// tensorboard_sample.c: writes the input of check_tensorboard.py to the directory argv[1]: a run of
+// 4 phases, of which the last two are written twice because of a resume.
+#include "report/distribution.h"
 #include "report/metrics.h"
 #include "report/samples.h"
 
@@ -16,11 +17,18 @@ static rlhf_status phases(const struct rlhf__folder *dir, int64_t keep, int64_t 
     rlhf_status status = RLHF_OK;
     for (int64_t p = from; p <= to && status == RLHF_OK; p++) {
         const char *text = " great | film\n\xc3\xa9";
-        struct rlhf__sample one = {{"This was", 8}, {text, strlen(text)}, 0.5, -12.5, NAN, NULL};
+        struct rlhf__sample one = {{"This was", 8}, {text, strlen(text)}, 0.5, -12.5, NAN, NULL,
+                                   {NULL, 0}};
         rlhf__metrics_set(m, "objective/scores", base + (double)p);
         rlhf__metrics_set(m, "loss/total", NAN);
         status = rlhf__metrics_flush(m, p, err);
-        if (status == RLHF_OK) status = rlhf__samples_write(s, p, &one, 1, m, err);
+        double x[40];
+        struct rlhf__distribution d;
+        for (int i = 0; i < 40; i++)
+            x[i] = i;
+        rlhf__distribution_of(x, 40, &d);
+        if (status == RLHF_OK) status = rlhf__metrics_histogram(m, p, "spread/length", &d, err);
+        if (status == RLHF_OK) status = rlhf__samples_write(s, p, &one, 1, m, "samples", err);
     }
     rlhf__metrics_close(m);
     rlhf__samples_close(s);

@@ -1,0 +1,55 @@
+// shown.h: which rows of a phase are samples, and their texts and numbers for samples.jsonl
+// (docs/run-files.md). Texts and numbers are copied, because the rows are gone when it is known
+// whether samples are written.
+#ifndef RLHF_HOST_SHOWN_H
+#define RLHF_HOST_SHOWN_H
+
+#include "config/config.h"
+#include "data/prompts.h"
+#include "model/model.h"
+#include "report/samples.h"
+#include "sample/reward_rows.h"
+
+// Samples; `text` holds their texts, `paid` the score of each reward for each sample (NULL with one
+// reward). Zero-initialise; release with rlhf__shown_finish.
+struct rlhf__shown {
+    struct rlhf__sample *rows; // [n]
+    struct rlhf__buf text;
+    float *paid;
+    size_t n;
+    int32_t written; // 1: samples.jsonl has them, and they are responses
+    int32_t is_data; // 1: rows of a file
+};
+
+void rlhf__shown_finish(struct rlhf__shown *); // accepts a zeroed one [any]
+
+enum rlhf__shown_flag {
+    RLHF__SHOWN_REWARDS = 1,
+    RLHF__SHOWN_REFERENCE = 2, // log-probs of the reference are known
+    RLHF__SHOWN_VALUES = 4,
+    RLHF__SHOWN_HELD_OUT = 8 // responses to held-out prompts
+};
+
+// Where samples come from; all borrowed.
+struct rlhf__shown_from {
+    const struct rlhf__rows *rows;
+    int32_t source;                      // enum rlhf_source
+    uint32_t flags;                      // bits of enum rlhf__shown_flag
+    const struct rlhf__scored *scored;   // of responses
+    const struct rlhf__prompts *prompts; // of responses
+    const struct rlhf__tokenizer *tok;
+    const struct rlhf__labels *labels; // of a classifier's rows
+    const struct rlhf__config *config;
+};
+
+// Replace *s by at most config->log.samples rows: responses at fixed shares of the rewards, lowest
+// first; responses to held-out prompts evenly spaced; of a file the first rows, groups whole.
+// Errors: RLHF_E_NOMEM. [main]
+rlhf_status rlhf__shown_take(struct rlhf__shown *s, const struct rlhf__shown_from *from,
+                             struct rlhf__error *err);
+
+// Pick at most n of so many rows, evenly spaced, the first and the last among them. Returns how
+// many. [any]
+uint32_t rlhf__shown_even(uint32_t rows, uint32_t n, uint32_t *pick);
+
+#endif

@@ -1,0 +1,34 @@
+// spread.h: RUN/spread.jsonl, how a phase's rewards, lengths, KLs and advantages are distributed
+// (docs/run-files.md), and the same as TensorBoard histograms.
+#ifndef RLHF_HOST_SPREAD_H
+#define RLHF_HOST_SPREAD_H
+
+#include "base/folder.h"
+#include "base/log.h"
+#include "batch/rows.h"
+#include "report/metrics.h"
+
+struct rlhf__spread; // opaque
+
+// keep_phase as in rlhf__metrics_open. [main]
+rlhf_status rlhf__spread_open(const struct rlhf__folder *run, int64_t keep_phase,
+                              struct rlhf__log *log, struct rlhf__spread **out,
+                              struct rlhf__error *err);
+void rlhf__spread_close(struct rlhf__spread *); // NULL allowed
+
+// What is known of the rows.
+enum rlhf__spread_flag {
+    RLHF__SPREAD_RESPONSES = 1, // they are responses; else rows of a file, whose prompts count too
+    RLHF__SPREAD_REWARD = 2,
+    RLHF__SPREAD_REFERENCE = 4,
+    RLHF__SPREAD_ADVANTAGE = 8
+};
+
+// Append the line of a phase; if m is not NULL, also write histograms "spread/...". [main]
+rlhf_status rlhf__spread_write(struct rlhf__spread *, int64_t phase, const struct rlhf__rows *rows,
+                               uint32_t flags, struct rlhf__metrics *m, struct rlhf__error *err);
+
+// fsync, before a checkpoint is committed. [main]
+rlhf_status rlhf__spread_sync(struct rlhf__spread *, struct rlhf__error *err);
+
+#endif

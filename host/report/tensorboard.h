@@ -1,0 +1,40 @@
+// tensorboard.h: writes TensorBoard event files: scalars, histograms and texts.
+//
+// A file is TFRecord framing (length, masked CRC-32C, bytes, masked CRC-32C) around protobuf Event
+// messages; tensorboard.c lists the few fields used. It does not read them, except to cut a file
+// back.
+#ifndef RLHF_HOST_TENSORBOARD_H
+#define RLHF_HOST_TENSORBOARD_H
+
+#include "base/folder.h"
+#include "report/distribution.h"
+
+struct rlhf__tensorboard {
+    char *path;
+    int fd;
+    int reserved;
+};
+
+// Open the event file in the run's folder `name`, which is created if needed. With keep_phase < 0 a
+// new file is started. Otherwise the newest file is cut and then appended to. The cut removes the
+// first event of a later step, or the first damaged record if that comes earlier, and everything
+// after it. [main]
+rlhf_status rlhf__tensorboard_open(const struct rlhf__folder *run, const char *name,
+                                   int64_t keep_phase, struct rlhf__tensorboard *out,
+                                   struct rlhf__error *err);
+void rlhf__tensorboard_close(struct rlhf__tensorboard *e); // zeroed structs allowed
+
+// Append one scalar, one histogram or one Markdown text to `summary`, a Summary being built. [any]
+void rlhf__tensorboard_scalar(struct rlhf__buf *summary, const char *tag, double value);
+void rlhf__tensorboard_histogram(struct rlhf__buf *summary, const char *tag,
+                                 const struct rlhf__distribution *d);
+void rlhf__tensorboard_text(struct rlhf__buf *summary, const char *tag, rlhf_str text);
+
+// Write the summary as one event of that step, at the current time. [main]
+rlhf_status rlhf__tensorboard_write(struct rlhf__tensorboard *e, int64_t step,
+                                    const struct rlhf__buf *summary, struct rlhf__error *err);
+
+// fsync. [main]
+rlhf_status rlhf__tensorboard_sync(struct rlhf__tensorboard *e, struct rlhf__error *err);
+
+#endif
