@@ -18,14 +18,15 @@ void rlhf__notes_finish(struct rlhf__notes *l) {
 static int grow(struct rlhf__notes *l) {
     if (l->n < l->cap) return 1;
     const size_t cap = l->cap ? 2 * l->cap : 8;
-    struct rlhf__note *all = realloc(l->all, cap * sizeof *all);
+    struct rlhf__run_note *all = realloc(l->all, cap * sizeof *all);
     if (!all) return 0;
     l->all = all;
     l->cap = cap;
     return 1;
 }
 
-void rlhf__notes_add(struct rlhf__notes *l, const struct rlhf__note *form, const char *fmt, ...) {
+void rlhf__notes_add(struct rlhf__notes *l, const struct rlhf__run_note *form, const char *fmt,
+                     ...) {
     char *text = NULL;
     va_list args;
     va_start(args, fmt);
@@ -42,7 +43,7 @@ void rlhf__notes_add(struct rlhf__notes *l, const struct rlhf__note *form, const
 
 void rlhf__notes_sort(struct rlhf__notes *l) {
     for (size_t i = 1; i < l->n; i++) {
-        const struct rlhf__note one = l->all[i];
+        const struct rlhf__run_note one = l->all[i];
         size_t k = i;
         for (; k > 0 && l->all[k - 1].level > one.level; k--)
             l->all[k] = l->all[k - 1];
@@ -55,7 +56,7 @@ rlhf_status rlhf__notes_ok(const struct rlhf__notes *l, struct rlhf__error *err)
     return RLHF__NOMEM(err, "out of memory for what was found in the run");
 }
 
-const struct rlhf__note *rlhf__notes_find(const struct rlhf__notes *l, const char *id) {
+const struct rlhf__run_note *rlhf__notes_find(const struct rlhf__notes *l, const char *id) {
     for (size_t i = 0; i < l->n; i++)
         if (strcmp(l->all[i].id, id) == 0) return &l->all[i];
     return NULL;

@@ -11,7 +11,7 @@
 
 enum rlhf__note_level { RLHF__NOTE_BAD, RLHF__NOTE_WARN, RLHF__NOTE_INFO };
 
-struct rlhf__note {
+struct rlhf__run_note {
     int32_t level;
     int32_t reserved;
     const char *id;         // "flat_groups": a name for scripts; static
@@ -22,7 +22,7 @@ struct rlhf__note {
 };
 
 struct rlhf__notes {
-    struct rlhf__note *all;
+    struct rlhf__run_note *all;
     size_t n, cap;
     int32_t bad, reserved;
 };
@@ -31,7 +31,7 @@ void rlhf__notes_finish(struct rlhf__notes *); // accepts a zeroed list [any]
 
 // Append *form with the sentence. [any]
 __attribute__((format(printf, 3, 4))) void
-rlhf__notes_add(struct rlhf__notes *, const struct rlhf__note *form, const char *fmt, ...);
+rlhf__notes_add(struct rlhf__notes *, const struct rlhf__run_note *form, const char *fmt, ...);
 
 // The worst first; within a level in the order of addition. [any]
 void rlhf__notes_sort(struct rlhf__notes *);
@@ -40,7 +40,7 @@ void rlhf__notes_sort(struct rlhf__notes *);
 rlhf_status rlhf__notes_ok(const struct rlhf__notes *, struct rlhf__error *err);
 
 // The note of this id, NULL: none. Borrowed. [any]
-const struct rlhf__note *rlhf__notes_find(const struct rlhf__notes *, const char *id);
+const struct rlhf__run_note *rlhf__notes_find(const struct rlhf__notes *, const char *id);
 
 // A number with three significant digits, without an exponent from 1,000 to 1e15. Returns out.
 const char *rlhf__figure(double v, char out[40]);

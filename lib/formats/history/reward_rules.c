@@ -21,7 +21,7 @@ static const struct rlhf__series *of_reward(const struct rlhf__history *h, size_
 
 // Since when the values have been worse than the first one by more than the noise.
 static struct rlhf__held worse_since(const struct rlhf__series *s, int better) {
-    const struct rlhf__ends e = rlhf__trend_ends(s);
+    const struct rlhf__first_last e = rlhf__trend_ends(s);
     const double bar = 3 * rlhf__trend_noise(s) * sqrt(1 + 1 / (double)e.width);
     return better > 0 ? rlhf__trend_below(s, e.first - bar) : rlhf__trend_above(s, e.first + bar);
 }
@@ -35,16 +35,16 @@ static void constant_reward(const struct rlhf__history *h, struct rlhf__notes *o
         s = of_reward(h, 0, "std");
         name = "the standard deviation of the only reward is 0";
     }
-    const struct rlhf__note form = {
+    const struct rlhf__run_note form = {
         .level = RLHF__NOTE_BAD,
         .id = "constant_reward",
         .rule = name,
         .change = "check that the reward reads the right field and sees the whole response; a "
                   "reward with more than two values, easier or harder prompts",
         .held = rlhf__trend_below(s, 1e-12)};
-    const struct rlhf__ends e = rlhf__trend_ends(of(h, "objective/scores"));
+    const struct rlhf__first_last e = rlhf__trend_ends(of(h, "objective/scores"));
     char value[40];
-    if (!form.held.n || !(rlhf__trend_ends(s).last < 1e-12) || isnan(e.last)) return;
+    if (form.held.n < RLHF__TREND_FEWEST || isnan(e.last)) return;
     rlhf__notes_add(out, &form, "All responses have the same reward (%s), which teaches nothing.",
                     rlhf__figure(e.last, value));
 }
@@ -54,7 +54,7 @@ static void flat_groups(const struct rlhf__history *h, struct rlhf__notes *out) 
     const struct rlhf__series *s = of(h, "frac_reward_zero_std");
     const double share = s->n ? rlhf__trend_ends(s).last : 0;
     const int learned = rlhf__headline_moved(h->series) > 0;
-    const struct rlhf__note form = {
+    const struct rlhf__run_note form = {
         .level = learned ? RLHF__NOTE_INFO : RLHF__NOTE_WARN,
         .id = "flat_groups",
         .rule = "frac_reward_zero_std above 0.5",
@@ -64,7 +64,9 @@ static void flat_groups(const struct rlhf__history *h, struct rlhf__notes *out) 
                             "(algo.group_size), a higher sampling.temperature, "
                             "algo.dynamic_sampling=true",
         .held = rlhf__trend_above(s, RLHF__RULE_FLAT)};
-    if (!(share > RLHF__RULE_FLAT) || rlhf__notes_find(out, "constant_reward")) return;
+    if (!(share > RLHF__RULE_FLAT) || form.held.n < RLHF__RULE_HELD ||
+        rlhf__notes_find(out, "constant_reward"))
+        return;
     rlhf__notes_add(out, &form,
                     "In %.0f %% of the groups all responses have the same reward at the end, which "
                     "teaches nothing.",
@@ -82,7 +84,7 @@ static double spread_at_first(const struct rlhf__history *h, size_t k) {
 
 static void drowned_from_the_start(const struct rlhf__history *h, struct rlhf__notes *out) {
     const size_t n = h->facts->n_rewards;
-    const struct rlhf__note form = {
+    const struct rlhf__run_note form = {
         .level = RLHF__NOTE_WARN,
         .id = "drowned",
         .rule = "in the first five phases, weight times rewards/NAME/std below a twentieth of the "
@@ -99,7 +101,7 @@ static void drowned_from_the_start(const struct rlhf__history *h, struct rlhf__n
     }
     for (size_t k = 0; k < n; k++) {
         const double spread = spread_at_first(h, k);
-        struct rlhf__note note = form;
+        struct rlhf__run_note note = form;
         const struct rlhf__series *s = of_reward(h, k, "std");
         if (!(spread > 0) || !(spread < RLHF__RULE_DROWNED * most)) continue;
         note.held = (struct rlhf__held){s->phase[0], s->n};
@@ -114,8 +116,8 @@ static void lost_reward(const struct rlhf__history *h, size_t k, struct rlhf__no
     const struct rlhf__paid *one = &h->facts->reward[k];
     const struct rlhf__series *s = of_reward(h, k, "mean"), *std = of_reward(h, k, "std");
     const int better = one->weight < 0 ? -1 : 1;
-    const struct rlhf__ends e = rlhf__trend_ends(s);
-    const struct rlhf__note form = {
+    const struct rlhf__first_last e = rlhf__trend_ends(s);
+    const struct rlhf__run_note form = {
         .level = RLHF__NOTE_WARN,
         .id = "lost_reward",
         .rule =
@@ -142,18 +144,18 @@ static void several_rewards(const struct rlhf__history *h, struct rlhf__notes *o
 
 // A run whose rewards all have negative weights learns to lower them.
 static void negative_weights(const struct rlhf__history *h, struct rlhf__notes *out) {
-    struct rlhf__note form = {.level = RLHF__NOTE_WARN,
-                              .id = "negative_weights",
-                              .rule =
-                                  "every reward has a negative weight, and rewards/NAME/mean fell",
-                              .change = "if a higher score is better, its weight must be positive"};
+    struct rlhf__run_note form = {
+        .level = RLHF__NOTE_WARN,
+        .id = "negative_weights",
+        .rule = "every reward has a negative weight, and rewards/NAME/mean fell",
+        .change = "if a higher score is better, its weight must be positive"};
     const size_t n = h->facts->n_rewards;
     char first[40], last[40];
     for (size_t k = 0; k < n; k++)
         if (!(h->facts->reward[k].weight < 0)) return;
     for (size_t k = 0; k < n; k++) {
         const struct rlhf__series *s = of_reward(h, k, "mean");
-        const struct rlhf__ends e = rlhf__trend_ends(s);
+        const struct rlhf__first_last e = rlhf__trend_ends(s);
         if (rlhf__trend_moved(s) >= 0) continue;
         form.held = worse_since(s, 1);
         rlhf__notes_add(
@@ -186,10 +188,10 @@ static void witnesses(const struct rlhf__history *h, struct rlhf__notes *out) {
     for (size_t i = 0; (w = rlhf__witness_at(i)); i++) {
         const struct rlhf__series *s = of(h, w->metric);
         const int rise = rlhf__trend_moved(s), warns = improves && rise * w->better < 0;
-        const struct rlhf__ends e = rlhf__trend_ends(s);
+        const struct rlhf__first_last e = rlhf__trend_ends(s);
         const char *verb = rise > 0 ? " rose" : rise < 0 ? " fell" : "";
         char first[40], last[40];
-        const struct rlhf__note form = {
+        const struct rlhf__run_note form = {
             .level = warns ? RLHF__NOTE_WARN : RLHF__NOTE_INFO,
             .id = warns ? "measure_worse" : "measure",
             .rule = "nothing is trained on it; whether it moved is said from five measurements on",
@@ -213,8 +215,8 @@ static void witnesses(const struct rlhf__history *h, struct rlhf__notes *out) {
 // The reward rises and the share of right answers, the headline, falls.
 static void right_answers(const struct rlhf__history *h, struct rlhf__notes *out) {
     const struct rlhf__series *right = of(h, "objective/verifiable_correct_rate");
-    const struct rlhf__ends e = rlhf__trend_ends(right);
-    const struct rlhf__note form = {
+    const struct rlhf__first_last e = rlhf__trend_ends(right);
+    const struct rlhf__run_note form = {
         .level = RLHF__NOTE_BAD,
         .id = "right_answers_fell",
         .rule = "objective/scores rose and objective/verifiable_correct_rate fell",

@@ -7,6 +7,11 @@ static const struct rlhf__series *of(const struct rlhf__history *h, const char *
     return rlhf__series_of(h->series, name);
 }
 
+// 1 if the mean at the end is beyond the limit of *form, which has been so for some phases.
+static int holds(const struct rlhf__run_note *form, int beyond) {
+    return beyond && form->held.n >= RLHF__RULE_HELD;
+}
+
 static double last_of(const struct rlhf__series *s) { return s->n ? rlhf__trend_ends(s).last : 0; }
 
 // ---- responses ----
@@ -24,14 +29,14 @@ static int may_end(const struct rlhf__history *h) {
 
 static void cut_off(const struct rlhf__history *h, struct rlhf__notes *out) {
     const struct rlhf__series *s = of(h, "completions/clipped_ratio");
-    const struct rlhf__note form = {
+    const struct rlhf__run_note form = {
         .level = RLHF__NOTE_WARN,
         .id = "cut_off",
         .rule = "completions/clipped_ratio above 0.9, although responses may end by themselves",
         .change = "raise sampling.max_new_tokens, check that sampling.stop names the token that "
                   "ends a response, or set sampling.stop_at_eos=false if they need not end",
         .held = rlhf__trend_above(s, RLHF__RULE_CUT_OFF)};
-    if (!(last_of(s) > RLHF__RULE_CUT_OFF) || !may_end(h)) return;
+    if (!holds(&form, last_of(s) > RLHF__RULE_CUT_OFF) || !may_end(h)) return;
     rlhf__notes_add(
         out, &form,
         "%.0f %% of the responses reach sampling.max_new_tokens (%lld) and are cut off.",
@@ -42,10 +47,10 @@ static void cut_off(const struct rlhf__history *h, struct rlhf__notes *out) {
 static void lengths(const struct rlhf__history *h, struct rlhf__notes *out) {
     const struct rlhf__series *s = of(h, "completions/mean_length"),
                               *cut = of(h, "completions/clipped_ratio");
-    const struct rlhf__ends e = rlhf__trend_ends(s), c = rlhf__trend_ends(cut);
+    const struct rlhf__first_last e = rlhf__trend_ends(s), c = rlhf__trend_ends(cut);
     const int moved = rlhf__trend_moved(s);
     char first[40], last[40];
-    struct rlhf__note form = {.level = RLHF__NOTE_WARN, .id = "lengths"};
+    struct rlhf__run_note form = {.level = RLHF__NOTE_WARN, .id = "lengths"};
     if (h->facts->pays_length || !moved || !may_end(h)) return;
     rlhf__figure(e.first, first);
     rlhf__figure(e.last, last);
@@ -74,13 +79,13 @@ static void lengths(const struct rlhf__history *h, struct rlhf__notes *out) {
 static void kl_over_target(const struct rlhf__history *h, struct rlhf__notes *out) {
     const struct rlhf__series *s = of(h, "objective/kl");
     const double limit = RLHF__RULE_OVER_TARGET * h->facts->kl_limit;
-    const struct rlhf__note form = {.level = RLHF__NOTE_WARN,
-                                    .id = "kl_over_target",
-                                    .rule = "objective/kl above 1.5 times the target",
-                                    .change = "raise algo.kl_coef or lower optim.lr",
-                                    .held = rlhf__trend_above(s, limit)};
+    const struct rlhf__run_note form = {.level = RLHF__NOTE_WARN,
+                                        .id = "kl_over_target",
+                                        .rule = "objective/kl above 1.5 times the target",
+                                        .change = "raise algo.kl_coef or lower optim.lr",
+                                        .held = rlhf__trend_above(s, limit)};
     char kl[40], target[40];
-    if (!(limit > 0) || !(last_of(s) > limit)) return;
+    if (!(limit > 0) || !holds(&form, last_of(s) > limit)) return;
     rlhf__notes_add(out, &form, "KL is %s nats per sequence; the target (%s) is %s.",
                     rlhf__figure(last_of(s), kl), h->facts->kl_setting,
                     rlhf__figure(h->facts->kl_limit, target));
@@ -88,12 +93,12 @@ static void kl_over_target(const struct rlhf__history *h, struct rlhf__notes *ou
 
 static void clipped(const struct rlhf__history *h, struct rlhf__notes *out) {
     const struct rlhf__series *s = of(h, "policy/clipfrac_avg");
-    const struct rlhf__note form = {.level = RLHF__NOTE_WARN,
-                                    .id = "clipped",
-                                    .rule = "policy/clipfrac_avg above 0.3",
-                                    .change = "lower optim.lr, algo.epochs or algo.minibatches",
-                                    .held = rlhf__trend_above(s, RLHF__RULE_CLIPPED)};
-    if (!(last_of(s) > RLHF__RULE_CLIPPED)) return;
+    const struct rlhf__run_note form = {.level = RLHF__NOTE_WARN,
+                                        .id = "clipped",
+                                        .rule = "policy/clipfrac_avg above 0.3",
+                                        .change = "lower optim.lr, algo.epochs or algo.minibatches",
+                                        .held = rlhf__trend_above(s, RLHF__RULE_CLIPPED)};
+    if (!holds(&form, last_of(s) > RLHF__RULE_CLIPPED)) return;
     rlhf__notes_add(out, &form,
                     "%.0f %% of the tokens are clipped: updates are larger than the clip range "
                     "allows.",
@@ -102,7 +107,7 @@ static void clipped(const struct rlhf__history *h, struct rlhf__notes *out) {
 
 static void critic(const struct rlhf__history *h, struct rlhf__notes *out) {
     const struct rlhf__series *s = of(h, "val/var_explained");
-    const struct rlhf__note form = {
+    const struct rlhf__run_note form = {
         .level = RLHF__NOTE_WARN,
         .id = "critic",
         .rule = "val/var_explained below 0",
@@ -110,7 +115,7 @@ static void critic(const struct rlhf__history *h, struct rlhf__notes *out) {
                   "rewards.normalize keeps its scale",
         .held = rlhf__trend_below(s, 0)};
     char fit[40];
-    if (!(last_of(s) < 0)) return;
+    if (!holds(&form, last_of(s) < 0)) return;
     rlhf__notes_add(out, &form,
                     "The critic is worse than predicting the mean (explained variance %s).",
                     rlhf__figure(last_of(s), fit));
@@ -118,7 +123,7 @@ static void critic(const struct rlhf__history *h, struct rlhf__notes *out) {
 
 static void gradient(const struct rlhf__history *h, struct rlhf__notes *out) {
     const struct rlhf__series *s = of(h, "optim/grad_norm");
-    const struct rlhf__note form = {
+    const struct rlhf__run_note form = {
         .level = RLHF__NOTE_INFO,
         .id = "gradient",
         .rule = "optim/grad_norm above optim.max_grad_norm in more than nine phases of ten"};
@@ -138,10 +143,10 @@ static void gradient(const struct rlhf__history *h, struct rlhf__notes *out) {
 static void slow_reward(const struct rlhf__history *h, struct rlhf__notes *out) {
     const double whole = rlhf__trend_sum(of(h, "time/training")),
                  scoring = rlhf__trend_sum(of(h, "time/reward"));
-    const struct rlhf__note form = {.level = RLHF__NOTE_INFO,
-                                    .id = "slow_reward",
-                                    .rule = "time/reward above half of time/training",
-                                    .change = "rewards.workers and rewards.overlap"};
+    const struct rlhf__run_note form = {.level = RLHF__NOTE_INFO,
+                                        .id = "slow_reward",
+                                        .rule = "time/reward above half of time/training",
+                                        .change = "rewards.workers and rewards.overlap"};
     if (!(whole > 0) || !(scoring > 0.5 * whole)) return;
     rlhf__notes_add(out, &form, "Scoring takes %.0f %% of the time.", 100 * scoring / whole);
 }

@@ -12,11 +12,15 @@
 // Limits; rates are nats per token.
 #define RLHF__RULE_KL_FAR      1.0  // KL from the reference, far above what a good run needs
 #define RLHF__RULE_KL_AWAY     0.5  // KL from the reference, suspicious
+#define RLHF__RULE_ALIKE       0.1  // share of the first entropy: all responses are nearly the same
 #define RLHF__RULE_FLAT        0.5  // share of groups whose responses have the same reward
 #define RLHF__RULE_CUT_OFF     0.9  // share of responses that reach the length limit
 #define RLHF__RULE_OVER_TARGET 1.5  // times the KL that the settings ask for
 #define RLHF__RULE_CLIPPED     0.3  // share of tokens whose ratio is clipped
 #define RLHF__RULE_DROWNED     0.05 // share of the largest reward's spread
+
+// Values at the end that must all be beyond a limit: one of them may be chance.
+enum { RLHF__RULE_HELD = 3 };
 
 // Append what all rules find. A note's `held` says since which phase it has been true. [any]
 void rlhf__rules_apply(const struct rlhf__history *, struct rlhf__notes *out);

@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+// If it did, RLHF__RULE_ALIKE counts, also as a share of the first distinct 3-grams.
 #define ALIKE       0.25 // share of the first entropy, if the headline did not improve
-#define ALIKE_PAID  0.1  // the same if it did; and of the first share of distinct 3-grams
 #define WILD        1.3  // times the first entropy
 #define WILD_MARGIN 1.0  // nats per token above it
 
@@ -25,9 +25,9 @@ static int is_reward(const struct rlhf__history *h) {
 
 static void add_collapsed(const struct rlhf__history *h, struct rlhf__held held, int paid,
                           struct rlhf__notes *out) {
-    const struct rlhf__ends e = rlhf__trend_ends(of(h, "objective/entropy_per_token")),
-                            d = rlhf__trend_ends(of(h, "completions/distinct_3"));
-    const struct rlhf__note form = {
+    const struct rlhf__first_last e = rlhf__trend_ends(of(h, "objective/entropy_per_token")),
+                                  d = rlhf__trend_ends(of(h, "completions/distinct_3"));
+    const struct rlhf__run_note form = {
         .level = RLHF__NOTE_BAD,
         .id = "collapsed",
         .rule = "entropy stays below a quarter of its beginning and the headline did not improve; "
@@ -45,8 +45,8 @@ static void add_collapsed(const struct rlhf__history *h, struct rlhf__held held,
 
 static void add_fell_apart(const struct rlhf__history *h, struct rlhf__held held,
                            struct rlhf__notes *out) {
-    const struct rlhf__ends e = rlhf__trend_ends(of(h, "objective/entropy_per_token"));
-    const struct rlhf__note form = {
+    const struct rlhf__first_last e = rlhf__trend_ends(of(h, "objective/entropy_per_token"));
+    const struct rlhf__run_note form = {
         .level = RLHF__NOTE_BAD,
         .id = "fell_apart",
         .rule = "entropy stays more than 1 nat per token and 30 % above its beginning, and the "
@@ -69,9 +69,9 @@ static void collapse(const struct rlhf__history *h, struct rlhf__notes *out) {
     if (entropy->n < RLHF__TREND_FEWEST || (better && !is_reward(h))) return;
     const double first = entropy->value[0], wild = fmax(WILD * first, first + WILD_MARGIN);
     const struct rlhf__held alike =
-        rlhf__trend_below(entropy, (better ? ALIKE_PAID : ALIKE) * first);
-    const struct rlhf__ends d = rlhf__trend_ends(distinct);
-    const int narrow = distinct->n > 0 && d.last < ALIKE_PAID * d.first;
+        rlhf__trend_below(entropy, (better ? RLHF__RULE_ALIKE : ALIKE) * first);
+    const struct rlhf__first_last d = rlhf__trend_ends(distinct);
+    const int narrow = distinct->n > 0 && d.last < RLHF__RULE_ALIKE * d.first;
     if (alike.n && (!better || narrow))
         add_collapsed(h, alike, better, out);
     else if (!better && rlhf__trend_above(entropy, wild).n)
@@ -107,7 +107,7 @@ static void see_distance(const struct rlhf__history *h, struct found *f) {
 static void see_fall(const struct rlhf__history *h, const char *name, double share,
                      const char *words, const char *unit, struct found *f) {
     const struct rlhf__series *s = of(h, name);
-    const struct rlhf__ends e = rlhf__trend_ends(s);
+    const struct rlhf__first_last e = rlhf__trend_ends(s);
     char first[40], last[40];
     if (!s->n || !(e.last < share * e.first)) return;
     add(f, 1, rlhf__trend_below(s, share * e.first));
@@ -119,7 +119,7 @@ static void see_witnesses(const struct rlhf__history *h, struct found *f) {
     const struct rlhf__witness *w;
     for (size_t i = 0; (w = rlhf__witness_at(i)); i++) {
         const struct rlhf__series *s = of(h, w->metric);
-        const struct rlhf__ends e = rlhf__trend_ends(s);
+        const struct rlhf__first_last e = rlhf__trend_ends(s);
         char first[40], last[40];
         if (rlhf__trend_moved(s) * w->better >= 0) continue;
         add(f, 1, (struct rlhf__held){s->phase[s->n - e.width], e.width});
@@ -134,7 +134,7 @@ static void hacked(const struct rlhf__history *h, struct rlhf__notes *out) {
     see_fall(h, "completions/distinct_3", 0.5, "the share of distinct 3-grams", "", &f);
     see_fall(h, "objective/entropy_per_token", ALIKE, "entropy", " nats per token", &f);
     see_witnesses(h, &f);
-    const struct rlhf__note form = {
+    const struct rlhf__run_note form = {
         .level = f.weight >= 2 ? RLHF__NOTE_BAD : RLHF__NOTE_INFO,
         .id = f.weight >= 2 ? "hacked" : "sign",
         .rule = "signs are KL above 0.5 nats per token (above 1: two signs), distinct 3-grams "

@@ -12,12 +12,12 @@ static double mean(const double *v, int64_t n) {
     return sum / (double)n;
 }
 
-struct rlhf__ends rlhf__trend_ends(const struct rlhf__series *s) {
-    if (s->n == 0) return (struct rlhf__ends){NAN, NAN, 0};
+struct rlhf__first_last rlhf__trend_ends(const struct rlhf__series *s) {
+    if (s->n == 0) return (struct rlhf__first_last){NAN, NAN, 0};
     int64_t width = s->n / 10;
     if (width < 1) width = 1;
     if (width > RLHF__TREND_MOST) width = RLHF__TREND_MOST;
-    return (struct rlhf__ends){s->value[0], mean(s->value + s->n - width, width), width};
+    return (struct rlhf__first_last){s->value[0], mean(s->value + s->n - width, width), width};
 }
 
 // ---- median ----
@@ -86,7 +86,7 @@ double rlhf__trend_median(const struct rlhf__series *s) {
 
 int rlhf__trend_moved(const struct rlhf__series *s) {
     if (s->n < RLHF__TREND_FEWEST) return 0;
-    const struct rlhf__ends e = rlhf__trend_ends(s);
+    const struct rlhf__first_last e = rlhf__trend_ends(s);
     const double bar = 3 * rlhf__trend_noise(s) * sqrt(1 + 1 / (double)e.width);
     return (e.last - e.first > bar) - (e.first - e.last > bar);
 }

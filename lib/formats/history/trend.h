@@ -12,11 +12,11 @@ enum {
 
 // The first value, which the untrained policy caused, and the mean of the last tenth of the values,
 // at least 1 and at most RLHF__TREND_MOST. NaN and 0 for an empty series.
-struct rlhf__ends {
+struct rlhf__first_last {
     double first, last;
     int64_t width; // values in `last`
 };
-struct rlhf__ends rlhf__trend_ends(const struct rlhf__series *);
+struct rlhf__first_last rlhf__trend_ends(const struct rlhf__series *);
 
 // Standard deviation from one phase to the next: 1.05 times the median step. 0 for fewer than two
 // values or if out of memory. [any]

@@ -19,13 +19,13 @@ static void check(struct rlhf__verdict *v, int ok, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
 static void check(struct rlhf__verdict *v, int ok, const char *fmt, ...) {
-    struct rlhf__check *c = &v->check[v->n_checks++];
+    struct rlhf__verdict_check *c = &v->check[v->n_checks++];
     char *text = NULL;
     va_list args;
     va_start(args, fmt);
     if (vasprintf(&text, fmt, args) < 0) text = NULL;
     va_end(args);
-    *c = (struct rlhf__check){.ok = ok, .text = text};
+    *c = (struct rlhf__verdict_check){.ok = ok, .text = text};
     if (!text) v->notes.bad = 1;
 }
 
@@ -102,7 +102,7 @@ static void check_witness(const struct rlhf__history *h, struct rlhf__verdict *v
 // ---- the headline ----
 
 static void measure(const struct rlhf__series *s, struct rlhf__verdict *v) {
-    const struct rlhf__ends e = rlhf__trend_ends(s);
+    const struct rlhf__first_last e = rlhf__trend_ends(s);
     int64_t best = 0;
     for (int64_t i = 1; i < s->n; i++)
         if (v->headline.better * (s->value[i] - s->value[best]) > 0) best = i;
@@ -161,7 +161,7 @@ static void put_move(struct rlhf__verdict *v, struct rlhf__buf *title, struct rl
 
 // ---- what changes the sentence ----
 
-static void put_failed(struct rlhf__verdict *v, const struct rlhf__note *n, const char *how,
+static void put_failed(struct rlhf__verdict *v, const struct rlhf__run_note *n, const char *how,
                        struct rlhf__buf *title, struct rlhf__buf *text) {
     char first[40], last[40], best[40];
     v->kind = RLHF__VERDICT_BAD;
@@ -173,7 +173,7 @@ static void put_failed(struct rlhf__verdict *v, const struct rlhf__note *n, cons
 }
 
 static void put_signs(struct rlhf__verdict *v, struct rlhf__buf *title, struct rlhf__buf *text) {
-    const struct rlhf__note *n;
+    const struct rlhf__run_note *n;
     if ((n = rlhf__notes_find(&v->notes, "collapsed"))) {
         put_failed(v, n, "Collapsed", title, text);
     } else if ((n = rlhf__notes_find(&v->notes, "fell_apart"))) {
@@ -205,7 +205,7 @@ static void judge(const struct rlhf__history *h, struct rlhf__verdict *v, struct
 }
 
 static void add_trouble(const struct rlhf__run_facts *f, struct rlhf__notes *out) {
-    const struct rlhf__note form = {.level = RLHF__NOTE_WARN, .id = "unreadable"};
+    const struct rlhf__run_note form = {.level = RLHF__NOTE_WARN, .id = "unreadable"};
     for (size_t i = 0; i < f->n_trouble; i++)
         rlhf__notes_add(out, &form, "%s.", f->trouble[i]);
 }

@@ -18,7 +18,7 @@ enum rlhf__verdict_kind {
     RLHF__VERDICT_BAD
 };
 
-struct rlhf__check {
+struct rlhf__verdict_check {
     int32_t ok; // 1 yes, 0 no, -1 there is nothing to go by
     int32_t reserved;
     char *text; // "no step skipped"
@@ -38,7 +38,7 @@ struct rlhf__verdict {
     char *text;                // a further sentence, or ""
     char *rule;                // the rule of the title, or ""
     struct rlhf__notes notes;  // the worst first
-    struct rlhf__check check[RLHF__VERDICT_CHECKS];
+    struct rlhf__verdict_check check[RLHF__VERDICT_CHECKS];
     size_t n_checks;
 };
 
