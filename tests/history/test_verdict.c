@@ -172,6 +172,14 @@ static const struct run signs[] = {
      "Collapsed at phase 4",
      "collapsed",
      "The reward does not see it."},
+    {"above a tenth, one word only",
+     0,
+     {REWARD_ROSE, ENTROPY(4, 0.6), DISTINCT(0.9, 0.05)},
+     {0},
+     "warn",
+     ROSE ", but look at the texts",
+     "hacked",
+     NULL},
     {"below a tenth, and the texts differ",
      0,
      {REWARD_ROSE, ENTROPY(4, 0.3), DISTINCT(0.9, 0.5)},
@@ -265,6 +273,14 @@ static const struct run signs[] = {
      ROSE ", but a measure that nothing is trained on got worse",
      "measure_worse,sign",
      "Reward improved, but judge/mean fell: 0.79 at first, 0.411 at the end."},
+    {"a judge that falls as nothing improves",
+     0,
+     {REWARD_STAYS, {"judge/mean", 0.8, 0.4, 0.01, 0, 0}},
+     {0},
+     "warn",
+     "Reward did not move",
+     "measure",
+     "judge/mean fell: 0.79 in its first measurement"},
     {"a judge that rises",
      0,
      {REWARD_ROSE, {"judge/mean", 0.4, 0.8, 0.01, 0, 0}},
@@ -579,6 +595,14 @@ static const struct run rewards[] = {
      ROSE,
      "lost_reward",
      "Reward b is lost to the others: 0.99 at first, 0.318 at the end"},
+    {"a reward that is lost, and no gain",
+     0,
+     {REWARD_STAYS, MEAN("a", 0, 3), STD("a", 1), MEAN("b", 1, 0.3), STD("b", 0.5)},
+     {TWO},
+     "warn",
+     "Reward did not move",
+     "",
+     NULL},
     {"a reward that loses a little",
      0,
      {REWARD_ROSE, MEAN("a", 0, 3), STD("a", 1), MEAN("b", 1, 0.6), STD("b", 0.5)},
@@ -612,6 +636,14 @@ static const struct run rewards[] = {
      "negative_weights",
      "The policy learns to lower a, whose weight is negative (-1): 0.89 at first, 0.511 at the "
      "end."},
+    {"a sign that has no effect yet",
+     0,
+     {{"objective/scores", -0.5, -0.5, 0.01, 0, 0}, MEAN("a", 0.5, 0.5)},
+     {.reward = {{"a", -1}}, .n_rewards = 1},
+     "warn",
+     "Reward did not move",
+     "",
+     NULL},
     {"the right sign",
      0,
      {REWARD_ROSE, MEAN("a", 0.9, 0.5)},
@@ -664,6 +696,15 @@ static int says(const struct rlhf__verdict *v, const char *part) {
     return 0;
 }
 
+// Those that doubt the run itself.
+static int is_bad(const char *id) {
+    static const char *const ids[] = {"collapsed", "fell_apart", "hacked", "constant_reward",
+                                      "right_answers_fell"};
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
+        if (strcmp(id, ids[i]) == 0) return 1;
+    return 0;
+}
+
 static void judged(const struct run *r) {
     struct rlhf__series_set s = {0};
     struct rlhf__verdict v;
@@ -683,6 +724,8 @@ static void judged(const struct run *r) {
         const struct rlhf__run_note *n = &v.notes.all[i];
         if (!n->rule || (n->level != RLHF__NOTE_INFO && !n->change))
             fail_msg("%s: %s has no rule or no advice", r->what, n->id);
+        if ((n->level == RLHF__NOTE_BAD) != is_bad(n->id))
+            fail_msg("%s: %s has the level %s", r->what, n->id, rlhf__note_level_name(n->level));
     }
     if (v.kind != RLHF__VERDICT_NONE) assert_non_null(strstr(v.rule, v.headline.metric));
     rlhf__verdict_finish(&v);
@@ -734,6 +777,8 @@ static void numbers_of_a_verdict(void **state) {
         rlhf__series_set_put(&s, "objective/scores", p, reward[p - 1], NULL);
         rlhf__series_set_put(&s, "objective/entropy_per_token", p, p < 6 ? 4 : 0.5, NULL);
     }
+    rlhf__series_set_put(&s, "objective/verifiable_correct_rate", 1, 0.5,
+                         NULL); // once: no headline
     const struct rlhf__history h = {&s, &facts};
     assert_int_equal(rlhf__verdict_make(&h, &v, NULL), RLHF_OK);
     assert_true(v.first == 1 && v.last == 1 && v.best == 9 && v.best_phase == 4 && v.width == 1);
