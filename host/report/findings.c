@@ -109,12 +109,18 @@ static const struct {
     {"critic", 1 << 19},
 };
 
+// Causes of a collapse rather than its consequences.
+static int is_cause(const char *id) {
+    return strcmp(id, "right_answers_fell") == 0 || strcmp(id, "negative_weights") == 0;
+}
+
 int rlhf__findings_note(struct rlhf__findings *f, const struct rlhf__run_note *n) {
     int64_t bit = 0;
     for (size_t i = 0; i < sizeof trends / sizeof *trends; i++)
         if (strcmp(trends[i].id, n->id) == 0) bit = trends[i].bit;
     if (n->level == RLHF__NOTE_INFO || n->held.n < RLHF__TREND_LASTED) return 0;
-    if (!bit || (f->said & (bit | RLHF__COLLAPSED))) return 0;
+    if (!bit || (f->said & bit)) return 0;
+    if ((f->said & RLHF__COLLAPSED) && !is_cause(n->id)) return 0;
     f->said |= bit;
     return 1;
 }

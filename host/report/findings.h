@@ -75,8 +75,8 @@ struct rlhf__findings {
 enum { RLHF__TREND_PHASES = 10, RLHF__TREND_LASTED = 5 };
 
 // Whether to report this finding of the rules (history/rules.h) now: it is a problem, it has
-// lasted, and neither it nor a collapse has been reported. 1: it counts as reported from now on.
-// [any]
+// lasted, and it has not been reported. After a collapse only its causes are reported. 1: it counts
+// as reported from now on. [any]
 int rlhf__findings_note(struct rlhf__findings *, const struct rlhf__run_note *);
 
 // Check the next phase. [any]

@@ -60,6 +60,7 @@ static void trends(void **state) {
     // After a collapse, trends are its consequences.
     f.said |= RLHF__COLLAPSED;
     assert_false(reports(&f, RLHF__NOTE_WARN, "flat_groups", 99));
+    assert_true(reports(&f, RLHF__NOTE_BAD, "right_answers_fell", 99)); // its cause
 }
 
 // Every trend has a bit of its own, and none of them is that of a finding of one phase.
