@@ -32,7 +32,7 @@ static void a_trend_is_reported_in_its_phase(void **state) {
     e2e_says(t, "found: " CRITIC);
 }
 
-// A resumed run knows the phases before, and reports neither more nor less.
+// A resumed run reads the earlier phases and reports the same trends as a run without a stop.
 static void a_resumed_run_reports_the_same(void **state) {
     struct e2e *t = *state;
     const char *say = "grep -h -o 'warning: phase [0-9]*: since .*' ";

@@ -63,7 +63,7 @@ static void trends(void **state) {
     assert_true(reports(&f, RLHF__NOTE_BAD, "right_answers_fell", 99)); // its cause
 }
 
-// Every trend has a bit of its own, and none of them is that of a finding of one phase.
+// Each trend has its own bit, which no finding of a single phase uses.
 static void bits(void **state) {
     (void)state;
     static const char *const ids[] = {"fell_apart",       "hacked",        "flat_groups",

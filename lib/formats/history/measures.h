@@ -13,7 +13,7 @@ struct rlhf__history {
 
 // What a run is judged by.
 struct rlhf__headline {
-    const char *metric; // NULL: the run has none of the metrics
+    const char *metric; // NULL: the run reports no such metric
     const char *word;   // "Reward", to begin a sentence
     int32_t better;     // 1: higher is better, -1: lower is
     int32_t reserved;
@@ -22,7 +22,7 @@ struct rlhf__headline {
 // The first metric of the list in measures.c that has at least two values. [any]
 struct rlhf__headline rlhf__headline_of(const struct rlhf__series_set *);
 
-// 1: the headline moved to the better, -1: to the worse, 0: it did not move or there is none. [any]
+// 1: the headline improved, -1: it got worse, 0: it did not move or does not exist. [any]
 int rlhf__headline_moved(const struct rlhf__series_set *);
 
 // Measures that nothing is trained on: judge/mean and eval/..., in this order. better as above.

@@ -75,8 +75,8 @@ static void flat_groups(const struct rlhf__history *h, struct rlhf__notes *out) 
 
 // ---- several rewards ----
 
-// Mean weighted spread of reward k in the first phases. Later a reward that is always met has no
-// spread, and that is no problem.
+// Mean weighted spread of reward k in the first phases. Later phases do not count: a reward that
+// the policy always meets has spread 0, as it should.
 static double spread_at_first(const struct rlhf__history *h, size_t k) {
     return fabs(h->facts->reward[k].weight) *
            rlhf__trend_mean_of_first(of_reward(h, k, "std"), RLHF__TREND_FEWEST);

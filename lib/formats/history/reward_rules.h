@@ -1,6 +1,5 @@
-// reward_rules.h: the rules of rules.h about rewards and what they teach: rewards that do not
-// differ, one that drowns another, a sign that is wrong, a measure that gets worse as the headline
-// gets better.
+// reward_rules.h: rules about rewards: constant rewards, a reward that drowns another, a wrong
+// sign, a measure that gets worse while the headline improves.
 #ifndef RLHF_FORMATS_HISTORY_REWARD_RULES_H
 #define RLHF_FORMATS_HISTORY_REWARD_RULES_H
 

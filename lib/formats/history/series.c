@@ -117,7 +117,7 @@ rlhf_status rlhf__series_set_put(struct rlhf__series_set *s, const char *name, i
     return RLHF_OK;
 }
 
-// The value of this phase, which must be the newest; NaN if there is none.
+// The value of this phase, which must be the newest. NaN if the series lacks it.
 static double newest(const struct rlhf__series_set *s, const char *name, int64_t phase) {
     const struct rlhf__series *one = rlhf__series_of(s, name);
     return one->n > 0 && one->phase[one->n - 1] == phase ? one->value[one->n - 1] : NAN;

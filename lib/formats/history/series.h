@@ -42,7 +42,8 @@ rlhf_status rlhf__series_set_row(struct rlhf__series_set *, json_t *row, struct 
 rlhf_status rlhf__series_set_derive(struct rlhf__series_set *, int64_t phase,
                                     struct rlhf__error *err);
 
-// The series of a name; an empty one if there is none. Borrowed until the next change. [any]
+// Find a series by name. Returns an empty series if the name is unknown. Borrowed until the next
+// change. [any]
 const struct rlhf__series *rlhf__series_of(const struct rlhf__series_set *, const char *name);
 
 #endif

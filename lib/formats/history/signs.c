@@ -60,8 +60,8 @@ static void add_fell_apart(const struct rlhf__history *h, struct rlhf__held held
                     rlhf__figure(e.first, first), rlhf__figure(e.last, last));
 }
 
-// All responses alike, or tokens at random. A policy that becomes certain of right answers has not
-// collapsed, so where they are counted only a headline without improvement is judged.
+// All responses alike, or tokens at random. Growing certainty of right answers is not a collapse,
+// so a run that counts right answers is judged only if their share did not improve.
 static void collapse(const struct rlhf__history *h, struct rlhf__notes *out) {
     const struct rlhf__series *entropy = of(h, "objective/entropy_per_token"),
                               *distinct = of(h, "completions/distinct_3");
