@@ -87,6 +87,44 @@ struct rlhf__found rlhf__findings_judge(struct rlhf__findings *f,
     return out;
 }
 
+// ---- trends ----
+
+// The bits of the notes; checkpoints store them, so they never change.
+static const struct {
+    const char *id;
+    int64_t bit;
+} trends[] = {
+    {"collapsed", RLHF__COLLAPSED},
+    {"cut_off", RLHF__ALL_CUT_OFF},
+    {"fell_apart", 1 << 8},
+    {"hacked", 1 << 9},
+    {"flat_groups", 1 << 11},
+    {"right_answers_fell", 1 << 12},
+    {"negative_weights", 1 << 13},
+    {"drowned", 1 << 14},
+    {"lost_reward", 1 << 15},
+    {"measure_worse", 1 << 16},
+    {"lengths", 1 << 17},
+    {"clipped", 1 << 18},
+    {"critic", 1 << 19},
+};
+
+// Causes of a collapse rather than its consequences.
+static int is_cause(const char *id) {
+    return strcmp(id, "right_answers_fell") == 0 || strcmp(id, "negative_weights") == 0;
+}
+
+int rlhf__findings_note(struct rlhf__findings *f, const struct rlhf__run_note *n) {
+    int64_t bit = 0;
+    for (size_t i = 0; i < sizeof trends / sizeof *trends; i++)
+        if (strcmp(trends[i].id, n->id) == 0) bit = trends[i].bit;
+    if (n->level == RLHF__NOTE_INFO || n->held.n < RLHF__TREND_LASTED) return 0;
+    if (!bit || (f->said & bit)) return 0;
+    if ((f->said & RLHF__COLLAPSED) && !is_cause(n->id)) return 0;
+    f->said |= bit;
+    return 1;
+}
+
 // ---- state ----
 
 // JSON cannot hold infinity and NaN: they are written as null.

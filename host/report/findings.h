@@ -8,12 +8,13 @@
 #define RLHF_HOST_FINDINGS_H
 
 #include "base/error.h"
+#include "history/rules.h"
 
 #include <jansson.h>
 #include <stdint.h>
 
-#define RLHF__COLLAPSED_KL      1.0    // nats per token from the reference, above
-#define RLHF__COLLAPSED_ENTROPY 0.1    // share of the first phase's entropy, below
+#define RLHF__COLLAPSED_KL      RLHF__RULE_KL_FAR // nats per token from the reference, above
+#define RLHF__COLLAPSED_ENTROPY RLHF__RULE_ALIKE  // share of the first phase's entropy, below
 #define RLHF__KL_JUMP           0.5    // rise of the KL in one phase, nats per token, above
 #define RLHF__NORM_EXPLODES     1000.0 // times the median gradient norm so far, above
 #define RLHF__NORM_LARGE        10.0   // a norm up to this does not count as exploding
@@ -63,11 +64,20 @@ struct rlhf__findings {
     double loss;                       // of the first phase; NaN: not known
     double norm[RLHF__FINDINGS_NORMS]; // mean gradient norms of the newest phases, oldest first
     int64_t norms;
-    int64_t said;         // bits of enum rlhf__finding reported so far
+    int64_t said;         // bits of enum rlhf__finding and of trends (findings.c) reported so far
     int64_t wild;         // the first phase that jumped or exploded, from 1; 0 = none
     int32_t is_collapsed; // 1: the policy of the last phase has collapsed
     int32_t reserved;
 };
+
+// A trend is reported from this phase on, if it has lasted for so many phases, the current one
+// included.
+enum { RLHF__TREND_PHASES = 10, RLHF__TREND_LASTED = 5 };
+
+// Whether to report this finding of the rules (history/rules.h) now: it is a problem, it has
+// lasted, and it has not been reported. After a collapse only its causes are reported. 1: it counts
+// as reported from now on. [any]
+int rlhf__findings_note(struct rlhf__findings *, const struct rlhf__run_note *);
 
 // Check the next phase. [any]
 struct rlhf__found rlhf__findings_judge(struct rlhf__findings *,

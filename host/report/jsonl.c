@@ -121,20 +121,40 @@ rlhf_status rlhf__jsonl_sync(struct rlhf__jsonl *j, struct rlhf__error *err) {
     return rlhf__append_sync(j->fd, j->path, err);
 }
 
-double rlhf__jsonl_sum(const struct rlhf__folder *run, const char *name, const char *member) {
+rlhf_status rlhf__jsonl_each(const struct rlhf__folder *run, const char *name,
+                             rlhf_status (*visit)(void *arg, json_t *row, struct rlhf__error *err),
+                             void *arg, struct rlhf__error *err) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     struct rlhf__error unread;
-    double sum = 0;
+    rlhf_status st = RLHF_OK;
     if (rlhf__folder_read(run, name, MAX_BYTES, &text, &unread) == RLHF_OK) {
         const char *at = rlhf__buf_text(&text);
-        for (const char *end; (end = strchr(at, '\n')); at = end + 1) {
+        for (const char *end; st == RLHF_OK && (end = strchr(at, '\n')); at = end + 1) {
             json_t *row = rlhf__json_decode(at, (size_t)(end - at), JSON_ALLOW_NUL, NULL);
-            sum += json_number_value(json_object_get(row, member));
+            st = visit(arg, row, err);
             json_decref(row);
         }
     }
     rlhf__buf_free(&text);
-    return sum;
+    return st;
+}
+
+struct sum {
+    const char *member;
+    double value;
+};
+
+static rlhf_status add(void *arg, json_t *row, struct rlhf__error *err) {
+    struct sum *sum = arg;
+    (void)err;
+    sum->value += json_number_value(json_object_get(row, sum->member));
+    return RLHF_OK;
+}
+
+double rlhf__jsonl_sum(const struct rlhf__folder *run, const char *name, const char *member) {
+    struct sum sum = {member, 0};
+    rlhf__jsonl_each(run, name, add, &sum, NULL);
+    return sum.value;
 }
 
 // ---- metrics.jsonl: {"phase": n, <names sorted>}; values that are not finite are null ----

@@ -7,6 +7,8 @@
 #include "base/folder.h"
 #include "base/log.h"
 
+#include <jansson.h>
+
 // Append all bytes to fd. On failure the file is cut back to its earlier length. `path` is used in
 // messages. Errors: RLHF_E_IO, RLHF_E_NOMEM (the buffer ran out of memory earlier). [any]
 rlhf_status rlhf__append_buf(int fd, const char *path, const struct rlhf__buf *bytes,
@@ -35,6 +37,12 @@ void rlhf__jsonl_close(struct rlhf__jsonl *j); // zeroed structs allowed
 // Append bytes (whole lines). A failure leaves the file unchanged. [main]
 rlhf_status rlhf__jsonl_append(struct rlhf__jsonl *j, const struct rlhf__buf *lines,
                                struct rlhf__error *err);
+
+// Call visit with each row of such a file; the rows are borrowed. A file that cannot be read has
+// none. Stops at the first error of visit, and returns it. [main]
+rlhf_status rlhf__jsonl_each(const struct rlhf__folder *run, const char *name,
+                             rlhf_status (*visit)(void *arg, json_t *row, struct rlhf__error *err),
+                             void *arg, struct rlhf__error *err);
 
 // Returns the sum of a member over the rows of such a file, or 0 if the file cannot be read. [main]
 double rlhf__jsonl_sum(const struct rlhf__folder *run, const char *name, const char *member);

@@ -6,6 +6,7 @@
 #include "learn/plan.h"
 #include "model/compute.h"
 #include "sample/mixing.h"
+#include "sample/rollout.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -33,6 +34,12 @@ rlhf_status rlhf__completions_measure(const struct rlhf__phase *p, struct rlhf__
     rlhf__metrics_set(m, "val/sequence_lengths", length);
     rlhf__metrics_set(m, "val/num_stop_token_ids", stopped);
     return RLHF_OK;
+}
+
+int rlhf__responses_may_end(const struct rlhf__config *c, const struct rlhf__model *m) {
+    const int by_model = rlhf__rollout_stops(&c->sampling, m) && m->ends.n > 0,
+              by_user = strcmp(c->sampling.stop, "[]") != 0;
+    return (by_model || by_user) && c->response.truncate != RLHF__TRUNCATE_PERIOD;
 }
 
 // ---- samples ----

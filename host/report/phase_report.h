@@ -11,6 +11,10 @@
 // describe the phase's responses as first sampled, before some of them are replaced. [main]
 rlhf_status rlhf__completions_measure(const struct rlhf__phase *p, struct rlhf__error *err);
 
+// 1 if it is a fault that responses reach the length limit: the model's end tokens or sampling.stop
+// can end them, and their texts are not cut at a period. [any]
+int rlhf__responses_may_end(const struct rlhf__config *, const struct rlhf__model *policy);
+
 // Store samples of the rows that are trained on in p->report->shown. prompts: those of the
 // responses, NULL for rows of a file. [main]
 rlhf_status rlhf__phase_samples(const struct rlhf__phase *p, const struct rlhf__prompts *prompts,

@@ -3,22 +3,12 @@
 
 #include "learn/plan.h"
 #include "model/text_note.h"
-#include "sample/rollout.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 // ---- the numbers of a phase ----
-
-// Returns 1 if it is a fault that responses reach the length limit: stop tokens can end them, and
-// their texts are not cut at a period.
-static int may_end(const struct rlhf__phase *p) {
-    const struct rlhf__config *c = p->config;
-    const struct rlhf__model *m = p->cast->policy;
-    return rlhf__rollout_stops(&c->sampling, m) && m->ends.n > 0 &&
-           c->response.truncate != RLHF__TRUNCATE_PERIOD;
-}
 
 static struct rlhf__phase_numbers numbers_of(const struct rlhf__phase *p) {
     const struct rlhf__metrics *m = p->report->metrics;
@@ -44,7 +34,8 @@ static struct rlhf__phase_numbers numbers_of(const struct rlhf__phase *p) {
     if (l->steps > 0 && flat < 1) out.norm = l->norm_sum / (double)l->steps;
     if (!samples) rlhf__metrics_get(m, "objective/loss", &out.loss);
     if (l->fall_tokens > 0) out.fall = l->fall_sum / (double)l->fall_tokens;
-    if (samples && may_end(p)) rlhf__metrics_get(m, "completions/clipped_ratio", &out.cut_off);
+    if (samples && rlhf__responses_may_end(p->config, p->cast->policy))
+        rlhf__metrics_get(m, "completions/clipped_ratio", &out.cut_off);
     return out;
 }
 
@@ -137,6 +128,16 @@ static uint32_t containing(const struct rlhf__rows *e, int32_t id) {
     return n;
 }
 
+// What helps if responses do not write their end.
+static void put_ends(const struct rlhf__phase *p, struct rlhf__buf *out) {
+    const char *stop = p->config->sampling.stop;
+    rlhf__buf_puts(out, "a higher sampling.max_new_tokens lets them end; ");
+    if (strcmp(stop, "[]") != 0)
+        rlhf__buf_printf(out, "check that sampling.stop (%s) names the end that they write; ",
+                         stop);
+    rlhf__buf_puts(out, "sampling.stop_at_eos=false says that they need not");
+}
+
 // Suggest an end-of-turn token as a stop token if most responses contain it, else a higher limit.
 static void say_cut_off(const struct rlhf__phase *p, double share) {
     struct rlhf__buf text = RLHF__BUF_INIT;
@@ -156,8 +157,7 @@ static void say_cut_off(const struct rlhf__phase *p, double share) {
                          "response; sampling.stop=[%d] ends them there",
                          ended, p->x.rows.n, end, (int)id);
     else
-        rlhf__buf_puts(&text, "a higher sampling.max_new_tokens lets them end; "
-                              "sampling.stop_at_eos=false says that they need not");
+        put_ends(p, &text);
     say(p, "cut_off", &text);
 }
 

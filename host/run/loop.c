@@ -3,6 +3,7 @@
 #include "base/signals.h"
 #include "keep/run_dir.h"
 #include "learn/plan.h"
+#include "report/closing.h"
 #include "report/phase_report.h"
 #include "run/phase_run.h"
 #include "run/run.h"
@@ -20,6 +21,14 @@ static rlhf_status open_rollouts(struct rlhf__run *r, int64_t keep, struct rlhf_
     rlhf__rollout_log_close(r->report.rollout_log);
     r->report.rollout_log = NULL;
     return RLHF_OK;
+}
+
+// The metrics so far, which the rules of whole runs read.
+static rlhf_status begin_history(struct rlhf__run *r, struct rlhf__error *err) {
+    const int may_end =
+        rlhf__cast_samples(&r->cast) && rlhf__responses_may_end(r->config, r->cast.policy);
+    RLHF_TRY(rlhf__run_history_begin(&r->history, r->config, may_end ? 1 : -1, err));
+    return r->req->resume ? rlhf__run_history_read(&r->history, r->req->dir->root, err) : RLHF_OK;
 }
 
 static rlhf_status open_reports(struct rlhf__run *r, struct rlhf__error *err) {
@@ -40,6 +49,7 @@ static rlhf_status open_reports(struct rlhf__run *r, struct rlhf__error *err) {
     if (st == RLHF_OK)
         st = rlhf__events_open(dir->root, keep, r->report.log, &r->report.events, err);
     if (st == RLHF_OK) st = open_rollouts(r, keep, err);
+    if (st == RLHF_OK) st = begin_history(r, err);
     r->session.services.metric = rlhf__metrics_reported;
     r->session.services.metric_ctx = r->report.metrics;
     if (st != RLHF_OK) return st;
@@ -51,6 +61,12 @@ static rlhf_status open_reports(struct rlhf__run *r, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
+static rlhf_status see_trends(struct rlhf__run *r, struct rlhf__error *err) {
+    const int64_t phase = r->count.phase;
+    RLHF_TRY(rlhf__run_history_add(&r->history, r->report.metrics, phase, err));
+    return rlhf__run_history_warn(&r->history, &r->findings, &r->report, phase, err);
+}
+
 // After a phase has been counted: check that the metrics which settings need exist, write the
 // metrics, and note the phase boundary.
 static rlhf_status end_phase(struct rlhf__run *r, const struct rlhf__phase *p,
@@ -58,6 +74,7 @@ static rlhf_status end_phase(struct rlhf__run *r, const struct rlhf__phase *p,
     rlhf__calibration_note(p);
     RLHF_TRY(rlhf__check_learning(p, &r->count, &r->findings, err));
     r->count.phase++;
+    RLHF_TRY(see_trends(r, err));
     rlhf__best_see(&r->best, &r->config->checkpoint, r->report.metrics);
     rlhf_status known = rlhf__early_stop_measured(&r->early_stop, &r->best, p, err);
     r->bad_input = known != RLHF_OK;
@@ -121,6 +138,7 @@ static rlhf_status look_first(struct rlhf__run *r, struct rlhf__error *err) {
     const int responds = rlhf__cast_has_rewards(&r->cast) && r->config->data.eval_path[0];
     if (r->count.phase > 0 || !responds) return RLHF_OK;
     RLHF_TRY(r->feed->ops->evaluate(r->feed, &h, err));
+    RLHF_TRY(rlhf__run_history_add(&r->history, r->report.metrics, 0, err));
     return rlhf__run_sinks_phase(r, err);
 }
 
@@ -161,15 +179,33 @@ static rlhf_status run_all(struct rlhf__run *r, struct rlhf__error *err) {
     return st == RLHF_OK ? rlhf__saving_end(r, err) : st;
 }
 
+// A model with scores instead of texts is measured on its rows.
+static struct rlhf__closing closing(const struct rlhf__run *r) {
+    const struct rlhf__data_config *d = &r->config->data;
+    const struct rlhf__shown *s = &r->report.shown;
+    const int scores = (r->cast.plan.heads & RLHF_HEAD_SCORE) != 0;
+    return (struct rlhf__closing){.history = &r->history,
+                                  .findings = &r->findings,
+                                  .log = r->report.log,
+                                  .dir = r->req->dir->name,
+                                  .data = !scores           ? NULL
+                                          : d->eval_path[0] ? d->eval_path
+                                                            : d->path,
+                                  .prompt = s->n ? s->rows[0].prompt : (rlhf_str){"", 0}};
+}
+
 static void say_end(const struct rlhf__run *r) {
     const int stopped = is_cancelled(r);
+    const struct rlhf__closing c = closing(r);
     rlhf__progress_end(r->report.progress);
     say_spared(r);
     rlhf__logf(r->report.log, RLHF_LOG_INFO, "%s after %lld of %lld phase%s%s: %s",
                stopped || r->collapsed ? "stopped" : "done", (long long)r->count.phase,
                (long long)r->count.phases, r->count.phases == 1 ? "" : "s",
                r->findings.is_collapsed ? ", and the policy has collapsed" : "", r->req->dir->name);
+    rlhf__closing_say(&c);
     if (stopped || (r->config->run.stop_after > 0 && !r->count.stop)) rlhf__saving_say_next(r);
+    rlhf__closing_say_next(&c);
 }
 
 rlhf_status rlhf__run_phases(struct rlhf__run *r, struct rlhf__error *err) {

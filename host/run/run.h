@@ -19,6 +19,7 @@
 #include "plugin/load.h"
 #include "report/findings.h"
 #include "report/report.h"
+#include "report/run_history.h"
 #include "run/early_stop.h"
 
 struct rlhf__memory_need;
@@ -64,6 +65,7 @@ struct rlhf__run {
     struct rlhf__optim *optim, *critic_optim; // critic_optim is NULL without a separate critic
     struct rlhf__early_stop early_stop;
     struct rlhf__findings findings;
+    struct rlhf__run_history history;
     struct rlhf__best best;
     struct rlhf__boundary boundary; // the last phase boundary
     struct rlhf__saved saved;

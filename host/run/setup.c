@@ -353,6 +353,7 @@ static void finish_models(struct rlhf__cast *c) {
 void rlhf__run_destroy(struct rlhf__run *r) {
     if (!r) return;
     finish_report(&r->report);
+    rlhf__run_history_finish(&r->history);
     rlhf__early_stop_finish(&r->early_stop);
     rlhf__boundary_finish(&r->boundary);
     rlhf__learner_finish(&r->learner);

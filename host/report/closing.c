@@ -1,0 +1,201 @@
+// closing.c: see closing.h.
+#include "report/closing.h"
+
+#include "base/json.h"
+#include "base/printable.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { CURVE_COLUMNS = 24, PROMPT_BYTES = 60 };
+
+// ---- the curve ----
+
+// Mean of the values of column i of n.
+static double column(const struct rlhf__series *s, int64_t i, int64_t n) {
+    const int64_t from = i * s->n / n, to = (i + 1) * s->n / n;
+    double sum = 0;
+    for (int64_t k = from; k < to; k++)
+        sum += s->value[k];
+    return sum / (double)(to - from);
+}
+
+void rlhf__put_sparkline(struct rlhf__buf *out, const struct rlhf__series *s, int columns) {
+    const int64_t n = s->n < columns ? s->n : columns;
+    double least = INFINITY, most = -INFINITY;
+    if (n < 2) return;
+    for (int64_t i = 0; i < n; i++) {
+        least = fmin(least, column(s, i, n));
+        most = fmax(most, column(s, i, n));
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const double at = most > least ? (column(s, i, n) - least) / (most - least) : 0.5;
+        const int level = at >= 1 ? 7 : (int)(8 * at);
+        rlhf__buf_printf(out, "\xe2\x96%c", 0x81 + level); // U+2581 to U+2588
+    }
+}
+
+// ---- lines ----
+
+static const struct rlhf__series *of(const struct rlhf__closing *c, const char *name) {
+    return rlhf__series_of(&c->history->series, name);
+}
+
+static void put_verdict(const struct rlhf__closing *c, const struct rlhf__verdict *v,
+                        struct rlhf__buf *out) {
+    char best[40];
+    rlhf__buf_puts(out, v->title);
+    if (v->text[0])
+        rlhf__buf_printf(out, ". %s", v->text);
+    else if (v->kind != RLHF__VERDICT_NONE)
+        rlhf__buf_printf(out, "; best %s in phase %lld", rlhf__figure(v->best, best),
+                         (long long)v->best_phase);
+    if (!v->headline.metric || rlhf__terminal_width(fileno(c->log->out), 0) <= 0) return;
+    rlhf__buf_puts(out, "  ");
+    rlhf__put_sparkline(out, of(c, v->headline.metric), CURVE_COLUMNS);
+}
+
+// "KL 6.29 nats per sequence (0.131 per token), length 48 tokens (47.2 at first)", as far as known.
+static void put_price(const struct rlhf__closing *c, struct rlhf__buf *out) {
+    const struct rlhf__series *kl = of(c, "objective/kl"), *each = of(c, "objective/kl_per_token"),
+                              *length = of(c, "completions/mean_length");
+    char a[40], b[40];
+    if (kl->n)
+        rlhf__buf_printf(out, "KL %s nats per sequence",
+                         rlhf__figure(rlhf__trend_ends(kl).last, a));
+    if (kl->n && each->n)
+        rlhf__buf_printf(out, " (%s per token)", rlhf__figure(rlhf__trend_ends(each).last, a));
+    if (!length->n) return;
+    const struct rlhf__first_last e = rlhf__trend_ends(length);
+    rlhf__buf_printf(out, "%slength %s tokens (%s at first)", out->len ? ", " : "",
+                     rlhf__figure(e.last, a), rlhf__figure(e.first, b));
+}
+
+static void say_found(const struct rlhf__closing *c, const struct rlhf__verdict *v) {
+    for (size_t i = 0; i < v->notes.n; i++) {
+        const struct rlhf__run_note *n = &v->notes.all[i];
+        if (n->level == RLHF__NOTE_INFO) continue;
+        rlhf__logf(c->log, RLHF_LOG_INFO, "found: %s What helps: %s", n->text,
+                   n->change ? n->change : "read the file");
+    }
+}
+
+// Findings of single phases, which the series no longer show.
+static void say_reported(const struct rlhf__closing *c) {
+    static const struct {
+        uint32_t bit;
+        const char *words;
+    } all[] = {{RLHF__JUMPED, "a jump away from the reference"},
+               {RLHF__EXPLODED, "exploding gradients"},
+               {RLHF__DIVERGED, "a loss that diverged"},
+               {RLHF__FELL, "preferred responses that were lost"}};
+    const int64_t said = c->findings->said;
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const int hidden = all[i].bit != RLHF__DIVERGED && (said & RLHF__COLLAPSED) != 0;
+        if (!(said & all[i].bit) || hidden) continue;
+        rlhf__buf_printf(&text, "%s%s", text.len ? ", " : "", all[i].words);
+    }
+    if (text.len && !text.bad)
+        rlhf__logf(c->log, RLHF_LOG_INFO, "found: %s (see the warnings)", rlhf__buf_text(&text));
+    rlhf__buf_free(&text);
+}
+
+// ---- the same as an object ----
+
+static void put_number(struct rlhf__buf *out, const char *name, double value) {
+    char number[40];
+    rlhf__buf_printf(out, ", \"%s\": %s", name, rlhf__format_double(value, 0, number));
+}
+
+static void say_object(const struct rlhf__closing *c, const struct rlhf__verdict *v) {
+    struct rlhf__buf b = RLHF__BUF_INIT;
+    rlhf__buf_printf(&b, "\"kind\": \"%s\", \"verdict\": ", rlhf__verdict_kind_name(v->kind));
+    rlhf__json_write_string(&b, v->title, strlen(v->title));
+    if (v->headline.metric) {
+        rlhf__buf_printf(&b, ", \"metric\": \"%s\"", v->headline.metric);
+        put_number(&b, "first", v->first);
+        put_number(&b, "last", v->last);
+        put_number(&b, "best", v->best);
+        rlhf__buf_printf(&b, ", \"best_phase\": %lld", (long long)v->best_phase);
+    }
+    rlhf__buf_puts(&b, ", \"found\": [");
+    int n = 0;
+    for (size_t i = 0; i < v->notes.n; i++)
+        if (v->notes.all[i].level != RLHF__NOTE_INFO)
+            rlhf__buf_printf(&b, "%s\"%s\"", n++ ? ", " : "", v->notes.all[i].id);
+    rlhf__buf_puts(&b, "]");
+    if (!b.bad) rlhf__log_event(c->log, "summary", rlhf__buf_text(&b));
+    rlhf__buf_free(&b);
+}
+
+static void say_lines(const struct rlhf__closing *c, const struct rlhf__verdict *v) {
+    struct rlhf__buf line = RLHF__BUF_INIT, price = RLHF__BUF_INIT;
+    put_verdict(c, v, &line);
+    put_price(c, &price);
+    if (!line.bad) rlhf__logf(c->log, RLHF_LOG_INFO, "%s", rlhf__buf_text(&line));
+    if (price.len && !price.bad) rlhf__logf(c->log, RLHF_LOG_INFO, "%s", rlhf__buf_text(&price));
+    say_found(c, v);
+    say_reported(c);
+    rlhf__buf_free(&line);
+    rlhf__buf_free(&price);
+}
+
+void rlhf__closing_say(const struct rlhf__closing *c) {
+    const struct rlhf__history h = {&c->history->series, &c->history->facts};
+    struct rlhf__verdict v;
+    struct rlhf__error unsaid;
+    if (c->log->level > RLHF_LOG_INFO || !h.series->n) return;
+    if (rlhf__verdict_make(&h, &v, &unsaid) != RLHF_OK) return; // a run does not fail for it
+    if (c->log->json)
+        say_object(c, &v);
+    else
+        say_lines(c, &v);
+    rlhf__verdict_finish(&v);
+}
+
+// ---- commands ----
+
+// A prompt that fits into a command and is a line of plain text.
+static int is_short(rlhf_str s) {
+    if (s.len == 0 || s.len > PROMPT_BYTES) return 0;
+    for (size_t i = 0; i < (size_t)s.len; i++)
+        if ((unsigned char)s.ptr[i] < ' ' || (unsigned char)s.ptr[i] > '~') return 0;
+    return 1;
+}
+
+static void say_generate(const struct rlhf__closing *c) {
+    struct rlhf__buf line = RLHF__BUF_INIT;
+    char prompt[PROMPT_BYTES + 1] = "";
+    rlhf__buf_puts(&line, "rlhf-host generate --model ");
+    rlhf__put_shell(&line, c->dir);
+    if (is_short(c->prompt)) {
+        memcpy(prompt, c->prompt.ptr, (size_t)c->prompt.len);
+        rlhf__buf_puts(&line, " --prompt ");
+        rlhf__put_shell(&line, prompt);
+    }
+    if (!line.bad) rlhf__log_command(c->log, "try it:", rlhf__buf_text(&line));
+    rlhf__buf_free(&line);
+}
+
+static void say_eval(const struct rlhf__closing *c) {
+    struct rlhf__buf line = RLHF__BUF_INIT;
+    rlhf__buf_puts(&line, "rlhf-host eval --model ");
+    rlhf__put_shell(&line, c->dir);
+    rlhf__buf_puts(&line, " --data ");
+    rlhf__put_shell(&line, c->data);
+    if (!line.bad) rlhf__log_command(c->log, "measure it:", rlhf__buf_text(&line));
+    rlhf__buf_free(&line);
+}
+
+void rlhf__closing_say_next(const struct rlhf__closing *c) {
+    struct rlhf__buf line = RLHF__BUF_INIT;
+    rlhf__buf_puts(&line, "rlhf-host report ");
+    rlhf__put_shell(&line, c->dir);
+    if (!line.bad) rlhf__log_command(c->log, "look closer:", rlhf__buf_text(&line));
+    rlhf__buf_free(&line);
+    if (c->data)
+        say_eval(c);
+    else
+        say_generate(c);
+}

@@ -1,0 +1,27 @@
+// closing.h: the summary at the end of a run: the verdict (history/verdict.h) with a small curve,
+// KL and length, what was found, and commands to go on with.
+#ifndef RLHF_HOST_CLOSING_H
+#define RLHF_HOST_CLOSING_H
+
+#include "report/run_history.h"
+
+struct rlhf__closing {
+    const struct rlhf__run_history *history;
+    const struct rlhf__findings *findings;
+    struct rlhf__log *log;
+    const char *dir;  // the run's, as the user named it
+    const char *data; // held-out rows of a model that does not generate; NULL: it does
+    rlhf_str prompt;  // of a sample; empty: none
+};
+
+// Log it: plain info lines; on a terminal also a curve of the headline; in a JSON log one object
+// with the event "summary". Nothing before the first phase has ended. [main]
+void rlhf__closing_say(const struct rlhf__closing *);
+
+// Log the commands that look closer, one or two. [main]
+void rlhf__closing_say_next(const struct rlhf__closing *);
+
+// A curve of at most `columns` block characters; nothing for fewer than two values. [any]
+void rlhf__put_sparkline(struct rlhf__buf *out, const struct rlhf__series *, int columns);
+
+#endif

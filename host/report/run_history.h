@@ -1,0 +1,39 @@
+// run_history.h: the metrics of a run so far, also those from before a resume, for the rules that
+// judge a whole run (history/rules.h). It makes the warnings of trends and the closing summary.
+#ifndef RLHF_HOST_RUN_HISTORY_H
+#define RLHF_HOST_RUN_HISTORY_H
+
+#include "base/folder.h"
+#include "config/config.h"
+#include "history/verdict.h"
+#include "report/findings.h"
+#include "report/report.h"
+
+// Zero-initialise; release with rlhf__run_history_finish.
+struct rlhf__run_history {
+    json_t *config; // `facts` borrows from it
+    struct rlhf__run_facts facts;
+    struct rlhf__series_set series;
+};
+
+void rlhf__run_history_finish(struct rlhf__run_history *); // accepts a zeroed one [any]
+
+// Begin with the config. may_end: 1 if responses may end before the length limit, else -1. Errors:
+// RLHF_E_NOMEM. [main]
+rlhf_status rlhf__run_history_begin(struct rlhf__run_history *, const struct rlhf__config *,
+                                    int may_end, struct rlhf__error *err);
+
+// Read the earlier phases of a resumed run from its metrics.jsonl. Errors: RLHF_E_NOMEM. [main]
+rlhf_status rlhf__run_history_read(struct rlhf__run_history *, const struct rlhf__folder *run,
+                                   struct rlhf__error *err);
+
+// Add the metrics of a phase, counted from 1, before they are written. Errors: RLHF_E_NOMEM. [main]
+rlhf_status rlhf__run_history_add(struct rlhf__run_history *, const struct rlhf__metrics *,
+                                  int64_t phase, struct rlhf__error *err);
+
+// Log a warning for each problem that the rules find in the series and that has not been reported
+// yet, and mark it as reported in *said. phase: the newest one. Errors: RLHF_E_NOMEM. [main]
+rlhf_status rlhf__run_history_warn(const struct rlhf__run_history *, struct rlhf__findings *said,
+                                   struct rlhf__report *, int64_t phase, struct rlhf__error *err);
+
+#endif

@@ -1,0 +1,33 @@
+// measures.c: see measures.h.
+#include "history/measures.h"
+
+static const struct rlhf__headline headlines[] = {
+    {"objective/verifiable_correct_rate", "Share of right answers", 1, 0},
+    {"objective/scores", "Reward", 1, 0},
+    {"reward_model/accuracy", "Accuracy of the reward model", 1, 0},
+    {"dpo/accuracy", "Preference accuracy", 1, 0},
+    {"classify/accuracy", "Accuracy", 1, 0},
+    {"sft/bits_per_token", "Bits per token", -1, 0},
+    {"objective/loss", "Loss", -1, 0},
+};
+
+static const struct rlhf__witness witnesses[] = {
+    {"judge/mean", 1, 0},          {"eval/objective/verifiable_correct_rate", 1, 0},
+    {"eval/reward", 1, 0},         {"eval/accuracy", 1, 0},
+    {"eval/bits_per_byte", -1, 0}, {"eval/loss", -1, 0},
+};
+
+struct rlhf__headline rlhf__headline_of(const struct rlhf__series_set *s) {
+    for (size_t i = 0; i < sizeof headlines / sizeof *headlines; i++)
+        if (rlhf__series_of(s, headlines[i].metric)->n > 1) return headlines[i];
+    return (struct rlhf__headline){0};
+}
+
+int rlhf__headline_moved(const struct rlhf__series_set *s) {
+    const struct rlhf__headline h = rlhf__headline_of(s);
+    return h.metric ? h.better * rlhf__trend_moved(rlhf__series_of(s, h.metric)) : 0;
+}
+
+const struct rlhf__witness *rlhf__witness_at(size_t i) {
+    return i < sizeof witnesses / sizeof *witnesses ? &witnesses[i] : NULL;
+}

@@ -1,0 +1,35 @@
+// measures.h: what a run is judged by, and the measures that nothing is trained on.
+#ifndef RLHF_FORMATS_HISTORY_MEASURES_H
+#define RLHF_FORMATS_HISTORY_MEASURES_H
+
+#include "history/run_facts.h"
+#include "history/trend.h"
+
+// What a rule reads.
+struct rlhf__history {
+    const struct rlhf__series_set *series;
+    const struct rlhf__run_facts *facts;
+};
+
+// What a run is judged by.
+struct rlhf__headline {
+    const char *metric; // NULL: the run reports no such metric
+    const char *word;   // "Reward", to begin a sentence
+    int32_t better;     // 1: higher is better, -1: lower is
+    int32_t reserved;
+};
+
+// The first metric of the list in measures.c that has at least two values. [any]
+struct rlhf__headline rlhf__headline_of(const struct rlhf__series_set *);
+
+// 1: the headline improved, -1: it got worse, 0: it did not move or does not exist. [any]
+int rlhf__headline_moved(const struct rlhf__series_set *);
+
+// Measures that nothing is trained on: judge/mean and eval/..., in this order. better as above.
+struct rlhf__witness {
+    const char *metric;
+    int32_t better, reserved;
+};
+const struct rlhf__witness *rlhf__witness_at(size_t i); // NULL after the last one [any]
+
+#endif

@@ -1,0 +1,48 @@
+// notes.h: what was found in a run: a list of sentences, each with the rule that led to it and what
+// to change.
+//
+// After a failed allocation the list is bad: later additions do nothing, and rlhf__notes_ok returns
+// the failure.
+#ifndef RLHF_FORMATS_HISTORY_NOTES_H
+#define RLHF_FORMATS_HISTORY_NOTES_H
+
+#include "base/error.h"
+#include "history/trend.h"
+
+enum rlhf__note_level { RLHF__NOTE_BAD, RLHF__NOTE_WARN, RLHF__NOTE_INFO };
+
+struct rlhf__run_note {
+    int32_t level;
+    int32_t reserved;
+    const char *id;         // "flat_groups": a name for scripts; static
+    const char *rule;       // in words; static, NULL: none
+    const char *change;     // the likely cause and the setting to change; static, NULL: none
+    struct rlhf__held held; // since which phase; phase 0: not said
+    char *text;             // a sentence
+};
+
+struct rlhf__notes {
+    struct rlhf__run_note *all;
+    size_t n, cap;
+    int32_t bad, reserved;
+};
+
+void rlhf__notes_finish(struct rlhf__notes *); // accepts a zeroed list [any]
+
+// Append *form with the sentence. [any]
+__attribute__((format(printf, 3, 4))) void
+rlhf__notes_add(struct rlhf__notes *, const struct rlhf__run_note *form, const char *fmt, ...);
+
+// The worst first; within a level in the order of addition. [any]
+void rlhf__notes_sort(struct rlhf__notes *);
+
+// RLHF_OK, or RLHF_E_NOMEM when an addition failed. [any]
+rlhf_status rlhf__notes_ok(const struct rlhf__notes *, struct rlhf__error *err);
+
+// The note of this id, NULL: none. Borrowed. [any]
+const struct rlhf__run_note *rlhf__notes_find(const struct rlhf__notes *, const char *id);
+
+// A number with three significant digits, without an exponent from 1,000 to 1e15. Returns out.
+const char *rlhf__figure(double v, char out[40]);
+
+#endif

@@ -1,0 +1,239 @@
+// reward_rules.c: see reward_rules.h.
+#include "history/reward_rules.h"
+
+#include "history/rules.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct rlhf__series *of(const struct rlhf__history *h, const char *name) {
+    return rlhf__series_of(h->series, name);
+}
+
+// The series rewards/NAME/what of reward k.
+static const struct rlhf__series *of_reward(const struct rlhf__history *h, size_t k,
+                                            const char *what) {
+    char name[256];
+    snprintf(name, sizeof name, "rewards/%s/%s", h->facts->reward[k].name, what);
+    return of(h, name);
+}
+
+// Since when the values have been worse than the first one by more than the noise.
+static struct rlhf__held worse_since(const struct rlhf__series *s, int better) {
+    const struct rlhf__first_last e = rlhf__trend_ends(s);
+    const double bar = 3 * rlhf__trend_noise(s) * sqrt(1 + 1 / (double)e.width);
+    return better > 0 ? rlhf__trend_below(s, e.first - bar) : rlhf__trend_above(s, e.first + bar);
+}
+
+// ---- rewards that do not differ ----
+
+static void constant_reward(const struct rlhf__history *h, struct rlhf__notes *out) {
+    const struct rlhf__series *s = of(h, "reward_std");
+    const char *name = "reward_std is 0";
+    if (!s->n && h->facts->n_rewards == 1) {
+        s = of_reward(h, 0, "std");
+        name = "the standard deviation of the only reward is 0";
+    }
+    const struct rlhf__run_note form = {
+        .level = RLHF__NOTE_BAD,
+        .id = "constant_reward",
+        .rule = name,
+        .change = "check that the reward reads the right field and sees the whole response; a "
+                  "reward with more than two values, easier or harder prompts",
+        .held = rlhf__trend_below(s, 1e-12)};
+    const struct rlhf__first_last e = rlhf__trend_ends(of(h, "objective/scores"));
+    char value[40];
+    if (form.held.n < RLHF__TREND_FEWEST || isnan(e.last)) return;
+    rlhf__notes_add(out, &form, "All responses have the same reward (%s), which teaches nothing.",
+                    rlhf__figure(e.last, value));
+}
+
+// Groups may also become flat because nearly all of their answers are right.
+static void flat_groups(const struct rlhf__history *h, struct rlhf__notes *out) {
+    const struct rlhf__series *s = of(h, "frac_reward_zero_std");
+    const double share = s->n ? rlhf__trend_ends(s).last : 0;
+    const int learned = rlhf__headline_moved(h->series) > 0;
+    const struct rlhf__run_note form = {
+        .level = learned ? RLHF__NOTE_INFO : RLHF__NOTE_WARN,
+        .id = "flat_groups",
+        .rule = "frac_reward_zero_std above 0.5",
+        .change = learned ? "the prompts have become easy: harder prompts, or "
+                            "algo.dynamic_sampling=true"
+                          : "easier or harder prompts, more responses per prompt "
+                            "(algo.group_size), a higher sampling.temperature, "
+                            "algo.dynamic_sampling=true",
+        .held = rlhf__trend_above(s, RLHF__RULE_FLAT)};
+    if (!(share > RLHF__RULE_FLAT) || form.held.n < RLHF__RULE_HELD ||
+        rlhf__notes_find(out, "constant_reward"))
+        return;
+    rlhf__notes_add(out, &form,
+                    "In %.0f %% of the groups all responses have the same reward at the end, which "
+                    "teaches nothing.",
+                    100 * share);
+}
+
+// ---- several rewards ----
+
+// Mean weighted spread of reward k in the first phases. Later phases do not count: a reward that
+// the policy always meets has spread 0, as it should.
+static double spread_at_first(const struct rlhf__history *h, size_t k) {
+    return fabs(h->facts->reward[k].weight) *
+           rlhf__trend_mean_of_first(of_reward(h, k, "std"), RLHF__TREND_FEWEST);
+}
+
+static void drowned_from_the_start(const struct rlhf__history *h, struct rlhf__notes *out) {
+    const size_t n = h->facts->n_rewards;
+    const struct rlhf__run_note form = {
+        .level = RLHF__NOTE_WARN,
+        .id = "drowned",
+        .rule = "in the first five phases, weight times rewards/NAME/std below a twentieth of the "
+                "largest",
+        .change = "raise its weight, or set rewards.normalize=before"};
+    double most = 0;
+    size_t top = 0;
+    for (size_t k = 0; k < n; k++) {
+        const double spread = spread_at_first(h, k);
+        if (of_reward(h, k, "std")->n < RLHF__TREND_FEWEST) return;
+        if (!(spread > most)) continue;
+        most = spread;
+        top = k;
+    }
+    for (size_t k = 0; k < n; k++) {
+        const double spread = spread_at_first(h, k);
+        struct rlhf__run_note note = form;
+        const struct rlhf__series *s = of_reward(h, k, "std");
+        if (!(spread > 0) || !(spread < RLHF__RULE_DROWNED * most)) continue;
+        note.held = (struct rlhf__held){s->phase[0], s->n};
+        rlhf__notes_add(out, &note,
+                        "Reward %s drowns in %s: its weighted spread is %.2g %% of the other's.",
+                        h->facts->reward[k].name, h->facts->reward[top].name, 100 * spread / most);
+    }
+}
+
+// Reward k moved against its weight, by more than its own spread, while their sum rose.
+static void lost_reward(const struct rlhf__history *h, size_t k, struct rlhf__notes *out) {
+    const struct rlhf__paid *one = &h->facts->reward[k];
+    const struct rlhf__series *s = of_reward(h, k, "mean"), *std = of_reward(h, k, "std");
+    const int better = one->weight < 0 ? -1 : 1;
+    const struct rlhf__first_last e = rlhf__trend_ends(s);
+    const struct rlhf__run_note form = {
+        .level = RLHF__NOTE_WARN,
+        .id = "lost_reward",
+        .rule =
+            "objective/scores rose, and rewards/NAME/mean moved against its weight by more than "
+            "its standard deviation in the first phase",
+        .change = "raise its weight, or set rewards.normalize=before",
+        .held = worse_since(s, better)};
+    char first[40], last[40];
+    if (one->weight == 0 || better * rlhf__trend_moved(s) >= 0) return;
+    if (!(fabs(e.last - e.first) > rlhf__trend_ends(std).first)) return;
+    rlhf__notes_add(out, &form, "Reward %s is lost to the others: %s at first, %s at the end.",
+                    one->name, rlhf__figure(e.first, first), rlhf__figure(e.last, last));
+}
+
+static void several_rewards(const struct rlhf__history *h, struct rlhf__notes *out) {
+    if (h->facts->n_rewards < 2) return;
+    drowned_from_the_start(h, out);
+    if (rlhf__trend_moved(of(h, "objective/scores")) <= 0) return;
+    for (size_t k = 0; k < h->facts->n_rewards; k++)
+        lost_reward(h, k, out);
+}
+
+// ---- signs and measures ----
+
+// A run whose rewards all have negative weights learns to lower them.
+static void negative_weights(const struct rlhf__history *h, struct rlhf__notes *out) {
+    struct rlhf__run_note form = {
+        .level = RLHF__NOTE_WARN,
+        .id = "negative_weights",
+        .rule = "every reward has a negative weight, and rewards/NAME/mean fell",
+        .change = "if a higher score is better, its weight must be positive"};
+    const size_t n = h->facts->n_rewards;
+    char first[40], last[40];
+    for (size_t k = 0; k < n; k++)
+        if (!(h->facts->reward[k].weight < 0)) return;
+    for (size_t k = 0; k < n; k++) {
+        const struct rlhf__series *s = of_reward(h, k, "mean");
+        const struct rlhf__first_last e = rlhf__trend_ends(s);
+        if (rlhf__trend_moved(s) >= 0) continue;
+        form.held = worse_since(s, 1);
+        rlhf__notes_add(
+            out, &form,
+            "The policy learns to lower %s, whose weight is negative (%g): %s at first, "
+            "%s at the end.",
+            h->facts->reward[k].name, h->facts->reward[k].weight, rlhf__figure(e.first, first),
+            rlhf__figure(e.last, last));
+        return;
+    }
+}
+
+// 1 if the witness only repeats an earlier one: eval/reward is the share of right answers where
+// that is the only reward.
+static int is_repeated(const struct rlhf__history *h, size_t i) {
+    const struct rlhf__series *s = of(h, rlhf__witness_at(i)->metric);
+    for (size_t k = 0; k < i; k++) {
+        const struct rlhf__series *o = of(h, rlhf__witness_at(k)->metric);
+        if (o->n == s->n && memcmp(o->value, s->value, (size_t)s->n * sizeof *s->value) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+// Each measure in a sentence; a warning if it gets worse as the headline gets better.
+static void witnesses(const struct rlhf__history *h, struct rlhf__notes *out) {
+    const struct rlhf__headline top = rlhf__headline_of(h->series);
+    const int improves = rlhf__headline_moved(h->series) > 0;
+    const struct rlhf__witness *w;
+    for (size_t i = 0; (w = rlhf__witness_at(i)); i++) {
+        const struct rlhf__series *s = of(h, w->metric);
+        const int rise = rlhf__trend_moved(s), warns = improves && rise * w->better < 0;
+        const struct rlhf__first_last e = rlhf__trend_ends(s);
+        const char *verb = rise > 0 ? " rose" : rise < 0 ? " fell" : "";
+        char first[40], last[40];
+        const struct rlhf__run_note form = {
+            .level = warns ? RLHF__NOTE_WARN : RLHF__NOTE_INFO,
+            .id = warns ? "measure_worse" : "measure",
+            .rule = "nothing is trained on it; whether it moved is said from five measurements on",
+            .change = !warns ? NULL
+                             : "raise algo.kl_coef, add a penalty, or end the run earlier "
+                               "(checkpoint.best keeps the best one); if it was so from the start, "
+                               "check the sign of the reward",
+            .held = warns ? worse_since(s, w->better) : (struct rlhf__held){0, 0}};
+        if (s->n < 2 || is_repeated(h, i)) continue;
+        rlhf__figure(e.first, first);
+        rlhf__figure(e.last, last);
+        if (warns)
+            rlhf__notes_add(out, &form, "%s improved, but %s%s: %s at first, %s at the end.",
+                            top.word, w->metric, verb, first, last);
+        else
+            rlhf__notes_add(out, &form, "%s%s: %s in its first measurement, %s in its last.",
+                            w->metric, verb, first, last);
+    }
+}
+
+// The reward rises and the share of right answers, the headline, falls.
+static void right_answers(const struct rlhf__history *h, struct rlhf__notes *out) {
+    const struct rlhf__series *right = of(h, "objective/verifiable_correct_rate");
+    const struct rlhf__first_last e = rlhf__trend_ends(right);
+    const struct rlhf__run_note form = {
+        .level = RLHF__NOTE_BAD,
+        .id = "right_answers_fell",
+        .rule = "objective/scores rose and objective/verifiable_correct_rate fell",
+        .change = "check the signs and weights of the rewards: wrong answers score higher",
+        .held = worse_since(right, 1)};
+    char first[40], last[40];
+    if (rlhf__trend_moved(of(h, "objective/scores")) <= 0 || rlhf__trend_moved(right) >= 0) return;
+    rlhf__notes_add(out, &form,
+                    "The reward rises while the share of right answers falls, from %s to %s.",
+                    rlhf__figure(e.first, first), rlhf__figure(e.last, last));
+}
+
+void rlhf__reward_rules_apply(const struct rlhf__history *h, struct rlhf__notes *out) {
+    constant_reward(h, out);
+    flat_groups(h, out);
+    right_answers(h, out);
+    if (h->facts->n_rewards > 0) negative_weights(h, out);
+    several_rewards(h, out);
+    witnesses(h, out);
+}

@@ -1,0 +1,62 @@
+// run_facts.c: see run_facts.h.
+#include "history/run_facts.h"
+
+#include <string.h>
+
+static const json_t *get(const json_t *config, const char *group, const char *name) {
+    return json_object_get(json_object_get(config, group), name);
+}
+
+static double number(const json_t *config, const char *group, const char *name) {
+    const json_t *v = get(config, group, name);
+    return json_is_number(v) ? json_number_value(v) : 0;
+}
+
+static int64_t count(const json_t *config, const char *group, const char *name) {
+    const json_int_t n = json_integer_value(get(config, group, name));
+    return n > 0 ? (int64_t)n : 0;
+}
+
+static void read_kl_limit(const json_t *config, struct rlhf__run_facts *out) {
+    const char *by = json_string_value(get(config, "algo", "kl_controller"));
+    const int adapts = by && strcmp(by, "adaptive") == 0;
+    out->kl_setting = adapts ? "algo.kl_target" : "early_stop.kl";
+    out->kl_limit =
+        adapts ? number(config, "algo", "kl_target") : number(config, "early_stop", "kl");
+}
+
+// "auto" leaves it to the model's files. Stop tokens of the user end responses whatever it says.
+static int32_t may_end(const json_t *config) {
+    const json_t *at = get(config, "sampling", "stop_at_eos");
+    const char *text = json_string_value(at);
+    if (json_array_size(get(config, "sampling", "stop")) > 0) return 1;
+    if (json_is_true(at) || (text && strcmp(text, "true") == 0)) return 1;
+    return json_is_false(at) || (text && strcmp(text, "false") == 0) ? -1 : 0;
+}
+
+static int is_length(const char *plugin) {
+    const char *slash = plugin ? strrchr(plugin, '/') : NULL;
+    return plugin && strcmp(slash ? slash + 1 : plugin, "length.so") == 0;
+}
+
+static void read_rewards(const json_t *list, struct rlhf__run_facts *out) {
+    size_t i;
+    json_t *one;
+    json_array_foreach(list, i, one) {
+        const char *name = json_string_value(json_object_get(one, "name"));
+        const json_t *weight = json_object_get(one, "weight");
+        out->pays_length |= is_length(json_string_value(json_object_get(one, "plugin")));
+        if (!name || out->n_rewards == RLHF__FACTS_REWARDS) continue;
+        out->reward[out->n_rewards++] =
+            (struct rlhf__paid){name, json_is_number(weight) ? json_number_value(weight) : 1};
+    }
+}
+
+void rlhf__run_facts_read(const json_t *config, struct rlhf__run_facts *out) {
+    *out = (struct rlhf__run_facts){.phases = count(config, "run", "phases"),
+                                    .max_new_tokens = count(config, "sampling", "max_new_tokens"),
+                                    .max_grad_norm = number(config, "optim", "max_grad_norm"),
+                                    .may_end = may_end(config)};
+    read_kl_limit(config, out);
+    read_rewards(json_object_get(config, "reward"), out);
+}

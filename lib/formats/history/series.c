@@ -1,0 +1,145 @@
+// series.c: see series.h.
+#include "history/series.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const read_by_name[] = {
+    "objective/verifiable_correct_rate",
+    "objective/scores",
+    "reward_model/accuracy",
+    "dpo/accuracy",
+    "classify/accuracy",
+    "sft/bits_per_token",
+    "objective/loss",
+    "eval/objective/verifiable_correct_rate",
+    "eval/reward",
+    "eval/accuracy",
+    "eval/bits_per_byte",
+    "eval/loss",
+    "judge/mean",
+    "objective/kl",
+    "objective/kl_per_token",
+    "objective/entropy",
+    "objective/entropy_per_token",
+    "completions/mean_length",
+    "completions/clipped_ratio",
+    "completions/distinct_3",
+    "val/num_stop_token_ids",
+    "val/var_explained",
+    "reward_std",
+    "frac_reward_zero_std",
+    "policy/clipfrac_avg",
+    "optim/grad_norm",
+    "optim/skipped_steps",
+    "sampling/logp_difference/max",
+    "time/training",
+    "time/reward",
+};
+
+// rewards/NAME/mean, std and failures; metrics of the plugins themselves are not read.
+static int is_of_reward(const char *name) {
+    static const char *const ends[] = {"/mean", "/std", "/failures"};
+    const size_t n = strlen(name);
+    if (strncmp(name, "rewards/", 8) != 0) return 0;
+    if (strcmp(name, "rewards/not_finite") == 0) return 1;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        const size_t k = strlen(ends[i]);
+        if (n > 8 + k && strcmp(name + n - k, ends[i]) == 0) return 1;
+    }
+    return 0;
+}
+
+int rlhf__series_is_read(const char *name) {
+    for (size_t i = 0; i < sizeof read_by_name / sizeof *read_by_name; i++)
+        if (strcmp(name, read_by_name[i]) == 0) return 1;
+    return is_of_reward(name);
+}
+
+void rlhf__series_set_finish(struct rlhf__series_set *s) {
+    for (size_t i = 0; i < s->n; i++) {
+        free(s->all[i].name);
+        free(s->all[i].phase);
+        free(s->all[i].value);
+    }
+    free(s->all);
+    *s = (struct rlhf__series_set){0};
+}
+
+static struct rlhf__series *find(const struct rlhf__series_set *s, const char *name) {
+    for (size_t i = 0; i < s->n; i++)
+        if (strcmp(s->all[i].name, name) == 0) return &s->all[i];
+    return NULL;
+}
+
+const struct rlhf__series *rlhf__series_of(const struct rlhf__series_set *s, const char *name) {
+    static const struct rlhf__series none = {0};
+    const struct rlhf__series *found = find(s, name);
+    return found ? found : &none;
+}
+
+static struct rlhf__series *append_series(struct rlhf__series_set *s, const char *name) {
+    if (s->n == s->cap) {
+        const size_t cap = s->cap ? 2 * s->cap : 32;
+        struct rlhf__series *all = realloc(s->all, cap * sizeof *all);
+        if (!all) return NULL;
+        s->all = all;
+        s->cap = cap;
+    }
+    char *copy = strdup(name);
+    if (!copy) return NULL;
+    s->all[s->n] = (struct rlhf__series){.name = copy};
+    return &s->all[s->n++];
+}
+
+// Make room for one more value; 0 if out of memory.
+static int grow(struct rlhf__series *one) {
+    if (one->n < one->cap) return 1;
+    const int64_t cap = one->cap ? 2 * one->cap : 32;
+    int64_t *phase = realloc(one->phase, (size_t)cap * sizeof *phase);
+    if (phase) one->phase = phase;
+    double *value = phase ? realloc(one->value, (size_t)cap * sizeof *value) : NULL;
+    if (value) one->value = value;
+    if (value) one->cap = cap;
+    return value != NULL;
+}
+
+rlhf_status rlhf__series_set_put(struct rlhf__series_set *s, const char *name, int64_t phase,
+                                 double value, struct rlhf__error *err) {
+    struct rlhf__series *one = find(s, name);
+    if (!isfinite(value)) return RLHF_OK;
+    if (one && one->n > 0 && one->phase[one->n - 1] >= phase) return RLHF_OK;
+    if (!one) one = append_series(s, name);
+    if (!one || !grow(one)) return RLHF__NOMEM(err, "out of memory for the series of metrics");
+    one->phase[one->n] = phase;
+    one->value[one->n++] = value;
+    return RLHF_OK;
+}
+
+// The value of this phase, which must be the newest. NaN if the series lacks it.
+static double newest(const struct rlhf__series_set *s, const char *name, int64_t phase) {
+    const struct rlhf__series *one = rlhf__series_of(s, name);
+    return one->n > 0 && one->phase[one->n - 1] == phase ? one->value[one->n - 1] : NAN;
+}
+
+rlhf_status rlhf__series_set_derive(struct rlhf__series_set *s, int64_t phase,
+                                    struct rlhf__error *err) {
+    const double entropy = newest(s, "objective/entropy", phase),
+                 length = newest(s, "completions/mean_length", phase);
+    if (!(length > 0)) return RLHF_OK;
+    return rlhf__series_set_put(s, "objective/entropy_per_token", phase, entropy / length, err);
+}
+
+rlhf_status rlhf__series_set_row(struct rlhf__series_set *s, json_t *row, struct rlhf__error *err) {
+    const json_t *at = json_object_get(row, "phase");
+    const char *name;
+    json_t *value;
+    if (!json_is_integer(at)) return RLHF_OK;
+    const int64_t phase = json_integer_value(at);
+    json_object_foreach(row, name, value) {
+        if (!json_is_number(value) || !rlhf__series_is_read(name)) continue;
+        RLHF_TRY(rlhf__series_set_put(s, name, phase, json_number_value(value), err));
+    }
+    return rlhf__series_set_derive(s, phase, err);
+}

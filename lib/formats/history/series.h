@@ -1,0 +1,49 @@
+// series.h: the metrics of a run as series of numbers, one series per name.
+//
+// What it is not: it does not read files and does not judge. Only the metrics that the rules
+// (rules.h, verdict.h) read are worth keeping; rlhf__series_is_read names them.
+#ifndef RLHF_FORMATS_HISTORY_SERIES_H
+#define RLHF_FORMATS_HISTORY_SERIES_H
+
+#include "base/error.h"
+
+#include <jansson.h>
+
+// Finite values only; phases ascend. Phase 0 holds what was measured before the first one.
+struct rlhf__series {
+    char *name;
+    int64_t *phase; // [n]
+    double *value;  // [n]
+    int64_t n, cap;
+};
+
+// Zero-initialise; release with rlhf__series_set_finish.
+struct rlhf__series_set {
+    struct rlhf__series *all;
+    size_t n, cap;
+};
+
+void rlhf__series_set_finish(struct rlhf__series_set *); // accepts a zeroed set [any]
+
+// 1 if the verdict or one of the rules reads the metric of this name. [any]
+int rlhf__series_is_read(const char *name);
+
+// Append a value. It is ignored if it is not finite, or if the series already has a value of this
+// phase or a later one. Errors: RLHF_E_NOMEM. [any]
+rlhf_status rlhf__series_set_put(struct rlhf__series_set *, const char *name, int64_t phase,
+                                 double value, struct rlhf__error *err);
+
+// Append the metrics of one line of metrics.jsonl that are read. Other members, and a line without
+// a phase, are ignored. Errors: RLHF_E_NOMEM. [any]
+rlhf_status rlhf__series_set_row(struct rlhf__series_set *, json_t *row, struct rlhf__error *err);
+
+// After the other metrics of a phase: append objective/entropy_per_token, which older versions did
+// not report, as objective/entropy divided by the mean length. Errors: RLHF_E_NOMEM. [any]
+rlhf_status rlhf__series_set_derive(struct rlhf__series_set *, int64_t phase,
+                                    struct rlhf__error *err);
+
+// Find a series by name. Returns an empty series if the name is unknown. Borrowed until the next
+// change. [any]
+const struct rlhf__series *rlhf__series_of(const struct rlhf__series_set *, const char *name);
+
+#endif

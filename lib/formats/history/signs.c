@@ -1,0 +1,161 @@
+// signs.c: see signs.h.
+#include "history/signs.h"
+
+#include "base/buf.h"
+#include "history/rules.h"
+
+#include <math.h>
+#include <string.h>
+
+// If it did, RLHF__RULE_ALIKE counts, also as a share of the first distinct 3-grams.
+#define ALIKE       0.25 // share of the first entropy, if the headline did not improve
+#define WILD        1.3  // times the first entropy
+#define WILD_MARGIN 1.0  // nats per token above it
+
+static const struct rlhf__series *of(const struct rlhf__history *h, const char *name) {
+    return rlhf__series_of(h->series, name);
+}
+
+static int is_reward(const struct rlhf__history *h) {
+    const char *metric = rlhf__headline_of(h->series).metric;
+    return metric && strcmp(metric, "objective/scores") == 0;
+}
+
+// ---- collapse ----
+
+static void add_collapsed(const struct rlhf__history *h, struct rlhf__held held, int paid,
+                          struct rlhf__notes *out) {
+    const struct rlhf__first_last e = rlhf__trend_ends(of(h, "objective/entropy_per_token")),
+                                  d = rlhf__trend_ends(of(h, "completions/distinct_3"));
+    const struct rlhf__run_note form = {
+        .level = RLHF__NOTE_BAD,
+        .id = "collapsed",
+        .rule = "entropy stays below a quarter of its beginning and the headline did not improve; "
+                "or below a tenth, and so do distinct 3-grams",
+        .change = "lower optim.lr; if it took many phases, raise algo.kl_coef",
+        .held = held};
+    char first[40], last[40], before[40], after[40];
+    rlhf__notes_add(out, &form,
+                    "All responses are nearly the same: the policy's entropy fell from %s to %s "
+                    "nats per token, the share of distinct 3-grams from %s to %s.%s",
+                    rlhf__figure(e.first, first), rlhf__figure(e.last, last),
+                    rlhf__figure(d.first, before), rlhf__figure(d.last, after),
+                    paid ? " The reward does not see it." : "");
+}
+
+static void add_fell_apart(const struct rlhf__history *h, struct rlhf__held held,
+                           struct rlhf__notes *out) {
+    const struct rlhf__first_last e = rlhf__trend_ends(of(h, "objective/entropy_per_token"));
+    const struct rlhf__run_note form = {
+        .level = RLHF__NOTE_BAD,
+        .id = "fell_apart",
+        .rule = "entropy stays more than 1 nat per token and 30 % above its beginning, and the "
+                "headline did not improve",
+        .change = "lower optim.lr",
+        .held = held};
+    char first[40], last[40];
+    rlhf__notes_add(out, &form,
+                    "Tokens are drawn almost at random: the policy's entropy rose from %s to %s "
+                    "nats per token.",
+                    rlhf__figure(e.first, first), rlhf__figure(e.last, last));
+}
+
+// All responses alike, or tokens at random. Growing certainty of right answers is not a collapse,
+// so a run that counts right answers is judged only if their share did not improve.
+static void collapse(const struct rlhf__history *h, struct rlhf__notes *out) {
+    const struct rlhf__series *entropy = of(h, "objective/entropy_per_token"),
+                              *distinct = of(h, "completions/distinct_3");
+    const int better = rlhf__headline_moved(h->series) > 0;
+    if (entropy->n < RLHF__TREND_FEWEST || (better && !is_reward(h))) return;
+    const double first = entropy->value[0], wild = fmax(WILD * first, first + WILD_MARGIN);
+    const struct rlhf__held alike =
+        rlhf__trend_below(entropy, (better ? RLHF__RULE_ALIKE : ALIKE) * first);
+    const struct rlhf__first_last d = rlhf__trend_ends(distinct);
+    const int narrow = distinct->n > 0 && d.last < RLHF__RULE_ALIKE * d.first;
+    if (alike.n && (!better || narrow))
+        add_collapsed(h, alike, better, out);
+    else if (!better && rlhf__trend_above(entropy, wild).n)
+        add_fell_apart(h, rlhf__trend_above(entropy, wild), out);
+}
+
+// ---- a reward that is met and its purpose not ----
+
+struct found {
+    struct rlhf__buf text; // "a; b"
+    int32_t weight, n;
+    struct rlhf__held held;
+};
+
+static void add(struct found *f, int weight, struct rlhf__held held) {
+    if (f->n++ == 0) f->held = held;
+    f->weight += weight;
+    if (f->n > 1) rlhf__buf_puts(&f->text, "; ");
+}
+
+static void see_distance(const struct rlhf__history *h, struct found *f) {
+    const struct rlhf__series *s = of(h, "objective/kl_per_token");
+    const double last = s->n ? rlhf__trend_ends(s).last : 0;
+    const int far = last > RLHF__RULE_KL_FAR;
+    char kl[40];
+    if (!(last > RLHF__RULE_KL_AWAY)) return;
+    add(f, far ? 2 : 1, rlhf__trend_above(s, far ? RLHF__RULE_KL_FAR : RLHF__RULE_KL_AWAY));
+    rlhf__buf_printf(&f->text, "the policy is %s nats per token away from the reference%s",
+                     rlhf__figure(last, kl), far ? ", which would hardly write this" : "");
+}
+
+// A metric below this share of its beginning.
+static void see_fall(const struct rlhf__history *h, const char *name, double share,
+                     const char *words, const char *unit, struct found *f) {
+    const struct rlhf__series *s = of(h, name);
+    const struct rlhf__first_last e = rlhf__trend_ends(s);
+    char first[40], last[40];
+    if (!s->n || !(e.last < share * e.first)) return;
+    add(f, 1, rlhf__trend_below(s, share * e.first));
+    rlhf__buf_printf(&f->text, "%s fell from %s to %s%s", words, rlhf__figure(e.first, first),
+                     rlhf__figure(e.last, last), unit);
+}
+
+static void see_witnesses(const struct rlhf__history *h, struct found *f) {
+    const struct rlhf__witness *w;
+    for (size_t i = 0; (w = rlhf__witness_at(i)); i++) {
+        const struct rlhf__series *s = of(h, w->metric);
+        const struct rlhf__first_last e = rlhf__trend_ends(s);
+        char first[40], last[40];
+        if (rlhf__trend_moved(s) * w->better >= 0) continue;
+        add(f, 1, (struct rlhf__held){s->phase[s->n - e.width], e.width});
+        rlhf__buf_printf(&f->text, "%s got worse, from %s to %s", w->metric,
+                         rlhf__figure(e.first, first), rlhf__figure(e.last, last));
+    }
+}
+
+static void hacked(const struct rlhf__history *h, struct rlhf__notes *out) {
+    struct found f = {.text = RLHF__BUF_INIT};
+    see_distance(h, &f);
+    see_fall(h, "completions/distinct_3", 0.5, "the share of distinct 3-grams", "", &f);
+    see_fall(h, "objective/entropy_per_token", ALIKE, "entropy", " nats per token", &f);
+    see_witnesses(h, &f);
+    const struct rlhf__run_note form = {
+        .level = f.weight >= 2 ? RLHF__NOTE_BAD : RLHF__NOTE_INFO,
+        .id = f.weight >= 2 ? "hacked" : "sign",
+        .rule = "signs are KL above 0.5 nats per token (above 1: two signs), distinct 3-grams "
+                "halved, entropy below a quarter, a worse measure that nothing is trained on; two "
+                "change the verdict",
+        .change = f.weight >= 2 ? "raise algo.kl_coef, or add a penalty for what the texts show; "
+                                  "read samples.jsonl"
+                                : NULL,
+        .held = f.held};
+    if (f.text.bad) out->bad = 1;
+    if (f.weight >= 2)
+        rlhf__notes_add(out, &form, "The reward may be met and its purpose not: %s.",
+                        rlhf__buf_text(&f.text));
+    else if (f.n)
+        rlhf__notes_add(out, &form, "One sign that the reward is met and its purpose not: %s.",
+                        rlhf__buf_text(&f.text));
+    rlhf__buf_free(&f.text);
+}
+
+void rlhf__signs_apply(const struct rlhf__history *h, struct rlhf__notes *out) {
+    const size_t before = out->n;
+    collapse(h, out);
+    if (out->n == before && is_reward(h) && rlhf__headline_moved(h->series) > 0) hacked(h, out);
+}

@@ -1,0 +1,41 @@
+// trend.h: where a series began and ended, its noise, whether it moved, and since when it has been
+// above or below a limit. An empty series is allowed everywhere.
+#ifndef RLHF_FORMATS_HISTORY_TREND_H
+#define RLHF_FORMATS_HISTORY_TREND_H
+
+#include "history/series.h"
+
+enum {
+    RLHF__TREND_FEWEST = 5, // values; whether fewer moved is not said
+    RLHF__TREND_MOST = 20   // phases in the mean at the end
+};
+
+// The first value, which the untrained policy caused, and the mean of the last tenth of the values,
+// at least 1 and at most RLHF__TREND_MOST. NaN and 0 for an empty series.
+struct rlhf__first_last {
+    double first, last;
+    int64_t width; // values in `last`
+};
+struct rlhf__first_last rlhf__trend_ends(const struct rlhf__series *);
+
+// Standard deviation from one phase to the next: 1.05 times the median step. 0 for fewer than two
+// values or if out of memory. [any]
+double rlhf__trend_noise(const struct rlhf__series *);
+
+// 1: rose, -1: fell, by more than three standard errors of the difference between its ends; else 0.
+int rlhf__trend_moved(const struct rlhf__series *);
+
+// The phase from which on all values are above (below) the limit, and how many values that are; 0
+// and 0 if the last one is not. [any]
+struct rlhf__held {
+    int64_t phase, n;
+};
+struct rlhf__held rlhf__trend_above(const struct rlhf__series *, double limit);
+struct rlhf__held rlhf__trend_below(const struct rlhf__series *, double limit);
+
+// Sum, mean of the first n values (n at least 1), median of the values; 0 for an empty series.
+double rlhf__trend_sum(const struct rlhf__series *);
+double rlhf__trend_mean_of_first(const struct rlhf__series *, int64_t n);
+double rlhf__trend_median(const struct rlhf__series *);
+
+#endif

@@ -1,0 +1,54 @@
+// verdict.h: whether a run worked, in one sentence with the rule that led to it, and what else was
+// found. Every command and page that judges a run uses this file, so all of them agree.
+//
+// *First* is the first phase, whose responses the untrained policy wrote; *last* is the mean of the
+// last tenth of the phases (trend.h). docs/did-it-work.md explains the rules.
+//
+// What it is not: it reads no files. It depends only on series of numbers and a few facts.
+#ifndef RLHF_FORMATS_HISTORY_VERDICT_H
+#define RLHF_FORMATS_HISTORY_VERDICT_H
+
+#include "history/measures.h"
+#include "history/notes.h"
+
+enum rlhf__verdict_kind {
+    RLHF__VERDICT_NONE, // too short to judge, or nothing to judge yet
+    RLHF__VERDICT_GOOD,
+    RLHF__VERDICT_WARN,
+    RLHF__VERDICT_BAD
+};
+
+struct rlhf__verdict_check {
+    int32_t ok; // 1: passed, 0: failed, -1: the run did not measure it
+    int32_t reserved;
+    char *text; // "no step skipped"
+};
+
+enum { RLHF__VERDICT_CHECKS = 5 };
+
+// Release with rlhf__verdict_finish. With a headline of fewer than two values, first to best are
+// NaN.
+struct rlhf__verdict {
+    int32_t kind;
+    int32_t moved; // 1: the headline moved to the better, -1: to the worse, 0: neither
+    struct rlhf__headline headline;
+    double first, last, best, noise;
+    int64_t best_phase, width; // width: values in `last`
+    char *title;               // "Reward rose from 0.557 to 0.964"; never NULL
+    char *text;                // a further sentence, or ""
+    char *rule;                // the rule of the title, or ""
+    struct rlhf__notes notes;  // the worst first
+    struct rlhf__verdict_check check[RLHF__VERDICT_CHECKS];
+    size_t n_checks;
+};
+
+// Errors: RLHF_E_NOMEM. [any]
+rlhf_status rlhf__verdict_make(const struct rlhf__history *, struct rlhf__verdict *out,
+                               struct rlhf__error *err);
+void rlhf__verdict_finish(struct rlhf__verdict *); // accepts a zeroed verdict [any]
+
+// "none", "good", "warn" or "bad"; "info", "warn" or "bad" of a note. [any]
+const char *rlhf__verdict_kind_name(int32_t kind);
+const char *rlhf__note_level_name(int32_t level);
+
+#endif
