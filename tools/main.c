@@ -6,6 +6,7 @@
 #include "cmd/program.h"
 #include "cmd/search.h"
 #include "export/export.h"
+#include "page/report.h"
 #include "worker/serve.h"
 
 #include <stdio.h>
@@ -21,7 +22,7 @@ static const struct {
 } commands[] = {
     {"generate", rlhf__cmd_generate}, {"eval", rlhf__cmd_eval},     {"label", rlhf__cmd_label},
     {"pairs", rlhf__cmd_pairs},       {"export", rlhf__cmd_export}, {"plugin", rlhf__cmd_plugin},
-    {"devices", rlhf__cmd_devices},   {"help", cmd_help},
+    {"devices", rlhf__cmd_devices},   {"report", rlhf__cmd_report}, {"help", cmd_help},
 };
 
 // Internal command, started by the host itself; not for users.

@@ -89,9 +89,16 @@ static void put_digest(struct rlhf__buf *out, const struct rlhf__buf *text) {
 
 // ---- the page ----
 
+static const char start[] = "<!doctype html>\n<!-- made by rlhf-host -->\n";
+
+int rlhf__page_is_ours(const char *text, size_t n) {
+    return n >= sizeof start - 1 && memcmp(text, start, sizeof start - 1) == 0;
+}
+
 static void put_page(const struct rlhf__page *p, const struct rlhf__buf *style,
                      const struct rlhf__buf *script, struct rlhf__buf *out) {
-    rlhf__buf_puts(out, "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
+    rlhf__buf_puts(out, start);
+    rlhf__buf_puts(out, "<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
                         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src "
                         "'none'; script-src ");
     put_digest(out, script);

@@ -23,6 +23,9 @@ struct rlhf__page {
 rlhf_status rlhf__page_write(const struct rlhf__page *page, struct rlhf__buf *out,
                              struct rlhf__error *err);
 
+// 1 if the text begins as a page of this program does. [any]
+int rlhf__page_is_ours(const char *text, size_t n);
+
 // Append JSON so that it may stand inside <script>: <, > and &, which JSON has in strings only, are
 // written as \u003c, \u003e and \u0026. [any]
 void rlhf__page_put_json(struct rlhf__buf *out, const char *json, size_t n);

@@ -157,7 +157,7 @@ static rlhf_status read_rows(struct rlhf__run_lines *l, struct reading *r,
             out_of_order++;
             continue;
         }
-        const json_t *row = rlhf__run_lines_row(l);
+        json_t *row = rlhf__run_lines_row(l);
         if (!row) continue;
         before = l->phase;
         if (c->first < 0) c->first = l->phase;

@@ -92,7 +92,7 @@ static int read_line(struct rlhf__run_lines *l) {
     }
 }
 
-const json_t *rlhf__run_lines_row(struct rlhf__run_lines *l) {
+json_t *rlhf__run_lines_row(struct rlhf__run_lines *l) {
     if (l->row) return l->row;
     json_t *row = rlhf__loose_json(rlhf__buf_text(&l->line), l->line.len);
     if (json_is_object(row) && rlhf__run_row_phase(row) >= 0) return l->row = row;
@@ -156,7 +156,7 @@ void rlhf__run_lines_ends(struct rlhf__run_files *run, const char *name, json_t 
     *first = *last = NULL;
     if (rlhf__run_lines_open(run, name, &l, NULL) == RLHF_OK) {
         while (!*first && rlhf__run_lines_next(&l))
-            *first = json_incref((json_t *)(uintptr_t)rlhf__run_lines_row(&l));
+            *first = json_incref(rlhf__run_lines_row(&l));
         rlhf__run_lines_close(&l);
     }
     if (*first) *last = find_last(run, name);

@@ -35,7 +35,7 @@ int rlhf__run_lines_next(struct rlhf__run_lines *l);
 
 // The object of the current line. Borrowed until the next call of rlhf__run_lines_next; NULL, and
 // counted as skipped, if it is none. [any]
-const json_t *rlhf__run_lines_row(struct rlhf__run_lines *l);
+json_t *rlhf__run_lines_row(struct rlhf__run_lines *l);
 
 // The first and the last object of a file that have a phase, without reading what is between. New
 // references; NULL if there are none. [any]

@@ -73,7 +73,7 @@ rlhf_status rlhf__spread_read(struct rlhf__run_files *run, json_t **out, struct 
     int64_t i = 0, before = -1;
     while (st == RLHF_OK && i < COLUMNS && rlhf__run_lines_next(&l)) {
         if (l.phase <= before || l.phase > last || l.phase < column(first, last, i)) continue;
-        const json_t *row = rlhf__run_lines_row(&l);
+        json_t *row = rlhf__run_lines_row(&l);
         if (!row) continue;
         put_row(row, before = l.phase, x, lists);
         while (i < COLUMNS && column(first, last, i) <= l.phase)

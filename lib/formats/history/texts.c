@@ -79,8 +79,8 @@ static rlhf_status read_rows(struct rlhf__run_files *run, struct kind k[2],
         struct kind *of = &k[is_eval(&l.line)];
         for (size_t i = 0; i < of->n_shown; i++) {
             if (of->shown[i] != l.phase || json_array_size(of->rows[i]) >= HELD_MAX) continue;
-            const json_t *row = rlhf__run_lines_row(&l);
-            if (row) json_array_append(of->rows[i], (json_t *)(uintptr_t)row);
+            json_t *row = rlhf__run_lines_row(&l);
+            if (row) json_array_append(of->rows[i], row);
         }
     }
     rlhf__run_lines_close(&l);
