@@ -13,7 +13,7 @@ static int put_tile(struct rlhf__buf *out, const struct rlhf__series_set *series
     for (int64_t i = 1; i < s->n && !moves; i++)
         moves = s->value[i] < s->value[0] || s->value[i] > s->value[0];
     if (!moves) return 0;
-    const struct rlhf__ends ends = rlhf__trend_ends(s);
+    const struct rlhf__first_last ends = rlhf__trend_ends(s);
     rlhf__buf_puts(out, first ? "{\"name\": " : ", {\"name\": ");
     rlhf__json_write_string(out, metric, strlen(metric));
     rlhf__json_put_text(out, "words", words);
@@ -53,7 +53,7 @@ static void put_notes(struct rlhf__buf *out, const struct rlhf__notes *notes) {
     rlhf__json_put_key(out, "notes");
     rlhf__buf_putc(out, '[');
     for (size_t i = 0; i < notes->n; i++) {
-        const struct rlhf__note *note = &notes->all[i];
+        const struct rlhf__run_note *note = &notes->all[i];
         rlhf__buf_puts(out, i ? ", {" : "{");
         rlhf__buf_printf(out, "\"level\": \"%s\"", rlhf__note_level_name(note->level));
         rlhf__json_put_text(out, "text", note->text);
