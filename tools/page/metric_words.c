@@ -47,8 +47,8 @@ static json_t *plain(const struct rlhf__buf *in) {
     return text;
 }
 
-// Whether the names `a`, `b`, `.../c` of a cell contain the metric. "..." stands for the part of
-// the name before it.
+// Whether the metric is among the names of a cell: `a`, `b/c`, `.../d`. "..." repeats the previous
+// name up to its last slash.
 static int names_metric(const char *names, const char *metric) {
     char last[256] = "";
     for (const char *open = strchr(names, '`'); open; open = strchr(open, '`')) {

@@ -152,7 +152,8 @@ static rlhf_status read_rows(struct rlhf__run_lines *l, struct reading *r,
     struct rlhf__curves *c = r->c;
     int64_t before = -1, out_of_order = 0;
     while (rlhf__run_lines_next(l)) {
-        if (l->phase > c->range.last && l->phase > before) continue; // was written meanwhile
+        if (l->phase > c->range.last && l->phase > before)
+            continue; // written after the range was read
         if (l->phase <= before || l->phase < c->range.first) {
             out_of_order++;
             continue;

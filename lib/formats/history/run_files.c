@@ -47,7 +47,7 @@ int rlhf__run_files_fd(struct rlhf__run_files *run, const char *name, int64_t *s
     return -1;
 }
 
-// An object of a file; an empty one, with a sentence, if there is none.
+// The object in a file. If it cannot be read: an empty object, and a sentence.
 static json_t *read_object(struct rlhf__run_files *run, const char *name) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     struct rlhf__error err = {0, ""};

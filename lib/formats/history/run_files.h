@@ -1,6 +1,6 @@
 // run_files.h: the files that a run left, read as far as they can be read. They may be truncated,
-// still growing, from another version, or from a stranger: links and anything but regular files are
-// not followed, every size is limited, and no plugin is opened.
+// still growing, from another version, or from a stranger. So links are not followed, only regular
+// files are read, every size is limited, and no plugin is opened.
 //
 // What could not be read is a list of sentences, not a failure.
 #ifndef RLHF_FORMATS_HISTORY_RUN_FILES_H

@@ -19,7 +19,7 @@ struct rlhf__run_lines {
     int64_t left;        // bytes of the file not read yet; what is appended later is left alone
     int64_t phase, skip; // of the line; lines skipped so far
     json_t *row;         // the line, if it has been decoded
-    int fd;              // -1: there is no such file
+    int fd;              // -1: the file does not exist
     int32_t cut;         // 1: the file ends within a line
 };
 
@@ -33,16 +33,16 @@ void rlhf__run_lines_close(struct rlhf__run_lines *l);
 // Move to the next line with a phase. Returns 0 at the end. [any]
 int rlhf__run_lines_next(struct rlhf__run_lines *l);
 
-// The object of the current line. Borrowed until the next call of rlhf__run_lines_next; NULL, and
-// counted as skipped, if it is none. [any]
+// The object of the current line. Borrowed until the next call of rlhf__run_lines_next. A line that
+// is not an object with a phase gives NULL and is counted as skipped. [any]
 json_t *rlhf__run_lines_row(struct rlhf__run_lines *l);
 
-// The first and the last object of a file that have a phase, without reading what is between. New
-// references; NULL if there are none. [any]
+// The first and the last object with a phase, without reading the lines between them. New
+// references; NULL in a file without such objects. [any]
 void rlhf__run_lines_ends(struct rlhf__run_files *run, const char *name, json_t **first,
                           json_t **last);
 
-// The phase of a row, or -1 if it has none. [any]
+// The phase of a row; -1 if it lacks a valid one. [any]
 int64_t rlhf__run_row_phase(const json_t *row);
 
 #endif

@@ -5,8 +5,8 @@
 #include "history/run_lines.h"
 
 // {"x": [phases], "of": {"reward": [{"m", "q" or "n"}, ...], ...}} of at most 120 phases, evenly
-// spaced; a distribution is null where a phase has none. Only distributions that are as the program
-// writes them are taken. *out is a new reference, NULL if fewer than two phases have any. Errors:
+// spaced; a distribution that a phase lacks is null. Distributions of another form than the program
+// writes are left out. *out is a new reference, NULL for fewer than two phases. Errors:
 // RLHF_E_NOMEM. [any]
 rlhf_status rlhf__spread_read(struct rlhf__run_files *run, json_t **out, struct rlhf__error *err);
 

@@ -10,7 +10,7 @@
 #define REWARDS_MAX 32
 
 // At most TEXT_MAX bytes of a string, at a character boundary; of a prompt the end, of a response
-// the beginning. New reference; "" if it is no string.
+// the beginning. New reference; "" for another type.
 static json_t *shortened(const json_t *v, int tail, int *cut) {
     const char *text = json_string_value(v);
     size_t n = text ? json_string_length(v) : 0, from = 0;
@@ -30,7 +30,7 @@ static json_t *number_or_null(const json_t *v) {
     return json_is_number(v) ? json_incref((json_t *)(uintptr_t)v) : json_null();
 }
 
-// The first n of a list of numbers and nulls; null if it is none or has another length than `of`.
+// The first n of a list of numbers and nulls; null unless it is a list of length `of`.
 static json_t *numbers(const json_t *list, size_t of, size_t n) {
     if (!json_is_array(list) || json_array_size(list) != of) return json_null();
     json_t *out = json_array();
