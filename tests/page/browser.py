@@ -20,7 +20,7 @@ def program():
 
 
 class Browser:
-    def __init__(self, patience=120):
+    def __init__(self, patience=400):
         self.patience, self.count, self.rest, self.events = patience, 0, b"", []
         self.folder = tempfile.mkdtemp()
         there, here = os.pipe()

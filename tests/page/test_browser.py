@@ -1,4 +1,4 @@
-"""Reports in headless Chromium. usage: test_browser.py PROGRAM SOURCE. Status 77 (skipped) without it.
+"""Reports in headless Chromium. usage: test_browser.py PROGRAM [PAGE...]. Status 77 (skipped) without it.
 
 At 390 and 1280 px, in both schemes: no message of the console, no request, no sideways overflow, no text
 with a contrast below 4.5, drawn in less than a second of processor time; the cursor moves by keyboard and
@@ -30,6 +30,8 @@ def pages(at):
     out = []
     for name, runs in (("good", ["good"]), ("hostile", ["hostile"]), ("long", ["long"]), ("short", ["short"]),
                        ("several", [f"{c}-{s}" for c in (0, 0.2) for s in (1, 2, 3)])):
+        if sys.argv[2:] and name not in sys.argv[2:]:
+            continue
         file = f"{at}/{name}.html"
         subprocess.run([PROGRAM, "report", *(f"{at}/{r}" for r in runs), "--out", file], check=True, stdout=subprocess.DEVNULL)
         out.append((name, file))

@@ -183,12 +183,12 @@ static json_t *learned(const struct kind *k) {
                       own_rows(k));
     rows = common_rows(k);
     if (json_array_size(rows) && k->n_shown > 1)
-        return set_of("Samples",
+        return set_of("Responses that it learned from",
                       "prompts that all of these phases drew, in the order of the last phase's "
                       "rewards; of earlier phases the first response to the same prompt",
                       phase_heads(k), rows);
     json_decref(rows);
-    return set_of("Samples",
+    return set_of("Responses that it learned from",
                   json_object_get(first, "pieces")
                       ? "of each phase the responses at 5, 25, 50, 75 and 95 % of its rewards, "
                         "lowest first"
