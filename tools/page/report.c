@@ -122,7 +122,8 @@ static rlhf_status report(const struct rlhf__env *env, const struct options *o,
     else
         rlhf__path_put(path, "%s", NAME);
     rlhf_status st = o->json ? RLHF_OK : check_target(path, err);
-    if (st == RLHF_OK) st = rlhf__report_data_make(runs->item, runs->n, &data, err);
+    if (st == RLHF_OK && rlhf__report_data_make(runs->item, runs->n, &data, err) < 0)
+        st = rlhf__error_context(err, "report");
     if (st == RLHF_OK && o->json) st = print_json(&data, err);
     if (st == RLHF_OK && !o->json) {
         st = write_page(&data, path, err);
