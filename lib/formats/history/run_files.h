@@ -1,6 +1,6 @@
 // run_files.h: the files that a run left, read as far as they can be read. They may be truncated,
 // still growing, from another version, or from a stranger. So links are not followed, only regular
-// files are read, every size is limited, and no plugin is opened.
+// files are read, every size is limited, and plugins stay closed.
 //
 // What could not be read is a list of sentences, not a failure.
 #ifndef RLHF_FORMATS_HISTORY_RUN_FILES_H
@@ -17,9 +17,9 @@ struct rlhf__run_files {
     json_t *trouble;           // strings without a period at the end: what could not be read
 };
 
-// Open the directory of a run. Errors: RLHF_E_INVALID if it is not a directory, or holds neither
-// config.json nor metrics.jsonl; RLHF_E_IO, RLHF_E_NOMEM. Release with rlhf__run_files_close, also
-// after a failure. [any]
+// Open the directory of a run. Errors: RLHF_E_INVALID for anything but a directory with config.json
+// or metrics.jsonl; RLHF_E_IO, RLHF_E_NOMEM. Release with rlhf__run_files_close, also after a
+// failure. [any]
 rlhf_status rlhf__run_files_open(const char *path, struct rlhf__run_files *out,
                                  struct rlhf__error *err);
 void rlhf__run_files_close(struct rlhf__run_files *run);

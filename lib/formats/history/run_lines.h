@@ -23,7 +23,7 @@ struct rlhf__run_lines {
     int32_t cut;         // 1: the file ends within a line
 };
 
-// Open the file `name` of a run. A missing file has no lines. Errors: RLHF_E_NOMEM. [any]
+// Open the file `name` of a run. A missing file counts as empty. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__run_lines_open(struct rlhf__run_files *run, const char *name,
                                  struct rlhf__run_lines *out, struct rlhf__error *err);
 
