@@ -53,6 +53,15 @@ def good(at):
     assert re.search(r"default-src 'none'; script-src 'sha256-[A-Za-z0-9+/]{43}='; style-src 'sha256-", page)
     assert "http://" not in page.replace("http://www.w3.org/2000/svg", "") and "https://" not in page
     run(folder)  # its own page is replaced
+    for status, words in ((0, ""), (3, "xdg-open found no browser; open '")):
+        os.makedirs(f"{at}/bin", exist_ok=True)
+        with open(f"{at}/bin/xdg-open", "w") as f:
+            f.write(f'#!/bin/sh\necho "$@" > {at}/opened\nexit {status}\n')
+        os.chmod(f"{at}/bin/xdg-open", 0o755)
+        done = subprocess.run([PROGRAM, "report", folder, "--open"], capture_output=True, text=True,
+                              env={**os.environ, "PATH": f"{at}/bin:/usr/bin:/bin"})
+        assert done.returncode == 0 and words in done.stderr, done.stderr
+        assert open(f"{at}/opened").read() == folder + "/report.html\n"
 
 
 def several(at):
