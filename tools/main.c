@@ -6,6 +6,7 @@
 #include "cmd/program.h"
 #include "cmd/search.h"
 #include "export/export.h"
+#include "page/report.h"
 #include "worker/serve.h"
 
 #include <stdio.h>
@@ -21,7 +22,7 @@ static const struct {
 } commands[] = {
     {"generate", rlhf__cmd_generate}, {"eval", rlhf__cmd_eval},     {"label", rlhf__cmd_label},
     {"pairs", rlhf__cmd_pairs},       {"export", rlhf__cmd_export}, {"plugin", rlhf__cmd_plugin},
-    {"devices", rlhf__cmd_devices},   {"help", cmd_help},
+    {"devices", rlhf__cmd_devices},   {"report", rlhf__cmd_report}, {"help", cmd_help},
 };
 
 // Internal command, started by the host itself; not for users.
@@ -107,7 +108,9 @@ static int dispatch(const struct rlhf__env *env, int argc, char **argv) {
             return cmd_help(env, argc - i, argv + i);
         if (strcmp(argv[i], "--version") == 0) return version(env, argc, argv);
     }
-    if (argv[1][0] == '-') return rlhf__cli_train(env, argc, argv);
+    struct rlhf__env training = *env; // the host does not know of pages
+    training.run_ended = rlhf__report_after_run;
+    if (argv[1][0] == '-') return rlhf__cli_train(&training, argc, argv);
     if (strcmp(argv[1], HIDDEN) == 0) return rlhf__cmd_worker(env, argc - 1, argv + 1);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(env, argc - 1, argv + 1);

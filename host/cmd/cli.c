@@ -284,6 +284,16 @@ static rlhf_status print_memory(const struct rlhf__memory_need *need, int json,
     return st == RLHF_OK ? rlhf__print_flush(err) : st;
 }
 
+// Let a page be written about the run. Its directory is named by its descriptor: the working
+// directory may have changed, and a parent may have another name.
+static void run_ended(const struct rlhf__run_request *req) {
+    char fd[64], real[RLHF__PATH_CAP];
+    if (!req->config->log.report || !req->env->run_ended || !req->dir->root) return;
+    snprintf(fd, sizeof fd, "/proc/self/fd/%d", req->dir->root->fd);
+    if (!rlhf__path_real(fd, real)) rlhf__path_put(real, "%s", req->dir->name);
+    req->env->run_ended(req->env, real);
+}
+
 int rlhf__cmd_run(const struct rlhf__run_request *asked_for) {
     struct rlhf__error err = {0, ""}, unprinted = {0, ""};
     struct rlhf__run *t = NULL;
@@ -308,7 +318,9 @@ int rlhf__cmd_run(const struct rlhf__run_request *asked_for) {
     }
     const int collapsed = t && t->collapsed;
     int ran = t && t->report.began > 0 && !t->bad_input;
+    const int has_phases = t && t->report.began > 0 && t->count.phase > 0;
     rlhf__run_destroy(t);
+    if (has_phases) run_ended(req);
     if (st != RLHF_OK) {
         int status = rlhf__cmd_end(req->env, st, &err);
         // Status 2 means bad input. A run that failed after it had begun ends with 1 instead.

@@ -26,6 +26,7 @@ void rlhf__help(FILE *out) {
         "       rlhf-host pairs --judge X.so --out FILE ...           make preference rows\n"
         "       rlhf-host export RUN|DIR --to DIR ...                 a directory for "
         "transformers\n"
+        "       rlhf-host report RUN... [--out FILE]                  a page about runs\n"
         "       rlhf-host plugin list | info FILE [--json]            look at plugins\n"
         "       rlhf-host plugin new KIND NAME                        begin a plugin\n"
         "       rlhf-host plugin check FILE                           what is wrong with a plugin\n"

@@ -61,8 +61,12 @@ int rlhf__program(int argc, char **argv,
     } else {
         // This names the running program even if its file has been replaced.
         snprintf(dirs.program, sizeof dirs.program, "/proc/self/exe");
-        struct rlhf__env env = {&dirs, &log, rlhf__signals_flag(), rlhf__signals_checkpoint(),
-                                (const char *const *)argv};
+        struct rlhf__env env = {&dirs,
+                                &log,
+                                rlhf__signals_flag(),
+                                rlhf__signals_checkpoint(),
+                                (const char *const *)argv,
+                                NULL};
         status = check_output(&log, work(&env, argc, argv));
     }
     rlhf__log_finish(&log);

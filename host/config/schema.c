@@ -307,6 +307,7 @@ static const rlhf_opt checkpoint_opts[] = {
 static const rlhf_opt log_opts[] = {
     B(tensorboard, 1, "write TensorBoard events"),
     B(csv, 0, "write the numbers of metrics.jsonl to metrics.csv too"),
+    B(report, 1, "write report.html, a page about the run, in its directory when it ends"),
     E(progress, RLHF__PROGRESS_AUTO, progress_names, "auto: a bar on a terminal, else plain lines"),
     E(format, RLHF__LOG_TEXT, format_names,
       "json: log lines, phases and samples as JSON objects, a line each, on standard error"),

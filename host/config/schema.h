@@ -236,11 +236,13 @@ enum rlhf__progress_kind {
 
 struct rlhf__log_config {
     int32_t tensorboard;
-    int32_t progress;      // enum rlhf__progress_kind
-    int32_t level;         // enum rlhf_log_level
-    int32_t rollouts;      // 1: RUN/rollouts.jsonl
-    int32_t format;        // enum rlhf__log_format
-    int32_t csv;           // 1: RUN/metrics.csv
+    int32_t progress; // enum rlhf__progress_kind
+    int32_t level;    // enum rlhf_log_level
+    int32_t rollouts; // 1: RUN/rollouts.jsonl
+    int32_t format;   // enum rlhf__log_format
+    int32_t csv;      // 1: RUN/metrics.csv
+    int32_t report;   // 1: RUN/report.html when the run ends
+    int32_t reserved;
     int64_t samples;       // rows of the sample table
     int64_t samples_every; // phases between tables, 0 = never
 };

@@ -1,0 +1,257 @@
+// groups.c: see groups.h.
+#include "history/groups.h"
+
+#include "base/json.h"
+#include "history/run_settings.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAMED 2 // settings in the label of a group
+
+// ---- groups ----
+
+static int may_differ(const char *key) {
+    return strcmp(key, "run.seed") == 0 || strcmp(key, "run.dir") == 0 ||
+           strcmp(key, "run.note") == 0 || strncmp(key, "log.", 4) == 0;
+}
+
+static int same(const json_t *a, const json_t *b) { return a == b || (a && b && json_equal(a, b)); }
+
+// The settings, other than those of may_differ, that are not the same in all runs: a list of keys.
+static json_t *differing(json_t *const *flat, size_t n) {
+    json_t *seen = json_object(), *out = json_array();
+    const char *key;
+    json_t *v;
+    for (size_t i = 0; i < n; i++)
+        json_object_foreach(flat[i], key, v) {
+            if (may_differ(key) || json_object_get(seen, key)) continue;
+            json_object_set_new(seen, key, json_true());
+            for (size_t k = 0; k < n; k++)
+                if (!same(v, json_object_get(flat[k], key))) {
+                    json_array_append_new(out, json_string(key));
+                    break;
+                }
+        }
+    json_decref(seen);
+    return out;
+}
+
+static int same_settings(const json_t *a, const json_t *b, const json_t *keys) {
+    for (size_t i = 0; i < json_array_size(keys); i++) {
+        const char *key = json_string_value(json_array_get(keys, i));
+        if (!same(json_object_get(a, key), json_object_get(b, key))) return 0;
+    }
+    return 1;
+}
+
+// "kl_coef 0.2": what tells this group from the others, for a group of several runs.
+static json_t *label_of(const json_t *flat, const json_t *keys) {
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    for (size_t i = 0; i < json_array_size(keys) && i < NAMED; i++) {
+        const char *key = json_string_value(json_array_get(keys, i)), *dot = strrchr(key, '.');
+        rlhf__buf_printf(&text, "%s%s ", i ? ", " : "", dot ? dot + 1 : key);
+        rlhf__settings_put(&text, json_object_get(flat, key));
+    }
+    json_t *label = rlhf__json_text(rlhf__buf_text(&text));
+    rlhf__buf_free(&text);
+    return label;
+}
+
+static size_t first_of(const json_t *group) {
+    return (size_t)json_integer_value(json_array_get(json_object_get(group, "runs"), 0));
+}
+
+static json_t *group_runs(json_t *const *flat, size_t n, const json_t *keys) {
+    json_t *groups = json_array();
+    for (size_t i = 0; i < n; i++) {
+        json_t *mine = NULL;
+        for (size_t g = 0; g < json_array_size(groups) && !mine; g++)
+            if (same_settings(flat[first_of(json_array_get(groups, g))], flat[i], keys))
+                mine = json_array_get(groups, g);
+        if (!mine) {
+            mine = json_pack("{s:[]}", "runs");
+            json_array_append_new(groups, mine);
+        }
+        json_array_append_new(json_object_get(mine, "runs"), json_integer((json_int_t)i));
+    }
+    return groups;
+}
+
+static json_t *table_of(json_t *const *flat, const json_t *keys, const json_t *groups) {
+    json_t *table = json_array();
+    for (size_t i = 0; i < json_array_size(keys); i++) {
+        const char *key = json_string_value(json_array_get(keys, i));
+        json_t *values = json_array();
+        for (size_t g = 0; g < json_array_size(groups); g++) {
+            struct rlhf__buf text = RLHF__BUF_INIT;
+            const json_t *of = flat[first_of(json_array_get(groups, g))];
+            rlhf__settings_put(&text, json_object_get(of, key));
+            json_array_append_new(values, rlhf__json_text(rlhf__buf_text(&text)));
+            rlhf__buf_free(&text);
+        }
+        json_array_append_new(table, json_pack("{s:s, s:o}", "key", key, "values", values));
+    }
+    return table;
+}
+
+void rlhf__groups_make(const struct rlhf__grouped_run *runs, size_t n, json_t **groups,
+                       json_t **differ) {
+    json_t **flat = calloc(n + 1, sizeof *flat);
+    *groups = json_array();
+    *differ = json_array();
+    if (!flat) return;
+    for (size_t i = 0; i < n; i++)
+        flat[i] = rlhf__settings_flat(runs[i].config);
+    json_t *keys = differing(flat, n);
+    json_decref(*groups);
+    json_decref(*differ);
+    *groups = group_runs(flat, n, keys);
+    *differ = table_of(flat, keys, *groups);
+    for (size_t g = 0; g < json_array_size(*groups); g++) {
+        json_t *group = json_array_get(*groups, g), *label = NULL;
+        const size_t first = first_of(group);
+        if (json_array_size(json_object_get(group, "runs")) > 1 && json_array_size(keys))
+            label = label_of(flat[first], keys);
+        json_object_set_new(group, "label", label ? label : rlhf__json_text(runs[first].name));
+    }
+    json_decref(keys);
+    for (size_t i = 0; i < n; i++)
+        json_decref(flat[i]);
+    free(flat);
+}
+
+// ---- what they say together ----
+
+// Where the runs of a group end, and at what price.
+struct group_ends {
+    const char *label;
+    double mean, low, high, kl;
+    int64_t count, kl_count;
+};
+
+static struct group_ends ends_of(const struct rlhf__grouped_run *runs, const json_t *group,
+                                 const char *metric) {
+    const json_t *members = json_object_get(group, "runs");
+    struct group_ends e = {.label = json_string_value(json_object_get(group, "label"))};
+    for (size_t i = 0; i < json_array_size(members); i++) {
+        const struct rlhf__grouped_run *run =
+            &runs[(size_t)json_integer_value(json_array_get(members, i))];
+        const double v = rlhf__trend_ends(rlhf__series_of(run->series, metric)).last;
+        const struct rlhf__series *kl = rlhf__series_of(run->series, "objective/kl");
+        e.low = e.count && e.low < v ? e.low : v;
+        e.high = e.count && e.high > v ? e.high : v;
+        e.mean += v;
+        e.count++;
+        if (kl->n) e.kl += rlhf__trend_ends(kl).last;
+        e.kl_count += kl->n > 0;
+    }
+    e.mean /= (double)(e.count ? e.count : 1);
+    e.kl /= (double)(e.kl_count ? e.kl_count : 1);
+    return e;
+}
+
+// "0.946 (0.925 to 0.983, 3 seeds), KL 7.59"
+static void put_span(struct rlhf__buf *out, const struct group_ends *e) {
+    char a[40], b[40];
+    rlhf__buf_puts(out, rlhf__figure(e->mean, a));
+    if (e->count > 1)
+        rlhf__buf_printf(out, " (%s to %s, %lld seeds)", rlhf__figure(e->low, a),
+                         rlhf__figure(e->high, b), (long long)e->count);
+    else
+        rlhf__buf_puts(out, " (one seed)");
+    if (e->kl_count) rlhf__buf_printf(out, ", KL %s", rlhf__figure(e->kl, a));
+}
+
+static void put_problems(struct rlhf__buf *out, const struct rlhf__grouped_run *runs, size_t n) {
+    int any = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct rlhf__verdict *v = runs[i].verdict;
+        const int bad =
+            v->kind == RLHF__VERDICT_BAD || (v->notes.n && v->notes.all[0].level == RLHF__NOTE_BAD);
+        if (!bad) continue;
+        rlhf__buf_printf(out, "%s%s (%s)", any ? ", " : " Problems in ", runs[i].name, v->title);
+        any = 1;
+    }
+    if (any) rlhf__buf_putc(out, '.');
+}
+
+static int rewards_differ(const struct rlhf__grouped_run *runs, size_t n) {
+    for (size_t i = 1; i < n; i++) {
+        const json_t *a = json_object_get(runs[0].config, "reward"),
+                     *b = json_object_get(runs[i].config, "reward");
+        if (json_array_size(a) != json_array_size(b)) return 1;
+        for (size_t k = 0; k < json_array_size(a); k++)
+            if (!same(json_object_get(json_array_get(a, k), "plugin"),
+                      json_object_get(json_array_get(b, k), "plugin")))
+                return 1;
+    }
+    return 0;
+}
+
+static void sort_ends(struct group_ends *e, size_t n, int better) {
+    for (size_t i = 1; i < n; i++)
+        for (size_t k = i; k > 0 && better * e[k].mean > better * e[k - 1].mean; k--) {
+            const struct group_ends swap = e[k];
+            e[k] = e[k - 1];
+            e[k - 1] = swap;
+        }
+}
+
+static void compare_groups(const struct rlhf__headline *by, const struct group_ends *e, size_t n,
+                           int64_t n_runs, struct rlhf__buf *title, struct rlhf__buf *text) {
+    if (n == 1) {
+        rlhf__buf_printf(title, "%s ends at ", by->word);
+        put_span(title, e);
+        rlhf__buf_printf(text, "%lld runs of one setting.", (long long)n_runs);
+        return;
+    }
+    rlhf__buf_printf(title, "%s ends %s with %s", by->word, by->better > 0 ? "highest" : "lowest",
+                     e[0].label);
+    for (size_t i = 0; i < n; i++) {
+        rlhf__buf_printf(text, "%s%s: ", i ? "; " : "", e[i].label);
+        put_span(text, &e[i]);
+    }
+    if (e[0].count < 2 || e[1].count < 2)
+        rlhf__buf_puts(text, ". One seed says little about a difference.");
+    else if (e[0].low > e[1].high || e[0].high < e[1].low)
+        rlhf__buf_puts(text, ". The ranges of the first two do not overlap.");
+    else
+        rlhf__buf_puts(text, ". The ranges of the first two overlap: this does not show a "
+                             "difference.");
+}
+
+rlhf_status rlhf__groups_compare(const struct rlhf__grouped_run *runs, size_t n,
+                                 const json_t *groups, json_t **out, struct rlhf__error *err) {
+    struct rlhf__buf title = RLHF__BUF_INIT, text = RLHF__BUF_INIT;
+    const size_t n_groups = json_array_size(groups);
+    const struct rlhf__headline by = runs[0].verdict->headline;
+    struct group_ends *e = calloc(n_groups, sizeof *e);
+    const char *refused = NULL;
+    if (!e) return RLHF__NOMEM(err, "out of memory comparing runs");
+    for (size_t i = 0; i < n; i++) {
+        const char *metric = runs[i].verdict->headline.metric;
+        if (!by.metric || !metric || strcmp(by.metric, metric) != 0)
+            refused = "They are judged by different measures, whose values cannot be compared.";
+    }
+    if (!refused && rewards_differ(runs, n))
+        refused = "Their rewards differ, so their values cannot be compared.";
+    for (size_t g = 0; g < n_groups && !refused; g++)
+        e[g] = ends_of(runs, json_array_get(groups, g), by.metric);
+    if (refused) {
+        rlhf__buf_printf(&title, "%zu runs, %zu setting%s", n, n_groups, n_groups == 1 ? "" : "s");
+        rlhf__buf_puts(&text, refused);
+    } else {
+        sort_ends(e, n_groups, by.better);
+        compare_groups(&by, e, n_groups, (int64_t)n, &title, &text);
+    }
+    put_problems(&text, runs, n);
+    *out = json_pack("[o, o]", rlhf__json_text(rlhf__buf_text(&title)),
+                     rlhf__json_text(rlhf__buf_text(&text)));
+    free(e);
+    rlhf__buf_free(&title);
+    rlhf__buf_free(&text);
+    return *out ? RLHF_OK : RLHF__NOMEM(err, "out of memory comparing runs");
+}

@@ -1,0 +1,17 @@
+// run_settings.h: the settings of a run's config.json as a flat list.
+#ifndef RLHF_FORMATS_HISTORY_RUN_SETTINGS_H
+#define RLHF_FORMATS_HISTORY_RUN_SETTINGS_H
+
+#include "base/buf.h"
+
+#include <jansson.h>
+
+// The settings of a config by their dotted names, lists of objects by index: {"algo.clip_range":
+// 0.2, "reward.0.weight": 1}. At most 4,000. New reference. [any]
+json_t *rlhf__settings_flat(const json_t *config);
+
+// A setting as a user would type it: a text without quotes, other values as JSON. Appended to out.
+// NULL appends nothing. [any]
+void rlhf__settings_put(struct rlhf__buf *out, const json_t *value);
+
+#endif

@@ -1,0 +1,99 @@
+// text_cell.c: see text_cell.h.
+#include "history/text_cell.h"
+
+#include "base/printable.h"
+
+#include <string.h>
+
+#define TEXT_MAX    6000 // bytes of a prompt or response
+#define TOKENS_MAX  600  // of a response
+#define REWARDS_MAX 32
+
+// At most TEXT_MAX bytes of a string, at a character boundary; of a prompt the end, of a response
+// the beginning. New reference; "" for another type.
+static json_t *shortened(const json_t *v, int tail, int *cut) {
+    const char *text = json_string_value(v);
+    size_t n = text ? json_string_length(v) : 0, from = 0;
+    if (n > TEXT_MAX) {
+        *cut = 1;
+        from = tail ? n - TEXT_MAX : 0;
+        n = tail ? n : TEXT_MAX;
+        while (tail && from < n && ((unsigned char)text[from] & 0xc0) == 0x80)
+            from++;
+        while (!tail && n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
+            n--;
+    }
+    return json_stringn(text ? text + from : "", n - from);
+}
+
+static json_t *number_or_null(const json_t *v) {
+    return json_is_number(v) ? json_incref((json_t *)(uintptr_t)v) : json_null();
+}
+
+// The first n of a list of numbers and nulls; null unless it is a list of length `of`.
+static json_t *numbers(const json_t *list, size_t of, size_t n) {
+    if (!json_is_array(list) || json_array_size(list) != of) return json_null();
+    json_t *out = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(out, number_or_null(json_array_get(list, i)));
+    return out;
+}
+
+static int all_texts(const json_t *list) {
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (!json_is_string(json_array_get(list, i))) return 0;
+    return json_array_size(list) > 0;
+}
+
+// Put the response by token if the row has its pieces. Returns 0 if not.
+static int put_tokens(json_t *cell, const json_t *row, int *cut) {
+    const json_t *pieces = json_object_get(row, "pieces");
+    const size_t all = json_array_size(pieces), n = all < TOKENS_MAX ? all : TOKENS_MAX;
+    if (!all_texts(pieces)) return 0;
+    json_t *logp = numbers(json_object_get(row, "logp_tokens"), all, n), *tokens = json_array();
+    if (json_is_null(logp)) {
+        json_decref(tokens);
+        return 0;
+    }
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(tokens, shortened(json_array_get(pieces, i), 0, cut));
+    *cut |= n < all;
+    json_object_set_new(cell, "tokens", tokens);
+    json_object_set_new(cell, "logp", logp);
+    json_object_set_new(cell, "ref", numbers(json_object_get(row, "ref_logp_tokens"), all, n));
+    json_object_set_new(cell, "value", numbers(json_object_get(row, "value_tokens"), all, n));
+    return 1;
+}
+
+static void put_rewards(json_t *cell, const json_t *rewards) {
+    const char *name;
+    json_t *v, *out;
+    if (json_object_size(rewards) < 2) return; // one reward is the whole
+    out = json_object();
+    json_object_foreach((json_t *)(uintptr_t)rewards, name, v) {
+        if (json_object_size(out) < REWARDS_MAX) json_object_set_new(out, name, number_or_null(v));
+    }
+    json_object_set_new(cell, "rewards", out);
+}
+
+json_t *rlhf__text_cell(const json_t *row) {
+    json_t *cell = json_object(), *label = json_object_get(row, "label");
+    const json_t *logp = json_object_get(row, "logp"), *ref = json_object_get(row, "ref_logp");
+    int cut = 0;
+    json_object_set_new(cell, "reward", number_or_null(json_object_get(row, "reward")));
+    json_object_set_new(cell, "prompt", shortened(json_object_get(row, "prompt"), 1, &cut));
+    if (!put_tokens(cell, row, &cut))
+        json_object_set_new(cell, "text", shortened(json_object_get(row, "response"), 0, &cut));
+    if (json_is_number(logp) && json_is_number(ref))
+        json_object_set_new(cell, "ratio",
+                            json_real(json_number_value(logp) - json_number_value(ref)));
+    if (json_is_boolean(label))
+        json_object_set_new(cell, "label",
+                            json_string(json_is_true(label) ? "wanted" : "unwanted"));
+    if (json_is_string(label)) json_object_set_new(cell, "label", shortened(label, 0, &cut));
+    if (json_is_integer(json_object_get(row, "length")))
+        json_object_set(cell, "length", json_object_get(row, "length"));
+    put_rewards(cell, json_object_get(row, "rewards"));
+    if (cut) json_object_set_new(cell, "cut", json_integer(1));
+    return cell;
+}

@@ -1,0 +1,114 @@
+"""Reports in headless Chromium. usage: test_browser.py PROGRAM [PAGE...]. Status 77 (skipped) without it.
+
+At 390 and 1280 px, in both schemes: no message of the console, no request, no sideways overflow, no text
+with a contrast below 4.5, drawn in less than a second of processor time; the cursor moves by keyboard and
+pointer; a hostile run's script has not run, and its text is there to read.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+
+import browser as chromium
+import made_runs as made
+
+PROGRAM = os.path.realpath(sys.argv[1])
+HERE = os.path.dirname(os.path.abspath(__file__))
+CONTRAST = open(f"{HERE}/contrast.js").read()
+
+
+def pages(at):
+    """(name, file) of the pages that are tried."""
+    made.write(f"{at}/good")
+    made.hostile(f"{at}/hostile")
+    made.write(f"{at}/long", 3000, more=10)
+    made.write(f"{at}/short", 2)
+    for seed in (1, 2, 3):
+        for coef in (0, 0.2):
+            config = {**made.CONFIG, "algo": {"plugin": "ppo.so", "kl_coef": coef}, "run": {**made.CONFIG["run"], "seed": seed}}
+            made.write(f"{at}/{coef}-{seed}", 20, config)
+    out = []
+    for name, runs in (("good", ["good"]), ("hostile", ["hostile"]), ("long", ["long"]), ("short", ["short"]),
+                       ("several", [f"{c}-{s}" for c in (0, 0.2) for s in (1, 2, 3)])):
+        if sys.argv[2:] and name not in sys.argv[2:]:
+            continue
+        file = f"{at}/{name}.html"
+        subprocess.run([PROGRAM, "report", *(f"{at}/{r}" for r in runs), "--out", file], check=True, stdout=subprocess.DEVNULL)
+        out.append((name, file))
+    return out
+
+
+def cursor(page, name):
+    told = "document.querySelector('nav .cursor').textContent"
+    assert page.js(told) == "", page.js(told)
+    page.js("document.querySelector('.charts').focus()")
+    page.key("Home")
+    first = page.js(told)
+    page.key("ArrowRight")
+    second = page.js(told)
+    page.key("ArrowLeft")
+    back = page.js(told)
+    page.key("End")
+    assert first.startswith("phase ") and first == back != second and page.js(told) != first, (name, first, second, back)
+    dots = "[...document.querySelectorAll('#curves ~ .charts svg .now')].filter((e) => e.getAttribute('visibility') === 'visible').length"
+    assert page.js(dots) > 2, name  # one cursor for all charts
+    page.key("Escape")
+    assert page.js(told) == ""
+    page.js("document.querySelector('.charts svg').scrollIntoView({ block: 'center' })")
+    x, y = page.js("(() => { const r = document.querySelector('.charts svg').getBoundingClientRect(); return [r.left + r.width / 2, r.top + 40]; })()")
+    page.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+    assert page.js(told).startswith("phase "), page.js(told)
+
+
+def tokens(page):
+    """The facts of a token by keyboard, and the next one."""
+    page.js("document.querySelector('.token').focus()")
+    first = page.js("document.querySelector('.facts').textContent")
+    page.key("ArrowRight")
+    assert "log-prob" in first and page.js("document.querySelector('.facts').textContent") != first, first
+
+
+def check(page, name, width, scheme):
+    assert page.js("document.querySelector('h1').textContent.length > 5"), name
+    assert page.js("document.documentElement.scrollWidth <= innerWidth"), (name, width, page.js("document.documentElement.scrollWidth"))
+    page.js("document.querySelectorAll('details').forEach((d, i) => { if (i < 4) d.open = true; })")
+    ground = page.js("getComputedStyle(document.documentElement).backgroundColor")
+    assert (sum(map(float, ground[4:-1].split(","))) < 200) == (scheme == "dark"), (ground, scheme)
+    seen = page.js(CONTRAST)
+    assert seen["count"] > 50 and seen["least"] >= 4.5, (name, width, scheme, seen)
+    assert page.js("window.pwned") is None, name
+    if name == "hostile":
+        text = page.js("document.body.textContent")
+        assert "window.pwned=1" in text and "\\u202e" in text and "\\x1b" in text and "\u202e" not in text
+        assert page.js("document.querySelectorAll('img').length") == 0
+    else:
+        cursor(page, name)
+    if name == "good":
+        tokens(page)
+    return seen["least"]
+
+
+def main():
+    if not chromium.program():
+        print("skipped: no Chromium here (apt-get install chromium)")
+        sys.exit(77)
+    browser = chromium.Browser()
+    try:
+        with tempfile.TemporaryDirectory() as at:
+            for name, file in pages(os.path.realpath(at)):
+                for width in (390, 1280):
+                    for scheme in ("light", "dark"):
+                        page = chromium.Page(browser, width, scheme)
+                        page.open(file)
+                        busy = page.busy()
+                        least = check(page, name, width, scheme)
+                        wrong = page.complaints()
+                        assert not wrong, (name, width, scheme, wrong[:3])
+                        assert busy < 1, (name, width, scheme, busy)
+                        page.close()
+                        print(f"{name} {width} {scheme}: contrast {least:.2f}, {busy:.2f} s of processor time", flush=True)
+    finally:
+        browser.close()
+
+
+main()

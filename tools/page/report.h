@@ -1,0 +1,13 @@
+// report.h: `rlhf-host report RUN...`: one self-contained page about one or several runs.
+#ifndef RLHF_TOOLS_REPORT_H
+#define RLHF_TOOLS_REPORT_H
+
+#include "base/env.h"
+
+// The command; exit status as in cmd/commands.h. [main]
+int rlhf__cmd_report(const struct rlhf__env *env, int argc, char **argv);
+
+// At the end of a run: write report.html in its directory. A failure is a warning. [main]
+void rlhf__report_after_run(const struct rlhf__env *env, const char *run);
+
+#endif

@@ -1,0 +1,23 @@
+// report_data.h: the data of a report: everything that is said of one or several runs, as JSON. The
+// page draws it, and `report --json` prints it.
+#ifndef RLHF_TOOLS_REPORT_DATA_H
+#define RLHF_TOOLS_REPORT_DATA_H
+
+#include "history/verdict.h"
+
+#include "base/buf.h"
+
+struct rlhf__report_data {
+    struct rlhf__buf json; // an object in UTF-8
+    char *title;           // the name of the run, or "3 runs"
+    char *said;            // the verdict of one run, or what several say together: one sentence
+    const char *kind;      // of the verdict; "none" of several runs
+};
+
+// Read the runs and judge them. Errors: RLHF_E_INVALID if a path is not a run, RLHF_E_IO,
+// RLHF_E_NOMEM. Release with rlhf__report_data_finish, also after a failure. [main]
+rlhf_status rlhf__report_data_make(const char *const *paths, size_t n,
+                                   struct rlhf__report_data *out, struct rlhf__error *err);
+void rlhf__report_data_finish(struct rlhf__report_data *d);
+
+#endif

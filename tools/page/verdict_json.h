@@ -1,0 +1,17 @@
+// verdict_json.h: the verdict of a run as JSON, and the few numbers of the first screen.
+#ifndef RLHF_TOOLS_VERDICT_JSON_H
+#define RLHF_TOOLS_VERDICT_JSON_H
+
+#include "base/buf.h"
+#include "history/verdict.h"
+
+// Append {"kind", "title", "text", "rule", "metric", "notes": [{"level", "text", "id", "rule",
+// "change", "phase"}], "checks": [{"ok": true, false or null, "text"}]}. [any]
+void rlhf__verdict_json(const struct rlhf__verdict *v, struct rlhf__buf *out);
+
+// Append a list of up to five metrics that moved, the headline first: [{"name", "words", "first",
+// "last"}]. [any]
+void rlhf__tiles_json(const struct rlhf__series_set *series, const struct rlhf__headline *h,
+                      struct rlhf__buf *out);
+
+#endif
