@@ -78,10 +78,12 @@ void rlhf__tf_trim(void *self) {
     if (!m->c) return;
     each_work(m, &m->train, add_up, &bytes);
     each_work(m, &m->infer, add_up, &bytes);
+    each_work(m, &m->tap.work, add_up, &bytes);
     each_scratch(m, add_up, &bytes);
     if (bytes < MANY) return; // too small to be worth allocating again
     rlhf__tf_work_finish(m, &m->train);
     rlhf__tf_work_finish(m, &m->infer);
+    rlhf__tf_tap_finish(m);
     rlhf__tf_scratch_finish(m);
 }
 

@@ -114,6 +114,10 @@ uint64_t rlhf__tf_rows_ints(uint64_t n);
 // Runs the embedding and all layers over w->rows; sets w->x. gen NULL: rows attend only to their
 // own tokens.
 rlhf_status rlhf__tf_trunk(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_gen *gen);
+// Runs the layers from `layer` on (mid: without its attention), in a pre-norm stack, over w->rows
+// and the stream in rlhf__tf_acts(layer).in (mid: .mid). trunk_reserve comes before; sets w->x.
+rlhf_status rlhf__tf_trunk_from(struct rlhf__tf *m, struct rlhf__tf_work *w, int32_t layer,
+                                int32_t mid);
 // Recomputes, from the input of `layer`, those activations of `layer` that the backward pass reads.
 rlhf_status rlhf__tf_layer_again(struct rlhf__tf *m, const struct rlhf__tf_work *w, int32_t layer);
 // Recomputes the input of a layer's product if w is lean.
@@ -195,5 +199,8 @@ void rlhf__tf_recorded_destroy(struct rlhf__tf *m, struct rlhf__tf_recorded *r);
 int32_t rlhf__tf_is_recorded(const rlhf_gen *g, const rlhf_gen_step *s);
 // Runs a step for which rlhf__tf_is_recorded returns 1, after the checks, up to sampling.
 rlhf_status rlhf__tf_gen_recorded(struct rlhf__tf *m, rlhf_gen *g, const rlhf_gen_step *s);
+
+// ---- tap.c ----
+void rlhf__tf_tap_finish(struct rlhf__tf *m);
 
 #endif
