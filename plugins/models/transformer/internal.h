@@ -98,6 +98,7 @@ rlhf_status rlhf__tf_reserve(struct rlhf__tf *m, struct rlhf__tf_buf *b, uint64_
 void rlhf__tf_buf_finish(struct rlhf__tf *m, struct rlhf__tf_buf *b);
 void rlhf__tf_work_finish(struct rlhf__tf *m, struct rlhf__tf_work *w);
 void rlhf__tf_scratch_finish(struct rlhf__tf *m);
+void rlhf__tf_tap_finish(struct rlhf__tf *m);
 void rlhf__tf_trim(void *self);
 rlhf_status rlhf__tf_host_tmp(struct rlhf__tf *m, uint64_t bytes, void **out);
 
@@ -199,8 +200,5 @@ void rlhf__tf_recorded_destroy(struct rlhf__tf *m, struct rlhf__tf_recorded *r);
 int32_t rlhf__tf_is_recorded(const rlhf_gen *g, const rlhf_gen_step *s);
 // Runs a step for which rlhf__tf_is_recorded returns 1, after the checks, up to sampling.
 rlhf_status rlhf__tf_gen_recorded(struct rlhf__tf *m, rlhf_gen *g, const rlhf_gen_step *s);
-
-// ---- tap.c ----
-void rlhf__tf_tap_finish(struct rlhf__tf *m);
 
 #endif

@@ -361,11 +361,3 @@ const void *rlhf_tf_extension(void *self, const char *id) {
     if (!m || strcmp(id, RLHF_EXT_TAP) != 0) return NULL;
     return m->arch.pre_norm && m->arch.causal ? &tap_ops : NULL;
 }
-
-void rlhf__tf_tap_finish(struct rlhf__tf *m) {
-    rlhf__tf_work_finish(m, &m->tap.work);
-    rlhf__tf_buf_finish(m, &m->tap.in);
-    rlhf__tf_buf_finish(m, &m->tap.low);
-    rlhf__tf_buf_finish(m, &m->tap.out);
-    m->tap.ran = 0;
-}
