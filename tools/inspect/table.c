@@ -210,7 +210,7 @@ static void put_moved(const struct rlhf__subject *s, struct rlhf__buf *out) {
 static void put_tokens(const struct rlhf__subject *s, struct rlhf__buf *out) {
     const int pair = s->n_models == 2;
     rlhf__buf_printf(out, "\n%-28s%s%s\n", "after the token",
-                     pair ? "     base    tuned" : "        ",
+                     pair ? "     base    tuned" : "   number",
                      s->next.n && pair ? "       KL" : "");
     for (size_t t = 0; t < s->ids.n; t++) {
         struct rlhf__buf word = RLHF__BUF_INIT;
