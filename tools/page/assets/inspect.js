@@ -18,7 +18,7 @@ function subject(data, number) {
   const what = words ? "logit difference" : data.explained;
   const chosen = { t: T - 1, head: 0, watch: [], set(change) { Object.assign(chosen, change); for (const f of chosen.watch) f(); } };
   const gap = () => tuned.difference[chosen.t] - base.difference[chosen.t];
-  const share = (effect) => (Math.abs(gap()) < 1e-3 ? "" : `${Math.round((100 * effect) / gap())} %`);
+  const share = (effect) => (Math.abs(gap()) < 1e-3 ? "" : `${Math.round((100 * effect) / gap())} %`.replace("-", "−"));
 
   // An element that is made anew whenever the choice changes.
   const live = (make, kind = "div") => {
@@ -184,12 +184,12 @@ function subject(data, number) {
 
   // ---- its part of the page ----
 
-  const patching = "“Patched” is what the base does with that output of the tuned model at all tokens, everything behind it computed again: how much of the difference it restores. A component can add much and cause little. Patched effects do not add up.";
+  const patching = "“Patched” is the change of the base's number when it gets that output of the tuned model at all tokens and later parts are recomputed; “restores” is its share of the whole difference. A component can add much and cause little. Patched effects do not add up.";
   const SECTIONS = [
     ["Prompt", "Along the prompt", "Choose a position above or in a curve, or go with ← and →; the rest follows.", live(along, "div.two")],
     ["Layers", "Through the layers", "Left: what has been written into the stream so far, weighed as the final norm weighs it here; the steps add up. Right: what each stage would say if it were the last.", live(through, "div.two")],
     ["Components", "By component", `What each part writes into the stream, in ${words ? "logits of the difference" : `units of the ${data.explained}`}. ${pair ? "○ base, ● tuned. " : ""}The sum is the ${what}, biases included. ${patched ? patching : ""}`, live(components)],
-    ["Heads", "By head", `Rows are layers. Blue adds, orange takes away${words ? ": for the first side, for the second" : ""}. A head with a button opens below.`, live(heads)],
+    ["Heads", "By head", `Rows are layers. ${words ? "Blue speaks for the first side, orange for the second" : "Blue adds, orange takes away"}. Choose a head to see its attention below.`, live(heads)],
     ["Attention", "Attention", "Who reads whom; the marked row is the position chosen above. The strips weigh attention by what it carried: their sum is the head's contribution.", live(attentions)],
     data.moved && ["Tokens", "Tokens that moved most", "Next-token probabilities here, by their change.", live(moved)],
   ].filter(Boolean);
