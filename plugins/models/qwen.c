@@ -71,6 +71,7 @@ static const rlhf_plugin descriptor = {
     .create = create,
     .destroy = rlhf_tf_destroy,
     .ops = &rlhf_tf_ops,
+    .extension = rlhf_tf_extension,
 };
 
 RLHF_DEFINE_PLUGIN(descriptor)

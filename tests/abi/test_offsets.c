@@ -13,6 +13,7 @@
 #include <rlhf/algo.h>
 #include <rlhf/draft/iteration.h>
 #include <rlhf/draft/program.h>
+#include <rlhf/draft/tap.h>
 #include <rlhf/reward.h>
 #include <rlhf/rng.h>
 #include <rlhf/service.h>
@@ -279,6 +280,16 @@ static const struct entry layout[] = {
     S(rlhf_program_service), F(rlhf_program_service, size), F(rlhf_program_service, reserved),
     F(rlhf_program_service, start), F(rlhf_program_service, ended), F(rlhf_program_service, works),
     F(rlhf_program_service, end),
+    S(rlhf_tap_info), F(rlhf_tap_info, size), F(rlhf_tap_info, norm), F(rlhf_tap_info, norm_eps),
+    F(rlhf_tap_info, n_layer), F(rlhf_tap_info, n_head), F(rlhf_tap_info, n_kv_head),
+    F(rlhf_tap_info, head_dim), F(rlhf_tap_info, d_model), F(rlhf_tap_info, n_vocab),
+    F(rlhf_tap_info, positions), F(rlhf_tap_info, n_labels), F(rlhf_tap_info, value_kind),
+    F(rlhf_tap_info, value_hidden),
+    S(rlhf_tap_run), F(rlhf_tap_run, size), F(rlhf_tap_run, keep), F(rlhf_tap_run, point),
+    F(rlhf_tap_run, layer), F(rlhf_tap_run, stream),
+    S(rlhf_tap_ops), F(rlhf_tap_ops, size), F(rlhf_tap_ops, reserved), F(rlhf_tap_ops, info),
+    F(rlhf_tap_ops, run), F(rlhf_tap_ops, read), F(rlhf_tap_ops, project), F(rlhf_tap_ops, head),
+    F(rlhf_tap_ops, logits),
 };
 // clang-format on
 enum { N_LAYOUT = sizeof layout / sizeof *layout };

@@ -129,6 +129,7 @@ const rlhf_bundle *rlhf_plugin_v0(void) {
     if (!so || !(symbol = dlsym(so, "rlhf_plugin_v0"))) return NULL;
     memcpy(&entry, &symbol, sizeof entry); // ISO C has no cast to a function pointer
     plugin = *entry()->plugins[0];
+    plugin.extension = NULL; // it would bypass the changes
     real = plugin.ops;
     ops = *real;
     change(&ops);

@@ -43,4 +43,7 @@ int rlhf__algo_phase(struct rlhf__probe *t, struct rlhf__algo_batch *b, double *
 // (model_heads.c). [main]
 int rlhf__try_heads(struct rlhf__check *c, int32_t step);
 
+// A step of a model's cases: its tap, if it has one (model_tap.c). [main]
+int rlhf__try_tap(struct rlhf__check *c, int32_t step);
+
 #endif

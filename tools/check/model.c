@@ -255,5 +255,6 @@ const struct rlhf__check_case rlhf__model_cases[] = {
     {"numbers", RLHF__CHECK_CRASH, 0, 0, 0, try_numbers},
     {"gradient", RLHF__CHECK_CRASH, 0, 0, 0, try_gradient},
     {"heads", RLHF__CHECK_CRASH, 0, 0, 0, rlhf__try_heads},
+    {"tap", RLHF__CHECK_CRASH, 0, 0, 0, rlhf__try_tap},
     {NULL, 0, 0, 0, 0, NULL},
 };

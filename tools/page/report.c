@@ -7,6 +7,7 @@
 #include "cmd/flags.h"
 #include "cmd/program.h"
 #include "page/page.h"
+#include "page/page_file.h"
 #include "page/report_data.h"
 
 #include <errno.h>
@@ -14,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 #define NAME "report.html"
@@ -48,23 +48,6 @@ static rlhf_status make_page(const struct rlhf__report_data *data, struct rlhf__
                                     .json = rlhf__buf_text(&data->json),
                                     .json_len = data->json.len};
     return rlhf__page_write(&page, out, err);
-}
-
-// Only a page of this program is replaced, and nothing through a link.
-static rlhf_status check_target(const char *path, struct rlhf__error *err) {
-    struct rlhf__buf text = RLHF__BUF_INIT;
-    struct rlhf__error unread = {0, ""};
-    struct stat st;
-    if (lstat(path, &st) < 0) return RLHF_OK; // writing it says what else is wrong
-    const int ours = S_ISREG(st.st_mode) &&
-                     rlhf__file_read(path, (uint64_t)64 << 20, &text, &unread) == RLHF_OK &&
-                     rlhf__page_is_ours(rlhf__buf_text(&text), text.len);
-    rlhf__buf_free(&text);
-    if (ours) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "report: '%s' exists and is not a page of this program; choose another name "
-                      "with --out FILE",
-                      path);
 }
 
 static rlhf_status write_page(const struct rlhf__report_data *data, const char *path,
@@ -121,7 +104,7 @@ static rlhf_status report(const struct rlhf__env *env, const struct options *o,
         rlhf__path_put(path, "%s/" NAME, runs->item[0]);
     else
         rlhf__path_put(path, "%s", NAME);
-    rlhf_status st = o->json ? RLHF_OK : check_target(path, err);
+    rlhf_status st = o->json ? RLHF_OK : rlhf__page_file_check("report", path, err);
     if (st == RLHF_OK && rlhf__report_data_make(runs->item, runs->n, &data, err) < 0)
         st = rlhf__error_context(err, "report");
     if (st == RLHF_OK && o->json) st = print_json(&data, err);
@@ -159,7 +142,7 @@ void rlhf__report_after_run(const struct rlhf__env *env, const char *run) {
     struct rlhf__error err = {0, ""};
     char path[RLHF__PATH_CAP];
     rlhf__path_put(path, "%s/" NAME, run);
-    rlhf_status st = check_target(path, &err);
+    rlhf_status st = rlhf__page_file_check("report", path, &err);
     if (st == RLHF_OK) st = rlhf__report_data_make(&run, 1, &data, &err);
     if (st == RLHF_OK) st = write_page(&data, path, &err);
     if (st < 0) rlhf__logf(env->log, RLHF_LOG_WARN, "the report was not written: %s", err.text);

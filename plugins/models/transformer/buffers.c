@@ -72,16 +72,26 @@ void rlhf__tf_work_finish(struct rlhf__tf *m, struct rlhf__tf_work *w) {
 
 void rlhf__tf_scratch_finish(struct rlhf__tf *m) { each_scratch(m, finish, NULL); }
 
+void rlhf__tf_tap_finish(struct rlhf__tf *m) {
+    rlhf__tf_work_finish(m, &m->tap.work);
+    rlhf__tf_buf_finish(m, &m->tap.in);
+    rlhf__tf_buf_finish(m, &m->tap.low);
+    rlhf__tf_buf_finish(m, &m->tap.out);
+    m->tap.ran = 0;
+}
+
 void rlhf__tf_trim(void *self) {
     struct rlhf__tf *m = self;
     uint64_t bytes = 0;
     if (!m->c) return;
     each_work(m, &m->train, add_up, &bytes);
     each_work(m, &m->infer, add_up, &bytes);
+    each_work(m, &m->tap.work, add_up, &bytes);
     each_scratch(m, add_up, &bytes);
     if (bytes < MANY) return; // too small to be worth allocating again
     rlhf__tf_work_finish(m, &m->train);
     rlhf__tf_work_finish(m, &m->infer);
+    rlhf__tf_tap_finish(m);
     rlhf__tf_scratch_finish(m);
 }
 

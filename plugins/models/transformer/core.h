@@ -134,6 +134,9 @@ rlhf_status rlhf_tf_check(const rlhf_host *host, const struct rlhf_tf_arch *arch
 
 extern const rlhf_model_ops rlhf_tf_ops;
 
+// For rlhf_plugin.extension: RLHF_EXT_TAP of rlhf/draft/tap.h, for pre-norm causal models. [any]
+const void *rlhf_tf_extension(void *self, const char *id);
+
 #ifdef __cplusplus
 }
 #endif

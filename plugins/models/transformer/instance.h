@@ -8,6 +8,14 @@ struct rlhf__tf_layer_weights {
     rlhf_weight *of[TF_N_SITE];
 };
 
+// The last run of the tap (rlhf/draft/tap.h).
+struct rlhf__tf_tap {
+    struct rlhf__tf_work work;
+    struct rlhf__tf_buf in, low, out; // of project(), head() and logits()
+    int32_t first, mid; // the layer that the run began at; 1: between its attention and its MLP
+    int32_t ran, kept;  // kept: activations of all layers from `first` on
+};
+
 struct rlhf__tf {
     const void *magic; // identifies an instance of this plugin (kl_self)
     const rlhf_host *host;
@@ -33,6 +41,7 @@ struct rlhf__tf {
     int32_t lm_fresh, opened;  // lm_fresh: the LM head is packed from the current values
     int32_t settled, reserved; // settled: temporary values are packed and freed
     struct rlhf__tf_work train, infer;
+    struct rlhf__tf_tap tap;
     struct rlhf__tf_scratch bwd;
     void *host_tmp; // host scratch that only grows
     uint64_t host_tmp_bytes;

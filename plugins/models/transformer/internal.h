@@ -98,6 +98,7 @@ rlhf_status rlhf__tf_reserve(struct rlhf__tf *m, struct rlhf__tf_buf *b, uint64_
 void rlhf__tf_buf_finish(struct rlhf__tf *m, struct rlhf__tf_buf *b);
 void rlhf__tf_work_finish(struct rlhf__tf *m, struct rlhf__tf_work *w);
 void rlhf__tf_scratch_finish(struct rlhf__tf *m);
+void rlhf__tf_tap_finish(struct rlhf__tf *m);
 void rlhf__tf_trim(void *self);
 rlhf_status rlhf__tf_host_tmp(struct rlhf__tf *m, uint64_t bytes, void **out);
 
@@ -114,6 +115,10 @@ uint64_t rlhf__tf_rows_ints(uint64_t n);
 // Runs the embedding and all layers over w->rows; sets w->x. gen NULL: rows attend only to their
 // own tokens.
 rlhf_status rlhf__tf_trunk(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_gen *gen);
+// Runs the layers from `layer` on (mid: without its attention), in a pre-norm stack, over w->rows
+// and the stream in rlhf__tf_acts(layer).in (mid: .mid). trunk_reserve comes before; sets w->x.
+rlhf_status rlhf__tf_trunk_from(struct rlhf__tf *m, struct rlhf__tf_work *w, int32_t layer,
+                                int32_t mid);
 // Recomputes, from the input of `layer`, those activations of `layer` that the backward pass reads.
 rlhf_status rlhf__tf_layer_again(struct rlhf__tf *m, const struct rlhf__tf_work *w, int32_t layer);
 // Recomputes the input of a layer's product if w is lean.

@@ -24,6 +24,7 @@ void rlhf_tf_destroy(void *self) {
         rlhf__tf_weights_destroy(m);
         rlhf__tf_work_finish(m, &m->train);
         rlhf__tf_work_finish(m, &m->infer);
+        rlhf__tf_tap_finish(m);
         rlhf__tf_scratch_finish(m);
     }
     if (m->c) rlhf__tf_buf_finish(m, &m->turn);

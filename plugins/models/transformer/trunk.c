@@ -258,20 +258,28 @@ static rlhf_status attend(const struct pass *p, const struct rlhf__tf_acts *a) {
 
 // ---- layers ----
 
-// Computes all of the layer except its last product, whose output the backward pass does not read.
-static rlhf_status pre_norm_most(const struct pass *p, const struct rlhf__tf_acts *a) {
+static rlhf_status pre_norm_attention(const struct pass *p, const struct rlhf__tf_acts *a) {
     RLHF_TRY(norm(p, a->h1, p->m->dtype, a->stats1, a->in, RLHF_TF_N1_G));
     RLHF_TRY(linear(p, a->qkv, a, a->h1, TF_SITE_QKV));
     RLHF_TRY(attend(p, a));
-    RLHF_TRY(linear_add(p, a->mid, a->in, a, a->att, TF_SITE_PROJ));
+    return linear_add(p, a->mid, a->in, a, a->att, TF_SITE_PROJ);
+}
+
+// Computes the MLP except its last product, whose output the backward pass does not read.
+static rlhf_status pre_norm_mlp(const struct pass *p, const struct rlhf__tf_acts *a) {
     RLHF_TRY(norm(p, a->h2, p->m->dtype, a->stats2, a->mid, RLHF_TF_N2_G));
     RLHF_TRY(linear(p, a->fc, a, a->h2, TF_SITE_FC));
     return act(p, a->ac, a->fc);
 }
 
-static rlhf_status pre_norm_layer(const struct pass *p, const struct rlhf__tf_acts *a) {
-    RLHF_TRY(pre_norm_most(p, a));
+static rlhf_status pre_norm_rest(const struct pass *p, const struct rlhf__tf_acts *a) {
+    RLHF_TRY(pre_norm_mlp(p, a));
     return linear_add(p, a->out, a->mid, a, a->ac, TF_SITE_OUT);
+}
+
+static rlhf_status pre_norm_layer(const struct pass *p, const struct rlhf__tf_acts *a) {
+    RLHF_TRY(pre_norm_attention(p, a));
+    return pre_norm_rest(p, a);
 }
 
 static rlhf_status post_norm_layer(const struct pass *p, const struct rlhf__tf_acts *a) {
@@ -305,7 +313,8 @@ rlhf_status rlhf__tf_layer_again(struct rlhf__tf *m, const struct rlhf__tf_work 
     const struct rlhf__tf_acts a = rlhf__tf_acts(m, w, layer);
     const struct rlhf__tf_low *low;
     if (!m->arch.pre_norm) return post_norm_layer(&p, &a);
-    RLHF_TRY(pre_norm_most(&p, &a));
+    RLHF_TRY(pre_norm_attention(&p, &a));
+    RLHF_TRY(pre_norm_mlp(&p, &a));
     return adapter_in(&p, &a, a.ac, TF_SITE_OUT, &low);
 }
 
@@ -317,6 +326,18 @@ rlhf_status rlhf__tf_input_again(struct rlhf__tf *m, const struct rlhf__tf_work 
     if (site == TF_SITE_QKV) return norm(&p, a.h1, m->dtype, NULL, a.in, RLHF_TF_N1_G);
     if (site == TF_SITE_FC) return norm(&p, a.h2, m->dtype, NULL, a.mid, RLHF_TF_N2_G);
     return act(&p, a.ac, a.fc);
+}
+
+rlhf_status rlhf__tf_trunk_from(struct rlhf__tf *m, struct rlhf__tf_work *w, int32_t layer,
+                                int32_t mid) {
+    struct pass p = {m, w, m->c, NULL, rlhf_tf_widths(&m->arch), layer, w->rows.total};
+    for (; p.layer < m->arch.n_layer; p.layer++) {
+        const struct rlhf__tf_acts a = rlhf__tf_acts(m, w, p.layer);
+        const int32_t second = mid && p.layer == layer;
+        RLHF_TRY(second ? pre_norm_rest(&p, &a) : pre_norm_layer(&p, &a));
+        w->x = a.out;
+    }
+    return RLHF_OK;
 }
 
 rlhf_status rlhf__tf_trunk(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_gen *gen) {

@@ -1,0 +1,98 @@
+// rlhf/draft/tap.h: DRAFT, not part of the stable contract: it may change or disappear in any
+// minor. The intermediate values of a transformer: its residual stream, its attention, and the
+// output of each part. `rlhf-host inspect` reads models through it.
+//
+// A model of this kind has a stream x of width d for each token. The embeddings write its first
+// value; each layer adds the output of its attention and then that of its MLP:
+//
+//   IN(0) = TOKEN + POSITION        MID(l) = IN(l) + attention(l)
+//   IN(l + 1) = MID(l) + mlp(l)     END = IN(layers)
+//
+// attention(l) is project(l, HEADS(l)) + OUT_BIAS(l). The final norm of END goes to the LM head,
+// the score head and the value head. Models whose norms come after the sums, as BERT's, do not fit.
+//
+// All arrays are host memory, f32. Nothing is trained; the model's forward(), backward() and
+// sessions are not affected.
+#ifndef RLHF_DRAFT_TAP_H
+#define RLHF_DRAFT_TAP_H
+
+#include "../model.h"
+
+// The extension (rlhf_plugin.extension, with self) of a model plugin: rlhf_tap_ops.
+#define RLHF_EXT_TAP "rlhf.inspect/0"
+
+enum rlhf_tap_norm { RLHF_TAP_NORM_LAYER = 0, RLHF_TAP_NORM_RMS = 1 };
+
+// What read() gives, of `total` tokens of the last run. Layers are counted from 0; the points
+// without (l) take layer 0.
+enum rlhf_tap_point {
+    RLHF_TAP_TOKEN = 1,    // [total, d] the token embedding
+    RLHF_TAP_POSITION = 2, // [total, d] the position embedding; not with rotary positions
+    RLHF_TAP_IN = 3,       // (l) [total, d] the stream before the layer
+    RLHF_TAP_MID = 4,      // (l) [total, d] the stream between attention and MLP
+    RLHF_TAP_END = 5,      // [total, d] the stream after the last layer
+    RLHF_TAP_Q = 6,        // (l) [total, heads, width] queries as attention reads them
+    RLHF_TAP_K = 7,        // (l) [total, kv heads, width] keys
+    RLHF_TAP_V = 8,        // (l) [total, kv heads, width] values
+    RLHF_TAP_HEADS = 9,    // (l) [total, heads, width] each head's output, before project()
+    // Weights and constants, which need no run:
+    RLHF_TAP_OUT_BIAS = 10,  // (l) [d] bias after project()
+    RLHF_TAP_MLP_BIAS = 11,  // (l) [d] bias of the MLP's last matrix product
+    RLHF_TAP_NORM_GAIN = 12, // [d] of the final norm
+    RLHF_TAP_NORM_BIAS = 13, // [d]
+    RLHF_TAP_SCALE = 14      // (l) [1] queries times keys are multiplied by it
+};
+
+// Linear maps that read the final norm's output, and the value head's hidden layer.
+enum rlhf_tap_head {
+    RLHF_TAP_LM = 1,          // a row for each token of the vocabulary [n_vocab, d]
+    RLHF_TAP_SCORE = 2,       // a row for each label [n_labels, d]
+    RLHF_TAP_VALUE = 3,       // one row [1, d]; after a hidden layer [1, value_hidden]
+    RLHF_TAP_VALUE_HIDDEN = 4 // [value_hidden, d]; ReLU follows
+};
+
+typedef struct rlhf_tap_info {
+    uint32_t size;
+    int32_t norm;    // enum rlhf_tap_norm, of the final norm
+    double norm_eps; // added to the variance, or to the mean square
+    int32_t n_layer, n_head, n_kv_head, head_dim, d_model, n_vocab;
+    int32_t positions;    // 1: RLHF_TAP_POSITION exists
+    int32_t n_labels;     // rows of RLHF_TAP_SCORE; 0: no score head
+    int32_t value_kind;   // enum rlhf_value_kind
+    int32_t value_hidden; // rows of RLHF_TAP_VALUE_HIDDEN; 0: no hidden layer
+} rlhf_tap_info;
+
+// A pass over a batch, from the embeddings or from a stream that the caller gives.
+typedef struct rlhf_tap_run {
+    uint32_t size;
+    // 1: keep what read() gives of every layer that is computed. 0: keep only END.
+    int32_t keep;
+    // RLHF_TAP_IN, RLHF_TAP_MID or RLHF_TAP_END: the pass begins there, at `layer`, with `stream`.
+    // 0: at the embeddings.
+    int32_t point, layer;
+    const float *stream; // [total, d]
+} rlhf_tap_run;
+
+typedef struct rlhf_tap_ops {
+    uint32_t size, reserved;
+    // Allowed after open(). [any]
+    rlhf_status (*info)(void *self, rlhf_tap_info *out);
+    // Run the batch; its prompt_len is ignored, and prefix and turn are NULL. Replaces the last
+    // run. [step]
+    rlhf_status (*run)(void *self, const rlhf_batch *, const rlhf_tap_run *);
+    // Copy `count` values, which must be all values of the point. RLHF_E_UNSUPPORTED: the model
+    // does not have the point. RLHF_E_INVALID: a wrong count, or
+    // the last run has not computed the point. [step]
+    rlhf_status (*read)(void *self, int32_t point, int32_t layer, float *out, uint64_t count);
+    // out [rows, d] = the outputs x [rows, heads * width] of heads times the matrix after
+    // attention, the adapter included, without the bias. [step]
+    rlhf_status (*project)(void *self, int32_t layer, const float *x, uint32_t rows, float *out);
+    // n rows of a head (enum rlhf_tap_head), and unless bias is NULL their biases [n], 0 where
+    // there are none. RLHF_E_UNSUPPORTED: the model does not have the head. [step]
+    rlhf_status (*head)(void *self, int32_t head, const int32_t *row, uint32_t n, float *out,
+                        float *bias);
+    // The logits of `n` tokens of the last run, from token `first` on. out [n, n_vocab]. [step]
+    rlhf_status (*logits)(void *self, uint32_t first, uint32_t n, float *out);
+} rlhf_tap_ops;
+
+#endif

@@ -1,0 +1,147 @@
+// model_tap.c: tests the tap of a model that has one (rlhf/draft/tap.h): that its points fit
+// together, and that its logits are those of forward().
+#include "check/cases.h"
+
+#include "check/checked_model.h"
+
+#include <rlhf/draft/tap.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CLOSE 1e-3 // of the largest value; everything is f32
+
+struct tapped {
+    struct rlhf__checked_model m;
+    const rlhf_tap_ops *t;
+    rlhf_tap_info info;
+    struct rlhf__checked_rows rows;
+    uint64_t n, d, q; // tokens, width of the stream, and of all heads
+    float *sum, *point, *heads;
+};
+
+static int fine(struct tapped *k, rlhf_status st) {
+    return rlhf__checked_fine(&k->m, RLHF__CHECK_EXTENSION, st);
+}
+
+static int read_at(struct tapped *k, int32_t point, int32_t layer, float *out, uint64_t n) {
+    rlhf__probe_begin(&k->m.t, "read() of " RLHF_EXT_TAP);
+    return fine(k, k->t->read(k->m.t.self, point, layer, out, n));
+}
+
+static int run(struct tapped *k, const rlhf_tap_run *r) {
+    int32_t offset[RLHF__CHECKED_ROWS + 1];
+    const rlhf_batch b = rlhf__checked_batch(&k->rows, 0, RLHF__CHECKED_ROWS, offset);
+    rlhf__probe_begin(&k->m.t, "run() of " RLHF_EXT_TAP);
+    return fine(k, k->t->run(k->m.t.self, &b, r));
+}
+
+// Report a point that differs from the sum of the outputs before it.
+static void check_close(struct tapped *k, const char *what, int32_t layer) {
+    double most = 0, wrong = 0;
+    for (uint64_t i = 0; i < k->n * k->d; i++) {
+        most = fmax(most, fabs((double)k->point[i]));
+        wrong = fmax(wrong, fabs((double)k->point[i] - (double)k->sum[i]));
+    }
+    if (!(wrong <= CLOSE * (most > 1 ? most : 1)))
+        rlhf__child_log_found(k->m.t.check->log, RLHF__CHECK_EXTENSION,
+                              "%s: %s of layer %d differs by %g from what was written into the "
+                              "stream",
+                              RLHF_EXT_TAP, what, layer, wrong);
+}
+
+static void add(struct tapped *k, const float *x, uint64_t n) {
+    for (uint64_t i = 0; i < k->n * k->d; i++)
+        k->sum[i] += x[i % n];
+}
+
+// k->sum += a bias that the model may lack.
+static int add_bias(struct tapped *k, int32_t layer) {
+    rlhf__probe_begin(&k->m.t, "read() of " RLHF_EXT_TAP);
+    const rlhf_status st = k->t->read(k->m.t.self, RLHF_TAP_OUT_BIAS, layer, k->point, k->d);
+    if (st == RLHF_E_UNSUPPORTED) {
+        rlhf__probe_end(&k->m.t, RLHF_OK, NULL);
+        return 1;
+    }
+    if (!fine(k, st)) return 0;
+    add(k, k->point, k->d);
+    return 1;
+}
+
+static int check_layer(struct tapped *k, int32_t l) {
+    const uint64_t n = k->n * k->d;
+    if (!read_at(k, RLHF_TAP_HEADS, l, k->heads, k->n * k->q)) return 0;
+    rlhf__probe_begin(&k->m.t, "project() of " RLHF_EXT_TAP);
+    if (!fine(k, k->t->project(k->m.t.self, l, k->heads, (uint32_t)k->n, k->sum))) return 0;
+    if (!add_bias(k, l) || !read_at(k, RLHF_TAP_IN, l, k->point, n)) return 0;
+    add(k, k->point, n);
+    if (!read_at(k, RLHF_TAP_MID, l, k->point, n)) return 0;
+    check_close(k, "RLHF_TAP_MID", l);
+    return 1;
+}
+
+static int check_embeddings(struct tapped *k) {
+    const uint64_t n = k->n * k->d;
+    if (!read_at(k, RLHF_TAP_TOKEN, 0, k->sum, n)) return 0;
+    if (k->info.positions) {
+        if (!read_at(k, RLHF_TAP_POSITION, 0, k->point, n)) return 0;
+        add(k, k->point, n);
+    }
+    if (!read_at(k, RLHF_TAP_IN, 0, k->point, n)) return 0;
+    check_close(k, "RLHF_TAP_IN", 0);
+    return 1;
+}
+
+// A run from the last layer's middle must end where the whole run does.
+static void check_run_from(struct tapped *k) {
+    const int32_t last = k->info.n_layer - 1;
+    const uint64_t n = k->n * k->d;
+    const rlhf_tap_run r = {
+        .size = sizeof r, .point = RLHF_TAP_MID, .layer = last, .stream = k->point};
+    if (read_at(k, RLHF_TAP_END, 0, k->sum, n) && read_at(k, RLHF_TAP_MID, last, k->point, n) &&
+        run(k, &r) && read_at(k, RLHF_TAP_END, 0, k->point, n))
+        check_close(k, "RLHF_TAP_END after a run from RLHF_TAP_MID", last);
+}
+
+static void check_all(struct tapped *k) {
+    const rlhf_tap_run all = {.size = sizeof all, .keep = 1};
+    k->info.size = sizeof k->info;
+    rlhf__probe_begin(&k->m.t, "info() of " RLHF_EXT_TAP);
+    if (!fine(k, k->t->info(k->m.t.self, &k->info))) return;
+    if (k->info.d_model != k->m.info.d_model || k->info.n_layer != k->m.info.n_layer ||
+        k->info.n_vocab != k->m.info.n_vocab || k->info.n_head < 1 || k->info.head_dim < 1) {
+        rlhf__child_log_found(k->m.t.check->log, RLHF__CHECK_EXTENSION,
+                              "%s: info() does not fit the model's info()", RLHF_EXT_TAP);
+        return;
+    }
+    rlhf__checked_rows_make(&k->m, &k->rows);
+    k->n = (uint64_t)k->rows.offset[RLHF__CHECKED_ROWS];
+    k->d = (uint64_t)k->info.d_model;
+    k->q = (uint64_t)k->info.n_head * (uint64_t)k->info.head_dim;
+    k->sum = calloc(k->n * k->d, sizeof *k->sum);
+    k->point = calloc(k->n * k->d, sizeof *k->point);
+    k->heads = calloc(k->n * k->q, sizeof *k->heads);
+    int ok = k->sum && k->point && k->heads && run(k, &all) && check_embeddings(k);
+    for (int32_t l = 0; ok && l < k->info.n_layer; l++)
+        ok = check_layer(k, l);
+    if (ok) check_run_from(k);
+    free(k->sum);
+    free(k->point);
+    free(k->heads);
+}
+
+int rlhf__try_tap(struct rlhf__check *c, int32_t step) {
+    struct tapped k = {0};
+    rlhf_model_info info;
+    if (step > 0 || !c->plugin->desc.extension) return 0;
+    rlhf__child_log_doing(c->log, "extension(self, \"%s\")", RLHF_EXT_TAP);
+    if (!rlhf__checked_is_small(c, RLHF_HEAD_LOGP, &info)) return 1;
+    if (rlhf__checked_open(c, &k.m, 0, &(rlhf_model_open){0}) &&
+        rlhf__checked_fill(&k.m, 0, 0, 0)) {
+        k.t = c->plugin->desc.extension(k.m.t.self, RLHF_EXT_TAP);
+        if (k.t) check_all(&k);
+    }
+    rlhf__checked_close(&k.m);
+    return 1;
+}

@@ -1,0 +1,50 @@
+// attribution.h: direct attribution: how much each part of a model adds to the explained number.
+//
+// With the final norm's scale frozen the number is linear in the stream (direction.h), and the
+// stream is the sum of the outputs of all parts. A part's contribution is g . (its output). The
+// contributions and the constant add up to the number. Elhage et al. 2021, "A Mathematical
+// Framework for Transformer Circuits"; the logit lens is nostalgebraist's (2020).
+#ifndef RLHF_TOOLS_INSPECT_ATTRIBUTION_H
+#define RLHF_TOOLS_INSPECT_ATTRIBUTION_H
+
+#include "inspect/direction.h"
+
+enum rlhf__part_kind {
+    RLHF__PART_TOKEN,
+    RLHF__PART_POSITION,
+    RLHF__PART_ATTENTION, // of a layer: the sum of its heads
+    RLHF__PART_ATTENTION_BIAS,
+    RLHF__PART_MLP,
+    RLHF__PART_MLP_BIAS,
+    RLHF__PART_CONSTANT // the norm's bias times the direction, and the head's bias
+};
+
+struct rlhf__part {
+    int32_t kind, layer; // enum rlhf__part_kind
+};
+
+// "token", "3.attention", "3.mlp bias", "final bias" into out[40]; returns out. [any]
+const char *rlhf__part_name(const struct rlhf__part *, char out[40]);
+
+// Zero-initialise; release with rlhf__attribution_finish, also after a failure. In logits, or
+// units of the reward.
+struct rlhf__attribution {
+    uint32_t n, n_parts; // tokens; parts
+    int32_t layers, heads;
+    struct rlhf__part *part; // [n_parts]
+    double *contribution;    // [n_parts, n]
+    double *head;            // [layers, n, heads]
+    double *sum;             // [n] of all contributions
+    double *accumulated;     // [layers + 1, n] sum of the contributions so far
+    double *lens;            // [layers + 1, n] the number if the model ended there
+    double *g;               // [n, d] the direction at each token
+    double *constant;        // [n]
+};
+
+// r must outlive *out's use with attention.h. [step]
+rlhf_status rlhf__attribution_make(struct rlhf__attribution *out, const struct rlhf__reading *r,
+                                   const struct rlhf__direction *dir, struct rlhf__error *err);
+
+void rlhf__attribution_finish(struct rlhf__attribution *); // accepts a zeroed one [any]
+
+#endif

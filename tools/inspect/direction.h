@@ -1,0 +1,60 @@
+// direction.h: the number that is explained (a logit difference, a reward, a value) as a linear
+// function of the stream.
+//
+// The head reads the final norm of the stream x. With the norm's scale s frozen at its value for x,
+// the number is g . x + constant:
+//
+//   LayerNorm  s = sqrt(var(x) + eps)       g = gain u / s, minus its mean; constant = bias . u + b
+//   RMSNorm    s = sqrt(mean(x^2) + eps)    g = gain u / s;                 constant = b
+//
+// u is the head's direction and b its bias. A value head with a hidden layer has a direction for
+// each x: that of the hidden units which ReLU lets through there.
+#ifndef RLHF_TOOLS_INSPECT_DIRECTION_H
+#define RLHF_TOOLS_INSPECT_DIRECTION_H
+
+#include "inspect/reading.h"
+
+// The ids whose logits are compared: each side is the mean of its words.
+struct rlhf__sides {
+    const int32_t *good, *bad;
+    uint32_t n_good, n_bad;
+};
+
+// Zero-initialise; release with rlhf__direction_finish, also after a failure.
+struct rlhf__direction {
+    int32_t d, norm; // enum rlhf_tap_norm
+    double eps;
+    const float *gain, *norm_bias; // [d], of the reading
+    double *u;                     // [d]
+    double b;
+    // The value head's hidden layer, or NULL: weights [hidden, d], biases and outer weights.
+    float *hidden, *hidden_bias, *outer;
+    int32_t n_hidden, reserved;
+    double *normed; // [d] scratch
+};
+
+// Logit of the good side minus that of the bad one. The reading must outlive *out. [step]
+rlhf_status rlhf__direction_words(struct rlhf__direction *out, const struct rlhf__reading *,
+                                  const struct rlhf__sides *, struct rlhf__error *err);
+
+// gain * score + bias of a score head with one label. [step]
+rlhf_status rlhf__direction_score(struct rlhf__direction *out, const struct rlhf__reading *,
+                                  double gain, double bias, struct rlhf__error *err);
+
+// The value head. [step]
+rlhf_status rlhf__direction_value(struct rlhf__direction *out, const struct rlhf__reading *,
+                                  struct rlhf__error *err);
+
+void rlhf__direction_finish(struct rlhf__direction *); // accepts a zeroed one [any]
+
+// g [d] and the constant at the stream x [d]. [any]
+void rlhf__direction_at(const struct rlhf__direction *, const float *x, double *g,
+                        double *constant);
+
+// The number at x. [any]
+double rlhf__direction_value_at(const struct rlhf__direction *, const float *x, double *g);
+
+// Sum of x[i] g[i], in f64, in a fixed order. [any]
+double rlhf__dot(const float *x, const double *g, uint64_t n);
+
+#endif

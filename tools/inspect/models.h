@@ -1,0 +1,35 @@
+// models.h: opens the models that the flags of `rlhf-host inspect` name, in f32.
+#ifndef RLHF_TOOLS_INSPECT_MODELS_H
+#define RLHF_TOOLS_INSPECT_MODELS_H
+
+#include "cmd/command_setup.h"
+#include "inspect/subject.h"
+#include "model/reward_model.h"
+
+// Models of one command. Zero-initialise; release with rlhf__inspect_models_finish before the
+// command's set-up, also after a failure.
+struct rlhf__inspect_models {
+    struct rlhf__model *model[2], *critic;
+    struct rlhf__reward_model *reward[3]; // base, tuned, --reward-model
+    char name[4][128];                    // names of the models, for people
+};
+
+// Open --base and --tuned into of[2]. base NULL: the model that tuned was made from, which its
+// adapter or its run names. *explained is RLHF__EXPLAINED_REWARD if both are reward models.
+// Errors: RLHF_E_INVALID names the flag. [main]
+rlhf_status rlhf__inspect_open_pair(struct rlhf__inspect_models *, struct rlhf__command_setup *,
+                                    const char *base, const char *tuned,
+                                    struct rlhf__subject_model of[2], int32_t *explained,
+                                    struct rlhf__error *err);
+
+// Open --reward-model, or --critic: a checkpoint with a value head. [main]
+rlhf_status rlhf__inspect_open_reward(struct rlhf__inspect_models *, struct rlhf__command_setup *,
+                                      const char *dir, struct rlhf__subject_model *of,
+                                      struct rlhf__error *err);
+rlhf_status rlhf__inspect_open_critic(struct rlhf__inspect_models *, struct rlhf__command_setup *,
+                                      const char *dir, struct rlhf__subject_model *of,
+                                      struct rlhf__error *err);
+
+void rlhf__inspect_models_finish(struct rlhf__inspect_models *); // accepts a zeroed one [any]
+
+#endif

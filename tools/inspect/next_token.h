@@ -1,0 +1,30 @@
+// next_token.h: what models predict after each token of the prompt: the logit difference, KL, and
+// the tokens whose probability moved.
+#ifndef RLHF_TOOLS_INSPECT_NEXT_TOKEN_H
+#define RLHF_TOOLS_INSPECT_NEXT_TOKEN_H
+
+#include "inspect/direction.h"
+
+enum { RLHF__MOVED = 12 }; // tokens listed as risen, and as fallen
+
+struct rlhf__moved_token {
+    int32_t id, reserved;
+    double base, tuned; // probabilities
+};
+
+// Zero-initialise; release with rlhf__next_tokens_finish, also after a failure.
+struct rlhf__next_tokens {
+    uint32_t n, n_moved;   // tokens of the prompt; tokens listed on each side
+    double *difference[2]; // [n] of the base, and of the tuned model: good minus bad logit
+    double *kl;            // [n] sum of p_tuned (log p_tuned - log p_base), nats
+    struct rlhf__moved_token *moved; // [n, 2 * n_moved]: most risen first; then most fallen first
+};
+
+// r[0] the base, r[1] the tuned model; the tap of both still has the prompt's run. [step]
+rlhf_status rlhf__next_tokens_take(struct rlhf__next_tokens *out,
+                                   const struct rlhf__reading *const r[2],
+                                   const struct rlhf__sides *, struct rlhf__error *err);
+
+void rlhf__next_tokens_finish(struct rlhf__next_tokens *); // accepts a zeroed one [any]
+
+#endif

@@ -1,0 +1,39 @@
+// patching.h: activation patching between two models: what changes in the base if one part writes
+// what it writes in the tuned model.
+//
+// Attribution says what a part adds directly; it does not say what the model would do without the
+// part's change, because later parts read what it wrote. So the base runs again with the part's
+// output of the tuned model, at all tokens of the prompt, and later parts are recomputed (Vig et
+// al. 2020; Meng et al. 2022; between two models: Prakash et al. 2024). The effect is the explained
+// number of that run minus the base's. Effects of parts do not add up.
+#ifndef RLHF_TOOLS_INSPECT_PATCHING_H
+#define RLHF_TOOLS_INSPECT_PATCHING_H
+
+#include "inspect/attribution.h"
+
+// Zero-initialise; release with rlhf__patching_finish, also after a failure.
+struct rlhf__patching {
+    double *part; // [n_parts, n] effect of each part; biases count with their attention or MLP
+    double *head; // [layers, n, heads]
+    double *out;  // [n] effect of the final norm and the head that reads it
+};
+
+// One of the two models.
+struct rlhf__patched_model {
+    const struct rlhf__reading *reading;
+    const struct rlhf__direction *direction;
+};
+
+// 1 if rlhf__patching.part has the effect of this part. [any]
+int rlhf__part_is_patched(const struct rlhf__part *);
+
+// a is the base's attribution. `tick` is called after each layer (NULL: not) with the number of
+// layers done; if it returns 1, the result is RLHF_E_CANCELLED. [step]
+rlhf_status rlhf__patching_take(struct rlhf__patching *out, const struct rlhf__patched_model *base,
+                                const struct rlhf__patched_model *tuned,
+                                const struct rlhf__attribution *a, int (*tick)(void *ctx, int32_t),
+                                void *ctx, struct rlhf__error *err);
+
+void rlhf__patching_finish(struct rlhf__patching *); // accepts a zeroed one [any]
+
+#endif

@@ -1,0 +1,44 @@
+// reading.h: the intermediate values of one model on one prompt, copied from its tap.
+#ifndef RLHF_TOOLS_INSPECT_READING_H
+#define RLHF_TOOLS_INSPECT_READING_H
+
+#include "inspect/tap.h"
+
+// Arrays as in rlhf/draft/tap.h, one for each layer where they have a layer. Zero-initialise;
+// release with rlhf__reading_finish, also after a failure.
+struct rlhf__reading {
+    struct rlhf__tap tap;
+    const int32_t *ids;         // [n], borrowed
+    uint32_t n;                 // tokens
+    int32_t position_there;     // 1: position is not zeros
+    int32_t out_bias, mlp_bias; // 1: layers have that bias
+    float *token, *position;    // [n, d]
+    float *in;                  // [layers + 1, n, d]: before each layer; after the last
+    float *mid;                 // [layers, n, d]
+    float *q, *k, *v, *heads;   // [layers, n, heads or kv heads, width]
+    float *bias_out, *bias_mlp; // [layers, d], zeros where there is none
+    float *gain, *norm_bias;    // [d]; RMS norms: zeros as bias
+    float *scale;               // [layers]
+    float *own;                 // all of them, one allocation
+};
+
+// Run the prompt and read everything. ids must outlive *out. [step]
+rlhf_status rlhf__reading_take(struct rlhf__reading *out, const struct rlhf__model *m,
+                               const int32_t *ids, uint32_t n, struct rlhf__error *err);
+
+void rlhf__reading_finish(struct rlhf__reading *); // accepts a zeroed one [any]
+
+// The stream before layer l (l = layers: after the last), [n, d]. [any]
+static inline const float *rlhf__reading_in(const struct rlhf__reading *r, int32_t l) {
+    return r->in + (uint64_t)l * r->n * (uint64_t)r->tap.info.d_model;
+}
+
+static inline const float *rlhf__reading_mid(const struct rlhf__reading *r, int32_t l) {
+    return r->mid + (uint64_t)l * r->n * (uint64_t)r->tap.info.d_model;
+}
+
+static inline const float *rlhf__reading_heads(const struct rlhf__reading *r, int32_t l) {
+    return r->heads + (uint64_t)l * r->n * rlhf__tap_width(&r->tap);
+}
+
+#endif

@@ -1,0 +1,23 @@
+// samples.h: `inspect --samples`: texts of both models, drawn with the same random numbers.
+#ifndef RLHF_TOOLS_INSPECT_SAMPLES_H
+#define RLHF_TOOLS_INSPECT_SAMPLES_H
+
+#include "base/env.h"
+#include "model/model.h"
+
+struct rlhf__samples_request {
+    const struct rlhf__model *model[2]; // base, tuned: of one tokenizer
+    const char *name[2];
+    const char *prompt;
+    int64_t n, max_new, seed;
+    double temperature;
+    int32_t json, bos;
+};
+
+// Draw n texts from each and print them side by side, or as a JSON object. Text k of both models is
+// drawn with the same random numbers, so what differs is the models' doing. Errors: RLHF_E_INVALID
+// (the prompt, tokenizers that differ), RLHF_E_CANCELLED. [step]
+rlhf_status rlhf__inspect_samples(const struct rlhf__env *, const struct rlhf__samples_request *,
+                                  struct rlhf__error *err);
+
+#endif

@@ -1,0 +1,21 @@
+// weights.h: `inspect --weights`: how each tensor of a model changed.
+#ifndef RLHF_TOOLS_INSPECT_WEIGHTS_H
+#define RLHF_TOOLS_INSPECT_WEIGHTS_H
+
+#include "base/env.h"
+#include "base/error.h"
+#include "base/watch.h"
+
+struct rlhf__weights_request {
+    const char *base, *tuned, *adapter; // base NULL: what the run or the adapter names
+    int32_t json, no_rank;              // no_rank: leave out singular values
+    const struct rlhf__watch *watch;
+};
+
+// Compare the weights of two models and print a line for each tensor. Reads files only: no plugin
+// is opened. Errors: RLHF_E_INVALID (directories, models of different tensors), RLHF_E_IO,
+// RLHF_E_CANCELLED. [main]
+rlhf_status rlhf__inspect_weights(const struct rlhf__env *, const struct rlhf__weights_request *,
+                                  struct rlhf__error *err);
+
+#endif

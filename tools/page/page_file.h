@@ -1,0 +1,11 @@
+// page_file.h: a page as a file.
+#ifndef RLHF_TOOLS_PAGE_FILE_H
+#define RLHF_TOOLS_PAGE_FILE_H
+
+#include "page/page.h"
+
+// Refuse to write a page to `path` if something else is there: only a page of this program is
+// replaced, and nothing through a link. Errors: RLHF_E_INVALID begins with `command`. [main]
+rlhf_status rlhf__page_file_check(const char *command, const char *path, struct rlhf__error *err);
+
+#endif
