@@ -69,7 +69,7 @@ static const struct run headlines[] = {
      {{"objective/scores", 0.5, 0.9, 0.2, 0, 0}},
      {0},
      "warn",
-     "Reward did not move: 0.3 before, 0.889 after",
+     "Reward went from 0.3 to 0.889, which may be noise",
      "",
      NULL},
     {"accuracy of a reward model",

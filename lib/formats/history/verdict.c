@@ -142,6 +142,9 @@ static void put_move(struct rlhf__verdict *v, struct rlhf__buf *title, struct rl
     if (v->moved)
         rlhf__buf_printf(title, "%s %s from %s to %s", v->headline.word, rose ? "rose" : "fell",
                          first, last);
+    else if (fabs(v->last - v->first) > v->noise)
+        rlhf__buf_printf(title, "%s went from %s to %s, which may be noise", v->headline.word,
+                         first, last);
     else
         rlhf__buf_printf(title, "%s did not move: %s before, %s after", v->headline.word, first,
                          last);
