@@ -166,8 +166,9 @@ rlhf_status rlhf__model_has_language(const struct rlhf__model *, struct rlhf__er
 // Reject those, and also encoders, which cannot generate text. Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__model_writes(const struct rlhf__model *, struct rlhf__error *err);
 
-// Reject a model that does not support rlhf_batch.turn (who wrote a token). The message has its
-// role and name. forward calls this for rows with turns. Errors: RLHF_E_UNSUPPORTED. [any]
+// Reject a model that does not support rlhf_batch.turn (who wrote a token). The error
+// names the model and its role. forward calls this for rows with turns. Errors: RLHF_E_UNSUPPORTED.
+// [any]
 rlhf_status rlhf__model_knows_turns(const struct rlhf__model *, struct rlhf__error *err);
 
 // Call the plugin; shapes as in rlhf/model.h. [step]

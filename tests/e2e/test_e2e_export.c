@@ -284,8 +284,9 @@ static void no_doubles(void **state) {
     assert_false(e2e_exists(t, "out"));
 }
 
-// A tied model whose file holds only the head. The head is the embedding, and exports store it as
-// such: alone, with a merged adapter, and under a score head, which is exported without an LM head.
+// A tied model whose file holds only the LM head. That tensor is also the embedding, so every
+// export stores it under the embedding's name. Three exports are checked: the model itself, the
+// model with a merged adapter, and the model with a score head (exported without an LM head).
 static void a_lone_head(void **state) {
     struct e2e *t = *state;
     make_model(t);

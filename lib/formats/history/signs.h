@@ -1,5 +1,5 @@
-// signs.h: signs that the policy of a run is no longer worth its reward: it has collapsed, it draws
-// tokens at random, or it meets the reward and not its purpose.
+// signs.h: signs that a run's reward says more than the policy is worth: the policy has collapsed,
+// samples tokens at random, or exploits the reward.
 #ifndef RLHF_FORMATS_HISTORY_SIGNS_H
 #define RLHF_FORMATS_HISTORY_SIGNS_H
 
