@@ -1,5 +1,5 @@
-// gemm_pack.h: operands in the layout that our own tiles (gemm.h) read. They are packed from dense matrices, or
-// converted from the packed transpose.
+// gemm_pack.h: operands in the layout that our own tiles (gemm.h) read. They are packed from dense
+// matrices, or converted from the packed transpose.
 #ifndef RLHF_CPU_GEMM_PACK_H
 #define RLHF_CPU_GEMM_PACK_H
 

@@ -90,7 +90,8 @@ void rlhf__lt_close(struct rlhf__cuda *cu); // call before releasing the stream 
 __attribute__((format(printf, 2, 3))) void rlhf__lt_detail(struct rlhf__cuda *cu, const char *fmt,
                                                            ...);
 
-// Rewrite the library's part of cu->detail. It includes the shapes that our own kernels compute. [step]
+// Rewrite the library's part of cu->detail. It includes the shapes that our own kernels compute.
+// [step]
 void rlhf__lt_say(struct rlhf__cuda *cu);
 
 // A version of the library is major * 10000 + minor * 100 + patch; which: 0, 1 or 2.

@@ -8,9 +8,9 @@
 #include "context.h"
 #include "product_spec.h"
 
-// Run a GEMM on the stream: in the library if cu->library takes it, otherwise in our own kernels. The
-// caller checks the arguments and announces the outputs (rlhf__cuda_wrote). rows, cols and depth
-// may be 0: an empty result launches nothing, and an empty sum is 0. [step]
+// Run a GEMM on the stream: in the library if cu->library takes it, otherwise in our own kernels.
+// The caller checks the arguments and announces the outputs (rlhf__cuda_wrote). rows, cols and
+// depth may be 0: an empty result launches nothing, and an empty sum is 0. [step]
 rlhf_status rlhf__cuda_product(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s);
 
 // Add to n the workspaces of such a GEMM. Addresses in s are only tested for NULL. If the library
