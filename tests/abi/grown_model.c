@@ -100,11 +100,11 @@ static int load(rlhf_plugin *plugin, rlhf_model_ops *ops) {
     void *so = dlopen(GPT2_SO, RTLD_NOW | RTLD_LOCAL), *symbol;
     if (!so || !(symbol = dlsym(so, RLHF_ENTRY_SYMBOL))) return 0;
     memcpy(&entry, &symbol, sizeof entry); // ISO C has no cast to a function pointer
-    if (rlhf_copy_in(plugin, sizeof *plugin, entry()->plugins[0], RLHF_SIZE_TO(rlhf_plugin, ops)) <
-        0)
-        return 0;
+    // Members that this version does not know, such as the extension, are left out of both tables.
+    const rlhf_plugin *from = entry()->plugins[0];
+    *plugin = (rlhf_plugin){0};
+    memcpy(plugin, from, from->size < sizeof *plugin ? from->size : sizeof *plugin);
     real = plugin->ops;
-    // Functions of the table that this version does not know are left out.
     *ops = (rlhf_model_ops){0};
     memcpy(ops, real, real->size < sizeof *ops ? real->size : sizeof *ops);
     ops->size = sizeof *ops;

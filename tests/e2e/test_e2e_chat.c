@@ -358,7 +358,7 @@ static void classified(void **state) {
     e2e_says(t, "model/chat_template.jinja, of 2 rows with messages");
     e2e_says(t, "held-out accuracy 1.0000 after 20 phases");
     assert_int_equal(e2e_run(t, "eval --model c/checkpoints/latest --data rated.jsonl"), 0);
-    e2e_says(t, "1.0000 accuracy (2 rows");
+    e2e_says(t, "1.0000 accuracy (standard error 0.0000, 2 rows");
     assert_int_equal(e2e_shell(t, "\"$HOST\" label --model c/checkpoints/latest --data rated.jsonl "
                                   "--out l.jsonl && cat l.jsonl"),
                      0);
