@@ -139,7 +139,7 @@ static uint32_t put_metrics(struct rlhf__table *t, const struct rlhf__compared *
     return kinds;
 }
 
-static void put_legend(struct rlhf__buf *out, uint32_t kinds, int width) {
+static void put_legend(struct rlhf__buf *out, uint32_t kinds, size_t groups, int width) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     rlhf__buf_puts(&text, "Values are means of the last tenth of the phases");
     const int seeds = (kinds >> RLHF__ERROR_SEEDS) & 1, rows = (kinds >> RLHF__ERROR_ROWS) & 1;
@@ -148,7 +148,8 @@ static void put_legend(struct rlhf__buf *out, uint32_t kinds, int width) {
     if (rows)
         rlhf__buf_printf(&text, "%sover the rows of those phases%s",
                          seeds ? ", of a single run " : "", seeds ? "" : ", taken as independent");
-    if (seeds) rlhf__buf_puts(&text, " (lowest .. highest run); apart: the ranges do not overlap");
+    if (seeds) rlhf__buf_puts(&text, " (lowest .. highest run)");
+    if (seeds && groups > 1) rlhf__buf_puts(&text, "; apart: the ranges do not overlap");
     rlhf__buf_putc(&text, '.');
     const rlhf_str s = {.ptr = rlhf__buf_text(&text), .len = (uint32_t)text.len};
     rlhf__put_wrapped(out, s, width, 0, 0);
@@ -186,7 +187,7 @@ static rlhf_status print_table(const struct rlhf__compared *c, const json_t *met
                          n + 1 - left, n);
     put_text(&out, json_string_value(json_array_get(c->summary, 0)), ".", width);
     put_text(&out, json_string_value(json_array_get(c->summary, 1)), "", width);
-    put_legend(&out, kinds, width);
+    put_legend(&out, kinds, n, width);
     const rlhf_status st = rlhf__buf_ok(&out, err);
     if (st == RLHF_OK) fputs(rlhf__buf_text(&out), stdout);
     rlhf__table_finish(&t);

@@ -75,6 +75,8 @@ static void put_note(const struct rlhf__run_row *r, struct rlhf__buf *out) {
         rlhf__run_row_put_resume(r, out);
         rlhf__buf_printf(out, " goes on after phase %lld", (long long)r->checkpoint);
     }
+    if (r->state == RLHF__RUN_STOPPED || r->state == RLHF__RUN_FAILED || r->state == RLHF__RUN_DIED)
+        rlhf__buf_puts(out, r->checkpoint > 0 ? "" : "no checkpoint to resume from");
     if (r->state == RLHF__RUN_FAILED && *r->reason)
         rlhf__buf_printf(out, "%s%s", out->len > begin ? "; " : "", r->reason);
     if (of_another_version(r))
@@ -106,19 +108,17 @@ static void put_row(struct rlhf__table *t, const struct rlhf__run_row *r, int wi
 
 // ---- below the table ----
 
-static void put_count(struct rlhf__buf *out, size_t n, const char *what) {
-    rlhf__buf_printf(out, "%zu %s%s", n, what, n == 1 ? "" : "s");
-}
-
 static void put_foot(const struct rlhf__runs_found *f, const struct rlhf__list_view *v,
                      struct rlhf__buf *out) {
     struct rlhf__buf line = RLHF__BUF_INIT;
     int64_t bytes = 0;
     for (size_t i = 0; i < f->n; i++)
         bytes += f->all[i].bytes;
-    put_count(&line, f->n, "run");
-    rlhf__buf_printf(&line, " in %s, ", v->dir);
-    rlhf__put_bytes(&line, bytes);
+    if (f->n)
+        rlhf__buf_printf(&line, "%zu run%s in %s, ", f->n, f->n == 1 ? "" : "s", v->dir);
+    else
+        rlhf__buf_printf(&line, "no runs in %s", v->dir);
+    if (f->n) rlhf__put_bytes(&line, bytes);
     if (v->freed > 0) {
         rlhf__buf_puts(&line, "; 'rlhf-host runs prune ");
         if (strcmp(v->dir, "runs") != 0) {
@@ -129,8 +129,8 @@ static void put_foot(const struct rlhf__runs_found *f, const struct rlhf__list_v
         rlhf__put_bytes(&line, v->freed);
     }
     if (f->others)
-        rlhf__buf_printf(&line, "; %lld other director%s no run", (long long)f->others,
-                         f->others == 1 ? "y is" : "ies are");
+        rlhf__buf_printf(&line, "; %lld other director%s", (long long)f->others,
+                         f->others == 1 ? "y is not a run" : "ies are not runs");
     if (f->closed)
         rlhf__buf_printf(&line, "; %lld director%s cannot be read", (long long)f->closed,
                          f->closed == 1 ? "y" : "ies");
