@@ -81,9 +81,10 @@ static double spread_variance(const struct rlhf__judged_run *r, const char *of, 
 
 static double mean_square(const struct rlhf__series *s, int64_t width) {
     double sum = 0;
+    if (width < 1 || s->n < width) return NAN;
     for (int64_t i = s->n - width; i < s->n; i++)
         sum += s->value[i] * s->value[i];
-    return s->n >= width && width > 0 ? sum / (double)width : NAN;
+    return sum / (double)width;
 }
 
 // Variance of the rows of the last `width` phases; NaN if the run did not record it.

@@ -104,6 +104,7 @@ static int sleep_until_next(const struct rlhf__env *env) {
     return *env->cancelled == 0;
 }
 
+// Returns RLHF_E_CANCELLED after Ctrl-C.
 static rlhf_status watch(const struct rlhf__env *env, const char *dir, struct rlhf__error *err) {
     rlhf_status st;
     do {
@@ -116,7 +117,7 @@ static rlhf_status watch(const struct rlhf__env *env, const char *dir, struct rl
         if (st == RLHF_OK) st = print_table(&f, &v, "\033[H\033[2J", err);
         rlhf__runs_found_finish(&f);
     } while (st == RLHF_OK && sleep_until_next(env));
-    return st;
+    return st == RLHF_OK ? RLHF_E_CANCELLED : st;
 }
 
 int rlhf__runs_list(const struct rlhf__env *env, int argc, char **argv) {
