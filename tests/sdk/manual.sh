@@ -42,7 +42,7 @@ try rlhf-host --vers
 try rlhf-host generate --gr
 try rlhf-host plugin n
 try rlhf-host runs pr
-try rlhf-host runs --w
+try rlhf-host runs list --w
 try rlhf-host --set sampling.max_n
 try rlhf-host help set
 END
