@@ -154,6 +154,25 @@ static void only_the_ends_of_a_file_are_read(void **state) {
     cell(t, "died", 3, "5/6");
 }
 
+// On a narrow terminal a comparison leaves out the errors beside ranges, but no column.
+static void a_narrow_comparison(void **state) {
+    struct e2e *t = *state;
+    for (int seed = 1; seed <= 2; seed++)
+        fine(t, e2e_run(t, SFT "--phases 2 --seed %d --out runs/s-%d", seed, seed));
+    fine(t, e2e_run(t, SFT "--phases 2 --set optim.lr=0.001 --out runs/other"));
+    assert_int_equal(e2e_terminal(t, 200, "\"$HOST\" runs compare runs/*"), 0);
+    e2e_says(t, "\xc2\xb1");
+    e2e_says(t, "s-1 .. 2");
+    static const unsigned short widths[] = {70, 30};
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(e2e_terminal(t, widths[i], "\"$HOST\" runs compare runs/*"), 0);
+        assert_null(strstr(t->out, "\xc2\xb1"));
+        e2e_says(t, "s-1 .. 2");
+        e2e_says(t, "other");
+        e2e_says(t, "0.001");
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(states, e2e_setup, e2e_teardown),
@@ -162,6 +181,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_checkpoint_that_a_run_began_from_stays, e2e_setup,
                                         e2e_teardown),
         cmocka_unit_test_setup_teardown(terminals, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_narrow_comparison, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(only_the_ends_of_a_file_are_read, e2e_setup, e2e_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

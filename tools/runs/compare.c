@@ -75,14 +75,16 @@ static json_t *metrics_of(const struct rlhf__compared *c, const struct rlhf__fla
 
 // ---- as a table ----
 
-// "0.946 ± 0.018 (0.925 .. 0.983)"
-static void put_end(struct rlhf__buf *out, const struct rlhf__group_end *e) {
+// "0.946 ± 0.018 (0.925 .. 0.983)"; brief: without the error if there is a range.
+static void put_end(struct rlhf__buf *out, const struct rlhf__group_end *e, int brief) {
     char a[40], b[40];
     if (!e->n) return;
     rlhf__buf_puts(out, rlhf__figure(e->mean, a));
     if (!(e->low < e->high) && e->error_by != RLHF__ERROR_ROWS) return; // all the same
-    if (e->error_by) rlhf__buf_printf(out, " ± %s", rlhf__figure(e->error, a));
-    if (e->low < e->high)
+    const int ranges = e->low < e->high;
+    if (e->error_by && !(brief && ranges))
+        rlhf__buf_printf(out, " ± %s", rlhf__figure(e->error, a));
+    if (ranges)
         rlhf__buf_printf(out, " (%s .. %s)", rlhf__figure(e->low, a), rlhf__figure(e->high, b));
 }
 
@@ -121,7 +123,7 @@ static void put_settings(struct rlhf__table *t, const struct rlhf__compared *c) 
 
 // Returns which kinds of standard errors the table has, as bits 1 << enum rlhf__end_error.
 static uint32_t put_metrics(struct rlhf__table *t, const struct rlhf__compared *c,
-                            const json_t *metrics) {
+                            const json_t *metrics, int brief) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     uint32_t kinds = 0;
     for (size_t i = 0; i < json_array_size(metrics); i++) {
@@ -129,32 +131,14 @@ static uint32_t put_metrics(struct rlhf__table *t, const struct rlhf__compared *
         const struct ends e = ends_of(c, metric);
         rlhf__table_cell(t, metric);
         for (size_t g = 0; g < e.n; g++) {
-            kinds |= 1u << e.of[g].error_by;
-            put_end(&text, &e.of[g]);
+            if (!brief || e.of[g].n == 1) kinds |= 1u << e.of[g].error_by;
+            put_end(&text, &e.of[g], brief);
             rlhf__table_take(t, &text);
         }
         rlhf__table_cell(t, rlhf__group_ends_apart(e.of, e.n) ? "apart" : "");
     }
     rlhf__buf_free(&text);
     return kinds;
-}
-
-static void put_legend(struct rlhf__buf *out, uint32_t kinds, size_t groups, int width) {
-    struct rlhf__buf text = RLHF__BUF_INIT;
-    rlhf__buf_puts(&text, "Values are means of the last tenth of the phases");
-    const int seeds = (kinds >> RLHF__ERROR_SEEDS) & 1, rows = (kinds >> RLHF__ERROR_ROWS) & 1;
-    if (seeds || rows) rlhf__buf_puts(&text, " ± their standard errors ");
-    if (seeds) rlhf__buf_puts(&text, "over the runs");
-    if (rows)
-        rlhf__buf_printf(&text, "%sover the rows of those phases%s",
-                         seeds ? ", of a single run " : "", seeds ? "" : ", taken as independent");
-    if (seeds) rlhf__buf_puts(&text, " (lowest .. highest run)");
-    if (seeds && groups > 1) rlhf__buf_puts(&text, "; apart: the ranges do not overlap");
-    rlhf__buf_putc(&text, '.');
-    const rlhf_str s = {.ptr = rlhf__buf_text(&text), .len = (uint32_t)text.len};
-    rlhf__put_wrapped(out, s, width, 0, 0);
-    rlhf__buf_putc(out, '\n');
-    rlhf__buf_free(&text);
 }
 
 static void put_text(struct rlhf__buf *out, const char *text, const char *end, int width) {
@@ -168,29 +152,58 @@ static void put_text(struct rlhf__buf *out, const char *text, const char *end, i
     rlhf__buf_free(&shown);
 }
 
-static rlhf_status print_table(const struct rlhf__compared *c, const json_t *metrics,
-                               struct rlhf__error *err) {
-    struct rlhf__buf out = RLHF__BUF_INIT;
-    const size_t n = json_array_size(c->groups);
-    const int width = rlhf__terminal_width(STDOUT_FILENO, 0);
+static int any_range(const struct rlhf__compared *c) {
+    for (size_t g = 0; g < json_array_size(c->groups); g++)
+        if (json_array_size(json_object_get(json_array_get(c->groups, g), "runs")) > 1) return 1;
+    return 0;
+}
+
+static void put_legend(struct rlhf__buf *out, uint32_t kinds, const struct rlhf__compared *c,
+                       int width) {
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    const int seeds = (kinds >> RLHF__ERROR_SEEDS) & 1, rows = (kinds >> RLHF__ERROR_ROWS) & 1;
+    rlhf__buf_puts(&text, "Values are means of the last tenth of the phases");
+    if (seeds || rows) rlhf__buf_puts(&text, " ± their standard errors ");
+    if (seeds) rlhf__buf_puts(&text, "over the runs");
+    if (rows)
+        rlhf__buf_printf(&text, "%sover the rows of those phases%s",
+                         seeds ? ", of a single run " : "", seeds ? "" : ", taken as independent");
+    if (any_range(c)) rlhf__buf_puts(&text, " (lowest .. highest run)");
+    if (any_range(c) && json_array_size(c->groups) > 1)
+        rlhf__buf_puts(&text, "; apart: the ranges do not overlap");
+    put_text(out, rlhf__buf_text(&text), ".", width);
+    rlhf__buf_free(&text);
+}
+
+// Append the table. Returns 0, and appends nothing, if it is wider than `width` (0: no limit).
+static int put_table(const struct rlhf__compared *c, const json_t *metrics, int brief, int width,
+                     struct rlhf__buf *out, uint32_t *kinds) {
+    const size_t n = json_array_size(c->groups), before = out->len;
     struct rlhf__table t = {.n_columns = n + 2};
     t.column[0].title = t.column[n + 1].title = "";
     for (size_t g = 0; g < n; g++)
         t.column[g + 1].title = letter(g);
     put_settings(&t, c);
-    const uint32_t kinds = put_metrics(&t, c, metrics);
-    const size_t left = rlhf__table_put(&t, width, &out);
-    if (left < n + 1)
-        rlhf__buf_printf(&out,
-                         "%zu of %zu settings do not fit; a wider terminal or a pipe shows "
-                         "them.\n",
-                         n + 1 - left, n);
+    *kinds = put_metrics(&t, c, metrics, brief);
+    const int whole = rlhf__table_put(&t, width, out) == t.n_columns;
+    rlhf__table_finish(&t);
+    if (!whole) out->len = before;
+    return whole;
+}
+
+static rlhf_status print_table(const struct rlhf__compared *c, const json_t *metrics,
+                               struct rlhf__error *err) {
+    struct rlhf__buf out = RLHF__BUF_INIT;
+    const int width = rlhf__terminal_width(STDOUT_FILENO, 0);
+    uint32_t kinds;
+    if (!put_table(c, metrics, 0, width, &out, &kinds) &&
+        !put_table(c, metrics, 1, width, &out, &kinds))
+        put_table(c, metrics, 1, 0, &out, &kinds);
     put_text(&out, json_string_value(json_array_get(c->summary, 0)), ".", width);
     put_text(&out, json_string_value(json_array_get(c->summary, 1)), "", width);
-    put_legend(&out, kinds, n, width);
+    put_legend(&out, kinds, c, width);
     const rlhf_status st = rlhf__buf_ok(&out, err);
     if (st == RLHF_OK) fputs(rlhf__buf_text(&out), stdout);
-    rlhf__table_finish(&t);
     rlhf__buf_free(&out);
     return st == RLHF_OK ? rlhf__print_flush(err) : st;
 }

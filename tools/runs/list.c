@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WATCH_MS = 2000, STEP_MS = 100, LINES_BELOW = 4 };
+enum { WATCH_MS = 2000, STEP_MS = 100, LINES_BELOW = 6 };
 
 struct options {
     int32_t json, watch;
