@@ -28,7 +28,6 @@ void rlhf__help(FILE *out) {
         "transformers\n"
         "       rlhf-host report RUN... [--out FILE]                  a page about runs\n"
         "       rlhf-host runs list | show | compare | prune ...      look at runs, prune them\n"
-        "       rlhf-host runs list | show | compare | prune ...      look at runs, free disk space\n"
         "       rlhf-host inspect --tuned DIR --prompt TEXT ...       what training changed\n"
         "       rlhf-host plugin list | info FILE [--json]            look at plugins\n"
         "       rlhf-host plugin new KIND NAME                        begin a plugin\n"
