@@ -12,25 +12,26 @@
 
 #include <string.h>
 
-static const struct rlhf__table_column columns[] = {{"run", 0, 0}, {"phase", 1, 0}, {"", 0, 0}};
+static const struct rlhf__text_table_column columns[] = {
+    {"run", 0, 0}, {"phase", 1, 0}, {"", 0, 0}};
 
-static void add(struct rlhf__table *t, const char *a, const char *b, const char *c) {
-    rlhf__table_cell(t, a);
-    rlhf__table_cell(t, b);
-    rlhf__table_cell(t, c);
+static void add(struct rlhf__text_table *t, const char *a, const char *b, const char *c) {
+    rlhf__text_table_cell(t, a);
+    rlhf__text_table_cell(t, b);
+    rlhf__text_table_cell(t, c);
 }
 
 // Print a table of two rows into at most `width` columns.
 static void prints(int width, size_t left, const char *want) {
-    struct rlhf__table t = {.n_columns = 3};
+    struct rlhf__text_table t = {.n_columns = 3};
     struct rlhf__buf out = RLHF__BUF_INIT;
     memcpy(t.column, columns, sizeof columns);
     add(&t, "a\xc3\xa9", "1/10", "note \x1b[31m");
     add(&t, "long-name", "10/10", "");
-    assert_int_equal(rlhf__table_put(&t, width, &out), left);
+    assert_int_equal(rlhf__text_table_put(&t, width, &out), left);
     assert_string_equal(rlhf__buf_text(&out), want);
     rlhf__buf_free(&out);
-    rlhf__table_finish(&t);
+    rlhf__text_table_finish(&t);
 }
 
 static void columns_are_dropped_from_the_right(void **state) {
@@ -48,15 +49,15 @@ static void columns_are_dropped_from_the_right(void **state) {
 
 static void a_table_without_titles(void **state) {
     (void)state;
-    struct rlhf__table t = {.column = {{"", 0, 0}, {"", 0, 0}}, .n_columns = 2};
+    struct rlhf__text_table t = {.column = {{"", 0, 0}, {"", 0, 0}}, .n_columns = 2};
     struct rlhf__buf out = RLHF__BUF_INIT;
-    rlhf__table_cell(&t, "a");
-    rlhf__table_cell(&t, "b");
-    rlhf__table_cell(&t, "an unfinished row is not shown");
-    rlhf__table_put(&t, 0, &out);
+    rlhf__text_table_cell(&t, "a");
+    rlhf__text_table_cell(&t, "b");
+    rlhf__text_table_cell(&t, "an unfinished row is not shown");
+    rlhf__text_table_put(&t, 0, &out);
     assert_string_equal(rlhf__buf_text(&out), "a                               b\n");
     rlhf__buf_free(&out);
-    rlhf__table_finish(&t);
+    rlhf__text_table_finish(&t);
 }
 
 #define NAMES(want, ...)                                                                           \

@@ -88,26 +88,26 @@ static void put_end(struct rlhf__buf *out, const struct rlhf__group_end *e, int 
         rlhf__buf_printf(out, " (%s .. %s)", rlhf__figure(e->low, a), rlhf__figure(e->high, b));
 }
 
-static void put_clipped_cell(struct rlhf__table *t, struct rlhf__buf *text) {
+static void put_clipped_cell(struct rlhf__text_table *t, struct rlhf__buf *text) {
     struct rlhf__buf shown = RLHF__BUF_INIT, cut = RLHF__BUF_INIT;
     rlhf__put_printable(&shown, rlhf__buf_text(text), text->len, "");
     const rlhf_str s = {.ptr = rlhf__buf_text(&shown), .len = (uint32_t)shown.len};
     rlhf__put_clipped(&cut, s, CELL_COLUMNS);
-    rlhf__table_take(t, &cut);
+    rlhf__text_table_take(t, &cut);
     rlhf__buf_free(&cut);
     rlhf__buf_free(&shown);
     rlhf__buf_clear(text);
 }
 
-static void put_settings(struct rlhf__table *t, const struct rlhf__compared *c) {
+static void put_settings(struct rlhf__text_table *t, const struct rlhf__compared *c) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     const size_t n = json_array_size(c->groups);
-    rlhf__table_cell(t, "runs");
+    rlhf__text_table_cell(t, "runs");
     for (size_t g = 0; g < n; g++) {
         rlhf__compared_put_names(c, g, &text);
         put_clipped_cell(t, &text);
     }
-    rlhf__table_cell(t, "");
+    rlhf__text_table_cell(t, "");
     for (size_t i = 0; i < json_array_size(c->differ); i++) {
         const json_t *one = json_array_get(c->differ, i), *values = json_object_get(one, "values");
         rlhf__buf_puts(&text, json_string_value(json_object_get(one, "key")));
@@ -116,26 +116,26 @@ static void put_settings(struct rlhf__table *t, const struct rlhf__compared *c) 
             rlhf__buf_puts(&text, json_string_value(json_array_get(values, g)));
             put_clipped_cell(t, &text);
         }
-        rlhf__table_cell(t, "");
+        rlhf__text_table_cell(t, "");
     }
     rlhf__buf_free(&text);
 }
 
 // Returns which kinds of standard errors the table has, as bits 1 << enum rlhf__end_error.
-static uint32_t put_metrics(struct rlhf__table *t, const struct rlhf__compared *c,
+static uint32_t put_metrics(struct rlhf__text_table *t, const struct rlhf__compared *c,
                             const json_t *metrics, int brief) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     uint32_t kinds = 0;
     for (size_t i = 0; i < json_array_size(metrics); i++) {
         const char *metric = json_string_value(json_array_get(metrics, i));
         const struct ends e = ends_of(c, metric);
-        rlhf__table_cell(t, metric);
+        rlhf__text_table_cell(t, metric);
         for (size_t g = 0; g < e.n; g++) {
             if (!brief || e.of[g].n == 1) kinds |= 1u << e.of[g].error_by;
             put_end(&text, &e.of[g], brief);
-            rlhf__table_take(t, &text);
+            rlhf__text_table_take(t, &text);
         }
-        rlhf__table_cell(t, rlhf__group_ends_apart(e.of, e.n) ? "apart" : "");
+        rlhf__text_table_cell(t, rlhf__group_ends_apart(e.of, e.n) ? "apart" : "");
     }
     rlhf__buf_free(&text);
     return kinds;
@@ -179,14 +179,14 @@ static void put_legend(struct rlhf__buf *out, uint32_t kinds, const struct rlhf_
 static int put_table(const struct rlhf__compared *c, const json_t *metrics, int brief, int width,
                      struct rlhf__buf *out, uint32_t *kinds) {
     const size_t n = json_array_size(c->groups), before = out->len;
-    struct rlhf__table t = {.n_columns = n + 2};
+    struct rlhf__text_table t = {.n_columns = n + 2};
     t.column[0].title = t.column[n + 1].title = "";
     for (size_t g = 0; g < n; g++)
         t.column[g + 1].title = letter(g);
     put_settings(&t, c);
     *kinds = put_metrics(&t, c, metrics, brief);
-    const int whole = rlhf__table_put(&t, width, out) == t.n_columns;
-    rlhf__table_finish(&t);
+    const int whole = rlhf__text_table_put(&t, width, out) == t.n_columns;
+    rlhf__text_table_finish(&t);
     if (!whole) out->len = before;
     return whole;
 }

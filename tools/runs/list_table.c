@@ -84,25 +84,25 @@ static void put_note(const struct rlhf__run_row *r, struct rlhf__buf *out) {
     if (trouble) rlhf__buf_printf(out, "%s%s", out->len > begin ? "; " : "", trouble);
 }
 
-static void put_row(struct rlhf__table *t, const struct rlhf__run_row *r, int with_word,
+static void put_row(struct rlhf__text_table *t, const struct rlhf__run_row *r, int with_word,
                     double now) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     char kl[40];
-    rlhf__table_cell(t, r->name);
-    rlhf__table_cell(t, rlhf__run_state_name(r->state));
+    rlhf__text_table_cell(t, r->name);
+    rlhf__text_table_cell(t, rlhf__run_state_name(r->state));
     put_phase(r, &text);
-    rlhf__table_take(t, &text);
+    rlhf__text_table_take(t, &text);
     put_headline(r, with_word, &text);
-    rlhf__table_take(t, &text);
-    rlhf__table_cell(t, isfinite(r->kl) ? rlhf__figure(r->kl, kl) : "");
+    rlhf__text_table_take(t, &text);
+    rlhf__text_table_cell(t, isfinite(r->kl) ? rlhf__figure(r->kl, kl) : "");
     rlhf__put_duration(&text, r->seconds);
-    rlhf__table_take(t, &text);
+    rlhf__text_table_take(t, &text);
     rlhf__put_bytes(&text, r->bytes);
-    rlhf__table_take(t, &text);
+    rlhf__text_table_take(t, &text);
     rlhf__put_when(&text, r->started, now);
-    rlhf__table_take(t, &text);
+    rlhf__text_table_take(t, &text);
     put_note(r, &text);
-    rlhf__table_take(t, &text);
+    rlhf__text_table_take(t, &text);
     rlhf__buf_free(&text);
 }
 
@@ -149,25 +149,25 @@ static int any_resumes(const struct rlhf__runs_found *f) {
 void rlhf__list_table_put(const struct rlhf__runs_found *f, const struct rlhf__list_view *v,
                           struct rlhf__buf *out) {
     const char *word = common_word(f);
-    struct rlhf__table t = {.column = {{"run", 0, 0},
-                                       {"state", 0, 0},
-                                       {"phase", 1, 0},
-                                       {word ? word : "first → last", 0, 0},
-                                       {"kl", 1, 0},
-                                       {"time", 1, 0},
-                                       {"size", 1, 0},
-                                       {"started", 0, 0},
-                                       {"", 0, 0}},
-                            .n_columns = 9};
+    struct rlhf__text_table t = {.column = {{"run", 0, 0},
+                                            {"state", 0, 0},
+                                            {"phase", 1, 0},
+                                            {word ? word : "first → last", 0, 0},
+                                            {"kl", 1, 0},
+                                            {"time", 1, 0},
+                                            {"size", 1, 0},
+                                            {"started", 0, 0},
+                                            {"", 0, 0}},
+                                 .n_columns = 9};
     const size_t shown = v->most > 0 && (size_t)v->most < f->n ? (size_t)v->most : f->n;
     for (size_t i = 0; i < shown; i++)
         put_row(&t, &f->all[i], word == NULL, v->now);
     size_t left = t.n_columns;
-    if (f->n) left = rlhf__table_put(&t, v->width, out);
+    if (f->n) left = rlhf__text_table_put(&t, v->width, out);
     if (shown < f->n) rlhf__buf_printf(out, "... and %zu older\n", f->n - shown);
     put_foot(f, v, out);
     if (left < t.n_columns && any_resumes(f))
         rlhf__buf_puts(out, "Runs that stopped, failed or died go on with 'rlhf-host --resume "
                             "RUN'.\n");
-    rlhf__table_finish(&t);
+    rlhf__text_table_finish(&t);
 }

@@ -8,20 +8,20 @@
 
 #define GAP "  "
 
-void rlhf__table_finish(struct rlhf__table *t) {
+void rlhf__text_table_finish(struct rlhf__text_table *t) {
     rlhf__buf_free(&t->text);
     t->n_cells = 0;
 }
 
-void rlhf__table_cell(struct rlhf__table *t, const char *text) {
+void rlhf__text_table_cell(struct rlhf__text_table *t, const char *text) {
     rlhf__put_printable(&t->text, text, strlen(text), "");
     rlhf__buf_putc(&t->text, '\0');
     t->n_cells++;
 }
 
-void rlhf__table_take(struct rlhf__table *t, struct rlhf__buf *text) {
+void rlhf__text_table_take(struct rlhf__text_table *t, struct rlhf__buf *text) {
     if (text->bad) t->text.bad = 1;
-    rlhf__table_cell(t, rlhf__buf_text(text));
+    rlhf__text_table_cell(t, rlhf__buf_text(text));
     rlhf__buf_clear(text);
 }
 
@@ -38,7 +38,7 @@ static int columns_of(const char *text) {
     return n;
 }
 
-static void measure(const struct rlhf__table *t, int *width) {
+static void measure(const struct rlhf__text_table *t, int *width) {
     const char *cell = rlhf__buf_text(&t->text);
     for (size_t c = 0; c < t->n_columns; c++)
         width[c] = columns_of(t->column[c].title);
@@ -49,7 +49,7 @@ static void measure(const struct rlhf__table *t, int *width) {
 }
 
 // How many columns fit; the first one is cut if it does not fit alone.
-static size_t fit(const struct rlhf__table *t, int most, int *width) {
+static size_t fit(const struct rlhf__text_table *t, int most, int *width) {
     size_t n = 0;
     int sum = 0;
     for (; n < t->n_columns; n++) {
@@ -63,7 +63,7 @@ static size_t fit(const struct rlhf__table *t, int most, int *width) {
 
 // ---- lines ----
 
-static void put_cell(const struct rlhf__table *t, size_t c, const char *text, int width,
+static void put_cell(const struct rlhf__text_table *t, size_t c, const char *text, int width,
                      struct rlhf__buf *line) {
     struct rlhf__buf shown = RLHF__BUF_INIT;
     const int used = rlhf__put_clipped(&shown, of(text), width);
@@ -86,10 +86,10 @@ static void end_line(struct rlhf__buf *line, struct rlhf__buf *out) {
     rlhf__buf_clear(line);
 }
 
-size_t rlhf__table_put(const struct rlhf__table *t, int width, struct rlhf__buf *out) {
+size_t rlhf__text_table_put(const struct rlhf__text_table *t, int width, struct rlhf__buf *out) {
     struct rlhf__buf line = RLHF__BUF_INIT;
     const char *cell = rlhf__buf_text(&t->text);
-    int wide[RLHF__TABLE_COLUMNS] = {0}, titled = 0;
+    int wide[RLHF__TEXT_TABLE_COLUMNS] = {0}, titled = 0;
     measure(t, wide);
     const size_t n = fit(t, width, wide);
     for (size_t c = 0; c < t->n_columns; c++)
