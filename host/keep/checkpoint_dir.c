@@ -264,8 +264,8 @@ rlhf_status rlhf__checkpoint_dir_recover(const struct rlhf__folder *run, struct 
 
 // Rename before removing, so that a crash cannot leave a partial checkpoint. A checkpoint that a
 // process is reading is kept until the next pruning.
-static rlhf_status remove_one(const struct rlhf__folder *all, const char *name,
-                              struct rlhf__error *err) {
+rlhf_status rlhf__checkpoint_dir_remove(const struct rlhf__folder *all, const char *name,
+                                        struct rlhf__error *err) {
     char going[64];
     struct rlhf__folder *checkpoint = NULL;
     snprintf(going, sizeof going, REMOVING "%s", name);
@@ -277,21 +277,44 @@ static rlhf_status remove_one(const struct rlhf__folder *all, const char *name,
     return st == RLHF_OK ? rlhf__folder_remove(all, going, err) : st;
 }
 
+// Visit the checkpoints of a list that are not kept.
+static rlhf_status each_old(const struct list *l, int64_t phase, int64_t keep,
+                            rlhf_status (*visit)(void *arg, const char *name,
+                                                 struct rlhf__error *err),
+                            void *arg, struct rlhf__error *err) {
+    char name[32];
+    size_t n = l->n;
+    while (n > 0 && l->phase[n - 1] > phase)
+        n--;
+    for (size_t i = 0; i + (size_t)keep < n; i++) {
+        name_of(l->phase[i], name);
+        if (leads_to(l->all, "latest", name) || leads_to(l->all, "best", name)) continue;
+        RLHF_TRY(visit(arg, name, err));
+    }
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__checkpoint_dir_each_old(const struct rlhf__folder *all, int64_t phase,
+                                          int64_t keep,
+                                          rlhf_status (*visit)(void *arg, const char *name,
+                                                               struct rlhf__error *err),
+                                          void *arg, struct rlhf__error *err) {
+    struct list l;
+    if (keep <= 0) return RLHF_OK;
+    rlhf_status st = list_all(all, &l, err); // first: what is visited may be removed
+    if (st == RLHF_OK) st = each_old(&l, phase, keep, visit, arg, err);
+    free(l.phase);
+    return st;
+}
+
+static rlhf_status visit_remove(void *arg, const char *name, struct rlhf__error *err) {
+    return rlhf__checkpoint_dir_remove(arg, name, err);
+}
+
 void rlhf__checkpoint_dir_prune(const struct rlhf__folder *all, int64_t phase, int64_t keep,
                                 struct rlhf__log *log) {
-    struct list l;
     struct rlhf__error err = {0, ""};
-    char name[32];
-    if (keep <= 0) return;
-    rlhf_status st = list_all(all, &l, &err);
-    size_t n = l.n;
-    while (n > 0 && l.phase[n - 1] > phase)
-        n--;
-    for (size_t i = 0; st == RLHF_OK && i + (size_t)keep < n; i++) {
-        name_of(l.phase[i], name);
-        if (leads_to(all, "latest", name) || leads_to(all, "best", name)) continue;
-        st = remove_one(all, name, &err);
-    }
-    free(l.phase);
-    if (st != RLHF_OK) rlhf__logf(log, RLHF_LOG_WARN, "old checkpoints stay: %s", err.text);
+    if (rlhf__checkpoint_dir_each_old(all, phase, keep, visit_remove, (void *)(uintptr_t)all,
+                                      &err) != RLHF_OK)
+        rlhf__logf(log, RLHF_LOG_WARN, "old checkpoints stay: %s", err.text);
 }

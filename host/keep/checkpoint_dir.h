@@ -37,6 +37,19 @@ rlhf_status rlhf__checkpoint_dir_commit(const struct rlhf__folder *all, const ch
 rlhf_status rlhf__checkpoint_dir_best(const struct rlhf__folder *all, int64_t phase,
                                       struct rlhf__error *err);
 
+// Call visit with the name of each checkpoint up to `phase`, the oldest first, that
+// rlhf__checkpoint_dir_prune may remove. visit may remove it. Stops at the first error of visit and
+// returns it. Other errors: RLHF_E_IO, RLHF_E_NOMEM. [main]
+rlhf_status rlhf__checkpoint_dir_each_old(const struct rlhf__folder *all, int64_t phase,
+                                          int64_t keep,
+                                          rlhf_status (*visit)(void *arg, const char *name,
+                                                               struct rlhf__error *err),
+                                          void *arg, struct rlhf__error *err);
+
+// Remove the checkpoint of that name, unless a process holds it. [main]
+rlhf_status rlhf__checkpoint_dir_remove(const struct rlhf__folder *all, const char *name,
+                                        struct rlhf__error *err);
+
 // Remove the run's checkpoints up to `phase`. The newest `keep` are kept (0 = all), and so are
 // those that `latest` and `best` point at or that a process holds (rlhf__folder_hold). Logs a
 // warning if one cannot be removed. [main]

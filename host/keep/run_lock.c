@@ -71,8 +71,8 @@ rlhf_status rlhf__run_lock(const struct rlhf__folder *run, struct rlhf__log *log
 
 rlhf_status rlhf__run_lock_probe(const struct rlhf__folder *run, struct rlhf__error *err) {
     struct flock l = whole_file();
-    int fd = openat(run->fd, NAME, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0) return RLHF_OK; // not locked, or this user cannot take the lock
+    int fd = openat(run->fd, NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) return RLHF_OK; // not locked, or this user cannot read the lock
     rlhf_status st = RLHF_OK;
     if (fcntl(fd, F_GETLK, &l) == 0 && l.l_type != F_UNLCK) st = taken(run, fd, err);
     close(fd);

@@ -7,7 +7,7 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 host=$RLHF_BUILD_DIR/bin/rlhf-host
 "$RLHF_SOURCE_DIR/scripts/make-manual" "$host" "$tmp"
-for command in generate eval label pairs export plugin devices; do
+for command in generate eval label pairs export plugin devices report runs; do
     page=$tmp/man1/rlhf-host-$command.1
     [ -s "$page" ] || { echo "there is no page of $command" >&2; exit 1; }
     "$host" help $command | sed -nE 's/^  (--[a-z-]+).*/\1/p' >"$tmp/flags"
@@ -41,6 +41,8 @@ try rlhf-host --alg
 try rlhf-host --vers
 try rlhf-host generate --gr
 try rlhf-host plugin n
+try rlhf-host runs pr
+try rlhf-host runs list --w
 try rlhf-host --set sampling.max_n
 try rlhf-host help set
 END
@@ -51,6 +53,8 @@ generate
 --version
 --greedy
 new
+prune
+--watch
 sampling.max_new_tokens=
 settings
 END

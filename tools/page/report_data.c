@@ -3,9 +3,8 @@
 
 #include "base/json.h"
 #include "history/groups.h"
+#include "history/judged_run.h"
 #include "history/run_settings.h"
-#include "history/spread.h"
-#include "history/texts.h"
 #include "page/curves_json.h"
 #include "page/json_out.h"
 #include "page/metric_words.h"
@@ -17,59 +16,31 @@
 #include <string.h>
 #include <time.h>
 
-// One run as it was read.
 struct one_run {
-    struct rlhf__run_files files;
-    struct rlhf__curves curves;
-    struct rlhf__series_set series;
-    struct rlhf__verdict verdict;
+    struct rlhf__judged_run judged;
     struct rlhf__run_words words;
-    json_t *spread, *texts; // spread NULL: none
 };
 
 // ---- reading ----
 
 static void one_run_close(struct one_run *r) {
-    rlhf__verdict_finish(&r->verdict);
-    rlhf__series_set_finish(&r->series);
-    rlhf__curves_finish(&r->curves);
+    rlhf__judged_run_finish(&r->judged);
     json_decref(r->words.command);
     json_decref(r->words.facts);
-    json_decref(r->spread);
-    json_decref(r->texts);
-    rlhf__run_files_close(&r->files);
-}
-
-static rlhf_status judge(struct one_run *r, struct rlhf__error *err) {
-    struct rlhf__run_facts facts;
-    const size_t n = json_array_size(r->files.trouble);
-    const char **trouble = calloc(n + 1, sizeof *trouble);
-    if (!trouble) return RLHF__NOMEM(err, "out of memory");
-    for (size_t i = 0; i < n; i++)
-        trouble[i] = json_string_value(json_array_get(r->files.trouble, i));
-    rlhf__run_facts_read(r->files.config, &facts);
-    facts.trouble = trouble;
-    facts.n_trouble = n;
-    const struct rlhf__history history = {&r->series, &facts};
-    const rlhf_status st = rlhf__verdict_make(&history, &r->verdict, err);
-    free(trouble);
-    return st;
 }
 
 static rlhf_status read_one(struct one_run *r, const struct rlhf__curve_range *range,
                             struct rlhf__error *err) {
-    RLHF_TRY(rlhf__curves_read(&r->files, range, &r->curves, &r->series, err));
-    RLHF_TRY(rlhf__run_words_read(&r->files, &r->words, err));
-    RLHF_TRY(rlhf__spread_read(&r->files, &r->spread, err));
-    RLHF_TRY(rlhf__texts_read(&r->files, &r->texts, err));
-    return judge(r, err);
+    RLHF_TRY(rlhf__judged_run_read(&r->judged, range, err));
+    RLHF_TRY(rlhf__run_words_read(&r->judged.files, &r->words, err));
+    return rlhf__judged_run_judge(&r->judged, err);
 }
 
 static rlhf_status read_all(struct one_run *runs, const char *const *paths, size_t n,
                             struct rlhf__curve_range *range, struct rlhf__error *err) {
     for (size_t i = 0; i < n; i++) {
-        RLHF_TRY(rlhf__run_files_open(paths[i], &runs[i].files, err));
-        rlhf__curve_range_add(range, &runs[i].files);
+        RLHF_TRY(rlhf__run_files_open(paths[i], &runs[i].judged.files, err));
+        rlhf__curve_range_add(range, &runs[i].judged.files);
     }
     rlhf__curve_range_divide(range);
     for (size_t i = 0; i < n; i++)
@@ -103,31 +74,31 @@ static void put_settings(struct rlhf__buf *out, const json_t *config) {
 
 static rlhf_status put_run(struct rlhf__buf *out, const struct one_run *r,
                            struct rlhf__error *err) {
-    const struct rlhf__curve *episodes = rlhf__curves_find(&r->curves, "episode"),
-                             *time = rlhf__curves_find(&r->curves, "time/training");
+    const struct rlhf__curve *episodes = rlhf__curves_find(&r->judged.curves, "episode"),
+                             *time = rlhf__curves_find(&r->judged.curves, "time/training");
     rlhf__buf_puts(out, "{\"name\": ");
-    rlhf__json_write_string(out, r->files.name, strlen(r->files.name));
+    rlhf__json_write_string(out, r->judged.files.name, strlen(r->judged.files.name));
     rlhf__buf_puts(out, ", \"seed\": ");
-    rlhf__json_put_number(out, rlhf__run_files_number(&r->files, "run.seed", NAN), 16);
+    rlhf__json_put_number(out, rlhf__run_files_number(&r->judged.files, "run.seed", NAN), 16);
     rlhf__buf_printf(out, ", \"phases\": %lld",
-                     (long long)(r->curves.last < 0 ? 0 : r->curves.last));
+                     (long long)(r->judged.curves.last < 0 ? 0 : r->judged.curves.last));
     rlhf__buf_puts(out, ", \"wanted\": ");
-    rlhf__json_put_number(out, rlhf__run_files_number(&r->files, "run.phases", NAN), 16);
+    rlhf__json_put_number(out, rlhf__run_files_number(&r->judged.files, "run.phases", NAN), 16);
     rlhf__buf_puts(out, ", \"episodes\": ");
     rlhf__json_put_number(out, episodes ? episodes->last : NAN, 16);
     rlhf__buf_puts(out, ", \"seconds\": ");
     rlhf__json_put_number(out, time ? time->sum : NAN, 5);
     rlhf__json_put(out, "command", r->words.command);
     rlhf__json_put(out, "facts", r->words.facts);
-    put_settings(out, r->files.config);
+    put_settings(out, r->judged.files.config);
     rlhf__json_put_key(out, "tiles");
-    rlhf__tiles_json(&r->series, &r->verdict.headline, out);
+    rlhf__tiles_json(&r->judged.series, &r->judged.verdict.headline, out);
     rlhf__json_put_key(out, "verdict");
-    rlhf__verdict_json(&r->verdict, out);
-    rlhf__json_put(out, "spread", r->spread);
-    rlhf__json_put(out, "samples", r->texts);
+    rlhf__verdict_json(&r->judged.verdict, out);
+    rlhf__json_put(out, "spread", r->judged.spread);
+    rlhf__json_put(out, "samples", r->judged.texts);
     rlhf__json_put_key(out, "curves");
-    RLHF_TRY(rlhf__curves_json(&r->curves, out, err));
+    RLHF_TRY(rlhf__curves_json(&r->judged.curves, out, err));
     rlhf__buf_putc(out, '}');
     return RLHF_OK;
 }
@@ -136,8 +107,8 @@ static rlhf_status put_run(struct rlhf__buf *out, const struct one_run *r,
 static void put_words(struct rlhf__buf *out, const struct one_run *runs, size_t n) {
     json_t *words = json_object();
     for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < runs[i].curves.n; k++) {
-            const char *name = runs[i].curves.all[k].name;
+        for (size_t k = 0; k < runs[i].judged.curves.n; k++) {
+            const char *name = runs[i].judged.curves.all[k].name;
             json_t *found = json_object_get(words, name) ? NULL : rlhf__metric_words(name);
             if (found) json_object_set_new(words, name, found);
         }
@@ -152,8 +123,8 @@ static rlhf_status put_groups(struct rlhf__report_data *d, const struct one_run 
     json_t *groups = NULL, *differ = NULL, *summary = NULL;
     if (!g) return RLHF__NOMEM(err, "out of memory");
     for (size_t i = 0; i < n; i++)
-        g[i] = (struct rlhf__grouped_run){runs[i].files.name, runs[i].files.config, &runs[i].series,
-                                          &runs[i].verdict};
+        g[i] = (struct rlhf__grouped_run){runs[i].judged.files.name, runs[i].judged.files.config,
+                                          &runs[i].judged.series, &runs[i].judged.verdict};
     rlhf__groups_make(g, n, &groups, &differ);
     rlhf_status st = RLHF_OK;
     if (n > 1) st = rlhf__groups_compare(g, n, groups, &summary, err);
@@ -203,7 +174,7 @@ rlhf_status rlhf__report_data_make(const char *const *paths, size_t n,
     if (!runs) return RLHF__NOMEM(err, "out of memory");
     rlhf_status st = read_all(runs, paths, n, &range, err);
     if (st == RLHF_OK) st = put_all(out, runs, n, &range, err);
-    if (st == RLHF_OK && n == 1) out->title = strdup(runs[0].files.name);
+    if (st == RLHF_OK && n == 1) out->title = strdup(runs[0].judged.files.name);
     if (st == RLHF_OK && n > 1 && asprintf(&out->title, "%zu runs", n) < 0) out->title = NULL;
     if (st == RLHF_OK && (!out->title || !out->said)) st = RLHF__NOMEM(err, "out of memory");
     for (size_t i = 0; i < n; i++)

@@ -13,9 +13,14 @@
 
 // ---- groups ----
 
+// Settings that do not make runs different: the seed, names, what is logged, and what cannot change
+// results.
 static int may_differ(const char *key) {
-    return strcmp(key, "run.seed") == 0 || strcmp(key, "run.dir") == 0 ||
-           strcmp(key, "run.note") == 0 || strncmp(key, "log.", 4) == 0;
+    static const char *const names[] = {"run.seed", "run.dir", "run.note", "run.threads",
+                                        "run.stop_after"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(key, names[i]) == 0) return 1;
+    return strncmp(key, "log.", 4) == 0;
 }
 
 static int same(const json_t *a, const json_t *b) { return a == b || (a && b && json_equal(a, b)); }

@@ -16,9 +16,9 @@ struct rlhf__grouped_run {
     const struct rlhf__verdict *verdict;
 };
 
-// Runs that differ in nothing but run.seed, run.dir, run.note and log.* are one group.
-// *groups: [{"label", "runs": [indices]}], in the order of the runs; *differ: [{"key", "values":
-// [texts]}], a value for each group. New references. [any]
+// Runs that differ in nothing but run.seed, run.dir, run.note, run.threads, run.stop_after and
+// log.* are one group. *groups: [{"label", "runs": [indices]}], in the order of the runs; *differ:
+// [{"key", "values": [texts]}], a value for each group. New references. [any]
 void rlhf__groups_make(const struct rlhf__grouped_run *runs, size_t n, json_t **groups,
                        json_t **differ);
 

@@ -1,0 +1,40 @@
+// judged_run.c: see judged_run.h.
+#include "history/judged_run.h"
+
+#include "history/spread.h"
+#include "history/texts.h"
+
+#include <stdlib.h>
+
+rlhf_status rlhf__judged_run_read(struct rlhf__judged_run *r, const struct rlhf__curve_range *range,
+                                  struct rlhf__error *err) {
+    RLHF_TRY(rlhf__curves_read(&r->files, range, &r->curves, &r->series, err));
+    RLHF_TRY(rlhf__spread_read(&r->files, &r->spread, err));
+    return rlhf__texts_read(&r->files, &r->texts, err);
+}
+
+rlhf_status rlhf__judged_run_judge(struct rlhf__judged_run *r, struct rlhf__error *err) {
+    struct rlhf__run_facts facts;
+    const size_t n = json_array_size(r->files.trouble);
+    const char **trouble = calloc(n + 1, sizeof *trouble);
+    if (!trouble) return RLHF__NOMEM(err, "out of memory");
+    for (size_t i = 0; i < n; i++)
+        trouble[i] = json_string_value(json_array_get(r->files.trouble, i));
+    rlhf__run_facts_read(r->files.config, &facts);
+    facts.trouble = trouble;
+    facts.n_trouble = n;
+    const struct rlhf__history history = {&r->series, &facts};
+    const rlhf_status st = rlhf__verdict_make(&history, &r->verdict, err);
+    free(trouble);
+    return st;
+}
+
+void rlhf__judged_run_finish(struct rlhf__judged_run *r) {
+    rlhf__verdict_finish(&r->verdict);
+    rlhf__series_set_finish(&r->series);
+    rlhf__curves_finish(&r->curves);
+    json_decref(r->spread);
+    json_decref(r->texts);
+    rlhf__run_files_close(&r->files);
+    *r = (struct rlhf__judged_run){0};
+}

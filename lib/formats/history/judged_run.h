@@ -1,0 +1,29 @@
+// judged_run.h: a run, read whole and judged. All commands that judge a run use this file, so that
+// their sentences agree.
+#ifndef RLHF_FORMATS_HISTORY_JUDGED_RUN_H
+#define RLHF_FORMATS_HISTORY_JUDGED_RUN_H
+
+#include "history/curves.h"
+#include "history/verdict.h"
+
+// Zero-initialise; release with rlhf__judged_run_finish.
+struct rlhf__judged_run {
+    struct rlhf__run_files files;
+    struct rlhf__curves curves;
+    struct rlhf__series_set series;
+    struct rlhf__verdict verdict;
+    json_t *spread, *texts; // spread.h and texts.h; spread NULL: none
+};
+
+// Read metrics.jsonl, spread.jsonl and samples.jsonl of a run whose `files` have been opened, with
+// the range of all runs that are read together. Errors: RLHF_E_NOMEM. [any]
+rlhf_status rlhf__judged_run_read(struct rlhf__judged_run *, const struct rlhf__curve_range *,
+                                  struct rlhf__error *err);
+
+// Afterwards: set `verdict`. It also reports what could not be read of the files so far. Errors:
+// RLHF_E_NOMEM. [any]
+rlhf_status rlhf__judged_run_judge(struct rlhf__judged_run *, struct rlhf__error *err);
+
+void rlhf__judged_run_finish(struct rlhf__judged_run *); // accepts a zeroed one [any]
+
+#endif

@@ -1,0 +1,257 @@
+// prune.c: `rlhf-host runs prune`: removes old checkpoints of runs that are not running.
+#include "base/json.h"
+#include "base/printable.h"
+#include "cmd/commands.h"
+#include "cmd/flags.h"
+#include "cmd/program.h"
+#include "keep/checkpoint_dir.h"
+#include "keep/run_lock.h"
+#include "runs/figures.h"
+#include "runs/old_checkpoints.h"
+#include "runs/runs.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct options {
+    int64_t keep;
+    int32_t keep_last, yes, json, reserved;
+};
+
+// What a call does with one run.
+struct pruned {
+    const struct rlhf__run_row *run;
+    struct rlhf__old_checkpoints old;
+    json_t *removed, *kept; // names; [name, why]
+    int64_t bytes;          // of those that were, or would be, removed
+};
+
+// ---- one run ----
+
+static void keep(struct pruned *p, const char *name, const char *fmt, const char *by) {
+    char why[400];
+    snprintf(why, sizeof why, fmt, by);
+    json_array_append_new(p->kept, json_pack("[s,o]", name, rlhf__json_text(why)));
+}
+
+static void plan(struct pruned *p) {
+    if (p->run->state == RLHF__RUN_RUNNING)
+        keep(p, "", "the run is running; its own checkpoint.keep removes old checkpoints", "");
+    for (size_t i = 0; i < p->old.n; i++) {
+        const struct rlhf__old_checkpoint *c = &p->old.all[i];
+        if (c->needed_by) {
+            keep(p, c->name, "%.300s began from it", c->needed_by);
+            continue;
+        }
+        json_array_append_new(p->removed, json_string(c->name));
+        p->bytes += c->bytes;
+    }
+}
+
+static rlhf_status remove_old(struct pruned *p, const struct rlhf__folder *all,
+                              struct rlhf__error *err) {
+    for (size_t i = 0; i < p->old.n; i++) {
+        const struct rlhf__old_checkpoint *c = &p->old.all[i];
+        if (c->needed_by) {
+            keep(p, c->name, "%.300s began from it", c->needed_by);
+            continue;
+        }
+        RLHF_TRY(rlhf__checkpoint_dir_remove(all, c->name, err));
+        if (rlhf__folder_has(all, c->name)) {
+            keep(p, c->name, "another process is reading it", "");
+            continue;
+        }
+        json_array_append_new(p->removed, json_string(c->name));
+        p->bytes += c->bytes;
+    }
+    return RLHF_OK;
+}
+
+// Hold the lock meanwhile, so that nobody resumes the run. What `latest` and `best` point at is
+// looked up again once it is held.
+static rlhf_status remove_locked(struct pruned *p, int64_t n,
+                                 const struct rlhf__needed_list *needed, struct rlhf__log *log,
+                                 struct rlhf__error *err) {
+    struct rlhf__folder *root = NULL, *all = NULL;
+    char real[RLHF__PATH_CAP];
+    int lock = -1;
+    if (!rlhf__path_real(p->run->path, real))
+        return rlhf__fail(err, RLHF_E_IO, "'%s' is gone", p->run->path);
+    RLHF_TRY(rlhf__folder_open(NULL, real, &root, err));
+    rlhf_status st = rlhf__run_lock(root, log, &lock, err);
+    if (st == RLHF_E_INVALID) {
+        keep(p, "", "it cannot be locked: %.300s", "it has just been resumed");
+        rlhf__folder_close(root);
+        return RLHF_OK;
+    }
+    rlhf__old_checkpoints_finish(&p->old);
+    if (st == RLHF_OK) st = rlhf__old_checkpoints_find(p->run, n, needed, &p->old, err);
+    if (st == RLHF_OK) st = rlhf__folder_open(root, "checkpoints", &all, err);
+    if (st == RLHF_OK) st = remove_old(p, all, err);
+    rlhf__folder_close(all);
+    if (lock >= 0) close(lock);
+    rlhf__folder_close(root);
+    return st;
+}
+
+static rlhf_status prune(struct pruned *p, const struct options *o,
+                         const struct rlhf__needed_list *needed, struct rlhf__log *log,
+                         struct rlhf__error *err) {
+    const int64_t n = o->keep_last ? 1 : o->keep;
+    p->removed = json_array();
+    p->kept = json_array();
+    RLHF_TRY(rlhf__old_checkpoints_find(p->run, n, needed, &p->old, err));
+    if (o->yes && p->old.n_free > 0) return remove_locked(p, n, needed, log, err);
+    plan(p);
+    return RLHF_OK;
+}
+
+// ---- what is said ----
+
+struct total {
+    size_t checkpoints;
+    int64_t bytes;
+};
+
+static void put_names(struct rlhf__buf *out, const json_t *names) {
+    for (size_t i = 0; i < json_array_size(names); i++)
+        rlhf__buf_printf(out, "%s%s", i ? ", " : "", json_string_value(json_array_get(names, i)));
+}
+
+static void put_run(struct rlhf__buf *out, const struct pruned *p, int done) {
+    struct rlhf__buf line = RLHF__BUF_INIT;
+    if (json_array_size(p->removed)) {
+        rlhf__buf_printf(&line, "%s: %s ", p->run->path, done ? "removed" : "would remove");
+        put_names(&line, p->removed);
+        rlhf__buf_puts(&line, ", ");
+        rlhf__put_bytes(&line, p->bytes);
+        rlhf__buf_putc(&line, '\n');
+    }
+    for (size_t i = 0; i < json_array_size(p->kept); i++) {
+        const json_t *one = json_array_get(p->kept, i);
+        const char *name = json_string_value(json_array_get(one, 0));
+        rlhf__buf_printf(&line, "%s: keeps %s: %s\n", p->run->path,
+                         *name ? name : "its checkpoints",
+                         json_string_value(json_array_get(one, 1)));
+    }
+    rlhf__put_printable(out, rlhf__buf_text(&line), line.len, "\n");
+    if (line.bad) out->bad = 1;
+    rlhf__buf_free(&line);
+}
+
+static void put_total(struct rlhf__buf *out, const struct total *t, int done) {
+    const char *s = t->checkpoints == 1 ? "" : "s";
+    if (t->checkpoints == 0) {
+        rlhf__buf_puts(out, done ? "nothing was removed\n" : "nothing to remove\n");
+        return;
+    }
+    if (done)
+        rlhf__buf_printf(out, "removed %zu checkpoint%s, ", t->checkpoints, s);
+    else
+        rlhf__buf_printf(out, "nothing was removed; with --yes it removes %zu checkpoint%s, ",
+                         t->checkpoints, s);
+    rlhf__put_bytes(out, t->bytes);
+    rlhf__buf_putc(out, '\n');
+}
+
+static json_t *object_of(const struct pruned *p) {
+    json_t *kept = json_array();
+    for (size_t i = 0; i < json_array_size(p->kept); i++) {
+        json_t *one = json_array_get(p->kept, i);
+        json_array_append_new(kept, json_pack("{sO,sO}", "checkpoint", json_array_get(one, 0),
+                                              "why", json_array_get(one, 1)));
+    }
+    return json_pack("{so,so,sO,sI,so}", "run", rlhf__json_text(p->run->name), "path",
+                     rlhf__json_text(p->run->path), "checkpoints", p->removed, "bytes",
+                     (json_int_t)p->bytes, "kept", kept);
+}
+
+// ---- all runs ----
+
+// `around` are the runs that may have begun from a checkpoint of f.
+static rlhf_status prune_all(const struct rlhf__runs_found *f,
+                             const struct rlhf__runs_found *around, const struct options *o,
+                             struct rlhf__log *log, struct rlhf__error *err) {
+    struct rlhf__needed_list needed = {0};
+    struct rlhf__buf out = RLHF__BUF_INIT;
+    struct total total = {0};
+    json_t *all = json_array();
+    rlhf_status st = rlhf__needed_collect(around, &needed, err), first = RLHF_OK;
+    for (size_t i = 0; st == RLHF_OK && i < f->n; i++) {
+        struct pruned p = {.run = &f->all[i]};
+        struct rlhf__error failed = {0, ""};
+        const rlhf_status one = prune(&p, o, &needed, log, &failed);
+        total.checkpoints += json_array_size(p.removed);
+        total.bytes += p.bytes;
+        put_run(&out, &p, o->yes);
+        if (json_array_size(p.removed) || json_array_size(p.kept))
+            json_array_append_new(all, object_of(&p));
+        if (one != RLHF_OK && first != RLHF_OK)
+            rlhf__log_error(log, failed.text);
+        else if (one != RLHF_OK)
+            *err = failed;
+        if (one != RLHF_OK) first = one;
+        rlhf__old_checkpoints_finish(&p.old);
+        json_decref(p.removed);
+        json_decref(p.kept);
+    }
+    put_total(&out, &total, o->yes);
+    if (st == RLHF_OK && o->json)
+        st = rlhf__print_json_new(json_pack("{sb,sI,sI,sO}", "removed", o->yes, "checkpoints",
+                                            (json_int_t)total.checkpoints, "bytes",
+                                            (json_int_t)total.bytes, "runs", all),
+                                  err);
+    else if (st == RLHF_OK && (st = rlhf__buf_ok(&out, err)) == RLHF_OK)
+        fputs(rlhf__buf_text(&out), stdout);
+    json_decref(all);
+    rlhf__buf_free(&out);
+    rlhf__needed_finish(&needed);
+    return st == RLHF_OK ? first : st;
+}
+
+// Of a run the runs beside it, too.
+static rlhf_status find_around(const char *path, struct rlhf__runs_found *around,
+                               struct rlhf__error *err) {
+    char real[RLHF__PATH_CAP];
+    const size_t before = around->n;
+    RLHF_TRY(rlhf__runs_find(path, around, err));
+    if (around->n != before + 1 || strcmp(around->all[before].path, path) != 0) return RLHF_OK;
+    if (!rlhf__path_real(path, real)) return RLHF_OK;
+    char *slash = strrchr(real, '/');
+    if (!slash || slash == real) return RLHF_OK;
+    *slash = '\0';
+    return rlhf__runs_find(real, around, err);
+}
+
+int rlhf__runs_prune(const struct rlhf__env *env, int argc, char **argv) {
+    static const struct rlhf__flag flags[] = {
+        RLHF__FLAG_SW(struct options, "--keep-last", keep_last,
+                      "keep the newest checkpoint of each run"),
+        RLHF__FLAG_I(struct options, "--keep", keep, "N", 1, 1000000,
+                     "keep the newest N checkpoints of each run"),
+        RLHF__FLAG_SW(struct options, "--yes", yes, "remove them"),
+        RLHF__FLAG_SW(struct options, "--json", json, "print one JSON object"),
+    };
+    static const char *const runs_dir = RLHF__RUNS_DIR;
+    struct options o = {0};
+    struct rlhf__flag_list rest = {0};
+    struct rlhf__runs_found found = {0}, around = {0};
+    struct rlhf__error err = {0, ""};
+    rlhf_status st = rlhf__flags_parse(flags, 4, argc, argv, &o, &rest, &err);
+    if (st == RLHF_OK && (o.keep > 0) == (o.keep_last != 0))
+        st = rlhf__fail(&err, RLHF_E_INVALID,
+                        "runs prune: say which checkpoints stay, by --keep-last or --keep N");
+    if (st == RLHF_OK && !rest.n) st = rlhf__runs_default(argv[0], &err);
+    for (size_t i = 0; st == RLHF_OK && i < (rest.n ? rest.n : 1); i++) {
+        const char *path = rest.n ? rest.item[i] : runs_dir;
+        st = rlhf__runs_find(path, &found, &err);
+        if (st == RLHF_OK) st = find_around(path, &around, &err);
+    }
+    rlhf__runs_sort(&found);
+    if (st == RLHF_OK) st = prune_all(&found, &around, &o, env->log, &err);
+    rlhf__runs_found_finish(&found);
+    rlhf__runs_found_finish(&around);
+    free(rest.item);
+    return rlhf__cmd_end(env, st, &err);
+}

@@ -1,0 +1,223 @@
+// run_row.c: see run_row.h.
+#include "runs/run_row.h"
+
+#include "base/json.h"
+#include "base/printable.h"
+#include "history/run_lines.h"
+#include "keep/run_lock.h"
+#include "runs/tree.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define LATEST "checkpoints/latest"
+enum { PATHS_MAX = 64, DEPTH_MAX = 12 };
+
+void rlhf__run_row_finish(struct rlhf__run_row *r) {
+    free(r->path);
+    free(r->name);
+    free(r->reason);
+    free(r->version);
+    json_decref(r->trouble);
+    json_decref(r->paths);
+    *r = (struct rlhf__run_row){0};
+}
+
+const char *rlhf__run_state_name(int32_t state) {
+    static const char *const names[] = {"running", "done", "stopped", "failed", "died", "empty"};
+    return state >= 0 && state < (int32_t)(sizeof names / sizeof *names) ? names[state] : "";
+}
+
+int rlhf__run_row_resumes(const struct rlhf__run_row *r) {
+    return r->checkpoint > 0 && (r->state == RLHF__RUN_STOPPED || r->state == RLHF__RUN_FAILED ||
+                                 r->state == RLHF__RUN_DIED);
+}
+
+void rlhf__run_row_put_resume(const struct rlhf__run_row *r, struct rlhf__buf *out) {
+    rlhf__buf_puts(out, "rlhf-host --resume ");
+    rlhf__put_shell(out, r->path);
+}
+
+// ---- the two ends of a file ----
+
+static double number_of(const json_t *row, const char *key) {
+    const json_t *v = json_object_get(row, key);
+    return json_is_number(v) ? json_number_value(v) : NAN;
+}
+
+// Metrics of phase 0, before the first one, are only of held-out rows.
+static void skip_phase_0(struct rlhf__run_files *run, json_t **first) {
+    struct rlhf__run_lines l;
+    json_t *const said = run->trouble; // `runs show` reads the whole file and says it
+    if (rlhf__run_row_phase(*first) != 0) return;
+    run->trouble = json_array();
+    if (rlhf__run_lines_open(run, "metrics.jsonl", &l, NULL) == RLHF_OK) {
+        while (rlhf__run_row_phase(*first) == 0 && rlhf__run_lines_next(&l))
+            if (l.phase > 0 && rlhf__run_lines_row(&l)) {
+                json_decref(*first);
+                *first = json_incref(rlhf__run_lines_row(&l));
+            }
+        rlhf__run_lines_close(&l);
+    }
+    json_decref(run->trouble);
+    run->trouble = said;
+}
+
+// Put the numbers of a row into the series as those of a phase.
+static rlhf_status put_row(struct rlhf__series_set *set, const json_t *row, int64_t phase,
+                           struct rlhf__error *err) {
+    json_t *copy = json_copy((json_t *)(uintptr_t)row);
+    json_object_set_new(copy, "phase", json_integer((json_int_t)phase));
+    const rlhf_status st = rlhf__series_set_row(set, copy, err);
+    json_decref(copy);
+    return st;
+}
+
+static rlhf_status measure(const json_t *first, const json_t *last, struct rlhf__run_row *out,
+                           struct rlhf__error *err) {
+    struct rlhf__series_set set = {0};
+    rlhf_status st = put_row(&set, first, 1, err);
+    if (st == RLHF_OK) st = put_row(&set, last, 2, err);
+    out->headline = rlhf__headline_of(&set);
+    if (st == RLHF_OK && out->headline.metric) {
+        const struct rlhf__series *s = rlhf__series_of(&set, out->headline.metric);
+        out->first = s->value[0];
+        out->last = s->value[s->n - 1];
+    }
+    rlhf__series_set_finish(&set);
+    return st;
+}
+
+static rlhf_status read_metrics(struct rlhf__run_files *run, struct rlhf__run_row *out,
+                                struct rlhf__error *err) {
+    json_t *first, *last;
+    rlhf_status st = RLHF_OK;
+    rlhf__run_lines_ends(run, "metrics.jsonl", &first, &last);
+    if (first && last) {
+        skip_phase_0(run, &first);
+        out->phase = rlhf__run_row_phase(last);
+        out->kl = number_of(last, "objective/kl");
+        out->seconds = number_of(last, "time/from_scratch");
+        out->left = number_of(last, "time/training");
+        if (out->phase > 0) st = measure(first, last, out, err);
+    }
+    json_decref(first);
+    json_decref(last);
+    return st;
+}
+
+// ---- the state ----
+
+static const char *text_of(const json_t *object, const char *key) {
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+// The state of a run whose lock nobody holds.
+static int32_t state_of(const struct rlhf__run_row *r, const json_t *event) {
+    const char *status = text_of(event, "status");
+    const int ended = strcmp(text_of(event, "event"), "end") == 0;
+    if (ended && strcmp(status, "failed") == 0) return RLHF__RUN_FAILED;
+    if (r->phase <= 0) return RLHF__RUN_EMPTY;
+    if (ended && strcmp(status, "done") == 0) return RLHF__RUN_DONE;
+    if (r->wanted > 0 && r->phase >= r->wanted) return RLHF__RUN_DONE;
+    if (ended) return RLHF__RUN_STOPPED;
+    // Older versions wrote no events, but a checkpoint when they were stopped.
+    return !event && r->checkpoint == r->phase ? RLHF__RUN_STOPPED : RLHF__RUN_DIED;
+}
+
+static rlhf_status read_events(struct rlhf__run_files *run, int held, struct rlhf__run_row *out,
+                               struct rlhf__error *err) {
+    json_t *first, *last;
+    struct stat s;
+    rlhf__run_lines_ends(run, "events.jsonl", &first, &last);
+    out->state = held ? RLHF__RUN_RUNNING : state_of(out, last);
+    out->started = number_of(first, "time");
+    if (!(out->started > 0) && fstatat(run->root->fd, "config.json", &s, AT_SYMLINK_NOFOLLOW) == 0)
+        out->started = (double)s.st_mtim.tv_sec;
+    const int ended = !held && strcmp(text_of(last, "event"), "end") == 0;
+    out->reason = strdup(ended ? text_of(last, "reason") : "");
+    json_decref(first);
+    json_decref(last);
+    return out->reason ? RLHF_OK : RLHF__NOMEM(err, "out of memory");
+}
+
+// ---- the rest ----
+
+static int64_t latest_checkpoint(const struct rlhf__folder *run) {
+    char target[64];
+    if (!rlhf__folder_target(run, LATEST, target, sizeof target) ||
+        !rlhf__folder_has(run, LATEST "/state/run.json"))
+        return 0;
+    const char *name = rlhf__path_base(target);
+    return *name && !name[strspn(name, "0123456789")] ? strtoll(name, NULL, 10) : 0;
+}
+
+// Collect texts that name a checkpoint of some run.
+static void collect(const json_t *v, json_t *out, int depth) {
+    const char *key;
+    json_t *member;
+    if (depth > DEPTH_MAX || json_array_size(out) >= PATHS_MAX) return;
+    if (json_is_string(v) && strstr(json_string_value(v), "/checkpoints/"))
+        json_array_append(out, (json_t *)(uintptr_t)v);
+    json_object_foreach((json_t *)(uintptr_t)v, key, member) collect(member, out, depth + 1);
+    for (size_t i = 0; i < json_array_size(v); i++)
+        collect(json_array_get(v, i), out, depth + 1);
+}
+
+// A directory with config.json or metrics.jsonl may also be that of a model.
+static int is_run(const struct rlhf__run_files *f) {
+    return json_is_object(json_object_get(f->config, "run")) || json_object_size(f->config) == 0 ||
+           rlhf__folder_has(f->root, "metrics.jsonl");
+}
+
+static rlhf_status read_files(struct rlhf__run_files *f, struct rlhf__run_row *out,
+                              struct rlhf__error *err) {
+    struct stat s;
+    if (fstat(f->root->fd, &s) == 0) {
+        out->device = (uint64_t)s.st_dev;
+        out->inode = (uint64_t)s.st_ino;
+    }
+    // The lock first: what is read after it was free is final.
+    const int held = rlhf__run_lock_probe(f->root, NULL) != RLHF_OK;
+    const double wanted = rlhf__run_files_number(f, "run.phases", 0);
+    out->wanted = wanted > 0 && wanted < (double)RLHF__RUN_PHASE_MAX ? (int64_t)wanted : 0;
+    out->checkpoint = latest_checkpoint(f->root);
+    RLHF_TRY(read_metrics(f, out, err));
+    RLHF_TRY(read_events(f, held, out, err));
+    if (out->state == RLHF__RUN_DONE && out->wanted < out->phase) out->wanted = out->phase;
+    const double to_do = (double)(out->wanted - out->phase);
+    out->left = held && to_do > 0 ? out->left * to_do : NAN;
+    out->bytes = rlhf__tree_bytes(f->root, ".");
+    out->version = strdup(text_of(f->manifest, "version"));
+    out->paths = json_array();
+    collect(f->config, out->paths, 0);
+    collect(f->manifest, out->paths, 0);
+    out->trouble = json_incref(f->trouble);
+    return out->version ? RLHF_OK : RLHF__NOMEM(err, "out of memory");
+}
+
+rlhf_status rlhf__run_row_read(const char *path, const char *name, struct rlhf__run_row *out,
+                               struct rlhf__error *err) {
+    struct rlhf__run_files f;
+    *out = (struct rlhf__run_row){.first = NAN,
+                                  .last = NAN,
+                                  .kl = NAN,
+                                  .seconds = NAN,
+                                  .left = NAN,
+                                  .started = NAN,
+                                  .path = strdup(path),
+                                  .name = strdup(name)};
+    rlhf_status st = rlhf__run_files_open(path, &f, err);
+    if (st == RLHF_OK && (!out->path || !out->name)) st = RLHF__NOMEM(err, "out of memory");
+    if (st == RLHF_OK && !is_run(&f))
+        st = rlhf__fail(err, RLHF_E_INVALID, "'%s' is not a run: its config.json has no \"run\"",
+                        path);
+    if (st == RLHF_OK) st = read_files(&f, out, err);
+    rlhf__run_files_close(&f);
+    return st;
+}

@@ -1,0 +1,12 @@
+// run_row_json.h: a run as an object of `--json`.
+#ifndef RLHF_TOOLS_RUNS_RUN_ROW_JSON_H
+#define RLHF_TOOLS_RUNS_RUN_ROW_JSON_H
+
+#include "runs/run_row.h"
+
+// {"run", "path", "state", "phase", "phases", "metric", "first", "last", "kl", "seconds", "eta_s",
+// "bytes", "started", "checkpoint", "resume", "reason", "version", "trouble"}; what is not known is
+// null. New reference. [any]
+json_t *rlhf__run_row_json(const struct rlhf__run_row *);
+
+#endif

@@ -1,0 +1,39 @@
+// table.h: a table of texts in aligned columns. On a narrow terminal columns are dropped from the
+// right.
+#ifndef RLHF_TOOLS_RUNS_TABLE_H
+#define RLHF_TOOLS_RUNS_TABLE_H
+
+#include "base/buf.h"
+
+enum { RLHF__TEXT_TABLE_COLUMNS = 32 };
+
+struct rlhf__text_table_column {
+    const char *title; // borrowed; "" for none
+    int32_t right;     // 1: aligned to the right
+    int32_t reserved;
+};
+
+// Zero-initialise and set the columns; release with rlhf__text_table_finish. After a failed
+// allocation `text` is bad.
+struct rlhf__text_table {
+    struct rlhf__text_table_column column[RLHF__TEXT_TABLE_COLUMNS];
+    size_t n_columns;
+    struct rlhf__buf text; // the cells, row by row, each ended by a NUL
+    size_t n_cells;
+};
+
+void rlhf__text_table_finish(struct rlhf__text_table *); // accepts a zeroed one [any]
+
+// Append the next cell. The text is not trusted: control characters are escaped (printable.h).
+// [any]
+void rlhf__text_table_cell(struct rlhf__text_table *, const char *text);
+
+// The same for a buffer, which is cleared afterwards. [any]
+void rlhf__text_table_take(struct rlhf__text_table *, struct rlhf__buf *text);
+
+// Append the lines of the table: a line of titles, unless all are empty, and one line for each
+// complete row. With width > 0 no line is wider: columns are dropped from the right until the rest
+// fits, and the first column is cut. Returns how many columns are left. [any]
+size_t rlhf__text_table_put(const struct rlhf__text_table *, int width, struct rlhf__buf *out);
+
+#endif
