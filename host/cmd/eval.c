@@ -54,6 +54,13 @@ static const struct rlhf__flag flags[] = {
 #undef O
 #define N_FLAGS (sizeof flags / sizeof *flags)
 
+rlhf_status rlhf__eval_json_new(const struct rlhf__eval_options *o, json_t *v,
+                                struct rlhf__error *err) {
+    if (!o->results) return rlhf__print_json_new(v, err);
+    if (!v || json_array_append_new(o->results, v) != 0) return RLHF__NOMEM(err, "out of memory");
+    return RLHF_OK;
+}
+
 // ---- rows of --data ----
 
 static rlhf_status open_rows(const struct rlhf__eval_options *o, const struct rlhf__model *m,
@@ -114,12 +121,13 @@ static rlhf_status text_quality(struct rlhf__command_setup *w, const char *dir,
     if (st != RLHF_OK) return st;
     double bits = rlhf__bits_per_byte(&q);
     if (o->json)
-        return rlhf__print_json_new(json_pack("{s:s, s:s, s:I, s:I, s:I, s:f, s:f}", "model",
-                                              m->dir, "data", o->rows, "rows", (json_int_t)q.rows,
-                                              "tokens", (json_int_t)q.tokens, "bytes",
-                                              (json_int_t)q.bytes, "bits_per_byte", bits,
-                                              "nats_per_token", q.nats / (double)q.tokens),
-                                    err);
+        return rlhf__eval_json_new(o,
+                                   json_pack("{s:s, s:s, s:I, s:I, s:I, s:f, s:f}", "model", m->dir,
+                                             "data", o->rows, "rows", (json_int_t)q.rows, "tokens",
+                                             (json_int_t)q.tokens, "bytes", (json_int_t)q.bytes,
+                                             "bits_per_byte", bits, "nats_per_token",
+                                             q.nats / (double)q.tokens),
+                                   err);
     printf("%.4f bits per byte (%lld row%s, %lld tokens, %lld bytes)\n", bits, (long long)q.rows,
            q.rows == 1 ? "" : "s", (long long)q.tokens, (long long)q.bytes);
     return rlhf__print_flush(err);
@@ -142,11 +150,12 @@ static rlhf_status label_quality(struct rlhf__command_setup *w, const struct rlh
     double accuracy = (double)q.correct / (double)q.rows;
     double error = rlhf__share_error(accuracy, q.rows);
     if (o->json)
-        return rlhf__print_json_new(json_pack("{s:s, s:s, s:I, s:f, s:f, s:f}", "model", m->dir,
-                                              "data", o->rows, "rows", (json_int_t)q.rows,
-                                              "accuracy", accuracy, "accuracy_error", error, "loss",
-                                              q.nats / (double)q.rows),
-                                    err);
+        return rlhf__eval_json_new(o,
+                                   json_pack("{s:s, s:s, s:I, s:f, s:f, s:f}", "model", m->dir,
+                                             "data", o->rows, "rows", (json_int_t)q.rows,
+                                             "accuracy", accuracy, "accuracy_error", error, "loss",
+                                             q.nats / (double)q.rows),
+                                   err);
     printf("%.4f accuracy (standard error %.4f, %lld row%s, loss %.4f)\n", accuracy, error,
            (long long)q.rows, q.rows == 1 ? "" : "s", q.nats / (double)q.rows);
     return rlhf__print_flush(err);
@@ -227,15 +236,21 @@ static rlhf_status eval_rows(const struct rlhf__env *env, const struct rlhf__eva
     return st;
 }
 
-// Measure the rows of each --data.
+// Measure the rows of each --data. Several files give one JSON object, {"sets": [...]}.
 static rlhf_status each_file(const struct rlhf__env *env, struct rlhf__eval_options *o,
                              struct rlhf__error *err) {
-    for (size_t i = 0; i < o->data.n; i++) {
+    rlhf_status st = RLHF_OK;
+    o->results = o->json && o->data.n > 1 ? json_array() : NULL;
+    for (size_t i = 0; st == RLHF_OK && i < o->data.n; i++) {
         o->rows = o->data.item[i];
         if (o->data.n > 1 && !o->json) printf("%s:\n", o->rows);
-        RLHF_TRY(eval_rows(env, o, err));
+        st = eval_rows(env, o, err);
     }
-    return RLHF_OK;
+    json_t *results = o->results;
+    if (!results) return st;
+    if (st == RLHF_OK) return rlhf__print_json_new(json_pack("{s:o}", "sets", results), err);
+    json_decref(results);
+    return st;
 }
 
 // Reject flags that belong to another kind of evaluation. Then set the defaults of flags that were

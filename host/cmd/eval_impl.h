@@ -9,6 +9,7 @@
 struct rlhf__eval_options {
     const char *model, *reference, *config, *template, *tokens, *compare;
     const char *rows; // the file of --data that is measured now
+    json_t *results;  // NULL: JSON is printed; otherwise an array that receives it
     int64_t limit, n, seed, max_tokens, max_mib;
     int64_t per_prompt; // 0: not given
     double beta;        // 0: not given
@@ -22,6 +23,10 @@ struct rlhf__eval_options {
 // with their standard errors. Also pass@k, and the same for the model of --compare. [main]
 rlhf_status rlhf__eval_rewards(const struct rlhf__env *env, const struct rlhf__eval_options *o,
                                struct rlhf__error *err);
+
+// With --json, print a new object (NULL: memory is out) or append it to o->results. [main]
+rlhf_status rlhf__eval_json_new(const struct rlhf__eval_options *o, json_t *v,
+                                struct rlhf__error *err);
 
 // Print the accuracy, margin and loss of a reward model on the preference rows of --data. [main]
 rlhf_status rlhf__eval_preferences(struct rlhf__command_setup *, const char *dir,

@@ -43,11 +43,12 @@ static rlhf_status print_quality(const struct rlhf__eval_options *o, const char 
     double rows = (double)q->rows, accuracy = (double)q->correct / rows;
     double error = rlhf__share_error(accuracy, q->rows);
     if (o->json)
-        return rlhf__print_json_new(json_pack("{s:s, s:I, s:f, s:f, s:f, s:f}", "model", dir,
-                                              "rows", (json_int_t)q->rows, "accuracy", accuracy,
-                                              "accuracy_error", error, "margin", q->margin / rows,
-                                              "loss", q->nats / rows),
-                                    err);
+        return rlhf__eval_json_new(o,
+                                   json_pack("{s:s, s:I, s:f, s:f, s:f, s:f}", "model", dir, "rows",
+                                             (json_int_t)q->rows, "accuracy", accuracy,
+                                             "accuracy_error", error, "margin", q->margin / rows,
+                                             "loss", q->nats / rows),
+                                   err);
     printf("%.4f accuracy (standard error %.4f, %lld row%s, margin %.4f, loss %.4f)\n", accuracy,
            error, (long long)q->rows, q->rows == 1 ? "" : "s", q->margin / rows, q->nats / rows);
     return rlhf__print_flush(err);
@@ -100,7 +101,7 @@ static rlhf_status print_policy_json(const struct policy_measured *m, double acc
         json_object_set_new(v, "reference", json_string(dir_of(m->reference)));
         json_object_set_new(v, "beta", json_real(m->beta));
     }
-    return rlhf__print_json_new(v, err);
+    return rlhf__eval_json_new(m->o, v, err);
 }
 
 static rlhf_status print_policy(const struct policy_measured *m, struct rlhf__error *err) {
@@ -205,7 +206,7 @@ static rlhf_status print_completions(const struct policy_measured *m,
                    q->rows[k] == 1 ? "" : "s");
     }
     if (v && both) json_object_set_new(v, "margin", json_real(mean[1] - mean[0]));
-    if (m->o->json) return rlhf__print_json_new(v, err);
+    if (m->o->json) return rlhf__eval_json_new(m->o, v, err);
     json_decref(v);
     if (both)
         printf("margin      %.4f nats (log-probs minus those of the reference %s)\n",

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 // The responses of one model, and what the rewards say of them.
 struct side {
@@ -147,6 +148,7 @@ static rlhf_status add_mean(struct measured *m, const char *name, int decimals, 
     if (!r) return RLHF__NOMEM(err, "out of memory for the table");
     uint8_t *both = m->side[1].value ? calloc((size_t)m->n + 1, 1) : NULL;
     rlhf_status st = RLHF_OK;
+    if (m->side[1].value && !both) st = RLHF__NOMEM(err, "out of memory for the table");
     for (uint32_t j = 0; st == RLHF_OK && j < m->sides; j++) {
         struct side *s = &m->side[j];
         const struct rlhf__answers a = answers_of(m, verdicts ? s->known : s->keep);
@@ -327,6 +329,10 @@ static rlhf_status each_file(struct measured *m, json_t *results, struct rlhf__e
         json_t *v = st == RLHF_OK ? rlhf__table_json(&m->table) : NULL;
         if (v && (files > 1 || m->o->save) && file)
             json_object_set_new(v, "data", rlhf__json_text(file));
+        if (v && m->o->save) {
+            json_object_set_new(v, "time", json_integer((json_int_t)time(NULL)));
+            json_object_set_new(v, "version", json_string(RLHF_SDK_VERSION));
+        }
         if (v) json_array_append_new(results, v);
         if (st == RLHF_OK && !m->o->json) rlhf__table_print(&m->table, files > 1);
         rlhf__table_finish(&m->table);

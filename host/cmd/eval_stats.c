@@ -9,9 +9,14 @@ static int counts(const struct rlhf__answers *a, uint32_t i) { return !a->keep |
 rlhf_status rlhf__estimate_mean(const struct rlhf__answers *a, const double *x,
                                 struct rlhf__estimate *out, struct rlhf__error *err) {
     double *residual = calloc((size_t)a->n_prompts + 1, sizeof *residual); // sum per prompt
-    double sum = 0, squares = 0;
+    uint8_t *seen = calloc((size_t)a->n_prompts + 1, 1);
+    double sum = 0, squares = 0, prompts = 0;
     uint32_t n = 0;
-    if (!residual) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for standard errors");
+    if (!residual || !seen) {
+        free(residual);
+        free(seen);
+        return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for standard errors");
+    }
     for (uint32_t i = 0; i < a->n; i++) {
         if (!counts(a, i)) continue;
         sum += x[i];
@@ -19,11 +24,17 @@ rlhf_status rlhf__estimate_mean(const struct rlhf__answers *a, const double *x,
     }
     out->mean = n ? sum / n : NAN;
     for (uint32_t i = 0; i < a->n; i++)
-        if (counts(a, i)) residual[a->prompt[i]] += x[i] - out->mean;
-    for (int64_t p = 0; p < a->n_prompts; p++)
+        if (counts(a, i)) {
+            residual[a->prompt[i]] += x[i] - out->mean;
+            seen[a->prompt[i]] = 1;
+        }
+    for (int64_t p = 0; p < a->n_prompts; p++) {
         squares += residual[p] * residual[p];
-    out->error = n ? sqrt(squares) / n : NAN;
+        prompts += seen[p];
+    }
+    out->error = prompts > 1 ? sqrt(squares * prompts / (prompts - 1)) / n : NAN;
     free(residual);
+    free(seen);
     return RLHF_OK;
 }
 

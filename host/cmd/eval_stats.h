@@ -1,11 +1,14 @@
 // eval_stats.h: means with standard errors, and pass@k, over responses to a set of prompts.
 //
 // Several responses to one prompt are not independent. So standard errors treat the responses of a
-// prompt as a cluster (Miller 2024, "Adding Error Bars to Evals", section 2.2):
+// prompt as a cluster (Miller 2024, "Adding Error Bars to Evals", section 2.2), with the usual
+// factor for G prompts:
 //
-//   error = sqrt(sum over prompts c of (sum over responses i of c of (x_i - mean))^2) / n
+//   error = sqrt(G / (G - 1) * sum over prompts c of (sum over responses i of c of (x_i - mean))^2)
+//   / n
 //
-// With one response per prompt this is the biased standard deviation divided by sqrt(n).
+// With one response per prompt this is the unbiased standard deviation divided by sqrt(n). One
+// prompt alone gives no error.
 #ifndef RLHF_HOST_EVAL_STATS_H
 #define RLHF_HOST_EVAL_STATS_H
 
@@ -14,7 +17,8 @@
 #include <stdint.h>
 
 struct rlhf__estimate {
-    double mean, error; // error: the standard error of the mean. Both NaN without values.
+    double mean;  // NaN without values
+    double error; // standard error of the mean; NaN with fewer than two prompts
 };
 
 // Responses and their prompts. All borrowed.

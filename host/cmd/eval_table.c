@@ -39,17 +39,28 @@ static int is_reward(const struct rlhf__table *t, size_t i) { return i >= 1 && i
 static void print_lines(const struct rlhf__table *t) {
     for (size_t i = 0; i < t->n; i++) {
         const struct rlhf__table_row *r = &t->row[i];
+        const char *open = " (";
         if (is_repeated(t, i)) continue;
-        printf(is_reward(t, i) ? "  %-9s %.*f" : "%-11s %.*f", r->name, r->decimals,
-               r->side[0].mean);
+        printf(is_reward(t, i) ? "  %-9s " : "%-11s ", r->name);
+        if (isfinite(r->side[0].mean))
+            printf("%.*f", r->decimals, r->side[0].mean);
+        else
+            printf("-");
         if (strcmp(r->name, "kl") == 0) printf(" nats a sequence");
         if (strcmp(r->name, "length") == 0) printf(" tokens");
-        if (isfinite(r->side[0].error))
+        if (isfinite(r->side[0].error)) {
             printf(" (standard error %.*f", r->decimals, r->side[0].error);
-        if (i == 0) printf(", std %.4f, %u responses", t->side[0].reward_std, t->responses);
-        if (is_reward(t, i) && i <= RLHF__TABLE_REWARDS)
-            printf(", std %.4f", t->side[0].std[i - 1]);
-        puts(isfinite(r->side[0].error) ? ")" : "");
+            open = ", ";
+        }
+        if (i == 0) {
+            printf("%sstd %.4f, %u responses", open, t->side[0].reward_std, t->responses);
+            open = ", ";
+        }
+        if (is_reward(t, i) && i <= RLHF__TABLE_REWARDS) {
+            printf("%sstd %.4f", open, t->side[0].std[i - 1]);
+            open = ", ";
+        }
+        puts(open[0] == ',' ? ")" : "");
     }
 }
 

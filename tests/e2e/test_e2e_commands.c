@@ -85,7 +85,10 @@ static void eval_compares_and_stores(void **state) {
     assert_true(number(few, "reward", NULL, NULL) ==
                 number(json_object_get(few, "compare"), "reward", NULL, NULL));
     json_decref(v);
-    assert_int_equal(e2e_shell(t, "\"$HOST\" export s --to exported"), 0);
+    assert_int_equal(
+        e2e_shell(t, "echo '{\"model\": \"x/000008\", \"data\": \"odd\", \"compare\": {}}' "
+                     ">>s/evaluations.jsonl; \"$HOST\" export s --to exported"),
+        0);
     assert_int_equal(e2e_shell(t, "cat exported/README.md"), 0);
     e2e_says(t, "## Evaluation");
     e2e_says(t, "few.txt`, 12 responses, compared with `");

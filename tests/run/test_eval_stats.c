@@ -48,12 +48,18 @@ static void means_and_clusters(void **state) {
     check_ok(rlhf__estimate_mean(&a, x, &e, &err), &err);
     close_to(e.mean, 3.5 / 6, 1e-15);
     // residuals by prompt: 5/6, -11/12, 1/12; sqrt of their squares / 6
-    close_to(e.error, sqrt(25.0 / 36 + 121.0 / 144 + 1.0 / 144) / 6, 1e-15);
+    close_to(e.error, sqrt(1.5 * (25.0 / 36 + 121.0 / 144 + 1.0 / 144)) / 6, 1e-15);
     a.keep = NULL;
-    a.n = 3; // one response each: the biased standard deviation / sqrt(n)
+    a.n = 3; // one response each: the unbiased standard deviation / sqrt(n)
     check_ok(rlhf__estimate_mean(&a, x, &e, &err), &err);
     close_to(e.mean, 0.5, 1e-15);
-    close_to(e.error, sqrt(0.5 / 3) / sqrt(3.0), 1e-15);
+    close_to(e.error, 0.5 / sqrt(3.0), 1e-15);
+    const int64_t same[3] = {1, 1, 1}; // one prompt says nothing about others
+    a.prompt = same;
+    check_ok(rlhf__estimate_mean(&a, x, &e, &err), &err);
+    close_to(e.mean, 0.5, 1e-15);
+    assert_true(isnan(e.error));
+    a.prompt = prompt;
     a.n = 0;
     check_ok(rlhf__estimate_mean(&a, x, &e, &err), &err);
     assert_true(isnan(e.mean) && isnan(e.error));

@@ -1,5 +1,6 @@
 // export_card.c: see export_card.h.
 #include "export/export_card.h"
+#include "export/export_evaluations.h"
 
 #include "base/file.h"
 #include "base/json.h"
@@ -346,70 +347,6 @@ static void figures(struct rlhf__buf *out, const struct rlhf__export_source *s) 
     }
 }
 
-// "0.9612 (0.0043)" of an object with "mean" and "error", or "-".
-static void put_estimate(struct rlhf__buf *out, const json_t *v, const char *form) {
-    const json_t *mean = json_object_get(v, "mean"), *error = json_object_get(v, "error");
-    rlhf__buf_puts(out, " | ");
-    if (!json_is_number(mean))
-        rlhf__buf_puts(out, "-");
-    else
-        rlhf__buf_printf(out, form, json_number_value(mean));
-    if (json_is_number(error)) rlhf__buf_printf(out, " (%.4f)", json_number_value(error));
-}
-
-// A measure of the results of one model: `name` and `name`_error, or an entry of "pass".
-static void put_measure(struct rlhf__buf *out, const json_t *of, const char *name) {
-    char error[128];
-    if (strncmp(name, "pass@", 5) == 0) {
-        put_estimate(out, json_object_get(json_object_get(of, "pass"), name + 5), "%.4f");
-        return;
-    }
-    snprintf(error, sizeof error, "%s_error", name);
-    json_t *v = json_object();
-    json_object_set(v, "mean", json_object_get(of, name));
-    json_object_set(v, "error", json_object_get(of, error));
-    put_estimate(out, v, "%.4f");
-    json_decref(v);
-}
-
-static void evaluation(struct rlhf__buf *out, const json_t *v) {
-    static const char *const names[] = {"reward",  "correct", "pass@1",     "pass@2",
-                                        "pass@4",  "pass@8",  "pass@16",    "pass@32",
-                                        "pass@64", "kl",      "distinct_3", "mean_length"};
-    const json_t *other = json_object_get(v, "compare");
-    const char *data = json_string_value(json_object_get(v, "data"));
-    rlhf__buf_puts(out, "\n");
-    if (data) rlhf__export_code(out, rlhf__path_base(data), 1);
-    rlhf__buf_printf(out, "%s%lld responses", data ? ", " : "",
-                     (long long)json_integer_value(json_object_get(v, "samples")));
-    if (other) rlhf__buf_puts(out, ", compared with ");
-    if (other)
-        rlhf__export_code(out, rlhf__path_base(json_string_value(json_object_get(other, "model"))),
-                          1);
-    rlhf__buf_printf(out, ":\n\n| measure | this model |%s\n|---|---|%s\n",
-                     other ? " before | difference |" : "", other ? "---|---|" : "");
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const int pass = strncmp(names[i], "pass@", 5) == 0;
-        if (!json_object_get(pass ? json_object_get(v, "pass") : v, names[i] + (pass ? 5 : 0)))
-            continue;
-        rlhf__buf_printf(out, "| %s", names[i]);
-        put_measure(out, v, names[i]);
-        if (other) put_measure(out, other, names[i]);
-        if (other)
-            put_estimate(out, json_object_get(json_object_get(v, "difference"), names[i]), "%+.4f");
-        rlhf__buf_puts(out, " |\n");
-    }
-}
-
-// The results that `eval --save` stored.
-static void evaluations(struct rlhf__buf *out, const struct rlhf__export_source *s) {
-    size_t i;
-    json_t *v;
-    if (json_array_size(s->evaluations) == 0) return;
-    rlhf__buf_puts(out, "\n## Evaluation\n\nMeans, with standard errors in parentheses.\n");
-    json_array_foreach(s->evaluations, i, v) evaluation(out, v);
-}
-
 // Settings that affect training, without paths and display options.
 static void settings(struct rlhf__buf *out, const struct rlhf__export_source *s) {
     static const char *const sections[] = {"algo",     "reward",  "judge", "policy",  "reference",
@@ -428,7 +365,7 @@ static void settings(struct rlhf__buf *out, const struct rlhf__export_source *s)
 void rlhf__export_card_run(struct rlhf__buf *out, const struct rlhf__export_source *s) {
     if (!s->settings) return;
     training(out, s);
-    evaluations(out, s);
+    rlhf__export_evaluations(out, s);
     figures(out, s);
     settings(out, s);
 }

@@ -62,39 +62,12 @@ static json_t *read_metrics(const char *run, int64_t phase) {
     return found;
 }
 
-// Returns the results in evaluations.jsonl of the run that belong to the checkpoint in s->dir. The
-// last result for a file of prompts counts.
-static json_t *read_evaluations(const struct rlhf__export_source *s) {
-    char path[RLHF__PATH_CAP];
-    struct rlhf__lines *lines = NULL;
-    json_t *found = json_object(), *all = json_array(), *v;
-    const char *data;
-    rlhf_str line;
-    int64_t number;
-    int more = 1;
-    rlhf__path_put(path, "%s/evaluations.jsonl", s->run);
-    if (!rlhf__is_file(path) || rlhf__lines_open(path, NULL, &lines, NULL) != RLHF_OK) more = 0;
-    while (more && rlhf__lines_next(lines, &line, &number, &more, NULL) == RLHF_OK && more) {
-        v = rlhf__json_decode(line.ptr, (size_t)line.len, 0, NULL);
-        const char *model = json_string_value(json_object_get(v, "model"));
-        data = json_string_value(json_object_get(v, "data"));
-        if (model && strcmp(rlhf__path_base(model), s->checkpoint) == 0)
-            json_object_set(found, data ? data : "", v);
-        json_decref(v);
-    }
-    rlhf__lines_close(lines);
-    json_object_foreach(found, data, v) json_array_append(all, v);
-    json_decref(found);
-    return all;
-}
-
 static rlhf_status read_run(struct rlhf__export_source *s, struct rlhf__error *err) {
     RLHF_TRY(rlhf__json_load_any(s->run, "config.json", &s->settings, err));
     RLHF_TRY(rlhf__json_load_any(s->run, "manifest.json", &s->manifest, err));
     RLHF_TRY(rlhf__export_source_json(s, "state/run.json", &s->state, err));
     const json_t *phase = json_object_get(s->state, "phase");
     if (json_is_integer(phase)) s->metrics = read_metrics(s->run, json_integer_value(phase));
-    s->evaluations = read_evaluations(s);
     return RLHF_OK;
 }
 
@@ -151,7 +124,6 @@ void rlhf__export_source_finish(struct rlhf__export_source *s) {
     json_decref(s->manifest);
     json_decref(s->state);
     json_decref(s->metrics);
-    json_decref(s->evaluations);
     memset(s, 0, sizeof *s);
 }
 

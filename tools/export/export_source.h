@@ -23,7 +23,6 @@ struct rlhf__export_source {
     json_t *config; // of the model
     // Files of the run, each NULL if missing.
     json_t *settings, *manifest, *state, *metrics; // metrics: those of the checkpoint's phase
-    json_t *evaluations; // of this checkpoint by `eval --save`, an array; NULL: none
 };
 
 // Determine what `given` is. adapter is --adapter, a PEFT directory for `given`; NULL = none.

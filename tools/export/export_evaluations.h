@@ -1,0 +1,13 @@
+// export_evaluations.h: the results that `eval --save` stored in a run, for the model card.
+#ifndef RLHF_TOOLS_EXPORT_EVALUATIONS_H
+#define RLHF_TOOLS_EXPORT_EVALUATIONS_H
+
+#include "base/buf.h"
+#include "export/export_source.h"
+
+// Append a section with a table for each file of prompts, from the lines of evaluations.jsonl that
+// belong to the exported checkpoint. The last result for a file counts. Without any, append
+// nothing. [main]
+void rlhf__export_evaluations(struct rlhf__buf *out, const struct rlhf__export_source *);
+
+#endif
