@@ -63,14 +63,17 @@ static void put_text(struct rlhf__buf *line, const char *key, const char *text) 
         rlhf__buf_puts(line, "null");
 }
 
+static void check(struct rlhf__events *e, rlhf_status st, const struct rlhf__error *err) {
+    if (st == RLHF_OK || e->failed) return;
+    e->failed = 1;
+    rlhf__logf(e->log, RLHF_LOG_WARN, "%s; the run continues", err->text);
+}
+
 // Complete the line, write it and free it.
 static void write_line(struct rlhf__events *e, struct rlhf__buf *line) {
     struct rlhf__error err;
     rlhf__buf_puts(line, "}\n");
-    if (rlhf__jsonl_append(&e->file, line, &err) != RLHF_OK && !e->failed) {
-        e->failed = 1;
-        rlhf__logf(e->log, RLHF_LOG_WARN, "%s; the run continues", err.text);
-    }
+    check(e, rlhf__jsonl_append(&e->file, line, &err), &err);
     rlhf__buf_free(line);
 }
 
@@ -161,4 +164,6 @@ void rlhf__events_end(struct rlhf__events *e, int64_t phase, const char *status,
     put_text(&line, "status", status);
     put_text(&line, "reason", reason);
     write_line(e, &line);
+    struct rlhf__error err;
+    check(e, rlhf__jsonl_sync(&e->file, &err), &err);
 }
