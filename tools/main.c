@@ -8,6 +8,7 @@
 #include "export/export.h"
 #include "inspect/inspect.h"
 #include "page/report.h"
+#include "recompute/recompute.h"
 #include "runs/runs.h"
 #include "worker/serve.h"
 
@@ -31,6 +32,7 @@ static const struct {
     {"plugin", rlhf__cmd_plugin},
     {"devices", rlhf__cmd_devices},
     {"report", rlhf__cmd_report},
+    {"recompute", rlhf__cmd_recompute},
     {"runs", rlhf__cmd_runs},
     {"help", cmd_help},
 };

@@ -110,7 +110,8 @@ static rlhf_status run_phase(struct rlhf__run *r, struct rlhf__error *err) {
                             .count = &r->count,
                             .feed = r->feed,
                             .learner = &r->learner,
-                            .report = &r->report};
+                            .report = &r->report,
+                            .recorded = r->req->recorded};
     rlhf__learner_begin(&r->learner);
     r->learner.phase = r->count.phase;
     r->report.times = (struct rlhf__phase_times){.start = rlhf__seconds()};
@@ -234,4 +235,29 @@ rlhf_status rlhf__run_phases(struct rlhf__run *r, struct rlhf__error *err) {
     if (st != RLHF_OK && !(st == RLHF_E_CANCELLED && is_cancelled(r))) return st;
     say_end(r);
     return RLHF_OK;
+}
+
+// ---- a phase again ----
+
+static rlhf_status open_again(struct rlhf__run *r, const struct rlhf__folder *out,
+                              struct rlhf__error *err) {
+    struct rlhf__report *p = &r->report;
+    const struct rlhf__manifest code = rlhf__run_manifest(r);
+    RLHF_TRY(rlhf__manifest_write(&code, out, 0, err));
+    RLHF_TRY(rlhf__metrics_open(out, &r->config->log, -1, p->log, &p->metrics, err));
+    RLHF_TRY(rlhf__samples_open(out, -1, p->log, &p->samples, err));
+    r->session.services.metric = rlhf__metrics_reported;
+    r->session.services.metric_ctx = p->metrics;
+    if (!rlhf__cast_samples(&r->cast)) return RLHF_OK;
+    return rlhf__rollout_log_open(out, -1, p->log, &p->rollout_log, err);
+}
+
+rlhf_status rlhf__run_again(struct rlhf__run *r, const struct rlhf__folder *out, const char *before,
+                            const char *after, struct rlhf__error *err) {
+    RLHF_TRY(open_again(r, out, err));
+    r->report.began = rlhf__seconds();
+    if (before) RLHF_TRY(rlhf__saving_note(r, err));
+    if (before) RLHF_TRY(rlhf__saving_copy(r, out, before, err));
+    RLHF_TRY(rlhf__run_advise(r, run_phase(r, err), err));
+    return rlhf__saving_copy(r, out, after, err);
 }
