@@ -221,12 +221,13 @@ static rlhf_status summarize(size_t k, const struct sums *s, const struct rlhf__
     element.relative = 0; // the tensors were judged one by one
     element.limit = INFINITY;
     RLHF_TRY(rlhf__checks_add(c, &element, err));
-    if (files[k].is_moments || s->again == 0) return RLHF_OK;
+    if (files[k].is_moments) return RLHF_OK;
     snprintf(update.what, sizeof update.what, "update of %.100s", files[k].name);
     rlhf__check_see(&update, sqrt(s->run), sqrt(s->again), 1, "");
     update.relative = 0;
     for (int i = 0; i < 2; i++)
-        if (s->off[i] > 0) update.relative = fmax(update.relative, sqrt(s->off[i] / s->whole[i]));
+        if (s->off[i] > 0) // whole 0: only the run has moved
+            update.relative = fmax(update.relative, sqrt(s->off[i] / s->whole[i]));
     return rlhf__checks_add(c, &update, err);
 }
 

@@ -80,7 +80,10 @@ rlhf_status rlhf__numbers_metrics(const json_t *run, const json_t *again, int ha
     json_t *v;
     size_t n = 0;
     json_object_foreach((json_t *)(uintptr_t)again, name, v) {
-        if (is_left_out(name)) continue;
+        // With recorded responses, the position in the prompts does not move. A run without rewards
+        // has no mean of them.
+        if (is_left_out(name) || (has_updates && strcmp(name, "epoch") == 0)) continue;
+        if (strcmp(name, "objective/scores") == 0 && !json_object_get(run, name)) continue;
         n++;
         RLHF_TRY(one_metric(name, json_object_get(run, name), v, l, &worst, c, err));
     }

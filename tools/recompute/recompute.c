@@ -81,8 +81,8 @@ static void skip(struct job *j, int64_t phase, const char *why) {
 static const char *lacks_checkpoint(const struct job *j, int64_t phase) {
     if ((phase > 1 && !rlhf__run_files_checkpoint(j->run, phase - 1)) ||
         !rlhf__run_files_checkpoint(j->run, phase))
-        return "the checkpoint of its beginning or of its end is missing; checkpoint.every=1 and "
-               "checkpoint.keep=0 keep those of all phases";
+        return "checkpoints are missing: a phase needs those of its beginning and its end, which "
+               "checkpoint.every=1 and checkpoint.keep=0 keep";
     return NULL;
 }
 
@@ -149,8 +149,7 @@ static rlhf_status in_folder(struct job *j, int64_t phase, const struct rlhf__fo
     }
     RLHF_TRY(ran);
     if (told.lacks_rows) {
-        skip(j, phase,
-             "rollouts.jsonl does not hold its responses; log.rollouts=true records them");
+        skip(j, phase, "rollouts.jsonl lacks the responses, which log.rollouts=true records");
         return RLHF_OK;
     }
     end_skipped(j, phase);
@@ -228,6 +227,7 @@ static int is_cancelled(const struct rlhf__env *env) { return env->cancelled && 
 
 static rlhf_status finish(struct job *j, struct rlhf__error *err) {
     end_skipped(j, j->last + 1);
+    RLHF_TRY(rlhf__print_flush(err)); // before an error
     if (j->done == 0)
         return rlhf__fail(err, RLHF_E_INVALID, "recompute: no phase could be recomputed%s%s",
                           j->o->json ? ": " : "", j->o->json ? j->why : "");
@@ -237,7 +237,7 @@ static rlhf_status finish(struct job *j, struct rlhf__error *err) {
                                               j->skipped),
                                     err);
     if (j->wrong > 0)
-        printf("%lld of %lld phases differ\n", (long long)j->wrong, (long long)j->done);
+        printf("phases that differ: %lld of %lld\n", (long long)j->wrong, (long long)j->done);
     return rlhf__print_flush(err);
 }
 
