@@ -10,7 +10,7 @@ struct rlhf__check_limits rlhf__check_limits(int bf16, int exact) {
     if (exact) return (struct rlhf__check_limits){0};
     if (bf16)
         return (struct rlhf__check_limits){
-            .number = 1e-2, .norm = 2e-2, .update = 5e-2, .moments = 5e-2, .rounding = 1e-6};
+            .number = 1e-2, .norm = 2e-2, .update = 0.2, .moments = 0.1, .rounding = 1e-6};
     return (struct rlhf__check_limits){
         .number = 1e-4, .norm = 1e-4, .update = 1e-3, .moments = 1e-3, .rounding = 1e-6};
 }
