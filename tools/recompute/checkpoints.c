@@ -128,6 +128,12 @@ static int same_shape(const struct rlhf__tensor *a, const struct rlhf__tensor *b
            memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0;
 }
 
+// Return 1 if both ends have tensor i of the run in one shape.
+static int is_comparable(const struct opened *o, size_t i) {
+    const struct rlhf__tensor *t = rlhf__weights_at(o->run, i);
+    return same_shape(t, rlhf__weights_find(o->again, t->name));
+}
+
 static const struct rlhf__tensor *find(const struct rlhf__weights *w, const char *prefix,
                                        const struct rlhf__tensor *like) {
     char name[600];
@@ -142,6 +148,7 @@ static const struct rlhf__tensor *find(const struct rlhf__weights *w, const char
 // Sums over the tensors of a kind; [0]: those with a second moment, [1]: without.
 struct sums {
     double off[2], whole[2], run, again;
+    double moved;               // the largest change of an element
     struct rlhf__check element; // the element that is furthest beyond its limit
 };
 
@@ -167,24 +174,21 @@ static rlhf_status note(struct rlhf__checks *c, const char *file, const struct r
     return rlhf__checks_add(c, &k, err);
 }
 
-// Elements may differ by twice the largest change in their tensor, because AdamW scales even
-// rounding noise up to its step; the weighted length bounds the difference as a whole.
-static rlhf_status compare_weight(const struct opened *o, size_t k, const struct rlhf__tensor *run,
+static rlhf_status measure_weight(const struct opened *o, const struct rlhf__tensor *run,
                                   const struct rlhf__check_limits *l, struct sums *s,
-                                  struct rlhf__checks *c, struct rlhf__error *err) {
+                                  struct measured *m, struct rlhf__error *err) {
     const struct tensors t = {find(o->before, "", run), run,
                               rlhf__weights_find(o->again, run->name), find(o->optim, "v.", run)};
     const int exact = l->rounding == 0, half = run->dtype != RLHF__TENSOR_F32;
     const int plain = t.v == NULL;
-    struct measured m;
-    RLHF_TRY(measure(&t, o->room, exact ? 0 : half ? 0x1p-7 : l->rounding, &m, err));
-    const double allowed = exact ? 0 : 2 * m.moved;
-    s->off[plain] += m.off;
-    s->whole[plain] += m.whole;
-    s->run += m.run_norm;
-    s->again += m.again_norm;
-    rlhf__check_see(&s->element, m.most_run, m.most_again, 1, run->name);
-    return note(c, files[k].name, run, &m, allowed, !(m.beyond <= allowed), err);
+    RLHF_TRY(measure(&t, o->room, exact ? 0 : half ? 0x1p-7 : l->rounding, m, err));
+    s->off[plain] += m->off;
+    s->whole[plain] += m->whole;
+    s->run += m->run_norm;
+    s->again += m->again_norm;
+    s->moved = fmax(s->moved, m->moved);
+    rlhf__check_see(&s->element, m->most_run, m->most_again, 1, run->name);
+    return RLHF_OK;
 }
 
 static rlhf_status compare_moment(const struct opened *o, size_t k, const struct rlhf__tensor *run,
@@ -231,24 +235,53 @@ static rlhf_status summarize(size_t k, const struct sums *s, const struct rlhf__
     return rlhf__checks_add(c, &update, err);
 }
 
+// Elements may differ by twice the largest change of an element in the phase, because AdamW scales
+// even rounding noise up to its step; the weighted length bounds the difference as a whole.
+static rlhf_status compare_weights(const struct opened *o, size_t k,
+                                   const struct rlhf__check_limits *l, struct sums *s,
+                                   struct rlhf__checks *c, struct rlhf__error *err) {
+    const size_t n = rlhf__weights_count(o->run);
+    struct measured *m = calloc(n + 1, sizeof *m);
+    rlhf_status st = m ? RLHF_OK : RLHF__NOMEM(err, "out of memory for the comparison");
+    for (size_t i = 0; st == RLHF_OK && i < n; i++)
+        if (is_comparable(o, i))
+            st = measure_weight(o, rlhf__weights_at(o->run, i), l, s, &m[i], err);
+    const double allowed = l->rounding == 0 ? 0 : 2 * s->moved;
+    for (size_t i = 0; st == RLHF_OK && i < n; i++)
+        if (is_comparable(o, i))
+            st = note(c, files[k].name, rlhf__weights_at(o->run, i), &m[i], allowed,
+                      !(m[i].beyond <= allowed), err);
+    free(m);
+    return st;
+}
+
+static rlhf_status compare_moments(const struct opened *o, size_t k,
+                                   const struct rlhf__check_limits *l, struct sums *s,
+                                   struct rlhf__checks *c, struct rlhf__error *err) {
+    double m = 0, v = 0;
+    RLHF_TRY(floor_of(o, 'm', &m, err));
+    RLHF_TRY(floor_of(o, 'v', &v, err));
+    for (size_t i = 0; i < rlhf__weights_count(o->run); i++) {
+        const struct rlhf__tensor *t = rlhf__weights_at(o->run, i);
+        if (is_comparable(o, i))
+            RLHF_TRY(compare_moment(o, k, t, t->name[0] == 'v' ? v : m, l, s, c, err));
+    }
+    return RLHF_OK;
+}
+
 static rlhf_status compare_tensors(const struct opened *o, size_t k,
                                    const struct rlhf__check_limits *l, struct rlhf__checks *c,
                                    struct rlhf__error *err) {
     struct sums s = {.element = {.limit = 0}};
-    double most[2] = {0, 0};
     if (rlhf__weights_count(o->run) != rlhf__weights_count(o->again))
         RLHF_TRY(rlhf__checks_fail(c, files[k].name, "the files have other tensors", err));
-    if (files[k].is_moments) RLHF_TRY(floor_of(o, 'm', &most[0], err));
-    if (files[k].is_moments) RLHF_TRY(floor_of(o, 'v', &most[1], err));
-    for (size_t i = 0; i < rlhf__weights_count(o->run); i++) {
-        const struct rlhf__tensor *t = rlhf__weights_at(o->run, i);
-        if (!same_shape(t, rlhf__weights_find(o->again, t->name)))
-            RLHF_TRY(rlhf__checks_fail(c, files[k].name, t->name, err));
-        else if (files[k].is_moments)
-            RLHF_TRY(compare_moment(o, k, t, most[t->name[0] == 'v'], l, &s, c, err));
-        else
-            RLHF_TRY(compare_weight(o, k, t, l, &s, c, err));
-    }
+    for (size_t i = 0; i < rlhf__weights_count(o->run); i++)
+        if (!is_comparable(o, i))
+            RLHF_TRY(rlhf__checks_fail(c, files[k].name, rlhf__weights_at(o->run, i)->name, err));
+    if (files[k].is_moments)
+        RLHF_TRY(compare_moments(o, k, l, &s, c, err));
+    else
+        RLHF_TRY(compare_weights(o, k, l, &s, c, err));
     return summarize(k, &s, l, c, err);
 }
 
