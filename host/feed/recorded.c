@@ -12,11 +12,11 @@
 
 struct rlhf__recorded {
     char path[RLHF__PATH_CAP];
-    FILE *file; // NULL: there is none
+    FILE *file; // NULL: the file is missing
     char *line; // the line that was read last
     size_t cap, len;
     int64_t number; // of that line, from 1
-    int64_t phase;  // of that line; 0 = no line is waiting
+    int64_t phase;  // of that line; 0 = none has been read, or the file has ended
     json_t *rows, *updates;
 };
 
@@ -139,7 +139,7 @@ static int integer(const json_t *row, const char *key, int64_t from, int64_t to,
     return json_is_integer(v) && *out >= from && *out < to;
 }
 
-// null stands for a number that is not finite.
+// A number that is not finite is written as null.
 static float number(const json_t *v) {
     return json_is_number(v) ? (float)json_number_value(v) : NAN;
 }

@@ -10,7 +10,7 @@
 
 struct rlhf__recorded; // opaque
 
-// Open the file. If it is missing, there are no phases. Errors: RLHF_E_IO, RLHF_E_NOMEM. [main]
+// Open the file. A missing file counts as an empty one. Errors: RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__recorded_open(const char *path, struct rlhf__recorded **out,
                                 struct rlhf__error *err);
 void rlhf__recorded_close(struct rlhf__recorded *); // NULL allowed [main]

@@ -353,7 +353,7 @@ static void tell_signals(const struct rlhf__phase *p) {
 static rlhf_status collect_recorded(struct rlhf__phase *p, struct rlhf__error *err) {
     p->x.phase = p->count->phase;
     RLHF_TRY(rlhf__recorded_take(p->recorded, p->feed, p->learner->optim->count.step, &p->x, err));
-    RLHF_TRY(rlhf__phase_score(p, &p->x, 0, err)); // makes the texts; there are no rewards
+    RLHF_TRY(rlhf__phase_score(p, &p->x, 0, err)); // only makes the texts
     RLHF_TRY(rlhf__completions_measure(p, err));
     return pass_reference(p, err);
 }

@@ -8,7 +8,7 @@
 // ---- metrics ----
 
 // Metrics that are not recomputed, with all that begin so: times and speeds; what happened while
-// responses were sampled and scored; and what the reward model of an outer loop learned.
+// responses were sampled and scored; and the training of a reward model in an outer loop.
 static const char *const left_out[] = {"phase",
                                        "time/",
                                        "perf/",
@@ -81,7 +81,7 @@ rlhf_status rlhf__numbers_metrics(const json_t *run, const json_t *again, int ha
     size_t n = 0;
     json_object_foreach((json_t *)(uintptr_t)again, name, v) {
         // With recorded responses, the position in the prompts does not move. A run without rewards
-        // has no mean of them.
+        // lacks their mean.
         if (is_left_out(name) || (has_updates && strcmp(name, "epoch") == 0)) continue;
         if (strcmp(name, "objective/scores") == 0 && !json_object_get(run, name)) continue;
         n++;

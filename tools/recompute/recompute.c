@@ -1,5 +1,5 @@
 // recompute.c: `rlhf-host recompute`: computes the phases of a finished run once more from its
-// files, and compares what comes out with what the run has left.
+// files, and compares the results with those of the run.
 #include "recompute/recompute.h"
 
 #include "base/file.h"
