@@ -15,8 +15,9 @@ rlhf_status rlhf__recorded_open(const char *path, struct rlhf__recorded **out,
                                 struct rlhf__error *err);
 void rlhf__recorded_close(struct rlhf__recorded *); // NULL allowed [main]
 
-// Read the lines of a phase (from 1). *found is 0 if the file has none. Fastest if the phases are
-// asked for in order. Errors: RLHF_E_INVALID (with the line's number), RLHF_E_NOMEM. [main]
+// Read the lines of a phase (from 1). *found is 0 if the file lacks the phase. Fastest if the
+// phases are asked for in order. Errors: RLHF_E_INVALID (with the line's number), RLHF_E_NOMEM.
+// [main]
 rlhf_status rlhf__recorded_seek(struct rlhf__recorded *, int64_t phase, int *found,
                                 struct rlhf__error *err);
 

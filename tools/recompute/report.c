@@ -35,7 +35,7 @@ void rlhf__recompute_print(const struct rlhf__recomputed *p) {
         print_check(&p->checks->item[i]);
 }
 
-// JSON has no infinity, so it is written as null.
+// Infinity is written as null, because JSON lacks it.
 static json_t *real(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 
 static json_t *check_json(const struct rlhf__check *k) {
