@@ -186,6 +186,7 @@ static void a_changed_log_prob_is_found(void **state) {
          "sed -i 's/\\(\"phase\": 2, \"row\": 3,.*\"logp_sampled\": \\[\\)[-0-9.e]*/\\1-0.5/' "
          "x/rollouts.jsonl");
     finds(t, "--phases 2", "log-probs of sampling");
+    e2e_says(t, "   0.0001  DIFFERS"); // the only line without a place that has this limit
 }
 
 static void a_changed_learning_rate_is_found(void **state) {
