@@ -55,7 +55,6 @@ static rlhf_status one_metric(const char *name, const json_t *run, const json_t 
     } else {
         rlhf__check_see(&own, x, y, scale, name);
     }
-    if (!run) return rlhf__checks_fail(c, "metric that the run lacks", name, err);
     if (!(own.relative <= own.limit)) return rlhf__checks_add(c, &own, err);
     rlhf__check_see(worst, x, y, scale, name);
     return RLHF_OK;
@@ -78,17 +77,23 @@ rlhf_status rlhf__numbers_metrics(const json_t *run, const json_t *again, int ha
     struct rlhf__check loss = begin("loss", l->number), norm = begin("gradient norm", l->norm);
     const char *name;
     json_t *v;
-    size_t n = 0;
+    struct rlhf__check lacks = begin("", INFINITY);
+    size_t n = 0, lacking = 0;
     json_object_foreach((json_t *)(uintptr_t)again, name, v) {
-        // With recorded responses, the position in the prompts does not move. A run without rewards
-        // lacks their mean.
+        // With recorded responses, the position in the prompts does not move.
         if (is_left_out(name) || (has_updates && strcmp(name, "epoch") == 0)) continue;
-        if (strcmp(name, "objective/scores") == 0 && !json_object_get(run, name)) continue;
+        if (!json_object_get(run, name)) { // an earlier version of the program had fewer
+            if (strcmp(name, "objective/scores") == 0) continue; // the run has no rewards
+            if (lacking++ == 0) snprintf(lacks.where, sizeof lacks.where, "%s", name);
+            continue;
+        }
         n++;
         RLHF_TRY(one_metric(name, json_object_get(run, name), v, l, &worst, c, err));
     }
     snprintf(worst.what, sizeof worst.what, "%zu metrics", n);
     RLHF_TRY(rlhf__checks_add(c, &worst, err));
+    snprintf(lacks.what, sizeof lacks.what, "metrics that the run lacks: %zu", lacking);
+    if (lacking > 0) RLHF_TRY(rlhf__checks_add(c, &lacks, err));
     RLHF_TRY(sampled(again, l, c, err));
     if (has_updates) return RLHF_OK;
     const double x = value(json_object_get(again, "objective/loss"));
