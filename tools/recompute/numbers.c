@@ -83,7 +83,7 @@ rlhf_status rlhf__numbers_metrics(const json_t *run, const json_t *again, int ha
         // With recorded responses, the position in the prompts does not move.
         if (is_left_out(name) || (has_updates && strcmp(name, "epoch") == 0)) continue;
         if (!json_object_get(run, name)) { // an earlier version of the program had fewer
-            if (strcmp(name, "objective/scores") == 0) continue; // the run has no rewards
+            if (strcmp(name, "objective/scores") == 0) continue; // of runs with rewards only
             if (lacking++ == 0) snprintf(lacks.where, sizeof lacks.where, "%s", name);
             continue;
         }
