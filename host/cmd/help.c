@@ -32,6 +32,8 @@ void rlhf__help(FILE *out) {
         "       rlhf-host plugin list | info FILE [--json]            look at plugins\n"
         "       rlhf-host plugin new KIND NAME                        begin a plugin\n"
         "       rlhf-host plugin check FILE                           what is wrong with a plugin\n"
+        "       rlhf-host recompute RUN [--phases A..B]               compute a run's phases "
+        "again\n"
         "       rlhf-host devices [--json]                            look at CPU and GPUs\n"
         "       rlhf-host help COMMAND                                flags of a command\n"
         "       rlhf-host help settings [WORD]                        all settings, or some\n"

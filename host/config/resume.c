@@ -130,6 +130,11 @@ rlhf_status rlhf__resume_load(const struct rlhf__config_request *req, struct rlh
                             req->resume);
     if (status == RLHF_OK) status = rlhf__layer_apply(&layer, NULL, c, err);
     c->run.stop_after = 0; // it limited only the earlier process
+    if (req->algo_alone) {
+        rlhf__rewards_clear(c);
+        rlhf__sinks_clear(c);
+        rlhf__plugin_config_clear(&c->judge);
+    }
     rlhf__layer_finish(&layer);
     return status;
 }

@@ -148,6 +148,9 @@ void rlhf__preference_feed_trains(struct rlhf__feed *, struct rlhf__reward_train
 rlhf_status rlhf__prompt_feed_open(const struct rlhf__feed_env *, int reference_is_start,
                                    struct rlhf__feed **out, struct rlhf__error *err);
 
+// Returns 1 if log-probs are over the tokens that top-k, top-p or min-p kept while sampling. [any]
+int rlhf__prompt_feed_keeps_support(const struct rlhf__feed *);
+
 // Returns the longest prompt + sampling.max_new_tokens, in tokens. [any]
 int32_t rlhf__prompt_feed_longest(const struct rlhf__feed *);
 

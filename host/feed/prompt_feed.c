@@ -138,6 +138,10 @@ rlhf_status rlhf__prompt_feed_sample(const struct rlhf__feed *feed, const struct
     return rlhf__rollout_in_turn(&q, e, err);
 }
 
+int rlhf__prompt_feed_keeps_support(const struct rlhf__feed *feed) {
+    return look(feed)->keep_support;
+}
+
 int32_t rlhf__prompt_feed_longest(const struct rlhf__feed *feed) {
     const struct prompt_feed *f = look(feed);
     const int32_t held_out = f->held_out ? rlhf__prompts_longest(f->held_out) : 0;

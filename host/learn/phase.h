@@ -65,6 +65,7 @@ static inline int rlhf__cast_is_shared(const struct rlhf__cast *c, uint32_t i) {
 }
 
 struct rlhf__feed;
+struct rlhf__recorded;
 struct rlhf__report;
 
 // The run's counters, which only the loop and a loaded checkpoint change. `phase` is also the
@@ -93,6 +94,7 @@ struct rlhf__phase {
     struct rlhf__feed *feed;
     struct rlhf__learner *learner;
     struct rlhf__report *report;
+    const struct rlhf__recorded *recorded; // the phase's responses and scores; NULL: sampled
     int32_t has_adapter, reserved;
     double adapter_norm;       // how far the adapter moved (model/adapter.h)
     struct rlhf__experience x; // the phase's rows; zeroed before the phase, released by the caller

@@ -100,6 +100,7 @@ static rlhf_status collect_pairs(const rlhf_host *host, uint32_t *added) {
     rlhf_status st = may_call(it, "collect_pairs()", &err);
     *added = 0;
     if (st != RLHF_OK) return tell(host, st, &err);
+    if (it->recorded) return RLHF_OK;
     if (!it->x->judged || !it->round)
         return tell(host,
                     rlhf__fail(&err, RLHF_E_INVALID,
@@ -141,14 +142,14 @@ static rlhf_status reward_update(const rlhf_host *host, const rlhf_reward_update
     rlhf_reward_update u = {0};
     rlhf_reward_update_report report = {.size = sizeof report};
     rlhf_status st = may_call(it, "reward_update()", &err);
-    if (st == RLHF_OK && !it->round)
+    if (st == RLHF_OK && !it->round && !it->recorded)
         st = rlhf__fail(&err, RLHF_E_INVALID, "reward_update() needs rlhf_iteration.reward_model");
     if (st == RLHF_OK)
         st = rlhf__copy_in(&u, sizeof u, in, RLHF_SIZE_TO(rlhf_reward_update, history_max),
                            "rlhf_reward_update", &err);
     double from = rlhf__seconds();
     rlhf__progress_note(it->report->progress, "reward model");
-    if (st == RLHF_OK)
+    if (st == RLHF_OK && !it->recorded)
         st = rlhf__reward_round_run(it->round, &it->replay, it->syncs, &u, &report, &err);
     if (st == RLHF_OK && rlhf_copy_out(out, &report, sizeof report,
                                        RLHF_SIZE_TO(rlhf_reward_update_report, fresh_after)) < 0)
@@ -156,7 +157,7 @@ static rlhf_status reward_update(const rlhf_host *host, const rlhf_reward_update
             rlhf__fail(&err, RLHF_E_UNSUPPORTED,
                        "its rlhf_reward_update_report says it has %u bytes, at least %u are needed",
                        out->size, RLHF_SIZE_TO(rlhf_reward_update_report, fresh_after));
-    if (st == RLHF_OK) report_round(it, &report, rlhf__seconds() - from);
+    if (st == RLHF_OK && !it->recorded) report_round(it, &report, rlhf__seconds() - from);
     return tell(host, st, &err);
 }
 

@@ -21,8 +21,12 @@ struct rlhf__iteration {
     const struct rlhf__cast *cast;
     struct rlhf__report *report;
     struct rlhf__services *services;
-    const struct rlhf__experience *x;   // of the phase that ends; NULL: the service rejects calls
-    uint64_t syncs;                     // number of times the policy was copied to the reference
+    const struct rlhf__experience *x; // of the phase that ends; NULL: the service rejects calls
+    uint64_t syncs;                   // number of times the policy was copied to the reference
+    // 1: the rows are recorded. The run then has no judge and no reward model, and calls about them
+    // do nothing.
+    int32_t recorded;
+    int32_t reserved;
     struct rlhf__replay replay;         // used with rlhf_iteration.reward_model
     struct rlhf__reward_model *trained; // the reward model that is trained, or NULL; borrowed
     struct rlhf__reward_round *round;   // trains it; made once it is loaded; owned

@@ -27,7 +27,8 @@ rlhf_status rlhf__completions_measure(const struct rlhf__phase *p, struct rlhf__
     double length = (double)rlhf__rows_response_tokens(e, 0, e->n) / n;
     rlhf_status st = rlhf__rows_distinct3(e, &distinct, err);
     if (st != RLHF_OK) return st;
-    if (rlhf__cast_has_rewards(p->cast)) rlhf__metrics_set(m, "objective/scores", mean);
+    if (rlhf__cast_has_rewards(p->cast) || p->recorded)
+        rlhf__metrics_set(m, "objective/scores", mean);
     rlhf__metrics_set(m, "completions/mean_length", length);
     rlhf__metrics_set(m, "completions/clipped_ratio", 1 - stopped / n);
     rlhf__metrics_set(m, "completions/distinct_3", distinct);

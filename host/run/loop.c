@@ -24,35 +24,36 @@ static rlhf_status open_rollouts(struct rlhf__run *r, int64_t keep, struct rlhf_
 }
 
 // The metrics so far, which the rules of whole runs read.
-static rlhf_status begin_history(struct rlhf__run *r, struct rlhf__error *err) {
+static rlhf_status begin_history(struct rlhf__run *r, int64_t keep, struct rlhf__error *err) {
     const int may_end =
         rlhf__cast_samples(&r->cast) && rlhf__responses_may_end(r->config, r->cast.policy);
     RLHF_TRY(rlhf__run_history_begin(&r->history, r->config, may_end ? 1 : -1, err));
-    return r->req->resume ? rlhf__run_history_read(&r->history, r->req->dir->root, err) : RLHF_OK;
+    return keep >= 0 ? rlhf__run_history_read(&r->history, r->req->dir->root, err) : RLHF_OK;
+}
+
+// Open the files that every phase writes to, in the folder `to`.
+static rlhf_status open_files(struct rlhf__run *r, const struct rlhf__folder *to, int64_t keep,
+                              struct rlhf__error *err) {
+    struct rlhf__report *p = &r->report;
+    RLHF_TRY(rlhf__metrics_open(to, &r->config->log, keep, p->log, &p->metrics, err));
+    r->session.services.metric = rlhf__metrics_reported;
+    r->session.services.metric_ctx = p->metrics;
+    RLHF_TRY(rlhf__samples_open(to, keep, p->log, &p->samples, err));
+    RLHF_TRY(rlhf__spread_open(to, keep, p->log, &p->spread, err));
+    RLHF_TRY(rlhf__events_open(to, keep, p->log, &p->events, err));
+    return begin_history(r, keep, err);
 }
 
 static rlhf_status open_reports(struct rlhf__run *r, struct rlhf__error *err) {
-    const struct rlhf__log_config *log = &r->config->log;
     const struct rlhf__manifest code = rlhf__run_manifest(r);
     struct rlhf__run_dir *dir = r->req->dir;
     int resumed = r->req->resume != NULL;
     int64_t keep = resumed ? r->count.phase : -1;
-    rlhf_status st = resumed ? rlhf__run_dir_store(dir, r->config, err)
-                             : rlhf__run_dir_make(dir, r->config, r->report.log, err);
-    if (st == RLHF_OK) st = rlhf__manifest_write(&code, dir->root, resumed, err);
-    if (st == RLHF_OK)
-        st = rlhf__metrics_open(dir->root, log, keep, r->report.log, &r->report.metrics, err);
-    if (st == RLHF_OK)
-        st = rlhf__samples_open(dir->root, keep, r->report.log, &r->report.samples, err);
-    if (st == RLHF_OK)
-        st = rlhf__spread_open(dir->root, keep, r->report.log, &r->report.spread, err);
-    if (st == RLHF_OK)
-        st = rlhf__events_open(dir->root, keep, r->report.log, &r->report.events, err);
-    if (st == RLHF_OK) st = open_rollouts(r, keep, err);
-    if (st == RLHF_OK) st = begin_history(r, err);
-    r->session.services.metric = rlhf__metrics_reported;
-    r->session.services.metric_ctx = r->report.metrics;
-    if (st != RLHF_OK) return st;
+    RLHF_TRY(resumed ? rlhf__run_dir_store(dir, r->config, err)
+                     : rlhf__run_dir_make(dir, r->config, r->report.log, err));
+    RLHF_TRY(rlhf__manifest_write(&code, dir->root, resumed, err));
+    RLHF_TRY(open_files(r, dir->root, keep, err));
+    RLHF_TRY(open_rollouts(r, keep, err));
     rlhf__events_begin(r->report.events, keep, r->req->env->argv);
     const struct rlhf__progress_state start = {
         .phase = r->count.phase, .phases = r->count.phases, .first_phase = r->count.phase};
@@ -110,7 +111,8 @@ static rlhf_status run_phase(struct rlhf__run *r, struct rlhf__error *err) {
                             .count = &r->count,
                             .feed = r->feed,
                             .learner = &r->learner,
-                            .report = &r->report};
+                            .report = &r->report,
+                            .recorded = r->req->recorded};
     rlhf__learner_begin(&r->learner);
     r->learner.phase = r->count.phase;
     r->report.times = (struct rlhf__phase_times){.start = rlhf__seconds()};
@@ -234,4 +236,25 @@ rlhf_status rlhf__run_phases(struct rlhf__run *r, struct rlhf__error *err) {
     if (st != RLHF_OK && !(st == RLHF_E_CANCELLED && is_cancelled(r))) return st;
     say_end(r);
     return RLHF_OK;
+}
+
+// ---- a phase again ----
+
+static rlhf_status open_again(struct rlhf__run *r, const struct rlhf__folder *out,
+                              struct rlhf__error *err) {
+    const struct rlhf__manifest code = rlhf__run_manifest(r);
+    RLHF_TRY(rlhf__manifest_write(&code, out, 0, err));
+    RLHF_TRY(open_files(r, out, -1, err));
+    if (!rlhf__cast_samples(&r->cast)) return RLHF_OK;
+    return rlhf__rollout_log_open(out, -1, r->report.log, &r->report.rollout_log, err);
+}
+
+rlhf_status rlhf__run_again(struct rlhf__run *r, const struct rlhf__folder *out, const char *before,
+                            const char *after, struct rlhf__error *err) {
+    RLHF_TRY(open_again(r, out, err));
+    r->report.began = rlhf__seconds();
+    if (before) RLHF_TRY(rlhf__saving_note(r, err));
+    if (before) RLHF_TRY(rlhf__saving_copy(r, out, before, err));
+    RLHF_TRY(rlhf__run_advise(r, run_phase(r, err), err));
+    return rlhf__saving_copy(r, out, after, err);
 }

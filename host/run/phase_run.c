@@ -5,6 +5,7 @@
 #include "base/signals.h"
 #include "batch/minibatches.h"
 #include "data/prompts.h"
+#include "feed/recorded.h"
 #include "learn/optim.h"
 #include "learn/pass.h"
 #include "learn/plan.h"
@@ -348,7 +349,17 @@ static void tell_signals(const struct rlhf__phase *p) {
     rlhf__signals_phase(p->count->phase + 1, done > 0 ? (r->times.start - r->began) / done : -1);
 }
 
+// Take the phase's rows and scores from a record.
+static rlhf_status collect_recorded(struct rlhf__phase *p, struct rlhf__error *err) {
+    p->x.phase = p->count->phase;
+    RLHF_TRY(rlhf__recorded_take(p->recorded, p->feed, p->learner->optim->count.step, &p->x, err));
+    RLHF_TRY(rlhf__phase_score(p, &p->x, 0, err)); // only makes the texts
+    RLHF_TRY(rlhf__completions_measure(p, err));
+    return pass_reference(p, err);
+}
+
 static rlhf_status collect(struct rlhf__phase *p, struct rlhf__error *err) {
+    if (p->recorded && rlhf__cast_samples(p->cast)) return collect_recorded(p, err);
     struct rlhf__phase_times *times = &p->report->times;
     double from = rlhf__seconds();
     p->x.phase = p->count->phase;
@@ -384,6 +395,7 @@ static rlhf_status describe(struct rlhf__phase *p, struct rlhf__error *err) {
 static rlhf_status evaluate(struct rlhf__phase *p, struct rlhf__error *err) {
     int64_t every = p->config->data.eval_every, done = p->count->phase + 1;
     int due = (every > 0 && done % every == 0) || done == p->count->phases;
+    if (p->recorded && rlhf__cast_samples(p->cast)) return RLHF_OK; // would ask the rewards
     const struct rlhf__held_out h = {.phase = done,
                                      .due = due,
                                      .metrics = p->report->metrics,

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/env.h"
+#include "base/folder.h"
 #include "feed/feed.h"
 #include "feed/reward_training.h"
 #include "keep/boundary.h"
@@ -23,6 +24,7 @@
 #include "run/early_stop.h"
 
 struct rlhf__memory_need;
+struct rlhf__recorded;
 struct rlhf__run_dir;
 
 // A validated request for a training run: the config is resolved and the plugins are open.
@@ -41,6 +43,9 @@ struct rlhf__run_request {
     int32_t allow_changed_inputs;        // 1: resume even if rows or frozen models have changed
     int32_t reserved;
     struct rlhf__memory_need *need; // receives the memory that the run needs; may be NULL
+    // Where phases take their responses and scores from instead of sampling and scoring; no reward,
+    // judge or sink is opened. NULL = they are sampled.
+    struct rlhf__recorded *recorded;
 };
 
 // The run's checkpoints on disk.
@@ -104,5 +109,12 @@ enum { RLHF__EXIT_COLLAPSED = 3 };
 // written if any phase was completed. After an error the last phase boundary is saved, as described
 // in saving.h. [main]
 rlhf_status rlhf__run_phases(struct rlhf__run *, struct rlhf__error *err);
+
+// Run only the next phase, and write what a run leaves of it to the folder `out`: manifest.json,
+// metrics.jsonl, rollouts.jsonl (if responses are sampled) and the checkpoint, as the directory
+// `after`. With `before` (NULL allowed), also write the checkpoint of the phase's beginning. The
+// run directory is not changed. [main]
+rlhf_status rlhf__run_again(struct rlhf__run *, const struct rlhf__folder *out, const char *before,
+                            const char *after, struct rlhf__error *err);
 
 #endif

@@ -344,6 +344,11 @@ rlhf_status rlhf__saving_end(struct rlhf__run *r, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
+rlhf_status rlhf__saving_copy(struct rlhf__run *r, const struct rlhf__folder *in, const char *name,
+                              struct rlhf__error *err) {
+    return write_files(r, in, name, err);
+}
+
 void rlhf__saving_say_next(const struct rlhf__run *r) {
     if (r->saved.phase > 0 && r->count.phase < r->count.phases) say_command(r, "go on:");
 }

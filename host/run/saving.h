@@ -5,7 +5,7 @@
 #ifndef RLHF_HOST_SAVING_H
 #define RLHF_HOST_SAVING_H
 
-#include "base/error.h"
+#include "base/folder.h"
 
 struct rlhf__run;
 
@@ -29,6 +29,11 @@ rlhf_status rlhf__saving_phase(struct rlhf__run *r, struct rlhf__error *err);
 
 // At the normal end: write the checkpoint unless this phase already has one. [main]
 rlhf_status rlhf__saving_end(struct rlhf__run *r, struct rlhf__error *err);
+
+// Write a checkpoint of the boundary to the new directory `name` of the folder `in`, without links
+// and without a choice of the best one. [main]
+rlhf_status rlhf__saving_copy(struct rlhf__run *r, const struct rlhf__folder *in, const char *name,
+                              struct rlhf__error *err);
 
 // After a phase or a checkpoint failed: return to the last boundary, write its checkpoint unless
 // that was already attempted, and log which phases are saved and which are lost. Sets

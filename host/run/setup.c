@@ -283,7 +283,8 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(open_learner(r, err));
     set_phases(r);
     RLHF_TRY(resume(r, err));
-    return r->feed->ops->check ? r->feed->ops->check(r->feed, err) : RLHF_OK;
+    const int checks = r->feed->ops->check && !r->req->recorded; // it samples
+    return checks ? r->feed->ops->check(r->feed, err) : RLHF_OK;
 }
 
 rlhf_status rlhf__run_advise(const struct rlhf__run *r, rlhf_status st, struct rlhf__error *err) {

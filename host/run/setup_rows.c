@@ -82,6 +82,8 @@ static rlhf_status open_prompts(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(rlhf__prompt_feed_open(&r->feed_env, is_start, &r->feed, err));
     say_uneven(r);
     rlhf__rollout_say_ends(&r->config->sampling, cast->policy, r->report.log);
+    r->iteration.recorded = r->req->recorded != NULL;
+    if (r->req->recorded) return rlhf__reward_tallies_init(&r->report.rewards, 0, err);
     RLHF_TRY(open_rewards(r, err));
     if (r->req->judge) rlhf__progress_note(r->report.progress, "loading the judge");
     RLHF_TRY(rlhf__iteration_open(&r->iteration, rlhf__text_services_reward(r->session.text),

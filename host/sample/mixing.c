@@ -39,6 +39,11 @@ static void take_reward(struct rlhf__rows *e, uint32_t i) {
     e->reward[i] = (float)((double)e->score[i] + token_sum(e, i));
 }
 
+void rlhf__rows_sum_rewards(struct rlhf__rows *e) {
+    for (uint32_t i = 0; i < e->n; i++)
+        take_reward(e, i);
+}
+
 // Returns the weight of a reward that is normalised by its standard deviation. A reward without
 // spread gives no information, so its weight is 0. Otherwise its token rewards would be scaled up.
 static double normalised(double weight, double std) {

@@ -26,4 +26,7 @@ struct rlhf__reward_parts {
 void rlhf__mix(const struct rlhf__config *, const struct rlhf__reward_parts *parts,
                const uint8_t *keep, const uint8_t *no_period, struct rlhf__rows *e);
 
+// Set e->reward from scores and token rewards. [any]
+void rlhf__rows_sum_rewards(struct rlhf__rows *e);
+
 #endif

@@ -1,0 +1,281 @@
+// test_e2e_recompute.c: `rlhf-host recompute`: runs of all algorithms are recomputed, and planted
+// faults are found.
+#include "e2e.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EVEN "\"$RLHF_TEST_PLUGINS/even_judge.so\""
+#define KEEP                                                                                       \
+    " --set checkpoint.every=1 --set checkpoint.keep=0 --set run.phases=2 --set log.level=error "  \
+    "--set log.progress=off --set compute.backend=cpu --policy policy "
+#define RL                                                                                         \
+    " --reward " EVEN " --prompts prompts.txt --set batch.size=8 --set log.rollouts=true "         \
+    "--set sampling.max_new_tokens=6" KEEP
+#define DATA " --set batch.size=4" KEEP
+
+// ---- the runs ----
+
+static const struct {
+    const char *name, *args;
+} runs[] = {
+    {"ppo", "--algo ppo.so --set compute.dtype=f32" RL},
+    {"critic", "--algo ppo.so --set value.critic=separate --set compute.dtype=f32" RL},
+    {"pp", "--preset reinforce-pp --set compute.dtype=f32" RL},
+    {"grpo", "--algo grpo.so:group_size=4 --set compute.dtype=f32" RL},
+    {"lora", "--algo grpo.so:group_size=4 --set policy.adapter.rank=2 "
+             "--set compute.dtype=f32" RL},
+    {"iterative", "--algo grpo_iterative.so:group_size=4,iteration_phases=1 "
+                  "--set compute.dtype=f32" RL},
+    {"rloo", "--algo rloo.so:group_size=4 --set compute.dtype=bf16" RL},
+    {"sft", "--algo sft.so --data texts.jsonl --set optim.kind=muon "
+            "--set compute.dtype=f32" DATA},
+    {"classify", "--algo classify.so --data labelled.jsonl --set compute.dtype=f32" DATA},
+    {"dpo", "--algo dpo.so --data pairs.jsonl --set compute.dtype=f32" DATA},
+    {"dpolora", "--algo dpo.so --data pairs.jsonl --set policy.adapter.rank=2 "
+                "--set compute.dtype=bf16" DATA},
+    {"kto", "--algo kto.so --data kto.jsonl --set compute.dtype=f32" DATA},
+    {"rm", "--algo bradley_terry.so --data pairs.jsonl --set compute.dtype=f32" DATA},
+    {"opd", "--algo opd.so --set models.teacher=sft/checkpoints/000002 "
+            "--set compute.dtype=f32" RL},
+};
+enum { N_RUNS = sizeof runs / sizeof *runs };
+
+static void write_rows(const struct e2e *t) {
+    static const char *const words[] = {"good", "bad", "long", "short", "the end", "a film"};
+    char pairs[4096] = "", kto[4096] = "";
+    for (int i = 0; i < 8; i++) {
+        const char *a = words[i % 6], *b = words[(i + 1 + i / 6) % 6];
+        snprintf(pairs + strlen(pairs), sizeof pairs - strlen(pairs),
+                 "{\"prompt\": \"It was\", \"chosen\": \" %s\", \"rejected\": \" %s\"}\n", a, b);
+        snprintf(kto + strlen(kto), sizeof kto - strlen(kto),
+                 "{\"prompt\": \"It was\", \"completion\": \" %s\", \"label\": %s}\n", a,
+                 i % 2 ? "true" : "false");
+    }
+    e2e_write(t, "pairs.jsonl", pairs);
+    e2e_write(t, "kto.jsonl", kto);
+}
+
+static int setup(void **state) {
+    if (e2e_setup(state) != 0) return -1;
+    struct e2e *t = *state;
+    write_rows(t);
+    assert_int_equal(e2e_shell(t, "\"$HOST\" --algo sft.so --data texts.jsonl --policy model "
+                                  "--set policy.init=random --phases 1 --out s --threads 1 && "
+                                  "cp -rL s/checkpoints/latest policy"),
+                     0);
+    for (int i = 0; i < N_RUNS; i++) {
+        const int status =
+            e2e_shell(t, "\"$HOST\" --threads 1 --out %s %s", runs[i].name, runs[i].args);
+        if (status) fail_msg("%s: exit %d\n%s", runs[i].name, status, t->out);
+    }
+    return 0;
+}
+
+static void expect(struct e2e *t, int status, int wanted) {
+    if (status != wanted) fail_msg("exit status %d, not %d:\n%s", status, wanted, t->out);
+}
+
+// ---- equal runs ----
+
+static void the_reference_backend_agrees(void **state) {
+    struct e2e *t = *state;
+    for (int i = 0; i < N_RUNS; i++) {
+        expect(t, e2e_run(t, "recompute %s", runs[i].name), 0);
+        e2e_says(t, "phase 1: equal");
+        e2e_says(t, "phase 2: equal within the limits");
+        e2e_says(t, "update of ");
+        e2e_says(t, "gradient norm");
+    }
+}
+
+// The same kernels give the same bits, with any number of threads.
+static void the_same_backend_is_equal_to_the_bit(void **state) {
+    struct e2e *t = *state;
+    for (int i = 0; i < N_RUNS; i++) {
+        expect(t, e2e_run(t, "recompute %s --backend cpu --threads 2", runs[i].name), 0);
+        e2e_says(t, "phase 1: equal to the bit");
+        e2e_says(t, "phase 2: equal to the bit");
+    }
+}
+
+// The reward lies outside the installed plugins, and is not even there any more.
+static void no_reward_is_opened_and_nothing_is_written(void **state) {
+    struct e2e *t = *state;
+    e2e_shell(t, "cp -r grpo gone && sed -i 's/even_judge/none_such/' gone/config.json && "
+                 "cp -r gone before");
+    expect(t, e2e_run(t, "recompute gone --phases 2"), 0);
+    e2e_says(t, "phase 2: equal");
+    assert_null(strstr(t->out, "phase 1"));
+    e2e_same_tree(t, "gone", "before");
+}
+
+// ---- faults ----
+
+// Flip a bit of a file's byte, counted from the tensors' first byte.
+static void flip(const struct e2e *t, const char *name, long at, int bit) {
+    char path[600];
+    uint64_t header = 0;
+    snprintf(path, sizeof path, "%s/%s", t->dir, name);
+    FILE *f = fopen(path, "r+b");
+    assert_non_null(f);
+    assert_int_equal(fread(&header, sizeof header, 1, f), 1); // x86-64 is little-endian too
+    at += 8 + (long)header;
+    assert_int_equal(fseek(f, at, SEEK_SET), 0);
+    const int byte = fgetc(f);
+    assert_int_equal(fseek(f, at, SEEK_SET), 0);
+    fputc(byte ^ 1 << bit, f);
+    assert_int_equal(fclose(f), 0);
+}
+
+// Copy the run, change the copy by a shell command (NULL = none).
+static void copy(struct e2e *t, const char *run, const char *change) {
+    assert_int_equal(e2e_shell(t, "rm -rf x y && cp -r %s x && cp -r x y", run), 0);
+    if (!change) return;
+    assert_int_equal(e2e_shell(t, "%s", change), 0);
+    assert_int_not_equal(e2e_shell(t, "diff -r x y >/dev/null"), 0); // the change was made
+}
+
+static void finds(struct e2e *t, const char *args, const char *what) {
+    expect(t, e2e_run(t, "recompute x %s", args), 1);
+    e2e_says(t, "phase 2: differs");
+    e2e_says(t, "DIFFERS");
+    e2e_says(t, what);
+}
+
+static void a_flipped_bit_of_a_weight_is_found(void **state) {
+    struct e2e *t = *state;
+    static const char *const all[] = {"grpo", "sft", "dpo"};
+    for (int i = 0; i < 3; i++) {
+        copy(t, all[i], NULL);
+        flip(t, "x/checkpoints/000002/model.safetensors", 2, 6); // a high bit of the mantissa
+        finds(t, "--phases 2", "element of model.safetensors");
+    }
+    copy(t, "grpo", NULL);
+    flip(t, "x/checkpoints/000002/model.safetensors", 0, 0); // the lowest bit
+    expect(t, e2e_run(t, "recompute x --phases 2"), 0);
+    finds(t, "--phases 2 --backend cpu", "element of model.safetensors");
+}
+
+static void a_flipped_bit_of_a_moment_is_found(void **state) {
+    struct e2e *t = *state;
+    copy(t, "ppo", NULL);
+    flip(t, "x/checkpoints/000002/state/optimizer.safetensors", 3, 5); // of the exponent
+    finds(t, "--phases 2", "element of state/optimizer.safetensors");
+    copy(t, "lora", NULL);
+    flip(t, "x/checkpoints/000002/adapter_model.safetensors", 3, 5);
+    finds(t, "--phases 2", "element of adapter_model.safetensors");
+}
+
+static void a_changed_reward_is_found(void **state) {
+    struct e2e *t = *state;
+    static const char *const all[] = {"ppo", "grpo", "rloo", "pp"};
+    for (int i = 0; i < 4; i++) {
+        copy(t, all[i],
+             "sed -i 's/\\(\"phase\": 2, \"row\": 3,.*\"score\": \\)[-0-9.e]*/\\13.25/' "
+             "x/rollouts.jsonl");
+        finds(t, "--phases 2", "objective/scores");
+        e2e_says(t, "update of model.safetensors");
+    }
+}
+
+static void a_changed_log_prob_is_found(void **state) {
+    struct e2e *t = *state;
+    copy(t, "grpo",
+         "sed -i 's/\\(\"phase\": 2, \"row\": 3,.*\"logp_sampled\": \\[\\)[-0-9.e]*/\\1-0.5/' "
+         "x/rollouts.jsonl");
+    finds(t, "--phases 2", "log-probs of sampling");
+    e2e_says(t, "   0.0001  DIFFERS"); // the only line without a place that has this limit
+}
+
+static void a_changed_learning_rate_is_found(void **state) {
+    struct e2e *t = *state;
+    static const char *const all[] = {"grpo", "sft", "dpo", "lora"};
+    for (int i = 0; i < 4; i++) {
+        copy(t, all[i], "sed -i 's/^\\( *\"lr\": \\)[0-9.e-]*/\\10.000321/' x/config.json");
+        finds(t, "--phases 2", "lr  DIFFERS");
+        e2e_says(t, "update of ");
+    }
+}
+
+static void a_changed_metric_is_found(void **state) {
+    struct e2e *t = *state;
+    copy(t, "grpo",
+         "sed -i '/\"phase\": 2/s/\\(\"objective.kl\": \\)[-0-9.e]*/\\10.5/' x/metrics.jsonl");
+    finds(t, "", "objective/kl  DIFFERS");
+    e2e_says(t, "phase 1: equal");
+    e2e_says(t, "phases that differ: 1 of 2");
+    copy(t, "kto",
+         "sed -i '/\"phase\": 2/s/\\(\"objective.loss\": \\)[-0-9.e]*/\\10.7/' x/metrics.jsonl");
+    finds(t, "", "loss");
+}
+
+// ---- what cannot be recomputed ----
+
+static void what_is_missing_is_said(void **state) {
+    struct e2e *t = *state;
+    copy(t, "grpo", "sed -i '/^.\"phase\": 2,/d' x/rollouts.jsonl");
+    expect(t, e2e_run(t, "recompute x"), 0);
+    e2e_says(t, "phase 1: equal");
+    e2e_says(t, "phase 2 skipped: rollouts.jsonl lacks the responses, which log.rollouts=true");
+    copy(t, "sft", "rm -r x/checkpoints/000001");
+    expect(t, e2e_run(t, "recompute x"), 2);
+    e2e_says(t, "phases 1 to 2 skipped: checkpoints are missing: a phase needs those of its "
+                "beginning and its end, which checkpoint.every=1");
+    assert_int_equal(e2e_shell(t, "mv policy elsewhere"), 0);
+    expect(t, e2e_run(t, "recompute sft"), 0); // its checkpoints suffice after the first phase
+    e2e_says(t, "phase 1 skipped: ");
+    e2e_says(t, "phase 2: equal");
+    assert_int_equal(e2e_shell(t, "mv elsewhere policy"), 0);
+}
+
+static void bad_input_is_refused(void **state) {
+    struct e2e *t = *state;
+    expect(t, e2e_run(t, "recompute"), 2);
+    expect(t, e2e_run(t, "recompute model"), 2);
+    expect(t, e2e_run(t, "recompute nowhere"), 2);
+    e2e_says(t, "is not a run directory");
+    expect(t, e2e_run(t, "recompute grpo --phases 2..1"), 2);
+    expect(t, e2e_run(t, "recompute grpo --phases 3"), 2);
+    e2e_says(t, "the run has 2 phases");
+    copy(t, "grpo", "sed -i 's/\"prompt_length\": [0-9]*/\"prompt_length\": 99/' x/rollouts.jsonl");
+    expect(t, e2e_run(t, "recompute x --phases 2"), 2);
+    e2e_says(t, "row 0 of phase 2: \"prompt_length\" is missing or does not fit the run");
+    copy(t, "grpo", "sed -i 's/.$//' x/rollouts.jsonl");
+    expect(t, e2e_run(t, "recompute x --phases 2"), 2);
+    e2e_says(t, "not valid JSON");
+}
+
+static void the_report_is_json(void **state) {
+    struct e2e *t = *state;
+    json_error_t why;
+    expect(t, e2e_run(t, "recompute grpo --json"), 0);
+    json_t *v = json_loads(t->out, 0, &why);
+    if (!v) fail_msg("%s\n%s", why.text, t->out);
+    const json_t *phase = json_array_get(json_object_get(v, "phases"), 1);
+    assert_int_equal(json_integer_value(json_object_get(phase, "phase")), 2);
+    assert_string_equal(json_string_value(json_object_get(phase, "verdict")),
+                        "equal within the limits");
+    assert_true(json_array_size(json_object_get(phase, "tensors")) > 20);
+    assert_true(json_is_false(json_object_get(v, "differs")));
+    json_decref(v);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_reference_backend_agrees),
+        cmocka_unit_test(the_same_backend_is_equal_to_the_bit),
+        cmocka_unit_test(no_reward_is_opened_and_nothing_is_written),
+        cmocka_unit_test(a_flipped_bit_of_a_weight_is_found),
+        cmocka_unit_test(a_flipped_bit_of_a_moment_is_found),
+        cmocka_unit_test(a_changed_reward_is_found),
+        cmocka_unit_test(a_changed_log_prob_is_found),
+        cmocka_unit_test(a_changed_learning_rate_is_found),
+        cmocka_unit_test(a_changed_metric_is_found),
+        cmocka_unit_test(what_is_missing_is_said),
+        cmocka_unit_test(bad_input_is_refused),
+        cmocka_unit_test(the_report_is_json),
+    };
+    return cmocka_run_group_tests(tests, setup, e2e_teardown);
+}

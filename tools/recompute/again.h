@@ -1,0 +1,38 @@
+// again.h: computes one phase of a finished run once more, from the run's files. The results are
+// files of the same form, in a folder of the caller.
+#ifndef RLHF_TOOLS_RECOMPUTE_AGAIN_H
+#define RLHF_TOOLS_RECOMPUTE_AGAIN_H
+
+#include "base/env.h"
+#include "base/folder.h"
+#include "feed/recorded.h"
+
+#define RLHF__AGAIN_BEFORE "before" // the checkpoints in the folder
+#define RLHF__AGAIN_AFTER  "after"
+
+struct rlhf__again {
+    const struct rlhf__env *env;
+    const char *run, *algo; // algo NULL: as the run's config.json names it
+    const char *backend;    // "reference", "cpu", ...
+    int64_t threads;        // 0: all cores
+    int32_t trust_run, changed_plugins, changed_inputs;
+    int32_t reserved;
+};
+
+// How a phase went.
+struct rlhf__again_told {
+    int32_t samples;    // 1: the algorithm samples responses, so that the phase needs recorded ones
+    int32_t lacks_rows; // 1: they are not recorded, so nothing was computed
+    int32_t reads_start; // 1: the phase begins at a checkpoint; 0: at the run's settings
+    int32_t reserved;
+};
+
+// Compute phase `phase` (from 1). The first one begins as the run did, the others at the checkpoint
+// of the phase before. rows have been sought to the phase. If the phase begins as the run did, the
+// folder also receives the checkpoint of that beginning. No reward, judge or sink is opened.
+// Errors: those of resuming the run. [main]
+rlhf_status rlhf__again_phase(const struct rlhf__again *, int64_t phase,
+                              struct rlhf__recorded *rows, const struct rlhf__folder *out,
+                              struct rlhf__again_told *told, struct rlhf__error *err);
+
+#endif

@@ -1,0 +1,22 @@
+// checkpoints.h: compares the tensors of two checkpoints: the weights, heads and moments that a
+// phase left, and those that were recomputed.
+#ifndef RLHF_TOOLS_RECOMPUTE_CHECKPOINTS_H
+#define RLHF_TOOLS_RECOMPUTE_CHECKPOINTS_H
+
+#include "recompute/checks.h"
+
+// The directories of three checkpoints.
+struct rlhf__checkpoints {
+    const char *before;      // where the phase begins
+    const char *run, *again; // where it ends: the run's, and the recomputed one
+};
+
+// Compare all weight files of the two ends. Weights are compared as described in docs/recompute.md:
+// by the length of the difference, in which each element counts by its second moment, and by the
+// largest difference of an element. Errors: RLHF_E_INVALID (a file that cannot be read),
+// RLHF_E_NOMEM. [main]
+rlhf_status rlhf__checkpoints_compare(const struct rlhf__checkpoints *,
+                                      const struct rlhf__check_limits *, struct rlhf__checks *,
+                                      struct rlhf__error *err);
+
+#endif

@@ -1,0 +1,59 @@
+// checks.h: the numbers of a phase that were compared: the run's and the recomputed ones, their
+// difference, the limit for it, and whether the difference is within the limit.
+#ifndef RLHF_TOOLS_RECOMPUTE_CHECKS_H
+#define RLHF_TOOLS_RECOMPUTE_CHECKS_H
+
+#include "base/error.h"
+
+#include <jansson.h>
+
+// The largest allowed differences. All 0: equal to the bit.
+struct rlhf__check_limits {
+    double number;   // of a loss, a metric, a log-prob, ...: relative to 1 + |recomputed|
+    double norm;     // of a gradient norm: relative to the largest one of the phase
+    double update;   // of the weights: length of the difference relative to that of the update
+    double moments;  // of an element of a moment: relative to the largest one of its tensor
+    double rounding; // of an element of a weight, relative to it
+};
+
+// The limits for a run whose products are in bf16 (1) or in f32 (0), or in exactly the same
+// arithmetic (exact 1). [any]
+struct rlhf__check_limits rlhf__check_limits(int bf16, int exact);
+
+struct rlhf__check {
+    char what[120];  // "loss", "metric lr", "weights"
+    char where[200]; // of the largest difference: "update 3", a tensor's name; may be empty
+    double run, again, difference, relative, limit;
+    int32_t has_values; // 1: run and again are set
+    int32_t wrong;
+};
+
+// Zero-initialise; release with rlhf__checks_finish.
+struct rlhf__checks {
+    struct rlhf__check *item; // [n]
+    size_t n, cap;
+    json_t *tensors; // an array: the largest difference of each tensor; NULL before the first
+};
+
+void rlhf__checks_finish(struct rlhf__checks *);
+
+// Append a check. Errors: RLHF_E_NOMEM. [any]
+rlhf_status rlhf__checks_add(struct rlhf__checks *, const struct rlhf__check *,
+                             struct rlhf__error *err);
+
+// Append a check that fails because something is missing or differs as a whole: `why` is shown as
+// the place. [any]
+rlhf_status rlhf__checks_fail(struct rlhf__checks *, const char *what, const char *why,
+                              struct rlhf__error *err);
+
+// Compare one pair of numbers, of which `scale` is the size: difference / scale must not exceed
+// limit. Two numbers that are both not finite are equal. If the difference is the largest so far,
+// *worst keeps the pair and the place. [any]
+void rlhf__check_see(struct rlhf__check *worst, double run, double again, double scale,
+                     const char *where);
+
+// Return the number of failed checks; 1 if all differences are exactly 0. [any]
+size_t rlhf__checks_wrong(const struct rlhf__checks *);
+int rlhf__checks_exact(const struct rlhf__checks *);
+
+#endif

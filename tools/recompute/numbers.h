@@ -1,0 +1,23 @@
+// numbers.h: compares the numbers that a phase left in metrics.jsonl and rollouts.jsonl with those
+// that were recomputed.
+#ifndef RLHF_TOOLS_RECOMPUTE_NUMBERS_H
+#define RLHF_TOOLS_RECOMPUTE_NUMBERS_H
+
+#include "feed/recorded.h"
+#include "recompute/checks.h"
+
+// Compare the phase's rows of metrics.jsonl (objects). Metrics of time, speed and sampling, and
+// those of rewards, are not recomputed. Of a phase without recorded steps, loss and gradient norm
+// are taken from here. Errors: RLHF_E_NOMEM. [main]
+rlhf_status rlhf__numbers_metrics(const json_t *run, const json_t *again, int has_updates,
+                                  const struct rlhf__check_limits *, struct rlhf__checks *,
+                                  struct rlhf__error *err);
+
+// Compare the phase's lines of rollouts.jsonl: log-probs, values, advantages and returns of the
+// rows, and loss and gradient norm of each step. Errors: RLHF_E_NOMEM. [main]
+rlhf_status rlhf__numbers_rollouts(const struct rlhf__recorded *run,
+                                   const struct rlhf__recorded *again,
+                                   const struct rlhf__check_limits *, struct rlhf__checks *,
+                                   struct rlhf__error *err);
+
+#endif

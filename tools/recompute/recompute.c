@@ -1,0 +1,282 @@
+// recompute.c: `rlhf-host recompute`: computes the phases of a finished run once more from its
+// files, and compares the results with those of the run.
+#include "recompute/recompute.h"
+
+#include "base/file.h"
+#include "cmd/commands.h"
+#include "cmd/flags.h"
+#include "cmd/program.h"
+#include "recompute/again.h"
+#include "recompute/checkpoints.h"
+#include "recompute/numbers.h"
+#include "recompute/report.h"
+#include "recompute/run_files.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct options {
+    const char *phases, *backend, *algo;
+    int64_t threads;
+    int32_t json, trust_run, changed_plugins, changed_inputs;
+};
+
+#define O struct options
+static const struct rlhf__flag flags[] = {
+    RLHF__FLAG_S(O, "--phases", phases, "A..B", "phases to recompute, or one: 7 [all]"),
+    RLHF__FLAG_S(O, "--backend", backend, "NAME",
+                 "kernels to compute with: reference, cpu, cuda or a file [reference]"),
+    RLHF__FLAG_I(O, "--threads", threads, "N", 0, 1024, "CPU threads; 0: one a core [0]"),
+    RLHF__FLAG_SW(O, "--json", json, "one JSON object instead of tables"),
+    RLHF__FLAG_S(O, "--algo", algo, "X.so", "the run's algorithm, if it was not installed"),
+    RLHF__FLAG_SW(O, "--trust-run", trust_run, "run the code that the run's config.json names"),
+    RLHF__FLAG_SW(O, "--allow-changed-plugins", changed_plugins,
+                  "the algorithm may differ from the one that made the run"),
+    RLHF__FLAG_SW(O, "--allow-changed-inputs", changed_inputs,
+                  "rows, prompts and frozen models may differ from the run's"),
+};
+#undef O
+#define N_FLAGS (sizeof flags / sizeof *flags)
+#define USAGE   "rlhf-host recompute RUN [options]"
+
+struct job {
+    const struct options *o;
+    const char *run;
+    struct rlhf__again again;
+    int64_t first, last;
+    struct rlhf__recorded *rows; // of the run
+    json_t *phases, *skipped;    // for --json
+    int64_t done, wrong;         // phases
+    int64_t skip_from;           // the first phase of the current skipped range; 0 = none
+    char why[1200];              // why they are skipped
+};
+
+// ---- phases that are skipped ----
+
+// Report the range of skipped phases that ended before `phase`.
+static void end_skipped(struct job *j, int64_t phase) {
+    const long long from = j->skip_from, to = phase - 1;
+    if (from == 0) return;
+    j->skip_from = 0;
+    if (j->o->json)
+        json_array_append_new(j->skipped, json_pack("{s:I, s:I, s:s}", "from", (json_int_t)from,
+                                                    "to", (json_int_t)to, "why", j->why));
+    else if (from == to)
+        printf("phase %lld skipped: %s\n", from, j->why);
+    else
+        printf("phases %lld to %lld skipped: %s\n", from, to, j->why);
+}
+
+static void skip(struct job *j, int64_t phase, const char *why) {
+    if (j->skip_from && strcmp(why, j->why) != 0) end_skipped(j, phase);
+    if (j->skip_from) return;
+    j->skip_from = phase;
+    snprintf(j->why, sizeof j->why, "%s", why);
+}
+
+// Return why the checkpoints do not suffice for a phase, or NULL.
+static const char *lacks_checkpoint(const struct job *j, int64_t phase) {
+    if ((phase > 1 && !rlhf__run_files_checkpoint(j->run, phase - 1)) ||
+        !rlhf__run_files_checkpoint(j->run, phase))
+        return "checkpoints are missing: a phase needs those of its beginning and its end, which "
+               "checkpoint.every=1 and checkpoint.keep=0 keep";
+    return NULL;
+}
+
+// ---- one phase ----
+
+// Compare the files in the folder `dir` with the run's.
+static rlhf_status compare(struct job *j, int64_t phase, const char *dir,
+                           const struct rlhf__again_told *told, struct rlhf__checks *c, int *exact,
+                           int *bf16, struct rlhf__error *err) {
+    char path[RLHF__PATH_CAP], before[RLHF__PATH_CAP], run[RLHF__PATH_CAP], again[RLHF__PATH_CAP];
+    struct rlhf__recorded *mine = NULL;
+    json_t *theirs = NULL, *row = NULL;
+    int64_t last;
+    int found;
+    RLHF_TRY(rlhf__run_files_arithmetic(j->run, dir, exact, bf16, err));
+    const struct rlhf__check_limits l = rlhf__check_limits(*bf16, *exact);
+    rlhf__path_put(path, "%s/rollouts.jsonl", dir);
+    rlhf_status st = RLHF_OK;
+    if (told->samples) st = rlhf__recorded_open(path, &mine, err);
+    if (mine) st = rlhf__recorded_seek(mine, phase, &found, err);
+    if (mine && st == RLHF_OK) st = rlhf__numbers_rollouts(j->rows, mine, &l, c, err);
+    rlhf__recorded_close(mine);
+    if (st == RLHF_OK) st = rlhf__run_files_metrics(j->run, phase, &theirs, &last, err);
+    if (st == RLHF_OK) st = rlhf__run_files_metrics(dir, phase, &row, &last, err);
+    if (st == RLHF_OK && !theirs)
+        st = rlhf__checks_fail(c, "metrics", "the run has no row of this phase", err);
+    else if (st == RLHF_OK)
+        st = rlhf__numbers_metrics(theirs, row, told->samples, &l, c, err);
+    json_decref(theirs);
+    json_decref(row);
+    RLHF_TRY(st);
+    rlhf__path_put(run, "%s/checkpoints/%06lld", j->run, (long long)phase);
+    rlhf__path_put(again, "%s/" RLHF__AGAIN_AFTER, dir);
+    if (told->reads_start)
+        rlhf__path_put(before, "%s/checkpoints/%06lld", j->run, (long long)(phase - 1));
+    else
+        rlhf__path_put(before, "%s/" RLHF__AGAIN_BEFORE, dir);
+    const struct rlhf__checkpoints dirs = {before, run, again};
+    return rlhf__checkpoints_compare(&dirs, &l, c, err);
+}
+
+static rlhf_status show(struct job *j, const struct rlhf__recomputed *p, struct rlhf__error *err) {
+    j->done++;
+    j->wrong += rlhf__checks_wrong(p->checks) > 0;
+    if (!j->o->json) {
+        rlhf__recompute_print(p);
+        return rlhf__print_flush(err);
+    }
+    json_t *v = rlhf__recompute_json(p);
+    if (v && json_array_append_new(j->phases, v) == 0) return RLHF_OK;
+    return RLHF__NOMEM(err, "out of memory for the report");
+}
+
+static rlhf_status in_folder(struct job *j, int64_t phase, const struct rlhf__folder *out,
+                             struct rlhf__error *err) {
+    struct rlhf__again_told told;
+    struct rlhf__checks checks = {0};
+    int exact = 0, bf16 = 0;
+    const rlhf_status ran = rlhf__again_phase(&j->again, phase, j->rows, out, &told, err);
+    // The models that the run began with may be gone, while its checkpoints are there.
+    if (ran == RLHF_E_UNSUPPORTED || (ran != RLHF_OK && ran != RLHF_E_CANCELLED && phase == 1)) {
+        skip(j, phase, err->text);
+        return RLHF_OK;
+    }
+    RLHF_TRY(ran);
+    if (told.lacks_rows) {
+        skip(j, phase, "rollouts.jsonl lacks the responses, which log.rollouts=true records");
+        return RLHF_OK;
+    }
+    end_skipped(j, phase);
+    rlhf_status st = compare(j, phase, out->path, &told, &checks, &exact, &bf16, err);
+    const struct rlhf__recomputed p = {
+        .phase = phase, .dtype = bf16 ? "bf16" : "f32", .must_equal = exact, .checks = &checks};
+    if (st == RLHF_OK) st = show(j, &p, err);
+    rlhf__checks_finish(&checks);
+    return st;
+}
+
+// Recompute a phase in a scratch directory, which is removed afterwards.
+static rlhf_status one_phase(struct job *j, int64_t phase, struct rlhf__error *err) {
+    char dir[RLHF__PATH_CAP];
+    const char *tmp = getenv("TMPDIR");
+    struct rlhf__folder *out = NULL;
+    int found;
+    const char *why = lacks_checkpoint(j, phase);
+    if (why) {
+        skip(j, phase, why);
+        return RLHF_OK;
+    }
+    RLHF_TRY(rlhf__recorded_seek(j->rows, phase, &found, err));
+    rlhf__path_put(dir, "%s/rlhf-recompute-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    if (!mkdtemp(dir))
+        return rlhf__fail(err, RLHF_E_IO, "cannot make a directory in %s: %s",
+                          tmp && *tmp ? tmp : "/tmp", strerror(errno));
+    rlhf_status st = rlhf__folder_open(NULL, dir, &out, err);
+    if (st == RLHF_OK) st = in_folder(j, phase, out, err);
+    rlhf__folder_close(out);
+    rlhf__folder_remove(NULL, dir, NULL);
+    return st;
+}
+
+// ---- the command ----
+
+static rlhf_status parse_phases(struct job *j, int64_t last, struct rlhf__error *err) {
+    const char *text = j->o->phases;
+    char a[32];
+    j->first = 1;
+    j->last = last;
+    if (!text) return RLHF_OK;
+    const char *dots = strstr(text, "..");
+    snprintf(a, sizeof a, "%.*s", (int)(dots ? dots - text : 30), text);
+    const int ok = rlhf__typed_integer(a, &j->first) &&
+                   rlhf__typed_integer(dots ? dots + 2 : a, &j->last) && j->first >= 1 &&
+                   j->first <= j->last;
+    if (!ok)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "--phases must be a phase or a range of phases, as 7 or 2..5, found %s",
+                          *text ? text : "nothing");
+    if (j->first <= last && j->last <= last) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID, "--phases is %s, but the run has %lld phases", text,
+                      (long long)last);
+}
+
+static rlhf_status begin(struct job *j, struct rlhf__error *err) {
+    char path[RLHF__PATH_CAP];
+    json_t *row = NULL;
+    int64_t last = 0;
+    rlhf__path_put(path, "%s/config.json", j->run);
+    if (!rlhf__is_file(path))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "recompute: %s is not a run directory (it has no config.json)", j->run);
+    RLHF_TRY(rlhf__run_files_metrics(j->run, -1, &row, &last, err));
+    json_decref(row);
+    if (last == 0)
+        return rlhf__fail(err, RLHF_E_INVALID, "recompute: %s/metrics.jsonl has no phases", j->run);
+    RLHF_TRY(parse_phases(j, last, err));
+    rlhf__path_put(path, "%s/rollouts.jsonl", j->run);
+    return rlhf__recorded_open(path, &j->rows, err);
+}
+
+static int is_cancelled(const struct rlhf__env *env) { return env->cancelled && *env->cancelled; }
+
+static rlhf_status finish(struct job *j, struct rlhf__error *err) {
+    end_skipped(j, j->last + 1);
+    RLHF_TRY(rlhf__print_flush(err)); // before an error
+    if (j->done == 0)
+        return rlhf__fail(err, RLHF_E_INVALID, "recompute: no phase could be recomputed%s%s",
+                          j->o->json ? ": " : "", j->o->json ? j->why : "");
+    if (j->o->json)
+        return rlhf__print_json_new(json_pack("{s:s, s:b, s:O, s:O}", "run", j->run, "differs",
+                                              j->wrong > 0, "phases", j->phases, "skipped",
+                                              j->skipped),
+                                    err);
+    if (j->wrong > 0)
+        printf("phases that differ: %lld of %lld\n", (long long)j->wrong, (long long)j->done);
+    return rlhf__print_flush(err);
+}
+
+static rlhf_status recompute(struct job *j, struct rlhf__error *err) {
+    RLHF_TRY(begin(j, err));
+    for (int64_t phase = j->first; phase <= j->last; phase++) {
+        if (is_cancelled(j->again.env))
+            return rlhf__fail(err, RLHF_E_CANCELLED, "stopped before phase %lld", (long long)phase);
+        RLHF_TRY(one_phase(j, phase, err));
+    }
+    return finish(j, err);
+}
+
+int rlhf__cmd_recompute(const struct rlhf__env *env, int argc, char **argv) {
+    struct options o = {.backend = "reference"};
+    struct rlhf__flag_list rest = {0};
+    struct rlhf__error err = {0, ""};
+    struct job j = {.o = &o, .phases = json_array(), .skipped = json_array()};
+    if (rlhf__flags_helped(flags, N_FLAGS, USAGE, argc, argv)) return 0;
+    rlhf_status st = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, &rest, &err);
+    if (st == RLHF_OK && rest.n != 1)
+        st = rlhf__fail(&err, RLHF_E_INVALID, "recompute: give one run directory, as in " USAGE);
+    if (st == RLHF_OK) {
+        j.run = rest.item[0];
+        j.again = (struct rlhf__again){.env = env,
+                                       .run = j.run,
+                                       .algo = o.algo,
+                                       .backend = o.backend,
+                                       .threads = o.threads,
+                                       .trust_run = o.trust_run,
+                                       .changed_plugins = o.changed_plugins,
+                                       .changed_inputs = o.changed_inputs};
+        env->log->level = RLHF_LOG_ERROR; // the warnings of the run are not repeated
+        st = recompute(&j, &err);
+    }
+    rlhf__recorded_close(j.rows);
+    json_decref(j.phases);
+    json_decref(j.skipped);
+    free(rest.item);
+    if (st != RLHF_OK) return rlhf__cmd_end(env, st, &err);
+    return j.wrong > 0;
+}

@@ -1,0 +1,10 @@
+// recompute.h: `rlhf-host recompute`.
+#ifndef RLHF_TOOLS_RECOMPUTE_RECOMPUTE_H
+#define RLHF_TOOLS_RECOMPUTE_RECOMPUTE_H
+
+#include "base/env.h"
+
+// As the commands in cmd/commands.h; 1 also if a phase differs. [main]
+int rlhf__cmd_recompute(const struct rlhf__env *env, int argc, char **argv);
+
+#endif

@@ -1,0 +1,99 @@
+// run_files.c: see run_files.h.
+#include "recompute/run_files.h"
+
+#include "base/file.h"
+#include "base/json.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// ---- metrics ----
+
+static void take_line(const char *line, size_t n, int64_t phase, json_t **row, int64_t *last) {
+    json_t *v = rlhf__json_decode(line, n, 0, NULL);
+    const json_t *of = json_object_get(v, "phase");
+    if (json_is_integer(of) && json_integer_value(of) > *last) *last = json_integer_value(of);
+    if (json_is_integer(of) && json_integer_value(of) == phase && !*row) *row = json_incref(v);
+    json_decref(v);
+}
+
+rlhf_status rlhf__run_files_metrics(const char *dir, int64_t phase, json_t **row, int64_t *last,
+                                    struct rlhf__error *err) {
+    char path[RLHF__PATH_CAP];
+    char *line = NULL;
+    size_t cap = 0;
+    *row = NULL;
+    *last = 0;
+    rlhf__path_put(path, "%s/metrics.jsonl", dir);
+    FILE *f = fopen(path, "re");
+    if (!f && errno == ENOENT) return RLHF_OK;
+    if (!f)
+        return rlhf__fail(err, RLHF_E_IO, "%s: cannot read the file: %s", path, strerror(errno));
+    for (ssize_t n; (n = getline(&line, &cap, f)) > 0;)
+        take_line(line, (size_t)n, phase, row, last);
+    free(line);
+    fclose(f);
+    return RLHF_OK;
+}
+
+// ---- checkpoints ----
+
+int rlhf__run_files_checkpoint(const char *run, int64_t phase) {
+    char path[RLHF__PATH_CAP];
+    rlhf__path_put(path, "%s/checkpoints/%06lld/state/run.json", run, (long long)phase);
+    return rlhf__is_file(path);
+}
+
+// ---- the arithmetic ----
+
+static const char *text(const json_t *v, const char *key) {
+    const char *s = json_string_value(json_object_get(v, key));
+    return s ? s : "";
+}
+
+// Return 1 if both details are the same up to the number of threads, which ends them: threads
+// change no bits.
+static int same_detail(const json_t *a, const json_t *b) {
+    const char *x = text(a, "detail"), *y = text(b, "detail");
+    const char *end_x = strrchr(x, ','), *end_y = strrchr(y, ',');
+    const size_t n = end_x ? (size_t)(end_x - x) : strlen(x);
+    return n == (end_y ? (size_t)(end_y - y) : strlen(y)) && memcmp(x, y, n) == 0;
+}
+
+static int same_compute(const json_t *a, const json_t *b) {
+    static const char *const keys[] = {"backend", "dtype", "sha256"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(text(a, keys[i]), text(b, keys[i])) != 0) return 0;
+    return same_detail(a, b) && json_is_true(json_object_get(a, "row_exact"));
+}
+
+// A resumed run may have computed earlier phases in another way.
+static int always_same(const json_t *manifest, const json_t *now) {
+    const json_t *earlier = json_object_get(manifest, "earlier"), *one;
+    size_t i;
+    if (!same_compute(json_object_get(manifest, "compute"), now)) return 0;
+    json_array_foreach(earlier, i, one) {
+        const json_t *then = json_object_get(one, "compute");
+        if (then && !same_compute(then, now)) return 0;
+    }
+    return 1;
+}
+
+rlhf_status rlhf__run_files_arithmetic(const char *run, const char *again, int *exact, int *bf16,
+                                       struct rlhf__error *err) {
+    char path[RLHF__PATH_CAP];
+    json_t *theirs = NULL, *mine = NULL;
+    rlhf__path_put(path, "%s/manifest.json", run);
+    rlhf_status st = rlhf__json_load(path, &theirs, err);
+    rlhf__path_put(path, "%s/manifest.json", again);
+    if (st == RLHF_OK) st = rlhf__json_load(path, &mine, err);
+    const json_t *now = json_object_get(mine, "compute");
+    *exact = st == RLHF_OK && always_same(theirs, now);
+    *bf16 = strcmp(text(json_object_get(theirs, "compute"), "dtype"), "bf16") == 0 ||
+            strcmp(text(now, "dtype"), "bf16") == 0;
+    json_decref(theirs);
+    json_decref(mine);
+    return st;
+}
