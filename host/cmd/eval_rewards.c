@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 // The responses of one model, and what the rewards say of them.
 struct side {
@@ -33,6 +34,8 @@ struct measured {
     struct rlhf__model *other; // --compare; NULL: none
     struct side side[2];
     uint32_t sides, n; // models, responses of each
+    int32_t fd;        // evaluations.jsonl for --save; -1: none
+    int32_t reserved;
     struct rlhf__table table;
 };
 
@@ -342,7 +345,7 @@ static rlhf_status each_file(struct measured *m, json_t *results, struct rlhf__e
 }
 
 static rlhf_status finish_results(struct measured *m, json_t *results, struct rlhf__error *err) {
-    if (m->o->save) RLHF_TRY(rlhf__table_save(m->with.model, results, m->with.at.env->log, err));
+    if (m->fd >= 0) RLHF_TRY(rlhf__table_save(m->fd, results, m->with.at.env->log, err));
     if (!m->o->json) return rlhf__print_flush(err);
     if (json_array_size(results) == 1)
         return rlhf__print_json_new(json_incref(json_array_get(results, 0)), err);
@@ -351,7 +354,7 @@ static rlhf_status finish_results(struct measured *m, json_t *results, struct rl
 
 rlhf_status rlhf__eval_rewards(const struct rlhf__env *env, const struct rlhf__eval_options *o,
                                struct rlhf__error *err) {
-    struct measured m = {.o = o};
+    struct measured m = {.o = o, .fd = -1};
     const struct rlhf__eval_setup_options with = {.model = o->model,
                                                   .reference = o->reference,
                                                   .config = o->config,
@@ -369,9 +372,11 @@ rlhf_status rlhf__eval_rewards(const struct rlhf__env *env, const struct rlhf__e
     rlhf_status st = results ? RLHF_OK : RLHF__NOMEM(err, "out of memory");
     if (st == RLHF_OK) st = rlhf__eval_setup_open(&m.with, env, &with, err);
     if (st == RLHF_OK) st = open_other(&m, err);
+    if (st == RLHF_OK && o->save) st = rlhf__table_open(m.with.model, &m.fd, err);
     if (st == RLHF_OK) st = each_file(&m, results, err);
     if (st == RLHF_OK) st = finish_results(&m, results, err);
     if (m.other && m.with.at.progress) rlhf__progress_hide(m.with.at.progress);
+    if (m.fd >= 0) close(m.fd);
     rlhf__model_close(m.other);
     json_decref(results);
     rlhf__eval_setup_finish(&m.with);

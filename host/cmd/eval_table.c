@@ -177,29 +177,46 @@ json_t *rlhf__table_json(const struct rlhf__table *t) {
 
 #define FILE_NAME "evaluations.jsonl"
 
-rlhf_status rlhf__table_save(const struct rlhf__model *model, const json_t *results,
-                             struct rlhf__log *log, struct rlhf__error *err) {
+// End a last line that was cut off, so that the next one can be read.
+static rlhf_status end_line(const struct rlhf__folder *run, int fd, struct rlhf__error *err) {
+    struct rlhf__buf text = RLHF__BUF_INIT, end = RLHF__BUF_INIT;
+    rlhf_status st = rlhf__folder_read(run, FILE_NAME, 1u << 30, &text, err);
+    if (st == RLHF_OK && text.len > 0 && text.data[text.len - 1] != '\n') {
+        rlhf__buf_putc(&end, '\n');
+        st = rlhf__append_buf(fd, FILE_NAME, &end, err);
+    }
+    rlhf__buf_free(&text);
+    rlhf__buf_free(&end);
+    return st;
+}
+
+rlhf_status rlhf__table_open(const struct rlhf__model *model, int *fd, struct rlhf__error *err) {
     const char *dir = model->peft.dir ? model->peft.dir : model->dir;
     char run[RLHF__PATH_CAP];
     struct rlhf__folder *folder = NULL;
-    int fd = -1;
-    struct rlhf__buf lines = RLHF__BUF_INIT;
+    *fd = -1;
     RLHF_TRY(rlhf__run_above(dir, run, err));
     if (!run[0])
         return rlhf__fail(err, RLHF_E_INVALID,
                           "eval: --save stores results in a run, and '%s' was not written by one; "
                           "--json prints them",
                           dir);
+    RLHF_TRY(rlhf__folder_open(NULL, run, &folder, err));
+    rlhf_status st = rlhf__folder_append(folder, FILE_NAME, 0, fd, err);
+    if (st == RLHF_OK) st = end_line(folder, *fd, err);
+    rlhf__folder_close(folder);
+    return st;
+}
+
+rlhf_status rlhf__table_save(int fd, const json_t *results, struct rlhf__log *log,
+                             struct rlhf__error *err) {
+    struct rlhf__buf lines = RLHF__BUF_INIT;
     for (size_t i = 0; i < json_array_size(results); i++) {
         rlhf__json_write(&lines, json_array_get(results, i), 0);
         rlhf__buf_putc(&lines, '\n');
     }
-    rlhf_status st = rlhf__folder_open(NULL, run, &folder, err);
-    if (st == RLHF_OK) st = rlhf__folder_append(folder, FILE_NAME, 0, &fd, err);
-    if (st == RLHF_OK) st = rlhf__append_buf(fd, FILE_NAME, &lines, err);
-    if (fd >= 0) close(fd);
-    rlhf__folder_close(folder);
+    const rlhf_status st = rlhf__append_buf(fd, FILE_NAME, &lines, err);
     rlhf__buf_free(&lines);
-    if (st == RLHF_OK) rlhf__logf(log, RLHF_LOG_INFO, "eval: stored in %s/" FILE_NAME, run);
+    if (st == RLHF_OK) rlhf__logf(log, RLHF_LOG_INFO, "eval: stored in the run's " FILE_NAME);
     return st;
 }

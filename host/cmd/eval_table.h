@@ -42,9 +42,13 @@ void rlhf__table_print(const struct rlhf__table *, int heading);
 // Returns a new object, or NULL if memory is out. Values that are not finite are left out. [main]
 json_t *rlhf__table_json(const struct rlhf__table *);
 
-// Append the results, an array of such objects, to evaluations.jsonl of the run that wrote the
-// model. Errors: RLHF_E_INVALID if the model is not of a run, RLHF_E_IO. [main]
-rlhf_status rlhf__table_save(const struct rlhf__model *, const json_t *results, struct rlhf__log *,
+// Open evaluations.jsonl of the run that wrote the model, for appending; a last line that was cut
+// off is ended. *fd is closed by the caller. Errors: RLHF_E_INVALID if the model is not of a run,
+// RLHF_E_IO. [main]
+rlhf_status rlhf__table_open(const struct rlhf__model *, int *fd, struct rlhf__error *err);
+
+// Append the results, an array of such objects, to that file. Errors: RLHF_E_IO. [main]
+rlhf_status rlhf__table_save(int fd, const json_t *results, struct rlhf__log *,
                              struct rlhf__error *err);
 
 #endif

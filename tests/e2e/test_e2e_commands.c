@@ -65,6 +65,7 @@ static void eval_compares_and_stores(void **state) {
     e2e_write(t, "few.txt", "the cat\na dog\nthe end\n");
     const char *eval = "eval --model s/checkpoints/latest --reward period_count.so "
                        "--set sampling.max_new_tokens=10";
+    assert_int_equal(e2e_shell(t, "printf '{\"cut\": of' >s/evaluations.jsonl"), 0);
     assert_int_equal(e2e_shell(t,
                                "\"$HOST\" %s --data few.txt --data prompts.txt --per-prompt 4 "
                                "--pass 0 --compare s/checkpoints/latest --save --json 2>log",
@@ -89,6 +90,7 @@ static void eval_compares_and_stores(void **state) {
         e2e_shell(t, "echo '{\"model\": \"x/000008\", \"data\": \"odd\", \"compare\": {}}' "
                      ">>s/evaluations.jsonl; \"$HOST\" export s --to exported"),
         0);
+    e2e_says(t, "evaluations.jsonl: 1 line cannot be read");
     assert_int_equal(e2e_shell(t, "cat exported/README.md"), 0);
     e2e_says(t, "## Evaluation");
     e2e_says(t, "few.txt`, 12 responses, compared with `");

@@ -110,6 +110,30 @@ static void a_checkpoint_that_a_run_began_from_stays(void **state) {
     assert_true(e2e_exists(t, "runs/done/checkpoints/000002"));
 }
 
+// The same if the path contains "/checkpoints/" twice, if the directory of the runs was moved, or
+// if the other run cannot be read; and a copy made of links shares a lock, which must not be
+// written.
+static void what_may_be_needed_stays(void **state) {
+    struct e2e *t = *state;
+    fine(t, e2e_run(t, SFT "--phases 4 --out c/checkpoints/runs/done"));
+    fine(t, e2e_run(t, "--algo sft.so --policy c/checkpoints/runs/done/checkpoints/000002 --data "
+                       "texts.jsonl --phases 1 --out c/checkpoints/runs/next"));
+    fine(t, e2e_shell(t, "\"$HOST\" runs prune c/checkpoints/runs --keep-last --yes"));
+    e2e_says(t, "keeps 000002: next began from it");
+    fine(t, e2e_shell(t, "mv c/checkpoints/runs moved && \"$HOST\" runs prune moved/done "
+                         "--keep-last --yes"));
+    e2e_says(t, "keeps 000002: next began from it");
+    fine(t,
+         e2e_shell(t, "echo '{' >moved/next/config.json && cp moved/next/config.json "
+                      "moved/next/manifest.json && \"$HOST\" runs prune moved --keep-last --yes"));
+    e2e_says(t, "cannot be read, so it is not known which checkpoints it began from");
+    assert_true(e2e_exists(t, "moved/done/checkpoints/000002"));
+    fine(t, e2e_shell(t, "rm -r moved/next && echo kept >other && ln -f other moved/done/lock && "
+                         "\"$HOST\" runs prune moved --keep-last --yes && cat other"));
+    e2e_says(t, "removed 000002");
+    e2e_says(t, "\nkept\n");
+}
+
 static size_t widest_line(const char *text) {
     size_t most = 0;
     while (*text) {
@@ -180,6 +204,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_checkpoint_in_use_stays, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_checkpoint_that_a_run_began_from_stays, e2e_setup,
                                         e2e_teardown),
+        cmocka_unit_test_setup_teardown(what_may_be_needed_stays, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(terminals, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_narrow_comparison, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(only_the_ends_of_a_file_are_read, e2e_setup, e2e_teardown),

@@ -211,18 +211,21 @@ static rlhf_status say_done(const struct job *j, const struct rlhf__shards_done 
                             struct rlhf__error *err) {
     const char *dtype = dtype_text(j->dtype);
     char base[RLHF__PATH_CAP]; // the base's name from the adapter's config
+    char to[RLHF__PATH_CAP];
     if (is_adapter(j)) {
         printf("adapter of %lld parameters%s%s on %s: %s\n", (long long)j->n_adapter,
                dtype ? " as " : "", dtype ? dtype : "",
-               rlhf__printable(j->source.base, base, sizeof base), j->o->to);
+               rlhf__printable(j->source.base, base, sizeof base),
+               rlhf__printable(j->o->to, to, sizeof to));
         return rlhf__print_flush(err);
     }
     if (j->o->to)
         printf("%lld parameters%s%s in %zu file%s: %s\n", (long long)done->n_parameters,
                dtype ? " as " : "", dtype ? dtype : "", done->n_files,
-               done->n_files == 1 ? "" : "s", j->o->to);
+               done->n_files == 1 ? "" : "s", rlhf__printable(j->o->to, to, sizeof to));
     if (j->o->gguf)
-        printf("for llama.cpp%s%s: %s\n", dtype ? " as " : "", dtype ? dtype : "", j->o->gguf);
+        printf("for llama.cpp%s%s: %s\n", dtype ? " as " : "", dtype ? dtype : "",
+               rlhf__printable(j->o->gguf, to, sizeof to));
     return rlhf__print_flush(err);
 }
 

@@ -22,17 +22,25 @@ static json_t *read_all(const struct rlhf__export_source *s) {
     json_t *found = json_object();
     rlhf_str line;
     int64_t number;
-    int more = 1;
+    int more = 1, bad = 0;
+    struct rlhf__error err = {0, ""};
+    rlhf_status st = RLHF_OK;
     rlhf__path_put(path, "%s/evaluations.jsonl", s->run);
     if (!rlhf__is_file(path) || rlhf__lines_open(path, NULL, &lines, NULL) != RLHF_OK) return found;
-    while (rlhf__lines_next(lines, &line, &number, &more, NULL) == RLHF_OK && more) {
+    while ((st = rlhf__lines_next(lines, &line, &number, &more, &err)) == RLHF_OK && more) {
         json_t *v = rlhf__json_decode(line.ptr, (size_t)line.len, 0, NULL);
+        bad += !v;
         const char *model = text_of(v, "model"), *data = text_of(v, "data");
         if (model && strcmp(rlhf__path_base(model), s->checkpoint) == 0)
             json_object_set(found, data ? data : "", v);
         json_decref(v);
     }
     rlhf__lines_close(lines);
+    if (st != RLHF_OK)
+        rlhf__logf(s->log, RLHF_LOG_WARN, "export: %s; later results are left out", err.text);
+    if (bad)
+        rlhf__logf(s->log, RLHF_LOG_WARN, "export: evaluations.jsonl: %d line%s cannot be read",
+                   bad, bad == 1 ? "" : "s");
     return found;
 }
 

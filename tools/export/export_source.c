@@ -92,6 +92,7 @@ rlhf_status rlhf__export_source_open(struct rlhf__export_source *s, const char *
                                      const char *adapter, const char *choice, struct rlhf__log *log,
                                      struct rlhf__error *err) {
     int run = 0;
+    s->log = log;
     if (!rlhf__path_real(given, s->dir))
         return rlhf__fail(err, RLHF_E_INVALID,
                           "export: '%s' does not exist; give a run's directory or a model's",

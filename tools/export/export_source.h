@@ -22,6 +22,7 @@ struct rlhf__export_source {
     int held;       // 1 + the descriptor that holds dir (rlhf__folder_hold); 0: none
     json_t *config; // of the model
     // Files of the run, each NULL if missing.
+    struct rlhf__log *log;                         // borrowed
     json_t *settings, *manifest, *state, *metrics; // metrics: those of the checkpoint's phase
 };
 

@@ -89,7 +89,8 @@ static rlhf_status print_done(const struct rlhf__report_data *data, const char *
                               struct rlhf__error *err) {
     struct rlhf__buf said = RLHF__BUF_INIT;
     rlhf__put_printable(&said, data->said, strlen(data->said), "");
-    printf("%s\n%s\n", rlhf__buf_text(&said), path);
+    char shown[RLHF__PATH_CAP];
+    printf("%s\n%s\n", rlhf__buf_text(&said), rlhf__printable(path, shown, sizeof shown));
     rlhf__buf_free(&said);
     return rlhf__print_flush(err);
 }

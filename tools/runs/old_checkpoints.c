@@ -14,31 +14,67 @@
 
 // ---- what other runs need ----
 
-// Cut a path after the name that follows "/checkpoints/".
-static void cut(char *path) {
-    char *at = strstr(path, CHECKPOINTS), *end = at ? strchr(at + strlen(CHECKPOINTS), '/') : NULL;
-    if (end) *end = '\0';
+static rlhf_status append(struct rlhf__needed_list *l, const struct rlhf__needed *one,
+                          struct rlhf__error *err) {
+    struct rlhf__needed *more = realloc(l->all, (l->n + 1) * sizeof *more);
+    if (!more) return RLHF__NOMEM(err, "out of memory");
+    l->all = more;
+    l->all[l->n++] = *one;
+    return RLHF_OK;
+}
+
+// The run of a checkpoint that is not where the path says may have been moved. So its name counts:
+// RUN/checkpoints/NUMBER, of which `at` is the part from the first slash on.
+static rlhf_status append_moved(struct rlhf__needed_list *l, char *path, char *at,
+                                const struct rlhf__run_row *by, struct rlhf__error *err) {
+    *at = '\0';
+    const char *slash = strrchr(path, '/');
+    *at = '/';
+    struct rlhf__needed one = {.moved = strdup(slash ? slash + 1 : path), .by = by};
+    if (!one.moved) return RLHF__NOMEM(err, "out of memory");
+    const rlhf_status st = append(l, &one, err);
+    if (st != RLHF_OK) free(one.moved);
+    return st;
+}
+
+// A path may contain "/checkpoints/" several times: each time, what follows may be a checkpoint.
+static rlhf_status collect(struct rlhf__needed_list *l, char *path, const struct rlhf__run_row *by,
+                           struct rlhf__error *err) {
+    struct stat s;
+    for (char *at = path; (at = strstr(at, CHECKPOINTS)) != NULL; at++) {
+        char *end = strchr(at + strlen(CHECKPOINTS), '/');
+        if (end) *end = '\0';
+        rlhf_status st = RLHF_OK;
+        if (stat(path, &s) == 0) {
+            const struct rlhf__needed one = {
+                .device = (uint64_t)s.st_dev, .inode = (uint64_t)s.st_ino, .by = by};
+            st = append(l, &one, err);
+        } else {
+            st = append_moved(l, path, at, by, err);
+        }
+        if (end) *end = '/';
+        RLHF_TRY(st);
+    }
+    return RLHF_OK;
 }
 
 rlhf_status rlhf__needed_collect(const struct rlhf__runs_found *f, struct rlhf__needed_list *out,
                                  struct rlhf__error *err) {
     char path[RLHF__PATH_CAP];
-    struct stat s;
-    for (size_t i = 0; i < f->n; i++)
-        for (size_t k = 0; k < json_array_size(f->all[i].paths); k++) {
-            rlhf__path_put(path, "%s", json_string_value(json_array_get(f->all[i].paths, k)));
-            cut(path);
-            if (!*path || stat(path, &s) != 0) continue; // it is gone
-            struct rlhf__needed *more = realloc(out->all, (out->n + 1) * sizeof *more);
-            if (!more) return RLHF__NOMEM(err, "out of memory");
-            out->all = more;
-            out->all[out->n++] = (struct rlhf__needed){
-                .device = (uint64_t)s.st_dev, .inode = (uint64_t)s.st_ino, .by = &f->all[i]};
+    for (size_t i = 0; i < f->n; i++) {
+        const struct rlhf__run_row *r = &f->all[i];
+        if (!r->paths) out->unknown = r->path;
+        for (size_t k = 0; k < json_array_size(r->paths); k++) {
+            rlhf__path_put(path, "%s", json_string_value(json_array_get(r->paths, k)));
+            RLHF_TRY(collect(out, path, r, err));
         }
+    }
     return RLHF_OK;
 }
 
 void rlhf__needed_finish(struct rlhf__needed_list *l) {
+    for (size_t i = 0; i < l->n; i++)
+        free(l->all[i].moved);
     free(l->all);
     *l = (struct rlhf__needed_list){0};
 }
@@ -52,13 +88,24 @@ struct search {
     struct rlhf__old_checkpoints *out;
 };
 
+// 1 if a path that no longer exists ended with this run's name, "/checkpoints/" and `name`.
+static int is_moved(const struct rlhf__needed *n, const char *run, const char *name) {
+    const size_t a = strlen(run), b = strlen(CHECKPOINTS);
+    return n->moved && strncmp(n->moved, run, a) == 0 &&
+           strncmp(n->moved + a, CHECKPOINTS, b) == 0 && strcmp(n->moved + a + b, name) == 0;
+}
+
 static const char *needed_by(const struct search *s, const char *name) {
     struct stat st;
+    char real[RLHF__PATH_CAP];
+    const char *run = rlhf__path_real(s->run->path, real) ? rlhf__path_base(real) : "";
     if (fstatat(s->all->fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0) return NULL;
     for (size_t i = 0; i < s->needed->n; i++) {
         const struct rlhf__needed *n = &s->needed->all[i];
-        if (n->device == (uint64_t)st.st_dev && n->inode == (uint64_t)st.st_ino &&
-            (n->by->device != s->run->device || n->by->inode != s->run->inode))
+        const int same = n->moved
+                             ? is_moved(n, run, name)
+                             : n->device == (uint64_t)st.st_dev && n->inode == (uint64_t)st.st_ino;
+        if (same && (n->by->device != s->run->device || n->by->inode != s->run->inode))
             return n->by->name;
     }
     return NULL;

@@ -8,6 +8,7 @@
 // A checkpoint that a run names in its config.json or manifest.json.
 struct rlhf__needed {
     uint64_t device, inode;
+    char *moved; // owned "RUN/checkpoints/NUMBER" of a path that does not exist; NULL: it exists
     const struct rlhf__run_row *by; // borrowed
 };
 
@@ -15,6 +16,7 @@ struct rlhf__needed {
 struct rlhf__needed_list {
     struct rlhf__needed *all;
     size_t n;
+    const char *unknown; // a run whose settings cannot be read, borrowed; NULL: none
 };
 
 // Append those of runs, which are borrowed. Errors: RLHF_E_NOMEM. [main]

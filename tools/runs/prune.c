@@ -101,6 +101,11 @@ static rlhf_status prune(struct pruned *p, const struct options *o,
     const int64_t n = o->keep_last ? 1 : o->keep;
     p->removed = json_array();
     p->kept = json_array();
+    if (needed->unknown) {
+        keep(p, "", "'%.300s' cannot be read, so it is not known which checkpoints it began from",
+             needed->unknown);
+        return RLHF_OK;
+    }
     RLHF_TRY(rlhf__old_checkpoints_find(p->run, n, needed, &p->old, err));
     if (o->yes && p->old.n_free > 0) return remove_locked(p, n, needed, log, err);
     plan(p);
@@ -178,6 +183,7 @@ static rlhf_status prune_all(const struct rlhf__runs_found *f,
     struct total total = {0};
     json_t *all = json_array();
     rlhf_status st = rlhf__needed_collect(around, &needed, err), first = RLHF_OK;
+    if (around->closed > 0 && !needed.unknown) needed.unknown = "a directory beside these runs";
     for (size_t i = 0; st == RLHF_OK && i < f->n; i++) {
         struct pruned p = {.run = &f->all[i]};
         struct rlhf__error failed = {0, ""};
@@ -210,18 +216,23 @@ static rlhf_status prune_all(const struct rlhf__runs_found *f,
     return st == RLHF_OK ? first : st;
 }
 
-// Of a run the runs beside it, too.
+// Also the runs beside `path`; for a run, those one level above, too: it may lie in a group.
 static rlhf_status find_around(const char *path, struct rlhf__runs_found *around,
                                struct rlhf__error *err) {
     char real[RLHF__PATH_CAP];
     const size_t before = around->n;
     RLHF_TRY(rlhf__runs_find(path, around, err));
-    if (around->n != before + 1 || strcmp(around->all[before].path, path) != 0) return RLHF_OK;
+    const int64_t closed = around->closed; // of directories that the user did not name: ignored
+    const int is_run = around->n == before + 1 && strcmp(around->all[before].path, path) == 0;
     if (!rlhf__path_real(path, real)) return RLHF_OK;
-    char *slash = strrchr(real, '/');
-    if (!slash || slash == real) return RLHF_OK;
-    *slash = '\0';
-    return rlhf__runs_find(real, around, err);
+    for (int level = 0; level < 1 + is_run; level++) {
+        char *slash = strrchr(real, '/');
+        if (!slash || slash == real) break;
+        *slash = '\0';
+        RLHF_TRY(rlhf__runs_find(real, around, err));
+    }
+    around->closed = closed;
+    return RLHF_OK;
 }
 
 int rlhf__runs_prune(const struct rlhf__env *env, int argc, char **argv) {

@@ -197,6 +197,10 @@ static rlhf_status read_files(struct rlhf__run_files *f, struct rlhf__run_row *o
     out->paths = json_array();
     collect(f->config, out->paths, 0);
     collect(f->manifest, out->paths, 0);
+    if (json_object_size(f->config) == 0 && json_object_size(f->manifest) == 0) {
+        json_decref(out->paths);
+        out->paths = NULL;
+    }
     out->trouble = json_incref(f->trouble);
     return out->version ? RLHF_OK : RLHF__NOMEM(err, "out of memory");
 }
