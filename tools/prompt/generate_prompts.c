@@ -1,5 +1,5 @@
 // generate_prompts.c: see generate_prompts.h.
-#include "cmd/generate_prompts.h"
+#include "prompt/generate_prompts.h"
 
 #include "base/json.h"
 #include "base/printable.h"

@@ -1,13 +1,14 @@
 // generate.c: `rlhf-host generate`: samples continuations of prompts from a model directory.
 //
 // Texts go to stdout, separated by lines "---", or as JSON Lines.
-#include "cmd/commands.h"
+#include "prompt/prompt.h"
 
 #include "base/json.h"
 #include "cmd/command_setup.h"
-#include "cmd/generate_prompts.h"
+#include "cmd/commands.h"
 #include "cmd/program.h"
 #include "model/text_note.h"
+#include "prompt/generate_prompts.h"
 #include "sample/decode.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // generate_prompts.h: the prompts of `rlhf-host generate`: typed, from a file, or from standard
 // input.
-#ifndef RLHF_HOST_CMD_GENERATE_PROMPTS_H
-#define RLHF_HOST_CMD_GENERATE_PROMPTS_H
+#ifndef RLHF_TOOLS_PROMPT_GENERATE_PROMPTS_H
+#define RLHF_TOOLS_PROMPT_GENERATE_PROMPTS_H
 
 #include "base/buf.h"
 #include "cmd/flags.h"
