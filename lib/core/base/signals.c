@@ -17,10 +17,11 @@
 static volatile sig_atomic_t caught;
 static volatile sig_atomic_t checkpoint;
 static volatile sig_atomic_t json;
-static _Atomic int64_t phase_now;    // 0: none
-static _Atomic int64_t phase_end_ms; // of rlhf__seconds(); 0: not known
-static char kept[512];               // text for a second signal, about the newest checkpoint
-static _Atomic int32_t kept_whole;   // 1: kept can be read
+static volatile sig_atomic_t interrupted; // by Ctrl-C in a dialogue
+static _Atomic int64_t phase_now;         // 0: none
+static _Atomic int64_t phase_end_ms;      // of rlhf__seconds(); 0: not known
+static char kept[512];                    // text for a second signal, about the newest checkpoint
+static _Atomic int32_t kept_whole;        // 1: kept can be read
 
 static void append(char *out, size_t cap, const char *text) {
     const size_t at = strlen(out), n = strlen(text);
@@ -162,6 +163,11 @@ static void on_end(int number) {
     errno = error;
 }
 
+static void on_interrupt(int number) {
+    (void)number;
+    interrupted = 1;
+}
+
 static void on_checkpoint(int number) {
     (void)number;
     checkpoint = 1;
@@ -185,6 +191,12 @@ void rlhf__signals_install(void) {
     handle(SIGUSR1, on_checkpoint);
     handle(SIGPIPE, SIG_IGN);
     handle(SIGXFSZ, SIG_IGN);
+}
+
+volatile sig_atomic_t *rlhf__signals_dialogue(int on) {
+    interrupted = 0;
+    handle(SIGINT, on ? on_interrupt : on_end);
+    return &interrupted;
 }
 
 void rlhf__signals_kept(const char *text) {
