@@ -43,6 +43,19 @@ __attribute__((format(printf, 2, 3))) int e2e_shell(struct e2e *t, const char *s
 __attribute__((format(printf, 3, 4))) int e2e_terminal(struct e2e *t, unsigned short columns,
                                                        const char *script, ...);
 
+// Keys for the program on a terminal: they are sent when the output since the keys before contains
+// `until`.
+struct e2e_keys {
+    const char *until, *send;
+};
+
+// As e2e_terminal, with rows, and a person who types keys[n_keys] in this order. Fails the test if
+// the program ends, or is silent for a minute, before all keys were sent.
+__attribute__((format(printf, 6, 7))) int e2e_typed(struct e2e *t, unsigned short rows,
+                                                    unsigned short columns,
+                                                    const struct e2e_keys *keys, size_t n_keys,
+                                                    const char *script, ...);
+
 // Assert that the last output contains text.
 void e2e_says(const struct e2e *t, const char *text);
 

@@ -1,6 +1,7 @@
 // signals.c: see signals.h.
 #include "base/signals.h"
 
+#include "base/alternate.h"
 #include "base/clock.h"
 #include "base/running.h"
 
@@ -46,6 +47,7 @@ static void say(const char *what) {
         append(text, sizeof text, "\n");
     append(text, sizeof text, what);
     append(text, sizeof text, json ? "\"}\n" : "\n");
+    if (rlhf__alternate_keep(text)) return; // shown by the next drawing, and printed at the end
     const ssize_t put = write(STDERR_FILENO, text, strlen(text));
     (void)put;
 }
@@ -141,6 +143,7 @@ static void say_stopping(int number) {
 // Async-signal-safe.
 static void say_stopped(void) {
     char text[640] = "stopped at once";
+    rlhf__alternate_close();
     if (phase_now && kept_whole && !json) { // a command needs escapes in JSON
         append(text, sizeof text, "; ");
         append(text, sizeof text, kept);
