@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define CURVE_COLUMNS 20
-#define SAID_BYTES    1024 // at the end of what was kept, where the newest line is
+#define SAID_BYTES    16384 // at the end of what was kept, where the newest line is
 
 struct rlhf__full_screen {
     struct rlhf__log *log;
@@ -26,6 +26,7 @@ struct rlhf__full_screen {
     char *title;
     struct rlhf__series_set series; // of the metrics in `wanted`
     struct rlhf__buf samples;       // the lines of the newest samples
+    struct rlhf__buf said;          // the newest line of the log
 };
 
 // ---- the terminal ----
@@ -75,6 +76,7 @@ void rlhf__full_screen_close(struct rlhf__full_screen *s) {
     rlhf__alternate_close();
     rlhf__series_set_finish(&s->series);
     rlhf__buf_free(&s->samples);
+    rlhf__buf_free(&s->said);
     free(s->title);
     free(s);
 }
@@ -261,25 +263,23 @@ static int put_samples(const struct rlhf__full_screen *s, int room, struct rlhf_
     return lines;
 }
 
-// The newest line of the log; tables begin with spaces or a box.
-static void put_said(const struct rlhf__full_screen *s, struct rlhf__buf *out) {
-    char text[SAID_BYTES + 1];
+// Find the newest line of the log in what was kept. Lines of tables begin with a space or a box.
+static void find_said(struct rlhf__full_screen *s) {
+    char text[SAID_BYTES];
     fflush(s->kept);
     const off_t end = lseek(s->fd, 0, SEEK_END), from = end > SAID_BYTES ? end - SAID_BYTES : 0;
     const ssize_t n = end > 0 ? pread(s->fd, text, (size_t)(end - from), from) : 0;
-    size_t len = n > 0 ? (size_t)n : 0, at;
-    text[len] = '\0';
-    while (len > 0) {
+    for (size_t len = n > 0 ? (size_t)n : 0, at; len > 0; len = at) {
         while (len > 0 && text[len - 1] == '\n')
             len--;
         for (at = len; at > 0 && text[at - 1] != '\n'; at--)
             ;
-        if (len > at && text[at] != ' ' && (unsigned char)text[at] < 0x80) break;
-        len = at;
+        if (at == 0 && from > 0) return; // its beginning was not read
+        if (at == len || text[at] < '!' || text[at] > '~') continue;
+        rlhf__buf_clear(&s->said);
+        rlhf__buf_put(&s->said, text + at, len - at);
+        return;
     }
-    rlhf__buf_putc(out, ' ');
-    if (len) rlhf__put_clipped(out, (rlhf_str){text + at, len - at}, s->columns - 2);
-    rlhf__buf_puts(out, "\033[K");
 }
 
 // The title and "phase 17/30" at the right end.
@@ -332,7 +332,10 @@ void rlhf__full_screen_draw(struct rlhf__full_screen *s, const struct rlhf__full
     rlhf__buf_printf(&note, " %s", now->note);
     put_line(&out, (rlhf_str){rlhf__buf_text(&note), note.len}, s->columns,
              now->color ? "\033[2m" : "");
-    put_said(s, &out);
+    find_said(s);
+    rlhf__buf_putc(&out, ' ');
+    rlhf__put_clipped(&out, (rlhf_str){rlhf__buf_text(&s->said), s->said.len}, s->columns - 2);
+    rlhf__buf_puts(&out, "\033[K");
     fwrite(rlhf__buf_text(&out), 1, out.len, stdout);
     fflush(stdout);
     rlhf__buf_free(&note);

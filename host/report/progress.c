@@ -329,7 +329,7 @@ void rlhf__progress_phase(struct rlhf__progress *p, const struct rlhf__progress_
 void rlhf__progress_step(struct rlhf__progress *p, const char *what, int64_t done, int64_t of) {
     if (!p || p->kind != RLHF__PROGRESS_BAR) return;
     int news = strncmp(p->doing, what, sizeof p->doing - 1) != 0 || (of > 0) != p->counted;
-    if (!news && rlhf__seconds() - p->last < REDRAW_SECONDS) return;
+    if ((!news || p->screen) && rlhf__seconds() - p->last < REDRAW_SECONDS) return;
     if (of > 0)
         snprintf(p->note, sizeof p->note, "%.40s %lld/%lld", what, (long long)done, (long long)of);
     else if (done > 0)

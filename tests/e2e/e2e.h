@@ -18,7 +18,7 @@
 
 struct e2e {
     char dir[256];   // scratch directory, removed by e2e_teardown
-    char out[65536]; // stdout and stderr of the last run, NUL-ended
+    char out[1 << 20]; // stdout and stderr of the last run, NUL-ended
 };
 
 // Setup and teardown for cmocka; *state = struct e2e. Setup fills dir with model/, texts.jsonl,

@@ -207,7 +207,10 @@ static void open_library(struct rlhf__editor *e) {
 static int edited_line(struct rlhf__editor *e) {
     HistEvent event;
     int n = 0;
+    // Before the prompt is printed: otherwise a Ctrl-D that comes between the two is lost.
+    e->f.set(e->el, EL_PREP_TERM, 1);
     const char *got = e->f.gets(e->el, &n);
+    e->f.set(e->el, EL_PREP_TERM, 0);
     if (*e->o.interrupted) return RLHF__LINE_LEFT;
     if (!got || n <= 0) return RLHF__LINE_END;
     while (n > 0 && (got[n - 1] == '\n' || got[n - 1] == '\r'))
