@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define CURVE_COLUMNS 20
-#define SAID_BYTES    16384 // at the end of what was kept, where the newest line is
+#define SAID_BYTES    16384 // read from the end of `kept` to find the newest line
 
 struct rlhf__full_screen {
     struct rlhf__log *log;
@@ -124,7 +124,7 @@ static void take(struct rlhf__full_screen *s, int64_t phase, const struct rlhf__
                  const char *name) {
     struct rlhf__error err;
     double v;
-    // A number that memory has no room for is not shown.
+    // If memory runs out, the number is missing on the screen.
     if (rlhf__metrics_get(m, name, &v)) rlhf__series_set_put(&s->series, name, phase, v, &err);
 }
 
@@ -197,7 +197,7 @@ static int put_curves(const struct rlhf__full_screen *s, struct rlhf__buf *out) 
         const struct rlhf__series *v = rlhf__series_of(&s->series, rows[i].metric);
         struct rlhf__buf line = RLHF__BUF_INIT;
         char number[40];
-        // A run with rewards has no row for its loss.
+        // The loss is shown if the run has no rewards.
         if (v->n == 0) continue;
         if (strcmp(rows[i].label, "loss") == 0 && isfinite(last(s, RLHF__REWARD_METRIC))) continue;
         rlhf__buf_printf(&line, " %-10s %-10s", rows[i].label,
@@ -313,7 +313,7 @@ void rlhf__full_screen_draw(struct rlhf__full_screen *s, const struct rlhf__full
     struct rlhf__buf out = RLHF__BUF_INIT;
     const rlhf_str blank = {"", 0};
     size_of(&s->rows, &s->columns);
-    if (s->columns < 40 || s->rows < 12) return; // made smaller meanwhile
+    if (s->columns < 40 || s->rows < 12) return; // the window was made smaller
     rlhf__buf_puts(&out, "\033[H");
     put_title(s, now, &out);
     put_bar(s, now, &out);

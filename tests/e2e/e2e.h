@@ -17,7 +17,7 @@
 #include <jansson.h>
 
 struct e2e {
-    char dir[256];   // scratch directory, removed by e2e_teardown
+    char dir[256];     // scratch directory, removed by e2e_teardown
     char out[1 << 20]; // stdout and stderr of the last run, NUL-ended
 };
 

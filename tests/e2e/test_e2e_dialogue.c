@@ -119,7 +119,7 @@ static void controls_are_shown(void **state) {
     e2e_says(t, "a\\u202eb");
 }
 
-// A pipe, a file or --json is no dialogue.
+// There is no dialogue with a pipe, a file or --json.
 static void only_on_terminals(void **state) {
     struct e2e *t = *state;
     ends(t, e2e_terminal(t, 100, "echo 'It was' | " TALK), 0);

@@ -173,7 +173,7 @@ static void has(const char *text, const char *part) {
     if (!strstr(text, part)) fail_msg("expected \"%s\" in:\n%.600s", part, text);
 }
 
-// The whole terminal shows curves, times and samples; what came meanwhile is printed at the end.
+// The whole terminal shows curves, times and samples. Log lines and tables are printed at the end.
 static void the_whole_terminal(void **state) {
     struct e2e *t = *state;
     static const char *const parts[] = {"f   ppo.so  period_count.so   policy ",
@@ -212,7 +212,7 @@ static void no_room_for_the_whole_terminal(void **state) {
     e2e_says(t, "log.progress");
 }
 
-// Ctrl-C, pressed twice, a crash and an error give the terminal back, with what was said.
+// Ctrl-C, pressed twice, a crash and an error restore the terminal, and log lines are printed.
 static void the_terminal_is_given_back(void **state) {
     struct e2e *t = *state;
     const struct e2e_keys once[] = {{"phase 1/999", "\003"}},

@@ -29,15 +29,6 @@ static rlhf_status add_turn(struct rlhf__dialogue *d, int32_t role, rlhf_str tex
     return st;
 }
 
-static void drop_turn(struct rlhf__dialogue *d) {
-    if (d->turns.n) free((char *)(uintptr_t)d->turns.item[--d->turns.n].content.ptr);
-}
-
-void rlhf__dialogue_forget(struct rlhf__dialogue *d) {
-    while (d->turns.n)
-        drop_turn(d);
-}
-
 static rlhf_status encode(struct rlhf__dialogue *d, rlhf_str text, struct rlhf__error *err) {
     const struct rlhf__tokenizer *tok = d->model->tok;
     const int bos = d->at.bos || text.len == 0;
@@ -160,8 +151,7 @@ static rlhf_status say(struct rlhf__dialogue *d, rlhf_str text, struct rlhf__err
     }
     const rlhf_str answer = {rlhf__buf_text(&d->answer.text), d->answer.text.len};
     if (st == RLHF_OK && d->chat) st = add_turn(d, RLHF__ROLE_ASSISTANT, answer, err);
-    while (st != RLHF_OK && d->turns.n > turns)
-        drop_turn(d); // the model did not see it
+    if (st != RLHF_OK) rlhf__dialogue_forget(d, turns); // the model did not see them
     return st;
 }
 
@@ -197,7 +187,7 @@ static rlhf_status lead(struct rlhf__dialogue *d, struct rlhf__editor *e, struct
 }
 
 static void finish(struct rlhf__dialogue *d) {
-    rlhf__dialogue_forget(d);
+    rlhf__dialogue_forget(d, 0);
     rlhf__messages_finish(&d->turns);
     rlhf__dialogue_reward_close(d->reward);
     rlhf__response_rules_destroy(d->rules);

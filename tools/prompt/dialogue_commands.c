@@ -168,7 +168,7 @@ static rlhf_status forget(struct rlhf__dialogue *d, const char *arg, struct rlhf
     if (!d->chat)
         return rlhf__fail(err, RLHF_E_INVALID, "/new: %s has no chat template, so each text is new",
                           d->name);
-    rlhf__dialogue_forget(d);
+    rlhf__dialogue_forget(d, 0);
     return RLHF_OK;
 }
 

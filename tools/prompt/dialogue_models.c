@@ -80,6 +80,11 @@ rlhf_status rlhf__dialogue_score(struct rlhf__dialogue *d, const char *plugin,
     return RLHF_OK;
 }
 
+void rlhf__dialogue_forget(struct rlhf__dialogue *d, size_t n) {
+    while (d->turns.n > n)
+        free((char *)(uintptr_t)d->turns.item[--d->turns.n].content.ptr);
+}
+
 // Everything that depends on the model's tokenizer.
 static rlhf_status prepare(struct rlhf__dialogue *d, const struct rlhf__model *m,
                            struct rlhf__response_rules **rules, int32_t *chat,
@@ -115,7 +120,7 @@ rlhf_status rlhf__dialogue_use(struct rlhf__dialogue *d, struct rlhf__model *m, 
     rlhf__response_rules_destroy(d->rules);
     rlhf__model_close(d->model);
     free(d->name);
-    rlhf__dialogue_forget(d);
+    rlhf__dialogue_forget(d, 0);
     d->answer.n = 0;
     d->model = m;
     d->name = name;

@@ -14,7 +14,7 @@ rlhf_status rlhf__dialogue_reward_open(struct rlhf__command_setup *,
                                        struct rlhf__dialogue_reward **out, struct rlhf__error *err);
 void rlhf__dialogue_reward_close(struct rlhf__dialogue_reward *); // NULL allowed [main]
 
-// Set *score to what the plugin pays for the answer to the prompt, whose text and ids are given.
+// Set *score to the reward of the answer. text and prompt are the prompt as text and as ids.
 // Errors: those of rlhf__score_alone; RLHF_E_INVALID if it could not score the text. [main]
 rlhf_status rlhf__dialogue_reward_score(struct rlhf__dialogue_reward *, rlhf_str text,
                                         const struct rlhf__ids *prompt,

@@ -31,8 +31,8 @@ struct rlhf__dialogue {
 rlhf_status rlhf__dialogue_model(struct rlhf__dialogue *, const char *what, const char *given,
                                  struct rlhf__model **out, struct rlhf__error *err);
 
-// Use another model from now on, which the dialogue then owns; the conversation begins anew.
-// `given` as in rlhf__dialogue_start. If this fails, the dialogue keeps its model. [main]
+// Replace the model. The dialogue owns the new one and forgets the conversation. `given` is as in
+// rlhf__dialogue_start. After a failure the dialogue keeps its model. [main]
 rlhf_status rlhf__dialogue_use(struct rlhf__dialogue *, struct rlhf__model *, const char *given,
                                struct rlhf__error *err);
 
@@ -44,8 +44,8 @@ rlhf_status rlhf__dialogue_compare(struct rlhf__dialogue *, const char *given,
 rlhf_status rlhf__dialogue_score(struct rlhf__dialogue *, const char *plugin,
                                  struct rlhf__error *err);
 
-// Forget the conversation. [main]
-void rlhf__dialogue_forget(struct rlhf__dialogue *);
+// Forget the conversation but for the first n turns. [main]
+void rlhf__dialogue_forget(struct rlhf__dialogue *, size_t n);
 
 // Print the model and how texts are drawn. [main]
 void rlhf__dialogue_describe(const struct rlhf__dialogue *);

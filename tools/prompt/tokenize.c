@@ -48,7 +48,7 @@ static const struct rlhf__flag flags[] = {
 #undef O
 #define N_FLAGS (sizeof flags / sizeof *flags)
 
-// A text and its tokens on the way to the output.
+// The tokens of one text.
 struct shown {
     struct rlhf__ids ids;
     struct rlhf__buf text; // the text of all tokens

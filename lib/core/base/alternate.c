@@ -11,7 +11,7 @@
 #define ENTER "\033[?1049h\033[?25l" // and hide the cursor
 #define LEAVE "\033[?25h\033[?1049l"
 
-static volatile sig_atomic_t kept = -1; // descriptor of what was said meanwhile
+static volatile sig_atomic_t kept = -1; // file in memory that keeps the output; -1: not shown
 
 static int put(int fd, const char *text, size_t n) {
     while (n > 0) {

@@ -5,8 +5,8 @@
 #ifndef RLHF_HOST_ALTERNATE_H
 #define RLHF_HOST_ALTERNATE_H
 
-// Show the alternate screen. Returns a descriptor that keeps what is written to it, or -1 if there
-// is none, and then the screen is not changed. The caller must not close it. [main]
+// Show the alternate screen. Returns a descriptor; text that is written to it is kept.
+// Returns -1, and leaves the screen as it is, after a failure. The caller must not close it. [main]
 int rlhf__alternate_open(void);
 
 // Close the screen, if it is shown, and print what was kept. Async-signal-safe. [any]
