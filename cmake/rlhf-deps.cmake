@@ -28,6 +28,13 @@ elseif(NOT CURL_FOUND AND RLHF_HTTP STREQUAL "AUTO")
   message(STATUS "http.so is not built: there is no libcurl 7.87 or newer (libcurl4-openssl-dev)")
 endif()
 
+# libedit, for the lines that are typed in `rlhf-host generate`. The program opens it when a dialogue
+# begins, so only its header is needed here.
+find_path(EDIT_INCLUDE_DIR histedit.h)
+if(NOT EDIT_INCLUDE_DIR)
+  message(STATUS "lines of a dialogue cannot be edited: there is no histedit.h (libedit-dev)")
+endif()
+
 # oneDNN, which only the backend without exactness needs, for its matrix products.
 set(RLHF_FREE AUTO CACHE STRING
   "Build kernels_cpu_free.so, which gives up exactness and is never installed: AUTO (where oneDNN is), ON or OFF")

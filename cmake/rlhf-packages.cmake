@@ -24,7 +24,7 @@ set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXE
 set(CPACK_DEBIAN_HOST_PACKAGE_NAME rlhf-host)
 set(CPACK_DEBIAN_HOST_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_HOST_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_HOST_PACKAGE_RECOMMENDS "rlhf-models (= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_HOST_PACKAGE_RECOMMENDS "rlhf-models (= ${PROJECT_VERSION}), libedit2")
 set(CPACK_DEBIAN_HOST_PACKAGE_SUGGESTS "librlhf-sdk-dev (= ${PROJECT_VERSION})")
 set(CPACK_COMPONENT_HOST_DESCRIPTION "reinforcement learning from feedback for language models
 A program that fine-tunes language models by reinforcement learning from

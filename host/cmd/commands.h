@@ -24,7 +24,6 @@ int rlhf__cmd_run(const struct rlhf__run_request *req); // train; cmd/cli.c
 int rlhf__cmd_end(const struct rlhf__env *env, rlhf_status st, const struct rlhf__error *err);
 
 // One function for each subcommand.
-int rlhf__cmd_generate(const struct rlhf__env *env, int argc, char **argv);
 int rlhf__cmd_eval(const struct rlhf__env *env, int argc, char **argv);
 int rlhf__cmd_label(const struct rlhf__env *env, int argc, char **argv);
 int rlhf__cmd_pairs(const struct rlhf__env *env, int argc, char **argv);

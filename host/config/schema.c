@@ -43,7 +43,7 @@ static const char *const warmup_names[] = {"step", "zero", NULL};
 static const char *const best_mode_names[] = {"max", "min", NULL};
 static const char *const checkpoint_dtype_names[] = {"f32", "bf16", NULL};
 static const char *const format_names[] = {"text", "json", NULL};
-static const char *const progress_names[] = {"auto", "bar", "plain", "off", NULL};
+static const char *const progress_names[] = {"auto", "bar", "plain", "off", "full", NULL};
 static const char *const level_names[] = {"debug", "info", "warn", "error", NULL};
 
 #define T struct rlhf__run_config
@@ -308,7 +308,9 @@ static const rlhf_opt log_opts[] = {
     B(tensorboard, 1, "write TensorBoard events"),
     B(csv, 0, "write the numbers of metrics.jsonl to metrics.csv too"),
     B(report, 1, "write report.html, a page about the run, in its directory when it ends"),
-    E(progress, RLHF__PROGRESS_AUTO, progress_names, "auto: a bar on a terminal, else plain lines"),
+    E(progress, RLHF__PROGRESS_AUTO, progress_names,
+      "auto: a bar on a terminal, else plain lines; full: the whole terminal, from 100 columns and "
+      "24 lines on, else as auto"),
     E(format, RLHF__LOG_TEXT, format_names,
       "json: log lines, phases and samples as JSON objects, a line each, on standard error"),
     E(level, RLHF_LOG_INFO, level_names, "least level of log lines"),

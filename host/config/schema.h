@@ -231,7 +231,8 @@ enum rlhf__progress_kind {
     RLHF__PROGRESS_AUTO = 0,
     RLHF__PROGRESS_BAR = 1,
     RLHF__PROGRESS_PLAIN = 2,
-    RLHF__PROGRESS_OFF = 3
+    RLHF__PROGRESS_OFF = 3,
+    RLHF__PROGRESS_FULL = 4
 };
 
 struct rlhf__log_config {

@@ -2,9 +2,11 @@
 #include "report/phase_report.h"
 
 #include "base/clock.h"
+#include "base/printable.h"
 #include "batch/diversity.h"
 #include "learn/plan.h"
 #include "model/compute.h"
+#include "report/full_screen.h"
 #include "sample/mixing.h"
 #include "sample/rollout.h"
 
@@ -66,6 +68,34 @@ rlhf_status rlhf__phase_samples(const struct rlhf__phase *p, const struct rlhf__
     return rlhf__shown_take(&p->report->shown, &from, err);
 }
 
+static struct rlhf__sample_table table_of(const struct rlhf__phase *p,
+                                          const char *names[RLHF__SAMPLE_REWARDS]) {
+    const int terminal = isatty(STDOUT_FILENO);
+    size_t several = p->report->shown.paid ? p->config->n_reward : 0;
+    if (several > RLHF__SAMPLE_REWARDS) several = RLHF__SAMPLE_REWARDS;
+    for (size_t k = 0; k < several; k++)
+        names[k] = p->config->reward[k].name;
+    return (struct rlhf__sample_table){.phase = p->count->phase + 1,
+                                       .rewards = names,
+                                       .n_rewards = several,
+                                       .width =
+                                           terminal ? rlhf__terminal_width(STDOUT_FILENO, 100) : 0,
+                                       .boxed = terminal,
+                                       .no_reward = !rlhf__cast_has_rewards(p->cast)};
+}
+
+// The whole terminal shows the numbers and samples of every phase.
+static void fill_screen(const struct rlhf__phase *p) {
+    struct rlhf__full_screen *screen = rlhf__progress_screen(p->report->progress);
+    const struct rlhf__shown *s = &p->report->shown;
+    const char *names[RLHF__SAMPLE_REWARDS];
+    if (!screen) return;
+    rlhf__full_screen_phase(screen, p->count->phase + 1, p->report->metrics);
+    if (s->n == 0 || s->is_data) return;
+    const struct rlhf__sample_table table = table_of(p, names);
+    rlhf__full_screen_samples(screen, &table, s->rows, s->n);
+}
+
 // Write and show the stored samples in every log.samples_every-th phase, in the first and in the
 // last.
 static rlhf_status show_samples(const struct rlhf__phase *p, int is_last, struct rlhf__error *err) {
@@ -88,15 +118,12 @@ static rlhf_status show_samples(const struct rlhf__phase *p, int is_last, struct
         return RLHF_OK;
     }
     const char *names[RLHF__SAMPLE_REWARDS];
-    size_t several = s->paid ? p->config->n_reward : 0;
-    if (several > RLHF__SAMPLE_REWARDS) several = RLHF__SAMPLE_REWARDS;
-    for (size_t k = 0; k < several; k++)
-        names[k] = p->config->reward[k].name;
-    const struct rlhf__sample_table table = {.phase = phase,
-                                             .rewards = names,
-                                             .n_rewards = several,
-                                             .boxed = isatty(STDOUT_FILENO),
-                                             .no_reward = !rlhf__cast_has_rewards(p->cast)};
+    const struct rlhf__sample_table table = table_of(p, names);
+    struct rlhf__full_screen *screen = rlhf__progress_screen(r->progress);
+    if (screen) {
+        rlhf__samples_table(rlhf__full_screen_out(screen), &table, s->rows, s->n);
+        return RLHF_OK;
+    }
     rlhf__progress_hide(r->progress);
     rlhf__samples_table(stdout, &table, s->rows, s->n);
     rlhf__progress_show(r->progress);
@@ -251,6 +278,7 @@ static rlhf_status write_spread(const struct rlhf__phase *p, struct rlhf__error 
 rlhf_status rlhf__phase_show(const struct rlhf__phase *p, int is_last, struct rlhf__error *err) {
     RLHF_TRY(show_samples(p, is_last, err));
     RLHF_TRY(write_spread(p, err));
+    fill_screen(p);
     const struct rlhf__progress_state s = progress_state(p);
     rlhf__progress_phase(p->report->progress, &s);
     return RLHF_OK;

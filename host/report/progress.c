@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/printable.h"
+#include "report/full_screen.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -24,6 +25,9 @@ struct rlhf__progress {
     int32_t hidden;  // 1: do not show it
     int32_t day;     // day of the last line that showed a date
     int32_t counted; // 1: note has "done/of"
+    int32_t fills;   // 1: rlhf__progress_fill may take the whole terminal
+    int32_t reserved;
+    struct rlhf__full_screen *screen; // NULL: not shown
     struct rlhf__progress_state state;
     struct rlhf__watch watch;
     double last;    // time when the bar was last drawn, seconds
@@ -132,7 +136,25 @@ static int put_bar(const struct rlhf__progress *p, int terminal, struct rlhf__bu
     return width;
 }
 
+static void draw_screen(struct rlhf__progress *p) {
+    const struct rlhf__progress_state *s = &p->state;
+    struct rlhf__buf eta = RLHF__BUF_INIT;
+    if (s->phase > s->first_phase && s->phase < s->phases) put_duration(&eta, seconds_left(s));
+    const struct rlhf__full_now now = {.phase = s->phase,
+                                       .phases = s->phases,
+                                       .eta = rlhf__buf_text(&eta),
+                                       .note = p->note,
+                                       .color = p->color};
+    rlhf__full_screen_draw(p->screen, &now);
+    p->last = rlhf__seconds();
+    rlhf__buf_free(&eta);
+}
+
 static void draw(struct rlhf__progress *p) {
+    if (p->screen) {
+        draw_screen(p);
+        return;
+    }
     if (p->kind != RLHF__PROGRESS_BAR || p->hidden || (p->state.phases <= 0 && !*p->note)) return;
     struct rlhf__buf bar = RLHF__BUF_INIT, text = RLHF__BUF_INIT, line = RLHF__BUF_INIT;
     const int terminal = rlhf__terminal_width(STDOUT_FILENO, 80);
@@ -172,6 +194,8 @@ rlhf_status rlhf__progress_create(int32_t kind, struct rlhf__log *log, struct rl
     if (!p) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
     int tty = isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0;
+    p->fills = kind == RLHF__PROGRESS_FULL && tty && !(log && log->json);
+    if (kind == RLHF__PROGRESS_FULL) kind = RLHF__PROGRESS_AUTO; // until the first phase
     if (kind == RLHF__PROGRESS_AUTO) kind = tty ? RLHF__PROGRESS_BAR : RLHF__PROGRESS_PLAIN;
     if (log && log->json && kind == RLHF__PROGRESS_BAR) kind = RLHF__PROGRESS_PLAIN;
     p->kind = kind;
@@ -183,7 +207,16 @@ rlhf_status rlhf__progress_create(int32_t kind, struct rlhf__log *log, struct rl
     return RLHF_OK;
 }
 
+static void close_screen(struct rlhf__progress *p) {
+    rlhf__full_screen_close(p->screen);
+    p->screen = NULL;
+}
+
 static void end_line(struct rlhf__progress *p) {
+    if (p->screen) {
+        close_screen(p);
+        draw(p); // the bar stays
+    }
     p->hidden = 1;
     if (!p->drawn) return;
     if (p->state.phases > 0)
@@ -259,11 +292,24 @@ static void print_object(const struct rlhf__progress *p, const struct rlhf__prog
 // After the last phase the bar itself stays.
 static void draw_phase(struct rlhf__progress *p) {
     const struct rlhf__progress_state *s = &p->state;
-    if (s->history && !p->hidden && s->phase > s->first_phase && s->phase < s->phases) {
+    if (s->history && !p->screen && !p->hidden && s->phase > s->first_phase &&
+        s->phase < s->phases) {
         erase(p);
         print_line(p, s);
     }
     draw(p);
+}
+
+void rlhf__progress_fill(struct rlhf__progress *p, const char *title) {
+    if (!p->fills || p->screen || !rlhf__full_screen_fits()) return;
+    alone(p, erase);
+    if (p->log) pthread_mutex_lock(&p->log->lock);
+    p->screen = rlhf__full_screen_open(p->log, title);
+    if (p->log) pthread_mutex_unlock(&p->log->lock);
+}
+
+struct rlhf__full_screen *rlhf__progress_screen(const struct rlhf__progress *p) {
+    return p->screen;
 }
 
 void rlhf__progress_phase(struct rlhf__progress *p, const struct rlhf__progress_state *s) {
@@ -283,7 +329,7 @@ void rlhf__progress_phase(struct rlhf__progress *p, const struct rlhf__progress_
 void rlhf__progress_step(struct rlhf__progress *p, const char *what, int64_t done, int64_t of) {
     if (!p || p->kind != RLHF__PROGRESS_BAR) return;
     int news = strncmp(p->doing, what, sizeof p->doing - 1) != 0 || (of > 0) != p->counted;
-    if (!news && rlhf__seconds() - p->last < REDRAW_SECONDS) return;
+    if ((!news || p->screen) && rlhf__seconds() - p->last < REDRAW_SECONDS) return;
     if (of > 0)
         snprintf(p->note, sizeof p->note, "%.40s %lld/%lld", what, (long long)done, (long long)of);
     else if (done > 0)

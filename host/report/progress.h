@@ -25,6 +25,7 @@ struct rlhf__progress_state {
 };
 
 struct rlhf__progress;
+struct rlhf__full_screen; // report/full_screen.h
 
 // Show progress on stdout. kind is an enum rlhf__progress_kind; AUTO means a bar if stdout is a
 // terminal, otherwise plain lines. Log lines are printed above the bar, using log's hooks. With a
@@ -34,6 +35,14 @@ rlhf_status rlhf__progress_create(int32_t kind, struct rlhf__log *log, struct rl
 
 // End it. Errors of writing progress to stdout are ignored. NULL allowed.
 void rlhf__progress_destroy(struct rlhf__progress *p);
+
+// Show the whole terminal from now on if that was asked for and it is large enough; title is its
+// first line. Otherwise does nothing. [main]
+void rlhf__progress_fill(struct rlhf__progress *p, const char *title);
+
+// The whole terminal, or NULL if it is not shown. It gets the numbers and samples of a phase before
+// rlhf__progress_phase. [main]
+struct rlhf__full_screen *rlhf__progress_screen(const struct rlhf__progress *p);
 
 // Show the state of a finished phase; with phase = first_phase, a bar before the first one. [main]
 void rlhf__progress_phase(struct rlhf__progress *p, const struct rlhf__progress_state *s);

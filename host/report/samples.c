@@ -221,15 +221,21 @@ static void put_sample(struct rlhf__buf *b, const struct layout *l, const struct
     rlhf__buf_free(&both);
 }
 
+void rlhf__samples_put(struct rlhf__buf *out, const struct rlhf__sample_table *t,
+                       const struct rlhf__sample *samples, size_t n) {
+    const struct layout l = layout_of(t, n ? samples : NULL, t->width);
+    put_title(out, &l);
+    for (size_t i = 0; i < n; i++)
+        put_sample(out, &l, &samples[i]);
+    put_rule(out, &l, "\xe2\x94\x94", "\xe2\x94\xb4", "\xe2\x94\x98");
+}
+
 void rlhf__samples_table(FILE *out, const struct rlhf__sample_table *t,
                          const struct rlhf__sample *samples, size_t n) {
-    const int width = t->width > 0 ? t->width : rlhf__terminal_width(fileno(out), 100);
-    const struct layout l = layout_of(t, n ? samples : NULL, width);
+    struct rlhf__sample_table sized = *t;
     struct rlhf__buf b = RLHF__BUF_INIT;
-    put_title(&b, &l);
-    for (size_t i = 0; i < n; i++)
-        put_sample(&b, &l, &samples[i]);
-    put_rule(&b, &l, "\xe2\x94\x94", "\xe2\x94\xb4", "\xe2\x94\x98");
+    if (sized.width <= 0) sized.width = rlhf__terminal_width(fileno(out), 100);
+    rlhf__samples_put(&b, &sized, samples, n);
     fwrite(rlhf__buf_text(&b), 1, b.len, out);
     fflush(out);
     rlhf__buf_free(&b);

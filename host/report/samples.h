@@ -51,6 +51,10 @@ struct rlhf__sample_table {
     int32_t no_reward, reserved;
 };
 
+// Append the table of a phase to a buffer; t->width must be set. [main]
+void rlhf__samples_put(struct rlhf__buf *out, const struct rlhf__sample_table *t,
+                       const struct rlhf__sample *samples, size_t n);
+
 // Print the table of a phase. Its columns are the reward, the scores of several rewards, the
 // log-prob under the reference, and the text. The log-prob is omitted if the text would get too
 // little space. [main]

@@ -44,6 +44,20 @@ static rlhf_status open_files(struct rlhf__run *r, const struct rlhf__folder *to
     return begin_history(r, keep, err);
 }
 
+// Show the whole terminal, if log.progress asks for it.
+static void fill_terminal(struct rlhf__run *r) {
+    const struct rlhf__config *c = r->config;
+    const rlhf_compute *table = r->session.compute->table;
+    struct rlhf__buf title = RLHF__BUF_INIT;
+    rlhf__buf_printf(&title, "%s   %s", r->req->dir->name, c->algo.plugin);
+    for (size_t k = 0; k < c->n_reward; k++)
+        rlhf__buf_printf(&title, "  %s", c->reward[k].plugin);
+    rlhf__buf_printf(&title, "   policy %.1f M   %s %s",
+                     (double)r->cast.policy->info.n_params / 1e6, table->name, table->detail);
+    rlhf__progress_fill(r->report.progress, rlhf__buf_text(&title));
+    rlhf__buf_free(&title);
+}
+
 static rlhf_status open_reports(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__manifest code = rlhf__run_manifest(r);
     struct rlhf__run_dir *dir = r->req->dir;
@@ -57,6 +71,7 @@ static rlhf_status open_reports(struct rlhf__run *r, struct rlhf__error *err) {
     rlhf__events_begin(r->report.events, keep, r->req->env->argv);
     const struct rlhf__progress_state start = {
         .phase = r->count.phase, .phases = r->count.phases, .first_phase = r->count.phase};
+    fill_terminal(r);
     rlhf__progress_phase(r->report.progress, &start);
     rlhf__run_sinks_begin(r);
     return RLHF_OK;

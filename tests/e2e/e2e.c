@@ -1,6 +1,7 @@
 // e2e.c: see e2e.h.
 #include "e2e.h"
 
+#include <poll.h>
 #include <pty.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,16 +146,13 @@ int e2e_shell(struct e2e *t, const char *script, ...) {
     return shell(t, text);
 }
 
-int e2e_terminal(struct e2e *t, unsigned short columns, const char *script, ...) {
-    char text[6144], command[8192];
-    va_list ap;
-    va_start(ap, script);
-    int n = vsnprintf(text, sizeof text, script, ap), master;
-    va_end(ap);
-    assert_true(n > 0 && (size_t)n < sizeof text);
-    command_of(t, text, "", command, sizeof command);
-    struct winsize size = {24, columns, 0, 0};
-    pid_t pid = forkpty(&master, NULL, NULL, &size);
+// Start a script on a terminal.
+static pid_t open_terminal(struct e2e *t, unsigned short rows, unsigned short columns,
+                           const char *script, int *master) {
+    char command[8192];
+    command_of(t, script, "", command, sizeof command);
+    struct winsize size = {rows, columns, 0, 0};
+    pid_t pid = forkpty(master, NULL, NULL, &size);
     assert_true(pid >= 0);
     if (pid == 0) {
         setenv("TERM", "xterm", 1);
@@ -162,7 +160,11 @@ int e2e_terminal(struct e2e *t, unsigned short columns, const char *script, ...)
         execl("/bin/sh", "sh", "-c", command, (char *)NULL);
         _exit(127);
     }
-    size_t len = 0;
+    return pid;
+}
+
+// Read the rest of the output, from t->out + len on. Returns the exit status.
+static int read_rest(struct e2e *t, size_t len, pid_t pid, int master) {
     ssize_t got; // -1 when the other end is closed
     while (len + 1 < sizeof t->out &&
            (got = read(master, t->out + len, sizeof t->out - 1 - len)) > 0)
@@ -172,6 +174,51 @@ int e2e_terminal(struct e2e *t, unsigned short columns, const char *script, ...)
     int status;
     assert_int_equal(waitpid(pid, &status, 0), pid);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int e2e_terminal(struct e2e *t, unsigned short columns, const char *script, ...) {
+    char text[6144];
+    va_list ap;
+    va_start(ap, script);
+    int n = vsnprintf(text, sizeof text, script, ap), master;
+    va_end(ap);
+    assert_true(n > 0 && (size_t)n < sizeof text);
+    const pid_t pid = open_terminal(t, 24, columns, text, &master);
+    return read_rest(t, 0, pid, master);
+}
+
+// Read until the output from `from` on contains `until`. Returns the end of it.
+static size_t read_until(struct e2e *t, size_t from, size_t *len, const char *until, int master) {
+    const char *found;
+    t->out[*len] = 0;
+    while (!(found = strstr(t->out + from, until))) {
+        struct pollfd p = {.fd = master, .events = POLLIN};
+        ssize_t got = -1;
+        if (poll(&p, 1, 60000) == 1 && *len + 1 < sizeof t->out)
+            got = read(master, t->out + *len, sizeof t->out - 1 - *len);
+        if (got <= 0) fail_msg("waiting for \"%s\" after:\n%s", until, t->out + from);
+        *len += (size_t)got;
+        t->out[*len] = 0;
+    }
+    return (size_t)(found - t->out) + strlen(until);
+}
+
+int e2e_typed(struct e2e *t, unsigned short rows, unsigned short columns,
+              const struct e2e_keys *keys, size_t n_keys, const char *script, ...) {
+    char text[6144];
+    va_list ap;
+    va_start(ap, script);
+    int n = vsnprintf(text, sizeof text, script, ap), master;
+    va_end(ap);
+    assert_true(n > 0 && (size_t)n < sizeof text);
+    const pid_t pid = open_terminal(t, rows, columns, text, &master);
+    size_t len = 0, at = 0;
+    for (size_t i = 0; i < n_keys; i++) {
+        at = read_until(t, at, &len, keys[i].until, master);
+        const size_t bytes = strlen(keys[i].send);
+        assert_int_equal(write(master, keys[i].send, bytes), bytes);
+    }
+    return read_rest(t, len, pid, master);
 }
 
 int e2e_run(struct e2e *t, const char *args, ...) {

@@ -17,8 +17,8 @@
 #include <jansson.h>
 
 struct e2e {
-    char dir[256];   // scratch directory, removed by e2e_teardown
-    char out[65536]; // stdout and stderr of the last run, NUL-ended
+    char dir[256];     // scratch directory, removed by e2e_teardown
+    char out[1 << 20]; // stdout and stderr of the last run, NUL-ended
 };
 
 // Setup and teardown for cmocka; *state = struct e2e. Setup fills dir with model/, texts.jsonl,
@@ -42,6 +42,19 @@ __attribute__((format(printf, 2, 3))) int e2e_shell(struct e2e *t, const char *s
 // set). t->out is the terminal's input, so its lines end in CR LF.
 __attribute__((format(printf, 3, 4))) int e2e_terminal(struct e2e *t, unsigned short columns,
                                                        const char *script, ...);
+
+// Keys for the program on a terminal: they are sent when the output since the keys before contains
+// `until`.
+struct e2e_keys {
+    const char *until, *send;
+};
+
+// As e2e_terminal, with rows, and a person who types keys[n_keys] in this order. Fails the test if
+// the program ends, or is silent for a minute, before all keys were sent.
+__attribute__((format(printf, 6, 7))) int e2e_typed(struct e2e *t, unsigned short rows,
+                                                    unsigned short columns,
+                                                    const struct e2e_keys *keys, size_t n_keys,
+                                                    const char *script, ...);
 
 // Assert that the last output contains text.
 void e2e_says(const struct e2e *t, const char *text);

@@ -156,6 +156,83 @@ static void messages_are_broken_at_blanks(void **state) {
     free(text);
 }
 
+#define FULL  "\"$HOST\" " PPO "--set log.progress=full "
+#define ENTER "\033[?1049h"
+#define LEAVE "\033[?25h\033[?1049l"
+
+// The output after the alternate screen was closed, which happened once.
+static const char *after_screen(const struct e2e *t) {
+    const char *enter = strstr(t->out, ENTER), *leave = strstr(t->out, LEAVE);
+    if (!enter || !leave || leave < enter) fail_msg("no alternate screen in:\n%.600s", t->out);
+    assert_null(strstr(enter + 1, ENTER));
+    assert_null(strstr(leave + 1, LEAVE));
+    return leave + strlen(LEAVE);
+}
+
+static void has(const char *text, const char *part) {
+    if (!strstr(text, part)) fail_msg("expected \"%s\" in:\n%.600s", part, text);
+}
+
+// The whole terminal shows curves, times and samples. Log lines and tables are printed at the end.
+static void the_whole_terminal(void **state) {
+    struct e2e *t = *state;
+    static const char *const parts[] = {"f   ppo.so  period_count.so   policy ",
+                                        "phase 2/3\033[K",
+                                        "   ETA 0:0",
+                                        " reward ",
+                                        " kl ",
+                                        " a token",
+                                        " grad norm ",
+                                        " time ",
+                                        " speed ",
+                                        "no step skipped",
+                                        "text of phase 2"};
+    assert_int_equal(e2e_typed(t, 24, 100, NULL, 0, FULL "--phases 3 --out f"), 0);
+    const char *after = after_screen(t);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        e2e_says(t, parts[i]);
+    has(after, "text of phase 1"); // tables
+    has(after, "text of phase 3");
+    has(after, "3/3  reward "); // the bar stays
+    has(after, "done after 3 of 3 phases");
+}
+
+// On a smaller terminal it is the bar, and without a terminal plain lines.
+static void no_room_for_the_whole_terminal(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_typed(t, 24, 99, NULL, 0, FULL "--phases 1 --out g"), 0);
+    assert_null(strstr(t->out, ENTER));
+    e2e_says(t, " 0/1  rollout ");
+    assert_int_equal(e2e_typed(t, 23, 100, NULL, 0, FULL "--phases 1 --out h"), 0);
+    assert_null(strstr(t->out, ENTER));
+    assert_int_equal(e2e_shell(t, FULL "--phases 1 --out i"), 0);
+    assert_null(strstr(t->out, "\033["));
+    e2e_says(t, "phase 1/1  reward ");
+    assert_int_equal(e2e_shell(t, FULL "--phases 1 --set log.format=json --out j"), 2);
+    e2e_says(t, "log.progress");
+}
+
+// Ctrl-C, pressed twice, a crash and an error restore the terminal, and log lines are printed.
+static void the_terminal_is_given_back(void **state) {
+    struct e2e *t = *state;
+    const struct e2e_keys once[] = {{"phase 1/999", "\003"}},
+                          twice[] = {{"phase 1/999", "\003\003"}};
+    assert_int_equal(e2e_typed(t, 24, 100, once, 1, FULL "--phases 999 --out k"), 130);
+    const char *after = after_screen(t);
+    has(after, "finishing phase ");
+    has(after, "text of phase 1");
+    has(after, "rlhf-host --resume k");
+    assert_int_equal(e2e_typed(t, 24, 100, twice, 1, FULL "--phases 999 --out l"), 130);
+    has(after_screen(t), "text of phase 1");
+    assert_int_equal(e2e_typed(t, 24, 100, NULL, 0,
+                               FULL "--phases 9999 --out m & until [ -s m/samples.jsonl ]; do "
+                                    "sleep 0.1; done; sleep 0.5; kill -SEGV $!; wait $!"),
+                     128 + 11);
+    after = after_screen(t);
+    has(after, "text of phase 1");
+    has(after, "segmentation fault");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_terminal_shows_every_step, e2e_setup, e2e_teardown),
@@ -166,6 +243,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(json_is_one_object_a_line, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(messages_are_broken_at_blanks, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_terminal_keeps_a_history, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(the_whole_terminal, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(no_room_for_the_whole_terminal, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(the_terminal_is_given_back, e2e_setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("e2e_progress", tests, NULL, NULL);
 }

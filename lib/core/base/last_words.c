@@ -1,6 +1,7 @@
 // last_words.c: see last_words.h. Handlers can only use static variables.
 #include "base/last_words.h"
 
+#include "base/alternate.h"
 #include "base/running.h"
 
 #include <pthread.h>
@@ -41,6 +42,7 @@ static void keep_plain(char *text) {
 
 // Write "rlhf-host: error: <who>: <what>", or a log line as JSON, in one write. Async-signal-safe.
 static void say(const char *what) {
+    rlhf__alternate_close();
     char who[512], text[1024] = "";
     if (!rlhf__running_describe(who, sizeof who)) append(who, sizeof who, "the host");
     if (json) {

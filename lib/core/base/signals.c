@@ -1,6 +1,7 @@
 // signals.c: see signals.h.
 #include "base/signals.h"
 
+#include "base/alternate.h"
 #include "base/clock.h"
 #include "base/running.h"
 
@@ -17,10 +18,11 @@
 static volatile sig_atomic_t caught;
 static volatile sig_atomic_t checkpoint;
 static volatile sig_atomic_t json;
-static _Atomic int64_t phase_now;    // 0: none
-static _Atomic int64_t phase_end_ms; // of rlhf__seconds(); 0: not known
-static char kept[512];               // text for a second signal, about the newest checkpoint
-static _Atomic int32_t kept_whole;   // 1: kept can be read
+static volatile sig_atomic_t interrupted; // by Ctrl-C in a dialogue
+static _Atomic int64_t phase_now;         // 0: none
+static _Atomic int64_t phase_end_ms;      // of rlhf__seconds(); 0: not known
+static char kept[512];                    // text for a second signal, about the newest checkpoint
+static _Atomic int32_t kept_whole;        // 1: kept can be read
 
 static void append(char *out, size_t cap, const char *text) {
     const size_t at = strlen(out), n = strlen(text);
@@ -45,6 +47,7 @@ static void say(const char *what) {
         append(text, sizeof text, "\n");
     append(text, sizeof text, what);
     append(text, sizeof text, json ? "\"}\n" : "\n");
+    if (rlhf__alternate_keep(text)) return; // shown by the next drawing, and printed at the end
     const ssize_t put = write(STDERR_FILENO, text, strlen(text));
     (void)put;
 }
@@ -140,6 +143,7 @@ static void say_stopping(int number) {
 // Async-signal-safe.
 static void say_stopped(void) {
     char text[640] = "stopped at once";
+    rlhf__alternate_close();
     if (phase_now && kept_whole && !json) { // a command needs escapes in JSON
         append(text, sizeof text, "; ");
         append(text, sizeof text, kept);
@@ -160,6 +164,11 @@ static void on_end(int number) {
     caught = number;
     say_stopping(number);
     errno = error;
+}
+
+static void on_interrupt(int number) {
+    (void)number;
+    interrupted = 1;
 }
 
 static void on_checkpoint(int number) {
@@ -185,6 +194,12 @@ void rlhf__signals_install(void) {
     handle(SIGUSR1, on_checkpoint);
     handle(SIGPIPE, SIG_IGN);
     handle(SIGXFSZ, SIG_IGN);
+}
+
+volatile sig_atomic_t *rlhf__signals_dialogue(int on) {
+    interrupted = 0;
+    handle(SIGINT, on ? on_interrupt : on_end);
+    return &interrupted;
 }
 
 void rlhf__signals_kept(const char *text) {

@@ -1,5 +1,5 @@
 // generate_prompts.c: see generate_prompts.h.
-#include "cmd/generate_prompts.h"
+#include "prompt/generate_prompts.h"
 
 #include "base/json.h"
 #include "base/printable.h"
@@ -134,6 +134,19 @@ rlhf_status rlhf__typed_prompts_encode(const struct rlhf__typed_prompts *p, size
     if (st == RLHF_OK) return st;
     rlhf__typed_prompts_where(p, i, where, sizeof where);
     return rlhf__error_context(err, "%s", where);
+}
+
+rlhf_status rlhf__texts_alone(const struct rlhf__model *m, int32_t *alone,
+                              struct rlhf__error *err) {
+    char path[RLHF__PATH_CAP];
+    json_t *state = NULL;
+    *alone = 0;
+    rlhf__path_put(path, "%s/state/run.json", m->peft.dir ? m->peft.dir : m->dir);
+    if (!rlhf__is_file(path)) return RLHF_OK;
+    RLHF_TRY(rlhf__json_load(path, &state, err));
+    *alone = json_is_true(json_object_get(state, "texts_alone"));
+    json_decref(state);
+    return RLHF_OK;
 }
 
 void rlhf__typed_prompts_finish(struct rlhf__typed_prompts *p) {

@@ -1,11 +1,12 @@
 // generate_prompts.h: the prompts of `rlhf-host generate`: typed, from a file, or from standard
 // input.
-#ifndef RLHF_HOST_CMD_GENERATE_PROMPTS_H
-#define RLHF_HOST_CMD_GENERATE_PROMPTS_H
+#ifndef RLHF_TOOLS_PROMPT_GENERATE_PROMPTS_H
+#define RLHF_TOOLS_PROMPT_GENERATE_PROMPTS_H
 
 #include "base/buf.h"
 #include "cmd/flags.h"
 #include "data/dataset.h"
+#include "model/model.h"
 #include "sample/response_rules.h"
 #include "text/tokenizer.h"
 
@@ -44,6 +45,10 @@ int rlhf__typed_prompts_is_chat(const struct rlhf__typed_prompts *, size_t i);
 rlhf_status rlhf__typed_prompts_encode(const struct rlhf__typed_prompts *, size_t i,
                                        const struct rlhf__tokenizer *tok, int bos,
                                        struct rlhf__ids *out, struct rlhf__error *err);
+
+// Set *alone to 1 if the run that trained the model had only plain texts, which its checkpoint
+// records. Typed texts are then plain texts too. Errors: those of rlhf__json_load. [main]
+rlhf_status rlhf__texts_alone(const struct rlhf__model *m, int32_t *alone, struct rlhf__error *err);
 
 // Write the origin of prompt i for messages: "prompt 1" if typed, otherwise "FILE:LINE". [any]
 void rlhf__typed_prompts_where(const struct rlhf__typed_prompts *, size_t i, char *out, size_t cap);

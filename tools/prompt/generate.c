@@ -1,13 +1,15 @@
 // generate.c: `rlhf-host generate`: samples continuations of prompts from a model directory.
 //
 // Texts go to stdout, separated by lines "---", or as JSON Lines.
-#include "cmd/commands.h"
+#include "prompt/prompt.h"
 
 #include "base/json.h"
 #include "cmd/command_setup.h"
-#include "cmd/generate_prompts.h"
+#include "cmd/commands.h"
 #include "cmd/program.h"
 #include "model/text_note.h"
+#include "prompt/dialogue.h"
+#include "prompt/generate_prompts.h"
 #include "sample/decode.h"
 
 #include <stdio.h>
@@ -30,7 +32,7 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_S(O, "--model", model, "DIR", "model directory; the default policy when not given"),
     RLHF__FLAG_L(O, "--prompt", prompt, "TEXT",
                  "text to continue, a user's turn where the model has a chat template; repeatable; "
-                 "empty: the BOS token alone"),
+                 "empty: the BOS token alone; without it, a terminal asks for texts"),
     RLHF__FLAG_S(
         O, "--prompts", prompts, "FILE",
         "prompts: .jsonl, .jsonl.gz or .txt (a line each); -: standard input, JSON rows or "
@@ -126,19 +128,6 @@ static const char *known(const struct job *j) {
     return rlhf__chat_known(rlhf__tokenizer_chat(j->m->tok));
 }
 
-// A checkpoint records whether its run had only plain texts. If so, typed prompts are also treated
-// as plain texts.
-static rlhf_status see_training(struct job *j, struct rlhf__error *err) {
-    char path[RLHF__PATH_CAP];
-    json_t *state = NULL;
-    rlhf__path_put(path, "%s/state/run.json", j->m->peft.dir ? j->m->peft.dir : j->m->dir);
-    if (!rlhf__is_file(path)) return RLHF_OK;
-    RLHF_TRY(rlhf__json_load(path, &state, err));
-    j->texts_alone = json_is_true(json_object_get(state, "texts_alone"));
-    json_decref(state);
-    return RLHF_OK;
-}
-
 // Set the chat template, and decide whether typed texts become turns in it.
 static rlhf_status name_template(struct job *j, struct rlhf__error *err) {
     int64_t chats = 0;
@@ -157,7 +146,7 @@ static rlhf_status name_template(struct job *j, struct rlhf__error *err) {
     RLHF_TRY(rlhf__command_setup_template_used("generate", j->o->template,
                                                chats + (lines && !j->o->raw), err));
     RLHF_TRY(rlhf__command_setup_template(j->m, j->o->template, err));
-    RLHF_TRY(see_training(j, err));
+    RLHF_TRY(rlhf__texts_alone(j->m, &j->texts_alone, err));
     const int alone = j->texts_alone && !j->o->template;
     j->prompts.turns = lines && !j->o->raw && !alone && known(j) != NULL;
     return RLHF_OK;
@@ -333,6 +322,34 @@ static rlhf_status open_prompts(struct job *j, const struct rlhf__command_setup 
     return rlhf__typed_prompts_open(&j->prompts, &j->o->prompt, file, &loading, err);
 }
 
+// Without a prompt, a person at a terminal types texts.
+static int is_dialogue(const struct options *o) {
+    return !o->prompts && !o->prompt.n && !o->json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+}
+
+static rlhf_status talk(struct rlhf__command_setup *w, const struct options *o,
+                        struct rlhf__error *err) {
+    struct rlhf__dialogue_start start = {.setup = w,
+                                         .given = o->model ? o->model : o->at.adapter,
+                                         .template = o->template,
+                                         .stop = &o->stop,
+                                         .stop_id = &o->stop_id,
+                                         .settings = {.temperature = o->temperature,
+                                                      .top_p = o->top_p,
+                                                      .min_p = o->min_p,
+                                                      .top_k = o->top_k,
+                                                      .max_new = o->max_new,
+                                                      .seed = o->seed,
+                                                      .greedy = o->greedy,
+                                                      .ignore_eos = o->ignore_eos},
+                                         .n = o->n,
+                                         .bos = o->bos,
+                                         .raw = o->raw};
+    RLHF_TRY(rlhf__command_setup_start(w, o->seed, err));
+    RLHF_TRY(rlhf__command_setup_writer(w, o->model, &start.model, err));
+    return rlhf__dialogue(&start, err);
+}
+
 static rlhf_status run(const struct rlhf__env *env, const struct options *o,
                        struct rlhf__error *err) {
     struct rlhf__command_setup w = {0};
@@ -340,6 +357,11 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
     struct job j = {.o = o, .stops = RLHF__BUF_INIT};
     // No bar: the terminal shows the texts.
     rlhf_status st = rlhf__command_setup_init(&w, env, &o->at, RLHF__PROGRESS_OFF, err);
+    if (st == RLHF_OK && is_dialogue(o)) {
+        st = talk(&w, o, err);
+        rlhf__command_setup_finish(&w);
+        return st;
+    }
     if (st == RLHF_OK) st = open_prompts(&j, &w, err);
     if (st == RLHF_OK) st = rlhf__command_setup_start(&w, o->seed, err);
     if (st == RLHF_OK) st = rlhf__command_setup_writer(&w, o->model, &m, err);
@@ -389,7 +411,7 @@ int rlhf__cmd_generate(const struct rlhf__env *env, int argc, char **argv) {
                         .seed = -1, // below the flag's minimum: not given
                         .top_k = -1,
                         .min_p = -1};
-    if (rlhf__flags_helped(flags, N_FLAGS, "rlhf-host generate --model DIR --prompt TEXT [flags]",
+    if (rlhf__flags_helped(flags, N_FLAGS, "rlhf-host generate --model DIR [--prompt TEXT] [flags]",
                            argc, argv))
         return 0;
     rlhf_status st = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, NULL, &err);

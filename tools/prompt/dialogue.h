@@ -1,0 +1,26 @@
+// dialogue.h: `generate` without a prompt on a terminal: a person types texts, and a model goes on
+// with them or answers. Lines that begin with a slash are commands.
+#ifndef RLHF_TOOLS_PROMPT_DIALOGUE_H
+#define RLHF_TOOLS_PROMPT_DIALOGUE_H
+
+#include "cmd/command_setup.h"
+#include "prompt/answer.h"
+
+// All members are borrowed, but the model is the dialogue's: it closes it.
+struct rlhf__dialogue_start {
+    struct rlhf__command_setup *setup;
+    struct rlhf__model *model;
+    const char *given; // the model's directory or run, as typed; NULL: not given
+    const char *template;
+    const struct rlhf__flag_list *stop, *stop_id;
+    struct rlhf__answer_settings settings;
+    int64_t n;   // texts for each line
+    int32_t bos; // 1: a text begins with the BOS token
+    int32_t raw; // 1: no chat template
+};
+
+// Lead the dialogue until its end. Errors: those of its start; RLHF_E_CANCELLED if a signal ended
+// the program. Later errors are printed. [main]
+rlhf_status rlhf__dialogue(const struct rlhf__dialogue_start *, struct rlhf__error *err);
+
+#endif
