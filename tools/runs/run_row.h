@@ -33,8 +33,8 @@ struct rlhf__run_row {
     char *reason;       // why it stopped or failed; "" if it is not known
     char *version;      // of the program that began it; "" if it is not known
     json_t *trouble;    // sentences about what could not be read
-    json_t *paths;      // paths of checkpoints that its config.json and manifest.json name; NULL:
-                   // neither can be read
+    // Paths of checkpoints that its config.json and manifest.json name; NULL: neither can be read.
+    json_t *paths;
 };
 
 // Read the run at `path`. Errors: RLHF_E_INVALID if it is not the directory of a run; RLHF_E_IO,
