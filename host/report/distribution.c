@@ -26,7 +26,7 @@ static int32_t count_values(const double *x, size_t n, struct rlhf__distribution
 
 void rlhf__distribution_of(double *x, size_t n, struct rlhf__distribution *out) {
     enum { Q = RLHF__DISTRIBUTION_QUANTILES };
-    double sum = 0;
+    double sum = 0, squares = 0;
     *out = (struct rlhf__distribution){0};
     for (size_t i = 0; i < n; i++)
         if (isfinite(x[i])) {
@@ -35,6 +35,9 @@ void rlhf__distribution_of(double *x, size_t n, struct rlhf__distribution *out) 
         }
     if (out->n == 0) return;
     out->mean = sum / (double)out->n;
+    for (size_t i = 0; i < out->n; i++)
+        squares += (x[i] - out->mean) * (x[i] - out->mean);
+    out->deviation = sqrt(squares / (double)out->n);
     qsort(x, out->n, sizeof *x, compare);
     out->counted = count_values(x, out->n, out);
     for (size_t i = 0; !out->counted && i <= Q; i++)
@@ -46,7 +49,9 @@ void rlhf__distribution_json(const struct rlhf__distribution *d, struct rlhf__bu
         rlhf__buf_puts(out, "null");
         return;
     }
-    rlhf__buf_printf(out, "{\"m\": %.5g, \"%c\": [", d->mean, d->counted ? 'n' : 'q');
+    rlhf__buf_printf(out, "{\"m\": %.5g, ", d->mean);
+    if (!d->counted) rlhf__buf_printf(out, "\"s\": %.5g, ", d->deviation);
+    rlhf__buf_puts(out, d->counted ? "\"n\": [" : "\"q\": [");
     const int32_t n = d->counted ? d->counted : RLHF__DISTRIBUTION_QUANTILES + 1;
     for (int32_t i = 0; i < n; i++) {
         if (i) rlhf__buf_puts(out, ", ");

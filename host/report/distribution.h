@@ -14,9 +14,9 @@ enum {
 };
 
 struct rlhf__distribution {
-    size_t n; // finite numbers; 0: the rest is not set
-    double mean;
-    int32_t counted; // > 0: so many different values, with their counts; 0: quantiles
+    size_t n;               // finite numbers; 0: the rest is not set
+    double mean, deviation; // standard deviation
+    int32_t counted;        // > 0: so many different values, with their counts; 0: quantiles
     int32_t reserved;
     double value[RLHF__DISTRIBUTION_QUANTILES + 1]; // ascending
     int64_t count[RLHF__DISTRIBUTION_FEW];
@@ -25,8 +25,8 @@ struct rlhf__distribution {
 // Of the finite ones of x[0..n), which are moved to the front and sorted. [any]
 void rlhf__distribution_of(double *x, size_t n, struct rlhf__distribution *out);
 
-// Append it as JSON: null, {"m": mean, "n": [[value, count], ...]} or {"m": mean, "q": [...]}.
-// [any]
+// Append it as JSON: null, {"m": mean, "n": [[value, count], ...]}, or {"m": mean, "s": standard
+// deviation, "q": [...]}. [any]
 void rlhf__distribution_json(const struct rlhf__distribution *, struct rlhf__buf *out);
 
 #endif

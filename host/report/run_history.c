@@ -2,6 +2,7 @@
 #include "report/run_history.h"
 
 #include "history/rules.h"
+#include "history/run_lines.h"
 #include "history/signs.h"
 #include "report/jsonl.h"
 
@@ -26,7 +27,7 @@ rlhf_status rlhf__run_history_begin(struct rlhf__run_history *h, const struct rl
 
 static rlhf_status take_row(void *arg, json_t *row, struct rlhf__error *err) {
     struct rlhf__run_history *h = arg;
-    return rlhf__series_set_row(&h->series, row, err);
+    return rlhf__series_set_row(&h->series, row, rlhf__run_row_phase(row), err);
 }
 
 rlhf_status rlhf__run_history_read(struct rlhf__run_history *h, const struct rlhf__folder *run,

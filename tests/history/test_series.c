@@ -9,6 +9,7 @@
 // clang-format on
 
 #include "history/run_facts.h"
+#include "history/run_lines.h"
 #include "history/series.h"
 
 #include <math.h>
@@ -17,7 +18,7 @@
 static void row(struct rlhf__series_set *s, const char *text) {
     json_t *v = json_loads(text, 0, NULL);
     assert_non_null(v);
-    assert_int_equal(rlhf__series_set_row(s, v, NULL), RLHF_OK);
+    assert_int_equal(rlhf__series_set_row(s, v, rlhf__run_row_phase(v), NULL), RLHF_OK);
     json_decref(v);
 }
 

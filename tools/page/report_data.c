@@ -16,35 +16,33 @@
 #include <string.h>
 #include <time.h>
 
-struct one_run {
-    struct rlhf__judged_run judged;
-    struct rlhf__run_words words;
+// Several runs: judged[i] and words[i] are of the same run.
+struct runs {
+    struct rlhf__judged_run *judged;
+    struct rlhf__run_words *words;
+    size_t n;
 };
 
 // ---- reading ----
 
-static void one_run_close(struct one_run *r) {
-    rlhf__judged_run_finish(&r->judged);
-    json_decref(r->words.command);
-    json_decref(r->words.facts);
-}
-
-static rlhf_status read_one(struct one_run *r, const struct rlhf__curve_range *range,
-                            struct rlhf__error *err) {
-    RLHF_TRY(rlhf__judged_run_read(&r->judged, range, err));
-    RLHF_TRY(rlhf__run_words_read(&r->judged.files, &r->words, err));
-    return rlhf__judged_run_judge(&r->judged, err);
-}
-
-static rlhf_status read_all(struct one_run *runs, const char *const *paths, size_t n,
-                            struct rlhf__curve_range *range, struct rlhf__error *err) {
-    for (size_t i = 0; i < n; i++) {
-        RLHF_TRY(rlhf__run_files_open(paths[i], &runs[i].judged.files, err));
-        rlhf__curve_range_add(range, &runs[i].judged.files);
+static void runs_close(struct runs *r) {
+    for (size_t i = 0; r->judged && r->words && i < r->n; i++) {
+        rlhf__judged_run_finish(&r->judged[i]);
+        json_decref(r->words[i].command);
+        json_decref(r->words[i].facts);
     }
-    rlhf__curve_range_divide(range);
-    for (size_t i = 0; i < n; i++)
-        RLHF_TRY(read_one(&runs[i], range, err));
+    free(r->judged);
+    free(r->words);
+}
+
+static rlhf_status read_all(struct runs *r, const char *const *paths,
+                            struct rlhf__curve_range *range, struct rlhf__error *err) {
+    RLHF_TRY(rlhf__judged_runs_open(paths, r->n, r->judged, range, err));
+    for (size_t i = 0; i < r->n; i++) {
+        RLHF_TRY(rlhf__judged_run_read(&r->judged[i], range, err));
+        RLHF_TRY(rlhf__run_words_read(&r->judged[i].files, &r->words[i], err));
+        RLHF_TRY(rlhf__judged_run_judge(&r->judged[i], err));
+    }
     return RLHF_OK;
 }
 
@@ -72,43 +70,43 @@ static void put_settings(struct rlhf__buf *out, const json_t *config) {
 
 // ---- the whole ----
 
-static rlhf_status put_run(struct rlhf__buf *out, const struct one_run *r,
-                           struct rlhf__error *err) {
-    const struct rlhf__curve *episodes = rlhf__curves_find(&r->judged.curves, "episode"),
-                             *time = rlhf__curves_find(&r->judged.curves, "time/training");
+static rlhf_status put_run(struct rlhf__buf *out, const struct rlhf__judged_run *r,
+                           const struct rlhf__run_words *words, struct rlhf__error *err) {
+    const struct rlhf__curve *episodes = rlhf__curves_find(&r->curves, "episode"),
+                             *time = rlhf__curves_find(&r->curves, "time/training");
     rlhf__buf_puts(out, "{\"name\": ");
-    rlhf__json_write_string(out, r->judged.files.name, strlen(r->judged.files.name));
+    rlhf__json_write_string(out, r->files.name, strlen(r->files.name));
     rlhf__buf_puts(out, ", \"seed\": ");
-    rlhf__json_put_number(out, rlhf__run_files_number(&r->judged.files, "run.seed", NAN), 16);
+    rlhf__json_put_number(out, rlhf__run_files_number(&r->files, "run.seed", NAN), 16);
     rlhf__buf_printf(out, ", \"phases\": %lld",
-                     (long long)(r->judged.curves.last < 0 ? 0 : r->judged.curves.last));
+                     (long long)(r->curves.last < 0 ? 0 : r->curves.last));
     rlhf__buf_puts(out, ", \"wanted\": ");
-    rlhf__json_put_number(out, rlhf__run_files_number(&r->judged.files, "run.phases", NAN), 16);
+    rlhf__json_put_number(out, rlhf__run_files_number(&r->files, "run.phases", NAN), 16);
     rlhf__buf_puts(out, ", \"episodes\": ");
     rlhf__json_put_number(out, episodes ? episodes->last : NAN, 16);
     rlhf__buf_puts(out, ", \"seconds\": ");
     rlhf__json_put_number(out, time ? time->sum : NAN, 5);
-    rlhf__json_put(out, "command", r->words.command);
-    rlhf__json_put(out, "facts", r->words.facts);
-    put_settings(out, r->judged.files.config);
+    rlhf__json_put(out, "command", words->command);
+    rlhf__json_put(out, "facts", words->facts);
+    put_settings(out, r->files.config);
     rlhf__json_put_key(out, "tiles");
-    rlhf__tiles_json(&r->judged.series, &r->judged.verdict.headline, out);
+    rlhf__tiles_json(&r->series, &r->verdict.headline, out);
     rlhf__json_put_key(out, "verdict");
-    rlhf__verdict_json(&r->judged.verdict, out);
-    rlhf__json_put(out, "spread", r->judged.spread);
-    rlhf__json_put(out, "samples", r->judged.texts);
+    rlhf__verdict_json(&r->verdict, out);
+    rlhf__json_put(out, "spread", r->spread);
+    rlhf__json_put(out, "samples", r->texts);
     rlhf__json_put_key(out, "curves");
-    RLHF_TRY(rlhf__curves_json(&r->judged.curves, out, err));
+    RLHF_TRY(rlhf__curves_json(&r->curves, out, err));
     rlhf__buf_putc(out, '}');
     return RLHF_OK;
 }
 
 // Definitions of all metrics of the runs.
-static void put_words(struct rlhf__buf *out, const struct one_run *runs, size_t n) {
+static void put_words(struct rlhf__buf *out, const struct rlhf__judged_run *runs, size_t n) {
     json_t *words = json_object();
     for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < runs[i].judged.curves.n; k++) {
-            const char *name = runs[i].judged.curves.all[k].name;
+        for (size_t k = 0; k < runs[i].curves.n; k++) {
+            const char *name = runs[i].curves.all[k].name;
             json_t *found = json_object_get(words, name) ? NULL : rlhf__metric_words(name);
             if (found) json_object_set_new(words, name, found);
         }
@@ -117,31 +115,26 @@ static void put_words(struct rlhf__buf *out, const struct one_run *runs, size_t 
 }
 
 // What several runs say together.
-static rlhf_status put_groups(struct rlhf__report_data *d, const struct one_run *runs, size_t n,
-                              struct rlhf__error *err) {
-    struct rlhf__grouped_run *g = calloc(n, sizeof *g);
+static rlhf_status put_groups(struct rlhf__report_data *d, const struct rlhf__judged_run *runs,
+                              size_t n, struct rlhf__error *err) {
     json_t *groups = NULL, *differ = NULL, *summary = NULL;
-    if (!g) return RLHF__NOMEM(err, "out of memory");
-    for (size_t i = 0; i < n; i++)
-        g[i] = (struct rlhf__grouped_run){runs[i].judged.files.name, runs[i].judged.files.config,
-                                          &runs[i].judged.series, &runs[i].judged.verdict};
-    rlhf__groups_make(g, n, &groups, &differ);
+    rlhf__groups_make(runs, n, &groups, &differ);
     rlhf_status st = RLHF_OK;
-    if (n > 1) st = rlhf__groups_compare(g, n, groups, &summary, err);
-    const char *said = n > 1 ? json_string_value(json_array_get(summary, 0)) : g[0].verdict->title;
+    if (n > 1) st = rlhf__groups_compare(runs, n, groups, &summary, err);
+    const char *said =
+        n > 1 ? json_string_value(json_array_get(summary, 0)) : runs[0].verdict.title;
     d->said = strdup(said ? said : "");
-    d->kind = n > 1 ? "none" : rlhf__verdict_kind_name(g[0].verdict->kind);
+    d->kind = n > 1 ? "none" : rlhf__verdict_kind_name(runs[0].verdict.kind);
     rlhf__json_put(&d->json, "groups", groups);
     rlhf__json_put(&d->json, "differ", differ);
     rlhf__json_put(&d->json, "summary", summary);
     json_decref(groups);
     json_decref(differ);
     json_decref(summary);
-    free(g);
     return st;
 }
 
-static rlhf_status put_all(struct rlhf__report_data *d, const struct one_run *runs, size_t n,
+static rlhf_status put_all(struct rlhf__report_data *d, const struct runs *r,
                            const struct rlhf__curve_range *range, struct rlhf__error *err) {
     char made[64] = "";
     struct tm day;
@@ -155,12 +148,12 @@ static rlhf_status put_all(struct rlhf__report_data *d, const struct one_run *ru
                               ? 1
                               : (double)(range->last - range->first + 1) / (double)range->n_points,
                           3);
-    RLHF_TRY(put_groups(d, runs, n, err));
-    put_words(&d->json, runs, n);
+    RLHF_TRY(put_groups(d, r->judged, r->n, err));
+    put_words(&d->json, r->judged, r->n);
     rlhf__buf_puts(&d->json, ", \"runs\": [");
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < r->n; i++) {
         rlhf__buf_puts(&d->json, i ? ",\n" : "");
-        RLHF_TRY(put_run(&d->json, &runs[i], err));
+        RLHF_TRY(put_run(&d->json, &r->judged[i], &r->words[i], err));
     }
     rlhf__buf_puts(&d->json, "]}");
     return rlhf__buf_ok(&d->json, err);
@@ -168,18 +161,17 @@ static rlhf_status put_all(struct rlhf__report_data *d, const struct one_run *ru
 
 rlhf_status rlhf__report_data_make(const char *const *paths, size_t n,
                                    struct rlhf__report_data *out, struct rlhf__error *err) {
-    struct one_run *runs = calloc(n, sizeof *runs);
+    struct runs r = {calloc(n, sizeof *r.judged), calloc(n, sizeof *r.words), n};
     struct rlhf__curve_range range = RLHF__CURVE_RANGE_INIT;
+    rlhf_status st = RLHF_OK;
     *out = (struct rlhf__report_data){.kind = "none"};
-    if (!runs) return RLHF__NOMEM(err, "out of memory");
-    rlhf_status st = read_all(runs, paths, n, &range, err);
-    if (st == RLHF_OK) st = put_all(out, runs, n, &range, err);
-    if (st == RLHF_OK && n == 1) out->title = strdup(runs[0].judged.files.name);
+    if (!r.judged || !r.words) st = RLHF__NOMEM(err, "out of memory");
+    if (st == RLHF_OK) st = read_all(&r, paths, &range, err);
+    if (st == RLHF_OK) st = put_all(out, &r, &range, err);
+    if (st == RLHF_OK && n == 1) out->title = strdup(r.judged[0].files.name);
     if (st == RLHF_OK && n > 1 && asprintf(&out->title, "%zu runs", n) < 0) out->title = NULL;
     if (st == RLHF_OK && (!out->title || !out->said)) st = RLHF__NOMEM(err, "out of memory");
-    for (size_t i = 0; i < n; i++)
-        one_run_close(&runs[i]);
-    free(runs);
+    runs_close(&r);
     return st;
 }
 

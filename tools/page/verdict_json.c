@@ -21,7 +21,7 @@ static int put_tile(struct rlhf__buf *out, const struct rlhf__series_set *series
     rlhf__json_put_number(out, ends.first, 4);
     rlhf__buf_puts(out, ", \"last\": ");
     rlhf__json_put_number(out, ends.last, 4);
-    rlhf__buf_putc(out, '}');
+    rlhf__buf_printf(out, ", \"width\": %lld}", (long long)ends.width);
     return 1;
 }
 

@@ -67,21 +67,11 @@ static void skip_phase_0(struct rlhf__run_files *run, json_t **first) {
     run->trouble = said;
 }
 
-// Put the numbers of a row into the series as those of a phase.
-static rlhf_status put_row(struct rlhf__series_set *set, const json_t *row, int64_t phase,
-                           struct rlhf__error *err) {
-    json_t *copy = json_copy((json_t *)(uintptr_t)row);
-    json_object_set_new(copy, "phase", json_integer((json_int_t)phase));
-    const rlhf_status st = rlhf__series_set_row(set, copy, err);
-    json_decref(copy);
-    return st;
-}
-
 static rlhf_status measure(const json_t *first, const json_t *last, struct rlhf__run_row *out,
                            struct rlhf__error *err) {
     struct rlhf__series_set set = {0};
-    rlhf_status st = put_row(&set, first, 1, err);
-    if (st == RLHF_OK) st = put_row(&set, last, 2, err);
+    rlhf_status st = rlhf__series_set_row(&set, first, 1, err);
+    if (st == RLHF_OK) st = rlhf__series_set_row(&set, last, 2, err);
     out->headline = rlhf__headline_of(&set);
     if (st == RLHF_OK && out->headline.metric) {
         const struct rlhf__series *s = rlhf__series_of(&set, out->headline.metric);

@@ -126,7 +126,6 @@ static rlhf_status put_metric(struct reading *r, const char *name, int64_t phase
 
 static rlhf_status put_row(struct reading *r, const json_t *row, int64_t phase,
                            struct rlhf__error *err) {
-    static const char derived[] = "objective/entropy_per_token";
     const char *name;
     json_t *v;
     json_object_foreach((json_t *)(uintptr_t)row, name, v) {
@@ -134,13 +133,16 @@ static rlhf_status put_row(struct reading *r, const json_t *row, int64_t phase,
         if (isfinite(json_number_value(v)))
             RLHF_TRY(put_metric(r, name, phase, json_number_value(v), err));
     }
-    // older versions did not report it
-    const double entropy = json_number_value(json_object_get(row, "objective/entropy")),
-                 length = json_number_value(json_object_get(row, "completions/mean_length"));
-    if (json_object_get(row, derived) || !json_object_get(row, "objective/entropy") ||
-        !(length > 0) || !isfinite(entropy / length))
-        return RLHF_OK;
-    return put_metric(r, derived, phase, entropy / length, err);
+    return RLHF_OK;
+}
+
+// Older versions did not report this metric; the series have it (rlhf__series_set_derive).
+static rlhf_status put_derived(struct reading *r, const json_t *row, int64_t phase,
+                               const struct rlhf__series_set *series, struct rlhf__error *err) {
+    static const char name[] = "objective/entropy_per_token";
+    const double v = rlhf__series_newest(series, name, phase);
+    if (json_object_get(row, name) || !isfinite(v)) return RLHF_OK;
+    return put_metric(r, name, phase, v, err);
 }
 
 static int by_name(const void *a, const void *b) {
@@ -164,7 +166,8 @@ static rlhf_status read_rows(struct rlhf__run_lines *l, struct reading *r,
         if (c->first < 0) c->first = l->phase;
         c->last = l->phase;
         RLHF_TRY(put_row(r, row, l->phase, err));
-        RLHF_TRY(rlhf__series_set_row(series, row, err));
+        RLHF_TRY(rlhf__series_set_row(series, row, l->phase, err));
+        RLHF_TRY(put_derived(r, row, l->phase, series, err));
     }
     if (out_of_order)
         rlhf__run_files_trouble(l->run, "%s: %lld line%s out of order, skipped", l->name,

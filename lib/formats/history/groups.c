@@ -2,6 +2,7 @@
 #include "history/groups.h"
 
 #include "base/json.h"
+#include "history/group_end.h"
 #include "history/run_settings.h"
 
 #include <math.h>
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAMED 2 // settings in the label of a group
+#define NAMED 2 // settings in the label of a group; more where labels would be the same
 
 // ---- groups ----
 
@@ -53,9 +54,9 @@ static int same_settings(const json_t *a, const json_t *b, const json_t *keys) {
 }
 
 // "kl_coef 0.2": what tells this group from the others, for a group of several runs.
-static json_t *label_of(const json_t *flat, const json_t *keys) {
+static json_t *label_of(const json_t *flat, const json_t *keys, size_t named) {
     struct rlhf__buf text = RLHF__BUF_INIT;
-    for (size_t i = 0; i < json_array_size(keys) && i < NAMED; i++) {
+    for (size_t i = 0; i < json_array_size(keys) && i < named; i++) {
         const char *key = json_string_value(json_array_get(keys, i)), *dot = strrchr(key, '.');
         rlhf__buf_printf(&text, "%s%s ", i ? ", " : "", dot ? dot + 1 : key);
         rlhf__settings_put(&text, json_object_get(flat, key));
@@ -102,30 +103,61 @@ static json_t *table_of(json_t *const *flat, const json_t *keys, const json_t *g
     return table;
 }
 
-void rlhf__groups_make(const struct rlhf__grouped_run *runs, size_t n, json_t **groups,
+// 1 if two of the groups have the same label.
+static int labels_repeat(const json_t *groups) {
+    for (size_t g = 0; g < json_array_size(groups); g++)
+        for (size_t k = 0; k < g; k++)
+            if (json_equal(json_object_get(json_array_get(groups, g), "label"),
+                           json_object_get(json_array_get(groups, k), "label")))
+                return 1;
+    return 0;
+}
+
+// A group of one run has the name of the run.
+static void put_labels(const struct rlhf__judged_run *runs, json_t *const *flat, const json_t *keys,
+                       size_t named, const json_t *groups) {
+    for (size_t g = 0; g < json_array_size(groups); g++) {
+        json_t *group = json_array_get(groups, g);
+        const size_t first = first_of(group);
+        const int several = json_array_size(json_object_get(group, "runs")) > 1;
+        json_object_set_new(group, "label",
+                            several && json_array_size(keys)
+                                ? label_of(flat[first], keys, named)
+                                : rlhf__json_text(runs[first].files.name));
+    }
+}
+
+void rlhf__groups_make(const struct rlhf__judged_run *runs, size_t n, json_t **groups,
                        json_t **differ) {
     json_t **flat = calloc(n + 1, sizeof *flat);
     *groups = json_array();
     *differ = json_array();
     if (!flat) return;
     for (size_t i = 0; i < n; i++)
-        flat[i] = rlhf__settings_flat(runs[i].config);
+        flat[i] = rlhf__settings_flat(runs[i].files.config);
     json_t *keys = differing(flat, n);
     json_decref(*groups);
     json_decref(*differ);
     *groups = group_runs(flat, n, keys);
     *differ = table_of(flat, keys, *groups);
-    for (size_t g = 0; g < json_array_size(*groups); g++) {
-        json_t *group = json_array_get(*groups, g), *label = NULL;
-        const size_t first = first_of(group);
-        if (json_array_size(json_object_get(group, "runs")) > 1 && json_array_size(keys))
-            label = label_of(flat[first], keys);
-        json_object_set_new(group, "label", label ? label : rlhf__json_text(runs[first].name));
-    }
+    size_t named = NAMED;
+    do
+        put_labels(runs, flat, keys, named, *groups);
+    while (labels_repeat(*groups) && named++ < json_array_size(keys));
     json_decref(keys);
     for (size_t i = 0; i < n; i++)
         json_decref(flat[i]);
     free(flat);
+}
+
+const struct rlhf__judged_run **rlhf__group_members(const struct rlhf__judged_run *runs,
+                                                    const json_t *group, size_t *n) {
+    const json_t *members = json_object_get(group, "runs");
+    *n = json_array_size(members);
+    const struct rlhf__judged_run **out = calloc(*n + 1, sizeof *out);
+    for (size_t i = 0; out && i < *n; i++)
+        out[i] = &runs[(size_t)json_integer_value(json_array_get(members, i))];
+    return out;
 }
 
 // ---- what they say together ----
@@ -133,64 +165,61 @@ void rlhf__groups_make(const struct rlhf__grouped_run *runs, size_t n, json_t **
 // Where the runs of a group end, and at what price.
 struct group_ends {
     const char *label;
-    double mean, low, high, kl;
-    int64_t count, kl_count;
+    struct rlhf__group_end end, kl;
 };
 
-static struct group_ends ends_of(const struct rlhf__grouped_run *runs, const json_t *group,
-                                 const char *metric) {
-    const json_t *members = json_object_get(group, "runs");
-    struct group_ends e = {.label = json_string_value(json_object_get(group, "label"))};
-    for (size_t i = 0; i < json_array_size(members); i++) {
-        const struct rlhf__grouped_run *run =
-            &runs[(size_t)json_integer_value(json_array_get(members, i))];
-        const double v = rlhf__trend_ends(rlhf__series_of(run->series, metric)).last;
-        const struct rlhf__series *kl = rlhf__series_of(run->series, "objective/kl");
-        e.low = e.count && e.low < v ? e.low : v;
-        e.high = e.count && e.high > v ? e.high : v;
-        e.mean += v;
-        e.count++;
-        if (kl->n) e.kl += rlhf__trend_ends(kl).last;
-        e.kl_count += kl->n > 0;
-    }
-    e.mean /= (double)(e.count ? e.count : 1);
-    e.kl /= (double)(e.kl_count ? e.kl_count : 1);
-    return e;
+static rlhf_status ends_of(const struct rlhf__judged_run *runs, const json_t *group,
+                           const char *metric, struct group_ends *out, struct rlhf__error *err) {
+    size_t n;
+    const struct rlhf__judged_run **members = rlhf__group_members(runs, group, &n);
+    if (!members) return RLHF__NOMEM(err, "out of memory comparing runs");
+    *out = (struct group_ends){.label = json_string_value(json_object_get(group, "label")),
+                               .end = rlhf__group_end_of(members, n, metric),
+                               .kl = rlhf__group_end_of(members, n, "objective/kl")};
+    free(members);
+    return RLHF_OK;
 }
 
 // "0.946 (0.925 to 0.983, 3 seeds), KL 7.59"
-static void put_span(struct rlhf__buf *out, const struct group_ends *e) {
+static void put_span(struct rlhf__buf *out, const struct group_ends *g) {
+    const struct rlhf__group_end *e = &g->end;
     char a[40], b[40];
     rlhf__buf_puts(out, rlhf__figure(e->mean, a));
-    if (e->count > 1)
-        rlhf__buf_printf(out, " (%s to %s, %lld seeds)", rlhf__figure(e->low, a),
-                         rlhf__figure(e->high, b), (long long)e->count);
+    rlhf__buf_puts(out, " (");
+    if (e->n > 1)
+        rlhf__buf_printf(out, "%s to %s, ", rlhf__figure(e->low, a), rlhf__figure(e->high, b));
+    if (e->n > e->seeds) rlhf__buf_printf(out, "%lld runs, ", (long long)e->n);
+    if (e->seeds > 1)
+        rlhf__buf_printf(out, "%lld seeds)", (long long)e->seeds);
     else
-        rlhf__buf_puts(out, " (one seed)");
-    if (e->kl_count) rlhf__buf_printf(out, ", KL %s", rlhf__figure(e->kl, a));
+        rlhf__buf_puts(out, "one seed)");
+    if (g->kl.n) rlhf__buf_printf(out, ", KL %s", rlhf__figure(g->kl.mean, a));
 }
 
-static void put_problems(struct rlhf__buf *out, const struct rlhf__grouped_run *runs, size_t n) {
+static void put_problems(struct rlhf__buf *out, const struct rlhf__judged_run *runs, size_t n) {
     int any = 0;
     for (size_t i = 0; i < n; i++) {
-        const struct rlhf__verdict *v = runs[i].verdict;
+        const struct rlhf__verdict *v = &runs[i].verdict;
         const int bad =
             v->kind == RLHF__VERDICT_BAD || (v->notes.n && v->notes.all[0].level == RLHF__NOTE_BAD);
         if (!bad) continue;
-        rlhf__buf_printf(out, "%s%s (%s)", any ? ", " : " Problems in ", runs[i].name, v->title);
+        rlhf__buf_printf(out, "%s%s (%s)", any ? ", " : " Problems in ", runs[i].files.name,
+                         v->title);
         any = 1;
     }
     if (any) rlhf__buf_putc(out, '.');
 }
 
-static int rewards_differ(const struct rlhf__grouped_run *runs, size_t n) {
+// 1 if the values of objective/scores have different meanings: their rewards, weights or options
+// differ, or what changes the scale of a reward.
+static int rewards_differ(const struct rlhf__judged_run *runs, size_t n) {
+    static const char *const scale[] = {"normalize", "clip"};
     for (size_t i = 1; i < n; i++) {
-        const json_t *a = json_object_get(runs[0].config, "reward"),
-                     *b = json_object_get(runs[i].config, "reward");
-        if (json_array_size(a) != json_array_size(b)) return 1;
-        for (size_t k = 0; k < json_array_size(a); k++)
-            if (!same(json_object_get(json_array_get(a, k), "plugin"),
-                      json_object_get(json_array_get(b, k), "plugin")))
+        const json_t *a = runs[0].files.config, *b = runs[i].files.config;
+        if (!same(json_object_get(a, "reward"), json_object_get(b, "reward"))) return 1;
+        for (size_t k = 0; k < sizeof scale / sizeof *scale; k++)
+            if (!same(json_object_get(json_object_get(a, "rewards"), scale[k]),
+                      json_object_get(json_object_get(b, "rewards"), scale[k])))
                 return 1;
     }
     return 0;
@@ -198,7 +227,7 @@ static int rewards_differ(const struct rlhf__grouped_run *runs, size_t n) {
 
 static void sort_ends(struct group_ends *e, size_t n, int better) {
     for (size_t i = 1; i < n; i++)
-        for (size_t k = i; k > 0 && better * e[k].mean > better * e[k - 1].mean; k--) {
+        for (size_t k = i; k > 0 && better * e[k].end.mean > better * e[k - 1].end.mean; k--) {
             const struct group_ends swap = e[k];
             e[k] = e[k - 1];
             e[k - 1] = swap;
@@ -219,32 +248,38 @@ static void compare_groups(const struct rlhf__headline *by, const struct group_e
         rlhf__buf_printf(text, "%s%s: ", i ? "; " : "", e[i].label);
         put_span(text, &e[i]);
     }
-    if (e[0].count < 2 || e[1].count < 2)
+    const struct rlhf__group_end *a = &e[0].end, *b = &e[1].end;
+    if (a->seeds < 2 || b->seeds < 2)
         rlhf__buf_puts(text, ". One seed says little about a difference.");
-    else if (e[0].low > e[1].high || e[0].high < e[1].low)
+    else if (a->low > b->high || a->high < b->low)
         rlhf__buf_puts(text, ". The ranges of the first two do not overlap.");
     else
         rlhf__buf_puts(text, ". The ranges of the first two overlap: this does not show a "
                              "difference.");
 }
 
-rlhf_status rlhf__groups_compare(const struct rlhf__grouped_run *runs, size_t n,
+rlhf_status rlhf__groups_compare(const struct rlhf__judged_run *runs, size_t n,
                                  const json_t *groups, json_t **out, struct rlhf__error *err) {
     struct rlhf__buf title = RLHF__BUF_INIT, text = RLHF__BUF_INIT;
     const size_t n_groups = json_array_size(groups);
-    const struct rlhf__headline by = runs[0].verdict->headline;
+    const struct rlhf__headline by = runs[0].verdict.headline;
     struct group_ends *e = calloc(n_groups, sizeof *e);
     const char *refused = NULL;
     if (!e) return RLHF__NOMEM(err, "out of memory comparing runs");
     for (size_t i = 0; i < n; i++) {
-        const char *metric = runs[i].verdict->headline.metric;
+        const char *metric = runs[i].verdict.headline.metric;
         if (!by.metric || !metric || strcmp(by.metric, metric) != 0)
             refused = "They are judged by different measures, whose values cannot be compared.";
     }
-    if (!refused && rewards_differ(runs, n))
+    if (!refused && strcmp(by.metric, "objective/scores") == 0 && rewards_differ(runs, n))
         refused = "Their rewards differ, so their values cannot be compared.";
-    for (size_t g = 0; g < n_groups && !refused; g++)
-        e[g] = ends_of(runs, json_array_get(groups, g), by.metric);
+    rlhf_status st = RLHF_OK;
+    for (size_t g = 0; g < n_groups && !refused && st == RLHF_OK; g++)
+        st = ends_of(runs, json_array_get(groups, g), by.metric, &e[g], err);
+    if (st != RLHF_OK) {
+        free(e);
+        return st;
+    }
     if (refused) {
         rlhf__buf_printf(&title, "%zu runs, %zu setting%s", n, n_groups, n_groups == 1 ? "" : "s");
         rlhf__buf_puts(&text, refused);

@@ -3,28 +3,23 @@
 #ifndef RLHF_FORMATS_HISTORY_GROUPS_H
 #define RLHF_FORMATS_HISTORY_GROUPS_H
 
-#include "base/buf.h"
-#include "history/verdict.h"
+#include "history/judged_run.h"
 
 #include <jansson.h>
-
-// One run; all borrowed.
-struct rlhf__grouped_run {
-    const char *name;
-    const json_t *config;
-    const struct rlhf__series_set *series;
-    const struct rlhf__verdict *verdict;
-};
 
 // Runs that differ in nothing but run.seed, run.dir, run.note, run.threads, run.stop_after and
 // log.* are one group. *groups: [{"label", "runs": [indices]}], in the order of the runs; *differ:
 // [{"key", "values": [texts]}], a value for each group. New references. [any]
-void rlhf__groups_make(const struct rlhf__grouped_run *runs, size_t n, json_t **groups,
+void rlhf__groups_make(const struct rlhf__judged_run *runs, size_t n, json_t **groups,
                        json_t **differ);
+
+// The runs of one of these groups; free() the list. NULL if out of memory. [any]
+const struct rlhf__judged_run **rlhf__group_members(const struct rlhf__judged_run *runs,
+                                                    const json_t *group, size_t *n);
 
 // What the runs say together: ["Reward ends highest with kl_coef 0", "kl_coef 0: 0.946 (0.925 to
 // 0.983, 3 seeds), KL 7.59; ..."]. New reference. Errors: RLHF_E_NOMEM. [any]
-rlhf_status rlhf__groups_compare(const struct rlhf__grouped_run *runs, size_t n,
+rlhf_status rlhf__groups_compare(const struct rlhf__judged_run *runs, size_t n,
                                  const json_t *groups, json_t **out, struct rlhf__error *err);
 
 #endif

@@ -5,6 +5,26 @@
 #include "history/texts.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
+
+static int same_directory(const struct rlhf__folder *a, const struct rlhf__folder *b) {
+    struct stat x, y;
+    return fstat(a->fd, &x) == 0 && fstat(b->fd, &y) == 0 && x.st_dev == y.st_dev &&
+           x.st_ino == y.st_ino;
+}
+
+rlhf_status rlhf__judged_runs_open(const char *const *paths, size_t n, struct rlhf__judged_run *run,
+                                   struct rlhf__curve_range *range, struct rlhf__error *err) {
+    for (size_t i = 0; i < n; i++) {
+        RLHF_TRY(rlhf__run_files_open(paths[i], &run[i].files, err));
+        for (size_t k = 0; k < i; k++)
+            if (same_directory(run[k].files.root, run[i].files.root))
+                return rlhf__fail(err, RLHF_E_INVALID, "the run '%s' is given twice", paths[i]);
+        rlhf__curve_range_add(range, &run[i].files);
+    }
+    rlhf__curve_range_divide(range);
+    return RLHF_OK;
+}
 
 rlhf_status rlhf__judged_run_read(struct rlhf__judged_run *r, const struct rlhf__curve_range *range,
                                   struct rlhf__error *err) {

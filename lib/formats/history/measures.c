@@ -1,6 +1,8 @@
 // measures.c: see measures.h.
 #include "history/measures.h"
 
+#include <string.h>
+
 static const struct rlhf__headline headlines[] = {
     {"objective/verifiable_correct_rate", "Share of right answers", 1, 0},
     {"objective/scores", "Reward", 1, 0},
@@ -30,4 +32,15 @@ int rlhf__headline_moved(const struct rlhf__series_set *s) {
 
 const struct rlhf__witness *rlhf__witness_at(size_t i) {
     return i < sizeof witnesses / sizeof *witnesses ? &witnesses[i] : NULL;
+}
+
+int rlhf__witness_repeats(const struct rlhf__series_set *set, size_t i) {
+    const struct rlhf__series *s = rlhf__series_of(set, witnesses[i].metric);
+    for (size_t k = 0; k < i; k++) {
+        const struct rlhf__series *o = rlhf__series_of(set, witnesses[k].metric);
+        if (o->n == s->n && s->n > 0 &&
+            memcmp(o->value, s->value, (size_t)s->n * sizeof *s->value) == 0)
+            return 1;
+    }
+    return 0;
 }

@@ -32,4 +32,8 @@ struct rlhf__witness {
 };
 const struct rlhf__witness *rlhf__witness_at(size_t i); // NULL after the last one [any]
 
+// 1 if witness i only repeats an earlier one: eval/reward is the share of right answers where that
+// is the only reward. [any]
+int rlhf__witness_repeats(const struct rlhf__series_set *, size_t i);
+
 #endif

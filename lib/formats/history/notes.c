@@ -63,6 +63,6 @@ const struct rlhf__run_note *rlhf__notes_find(const struct rlhf__notes *l, const
 }
 
 const char *rlhf__figure(double v, char out[40]) {
-    snprintf(out, 40, fabs(v) >= 1000 && fabs(v) < 1e15 ? "%.0f" : "%.3g", v);
+    snprintf(out, 40, fabs(v) >= 999.5 && fabs(v) < 1e15 ? "%.0f" : "%.3g", v);
     return out;
 }

@@ -168,18 +168,6 @@ static void negative_weights(const struct rlhf__history *h, struct rlhf__notes *
     }
 }
 
-// 1 if the witness only repeats an earlier one: eval/reward is the share of right answers where
-// that is the only reward.
-static int is_repeated(const struct rlhf__history *h, size_t i) {
-    const struct rlhf__series *s = of(h, rlhf__witness_at(i)->metric);
-    for (size_t k = 0; k < i; k++) {
-        const struct rlhf__series *o = of(h, rlhf__witness_at(k)->metric);
-        if (o->n == s->n && memcmp(o->value, s->value, (size_t)s->n * sizeof *s->value) == 0)
-            return 1;
-    }
-    return 0;
-}
-
 // Each measure in a sentence; a warning if it gets worse as the headline gets better.
 static void witnesses(const struct rlhf__history *h, struct rlhf__notes *out) {
     const struct rlhf__headline top = rlhf__headline_of(h->series);
@@ -200,7 +188,7 @@ static void witnesses(const struct rlhf__history *h, struct rlhf__notes *out) {
                                "(checkpoint.best keeps the best one); if it was so from the start, "
                                "check the sign of the reward",
             .held = warns ? worse_since(s, w->better) : (struct rlhf__held){0, 0}};
-        if (s->n < 2 || is_repeated(h, i)) continue;
+        if (s->n < 2 || rlhf__witness_repeats(h->series, i)) continue;
         rlhf__figure(e.first, first);
         rlhf__figure(e.last, last);
         if (warns)

@@ -57,6 +57,8 @@ void rlhf__run_facts_read(const json_t *config, struct rlhf__run_facts *out) {
                                     .max_new_tokens = count(config, "sampling", "max_new_tokens"),
                                     .max_grad_norm = number(config, "optim", "max_grad_norm"),
                                     .may_end = may_end(config)};
+    out->no_kl =
+        json_is_number(get(config, "algo", "kl_coef")) && number(config, "algo", "kl_coef") == 0;
     read_kl_limit(config, out);
     read_rewards(json_object_get(config, "reward"), out);
 }

@@ -23,6 +23,8 @@ struct rlhf__run_facts {
     // Whether responses may end before the length limit: 1 yes, -1 no, 0 depends on the model.
     int32_t may_end;
     int32_t pays_length; // 1: a reward is length.so
+    int32_t no_kl;       // 1: algo.kl_coef is 0
+    int32_t reserved;
     struct rlhf__paid reward[RLHF__FACTS_REWARDS];
     size_t n_rewards;
     const char *const *trouble; // sentences about what could not be read, without a period

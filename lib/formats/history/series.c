@@ -117,27 +117,25 @@ rlhf_status rlhf__series_set_put(struct rlhf__series_set *s, const char *name, i
     return RLHF_OK;
 }
 
-// The value of this phase, which must be the newest. NaN if the series lacks it.
-static double newest(const struct rlhf__series_set *s, const char *name, int64_t phase) {
+double rlhf__series_newest(const struct rlhf__series_set *s, const char *name, int64_t phase) {
     const struct rlhf__series *one = rlhf__series_of(s, name);
     return one->n > 0 && one->phase[one->n - 1] == phase ? one->value[one->n - 1] : NAN;
 }
 
 rlhf_status rlhf__series_set_derive(struct rlhf__series_set *s, int64_t phase,
                                     struct rlhf__error *err) {
-    const double entropy = newest(s, "objective/entropy", phase),
-                 length = newest(s, "completions/mean_length", phase);
+    const double entropy = rlhf__series_newest(s, "objective/entropy", phase),
+                 length = rlhf__series_newest(s, "completions/mean_length", phase);
     if (!(length > 0)) return RLHF_OK;
     return rlhf__series_set_put(s, "objective/entropy_per_token", phase, entropy / length, err);
 }
 
-rlhf_status rlhf__series_set_row(struct rlhf__series_set *s, json_t *row, struct rlhf__error *err) {
-    const json_t *at = json_object_get(row, "phase");
+rlhf_status rlhf__series_set_row(struct rlhf__series_set *s, const json_t *row, int64_t phase,
+                                 struct rlhf__error *err) {
     const char *name;
     json_t *value;
-    if (!json_is_integer(at)) return RLHF_OK;
-    const int64_t phase = json_integer_value(at);
-    json_object_foreach(row, name, value) {
+    if (phase < 0) return RLHF_OK;
+    json_object_foreach((json_t *)(uintptr_t)row, name, value) {
         if (!json_is_number(value) || !rlhf__series_is_read(name)) continue;
         RLHF_TRY(rlhf__series_set_put(s, name, phase, json_number_value(value), err));
     }

@@ -33,14 +33,18 @@ int rlhf__series_is_read(const char *name);
 rlhf_status rlhf__series_set_put(struct rlhf__series_set *, const char *name, int64_t phase,
                                  double value, struct rlhf__error *err);
 
-// Append the metrics of one line of metrics.jsonl that are read. Other members, and a line without
-// a phase, are ignored. Errors: RLHF_E_NOMEM. [any]
-rlhf_status rlhf__series_set_row(struct rlhf__series_set *, json_t *row, struct rlhf__error *err);
+// Append the metrics of one line of metrics.jsonl that are read, as those of this phase. Other
+// members, and a line whose phase is negative, are ignored. Errors: RLHF_E_NOMEM. [any]
+rlhf_status rlhf__series_set_row(struct rlhf__series_set *, const json_t *row, int64_t phase,
+                                 struct rlhf__error *err);
 
 // After the other metrics of a phase: append objective/entropy_per_token, which older versions did
 // not report, as objective/entropy divided by the mean length. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__series_set_derive(struct rlhf__series_set *, int64_t phase,
                                     struct rlhf__error *err);
+
+// The value of this phase, which must be the newest. NaN if the series lacks it. [any]
+double rlhf__series_newest(const struct rlhf__series_set *, const char *name, int64_t phase);
 
 // Find a series by name. Returns an empty series if the name is unknown. Borrowed until the next
 // change. [any]

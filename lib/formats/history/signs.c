@@ -32,7 +32,9 @@ static void add_collapsed(const struct rlhf__history *h, struct rlhf__held held,
         .id = "collapsed",
         .rule = "entropy stays below a quarter of its beginning and the headline did not improve; "
                 "or below a tenth, and so do distinct 3-grams",
-        .change = "lower optim.lr; if it took many phases, raise algo.kl_coef",
+        .change = h->facts->no_kl
+                      ? "lower optim.lr; if it took many phases, raise algo.kl_coef, which is 0"
+                      : "lower optim.lr; if it took many phases, raise algo.kl_coef",
         .held = held};
     char first[40], last[40], before[40], after[40];
     rlhf__notes_add(out, &form,
@@ -121,7 +123,7 @@ static void see_witnesses(const struct rlhf__history *h, struct found *f) {
         const struct rlhf__series *s = of(h, w->metric);
         const struct rlhf__first_last e = rlhf__trend_ends(s);
         char first[40], last[40];
-        if (rlhf__trend_moved(s) * w->better >= 0) continue;
+        if (rlhf__trend_moved(s) * w->better >= 0 || rlhf__witness_repeats(h->series, i)) continue;
         add(f, 1, (struct rlhf__held){s->phase[s->n - e.width], e.width});
         rlhf__buf_printf(&f->text, "%s got worse, from %s to %s", w->metric,
                          rlhf__figure(e.first, first), rlhf__figure(e.last, last));

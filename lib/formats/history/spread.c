@@ -34,8 +34,11 @@ static int is_counts(const json_t *n) {
 
 // A distribution as the page reads it, or null. New reference.
 static json_t *checked(const json_t *v) {
-    json_t *m = json_object_get(v, "m"), *q = json_object_get(v, "q"), *n = json_object_get(v, "n");
+    json_t *m = json_object_get(v, "m"), *s = json_object_get(v, "s"), *q = json_object_get(v, "q"),
+           *n = json_object_get(v, "n");
     if (!json_is_number(m)) return json_null();
+    if (is_quantiles(q) && json_is_number(s))
+        return json_pack("{s:O, s:O, s:O}", "m", m, "s", s, "q", q);
     if (is_quantiles(q)) return json_pack("{s:O, s:O}", "m", m, "q", q);
     if (is_counts(n)) return json_pack("{s:O, s:O}", "m", m, "n", n);
     return json_null();

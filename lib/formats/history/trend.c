@@ -64,13 +64,15 @@ static double median(double *v, int64_t n) {
 
 double rlhf__trend_noise(const struct rlhf__series *s) {
     if (s->n < 2) return 0;
-    double *step = malloc((size_t)s->n * sizeof *step);
-    if (!step) return 0;
+    double *step = malloc((size_t)s->n * sizeof *step), squares = 0;
+    if (!step) return INFINITY;
     for (int64_t i = 0; i + 1 < s->n; i++)
         step[i] = fabs(s->value[i + 1] - s->value[i]);
-    const double out = 1.05 * median(step, s->n - 1);
+    for (int64_t i = 0; i + 1 < s->n; i++)
+        squares += step[i] * step[i];
+    const double middle = median(step, s->n - 1);
     free(step);
-    return out;
+    return middle > 0 ? 1.05 * middle : sqrt(squares / (double)(s->n - 1) / 2);
 }
 
 double rlhf__trend_median(const struct rlhf__series *s) {

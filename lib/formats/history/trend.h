@@ -18,8 +18,9 @@ struct rlhf__first_last {
 };
 struct rlhf__first_last rlhf__trend_ends(const struct rlhf__series *);
 
-// Standard deviation from one phase to the next: 1.05 times the median step. 0 for fewer than two
-// values or if out of memory. [any]
+// Standard deviation of the value of one phase: 1.05 times the median step; where most values
+// equal the one before, the root of half the mean squared step. 0 for fewer than two values;
+// infinite, so that nothing moved, if out of memory. [any]
 double rlhf__trend_noise(const struct rlhf__series *);
 
 // 1: rose, -1: fell, by more than three standard errors of the difference between its ends; else 0.

@@ -139,10 +139,12 @@ static void put_move(struct rlhf__verdict *v, struct rlhf__buf *title, struct rl
     rlhf__figure(v->first, first);
     rlhf__figure(v->last, last);
     rlhf__figure(v->noise, noise);
+    const int same = strcmp(first, last) == 0; // in the digits that are shown
+    if (same) v->moved = 0;
     if (v->moved)
         rlhf__buf_printf(title, "%s %s from %s to %s", v->headline.word, rose ? "rose" : "fell",
                          first, last);
-    else if (fabs(v->last - v->first) > v->noise)
+    else if (!same && fabs(v->last - v->first) > v->noise)
         rlhf__buf_printf(title, "%s went from %s to %s, which may be noise", v->headline.word,
                          first, last);
     else
@@ -165,28 +167,36 @@ static void put_move(struct rlhf__verdict *v, struct rlhf__buf *title, struct rl
 // ---- what changes the sentence ----
 
 static void put_failed(struct rlhf__verdict *v, const struct rlhf__run_note *n, const char *how,
-                       struct rlhf__buf *title, struct rlhf__buf *text) {
+                       struct rlhf__buf *title, struct rlhf__buf *text, struct rlhf__buf *rule) {
     char first[40], last[40], best[40];
     v->kind = RLHF__VERDICT_BAD;
     rlhf__buf_clear(title);
+    rlhf__buf_clear(rule);
     rlhf__buf_printf(title, "%s at phase %lld", how, (long long)n->held.phase);
+    rlhf__buf_puts(rule, n->rule);
     rlhf__buf_printf(text, "%s went from %s to %s; its best was %s in phase %lld.",
                      v->headline.word, rlhf__figure(v->first, first), rlhf__figure(v->last, last),
                      rlhf__figure(v->best, best), (long long)v->best_phase);
 }
 
-static void put_signs(struct rlhf__verdict *v, struct rlhf__buf *title, struct rlhf__buf *text) {
+static void put_doubt(struct rlhf__verdict *v, const struct rlhf__run_note *n, const char *what,
+                      struct rlhf__buf *title, struct rlhf__buf *rule) {
+    v->kind = RLHF__VERDICT_WARN;
+    rlhf__buf_printf(title, ", but %s", what);
+    rlhf__buf_printf(rule, "; %s", n->rule);
+}
+
+static void put_signs(struct rlhf__verdict *v, struct rlhf__buf *title, struct rlhf__buf *text,
+                      struct rlhf__buf *rule) {
     const struct rlhf__run_note *n;
     if ((n = rlhf__notes_find(&v->notes, "collapsed"))) {
-        put_failed(v, n, "Collapsed", title, text);
+        put_failed(v, n, "Collapsed", title, text, rule);
     } else if ((n = rlhf__notes_find(&v->notes, "fell_apart"))) {
-        put_failed(v, n, "Fell apart", title, text);
-    } else if (rlhf__notes_find(&v->notes, "hacked")) {
-        v->kind = RLHF__VERDICT_WARN;
-        rlhf__buf_puts(title, ", but look at the texts");
-    } else if (rlhf__notes_find(&v->notes, "measure_worse")) {
-        v->kind = RLHF__VERDICT_WARN;
-        rlhf__buf_puts(title, ", but a measure that nothing is trained on got worse");
+        put_failed(v, n, "Fell apart", title, text, rule);
+    } else if ((n = rlhf__notes_find(&v->notes, "hacked"))) {
+        put_doubt(v, n, "look at the texts", title, rule);
+    } else if ((n = rlhf__notes_find(&v->notes, "measure_worse"))) {
+        put_doubt(v, n, "a measure that nothing is trained on got worse", title, rule);
     }
 }
 
@@ -204,7 +214,7 @@ static void judge(const struct rlhf__history *h, struct rlhf__verdict *v, struct
         return;
     }
     put_move(v, title, rule);
-    put_signs(v, title, text);
+    put_signs(v, title, text, rule);
 }
 
 static void add_trouble(const struct rlhf__run_facts *f, struct rlhf__notes *out) {

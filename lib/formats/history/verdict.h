@@ -30,7 +30,8 @@ enum { RLHF__VERDICT_CHECKS = 5 };
 // NaN.
 struct rlhf__verdict {
     int32_t kind;
-    int32_t moved; // 1: the headline moved to the better, -1: to the worse, 0: neither
+    // 1: the headline moved to the better, -1: to the worse, 0: neither, or by less than is shown.
+    int32_t moved;
     struct rlhf__headline headline;
     double first, last, best, noise;
     int64_t best_phase, width; // width: values in `last`

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 // clang-format on
 
-#include "runs/group_end.h"
+#include "history/group_end.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // group_end.c: see group_end.h.
-#include "runs/group_end.h"
+#include "history/group_end.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -44,16 +44,23 @@ static double rows_of(const struct rlhf__judged_run *r) {
     return phases > 0 ? (c->last - c->first) / phases : c->first;
 }
 
-// Variance of a distribution as spread.jsonl has it: values with counts, or quantiles.
+// Variance of a distribution as spread.jsonl has it. Older versions did not write the standard
+// deviation; their quantiles are evenly spaced, and half as many rows belong to the first and the
+// last one.
 static double variance_of(const json_t *d) {
     const json_t *counts = json_object_get(d, "n"), *quantiles = json_object_get(d, "q");
     const size_t n = json_array_size(counts ? counts : quantiles);
+    const json_t *deviation = json_object_get(d, "s");
     double sum = 0, squares = 0, weights = 0;
+    if (json_is_number(deviation))
+        return json_number_value(deviation) * json_number_value(deviation);
     for (size_t i = 0; i < n; i++) {
         const json_t *pair = json_array_get(counts, i);
         const double v = json_number_value(pair ? json_array_get(pair, 0)
                                                 : json_array_get(quantiles, i)),
-                     w = pair ? json_number_value(json_array_get(pair, 1)) : 1;
+                     w = pair                   ? json_number_value(json_array_get(pair, 1))
+                         : i == 0 || i + 1 == n ? 0.5
+                                                : 1;
         weights += w;
         sum += w * v;
         squares += w * v * v;
@@ -114,6 +121,22 @@ static double error_of_rows(const struct rlhf__judged_run *r, const char *metric
 
 // ---- a group ----
 
+static const json_t *seed_of(const struct rlhf__judged_run *r) {
+    return json_object_get(json_object_get(r->files.config, "run"), "seed");
+}
+
+static int same_seed(const struct rlhf__judged_run *a, const struct rlhf__judged_run *b) {
+    const json_t *x = seed_of(a), *y = seed_of(b);
+    return x == y || (x && y && json_equal(x, y));
+}
+
+// 1 if no earlier run that has the metric has the seed of run i.
+static int is_new_seed(const struct rlhf__judged_run *const *run, size_t i, const char *metric) {
+    for (size_t k = 0; k < i; k++)
+        if (isfinite(end_of(run[k], metric)) && same_seed(run[k], run[i])) return 0;
+    return 1;
+}
+
 struct rlhf__group_end rlhf__group_end_of(const struct rlhf__judged_run *const *run, size_t n,
                                           const char *metric) {
     struct rlhf__group_end e = {.mean = 0, .low = NAN, .high = NAN, .error = NAN};
@@ -125,23 +148,24 @@ struct rlhf__group_end rlhf__group_end_of(const struct rlhf__judged_run *const *
         e.high = fmax(e.high, v);
         e.mean += v;
         e.n++;
+        e.seeds += is_new_seed(run, i, metric);
     }
     e.mean = e.n ? e.mean / (double)e.n : NAN;
     for (size_t i = 0; i < n; i++) {
         const double v = end_of(run[i], metric) - e.mean;
         squares += isfinite(v) ? v * v : 0;
     }
-    if (e.n > 1)
+    if (e.seeds > 1)
         e.error = sqrt(squares / (double)(e.n - 1) / (double)e.n);
     else if (n == 1 && e.n == 1)
         e.error = error_of_rows(run[0], metric, e.mean);
-    if (isfinite(e.error)) e.error_by = e.n > 1 ? RLHF__ERROR_SEEDS : RLHF__ERROR_ROWS;
+    if (isfinite(e.error)) e.error_by = e.seeds > 1 ? RLHF__ERROR_SEEDS : RLHF__ERROR_ROWS;
     return e;
 }
 
 int rlhf__group_ends_apart(const struct rlhf__group_end *e, size_t n) {
     for (size_t i = 0; i < n; i++) {
-        if (e[i].n < 2) return 0;
+        if (e[i].seeds < 2) return 0;
         for (size_t k = 0; k < i; k++)
             if (e[i].low <= e[k].high && e[k].low <= e[i].high) return 0;
     }
