@@ -19,12 +19,13 @@ static void put(struct rlhf__judged_run *r, const char *name, int64_t phase, dou
 }
 
 // A run of so many phases whose last tenth has the value `end`.
-static void make(struct rlhf__judged_run *r, int64_t phases, double end) {
+static void make(struct rlhf__judged_run *r, int64_t phases, double end, int seed) {
     *r = (struct rlhf__judged_run){0};
     for (int64_t i = 1; i <= phases; i++)
         put(r, SCORES, i, i > phases - (phases + 9) / 10 ? end : 100);
     r->curves.first = 1;
     r->curves.last = phases;
+    r->files.config = json_pack("{s{si}}", "run", "seed", seed);
 }
 
 static void finish(struct rlhf__judged_run *r) {
@@ -41,16 +42,16 @@ static void seeds(void **state) {
     (void)state;
     struct rlhf__judged_run run[3];
     const struct rlhf__judged_run *all[] = {&run[0], &run[1], &run[2]};
-    make(&run[0], 20, 1);
-    make(&run[1], 20, 4);
-    make(&run[2], 20, 2.5);
+    make(&run[0], 20, 1, 1);
+    make(&run[1], 20, 4, 2);
+    make(&run[2], 20, 2.5, 3);
     const struct rlhf__group_end e = rlhf__group_end_of(all, 3, SCORES);
     close_to(e.mean, 2.5);
     close_to(e.low, 1);
     close_to(e.high, 4);
     close_to(e.error, 1.5 / sqrt(3)); // standard deviation 1.5 over n - 1
     assert_int_equal(e.error_by, RLHF__ERROR_SEEDS);
-    assert_int_equal(e.n, 3);
+    assert_true(e.n == 3 && e.seeds == 3);
     const struct rlhf__group_end none = rlhf__group_end_of(all, 3, "objective/kl");
     assert_int_equal(none.n, 0);
     assert_true(isnan(none.mean) && isnan(none.error));
@@ -71,7 +72,7 @@ static void rows(void **state) {
     const struct rlhf__judged_run *all[] = {&run};
     char name[] = "episode";
     struct rlhf__curve episodes = {.name = name, .first = 64, .last = 1280, .n = 20};
-    make(&run, 20, 0.25);
+    make(&run, 20, 0.25, 1);
     run.curves.all = &episodes;
     run.curves.n = 1;
     assert_true(isnan(rlhf__group_end_of(all, 1, SCORES).error)); // no spread is known
@@ -97,8 +98,43 @@ static void rows(void **state) {
     finish(&run);
 }
 
+// Two runs of one seed say nothing about other seeds.
+static void one_seed_twice(void **state) {
+    (void)state;
+    struct rlhf__judged_run run[2];
+    const struct rlhf__judged_run *all[] = {&run[0], &run[1]};
+    make(&run[0], 20, 1, 7);
+    make(&run[1], 20, 4, 7);
+    const struct rlhf__group_end e = rlhf__group_end_of(all, 2, SCORES);
+    assert_true(e.n == 2 && e.seeds == 1 && e.mean == 2.5);
+    assert_int_equal(e.error_by, RLHF__ERROR_NONE);
+    finish(&run[0]);
+    finish(&run[1]);
+}
+
+// Quantiles stand for equal shares, of which the first and the last have one half; a standard
+// deviation goes first.
+static void variance_of_quantiles(void **state) {
+    (void)state;
+    struct rlhf__judged_run run;
+    const struct rlhf__judged_run *all[] = {&run};
+    char name[] = "episode";
+    struct rlhf__curve episodes = {.name = name, .first = 64, .last = 1280, .n = 20};
+    make(&run, 20, 0.25, 1);
+    run.curves.all = &episodes;
+    run.curves.n = 1;
+    run.spread = json_pack("{s[i]s{s[{s[iii]}]}}", "x", 20, "of", "reward", "q", -2, 0, 2);
+    assert_non_null(run.spread);
+    close_to(rlhf__group_end_of(all, 1, SCORES).error, sqrt(2.0 / 128));
+    json_decref(run.spread);
+    run.spread =
+        json_pack("{s[i]s{s[{s[iii]sf}]}}", "x", 20, "of", "reward", "q", -2, 0, 2, "s", 0.5);
+    close_to(rlhf__group_end_of(all, 1, SCORES).error, 0.5 / sqrt(128));
+    finish(&run);
+}
+
 static struct rlhf__group_end range(double low, double high, int64_t n) {
-    return (struct rlhf__group_end){.low = low, .high = high, .n = n};
+    return (struct rlhf__group_end){.low = low, .high = high, .n = n, .seeds = n};
 }
 
 static void apart(void **state) {
@@ -110,12 +146,15 @@ static void apart(void **state) {
     assert_false(rlhf__group_ends_apart(e, 3)); // 3 is in both
     assert_false(rlhf__group_ends_apart(e + 1, 2));
     assert_false(rlhf__group_ends_apart(e + 2, 2)); // one seed
+    struct rlhf__group_end twice[] = {e[0], e[1]};
+    twice[0].seeds = 1; // two runs of one seed
+    assert_false(rlhf__group_ends_apart(twice, 2));
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(seeds),
-        cmocka_unit_test(rows),
+        cmocka_unit_test(seeds),          cmocka_unit_test(rows),
+        cmocka_unit_test(one_seed_twice), cmocka_unit_test(variance_of_quantiles),
         cmocka_unit_test(apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,6 +112,14 @@ static const struct run headlines[] = {
      "Loss rose from 0.99 to 3.92",
      "",
      NULL},
+    {"a move of fewer digits than are shown",
+     40,
+     {{"objective/scores", 0.5, 0.5001, 0, 0, 0}},
+     {0},
+     "warn",
+     "Reward did not move: 0.5 before, 0.5 after",
+     "",
+     NULL},
     {"four phases",
      4,
      {REWARD_ROSE},
@@ -705,6 +713,23 @@ static int is_bad(const char *id) {
     return 0;
 }
 
+// The rule is that of the title.
+static void check_rule(const struct rlhf__verdict *v) {
+    const struct rlhf__run_note *n = rlhf__notes_find(&v->notes, "collapsed");
+    if (!n) n = rlhf__notes_find(&v->notes, "fell_apart");
+    if (v->kind == RLHF__VERDICT_NONE) return;
+    if (n && v->width) {
+        assert_string_equal(v->rule, n->rule);
+        return;
+    }
+    assert_non_null(strstr(v->rule, v->headline.metric));
+    if ((n = rlhf__notes_find(&v->notes, "hacked")) ||
+        (strstr(v->title, "got worse") && (n = rlhf__notes_find(&v->notes, "measure_worse"))))
+        assert_string_equal(v->rule + strlen(v->rule) - strlen(n->rule), n->rule);
+    else
+        assert_null(strstr(v->title, ", but "));
+}
+
 static void judged(const struct run *r) {
     struct rlhf__series_set s = {0};
     struct rlhf__verdict v;
@@ -727,7 +752,7 @@ static void judged(const struct run *r) {
         if ((n->level == RLHF__NOTE_BAD) != is_bad(n->id))
             fail_msg("%s: %s has the level %s", r->what, n->id, rlhf__note_level_name(n->level));
     }
-    if (v.kind != RLHF__VERDICT_NONE) assert_non_null(strstr(v.rule, v.headline.metric));
+    check_rule(&v);
     rlhf__verdict_finish(&v);
     rlhf__series_set_finish(&s);
 }
@@ -764,6 +789,8 @@ static void figures(void **state) {
     assert_string_equal(rlhf__figure(12345, out), "12345");
     assert_string_equal(rlhf__figure(1e20, out), "1e+20");
     assert_string_equal(rlhf__figure(0, out), "0");
+    assert_string_equal(rlhf__figure(999.6, out), "1000");
+    assert_string_equal(rlhf__figure(-999.4, out), "-999");
 }
 
 // First, last, best, noise; a text after a collapse; the phase since which a note holds.

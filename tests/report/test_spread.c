@@ -41,6 +41,7 @@ static void many_values_have_quantiles(void **state) {
     rlhf__distribution_of(x, 17, &d);
     assert_int_equal(d.counted, 0);
     assert_true(d.mean == 8);
+    assert_true(fabs(d.deviation - sqrt(24)) < 1e-12); // of 0 to 16: (17 17 - 1) / 12
     for (int i = 0; i <= 32; i++)
         assert_true(d.value[i] == floor(i / 2.0 + 0.5));
     double y[101];

@@ -75,17 +75,18 @@ static json_t *metrics_of(const struct rlhf__compared *c, const struct rlhf__fla
 
 // ---- as a table ----
 
-// "0.946 ± 0.018 (0.925 .. 0.983)"; brief: without the error if there is a range.
-static void put_end(struct rlhf__buf *out, const struct rlhf__group_end *e, int brief) {
+// "0.946 ± 0.018 (0.925 .. 0.983)"; brief: without the error if there is a range. Returns 1 if it
+// has an error.
+static int put_end(struct rlhf__buf *out, const struct rlhf__group_end *e, int brief) {
     char a[40], b[40];
-    if (!e->n) return;
+    if (!e->n) return 0;
     rlhf__buf_puts(out, rlhf__figure(e->mean, a));
-    if (!(e->low < e->high) && e->error_by != RLHF__ERROR_ROWS) return; // all the same
-    const int ranges = e->low < e->high;
-    if (e->error_by && !(brief && ranges))
-        rlhf__buf_printf(out, " ± %s", rlhf__figure(e->error, a));
+    if (!(e->low < e->high) && e->error_by != RLHF__ERROR_ROWS) return 0; // all the same
+    const int ranges = e->low < e->high, error = e->error_by && !(brief && ranges);
+    if (error) rlhf__buf_printf(out, " ± %s", rlhf__figure(e->error, a));
     if (ranges)
         rlhf__buf_printf(out, " (%s .. %s)", rlhf__figure(e->low, a), rlhf__figure(e->high, b));
+    return error;
 }
 
 static void put_clipped_cell(struct rlhf__text_table *t, struct rlhf__buf *text) {
@@ -131,8 +132,7 @@ static uint32_t put_metrics(struct rlhf__text_table *t, const struct rlhf__compa
         const struct ends e = ends_of(c, metric);
         rlhf__text_table_cell(t, metric);
         for (size_t g = 0; g < e.n; g++) {
-            if (!brief || e.of[g].n == 1) kinds |= 1u << e.of[g].error_by;
-            put_end(&text, &e.of[g], brief);
+            if (put_end(&text, &e.of[g], brief)) kinds |= 1u << e.of[g].error_by;
             rlhf__text_table_take(t, &text);
         }
         rlhf__text_table_cell(t, rlhf__group_ends_apart(e.of, e.n) ? "apart" : "");

@@ -49,6 +49,17 @@ static void constant_reward(const struct rlhf__history *h, struct rlhf__notes *o
                     rlhf__figure(e.last, value));
 }
 
+// Where the reward may be the wrong one, easier learning is no advice.
+static void keep_prompts(struct rlhf__notes *l) {
+    static const char *const doubts[] = {"sign", "hacked", "measure_worse", "negative_weights"};
+    int doubted = 0;
+    for (size_t i = 0; i < sizeof doubts / sizeof *doubts; i++)
+        doubted |= rlhf__notes_find(l, doubts[i]) != NULL;
+    for (size_t i = 0; doubted && i < l->n; i++)
+        if (strcmp(l->all[i].id, "flat_groups") == 0 && l->all[i].level == RLHF__NOTE_INFO)
+            l->all[i].change = NULL;
+}
+
 // Groups may also become flat because nearly all of their answers are right.
 static void flat_groups(const struct rlhf__history *h, struct rlhf__notes *out) {
     const struct rlhf__series *s = of(h, "frac_reward_zero_std");
@@ -224,4 +235,5 @@ void rlhf__reward_rules_apply(const struct rlhf__history *h, struct rlhf__notes 
     if (h->facts->n_rewards > 0) negative_weights(h, out);
     several_rewards(h, out);
     witnesses(h, out);
+    keep_prompts(out);
 }

@@ -1,6 +1,7 @@
 // rules.h: the rules that find problems in the metrics of a run so far. The verdict applies them to
-// a whole run, and a training run applies them after every phase, so a warning and the report
-// agree.
+// a whole run. A training run applies them from the tenth phase on (phase 1,000 and later: not
+// after each phase), so a warning and the report agree. It never warns of notes of level info, of
+// constant_reward and of kl_over_target; those are only in the report.
 //
 // reward_rules.h has those about rewards; docs/did-it-work.md explains all of them.
 #ifndef RLHF_FORMATS_HISTORY_RULES_H
