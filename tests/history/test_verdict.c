@@ -730,6 +730,22 @@ static void check_rule(const struct rlhf__verdict *v) {
         assert_null(strstr(v->title, ", but "));
 }
 
+// The advice of the note of this id.
+static const char *advice(const struct line *line, size_t n, const struct rlhf__run_facts *facts,
+                          const char *id) {
+    struct rlhf__series_set s = {0};
+    struct rlhf__verdict v;
+    for (size_t i = 0; i < n; i++)
+        put_line(&s, &line[i], 20);
+    const struct rlhf__history h = {&s, facts};
+    assert_int_equal(rlhf__verdict_make(&h, &v, NULL), RLHF_OK);
+    const struct rlhf__run_note *note = rlhf__notes_find(&v.notes, id);
+    const char *change = note ? note->change : "no note"; // static, or NULL
+    rlhf__verdict_finish(&v);
+    rlhf__series_set_finish(&s);
+    return change;
+}
+
 static void judged(const struct run *r) {
     struct rlhf__series_set s = {0};
     struct rlhf__verdict v;
@@ -779,6 +795,30 @@ static void by_updates(void **state) {
 static void by_rewards(void **state) {
     (void)state;
     JUDGED(rewards);
+}
+
+static void advice_fits_the_run(void **state) {
+    (void)state;
+    const struct rlhf__run_facts some = {0}, none = {.no_kl = 1};
+    const struct line alike[] = {REWARD_STAYS, ENTROPY(4, 0.9)};
+    assert_null(strstr(advice(alike, 2, &some, "collapsed"), "which is 0"));
+    assert_non_null(strstr(advice(alike, 2, &none, "collapsed"), "algo.kl_coef, which is 0"));
+    const struct line flat[] = {REWARD_ROSE, FLAT(0.62), {"judge/mean", 0.8, 0.4, 0.01, 0, 0}};
+    assert_non_null(strstr(advice(flat, 2, &some, "flat_groups"), "have become easy"));
+    assert_null(advice(flat, 3, &some, "flat_groups")); // the reward may be the wrong one
+}
+
+// eval/reward that only repeats the share of right answers is one sign, not two.
+static void a_repeated_measure_counts_once(void **state) {
+    (void)state;
+    const struct rlhf__run_facts facts = {0};
+    const struct line line[] = {REWARD_ROSE,
+                                {"eval/objective/verifiable_correct_rate", 0.8, 0.4, 0.01, 0, 0},
+                                {"eval/reward", 0.8, 0.4, 0.01, 0, 0},
+                                {"eval/accuracy", 0.9, 0.4, 0.01, 0, 0}};
+    assert_string_equal(advice(line, 3, &facts, "hacked"), "no note");
+    assert_null(advice(line, 3, &facts, "sign"));
+    assert_string_not_equal(advice(line, 4, &facts, "hacked"), "no note");
 }
 
 static void figures(void **state) {
@@ -882,10 +922,16 @@ static void what_could_not_be_read(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(by_headline), cmocka_unit_test(by_signs),
-        cmocka_unit_test(by_updates),  cmocka_unit_test(by_rewards),
-        cmocka_unit_test(figures),     cmocka_unit_test(numbers_of_a_verdict),
-        cmocka_unit_test(checks),      cmocka_unit_test(what_could_not_be_read),
+        cmocka_unit_test(by_headline),
+        cmocka_unit_test(by_signs),
+        cmocka_unit_test(by_updates),
+        cmocka_unit_test(by_rewards),
+        cmocka_unit_test(advice_fits_the_run),
+        cmocka_unit_test(a_repeated_measure_counts_once),
+        cmocka_unit_test(figures),
+        cmocka_unit_test(numbers_of_a_verdict),
+        cmocka_unit_test(checks),
+        cmocka_unit_test(what_could_not_be_read),
     };
     return cmocka_run_group_tests_name("history_verdict", tests, NULL, NULL);
 }

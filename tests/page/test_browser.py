@@ -85,6 +85,12 @@ def check(page, name, width, scheme):
         cursor(page, name)
     if name == "good":
         tokens(page)
+        said = page.js("document.querySelector('.verdict p').textContent")
+        assert said == "ppo.so with imdb.so; policy, 8.05 million parameters; 30 phases, 3\u202f840 responses, 1 min 54 s.", said
+        assert "means of the last 3 phases" in page.js("document.querySelector('.tiles + .aside').textContent")
+    if name in ("good", "short"):  # a marker at each point of a short curve
+        dots = page.js("document.querySelectorAll('.charts svg .dot:not([visibility])').length")
+        assert (dots > 10) == (name == "short"), (name, dots)
     return seen["least"]
 
 

@@ -64,6 +64,34 @@ def good(at):
         assert open(f"{at}/opened").read() == folder + "/report.html\n"
 
 
+def made_run(folder, seed=1, change=lambda row: row, **algo):
+    config = json.loads(json.dumps(made.CONFIG))
+    config["algo"].update(algo)
+    config["run"]["seed"] = seed
+    config["reward"][0].update({"weight": algo["weight"]} if "weight" in algo else {})
+    config["algo"].pop("weight", None)
+    return made.write(folder, 20, config, change=change)
+
+
+def alike(at, names):
+    """Runs of one seed, runs given twice, labels and rewards."""
+    again = made_run(f"{at}/again", kl_coef=0)
+    title, text = data_of(names[0], again)["summary"]
+    assert "2 runs, one seed)" in title and text == "2 runs of one setting.", (title, text)
+    assert "One seed says little" in data_of(names[0], again, *names[2:])["summary"][1]
+    said = run(names[0], names[1], f"{names[0]}/", status=2).stderr
+    assert "is given twice" in said, said
+    three = [made_run(f"{at}/more-{x}-{s}", s, aa=x // 4, ab=x // 4, ac=x) for x in (1, 2, 5) for s in (1, 2)]
+    labels = [g["label"] for g in data_of(*three)["groups"]]
+    assert labels == ["aa 0, ab 0, ac 1", "aa 0, ab 0, ac 2", "aa 1, ab 1, ac 5"], labels
+    heavy = made_run(f"{at}/heavy", weight=2.0)
+    assert "rewards differ" in data_of(names[0], heavy)["summary"][1]
+    # right answers have the same meaning whatever the weights are
+    right = [made_run(f"{at}/right-{w}", weight=w, change=lambda row: {**row, "objective/verifiable_correct_rate": 0.1 + row["phase"] / 40})
+             for w in (1.0, 2.0)]
+    assert "rewards differ" not in data_of(*right)["summary"][1]
+
+
 def several(at):
     for coef in (0, 0.2):
         for seed in (1, 2):
@@ -80,6 +108,7 @@ def several(at):
     assert title == "Reward ends highest with kl_coef 0", title
     assert "2 seeds), KL " in text and "do not overlap" in text, text
     assert "One seed says little" in data_of(names[0], names[2])["summary"][1]
+    alike(at, names)
     out = f"{at}/several.html"
     assert run(*names, "--out", out).stdout == f"{title}\n{out}\n"
     os.chdir(at)
