@@ -17,6 +17,8 @@
 
 enum { GROUPS_MAX = 26, CELL_COLUMNS = 44 };
 
+#define RANGE (1u << 31)
+
 struct options {
     struct rlhf__flag_list metrics;
     int32_t json, reserved;
@@ -75,9 +77,9 @@ static json_t *metrics_of(const struct rlhf__compared *c, const struct rlhf__fla
 
 // ---- as a table ----
 
-// "0.946 ± 0.018 (0.925 .. 0.983)"; brief: without the error if there is a range. Returns 1 if it
-// has an error.
-static int put_end(struct rlhf__buf *out, const struct rlhf__group_end *e, int brief) {
+// "0.946 ± 0.018 (0.925 .. 0.983)"; brief: without the error if there is a range. Returns what it
+// shows: bit 1 << enum rlhf__end_error of an error, bit RANGE of a range.
+static uint32_t put_end(struct rlhf__buf *out, const struct rlhf__group_end *e, int brief) {
     char a[40], b[40];
     if (!e->n) return 0;
     rlhf__buf_puts(out, rlhf__figure(e->mean, a));
@@ -86,7 +88,7 @@ static int put_end(struct rlhf__buf *out, const struct rlhf__group_end *e, int b
     if (error) rlhf__buf_printf(out, " ± %s", rlhf__figure(e->error, a));
     if (ranges)
         rlhf__buf_printf(out, " (%s .. %s)", rlhf__figure(e->low, a), rlhf__figure(e->high, b));
-    return error;
+    return (error ? 1u << e->error_by : 0) | (ranges ? RANGE : 0);
 }
 
 static void put_clipped_cell(struct rlhf__text_table *t, struct rlhf__buf *text) {
@@ -122,7 +124,7 @@ static void put_settings(struct rlhf__text_table *t, const struct rlhf__compared
     rlhf__buf_free(&text);
 }
 
-// Returns which kinds of standard errors the table has, as bits 1 << enum rlhf__end_error.
+// Returns the bits of all values (put_end).
 static uint32_t put_metrics(struct rlhf__text_table *t, const struct rlhf__compared *c,
                             const json_t *metrics, int brief) {
     struct rlhf__buf text = RLHF__BUF_INIT;
@@ -132,7 +134,7 @@ static uint32_t put_metrics(struct rlhf__text_table *t, const struct rlhf__compa
         const struct ends e = ends_of(c, metric);
         rlhf__text_table_cell(t, metric);
         for (size_t g = 0; g < e.n; g++) {
-            if (put_end(&text, &e.of[g], brief)) kinds |= 1u << e.of[g].error_by;
+            kinds |= put_end(&text, &e.of[g], brief);
             rlhf__text_table_take(t, &text);
         }
         rlhf__text_table_cell(t, rlhf__group_ends_apart(e.of, e.n) ? "apart" : "");
@@ -168,7 +170,7 @@ static void put_legend(struct rlhf__buf *out, uint32_t kinds, const struct rlhf_
     if (rows)
         rlhf__buf_printf(&text, "%sover the rows of those phases%s",
                          seeds ? ", of a single run " : "", seeds ? "" : ", taken as independent");
-    if (any_range(c)) rlhf__buf_puts(&text, " (lowest .. highest run)");
+    if (kinds & RANGE) rlhf__buf_puts(&text, " (lowest .. highest run)");
     if (any_range(c) && json_array_size(c->groups) > 1)
         rlhf__buf_puts(&text, "; apart: the ranges do not overlap");
     put_text(out, rlhf__buf_text(&text), ".", width);
