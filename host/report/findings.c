@@ -71,10 +71,8 @@ struct rlhf__found rlhf__findings_judge(struct rlhf__findings *f,
                if_true(exploded, RLHF__EXPLODED) | if_true(diverged, RLHF__DIVERGED) |
                if_true(fell, RLHF__FELL) | if_true(p->cut_off >= RLHF__CUT_OFF, RLHF__ALL_CUT_OFF);
     out.what &= ~(uint32_t)f->said;
-    // Later findings would only be consequences, as are the phase's cut-off responses; but a policy
-    // that is far from the reference may collapse later.
-    if (f->said & RLHF__FAR) out.what &= RLHF__COLLAPSED;
-    if (f->said & RLHF__COLLAPSED) out.what = 0;
+    // Later findings would only be consequences, as are the phase's cut-off responses.
+    if (f->said & RLHF__LOST) out.what = 0;
     if (out.what & RLHF__LOST) out.what &= ~(uint32_t)RLHF__ALL_CUT_OFF;
     f->said |= out.what;
     if ((jumped || exploded) && f->wild == 0) f->wild = f->phases + 1;

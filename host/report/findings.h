@@ -50,8 +50,8 @@ enum rlhf__finding {
 // After one of these, later findings would only be its consequences.
 #define RLHF__LOST (RLHF__COLLAPSED | RLHF__FAR)
 
-// New findings of a phase, and the values that the phase was compared with. Once the policy is far
-// from the reference, only a collapse is found, and nothing after that.
+// New findings of a phase, and the values that the phase was compared with. After RLHF__LOST
+// nothing new is found.
 struct rlhf__found {
     uint32_t what; // bits of enum rlhf__finding; new in this phase
     uint32_t reserved;

@@ -284,7 +284,7 @@ static void the_shorter_context_counts(void **state) {
     const int status = e2e_shell(t, "\"$HOST\" inspect --samples --n 1 --max-new 20 " PROMPT
                                     "--base " DIRS "llama --tuned short");
     if (status != 2) fail_msg("exit %d: %s", status, t->out);
-    e2e_says(t, "that is more than the context of 'short', 24 tokens");
+    e2e_says(t, "short', 24 tokens");
 }
 
 // The memory for attention grows with the square of the prompt.
@@ -296,7 +296,7 @@ static void a_long_prompt_keeps_no_attention(void **state) {
     char line[300];
     make_llama(t, "long", 4096);
     snprintf(line, sizeof line, call, 3000);
-    ok(t, e2e_shell(t, "%s | grep -v '^a\\|^“a'", line));
+    ok(t, e2e_shell(t, "%s | grep 'at most'", line));
     e2e_says(t, "attention is kept for prompts of at most 1024 tokens\n");
     ok(t, e2e_shell(t, "%s --json | grep -o '\"attention\":.\\{14\\}'", line));
     e2e_says(t, "\"attention\":[],\"source\":[]");
@@ -306,8 +306,10 @@ static void a_long_prompt_keeps_no_attention(void **state) {
 static void cells_are_padded_by_columns(void **state) {
     struct e2e *t = *state;
     ok(t, e2e_shell(t, "\"$HOST\" inspect --base " DIRS "llama --tuned " DIRS
-                       "llama-tuned --no-patching --words the,bread --prompt 'é€ the'"));
-    e2e_says(t, "“ the”                      +");
+                       "llama-tuned --no-patching --words the,bread --prompt 'é the' | tail -3"));
+    // The bytes of é are two tokens, shown as U+FFFD.
+    e2e_says(t, "\xef\xbf\xbd                              -0.");
+    e2e_says(t, "\n the                           -0.");
 }
 
 static void a_plugin_without_a_tap(void **state) {

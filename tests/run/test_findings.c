@@ -68,12 +68,12 @@ static void a_policy_far_from_the_reference(void **state) {
                                     {4, 0.6, N, 1, 1, 1, N, N, N}};
     static const uint32_t once[] = {0, RLHF__FAR, 0, 0};
     found(at_once, 4, once);
-    // It may collapse later, after which nothing new is found.
+    // Nothing new is found later, but whether it has collapsed is known.
     static const phase later[] = {{4, 0, N, 1, 1, 1, N, N, N},
                                   {4, 1.2, N, 1, 1, 9e9, 1, N, N},
                                   {0.3, 1.2, N, 1, 1, 1, 1, N, N},
                                   {4, 2.2, N, 1, 1, 1, 1, N, N}};
-    static const uint32_t both[] = {0, RLHF__FAR | RLHF__EXPLODED, RLHF__COLLAPSED, 0};
+    static const uint32_t both[] = {0, RLHF__FAR | RLHF__EXPLODED, 0, 0};
     found(later, 4, both);
     struct rlhf__findings f = {0};
     rlhf__findings_judge(&f, &later[0]);
