@@ -107,6 +107,17 @@ static inline int rlhf__rows_is_response(const struct rlhf__rows *e, int32_t t) 
     return !e->turn || e->turn[t] >= 0;
 }
 
+// Returns the sum of x, or of x - less if `less` is not NULL, over row i's response tokens. Both
+// are arrays of all tokens. [any]
+static inline double rlhf__rows_response_sum(const struct rlhf__rows *e, uint32_t i, const float *x,
+                                             const float *less) {
+    double sum = 0;
+    for (int32_t t = e->offset[i] + e->prompt_len[i]; t < e->offset[i + 1]; t++)
+        if (rlhf__rows_is_response(e, t))
+            sum += less ? (double)x[t] - (double)less[t] : (double)x[t];
+    return sum;
+}
+
 // Returns where row i's last turn begins, counted from the row's first token; *end is the index
 // after the turn. With one turn these are prompt_len and the row's length. For a row without a
 // response both are its length. [any]

@@ -128,12 +128,9 @@ static double length_of(const struct side *s, uint32_t i, size_t k) {
 
 // log p - log p_ref, summed over the response. The mean over responses estimates the sequence KL.
 static double kl_of(const struct side *s, uint32_t i, size_t k) {
-    const struct rlhf__rows *e = &s->e;
-    double sum = 0;
     (void)k;
-    for (int32_t t = e->offset[i] + e->prompt_len[i]; t < e->offset[i + 1]; t++)
-        sum += (double)e->token[RLHF__LOGP_OLD][t] - (double)e->token[RLHF__LOGP_REF][t];
-    return sum;
+    return rlhf__rows_response_sum(&s->e, i, s->e.token[RLHF__LOGP_OLD],
+                                   s->e.token[RLHF__LOGP_REF]);
 }
 
 static struct rlhf__answers answers_of(const struct measured *m, const uint8_t *keep) {

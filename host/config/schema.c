@@ -58,8 +58,8 @@ static const rlhf_opt run_opts[] = {
       "unless it is set again; 0: never"),
     E(stop_on, RLHF__STOP_ON_NONE, stop_on_names,
       "collapse: end the run, with a checkpoint and exit status 3, after a phase in which the "
-      "policy "
-      "has collapsed (KL above 1 nat a token, or entropy below a tenth of the first phase's)"),
+      "policy is far from the reference (KL above 1 nat a token) or has collapsed (entropy below a "
+      "tenth of the first phase's)"),
     I(seed, 1, 0, INT64_MAX, "seed of every random number of the run"),
     I(threads, 0, 0, 1024,
       "CPU threads; 0: one a physical core that this process may use. Results do not depend on it"),

@@ -18,9 +18,7 @@ static void put_start(struct rlhf__buf *out, const rlhf_row *row) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     rlhf__json_write(&text, row_of(row), 0);
     const char *s = rlhf__buf_text(&text);
-    size_t n = text.len < START_BYTES ? text.len : START_BYTES;
-    while (n < text.len && ((unsigned char)s[n] & 0xc0) == 0x80)
-        n--;
+    const size_t n = text.len < START_BYTES ? text.len : rlhf__utf8_floor(s, START_BYTES);
     rlhf__put_printable(out, s, n, "");
     if (n < text.len) rlhf__buf_puts(out, "...");
     rlhf__buf_free(&text);

@@ -92,7 +92,7 @@ static void say_reported(const struct rlhf__closing *c) {
     const int64_t said = c->findings->said;
     struct rlhf__buf text = RLHF__BUF_INIT;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        const int hidden = all[i].bit != RLHF__DIVERGED && (said & RLHF__COLLAPSED) != 0;
+        const int hidden = all[i].bit != RLHF__DIVERGED && (said & RLHF__LOST) != 0;
         if (!(said & all[i].bit) || hidden) continue;
         rlhf__buf_printf(&text, "%s%s", text.len ? ", " : "", all[i].words);
     }

@@ -54,28 +54,26 @@ static uint32_t if_true(int is, uint32_t what) { return is ? what : 0; }
 
 struct rlhf__found rlhf__findings_judge(struct rlhf__findings *f,
                                         const struct rlhf__phase_numbers *p) {
-    struct rlhf__found out = {.kl_before = f->kl,
-                              .usual_norm = usual_norm(f, p),
-                              .by_kl = p->kl > RLHF__COLLAPSED_KL,
-                              .by_entropy = is_too_sure(f, p)};
+    struct rlhf__found out = {.kl_before = f->kl, .usual_norm = usual_norm(f, p)};
     const int jumped = p->kl - f->kl > RLHF__KL_JUMP;
     const int exploded = explodes(p->norm_max, out.usual_norm);
-    f->is_collapsed = out.by_kl || out.by_entropy;
-    // Report a collapse, but not the jump that led to it.
-    if (f->is_collapsed) f->said |= RLHF__JUMPED;
+    f->is_collapsed = is_too_sure(f, p);
+    f->is_far = p->kl > RLHF__FAR_KL;
+    // Report a collapse or the distance, but not the jump that led to it.
+    if (f->is_collapsed || f->is_far) f->said |= RLHF__JUMPED;
     const int diverged = f->phases > 0 && p->loss > RLHF__LOSS_FACTOR * f->loss + RLHF__LOSS_MARGIN;
     // Report a loss that has diverged, but not the gradients that exploded with it.
     if (diverged) f->said |= RLHF__EXPLODED | RLHF__FELL;
     // A bounded loss cannot diverge, but its signal is lost all the same.
     const int fell = p->fall > RLHF__FALL;
-    out.what = if_true(f->is_collapsed, RLHF__COLLAPSED) | if_true(jumped, RLHF__JUMPED) |
+    out.what = if_true(f->is_collapsed, RLHF__COLLAPSED) |
+               if_true(f->is_far && !f->is_collapsed, RLHF__FAR) | if_true(jumped, RLHF__JUMPED) |
                if_true(exploded, RLHF__EXPLODED) | if_true(diverged, RLHF__DIVERGED) |
                if_true(fell, RLHF__FELL) | if_true(p->cut_off >= RLHF__CUT_OFF, RLHF__ALL_CUT_OFF);
     out.what &= ~(uint32_t)f->said;
-    // Later findings would only be consequences of a collapse, as are the phase's cut-off
-    // responses.
-    if (f->said & RLHF__COLLAPSED) out.what = 0;
-    if (out.what & RLHF__COLLAPSED) out.what &= ~(uint32_t)RLHF__ALL_CUT_OFF;
+    // Later findings would only be consequences, as are the phase's cut-off responses.
+    if (f->said & RLHF__LOST) out.what = 0;
+    if (out.what & RLHF__LOST) out.what &= ~(uint32_t)RLHF__ALL_CUT_OFF;
     f->said |= out.what;
     if ((jumped || exploded) && f->wild == 0) f->wild = f->phases + 1;
     note_norm(f, p->norm);
@@ -109,9 +107,11 @@ static const struct {
     {"critic", 1 << 19},
 };
 
-// Causes of a collapse rather than its consequences.
-static int is_cause(const char *id) {
-    return strcmp(id, "right_answers_fell") == 0 || strcmp(id, "negative_weights") == 0;
+// Causes of RLHF__LOST rather than its consequences; or a collapse, if only the distance was
+// reported.
+static int is_said_after(const char *id) {
+    return strcmp(id, "right_answers_fell") == 0 || strcmp(id, "negative_weights") == 0 ||
+           strcmp(id, "collapsed") == 0;
 }
 
 int rlhf__findings_note(struct rlhf__findings *f, const struct rlhf__run_note *n) {
@@ -120,7 +120,7 @@ int rlhf__findings_note(struct rlhf__findings *f, const struct rlhf__run_note *n
         if (strcmp(trends[i].id, n->id) == 0) bit = trends[i].bit;
     if (n->level == RLHF__NOTE_INFO || n->held.n < RLHF__TREND_LASTED) return 0;
     if (!bit || (f->said & bit)) return 0;
-    if ((f->said & RLHF__COLLAPSED) && !is_cause(n->id)) return 0;
+    if ((f->said & RLHF__LOST) && !is_said_after(n->id)) return 0;
     f->said |= bit;
     return 1;
 }

@@ -1,6 +1,7 @@
-// findings.h: detects problems at the end of a phase. The policy has collapsed or jumped away from
-// the reference, nearly all responses are cut off, gradients have exploded, a supervised loss has
-// diverged, or the policy gives much less probability to the wanted responses of a file.
+// findings.h: detects problems at the end of a phase. The policy has collapsed, is far from the
+// reference or jumped away from it, nearly all responses are cut off, gradients have exploded, a
+// supervised loss has diverged, or the policy gives much less probability to the wanted responses
+// of a file.
 //
 // The rules compare numbers of the phase with their history, which is part of a checkpoint.
 // phase_warnings.c collects the numbers and writes the messages.
@@ -13,7 +14,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#define RLHF__COLLAPSED_KL      RLHF__RULE_KL_FAR // nats per token from the reference, above
+#define RLHF__FAR_KL            RLHF__RULE_KL_FAR // nats per token from the reference, above
 #define RLHF__COLLAPSED_ENTROPY RLHF__RULE_ALIKE  // share of the first phase's entropy, below
 #define RLHF__KL_JUMP           0.5    // rise of the KL in one phase, nats per token, above
 #define RLHF__NORM_EXPLODES     1000.0 // times the median gradient norm so far, above
@@ -42,20 +43,25 @@ enum rlhf__finding {
     RLHF__EXPLODED = 4,
     RLHF__ALL_CUT_OFF = 8,
     RLHF__DIVERGED = 16,
-    RLHF__FELL = 32
+    RLHF__FELL = 32,
+    RLHF__FAR = 64
 };
 
-// New findings of a phase, and the values that the phase was compared with. After a collapse
+// After one of these, later findings would only be its consequences.
+#define RLHF__LOST (RLHF__COLLAPSED | RLHF__FAR)
+
+// New findings of a phase, and the values that the phase was compared with. After RLHF__LOST
 // nothing new is found.
 struct rlhf__found {
-    uint32_t what;             // bits of enum rlhf__finding; new in this phase
-    int32_t by_kl, by_entropy; // why it counts as collapsed
+    uint32_t what; // bits of enum rlhf__finding; new in this phase
+    uint32_t reserved;
     double kl_before, usual_norm;
 };
 
 enum { RLHF__FINDINGS_NORMS = 64 };
 
-// Zero-initialise before the first phase. Everything but `is_collapsed` is part of a checkpoint.
+// Zero-initialise before the first phase. Everything but `is_collapsed` and `is_far` is part of a
+// checkpoint.
 struct rlhf__findings {
     int64_t phases;                    // phases so far
     double entropy;                    // of the first phase, nats per token
@@ -67,7 +73,7 @@ struct rlhf__findings {
     int64_t said;         // bits of enum rlhf__finding and of trends (findings.c) reported so far
     int64_t wild;         // the first phase that jumped or exploded, from 1; 0 = none
     int32_t is_collapsed; // 1: the policy of the last phase has collapsed
-    int32_t reserved;
+    int32_t is_far;       // 1: it is far from the reference
 };
 
 // A trend is reported from this phase on, if it has lasted for so many phases, the current one
@@ -75,8 +81,8 @@ struct rlhf__findings {
 enum { RLHF__TREND_PHASES = 10, RLHF__TREND_LASTED = 5 };
 
 // Whether to report this finding of the rules (history/rules.h) now: it is a problem, it has
-// lasted, and it has not been reported. After a collapse only its causes are reported. 1: it counts
-// as reported from now on. [any]
+// lasted, and it has not been reported. After RLHF__LOST only its causes and a collapse are
+// reported. 1: it counts as reported from now on. [any]
 int rlhf__findings_note(struct rlhf__findings *, const struct rlhf__run_note *);
 
 // Check the next phase. [any]

@@ -125,15 +125,13 @@ rlhf_status rlhf__jsonl_each(const struct rlhf__folder *run, const char *name,
                              rlhf_status (*visit)(void *arg, json_t *row, struct rlhf__error *err),
                              void *arg, struct rlhf__error *err) {
     struct rlhf__buf text = RLHF__BUF_INIT;
-    struct rlhf__error unread;
-    rlhf_status st = RLHF_OK;
-    if (rlhf__folder_read(run, name, MAX_BYTES, &text, &unread) == RLHF_OK) {
-        const char *at = rlhf__buf_text(&text);
-        for (const char *end; st == RLHF_OK && (end = strchr(at, '\n')); at = end + 1) {
-            json_t *row = rlhf__json_decode(at, (size_t)(end - at), JSON_ALLOW_NUL, NULL);
-            st = visit(arg, row, err);
-            json_decref(row);
-        }
+    if (!rlhf__folder_has(run, name)) return RLHF_OK;
+    rlhf_status st = rlhf__folder_read(run, name, MAX_BYTES, &text, err);
+    const char *at = rlhf__buf_text(&text);
+    for (const char *end; st == RLHF_OK && (end = strchr(at, '\n')); at = end + 1) {
+        json_t *row = rlhf__json_decode(at, (size_t)(end - at), JSON_ALLOW_NUL, NULL);
+        st = visit(arg, row, err);
+        json_decref(row);
     }
     rlhf__buf_free(&text);
     return st;
@@ -153,7 +151,8 @@ static rlhf_status add(void *arg, json_t *row, struct rlhf__error *err) {
 
 double rlhf__jsonl_sum(const struct rlhf__folder *run, const char *name, const char *member) {
     struct sum sum = {member, 0};
-    rlhf__jsonl_each(run, name, add, &sum, NULL);
+    struct rlhf__error unread;
+    rlhf__jsonl_each(run, name, add, &sum, &unread);
     return sum.value;
 }
 

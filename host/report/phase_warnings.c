@@ -88,21 +88,23 @@ static void say_exploded(const struct rlhf__findings *f, const struct rlhf__phas
     say(p, "exploded", &text);
 }
 
-static void say_collapsed(const struct rlhf__findings *f, const struct rlhf__phase *p,
-                          const struct rlhf__phase_numbers *n, const struct rlhf__found *found) {
+// A collapse, or a policy that is far from the reference; or both.
+static void say_lost(const struct rlhf__findings *f, const struct rlhf__phase *p,
+                     const struct rlhf__phase_numbers *n) {
     enum { AT_ONCE = 6 }; // phases
     struct rlhf__buf text = RLHF__BUF_INIT;
-    rlhf__buf_puts(&text, "the policy has collapsed: ");
-    if (found->by_kl)
-        rlhf__buf_printf(&text, "KL %.3g nats a token from the reference (more than %g), ", n->kl,
-                         RLHF__COLLAPSED_KL);
+    rlhf__buf_puts(&text, f->is_collapsed ? "the policy has collapsed: "
+                                          : "the policy is far from the reference: ");
+    if (f->is_far)
+        rlhf__buf_printf(&text, "KL %.3g nats a token%s (more than %g), ", n->kl,
+                         f->is_collapsed ? " from the reference" : "", RLHF__FAR_KL);
     rlhf__buf_printf(&text, "entropy %.3g nats a token, %.3g in the first phase%s", n->entropy,
-                     f->entropy, found->by_entropy ? " (less than a tenth of it)" : "");
+                     f->entropy, f->is_collapsed ? " (less than a tenth of it)" : "");
     rlhf__buf_puts(&text, "; read its texts (samples.jsonl) before you trust its reward; ");
     put_cause(f, p, f->phases > AT_ONCE, &text);
     if (p->config->run.stop_on != RLHF__STOP_ON_COLLAPSE)
         rlhf__buf_puts(&text, "; run.stop_on=collapse ends such a run");
-    say(p, "collapsed", &text);
+    say(p, f->is_collapsed ? "collapsed" : "far", &text);
 }
 
 static void say_jumped(const struct rlhf__findings *f, const struct rlhf__phase *p,
@@ -183,7 +185,7 @@ void rlhf__phase_warnings(struct rlhf__findings *f, const struct rlhf__phase *p)
     const struct rlhf__phase_numbers n = numbers_of(p);
     const struct rlhf__found found = rlhf__findings_judge(f, &n);
     if (found.what & RLHF__EXPLODED) say_exploded(f, p, &n, &found);
-    if (found.what & RLHF__COLLAPSED) say_collapsed(f, p, &n, &found);
+    if (found.what & RLHF__LOST) say_lost(f, p, &n);
     if (found.what & RLHF__JUMPED) say_jumped(f, p, &n, &found);
     if (found.what & RLHF__ALL_CUT_OFF) say_cut_off(p, n.cut_off);
     if (found.what & RLHF__DIVERGED) say_diverged(f, p, n.loss);
@@ -295,7 +297,7 @@ static void check_flat_rewards(const struct rlhf__phase *p, struct rlhf__count *
         rlhf__metrics_set(p->report->metrics, "optim/flat_phases", (double)count->flat_phases);
     // After a collapse, which has been reported and is the cause, advice on groups and temperatures
     // would not help.
-    if (!flat || p->report->said_flat || (findings->said & RLHF__COLLAPSED)) return;
+    if (!flat || p->report->said_flat || (findings->said & RLHF__LOST)) return;
     p->report->said_flat = 1;
     if (constant)
         warn_constant_rewards(p, e);

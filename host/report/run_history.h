@@ -23,7 +23,9 @@ void rlhf__run_history_finish(struct rlhf__run_history *); // accepts a zeroed o
 rlhf_status rlhf__run_history_begin(struct rlhf__run_history *, const struct rlhf__config *,
                                     int may_end, struct rlhf__error *err);
 
-// Read the earlier phases of a resumed run from its metrics.jsonl. Errors: RLHF_E_NOMEM. [main]
+// Read the earlier phases of a resumed run from its metrics.jsonl, if it is there. Errors:
+// RLHF_E_NOMEM; RLHF_E_IO or RLHF_E_INVALID if the file cannot be read, after which the history may
+// begin with the next phase. [main]
 rlhf_status rlhf__run_history_read(struct rlhf__run_history *, const struct rlhf__folder *run,
                                    struct rlhf__error *err);
 

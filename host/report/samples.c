@@ -183,10 +183,7 @@ static void put_title(struct rlhf__buf *b, const struct layout *l) {
 // third of it. The offset is at a character boundary; 0 means show the whole prompt.
 static size_t tail_of(rlhf_str prompt, size_t columns) {
     if (prompt.len <= columns * 2 / 3) return 0;
-    size_t from = (size_t)prompt.len - columns / 3;
-    while (from < prompt.len && ((unsigned char)prompt.ptr[from] & 0xc0) == 0x80)
-        from++;
-    return from;
+    return rlhf__utf8_floor(prompt.ptr, (size_t)prompt.len - columns / 3);
 }
 
 // Join prompt and response, with a mark between them. Of a long prompt only the end is kept, to

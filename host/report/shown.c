@@ -198,13 +198,6 @@ static void put_data(struct rlhf__buf *b, const struct rlhf__shown_from *f, uint
 
 // ---- copies ----
 
-static double response_sum(const struct rlhf__rows *e, uint32_t i, const float *x) {
-    double sum = 0;
-    for (int32_t k = e->offset[i] + e->prompt_len[i]; k < e->offset[i + 1]; k++)
-        sum += (double)x[k];
-    return sum;
-}
-
 // Tokens of a row of a file in front of its response. A text without a prompt is all response.
 static int32_t data_prompt(const struct rlhf__shown_from *f, uint32_t i) {
     const int texts = f->source == RLHF_SOURCE_TEXT || f->source == RLHF_SOURCE_LABELLED;
@@ -261,9 +254,11 @@ static void set_numbers(struct rlhf__shown *s, const struct rlhf__shown_from *f,
         struct rlhf__sample *one = &s->rows[k];
         const uint32_t i = pick[k];
         one->reward = f->flags & RLHF__SHOWN_REWARDS ? (double)e->reward[i] : NAN;
-        one->logp = s->is_data ? NAN : response_sum(e, i, e->token[RLHF__LOGP_OLD]);
-        one->ref_logp =
-            f->flags & RLHF__SHOWN_REFERENCE ? response_sum(e, i, e->token[RLHF__LOGP_REF]) : NAN;
+        one->logp =
+            s->is_data ? NAN : rlhf__rows_response_sum(e, i, e->token[RLHF__LOGP_OLD], NULL);
+        one->ref_logp = f->flags & RLHF__SHOWN_REFERENCE
+                            ? rlhf__rows_response_sum(e, i, e->token[RLHF__LOGP_REF], NULL)
+                            : NAN;
         if (!each) continue;
         one->paid = s->paid + k * each;
         memcpy(s->paid + k * each, f->scored->paid + i * each, each * sizeof *s->paid);

@@ -52,11 +52,8 @@ static size_t lengths(const struct rlhf__rows *e, uint32_t flags, double *x) {
 static size_t divergences(const struct rlhf__rows *e, uint32_t flags, double *x) {
     const float *old = e->token[RLHF__LOGP_OLD], *ref = e->token[RLHF__LOGP_REF];
     (void)flags;
-    for (uint32_t i = 0; i < e->n; i++) {
-        x[i] = 0;
-        for (int32_t t = e->offset[i] + e->prompt_len[i]; t < e->offset[i + 1]; t++)
-            if (rlhf__rows_is_response(e, t)) x[i] += (double)old[t] - (double)ref[t];
-    }
+    for (uint32_t i = 0; i < e->n; i++)
+        x[i] = rlhf__rows_response_sum(e, i, old, ref);
     return e->n;
 }
 

@@ -1,12 +1,15 @@
-// tensorboard.c: see tensorboard.h. Message fields, as number:type name:
+// tensorboard.c: see tensorboard.h.
+// clang-format off: the lines stay as they are.
+// Message fields, as number:type name:
 //   Event   1:double wall_time  2:varint step  3:bytes file_version  5:Summary summary
 //   Summary 1:Value value
 //   Value   1:bytes tag  2:float simple_value  5:HistogramProto histo  8:TensorProto tensor
-//   9:SummaryMetadata metadata HistogramProto 1:double min  2:max  3:num  4:sum  5:sum_squares
-//   6:packed bucket_limit
-//           7:packed bucket
+//           9:SummaryMetadata metadata
+//   HistogramProto 1:double min  2:max  3:num  4:sum  5:sum_squares  6:packed bucket_limit
+//                  7:packed bucket
 //   TensorProto 1:varint dtype (7 = string)  2:TensorShapeProto shape  8:bytes string_val
 //   SummaryMetadata 1:PluginData { 1:bytes plugin_name }
+// clang-format on
 #include "report/tensorboard.h"
 
 #include "base/file.h"

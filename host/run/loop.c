@@ -28,7 +28,14 @@ static rlhf_status begin_history(struct rlhf__run *r, int64_t keep, struct rlhf_
     const int may_end =
         rlhf__cast_samples(&r->cast) && rlhf__responses_may_end(r->config, r->cast.policy);
     RLHF_TRY(rlhf__run_history_begin(&r->history, r->config, may_end ? 1 : -1, err));
-    return keep >= 0 ? rlhf__run_history_read(&r->history, r->req->dir->root, err) : RLHF_OK;
+    if (keep < 0) return RLHF_OK;
+    struct rlhf__error unread = {0, ""};
+    const rlhf_status st = rlhf__run_history_read(&r->history, r->req->dir->root, &unread);
+    if (st == RLHF_E_NOMEM) *err = unread;
+    if (st == RLHF_OK || st == RLHF_E_NOMEM) return st;
+    rlhf__logf(r->report.log, RLHF_LOG_WARN, "%s; trends and the summary begin with the next phase",
+               unread.text);
+    return RLHF_OK;
 }
 
 // Open the files that every phase writes to, in the folder `to`.
@@ -100,16 +107,22 @@ static rlhf_status end_phase(struct rlhf__run *r, const struct rlhf__phase *p,
     return known == RLHF_OK ? st : known;
 }
 
-// With run.stop_on=collapse, end the run after the phase in which the policy has collapsed.
+// What the last phase's policy is, or NULL if it is neither.
+static const char *lost(const struct rlhf__findings *f) {
+    return f->is_collapsed ? "has collapsed" : f->is_far ? "is far from the reference" : NULL;
+}
+
+// With run.stop_on=collapse, end the run after the phase in which the policy has collapsed or is
+// far from the reference.
 static void see_findings(struct rlhf__run *r, const struct rlhf__phase *p) {
     rlhf__phase_warnings(&r->findings, p);
-    if (!r->findings.is_collapsed || r->config->run.stop_on != RLHF__STOP_ON_COLLAPSE) return;
+    if (!lost(&r->findings) || r->config->run.stop_on != RLHF__STOP_ON_COLLAPSE) return;
     r->collapsed = 1;
     r->count.stop = 1;
     rlhf__logf(r->report.log, RLHF_LOG_WARN,
                "run.stop_on=collapse: the run ends after phase %lld with exit status %d; its last "
-               "checkpoint is of the collapsed policy",
-               (long long)r->count.phase + 1, RLHF__EXIT_COLLAPSED);
+               "checkpoint is of the policy that %s",
+               (long long)r->count.phase + 1, RLHF__EXIT_COLLAPSED, lost(&r->findings));
 }
 
 static rlhf_status report_phase(struct rlhf__run *r, const struct rlhf__phase *p,
@@ -214,12 +227,13 @@ static struct rlhf__closing closing(const struct rlhf__run *r) {
 static void say_end(const struct rlhf__run *r) {
     const int stopped = is_cancelled(r);
     const struct rlhf__closing c = closing(r);
+    const char *policy = lost(&r->findings);
     rlhf__progress_end(r->report.progress);
     say_spared(r);
-    rlhf__logf(r->report.log, RLHF_LOG_INFO, "%s after %lld of %lld phase%s%s: %s",
+    rlhf__logf(r->report.log, RLHF_LOG_INFO, "%s after %lld of %lld phase%s%s%s: %s",
                stopped || r->collapsed ? "stopped" : "done", (long long)r->count.phase,
                (long long)r->count.phases, r->count.phases == 1 ? "" : "s",
-               r->findings.is_collapsed ? ", and the policy has collapsed" : "", r->req->dir->name);
+               policy ? ", and the policy " : "", policy ? policy : "", r->req->dir->name);
     rlhf__closing_say(&c);
     if (stopped || (r->config->run.stop_after > 0 && !r->count.stop)) rlhf__saving_say_next(r);
     rlhf__closing_say_next(&c);

@@ -77,7 +77,7 @@ struct rlhf__run {
     struct rlhf__iteration iteration; // updates of the reference, reward-model training
     json_t *inputs;                   // files it reads besides its checkpoints (keep/manifest.h)
     int32_t bad_input;      // 1: a phase showed that the config names something that does not exist
-    int32_t collapsed;      // 1: the policy has collapsed, and run.stop_on ends the run
+    int32_t collapsed;      // 1: run.stop_on ends the run
     char said_compute[256]; // the last description of the backend that was logged
     // The plan that counted the models' memory before they were loaded; NULL if memory is not
     // checked.

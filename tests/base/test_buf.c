@@ -36,6 +36,23 @@ static void integers_are_little_endian(void **state) {
     rlhf__buf_free(&b);
 }
 
+// The examples of RFC 4648, and bytes that are no text.
+static void base64(void **state) {
+    (void)state;
+    static const char *const want[] = {"",         "Zg==",     "Zm8=",    "Zm9v",
+                                       "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"};
+    struct rlhf__buf b = RLHF__BUF_INIT;
+    for (size_t n = 0; n < sizeof want / sizeof *want; n++) {
+        rlhf__buf_clear(&b);
+        rlhf__put_base64(&b, "foobar", n);
+        assert_string_equal(rlhf__buf_text(&b), want[n]);
+    }
+    rlhf__buf_clear(&b);
+    rlhf__put_base64(&b, "\xff\xfe\x00\xfb", 4);
+    assert_string_equal(rlhf__buf_text(&b), "//4A+w==");
+    rlhf__buf_free(&b);
+}
+
 static void an_impossible_size_is_sticky(void **state) {
     (void)state;
     struct rlhf__buf b = RLHF__BUF_INIT;
@@ -52,6 +69,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(appends_and_stays_a_string),
         cmocka_unit_test(integers_are_little_endian),
+        cmocka_unit_test(base64),
         cmocka_unit_test(an_impossible_size_is_sticky),
     };
     return cmocka_run_group_tests_name("base_buf", tests, NULL, NULL);

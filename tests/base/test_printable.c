@@ -47,6 +47,15 @@ static void what_is_no_utf8(void **state) {
     check("\xca. \xc9.", "\n\t", "\\xca. \\xc9.");
 }
 
+static void cuts_are_between_characters(void **state) {
+    (void)state;
+    static const char text[] = "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80"; // of 1, 2, 3 and 4 bytes
+    static const size_t want[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10};
+    for (size_t n = 0; n < sizeof text; n++)
+        assert_int_equal(rlhf__utf8_floor(text, n), want[n]);
+    assert_int_equal(rlhf__utf8_floor("\x80\x80\x80\x80\x80\x80", 5), 5); // no UTF-8
+}
+
 static void a_fixed_buffer_ends_between_characters(void **state) {
     (void)state;
     char out[8];
@@ -106,6 +115,7 @@ int main(void) {
         cmocka_unit_test(texts_stay_readable),
         cmocka_unit_test(nothing_that_a_terminal_obeys),
         cmocka_unit_test(what_is_no_utf8),
+        cmocka_unit_test(cuts_are_between_characters),
         cmocka_unit_test(a_fixed_buffer_ends_between_characters),
         cmocka_unit_test(a_word_of_a_command_line),
         cmocka_unit_test(json_says_it_in_its_own_escapes),

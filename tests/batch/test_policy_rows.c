@@ -55,6 +55,14 @@ static void counts(void **state) {
         assert_int_equal(rlhf__rows_last_turn(&e, i, &end), last[i]);
         assert_int_equal(end, ends[i]);
     }
+    // Row 0 has the tokens 3, 4 and 7 of the policy.
+    memset(e.token[RLHF__LOGP_REF], 0, TOTAL * sizeof(float));
+    e.token[RLHF__LOGP_REF][4] = 0.5F;
+    e.token[RLHF__LOGP_REF][5] = 9; // given
+    const float *const old = e.token[RLHF__LOGP_OLD], *const ref = e.token[RLHF__LOGP_REF];
+    assert_true(rlhf__rows_response_sum(&e, 0, old, NULL) == -14);
+    assert_true(rlhf__rows_response_sum(&e, 0, old, ref) == -14.5);
+    assert_true(rlhf__rows_response_sum(&e, 3, old, NULL) == 0);
     assert_int_equal(rlhf__rows_response_tokens(&e, 0, ROWS), 9);
     assert_int_equal(rlhf__rows_response_tokens(&e, 1, 1), 0);
     // A mark on a given token takes nothing away.

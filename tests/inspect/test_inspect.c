@@ -264,9 +264,54 @@ static void bad_input_is_one_sentence(void **state) {
     refused(t, "--weights --base gpt2 --tuned llama", "the models have different shapes: ");
     refused(t, "--weights --samples --tuned gpt2", "--weights and --samples do not go together");
     refused(t, "--weights --tuned gpt2 --words a,b", "--words has no effect with --weights");
+    refused(t, "--weights --tuned gpt2 --threads 2", "--threads has no effect with --weights");
+    refused(t, "--weights --tuned gpt2 --backend cpu", "--backend has no effect with --weights");
+    refused(t, "--weights --tuned gpt2", "--base is missing, and 'gpt2' is no run");
 }
 
 // plain_gpt2.so wraps gpt2.so and has no extension.
+// A Llama whose context is `context` tokens long.
+static void make_llama(struct e2e *t, const char *name, int context) {
+    ok(t, e2e_shell(t,
+                    "cp -rL " DIRS "llama %s && chmod -R u+w %s && "
+                    "sed -i 's/_embeddings\": 64/_embeddings\": %d/' %s/config.json",
+                    name, name, context, name));
+}
+
+static void the_shorter_context_counts(void **state) {
+    struct e2e *t = *state;
+    make_llama(t, "short", 24);
+    const int status = e2e_shell(t, "\"$HOST\" inspect --samples --n 1 --max-new 20 " PROMPT
+                                    "--base " DIRS "llama --tuned short");
+    if (status != 2) fail_msg("exit %d: %s", status, t->out);
+    e2e_says(t, "short', 24 tokens");
+}
+
+// The memory for attention grows with the square of the prompt.
+static void a_long_prompt_keeps_no_attention(void **state) {
+    struct e2e *t = *state;
+    static const char *const call =
+        "\"$HOST\" inspect --base long --tuned long --no-patching --words the,bread --prompt "
+        "\"$(printf 'a%%.0s' $(seq %d))\" ";
+    char line[300];
+    make_llama(t, "long", 4096);
+    snprintf(line, sizeof line, call, 3000);
+    ok(t, e2e_shell(t, "%s | grep 'at most'", line));
+    e2e_says(t, "attention is kept for prompts of at most 1024 tokens\n");
+    ok(t, e2e_shell(t, "%s --json | grep -o '\"attention\":.\\{14\\}'", line));
+    e2e_says(t, "\"attention\":[],\"source\":[]");
+}
+
+// A cell is as wide as it looks, whatever bytes it takes.
+static void cells_are_padded_by_columns(void **state) {
+    struct e2e *t = *state;
+    ok(t, e2e_shell(t, "\"$HOST\" inspect --base " DIRS "llama --tuned " DIRS
+                       "llama-tuned --no-patching --words the,bread --prompt 'é the' | tail -3"));
+    // The bytes of é are two tokens, shown as U+FFFD.
+    e2e_says(t, "\xef\xbf\xbd                              -0.");
+    e2e_says(t, "\n the                           -0.");
+}
+
 static void a_plugin_without_a_tap(void **state) {
     struct e2e *t = *state;
     ok(t, e2e_shell(t, "cp -rL " DIRS "gpt2 plain && chmod -R u+w plain && "
@@ -299,6 +344,9 @@ int main(void) {
                                         e2e_teardown),
         cmocka_unit_test_setup_teardown(the_page_holds_the_numbers, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(bad_input_is_one_sentence, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(the_shorter_context_counts, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_long_prompt_keeps_no_attention, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(cells_are_padded_by_columns, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_plugin_without_a_tap, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_word_of_several_tokens_is_noted, e2e_setup, e2e_teardown),
     };

@@ -61,6 +61,10 @@ static void trends(void **state) {
     f.said |= RLHF__COLLAPSED;
     assert_false(reports(&f, RLHF__NOTE_WARN, "flat_groups", 99));
     assert_true(reports(&f, RLHF__NOTE_BAD, "right_answers_fell", 99)); // its cause
+    assert_false(reports(&f, RLHF__NOTE_BAD, "collapsed", 99));
+    f.said = RLHF__FAR;
+    assert_false(reports(&f, RLHF__NOTE_WARN, "flat_groups", 99));
+    assert_true(reports(&f, RLHF__NOTE_BAD, "collapsed", 99)); // only the distance was reported
 }
 
 // Each trend has its own bit, which no finding of a single phase uses.
@@ -71,7 +75,7 @@ static void bits(void **state) {
                                       "lost_reward",      "measure_worse", "lengths",
                                       "clipped",          "critic"};
     int64_t seen = RLHF__COLLAPSED | RLHF__JUMPED | RLHF__EXPLODED | RLHF__ALL_CUT_OFF |
-                   RLHF__DIVERGED | RLHF__FELL;
+                   RLHF__DIVERGED | RLHF__FELL | RLHF__FAR;
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
         struct rlhf__findings f = {0};
         if (!reports(&f, RLHF__NOTE_WARN, ids[i], 99)) fail_msg("%s is not reported", ids[i]);

@@ -1,12 +1,16 @@
 // test_metrics.c: rows of metrics.jsonl, and truncating them for a resumed run.
 #include "support/scratch.h"
 
+#include "report/jsonl.h"
 #include "report/metrics.h"
+#include "report/run_history.h"
 
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -162,6 +166,32 @@ static void no_link_is_followed(void **state) {
     check_rows(s, "{\"phase\": 1}\n{\"phase\": 2}\n");
 }
 
+static rlhf_status count_row(void *arg, json_t *row, struct rlhf__error *err) {
+    (void)row;
+    (void)err;
+    ++*(int *)arg;
+    return RLHF_OK;
+}
+
+// A file that is not there has no rows; one that cannot be read is an error.
+static void what_is_not_read_is_said(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__folder *dir = scratch_folder(s->dir);
+    struct rlhf__error err = {0};
+    struct rlhf__run_history h = {0};
+    int n = 0;
+    check_ok(rlhf__jsonl_each(dir, "rows.jsonl", count_row, &n, &err), &err);
+    assert_int_equal(n, 0);
+    scratch_text(s, "rows.jsonl", "{\"phase\": 1}\n{\"phase\": 2}\n");
+    check_ok(rlhf__jsonl_each(dir, "rows.jsonl", count_row, &n, &err), &err);
+    assert_int_equal(n, 2);
+    assert_int_equal(mkdir(scratch_path(s, "metrics.jsonl"), 0700), 0);
+    assert_true(rlhf__run_history_read(&h, dir, &err) < 0);
+    assert_non_null(strstr(err.text, "metrics.jsonl"));
+    rlhf__run_history_finish(&h);
+    rlhf__folder_close(dir);
+}
+
 static void many_names(void **state) {
     struct scratch *s = *state;
     struct rlhf__metrics *m = open_run(s, -1);
@@ -298,6 +328,7 @@ int main(void) {
         T(reports_are_combined),
         T(a_resumed_run_cuts_later_rows),
         T(an_unfinished_line_goes),
+        T(what_is_not_read_is_said),
         T(many_names),
         T(a_bad_line_in_the_middle_stays),
         T(no_link_is_followed),

@@ -53,21 +53,34 @@ static void nothing_in_a_sound_run(void **state) {
     found(sound, 5, none);
 }
 
-static void a_collapse_by_distance(void **state) {
+static void a_policy_far_from_the_reference(void **state) {
     (void)state;
     static const phase p[] = {{4, 0, N, 1, 1, 1, N, N, N},
                               {4, 0.49, N, 1, 1, 1, N, N, N},
                               {4, 0.98, N, 1, 1, 1, N, N, N},
                               {4, 1.01, N, 1, 1, 1, N, N, N},
                               {4, 9, N, 1, 1, 1, N, N, N}}; // reported once
-    static const uint32_t want[] = {0, 0, 0, RLHF__COLLAPSED, 0};
+    static const uint32_t want[] = {0, 0, 0, RLHF__FAR, 0};
     found(p, 5, want);
     static const phase at_once[] = {{4, 0, N, 1, 1, 1, N, N, N},
                                     {4, INFINITY, N, 1, 1, 1, N, N, N},
                                     {4, 0, N, 1, 1, 1, N, N, N},
                                     {4, 0.6, N, 1, 1, 1, N, N, N}};
-    static const uint32_t once[] = {0, RLHF__COLLAPSED, 0, 0};
+    static const uint32_t once[] = {0, RLHF__FAR, 0, 0};
     found(at_once, 4, once);
+    // Nothing new is found later, but whether it has collapsed is known.
+    static const phase later[] = {{4, 0, N, 1, 1, 1, N, N, N},
+                                  {4, 1.2, N, 1, 1, 9e9, 1, N, N},
+                                  {0.3, 1.2, N, 1, 1, 1, 1, N, N},
+                                  {4, 2.2, N, 1, 1, 1, 1, N, N}};
+    static const uint32_t both[] = {0, RLHF__FAR | RLHF__EXPLODED, 0, 0};
+    found(later, 4, both);
+    struct rlhf__findings f = {0};
+    rlhf__findings_judge(&f, &later[0]);
+    rlhf__findings_judge(&f, &later[1]);
+    assert_true(f.is_far && !f.is_collapsed);
+    rlhf__findings_judge(&f, &later[2]);
+    assert_true(f.is_far && f.is_collapsed);
 }
 
 static void a_collapse_by_entropy(void **state) {
@@ -220,7 +233,7 @@ int main(void) {
         cmocka_unit_test(a_loss_that_diverges),
         cmocka_unit_test(preferred_responses_that_are_lost),
         cmocka_unit_test(nothing_in_a_sound_run),
-        cmocka_unit_test(a_collapse_by_distance),
+        cmocka_unit_test(a_policy_far_from_the_reference),
         cmocka_unit_test(a_collapse_by_entropy),
         cmocka_unit_test(a_jump),
         cmocka_unit_test(exploding_gradients),

@@ -76,18 +76,6 @@ static void key(struct rlhf__buf *out, const char *name) {
 
 // ---- attention ----
 
-static void base64(struct rlhf__buf *out, const uint8_t *b, size_t n) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < n; i += 3) {
-        const uint32_t v = (uint32_t)b[i] << 16 | (i + 1 < n ? (uint32_t)b[i + 1] << 8 : 0) |
-                           (i + 2 < n ? (uint32_t)b[i + 2] : 0);
-        rlhf__buf_putc(out, digits[v >> 18]);
-        rlhf__buf_putc(out, digits[v >> 12 & 63]);
-        rlhf__buf_putc(out, i + 1 < n ? digits[v >> 6 & 63] : '=');
-        rlhf__buf_putc(out, i + 2 < n ? digits[v & 63] : '=');
-    }
-}
-
 // The lower triangle row by row, a byte each: 255 is 1.
 static void triangle(struct rlhf__buf *out, const double *a, size_t n, struct rlhf__buf *scratch) {
     rlhf__buf_clear(scratch);
@@ -97,7 +85,7 @@ static void triangle(struct rlhf__buf *out, const double *a, size_t n, struct rl
             rlhf__buf_putc(scratch, (char)(uint8_t)(v > 0 && v <= 1 ? lround(v * 255) : 0));
         }
     rlhf__buf_putc(out, '"');
-    base64(out, (const uint8_t *)rlhf__buf_text(scratch), scratch->len);
+    rlhf__put_base64(out, rlhf__buf_text(scratch), scratch->len);
     rlhf__buf_putc(out, '"');
 }
 
@@ -105,14 +93,16 @@ static void attention(struct rlhf__buf *out, const struct rlhf__attention *a) {
     struct rlhf__buf scratch = RLHF__BUF_INIT;
     const size_t n = a->n, square = n * n;
     key(out, "attention");
+    rlhf__buf_putc(out, '[');
     for (size_t k = 0; k < a->n_heads; k++) {
-        rlhf__buf_putc(out, k ? ',' : '[');
+        if (k) rlhf__buf_putc(out, ',');
         triangle(out, a->weight + k * square, n, &scratch);
     }
     rlhf__buf_puts(out, "]");
     key(out, "source");
+    rlhf__buf_putc(out, '[');
     for (size_t k = 0; k < a->n_heads; k++) {
-        rlhf__buf_putc(out, k ? ',' : '[');
+        if (k) rlhf__buf_putc(out, ',');
         for (size_t t = 0; t < n; t++) {
             rlhf__buf_putc(out, t ? ',' : '[');
             list(out, a->source + k * square + t * n, t + 1, 1);

@@ -14,6 +14,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct options {
     const char *base, *tuned, *prompt, *words, *reward_model, *critic, *out;
@@ -82,14 +83,17 @@ static rlhf_status check_kind(const struct options *o, struct rlhf__error *err) 
                                                  {"--critic", o->critic != NULL, 0},
                                                  {"--out", o->out != NULL, 0},
                                                  {"--no-patching", o->no_patching, 0}};
-    const struct rlhf__flag_idle of_texts[] = {{"--prompt", o->prompt != NULL, 0},
-                                               {"--bos", o->bos, 0}};
+    const struct rlhf__flag_idle of_models[] = {
+        {"--prompt", o->prompt != NULL, 0},
+        {"--bos", o->bos, 0},
+        {"--threads", o->at.threads > 0, 0},
+        {"--backend", strcmp(o->at.backend, "auto") != 0, 0}};
     if (o->weights && o->samples)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "inspect: --weights and --samples do not go together");
     if (!o->samples) RLHF_TRY(rlhf__flags_idle(of_samples, 4, "inspect", "without --samples", err));
     if (!o->weights) RLHF_TRY(rlhf__flags_idle(of_weights, 1, "inspect", "without --weights", err));
-    if (o->weights) RLHF_TRY(rlhf__flags_idle(of_texts, 2, "inspect", "with --weights", err));
+    if (o->weights) RLHF_TRY(rlhf__flags_idle(of_models, 4, "inspect", "with --weights", err));
     if (!o->weights && !o->samples) return RLHF_OK;
     return rlhf__flags_idle(of_numbers, 5, "inspect",
                             o->weights ? "with --weights" : "with --samples", err);
@@ -201,11 +205,13 @@ static rlhf_status print(const struct job *j, struct rlhf__error *err) {
 static rlhf_status run_weights(struct job *j, const struct rlhf__env *env,
                                struct rlhf__error *err) {
     const struct options *o = j->o;
+    RLHF_TRY(rlhf__progress_create(RLHF__PROGRESS_AUTO, env->log, &j->setup.progress, err));
     const struct rlhf__weights_request q = {.base = o->base,
                                             .tuned = o->tuned,
                                             .adapter = o->at.adapter,
                                             .json = o->json,
-                                            .no_rank = o->no_rank};
+                                            .no_rank = o->no_rank,
+                                            .progress = j->setup.progress};
     return rlhf__inspect_weights(env, &q, err);
 }
 
@@ -228,12 +234,13 @@ static rlhf_status run_samples(struct job *j, const struct rlhf__env *env,
                                             .temperature = o->temperature > 0 ? o->temperature : 1,
                                             .json = o->json,
                                             .bos = o->bos};
+    rlhf__progress_hide(j->setup.progress);
     return rlhf__inspect_samples(env, &q, err);
 }
 
 static rlhf_status run(struct job *j, const struct rlhf__env *env, struct rlhf__error *err) {
     if (j->o->weights) return run_weights(j, env, err);
-    RLHF_TRY(rlhf__command_setup_init(&j->setup, env, &j->o->at, RLHF__PROGRESS_OFF, err));
+    RLHF_TRY(rlhf__command_setup_init(&j->setup, env, &j->o->at, RLHF__PROGRESS_AUTO, err));
     RLHF_TRY(rlhf__command_setup_start(&j->setup, 1, err));
     if (j->o->samples) return run_samples(j, env, err);
     RLHF_TRY(add_all(j, err));
@@ -243,6 +250,7 @@ static rlhf_status run(struct job *j, const struct rlhf__env *env, struct rlhf__
                                           .cancelled = env->cancelled};
     for (size_t i = 0; i < j->n; i++)
         RLHF_TRY(rlhf__subject_compute(&j->subject[i], &how, err));
+    rlhf__progress_hide(j->setup.progress);
     return print(j, err);
 }
 

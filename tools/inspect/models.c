@@ -64,36 +64,35 @@ static rlhf_status open_one(struct rlhf__inspect_models *o, struct rlhf__command
     return rlhf__model_writes(o->model[k], err);
 }
 
-// Where the tuned model began: the base of its adapter, or policy.path of its run. *dir stays NULL
-// if neither is known.
-static rlhf_status find_base(const struct rlhf__command_setup *w, const struct rlhf__model *tuned,
-                             const char *dir, char room[RLHF__PATH_CAP], const char **base,
-                             struct rlhf__error *err) {
-    json_t *config = NULL;
-    *base = NULL;
-    if (tuned->peft.rank > 0) {
-        *base = tuned->dir;
-        return RLHF_OK;
-    }
-    RLHF_TRY(rlhf__command_setup_run_config(w, dir, &config, err));
+rlhf_status rlhf__inspect_find_base(const struct rlhf__dirs *dirs, const char *tuned,
+                                    const char *under, const json_t *config,
+                                    char base[RLHF__PATH_CAP], struct rlhf__error *err) {
     const char *path =
         json_string_value(json_object_get(json_object_get(config, "policy"), "path"));
-    if (path && *path) {
-        rlhf__path_put(room, "%s", path);
-        *base = room;
-    } else if (config) {
-        rlhf__default_model(w->env->dirs, "policy", room);
-        *base = room;
-    }
-    json_decref(config);
+    if (under)
+        rlhf__path_put(base, "%s", under);
+    else if (path && *path)
+        rlhf__path_put(base, "%s", path);
+    else if (config)
+        rlhf__default_model(dirs, "policy", base);
+    else
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "inspect: --base is missing, and '%s' is no run or adapter that says "
+                          "which model it was made from",
+                          tuned);
     return RLHF_OK;
 }
 
-static rlhf_status missing_base(const char *tuned, struct rlhf__error *err) {
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "inspect: --base is missing, and '%s' is no run or adapter that says which "
-                      "model it was made from",
-                      tuned);
+// The base of a model that was opened from `dir`.
+static rlhf_status base_of(const struct rlhf__command_setup *w, const struct rlhf__model *tuned,
+                           const char *given, const char *dir, char room[RLHF__PATH_CAP],
+                           struct rlhf__error *err) {
+    const char *under = tuned->peft.rank > 0 ? tuned->dir : NULL;
+    json_t *config = NULL;
+    if (!under) RLHF_TRY(rlhf__command_setup_run_config(w, dir, &config, err));
+    const rlhf_status st = rlhf__inspect_find_base(w->env->dirs, given, under, config, room, err);
+    json_decref(config);
+    return st;
 }
 
 rlhf_status rlhf__inspect_open_pair(struct rlhf__inspect_models *o, struct rlhf__command_setup *w,
@@ -102,7 +101,7 @@ rlhf_status rlhf__inspect_open_pair(struct rlhf__inspect_models *o, struct rlhf_
                                     struct rlhf__error *err) {
     static const struct rlhf__model_adapter none;
     char room[2][RLHF__PATH_CAP];
-    const char *dir, *from = NULL;
+    const char *dir, *from = room[0];
     int reward[2];
     RLHF_TRY(resolve(w, "--tuned", tuned, room[1], &dir, err));
     rlhf_status st = is_reward(dir, &w->adapter, &reward[1], err);
@@ -112,8 +111,7 @@ rlhf_status rlhf__inspect_open_pair(struct rlhf__inspect_models *o, struct rlhf_
     if (base)
         RLHF_TRY(resolve(w, "--base", base, room[0], &from, err));
     else
-        RLHF_TRY(find_base(w, of[1].model, dir, room[0], &from, err));
-    if (!from) return missing_base(tuned, err);
+        RLHF_TRY(base_of(w, of[1].model, tuned, dir, room[0], err));
     st = is_reward(from, &none, &reward[0], err);
     if (st == RLHF_OK && reward[0] != reward[1])
         st = rlhf__fail(err, RLHF_E_INVALID,

@@ -14,6 +14,13 @@ struct rlhf__inspect_models {
     char name[4][128];                    // names of the models, for people
 };
 
+// base = the model that `tuned` was made from: `under`, the model under its adapter (NULL: it has
+// none), or the policy of its run, whose settings are `config` (NULL: it is not from a run).
+// Errors: RLHF_E_INVALID if neither is known. [main]
+rlhf_status rlhf__inspect_find_base(const struct rlhf__dirs *, const char *tuned, const char *under,
+                                    const json_t *config, char base[RLHF__PATH_CAP],
+                                    struct rlhf__error *err);
+
 // Open --base and --tuned into of[2]. base NULL: the model that tuned was made from, which its
 // adapter or its run names. *explained is RLHF__EXPLAINED_REWARD if both are reward models.
 // Errors: RLHF_E_INVALID names the flag. [main]

@@ -29,11 +29,13 @@ static rlhf_status encode(const struct rlhf__samples_request *q, struct rlhf__id
     if (ids->n == 0)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "--prompt is empty; at least one token is needed (--bos gives one)");
-    if ((int64_t)ids->n + q->max_new > m->info.n_ctx)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "--prompt has %zu tokens; with --max-new %lld that is more than the "
-                          "context of '%s', %d tokens",
-                          ids->n, (long long)q->max_new, m->dir, m->info.n_ctx);
+    for (int k = 0; k < 2; k++)
+        if ((int64_t)ids->n + q->max_new > q->model[k]->info.n_ctx)
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "--prompt has %zu tokens; with --max-new %lld that is more than the "
+                              "context of '%s', %d tokens",
+                              ids->n, (long long)q->max_new, q->model[k]->dir,
+                              q->model[k]->info.n_ctx);
     return RLHF_OK;
 }
 

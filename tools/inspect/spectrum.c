@@ -47,11 +47,15 @@ static void add_block(const double *part, size_t n, double *g) {
         }
 }
 
+static int is_set(const volatile sig_atomic_t *cancelled) { return cancelled && *cancelled; }
+
 // ---- eigenvalues of a symmetric matrix, of which the lower triangle is read ----
 
-// Reduce a [n, n] to a tridiagonal matrix: d its diagonal, e[i] the element left of d[i].
-static void tridiagonalise(double *a, size_t n, double *d, double *e, double *p) {
-    for (size_t i = n; i-- > 1;) {
+// Reduce a [n, n] to a tridiagonal matrix: d its diagonal, e[i] the element left of d[i]. Ends
+// early if *cancelled is set.
+static void tridiagonalise(double *a, size_t n, const volatile sig_atomic_t *cancelled, double *d,
+                           double *e, double *p) {
+    for (size_t i = n; i-- > 1 && !is_set(cancelled);) {
         double *u = a + i * n, scale = 0, norm = 0;
         for (size_t k = 0; k < i; k++)
             scale += fabs(u[k]);
@@ -120,18 +124,29 @@ static void ql_step(double *d, double *e, size_t l, size_t m) {
     e[m] = 0;
 }
 
-static void ql(double *d, double *e, size_t n) {
+// The first row from l on whose element e is as good as 0.
+static size_t split(const double *d, const double *e, size_t n, size_t l) {
+    while (l + 1 < n && fabs(e[l]) > DBL_EPSILON * (fabs(d[l]) + fabs(d[l + 1])))
+        l++;
+    return l;
+}
+
+static rlhf_status ql(double *d, double *e, size_t n, const volatile sig_atomic_t *cancelled,
+                      struct rlhf__error *err) {
     for (size_t i = 1; i < n; i++)
         e[i - 1] = e[i];
     e[n - 1] = 0;
-    for (size_t l = 0; l < n; l++)
-        for (int step = 0; step < STEPS; step++) {
-            size_t m = l;
-            while (m + 1 < n && fabs(e[m]) > DBL_EPSILON * (fabs(d[m]) + fabs(d[m + 1])))
-                m++;
-            if (m == l) break;
+    for (size_t l = 0; l < n && !is_set(cancelled); l++) {
+        size_t m;
+        for (int step = 0; (m = split(d, e, n, l)) != l; step++) {
+            if (step == STEPS)
+                return rlhf__fail(err, RLHF_E_INTERNAL,
+                                  "singular value %zu of %zu did not converge in %d steps", l + 1,
+                                  n, STEPS);
             ql_step(d, e, l, m);
         }
+    }
+    return is_set(cancelled) ? rlhf__fail(err, RLHF_E_CANCELLED, "stopped") : RLHF_OK;
 }
 
 static int falling(const void *a, const void *b) {
@@ -151,14 +166,16 @@ rlhf_status rlhf__singular_values(const float *x, size_t rows, size_t cols,
     rlhf_status st = RLHF_OK;
     if (!g || !part) st = RLHF__NOMEM(err, "out of memory for a matrix of %zu by %zu", n, n);
     for (size_t from = 0; st == RLHF_OK && from < m; from += BLOCK) {
-        if (cancelled && *cancelled) st = rlhf__fail(err, RLHF_E_CANCELLED, "stopped");
+        if (is_set(cancelled)) st = rlhf__fail(err, RLHF_E_CANCELLED, "stopped");
         take_block(x, rows, cols, across, from, part);
         add_block(part, n, g);
     }
     if (st == RLHF_OK) {
         double *e = g + n * n, *scratch = e + n;
-        tridiagonalise(g, n, value, e, scratch);
-        ql(value, e, n);
+        tridiagonalise(g, n, cancelled, value, e, scratch);
+        st = ql(value, e, n, cancelled, err);
+    }
+    if (st == RLHF_OK) {
         for (size_t i = 0; i < n; i++)
             value[i] = value[i] > 0 ? sqrt(value[i]) : 0;
         qsort(value, n, sizeof *value, falling);

@@ -10,7 +10,8 @@
 // value[k] = the singular values of x [rows, cols], largest first, k = the smaller of both sizes:
 // the square roots of the eigenvalues of x^T x or x x^T, in f64 (Golub and Van Loan, "Matrix
 // Computations", 8.3: Householder tridiagonalisation and implicit QL). Those below about 1e-7 of
-// the largest are not exact. Errors: RLHF_E_NOMEM, RLHF_E_CANCELLED. [any]
+// the largest are not exact. Errors: RLHF_E_NOMEM, RLHF_E_CANCELLED,
+// RLHF_E_INTERNAL (an eigenvalue did not converge). [any]
 rlhf_status rlhf__singular_values(const float *x, size_t rows, size_t cols,
                                   const volatile sig_atomic_t *cancelled, double *value,
                                   struct rlhf__error *err);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 // Attention is kept for at most TOP heads. Long prompts keep fewer, so that there are at most PAIRS
-// pairs of tokens, but at least FEW.
+// pairs of tokens, but at least FEW. Above RLHF__ATTENTION_TOKENS none is kept.
 enum { TOP = 32, PAIRS = 60000, FEW = 4 };
 
 // ---- checks ----
@@ -154,6 +154,7 @@ static rlhf_status choose_heads(struct rlhf__subject *s, struct rlhf__error *err
 
 static rlhf_status attend(struct rlhf__subject *s, struct rlhf__error *err) {
     RLHF_TRY(choose_heads(s, err));
+    if (s->ids.n > RLHF__ATTENTION_TOKENS) return RLHF_OK;
     for (uint32_t k = 0; k < s->n_models; k++) {
         RLHF_TRY(rlhf__attention_take(&s->attention[k], &s->reading[k], &s->attribution[k], s->top,
                                       s->n_top, err));

@@ -43,8 +43,12 @@ struct rlhf__subject {
     int32_t patched;
     uint32_t n_top;
     int32_t *top; // [2 * n_top] layer and head of those that moved most, or contribute most
-    struct rlhf__attention attention[2]; // of these heads
+    struct rlhf__attention attention[2]; // of these heads, or of none if the prompt is too long
 };
+
+// Attention takes 16 bytes a head for each pair of tokens, and is kept for prompts of at most so
+// many.
+enum { RLHF__ATTENTION_TOKENS = 1024 };
 
 // How a subject is computed.
 struct rlhf__subject_how {

@@ -25,6 +25,12 @@ static int by_move(const void *a, const void *b) {
     return p < q ? 1 : p > q ? -1 : strcmp(x->name, y->name);
 }
 
+// Put a text into a cell, cut and padded by columns.
+static void put_cell(struct rlhf__buf *out, const char *text, int columns) {
+    const int used = rlhf__put_clipped(out, (rlhf_str){text, (uint32_t)strlen(text)}, columns);
+    rlhf__buf_printf(out, "%*s", columns - used, "");
+}
+
 // ---- the beginning ----
 
 static void put_side(const struct rlhf__words *w, int side, struct rlhf__buf *out) {
@@ -50,14 +56,20 @@ static void put_title(const struct rlhf__subject *s, struct rlhf__buf *out) {
     rlhf__buf_puts(out, " after “");
     rlhf__put_printable(out, s->prompt, strlen(s->prompt), "");
     rlhf__buf_puts(out, "”\n");
-    for (uint32_t k = 0; k < s->n_models; k++)
-        rlhf__buf_printf(out, "  %-28s %+9.4f\n", s->of[k].name, s->measured[k][last]);
+    for (uint32_t k = 0; k < s->n_models; k++) {
+        rlhf__buf_puts(out, "  ");
+        put_cell(out, s->of[k].name, 28);
+        rlhf__buf_printf(out, " %+9.4f\n", s->measured[k][last]);
+    }
     if (s->next.n && s->n_models == 2)
         rlhf__buf_printf(out, "  %-28s %9.4f nats\n", "KL of the next token", s->next.kl[last]);
-    rlhf__buf_printf(out,
-                     "contributions add up to it: largest error %.1e over %zu tokens; heads over "
-                     "their sources %.1e\n",
-                     s->error, s->ids.n, s->source_error);
+    rlhf__buf_printf(out, "contributions add up to it: largest error %.1e over %zu tokens",
+                     s->error, s->ids.n);
+    if (s->ids.n <= RLHF__ATTENTION_TOKENS)
+        rlhf__buf_printf(out, "; heads over their sources %.1e\n", s->source_error);
+    else
+        rlhf__buf_printf(out, "\nattention is kept for prompts of at most %d tokens\n",
+                         RLHF__ATTENTION_TOKENS);
     const char *note = rlhf__buf_text(&s->words.note);
     rlhf__buf_puts(out, note);
 }
@@ -191,7 +203,9 @@ static void put_token(const struct rlhf__subject *s, const struct rlhf__moved_to
                       struct rlhf__buf *out) {
     struct rlhf__buf word = RLHF__BUF_INIT;
     rlhf__subject_put_token(&word, s, m->id);
-    rlhf__buf_printf(out, "  %-16.16s %8.4f -> %-8.4f", rlhf__buf_text(&word), m->base, m->tuned);
+    rlhf__buf_puts(out, "  ");
+    put_cell(out, rlhf__buf_text(&word), 16);
+    rlhf__buf_printf(out, " %8.4f -> %-8.4f", m->base, m->tuned);
     rlhf__buf_free(&word);
 }
 
@@ -215,7 +229,7 @@ static void put_tokens(const struct rlhf__subject *s, struct rlhf__buf *out) {
     for (size_t t = 0; t < s->ids.n; t++) {
         struct rlhf__buf word = RLHF__BUF_INIT;
         rlhf__subject_put_token(&word, s, s->ids.data[t]);
-        rlhf__buf_printf(out, "%-28.28s", rlhf__buf_text(&word));
+        put_cell(out, rlhf__buf_text(&word), 28);
         for (uint32_t k = 0; k < s->n_models; k++)
             rlhf__buf_printf(out, "%+9.3f", s->measured[k][t]);
         if (s->next.n && pair) rlhf__buf_printf(out, "%9.4f", s->next.kl[t]);

@@ -5,6 +5,7 @@
 #include "base/printable.h"
 #include "cmd/program.h"
 #include "export/export_adapter.h"
+#include "inspect/models.h"
 #include "inspect/spectrum.h"
 #include "model/session.h"
 #include "weights/run_checkpoint.h"
@@ -51,25 +52,15 @@ static void close_side(struct side *s) {
     rlhf__export_source_finish(&s->source);
 }
 
-// The directory of the base: the flag's, the adapter's, or the run's policy.path.
+// The directory of the base: the flag's, or the one that the tuned model was made from.
 static rlhf_status base_of(const struct side *tuned, const struct rlhf__env *env,
                            const struct rlhf__weights_request *q, char room[RLHF__PATH_CAP],
                            struct rlhf__error *err) {
-    const json_t *policy = json_object_get(tuned->source.settings, "policy");
-    const char *path = json_string_value(json_object_get(policy, "path"));
-    if (q->base)
-        rlhf__path_put(room, "%s", q->base);
-    else if (tuned->source.peft.dir)
-        rlhf__path_put(room, "%s", tuned->source.base);
-    else if (path && *path)
-        rlhf__path_put(room, "%s", path);
-    else if (tuned->source.settings)
-        rlhf__default_model(env->dirs, "policy", room);
-    else
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "inspect: --base is missing, and '%s' is no run or adapter that says "
-                          "which model it was made from",
-                          q->tuned);
+    const struct rlhf__export_source *s = &tuned->source;
+    if (!q->base)
+        return rlhf__inspect_find_base(env->dirs, q->tuned, s->peft.dir ? s->base : NULL,
+                                       s->settings, room, err);
+    rlhf__path_put(room, "%s", q->base);
     return RLHF_OK;
 }
 
@@ -108,8 +99,17 @@ static void subtract(float *d, const float *base, int64_t n, struct change *c) {
     c->tuned_norm = sqrt(after);
 }
 
-// Singular values of the difference. A value counts for the rank if it is above what rounding the
-// stored weights can cause, by Weyl's inequality at most the Frobenius norm of the rounding.
+// A singular value of the difference counts for the rank if it is above what rounding the stored
+// weights can cause: by Weyl's inequality at most the Frobenius norm of the difference's rounding,
+// which is at most the sum of both models'. If the models have different types, training began from
+// the base's values as they are stored: their rounding is no part of the difference, and only that
+// of f32 arithmetic counts.
+static double rounding(const struct rlhf__tensor *t, const struct rlhf__tensor *base,
+                       const struct change *c) {
+    const int32_t of_base = base->dtype == t->dtype ? t->dtype : RLHF__TENSOR_F32;
+    return roundoff(t->dtype) * c->tuned_norm + roundoff(of_base) * c->base_norm;
+}
+
 static rlhf_status add_rank(const float *d, const struct rlhf__tensor *t,
                             const struct rlhf__tensor *base, const volatile sig_atomic_t *cancelled,
                             struct change *c, struct rlhf__error *err) {
@@ -119,10 +119,7 @@ static rlhf_status add_rank(const float *d, const struct rlhf__tensor *t,
     if (!value) return RLHF__NOMEM(err, "out of memory for singular values");
     const rlhf_status st = rlhf__singular_values(d, rows, cols, cancelled, value, err);
     if (st == RLHF_OK) {
-        double floor = roundoff(t->dtype) * c->tuned_norm;
-        const double other = roundoff(base->dtype == t->dtype ? t->dtype : RLHF__TENSOR_F32);
-        if (other * c->base_norm > floor) floor = other * c->base_norm;
-        if (1e-6 * value[0] > floor) floor = 1e-6 * value[0];
+        const double floor = fmax(rounding(t, base, c), 1e-6 * value[0]);
         c->largest = value[0];
         c->rank = (int64_t)rlhf__rank_above(value, n, floor);
         c->effective = rlhf__effective_rank(value, n);
@@ -240,18 +237,23 @@ static rlhf_status compare_all(const struct side *base, const struct side *tuned
     rlhf__buf_puts(&json, "{\"version\":1,\"tensors\":[");
     for (size_t i = 0; st == RLHF_OK && i < tuned->tensors.n; i++) {
         const struct rlhf__tensor *t = tuned->tensors.tensor[i];
-        rlhf__watch_seen(q->watch, "comparing tensors", (int64_t)i, (int64_t)tuned->tensors.n);
+        rlhf__progress_step(q->progress, "comparing tensors", (int64_t)i,
+                            (int64_t)tuned->tensors.n);
         st = compare(find(base, t->name), t, q, env->cancelled, &c, err);
         if (st != RLHF_OK) break;
         all.count += c.count;
         all.changed += c.changed;
         all.norm += c.norm * c.norm;
         all.base_norm += c.base_norm * c.base_norm;
-        if (q->json)
+        if (q->json) {
             put_json(&json, t, &c, i == 0);
-        else
-            put_line(t, &c);
+            continue;
+        }
+        rlhf__progress_hide(q->progress);
+        put_line(t, &c);
+        rlhf__progress_show(q->progress);
     }
+    rlhf__progress_hide(q->progress);
     rlhf__buf_puts(&json, "]}\n");
     if (st == RLHF_OK) st = rlhf__buf_ok(&json, err);
     if (st == RLHF_OK && q->json) fwrite(rlhf__buf_text(&json), 1, json.len, stdout);

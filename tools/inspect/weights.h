@@ -4,12 +4,12 @@
 
 #include "base/env.h"
 #include "base/error.h"
-#include "base/watch.h"
+#include "report/progress.h"
 
 struct rlhf__weights_request {
     const char *base, *tuned, *adapter; // base NULL: what the run or the adapter names
     int32_t json, no_rank;              // no_rank: leave out singular values
-    const struct rlhf__watch *watch;
+    struct rlhf__progress *progress;
 };
 
 // Compare the weights of two models and print a line for each tensor. Reads files only: no plugin

@@ -71,19 +71,13 @@ static rlhf_status put_part(struct rlhf__buf *out, const char *name, struct rlhf
 
 // Append 'sha256-...' of the bytes, as a content policy names them: base64 with padding.
 static void put_digest(struct rlhf__buf *out, const struct rlhf__buf *text) {
-    static const char letters[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    uint8_t d[33] = {0};
+    uint8_t d[32];
     struct rlhf__sha256 s;
     rlhf__sha256_init(&s);
     rlhf__sha256_put(&s, text->data, text->len);
     rlhf__sha256_finish(&s, d);
     rlhf__buf_puts(out, "'sha256-");
-    for (size_t i = 0; i < 33; i += 3) {
-        const uint32_t three = (uint32_t)d[i] << 16 | (uint32_t)d[i + 1] << 8 | d[i + 2];
-        for (int k = 0; k < 4; k++) // the 33rd byte is not part of the digest
-            rlhf__buf_putc(out, i == 30 && k == 3 ? '=' : letters[three >> (18 - 6 * k) & 63]);
-    }
+    rlhf__put_base64(out, d, sizeof d);
     rlhf__buf_putc(out, '\'');
 }
 

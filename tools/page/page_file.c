@@ -1,20 +1,27 @@
 // page_file.c: see page_file.h.
 #include "page/page_file.h"
 
-#include "base/file.h"
-
+#include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+// 1 if the file at `path` begins as a page of this program.
+static int begins_as_page(const char *path) {
+    char start[64];
+    const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    ssize_t n;
+    if (fd < 0) return 0;
+    while ((n = read(fd, start, sizeof start)) < 0 && errno == EINTR) {
+    }
+    close(fd);
+    return n > 0 && rlhf__page_is_ours(start, (size_t)n);
+}
 
 rlhf_status rlhf__page_file_check(const char *command, const char *path, struct rlhf__error *err) {
-    struct rlhf__buf text = RLHF__BUF_INIT;
-    struct rlhf__error unread = {0, ""};
     struct stat st;
     if (lstat(path, &st) < 0) return RLHF_OK; // writing it says what else is wrong
-    const int ours = S_ISREG(st.st_mode) &&
-                     rlhf__file_read(path, (uint64_t)64 << 20, &text, &unread) == RLHF_OK &&
-                     rlhf__page_is_ours(rlhf__buf_text(&text), text.len);
-    rlhf__buf_free(&text);
-    if (ours) return RLHF_OK;
+    if (S_ISREG(st.st_mode) && begins_as_page(path)) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
                       "%s: '%s' exists and is not a page of this program; choose another name with "
                       "--out FILE",

@@ -51,6 +51,12 @@ static struct ends ends_of(const struct rlhf__compared *c, const char *metric) {
     return e;
 }
 
+static int is_listed(const json_t *names, const char *name) {
+    for (size_t i = 0; i < json_array_size(names); i++)
+        if (strcmp(json_string_value(json_array_get(names, i)), name) == 0) return 1;
+    return 0;
+}
+
 // The metrics of the table; the headline first. Texts are borrowed.
 static json_t *metrics_of(const struct rlhf__compared *c, const struct rlhf__flag_list *more) {
     static const char *const price[] = {"objective/kl", "objective/entropy_per_token",
@@ -68,9 +74,11 @@ static json_t *metrics_of(const struct rlhf__compared *c, const struct rlhf__fla
         if (ends_of(c, key).known) json_array_append_new(names, json_string(key));
     }
     for (size_t i = 0; i < more->n; i++)
-        json_array_append_new(names, rlhf__json_text(more->item[i]));
-    json_array_append_new(names, json_string(RLHF__END_PHASES));
-    json_array_append_new(names, json_string(RLHF__END_SECONDS));
+        if (!is_listed(names, more->item[i]))
+            json_array_append_new(names, rlhf__json_text(more->item[i]));
+    static const char *const effort[] = {RLHF__END_PHASES, RLHF__END_SECONDS};
+    for (size_t i = 0; i < 2; i++)
+        if (!is_listed(names, effort[i])) json_array_append_new(names, json_string(effort[i]));
     json_decref(all);
     return names;
 }

@@ -35,7 +35,7 @@ static rlhf_status sum_freed(const struct rlhf__runs_found *f, int64_t *freed,
     struct rlhf__error skipped;
     rlhf_status st = rlhf__needed_collect(f, &needed, err);
     *freed = 0;
-    for (size_t i = 0; st == RLHF_OK && i < f->n; i++) {
+    for (size_t i = 0; st == RLHF_OK && !needed.unknown && !needed.crowded && i < f->n; i++) {
         struct rlhf__old_checkpoints old;
         if (rlhf__old_checkpoints_find(&f->all[i], 1, &needed, &old, &skipped) == RLHF_OK)
             *freed += old.bytes;

@@ -64,6 +64,7 @@ rlhf_status rlhf__needed_collect(const struct rlhf__runs_found *f, struct rlhf__
     for (size_t i = 0; i < f->n; i++) {
         const struct rlhf__run_row *r = &f->all[i];
         if (!r->paths) out->unknown = r->path;
+        if (r->paths_left_out) out->crowded = r->name;
         for (size_t k = 0; k < json_array_size(r->paths); k++) {
             rlhf__path_put(path, "%s", json_string_value(json_array_get(r->paths, k)));
             RLHF_TRY(collect(out, path, r, err));

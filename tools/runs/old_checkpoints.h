@@ -17,6 +17,7 @@ struct rlhf__needed_list {
     struct rlhf__needed *all;
     size_t n;
     const char *unknown; // a run whose settings cannot be read, borrowed; NULL: none
+    const char *crowded; // a run that names more checkpoints than were collected, likewise
 };
 
 // Append those of runs, which are borrowed. Errors: RLHF_E_NOMEM. [main]

@@ -106,6 +106,10 @@ static rlhf_status prune(struct pruned *p, const struct options *o,
              needed->unknown);
         return RLHF_OK;
     }
+    if (needed->crowded) {
+        keep(p, "", "config.json of %.300s names too many paths", needed->crowded);
+        return RLHF_OK;
+    }
     RLHF_TRY(rlhf__old_checkpoints_find(p->run, n, needed, &p->old, err));
     if (o->yes && p->old.n_free > 0) return remove_locked(p, n, needed, log, err);
     plan(p);

@@ -147,16 +147,21 @@ static int64_t latest_checkpoint(const struct rlhf__folder *run) {
     return *name && !name[strspn(name, "0123456789")] ? strtoll(name, NULL, 10) : 0;
 }
 
-// Collect texts that name a checkpoint of some run.
-static void collect(const json_t *v, json_t *out, int depth) {
+// Collect texts that name a checkpoint of some run. Returns 0 if it left any out.
+static int collect(const json_t *v, json_t *out, int depth) {
     const char *key;
     json_t *member;
-    if (depth > DEPTH_MAX || json_array_size(out) >= PATHS_MAX) return;
-    if (json_is_string(v) && strstr(json_string_value(v), "/checkpoints/"))
+    int all = 1;
+    if (json_is_string(v)) {
+        if (!strstr(json_string_value(v), "/checkpoints/")) return 1;
+        if (json_array_size(out) >= PATHS_MAX) return 0;
         json_array_append(out, (json_t *)(uintptr_t)v);
-    json_object_foreach((json_t *)(uintptr_t)v, key, member) collect(member, out, depth + 1);
+    }
+    if (depth > DEPTH_MAX) return json_object_size(v) + json_array_size(v) == 0;
+    json_object_foreach((json_t *)(uintptr_t)v, key, member) all &= collect(member, out, depth + 1);
     for (size_t i = 0; i < json_array_size(v); i++)
-        collect(json_array_get(v, i), out, depth + 1);
+        all &= collect(json_array_get(v, i), out, depth + 1);
+    return all;
 }
 
 // A directory with config.json or metrics.jsonl may also be that of a model.
@@ -185,8 +190,8 @@ static rlhf_status read_files(struct rlhf__run_files *f, struct rlhf__run_row *o
     out->bytes = rlhf__tree_bytes(f->root, ".");
     out->version = strdup(text_of(f->manifest, "version"));
     out->paths = json_array();
-    collect(f->config, out->paths, 0);
-    collect(f->manifest, out->paths, 0);
+    out->paths_left_out = !collect(f->config, out->paths, 0);
+    out->paths_left_out |= !collect(f->manifest, out->paths, 0);
     if (json_object_size(f->config) == 0 && json_object_size(f->manifest) == 0) {
         json_decref(out->paths);
         out->paths = NULL;

@@ -20,10 +20,10 @@ struct rlhf__run_row {
     char *path, *name;      // as the user may type it; below the directory that was searched
     uint64_t device, inode; // of the directory
     int32_t state;
-    int32_t reserved;
-    int64_t phase, wanted; // phases done; to do, 0: not known
-    int64_t checkpoint;    // phases done in the checkpoint that --resume starts from; 0: none
-    int64_t bytes;         // of the directory
+    int32_t paths_left_out; // 1: `paths` lacks some
+    int64_t phase, wanted;  // phases done; to do, 0: not known
+    int64_t checkpoint;     // phases done in the checkpoint that --resume starts from; 0: none
+    int64_t bytes;          // of the directory
     struct rlhf__headline headline;
     double first, last; // of the headline
     double kl;          // objective/kl of the last phase

@@ -80,6 +80,19 @@ void rlhf__buf_u64le(struct rlhf__buf *b, uint64_t v) {
     rlhf__buf_u32le(b, (uint32_t)(v >> 32));
 }
 
+void rlhf__put_base64(struct rlhf__buf *b, const void *bytes, size_t n) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const uint8_t *at = bytes;
+    for (size_t i = 0; i < n; i += 3) {
+        const uint32_t v = (uint32_t)at[i] << 16 | (i + 1 < n ? (uint32_t)at[i + 1] << 8 : 0) |
+                           (i + 2 < n ? (uint32_t)at[i + 2] : 0);
+        rlhf__buf_putc(b, digits[v >> 18]);
+        rlhf__buf_putc(b, digits[v >> 12 & 63]);
+        rlhf__buf_putc(b, i + 1 < n ? digits[v >> 6 & 63] : '=');
+        rlhf__buf_putc(b, i + 2 < n ? digits[v & 63] : '=');
+    }
+}
+
 rlhf_status rlhf__buf_ok(const struct rlhf__buf *b, struct rlhf__error *err) {
     if (b->bad) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory (a text of %zu bytes)", b->len);
     return RLHF_OK;

@@ -39,6 +39,9 @@ __attribute__((format(printf, 2, 3))) void rlhf__buf_printf(struct rlhf__buf *b,
 void rlhf__buf_u32le(struct rlhf__buf *b, uint32_t v);
 void rlhf__buf_u64le(struct rlhf__buf *b, uint64_t v);
 
+// Append n bytes in base64, with padding. [any]
+void rlhf__put_base64(struct rlhf__buf *b, const void *bytes, size_t n);
+
 // Make room for n more bytes and return a pointer to them (len grows by n); NULL when bad. [any]
 void *rlhf__buf_grow(struct rlhf__buf *b, size_t n);
 

@@ -23,6 +23,15 @@ size_t rlhf__char_at(const char *s, size_t n, uint32_t *c) {
     return *c < least[len] || *c > 0x10ffff || (*c >= 0xd800 && *c <= 0xdfff) ? 0 : len;
 }
 
+static int continues(char c) { return ((unsigned char)c & 0xc0) == 0x80; }
+
+size_t rlhf__utf8_floor(const char *text, size_t n) {
+    size_t at = n;
+    while (at > 0 && n - at < 3 && continues(text[at]))
+        at--;
+    return continues(text[at]) ? n : at;
+}
+
 int rlhf__is_printable(uint32_t c) {
     if (c < 0x7f) return c >= 0x20;
     switch (utf8proc_category((utf8proc_int32_t)c)) {

@@ -18,6 +18,10 @@
 // when it is invalid: also when it is overlong, a surrogate or out of range. [any]
 size_t rlhf__char_at(const char *p, size_t n, uint32_t *c);
 
+// The last place at or before n where UTF-8 text may be cut without splitting a character. text[n]
+// is read: it may be the NUL at the end. Invalid UTF-8 is cut at n. [any]
+size_t rlhf__utf8_floor(const char *text, size_t n);
+
 // 1 when code point c may be shown unescaped. [any]
 int rlhf__is_printable(uint32_t c);
 

@@ -34,9 +34,7 @@ rlhf_str rlhf__space_trim(rlhf_str s, int left, int right) {
         s.ptr += n;
     while (right && s.len) {
         uint32_t c = 0;
-        size_t back = 1;
-        while (back < 4 && back < s.len && ((unsigned char)s.ptr[s.len - back] & 0xc0) == 0x80)
-            back++;
+        const size_t back = (size_t)s.len - rlhf__utf8_floor(s.ptr, (size_t)s.len - 1);
         if (rlhf__char_at(s.ptr + s.len - back, back, &c) != back || !is_space(c)) break;
         s.len -= back;
     }
@@ -45,9 +43,7 @@ rlhf_str rlhf__space_trim(rlhf_str s, int left, int right) {
 
 // 1 if the last character of s (with left 1, the first) is in set. *n = its length in bytes.
 static int edge_in(rlhf_str s, rlhf_str set, int left, size_t *n) {
-    size_t at = left ? 0 : (size_t)s.len - 1;
-    while (!left && at && ((unsigned char)s.ptr[at] & 0xc0) == 0x80)
-        at--;
+    const size_t at = left ? 0 : rlhf__utf8_floor(s.ptr, (size_t)s.len - 1);
     for (*n = 1; at + *n < s.len && ((unsigned char)s.ptr[at + *n] & 0xc0) == 0x80;)
         ++*n;
     return memmem(set.ptr, (size_t)set.len, s.ptr + at, *n) != NULL;

@@ -2,6 +2,7 @@
 #include "history/run_settings.h"
 
 #include "base/json.h"
+#include "base/printable.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -51,10 +52,7 @@ void rlhf__settings_put(struct rlhf__buf *out, const json_t *value) {
         rlhf__buf_puts(&text, rlhf__format_double(json_real_value(value), 0, number));
     else if (value)
         rlhf__json_write(&text, value, 0);
-    size_t n = text.len;
-    if (n > VALUE_MAX)
-        for (n = VALUE_MAX; n > 0 && ((unsigned char)text.data[n] & 0xc0) == 0x80; n--) {
-        }
+    const size_t n = text.len > VALUE_MAX ? rlhf__utf8_floor(text.data, VALUE_MAX) : text.len;
     rlhf__buf_put(out, rlhf__buf_text(&text), n);
     if (n < text.len) rlhf__buf_puts(out, "...");
     rlhf__buf_free(&text);

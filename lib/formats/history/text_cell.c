@@ -9,19 +9,17 @@
 #define TOKENS_MAX  600  // of a response
 #define REWARDS_MAX 32
 
-// At most TEXT_MAX bytes of a string, at a character boundary; of a prompt the end, of a response
+// About TEXT_MAX bytes of a string, cut between characters; of a prompt the end, of a response
 // the beginning. New reference; "" for another type.
 static json_t *shortened(const json_t *v, int tail, int *cut) {
     const char *text = json_string_value(v);
     size_t n = text ? json_string_length(v) : 0, from = 0;
     if (n > TEXT_MAX) {
         *cut = 1;
-        from = tail ? n - TEXT_MAX : 0;
-        n = tail ? n : TEXT_MAX;
-        while (tail && from < n && ((unsigned char)text[from] & 0xc0) == 0x80)
-            from++;
-        while (!tail && n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
-            n--;
+        if (tail)
+            from = rlhf__utf8_floor(text, n - TEXT_MAX);
+        else
+            n = rlhf__utf8_floor(text, TEXT_MAX);
     }
     return json_stringn(text ? text + from : "", n - from);
 }

@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS_MAX   12   // of a set
-#define SHOWN      3    // phases: first, middle, last
-#define HELD_MAX   1000 // rows of a phase that are looked at
+#define ROWS_MAX   12                 // of a set
+#define SHOWN      3                  // phases: first, middle, last
+#define HELD_MAX   1000               // rows of a phase that are looked at
+#define HELD_BYTES ((size_t)16 << 20) // lines of a phase that are looked at
 #define PHASES_MAX ((size_t)1 << 20)
 
 // The phases that have rows of one kind, and the rows of the shown ones.
@@ -18,6 +19,7 @@ struct kind {
     size_t n, cap;
     int64_t shown[SHOWN];
     json_t *rows[SHOWN]; // lists
+    size_t bytes[SHOWN]; // of their lines
     size_t n_shown;
 };
 
@@ -79,6 +81,8 @@ static rlhf_status read_rows(struct rlhf__run_files *run, struct kind k[2],
         struct kind *of = &k[is_eval(&l.line)];
         for (size_t i = 0; i < of->n_shown; i++) {
             if (of->shown[i] != l.phase || json_array_size(of->rows[i]) >= HELD_MAX) continue;
+            of->bytes[i] += l.line.len;
+            if (of->bytes[i] > HELD_BYTES) continue;
             json_t *row = rlhf__run_lines_row(&l);
             if (row) json_array_append(of->rows[i], row);
         }

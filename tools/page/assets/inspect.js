@@ -164,6 +164,7 @@ function subject(data, number) {
   }
 
   function attentions() {
+    if (!data.of[0].attention.length) return h("p", "The prompt is too long: attention is kept for prompts of at most 1024 tokens.");
     const a = attention(0, chosen.head), b = attention(data.of.length - 1, chosen.head);
     return [h("h3", `Head ${data.top[chosen.head].join(".")}: where what it wrote here came from`), sources(),
       h("div.three", pattern(pair ? "Attention, base" : "Attention", a), pair && [pattern("Attention, tuned", b), pattern("Change", (t, s) => b(t, s) - a(t, s))])];
@@ -196,7 +197,7 @@ function subject(data, number) {
   const id = (name) => (number ? `${name}-${number + 1}` : name);
   const place = h("div.subject", live(sentence), live(strip), SECTIONS.flatMap(([name, heading, text, part]) => [h("h2", { id: id(name) }, heading), h("p", text), part]));
   const nav = [h("b", shown(data.models.join(" against "))), SECTIONS.map(([name]) => h("a", { href: `#${id(name)}` }, name))];
-  const foot = h("p", shown(`${data.models.join(" against ")}: prompt of ${T} tokens; attention of the ${data.top.length} heads that ${pair ? "moved" : "add"} most.`));
+  const foot = h("p", shown(`${data.models.join(" against ")}: prompt of ${T} tokens; attention of the ${data.of[0].attention.length} heads that ${pair ? "moved" : "add"} most.`));
   return { nav, place, foot, step: (by) => chosen.set({ t: Math.max(0, Math.min(T - 1, chosen.t + by)) }) };
 }
 
