@@ -246,12 +246,13 @@ def check_moved(ours, probability, find):
     for t, listed in enumerate(ours):
         q, p = probability[:, t]
         half, move = len(listed) // 2, p - q
-        for k, (text, was, now) in enumerate(listed):
+        for text, was, now in filter(None, listed):
             same = [i for i in find(text) if abs(float(q[i]) - was) + abs(float(p[i]) - now) < 1e-4]
             assert same, (t, text, was, now)
             worst = max(worst, min(abs(float(q[i]) - was) + abs(float(p[i]) - now) for i in same))
-        assert listed[half - 1][2] - listed[half - 1][1] >= float(move.topk(half).values[-1]) - 1e-5
-        assert listed[-1][2] - listed[-1][1] <= float((-move).topk(half).values[-1]) * -1 + 1e-5
+        rise, fall = listed[half - 1], listed[-1]
+        assert (rise[2] - rise[1] if rise else 0) >= float(move.topk(half).values[-1]) - 1e-5
+        assert (fall[2] - fall[1] if fall else 0) <= float((-move).topk(half).values[-1]) * -1 + 1e-5
     return worst
 
 

@@ -164,6 +164,10 @@ static void moved(struct rlhf__buf *out, const struct rlhf__subject *s) {
     for (size_t i = 0; i < x->n * each; i++) {
         const struct rlhf__moved_token *m = &x->moved[i];
         rlhf__buf_puts(out, i == 0 ? "[[" : i % each == 0 ? "],[" : ",");
+        if (m->id < 0) {
+            rlhf__buf_puts(out, "null");
+            continue;
+        }
         rlhf__buf_putc(out, '[');
         token(out, s, m->id);
         rlhf__buf_putc(out, ',');

@@ -43,13 +43,15 @@ static void compare(struct rlhf__next_tokens *out, size_t t, const float *base, 
     double up[RLHF__MOVED], down[RLHF__MOVED], kl = 0;
     uint32_t n_up = 0, n_down = 0;
     struct rlhf__moved_token *list = out->moved + t * 2 * out->n_moved;
+    for (uint32_t i = 0; i < 2 * out->n_moved; i++)
+        list[i].id = -1; // no token
     for (size_t i = 0; i < vocabulary; i++) {
         const double lq = (double)base[i] - z[0], lp = (double)tuned[i] - z[1];
         const double q = exp(lq), p = exp(lp);
         const struct rlhf__moved_token one = {(int32_t)i, 0, q, p};
         if (p > 0) kl += p * (lp - lq);
-        place(list, up, out->n_moved, &n_up, one, p - q);
-        place(list + out->n_moved, down, out->n_moved, &n_down, one, q - p);
+        if (p > q) place(list, up, out->n_moved, &n_up, one, p - q);
+        if (q > p) place(list + out->n_moved, down, out->n_moved, &n_down, one, q - p);
     }
     out->kl[t] = kl;
 }

@@ -8,7 +8,8 @@
 enum { RLHF__MOVED = 12 }; // tokens listed as risen, and as fallen
 
 struct rlhf__moved_token {
-    int32_t id, reserved;
+    int32_t id; // -1: fewer tokens moved in that direction
+    int32_t reserved;
     double base, tuned; // probabilities
 };
 

@@ -51,7 +51,8 @@ static void put_title(const struct rlhf__subject *s, struct rlhf__buf *out) {
         put_side(&s->words, 1, out);
         rlhf__buf_puts(out, ", difference of logits");
     } else {
-        rlhf__buf_puts(out, s->explained == RLHF__EXPLAINED_VALUE ? "value" : "reward");
+        rlhf__buf_puts(out,
+                       s->explained == RLHF__EXPLAINED_VALUE ? "value" : "reward at this token");
     }
     rlhf__buf_puts(out, " after “");
     rlhf__put_printable(out, s->prompt, strlen(s->prompt), "");
@@ -202,6 +203,10 @@ static void put_layers(const struct rlhf__subject *s, struct rlhf__buf *out) {
 static void put_token(const struct rlhf__subject *s, const struct rlhf__moved_token *m,
                       struct rlhf__buf *out) {
     struct rlhf__buf word = RLHF__BUF_INIT;
+    if (m->id < 0) {
+        rlhf__buf_printf(out, "%-39s", "");
+        return;
+    }
     rlhf__subject_put_token(&word, s, m->id);
     rlhf__buf_puts(out, "  ");
     put_cell(out, rlhf__buf_text(&word), 16);
@@ -214,6 +219,7 @@ static void put_moved(const struct rlhf__subject *s, struct rlhf__buf *out) {
     const struct rlhf__moved_token *m = x->moved + (x->n - 1) * 2 * x->n_moved;
     rlhf__buf_printf(out, "\n%-38s  %s\n", "next tokens that rose most", "that fell most");
     for (uint32_t i = 0; i < x->n_moved && i < MOVED; i++) {
+        if (m[i].id < 0 && m[x->n_moved + i].id < 0) break;
         put_token(s, &m[i], out);
         put_token(s, &m[x->n_moved + i], out);
         rlhf__buf_putc(out, '\n');

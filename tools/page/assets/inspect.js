@@ -173,13 +173,13 @@ function subject(data, number) {
   // ---- tokens ----
 
   function moved() {
-    const rows = data.moved[chosen.t], half = rows.length / 2, most = Math.max(...rows.flatMap((r) => r.slice(1)));
+    const rows = data.moved[chosen.t], half = rows.length / 2, most = Math.max(...rows.flatMap((r) => (r ? r.slice(1) : 0)));
     const bar = (p, color) => tint(svg("svg", { viewBox: "0 0 100 8", class: "bar", preserveAspectRatio: "none", "aria-hidden": "true" },
       svg("rect", { class: "cell", width: (p / most) * 100, height: 8 })), color);
     const row = ([word, p, q]) => h("tr", h("td", shown(piece(word))), h("td.num", fmt(p, 2)), h("td.num", fmt(q, 2)),
       h("td.num", q > p ? `× ${fmt(q / p, 2)}` : `÷ ${fmt(p / q, 2)}`), h("td.bars", bar(p, "system"), bar(q, "reward")));
     const list = (name, some) => h("div", h("h3", name), h("table.words",
-      h("tr", h("th", "next token"), ["base", "tuned", "ratio"].map((w) => h("th.num", w)), h("th")), some.map(row)));
+      h("tr", h("th", "next token"), ["base", "tuned", "ratio"].map((w) => h("th.num", w)), h("th")), some.filter(Boolean).map(row)));
     return h("div.two", list("Risen", rows.slice(0, half)), list("Fallen", rows.slice(half)));
   }
 
