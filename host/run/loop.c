@@ -220,7 +220,7 @@ static struct rlhf__closing closing(const struct rlhf__run *r) {
                                   .dir = r->req->dir->name,
                                   .data = !scores           ? NULL
                                           : d->eval_path[0] ? d->eval_path
-                                                            : d->path,
+                                                            : "HELD-OUT.jsonl",
                                   .prompt = s->n ? s->rows[0].prompt : (rlhf_str){"", 0}};
 }
 

@@ -129,8 +129,8 @@ static void a_classifier_is_measured(void **state) {
                                 "policy.init=random --set batch.size=4 --phases 5 --out a"),
                      0);
     e2e_says(t, " Accuracy ");
-    e2e_says(t, "measure it: rlhf-host eval --model a --data ");
-    e2e_says(t, "/labelled.jsonl\n");
+    // not on the rows that it was trained on
+    e2e_says(t, "measure it: rlhf-host eval --model a --data HELD-OUT.jsonl\n");
     assert_int_equal(count(t, "generate"), 0);
     assert_int_equal(e2e_run(t, "eval --model a --data labelled.jsonl"), 0);
 }
