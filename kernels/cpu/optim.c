@@ -135,8 +135,9 @@ static rlhf_status adamw_read(struct rlhf__cpu *cpu, const char *op, rlhf_adamw 
     return RLHF_OK;
 }
 
-// Update weight, moments and gradient in one pass over memory. A tensor without a weight only gets
-// its gradient zeroed; with skip, so do all tensors. steps: one per tensor.
+// Update weight, moments and gradient in one pass over memory. If a tensor has no
+// weight, or if skip is set, its gradient is zeroed and nothing else is done. steps: one per
+// tensor.
 static void update(const struct rlhf__cpu *cpu, const rlhf_tensors *t, int skip,
                    const uint64_t *first, const struct rlhf__adam_step *steps) {
     const uint64_t pieces = first[t->n];

@@ -85,8 +85,9 @@ static json_t *metrics_of(const struct rlhf__compared *c, const struct rlhf__fla
 
 // ---- as a table ----
 
-// "0.946 ± 0.018 (0.925 .. 0.983)"; brief: without the error if there is a range. Returns what it
-// shows: bit 1 << enum rlhf__end_error of an error, bit RANGE of a range.
+// Append a result such as "0.946 ± 0.018 (0.925 .. 0.983)". With brief, the error is left out if
+// there is a range. Returns a mask of what is shown: 1 << the kind of error (enum rlhf__end_error),
+// and RANGE.
 static uint32_t put_end(struct rlhf__buf *out, const struct rlhf__group_end *e, int brief) {
     char a[40], b[40];
     if (!e->n) return 0;
