@@ -151,6 +151,7 @@ static rlhf_status add_mean(struct measured *m, const char *name, int decimals, 
     if (m->side[1].value && !both) st = RLHF__NOMEM(err, "out of memory for the table");
     for (uint32_t j = 0; st == RLHF_OK && j < m->sides; j++) {
         struct side *s = &m->side[j];
+        if (!s->value) continue; // not reached: each side has been measured
         const struct rlhf__answers a = answers_of(m, verdicts ? s->known : s->keep);
         for (uint32_t i = 0; i < m->n; i++)
             s->value[i] = value(s, i, k);

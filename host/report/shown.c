@@ -259,7 +259,7 @@ static void set_numbers(struct rlhf__shown *s, const struct rlhf__shown_from *f,
         one->ref_logp = f->flags & RLHF__SHOWN_REFERENCE
                             ? rlhf__rows_response_sum(e, i, e->token[RLHF__LOGP_REF], NULL)
                             : NAN;
-        if (!each) continue;
+        if (!each || !s->paid || !f->scored->paid) continue;
         one->paid = s->paid + k * each;
         memcpy(s->paid + k * each, f->scored->paid + i * each, each * sizeof *s->paid);
     }

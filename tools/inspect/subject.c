@@ -130,7 +130,7 @@ static rlhf_status choose_heads(struct rlhf__subject *s, struct rlhf__error *err
     const size_t n = s->ids.n, fit = PAIRS / (n * n);
     size_t most = fit < FEW ? FEW : fit < TOP ? fit : TOP;
     if (most > heads * layers) most = heads * layers;
-    double *key = malloc(most * sizeof *key);
+    double *key = calloc(most + 1, sizeof *key);
     s->top = malloc(2 * most * sizeof *s->top);
     if (!key || !s->top) {
         free(key);

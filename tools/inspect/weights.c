@@ -82,12 +82,18 @@ static double roundoff(int32_t dtype) {
     return dtype == RLHF__TENSOR_BF16 ? 0x1p-8 : dtype == RLHF__TENSOR_F16 ? 0x1p-11 : 0x1p-24;
 }
 
+static uint32_t bits_of(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
 // d = tuned - base, in place of tuned.
 static void subtract(float *d, const float *base, int64_t n, struct change *c) {
     double square = 0, before = 0, after = 0;
     for (int64_t i = 0; i < n; i++) {
         const double x = (double)d[i], y = (double)base[i];
-        c->changed += memcmp(&d[i], &base[i], sizeof *d) != 0;
+        c->changed += bits_of(d[i]) != bits_of(base[i]);
         after += x * x;
         before += y * y;
         square += (x - y) * (x - y);
