@@ -196,7 +196,7 @@ static rlhf_status print_completions(const struct policy_measured *m,
     double mean[2] = {0};
     json_t *v = json_pack("{s:s, s:s, s:s, s:s, s:I}", "model", dir_of(m->policy), "data",
                           m->o->rows, "measure", "log_ratio", "reference", dir_of(m->reference),
-                          "rows", (json_int_t)(q->rows[0] + q->rows[1]));
+                          "rows", (json_int_t)q->rows[0] + (json_int_t)q->rows[1]);
     for (int k = 1; v && k >= 0; k--) {
         if (!q->rows[k]) continue;
         mean[k] = q->reward[k] / (double)q->rows[k];

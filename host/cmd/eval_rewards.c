@@ -145,27 +145,27 @@ static struct rlhf__answers answers_of(const struct measured *m, const uint8_t *
 static rlhf_status add_mean(struct measured *m, const char *name, int decimals, value_fn *value,
                             size_t k, int verdicts, struct rlhf__error *err) {
     struct rlhf__table_row *r = rlhf__table_add(&m->table, name, decimals);
-    if (!r) return RLHF__NOMEM(err, "out of memory for the table");
-    uint8_t *both = m->side[1].value ? calloc((size_t)m->n + 1, 1) : NULL;
+    double *const x[2] = {m->side[0].value, m->side[1].value};
+    if (!r || !x[0]) return RLHF__NOMEM(err, "out of memory for the table");
+    uint8_t *both = x[1] ? calloc((size_t)m->n + 1, 1) : NULL;
     rlhf_status st = RLHF_OK;
-    if (m->side[1].value && !both) st = RLHF__NOMEM(err, "out of memory for the table");
-    for (uint32_t j = 0; st == RLHF_OK && j < m->sides; j++) {
+    if (x[1] && !both) st = RLHF__NOMEM(err, "out of memory for the table");
+    for (uint32_t j = 0; st == RLHF_OK && j < 2 && j < m->sides; j++) {
         struct side *s = &m->side[j];
-        if (!s->value) continue; // not reached: each side has been measured
         const struct rlhf__answers a = answers_of(m, verdicts ? s->known : s->keep);
-        for (uint32_t i = 0; i < m->n; i++)
-            s->value[i] = value(s, i, k);
-        st = rlhf__estimate_mean(&a, s->value, &r->side[j], err);
+        for (uint32_t i = 0; x[j] && i < m->n; i++)
+            x[j][i] = value(s, i, k);
+        if (x[j]) st = rlhf__estimate_mean(&a, x[j], &r->side[j], err);
     }
     for (uint32_t i = 0; both && i < m->n; i++) {
         const struct side *s = m->side;
         const uint8_t *first = verdicts ? s[0].known : s[0].keep;
         const uint8_t *second = verdicts ? s[1].known : s[1].keep;
         if (first[i] && second[i]) both[i] = 1;
-        s[1].value[i] = s[0].value[i] - s[1].value[i];
+        x[1][i] = x[0][i] - x[1][i];
     }
     const struct rlhf__answers a = answers_of(m, both);
-    if (both && st == RLHF_OK) st = rlhf__estimate_mean(&a, m->side[1].value, &r->difference, err);
+    if (both && st == RLHF_OK) st = rlhf__estimate_mean(&a, x[1], &r->difference, err);
     free(both);
     return st;
 }

@@ -185,7 +185,7 @@ static rlhf_status tap_read(void *self, int32_t point, int32_t layer, float *out
         return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED, "tap: this model has no point %d", point);
     if (count != at.rows * at.width)
         return rlhf__tf_fail(m, RLHF_E_INVALID, "tap: point %d has %llu values, not %llu", point,
-                             (unsigned long long)(at.rows * at.width), (unsigned long long)count);
+                             (unsigned long long)at.rows * at.width, (unsigned long long)count);
     if (point == RLHF_TAP_SCALE) {
         *out = scale;
         return RLHF_OK;
@@ -317,7 +317,7 @@ static rlhf_status tap_head(void *self, int32_t head, const int32_t *row, uint32
                                     rlhf_dev_at(h.bias->value, (uint64_t)row[i] * sizeof *bias),
                                     sizeof *bias));
     }
-    if (!h.value->value) return unpack_rows(m, &h, row, n, out);
+    if (!h.value || !h.value->value) return unpack_rows(m, &h, row, n, out);
     for (uint32_t i = 0; i < n; i++)
         RLHF_TRY(m->c->download(m->c->ctx, out + (uint64_t)i * (uint64_t)h.k,
                                 rlhf_dev_at(h.value->value, (uint64_t)row[i] * bytes), bytes));
