@@ -41,7 +41,7 @@ static rlhf_status run_rows(struct work *k, uint32_t n, int32_t point, int32_t l
                             struct target where, struct rlhf__error *err) {
     const struct rlhf__reading *r = k->base->reading;
     const size_t d = width_of(k), stream = stream_of(k);
-    for (uint32_t from = 0; from < n; from += k->most) {
+    for (uint32_t from = 0; where.to && from < n; from += k->most) {
         const uint32_t some = n - from < k->most ? n - from : k->most;
         RLHF_TRY(rlhf__tap_run_from(&r->tap, r->ids, r->n, some, point, layer,
                                     k->rows + from * stream, k->end, err));
