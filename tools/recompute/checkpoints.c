@@ -85,7 +85,10 @@ struct measured {
 
 static void see(struct measured *m, float before, float run, float again, double v,
                 double rounding) {
-    const double same = memcmp(&run, &again, sizeof run) == 0;
+    uint32_t bits[2];
+    memcpy(&bits[0], &run, sizeof run);
+    memcpy(&bits[1], &again, sizeof again);
+    const int same = bits[0] == bits[1];
     double d = fabs((double)run - (double)again);
     const double u = (double)again - (double)before, w = (double)run - (double)before;
     if (same) d = 0;

@@ -42,7 +42,7 @@ static void measure(const struct rlhf__text_table *t, int *width) {
     const char *cell = rlhf__buf_text(&t->text);
     for (size_t c = 0; c < t->n_columns; c++)
         width[c] = columns_of(t->column[c].title);
-    for (size_t i = 0; i < t->n_cells; i++, cell += strlen(cell) + 1) {
+    for (size_t i = 0; t->n_columns && i < t->n_cells; i++, cell += strlen(cell) + 1) {
         const int n = columns_of(cell);
         if (n > width[i % t->n_columns]) width[i % t->n_columns] = n;
     }
@@ -97,7 +97,7 @@ size_t rlhf__text_table_put(const struct rlhf__text_table *t, int width, struct 
     for (size_t c = 0; c < n && titled; c++)
         put_cell(t, c, t->column[c].title, wide[c], &line);
     if (titled) end_line(&line, out);
-    for (size_t i = 0; i < t->n_cells; i++, cell += strlen(cell) + 1) {
+    for (size_t i = 0; t->n_columns && i < t->n_cells; i++, cell += strlen(cell) + 1) {
         const size_t c = i % t->n_columns;
         if (c < n) put_cell(t, c, cell, wide[c], &line);
         if (c + 1 == t->n_columns) end_line(&line, out);

@@ -16,15 +16,13 @@ static int64_t bytes_in(DIR *d, int depth) {
     for (const struct dirent *e; (e = readdir(d)) != NULL;) {
         struct stat s;
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
-        if (e->d_type == DT_DIR)
-            sum += bytes_of(dirfd(d), e->d_name, depth + 1);
-        else if ((e->d_type != DT_REG && e->d_type != DT_UNKNOWN) ||
-                 fstatat(dirfd(d), e->d_name, &s, AT_SYMLINK_NOFOLLOW) != 0)
-            continue;
-        else if (S_ISREG(s.st_mode))
-            sum += (int64_t)s.st_size;
-        else if (S_ISDIR(s.st_mode))
-            sum += bytes_of(dirfd(d), e->d_name, depth + 1);
+        int is_dir = e->d_type == DT_DIR;
+        if (e->d_type == DT_REG || e->d_type == DT_UNKNOWN) {
+            if (fstatat(dirfd(d), e->d_name, &s, AT_SYMLINK_NOFOLLOW) != 0) continue;
+            if (S_ISREG(s.st_mode)) sum += (int64_t)s.st_size;
+            is_dir = S_ISDIR(s.st_mode);
+        }
+        if (is_dir) sum += bytes_of(dirfd(d), e->d_name, depth + 1);
     }
     return sum;
 }
