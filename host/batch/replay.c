@@ -29,6 +29,7 @@ static rlhf_status reserve(struct rlhf__replay *r, struct rlhf__error *err) {
 }
 
 static void put(struct rlhf__ids *ids, const int32_t *from, int32_t n) {
+    if (!from || n <= 0) return;
     memcpy(ids->data + ids->n, from, (size_t)n * sizeof *from);
     ids->n += (size_t)n;
 }
