@@ -174,7 +174,7 @@ static void metrics(void **state) {
     algo_close(&a);
 }
 
-// A batch of one kind of rows has no margin, and no metrics of the other kind.
+// If all rows are of one kind, neither the margin nor the metrics of the other kind are reported.
 static void one_kind_alone(void **state) {
     struct algo a;
     double value;

@@ -169,7 +169,7 @@ static void muon(struct call *k, const void *shape, struct outputs *out) {
     KIT_OK(k->c, k->c->muon(k->c->ctx, dw, dg, mom, s->rows, s->cols, &a));
     outputs_add(out, k, "w", dw, RLHF_F32, 1, n, NULL);
     outputs_add(out, k, "mom", mom, RLHF_F32, 1, n, NULL);
-    // Without gradient and momentum, only the decay remains, and there is no NaN.
+    // Without gradient and momentum, only the decay remains. The result must not be NaN.
     rlhf_dev zero = call_zeros(k, n, RLHF_F32), still = call_zeros(k, n, RLHF_F32);
     KIT_OK(k->c, k->c->muon(k->c->ctx, dw, zero, still, s->rows, s->cols, &a));
     outputs_add(out, k, "w decayed", dw, RLHF_F32, 1, n, NULL);
