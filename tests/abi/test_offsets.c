@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include <rlhf/algo.h>
+#include <rlhf/draft/collective.h>
 #include <rlhf/draft/iteration.h>
 #include <rlhf/draft/program.h>
 #include <rlhf/draft/tap.h>
@@ -290,6 +291,20 @@ static const struct entry layout[] = {
     S(rlhf_tap_ops), F(rlhf_tap_ops, size), F(rlhf_tap_ops, reserved), F(rlhf_tap_ops, info),
     F(rlhf_tap_ops, run), F(rlhf_tap_ops, read), F(rlhf_tap_ops, project), F(rlhf_tap_ops, head),
     F(rlhf_tap_ops, logits),
+    S(rlhf_block), F(rlhf_block, at), F(rlhf_block, bytes),
+    S(rlhf_collective), F(rlhf_collective, size), F(rlhf_collective, flags),
+    F(rlhf_collective, rank), F(rlhf_collective, ranks), F(rlhf_collective, local),
+    F(rlhf_collective, locals), F(rlhf_collective, name), F(rlhf_collective, detail),
+    F(rlhf_collective, ctx), F(rlhf_collective, exchange), F(rlhf_collective, wait),
+    F(rlhf_collective, gather), F(rlhf_collective, abort), F(rlhf_collective, last_error),
+    S(rlhf_collective_options), F(rlhf_collective_options, size),
+    F(rlhf_collective_options, device), F(rlhf_collective_options, timeout_s),
+    F(rlhf_collective_options, lost), F(rlhf_collective_options, lost_ctx),
+    F(rlhf_collective_options, base), F(rlhf_collective_options, stream),
+    S(rlhf_collectives), F(rlhf_collectives, size), F(rlhf_collectives, major),
+    F(rlhf_collectives, minor), F(rlhf_collectives, reserved), F(rlhf_collectives, name),
+    F(rlhf_collectives, summary), F(rlhf_collectives, started), F(rlhf_collectives, create),
+    F(rlhf_collectives, destroy),
 };
 // clang-format on
 enum { N_LAYOUT = sizeof layout / sizeof *layout };

@@ -1,0 +1,83 @@
+// agree.c: see agree.h.
+#include "team/agree.h"
+
+#include <stdio.h>
+#include <string.h>
+
+// What each rank sends at each door. All headers look alike, so it does not matter which code of a
+// failed rank sends it.
+struct header {
+    int64_t doors, same;
+    int32_t door, status, cancel, save;
+    char text[992];
+};
+_Static_assert(sizeof(struct header) == RLHF__TEAM_HEADER, "team.h allocates the headers");
+
+static const char *const names[RLHF__DOORS] = {
+    [RLHF__DOOR_SETUP] = "the set-up",         [RLHF__DOOR_ROLLOUT] = "sampling",
+    [RLHF__DOOR_REWARDS] = "the rewards",      [RLHF__DOOR_PASS] = "a forward pass",
+    [RLHF__DOOR_MINIBATCH] = "a minibatch",    [RLHF__DOOR_FETCH] = "an exchange of rows",
+    [RLHF__DOOR_PHASE] = "the end of a phase", [RLHF__DOOR_SAVE] = "a checkpoint",
+    [RLHF__DOOR_END] = "the end of the run",
+};
+
+static const char *name_of(int32_t door) {
+    return door >= 0 && door < RLHF__DOORS ? names[door] : "an unknown place";
+}
+
+static rlhf_status leave(struct rlhf__team *t, const struct header *h, int32_t rank,
+                         struct rlhf__error *err) {
+    t->left = 1;
+    return rlhf__fail(err, h->status, "rank %d on %s: %.*s", rank, t->host[rank],
+                      (int)sizeof h->text, h->text);
+}
+
+// Ranks that are not at the same door, or that differ in what must be equal, can only end.
+static rlhf_status out_of_step(struct rlhf__team *t, const struct header *h, int32_t rank,
+                               struct rlhf__error *err) {
+    t->left = 1;
+    if (h[0].door != h[rank].door || h[0].doors != h[rank].doors)
+        return rlhf__fail(
+            err, RLHF_E_INTERNAL,
+            "the ranks are out of step: rank 0 on %s is at %s (door %lld), rank %d on "
+            "%s at %s (door %lld)",
+            t->host[0], name_of(h[0].door), (long long)h[0].doors, rank, t->host[rank],
+            name_of(h[rank].door), (long long)h[rank].doors);
+    return rlhf__fail(err, RLHF_E_INTERNAL,
+                      "the ranks are out of step at %s (door %lld): rank 0 on %s has %lld, rank %d "
+                      "on %s has %lld",
+                      name_of(h[0].door), (long long)h[0].doors, t->host[0], (long long)h[0].same,
+                      rank, t->host[rank], (long long)h[rank].same);
+}
+
+static rlhf_status judge(struct rlhf__team *t, const struct header *h, struct rlhf__error *err) {
+    for (int32_t k = 0; k < t->ranks; k++)
+        if (h[k].cancel) t->cancelled = 1;
+    t->saves = h[0].save;
+    for (int32_t k = 0; k < t->ranks; k++)
+        if (h[k].status != RLHF_OK) return leave(t, &h[k], k, err);
+    for (int32_t k = 1; k < t->ranks; k++)
+        if (h[k].door != h[0].door || h[k].doors != h[0].doors || h[k].same != h[0].same)
+            return out_of_step(t, h, k, err);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__team_agree(struct rlhf__team *t, enum rlhf__door door,
+                             const struct rlhf__wish *wish, rlhf_status st,
+                             struct rlhf__error *err) {
+    struct rlhf__error unsaid;
+    struct header own = {.doors = t ? t->doors : 0, .door = (int32_t)door, .status = st};
+    if (!t || t->left || t->broken) return st;
+    if (wish) {
+        own.cancel = wish->cancel;
+        own.save = wish->save;
+        own.same = wish->same;
+    }
+    if (st != RLHF_OK) snprintf(own.text, sizeof own.text, "%.990s", err ? err->text : "");
+    const rlhf_status sent = rlhf__team_gather(t, &own, sizeof own, t->headers, &unsaid);
+    t->doors++;
+    if (sent == RLHF_OK) return judge(t, t->headers, err);
+    if (st != RLHF_OK) return st; // this rank's own failure says more
+    if (err) *err = unsaid;
+    return sent;
+}

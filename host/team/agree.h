@@ -1,0 +1,48 @@
+// agree.h: how the ranks of a team agree: the header of each door.
+//
+// A door is a place where work is divided among the ranks. It begins with one call of
+// rlhf__team_agree, in which every rank tells the others whether it can go on. A rank that has
+// failed anywhere, in a door or between two, makes this call too, as its last one: the others meet
+// it at their next door, and all ranks leave with the same error.
+//
+// So a door does its own share first, then agrees, then exchanges the results. Between the call and
+// the end of the exchange nothing may fail except the collective: allocate memory before.
+#ifndef RLHF_HOST_TEAM_AGREE_H
+#define RLHF_HOST_TEAM_AGREE_H
+
+#include "team/team.h"
+
+// Where the ranks meet.
+enum rlhf__door {
+    RLHF__DOOR_SETUP = 0,
+    RLHF__DOOR_ROLLOUT,
+    RLHF__DOOR_REWARDS,
+    RLHF__DOOR_PASS,
+    RLHF__DOOR_MINIBATCH,
+    RLHF__DOOR_FETCH,
+    RLHF__DOOR_PHASE, // the end of a phase
+    RLHF__DOOR_SAVE,
+    RLHF__DOOR_END, // the run has ended; also the door of a rank that leaves after a failure
+    RLHF__DOORS
+};
+
+// What this rank tells the others, besides the status.
+struct rlhf__wish {
+    int32_t cancel; // 1: a signal asked this process to stop
+    int32_t save;   // 1: it is time for a checkpoint; only rank 0's counts
+    // A number that must be equal on all ranks, e.g. a count of rows. If it differs, the ranks are
+    // out of step.
+    int64_t same;
+};
+
+// Pass a door. st is the result of this rank's work so far, with the message in *err. Returns st if
+// t is NULL. Otherwise returns RLHF_OK if no rank has failed, else the status of the lowest rank
+// that has failed, with the message "rank 2 on HOST: ...". Then t->left is 1, and no further door
+// may be passed; a second call returns st. wish may be NULL. Sets t->cancelled and t->saves.
+// Errors, besides those of ranks: RLHF_E_INTERNAL (the ranks are at different doors); those of
+// gather. [main]
+rlhf_status rlhf__team_agree(struct rlhf__team *t, enum rlhf__door door,
+                             const struct rlhf__wish *wish, rlhf_status st,
+                             struct rlhf__error *err);
+
+#endif

@@ -1,0 +1,86 @@
+// team.c: see team.h.
+#include "team/team.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static rlhf_status failed(struct rlhf__team *t, rlhf_status st, struct rlhf__error *err) {
+    const char *why = t->table->last_error(t->table->ctx);
+    t->broken = 1;
+    return rlhf__fail(err, st < 0 ? st : (rlhf_status)RLHF_E_INTERNAL, "%s: %s", t->table->name,
+                      why && *why ? why : rlhf__status_text(st));
+}
+
+static rlhf_status refuse_broken(struct rlhf__error *err) {
+    return rlhf__fail(err, RLHF_E_DEVICE, "the other ranks can no longer be reached");
+}
+
+rlhf_status rlhf__team_exchange(struct rlhf__team *t, const rlhf_block *send,
+                                const rlhf_block *recv, uint64_t *ticket, struct rlhf__error *err) {
+    if (t->broken) return refuse_broken(err);
+    const rlhf_status st = t->table->exchange(t->table->ctx, send, recv, ticket);
+    return st == RLHF_OK ? st : failed(t, st, err);
+}
+
+rlhf_status rlhf__team_wait(struct rlhf__team *t, uint64_t ticket, struct rlhf__error *err) {
+    if (t->broken) return refuse_broken(err);
+    const rlhf_status st = t->table->wait(t->table->ctx, ticket);
+    return st == RLHF_OK ? st : failed(t, st, err);
+}
+
+static rlhf_status gather_small(struct rlhf__team *t, const void *own, uint64_t bytes, void *all,
+                                struct rlhf__error *err) {
+    if (t->broken) return refuse_broken(err);
+    const rlhf_status st = t->table->gather(t->table->ctx, own, bytes, all);
+    return st == RLHF_OK ? st : failed(t, st, err);
+}
+
+// Send all bytes to every rank with one exchange.
+static rlhf_status gather_large(struct rlhf__team *t, const void *own, uint64_t bytes, char *all,
+                                struct rlhf__error *err) {
+    rlhf_block *block = calloc(2 * (size_t)t->ranks, sizeof *block);
+    uint64_t ticket = 0;
+    if (!block) return RLHF__NOMEM(err, "out of memory for messages to other ranks");
+    char *mine = all + (uint64_t)t->rank * bytes;
+    memcpy(mine, own, bytes);
+    for (int32_t k = 0; k < t->ranks; k++) {
+        block[k] = (rlhf_block){mine, bytes};
+        block[t->ranks + k] = (rlhf_block){all + (uint64_t)k * bytes, bytes};
+    }
+    rlhf_status st = rlhf__team_exchange(t, block, block + t->ranks, &ticket, err);
+    if (st == RLHF_OK) st = rlhf__team_wait(t, ticket, err);
+    free(block);
+    return st;
+}
+
+rlhf_status rlhf__team_gather(struct rlhf__team *t, const void *own, uint64_t bytes, void *all,
+                              struct rlhf__error *err) {
+    if (bytes <= RLHF_COLLECTIVE_GATHER) return gather_small(t, own, bytes, all, err);
+    return gather_large(t, own, bytes, all, err);
+}
+
+rlhf_status rlhf__team_init(struct rlhf__team *t, const rlhf_collective *table,
+                            struct rlhf__error *err) {
+    char own[RLHF__HOST_CAP] = "";
+    *t = (struct rlhf__team){.table = table,
+                             .rank = table->rank,
+                             .ranks = table->ranks,
+                             .local = table->local,
+                             .locals = table->locals};
+    t->host = calloc((size_t)t->ranks, sizeof *t->host);
+    t->headers = calloc((size_t)t->ranks, RLHF__TEAM_HEADER);
+    if (!t->host || !t->headers) return RLHF__NOMEM(err, "out of memory for %d ranks", t->ranks);
+    if (gethostname(own, sizeof own - 1) != 0) snprintf(own, sizeof own, "an unnamed machine");
+    RLHF_TRY(rlhf__team_gather(t, own, sizeof own, t->host, err));
+    for (int32_t k = 0; k < t->ranks; k++)
+        t->host[k][RLHF__HOST_CAP - 1] = '\0';
+    return RLHF_OK;
+}
+
+void rlhf__team_finish(struct rlhf__team *t) {
+    free(t->host);
+    free(t->headers);
+    *t = (struct rlhf__team){0};
+}

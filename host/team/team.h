@@ -1,0 +1,62 @@
+// team.h: the processes of one run ("ranks"), which a launcher such as mpirun started together, and
+// how they send each other bytes.
+//
+// Every rank runs the same code with the same numbers. Work is divided only at the doors (agree.h):
+// each rank does its share there, receives the other shares, and continues as if it had done all.
+//
+// A pointer to a team may be NULL everywhere: this process then works alone.
+#ifndef RLHF_HOST_TEAM_H
+#define RLHF_HOST_TEAM_H
+
+#include "base/error.h"
+
+#include <rlhf/draft/collective.h>
+
+enum {
+    RLHF__HOST_CAP = 64,     // of the name of a machine, with its NUL
+    RLHF__TEAM_HEADER = 1024 // bytes of a header (agree.c)
+};
+
+struct rlhf__team {
+    const rlhf_collective *table; // borrowed
+    int32_t rank, ranks;          // this process, from 0, and the number of processes
+    int32_t local, locals;        // the same, counting only the ranks on this machine
+    char (*host)[RLHF__HOST_CAP]; // [ranks] the name of each rank's machine
+    void *headers;                // [ranks][RLHF__TEAM_HEADER] what agree.c receives
+    int64_t doors;                // doors passed
+    int32_t left;      // 1: the ranks have agreed that the run fails; there are no further doors
+    int32_t broken;    // 1: a rank is missing; no further calls are possible
+    int32_t cancelled; // 1: the ranks have agreed to stop
+    int32_t saves;     // 1: the ranks have agreed to write a checkpoint now
+};
+
+// Returns the number of ranks, 1 if t is NULL. [any]
+static inline int32_t rlhf__team_ranks(const struct rlhf__team *t) { return t ? t->ranks : 1; }
+
+// Returns the rank of this process, 0 if t is NULL. [any]
+static inline int32_t rlhf__team_rank(const struct rlhf__team *t) { return t ? t->rank : 0; }
+
+// Returns 1 if there are several ranks, so that work is divided. [any]
+static inline int rlhf__team_shares(const struct rlhf__team *t) { return t && t->ranks > 1; }
+
+// Returns where the share of rank r begins, of n things that are dealt out in order: its share is
+// [rlhf__team_from(t, r, n), rlhf__team_from(t, r + 1, n)). [any]
+static inline uint32_t rlhf__team_from(const struct rlhf__team *t, int32_t r, uint32_t n) {
+    return (uint32_t)((uint64_t)n * (uint64_t)r / (uint64_t)rlhf__team_ranks(t));
+}
+
+// Make a team of the ranks of an open collective, which must outlive it, and exchange the names of
+// their machines. Finish *t also after a failure. Errors: RLHF_E_NOMEM; those of gather. [main]
+rlhf_status rlhf__team_init(struct rlhf__team *t, const rlhf_collective *table,
+                            struct rlhf__error *err);
+void rlhf__team_finish(struct rlhf__team *t); // accepts a zeroed one [main]
+
+// The functions of the collective (rlhf/draft/collective.h), with a host error. A failed call sets
+// t->broken. gather has no limit on bytes. [main]
+rlhf_status rlhf__team_exchange(struct rlhf__team *t, const rlhf_block *send,
+                                const rlhf_block *recv, uint64_t *ticket, struct rlhf__error *err);
+rlhf_status rlhf__team_wait(struct rlhf__team *t, uint64_t ticket, struct rlhf__error *err);
+rlhf_status rlhf__team_gather(struct rlhf__team *t, const void *own, uint64_t bytes, void *all,
+                              struct rlhf__error *err);
+
+#endif

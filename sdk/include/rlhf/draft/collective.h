@@ -1,0 +1,105 @@
+// rlhf/draft/collective.h: DRAFT, not part of the stable contract: it may change or disappear in
+// any minor. Lets the processes of one run ("ranks") send bytes to each other through a library
+// such as MPI. Each library has a plugin of its own (collective_openmpi.so, collective_mpich.so),
+// which the host opens if a launcher such as mpirun started it.
+//
+// A collective moves bytes and never adds numbers: the bits of a sum depend on its order, and no
+// library promises an order for all sizes and numbers of ranks. The host does the sums.
+//
+// All ranks make the same calls in the same order, with sizes that match. A rank whose own work has
+// failed still makes the next call, and reports the failure in the bytes that it sends.
+//
+// The library may be driven by a thread of the plugin, so that bytes move while the host computes,
+// and so that a missing rank is noticed meanwhile.
+#ifndef RLHF_DRAFT_COLLECTIVE_H
+#define RLHF_DRAFT_COLLECTIVE_H
+
+#include "../base.h"
+
+#define RLHF_COLLECTIVE_MAJOR 0 // v0: major and minor must match exactly
+#define RLHF_COLLECTIVE_MINOR 1
+
+// Exchanges that may be under way at a time, and the longest message of gather().
+#define RLHF_COLLECTIVE_DEPTH  8
+#define RLHF_COLLECTIVE_GATHER ((uint64_t)1 << 20)
+
+// Memory to send to one rank, or to receive from it. `at` may be NULL if bytes is 0. Frozen.
+typedef struct rlhf_block {
+    void *at;
+    uint64_t bytes;
+} rlhf_block;
+
+enum rlhf_collective_flag {
+    // exchange() takes device memory, as addresses on the stream of rlhf_collective_options.
+    // Without this flag, it takes host memory.
+    RLHF_COLLECTIVE_DEVICE = 1
+};
+
+typedef struct rlhf_collective {
+    uint32_t size, flags;  // flags: bits of enum rlhf_collective_flag
+    int32_t rank, ranks;   // this process, from 0, and the number of processes
+    int32_t local, locals; // the same, counting only the ranks on this machine
+    // name: "mpi"; detail: "Open MPI 4.1.4, 4 ranks on 2 machines". Valid until destroy().
+    const char *name, *detail;
+    void *ctx; // first argument of every function
+
+    // Begin to send send[k] to rank k, and to receive recv[k] from it. The arrays have `ranks`
+    // entries and are borrowed until the call returns; their memory is borrowed until the ticket
+    // has been waited for. The two sizes of a pair of ranks are equal. The own entry is ignored.
+    // Tickets grow and are never 0. If RLHF_COLLECTIVE_DEPTH exchanges are under way, the call
+    // waits for the oldest. Errors as wait; RLHF_E_NOMEM. [main]
+    rlhf_status (*exchange)(void *ctx, const rlhf_block *send, const rlhf_block *recv,
+                            uint64_t *ticket);
+    // Wait until this exchange and all earlier ones have ended. RLHF_E_DEVICE: a rank has ended or
+    // no longer answers, or no byte arrived for timeout_s. After that, only abort and destroy may
+    // be called. [main]
+    rlhf_status (*wait)(void *ctx, uint64_t ticket);
+    // Receive the `bytes` bytes at `own` from every rank, in the order of ranks, in host memory.
+    // bytes is the same on all ranks and at most RLHF_COLLECTIVE_GATHER. Waits for all earlier
+    // exchanges. Errors as wait. [main]
+    rlhf_status (*gather)(void *ctx, const void *own, uint64_t bytes, void *all);
+    // End all ranks: this process with the exit status, the others through the launcher. For cases
+    // in which the ranks can no longer agree. Does not return. [any]
+    void (*abort)(void *ctx, int32_t status);
+    // Returns why the last call failed, as one sentence that names the rank and its machine where
+    // they are known; "" if no call has failed. Borrowed until the next call. [main]
+    const char *(*last_error)(void *ctx);
+} rlhf_collective;
+
+typedef struct rlhf_collective_options {
+    uint32_t size;
+    int32_t device; // the device whose memory exchange() takes; -1 = host memory
+    // Seconds without a byte from a rank that is waited for, after which wait() fails; 0 = no
+    // limit. A rank that has ended is noticed without it.
+    double timeout_s;
+    // Called if a rank has ended or stopped answering: `why` is the sentence of last_error(). The
+    // host prints it and calls abort(). NULL: only wait() reports it. [any]
+    void (*lost)(void *lost_ctx, const char *why);
+    void *lost_ctx;
+    // An open collective of the same ranks, through which this one may exchange small messages;
+    // NULL = none.
+    const rlhf_collective *base;
+    void *stream; // of the device, as its own library knows it; NULL without one
+} rlhf_collective_options;
+
+// What the function rlhf_collective_v0 of a collective_*.so returns; static const data.
+typedef struct rlhf_collectives {
+    uint32_t size, major, minor, reserved; // RLHF_COLLECTIVE_MAJOR and RLHF_COLLECTIVE_MINOR
+    const char *name, *summary;            // "openmpi"; one line
+    // Returns how many processes the launcher says it started, if this library understands that
+    // launcher; 0 if no launcher of its kind started this process; -1 if one did without telling
+    // how many. Reads only environment variables. [main]
+    int32_t (*started)(void);
+    // Join the other ranks. If this fails, err[err_cap] receives one sentence. May be called once
+    // in a process. [main]
+    rlhf_status (*create)(const rlhf_collective_options *, rlhf_collective **out, char *err,
+                          uint64_t err_cap);
+    // Leave, together with all other ranks; after a failed call, immediately. NULL allowed. [main]
+    void (*destroy)(rlhf_collective *);
+} rlhf_collectives;
+
+typedef const rlhf_collectives *(*rlhf_collectives_fn)(void);
+#define RLHF_COLLECTIVES_SYMBOL "rlhf_collective_v0"
+RLHF_EXPORT const rlhf_collectives *rlhf_collective_v0(void);
+
+#endif
