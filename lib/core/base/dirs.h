@@ -13,8 +13,8 @@ struct rlhf__dirs {
     char lib[1100];   // <...>/lib/rlhf/0: algos, rewards, models, kernels below it
     char share[1100]; // <...>/share/rlhf: models, configs, prompts below it
     char user[1100];  // the user's own plugins, a directory for each kind; "" = none
-    // The program's own file, from which it starts processes. Set by main(); "" in other programs,
-    // which cannot start any.
+    // The program's own executable file, which it runs again as the warden of foreign code. Set by
+    // main(). In other programs it is "", and they cannot start wardens.
     char program[1024];
 };
 
@@ -33,8 +33,8 @@ rlhf_status rlhf__dirs_program(const char *link, char *out, size_t cap, struct r
 rlhf_status rlhf__dirs_find(struct rlhf__dirs *out, struct rlhf__error *err);
 
 // Returns `path` if that file or directory exists. Otherwise looks for the same relative name among
-// the files that ship with the program (presets write models/arith, for example) and returns its
-// path, stored in room. If that is missing too, returns `path`. [any]
+// the files that ship with the program, and returns its path, stored in room. (Presets, for
+// example, name the model models/arith.) If that is missing too, returns `path`. [any]
 const char *rlhf__dirs_shared(const struct rlhf__dirs *, const char *path,
                               char room[RLHF__PATH_CAP]);
 

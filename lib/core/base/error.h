@@ -13,7 +13,8 @@ struct rlhf__error {
     char text[2044]; // NUL-ended; longer text is cut
 };
 
-// Set err (NULL allowed) and return code, so `return rlhf__fail(err, RLHF_E_INVALID, ...)`. [any]
+// Set err (NULL allowed) and return code. Use it as `return rlhf__fail(err, RLHF_E_INVALID, ...)`.
+// [any]
 __attribute__((format(printf, 3, 4))) rlhf_status
 rlhf__fail(struct rlhf__error *err, rlhf_status code, const char *fmt, ...);
 

@@ -23,7 +23,7 @@ static rlhf_status failed(const struct rlhf__folder *in, const char *name, const
     return rlhf__fail(err, code, "%s%s%s: cannot %s: %s", SHOWN(in, name), what, strerror(why));
 }
 
-// Takes fd, also on failure.
+// Takes ownership of fd, also on failure.
 static rlhf_status wrap(int fd, const struct rlhf__folder *in, const char *name,
                         struct rlhf__folder **out, struct rlhf__error *err) {
     struct rlhf__folder *f = calloc(1, sizeof *f);

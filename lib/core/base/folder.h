@@ -34,11 +34,11 @@ rlhf_status rlhf__folder_make_above(const struct rlhf__folder *in, const char *n
 // Lock the directory `dir`. Returns a descriptor; closing it ends the lock. While the lock lasts,
 // rlhf__folder_is_held() returns 1 to everyone else, including other processes, and `real` holds
 // the directory's absolute path without links. Returns -1 if the directory does not exist or its
-// file system lacks locks; `real` is then unset or its directory is not locked. [any]
+// file system lacks locks. Then `real` is unset, or names a directory that is not locked. [any]
 int rlhf__folder_hold(const char *dir, char real[RLHF__PATH_CAP]);
 
-// Returns 1 when a process holds the lock. If it returns 0, other processes cannot take the lock
-// while f is open and keeps its name. [any]
+// Returns 1 when a process holds the lock. Otherwise returns 0 and, if the file system has locks,
+// takes the lock: while f is open, other processes cannot take it. [any]
 int rlhf__folder_is_held(const struct rlhf__folder *f);
 
 // fsync the directory `name` ("." is `in` itself), so that the names in it are on disk. [any]

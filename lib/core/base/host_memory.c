@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 // Set *out to the number after `key` at the start of a line; "" finds the file's first number.
-// Returns 0 if there is none: "max", for example, which means unlimited.
+// Returns 0 if there is no number. (The file may contain "max", which means unlimited.)
 static int number_in(const char *path, const char *key, uint64_t *out) {
     char line[512];
     const size_t n = strlen(key);
@@ -26,8 +26,8 @@ static void limit(struct rlhf__host_memory *m, uint64_t total, uint64_t left) {
     if (left < m->left) m->left = left;
 }
 
-// Reads one directory of a control group. Version 1 gives its files other names. Inactive file
-// pages count as available memory.
+// Reads the files of one control group. They have other names in version 1 than in version 2.
+// Inactive file pages count as available memory.
 static void read_group(struct rlhf__host_memory *m, const char *dir, int v2) {
     char path[RLHF__PATH_CAP];
     uint64_t most, used = 0, cached = 0;

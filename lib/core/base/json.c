@@ -199,7 +199,8 @@ static int widen(char *s, size_t n) {
     return 1;
 }
 
-// Replace every such literal outside of strings in the NUL-ended text[len]. Returns how many.
+// Replace every such literal outside of strings in the NUL-ended text[len]. Returns how many were
+// replaced.
 static size_t widen_all(char *text, size_t len) {
     size_t found = 0;
     for (size_t i = 0; i < len;) {
@@ -387,7 +388,7 @@ rlhf_status rlhf__json_save_new(const struct rlhf__folder *in, const char *name,
 
 // ---- memory ----
 
-// Nothing here may allocate, and nothing buffered or registered may run: _exit.
+// After a failure this must not allocate, flush buffers or run exit handlers. So it calls _exit().
 static void *must_allocate(size_t n) {
     char text[96];
     void *p = malloc(n ? n : 1);

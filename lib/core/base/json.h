@@ -57,12 +57,12 @@ json_t *rlhf__json_text(const char *bytes);
 // an integer. A number that is not finite gives "null". Returns out. [any]
 const char *rlhf__format_double(double v, int real, char out[40]);
 
-// A short decimal that reads back as v, also when it is read as a double and then converted. A
-// number that is not finite gives "null". Returns out. [any]
+// A short decimal that reads back as v, also when it is read as a double and then converted to
+// float. A number that is not finite gives "null". Returns out. [any]
 const char *rlhf__format_float(float v, char out[40]);
 
-// Read fields of an object that count something: whole numbers of 0 or more. If one is wrong, none
-// is set, and RLHF_E_INVALID names it. [any]
+// Read fields of an object that are counts: integers of 0 or more. If one of them is invalid, none
+// is set, and the message of RLHF_E_INVALID names the invalid one. [any]
 struct rlhf__json_count {
     const char *name;
     int64_t *to;

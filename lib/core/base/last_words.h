@@ -8,8 +8,8 @@
 
 // Install the handlers for SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT, for exit(), and for
 // pthread_exit() of the calling thread, which is the watched one. After the sentence about a
-// signal, the previous action runs: by default a core dump and the signal's status. exit() ends
-// with status 1. [main]
+// signal, the previous action runs: by default a core dump and the signal's status. After the
+// sentence about exit(), the program ends with status 1. [main]
 void rlhf__last_words_install(void);
 
 // With on = 1, print the sentence as a JSON object, in the format of the log's JSON lines but

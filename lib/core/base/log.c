@@ -45,7 +45,7 @@ static void put_time(struct rlhf__buf *b) {
     rlhf__buf_printf(b, "{\"time\": \"%s.%03ldZ\"", text, now.tv_nsec / 1000000);
 }
 
-// Under the lock. 0 when memory runs out.
+// The caller holds the lock. Returns 0 when memory runs out.
 static int put_json(struct rlhf__log *log, const char *event, const char *members) {
     struct rlhf__buf line = RLHF__BUF_INIT;
     put_time(&line);
@@ -85,8 +85,8 @@ void rlhf__log_event(struct rlhf__log *log, const char *event, const char *membe
     end(log);
 }
 
-// Without a terminal, print one line, for programs. On a terminal, print as many lines as needed,
-// broken at blanks; `used` columns of the first line are taken already.
+// If the output is not a terminal, print one line, because programs read it. On a terminal, print
+// as many lines as needed, broken at blanks; `used` columns of the first line are taken already.
 static void put_text(const struct rlhf__log *log, const char *text, int used) {
     enum { INDENT = 4 };
     char shown[SHOWN_BYTES];
@@ -126,7 +126,7 @@ void rlhf__logf(struct rlhf__log *log, int32_t level, const char *fmt, ...) {
     put_line(log, level < 0 ? 0 : level > 3 ? 3 : level, text);
 }
 
-// The terminal wraps the command, so no line end is copied with it.
+// Print the command as one line. The terminal wraps it, so that copying it does not copy line ends.
 static void put_command(struct rlhf__log *log, const char *text, const char *command) {
     struct rlhf__buf shown = RLHF__BUF_INIT;
     char when[32];

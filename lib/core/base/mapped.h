@@ -1,7 +1,7 @@
 // mapped.h: a file mapped for reading. Pages that were used can be dropped. Another process may
 // truncate the file at any time.
 //
-// What it is not: for writing, or for reading from several threads at once.
+// It is not for writing, nor for reading from several threads at once.
 #ifndef RLHF_HOST_MAPPED_H
 #define RLHF_HOST_MAPPED_H
 

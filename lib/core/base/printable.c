@@ -46,7 +46,7 @@ int rlhf__is_printable(uint32_t c) {
 }
 
 // Writes the character (or invalid byte) at s to out as it is shown, NUL-ended. Returns the number
-// of bytes of s that it takes.
+// of bytes that the character has in s.
 static size_t show(const char *s, size_t n, const char *keep, char out[16]) {
     uint32_t c;
     size_t len = rlhf__char_at(s, n, &c);
@@ -187,7 +187,7 @@ int rlhf__put_clipped(struct rlhf__buf *out, rlhf_str text, int columns) {
         size_t before = out->len;
         int wide = put_char(out, text, &at);
         if (used + wide > columns) {
-            // A line shorter than the dots gets none.
+            // If the line is narrower than the dots, leave them out.
             out->len = columns < 3 ? before : dots;
             if (out->data) out->data[out->len] = '\0';
             if (columns < 3) return used;

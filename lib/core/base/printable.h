@@ -15,7 +15,7 @@
 #include <rlhf/base.h>
 
 // The length of the UTF-8 character at p, which has n >= 1 bytes; *c gets its code point. Returns 0
-// when it is invalid: also when it is overlong, a surrogate or out of range. [any]
+// when it is invalid, which includes overlong forms, surrogates and values out of range. [any]
 size_t rlhf__char_at(const char *p, size_t n, uint32_t *c);
 
 // The last place at or before n where UTF-8 text may be cut without splitting a character. text[n]

@@ -23,8 +23,8 @@ struct rlhf__running rlhf__running_begin(const char *kind, const char *name, con
 // that on standard error and end that process with status 1. [any]
 void rlhf__running_end(const struct rlhf__running *before);
 
-// Make the calling thread the watched one. Code on a thread without a record was started by
-// whatever runs on the watched thread. Called once, by main(). [main]
+// Make the calling thread the watched one. Code on a thread without a record is attributed to the
+// plugin function that runs on the watched thread. Called once, by main(). [main]
 void rlhf__running_watch(void);
 
 // 1 on the thread and in the process of rlhf__running_watch. Async-signal-safe. [any]

@@ -17,7 +17,7 @@ rlhf_status rlhf__shared_object_open(const char *path, void **out, struct rlhf__
     *out = dlopen(path, flags);
     rlhf__running_end(&before);
     if (*out) return RLHF_OK;
-    // The loader reports the cause as text and may be out of memory for it.
+    // dlerror() returns the cause as text, but may lack the memory for that text.
     const int memory = errno == ENOMEM;
     const char *why = dlerror();
     const size_t n = strlen(path);

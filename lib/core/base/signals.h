@@ -25,9 +25,10 @@ void rlhf__signals_phase(int64_t phase, double seconds);
 // on: ...". Not printed as JSON. A text of more than 500 bytes is ignored. [main]
 void rlhf__signals_kept(const char *text);
 
-// 1: a dialogue begins, in which Ctrl-C ends one answer and not the program. SIGINT then prints
-// nothing and sets the returned flag, which its reader sets back to 0. 0: SIGINT asks to end again.
-// The flag is valid for the program's life. [main]
+// Begin (on = 1) or end (on = 0) a dialogue, in which Ctrl-C ends one answer and not the program.
+// During a dialogue, SIGINT prints nothing and sets the returned flag; the reader of the flag
+// resets it to 0. After the dialogue, SIGINT asks to end again. The flag is valid for the program's
+// life. [main]
 volatile sig_atomic_t *rlhf__signals_dialogue(int on);
 
 // Points at 0 until a signal asks to end, then at the signal's number. Valid for the program's

@@ -257,8 +257,8 @@ rlhf_status rlhf__opts_set(const struct rlhf__opt_table *t, const char *key, con
     return stored ? RLHF_OK : refuse(&o, v, raw, from, err);
 }
 
-// A lenient table may lack a key that holds an object or a list. Its contents are then the options
-// "key.member", or "key[]" for each item.
+// A lenient table need not have an option for a key whose value is an object or a list. The table
+// then describes the object's members as "key.member", and each item of the list as "key[]".
 static rlhf_status apply_inside(const struct rlhf__opt_table *t, const char *key, const json_t *v,
                                 const struct rlhf__origin *from, void *config,
                                 struct rlhf__strings *strings, struct rlhf__error *err) {

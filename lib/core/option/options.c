@@ -166,7 +166,7 @@ rlhf_status rlhf__opts_new(const struct rlhf__opt_table *t, uint32_t config_size
 
 static json_t *text_or_null(const char *s) { return s ? json_string(s) : json_null(); }
 
-// A text field or default; the list that it holds for an RLHF__OPT_ENDS.
+// A text field or default as JSON. The text of an RLHF__OPT_ENDS is a list in JSON, and is parsed.
 static json_t *text_json(const rlhf_opt *o, const char *s) {
     return o->flags & RLHF__OPT_ENDS ? json_loads(s, 0, NULL) : text_or_null(s);
 }

@@ -152,8 +152,8 @@ static int open_parent(const char *root, char out[RLHF__PATH_CAP]) {
 
 // ---- the end ----
 
-// Processes that were killed disappear a moment later. cgroup.kill exists since Linux 5.14. Before
-// that, the group disappears when the warden has ended the processes in it.
+// Processes that were killed disappear a moment later. cgroup.kill exists since Linux 5.14. On
+// older kernels, the group disappears after the warden has ended the processes in it.
 static void end_group(int parent, const char *name, int fd, double patience) {
     const struct timespec pause = {0, 1000000};
     const double until = rlhf__seconds() + patience;

@@ -36,8 +36,8 @@ int rlhf__cgroup_make(const char *root, uint64_t bytes, struct rlhf__cgroup *out
 // [main]
 unsigned rlhf__cgroup_enter(const char *dir);
 
-// Kill the processes left in the group and remove it. Returns why its processes were killed before.
-// Accepts a zeroed group. [main]
+// Kill the processes left in the group and remove it. Returns why the kernel had killed processes
+// of the group before this call, if it had. Accepts a zeroed group. [main]
 enum rlhf__cgroup_end rlhf__cgroup_close(struct rlhf__cgroup *g);
 
 #endif

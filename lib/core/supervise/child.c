@@ -31,11 +31,11 @@ static void limit(int what, rlim_t most) {
 static void confine(const struct rlhf__child_limits *limits) {
     const rlim_t seconds = (rlim_t)limits->seconds + 1; // the alarm comes first
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-#ifndef __SANITIZE_THREAD__ // whose runtime sizes a file when a program starts
+#ifndef __SANITIZE_THREAD__ // its runtime enlarges a file at program start
     limit(RLIMIT_FSIZE, (rlim_t)limits->file_bytes);
 #endif
     limit(RLIMIT_CORE, 0);
-    // The processor time of all threads is added up, hence the factor.
+    // This limit counts the processor time of all threads together, hence the factor.
     limit(RLIMIT_CPU, 64 * seconds);
     fflush(stdout);
     dup2(STDERR_FILENO, STDOUT_FILENO);

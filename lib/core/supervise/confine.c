@@ -122,9 +122,10 @@ static void at_most(int what, rlim_t most) {
     setrlimit(what, &limit);
 }
 
-// Files in memory do not count as address space, even if they are shared with the host. Pipes and
-// sockets hold memory too. A process that exceeds the limit gets EFBIG rather than a signal,
-// because a signal would end a process that exceeds it by accident.
+// The limit on the address space does not cover files in memory (memfd), nor the buffers of pipes
+// and sockets. So the size and the number of files are limited too. A process that exceeds the
+// limit gets EFBIG rather than a signal, because a signal would end a process that exceeds it by
+// accident.
 static void limit_files(void) {
     signal(SIGXFSZ, SIG_IGN);
     at_most(RLIMIT_FSIZE, LARGEST_FILE);

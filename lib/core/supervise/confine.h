@@ -28,7 +28,7 @@ enum rlhf__confined {
     RLHF__CONFINED_GROUP_COUNT = 1 << 16   // and their number, as _COUNT does
 };
 
-// Processes and threads of a worker and all that it starts.
+// The greatest number of processes and threads, counting the worker and all that it starts.
 enum { RLHF__MOST_PROCESSES = 1024 };
 
 // Create namespaces for the processes forked afterwards. network 1: without a network namespace.

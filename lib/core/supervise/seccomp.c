@@ -55,7 +55,7 @@ static const int refused[] = {
     SYS_chmod, SYS_chown, SYS_lchown, SYS_mknod, SYS_utime, SYS_utimes, SYS_futimesat, SYS_iopl,
     SYS_ioperm, SYS_modify_ldt, SYS_uselib,
 #endif
-    // The newer ones, by number, as headers may be older.
+    // The newer calls, by number, because the installed headers may be older.
     424,           // pidfd_send_signal: signals that the filter cannot look at
     425, 426, 427, // io_uring: calls that no filter sees
     428, 429, 430, // open_tree, move_mount, fsopen
@@ -80,10 +80,10 @@ static const int refused[] = {
 //                                 memory of the process itself
 // 451 cachestat                   of files that are open
 // 457 statmount, 458 listmount, 459 lsm_get_self_attr, 461 lsm_list_modules
-//                                 tell what /proc/self tells
-// 464 getxattrat, 465 listxattrat, 468 file_getattr
-//                                 read what may be read
-// 435 clone3 and 437 openat2 fail with ENOSYS (below).
+//                                 report what /proc/self reports 464 getxattrat, 465 listxattrat,
+//                                 468 file_getattr
+//                                 read attributes of readable files 435 clone3 and 437 openat2 fail
+//                                 with ENOSYS (below).
 
 // System V shared memory, queues and semaphores, and POSIX queues. They belong to the whole
 // machine, or hold memory that no limit counts.
@@ -165,7 +165,7 @@ static void give_list(struct program *p, const int *list, size_t n, uint32_t wha
 }
 
 // The instructions between begin() and end() apply only to the call `number`. If none of them
-// decides, its result is `otherwise`.
+// decides, the filter returns `otherwise`.
 static size_t begin(struct program *p, int number) {
     emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number, 0, 0));
     return p->n - (size_t)1;
@@ -257,8 +257,8 @@ static void no_emptying(struct program *p, int number, int flags) {
     end(p, at, SECCOMP_RET_ALLOW);
 }
 
-// Two connected ends cannot reach the outside. But a datagram socket of a pair could send to any
-// path.
+// The two sockets of a pair are connected to each other only. But a datagram socket of a pair could
+// send to the path of any other socket.
 static void some_pairs(struct program *p) {
     const size_t at = begin(p, SYS_socketpair);
     load_arg(p, 0);
@@ -271,8 +271,8 @@ static void some_pairs(struct program *p) {
     end(p, at, REFUSE(EACCES));
 }
 
-// Network access does not include local services. A session bus or a Docker socket, at a path or an
-// abstract name, would execute any request of the user.
+// Network access does not include local (AF_UNIX) sockets. A session bus or a Docker daemon that
+// listens on one would execute any request of the user.
 static void some_sockets(struct program *p) {
     const size_t at = begin(p, SYS_socket);
     load_arg(p, 0);

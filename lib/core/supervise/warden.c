@@ -86,7 +86,8 @@ static int reap(pid_t child, int *status) {
     }
 }
 
-// What a warden, or the first process of a namespace, waits for, and which processes it controls.
+// A warden and the first process of a namespace both have this state: what the process waits for,
+// and which processes it controls.
 struct watch {
     pid_t child; // the process whose end is awaited
     long host;   // the parent, which may end; 0: do not check
@@ -154,10 +155,10 @@ static int look(struct watch *w) {
     return w->host && !rests(w) ? BURNS : GOES_ON;
 }
 
-// Wait. ENDED: the child has ended, and *status is set. GONE: a signal asks this process to end, or
-// its parent has ended. BURNS: the tree does not stay stopped. PR_SET_PDEATHSIG is not used to
-// notice the parent's end: it fires when the thread that started this process ends, and that need
-// not be the host's main thread.
+// Wait. Returns ENDED if the child has ended (*status is set), GONE if a signal asks this process
+// to end or its parent has ended, and BURNS if the tree does not stay stopped. PR_SET_PDEATHSIG is
+// not used to notice the parent's end: it fires when the thread that started this process ends, and
+// that need not be the host's main thread.
 static int wait_for(struct watch *w, int *status) {
     sigset_t set;
     waited_for(&set);

@@ -1,16 +1,16 @@
 // warden.h: the supervisor of foreign code. The warden is a process between the host and that code.
-// It forks the work, confined or not. When the work ends, on SIGTERM, or when the host has ended,
-// the warden ends everything that the work started. It then ends itself with the wait status of the
-// work.
+// It forks the work, confined or not. The warden ends everything that the work started when the
+// work ends, when the host has ended, or on SIGTERM. It then ends itself with the wait status of
+// the work.
 //
 // The warden leads a new session, in which the work leads a new process group. It obeys the host's
 // orders. Between calls it stops everything that the work started (SIGSTOP), and every CHECK
-// seconds it checks that all of it is still stopped. If something sends SIGCONT to the tree, the
-// warden ends the tree the third time, and the wait status is SIGXCPU.
+// seconds it checks that all of it is still stopped. If it finds the tree running for the third
+// time, it ends the tree with the wait status SIGXCPU.
 //
 // With a PID namespace there is one more process, the first one in the namespace. When it ends, the
-// kernel ends all other processes of the namespace. Without a PID namespace, the list of system
-// calls keeps confined work in one process group, which the kernel ends at once, however fast the
+// kernel ends all other processes of the namespace. Without a PID namespace, the seccomp filter
+// keeps confined work in one process group. The kernel kills that group at once, however fast the
 // work forks. In all cases the warden adopts the remaining processes and ends them.
 #ifndef RLHF_SUPERVISE_WARDEN_H
 #define RLHF_SUPERVISE_WARDEN_H
@@ -59,7 +59,7 @@ int rlhf__ward_file(int fd);
 int rlhf__ward_start(struct rlhf__ward *w, const char *program, char *const *argv, char *const *env,
                      int given[RLHF__WARD_FILES]);
 
-// RLHF__WARDEN_WAKE or RLHF__WARDEN_REST. [any]
+// Send the order RLHF__WARDEN_WAKE or RLHF__WARDEN_REST. [any]
 void rlhf__ward_order(const struct rlhf__ward *w, char order);
 
 // 1 if the warden has ended but has not been reaped. [any]

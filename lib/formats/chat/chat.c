@@ -16,7 +16,7 @@ enum { TEMPLATE_MAX = 1 << 18 };
 
 struct rlhf__chat {
     struct rlhf__template template; // usable where known
-    json_t *vars;                   // what templates see: special tokens, tools
+    json_t *vars;                   // variables of templates: special tokens, tools
     char *dir;
     char *known;    // name or file of the template in use; NULL = no usable one
     char *named;    // text of a template chosen by name; NULL = the directory's

@@ -1,4 +1,4 @@
-// chat.h: the chat template of a model directory, which turns messages into the form of text that
+// chat.h: the chat template of a model directory, which turns messages into text in the form that
 // the model was trained on.
 //
 // The program runs the Jinja text of a template. The template is the directory's
@@ -6,7 +6,7 @@
 // program's data (configs/chat), or the user's file. The rendered text contains special tokens as
 // text, as in transformers; the tokenizer finds them (RLHF__ENCODE_SPECIAL).
 //
-// What it is not: a general Jinja library, or a tokenizer.
+// It is not a general Jinja library or a tokenizer.
 #ifndef RLHF_HOST_CHAT_CHAT_H
 #define RLHF_HOST_CHAT_CHAT_H
 

@@ -14,7 +14,7 @@ typedef struct rlhf__jinja_node node;
 
 static const node *at(const machine *m, int32_t i) { return &m->j->node[i]; }
 
-// Arguments that print a name in a message, cut to 40 bytes.
+// The arguments of "%.*s" for a name, cut to 40 bytes.
 #define NAME(s) (int)((s).len < 40 ? (s).len : 40), (s).ptr
 
 int rlhf__jinja_spend(machine *m, const node *n) {

@@ -1,6 +1,6 @@
 // jinja_eval.h: evaluates the expressions of a chat template, its variables and its calls.
 //
-// What it is not: it runs no statements (jinja_run.c does); internal to chat/.
+// It does not run statements (jinja_run.c does). Internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_EVAL_H
 #define RLHF_HOST_CHAT_JINJA_EVAL_H
 

@@ -111,7 +111,8 @@ rlhf_status rlhf__jinja_deeper(struct rlhf__jinja_parser *p) {
 
 // ---- expressions ----
 
-// Parses expressions up to `end`, which is consumed. With pairs 1, each item is "key: value".
+// Parses expressions up to the token `end`, and consumes that too. If pairs is 1, each item is
+// "key: value".
 static rlhf_status items(struct rlhf__jinja_parser *p, const char *end, int pairs, int32_t *first) {
     int32_t last = 0;
     *first = 0;
@@ -218,7 +219,7 @@ static rlhf_status subscript(struct rlhf__jinja_parser *p, int32_t *out) {
     return rlhf__jinja_node(p, n, out);
 }
 
-// 1 if the next token begins the argument of a test that is written without parentheses.
+// 1 if the next token begins a test's argument without parentheses, as in "x is divisibleby 3".
 static int has_argument(const struct rlhf__jinja_parser *p) {
     static const char *const ends[] = {"and", "or", "not", "if", "else", "is", "in", "recursive"};
     const struct rlhf__jinja_token *t = rlhf__jinja_look(p);

@@ -2,7 +2,7 @@
 // parser that expressions and statements share: a position in the tokens, and the nodes made so
 // far.
 //
-// What it is not: it parses no statements (jinja_parse.c does); internal to chat/.
+// It does not parse statements (jinja_parse.c does). Internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_EXPRESSION_H
 #define RLHF_HOST_CHAT_JINJA_EXPRESSION_H
 

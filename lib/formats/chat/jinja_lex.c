@@ -74,7 +74,8 @@ static void step(struct lexer *x, size_t n) {
         if (x->s[x->at++] == '\n') x->line++;
 }
 
-// Skips white space after a tag: all of it after "-", otherwise one line end if `trim` is set.
+// Skips white space after a tag: all of it if the tag ends with "-"; otherwise one line end, if
+// `trim` is set.
 static void step_behind(struct lexer *x, int minus, int trim) {
     if (minus) {
         rlhf_str rest = rlhf__space_trim((rlhf_str){x->s + x->at, x->n - x->at}, 1, 0);

@@ -1,7 +1,7 @@
-// jinja_lex.h: splits a Jinja template into tokens. White space is removed as transformers does
-// (trim_blocks, lstrip_blocks) and as the signs in tags demand.
+// jinja_lex.h: splits a Jinja template into tokens. White space is removed as in transformers
+// (trim_blocks, lstrip_blocks), and where a tag has a "-".
 //
-// What it is not: it knows no statements; internal to chat/.
+// It knows no statements. Internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_LEX_H
 #define RLHF_HOST_CHAT_JINJA_LEX_H
 

@@ -1,6 +1,6 @@
 // jinja_operator.h: the operators of a chat template: arithmetic, comparisons, items and slices.
 //
-// What it is not: "and", "or", "not" and conditions, which jinja_eval.c decides; internal to chat/.
+// "and", "or", "not" and conditions are in jinja_eval.c. Internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_OPERATOR_H
 #define RLHF_HOST_CHAT_JINJA_OPERATOR_H
 
@@ -34,8 +34,8 @@ rlhf__value rlhf__jinja_item(struct rlhf__jinja_work *, rlhf__value of, rlhf__va
 // from, to and by are undefined if the slice omits them.
 rlhf__value rlhf__jinja_slice(struct rlhf__jinja_work *, rlhf__value of, rlhf__value from,
                               rlhf__value to, rlhf__value by);
-// -1, 0 or 1: a sorts before b, with b, or after b. Raises an error for types that Python cannot
-// compare.
+// Returns -1, 0 or 1 if a is less than, equal to or greater than b. Raises an error for types that
+// Python cannot compare.
 int rlhf__jinja_order(struct rlhf__jinja_work *, rlhf__value a, rlhf__value b);
 
 #endif

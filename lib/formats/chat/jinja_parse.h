@@ -3,7 +3,7 @@
 // tests and functions are refused only when the template evaluates them (jinja_run.h), because most
 // templates have branches for tools that are never entered.
 //
-// What it is not: it computes nothing; internal to chat/.
+// It computes nothing. Internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_PARSE_H
 #define RLHF_HOST_CHAT_JINJA_PARSE_H
 

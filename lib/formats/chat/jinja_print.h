@@ -1,7 +1,7 @@
 // jinja_print.h: prints values as text. {{ v }} prints Python's str() of a value; tojson prints
 // JSON.
 //
-// What it is not: it reads no text; internal to chat/.
+// It reads no text. Internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_PRINT_H
 #define RLHF_HOST_CHAT_JINJA_PRINT_H
 
@@ -16,7 +16,8 @@ void rlhf__jinja_print(struct rlhf__jinja_work *, rlhf__value v, struct rlhf__bu
 rlhf__value rlhf__jinja_text(struct rlhf__jinja_work *, rlhf__value v);
 
 // json.dumps(v, ensure_ascii=False), as in transformers' tojson. indent < 0: everything on one
-// line. item and key are the separators; ptr NULL means Python's. sorted 1: keys in order. [any]
+// line. item and key are the separators; with ptr NULL, Python's default is used. sorted 1: keys in
+// order. [any]
 struct rlhf__jinja_json {
     int64_t indent;
     rlhf_str item, key;

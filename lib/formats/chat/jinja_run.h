@@ -5,7 +5,7 @@
 // `strftime_now` is undefined. Templates that test for it use their own fixed date instead; a
 // template that calls it without a test is refused.
 //
-// What it is not: all of Jinja. An unknown construct is an error, not a guess. Internal to chat/.
+// It is not all of Jinja. An unknown construct is an error, not a guess. Internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_RUN_H
 #define RLHF_HOST_CHAT_JINJA_RUN_H
 
@@ -14,7 +14,7 @@
 
 #include <jansson.h>
 
-// The variables of a template are the members of vars. Unless `messages` is NULL, `messages` and
+// The variables of a template are the members of vars. If `messages` is not NULL, `messages` and
 // add_generation_prompt are variables too.
 struct rlhf__jinja_input {
     const json_t *vars;                   // an object
@@ -23,8 +23,8 @@ struct rlhf__jinja_input {
     int32_t generate, reserved;
 };
 
-// The rendered text with the places of its {% generation %} blocks, or why the template raised an
-// error.
+// The rendered text and where its {% generation %} blocks are; or the reason why the template
+// raised an error.
 struct rlhf__jinja_result {
     struct rlhf__turns turns;
     char why[300];  // what raise_exception() said, or the operation that Jinja refuses

@@ -1,6 +1,6 @@
 // jinja_test.h: the tests of a chat template, `v is name(arguments)`.
 //
-// What it is not: a check of names. A template may contain the name of an unknown test if it never
+// It is not a check of names. A template may contain the name of an unknown test if it never
 // evaluates it. Internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_TEST_H
 #define RLHF_HOST_CHAT_JINJA_TEST_H

@@ -41,7 +41,8 @@ rlhf_str rlhf__space_trim(rlhf_str s, int left, int right) {
     return s;
 }
 
-// 1 if the last character of s (with left 1, the first) is in set. *n = its length in bytes.
+// Returns 1 if the last character of s (with left = 1, the first) is in set. *n is set to the
+// character's length in bytes.
 static int edge_in(rlhf_str s, rlhf_str set, int left, size_t *n) {
     const size_t at = left ? 0 : rlhf__utf8_floor(s.ptr, (size_t)s.len - 1);
     for (*n = 1; at + *n < s.len && ((unsigned char)s.ptr[at + *n] & 0xc0) == 0x80;)
@@ -69,8 +70,8 @@ static rlhf__value strip(struct rlhf__jinja_work *w, rlhf_str s, rlhf__value set
 
 // ---- parts ----
 
-// The offset of the first (with last 1, the last) occurrence of `part` in s, or s.len. `part` is
-// not empty.
+// The offset of the first (with last = 1, the last) occurrence of `part` in s, or s.len if there is
+// none. `part` is not empty.
 static size_t find(struct rlhf__jinja_work *w, rlhf_str s, rlhf_str part, int last) {
     size_t found = (size_t)s.len;
     if (!rlhf__jinja_pay(w, (size_t)s.len) || !part.len) return found;
@@ -184,7 +185,7 @@ static int all_of(struct rlhf__jinja_work *w, rlhf_str s, int digits, int alphas
 
 // ---- methods ----
 
-// 1 if s begins (with left 0, ends) with edge, which may be a tuple of strings.
+// 1 if s begins (with left = 0, ends) with edge, or with one of the strings if edge is a tuple.
 static int has_edge(struct rlhf__jinja_work *w, rlhf_str s, rlhf__value edge, int left) {
     int yes = 0;
     for (size_t i = 0; edge.type == RLHF__JINJA_TUPLE && i < edge.list->n && rlhf__jinja_pay(w, 1);

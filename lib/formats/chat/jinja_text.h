@@ -1,6 +1,6 @@
 // jinja_text.h: the methods of strings in a chat template; filters use them too.
 //
-// What it is not: it knows no other values; internal to chat/.
+// It knows no other values. Internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_TEXT_H
 #define RLHF_HOST_CHAT_JINJA_TEXT_H
 

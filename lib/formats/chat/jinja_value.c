@@ -58,7 +58,7 @@ static int more(struct rlhf__jinja_work *w, size_t n) {
     return 1;
 }
 
-// n bytes for text.
+// Returns n bytes for text.
 static char *take(struct rlhf__jinja_work *w, size_t n) {
     struct rlhf__jinja_memory *m = &w->memory;
     if (w->state || n > RLHF__JINJA_MEMORY_MAX) {

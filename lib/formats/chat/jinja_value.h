@@ -3,7 +3,7 @@
 // A rendering frees all its memory at once, so values can be copied freely and need no owner. Only
 // namespaces change after they are created.
 //
-// What it is not: it knows no variables and reads nothing but its arguments; internal to chat/.
+// It knows no variables and reads nothing but its arguments. Internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_VALUE_H
 #define RLHF_HOST_CHAT_JINJA_VALUE_H
 
@@ -98,7 +98,7 @@ void rlhf__jinja_memory_free(struct rlhf__jinja_memory *); // [any]
 __attribute__((format(printf, 3, 4))) rlhf__value rlhf__jinja_stop(struct rlhf__jinja_work *,
                                                                    int state, const char *fmt, ...);
 
-// Charge an operation on n bytes or items against the bounds. Returns 0 when the rendering must
+// Count an operation on n bytes or items against the bounds. Returns 0 when the rendering must
 // stop. [any]
 int rlhf__jinja_pay(struct rlhf__jinja_work *, size_t n);
 
@@ -145,8 +145,8 @@ static inline int rlhf__jinja_is_dict(rlhf__value v) {
     return v.type == RLHF__JINJA_DICT || v.type == RLHF__JINJA_NAMESPACE;
 }
 
-// Returns the value of a key. Returns NULL if there is none, and after an error, with the state
-// set. [any]
+// Returns the value of a key, or NULL if the key is missing. After an error, returns NULL and the
+// state is set. [any]
 const rlhf__value *rlhf__jinja_get(struct rlhf__jinja_work *, const struct rlhf__jinja_dict *,
                                    rlhf_str key);
 

@@ -1,6 +1,6 @@
 // message.h: the messages of a conversation, {"role", "content"} objects as in data rows.
 //
-// What it is not: it knows no template; see chat.h.
+// It knows no template; see chat.h.
 #ifndef RLHF_HOST_CHAT_MESSAGE_H
 #define RLHF_HOST_CHAT_MESSAGE_H
 
@@ -67,7 +67,7 @@ void rlhf__messages_finish(struct rlhf__messages *);
 // ---- a conversation as one text ----
 
 // Bytes [from, to) of the text are an assistant's turn with its end token. If the template marks
-// turns itself, its mark may be a little longer. end is just after the end token.
+// turns itself, the range may be a little longer than the turn. end is just after the end token.
 struct rlhf__turn {
     size_t from, to, end;
 };

@@ -164,9 +164,9 @@ rlhf_status rlhf__template_learn(struct rlhf__template *t, struct rlhf__error *e
 
 // ---- where the assistant speaks ----
 
-// WORK_MAX bounds the work for one conversation, in turns times bytes of text, because the text is
-// rendered twice for each turn. STAND_INS bounds how many stand-ins are tried until one does not
-// occur in the text.
+// WORK_MAX bounds the work for one conversation. The work is the number of turns times the bytes of
+// text, because the text is rendered twice for each turn. STAND_INS is how many stand-ins are tried
+// to find one that does not occur in the text.
 enum { WORK_MAX = 256 << 20, STAND_INS = 1000 };
 
 // A conversation whose turns are to be found.
@@ -201,7 +201,7 @@ static rlhf_status begin_of(struct search *s, size_t i, rlhf_str head, size_t *f
         rlhf_status st = rlhf__template_render(s->t, s->m->item, i, 1, &s->prompt, &why);
         if (st == RLHF_E_NOMEM) return rlhf__fail(s->err, st, "%s", why.text);
         *from = st == RLHF_OK ? common(text_of(&s->prompt), head) : 0;
-        // A shorter common part means that an earlier turn was rendered differently.
+        // If the common part is shorter, an earlier turn was rendered differently.
         if (st == RLHF_OK && *from + header.len >= s->prompt.turns.text.len) return RLHF_OK;
     }
     // Otherwise the turn begins after the last header. In a text without headers, it begins before

@@ -1,7 +1,7 @@
 // template.h: a chat template: its parsed Jinja, the tokenizer's variables, and properties found by
 // rendering short conversations.
 //
-// What it is not: it reads no files and chooses none (chat.h); internal to chat/.
+// It reads no files and chooses none (chat.h). Internal to chat/.
 #ifndef RLHF_HOST_CHAT_TEMPLATE_H
 #define RLHF_HOST_CHAT_TEMPLATE_H
 
@@ -27,12 +27,13 @@ rlhf_status rlhf__template_parse(struct rlhf__template *, const char *text, size
                                  const json_t *vars, struct rlhf__error *err);
 void rlhf__template_finish(struct rlhf__template *);
 
-// Render short conversations to find the fields above. Errors: RLHF_E_UNSUPPORTED when the template
-// does not render a single question (the fields then stay empty); RLHF_E_NOMEM. [any]
+// Render short conversations to find the fields above. Errors: RLHF_E_UNSUPPORTED if the template
+// cannot render a conversation of one question (the fields then stay empty); RLHF_E_NOMEM. [any]
 rlhf_status rlhf__template_learn(struct rlhf__template *, struct rlhf__error *err);
 
 // *out is as for rlhf__jinja_run. Errors: RLHF_E_NOMEM, and RLHF_E_INVALID if the template cannot
-// render the conversation or refuses it; in the second case err has the template's words. [any]
+// render the conversation or refuses it; if it refuses the conversation, err has the template's own
+// message. [any]
 rlhf_status rlhf__template_render(const struct rlhf__template *, const struct rlhf__message *m,
                                   size_t n, int generate, struct rlhf__jinja_result *out,
                                   struct rlhf__error *err);
@@ -45,9 +46,9 @@ size_t rlhf__template_end(const struct rlhf__template *, rlhf_str s);
 
 // Append the text of a conversation to *out, with the assistant's turns in messages [first, n).
 //
-// If the template has {% generation %} blocks, all turns that these mark are given. Otherwise each
-// answer in turn is replaced by a stand-in, and the conversation is rendered again. The text before
-// and after the stand-in is also the text before and after the answer. The turn begins where the
+// If the template has {% generation %} blocks, they mark the turns. Otherwise the conversation is
+// rendered again for each answer, with a stand-in in place of the answer. The text before and after
+// the stand-in is also the text before and after the answer. The turn begins where the
 // text differs from the prompt that add_generation_prompt produces. It ends with its end token.
 //
 // Errors: those of rlhf__template_render, and RLHF_E_INVALID if a turn's place cannot be

@@ -1,6 +1,6 @@
 // dataset.h: rows of text from .jsonl, .jsonl.gz, .txt and .txt.gz files, held in memory.
 //
-// What it is not: a tokenised batch; see data/token_rows.h, and data/order.h for shuffling.
+// Rows are not tokenised (data/token_rows.h does this) and not shuffled (data/order.h).
 #ifndef RLHF_HOST_DATA_DATASET_H
 #define RLHF_HOST_DATA_DATASET_H
 
@@ -32,14 +32,14 @@ struct rlhf__dataset_opts {
     const char *setting; // the setting that gave the paths, for messages; NULL = unknown
     uint32_t need;       // bits: a row without the field is an error
     // Bits: fields that are read if present. Fields that are in neither `need` nor `want` are
-    // ignored. If one of text and messages is needed and the other wanted, a row must have one of
-    // them.
+    // ignored. If `need` has the text and `want` the messages, or the reverse, a row must have one
+    // of the two.
     uint32_t want;
     const char *name[5]; // JSON key of each field; NULL = text, prompt, chosen, rejected, label
     int32_t line_field;  // the field that a .txt file's lines are; 0 = TEXT
     int32_t keep_meta;   // 1: keep each row's JSON text
-    // 1: the path "-" means standard input. If its first line begins like a JSON object with a key,
-    // standard input is JSON Lines; otherwise each line is a row.
+    // 1: the path "-" means standard input. If the first line of standard input begins like a JSON
+    // object with a key, the input is JSON Lines; otherwise each line is a row.
     int32_t standard_input;
     int32_t prompts;           // 1: messages are prompts, which end with a user's turn
     const char *const *labels; // [n_labels] names for string labels; NULL = only integers

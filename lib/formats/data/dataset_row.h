@@ -2,7 +2,7 @@
 // format for supervised training: two texts, or two lists of messages. The other is the label: an
 // integer, or one of the model's label names.
 //
-// What it is not: it does not read files (dataset.c does); internal to data/.
+// It does not read files (dataset.c does). Internal to data/.
 #ifndef RLHF_HOST_DATA_DATASET_ROW_H
 #define RLHF_HOST_DATA_DATASET_ROW_H
 
@@ -21,8 +21,8 @@ struct rlhf__completion_row {
 rlhf_status rlhf__completion_row_read(const json_t *row, struct rlhf__completion_row *out,
                                       struct rlhf__error *err);
 
-// Returns the end of an error message, which says how to convert a row in another tool's format
-// (Alpaca, ShareGPT). "" for any other row. [any]
+// If the row is in another tool's format (Alpaca, ShareGPT), returns the end of an error message,
+// which says how to convert the row. Otherwise returns "". [any]
 const char *rlhf__completion_row_hint(const json_t *row);
 
 // The label in the field called name. Errors: RLHF_E_INVALID (wrong type, out of range, not a label

@@ -206,8 +206,8 @@ static rlhf_status fill(struct rlhf__lines *l, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Takes the bytes [begin, begin + len) as the next line, and skips the `skip` bytes of its line
-// end.
+// Returns the bytes [begin, begin + len) as the next line. Moves past the line and its line end of
+// `skip` bytes.
 static rlhf_str take(struct rlhf__lines *l, size_t len, size_t skip) {
     const char *s = l->data + l->begin;
     l->begin += len + skip;

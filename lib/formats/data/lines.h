@@ -1,7 +1,7 @@
 // lines.h: files of rows, plain or gzip. Reads them line by line within a memory limit, tells text
 // from JSON, and writes JSON Lines.
 //
-// What it is not: it does not know what a row means (dataset.c does).
+// It does not know what a row means (dataset.c does).
 #ifndef RLHF_HOST_DATA_LINES_H
 #define RLHF_HOST_DATA_LINES_H
 

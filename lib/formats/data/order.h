@@ -3,7 +3,7 @@
 // The permutation of pass p is a pure function of (seed, stream name, p, n). So a checkpoint needs
 // only the cursor, which is two integers.
 //
-// What it is not: it does not know what the rows are.
+// It does not know what the rows are.
 #ifndef RLHF_HOST_DATA_ORDER_H
 #define RLHF_HOST_DATA_ORDER_H
 
@@ -43,7 +43,8 @@ double rlhf__order_epoch(const struct rlhf__order *order);
 
 struct rlhf__batch_opts {
     int64_t batch_size;   // rows a batch, > 0
-    int64_t batch_tokens; // > 0: a batch has the rows that fit in this many tokens, at least one
+    int64_t batch_tokens; // > 0: a batch holds as many rows as fit in this many tokens, at least
+                          // one
     double epochs;        // passes after which the batches end; 0 = never
     uint64_t seed;
     int32_t shuffle, reserved;

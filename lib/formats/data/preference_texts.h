@@ -13,8 +13,8 @@ struct rlhf__preference_texts {
     const json_t *prompt, *response[RLHF__RESPONSES_MAX];
     const char *prompt_name; // its field
     int32_t n, best;         // number of responses; index of the best, -1 if undesirable
-    // shared: if prompt is NULL, how many messages at the beginning of chosen and rejected are
-    // equal.
+    // shared: used if prompt is NULL. The number of messages at the beginning of chosen and
+    // rejected that are equal.
     int32_t is_chat, shared;
     float margin;
     int32_t has_margin;

@@ -60,7 +60,7 @@ static rlhf_status encode(struct reader *r, const json_t *text, uint32_t flags, 
     return RLHF_OK;
 }
 
-// The limit on a response's tokens, whatever its prompt.
+// The greatest number of tokens of any response, whatever its prompt.
 static int32_t response_room(const struct rlhf__preference_opts *o) {
     int32_t room = o->max_tokens - 1 - (o->prepend_bos ? 1 : 0);
     return o->max_response > 0 && o->max_response < room ? o->max_response : room;

@@ -3,7 +3,7 @@
 // A row has one of two forms, which a file may mix:
 //     {"prompt": text, "chosen": text, "rejected": text}
 //     {"prompt": text, "responses": [text, text, ...], "best": index of the better one, from 0}
-// It may also have a "margin": a number, by how much the better response should lead. With
+// It may also have a "margin": the number by which the better response should lead. With
 // opts.completions, a row instead has a single response and a label:
 //     {"prompt": text, "completion": text, "label": true or false}
 // Other keys are ignored.
@@ -17,7 +17,7 @@
 // Prompt and response are tokenised separately, as in a rollout: the response continues the
 // prompt's tokens.
 //
-// What it is not: an epoch order (data/order.h) or a model batch.
+// It is not an epoch order (data/order.h) or a model batch.
 #ifndef RLHF_HOST_DATA_PREFERENCES_H
 #define RLHF_HOST_DATA_PREFERENCES_H
 
@@ -31,9 +31,9 @@
 enum rlhf__preference_long {
     // Cut the row. First, each response loses its last tokens until it has at most max_response
     // tokens and fits after one prompt token (and bos). Then the prompt loses its first tokens,
-    // except bos, until the longest response fits, so all responses keep the same prompt. A prompt
-    // of messages is never cut: responses are cut until they fit after it, and the row is left out
-    // if none would fit.
+    // except bos, until the longest response fits. So all responses keep the same prompt. A prompt
+    // of messages is never cut; only the responses are cut, to fit after it. If no response token
+    // would fit, the row is left out.
     RLHF__PREFERENCE_CUT = 0,
     RLHF__PREFERENCE_REFUSE = 1 // RLHF_E_INVALID with file and line
 };
@@ -70,10 +70,10 @@ struct rlhf__preference {
 
 struct rlhf__preferences; // opaque
 
-// Read and tokenise the rows. A row is left out, and counted, if its preferred response has the
-// same tokens (after cutting) as another response, because it carries no signal. Caller owns *out;
-// the option struct is not kept. Errors name the file and the line: RLHF_E_IO, RLHF_E_NOMEM, and
-// RLHF_E_INVALID for:
+// Read and tokenise the rows. If the preferred response of a row has the same tokens (after
+// cutting) as another response, the row carries no signal: it is left out and counted. Caller owns
+// *out; the option struct is not kept. Errors name the file and the line: RLHF_E_IO, RLHF_E_NOMEM,
+// and RLHF_E_INVALID for:
 //   a missing file; no rows, or none left; invalid JSON or UTF-8
 //   a field that is missing, empty or of the wrong type; two forms in one row
 //   chosen equals rejected, or another response equals the best one; best out of range

@@ -1,5 +1,6 @@
 // prompts.c: see prompts.h. The query rules of the 2019 code: take the tokens after the first
-// period, at most `length` of them, up to the last period. Cutting to max_tokens comes last.
+// period, at most `length` of them, up to the last period. At the end, the prompt is cut to
+// max_tokens.
 #include "data/prompts.h"
 
 #include "base/buf.h"

@@ -4,7 +4,7 @@
 // Lines, whose rows have a text or messages. The tokenizer's chat template turns messages into a
 // prompt that ends where the assistant answers. Messages are used whole or left out.
 //
-// What it is not: an epoch order. The caller visits the prompts with an rlhf__order of stream
+// It is not an epoch order. The caller visits the prompts with an rlhf__order of stream
 // "prompts" and rlhf__prompts_count rows.
 #ifndef RLHF_HOST_DATA_PROMPTS_H
 #define RLHF_HOST_DATA_PROMPTS_H

@@ -3,7 +3,7 @@
 // Ids take two bytes each while the vocabulary fits. The result does not depend on the number of
 // threads.
 //
-// What it is not: an epoch order (data/order.h) or a model batch.
+// It is not an epoch order (data/order.h) or a model batch.
 #ifndef RLHF_HOST_DATA_TOKEN_ROWS_H
 #define RLHF_HOST_DATA_TOKEN_ROWS_H
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define POINTS_MAX  400    // of a curve; up to twice as many phases stay as they are
-#define POINTS_MIN  60     // likewise, however many metrics there are
+#define POINTS_MAX  400    // points of a curve; up to twice as many phases are kept one by one
+#define POINTS_MIN  60     // the least number of points, however many metrics there are
 #define BUDGET      150000 // numbers of all curves together
 #define METRICS_MAX 2000   // of a run
 #define NAME_BYTES  200    // bytes of a metric's name

@@ -13,7 +13,7 @@
 // The phases of one or several runs, and how they are divided.
 struct rlhf__curve_range {
     int64_t first, last; // last < first: no phases
-    int64_t n_metrics;   // of all runs together, as far as their first and last lines say
+    int64_t n_metrics;   // of all runs together, counted in their first and last lines
     int64_t n_points;    // buckets
     int32_t exact;       // 1: a bucket is a phase
     int32_t reserved;
@@ -47,10 +47,10 @@ void rlhf__curve_range_add(struct rlhf__curve_range *range, struct rlhf__run_fil
 void rlhf__curve_range_divide(struct rlhf__curve_range *range);
 
 // Read metrics.jsonl of a run into curves, and the metrics that rules read into *series, which the
-// caller has zeroed. Values that are not finite are left out. Lines whose phase is not after the
-// one before are skipped, and so are phases outside the range. A file with too many metrics is cut.
-// Each of these adds a sentence to the run's trouble. Errors: RLHF_E_NOMEM. Release both, also
-// after a failure. [any]
+// caller has zeroed. Values that are not finite are left out. A line is skipped if its phase is
+// outside the range, or is not greater than the phase of the line before. A file with too many
+// metrics is cut. Each of these adds a sentence to the run's trouble. Errors: RLHF_E_NOMEM. Release
+// both, also after a failure. [any]
 rlhf_status rlhf__curves_read(struct rlhf__run_files *run, const struct rlhf__curve_range *range,
                               struct rlhf__curves *out, struct rlhf__series_set *series,
                               struct rlhf__error *err);

@@ -7,7 +7,7 @@
 
 // ---- the end of one run ----
 
-// The end of a metric that only the curves have.
+// The end of a metric that is in the curves but not in the series.
 static double end_of_curve(const struct rlhf__judged_run *r, const char *metric) {
     const struct rlhf__curve *c = rlhf__curves_find(&r->curves, metric);
     struct rlhf__series_set set = {0};
@@ -36,7 +36,7 @@ static double end_of(const struct rlhf__judged_run *r, const char *metric) {
 
 // ---- the spread of its rows ----
 
-// Rows of a phase: sequences sampled, divided by the phases.
+// The mean number of rows of a phase: the sequences sampled, divided by the number of phases.
 static double rows_of(const struct rlhf__judged_run *r) {
     const struct rlhf__curve *c = rlhf__curves_find(&r->curves, "episode");
     const double phases = (double)(r->curves.last - r->curves.first);
@@ -45,8 +45,8 @@ static double rows_of(const struct rlhf__judged_run *r) {
 }
 
 // Variance of a distribution as spread.jsonl has it. Older versions did not write the standard
-// deviation; their quantiles are evenly spaced, and half as many rows belong to the first and the
-// last one.
+// deviation; their quantiles are evenly spaced. The first and the last quantile each stand for half
+// as many rows as the others.
 static double variance_of(const json_t *d) {
     const json_t *counts = json_object_get(d, "n"), *quantiles = json_object_get(d, "q");
     const size_t n = json_array_size(counts ? counts : quantiles);
@@ -69,7 +69,7 @@ static double variance_of(const json_t *d) {
     return fmax(0, squares / weights - (sum / weights) * (sum / weights));
 }
 
-// The mean variance over the phases of spread.jsonl after `after`.
+// The mean of the variances of the phases after `after`, from spread.jsonl.
 static double spread_variance(const struct rlhf__judged_run *r, const char *of, int64_t after) {
     const json_t *x = json_object_get(r->spread, "x"),
                  *all = json_object_get(json_object_get(r->spread, "of"), of);

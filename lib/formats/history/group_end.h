@@ -19,7 +19,8 @@ struct rlhf__group_end {
     int32_t reserved;
 };
 
-// The metrics of this name are computed: the seconds of all phases, and the phases done.
+// Two metrics that are computed, not read: the seconds of all phases together, and the number of
+// phases done.
 #define RLHF__END_SECONDS "time, s"
 #define RLHF__END_PHASES  "phases"
 

@@ -53,7 +53,8 @@ static int same_settings(const json_t *a, const json_t *b, const json_t *keys) {
     return 1;
 }
 
-// "kl_coef 0.2": what tells this group from the others, for a group of several runs.
+// The label of a group of several runs: the settings in which it differs from other groups, such as
+// "kl_coef 0.2".
 static json_t *label_of(const json_t *flat, const json_t *keys, size_t named) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     for (size_t i = 0; i < json_array_size(keys) && i < named; i++) {
@@ -162,7 +163,7 @@ const struct rlhf__judged_run **rlhf__group_members(const struct rlhf__judged_ru
 
 // ---- what they say together ----
 
-// Where the runs of a group end, and at what price.
+// Where the runs of a group end: the compared metric, and the KL as its price.
 struct group_ends {
     const char *label;
     struct rlhf__group_end end, kl;
@@ -210,8 +211,8 @@ static void put_problems(struct rlhf__buf *out, const struct rlhf__judged_run *r
     if (any) rlhf__buf_putc(out, '.');
 }
 
-// 1 if the values of objective/scores have different meanings: their rewards, weights or options
-// differ, or what changes the scale of a reward.
+// 1 if the values of objective/scores cannot be compared, because the runs differ in their rewards,
+// in the weights or options of these, or in settings that change the scale of rewards.
 static int rewards_differ(const struct rlhf__judged_run *runs, size_t n) {
     static const char *const scale[] = {"normalize", "clip"};
     for (size_t i = 1; i < n; i++) {

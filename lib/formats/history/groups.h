@@ -1,5 +1,6 @@
-// groups.h: several runs: which of them are seeds of one setting, in which settings the others
-// differ, and where each ends at what price.
+// groups.h: compares several runs. Runs whose settings differ only in the seed form a group. For the
+// groups, it finds the settings in which they differ, the value at which each ends, and the KL that
+// this cost.
 #ifndef RLHF_FORMATS_HISTORY_GROUPS_H
 #define RLHF_FORMATS_HISTORY_GROUPS_H
 
@@ -17,8 +18,8 @@ void rlhf__groups_make(const struct rlhf__judged_run *runs, size_t n, json_t **g
 const struct rlhf__judged_run **rlhf__group_members(const struct rlhf__judged_run *runs,
                                                     const json_t *group, size_t *n);
 
-// What the runs say together: ["Reward ends highest with kl_coef 0", "kl_coef 0: 0.946 (0.925 to
-// 0.983, 3 seeds), KL 7.59; ..."]. New reference. Errors: RLHF_E_NOMEM. [any]
+// Sentences that compare the runs: ["Reward ends highest with kl_coef 0", "kl_coef 0: 0.946 (0.925
+// to 0.983, 3 seeds), KL 7.59; ..."]. New reference. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__groups_compare(const struct rlhf__judged_run *runs, size_t n,
                                  const json_t *groups, json_t **out, struct rlhf__error *err);
 

@@ -15,18 +15,18 @@ struct rlhf__judged_run {
     json_t *spread, *texts; // spread.h and texts.h; spread NULL: none
 };
 
-// Open `files` of run[n], and add all of them to *range, which is then divided. Errors:
+// Set run[i].files for each of the n paths, add all runs to *range, and divide the range. Errors:
 // RLHF_E_INVALID if a path is not a run or is given twice; RLHF_E_IO, RLHF_E_NOMEM. [any]
 rlhf_status rlhf__judged_runs_open(const char *const *paths, size_t n, struct rlhf__judged_run *run,
                                    struct rlhf__curve_range *range, struct rlhf__error *err);
 
-// Read metrics.jsonl, spread.jsonl and samples.jsonl of a run whose `files` have been opened, with
-// the range of all runs that are read together. Errors: RLHF_E_NOMEM. [any]
+// Read metrics.jsonl, spread.jsonl and samples.jsonl of a run whose `files` have been opened. The
+// range is that of all runs that are read together. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__judged_run_read(struct rlhf__judged_run *, const struct rlhf__curve_range *,
                                   struct rlhf__error *err);
 
-// Afterwards: set `verdict`. It also reports what could not be read of the files so far. Errors:
-// RLHF_E_NOMEM. [any]
+// Set `verdict`. Call it after rlhf__judged_run_read, because the verdict also reports which parts
+// of the files could not be read. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__judged_run_judge(struct rlhf__judged_run *, struct rlhf__error *err);
 
 void rlhf__judged_run_finish(struct rlhf__judged_run *); // accepts a zeroed one [any]

@@ -29,11 +29,11 @@ struct rlhf__notes {
 
 void rlhf__notes_finish(struct rlhf__notes *); // accepts a zeroed list [any]
 
-// Append *form with the sentence. [any]
+// Append a copy of *form, with the sentence that fmt gives. [any]
 __attribute__((format(printf, 3, 4))) void
 rlhf__notes_add(struct rlhf__notes *, const struct rlhf__run_note *form, const char *fmt, ...);
 
-// The worst first; within a level in the order of addition. [any]
+// Sort the notes by level, the worst first. Notes of one level keep their order. [any]
 void rlhf__notes_sort(struct rlhf__notes *);
 
 // RLHF_OK, or RLHF_E_NOMEM when an addition failed. [any]
@@ -42,7 +42,8 @@ rlhf_status rlhf__notes_ok(const struct rlhf__notes *, struct rlhf__error *err);
 // The note of this id, NULL: none. Borrowed. [any]
 const struct rlhf__run_note *rlhf__notes_find(const struct rlhf__notes *, const char *id);
 
-// A number with three significant digits, without an exponent from 1,000 to 1e15. Returns out.
+// Write v with three significant digits. Values from 1,000 to 1e15 are written without an exponent.
+// Returns out.
 const char *rlhf__figure(double v, char out[40]);
 
 #endif

@@ -19,7 +19,7 @@ static const struct rlhf__series *of_reward(const struct rlhf__history *h, size_
     return of(h, name);
 }
 
-// Since when the values have been worse than the first one by more than the noise.
+// The last values that are all worse than the first one by more than the noise.
 static struct rlhf__held worse_since(const struct rlhf__series *s, int better) {
     const struct rlhf__first_last e = rlhf__trend_ends(s);
     const double bar = 3 * rlhf__trend_noise(s) * sqrt(1 + 1 / (double)e.width);
@@ -49,7 +49,7 @@ static void constant_reward(const struct rlhf__history *h, struct rlhf__notes *o
                     rlhf__figure(e.last, value));
 }
 
-// Where the reward may be the wrong one, easier learning is no advice.
+// If other notes say that the reward may be wrong, drop the advice that makes it easier to learn.
 static void keep_prompts(struct rlhf__notes *l) {
     static const char *const doubts[] = {"sign", "hacked", "measure_worse", "negative_weights"};
     int doubted = 0;
@@ -122,7 +122,8 @@ static void drowned_from_the_start(const struct rlhf__history *h, struct rlhf__n
     }
 }
 
-// Reward k moved against its weight, by more than its own spread, while their sum rose.
+// Reward k moved against its weight, by more than its own spread, while the weighted sum of all
+// rewards rose.
 static void lost_reward(const struct rlhf__history *h, size_t k, struct rlhf__notes *out) {
     const struct rlhf__paid *one = &h->facts->reward[k];
     const struct rlhf__series *s = of_reward(h, k, "mean"), *std = of_reward(h, k, "std");
@@ -179,7 +180,8 @@ static void negative_weights(const struct rlhf__history *h, struct rlhf__notes *
     }
 }
 
-// Each measure in a sentence; a warning if it gets worse as the headline gets better.
+// Adds a sentence about each measure. It is a warning if the measure gets worse while the headline
+// improves.
 static void witnesses(const struct rlhf__history *h, struct rlhf__notes *out) {
     const struct rlhf__headline top = rlhf__headline_of(h->series);
     const int improves = rlhf__headline_moved(h->series) > 0;
@@ -211,7 +213,7 @@ static void witnesses(const struct rlhf__history *h, struct rlhf__notes *out) {
     }
 }
 
-// The reward rises and the share of right answers, the headline, falls.
+// Adds a note if the reward rises while the share of right answers, which is the headline, falls.
 static void right_answers(const struct rlhf__history *h, struct rlhf__notes *out) {
     const struct rlhf__series *right = of(h, "objective/verifiable_correct_rate");
     const struct rlhf__first_last e = rlhf__trend_ends(right);

@@ -6,7 +6,7 @@
 #include "history/measures.h"
 #include "history/notes.h"
 
-// Append what they find; called by rlhf__rules_apply. [any]
+// Append what these rules find; called by rlhf__rules_apply. [any]
 void rlhf__reward_rules_apply(const struct rlhf__history *, struct rlhf__notes *out);
 
 #endif

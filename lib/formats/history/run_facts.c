@@ -25,7 +25,8 @@ static void read_kl_limit(const json_t *config, struct rlhf__run_facts *out) {
         adapts ? number(config, "algo", "kl_target") : number(config, "early_stop", "kl");
 }
 
-// "auto" leaves it to the model's files. Stop tokens of the user end responses whatever it says.
+// "auto" leaves this to the model's files. If the user gave stop tokens, responses may end in any
+// case.
 static int32_t may_end(const json_t *config) {
     const json_t *at = get(config, "sampling", "stop_at_eos");
     const char *text = json_string_value(at);

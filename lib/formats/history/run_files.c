@@ -47,7 +47,8 @@ int rlhf__run_files_fd(struct rlhf__run_files *run, const char *name, int64_t *s
     return -1;
 }
 
-// The object in a file. If it cannot be read: an empty object, and a sentence.
+// Reads the JSON object in a file. If that fails, adds a sentence to the trouble and returns an
+// empty object.
 static json_t *read_object(struct rlhf__run_files *run, const char *name) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     struct rlhf__error err = {0, ""};

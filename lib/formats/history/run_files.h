@@ -2,7 +2,7 @@
 // still growing, from another version, or from a stranger. So links are not followed, only regular
 // files are read, every size is limited, and plugins stay closed.
 //
-// What could not be read is a list of sentences, not a failure.
+// A part that cannot be read is not a failure. It adds a sentence to a list, the run's trouble.
 #ifndef RLHF_FORMATS_HISTORY_RUN_FILES_H
 #define RLHF_FORMATS_HISTORY_RUN_FILES_H
 
@@ -31,11 +31,11 @@ __attribute__((format(printf, 2, 3))) void rlhf__run_files_trouble(struct rlhf__
 // A setting of config.json by its dotted name: "run.phases". Borrowed; NULL if it is missing. [any]
 const json_t *rlhf__run_files_setting(const struct rlhf__run_files *run, const char *key);
 
-// The same as a number; `otherwise` if it is missing or no number. [any]
+// The same as a number; `otherwise` if it is missing or not a number. [any]
 double rlhf__run_files_number(const struct rlhf__run_files *run, const char *key, double otherwise);
 
-// Open a regular file of the run, not through a link. Returns a descriptor, or -1: if it is there
-// but cannot be read, that is added to the trouble. [any]
+// Open a regular file of the run, not through a link. Returns a descriptor, or -1. If the file
+// exists but cannot be read, this is added to the trouble. [any]
 int rlhf__run_files_fd(struct rlhf__run_files *run, const char *name, int64_t *size);
 
 #endif

@@ -20,7 +20,8 @@ int64_t rlhf__run_row_phase(const json_t *row) {
     return (double)(int64_t)phase == phase ? (int64_t)phase : -1;
 }
 
-// The phase of a line that begins as the program writes it, without decoding the line; else -1.
+// Finds the phase of a line without decoding it. Returns -1 if the line does not begin as the
+// program writes it.
 static int64_t phase_at_start(const struct rlhf__buf *line) {
     static const char start[] = "{\"phase\": ";
     const size_t n = sizeof start - 1;
@@ -116,8 +117,8 @@ int rlhf__run_lines_next(struct rlhf__run_lines *l) {
 
 // ---- both ends ----
 
-// The last row in text[n], which begins at the start of a line if `whole`; lines without an end are
-// skipped.
+// Returns the last row in text[n]. With `whole`, the text begins at the start of a line. A line
+// that has no line end is skipped.
 static json_t *last_row(const char *text, size_t n, int whole) {
     const char *end = n ? memrchr(text, '\n', n) : NULL;
     while (end) {
@@ -151,7 +152,7 @@ static json_t *find_last(struct rlhf__run_files *run, const char *name) {
 void rlhf__run_lines_ends(struct rlhf__run_files *run, const char *name, json_t **first,
                           json_t **last) {
     struct rlhf__run_lines l;
-    json_t *const said = run->trouble; // reading the whole file will say it
+    json_t *const said = run->trouble; // reading the whole file will report it
     run->trouble = json_array();
     *first = *last = NULL;
     if (rlhf__run_lines_open(run, name, &l, NULL) == RLHF_OK) {

@@ -16,7 +16,7 @@ struct rlhf__run_lines {
     struct rlhf__buf line; // without its end
     char *block;           // bytes read ahead: from `at` to `have`
     size_t at, have;
-    int64_t left;        // bytes of the file not read yet; what is appended later is left alone
+    int64_t left;        // bytes of the file not read yet; bytes appended later are not read
     int64_t phase, skip; // of the line; lines skipped so far
     json_t *row;         // the line, if it has been decoded
     int fd;              // -1: the file does not exist

@@ -1,7 +1,7 @@
 // series.h: the metrics of a run as series of numbers, one series per name.
 //
-// What it is not: it does not read files and does not judge. Only the metrics that the rules
-// (rules.h, verdict.h) read are worth keeping; rlhf__series_is_read names them.
+// It does not read files and does not judge. Callers need to keep only the metrics that the rules
+// (rules.h, verdict.h) read; rlhf__series_is_read tells which these are.
 #ifndef RLHF_FORMATS_HISTORY_SERIES_H
 #define RLHF_FORMATS_HISTORY_SERIES_H
 
@@ -33,13 +33,15 @@ int rlhf__series_is_read(const char *name);
 rlhf_status rlhf__series_set_put(struct rlhf__series_set *, const char *name, int64_t phase,
                                  double value, struct rlhf__error *err);
 
-// Append the metrics of one line of metrics.jsonl that are read, as those of this phase. Other
-// members, and a line whose phase is negative, are ignored. Errors: RLHF_E_NOMEM. [any]
+// Append those metrics of a line of metrics.jsonl that rlhf__series_is_read accepts, as values of
+// this phase. Other members, and a line whose phase is negative, are ignored. Errors: RLHF_E_NOMEM.
+// [any]
 rlhf_status rlhf__series_set_row(struct rlhf__series_set *, const json_t *row, int64_t phase,
                                  struct rlhf__error *err);
 
-// After the other metrics of a phase: append objective/entropy_per_token, which older versions did
-// not report, as objective/entropy divided by the mean length. Errors: RLHF_E_NOMEM. [any]
+// Append objective/entropy_per_token, which older versions did not report: objective/entropy
+// divided by the mean length. Call it after the other metrics of the phase are appended. Errors:
+// RLHF_E_NOMEM. [any]
 rlhf_status rlhf__series_set_derive(struct rlhf__series_set *, int64_t phase,
                                     struct rlhf__error *err);
 

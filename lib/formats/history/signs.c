@@ -7,7 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-// If it did, RLHF__RULE_ALIKE counts, also as a share of the first distinct 3-grams.
+// Limits on the entropy. ALIKE applies if the headline did not improve. If it improved,
+// RLHF__RULE_ALIKE applies instead, both to the entropy and to the share of distinct 3-grams.
 #define ALIKE       0.25 // share of the first entropy, if the headline did not improve
 #define WILD        1.3  // times the first entropy
 #define WILD_MARGIN 1.0  // nats per token above it
@@ -62,8 +63,9 @@ static void add_fell_apart(const struct rlhf__history *h, struct rlhf__held held
                     rlhf__figure(e.first, first), rlhf__figure(e.last, last));
 }
 
-// All responses alike, or tokens at random. Growing certainty of right answers is not a collapse,
-// so a run that counts right answers is judged only if their share did not improve.
+// Finds responses that are all alike, and tokens drawn at random. A policy that becomes certain of
+// right answers has not collapsed. So if the headline is not the reward, it is judged only if the
+// headline did not improve.
 static void collapse(const struct rlhf__history *h, struct rlhf__notes *out) {
     const struct rlhf__series *entropy = of(h, "objective/entropy_per_token"),
                               *distinct = of(h, "completions/distinct_3");
@@ -80,7 +82,7 @@ static void collapse(const struct rlhf__history *h, struct rlhf__notes *out) {
         add_fell_apart(h, rlhf__trend_above(entropy, wild), out);
 }
 
-// ---- a reward that is met and its purpose not ----
+// ---- a reward that rises while its purpose is missed ----
 
 struct found {
     struct rlhf__buf text; // "a; b"
@@ -105,7 +107,7 @@ static void see_distance(const struct rlhf__history *h, struct found *f) {
                      rlhf__figure(last, kl), far ? ", which would hardly write this" : "");
 }
 
-// A metric below this share of its beginning.
+// Looks for a metric that fell below this share of its first value.
 static void see_fall(const struct rlhf__history *h, const char *name, double share,
                      const char *words, const char *unit, struct found *f) {
     const struct rlhf__series *s = of(h, name);

@@ -9,8 +9,8 @@
 #define TOKENS_MAX  600  // of a response
 #define REWARDS_MAX 32
 
-// About TEXT_MAX bytes of a string, cut between characters; of a prompt the end, of a response
-// the beginning. New reference; "" for another type.
+// Returns about TEXT_MAX bytes of a string, cut between characters. With `tail`, these are its end
+// (for prompts), otherwise its beginning (for responses). New reference; "" for another type.
 static json_t *shortened(const json_t *v, int tail, int *cut) {
     const char *text = json_string_value(v);
     size_t n = text ? json_string_length(v) : 0, from = 0;
@@ -43,7 +43,7 @@ static int all_texts(const json_t *list) {
     return json_array_size(list) > 0;
 }
 
-// Put the response by token if the row has its pieces. Returns 0 if not.
+// Puts the response token by token, if the row has the text of each token. Otherwise returns 0.
 static int put_tokens(json_t *cell, const json_t *row, int *cut) {
     const json_t *pieces = json_object_get(row, "pieces");
     const size_t all = json_array_size(pieces), n = all < TOKENS_MAX ? all : TOKENS_MAX;

@@ -53,7 +53,8 @@ static void kind_finish(struct kind *k) {
     free(k->phase);
 }
 
-// Rows of held-out prompts have this near their beginning; inside a text its quotes are escaped.
+// 1 for rows of held-out prompts, which have this mark near their beginning. Inside a text the
+// quotes of the mark would be escaped.
 static int is_eval(const struct rlhf__buf *line) {
     static const char mark[] = "\"eval\": true";
     return memmem(line->data, line->len < 100 ? line->len : 100, mark, sizeof mark - 1) != NULL;
@@ -66,7 +67,7 @@ static rlhf_status read_phases(struct rlhf__run_files *run, struct kind k[2],
     rlhf_status st = rlhf__run_lines_open(run, "samples.jsonl", &l, err);
     while (st == RLHF_OK && rlhf__run_lines_next(&l))
         st = add_phase(&k[is_eval(&l.line)], l.phase, err);
-    l.skip = l.cut = 0; // read_rows will say it
+    l.skip = l.cut = 0; // read_rows will report it
     rlhf__run_lines_close(&l);
     choose(&k[0]);
     choose(&k[1]);
@@ -121,7 +122,8 @@ static const json_t *answer_to(const json_t *rows, const json_t *like) {
     return NULL;
 }
 
-// Rows of the prompts that all shown phases have, in the order of the last one. New reference.
+// The rows of those prompts that occur in all shown phases, in the order of the last phase. New
+// reference.
 static json_t *common_rows(const struct kind *k) {
     const json_t *last = k->n_shown ? k->rows[k->n_shown - 1] : NULL;
     json_t *out = json_array();
@@ -158,7 +160,8 @@ static json_t *own_rows(const struct kind *k) {
     return out;
 }
 
-// A preferred response and the first of the others, from rows that follow each other.
+// Pairs the preferred response to a prompt with the first of the other responses. Their rows follow
+// each other.
 static json_t *pair_rows(const json_t *rows) {
     json_t *out = json_array();
     for (size_t i = 0; i + 1 < json_array_size(rows) && json_array_size(out) < ROWS_MAX; i++) {

@@ -10,9 +10,9 @@
 //   "tokens", "logp", "ref", "value"  the response by token; ref and value may be null; or
 //   "text"                            the whole response.
 // "ratio" is its log-ratio to the reference; "label", "length", "rewards" and "cut" (1: only the
-// beginning is there) may be missing. Of a run that draws responses the sets are its held-out
-// prompts and the rows that it learned from; of another run, rows of its data. *out is a new
-// reference, an empty list without texts. Errors: RLHF_E_NOMEM. [any]
+// beginning is there) may be missing. For a run that samples responses, the sets are its held-out
+// prompts and the rows that it learned from. For any other run, they are rows of its data. *out is
+// a new reference, an empty list without texts. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__texts_read(struct rlhf__run_files *run, json_t **out, struct rlhf__error *err);
 
 #endif

@@ -93,7 +93,7 @@ int rlhf__trend_moved(const struct rlhf__series *s) {
     return (e.last - e.first > bar) - (e.first - e.last > bar);
 }
 
-// sign 1: above, -1: below.
+// The values at the end that are all above the limit (sign = 1), or all below it (sign = -1).
 static struct rlhf__held held(const struct rlhf__series *s, double sign, double limit) {
     int64_t i = s->n;
     while (i > 0 && sign * s->value[i - 1] > sign * limit)

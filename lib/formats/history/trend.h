@@ -6,7 +6,7 @@
 #include "history/series.h"
 
 enum {
-    RLHF__TREND_FEWEST = 5, // values; whether fewer moved is not said
+    RLHF__TREND_FEWEST = 5, // a series of fewer values never counts as moved
     RLHF__TREND_MOST = 20   // phases in the mean at the end
 };
 
@@ -18,23 +18,26 @@ struct rlhf__first_last {
 };
 struct rlhf__first_last rlhf__trend_ends(const struct rlhf__series *);
 
-// Standard deviation of the value of one phase: 1.05 times the median step; where most values
-// equal the one before, the root of half the mean squared step. 0 for fewer than two values;
-// infinite, so that nothing moved, if out of memory. [any]
+// The standard deviation of a single value, estimated as 1.05 times the median step from one value
+// to the next. If that median is 0, it is the root of half the mean squared step. Returns 0 for
+// fewer than two values. Returns infinity if out of memory, so that no series counts as moved.
+// [any]
 double rlhf__trend_noise(const struct rlhf__series *);
 
-// 1: rose, -1: fell, by more than three standard errors of the difference between its ends; else 0.
+// Returns 1 if the series rose and -1 if it fell, by more than three standard errors of the
+// difference between its ends. Otherwise returns 0.
 int rlhf__trend_moved(const struct rlhf__series *);
 
-// The phase from which on all values are above (below) the limit, and how many values that are; 0
-// and 0 if the last one is not. [any]
+// The phase from which on all values are above (below) the limit, and how many values these are.
+// Both are 0 if the last value is not above (below) the limit. [any]
 struct rlhf__held {
     int64_t phase, n;
 };
 struct rlhf__held rlhf__trend_above(const struct rlhf__series *, double limit);
 struct rlhf__held rlhf__trend_below(const struct rlhf__series *, double limit);
 
-// Sum, mean of the first n values (n at least 1), median of the values; 0 for an empty series.
+// The sum of the values, the mean of the first n (n >= 1), and the median. All are 0 for an empty
+// series.
 double rlhf__trend_sum(const struct rlhf__series *);
 double rlhf__trend_mean_of_first(const struct rlhf__series *, int64_t n);
 double rlhf__trend_median(const struct rlhf__series *);

@@ -115,7 +115,7 @@ static void measure(const struct rlhf__series *s, struct rlhf__verdict *v) {
     v->moved = v->headline.better * rlhf__trend_moved(s);
 }
 
-// The first letter as inside a sentence.
+// Appends the word with its first letter in lower case.
 static void put_lower(struct rlhf__buf *out, const char *word) {
     if (*word >= 'A' && *word <= 'Z')
         rlhf__buf_printf(out, "%c%s", *word - 'A' + 'a', word + 1);

@@ -4,7 +4,7 @@
 // *First* is the first phase, whose responses the untrained policy wrote; *last* is the mean of the
 // last tenth of the phases (trend.h). docs/did-it-work.md explains the rules.
 //
-// What it is not: it reads no files. It depends only on series of numbers and a few facts.
+// It reads no files. It depends only on series of numbers and a few facts.
 #ifndef RLHF_FORMATS_HISTORY_VERDICT_H
 #define RLHF_FORMATS_HISTORY_VERDICT_H
 
@@ -30,7 +30,8 @@ enum { RLHF__VERDICT_CHECKS = 5 };
 // NaN.
 struct rlhf__verdict {
     int32_t kind;
-    // 1: the headline moved to the better, -1: to the worse, 0: neither, or by less than is shown.
+    // 1: the headline moved to the better, -1: to the worse, 0: neither, or by too little for the
+    // digits that are shown.
     int32_t moved;
     struct rlhf__headline headline;
     double first, last, best, noise;
@@ -48,7 +49,8 @@ rlhf_status rlhf__verdict_make(const struct rlhf__history *, struct rlhf__verdic
                                struct rlhf__error *err);
 void rlhf__verdict_finish(struct rlhf__verdict *); // accepts a zeroed verdict [any]
 
-// "none", "good", "warn" or "bad"; "info", "warn" or "bad" of a note. [any]
+// The name of an enum rlhf__verdict_kind ("none", "good", "warn", "bad") and of a note's level
+// ("info", "warn", "bad"). [any]
 const char *rlhf__verdict_kind_name(int32_t kind);
 const char *rlhf__note_level_name(int32_t level);
 

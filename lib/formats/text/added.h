@@ -1,8 +1,8 @@
 // added.h: a tokenizer's list of added tokens, which are not in the model's vocabulary; and a
 // search for many texts in one text.
 //
-// What it is not: it does not read the files that name the tokens (added_read.h) or split texts
-// (tokenizer.c); internal to text/.
+// It does not read the files that name the tokens (added_read.h) or split texts
+// (tokenizer.c). Internal to text/.
 #ifndef RLHF_HOST_TEXT_ADDED_H
 #define RLHF_HOST_TEXT_ADDED_H
 

@@ -79,8 +79,8 @@ static rlhf_status read_flags(const json_t *entry, const char *content, size_t l
     return RLHF_OK;
 }
 
-// Checks an entry for a token that is already on the list against the list. A tokenizer without
-// tokenizer.json takes the flags from the entry.
+// Checks that an entry for a token that is already on the list agrees with the list. A tokenizer
+// without tokenizer.json takes the flags from the entry.
 static rlhf_status say_again(struct rlhf__tokenizer *tok, struct rlhf__added_token *t, int64_t id,
                              const json_t *entry, struct rlhf__error *err) {
     const char *content = rlhf__added_text(&tok->added, t);

@@ -1,7 +1,7 @@
 // added_read.h: reads the added tokens from the files of a directory, and prepares the search for
 // them.
 //
-// What it is not: it does not read the roles of tokens (tokenizer_config.c does); internal to
+// It does not read the roles of tokens (tokenizer_config.c does). Internal to
 // text/.
 #ifndef RLHF_HOST_TEXT_ADDED_READ_H
 #define RLHF_HOST_TEXT_ADDED_READ_H

@@ -1,6 +1,6 @@
 // bpe.h: byte-pair encoding (BPE): merges the bytes or characters of each word into tokens.
 //
-// What it is not: it reads no files, does not split text into words and knows no special tokens;
+// It reads no files, does not split text into words and knows no special tokens;
 // internal to text/.
 #ifndef RLHF_HOST_TEXT_BPE_H
 #define RLHF_HOST_TEXT_BPE_H

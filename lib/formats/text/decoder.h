@@ -1,6 +1,6 @@
 // decoder.h: turns ids into text: the "decoder" of tokenizer.json as a list of steps.
 //
-// What it is not: it finds no tokens in texts and knows no special ones; internal to text/, see
+// It finds no tokens in texts and knows no special ones. Internal to text/, see
 // rlhf__tokenizer_text.
 #ifndef RLHF_HOST_TEXT_DECODER_H
 #define RLHF_HOST_TEXT_DECODER_H

@@ -25,7 +25,7 @@ struct chars {
 
 static rlhf_status reserve(struct chars *c, const struct rlhf__buf *out, struct rlhf__error *err) {
     if (c->cap - c->n >= DECOMPOSED_MAX) return RLHF_OK;
-    // A character is a byte or more.
+    // Each character takes at least one byte.
     if (c->n > RLHF__NORMAL_BYTES_MAX) return rlhf__normal_room(out, c->n, err);
     size_t cap = c->cap ? c->cap * 2 : 256;
     utf8proc_int32_t *cp =

@@ -1,6 +1,6 @@
 // normal_form.h: the normal forms of Unicode, for the characters that the tokenizers library knows.
 //
-// What it is not: the other steps of a normaliser, which are in normaliser.c; internal to text/.
+// The other steps of a normaliser are in normaliser.c. Internal to text/.
 #ifndef RLHF_HOST_TEXT_NORMAL_FORM_H
 #define RLHF_HOST_TEXT_NORMAL_FORM_H
 

@@ -1,7 +1,7 @@
 // normaliser.h: the "normalizer" of tokenizer.json as a list of steps, which change a text before
 // it is split into words.
 //
-// What it is not: it finds no added tokens (added.h) and splits nothing (pre_tokenizer.h); internal
+// It finds no added tokens (added.h) and splits nothing (pre_tokenizer.h). Internal
 // to text/.
 #ifndef RLHF_HOST_TEXT_NORMALISER_H
 #define RLHF_HOST_TEXT_NORMALISER_H

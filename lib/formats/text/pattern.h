@@ -3,7 +3,7 @@
 // Patterns are written for Oniguruma, the engine of the tokenizers library. The patterns that
 // nearly all byte-level models use are matched by hand. Others are translated and given to PCRE2.
 //
-// What it is not: callers decide what to do with matches; internal to text/.
+// Callers decide what to do with matches. Internal to text/.
 #ifndef RLHF_HOST_TEXT_PATTERN_H
 #define RLHF_HOST_TEXT_PATTERN_H
 

@@ -322,7 +322,7 @@ static rlhf_status by_pattern(struct joiner *j, const char *s, size_t n,
     return from < n ? put(j, from, n, 0) : RLHF_OK;
 }
 
-// Makes each word of a rule a piece. Nearly all texts take this path.
+// Makes a piece of each word that the rule finds. Nearly all texts take this path.
 static rlhf_status by_rule(struct joiner *j, const char *s, size_t n, int32_t rule) {
     for (size_t at = 0, end; at < n; at = end) {
         end = rlhf__word_end(rule, s, n, at);

@@ -1,7 +1,7 @@
 // pre_tokenizer.h: splits a normalised text into words. The "pre_tokenizer" of tokenizer.json is a
 // list of steps; each step splits the pieces of the previous one.
 //
-// What it is not: it does not use the vocabulary; internal to text/.
+// It does not use the vocabulary. Internal to text/.
 #ifndef RLHF_HOST_TEXT_PRE_TOKENIZER_H
 #define RLHF_HOST_TEXT_PRE_TOKENIZER_H
 

@@ -258,8 +258,8 @@ static size_t space_behind(const char *s, size_t n, size_t at) {
 
 // ---- splitting ----
 
-// Splits s at the tokens of m and passes the text between them to `piece`. If a match does not
-// count, all of it is skipped. Two tokens may share white space, as in the library.
+// Splits s at the tokens of m and passes the text between them to `piece`. A match that does not
+// count is skipped as a whole. Two tokens may share white space, as in the library.
 static rlhf_status split(const struct splitting *sp, const struct rlhf__matcher *m, int ordinary,
                          const char *s, size_t n, int at_start, piece_fn *piece) {
     const struct rlhf__added *added = &sp->tok->added;

@@ -5,7 +5,7 @@
 // older files that also describe a tokenizer must agree with it. Encoding and decoding are
 // thread-safe, because a tokenizer is read-only after open.
 //
-// What it is not: a trainer of vocabularies, or a general tokenizers pipeline.
+// It is not a trainer of vocabularies, or a general tokenizers pipeline.
 #ifndef RLHF_HOST_TEXT_TOKENIZER_H
 #define RLHF_HOST_TEXT_TOKENIZER_H
 

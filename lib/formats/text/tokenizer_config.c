@@ -187,8 +187,8 @@ static rlhf_status read_config(struct rlhf__tokenizer *tok, const json_t *config
 // ---- around a text ----
 
 // Refuse an add_bos_token or add_eos_token that contradicts the post_processor of tokenizer.json,
-// because some versions of transformers use the former and some the latter. Call it after the frame
-// is known. Errors: RLHF_E_INVALID.
+// because some versions of transformers use these options and others use the post_processor. Call
+// it after the frame is known. Errors: RLHF_E_INVALID.
 static rlhf_status check_frame(const struct rlhf__tokenizer *tok, const json_t *config,
                                struct rlhf__error *err) {
     const json_t *bos = json_object_get(config, "add_bos_token");

@@ -1,8 +1,7 @@
 // tokenizer_files.c: opens a tokenizer. Chooses among the files of a directory and reads the
 // vocabulary files: vocab.json with merges.txt, or vocab.txt.
 //
-// What it is not: tokenizer_json.c reads tokenizer.json, and tokenizer_config.c reads special
-// tokens and options.
+// tokenizer_json.c reads tokenizer.json, and tokenizer_config.c reads special tokens and options.
 #include "text/tokenizer_impl.h"
 
 #include "base/file.h"

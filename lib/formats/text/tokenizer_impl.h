@@ -1,6 +1,6 @@
 // tokenizer_impl.h: the parts of a tokenizer, shared by its loader and its users in text/.
 //
-// What it is not: an interface for other directories; see tokenizer.h.
+// It is not an interface for other directories: they use tokenizer.h.
 #ifndef RLHF_HOST_TEXT_TOKENIZER_IMPL_H
 #define RLHF_HOST_TEXT_TOKENIZER_IMPL_H
 

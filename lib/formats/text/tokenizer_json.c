@@ -1,7 +1,7 @@
-// tokenizer_json.c: reads tokenizer.json, the file of the tokenizers library. It reads the model;
-// the other parts of the pipeline read themselves.
+// tokenizer_json.c: reads tokenizer.json, the file of the tokenizers library. It reads the model.
+// Each other part of the pipeline has its own reader.
 //
-// If a part that changes ids is not implemented, it is refused with its type.
+// A part that changes ids but is not implemented is refused, and the message names its type.
 #include "text/tokenizer_impl.h"
 
 #include "base/json.h"

@@ -1,7 +1,7 @@
 // tokenizer_part.h: a part of tokenizer.json, {"type": ..., ...}: reads its type and refuses
 // unknown ones.
 //
-// What it is not: it does not know the types; internal to text/.
+// It does not know the types. Internal to text/.
 #ifndef RLHF_HOST_TEXT_TOKENIZER_PART_H
 #define RLHF_HOST_TEXT_TOKENIZER_PART_H
 

@@ -4,7 +4,7 @@
 // Digits, 9 for normal forms, 8 for punctuation. Our libraries use others: 15 (utf8proc) and 14
 // (PCRE2). Short lists correct their tables, so that ids agree for every character.
 //
-// What it is not: a Unicode library (that is utf8proc).
+// It is not a Unicode library (that is utf8proc).
 #ifndef RLHF_HOST_TEXT_UNICODE_H
 #define RLHF_HOST_TEXT_UNICODE_H
 

@@ -1,6 +1,6 @@
 // vocab.h: the tokens of a vocabulary (from id to bytes and from bytes to id), and lists of ids.
 //
-// What it is not: it knows no merges, no special tokens and no ragged batches (data/token_rows.h).
+// It knows no merges, no special tokens and no ragged batches (data/token_rows.h).
 #ifndef RLHF_HOST_TEXT_VOCAB_H
 #define RLHF_HOST_TEXT_VOCAB_H
 

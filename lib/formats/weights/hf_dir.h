@@ -1,7 +1,7 @@
 // hf_dir.h: a Hugging Face model directory: config.json, labels, tokenizer files.
 //
-// What it is not: weights (safetensors.h), tokenizers (text/tokenizer.h). Model plugins interpret
-// the keys of their architecture.
+// It does not read weights (safetensors.h) or tokenizers (text/tokenizer.h). Model plugins
+// interpret the keys of their architecture.
 #ifndef RLHF_HOST_WEIGHTS_HF_DIR_H
 #define RLHF_HOST_WEIGHTS_HF_DIR_H
 

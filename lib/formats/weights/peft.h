@@ -5,7 +5,7 @@
 // is refused, with the field's name and value, because an adapter that is read only in part is a
 // different adapter.
 //
-// What it is not: it does not know models; the code that opens a model checks that the layers
+// It does not know models; the code that opens a model checks that the layers
 // exist.
 #ifndef RLHF_HOST_WEIGHTS_PEFT_H
 #define RLHF_HOST_WEIGHTS_PEFT_H

@@ -1,6 +1,6 @@
 // rounding.h: rounds tensors to another type and writes them, to one file or in shards.
 //
-// What it is not: the safetensors format itself, which safetensors_writer.h writes.
+// The format itself is in safetensors_writer.h.
 #ifndef RLHF_HOST_WEIGHTS_ROUNDING_H
 #define RLHF_HOST_WEIGHTS_ROUNDING_H
 

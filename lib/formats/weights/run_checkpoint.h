@@ -23,9 +23,9 @@ struct rlhf__run_checkpoint {
 };
 
 // Find a checkpoint of the run `run`, which the user gave as `given`. choice is "best", "last" or a
-// name. NULL means the best if the run keeps one, otherwise the last. newest says how to ask for
-// the newest checkpoint; the log shows it if the best was chosen by default. Logs the choice.
-// Errors: RLHF_E_INVALID; the message begins with `command`. [main]
+// name. NULL means the best if the run keeps one, otherwise the last. `newest` is a text that tells
+// the user how to get the newest checkpoint; it is logged if the best was chosen by default. Logs
+// the choice. Errors: RLHF_E_INVALID; the message begins with `command`. [main]
 rlhf_status rlhf__run_checkpoint_find(const char *command, const char *given, const char *run,
                                       const char *choice, const char *newest, struct rlhf__log *log,
                                       struct rlhf__run_checkpoint *out, struct rlhf__error *err);

@@ -5,7 +5,7 @@
 // bytes, little-endian, row-major and without gaps. The reader trusts nothing: it checks every
 // number of the header before use.
 //
-// What it is not: it does not know models; a model's plugin knows which tensors the model needs.
+// It does not know models; a model's plugin knows which tensors the model needs.
 #ifndef RLHF_HOST_WEIGHTS_SAFETENSORS_H
 #define RLHF_HOST_WEIGHTS_SAFETENSORS_H
 

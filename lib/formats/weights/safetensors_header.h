@@ -1,7 +1,7 @@
 // safetensors_header.h: parses the JSON header of one safetensors file and checks it against the
 // file's size.
 //
-// What it is not: it maps no file; internal to weights/.
+// It maps no file. Internal to weights/.
 #ifndef RLHF_HOST_WEIGHTS_SAFETENSORS_HEADER_H
 #define RLHF_HOST_WEIGHTS_SAFETENSORS_HEADER_H
 

@@ -1,6 +1,6 @@
 // tensor.h: one tensor of a weight file: its dtype, its shape, and its numbers as floats.
 //
-// What it is not: it has no compute kernels; these conversions run once per load or save.
+// It has no compute kernels; these conversions run once per load or save.
 #ifndef RLHF_HOST_WEIGHTS_TENSOR_H
 #define RLHF_HOST_WEIGHTS_TENSOR_H
 
@@ -87,9 +87,10 @@ struct rlhf__low_rank {
     float *left, *right;
 };
 
-// Make one for the matrix w from A [rank, inputs] and B [outputs, rank]. w is [outputs, inputs], or
-// [inputs, outputs] if in_out is set. left includes the scale. Errors: RLHF_E_INVALID (shapes that
-// do not fit; the message names all three), and those of rlhf__tensor_read_f32. [main]
+// Make a low-rank product for the matrix w from A [rank, inputs] and B [outputs, rank]. w is
+// [outputs, inputs], or [inputs, outputs] if in_out is set. left includes the scale. Errors:
+// RLHF_E_INVALID (shapes that do not fit; the message names all three), and those of
+// rlhf__tensor_read_f32. [main]
 rlhf_status rlhf__low_rank_create(const struct rlhf__tensor *w, const struct rlhf__tensor *a,
                                   const struct rlhf__tensor *b, double scale, int in_out,
                                   struct rlhf__low_rank **out, struct rlhf__error *err);
