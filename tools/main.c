@@ -48,7 +48,8 @@ static void offer_commands(struct rlhf__nearest *near) {
     rlhf__nearest_offer(near, "settings"); // of help
 }
 
-// A training run needs no command word, and a plugin needs its flag.
+// Hints for a word that is not a command: a training run does not need a command word, and a plugin
+// needs its flag.
 static const char *run_hint(const char *name) {
     static const char *const words[] = {"train", "run", "sft", "grpo", "ppo", "dpo", "rloo", "kto"};
     const size_t n = strlen(name);
@@ -122,7 +123,7 @@ static int dispatch(const struct rlhf__env *env, int argc, char **argv) {
             return cmd_help(env, argc - i, argv + i);
         if (strcmp(argv[i], "--version") == 0) return version(env, argc, argv);
     }
-    struct rlhf__env training = *env; // the host does not know of pages
+    struct rlhf__env training = *env; // pages are not part of the host
     training.run_ended = rlhf__report_after_run;
     if (argv[1][0] == '-') return rlhf__cli_train(&training, argc, argv);
     if (strcmp(argv[1], HIDDEN) == 0) return rlhf__cmd_worker(env, argc - 1, argv + 1);

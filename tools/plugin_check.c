@@ -99,7 +99,8 @@ static int same_fault(const json_t *a, const json_t *b) {
            (same_words(x, y) || (end && strncmp(x, y, (size_t)(end - x) + 2) == 0));
 }
 
-// 1 if finding i is the first of its fault; *more = how many follow.
+// 1 if finding i is the first one of its fault. *more is set to the number of later findings of the
+// same fault.
 static int is_first(const json_t *found, size_t i, size_t *more) {
     const json_t *row = json_array_get(found, i), *other;
     size_t k;

@@ -12,7 +12,8 @@ enum {
     RLHF__ALGO_HEADS = 5
 };
 
-// Heads in this order: logp, entropy, kl, value, score (per row, RLHF__ALGO_LABELS apart).
+// Heads in this order: logp, entropy, kl, value, score (per row, with a stride of
+// RLHF__ALGO_LABELS).
 struct rlhf__algo_batch {
     rlhf_plan plan;
     int32_t n, total, n_labels, reserved;
@@ -33,8 +34,8 @@ struct rlhf__algo_batch {
     int32_t shard;                                // of the next loss()
 };
 
-// Properties of head h (0 .. 4): its bit, its name, and how many numbers all rows of the batch have
-// in it (0 if the head is not planned). [any]
+// Properties of head h (0 .. 4): its bit, its name, and how many numbers it has for all rows of the
+// batch (0 if the head is not planned). [any]
 uint32_t rlhf__algo_head_bit(int32_t h);
 const char *rlhf__algo_head_name(int32_t h);
 int32_t rlhf__algo_head_len(const struct rlhf__algo_batch *b, int32_t h);

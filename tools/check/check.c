@@ -389,7 +389,8 @@ static rlhf_status check_all(struct work *w, struct rlhf__check_report *r,
     if (st == RLHF_OK)
         st = rlhf__json_parse(q->path, rlhf__buf_text(&text), text.len, &opened, err);
     const json_t *plugins = json_object_get(opened, "plugins");
-    if (st == RLHF_OK && json_array_size(plugins) == 0) // the file's own code answered
+    if (st == RLHF_OK && json_array_size(plugins) == 0) // not our answer: the file's own code wrote
+                                                        // it
         st = rlhf__fail(err, RLHF_E_INTERNAL, "%s: its answer is not what was asked", q->path);
     if (st == RLHF_OK)
         check_symbols(r, json_object_get(opened, "exports"), json_object_get(opened, "needs"));

@@ -54,8 +54,8 @@ rlhf__child_log_found(struct rlhf__child_log *, int32_t rule, const char *fmt, .
 // Report a fact worth knowing. [main]
 __attribute__((format(printf, 2, 3))) void rlhf__child_log_fact(struct rlhf__child_log *,
                                                                 const char *fmt, ...);
-// A function of the plugin is about to run, or has returned (NULL). If it is known that the
-// function hangs, the child ends instead of calling it. [any]
+// Record that a function of the plugin is about to run, or (NULL) that it has returned. If it is
+// known that the function hangs, the child ends instead of calling it. [any]
 void rlhf__child_log_inside(struct rlhf__child_log *, const char *function);
 // Record that the running function did not return, or that it waits. It is then not called again.
 // Returns 1 if a function is running. [any]

@@ -171,7 +171,8 @@ static int check_kl(struct trial *t, struct numbers *n) {
     return refer(t, 1000); // another model as the reference
 }
 
-// Without its adapter a model is its base. With B = 0, both give the same numbers.
+// A model without its adapter is its base. If the adapter's matrix B is 0, the model must give the
+// same numbers with and without the adapter.
 static int check_base(struct trial *t, struct numbers *with) {
     struct numbers base;
     for (int zero = 1; zero >= 0; zero--) {
@@ -215,8 +216,8 @@ static double slope_at(struct trial *t, float eps, struct numbers *n) {
     return (side[0] - side[1]) / (2 * (double)eps);
 }
 
-// If no step fits, a step may have crossed the kink of an activation, so shorter steps are tried.
-// Even for the shortest step, the tolerance is above the rounding error.
+// If the slopes differ, the step may have crossed the kink of an activation, so a shorter step is
+// tried. Even for the shortest step, the tolerance is above the rounding error.
 static void check_gradient(struct trial *t, struct numbers *n) {
     static const float steps[] = {2e-3f, 2e-4f, 5e-5f};
     double slope = 0;

@@ -14,7 +14,8 @@ enum { MANY = 10000 };
 
 // ---- calling score() and storing the results ----
 
-// Initial values of out->seq, by the side of the inaccessible page.
+// Initial values of out->seq: in arrays that end at an inaccessible page, and in arrays that begin
+// at one.
 enum { UNWRITTEN_END = 0x7fc0dead, UNWRITTEN_BEGIN = 0x4640e6b7 };
 
 // Results of a call, by the row's number in its set.
@@ -313,8 +314,7 @@ static void check_running(struct rlhf__check *c, struct few *a, struct few *b,
     struct rlhf__probe t;
     struct rlhf__error err;
     int same = 1;
-    // If two new instances score rows differently, this does not show state. It is reported as
-    // "repeat".
+    // A difference between two new instances is not a sign of state. It is reported as "repeat".
     if (score_afresh(c, &a->set, a->row, a->set.n, RLHF__GUARD_END, 0, &a->then) < 0) return;
     if (rlhf__probe_create(c, NULL, 0, &t, &err) == RLHF_OK &&
         score_few(&t, a, &a->first) == RLHF_OK &&

@@ -48,8 +48,8 @@ void rlhf__export_json(struct rlhf__buf *out, const json_t *v, int indent);
 // 1 if text is a model's name on the hub: NAME or OWNER/NAME. [any]
 int rlhf__is_hub_id(const char *text);
 
-// The hub's name for a path in the hub's cache, .../models--OWNER--NAME/snapshots/...; 0 = no such
-// path. [any]
+// The hub's name for a path in the hub's cache, .../models--OWNER--NAME/snapshots/...; 0 = the path
+// is not in the cache. [any]
 int rlhf__hub_id_of_path(const char *path, char out[128]);
 
 #endif

@@ -18,7 +18,7 @@ struct rlhf__export_place {
     struct rlhf__folder *dir;   // the directory that is being filled
     int32_t replaces;           // 1: it replaces a model directory of that name
     int32_t reserved;
-    struct timespec seen; // modification time of that one
+    struct timespec seen; // modification time of the replaced directory
 };
 
 // Check the name. It must be free or name an empty directory; with force, it may name a model

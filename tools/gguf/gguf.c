@@ -188,8 +188,8 @@ static rlhf_status put_rope(struct rlhf__gguf *g, const struct rlhf__gguf_model 
 
 // ---- the file ----
 
-// llama.cpp's number for the type of the file, which is the type of most tensors: that of the
-// embedding.
+// llama.cpp's number for the type of the file. The file's type is that of most of its tensors, and
+// the embedding has this type.
 static uint32_t file_type(const struct plan *p) {
     for (size_t i = 0; i < p->n; i++)
         if (strcmp(p->item[i].name, "token_embd.weight") == 0)

@@ -24,7 +24,8 @@ static double number(const json_t *o, const char *name, double fallback) {
     return json_is_number(v) && json_number_value(v) != 0 ? json_number_value(v) : fallback;
 }
 
-// Whether an object is not empty: rope_scaling of older files then precedes rope_parameters.
+// Whether an object is not empty. If rope_scaling of older files is not empty, it takes precedence
+// over rope_parameters.
 static int given(const json_t *o) {
     return json_is_string(json_object_get(o, "rope_type")) ||
            json_is_string(json_object_get(o, "type")) || number(o, "rope_theta", 0) != 0 ||
@@ -68,8 +69,8 @@ static rlhf_status check_numbers(const struct rope *r, const char *dir, const ch
     return RLHF_OK;
 }
 
-// Refuse a field of another JSON type, as when the model is loaded. Otherwise it would count as
-// absent.
+// Refuse a field of the wrong JSON type, as the loader of models does. Otherwise the field would
+// count as absent.
 static rlhf_status check_number(const json_t *o, const char *dir, const char *name, double max,
                                 struct rlhf__error *err) {
     const json_t *v = json_object_get(o, name);

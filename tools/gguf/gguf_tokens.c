@@ -154,8 +154,9 @@ static int32_t role(const struct tokens *t, const json_t *config, const char *na
     return id;
 }
 
-// For add_bos_token, or add_eos_token with behind 1. *on = 1 if the tokenizer puts this token, and
-// no other, before a text (with `behind`, after it), and 0 if it puts nothing there.
+// Finds the value of add_bos_token or, with behind = 1, of add_eos_token. *on = 1 if the tokenizer
+// puts this token, and no other, before a text (with `behind`, after it), and 0 if it puts nothing
+// there.
 static rlhf_status puts_around(const struct tokens *t, int32_t id, int behind, int *on,
                                struct rlhf__error *err) {
     const int32_t *list;

@@ -1,7 +1,7 @@
 // gguf_writer.h: writes files in the GGUF format, version 3. A file has typed keys, then tensors
 // whose data begins at multiples of 32 bytes. Numbers are little-endian, as in this whole program.
 //
-// What it is not: it does not know models; gguf.h decides what to write. Format: ggml's
+// The writer does not know models; gguf.h decides what to write. The format is described in ggml's
 // docs/gguf.md.
 #ifndef RLHF_HOST_WEIGHTS_GGUF_WRITER_H
 #define RLHF_HOST_WEIGHTS_GGUF_WRITER_H

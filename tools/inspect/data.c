@@ -59,7 +59,7 @@ static void text(struct rlhf__buf *out, const char *s) {
     rlhf__json_write_string(out, s, strlen(s));
 }
 
-// A token's text, of which a NUL may be a part.
+// A token's text, which may contain a NUL.
 static void token(struct rlhf__buf *out, const struct rlhf__subject *s, int32_t id) {
     size_t n;
     char *piece = rlhf__tokenizer_text(s->of[0].model->tok, &id, 1, 0, &n);
@@ -76,7 +76,8 @@ static void key(struct rlhf__buf *out, const char *name) {
 
 // ---- attention ----
 
-// The lower triangle row by row, a byte each: 255 is 1.
+// The lower triangle of an attention matrix, row by row, with one byte per weight; 255 stands for
+// 1.
 static void triangle(struct rlhf__buf *out, const double *a, size_t n, struct rlhf__buf *scratch) {
     rlhf__buf_clear(scratch);
     for (size_t t = 0; t < n; t++)
@@ -179,7 +180,8 @@ static void moved(struct rlhf__buf *out, const struct rlhf__subject *s) {
     rlhf__buf_puts(out, "]]");
 }
 
-// Effects; null for a bias, which counts with its attention or MLP.
+// The effects of the parts. A bias has null, because its effect is included in that of its
+// attention or MLP.
 static void patched(struct rlhf__buf *out, const struct rlhf__subject *s) {
     const struct rlhf__attribution *a = &s->attribution[0];
     key(out, "patched");

@@ -33,15 +33,16 @@ struct rlhf__direction {
     double *normed; // [d] scratch
 };
 
-// Logit of the good side minus that of the bad one. The reading must outlive *out. [step]
+// The number is the logit of the good side minus the logit of the bad side. The reading must
+// outlive *out. [step]
 rlhf_status rlhf__direction_words(struct rlhf__direction *out, const struct rlhf__reading *,
                                   const struct rlhf__sides *, struct rlhf__error *err);
 
-// gain * score + bias of a score head with one label. [step]
+// The number is gain * score + bias, for a score head with one label. [step]
 rlhf_status rlhf__direction_score(struct rlhf__direction *out, const struct rlhf__reading *,
                                   double gain, double bias, struct rlhf__error *err);
 
-// The value head. [step]
+// The number is the output of the value head. [step]
 rlhf_status rlhf__direction_value(struct rlhf__direction *out, const struct rlhf__reading *,
                                   struct rlhf__error *err);
 

@@ -32,7 +32,8 @@ rlhf_status rlhf__measure_score(const struct rlhf__model *m, const int32_t *ids,
     return RLHF_OK;
 }
 
-// The value of a token is that of the state before it, so one more token goes at the end.
+// The value of a token is the value of the state before that token. So the row gets one more token
+// at its end.
 rlhf_status rlhf__measure_value(const struct rlhf__model *m, const int32_t *ids, uint32_t n,
                                 float *out, struct rlhf__error *err) {
     int32_t *longer = malloc(((size_t)n + 1) * sizeof *longer);

@@ -23,8 +23,8 @@ static double log_sum(const float *logit, size_t n) {
     return most + log(sum);
 }
 
-// Put a token into a list of the n with the largest `move`, which is kept in order; equal moves
-// keep the order of ids.
+// Insert a token into the list of the n tokens with the largest `move`. The list is sorted, the
+// largest move first; tokens with equal moves keep the order of their ids.
 static void place(struct rlhf__moved_token *list, double *key, uint32_t n, uint32_t *held,
                   struct rlhf__moved_token one, double move) {
     if (*held == n && !(move > key[n - 1])) return;

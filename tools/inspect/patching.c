@@ -1,8 +1,8 @@
 // patching.c: see patching.h.
 //
-// A part's output is a term of the stream, so the patched run is a run of the base from the stream
-// after the part, plus the difference of the two outputs. Earlier parts are as in the base and are
-// not recomputed.
+// A part's output is a term of the stream. So the patched run starts with the base's stream after
+// the part, plus the difference between the part's outputs in the two models. Earlier parts are as
+// in the base and are not recomputed.
 #include "inspect/patching.h"
 
 #include <stdlib.h>
@@ -30,13 +30,13 @@ static size_t width_of(const struct work *k) { return (size_t)k->base->reading->
 
 static size_t stream_of(const struct work *k) { return k->a->n * width_of(k); }
 
-// Where effects go: of row i and token t, to[i * row + t * token].
+// Where effects are stored: the effect of row i at token t goes to to[i * row + t * token].
 struct target {
     double *to;
     size_t row, token;
 };
 
-// Run n rows of k->rows from a point of the base, and write their effects.
+// Run the base from a point on, with n streams of k->rows, and write the effect of each.
 static rlhf_status run_rows(struct work *k, uint32_t n, int32_t point, int32_t layer,
                             struct target where, struct rlhf__error *err) {
     const struct rlhf__reading *r = k->base->reading;
@@ -96,7 +96,7 @@ static void head_output(const struct rlhf__reading *r, int32_t l, size_t h, cons
         }
 }
 
-// The heads of a layer one by one.
+// Patches the heads of a layer one by one.
 static rlhf_status patch_heads(struct work *k, int32_t l, struct rlhf__error *err) {
     const struct rlhf__reading *b = k->base->reading, *u = k->tuned->reading;
     const size_t stream = stream_of(k), heads = (size_t)k->a->heads, n = k->a->n;
@@ -123,7 +123,7 @@ static rlhf_status patch_layer(struct work *k, int32_t l, struct rlhf__error *er
     const struct target attention = {part_of(k, RLHF__PART_ATTENTION, l), 0, 1};
     const struct target mlp = {part_of(k, RLHF__PART_MLP, l), 0, 1};
     RLHF_TRY(patch_heads(k, l, err));
-    // attention of the tuned model added to what the base has before it
+    // the base's stream before attention, plus the output of the tuned model's attention
     make_row(k->rows, rlhf__reading_in(b, l), rlhf__reading_mid(u, l), rlhf__reading_in(u, l),
              stream);
     RLHF_TRY(run_rows(k, 1, RLHF_TAP_MID, l, attention, err));
@@ -132,7 +132,7 @@ static rlhf_status patch_layer(struct work *k, int32_t l, struct rlhf__error *er
     return run_rows(k, 1, last ? RLHF_TAP_END : RLHF_TAP_IN, last ? 0 : l + 1, mlp, err);
 }
 
-// What the tuned model's final norm and head make of the base's last stream.
+// The effect of applying the tuned model's final norm and head to the base's last stream.
 static void patch_out(struct work *k) {
     const float *end = rlhf__reading_in(k->base->reading, k->a->layers);
     for (size_t t = 0; t < k->a->n; t++)

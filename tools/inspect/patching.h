@@ -1,11 +1,11 @@
-// patching.h: activation patching between two models: what changes in the base if one part writes
-// what it writes in the tuned model.
+// patching.h: activation patching between two models: how the base changes if the output of one
+// part is replaced by the part's output in the tuned model.
 //
-// Attribution says what a part adds directly; it does not say what the model would do without the
-// part's change, because later parts read what it wrote. So the base runs again with the part's
-// output of the tuned model, at all tokens of the prompt, and later parts are recomputed (Vig et
-// al. 2020; Meng et al. 2022; between two models: Prakash et al. 2024). The effect is the explained
-// number of that run minus the base's. Effects of parts do not add up.
+// Attribution shows what a part adds directly. It does not show what the model would do without the
+// part's change, because later parts read the part's output. So the base runs again, at all tokens
+// of the prompt, with the part's output from the tuned model, and later parts are recomputed (Vig
+// et al. 2020; Meng et al. 2022; between two models: Prakash et al. 2024). The effect is the
+// explained number of that run minus that of the base. The effects of several parts do not add up.
 #ifndef RLHF_TOOLS_INSPECT_PATCHING_H
 #define RLHF_TOOLS_INSPECT_PATCHING_H
 
@@ -27,7 +27,7 @@ struct rlhf__patched_model {
 // 1 if rlhf__patching.part has the effect of this part. [any]
 int rlhf__part_is_patched(const struct rlhf__part *);
 
-// a is the base's attribution. `tick` is called after each layer (NULL: not) with the number of
+// a is the base's attribution. `tick` (NULL allowed) is called after each layer with the number of
 // layers done; if it returns 1, the result is RLHF_E_CANCELLED. [step]
 rlhf_status rlhf__patching_take(struct rlhf__patching *out, const struct rlhf__patched_model *base,
                                 const struct rlhf__patched_model *tuned,

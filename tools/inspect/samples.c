@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { GAP = 3 }; // columns between both texts
+enum { GAP = 3 }; // columns between the two texts
 
 static rlhf_status encode(const struct rlhf__samples_request *q, struct rlhf__ids *ids,
                           struct rlhf__error *err) {

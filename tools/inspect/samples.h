@@ -1,4 +1,4 @@
-// samples.h: `inspect --samples`: texts of both models, drawn with the same random numbers.
+// samples.h: `inspect --samples`: texts sampled from both models with the same random numbers.
 #ifndef RLHF_TOOLS_INSPECT_SAMPLES_H
 #define RLHF_TOOLS_INSPECT_SAMPLES_H
 
@@ -14,9 +14,9 @@ struct rlhf__samples_request {
     int32_t json, bos;
 };
 
-// Draw n texts from each and print them side by side, or as a JSON object. Text k of both models is
-// drawn with the same random numbers, so what differs is the models' doing. Errors: RLHF_E_INVALID
-// (the prompt, tokenizers that differ), RLHF_E_CANCELLED. [step]
+// Sample n texts from each model and print them side by side, or as a JSON object. Text k of both
+// models is sampled with the same random numbers, so all differences come from the models. Errors:
+// RLHF_E_INVALID (the prompt, tokenizers that differ), RLHF_E_CANCELLED. [step]
 rlhf_status rlhf__inspect_samples(const struct rlhf__env *, const struct rlhf__samples_request *,
                                   struct rlhf__error *err);
 

@@ -10,7 +10,8 @@ enum { BLOCK = 128, TILE = 4, STEPS = 60 }; // STEPS: of QL for one eigenvalue
 
 // ---- x^T x ----
 
-// sum[TILE][TILE] += products of TILE rows at a with TILE rows at b, each of BLOCK elements.
+// sum[TILE][TILE] += the dot products of TILE rows at a with TILE rows at b. A row has BLOCK
+// elements.
 static void add_tile(const double *a, const double *b, double sum[TILE][TILE]) {
     for (size_t r = 0; r < BLOCK; r++)
         for (size_t i = 0; i < TILE; i++)
@@ -23,7 +24,8 @@ static double at(const float *x, size_t cols, int across, size_t r, size_t c) {
     return (double)(across ? x[c * cols + r] : x[r * cols + c]);
 }
 
-// part [n / TILE][BLOCK][TILE] = BLOCK rows from `from`, zeros past the end.
+// part [n / TILE][BLOCK][TILE] = the BLOCK rows that begin at row `from`, with zeros past the last
+// row.
 static void take_block(const float *x, size_t rows, size_t cols, int across, size_t from,
                        double *part) {
     const size_t n = across ? rows : cols, m = across ? cols : rows;
@@ -49,7 +51,7 @@ static void add_block(const double *part, size_t n, double *g) {
 
 static int is_set(const volatile sig_atomic_t *cancelled) { return cancelled && *cancelled; }
 
-// ---- eigenvalues of a symmetric matrix, of which the lower triangle is read ----
+// ---- eigenvalues of a symmetric matrix; only its lower triangle is read ----
 
 // Reduce a [n, n] to a tridiagonal matrix: d its diagonal, e[i] the element left of d[i]. Ends
 // early if *cancelled is set.
@@ -124,7 +126,7 @@ static void ql_step(double *d, double *e, size_t l, size_t m) {
     e[m] = 0;
 }
 
-// The first row from l on whose element e is as good as 0.
+// The first row from l on whose element e is negligible.
 static size_t split(const double *d, const double *e, size_t n, size_t l) {
     while (l + 1 < n && fabs(e[l]) > DBL_EPSILON * (fabs(d[l]) + fabs(d[l + 1])))
         l++;

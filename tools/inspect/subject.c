@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Attention is kept for at most TOP heads. Long prompts keep fewer, so that there are at most PAIRS
-// pairs of tokens, but at least FEW. Above RLHF__ATTENTION_TOKENS none is kept.
+// Attention is kept for at most TOP heads. For long prompts it is kept for fewer heads, but at
+// least FEW, so that all heads together have at most PAIRS pairs of tokens. Prompts of more than
+// RLHF__ATTENTION_TOKENS tokens keep none.
 enum { TOP = 32, PAIRS = 60000, FEW = 4 };
 
 // ---- checks ----
@@ -87,7 +88,7 @@ static rlhf_status measure_head(struct rlhf__subject *s, uint32_t k, struct rlhf
     return st;
 }
 
-// The numbers as the models compute them; of words they come with the next tokens.
+// Sets the numbers that the models themselves compute. For words, they come with the next tokens.
 static rlhf_status measure(struct rlhf__subject *s, struct rlhf__error *err) {
     if (s->explained == RLHF__EXPLAINED_WORDS) {
         const struct rlhf__sides sides = rlhf__words_sides(&s->words);
@@ -112,7 +113,8 @@ static void compare_sums(struct rlhf__subject *s) {
 
 // ---- the heads whose attention is kept ----
 
-// The largest change of a head's contribution along the prompt; of one model, the largest one.
+// The largest change of a head's contribution along the prompt. With one model, its largest
+// contribution.
 static double size_of(const struct rlhf__subject *s, size_t layer, size_t h) {
     const size_t heads = (size_t)s->attribution[0].heads, n = s->ids.n;
     double most = 0;

@@ -24,8 +24,8 @@ struct rlhf__subject_model {
     const char *name;  // for people: the last part of its path
 };
 
-// Zero-initialise; release with rlhf__subject_finish, also after a failure. Arrays of two are of
-// the base and of the tuned model; a subject of one model has only the first.
+// Zero-initialise; release with rlhf__subject_finish, also after a failure. In arrays of two, [0]
+// is the base and [1] the tuned model. A subject with only one model uses [0].
 struct rlhf__subject {
     int32_t explained; // enum rlhf__explained
     uint32_t n_models;
@@ -46,8 +46,8 @@ struct rlhf__subject {
     struct rlhf__attention attention[2]; // of these heads, or of none if the prompt is too long
 };
 
-// Attention takes 16 bytes a head for each pair of tokens, and is kept for prompts of at most so
-// many.
+// Attention is kept for prompts of at most this many tokens, because each head takes 16 bytes for
+// each pair of tokens.
 enum { RLHF__ATTENTION_TOKENS = 1024 };
 
 // How a subject is computed.
@@ -57,9 +57,9 @@ struct rlhf__subject_how {
     const volatile sig_atomic_t *cancelled;
 };
 
-// Compute everything. The members explained, n_models, of, prompt and words (split) are set.
-// Errors: RLHF_E_INVALID (models that do not fit together, words, the prompt), RLHF_E_UNSUPPORTED
-// (no tap), RLHF_E_NOMEM, RLHF_E_CANCELLED. [step]
+// Compute everything. The caller has set the members explained, n_models, of, prompt and words
+// (already split). Errors: RLHF_E_INVALID (models that do not fit together, words, the prompt),
+// RLHF_E_UNSUPPORTED (no tap), RLHF_E_NOMEM, RLHF_E_CANCELLED. [step]
 rlhf_status rlhf__subject_compute(struct rlhf__subject *, const struct rlhf__subject_how *,
                                   struct rlhf__error *err);
 

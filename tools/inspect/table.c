@@ -18,7 +18,7 @@ struct line {
     double value[2], effect; // effect NAN: none
 };
 
-// Longest first by what moved, or of one model by size.
+// Sorts lines by how far they moved, the farthest first. With one model, sorts by absolute value.
 static int by_move(const void *a, const void *b) {
     const struct line *x = a, *y = b;
     const double p = fabs(x->value[1] - x->value[0]), q = fabs(y->value[1] - y->value[0]);
@@ -86,7 +86,7 @@ static void put_head(const struct rlhf__subject *s, const char *what, struct rlh
                          s->patched ? "  patched  restores" : "");
 }
 
-// The difference between the models that patching can restore.
+// The difference between the models, which is what patching can restore.
 static double gap(const struct rlhf__subject *s) {
     const size_t last = s->ids.n - 1;
     return s->n_models == 2 ? s->measured[1][last] - s->measured[0][last] : 0;
@@ -122,7 +122,7 @@ static struct line part_line(const struct rlhf__subject *s, uint32_t i) {
     return l;
 }
 
-// Print the lines that moved most, and the rest as one.
+// Print the `most` lines that moved most, then one line for all others.
 static void put_lines(const struct rlhf__subject *s, struct line *l, size_t n, size_t most,
                       struct rlhf__buf *out) {
     struct line rest = {.effect = NAN};
@@ -179,7 +179,7 @@ static void put_heads(const struct rlhf__subject *s, struct rlhf__buf *out) {
     }
 }
 
-// What has been written up to each layer, and what each layer would say if it were the last.
+// For each layer: the sum of the contributions up to it, and the number if it were the last layer.
 static void put_layers(const struct rlhf__subject *s, struct rlhf__buf *out) {
     const size_t n = s->ids.n;
     rlhf__buf_printf(out, "\n%-28s", "after");

@@ -6,7 +6,7 @@
 
 static const char *plugin_id(const struct rlhf__model *m) { return m->instance->plugin->desc.id; }
 
-// Sizes that a wrong plugin could make the host allocate or divide by.
+// Checks the sizes from the plugin, because the host allocates and divides by them.
 static int is_sound(const struct rlhf__model *m, const rlhf_tap_info *i) {
     return i->n_layer == m->info.n_layer && i->d_model == m->info.d_model &&
            i->n_vocab == m->info.n_vocab && i->n_head > 0 && i->n_kv_head > 0 &&

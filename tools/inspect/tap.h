@@ -1,4 +1,4 @@
-// tap.h: the tap of a model (rlhf/draft/tap.h), with errors of the host.
+// tap.h: the tap of a model (rlhf/draft/tap.h), with failures as struct rlhf__error.
 #ifndef RLHF_TOOLS_INSPECT_TAP_H
 #define RLHF_TOOLS_INSPECT_TAP_H
 
@@ -12,9 +12,8 @@ struct rlhf__tap {
     rlhf_tap_info info;
 };
 
-// The tap of an open model. Errors: RLHF_E_UNSUPPORTED (its plugin lacks a tap, or has a wrong
-// one).
-// [main]
+// The tap of an open model. Errors: RLHF_E_UNSUPPORTED (the model's plugin has no tap, or an
+// invalid one). [main]
 rlhf_status rlhf__tap_open(const struct rlhf__model *, struct rlhf__tap *out,
                            struct rlhf__error *err);
 
@@ -32,8 +31,8 @@ rlhf_status rlhf__tap_logits(const struct rlhf__tap *, uint32_t first, uint32_t 
 rlhf_status rlhf__tap_run(const struct rlhf__tap *, const int32_t *ids, uint32_t n,
                           struct rlhf__error *err);
 
-// Run `rows` rows of the same n tokens from a point on, with a stream [rows * n, d]; end [rows * n,
-// d] gets the stream after the last layer. [step]
+// Run `rows` rows, each of the same n tokens, from a point on. They start with the given stream
+// [rows * n, d]. Writes the stream after the last layer to end [rows * n, d]. [step]
 rlhf_status rlhf__tap_run_from(const struct rlhf__tap *, const int32_t *ids, uint32_t n,
                                uint32_t rows, int32_t point, int32_t layer, const float *stream,
                                float *end, struct rlhf__error *err);

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A model's tensors, an adapter added to those of its base.
+// A model's tensors. If the model is an adapter, it is added to its base.
 struct side {
     struct rlhf__export_source source;
     struct rlhf__export_tensors tensors;
@@ -39,7 +39,7 @@ static rlhf_status open_side(struct side *s, const struct rlhf__env *env, const 
     rlhf_status st = rlhf__run_model(flag, &from, room, env->log, err);
     if (st != RLHF_OK) return st;
     st = rlhf__export_source_open(&s->source, from, adapter, NULL, env->log, err);
-    // the exact weights of a checkpoint: rounding is not a change by training
+    // Open the exact weights of a checkpoint, because rounding is not a change by training.
     if (st == RLHF_OK) st = rlhf__export_tensors_open(&s->tensors, &s->source, 1, env->log, err);
     if (st == RLHF_OK && s->source.peft.dir)
         st = rlhf__export_adapter_merge(&s->adapter, &s->tensors, &s->source, 1, err);
@@ -52,7 +52,7 @@ static void close_side(struct side *s) {
     rlhf__export_source_finish(&s->source);
 }
 
-// The directory of the base: the flag's, or the one that the tuned model was made from.
+// The directory of the base: from the flag, or that of the model that the tuned one was made from.
 static rlhf_status base_of(const struct side *tuned, const struct rlhf__env *env,
                            const struct rlhf__weights_request *q, char room[RLHF__PATH_CAP],
                            struct rlhf__error *err) {
@@ -105,11 +105,12 @@ static void subtract(float *d, const float *base, int64_t n, struct change *c) {
     c->tuned_norm = sqrt(after);
 }
 
-// A singular value of the difference counts for the rank if it is above what rounding the stored
-// weights can cause: by Weyl's inequality at most the Frobenius norm of the difference's rounding,
-// which is at most the sum of both models'. If the models have different types, training began from
-// the base's values as they are stored: their rounding is no part of the difference, and only that
-// of f32 arithmetic counts.
+// A singular value of the difference counts for the rank if rounding of the stored weights cannot
+// have caused it. By Weyl's inequality, rounding changes a singular value by at most the Frobenius
+// norm of the rounding error of the difference. This norm is at most the sum of the norms for both
+// models. If the models are stored in different types, training began from the base's stored
+// values. Then the base's rounding is not part of the difference, and only the rounding of f32
+// arithmetic counts.
 static double rounding(const struct rlhf__tensor *t, const struct rlhf__tensor *base,
                        const struct change *c) {
     const int32_t of_base = base->dtype == t->dtype ? t->dtype : RLHF__TENSOR_F32;

@@ -19,16 +19,16 @@ struct rlhf__words {
     struct rlhf__word side[2][RLHF__WORDS_MAX]; // good, bad
     int32_t id[2][RLHF__WORDS_MAX];             // of the words, for rlhf__sides
     uint32_t n[2];
-    struct rlhf__buf note; // a sentence for each word of several tokens, one a line
+    struct rlhf__buf note; // a sentence for each word of several tokens, one per line
 };
 
 // Split the flag's text into two sides of words. Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__words_split(struct rlhf__words *out, const char *flag, struct rlhf__error *err);
 
-// Find the token that continues the prompt with each word: a space goes before the word unless the
-// prompt is empty or ends in white space. Of a word of several tokens the first stands for it,
-// which is noted. Errors: RLHF_E_INVALID if a word has no token, or if both sides begin with the
-// same token. [main]
+// For each word, find the token with which it continues the prompt. A space is put before the word
+// unless the prompt is empty or ends in white space. If a word has several tokens, its first token
+// represents it, and a note says so. Errors: RLHF_E_INVALID if a word has no token, or if both
+// sides begin with the same token. [main]
 rlhf_status rlhf__words_find(struct rlhf__words *, const struct rlhf__tokenizer *tok,
                              const char *prompt, struct rlhf__error *err);
 

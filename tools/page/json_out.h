@@ -6,14 +6,15 @@
 
 #include <jansson.h>
 
-// A number with so many significant digits; whole numbers as they are; null if it is not finite.
-// [any]
+// Append a number with `digits` significant digits. Whole numbers keep all their digits. A number
+// that is not finite becomes null. [any]
 void rlhf__json_put_number(struct rlhf__buf *out, double v, int digits);
 
-// A comma and the key of the next member, which is not the first. [any]
+// Append a comma and the key of a member. Not for the first member, which has no comma. [any]
 void rlhf__json_put_key(struct rlhf__buf *out, const char *key);
 
-// Such a member whose value is a text; or any value, where NULL is null. [any]
+// Append a member, with the comma, whose value is a text, or any JSON value (NULL becomes null).
+// [any]
 void rlhf__json_put_text(struct rlhf__buf *out, const char *key, const char *text);
 void rlhf__json_put(struct rlhf__buf *out, const char *key, const json_t *v);
 

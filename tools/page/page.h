@@ -26,8 +26,8 @@ rlhf_status rlhf__page_write(const struct rlhf__page *page, struct rlhf__buf *ou
 // 1 if the text begins as a page of this program does. [any]
 int rlhf__page_is_ours(const char *text, size_t n);
 
-// Append JSON so that it may stand inside <script>: <, > and &, which JSON has in strings only, are
-// written as \u003c, \u003e and \u0026. [any]
+// Append JSON so that it may stand inside <script>. The characters <, > and &, which occur only in
+// strings of JSON, are written as \u003c, \u003e and \u0026. [any]
 void rlhf__page_put_json(struct rlhf__buf *out, const char *json, size_t n);
 
 // Append bytes as text of an element or a quoted attribute. Invalid UTF-8 becomes U+FFFD. Control

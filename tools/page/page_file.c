@@ -20,7 +20,9 @@ static int begins_as_page(const char *path) {
 
 rlhf_status rlhf__page_file_check(const char *command, const char *path, struct rlhf__error *err) {
     struct stat st;
-    if (lstat(path, &st) < 0) return RLHF_OK; // writing it says what else is wrong
+    if (lstat(path, &st) < 0)
+        return RLHF_OK; // other problems are reported when the file is
+                        // written
     if (S_ISREG(st.st_mode) && begins_as_page(path)) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
                       "%s: '%s' exists and is not a page of this program; choose another name with "

@@ -4,8 +4,8 @@
 
 #include "page/page.h"
 
-// Refuse to write a page to `path` if something else is there: only a page of this program is
-// replaced, and nothing through a link. Errors: RLHF_E_INVALID begins with `command`. [main]
+// Refuse to write a page to `path` if a file exists there that is not a page of this program. Links
+// are refused too. Errors: RLHF_E_INVALID begins with `command`. [main]
 rlhf_status rlhf__page_file_check(const char *command, const char *path, struct rlhf__error *err);
 
 #endif

@@ -114,7 +114,7 @@ static void put_words(struct rlhf__buf *out, const struct rlhf__judged_run *runs
     json_decref(words);
 }
 
-// What several runs say together.
+// Appends the groups of several runs, and the sentences that compare them.
 static rlhf_status put_groups(struct rlhf__report_data *d, const struct rlhf__judged_run *runs,
                               size_t n, struct rlhf__error *err) {
     json_t *groups = NULL, *differ = NULL, *summary = NULL;

@@ -1,5 +1,5 @@
-// report_data.h: the data of a report: everything that is said of one or several runs, as JSON. The
-// page draws it, and `report --json` prints it.
+// report_data.h: the data of a report: everything that the report shows of one or several runs, as
+// JSON. The page draws it, and `report --json` prints it.
 #ifndef RLHF_TOOLS_REPORT_DATA_H
 #define RLHF_TOOLS_REPORT_DATA_H
 
@@ -10,7 +10,7 @@
 struct rlhf__report_data {
     struct rlhf__buf json; // an object in UTF-8
     char *title;           // the name of the run, or "3 runs"
-    char *said;            // the verdict of one run, or what several say together: one sentence
+    char *said;            // one sentence: the verdict of one run, or the comparison of several
     const char *kind;      // of the verdict; "none" of several runs
 };
 

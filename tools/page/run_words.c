@@ -41,8 +41,8 @@ static rlhf_status read_events(struct rlhf__run_files *run, struct events *e,
 
 // ---- the command ----
 
-// As it was typed. A run of an older version did not store that; its config.json gives the same
-// run.
+// The command as it was typed. A run of an older version did not store it; a command with its
+// config.json gives the same run.
 static json_t *command_of(const struct rlhf__run_files *run, const json_t *argv) {
     struct rlhf__buf out = RLHF__BUF_INIT, word = RLHF__BUF_INIT;
     const size_t n = json_array_size(argv);
@@ -91,7 +91,8 @@ static void put_policy(const json_t *manifest, struct rlhf__buf *out) {
                          (double)json_integer_value(n) / 1e6);
 }
 
-// The base names of a list's paths, each with another member between `open` and `close`.
+// Appends the last part of each path in the list, followed by the member `second` between `open`
+// and `close`.
 static void put_list(const json_t *list, const char *second, const char *open, const char *close,
                      struct rlhf__buf *out) {
     for (size_t i = 0; i < json_array_size(list) && i < LIST_MAX; i++) {

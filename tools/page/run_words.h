@@ -1,5 +1,5 @@
-// run_words.h: what was run, in words: the command that does it again, and the facts of the
-// manifest and of events.jsonl.
+// run_words.h: describes a run in words: the command that repeats it, and facts from the manifest
+// and from events.jsonl.
 #ifndef RLHF_TOOLS_RUN_WORDS_H
 #define RLHF_TOOLS_RUN_WORDS_H
 
@@ -10,8 +10,9 @@ struct rlhf__run_words {
     json_t *facts;   // [["Policy", "..."], ...]
 };
 
-// The command is the one that was typed, from events.jsonl; of a run of an older version, one with
-// its config.json. Errors: RLHF_E_NOMEM. Both are new references, also after a failure. [any]
+// The command is the typed one, from events.jsonl. For a run of an older version, it is a command
+// that uses the run's config.json. Errors: RLHF_E_NOMEM. Both are new references, also after a
+// failure. [any]
 rlhf_status rlhf__run_words_read(struct rlhf__run_files *run, struct rlhf__run_words *out,
                                  struct rlhf__error *err);
 

@@ -25,7 +25,7 @@ static int put_tile(struct rlhf__buf *out, const struct rlhf__series_set *series
     return 1;
 }
 
-// Up to five numbers that moved.
+// Appends up to five metrics that moved.
 void rlhf__tiles_json(const struct rlhf__series_set *series, const struct rlhf__headline *h,
                       struct rlhf__buf *out) {
     static const struct {

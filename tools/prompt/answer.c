@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHOWN_SECONDS 0.03 // between two looks at a growing text
+#define SHOWN_SECONDS 0.03 // seconds between two updates of a growing text
 
 // The text while it grows.
 struct growing {
@@ -56,7 +56,7 @@ static void show(struct growing *g, int whole) {
     g->last = rlhf__seconds();
 }
 
-// Copy the tokens so far: after an interruption the result is gone.
+// Copy the tokens so far, because after an interruption the result is no longer available.
 static void seen(void *arg, const char *what, int64_t done, int64_t of) {
     struct growing *g = arg;
     const size_t n = (size_t)g->result->len[0], from = g->a->n;

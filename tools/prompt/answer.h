@@ -1,4 +1,4 @@
-// answer.h: one text of a model in a dialogue: samples it and prints it while it grows.
+// answer.h: samples one text of a model in a dialogue, and prints it while it grows.
 #ifndef RLHF_TOOLS_PROMPT_ANSWER_H
 #define RLHF_TOOLS_PROMPT_ANSWER_H
 
@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-// How texts are drawn.
+// How texts are sampled.
 struct rlhf__answer_settings {
     double temperature, top_p, min_p;
     int64_t top_k, max_new, seed;
@@ -22,7 +22,7 @@ struct rlhf__answer_request {
     uint64_t number;                    // of the text, for the random numbers
     FILE *out;                          // receives the text as it grows; NULL: nothing does
     const volatile sig_atomic_t *ended; // not 0: a signal ends the program
-    volatile sig_atomic_t *interrupted; // not 0: Ctrl-C ends the text, which is kept
+    volatile sig_atomic_t *interrupted; // not 0: Ctrl-C ends the text; the part so far is kept
 };
 
 // Zero-initialise; release with rlhf__answer_finish.
@@ -30,7 +30,7 @@ struct rlhf__answer {
     int32_t *ids; // [n]
     float *logp;  // [n] log-probs under the model itself: temperature 1, all tokens
     size_t n;
-    struct rlhf__buf text;         // without special tokens and what follows a stop text
+    struct rlhf__buf text;         // without special tokens, and cut before a stop text
     double seconds;                // it took
     int32_t finished, interrupted; // 1: an end token or stop text; Ctrl-C
 };
@@ -41,7 +41,7 @@ rlhf_status rlhf__answer_sample(const struct rlhf__answer_request *, struct rlhf
                                 struct rlhf__error *err);
 void rlhf__answer_finish(struct rlhf__answer *); // accepts a zeroed one [any]
 
-// The sum of the answer's log-probs, or of others for the same tokens. [any]
+// The sum of logp[n], log-probs of the answer's tokens under any model. [any]
 double rlhf__answer_sum(const struct rlhf__answer *, const float *logp);
 
 // Set logp[n] to the log-probs of the answer's tokens under another model with the same

@@ -11,7 +11,7 @@
 
 #define LISTED 200 // most candidates in a list
 
-// The candidates so far: their number, and what all of them have after the typed part.
+// The candidates so far: their number, and the text with which all of them continue the typed part.
 struct found {
     const char *typed; // the word
     size_t len, n;

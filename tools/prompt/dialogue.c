@@ -55,7 +55,8 @@ static rlhf_status sample(struct rlhf__dialogue *d, const struct rlhf__model *m,
     return rlhf__answer_sample(&q, a, err);
 }
 
-// Append ", imdb.so 0.998". A reward that fails is named, and the dialogue goes on.
+// Append ", imdb.so 0.998". If the reward fails, the text says so with the reward's name, and the
+// dialogue goes on.
 static void put_reward(struct rlhf__dialogue *d, rlhf_str text, const struct rlhf__answer *a,
                        struct rlhf__buf *out) {
     struct rlhf__error err;
@@ -113,7 +114,7 @@ static void put_column(struct rlhf__dialogue *d, rlhf_str text, const struct rlh
     put_reward(d, text, a, &c->foot);
 }
 
-// The second model's text is on the left, as before training.
+// The second model's text is on the left, because that model is usually the one before training.
 static rlhf_status say_both(struct rlhf__dialogue *d, rlhf_str text, struct rlhf__error *err) {
     struct rlhf__answer before = {0};
     struct rlhf__column left = {NULL, RLHF__BUF_INIT, RLHF__BUF_INIT},

@@ -1,12 +1,12 @@
-// dialogue.h: `generate` without a prompt on a terminal: a person types texts, and a model goes on
-// with them or answers. Lines that begin with a slash are commands.
+// dialogue.h: `generate` without a prompt on a terminal: a person types texts, and a model
+// continues or answers them. Lines that begin with a slash are commands.
 #ifndef RLHF_TOOLS_PROMPT_DIALOGUE_H
 #define RLHF_TOOLS_PROMPT_DIALOGUE_H
 
 #include "cmd/command_setup.h"
 #include "prompt/answer.h"
 
-// All members are borrowed, but the model is the dialogue's: it closes it.
+// All members are borrowed, except the model: the dialogue owns the model and closes it.
 struct rlhf__dialogue_start {
     struct rlhf__command_setup *setup;
     struct rlhf__model *model;
@@ -19,8 +19,8 @@ struct rlhf__dialogue_start {
     int32_t raw; // 1: no chat template
 };
 
-// Lead the dialogue until its end. Errors: those of its start; RLHF_E_CANCELLED if a signal ended
-// the program. Later errors are printed. [main]
+// Run the dialogue until its end. Errors at its start are returned; later errors are printed.
+// Returns RLHF_E_CANCELLED if a signal ended the program. [main]
 rlhf_status rlhf__dialogue(const struct rlhf__dialogue_start *, struct rlhf__error *err);
 
 #endif

@@ -111,7 +111,7 @@ rlhf_status rlhf__dialogue_use(struct rlhf__dialogue *d, struct rlhf__model *m, 
         free(name);
         return st;
     }
-    // Models and rewards that were made for the other tokenizer.
+    // Close the models and rewards that were opened for the previous tokenizer.
     if (d->model) {
         rlhf__dialogue_compare(d, NULL, err);
         rlhf__dialogue_score(d, NULL, err);

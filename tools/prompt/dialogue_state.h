@@ -36,18 +36,18 @@ rlhf_status rlhf__dialogue_model(struct rlhf__dialogue *, const char *what, cons
 rlhf_status rlhf__dialogue_use(struct rlhf__dialogue *, struct rlhf__model *, const char *given,
                                struct rlhf__error *err);
 
-// Compare with the model of a directory or run from now on; NULL: no longer. [main]
+// From now on, compare with the model in the directory or run `given`. NULL ends this. [main]
 rlhf_status rlhf__dialogue_compare(struct rlhf__dialogue *, const char *given,
                                    struct rlhf__error *err);
 
-// Score texts by a reward plugin from now on; NULL: no longer. [main]
+// From now on, score texts by a reward plugin. NULL ends this. [main]
 rlhf_status rlhf__dialogue_score(struct rlhf__dialogue *, const char *plugin,
                                  struct rlhf__error *err);
 
-// Forget the conversation but for the first n turns. [main]
+// Forget the conversation except its first n turns. [main]
 void rlhf__dialogue_forget(struct rlhf__dialogue *, size_t n);
 
-// Print the model and how texts are drawn. [main]
+// Print the model and the settings of sampling. [main]
 void rlhf__dialogue_describe(const struct rlhf__dialogue *);
 
 // ---- commands (dialogue_commands.c) ----

@@ -41,7 +41,7 @@ struct rlhf__editor {
     struct rlhf__editor_opts o;
     struct rlhf__buf line;     // the last line read
     char path[RLHF__PATH_CAP]; // of the history; "": none
-    locale_t utf8, before;     // libedit converts characters as the thread's locale says
+    locale_t utf8, before;     // libedit converts characters by the thread's locale
     struct library f;
 #ifdef RLHF_HAS_EDIT
     EditLine *el;
@@ -85,8 +85,8 @@ static char *prompt_of(EditLine *el) {
     return prompt;
 }
 
-// The library's callbacks get no pointer of ours but its client data, and this needs a function of
-// the library, which is loaded.
+// Callbacks of the library find our editor only through its client data. Reading that needs a
+// function of the library, which has been loaded.
 static struct rlhf__editor *editor_of(EditLine *el) {
     struct rlhf__editor *e = NULL;
     void *lib = dlopen(LIBRARY, RTLD_LAZY | RTLD_NOLOAD);
@@ -158,16 +158,16 @@ static int load_library(struct library *f) {
     return f->lib != NULL;
 }
 
-// Make the directories of the history, for the user alone.
+// Make the directories of the history file, readable only by the user.
 static void make_folders(const char *path) {
     char part[RLHF__PATH_CAP];
     for (const char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
         snprintf(part, sizeof part, "%.*s", (int)(at - path), path);
-        mkdir(part, 0700); // it mostly exists; the history is not worth an error
+        mkdir(part, 0700); // usually it exists; a missing history is not worth an error
     }
 }
 
-// The state directory of the XDG base directory specification.
+// The history is in the state directory of the XDG base directory specification.
 static void find_history(struct rlhf__editor *e) {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
     if (state && state[0] == '/')
@@ -207,7 +207,8 @@ static void open_library(struct rlhf__editor *e) {
 static int edited_line(struct rlhf__editor *e) {
     HistEvent event;
     int n = 0;
-    // Before the prompt is printed: otherwise a Ctrl-D that comes between the two is lost.
+    // Prepare the terminal before the prompt is printed. Otherwise a Ctrl-D between the two would
+    // be lost.
     e->f.set(e->el, EL_PREP_TERM, 1);
     const char *got = e->f.gets(e->el, &n);
     e->f.set(e->el, EL_PREP_TERM, 0);

@@ -1,6 +1,6 @@
 // editor.h: reads the lines of a dialogue from the terminal. With libedit, lines can be edited and
-// completed, and those of earlier sessions come back with the arrow keys. Without libedit they are
-// read as the terminal gives them.
+// completed, and the arrow keys recall lines of earlier sessions. Without libedit, lines are read
+// as the terminal delivers them.
 //
 // libedit is opened with dlopen when a dialogue begins, so the program starts without it.
 #ifndef RLHF_TOOLS_PROMPT_EDITOR_H

@@ -355,7 +355,7 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
     struct rlhf__command_setup w = {0};
     struct rlhf__model *m = NULL;
     struct job j = {.o = o, .stops = RLHF__BUF_INIT};
-    // No bar: the terminal shows the texts.
+    // The progress bar is off, because the terminal shows the texts.
     rlhf_status st = rlhf__command_setup_init(&w, env, &o->at, RLHF__PROGRESS_OFF, err);
     if (st == RLHF_OK && is_dialogue(o)) {
         st = talk(&w, o, err);
@@ -385,7 +385,7 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
     return st;
 }
 
-// Reject flags that do nothing with --greedy. Then set the defaults of flags that were not
+// Reject flags that have no effect with --greedy. Then set the defaults of flags that were not
 // given.
 static rlhf_status check_flags(struct options *o, struct rlhf__error *err) {
     const struct rlhf__flag_idle drawing[] = {{"--temperature", o->temperature > 0, 0},

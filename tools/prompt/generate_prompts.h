@@ -40,8 +40,9 @@ void rlhf__typed_prompts_finish(struct rlhf__typed_prompts *);
 int rlhf__typed_prompts_is_chat(const struct rlhf__typed_prompts *, size_t i);
 
 // Append the ids of prompt i. A chat is rendered by the chat template. A text is encoded as it is,
-// after a BOS token if asked for or if the text is empty. Errors: RLHF_E_INVALID with the prompt's
-// name (BOS was asked for a chat, or the template rejects it). [main]
+// after a BOS token if the user asked for BOS or if the text is empty. Errors: RLHF_E_INVALID with
+// the prompt's name, if the user asked for BOS before a chat, or if the template rejects the chat.
+// [main]
 rlhf_status rlhf__typed_prompts_encode(const struct rlhf__typed_prompts *, size_t i,
                                        const struct rlhf__tokenizer *tok, int bos,
                                        struct rlhf__ids *out, struct rlhf__error *err);

@@ -11,7 +11,7 @@ struct rlhf__column {
 
 void rlhf__column_finish(struct rlhf__column *); // [any]
 
-// Append both in lines of at most `columns` columns, the right one in the right half. Control
+// Append both texts in lines of at most `columns` columns, each text in its half. Control
 // characters become spaces. [any]
 void rlhf__side_by_side(const struct rlhf__column *left, const struct rlhf__column *right,
                         int columns, struct rlhf__buf *out);

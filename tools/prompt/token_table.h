@@ -1,4 +1,5 @@
-// token_table.h: tokens with their log-probs, a line each, coloured by the ratio to a reference.
+// token_table.h: a table of tokens with their log-probs, one token per line, coloured by the
+// log-ratio to a reference.
 #ifndef RLHF_TOOLS_PROMPT_TOKEN_TABLE_H
 #define RLHF_TOOLS_PROMPT_TOKEN_TABLE_H
 

@@ -1,5 +1,5 @@
 // tokenize.c: `rlhf-host tokenize`: prints the token ids of texts and the text of each token, or
-// with --ids the text of token ids. Opens a model's tokenizer and nothing else of the model.
+// with --ids the text of token ids. Of a model, it opens only the tokenizer.
 #include "prompt/prompt.h"
 
 #include "base/json.h"
@@ -123,7 +123,8 @@ static void put_text(const struct shown *s, struct rlhf__buf *out) {
     rlhf__buf_putc(out, '\n');
 }
 
-// Print the ids in *s. text: what they were made from; ptr NULL: the text of the ids.
+// Print the ids in *s. `text` is the text that they were made from; if its ptr is NULL, the text of
+// the ids is printed instead.
 static rlhf_status print(const struct options *o, const struct rlhf__tokenizer *tok,
                          struct shown *s, rlhf_str text, struct rlhf__error *err) {
     struct rlhf__buf out = RLHF__BUF_INIT;
@@ -201,7 +202,8 @@ static rlhf_status read_ids(const struct rlhf__tokenizer *tok, rlhf_str text, st
     return RLHF_OK;
 }
 
-// A row of --ids: a line of ids, or an object with the list "ids", as --json prints it.
+// Read a row for --ids: a line of ids, or an object with the list "ids" in the form that --json
+// prints.
 static rlhf_status read_row(const struct rlhf__tokenizer *tok, const struct rlhf__data_row *row,
                             struct rlhf__ids *out, struct rlhf__error *err) {
     if (!row->meta.ptr) return read_ids(tok, row->text[RLHF__FIELD_TEXT], out, err);

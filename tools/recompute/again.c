@@ -27,7 +27,7 @@ static rlhf_status load_config(const struct rlhf__again *a, struct rlhf__config 
                                            .trust_run = a->trust_run,
                                            .algo_alone = 1};
     RLHF_TRY(rlhf__config_load(&q, out, err));
-    // Leave out what does not change a phase.
+    // Turn off settings that do not affect the numbers of a phase.
     out->early_stop.kl = out->early_stop.reward = 0;
     out->checkpoint.best = "";
     out->checkpoint.undo_mib = 0;

@@ -75,10 +75,10 @@ struct tensors {
 struct measured {
     double most; // largest difference
     double most_run, most_again;
-    double beyond;     // largest difference minus what rounding of the element allows
+    double beyond;     // largest difference, less the rounding that is allowed for the element
     double moved;      // largest change of an element in the phase
     double size;       // largest recomputed element
-    double off, whole; // sums of squares, weighted by v: of the difference, and of the change
+    double off, whole; // sums of squares of the difference and of the change, weighted by v
     double run_norm, again_norm; // sums of squares of the change
     int64_t bits;                // elements whose bits differ
 };
@@ -131,7 +131,7 @@ static int same_shape(const struct rlhf__tensor *a, const struct rlhf__tensor *b
            memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0;
 }
 
-// Return 1 if both ends have tensor i of the run in one shape.
+// Return 1 if tensor i of the run has the same shape in both checkpoints at the end.
 static int is_comparable(const struct opened *o, size_t i) {
     const struct rlhf__tensor *t = rlhf__weights_at(o->run, i);
     return same_shape(t, rlhf__weights_find(o->again, t->name));
@@ -148,7 +148,8 @@ static const struct rlhf__tensor *find(const struct rlhf__weights *w, const char
 
 // ---- all tensors of a file ----
 
-// Sums over the tensors of a kind; [0]: those with a second moment, [1]: without.
+// Sums over the tensors of a kind. [0] is for tensors with a second moment, [1] for tensors
+// without.
 struct sums {
     double off[2], whole[2], run, again;
     double moved;               // the largest change of an element
@@ -205,8 +206,8 @@ static rlhf_status compare_moment(const struct opened *o, size_t k, const struct
     return note(c, files[k].name, run, &m, allowed, !(m.most <= allowed), err);
 }
 
-// Return a thousandth of the largest recomputed moment of this letter ("m." or "v."), of which
-// rounding may reach that share in a tensor whose own gradient is only rounding noise.
+// Return a thousandth of the largest recomputed moment of this letter ("m." or "v."). In a tensor
+// whose gradient is only rounding noise, rounding errors of the moment may reach this size.
 static rlhf_status floor_of(const struct opened *o, char letter, double *out,
                             struct rlhf__error *err) {
     *out = 0;
@@ -239,7 +240,7 @@ static rlhf_status summarize(size_t k, const struct sums *s, const struct rlhf__
 }
 
 // Elements may differ by twice the largest change of an element in the phase, because AdamW scales
-// even rounding noise up to its step; the weighted length bounds the difference as a whole.
+// even rounding noise up to a full step. The weighted length bounds the difference as a whole.
 static rlhf_status compare_weights(const struct opened *o, size_t k,
                                    const struct rlhf__check_limits *l, struct sums *s,
                                    struct rlhf__checks *c, struct rlhf__error *err) {

@@ -16,8 +16,8 @@ struct rlhf__check_limits {
     double rounding; // of an element of a weight, relative to it
 };
 
-// The limits for a run whose products are in bf16 (1) or in f32 (0), or in exactly the same
-// arithmetic (exact 1). [any]
+// The limits for a run whose products are in bf16 (bf16 = 1) or in f32 (bf16 = 0). exact = 1: the
+// arithmetic is exactly the same. [any]
 struct rlhf__check_limits rlhf__check_limits(int bf16, int exact);
 
 struct rlhf__check {
@@ -41,18 +41,19 @@ void rlhf__checks_finish(struct rlhf__checks *);
 rlhf_status rlhf__checks_add(struct rlhf__checks *, const struct rlhf__check *,
                              struct rlhf__error *err);
 
-// Append a check that fails because something is missing or differs as a whole: `why` is shown as
-// the place. [any]
+// Append a failed check, because something is missing or cannot be compared. `why` is shown in
+// place of a place. [any]
 rlhf_status rlhf__checks_fail(struct rlhf__checks *, const char *what, const char *why,
                               struct rlhf__error *err);
 
-// Compare one pair of numbers, of which `scale` is the size: difference / scale must not exceed
-// limit. Two numbers that are both not finite are equal. If the difference is the largest so far,
-// *worst keeps the pair and the place. [any]
+// Compare one pair of numbers: difference / scale must not exceed the limit. Two numbers that are
+// both not finite are equal. If the difference is the largest so far, *worst keeps the pair and the
+// place. [any]
 void rlhf__check_see(struct rlhf__check *worst, double run, double again, double scale,
                      const char *where);
 
-// Return the number of failed checks; 1 if all differences are exactly 0. [any]
+// _wrong returns the number of failed checks. _exact returns 1 if all differences are exactly 0.
+// [any]
 size_t rlhf__checks_wrong(const struct rlhf__checks *);
 int rlhf__checks_exact(const struct rlhf__checks *);
 

@@ -7,8 +7,9 @@
 
 // ---- metrics ----
 
-// Metrics that are not recomputed, with all that begin so: times and speeds; what happened while
-// responses were sampled and scored; and the training of a reward model in an outer loop.
+// Names, and beginnings of names, of metrics that are not recomputed. They are times and speeds,
+// metrics of sampling and scoring responses, and metrics of training a reward model in an outer
+// loop.
 static const char *const left_out[] = {"phase",
                                        "time/",
                                        "perf/",
@@ -30,7 +31,8 @@ static int is_left_out(const char *name) {
     return 0;
 }
 
-// A metric whose size is the difference of two ways of computing the same: it is the rounding.
+// A metric that is the difference between two ways of computing the same number. It is nothing but
+// rounding.
 static int is_rounding(const char *name) {
     return strncmp(name, "sampling/logp_difference", 24) == 0;
 }
@@ -106,7 +108,8 @@ rlhf_status rlhf__numbers_metrics(const json_t *run, const json_t *again, int ha
 
 // ---- rollouts ----
 
-// Compare arrays of numbers, also nested ones. Absent or null on both sides: nothing to compare.
+// Compare arrays of numbers, also nested ones. If they are absent or null on both sides, there is
+// nothing to compare.
 static int see_numbers(struct rlhf__check *worst, const json_t *run, const json_t *again,
                        const char *where) {
     if (json_is_array(run) && json_is_array(again)) {
@@ -139,7 +142,7 @@ static rlhf_status compare_key(const json_t *run, const json_t *again, const cha
     return worst.has_values ? rlhf__checks_add(c, &worst, err) : RLHF_OK;
 }
 
-// The log-probs of named models, an object of arrays in each row.
+// Compare the log-probs of named models. Each row has them as an object of arrays.
 static rlhf_status compare_named(const json_t *run, const json_t *again,
                                  const struct rlhf__check_limits *l, struct rlhf__checks *c,
                                  struct rlhf__error *err) {

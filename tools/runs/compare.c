@@ -86,8 +86,8 @@ static json_t *metrics_of(const struct rlhf__compared *c, const struct rlhf__fla
 // ---- as a table ----
 
 // Append a result such as "0.946 ± 0.018 (0.925 .. 0.983)". With brief, the error is left out if
-// there is a range. Returns a mask of what is shown: 1 << the kind of error (enum rlhf__end_error),
-// and RANGE.
+// there is a range. Returns a mask of what was written: 1 << the kind of error (enum
+// rlhf__end_error), and RANGE for a range.
 static uint32_t put_end(struct rlhf__buf *out, const struct rlhf__group_end *e, int brief) {
     char a[40], b[40];
     if (!e->n) return 0;
@@ -133,7 +133,7 @@ static void put_settings(struct rlhf__text_table *t, const struct rlhf__compared
     rlhf__buf_free(&text);
 }
 
-// Returns the bits of all values (put_end).
+// Returns the masks of put_end for all values, combined.
 static uint32_t put_metrics(struct rlhf__text_table *t, const struct rlhf__compared *c,
                             const json_t *metrics, int brief) {
     struct rlhf__buf text = RLHF__BUF_INIT;
@@ -258,7 +258,7 @@ static rlhf_status print_object(const struct rlhf__compared *c, const json_t *me
 
 // ---- the command ----
 
-// A metric that the user asked for must be somewhere.
+// A metric that the user asked for must exist in at least one run.
 static rlhf_status check_metrics(const struct rlhf__compared *c,
                                  const struct rlhf__flag_list *metrics, struct rlhf__error *err) {
     for (size_t i = 0; i < metrics->n; i++)

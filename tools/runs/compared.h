@@ -1,4 +1,4 @@
-// compared.h: several runs, read and divided into groups of one setting each.
+// compared.h: several runs, read and divided into groups of equal settings.
 #ifndef RLHF_TOOLS_RUNS_COMPARED_H
 #define RLHF_TOOLS_RUNS_COMPARED_H
 

@@ -90,7 +90,7 @@ static rlhf_status list(const char *dir, int json, struct rlhf__error *err) {
     return st;
 }
 
-// ---- again and again ----
+// ---- watching ----
 
 static int lines_of_terminal(void) {
     struct winsize size;

@@ -13,7 +13,7 @@
 
 // ---- cells ----
 
-// A short word for what a run is judged by.
+// A short word for the metric that a run is judged by.
 static const char *brief(const struct rlhf__headline *h) {
     static const struct {
         const char *metric, *word;
@@ -30,7 +30,7 @@ static const char *brief(const struct rlhf__headline *h) {
     return h->word;
 }
 
-// The word of all runs; NULL if they differ.
+// The word, if it is the same for all runs; otherwise NULL.
 static const char *common_word(const struct rlhf__runs_found *f) {
     const char *word = NULL;
     for (size_t i = 0; i < f->n; i++) {
@@ -56,7 +56,8 @@ static void put_headline(const struct rlhf__run_row *r, int with_word, struct rl
     if (r->phase > 1) rlhf__buf_printf(out, " → %s", rlhf__figure(r->last, b));
 }
 
-// 1 if the run was begun by a program whose first two numbers are others.
+// 1 if the run was started by a program of another version; the third number of a version does not
+// count.
 static int of_another_version(const struct rlhf__run_row *r) {
     static const char own[] = RLHF_SDK_VERSION;
     const char *dot = strchr(own, '.'), *end = dot ? strchr(dot + 1, '.') : NULL;

@@ -6,7 +6,7 @@
 
 enum { LISTED = 3, DIGITS_MAX = 9 };
 
-// The bytes that all names begin with, without digits at their end.
+// The length of the common beginning of all names, without digits at its end.
 static size_t common_start(const char *const *name, size_t n) {
     size_t len = strlen(name[0]);
     for (size_t i = 1; i < n; i++) {
@@ -25,7 +25,8 @@ static int ascending(const void *a, const void *b) {
     return (*x > *y) - (*x < *y);
 }
 
-// The numbers after the common start, ascending; NULL if a name ends otherwise.
+// The numbers that follow the common start, in ascending order; NULL if a name has anything else
+// there.
 static long *numbers_of(const char *const *name, size_t n, size_t start) {
     long *v = calloc(n, sizeof *v);
     for (size_t i = 0; v && i < n; i++) {

@@ -23,8 +23,9 @@ static rlhf_status append(struct rlhf__needed_list *l, const struct rlhf__needed
     return RLHF_OK;
 }
 
-// The run of a checkpoint that is not where the path says may have been moved. So its name counts:
-// RUN/checkpoints/NUMBER, of which `at` is the part from the first slash on.
+// If a checkpoint's path does not exist, its run may have been moved. So the checkpoint is
+// identified by its name RUN/checkpoints/NUMBER. `at` is the part of that name from its first slash
+// on.
 static rlhf_status append_moved(struct rlhf__needed_list *l, char *path, char *at,
                                 const struct rlhf__run_row *by, struct rlhf__error *err) {
     *at = '\0';
@@ -37,7 +38,7 @@ static rlhf_status append_moved(struct rlhf__needed_list *l, char *path, char *a
     return st;
 }
 
-// A path may contain "/checkpoints/" several times: each time, what follows may be a checkpoint.
+// A path may contain "/checkpoints/" several times, and a checkpoint may follow each of them.
 static rlhf_status collect(struct rlhf__needed_list *l, char *path, const struct rlhf__run_row *by,
                            struct rlhf__error *err) {
     struct stat s;
@@ -89,7 +90,8 @@ struct search {
     struct rlhf__old_checkpoints *out;
 };
 
-// 1 if a path that no longer exists ended with this run's name, "/checkpoints/" and `name`.
+// 1 if n is a path that no longer exists and that ends with this run's name, "/checkpoints/" and
+// `name`.
 static int is_moved(const struct rlhf__needed *n, const char *run, const char *name) {
     const size_t a = strlen(run), b = strlen(CHECKPOINTS);
     return n->moved && strncmp(n->moved, run, a) == 0 &&

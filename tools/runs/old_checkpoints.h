@@ -1,5 +1,6 @@
 // old_checkpoints.h: which checkpoints of a run may be removed: not the newest ones, not those that
-// `latest` and `best` point at, none of a running run, and none that another run began from.
+// `latest` and `best` point at, and not those that another run began from. No checkpoint of a
+// running run may be removed.
 #ifndef RLHF_TOOLS_RUNS_OLD_CHECKPOINTS_H
 #define RLHF_TOOLS_RUNS_OLD_CHECKPOINTS_H
 
@@ -20,7 +21,7 @@ struct rlhf__needed_list {
     const char *crowded; // a run that names more checkpoints than were collected, likewise
 };
 
-// Append those of runs, which are borrowed. Errors: RLHF_E_NOMEM. [main]
+// Append the checkpoints that these runs name. The runs are borrowed. Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__needed_collect(const struct rlhf__runs_found *, struct rlhf__needed_list *out,
                                  struct rlhf__error *err);
 void rlhf__needed_finish(struct rlhf__needed_list *);
@@ -35,11 +36,12 @@ struct rlhf__old_checkpoints {
     struct rlhf__old_checkpoint *all; // the oldest first
     size_t n;
     int64_t bytes; // of those that may be removed
-    size_t n_free; // how many those are
+    size_t n_free; // how many may be removed
 };
 
-// Find those of a run that is not running, beside the newest `keep` (at least 1). Errors:
-// RLHF_E_IO, RLHF_E_NOMEM. Release with rlhf__old_checkpoints_finish, also after a failure. [main]
+// List the checkpoints of a run that is not running, without the newest `keep` (at least 1) ones.
+// Errors: RLHF_E_IO, RLHF_E_NOMEM. Release with rlhf__old_checkpoints_finish, also after a failure.
+// [main]
 rlhf_status rlhf__old_checkpoints_find(const struct rlhf__run_row *, int64_t keep,
                                        const struct rlhf__needed_list *,
                                        struct rlhf__old_checkpoints *out, struct rlhf__error *err);

@@ -68,8 +68,8 @@ static rlhf_status remove_old(struct pruned *p, const struct rlhf__folder *all,
     return RLHF_OK;
 }
 
-// Hold the lock meanwhile, so that nobody resumes the run. What `latest` and `best` point at is
-// looked up again once it is held.
+// Hold the run's lock meanwhile, so that nobody resumes the run. Once the lock is held, look up
+// again what `latest` and `best` point at.
 static rlhf_status remove_locked(struct pruned *p, int64_t n,
                                  const struct rlhf__needed_list *needed, struct rlhf__log *log,
                                  struct rlhf__error *err) {
@@ -178,7 +178,7 @@ static json_t *object_of(const struct pruned *p) {
 
 // ---- all runs ----
 
-// `around` are the runs that may have begun from a checkpoint of f.
+// `around` lists the runs that may have begun from a checkpoint of a run in f.
 static rlhf_status prune_all(const struct rlhf__runs_found *f,
                              const struct rlhf__runs_found *around, const struct options *o,
                              struct rlhf__log *log, struct rlhf__error *err) {
@@ -220,7 +220,8 @@ static rlhf_status prune_all(const struct rlhf__runs_found *f,
     return st == RLHF_OK ? first : st;
 }
 
-// Also the runs beside `path`; for a run, those one level above, too: it may lie in a group.
+// Finds the runs next to `path` as well. If path is a run, also finds those one level above,
+// because the run may be in a group.
 static rlhf_status find_around(const char *path, struct rlhf__runs_found *around,
                                struct rlhf__error *err) {
     char real[RLHF__PATH_CAP];

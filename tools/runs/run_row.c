@@ -49,10 +49,10 @@ static double number_of(const json_t *row, const char *key) {
     return json_is_number(v) ? json_number_value(v) : NAN;
 }
 
-// Metrics of phase 0, before the first one, are only of held-out rows.
+// Phase 0 comes before the first phase and has only metrics of held-out rows.
 static void skip_phase_0(struct rlhf__run_files *run, json_t **first) {
     struct rlhf__run_lines l;
-    json_t *const said = run->trouble; // `runs show` reads the whole file and says it
+    json_t *const said = run->trouble; // `runs show` reads the whole file and reports this
     if (rlhf__run_row_phase(*first) != 0) return;
     run->trouble = json_array();
     if (rlhf__run_lines_open(run, "metrics.jsonl", &l, NULL) == RLHF_OK) {
@@ -116,7 +116,7 @@ static int32_t state_of(const struct rlhf__run_row *r, const json_t *event) {
     if (ended && strcmp(status, "done") == 0) return RLHF__RUN_DONE;
     if (r->wanted > 0 && r->phase >= r->wanted) return RLHF__RUN_DONE;
     if (ended) return RLHF__RUN_STOPPED;
-    // Older versions wrote no events, but a checkpoint when they were stopped.
+    // Older versions did not write events, but they wrote a checkpoint when they were stopped.
     return !event && r->checkpoint == r->phase ? RLHF__RUN_STOPPED : RLHF__RUN_DIED;
 }
 
@@ -147,7 +147,8 @@ static int64_t latest_checkpoint(const struct rlhf__folder *run) {
     return *name && !name[strspn(name, "0123456789")] ? strtoll(name, NULL, 10) : 0;
 }
 
-// Collect texts that name a checkpoint of some run. Returns 0 if it left any out.
+// Collect all texts in v that name a checkpoint of some run. Returns 0 if not all of them were
+// collected.
 static int collect(const json_t *v, json_t *out, int depth) {
     const char *key;
     json_t *member;
@@ -177,7 +178,7 @@ static rlhf_status read_files(struct rlhf__run_files *f, struct rlhf__run_row *o
         out->device = (uint64_t)s.st_dev;
         out->inode = (uint64_t)s.st_ino;
     }
-    // The lock first: what is read after it was free is final.
+    // Check the lock first: if it is free, the files that are read afterwards no longer change.
     const int held = rlhf__run_lock_probe(f->root, NULL) != RLHF_OK;
     const double wanted = rlhf__run_files_number(f, "run.phases", 0);
     out->wanted = wanted > 0 && wanted < (double)RLHF__RUN_PHASE_MAX ? (int64_t)wanted : 0;

@@ -17,7 +17,8 @@ enum rlhf__run_state {
 
 // Release with rlhf__run_row_finish. A number that is not known is NaN.
 struct rlhf__run_row {
-    char *path, *name;      // as the user may type it; below the directory that was searched
+    char *path, *name;      // path as the user may type it; name below the directory that was
+                            // searched
     uint64_t device, inode; // of the directory
     int32_t state;
     int32_t paths_left_out; // 1: `paths` lacks some
@@ -31,7 +32,7 @@ struct rlhf__run_row {
     double left;        // estimate; only of a running run
     double started;     // seconds since 1970
     char *reason;       // why it stopped or failed; "" if it is not known
-    char *version;      // of the program that began it; "" if it is not known
+    char *version;      // of the program that started it; "" if it is not known
     json_t *trouble;    // sentences about what could not be read
     // Paths of checkpoints that its config.json and manifest.json name; NULL: neither can be read.
     json_t *paths;
@@ -46,7 +47,7 @@ void rlhf__run_row_finish(struct rlhf__run_row *); // accepts a zeroed one [any]
 // "running", "done", "stopped", "failed", "died" or "empty". [any]
 const char *rlhf__run_state_name(int32_t state);
 
-// 1 if --resume would go on with the run. [any]
+// 1 if --resume can continue the run. [any]
 int rlhf__run_row_resumes(const struct rlhf__run_row *);
 
 // Append "rlhf-host --resume PATH", quoted for a shell. [any]

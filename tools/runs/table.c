@@ -48,7 +48,7 @@ static void measure(const struct rlhf__text_table *t, int *width) {
     }
 }
 
-// How many columns fit; the first one is cut if it does not fit alone.
+// Returns how many columns fit. If the first column is too wide even alone, its width is reduced.
 static size_t fit(const struct rlhf__text_table *t, int most, int *width) {
     size_t n = 0;
     int sum = 0;

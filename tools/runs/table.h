@@ -28,12 +28,13 @@ void rlhf__text_table_finish(struct rlhf__text_table *); // accepts a zeroed one
 // [any]
 void rlhf__text_table_cell(struct rlhf__text_table *, const char *text);
 
-// The same for a buffer, which is cleared afterwards. [any]
+// Append a cell with the text of a buffer, and clear the buffer. [any]
 void rlhf__text_table_take(struct rlhf__text_table *, struct rlhf__buf *text);
 
 // Append the lines of the table: a line of titles, unless all are empty, and one line for each
-// complete row. With width > 0 no line is wider: columns are dropped from the right until the rest
-// fits, and the first column is cut. Returns how many columns are left. [any]
+// complete row. With width > 0, no line is wider than that: columns are dropped from the right
+// until the rest fits. If the first column alone does not fit, it is cut. Returns how many columns
+// are left. [any]
 size_t rlhf__text_table_put(const struct rlhf__text_table *, int width, struct rlhf__buf *out);
 
 #endif

@@ -1,6 +1,6 @@
-// groups.h: compares several runs. Runs whose settings differ only in the seed form a group. For the
-// groups, it finds the settings in which they differ, the value at which each ends, and the KL that
-// this cost.
+// groups.h: compares several runs. Runs whose settings differ only in the seed form a group. For
+// the groups, it finds the settings in which they differ, the value at which each ends, and the KL
+// that this cost.
 #ifndef RLHF_FORMATS_HISTORY_GROUPS_H
 #define RLHF_FORMATS_HISTORY_GROUPS_H
 
