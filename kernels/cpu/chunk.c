@@ -1,5 +1,5 @@
-// chunk.c: see chunk.h. Best fit. The free ranges of a chunk form a list, which is stored inside
-// them and sorted by address.
+// chunk.c: see chunk.h. A best-fit allocator. The free ranges of a chunk form a list, which is
+// stored inside the ranges and sorted by address.
 #include "chunk.h"
 
 #include <stddef.h>

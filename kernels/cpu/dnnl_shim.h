@@ -1,7 +1,7 @@
 // dnnl_shim.h: the part of oneDNN that this backend uses, the same for oneDNN 2.6 and 3.x: one
 // engine, plain and packed 2-d operands, reorder, matmul.
 //
-// What it is not: onednn.c decides what is created and cached.
+// It does not decide what is created and cached; onednn.c does.
 #ifndef RLHF_CPU_DNNL_SHIM_H
 #define RLHF_CPU_DNNL_SHIM_H
 

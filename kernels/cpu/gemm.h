@@ -8,8 +8,8 @@
 //
 // f32: oneDNN 2.6 may split the sum over k among threads if neither operand is packed, and below
 // AVX-512 its rows depend on each other. On AVX-512, own tiles are as fast as oneDNN at a thousand
-// rows and take 0.65 to 0.8 of its time at 32 rows (bench/README.md). Only the build without
-// exactness uses oneDNN.
+// rows. At 32 rows they take 0.65 to 0.8 of oneDNN's time (bench/README.md). Only the build without
+// exactness (RLHF_FREE) uses oneDNN.
 #ifndef RLHF_CPU_GEMM_H
 #define RLHF_CPU_GEMM_H
 

@@ -26,8 +26,8 @@ struct rlhf_weight {
     struct rlhf__blocks *blocks; // NULL: dense
 };
 
-// True if a weight is packed for both directions. A library has one layout per direction; own
-// panels are converted during the GEMM (gemm.h).
+// True if a weight is packed twice, once per direction. A library needs this, because it has one
+// layout per direction. Own panels are packed once and converted during the GEMM (gemm.h).
 static inline int rlhf__cpu_keeps_both(const struct rlhf__cpu *cpu) { return cpu->library != NULL; }
 
 // The GEMM dtype for a weight of this dtype.
@@ -59,8 +59,9 @@ void rlhf__product_needs(struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
                          struct rlhf__cpu_needs *n);
 
 // dw f32 += x^T dy, like linear_dw of the table without db. Without goes_on, the sum of the call is
-// added to dw. With goes_on, the sums start at dw. The rows may then be split into several calls at
-// multiples of RLHF__GEMM_ROWS_STEP (gemm.h; of 32 in bf16), with the bits of a single call. [step]
+// added to dw. With goes_on, the sums start at dw; the rows may then be split into several calls
+// and still give the bits of a single call. Splits must be at multiples of RLHF__GEMM_ROWS_STEP
+// (gemm.h) or, in bf16, of 32. [step]
 rlhf_status rlhf__linear_dw(struct rlhf__cpu *cpu, void *dw, const void *x, const void *dy,
                             const rlhf_weight *w, uint32_t rows, int goes_on);
 

@@ -1,6 +1,6 @@
 // ragged.h: reads and checks the ragged rows of an attention call.
 //
-// What it is not: it does not know whether keys lie inside of their buffer.
+// It does not know whether keys lie inside of their buffer.
 #ifndef RLHF_CPU_RAGGED_H
 #define RLHF_CPU_RAGGED_H
 

@@ -159,7 +159,8 @@ static rlhf_status scratch(struct rlhf__cpu *cpu, enum rlhf__cpu_ws which, size_
 
 // Prefetch this piece's share of the keys and values of row i + 1 while row i is processed. A head
 // reads short pieces at a long stride, which the hardware prefetcher does not predict. If the next
-// row has another prefix, that prefix is fetched; the same prefix is in the cache already.
+// row has another prefix, that prefix is prefetched too. A prefix that both rows share is in the
+// cache already.
 static void look_ahead(struct rlhf__attn_item *it, const rlhf_attn *a, const rlhf_ragged *r,
                        struct piece p, size_t es, rlhf_dev k, rlhf_dev v) {
     if (p.i + 1 >= r->n) return;

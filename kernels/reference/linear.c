@@ -167,7 +167,8 @@ static rlhf_status linear_sum(void *ctx, const rlhf_linear_sum *from) {
         for (uint64_t j = 0; j < n; j++) {
             const double old = a.accumulate ? rlhf__ref_get(a.out, RLHF_F32, t * n + j) : 0.0;
             const double bias = a.bias ? (double)rlhf__ref_f32(a.bias)[j] : 0.0;
-            // linear adds `old` last, and linear_dx starts with it; so does each case here.
+            // linear adds `old` last, whereas linear_dx starts with it. Each case here keeps its
+            // order.
             const double one = a.across ? row_product(old, &a, a.x, w, t, j)
                                         : old + row_product(bias, &a, a.x, w, t, j);
             const double kept = (double)(float)one;

@@ -234,7 +234,7 @@ static void run_tile(const struct rlhf__attn_run *run, const struct work *w, str
     }
 }
 
-// Processes row t of a run of several heads: its keys are packed after the prefix.
+// Processes row t of a run of several heads. The row's keys are packed after those of the prefix.
 static void run_heads(const struct rlhf__attn_run *run, const struct work *w, struct values val,
                       size_t t) {
     const struct rlhf__attn_item *it = &run->it;

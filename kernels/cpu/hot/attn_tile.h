@@ -1,8 +1,8 @@
 // hot/attn_tile.h: the two register-blocked GEMMs of attention, and the packing of keys. Included
 // by attn_fwd.c and attn_bwd.c, which are compiled per level (see vec.h).
 //
-// Each pair of a query row and a key is computed independently. A tile of four rows runs the same
-// sequence of operations for each row as a tile of one row. So decoding one query at a time and
+// Each pair of a query row and a key is computed independently. For each row, a tile of four rows
+// runs the same sequence of operations as a tile of one row. So decoding one query at a time and
 // scoring a whole sequence give the same bits.
 //
 // A unit is 32 bits of a key or query: one f32, or two adjacent bf16.

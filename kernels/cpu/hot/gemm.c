@@ -5,7 +5,7 @@
 
 #define NC ((size_t)2 * VF_LANES)
 
-// Two sums per row stay in registers: 24 of 32, or 12 of 16.
+// Two sums per row stay in registers. That takes 24 of 32 registers, or 12 of 16.
 #if VF_LANES == 16
 #define MR 12
 #else
@@ -14,8 +14,8 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-// A non-temporal store: the caches need not read the line first, and the packed operand, which is
-// larger than they are, does not evict other data. p is aligned to a vector.
+// A non-temporal store. The caches need not read the line first, and the packed operand, which is
+// larger than the caches, does not evict other data. p is aligned to a vector.
 INLINE void put(float *p, vf v, const int stream) {
     if (!stream)
         vf_store(p, v);

@@ -26,8 +26,8 @@ static float row_max(const float *z, size_t n) {
 }
 
 // Add the sum of e^a to *sum and the sum of e^a a to *dot, where a = log_weight of the logits in
-// [from, to). Also prefetches `next` elements ahead (0: none). This is usually the row below, since
-// the later search for its maximum is faster than memory.
+// [from, to). Also prefetches `next` elements ahead (0: none), usually the row below: the search
+// for that row's maximum, which comes later, would otherwise wait for memory.
 static inline void block_sums(const float *z, size_t from, size_t to, vf max, vf it, size_t next,
                               double *sum, double *dot) {
     vf s = vf_zero(), t = vf_zero();

@@ -12,7 +12,8 @@ struct adam {
     vf scale, b1, r1, b2, r2, decay, step, root, eps;
 };
 
-// l is a constant for all lanes: masked accesses are slow at some levels.
+// If all lanes are loaded, l is a compile-time constant, because masked accesses are slow at some
+// levels.
 INLINE vf load(const float *p, size_t l) { return l == VF_LANES ? vf_load(p) : vf_load_n(p, l); }
 
 INLINE void store(float *p, vf v, size_t l) {

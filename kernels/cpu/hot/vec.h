@@ -2,9 +2,9 @@
 // this file and is compiled once per level; the compiler flags choose 4 lanes (x86-64 baseline,
 // SSE2), 8 lanes (AVX2 + FMA) or 16 lanes (AVX-512 F/BW/DQ/VL, with or without BF16).
 //
-// Levels do not give equal bits, because fma rounds once only where the CPU has it. Within a level,
-// an element goes through the same operations at every position, because a tail runs the same code
-// on masked lanes. Row independence relies on this.
+// Different levels do not give equal bits, because only some CPUs have an fma, which rounds once.
+// Within a level, an element goes through the same operations at every position, because a tail
+// runs the same code on masked lanes. Row independence relies on this.
 //
 //   vf, VF_LANES                     the vector and its number of lanes
 //   vf_zero() vf_set1(x)

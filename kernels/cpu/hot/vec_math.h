@@ -8,8 +8,9 @@
 #define VF__EXP_HI 88.72283f // the largest f32 whose e^x is finite
 
 // Range handling of vf_exp. x is clamped so that p 2^n is in range, and results for x outside that
-// range are corrected. With lane masks, one masked scale does both: it overflows to Inf by itself
-// and gives 0 in lanes below the range. (x = -Inf leaves NaN in p, which is masked as well.)
+// range are corrected. With lane masks, a single masked scale does both: it overflows to Inf by
+// itself, and gives 0 in lanes below the range. (x = -Inf leaves NaN in p; its lane is masked as
+// well.)
 #if VF_LANES == 16
 static inline vf vf__exp_clamp(vf x) { return vf_min(vf_set1(89.0f), x); }
 static inline vf vf__exp_scale(vf p, vf n, vf x) {

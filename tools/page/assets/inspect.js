@@ -1,5 +1,5 @@
-// inspect.js: the page of interpretation. One part of the page for each explained number (data.subjects); in it, one choice, a
-// position of the prompt and a head, moves everything.
+// inspect.js: the page of interpretation. It has a part for each explained number (data.subjects). In a part, the user chooses
+// a position of the prompt and a head, and all charts of the part follow.
 
 const piece = (token) => token.replaceAll(" ", "·").replaceAll("\n", "↵") || "∅";
 const plainName = (n) => ({ token: "token embedding", position: "position embedding", "final bias": "bias of the final norm" })[n] || `layer ${n.replace(".", " ")}`;
@@ -9,7 +9,8 @@ function diverge(e, v, most) {
   return e;
 }
 
-// A subject: what is explained, in one model or in two. `pair` is false for one; base and tuned are then the same.
+// A subject: the explained number, in one model or in two. With one model, `pair` is false, and base and tuned are
+// the same.
 function subject(data, number) {
   const T = data.tokens.length, [LAYERS, HEADS] = data.shape, pair = data.of.length === 2;
   const base = data.of[0], tuned = data.of[data.of.length - 1], patched = data.patched;
@@ -38,7 +39,7 @@ function subject(data, number) {
 
   function sentence() {
     const t = chosen.t, odds = (d) => `${fmt(Math.exp(Math.abs(d)), 2)} to 1 for ${d >= 0 ? good : bad}`;
-    const single = words && data.good.length + data.bad.length === 2; // of several words a side it is the mean of their logits
+    const single = words && data.good.length + data.bad.length === 2; // with several words on a side, the mean of their logits
     const moves = data.names.map((n, i) => [plainName(n), tuned.rows[i][t] - (pair ? base.rows[i][t] : 0)]).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
     const restores = patched && data.names.map((n, i) => [plainName(n), patched.rows[i] ? patched.rows[i][t] : 0]).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
     const three = (list) => list.slice(0, 3).map(([n, v]) => `${n} ${fixed(v)}`).join(", ");
@@ -80,7 +81,7 @@ function subject(data, number) {
       chart({ ...common, title: "Logit lens", unit: "as if the model ended here", series: both(stages, (m) => at(m.lens)) })];
   }
 
-  // ---- contributions: a dumbbell a component ----
+  // ---- contributions: a dumbbell for each component ----
 
   function components() {
     const t = chosen.t, effect = (i) => (patched && patched.rows[i] ? patched.rows[i][t] : null);
@@ -128,7 +129,7 @@ function subject(data, number) {
 
   // ---- attention of the chosen head ----
 
-  // A byte a pair of the lower triangle, 255 is 1.
+  // One byte for each pair of the lower triangle; 255 stands for 1.
   const unpacked = new Map();
   function attention(model, k) {
     const key = `${model}.${k}`;
