@@ -28,7 +28,8 @@ int rlhf__said_read(struct rlhf__said *, const rlhf_host *, int fd);
 // [step]
 int rlhf__said_drain(struct rlhf__said *, const rlhf_host *, int fd);
 
-// Writes "" or "; it said: " with its last lines, quoted, to out[cap]. Returns out. [any]
+// Writes "; it said: " and the last lines of the output, quoted, to out[cap]; "" if there is no
+// output. Returns out. [any]
 const char *rlhf__said_last(const struct rlhf__said *, char *out, size_t cap);
 
 #endif

@@ -87,9 +87,9 @@ rlhf_status rlhf__pg_phase_end(void *self, int64_t phase);
 rlhf_status rlhf__pg_advantages(void *self, const rlhf_rollout *);
 
 // Call it first in every advantages(). Checks the arrays and records the phase's token count. Sets
-// *scratch to space for per_token 8-byte numbers for each response token and per_row for each row,
-// valid until the next call. Sets *counts to 1 if this call counts towards the metrics.
-// RLHF_E_NOMEM through host->fail. [step]
+// *scratch to space for 8-byte numbers: per_token of them for each response token, and per_row for
+// each row. The space is valid until the next call. Sets *counts to 1 if this call counts towards
+// the metrics. RLHF_E_NOMEM through host->fail. [step]
 rlhf_status rlhf__pg_begin(struct rlhf__pg *, const rlhf_rollout *, int64_t per_token,
                            int64_t per_row, double **scratch, int32_t *counts);
 

@@ -30,8 +30,8 @@ rlhf_status rlhf__kl_term(const rlhf_host *, int32_t kind, double beta, const rl
                           struct rlhf__pg_update_sums *u, struct rlhf__pg_rollout_sums *r);
 
 // Adds the n rows of a rollout to the statistics. In each row, all tokens have the same return.
-// Counts the tokens (count_row) and records the rewards without KL, plain[n], and with KL, paid[n],
-// which are the returns. RLHF_E_NOMEM through host->fail. [step]
+// Counts the tokens (count_row) and records the rewards: plain[n] without the KL penalty, and
+// paid[n] with it. paid[n] are the returns. RLHF_E_NOMEM through host->fail. [step]
 rlhf_status rlhf__count_paid(const rlhf_host *, struct rlhf__pg_metrics *, int32_t kind,
                              const rlhf_rollout *, const double *plain, const double *paid);
 

@@ -68,7 +68,7 @@ static void take_scores(const struct rlhf__ppo *p, struct work *w) {
         w->score[i] = (w->score[i] - mean) * scale;
 }
 
-// reward[] and value[] of row i, whose first token is compact entry c.
+// Fills reward[] and value[] for row i. The row's first response token is entry c of these arrays.
 static rlhf_status fill_row(struct rlhf__ppo *p, struct work *w, int64_t i, int64_t c) {
     const rlhf_rollout *in = w->in;
     struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);

@@ -86,7 +86,7 @@ static void pad(const rlhf_gen *g, const rlhf_gen_step *s, uint32_t rows) {
     r->offset[rows] = (int32_t)rows;
 }
 
-// Everything that a step's calls pass by value; equal keys mean equal calls.
+// A key of all values that the step's calls pass by value. Equal keys mean equal calls.
 static uint64_t key_of(const struct rlhf__tf *m, const rlhf_gen *g, const rlhf_gen_step *s,
                        const rlhf_dist *d, const rlhf_dist *logp, uint32_t rows, uint32_t max_k) {
     uint64_t top_p[2], min_p[2], temperature[2], h = 0xcbf29ce484222325u;

@@ -41,8 +41,8 @@ static rlhf_status upload(struct rlhf__tf *m, const struct rlhf__tf_work *w, con
                         (uint64_t)(end - first) * stride * sizeof(float));
 }
 
-// Computes the gradient of the LM head's matrix, and its share of the gradient of the final norm's
-// output, in bwd.drh, act dtype. *made = 1 if there is such a share.
+// Computes the gradient of the LM head's matrix. Also computes the LM head's share of the gradient
+// of the final norm's output, in bwd.drh, act dtype; *made = 1 if there is such a share.
 static rlhf_status lm_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_forward *f,
                           const struct derivatives *d, int32_t *made) {
     rlhf_lm_head a;

@@ -115,8 +115,9 @@ uint64_t rlhf__tf_rows_ints(uint64_t n);
 // Runs the embedding and all layers over w->rows; sets w->x. gen NULL: rows attend only to their
 // own tokens.
 rlhf_status rlhf__tf_trunk(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_gen *gen);
-// Runs the layers from `layer` on (mid: without its attention), in a pre-norm stack, over w->rows
-// and the stream in rlhf__tf_acts(layer).in (mid: .mid). trunk_reserve comes before; sets w->x.
+// Runs the layers from `layer` on over w->rows, in a pre-norm stack. The input is the stream in
+// rlhf__tf_acts(layer).in. With mid, it is the stream in .mid, and the attention of `layer` does
+// not run. Call trunk_reserve before. Sets w->x.
 rlhf_status rlhf__tf_trunk_from(struct rlhf__tf *m, struct rlhf__tf_work *w, int32_t layer,
                                 int32_t mid);
 // Recomputes, from the input of `layer`, those activations of `layer` that the backward pass reads.

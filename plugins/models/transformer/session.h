@@ -6,8 +6,8 @@
 
 // One slot of the cache. stamp counts the steps that wrote to the slot. prefix_stamp is the stamp
 // that the prefix's slot had in this slot's last step; a row may continue only if that stamp has
-// not changed. held and after count the slot's tokens, without its prefix: held now, after at the
-// end of the current step.
+// not changed. held and after count the slot's tokens without the prefix: held before the current
+// step, and after at its end.
 struct rlhf__gen_slot {
     int32_t held, after;
     int32_t prefix; // the slot with its prefix, or -1

@@ -275,8 +275,8 @@ static rlhf_status find_head(struct rlhf__tf *m, int32_t head, struct map *out) 
     return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED, "tap: this model has no head %d", head);
 }
 
-// Rows of a matrix whose values have been released, by multiplying an identity with its packed
-// form.
+// Recovers rows of a matrix whose values have been released: multiplies rows of the identity with
+// the packed matrix.
 static rlhf_status unpack_rows(struct rlhf__tf *m, const struct map *h, const int32_t *row,
                                uint32_t n, float *out) {
     const uint64_t k = (uint64_t)h->k, wide = (uint64_t)h->n;

@@ -110,8 +110,8 @@ static int is_term(const struct rlhf__cursor *c) {
     return unknown > 0 && longest < 3;
 }
 
-// Whether the rest is a unit: words, "km/h", "cm^2"; digits only in an exponent, without
-// operations.
+// Whether the rest is a unit: words, or symbols such as "km/h" and "cm^2". Digits may occur only in
+// an exponent. Operations are not allowed.
 static int rest_is_unit(struct rlhf__cursor *c) {
     int64_t power;
     char before = ' ';

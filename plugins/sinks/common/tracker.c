@@ -132,7 +132,7 @@ static void add_text(struct rlhf__bytes *b, const char *before, const char *text
     rlhf__bytes_string(b, (rlhf_str){text, strlen(text)});
 }
 
-// As Python's json reads it: NaN and Infinity too.
+// Append a number in the form that Python's json module reads, which includes NaN and Infinity.
 static void add_number(struct rlhf__bytes *b, double v) {
     char text[40];
     snprintf(text, sizeof text, "%.17g", v);
@@ -187,7 +187,7 @@ static rlhf_status phase(void *self, const rlhf_sink_phase *in) {
         rlhf__bytes_text(&b, "]");
     }
     rlhf__bytes_text(&b, "]");
-    // After Ctrl-C the phase is still sent: its time is bounded.
+    // The phase is sent even after Ctrl-C, because the time for this is bounded.
     const rlhf_status st = call(t, &b, t->spec.config->timeout_s, 1);
     rlhf__bytes_finish(&b);
     return st;
@@ -197,7 +197,7 @@ static rlhf_status end(void *self, int32_t how, const char *why) {
     static const char *const words[] = {"\"done\"", "\"stopped\"", "\"failed\""};
     struct tracker *t = self;
     struct rlhf__bytes b = {.host = t->host};
-    if (!t->program.process) return RLHF_OK; // it was given up
+    if (!t->program.process) return RLHF_OK; // give_up() has ended the program
     rlhf__bytes_text(&b, "{\"call\":\"end\",\"how\":");
     rlhf__bytes_text(&b, words[how >= RLHF_RUN_DONE && how <= RLHF_RUN_FAILED ? how : 2]);
     add_text(&b, ",\"why\":", why);
