@@ -66,7 +66,7 @@ loud "$host" --algo reinforce.so $rewards $model --set batch.size=8 --set sampli
 # Sampled log-probs equal trained ones, bit for bit.
 [ "$(grep -c '"sampling/logp_difference/max": *0[,}.]' a/metrics.jsonl)" -ge 1 ] ||
     { echo "the bigram model samples other log-probs than it trains on" >&2; exit 1; }
-# It learns: 8 equal texts, from the logarithm of the vocabulary down.
+# The model learns from 8 equal texts: its loss falls from the logarithm of the vocabulary's size.
 loud "$host" --algo sft.so $model --data texts.jsonl --set optim.lr=0.1 --set optim.warmup=0 --set batch.size=8 --phases 20 --out s
 tail -1 s/metrics.jsonl | sed 's/.*"objective\/loss": *\([0-9.]*\).*/\1/' |
     awk '{ if ($1 < 4) exit 0; print "the loss is still " $1 > "/dev/stderr"; exit 1 }'

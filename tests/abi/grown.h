@@ -41,7 +41,8 @@ static inline const rlhf_bundle *grown_bundle(const rlhf_plugin *descriptor, con
     return &bundle;
 }
 
-// The templates end with this; their entry follows in the file that includes them.
+// The templates end with this macro. Here it defines no entry, because the file that includes a
+// template does.
 #undef RLHF_DEFINE_PLUGIN
 #define RLHF_DEFINE_PLUGIN(descriptor)                                                             \
     static inline const rlhf_plugin *grown_descriptor(void) { return &(descriptor); }

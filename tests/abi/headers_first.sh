@@ -1,5 +1,5 @@
 #!/bin/sh
-# headers-first is made by save-headers: while the contract is v0, what lies there is what it writes.
+# save-headers writes headers-first. While the contract is v0, that directory must equal its output.
 set -eu
 cd "$RLHF_SOURCE_DIR"
 command -v clang-format-14 >/dev/null || exit 77

@@ -77,7 +77,8 @@ all_in c++
 wait $in_c
 
 [ -z "${RLHF_PREFIX-}" ] || exit 0
-# Installed with rlhf-host's own plugins, with make and with CMake; then the name alone is enough.
+# A plugin that is installed next to rlhf-host's own plugins, with make or with CMake, is found by
+# its name alone.
 quiet make -C my_own_reward install
 quiet "$CMAKE" --install my_own_algo/build --prefix "$prefix"
 quiet "$CMAKE" --install my_own_kernel/build --prefix "$prefix"

@@ -40,7 +40,8 @@ refuse "a double underscore in a public header" "$(
     grep -rnE '[A-Za-z0-9]__[A-Za-z0-9]' sdk/include sdk/templates plugins/models/transformer/core.h \
         plugins/models/transformer/decoder.h | grep -v __cplusplus || true
 )"
-# A contract that grows in the middle, or that holds text by value, could not be changed for years.
+# Structs that grow in their middle, or that hold text by value, would prevent later changes of the
+# contract.
 headers=$(ls sdk/include/rlhf/*.h sdk/include/rlhf/draft/*.h | grep -v _check.h)
 refuse "a public struct has a second reserved field; join them, or regroup the struct" "$(
     grep -nE '\breserved[0-9]' $headers || true
@@ -51,7 +52,8 @@ refuse "a comment says since when a field exists; sdk/since.txt does" "$(
 refuse "an array of characters in a public struct; use a pointer, or JSON" "$(
     grep -nE '^    char [a-z_]+(\[|, *[a-z_]+\[)' $headers | grep -v /log.h: || true
 )"
-# One type for each: numbers that grow with a run, and counts and indices within a call (base.h).
+# There is one type for numbers that grow with a run, and one for counts and indices within a call
+# (base.h).
 plugin_headers=$(printf '%s\n' $headers | grep -vE '/(model|compute|reference|draft/.*)\.h')
 members() { # type, names: members of that name and another type
     grep -nE "^    (const )?[a-z_0-9]+ \\*?([a-z_0-9*]+, )*\\*?($2)(\[[^]]*\])?[,;]" $plugin_headers |

@@ -35,7 +35,7 @@ def trained(b, o):
 
 
 def advantages(b, o):
-    """A, S and S without KL of every row."""
+    """Returns A, S, and S without the KL penalty, for every row."""
     plain = paid(b)
     total = [s - o["kl_coef"] * math.fsum(x - f for x, f in zip(xs, fs))
              for s, xs, fs in zip(plain, b["old"], b["ref"])]

@@ -65,7 +65,7 @@ static void counts(void **state) {
     assert_true(rlhf__rows_response_sum(&e, 3, old, NULL) == 0);
     assert_int_equal(rlhf__rows_response_tokens(&e, 0, ROWS), 9);
     assert_int_equal(rlhf__rows_response_tokens(&e, 1, 1), 0);
-    // A mark on a given token takes nothing away.
+    // Marking a given token as left out does not reduce the count.
     assert_int_equal(rlhf__rows_add_left_out(&e, NULL), RLHF_OK);
     e.left_out[3] = e.left_out[5] = 1;
     assert_int_equal(rlhf__rows_loss_tokens(&e, 0, ROWS), 8);

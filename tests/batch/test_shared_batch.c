@@ -111,7 +111,7 @@ static void numbers_move_between_the_layouts(void **state) {
     }
     rlhf__shared_batch_contract(&b, back, full, 2);
     assert_memory_equal(back, compact, sizeof back);
-    // Heads: all that both layouts have.
+    // All heads that exist in both layouts.
     float logp[40] = {0}, value[40] = {0}, score[40] = {0}, clogp[40] = {0}, cvalue[40] = {0};
     rlhf_heads f = {.size = sizeof f, .logp = logp, .value = value, .token_score = score};
     rlhf_heads c = {.size = sizeof c, .logp = clogp, .value = cvalue};

@@ -147,7 +147,8 @@ static void a_token_budget_is_kept(void **state) {
     open(*state, &o, &s);
     int64_t batches = 0, rows = 0, count = 0;
     assert_int_equal(rlhf__text_source_batches(&s, &batches, NULL), RLHF_OK);
-    // Lengths 3 4 5 6 3 4 5 6 3 4: (3 4) (5) (6) (3 4) (5) (6) (3 4).
+    // The rows have the lengths 3 4 5 6 3 4 5 6 3 4. The batches are (3 4) (5) (6) (3 4) (5) (6) (3
+    // 4).
     assert_int_equal(batches, 7);
     for (; count < batches; count++) {
         assert_int_equal(rlhf__text_source_next(&s, &e, NULL), RLHF_OK);

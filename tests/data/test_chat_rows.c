@@ -281,7 +281,7 @@ static void assistant_tokens(void **state) {
                 "t.jsonl:1: the prompt is longer than the 5 tokens of a row (data.max_tokens, or "
                 "else the model's context), so no token of the answer is left; of 1 row none can "
                 "be used");
-    // Among others it is left out, and counted once.
+    // Among other rows it is left out, and counted once.
     err = (struct rlhf__error){0};
     struct rlhf__ids said = encode(f, "<|assistant|>\nx<|endoftext|>\n");
     cut.max_len = (int32_t)said.n;

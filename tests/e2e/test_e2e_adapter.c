@@ -283,8 +283,8 @@ static void stands_still(void **state) {
     "batch.size=4 --set algo.group_size=2 --set optim.weight_decay=0.1 --set "                     \
     "policy.adapter.rank=2 " QUIET
 
-// Equal rewards give an adapter no gradient. It does not count as a change that weight decay
-// shrinks A.
+// Equal rewards give an adapter no gradient. Weight decay still shrinks A, but that does not count
+// as a change.
 static void nobody_is_compared(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, FLAT "--set run.phases=20 --out long"), 1);

@@ -105,7 +105,8 @@ static void json_has_one_object(void **state) {
     json_decref(v);
 }
 
-// After Ctrl-C the summary is that of the phases done, and the command that goes on follows.
+// After Ctrl-C, the summary covers the finished phases. Below it is the command that continues the
+// run.
 static void a_stopped_run_says_how_to_go_on(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "$HOST " PPO "--phases 100000 --out a 2>log >/dev/null & p=$!; "
@@ -122,14 +123,14 @@ static void a_stopped_run_says_how_to_go_on(void **state) {
     assert_non_null(strstr(resume, "look closer: rlhf-host report a\n"));
 }
 
-// Models with scores are measured on rows instead of asked for texts.
+// For models with scores, the run suggests to measure them on rows, not to generate texts.
 static void a_classifier_is_measured(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo classify.so --data labelled.jsonl --policy model --set "
                                 "policy.init=random --set batch.size=4 --phases 5 --out a"),
                      0);
     e2e_says(t, " Accuracy ");
-    // not on the rows that it was trained on
+    // The command does not name the rows that the model was trained on.
     e2e_says(t, "measure it: rlhf-host eval --model a --data HELD-OUT.jsonl\n");
     assert_int_equal(count(t, "generate"), 0);
     assert_int_equal(e2e_run(t, "eval --model a --data labelled.jsonl"), 0);

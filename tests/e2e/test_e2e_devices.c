@@ -175,8 +175,7 @@ static void a_card_that_is_not_there_is_refused(void **state) {
     e2e_says(t, "--gpu has no effect here: no GPU is used");
 }
 
-// An invalid environment variable is refused, whether a card exists and whether it was named or
-// not.
+// An invalid environment variable is refused in every case: with and without a card, named or not.
 static void a_variable_of_nonsense_is_refused(void **state) {
     struct e2e *t = *state;
     static const char *const cards[] = {"devices=1", "driver=0"};

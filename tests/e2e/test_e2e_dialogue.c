@@ -41,7 +41,8 @@ static void a_text(void **state) {
     e2e_says(t, ", log-prob -");
 }
 
-// Ctrl-D ends; lines come back with the arrow key in the next session, from a private file.
+// Ctrl-D ends the dialogue. In the next session, the arrow key recalls its lines from a private
+// file.
 static void lines_are_kept(void **state) {
     struct e2e *t = *state;
     const struct e2e_keys first[] = {{"> ", "/seed 77\n"}, {"> ", "\004"}},
@@ -81,7 +82,7 @@ static void bad_commands(void **state) {
     e2e_says(t, "\"/temperature\"");
 }
 
-// A second model: two columns, and log-probs of both in the table of tokens.
+// With a second model, texts are in two columns, and the table of tokens has the log-probs of both.
 static void two_models(void **state) {
     struct e2e *t = *state;
     const struct e2e_keys keys[] = {{"> ", "/compare s/checkpoints/000001\n"},
@@ -95,7 +96,7 @@ static void two_models(void **state) {
     e2e_says(t, "  000001           ");
 }
 
-// Ctrl-C stops a text, and gives up a line; neither ends the program.
+// Ctrl-C stops a text or discards a line. It does not end the program.
 static void ctrl_c(void **state) {
     struct e2e *t = *state;
     const struct e2e_keys keys[] = {{"> ", "half a line\003"}, {"Ctrl-D or /quit", "/n 1000\n"},
@@ -106,7 +107,7 @@ static void ctrl_c(void **state) {
     assert_null(strstr(t->out, "stopping"));
 }
 
-// A closed terminal and SIGTERM end it.
+// A closed terminal and SIGTERM end the dialogue.
 static void signals_end_it(void **state) {
     struct e2e *t = *state;
     const struct e2e_keys keys[] = {{"> ", ""}};

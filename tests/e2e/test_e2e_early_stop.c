@@ -73,7 +73,8 @@ static void a_limit_alone_stops_a_short_run(void **state) {
     assert_int_equal(phases(t, "a"), 2);
 }
 
-// That an algorithm with a reference does not report a KL is known only after the first phase.
+// An algorithm with a reference may still not report a KL. This is known only after the first
+// phase.
 static void what_the_first_phase_does_not_measure_ends_the_run(void **state) {
     struct e2e *t = *state;
     assert_int_equal(

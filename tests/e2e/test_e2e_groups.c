@@ -263,7 +263,7 @@ static void samples_are_spread_over_the_rewards(void **state) {
                                     "--reward period_count.so"),
                      0);
     e2e_says(t, "   reward  bad_re...  period...   ref logp  text of phase 1\n");
-    // bad_reward pays 0, 1 and 2 in turn, and period_count here nothing.
+    // bad_reward gives 0, 1 and 2 in turn. period_count gives 0 here.
     assert_int_equal(e2e_shell(t, "grep -o '\"rewards\": [^}]*' a/samples.jsonl"), 0);
     assert_string_equal(t->out, "\"rewards\": {\"bad_reward\": 0, \"period_count\": 0\n"
                                 "\"rewards\": {\"bad_reward\": 1, \"period_count\": 0\n"

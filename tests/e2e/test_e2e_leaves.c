@@ -104,7 +104,8 @@ static void is_its_row(const json_t *sample, const json_t *row) {
     assert_true(fabs(number(sample, "reward") - reward_of(row)) < 1e-6);
 }
 
-// Rows at 5, 25, 50, 75 and 95 % of the rewards; equal ones in the order of the batch.
+// The rows at 5, 25, 50, 75 and 95 % of the sorted rewards. Rows of equal reward are in the order
+// of the batch.
 static void expected_rows(const json_t *rollouts, int64_t phase, int64_t out[SHOWN]) {
     static const int ranks[SHOWN] = {1, 4, 8, 11, 14}; // of 15 * share
     for (int64_t i = 0; i < ROWS; i++) {
@@ -139,7 +140,8 @@ static void samples_are_rows_of_the_batch(void **state) {
     json_decref(all);
 }
 
-// What a run does not have is null. One sample is the median, two are the ends.
+// Values that a run does not have are null. A single sample is the median row, and two samples are
+// the first and the last row of the sorted rewards.
 static void what_is_not_known_is_null(void **state) {
     struct e2e *t = *state;
     const char *grpo =
@@ -164,7 +166,8 @@ static void what_is_not_known_is_null(void **state) {
     }
 }
 
-// The same prompts before the first phase, every second phase and at the end. They change nothing.
+// Held-out samples have the same prompts before the first phase, in every second phase and at the
+// end. They do not change the run.
 static void held_out_rows_are_the_same_prompts(void **state) {
     struct e2e *t = *state;
     const char *eval = "--set data.eval_path=prompts.txt --set data.eval_every=2 --phases 3 ";
@@ -382,8 +385,9 @@ static void ctrl_c_is_an_end(void **state) {
 
 // ---- a run that was killed ----
 
-// The phase after the checkpoint was written, and half a line of the next. Times, "resume" and the
-// "end" of the process before are the only differences.
+// The run was killed after it had written the phase that follows the checkpoint, and half a line of
+// the next phase. After a resume, the only differences are times, the event "resume", and the "end"
+// of the first process.
 static void a_killed_run_leaves_the_same(void **state) {
     struct e2e *t = *state;
     const char *how = "--set log.samples_every=1 --set checkpoint.every=2 --phases 4 "

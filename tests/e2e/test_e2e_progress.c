@@ -197,7 +197,7 @@ static void the_whole_terminal(void **state) {
     has(after, "done after 3 of 3 phases");
 }
 
-// On a smaller terminal it is the bar, and without a terminal plain lines.
+// A smaller terminal shows the bar instead. Without a terminal, plain lines are printed.
 static void no_room_for_the_whole_terminal(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_typed(t, 24, 99, NULL, 0, FULL "--phases 1 --out g"), 0);

@@ -113,7 +113,7 @@ static void a_dead_run_is_resumed(void **state) {
 
 #define EARLY "--set checkpoint.every=0 --set checkpoint.every_s=0 "
 
-// Killed in its second phase, before any checkpoint: the same command starts it over.
+// If a run is killed in its second phase, before any checkpoint, the same command starts it over.
 static void a_run_that_was_killed_early_begins_anew(void **state) {
     struct e2e *t = *state;
     fine(

@@ -45,7 +45,7 @@ static void states(void **state) {
     fine(t, e2e_shell(t, "\"$HOST\" runs list"));
     e2e_says(t, "rlhf-host --resume runs/stopped goes on after phase 4");
     e2e_says(t, "rlhf-host --resume runs/died goes on after phase 2");
-    // As the line says.
+    // Resume it with the command that the line suggests.
     fine(t, e2e_run(t, "--resume runs/died --set run.stop_after=0"));
     cell(t, "died", 2, "done");
     fine(t, e2e_shell(t, "\"$HOST\" runs show runs/died"));
@@ -111,8 +111,8 @@ static void a_checkpoint_that_a_run_began_from_stays(void **state) {
 }
 
 // The same if the path contains "/checkpoints/" twice, if the directory of the runs was moved, or
-// if the other run cannot be read; and a copy made of links shares a lock, which must not be
-// written.
+// if the other run cannot be read. A copy made of links shares its lock with the original, and that
+// lock must not be written.
 static void what_may_be_needed_stays(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_run(t, SFT "--phases 4 --out c/checkpoints/runs/done"));

@@ -420,7 +420,7 @@ static void a_tracker_gets_the_numbers(void **state) {
     json_decref(calls);
 }
 
-// `plugin check` plays runs for them; it lets them write no files.
+// `plugin check` finds nothing wrong with the trackers. They may write only to the run's directory.
 static void the_trackers_are_sound(void **state) {
     struct e2e *t = *state;
     if (!has_python()) skip();

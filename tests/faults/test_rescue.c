@@ -28,7 +28,7 @@ static void fails(struct e2e *t, const char *run, const char *how, int status, i
     if (kept) e2e_says(t, status == 130 ? "go on: rlhf-host --resume x" : text);
 }
 
-// The same, and resuming ends like run u.
+// As fails(). In addition, resuming the run ends with the bytes of run u.
 static void costs_a_phase(struct e2e *t, const char *run, const char *how, int status, int kept) {
     fails(t, run, how, status, kept);
     assert_int_equal(e2e_run(t, "--resume x --trust-run"), 0);

@@ -18,7 +18,7 @@ static void put(struct rlhf__judged_run *r, const char *name, int64_t phase, dou
     assert_int_equal(rlhf__series_set_put(&r->series, name, phase, v, NULL), RLHF_OK);
 }
 
-// A run of so many phases whose last tenth has the value `end`.
+// Makes a run of `phases` phases. In their last tenth, the metric has the value `end`.
 static void make(struct rlhf__judged_run *r, int64_t phases, double end, int seed) {
     *r = (struct rlhf__judged_run){0};
     for (int64_t i = 1; i <= phases; i++)
@@ -80,8 +80,8 @@ static void rows(void **state) {
         put(&run, "reward_std", i, i > 18 ? 0.5 : 9);
     close_to(rlhf__group_end_of(all, 1, SCORES).error, 0.5 / sqrt(128));
     assert_int_equal(rlhf__group_end_of(all, 1, SCORES).error_by, RLHF__ERROR_ROWS);
-    // spread.jsonl goes first: 0 and 1 with equal counts have the variance 1/4. Phase 17 does
-    // not count.
+    // spread.jsonl takes precedence: its values 0 and 1, with equal counts, have the variance 1/4.
+    // Phase 17 does not count.
     run.spread = json_pack("{s[iii]s{s[{s[[ii][ii]]},{s[[ii][ii]]},{s[[ii][ii]]}]s[n,n,{s[ii]}]}}",
                            "x", 17, 19, 20, "of", "reward", "n", 0, 1, 100, 1, "n", 0, 32, 1, 32,
                            "n", 0, 1, 1, 1, "kl", "q", 1, 3);
@@ -112,8 +112,8 @@ static void one_seed_twice(void **state) {
     finish(&run[1]);
 }
 
-// Quantiles stand for equal shares, of which the first and the last have one half; a standard
-// deviation goes first.
+// Each quantile stands for an equal share of the rows, but the first and the last only for half a
+// share. A standard deviation takes precedence over quantiles.
 static void variance_of_quantiles(void **state) {
     (void)state;
     struct rlhf__judged_run run;

@@ -15,7 +15,7 @@ static void put(struct rlhf__buf *out, int phase, const char *prompt, size_t len
     rlhf__buf_puts(out, "\"}\n");
 }
 
-// Rows of a phase are held up to 16 MiB: what comes after them is as if it were not there.
+// At most 16 MiB of a phase's rows are kept. Later rows are ignored.
 static void a_phase_of_long_rows(void **state) {
     struct scratch *s = *state;
     struct rlhf__buf text = RLHF__BUF_INIT;

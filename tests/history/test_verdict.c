@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A metric that goes in a line from `first` to `last`, plus and minus `noise` in turn. from, to:
-// the phases of the change; 0, 0: all of them.
+// A metric that changes linearly from `first` to `last`; `noise` is added and subtracted in turn.
+// It changes in phases `from` to `to`; if both are 0, in all phases.
 struct line {
     const char *name;
     double first, last, noise;
@@ -704,7 +704,7 @@ static int says(const struct rlhf__verdict *v, const char *part) {
     return 0;
 }
 
-// Those that doubt the run itself.
+// 1 for notes that doubt the run itself.
 static int is_bad(const char *id) {
     static const char *const ids[] = {"collapsed", "fell_apart", "hacked", "constant_reward",
                                       "right_answers_fell"};
@@ -713,7 +713,7 @@ static int is_bad(const char *id) {
     return 0;
 }
 
-// The rule is that of the title.
+// Checks that the verdict's rule is the one that its title follows from.
 static void check_rule(const struct rlhf__verdict *v) {
     const struct rlhf__run_note *n = rlhf__notes_find(&v->notes, "collapsed");
     if (!n) n = rlhf__notes_find(&v->notes, "fell_apart");
@@ -833,7 +833,8 @@ static void figures(void **state) {
     assert_string_equal(rlhf__figure(-999.4, out), "-999");
 }
 
-// First, last, best, noise; a text after a collapse; the phase since which a note holds.
+// Checks first, last, best and noise, the text after a collapse, and the phase since which a note
+// holds.
 static void numbers_of_a_verdict(void **state) {
     (void)state;
     struct rlhf__series_set s = {0};

@@ -69,7 +69,8 @@ static void close_to(const json_t *ours, const json_t *theirs, const char *key, 
     if (!(d <= limit * (scale > 1 ? scale : 1))) fail_msg("%s: %g from PyTorch's", what, d);
 }
 
-// The sources of the heads that are kept: theirs are of all heads, with zeros after the diagonal.
+// Compares the sources of the heads that are kept. PyTorch's list has all heads, with zeros after
+// the diagonal.
 static void check_sources(const json_t *ours, const json_t *theirs, const json_t *top,
                           const char *name) {
     for (size_t k = 0; k < json_array_size(top); k++) {
@@ -323,7 +324,8 @@ static void a_plugin_without_a_tap(void **state) {
                 "rlhf.inspect/0");
 }
 
-// A word of several tokens is read by its first, which is said; the numbers are there.
+// A word of several tokens is represented by its first token. A note says so, and the numbers are
+// printed.
 static void a_word_of_several_tokens_is_noted(void **state) {
     struct e2e *t = *state;
     json_t *s = subject(t, "--base gpt2 --tuned gpt2-tuned --words riverboat,bread --no-patching");

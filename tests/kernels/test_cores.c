@@ -105,7 +105,7 @@ static void quotas_of_version_1(void **state) {
              "echo 50000 >sys/fs/cgroup/cpu/d/cpu.cfs_period_us && "
              "echo 100000 >sys/fs/cgroup/cpu/d/cpu.cfs_quota_us");
     assert_int_equal(count(p), 2);
-    // A controller whose name merely starts with it is a different one.
+    // A controller whose name merely begins with `cpu` is a different controller.
     shell(p, "mv sys/fs/cgroup/cpu sys/fs/cgroup/cpuset2 && "
              "printf '4:cpuset2:/d\\n' >proc/self/cgroup");
     assert_int_equal(count(p), 4);

@@ -195,7 +195,8 @@ static void move(struct fixture *f, const struct result *along, double step) {
     MUST(rlhf__model_refresh(f->policy, &err));
 }
 
-// A small step along the gradient changes the loss by hand by the gradient's norm times the step.
+// A small step along the gradient changes the hand-written loss by the gradient's norm times the
+// step.
 static void the_gradient_is_that_of_differences(void **state) {
     struct fixture *f = *state;
     learner_open(f, "reference", RLHF__DTYPE_F32, 1, 0);

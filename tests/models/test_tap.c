@@ -90,7 +90,7 @@ static void check_identities(struct looked *k) {
     }
 }
 
-// A run from a point with the stream that is there ends as the whole run does.
+// A run that begins at a point, with the stream of that point, ends like the whole run.
 static void check_runs(struct looked *k) {
     static float end[MOST], again[MOST], stream[MOST];
     const uint64_t n = N * k->d;
