@@ -34,7 +34,8 @@ def load(directory, kind=hf.AutoModelForCausalLM):
 
 
 def vary(model, seed):
-    """A copy that training could have made: every weight moved by about a tenth."""
+    """Changes the weights about as much as training could: the noise is a tenth of a parameter's
+    mean absolute value."""
     g = torch.Generator().manual_seed(seed)
     for p in model.parameters():
         p.data = p.data + 0.1 * p.data.abs().mean() * torch.randn(p.shape, generator=g).to(p.dtype)
@@ -51,7 +52,8 @@ def ids_of(tok, text):
 
 
 def sides(tok):
-    """The tokens that stand for the words; the prompt ends in a space."""
+    """The first token of each word, for both sides. The prompt ends in a space, so these tokens can
+    follow it."""
     return [[ids_of(tok, w)[0] for w in side.split("/")] for side in (GOOD, BAD)]
 
 

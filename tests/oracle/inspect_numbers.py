@@ -1,4 +1,4 @@
-"""What `rlhf-host inspect` prints, computed by PyTorch with hooks in float64 (docs/inspect.md).
+"""Computes the numbers of `rlhf-host inspect` (docs/inspect.md) in float64, with PyTorch's hooks.
 
 numbers(kind, base, tuned, ids, good, bad) returns the JSON of one subject without its texts; models are
 those of transformers, in float64. compare(ours, theirs) yields (name, largest difference)."""
@@ -6,7 +6,7 @@ import torch
 
 
 class Parts:
-    """Where a model family keeps what is looked at."""
+    """The modules and sizes of a model, whatever names its family has for them."""
 
     def __init__(self, model):
         self.model = model
@@ -34,12 +34,12 @@ class Parts:
         return b.ln_1 if self.gpt2 else b.input_layernorm
 
     def matrix(self, b):
-        """[heads, width, d] of the product behind attention."""
+        """The weight of the attention's output projection, as [heads, width, d]."""
         w = self.product(b).weight if self.gpt2 else self.product(b).weight.T
         return w.reshape(self.heads, -1, w.shape[-1])
 
     def values(self, b, h):
-        """[n, heads, width], shared ones repeated."""
+        """The values as [n, heads, width]. Values that several heads share are repeated."""
         v = b.attn.c_attn(h).chunk(3, -1)[2] if self.gpt2 else b.self_attn.v_proj(h)
         v = v.reshape(v.shape[-2], self.kv, -1)
         return v.repeat_interleave(self.heads // self.kv, 1)
@@ -50,8 +50,8 @@ def first(out):
 
 
 def look(p, ids, changes=()):
-    """One forward pass; every module's output that matters, and the output of the model. changes: (module,
-    what is added to its output)."""
+    """Runs one forward pass. Returns the needed outputs of modules and the output of the model. changes: a
+    list of (module, what to add to its output)."""
     seen, hooks = {}, []
 
     def watch(key, module, given=False):
@@ -87,7 +87,7 @@ def look(p, ids, changes=()):
 
 
 class Words:
-    """Logit difference of two sides."""
+    """The mean logit of the good tokens minus that of the bad tokens."""
 
     def __init__(self, p, good, bad):
         self.p, self.good, self.bad = p, good, bad
@@ -116,7 +116,8 @@ class Score:
 
 
 class Value:
-    """A value head d, 4d, ReLU, 1, as a linear function where ReLU lets through."""
+    """A value head: linear from d to 4d, ReLU, linear from 4d to 1. At each input it is treated as
+    the linear function of the units that are active there."""
 
     def __init__(self, p, head):
         self.p = p
@@ -132,7 +133,8 @@ class Value:
 
 
 def direction(of, x):
-    """g and the constant at each row of x, the norm's scale frozen there."""
+    """Returns g and the constant of the linear function at each row of x, with the norm's scale
+    fixed at its value for that row."""
     p = of.p
     u, b = of.at(x)
     if p.rms:
@@ -177,7 +179,8 @@ def attribution(of, seen):
 
 
 def patching(base, tuned, ids, names):
-    """The change of the number when the base gets one output of the tuned model."""
+    """How much the measured number of the base model changes if one output is replaced by that of
+    the tuned model."""
     p, q = base.p, tuned.p
     a, b = look(p, ids), look(q, ids)
     was = base.measured(a)

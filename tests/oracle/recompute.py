@@ -122,7 +122,7 @@ class Policy:
 
 
 class Published(Policy):
-    """Any causal language model of transformers with that value head, with weights in float64."""
+    """Any causal language model of transformers in float64, with the same kind of value head."""
 
     def __init__(self, checkpoint, inv_temperature):
         import transformers
@@ -202,7 +202,7 @@ def critic_advantages(o, coef, rows, batch):
 
 
 def group_advantages(o, coef, rows):
-    """grpo: one number per response, from those of its group."""
+    """grpo: one advantage per response, from the rewards of its group."""
     total = []
     for r in rows:
         s = r["score"] + r["token_reward"].sum()
@@ -226,7 +226,7 @@ def group_advantages(o, coef, rows):
 
 
 def counted(rows):
-    """Response tokens that are not masked."""
+    """The number of response tokens in rows that are not masked."""
     return sum(len(r["logp_old"]) for r in rows if not r["masked"])
 
 

@@ -3,13 +3,16 @@
 
 Usage: round_trip.py HOST WORK POLICY
 
-HOST is the program, WORK an empty directory, POLICY a directory of ours (the default policy). Tested are a tiny GPT-2 with
-random weights in f32, in bf16 and with an untied head. POLICY is tested, too, saved again by transformers and, if peft is
-installed, after merging an adapter.
+HOST is the program, WORK an empty directory, and POLICY our directory of the default policy. The script tests a tiny GPT-2
+with random weights in f32, in bf16 and with an untied head. It also tests POLICY after transformers has loaded and saved
+it and, if peft is installed, after an adapter has been merged into it.
 
-For each: the program accepts the unchanged directory; from_pretrained accepts the checkpoints, in their stored dtype; the
-weights are those of the file; log-probs of the second phase's rows are those that the program sampled with; bits per byte
-of a text equal those of `eval`; ids are the same.
+For each model:
+- the program accepts the unchanged directory;
+- from_pretrained loads the checkpoints in their stored dtype, with the weights of the file;
+- the log-probs of the second phase's rows equal those that the program recorded while sampling;
+- the bits per byte of a text equal those of `eval`;
+- the token ids are the same.
 Exit status 0: all of this holds; 1: something does not.
 """
 import json
@@ -46,7 +49,7 @@ def tiny(directory, dtype, **more):
 
 
 def again(directory, merge):
-    """POLICY as loaded and saved again by a user; merge: after merging an adapter."""
+    """Loads and saves POLICY as a user would. merge: also merges an adapter into it."""
     model = hf.AutoModelForCausalLM.from_pretrained(POLICY, dtype=torch.float32)
     if merge:
         import peft
@@ -110,7 +113,8 @@ def check_eval(name, model, tok):
 
 
 def check_weights(name, directory, model):
-    """from_pretrained without a dtype: weights must not be rounded, whatever the start was stored in."""
+    """from_pretrained without a dtype must not round the weights, whatever the dtype of the starting
+    model was."""
     file, mine = load_file(f"{directory}/model.safetensors"), model.state_dict()
     base = {k if k.startswith("lm_head") else "transformer." + k.removeprefix("transformer."): v
             for k, v in file.items()}

@@ -34,7 +34,7 @@ static void clipped_surrogate(void **state) {
     published(mean, -0.6333, 1e-4);
 }
 
-// The same through a row of log-probs, weighted 1/3 each.
+// The same values, computed from a row of log-probs with a weight of 1/3 for each token.
 static void row_of_log_probs(void **state) {
     (void)state;
     const struct rlhf__clip clip = {0.2, 0.2, 0};

@@ -70,7 +70,8 @@ class Browser:
 
 
 class Page:
-    """One page: width in pixels, scheme light or dark. Its events are kept from the start."""
+    """A page. width is in pixels, and scheme is "light" or "dark". The browser's events are kept
+    from the creation of the page."""
 
     def __init__(self, browser, width, scheme):
         self.browser = browser
@@ -116,7 +117,8 @@ class Page:
             f.write(base64.b64decode(self.call("Page.captureScreenshot", captureBeyondViewport=bool(height), **clip)["data"]))
 
     def complaints(self):
-        """Messages of the console, exceptions, and requests for anything but the page itself."""
+        """Returns the console messages, the exceptions, and the requests for anything except the
+        page itself."""
         out = []
         for e in self.browser.events:
             method, p = e.get("method"), e.get("params", {})

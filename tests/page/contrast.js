@@ -1,5 +1,6 @@
-// The least contrast (WCAG 2.1) of visible texts on their ground, with the text: computed colours,
-// backgrounds that are partly transparent laid over each other.
+// Finds the visible text with the lowest contrast to its background (WCAG 2.1), from the computed
+// colours. The background of a text is the result of all backgrounds behind it, since some of them
+// are partly transparent.
 (() => {
   const parse = (text) => {
     const n = (text.match(/[\d.]+%?/g) || []).map(parseFloat);

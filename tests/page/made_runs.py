@@ -80,7 +80,8 @@ def write(folder, phases=30, config=CONFIG, more=0, change=lambda row: row):
 EVIL = "</script><script>window.pwned=1</script><img src=x onerror=window.pwned=1><!-- \u2028\u2029\u202eabc\x1b[2J\x00\ufeff"
 
 
-# Rows with invalid UTF-8 and lone surrogates; lists of other lengths; other types; numbers that are not finite.
+# Four rows: invalid UTF-8 and a lone surrogate; lists of different lengths; members of the wrong type; numbers
+# that are not finite.
 ODD = (b'"prompt": "bad \xff\xfe bytes", "response": "r\\ud800 \\udc00", "reward": 1}',
        b'"prompt": "short lists", "pieces": ["a", "b"], "logp_tokens": [1], "response": "ab", "reward": 1}',
        b'"prompt": 5, "response": {"a": 1}, "reward": "much", "pieces": [1, 2]}',
@@ -88,7 +89,7 @@ ODD = (b'"prompt": "bad \xff\xfe bytes", "response": "r\\ud800 \\udc00", "reward
 
 
 def hostile(folder):
-    """Every text of the run tries to become markup, or is not valid."""
+    """A run in which every text is invalid or tries to become markup."""
     config = json.loads(json.dumps(CONFIG))
     config["run"]["note"] = config["algo"]["plugin"] = config["algo"][EVIL.replace("\0", "")] = EVIL
     config["reward"][0]["name"] = config["reward"][0]["plugin"] = EVIL

@@ -1,8 +1,10 @@
-"""Reports in headless Chromium. usage: test_browser.py PROGRAM [PAGE...]. Status 77 (skipped) without it.
+"""Tests reports in headless Chromium. usage: test_browser.py PROGRAM [PAGE...]. Status 77 (skipped)
+without Chromium.
 
-At 390 and 1280 px, in both schemes: no message of the console, no request, no sideways overflow, no text
-with a contrast below 4.5, drawn in less than a second of processor time; the cursor moves by keyboard and
-pointer; a hostile run's script has not run, and its text is there to read.
+Each report is opened at widths of 390 and 1280 px, in the light and in the dark scheme. It must not print
+to the console, send requests or overflow sideways. Every text must have a contrast of at least 4.5, and
+drawing the page must take less than a second of processor time. The cursor must move by keyboard and by
+pointer. The scripts in a hostile run's texts must not run, and the texts must be readable.
 """
 import os
 import subprocess
@@ -18,7 +20,7 @@ CONTRAST = open(f"{HERE}/contrast.js").read()
 
 
 def pages(at):
-    """(name, file) of the pages that are tried."""
+    """The (name, file) of each page to test."""
     made.write(f"{at}/good")
     made.hostile(f"{at}/hostile")
     made.write(f"{at}/long", 3000, more=10)
@@ -61,7 +63,7 @@ def cursor(page, name):
 
 
 def tokens(page):
-    """The facts of a token by keyboard, and the next one."""
+    """The keyboard shows the facts of a token, and moves to the next token."""
     page.js("document.querySelector('.token').focus()")
     first = page.js("document.querySelector('.facts').textContent")
     page.key("ArrowRight")

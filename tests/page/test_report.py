@@ -46,7 +46,7 @@ def good(at):
     assert "mean over sequences" in d["words"]["objective/scores"][0] and d["words"]["objective/kl"][1] == "nats a sequence"
     assert ["Machine", "a processor, 2 cores, 8 GiB of memory"] in r["facts"], r["facts"]
     assert any(k == "Started" and v.endswith("; done") for k, v in r["facts"]), r["facts"]
-    # the page: no request, and a policy that names its own style and script alone
+    # the page sends no requests, and its content policy allows only its own style and script
     said = run(folder).stdout.split("\n")
     assert said[:2] == [r["verdict"]["title"], folder + "/report.html"], said
     page = open(folder + "/report.html").read()
@@ -74,7 +74,7 @@ def made_run(folder, seed=1, change=lambda row: row, **algo):
 
 
 def alike(at, names):
-    """Runs of one seed, runs given twice, labels and rewards."""
+    """Runs with the same seed, runs that are given twice, labels, and rewards."""
     again = made_run(f"{at}/again", kl_coef=0)
     title, text = data_of(names[0], again)["summary"]
     assert "2 runs, one seed)" in title and text == "2 runs of one setting.", (title, text)
@@ -131,7 +131,7 @@ def refused(at):
 
 
 def damaged(at):
-    """Every damage leaves a page, and a sentence about it."""
+    """A damaged file does not prevent the page, and a sentence on the page reports the damage."""
     def broken(name, sentence, work, gone=None):
         folder = f"{at}/broken-{name}"
         shutil.copytree(f"{at}/good", folder)
@@ -192,7 +192,8 @@ def damaged(at):
 
 
 def data_rows(at):
-    """Runs on files of rows: preferences side by side, others with their labels."""
+    """Samples of runs on data sets: preference pairs are side by side, other rows have their
+    labels."""
     def row(i, label, text):
         return {"phase": 1, "prompt_row": i, "prompt": "Q", "response": text, "label": label, "length": 9, "reward": None,
                 "rewards": None, "ref_logp": None, "logp": None, "pieces": [text], "logp_tokens": [None],
@@ -223,7 +224,8 @@ def hostile(at):
 
 
 def long_run(at):
-    """10,000 phases of 80 metrics: a spike of one phase stays in its bucket; memory, size and processor time."""
+    """In a report of 10,000 phases with 80 metrics, a spike of one phase stays visible in its bucket. The page's
+    size and the program's memory and processor time stay below their limits."""
     folder = f"{at}/long"
 
     def spike(row):

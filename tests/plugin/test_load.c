@@ -288,7 +288,7 @@ static void the_first_place_wins(void **state) {
     check_ok(rlhf__plugin_open(f->plugins, "x.so#org.example.second", RLHF_KIND_REWARD,
                                RLHF__NAME_TYPED, "--reward", &p, &err),
              &err);
-    // A file of that name in the working directory wins over both.
+    // A file of that name in the working directory takes precedence over both directories.
     place(f, "algo.so", "here/x.so");
     assert_non_null(getcwd(back, sizeof back));
     assert_int_equal(chdir(scratch_path(f->scratch, "here")), 0);
@@ -330,7 +330,8 @@ static void the_users_place_is_between(void **state) {
                 RLHF_E_INVALID, &err, "can be written by everybody");
 }
 
-// A file in the user's directory itself is found too; the file that it hides is known.
+// A file is also found in the user's directory itself, not only in a subdirectory of it for the
+// kind. The loader also reports the file that it hides.
 static void what_a_file_hides_is_known(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -346,7 +347,7 @@ static void what_a_file_hides_is_known(void **state) {
     free(found);
     assert_true(rlhf__plugin_hidden(&f->dirs, scratch_path(f->scratch, "mine/x.so"), other));
     assert_non_null(strstr(other, "/several.so"));
-    // The last one hides none, and neither does a file given by path.
+    // The file in the last directory hides no other, and neither does a file given by path.
     assert_false(rlhf__plugin_hidden(&f->dirs, scratch_path(f->scratch, "rewards/x.so"), other));
     assert_false(rlhf__plugin_hidden(&f->dirs, scratch_path(f->scratch, "elsewhere/x.so"), other));
 }

@@ -94,7 +94,7 @@ static void keep_metric(void *ctx, const char *name, double value, double weight
     snprintf(ctx, 100, "%s %g", name, value);
 }
 
-// It has the name that the run uses.
+// The metric has the same name there as in the run.
 static void a_metric_can_be_sent_elsewhere(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -110,7 +110,7 @@ static void a_metric_can_be_sent_elsewhere(void **state) {
     assert_string_equal(f->metric, "rewards/one/sample/calls");
 }
 
-// The run uses "rewards/one/" and its name, at most 255 bytes.
+// The run puts "rewards/one/" before a metric's name. Together they may have at most 255 bytes.
 static void a_metric_with_a_long_name_is_left_out(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -200,7 +200,8 @@ static void what_a_service_says_goes_with_the_call(void **state) {
     rlhf_status st = service_fails(f, RLHF_E_IO, "models/x: no such file");
     assert_int_equal(rlhf__call_end(&call, st, &err), RLHF_E_IO);
     assert_string_equal(err.text, "reward org.example.sample, score(): models/x: no such file");
-    // The plugin handles this failure; then something else fails, in the same call or in the next.
+    // The plugin handles this failure. Then something else fails, in the same call or in the next
+    // one.
     call = rlhf__call_begin(f->instance, "score()");
     service_fails(f, RLHF_E_IO, "models/x: no such file");
     assert_int_equal(rlhf__call_end(&call, RLHF_E_NOMEM, &err), RLHF_E_NOMEM);
@@ -340,8 +341,8 @@ static void the_table_does_what_it_says(void **state) {
     h->rng(h, "a", &a);
     h->rng(h, "b", &b);
     assert_true(a.seed == 7 && a.counter == 0 && a.stream != b.stream);
-    // Plugins cannot get the random numbers that choose tokens; stream names affect every run's
-    // bits.
+    // A plugin cannot get the random numbers that choose tokens, even with the name of their
+    // stream. Changing the names of streams would change the bits of every run.
     h->rng(h, "rollout", &b);
     assert_true(b.stream != rlhf_rng_stream("rollout"));
     assert_true(b.stream == rlhf_rng_stream("org.example.sample/rewards/one/rollout"));

@@ -106,7 +106,7 @@ static void owners_and_groups(void **state) {
     assert_int_equal(chown(scratch_path(f->scratch, file), 54321, 0), 0);
     trusted(f, file, 0, "belongs to another user (mode 0644, owner 54321)");
     assert_int_equal(chown(scratch_path(f->scratch, "usr/bin"), 54321, 0), 0);
-    trusted(f, file, 1, ""); // he owns the program
+    trusted(f, file, 1, ""); // that user owns the program
 }
 
 int main(void) {

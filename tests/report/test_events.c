@@ -67,7 +67,8 @@ static void lines_of_a_run(void **state) {
     json_decref(all);
 }
 
-// Later phases are done again; what came before stays.
+// A resumed run repeats the phases after its checkpoint. Their events are removed, and earlier
+// events stay.
 static void a_resumed_run_keeps_its_history(void **state) {
     struct rlhf__events *e = open_events(*state, -1);
     rlhf__events_begin(e, -1, NULL);

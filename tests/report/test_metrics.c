@@ -173,7 +173,7 @@ static rlhf_status count_row(void *arg, json_t *row, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// A file that is not there has no rows; one that cannot be read is an error.
+// A missing file has no rows. A file that cannot be read is an error.
 static void what_is_not_read_is_said(void **state) {
     struct scratch *s = *state;
     struct rlhf__folder *dir = scratch_folder(s->dir);

@@ -43,8 +43,8 @@ struct texts {
 
 // Loads a file and calls create() with options "a=1,b=x". r->host.fail_text has the reason of a
 // failure. The classifier has the labels NEGATIVE and POSITIVE, with logits -m and m. m is the
-// number of "good"s minus the number of "bad"s in the text, where wonderful and loved count as
-// good, terrible and hated as bad.
+// number of good words in the text (good, wonderful, loved) minus the number of bad ones (bad,
+// terrible, hated).
 rlhf_status reward_try(struct reward *, const char *file, const char *options);
 void reward_open(struct reward *, const char *file, const char *options); // asserts success
 void reward_close(struct reward *);                                       // asserts no leak

@@ -189,7 +189,7 @@ static int socket_at(int port) {
     return -1;
 }
 
-// Does not listen for some time. Returns the new listening socket.
+// Stops listening for s->refuse milliseconds. Returns the new listening socket, or -1.
 static int be_deaf(struct http_server *s) {
     const struct timespec ms = {s->refuse / 1000, s->refuse % 1000 * 1000000L};
     shutdown(s->fd, SHUT_RDWR);
@@ -226,8 +226,8 @@ static void *accept_all(void *context) {
     return NULL;
 }
 
-// *held receives another socket at that port, which does not listen and so reserves the port. NULL
-// if not needed.
+// *held receives a second socket at that port, which does not listen and so reserves the port. held
+// may be NULL.
 static int listen_somewhere(int *port, int *held) {
     struct sockaddr_in a;
     socklen_t len = sizeof a;

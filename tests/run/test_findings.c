@@ -68,7 +68,7 @@ static void a_policy_far_from_the_reference(void **state) {
                                     {4, 0.6, N, 1, 1, 1, N, N, N}};
     static const uint32_t once[] = {0, RLHF__FAR, 0, 0};
     found(at_once, 4, once);
-    // Nothing new is found later, but whether it has collapsed is known.
+    // After RLHF__FAR no other finding is reported, but a collapse is still detected.
     static const phase later[] = {{4, 0, N, 1, 1, 1, N, N, N},
                                   {4, 1.2, N, 1, 1, 9e9, 1, N, N},
                                   {0.3, 1.2, N, 1, 1, 1, 1, N, N},

@@ -232,7 +232,8 @@ static void early_stop_that_cannot_stop_is_refused(void **state) {
     assert_non_null(strstr(text, "early_stop.window=4 phases, and 3 phases are left"));
     assert_int_equal(left(&s, 2, text), RLHF_E_INVALID);
     assert_non_null(strstr(text, "early_stop.patience is 3 and 2 phases are left"));
-    // A resumed run continues the count: one phase above the limit, and two are left.
+    // A resumed run continues the count. One phase was above the limit, so the two that are left
+    // are enough for the patience of 3.
     rlhf__early_stop_offer(&s, RLHF__EARLY_STOP_KL, 1, why);
     rlhf__early_stop_offer(&s, RLHF__EARLY_STOP_KL, 9, why);
     assert_int_equal(left(&s, 2, text), RLHF_OK);
@@ -254,7 +255,7 @@ static void early_stop_waits_for_patience(void **state) {
     int stopped = -1;
     for (int i = 0; i < 8 && stopped < 0; i++)
         if (rlhf__early_stop_offer(&s, RLHF__EARLY_STOP_KL, kl[i], why)) stopped = i;
-    // Means: 3 1.5 1 0 3 3: above the limit twice in a row at the sixth.
+    // The means are 3, 1.5, 1, 0, 3 and 3. So the sixth is the second one in a row above the limit.
     assert_int_equal(stopped, 5);
     assert_non_null(strstr(why, "early_stop.kl"));
     rlhf__early_stop_finish(&s);
@@ -358,7 +359,7 @@ static void distinct_counts_ngrams_inside_rows(void **state) {
     const int32_t ids[] = {1, 2, 3, 1, 2, 3, 9, 9, 1, 2, 3};
     const int32_t begin[] = {0, 6, 8}, end[] = {6, 8, 11};
     double d;
-    // 123 231 312 123 | none | 123: 3 of 5.
+    // The trigrams of the rows are 123 231 312 123, none, and 123. So 3 of 5 are distinct.
     assert_int_equal(rlhf__distinct_n(ids, begin, end, 3, 3, &d, NULL), RLHF_OK);
     close_to(d, 0.6, 1e-15);
     assert_int_equal(rlhf__distinct_n(ids, begin, begin, 3, 3, &d, NULL), RLHF_OK);

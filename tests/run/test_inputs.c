@@ -15,7 +15,7 @@ static void put(const char *path, int64_t at, const char *text) {
     close(fd);
 }
 
-// 1 if the directory's hash differs from the list's first.
+// Returns 1 if the directory's hash differs from the first one in the list.
 static int differs(const json_t *list, const char *dir) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     struct rlhf__error err = {0};

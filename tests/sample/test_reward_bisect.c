@@ -78,7 +78,7 @@ static void looking_for_them_has_bounds(void **state) {
     only_failed(f, "abcdefgh");
     assert_string_equal(f->s->asked, "abcdefgh|");
     assert_null(strstr(f->said, "in parts"));
-    // The failing row, forty times.
+    // A call with forty copies of the failing row.
     alone(f);
     f->s->n = 0;
     memset(pick, 0, sizeof pick);
@@ -92,7 +92,8 @@ static void looking_for_them_has_bounds(void **state) {
     f->plugin.outside = NULL;
 }
 
-// A row that ends the process once and then succeeds has not failed. Only the division is reported.
+// If a row ends the process once and then succeeds, it has not failed. The log reports only that
+// the rows were divided.
 static void one_end_leaves_nothing(void **state) {
     struct fixture *f = *state;
     f->plugin.outside = &f->outside;

@@ -58,8 +58,8 @@ put clean kernels/x.c 'int shared(void); int use(void) { return shared(); }'
 put clean kernels/shared.c 'int shared(void) { return 2; }'
 expect clean 0 "circles: none"
 
-# One use each through a function with a static table inside, a variable, and a pointer to a
-# function.
+# A cycle of three uses: of a function that contains a static table, of a variable, and of a
+# function through a pointer.
 put three host/a/first.c 'int second(int);
 int first(int n) { static const int table[] = {1, 2}; return second(table[n & 1]); }'
 put three host/a/second.c 'extern const int third_table[]; int second(int n) { return third_table[n]; }'
@@ -70,7 +70,7 @@ expect three 1 "circle in host/a: host/a/first, host/a/second, host/a/third" \
     "    host/a/second -> host/a/third: third_table" \
     "    host/a/third -> host/a/first: first"
 
-# A lower part that uses a higher one.
+# A lower part that uses a higher part.
 put upward lib/core/base/low.c 'int high(void); int low(void) { return high(); }'
 put upward host/run/high.c 'int high(void) { static int calls; return ++calls; }'
 expect upward 1 "arrow upward: lib/core/base/low -> host/run/high: high"
@@ -85,7 +85,7 @@ expect rooms 1 "cycle between rooms: host/a, host/b, host/c" \
     "    host/b -> host/a: host/b/mid up" \
     "    host/c -> host/b: host/c/down mid"
 
-# The top-level folders, through a folder of host.
+# A cycle between a top-level folder and a folder of host.
 put parts kernels/k.c 'int from_host(void); int from_kernel(void) { return from_host(); }'
 put parts host/h/h.c 'int from_kernel(void); int from_host(void) { return from_kernel(); }'
 expect parts 1 "cycle between rooms: host/h, kernels"

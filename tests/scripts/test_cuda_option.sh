@@ -22,7 +22,7 @@ if CUDACXX=$tmp/none/nvcc configure "$1" AUTO; then
     exit 1
 fi
 grep -q "CUDACXX is \"$tmp/none/nvcc\", which is no program" "$tmp/log" || { cat "$tmp/log" >&2; exit 1; }
-# Other compilers than the one in /usr/local: CUDACXX, then PATH.
+# A compiler named by CUDACXX is tried first, then one on PATH, and only then the one in /usr/local.
 mkdir -p "$tmp/one" "$tmp/two"
 printf '#!/bin/sh\necho "$0 was asked" >>"%s/asked"\nexit 1\n' "$tmp" |
     tee "$tmp/one/nvcc" >"$tmp/two/nvcc"
@@ -31,8 +31,8 @@ PATH=$tmp/one:$PATH configure "$1" ON || :
 first_asked one
 PATH=$tmp/one:$PATH CUDACXX=$tmp/two/nvcc configure "$1" ON || :
 first_asked two
-# A broken or old compiler: a warning and a build without the backend, unless the backend is
-# required.
+# If the compiler is broken or too old, there is a warning and a build without the backend. If the
+# backend is required, this is an error.
 hindered() { # nvcc's body, what is said
     mkdir -p "$tmp/three"
     printf '#!/bin/sh\n%s\n' "$1" >"$tmp/three/nvcc"

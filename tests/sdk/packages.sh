@@ -56,7 +56,8 @@ unpacked/build/test_unpacked unpacked/build/unpacked.so >"$tmp/log" 2>&1 || { ca
 mkdir -p "$tmp/admin/updates" "$tmp/admin/info" "$tmp/system"
 : >"$tmp/admin/status"
 debian() { # what dpkg does with its own records and a root of its own
-    # --force-depends: the libraries are not in its records; --force-not-root: files stay one's own
+    # --force-depends: dpkg's records here do not contain the libraries. --force-not-root: files
+    # keep this user as their owner.
     dpkg --admindir="$tmp/admin" --instdir="$tmp/system" --log="$tmp/dpkg.log" --force-not-root --force-depends \
         --force-bad-path "$@" >"$tmp/log" 2>&1 || { cat "$tmp/log" >&2; exit 1; }
 }

@@ -191,7 +191,7 @@ static void batches_have_what_is_asked_for(void **state) {
                     (batch.offset[i + 1] - batch.offset[i] - batch.prompt_len[i] > 1));
 }
 
-// Chooses `*self`, of n.
+// Chooses prompt `*self` every time. If that is negative, it makes one choice too few.
 static rlhf_status choose_one(void *self, const rlhf_prompts *in, int64_t *chosen) {
     for (uint32_t k = 0; k + (*(int64_t *)self < 0) < in->n_choose; k++)
         chosen[k] = *(int64_t *)self;

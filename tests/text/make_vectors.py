@@ -186,7 +186,8 @@ def added_vectors():
         (None, [added(256, "\u4e2d\u6587"), added(257, "<\u0401>"), added(258, "b c"),
                 added(259, "b cd"), added(260, "b")],
          ["\u4e2d\u6587\u4e2d", "\u4e2d<\u0401>\u0401", "ab cdb c", "b b cb", "bb"]),
-        # Written in the bytes' stand-ins alone: the library decodes it as if it were bytes.
+        # All characters of this token also stand for bytes, so the library decodes the token as if
+        # it were bytes.
         (None, [added(256, "caf\u00e9", special=True)], ["caf\u00e9", "une caf\u00e9 caf"]),
     ]
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())

@@ -217,7 +217,7 @@ static void tokenizer_config_contradicts(void **state) {
         scratch_text(s, "tokenizer_config.json", text);
         expect_error(s, cases[i][1]);
     }
-    // The same with one token less, and the next token.
+    // Two files may list the same token with the same id. A token with the next free id is added.
     scratch_text(s, "tokenizer_config.json",
                  "{\"added_tokens_decoder\":{\"256\":{\"content\":\"<x>\",\"special\":true},"
                  "\"257\":{\"content\":\"<z>\",\"lstrip\":true}}}");

@@ -6,7 +6,8 @@
 #include "text/tokenizer.h"
 #include "text/unicode.h"
 
-// Writes vocab.json: {"<stand-in of byte b>": b, ...} and the members in `more`.
+// Writes vocab.json with the members {"<the character that stands for byte b>": b, ...} and those
+// in `more`.
 static void write_vocab(struct scratch *s, const char *more) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     uint16_t chars[256];
@@ -125,7 +126,8 @@ static void roles_come_from_the_first_file_that_names_them(void **state) {
     scratch_text(s, "tokenizer_config.json",
                  "{\"bos_token\": \"<s>\", \"unk_token\": null, \"added_tokens_decoder\":"
                  "{\"301\": {\"content\": \"<s>\", \"special\": true}}}");
-    // If there is an added_tokens_decoder, it is ignored.
+    // If there is an added_tokens_decoder, special_tokens_map.json is ignored, even if it is
+    // invalid.
     scratch_text(s, "special_tokens_map.json", "{\"bos_token\": {\"content\": \"<user>\"}, ");
     struct rlhf__tokenizer *tok = expect_open(s);
     const struct rlhf__tokenizer_info *info = rlhf__tokenizer_info(tok);

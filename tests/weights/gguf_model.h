@@ -57,7 +57,7 @@ void model_refused_as(const struct model *m, rlhf_status status, const char *par
 // `form` is the format of an entry, for a single byte and for a replacement character with its id.
 void put_bytes(struct rlhf__buf *out, const char *form);
 
-// A file of the tokenizer; "@" in it: the tokens of bytes.
+// Writes a file of the tokenizer. An "@" in the text is replaced by the tokens of the bytes.
 void tokenizer_text(struct scratch *s, const char *name, const char *text);
 
 // Configs and a tokenizer that go together.

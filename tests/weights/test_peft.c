@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// As written by peft 0.21.
+// Fields as peft 0.21 writes them.
 #define REST                                                                                       \
     "\"alora_invocation_tokens\": null, \"alpha_pattern\": {}, \"arrow_config\": null, "           \
     "\"auto_mapping\": null, \"base_model_name_or_path\": \"base\", \"bias\": \"none\", "          \
@@ -270,7 +270,8 @@ static void bases(void **state) {
     check_ok(here, &err);
     assert_true(is_beside && is_here);
     rlhf__peft_finish(&p);
-    // "." is not the adapter itself.
+    // The base "." is the working directory, although the adapter's directory also has a
+    // config.json.
     scratch_text(s, "config.json", "{}");
     edited(s, "\"base_model_name_or_path\": \"base\"", "\"base_model_name_or_path\": \".\"");
     check_ok(rlhf__peft_read(s->dir, &p, &err), &err);

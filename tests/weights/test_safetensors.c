@@ -184,7 +184,7 @@ static void bad_files(void **state) {
                  RLHF_E_INVALID, "truncated");
     expect_error(scratch_text(s, "d.safetensors", "<html>not a weight file</html>"), RLHF_E_INVALID,
                  "no safetensors file");
-    // Truncated anywhere, the file is refused.
+    // The file is refused wherever it is truncated.
     struct rlhf__buf all = RLHF__BUF_INIT;
     struct rlhf__error err = {0};
     write_all(scratch_path(s, "whole.safetensors"));

@@ -12,7 +12,8 @@ static const struct rlhf__rounding from = {"file", "a.weight", 100};
 
 static void to_nearest_even(void **state) {
     (void)state;
-    // 1 + 2^-8 and 1 + 3 * 2^-8 are halfway between bf16 neighbours; 2049 and 2051 between f16's.
+    // 1 + 2^-8 and 1 + 3 * 2^-8 are halfway between neighbouring bf16 values, 2049 and 2051 between
+    // neighbouring f16 values.
     const float in[] = {1.00390625f, 1.01171875f, 2049, 2051, -2049, 0.1f, 65519.996f};
     const uint16_t bf16[] = {0x3F80, 0x3F82, 0x4500, 0x4500, 0xC500, 0x3DCD, 0x4780};
     const uint16_t f16[] = {0x3C04, 0x3C0C, 0x6800, 0x6802, 0xE800, 0x2E66, 0x7BFF};
@@ -139,7 +140,8 @@ static void several_files(void **state) {
     struct rlhf__error err = {0};
     struct rlhf__shards_done done;
     begin(&f, *state);
-    // a (24 bytes) alone exceeds the limit; b and one more fill a file.
+    // After a.weight (24 bytes) there is no room for b.weight (10 bytes). b.weight and c.ids (16
+    // bytes) fill a file exactly.
     const struct rlhf__shards s = {f.tensor, N, RLHF__TENSOR_F16, 0, 16 + 10, NULL};
     check_ok(rlhf__shards_write(&s, f.to, &done, &err), &err);
     assert_int_equal(done.n_files, 3);

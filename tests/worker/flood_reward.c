@@ -49,7 +49,8 @@ static void send_frame(int fd, uint32_t kind, uint64_t says, const void *bytes, 
     }
 }
 
-// Ends so late that the test notices a host which waits for this end after it has seen the error.
+// Ends late. So the test notices if the host, after it has seen the error, waits for the process to
+// end.
 static rlhf_status end_later(void) {
     sleep(4);
     exit(9);

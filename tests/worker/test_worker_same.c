@@ -118,7 +118,7 @@ static void metrics_of_any_number_of_workers(void **state) {
     static const char *const how[] = {
         "--set rewards.isolate=never", "--set rewards.workers=1", "--set rewards.workers=2",
         "--set rewards.workers=3", RETRY "--set rewards.isolate=never",
-        // Marked rows: their calls are repeated.
+        // Here the reward marks rows as failed, and their calls are repeated.
         RETRY "--set rewards.isolate=never", RETRY "--set rewards.workers=1",
         RETRY "--set rewards.workers=2", RETRY "--set rewards.workers=3"};
     if (e2e_shell(t, "command -v jq") != 0) return;
