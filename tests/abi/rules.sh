@@ -15,8 +15,8 @@ lines() { # pattern, where...
     grep -rnE --include='*.c' --include='*.h' -e "$pattern" "$@" || true
 }
 code='host plugins kernels sdk'
-# A struct that has grown must still be accepted: a size is a lower bound from RLHF_SIZE_TO, read by
-# rlhf_copy_in. Code must not compare it with a sizeof.
+# A struct that has grown must still be accepted. So rlhf_copy_in reads a struct's size and only
+# requires the minimum that RLHF_SIZE_TO gives. Code must not compare the size with a sizeof.
 op='(==|!=|<=|>=|<|>)'
 refuse "a size is compared with sizeof; read the struct with rlhf_copy_in" "$(
     lines "(->|\\.)size *$op *\\(?(\\(uint32_t\\))? *sizeof" $code

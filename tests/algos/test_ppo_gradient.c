@@ -32,8 +32,8 @@ static void check_head(struct algo *a, float *head, const float *d_head, const c
     memcpy(want, d_head, sizeof want);
     for (int32_t t = 0; t < b.total; t++) {
         double kink, got = slope(a, head + t, 1e-3f, &kink);
-        // Across a clip boundary there is no derivative. Without one, the two sides differ only by
-        // about h * curvature.
+        // At a clip boundary there is no derivative. Elsewhere the slopes on the two sides differ
+        // only by about h * curvature.
         if (kink > 5e-3) {
             kinks++;
             continue;

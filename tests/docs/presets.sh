@@ -1,6 +1,6 @@
 #!/bin/sh
-# Every preset states its source, can be resolved, and runs on the default models: one phase with a
-# small batch (for one preset, its group).
+# Every preset states its source, can be resolved, and can run a phase on the default models. The
+# batch has 32 rows, except for a preset whose groups have 64.
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

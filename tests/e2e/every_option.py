@@ -77,8 +77,8 @@ CONTEXT = {
     **{k: REPLAY for k in ("replay_share", "replay_history", "rm_epochs", "rm_batch", "rm_lr",
                            "rm_refit")},
 }
-# Options that act together with the option; each is tried, because the minibatches of whole groups
-# differ.
+# Settings that are combined with an option, one at a time. With each of them, the option must
+# change the run.
 EACH = {"advantage_scope": ("advantage_scale=group", "advantage_scale=none")}
 # Other values than the generated ones.
 VALUE = {"dual_clip": "1.0011", "clip_range": "0.001", "clip_range_high": "0.001",

@@ -1,5 +1,5 @@
 // injected_reward.c: a reward that scores a row by its texts alone and, in a worker, fails at rows
-// that a seed chooses. After each failure of a row, it is drawn again whether that row fails.
+// that a seed chooses. After each failure of a row, a new draw decides whether the row fails again.
 // The run's log, in the file `said`, holds these failures, because a worker cannot write files.
 // Built with ALONE, it declares that it scores rows one by one and may be called early.
 #include "support/plugin.h"

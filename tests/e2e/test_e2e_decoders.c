@@ -144,7 +144,8 @@ static void refused(void **state) {
     }
 }
 
-// A null means no window, or as many key heads as query heads. A missing key means something else.
+// In config.json, null means no sliding window, or as many key heads as query heads. A missing
+// field means something else.
 static void null_is_not_missing(void **state) {
     struct e2e *t = *state;
     static const char *const cases[][2] = {

@@ -38,8 +38,8 @@ static int same(const json_t *a, size_t i, const json_t *b, size_t k, const char
                       json_object_get(json_array_get(b, k), key));
 }
 
-// The groups with spread of a run without dynamic sampling come first, unchanged. Others with
-// spread follow.
+// The batch begins with those groups that have a spread in the same run without dynamic sampling.
+// They are unchanged. Further groups with spread follow.
 static void groups_without_spread_are_replaced(void **state) {
     struct e2e *t = *state;
     const char *how = "--set log.rollouts=true --set run.phases=1";

@@ -103,7 +103,8 @@ static void write_generation(const struct hf *f, const char *text) {
     scratch_text(f->scratch, "dir/generation_config.json", text);
 }
 
-// The ends of the variant are these ids, in this order; dirs/gpt2's tokenizer ends with 0.
+// Checks that the variant's end tokens are these ids, in this order. The end token of dirs/gpt2's
+// tokenizer is 0.
 static void has_ends(const struct hf *f, const char *patch, const char *generation, int32_t n,
                      const int32_t *ids) {
     struct rlhf__error err = {0};

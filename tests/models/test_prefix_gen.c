@@ -26,7 +26,8 @@ struct line {
 // rows, in three.
 enum order { AT_ONCE, BACKWARDS, STAGGERED };
 
-// The distribution for sampling and that for log-probs. keep: log-probs are over the kept tokens.
+// The settings of sampling. keep: log-probs are those of the distribution over the kept tokens
+// only.
 struct rule {
     rlhf_dist dist, logp_dist;
     int32_t keep;

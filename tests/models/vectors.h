@@ -27,8 +27,8 @@ float vec_weight(uint64_t i); // loss weight of entry i
 extern const rlhf_batch vec_batch;
 // forward, then backward of sign * sum_t weight_t logp_t; logp receives the log-probs.
 void vec_lm_step(struct model *m, float sign, float *logp);
-// Checks the model's gradients against the file. partly: only those that the file has, at least
-// one.
+// Checks the model's gradients against the file. partly: checks only the gradients that the file
+// has, which must be at least one.
 void vec_check_grads(struct model *m, const struct vectors *v, int32_t partly);
 // Checks scores and gradients of a classifier with VEC_LABELS labels against the file.
 void vec_classifier(const struct backend *b, const char *plugin, const struct setting *settings,

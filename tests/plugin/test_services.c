@@ -154,8 +154,8 @@ static void failures_name_plugin_function_and_phase(void **state) {
     check_ok(make(f, NULL, &err), &err);
     f->services.phase = 12;
     fails(f, "bad", 0, "row 0 is bad");
-    // The text belongs to that call. An unknown negative status becomes "internal"; a positive
-    // status is not valid.
+    // The earlier message belongs to the earlier call. An unknown negative status becomes
+    // "internal"; a positive status is not valid.
     fails(f, NULL, -99, "internal error");
     fails(f, NULL, 3, "it returned 3, which is not a valid status");
 }

@@ -218,8 +218,8 @@ static void steps_apart_draw_the_same(void **state) {
     free(g);
 }
 
-// A prompt goes through the model once per group: 9 - 1 tokens, then one token per row. The samples
-// follow, except each row's last one.
+// The model processes a prompt of 9 tokens once per group: 8 tokens for the group, then the last
+// one for each row. It also processes the sampled tokens, except each row's last one.
 static void tokens_are_counted_once(void **state) {
     (void)state;
     struct rlhf_gen *g = calloc(1, sizeof *g);

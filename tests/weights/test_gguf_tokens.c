@@ -42,8 +42,8 @@ static void sentence_pieces(void **state) {
     model_end(&m);
 }
 
-// Which of special_tokens_map.json and tokenizer_config.json counts is the same as when the
-// tokenizer is loaded.
+// special_tokens_map.json and tokenizer_config.json have the same precedence as when the tokenizer
+// is loaded.
 static void roles(void **state) {
     static const char *const cases[][2] = {
         {"{\"eos_token\": \"a\"}", "tokenizer.ggml.eos_token_id 4 2\n"},

@@ -16,8 +16,8 @@ _Noreturn static void burn(void) {
 
 static void continue_it(int number) { (void)number; }
 
-// Sets timers for 600 points in the next minute, each of which sends SIGCONT. With any other
-// signal, which is ignored here, a timer would not fire.
+// Sets 600 timers, one for each tenth of a second of the next minute. Each sends SIGCONT, which
+// continues a stopped process.
 static void set_timers(void) {
     signal(SIGCONT, continue_it);
     for (long i = 1; i <= 600; i++) {

@@ -196,8 +196,9 @@ static void rows_that_end_it_are_found_at_last(void **state) {
     e2e_says(t, "(all 8 rows); rewards.on_failure says zero");
 }
 
-// A lost worker loses the state of its current call, but not of earlier successful calls: the
-// checkpoint has that state. It is the last number before the sum.
+// A worker that ends loses the state of its current call, but not that of earlier successful calls.
+// The checkpoint has the earlier state. In the state's file, this number comes just before the
+// checksum.
 static void the_state_of_the_last_good_call_goes_on(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t,

@@ -90,8 +90,8 @@ static void through_the_services(void **state) {
 }
 
 // A reward that scores rows one by one is called while responses are sampled, in one worker or
-// several. Calls that the host refuses at that time show this. A reward that may compare the rows
-// of a group is not called early.
+// several. The log shows this, because the host refuses some calls of the reward at that time. A
+// reward that may compare the rows of a group is not called early.
 static void asked_early(void **state) {
     struct e2e *t = *state;
     static const char run[] = RUN GRPO " --policy model --set rewards.on_failure=retry --reward "

@@ -1,7 +1,6 @@
 // wild_reward.c: a reward that is the length of a response plus the sum of the rewards so far. Then
-// it misbehaves in a way that only a separate process survives. With `once`, it misbehaves only if
-// that file does not exist yet, and creates the file first. The file is in a directory that the
-// test allows it to write.
+// it misbehaves as the option `how` says, mostly in a way that only a separate process survives.
+// With how=fail and a file, it fails only if it can create the file, so only once.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>
@@ -55,7 +54,7 @@ struct config {
     int32_t how, at_create, by_group, late, measures, reserved;
     int64_t every; // n > 0: misbehaves also at every row whose texts hash to 1 of n, in each phase
     int64_t times; // n > 0: MARK marks n rows in each process
-    const char *file; // the file that WRITE writes, or that the children of FORKS keep locked
+    const char *file; // the file that WRITE tries to open, or that FAIL creates
     const char *const *words;
 };
 
@@ -206,7 +205,7 @@ static rlhf_status misbehave(struct self *s, const rlhf_reward_in *in, const rlh
         rlhf_metric_last(s->host, "rows", in->n);
         rlhf_metric_last(s->host, "paid", s->paid);
         break;
-    case FAIL: // with a file: once
+    case FAIL: // with a file: only the first time
         if (*s->config->file && open(s->config->file, O_CREAT | O_EXCL | O_WRONLY, 0600) < 0) break;
         return s->host->fail(s->host, RLHF_E_INVALID, "no opinion\033[31m today");
     case LOUD:

@@ -179,7 +179,8 @@ static void put_heads(const struct rlhf__subject *s, struct rlhf__buf *out) {
     }
 }
 
-// For each layer: the sum of the contributions up to it, and the number if it were the last layer.
+// For each layer: the sum of the contributions up to that layer, and the value that the explained
+// number would have if that layer were the last.
 static void put_layers(const struct rlhf__subject *s, struct rlhf__buf *out) {
     const size_t n = s->ids.n;
     rlhf__buf_printf(out, "\n%-28s", "after");

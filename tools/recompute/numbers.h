@@ -7,8 +7,8 @@
 #include "recompute/checks.h"
 
 // Compare the phase's rows of metrics.jsonl (objects). Metrics of time, speed and sampling, and
-// those of rewards, are not recomputed. If the phase has no recorded steps, loss and gradient norm
-// are compared here. Errors: RLHF_E_NOMEM. [main]
+// those of rewards, are not recomputed. If the phase's steps were not recorded, loss and gradient
+// norm are compared here. Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__numbers_metrics(const json_t *run, const json_t *again, int has_updates,
                                   const struct rlhf__check_limits *, struct rlhf__checks *,
                                   struct rlhf__error *err);

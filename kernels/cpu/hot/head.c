@@ -101,7 +101,7 @@ struct grad_const {
     vf it, max, log_sum, rmax, rlog_sum, kl, entropy, d_logp, d_entropy, d_kl;
 };
 
-// Derivative w.r.t. logits at lanes that are not the target:
+// Derivative w.r.t. logits at lanes that are not the target, where it = 1 / temperature:
 // it p (-d_logp - d_entropy (log p + H) + d_kl (log p - log q - K)).
 static inline vf grad_lanes(vf z, vf r, int with_kl, const struct grad_const *c) {
     vf lp = vf_sub(log_weight(z, c->max, c->it), c->log_sum);

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 // Set *out to the number after `key` at the start of a line; "" finds the file's first number.
-// Returns 0 if there is no number. (The file may contain "max", which means unlimited.)
+// Returns 0 if a number is missing. (The file may contain "max", which means unlimited.)
 static int number_in(const char *path, const char *key, uint64_t *out) {
     char line[512];
     const size_t n = strlen(key);

@@ -126,7 +126,8 @@ void rlhf__logf(struct rlhf__log *log, int32_t level, const char *fmt, ...) {
     put_line(log, level < 0 ? 0 : level > 3 ? 3 : level, text);
 }
 
-// Print the command as one line. The terminal wraps it, so that copying it does not copy line ends.
+// Print the command as one line. The terminal wraps the line, so a user who copies the command does
+// not copy line ends.
 static void put_command(struct rlhf__log *log, const char *text, const char *command) {
     struct rlhf__buf shown = RLHF__BUF_INIT;
     char when[32];

@@ -1,7 +1,7 @@
 // mapped.h: a file mapped for reading. Pages that were used can be dropped. Another process may
 // truncate the file at any time.
 //
-// It is not for writing, nor for reading from several threads at once.
+// It supports only reading, from one thread at a time.
 #ifndef RLHF_HOST_MAPPED_H
 #define RLHF_HOST_MAPPED_H
 

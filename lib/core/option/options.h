@@ -62,7 +62,7 @@ struct rlhf__origin {
 };
 
 // Write one value. raw is the text as typed on the command line, or NULL. A string or list option
-// is set from raw if v is neither a string nor a list. For a wrong type or range, the error is one
+// is set from raw if v is a number or a boolean. For a wrong type or range, the error is one
 // sentence with the value and the allowed values. [any]
 rlhf_status rlhf__opts_set(const struct rlhf__opt_table *t, const char *key, const json_t *v,
                            const char *raw, const struct rlhf__origin *from, void *config,

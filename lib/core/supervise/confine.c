@@ -122,8 +122,8 @@ static void at_most(int what, rlim_t most) {
     setrlimit(what, &limit);
 }
 
-// The limit on the address space does not cover files in memory (memfd), nor the buffers of pipes
-// and sockets. So the size and the number of files are limited too. A process that exceeds the
+// The limit on the address space does not cover files in memory (memfd) or the buffers of pipes and
+// sockets. So the size and the number of files are limited too. A process that exceeds the
 // limit gets EFBIG rather than a signal, because a signal would end a process that exceeds it by
 // accident.
 static void limit_files(void) {

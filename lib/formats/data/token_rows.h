@@ -1,7 +1,7 @@
 // token_rows.h: one text field of a whole dataset, tokenised once into ragged rows.
 //
-// Ids take two bytes each while the vocabulary fits. The result does not depend on the number of
-// threads.
+// An id is stored in two bytes if the vocabulary is small enough. The result does not depend on the
+// number of threads.
 //
 // It is not an epoch order (data/order.h) or a model batch.
 #ifndef RLHF_HOST_DATA_TOKEN_ROWS_H
@@ -53,10 +53,10 @@ struct rlhf__token_rows {
 #define RLHF__TOKEN_SAYS (1 << 30)
 
 // Append the ids of a prompt and of its completion, which are tokenised separately, as in a
-// rollout. The completion's ids have RLHF__TOKEN_SAYS set. Flags: RLHF__ENCODE_BOS puts bos before,
-// RLHF__ENCODE_EOS puts eos after. If the row is messages, the first `asked` messages are the
-// prompt, and the completion ends with the token that ends its last turn. Errors: RLHF_E_NOMEM,
-// those of rlhf__conversation_encode. [any]
+// rollout. The completion's ids have RLHF__TOKEN_SAYS set. Flags: RLHF__ENCODE_BOS puts bos before
+// the prompt, RLHF__ENCODE_EOS puts eos after the completion. If the row is messages, the first
+// `asked` messages are the prompt, and the completion ends with the token that ends its last turn.
+// Errors: RLHF_E_NOMEM, those of rlhf__conversation_encode. [any]
 rlhf_status rlhf__token_completion(const struct rlhf__tokenizer *tok,
                                    const struct rlhf__data_row *row, uint32_t flags,
                                    struct rlhf__ids *ids, struct rlhf__error *err);

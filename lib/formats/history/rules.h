@@ -1,7 +1,7 @@
 // rules.h: the rules that find problems in the metrics of a run so far. The verdict applies them to
 // a whole run. A training run applies them from the tenth phase on, and prints warnings that agree
-// with the report. From phase 1,000 on it does not apply them after every phase. It never prints
-// notes of level info, nor constant_reward and kl_over_target; these are only in the report.
+// with the report. From phase 1,000 on it does not apply them after every phase. Notes of level
+// info, constant_reward and kl_over_target are only in the report.
 //
 // The rules about rewards are in reward_rules.h. docs/did-it-work.md explains all rules.
 #ifndef RLHF_FORMATS_HISTORY_RULES_H

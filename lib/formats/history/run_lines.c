@@ -117,8 +117,8 @@ int rlhf__run_lines_next(struct rlhf__run_lines *l) {
 
 // ---- both ends ----
 
-// Returns the last row in text[n]. With `whole`, the text begins at the start of a line. A line
-// that has no line end is skipped.
+// Returns the last row in text[n]. With `whole`, the text begins at the start of a line. A last
+// line without a line end is skipped.
 static json_t *last_row(const char *text, size_t n, int whole) {
     const char *end = n ? memrchr(text, '\n', n) : NULL;
     while (end) {

@@ -64,8 +64,8 @@ static void add_fell_apart(const struct rlhf__history *h, struct rlhf__held held
 }
 
 // Finds responses that are all alike, and tokens drawn at random. A policy that becomes certain of
-// right answers has not collapsed. So if the headline is not the reward, it is judged only if the
-// headline did not improve.
+// right answers has not collapsed. So this function reports nothing if the headline improved and is
+// a measure other than the reward.
 static void collapse(const struct rlhf__history *h, struct rlhf__notes *out) {
     const struct rlhf__series *entropy = of(h, "objective/entropy_per_token"),
                               *distinct = of(h, "completions/distinct_3");

@@ -26,8 +26,8 @@ struct rlhf__verdict_check {
 
 enum { RLHF__VERDICT_CHECKS = 5 };
 
-// Release with rlhf__verdict_finish. With a headline of fewer than two values, first to best are
-// NaN.
+// Release with rlhf__verdict_finish. If the headline has fewer than two values, the members from
+// first to best are NaN.
 struct rlhf__verdict {
     int32_t kind;
     // 1: the headline moved to the better, -1: to the worse, 0: neither, or by too little for the

@@ -1,5 +1,5 @@
-// normaliser.c: see normaliser.h. First each type of step, then the list of steps: reading it and
-// running it.
+// normaliser.c: see normaliser.h. The types of steps come first, followed by the functions that
+// read and run a list of steps.
 #include "text/normaliser.h"
 
 #include "base/json.h"

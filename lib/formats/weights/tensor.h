@@ -1,6 +1,6 @@
 // tensor.h: one tensor of a weight file: its dtype, its shape, and its numbers as floats.
 //
-// It has no compute kernels; these conversions run once per load or save.
+// It does not use the compute kernels, because these conversions run only once per load or save.
 #ifndef RLHF_HOST_WEIGHTS_TENSOR_H
 #define RLHF_HOST_WEIGHTS_TENSOR_H
 

@@ -65,8 +65,8 @@ static void report(const struct http *s, const struct rlhf__exchange *x) {
     rlhf_metric_add(h, "paused", x->paused);
 }
 
-// Marks rows without a reward, with a message about the first of them. The call fails if no row has
-// a reward, or if the host does not support failed rows.
+// Marks rows without a reward, with a message about the first of them. The call fails if all rows
+// lack a reward, or if the host does not support failed rows.
 static rlhf_status say_failures(const struct http *s, const struct rlhf__exchange *x, int marked) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < x->in->n; i++)
