@@ -178,7 +178,8 @@ static void what_a_killed_export_left_goes(void **state) {
                     "at/.rlhf-export-new-8/x at/.rlhf-export-old-7/x && "
                     "flock at/.rlhf-export-new-8 \"$HOST\" export r --to at/out >/dev/null 2>&1 && "
                     "ls -A at"));
-    // Process 8 is running, 9 was just created, and the "old" directories are other models.
+    // The export of process 8 is running, and the directory of process 9 was just created. A
+    // directory named "old" may hold a user's model, so it is kept.
     assert_string_equal(t->out, ".rlhf-export-new-8\n.rlhf-export-new-9\n.rlhf-export-old-7\n"
                                 "out\n");
     ok(t, e2e_shell(t, "touch -d '2 minutes ago' at/.rlhf-export-new-9 && "

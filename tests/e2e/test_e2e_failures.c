@@ -75,7 +75,7 @@ static void stop_before_the_first_boundary(void **state) {
                      "cmp a/checkpoints/000001/model.safetensors "
                      "b/checkpoints/000001/model.safetensors && [ $(wc -l <a/metrics.jsonl) = 1 ]"))
         fail_msg("%s", t->out);
-    // But not if it contains other files.
+    // A directory that contains any other files is refused and left unchanged.
     static const char *const mine[] = {
         "echo mine >c/notes.txt",        // a file of another name
         "mkdir -p c/checkpoints/000001", // weights, though not linked from any phase

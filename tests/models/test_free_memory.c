@@ -88,7 +88,7 @@ static void a_control_group_limits_what_is_left(void **state) {
     (void)state;
     char root[] = "/tmp/rlhf-room-XXXXXX", command[64];
     assert_non_null(mkdtemp(root));
-    assert_int_equal(rlhf__host_memory(root).total, 0); // nobody knows
+    assert_int_equal(rlhf__host_memory(root).total, 0); // not known
     say(root, "proc/meminfo", "MemTotal:  9000 kB\nMemFree: 5 kB\nMemAvailable: 8000 kB\n");
     say(root, "proc/self/statm", "900 7 1 1 0 1 0\n");
     struct rlhf__host_memory m = rlhf__host_memory(root);
@@ -151,7 +151,7 @@ static void what_does_not_fit_is_refused(void **state) {
         need.there = 1; // loaded already
         assert_int_equal(rlhf__free_memory_check(&need, &err), RLHF_OK);
         need = need_of(0, own);
-        need.memory.total = 0; // nobody knows
+        need.memory.total = 0; // not known
         assert_int_equal(rlhf__free_memory_check(&need, &err), RLHF_OK);
     }
 }

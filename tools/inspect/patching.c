@@ -30,7 +30,7 @@ static size_t width_of(const struct work *k) { return (size_t)k->base->reading->
 
 static size_t stream_of(const struct work *k) { return k->a->n * width_of(k); }
 
-// Where effects are stored: the effect of row i at token t goes to to[i * row + t * token].
+// Where effects are stored: the effect of row i at token t is stored in to[i * row + t * token].
 struct target {
     double *to;
     size_t row, token;

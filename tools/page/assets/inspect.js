@@ -21,7 +21,7 @@ function subject(data, number) {
   const gap = () => tuned.difference[chosen.t] - base.difference[chosen.t];
   const share = (effect) => (Math.abs(gap()) < 1e-3 ? "" : `${Math.round((100 * effect) / gap())} %`.replace("-", "−"));
 
-  // An element that is made anew whenever the choice changes.
+  // An element that is rebuilt whenever the choice changes.
   const live = (make, kind = "div") => {
     const host = h(kind), again = () => host.replaceChildren(...[make()].flat(9).filter(Boolean));
     chosen.watch.push(again);
