@@ -1,0 +1,48 @@
+// made_up.h: made-up runs, each given by a few metrics that go in straight lines, and what the
+// verdict should say of them.
+#ifndef RLHF_TESTS_HISTORY_MADE_UP_H
+#define RLHF_TESTS_HISTORY_MADE_UP_H
+
+#include "history/verdict.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+// A metric that changes linearly from `first` to `last`; `noise` is added and subtracted in turn.
+// It changes in phases `from` to `to`; if both are 0, in all phases.
+struct line {
+    const char *name;
+    double first, last, noise;
+    int64_t from, to;
+};
+
+struct run {
+    const char *what; // of this row, for messages
+    int64_t phases;   // 0: 20
+    struct line line[8];
+    struct rlhf__run_facts facts;
+    const char *kind, *title;
+    const char *notes; // their ids, the worst first
+    const char *says;  // a part of one of their sentences; NULL: not checked
+};
+
+#define REWARD_ROSE                                                                                \
+    { "objective/scores", 0.5, 0.9, 0.01, 0, 0 }
+#define REWARD_STAYS                                                                               \
+    { "objective/scores", 0.5, 0.5, 0.01, 0, 0 }
+#define ROSE "Reward rose from 0.49 to 0.889"
+#define ENTROPY(first, last)                                                                       \
+    { "objective/entropy_per_token", first, last, 0, 3, 4 }
+#define FLAT(last)                                                                                 \
+    { "frac_reward_zero_std", 0.1, last, 0, 5, 6 }
+
+// Fails the test if the verdict of one of these n runs is not the expected one.
+void judge_all(const struct run *runs, size_t n);
+#define JUDGE_ALL(table) judge_all(table, sizeof table / sizeof *table)
+
+// The advice of the note with this id in the verdict of a run of 20 phases: a static string, or
+// NULL. "no note": the verdict has no such note.
+const char *advice(const struct line *line, size_t n, const struct rlhf__run_facts *facts,
+                   const char *id);
+
+#endif
