@@ -15,6 +15,7 @@
 #include <setjmp.h>
 
 #include <cmocka.h>
+#include <string.h>
 
 // A backend of RLHF_BUILD_DIR. compute is NULL if the build does not have it. RLHF_TEST_BACKEND
 // replaces "cpu" by another name (cuda_emu, or cuda on a machine with a card).
@@ -83,6 +84,15 @@ void tensor_close_at(const float *got, const float *want, uint64_t n, double rto
 // Calls that must succeed; a failure prints the message.
 void must_at(const struct model *m, rlhf_status st, const char *what, const char *file, int line);
 #define must(m, call) must_at(m, call, #call, __FILE__, __LINE__)
+
+// Asserts that the call returns `code` and that its message contains `text`.
+#define assert_refused(call, code, text)                                                           \
+    do {                                                                                           \
+        host_failure_clear();                                                                      \
+        assert_int_equal(call, code);                                                              \
+        if (!strstr(host_failure(), text))                                                         \
+            fail_msg("\"%s\" does not say \"%s\"", host_failure(), text);                          \
+    } while (0)
 
 // An open[] with sizes set: dtype, trainable, the given backend.
 rlhf_model_open open_args(const struct backend *b, int32_t dtype, int32_t trainable);

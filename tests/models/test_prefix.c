@@ -270,14 +270,6 @@ static void test_backward_cpu(void **state) {
 
 // ---- refusals, each with a message ----
 
-#define assert_refused(call, code, text)                                                           \
-    do {                                                                                           \
-        host_failure_clear();                                                                      \
-        assert_int_equal(call, code);                                                              \
-        if (!strstr(host_failure(), text))                                                         \
-            fail_msg("\"%s\" does not say \"%s\"", host_failure(), text);                          \
-    } while (0)
-
 // A prefix of 20 tokens, two rows that continue it, and one separate row. Row 1 is longer by
 // `longer` tokens.
 static rlhf_batch example(int32_t longer, int32_t offset[5], int32_t prompt[4], int32_t prefix[4]) {

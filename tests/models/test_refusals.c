@@ -1,0 +1,207 @@
+// test_refusals.c: configs, tables, batches and calls that a model refuses, each with a message.
+#include "vectors.h"
+
+#include <string.h>
+
+static struct backend backend;
+static const char *backend_name;
+
+static int setup(void **state) {
+    (void)state;
+    backend = backend_open(backend_name, 1, 0);
+    return backend.compute ? 0 : -1;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    backend_close(&backend);
+    return 0;
+}
+
+static void test_refused_configs(void **state) {
+    (void)state;
+    static const struct {
+        const char *plugin;
+        struct setting s;
+        const char *text;
+    } cases[] = {
+        {"gpt2", {"activation_function", "mish"}, "activation_function \"mish\""},
+        {"gpt2", {"add_cross_attention", "1"}, "add_cross_attention"},
+        {"gpt2", {"n_head", "7"}, "n_embd (768) must be a multiple of n_head (7)"},
+        {"distilbert", {"activation", "mish"}, "activation \"mish\""},
+        {"distilbert", {"sinusoidal_pos_embds", "1"}, "sinusoidal_pos_embds"},
+        {"distilbert", {"dim", "100"}, "dim (100) must be a multiple of n_heads (12)"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct setting s[] = {cases[i].s, {NULL, NULL}};
+        struct model m;
+        assert_true(model_create(cases[i].plugin, s, &m) < 0);
+        if (!strstr(host_failure(), cases[i].text))
+            fail_msg("\"%s\" does not say \"%s\"", host_failure(), cases[i].text);
+        model_close(&m);
+    }
+}
+
+// If the backend lacks an op that the model needs, the model's open() fails and names the op.
+static void test_refused_tables(void **state) {
+    (void)state;
+    rlhf_compute table = *backend.compute;
+    rlhf_model_open o = open_args(&backend, RLHF_F32, 1);
+    struct model m;
+    o.compute = &table;
+    table.linear_dx = NULL;
+    assert_int_equal(model_create("gpt2", tiny_gpt2, &m), RLHF_OK);
+    assert_refused(m.ops->open(m.self, &o), RLHF_E_UNSUPPORTED, "does not support linear_dx");
+    o.trainable = 0;
+    table.size = RLHF_SIZE_TO(rlhf_compute, lm_sample); // an older table, without the optimiser
+    must(&m, m.ops->open(m.self, &o));
+    model_close(&m);
+    table.size = RLHF_SIZE_TO(rlhf_compute, lm_head);
+    assert_int_equal(model_create("gpt2", tiny_gpt2, &m), RLHF_OK);
+    assert_refused(m.ops->open(m.self, &o), RLHF_E_UNSUPPORTED, "does not support lm_sample");
+    model_close(&m);
+}
+
+// A batch of a newer host with a field that this model does not know, and a parameter struct of an
+// older host.
+static void test_other_sizes(void **state) {
+    (void)state;
+    const rlhf_model_open o = open_args(&backend, RLHF_F32, 0);
+    struct model m = model_open("gpt2", tiny_gpt2, &o);
+    float x[VEC_TOTAL];
+    struct {
+        rlhf_batch b;
+        uint64_t later;
+    } newer = {vec_batch, 0};
+    struct {
+        rlhf_param p;
+        uint64_t later;
+    } out = {{.size = sizeof out}, 7};
+    const rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_LOGP};
+    const rlhf_heads h = {.size = sizeof h, .logp = x};
+    model_fill(&m, 0.3);
+    newer.b.size = sizeof newer;
+    assert_int_equal(m.ops->forward(m.self, &newer.b, &f, &h), RLHF_OK);
+    newer.later = 1;
+    assert_refused(m.ops->forward(m.self, &newer.b, &f, &h), RLHF_E_UNSUPPORTED, "rlhf_batch");
+    newer.b.size = 8;
+    assert_refused(m.ops->forward(m.self, &newer.b, &f, &h), RLHF_E_INVALID, "rlhf_batch");
+    assert_int_equal(m.ops->param(m.self, 0, &out.p), RLHF_OK);
+    assert_int_equal(out.p.size, sizeof out);
+    assert_int_equal(out.later, 0);
+    assert_non_null(out.p.value);
+    out.p.size = 8;
+    assert_int_equal(m.ops->param(m.self, 0, &out.p), RLHF_E_INVALID);
+    model_close(&m);
+}
+
+static void test_refused_batches(void **state) {
+    (void)state;
+    const rlhf_model_open o = open_args(&backend, RLHF_F32, 0);
+    struct model m = model_open("gpt2", tiny_gpt2, &o);
+    float x[32];
+    int32_t ids[32] = {0}, offset[] = {0, 3, 4}, prompt[] = {1, 1}, longer[] = {0, 25};
+    rlhf_batch b = {sizeof(rlhf_batch), 2, 4, 0, ids, offset, prompt, NULL, NULL};
+    rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_LOGP};
+    const rlhf_heads h = {.size = sizeof h, .logp = x};
+    model_fill(&m, 0.3);
+    assert_int_equal(m.ops->forward(m.self, &b, &f, &h), RLHF_OK);
+    ids[2] = 61;
+    assert_refused(m.ops->forward(m.self, &b, &f, &h), RLHF_E_INVALID, "token id 61");
+    ids[2] = -1;
+    assert_refused(m.ops->forward(m.self, &b, &f, &h), RLHF_E_INVALID, "token id -1");
+    ids[2] = 0;
+    prompt[1] = 0;
+    assert_refused(m.ops->forward(m.self, &b, &f, &h), RLHF_E_INVALID, "prompt_len 0");
+    prompt[1] = 1;
+    offset[1] = 4;
+    assert_refused(m.ops->forward(m.self, &b, &f, &h), RLHF_E_INVALID, "0 tokens");
+    offset[1] = 3;
+    b.total = 5;
+    assert_refused(m.ops->forward(m.self, &b, &f, &h), RLHF_E_INVALID, "5 tokens");
+    const rlhf_batch big = {sizeof(rlhf_batch), 1, 25, 0, ids, longer, prompt, NULL, NULL};
+    assert_refused(m.ops->forward(m.self, &big, &f, &h), RLHF_E_INVALID, "context of 24");
+    b.total = 4;
+    f.train = 1;
+    assert_refused(m.ops->forward(m.self, &b, &f, &h), RLHF_E_INVALID, "not opened for training");
+    f.train = 0;
+    f.heads = RLHF_HEAD_VALUE;
+    assert_refused(m.ops->forward(m.self, &b, &f, &h), RLHF_E_UNSUPPORTED, "heads");
+    f.heads = RLHF_HEAD_KL;
+    assert_refused(m.ops->forward(m.self, &b, &f, &h), RLHF_E_INVALID, "no reference");
+    model_close(&m);
+}
+
+static void test_refused_backward(void **state) {
+    (void)state;
+    const rlhf_model_open o = open_args(&backend, RLHF_F32, 1);
+    struct model m = model_open("gpt2", tiny_gpt2, &o);
+    const rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_LOGP, .train = 1};
+    const rlhf_heads h = {.size = sizeof h};
+    model_fill(&m, 0.3);
+    assert_refused(m.ops->backward(m.self, &vec_batch, &f, &h), RLHF_E_INVALID, "no forward");
+    must(&m, m.ops->forward(m.self, &vec_batch, &f, &h));
+    must(&m, m.ops->backward(m.self, &vec_batch, &f, &h));
+    must(&m, m.ops->refresh(m.self));
+    assert_refused(m.ops->backward(m.self, &vec_batch, &f, &h), RLHF_E_INVALID, "no forward");
+    model_close(&m);
+}
+
+static void test_refused_generation(void **state) {
+    (void)state;
+    rlhf_model_open o = open_args(&backend, RLHF_F32, 0);
+    struct model m = model_open("gpt2", tiny_gpt2, &o);
+    rlhf_gen *g = NULL;
+    int32_t slot[2] = {0, 0}, start[2] = {0, 0}, ids[9] = {1, 2}, offset[3] = {0, 1, 2}, next[2];
+    uint64_t counter[2] = {0, 1};
+    float logp[2];
+    rlhf_gen_step s = {.size = sizeof s,
+                       .n = 2,
+                       .slot = slot,
+                       .start = start,
+                       .ids = ids,
+                       .offset = offset,
+                       .counter = counter,
+                       .next = next,
+                       .logp = logp};
+    model_fill(&m, 0.3);
+    assert_refused(m.ops->gen_open(m.self, 2, 25, &g), RLHF_E_INVALID, "1 .. 24");
+    must(&m, m.ops->gen_open(m.self, 2, 8, &g));
+    assert_refused(m.ops->gen_step(m.self, g, &s), RLHF_E_INVALID, "slot 0 is used twice");
+    slot[1] = 2;
+    assert_refused(m.ops->gen_step(m.self, g, &s), RLHF_E_INVALID, "slot 2 is out of range");
+    slot[1] = 1;
+    must(&m, m.ops->gen_step(m.self, g, &s));
+    start[0] = 2;
+    assert_refused(m.ops->gen_step(m.self, g, &s), RLHF_E_INVALID, "holds 1 tokens");
+    start[0] = 0;
+    offset[1] = 8;
+    offset[2] = 9;
+    start[1] = 1;
+    must(&m, m.ops->gen_step(m.self, g, &s));
+    start[0] = 8;
+    start[1] = 0;
+    offset[1] = 1;
+    offset[2] = 2;
+    assert_refused(m.ops->gen_step(m.self, g, &s), RLHF_E_INVALID, "do not fit a slot of 8");
+    m.ops->gen_close(m.self, g);
+    model_close(&m);
+    o.n_labels = 2;
+    m = model_open("distilbert", tiny_gpt2, &o);
+    assert_refused(m.ops->gen_open(m.self, 2, 8, &g), RLHF_E_UNSUPPORTED, "encoder");
+    model_close(&m);
+}
+
+int main(void) {
+    static const char *const names[] = {"reference", "cpu"};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_refused_configs),  cmocka_unit_test(test_refused_batches),
+        cmocka_unit_test(test_refused_backward), cmocka_unit_test(test_refused_generation),
+        cmocka_unit_test(test_refused_tables),   cmocka_unit_test(test_other_sizes)};
+    int failed = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        backend_name = names[i];
+        failed += cmocka_run_group_tests_name(names[i], tests, setup, teardown);
+    }
+    return failed != 0;
+}
