@@ -80,8 +80,13 @@ static struct rlhf__curve *append(struct rlhf__curves *c, const char *name) {
     struct rlhf__curve *one = &c->all[c->n];
     *one = (struct rlhf__curve){.name = strdup(name),
                                 .point = calloc((size_t)c->range.n_points, sizeof *one->point)};
-    c->n++; // from here on rlhf__curves_finish frees it
-    return one->name && one->point ? one : NULL;
+    if (one->name && one->point) {
+        c->n++;
+        return one;
+    }
+    free(one->name);
+    free(one->point);
+    return NULL;
 }
 
 static void put(const struct rlhf__curve_range *r, struct rlhf__curve *one, int64_t phase,
