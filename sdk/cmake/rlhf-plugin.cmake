@@ -21,8 +21,8 @@ function(rlhf_add_plugin name)
     C_VISIBILITY_PRESET hidden POSITION_INDEPENDENT_CODE ON)
   target_link_libraries(${target} PRIVATE rlhf_sdk ${P_LIBS} m)
   # Multiply-adds are fused only if the source calls fma(), so results have the same bits for every
-  # -march. Compilers warn about C++ tables that name only some of their fields, which all plugins
-  # do.
+  # -march. All plugins leave fields of their tables unset, so the C++ warning about missing
+  # initializers is off.
   target_compile_options(${target} PRIVATE -ffp-contract=off
     $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>)
   if(TARGET rlhf_warnings)

@@ -57,7 +57,7 @@ static void raises_what_scored_well(const rlhf_algo_ops *ops, void *self) {
     RLHF_TEST_CHECK(&host, ops->advantages(self, &rollout) == RLHF_OK);
     RLHF_TEST_CHECK(&host, ops->loss(self, &batch, &out) == RLHF_OK);
     RLHF_TEST_NEAR(&host, out.loss, -(0.5 * -3 - 0.5 * -2) / 4, 1e-6);
-    RLHF_TEST_CHECK(&host, d_logp[1] < 0 && d_logp[2] < 0); // descent raises the good row
+    RLHF_TEST_CHECK(&host, d_logp[1] < 0 && d_logp[2] < 0); // a step raises the good row
     RLHF_TEST_CHECK(&host, d_logp[4] > 0 && d_logp[5] > 0);
     RLHF_TEST_CHECK(&host, d_logp[0] == 0 && d_logp[3] == 0); // prompts are not trained
     // d_logp must be the derivative of out.loss.

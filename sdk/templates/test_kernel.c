@@ -10,7 +10,7 @@ static struct rlhf_test_host host;
 enum { N = 7 };
 static const float given[N] = {-2, -0.5F, -0.0F, 0, 0.25F, 1, 3};
 
-// Calls act on `given`, in place if `same` is set.
+// Applies the table's act() to `given`, in place if `same` is set.
 static void apply(rlhf_compute *c, int32_t kind, int same, float out[N]) {
     rlhf_dev x = NULL, y = NULL;
     RLHF_TEST_CHECK(&host, c->alloc(c->ctx, sizeof given, &x) == RLHF_OK);

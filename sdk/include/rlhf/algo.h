@@ -69,8 +69,8 @@ enum rlhf_plan_flag {
     // COMPLETIONS: each row is followed by a mismatched row of the same group. It has the same
     // prompt and the completion of the previous row in the batch. The first row takes the
     // completion of the last row; in a batch of one row, another row of the file provides it. The
-    // row is truncated at its end to the context, and its label is -1. Set `use` to skip passes
-    // that it does not need.
+    // row is truncated at its end to the context, and its label is -1. An algorithm that does not
+    // need some of these rows marks them in rlhf_rollout.use.
     RLHF_PLAN_MISMATCHED = 128,
     // PREFERENCES: loss() uses rlhf_loss_in.margin. Otherwise a row with a margin is rejected.
     RLHF_PLAN_MARGINS = 256,
@@ -102,7 +102,7 @@ enum rlhf_row_use {
 // Properties of the run, for plan(). Read only.
 typedef struct rlhf_run_info {
     uint32_t size;
-    uint32_t batch_size;     // sequences a phase
+    uint32_t batch_size;     // sequences per phase
     uint32_t max_new_tokens; // the most response tokens of a row, all turns together
     uint32_t max_turns;      // turns of the policy in a row; 0 or 1: rows are single responses
     uint32_t n_labels;       // for labelled rows; 0 = not known yet, or no labels
@@ -117,7 +117,7 @@ typedef struct rlhf_plan {
     uint32_t heads;               // heads of the training forward, bits of enum rlhf_head
     uint32_t flags;               // bits of enum rlhf_plan_flag
     uint32_t epochs, minibatches; // per phase; 1 and 1 for supervised
-    uint32_t group_size;          // samples a prompt, 1 = no groups
+    uint32_t group_size;          // samples per prompt, 1 = no groups
     // Maximum number of resampling rounds in a phase. In a round, the host replaces groups whose
     // rows all have the same reward: it samples responses to further prompts. Only for groups of 2
     // or more. 0: never.

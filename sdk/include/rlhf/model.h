@@ -115,7 +115,7 @@ typedef struct rlhf_model_open {
     // instance is trainable, the base must be trainable too, since it would otherwise lack the
     // layouts for the backward pass. The base's first refresh() must come before this instance's,
     // and the base must be destroyed later. If the base itself has a base, this instance uses the
-    // latter. The base's adapter and heads are not shared. n_tokens must be 0 or equal to the
+    // base's base. The base's adapter and heads are not shared. n_tokens must be 0 or equal to the
     // base's. param() lists only this instance's heads and adapter. Without an adapter, only the
     // heads are trained, on the base's unchanged trunk.
     const void *base;

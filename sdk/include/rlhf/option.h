@@ -163,7 +163,7 @@ template <class Field> struct rlhf_opt_text {
         .key = #f, .help = (text), .type = RLHF_T_F64, .flags = (bits),                            \
         .offset = RLHF_OPT_F64_AT(T, f), .f_def = (def), .f_min = (lo), .f_max = (hi)              \
     }
-// A number from lo to hi; above lo and up to hi; from lo and below hi.
+// A number x with lo <= x <= hi (F64), lo < x <= hi (F64_ABOVE) or lo <= x < hi (F64_BELOW).
 #define RLHF_OPT_F64(T, f, def, lo, hi, text) RLHF_OPT_F64_FLAGS(T, f, 0, def, lo, hi, text)
 #define RLHF_OPT_F64_ABOVE(T, f, def, lo, hi, text)                                                \
     RLHF_OPT_F64_FLAGS(T, f, RLHF_OPT_MIN_OPEN, def, lo, hi, text)

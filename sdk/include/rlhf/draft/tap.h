@@ -9,7 +9,8 @@
 //   IN(l + 1) = MID(l) + mlp(l)     END = IN(layers)
 //
 // attention(l) is project(l, HEADS(l)) + OUT_BIAS(l). The final norm of END goes to the LM head,
-// the score head and the value head. Models whose norms come after the sums, as BERT's, do not fit.
+// the score head and the value head. Models whose norms come after the sums, as BERT's, do not fit
+// this scheme.
 //
 // All arrays are host memory, f32. Nothing is trained; the model's forward(), backward() and
 // sessions are not affected.
@@ -23,8 +24,8 @@
 
 enum rlhf_tap_norm { RLHF_TAP_NORM_LAYER = 0, RLHF_TAP_NORM_RMS = 1 };
 
-// What read() gives, of `total` tokens of the last run. Layers are counted from 0; the points
-// without (l) take layer 0.
+// The values that read() copies, for the `total` tokens of the last run. Layers are counted from 0;
+// for points without (l), pass layer 0.
 enum rlhf_tap_point {
     RLHF_TAP_TOKEN = 1,    // [total, d] the token embedding
     RLHF_TAP_POSITION = 2, // [total, d] the position embedding; not with rotary positions
@@ -40,7 +41,7 @@ enum rlhf_tap_point {
     RLHF_TAP_MLP_BIAS = 11,  // (l) [d] bias of the MLP's last matrix product
     RLHF_TAP_NORM_GAIN = 12, // [d] of the final norm
     RLHF_TAP_NORM_BIAS = 13, // [d]
-    RLHF_TAP_SCALE = 14      // (l) [1] queries times keys are multiplied by it
+    RLHF_TAP_SCALE = 14      // (l) [1] factor of query-key products
 };
 
 // Linear maps that read the final norm's output, and the value head's hidden layer.
@@ -65,7 +66,7 @@ typedef struct rlhf_tap_info {
 // A pass over a batch, from the embeddings or from a stream that the caller gives.
 typedef struct rlhf_tap_run {
     uint32_t size;
-    // 1: keep what read() gives of every layer that is computed. 0: keep only END.
+    // 1: keep the values of all computed layers for read(). 0: keep only END.
     int32_t keep;
     // RLHF_TAP_IN, RLHF_TAP_MID or RLHF_TAP_END: the pass begins there, at `layer`, with `stream`.
     // 0: at the embeddings.
@@ -84,11 +85,12 @@ typedef struct rlhf_tap_ops {
     // does not have the point. RLHF_E_INVALID: a wrong count, or
     // the last run has not computed the point. [step]
     rlhf_status (*read)(void *self, int32_t point, int32_t layer, float *out, uint64_t count);
-    // out [rows, d] = the outputs x [rows, heads * width] of heads times the matrix after
-    // attention, the adapter included, without the bias. [step]
+    // out [rows, d] = x W, where x [rows, heads * width] are outputs of the heads and W is the
+    // layer's attention output matrix, adapter included. The bias is not added. [step]
     rlhf_status (*project)(void *self, int32_t layer, const float *x, uint32_t rows, float *out);
-    // n rows of a head (enum rlhf_tap_head), and unless bias is NULL their biases [n], 0 where
-    // there are none. RLHF_E_UNSUPPORTED: the model does not have the head. [step]
+    // Copies n rows of a head (enum rlhf_tap_head) and, unless bias is NULL, their biases [n],
+    // which are 0 if the head has none. RLHF_E_UNSUPPORTED: the model does not have the head.
+    // [step]
     rlhf_status (*head)(void *self, int32_t head, const int32_t *row, uint32_t n, float *out,
                         float *bias);
     // The logits of `n` tokens of the last run, from token `first` on. out [n, n_vocab]. [step]

@@ -283,9 +283,9 @@ typedef struct rlhf_call_weight {
 } rlhf_call_weight;
 
 // A call of one of the table's functions, described by its shapes. Members that the function does
-// not use are 0 or NULL. Of the argument structs, n, len and dist are read. Their weights are
-// ignored (see weight and weight2). Their addresses are not read, but NULL still means that an
-// array is absent.
+// not use are 0 or NULL. In the argument structs, only the numbers are read, with len of
+// rlhf_tensors and dist. Weights are ignored (see weight and weight2). Device addresses are not
+// followed, but NULL still means that an array is absent.
 typedef struct rlhf_call {
     uint32_t size;
     uint32_t op;               // RLHF_COMPUTE_OP of the function
@@ -323,7 +323,7 @@ enum rlhf_record { RLHF_RECORD_RUN = 0, RLHF_RECORD_CAPTURE = 1, RLHF_RECORD_REP
 // True if the backend's table has member f. If a member is NULL or beyond the table's size, the
 // backend does not support this operation. name, detail and the functions up to sync are always
 // set. For later functions, the caller must check at open and report a missing one by name: a model
-// checks its operations, and the host those of the optimizer.
+// checks its operations, and the host checks the optimizer's.
 #define RLHF_COMPUTE_HAS(table, f) RLHF_HAS(rlhf_compute, table, f)
 
 typedef struct rlhf_compute {
@@ -376,7 +376,7 @@ typedef struct rlhf_compute {
     rlhf_status (*weight_create)(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags,
                                  rlhf_weight **out);
     void (*weight_destroy)(void *ctx, rlhf_weight *); // NULL allowed
-    // Creates a block weight, which every op accepts that takes a weight of weight_create. The
+    // Creates a block weight. Every op that takes a weight from weight_create also accepts it. The
     // source of weight_pack, and dw of linear_dw, contain only the rows of the blocks, one after
     // the other: f32 [sum of count, rank]. A packed element is scale times the source element, in
     // f32, rounded to dtype. linear_dw adds scale times the sum over rows, which is
