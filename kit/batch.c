@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-// A log-prob near another.
+// A random log-prob near logp.
 static float near(rlhf_rng *r, float logp) {
     return fminf(logp + (float)(0.6 * rlhf_rng_next(r) - 0.3), -0.001F);
 }

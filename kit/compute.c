@@ -1,4 +1,4 @@
-// compute.c: the compute table of rlhf/test.h: the reference backend, whose calls can be made to
+// compute.c: the compute table of rlhf/test.h. It calls the reference backend and can make calls
 // fail.
 #include <rlhf/reference.h>
 #include <rlhf/test.h>

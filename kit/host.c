@@ -121,7 +121,8 @@ static const void *do_service(const rlhf_host *h, const char *id) {
     return strcmp(id, RLHF_SVC_LIMITS) == 0 ? &t->limits : NULL;
 }
 
-// The sum over a single worker. A test of several workers puts its own function into the table.
+// Sums over a single process, so the values stay as they are. A test of several processes puts its
+// own function into the table.
 static rlhf_status do_reduce(const rlhf_host *h, double *sums, uint32_t n) {
     (void)h;
     (void)sums;

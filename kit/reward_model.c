@@ -1,8 +1,8 @@
 // reward_model.c: a "rlhf.reward_model/0" whose rewards of tokens a test computes. See rlhf/test.h.
 #include <rlhf/test.h>
 
-// Returns the test's object, whose first member is the table that host offers, or NULL if the test
-// does not offer one.
+// Returns the test's reward model, of which the offered table is the first member, or NULL if the
+// test offers none.
 static struct rlhf_test_reward_model *offered(const rlhf_host *host) {
     union {
         const void *table;
@@ -26,7 +26,7 @@ static void do_close(const rlhf_host *host, rlhf_reward_model *model) {
     if (model) offered(host)->open_count--;
 }
 
-// The mean over a row's response tokens, or the last token's reward with RLHF_POOL_LAST (3). A row
+// The mean over a row's response tokens, or the last token's reward with RLHF_POOL_LAST. A row
 // without response tokens gets its last prompt token's reward.
 static rlhf_status do_score(const rlhf_host *host, rlhf_reward_model *model, uint32_t n,
                             const int32_t *ids, const int32_t *offset, const int32_t *prompt_len,

@@ -42,7 +42,7 @@ struct rlhf_test_log {
     char text[RLHF_TEST_TEXT];
 };
 
-// A metric: its reports since rlhf_test_phase, combined.
+// A metric: the reports since rlhf_test_phase, combined into one value.
 struct rlhf_test_reading {
     double value;       // what the host would report
     double weight, sum; // sums of weight, and of weight * value
@@ -83,8 +83,8 @@ void rlhf_test_init(struct rlhf_test_host *t, uint64_t seed);
 // Offer a service; both pointers are borrowed. Returns 0 if the table of services is full. [any]
 int rlhf_test_offer(struct rlhf_test_host *t, const char *id, const void *table);
 
-// Make the n-th allocation from now (1 = the next) fail; if on is not 0, all later ones too. n = 0:
-// stop failing. [any]
+// Make the n-th allocation from now (1 = the next) fail; if on is not 0, all later allocations fail
+// too. n = 0: stop failing. [any]
 void rlhf_test_fail_alloc(struct rlhf_test_host *t, int64_t n, int32_t on);
 
 // Sets *value to the value of a metric, combining the reports of this phase as the host does.
@@ -148,10 +148,10 @@ int rlhf_test_set_list(const rlhf_plugin *p, void *config, const char *key,
 
 // ---- failure injection ----
 
-// Calls scenario (create, use, destroy; returns the first negative status) twice for each of its
-// allocations until it succeeds: once with only that allocation failing, and once with all later
-// ones failing too. Each failing call must return RLHF_E_NOMEM with a message and free all its
-// memory. Returns the number of allocations in the scenario, or -1 with the reason on stderr. [any]
+// Calls scenario (create, use, destroy; returns the first negative status) twice for each
+// allocation that it makes: once with only that allocation failing, and once with all later ones
+// failing too. Each failing call must return RLHF_E_NOMEM with a message and free all its memory.
+// Returns the number of allocations in the scenario, or -1 with the reason on stderr. [any]
 int64_t rlhf_test_alloc_sweep(struct rlhf_test_host *t,
                               rlhf_status (*scenario)(struct rlhf_test_host *t, void *arg),
                               void *arg);
@@ -204,7 +204,7 @@ struct rlhf_test_batch {
     float logp_old[RLHF_TEST_TOKENS], logp_sampled[RLHF_TEST_TOKENS], logp_ref[RLHF_TEST_TOKENS];
     float value_old[RLHF_TEST_TOKENS], advantage[RLHF_TEST_TOKENS], returns[RLHF_TEST_TOKENS];
     float named[RLHF_NAMED_MAX][RLHF_TEST_TOKENS];
-    // heads, and what the last rlhf_test_loss gave as their gradients
+    // heads, and their gradients from the last rlhf_test_loss
     float logp[RLHF_TEST_TOKENS], entropy[RLHF_TEST_TOKENS], kl[RLHF_TEST_TOKENS];
     float value[RLHF_TEST_TOKENS], d_logp[RLHF_TEST_TOKENS], d_entropy[RLHF_TEST_TOKENS];
     float d_kl[RLHF_TEST_TOKENS], d_value[RLHF_TEST_TOKENS];
@@ -252,8 +252,8 @@ rlhf_status rlhf_test_choose(const rlhf_algo_ops *ops, void *self, struct rlhf_t
 
 // ---- runs, for sinks ----
 
-// A run to play to a sink. Phase k, from 1 to `phases`, reports each metric's value times k, and
-// one sample.
+// A run that rlhf_test_sink plays to a sink. Phase k, from 1 to `phases`, reports each metric's
+// value times k, and one sample.
 struct rlhf_test_run {
     const char *dir; // of the run; its last part is the name
     const char *why; // with STOPPED and FAILED; NULL: ""
@@ -271,15 +271,16 @@ rlhf_status rlhf_test_sink(const rlhf_sink_ops *ops, void *self, const struct rl
 
 // ---- a compute table, for models ----
 
-// The reference backend (plain C, double accumulation; rlhf/reference.h) as a table, linked in.
+// The compute table of the reference backend (plain C, double accumulation; rlhf/reference.h).
 // guard 1: device memory is readable only while a table function that received it runs, so a model
 // that dereferences it crashes. t gets the table's messages and must outlive it. Returns NULL when
 // out of memory. [any]
 rlhf_compute *rlhf_test_compute(struct rlhf_test_host *t, uint32_t guard);
 void rlhf_test_compute_end(rlhf_compute *c); // NULL allowed [any]
 
-// Counts calls of functions of c that allocate or compute, and makes the n-th from now (1 = the
-// next) fail with RLHF_E_DEVICE; if on is not 0, all later ones too. n = 0: stop failing. [any]
+// Counts the calls of those functions of c that allocate or compute, and makes the n-th call from
+// now (1 = the next) fail with RLHF_E_DEVICE; if on is not 0, all later calls fail too. n = 0: stop
+// failing. [any]
 void rlhf_test_fail_op(rlhf_compute *c, int64_t n, int32_t on);
 int64_t rlhf_test_ops(const rlhf_compute *c); // such calls since rlhf_test_fail_op [any]
 
