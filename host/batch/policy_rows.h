@@ -16,14 +16,14 @@ struct rlhf__policy_rows {
     int32_t *ids;    // [total]
     int32_t *turn;   // [total] -1 for prompts, then ascending from 0
     int32_t *at;     // [total] each token's index in the full slice
-    // Space for `room` arrays of `total` floats, of which the first `used` are taken.
+    // Space for `room` arrays of `total` floats each. The first `used` arrays are taken.
     float *numbers;
     uint32_t used, room;
 };
 
-// Lay out rows [from, to) of e, which must have turns. Reserves space for `arrays` calls of take,
-// and makes arrays that were taken earlier invalid. prompt_len and arrays with one entry per row
-// are borrowed from e. Errors: RLHF_E_NOMEM. [any]
+// Lay out rows [from, to) of e, which must have turns. Reserves space for `arrays` calls of
+// rlhf__policy_rows_take, and invalidates arrays that were taken earlier. prompt_len and arrays
+// with one entry per row are borrowed from e. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__policy_rows_fill(struct rlhf__policy_rows *, const struct rlhf__rows *e,
                                    uint32_t from, uint32_t to, uint32_t arrays,
                                    struct rlhf__error *err);

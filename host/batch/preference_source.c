@@ -81,7 +81,7 @@ rlhf_status rlhf__preference_rows(const struct rlhf__preferences *set, const int
     return RLHF_OK;
 }
 
-// Returns the completion to pair with row i of a batch, which is another row's.
+// Returns another row's completion, to be paired with the prompt of row i of a batch.
 static struct rlhf__preference other(const struct rlhf__preferences *set, const int64_t *pick,
                                      uint32_t n, uint32_t i) {
     const int64_t all = rlhf__preferences_count(set);

@@ -14,7 +14,7 @@ struct rlhf__preference_source {
     struct rlhf__preferences *set;
     struct rlhf__batches batches;
     int32_t max_tokens; // most tokens of a row
-    int32_t mismatched; // 1: after each row of a batch comes one with another row's completion
+    int32_t mismatched; // 1: after each row, add its prompt with another row's completion
 };
 
 // Read and tokenise the rows. *s must not move. Release with rlhf__preference_source_finish, also
@@ -36,11 +36,11 @@ rlhf_status rlhf__preference_source_next(struct rlhf__preference_source *s, stru
 rlhf_status rlhf__preference_rows(const struct rlhf__preferences *set, const int64_t *pick,
                                   uint32_t n, struct rlhf__rows *e, struct rlhf__error *err);
 
-// The same for completions, with a mismatched row after each one: the same prompt with another
-// row's completion, label -1, in the same group. That completion is the previous row's in the
-// batch; for the first row, the last row's. If there is only one row, it is the previous row's in
-// the set, which must have at least two. Prompt and completion together have at most max_tokens.
-// [any]
+// The same for completions, with a mismatched row after each row. It has the same prompt and group,
+// label -1, and the completion of the previous row of the batch. For the first row, that is the
+// last row's completion. In a batch of one row, the completion comes from the previous row of the
+// set, which must have at least two rows. Prompt and completion together have at most max_tokens
+// tokens. [any]
 rlhf_status rlhf__mismatched_rows(const struct rlhf__preferences *set, const int64_t *pick,
                                   uint32_t n, int32_t max_tokens, struct rlhf__rows *e,
                                   struct rlhf__error *err);

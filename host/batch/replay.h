@@ -37,7 +37,8 @@ rlhf_status rlhf__replay_add(struct rlhf__replay *r, const int32_t *prompt, int3
 // - Every fresh pair occurs `epochs` times, in a new order each time.
 // - History pairs are mixed in, so that floor(k * share) of the first k pairs are from history.
 //   They are drawn uniformly with replacement.
-// - With share 1 all pairs are from history, as many as there would be fresh ones over all epochs.
+// - With share 1 all pairs are from history, and the round is as long as it would be without
+//   history.
 // - Without history there are only fresh pairs. Without fresh pairs the round is empty.
 //
 // The draws depend only on (seed, r->rounds). Errors: RLHF_E_INVALID (share outside [0, 1], epochs

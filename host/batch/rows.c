@@ -62,7 +62,7 @@ void rlhf__rows_finish(struct rlhf__rows *e) {
     memset(e, 0, sizeof *e);
 }
 
-// If src lacks turns, its response is turn 0.
+// If src has no turns, all its response tokens are turn 0.
 static void copy_turns(struct rlhf__rows *dst, uint32_t to, const struct rlhf__rows *src,
                        uint32_t from) {
     const int32_t a = dst->offset[to], b = src->offset[from], len = src->offset[from + 1] - b;

@@ -81,8 +81,8 @@ void rlhf__rows_finish(struct rlhf__rows *e); // accepts a zeroed struct [any]
 rlhf_status rlhf__rows_pick(struct rlhf__rows *dst, const struct rlhf__rows *src,
                             const uint32_t *pick, uint32_t n, struct rlhf__error *err);
 
-// Set dst to the rows of a, then those of b, whose group numbers are renumbered to follow a's.
-// Neither may have hidden states of the reference or log-probs of named models. Errors:
+// Set dst to the rows of a, followed by the rows of b. The groups of b are renumbered to follow
+// those of a. Neither may have hidden states of the reference or log-probs of named models. Errors:
 // RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_join(struct rlhf__rows *dst, const struct rlhf__rows *a,
                             const struct rlhf__rows *b, struct rlhf__error *err);

@@ -2,8 +2,8 @@
 // "completion"}, or texts with a label. They are tokenised once and visited in a new order on every
 // pass.
 //
-// The cursor is that of the order (two integers), so a resumed run continues with the next row.
-// This file does not depend on configurations or phases.
+// The position in the data is the order's cursor (two integers), so a resumed run continues with
+// the next row. This file does not depend on configurations or phases.
 #ifndef RLHF_HOST_TEXT_SOURCE_H
 #define RLHF_HOST_TEXT_SOURCE_H
 
@@ -56,9 +56,9 @@ void rlhf__text_source_finish(struct rlhf__text_source *); // accepts a zeroed o
 rlhf_status rlhf__text_source_batches(struct rlhf__text_source *, int64_t *out,
                                       struct rlhf__error *err);
 
-// Make the next batch. prompt_len is 1, or less in a shorter row. With assistant_only, prompt_len
-// covers everything before the assistant's first token, and later tokens of others are left out of
-// the loss. *e must be zeroed or finished. [main]
+// Make the next batch. prompt_len is 1. With assistant_only, prompt_len covers everything before
+// the assistant's first token, and later tokens of others are left out of the loss. *e must be
+// zeroed or finished. [main]
 rlhf_status rlhf__text_source_next(struct rlhf__text_source *, struct rlhf__rows *e,
                                    struct rlhf__error *err);
 

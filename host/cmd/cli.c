@@ -66,8 +66,7 @@ void rlhf__cli_train_help(FILE *out) { rlhf__flags_help(out, flags, N_FLAGS); }
 struct assignments {
     char *made[9]; // heap-allocated
     size_t n_made;
-    // all: assignments from short flags, then those of --set. flag: the flag that gave each
-    // assignment
+    // all: assignments from short flags, then from --set. flag: the flag that gave each assignment
     const char **all, **flag;
     size_t n;
 };
@@ -284,8 +283,8 @@ static rlhf_status print_memory(const struct rlhf__memory_need *need, int json,
     return st == RLHF_OK ? rlhf__print_flush(err) : st;
 }
 
-// Let a page be written about the run. Its directory is named by its descriptor: the working
-// directory may have changed, and a parent may have another name.
+// Have the report page of the run written. The run's directory is passed as a descriptor, because
+// the working directory may have changed and a parent may have been renamed.
 static void run_ended(const struct rlhf__run_request *req) {
     char fd[64], real[RLHF__PATH_CAP];
     if (!req->config->log.report || !req->env->run_ended || !req->dir->root) return;

@@ -20,11 +20,12 @@ struct rlhf__eval_options {
 };
 
 // Sample responses to the prompts of each --data, score them with --reward, and print the means
-// with their standard errors. Also pass@k, and the same for the model of --compare. [main]
+// with their standard errors. Also print pass@k, and all of this for the model that --compare
+// names. [main]
 rlhf_status rlhf__eval_rewards(const struct rlhf__env *env, const struct rlhf__eval_options *o,
                                struct rlhf__error *err);
 
-// With --json, print a new object (NULL: memory is out) or append it to o->results. [main]
+// With --json, print a new object (NULL: out of memory) or append it to o->results. [main]
 rlhf_status rlhf__eval_json_new(const struct rlhf__eval_options *o, json_t *v,
                                 struct rlhf__error *err);
 
@@ -32,8 +33,9 @@ rlhf_status rlhf__eval_json_new(const struct rlhf__eval_options *o, json_t *v,
 rlhf_status rlhf__eval_preferences(struct rlhf__command_setup *, const char *dir,
                                    const struct rlhf__eval_options *o, struct rlhf__error *err);
 
-// Print the accuracy, margin and log-probs of a policy on those rows. With --reference, a
-// response's implicit reward is beta * (log p - log p_ref). Without it, the reward is log p. [main]
+// Print the accuracy, margin and log-probs of a policy on the preference rows of --data. With
+// --reference, a response's implicit reward is beta * (log p - log p_ref). Without it, the reward
+// is log p. [main]
 rlhf_status rlhf__eval_policy_preferences(struct rlhf__command_setup *, const char *dir,
                                           const struct rlhf__eval_options *o,
                                           struct rlhf__error *err);

@@ -84,7 +84,7 @@ struct policy_measured {
     struct rlhf__preference_quality q;
 };
 
-// Returns the directory that a model was opened from: with an adapter, that of the adapter.
+// Returns the directory that a model was opened from. For an adapter, this is the adapter's.
 static const char *dir_of(const struct rlhf__model *m) {
     return m->peft.dir ? m->peft.dir : m->dir;
 }

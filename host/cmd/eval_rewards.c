@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// The responses of one model, and what the rewards say of them.
+// The responses of one model, with their rewards.
 struct side {
     struct rlhf__model *model; // borrowed
     struct rlhf__rows e;
@@ -126,7 +126,8 @@ static double length_of(const struct side *s, uint32_t i, size_t k) {
     return (double)rlhf__rows_response_tokens(&s->e, i, i + 1);
 }
 
-// log p - log p_ref, summed over the response. The mean over responses estimates the sequence KL.
+// Returns log p - log p_ref, summed over a response. The mean over responses estimates the sequence
+// KL.
 static double kl_of(const struct side *s, uint32_t i, size_t k) {
     (void)k;
     return rlhf__rows_response_sum(&s->e, i, s->e.token[RLHF__LOGP_OLD],
@@ -140,8 +141,8 @@ static struct rlhf__answers answers_of(const struct measured *m, const uint8_t *
                                   .n_prompts = rlhf__prompts_count(m->with.prompts)};
 }
 
-// Add a row of the table: the mean of value(i) over the responses of each model that count, and of
-// the difference over those that count in both.
+// Add a row to the table: for each model the mean of value(i) over the responses that count, and
+// for two models the mean difference over the responses that count in both.
 static rlhf_status add_mean(struct measured *m, const char *name, int decimals, value_fn *value,
                             size_t k, int verdicts, struct rlhf__error *err) {
     struct rlhf__table_row *r = rlhf__table_add(&m->table, name, decimals);
@@ -170,7 +171,7 @@ static rlhf_status add_mean(struct measured *m, const char *name, int decimals, 
     return st;
 }
 
-// The mean over prompts of values that may be NaN; those prompts do not count.
+// The mean of x over the prompts. Prompts whose value is NaN do not count.
 static rlhf_status mean_of_prompts(double *x, int64_t n, struct rlhf__estimate *out,
                                    struct rlhf__error *err) {
     int64_t *prompt = calloc((size_t)n + 1, sizeof *prompt);
@@ -279,7 +280,7 @@ static uint32_t responses(const struct measured *m) {
     return (uint32_t)(m->o->per_prompt ? m->o->per_prompt * prompts : m->o->n);
 }
 
-// Measure the prompts that are open. *out receives the table.
+// Measure the open file of prompts. *out receives the table.
 static rlhf_status measure(struct measured *m, const char *file, struct rlhf__error *err) {
     const int64_t prompts = rlhf__prompts_count(m->with.prompts);
     if (m->o->per_prompt * prompts > (int64_t)1 << 24)

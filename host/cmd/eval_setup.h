@@ -45,8 +45,8 @@ struct rlhf__eval_setup {
 rlhf_status rlhf__eval_setup_open(struct rlhf__eval_setup *t, const struct rlhf__env *env,
                                   const struct rlhf__eval_setup_options *o,
                                   struct rlhf__error *err);
-// Replace the prompts by those of `file`; NULL: the config's. Errors: those of reading prompts.
-// [main]
+// Replace the prompts by the prompts in `file`, or, if it is NULL, by the prompts of the config.
+// Errors: those of reading prompts. [main]
 rlhf_status rlhf__eval_setup_prompts(struct rlhf__eval_setup *t, const char *file,
                                      struct rlhf__error *err);
 

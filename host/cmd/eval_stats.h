@@ -7,8 +7,8 @@
 //   error = sqrt(G / (G - 1) * sum over prompts c of (sum over responses i of c of (x_i - mean))^2)
 //   / n
 //
-// With one response per prompt this is the unbiased standard deviation divided by sqrt(n). One
-// prompt alone gives no error.
+// With one response per prompt this is the unbiased standard deviation divided by sqrt(n). With
+// only one prompt there is no standard error.
 #ifndef RLHF_HOST_EVAL_STATS_H
 #define RLHF_HOST_EVAL_STATS_H
 
@@ -29,13 +29,13 @@ struct rlhf__answers {
     int64_t n_prompts;
 };
 
-// The mean of x[n] over the responses that count. Errors: RLHF_E_NOMEM. [any]
+// Computes the mean of x[n] over the responses that count. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__estimate_mean(const struct rlhf__answers *, const double *x,
                                 struct rlhf__estimate *out, struct rlhf__error *err);
 
-// Returns the unbiased estimate of pass@k for a prompt with n responses of which c are right:
-// 1 - C(n - c, k) / C(n, k), which is the probability that at least one of k responses, drawn
-// without replacement from the n, is right (Chen et al. 2021, eq. 1). NaN if n < k. [any]
+// Returns the unbiased estimate of pass@k for a prompt with n responses of which c are right: 1 -
+// C(n - c, k) / C(n, k) (Chen et al. 2021, eq. 1). This is the probability that k responses drawn
+// without replacement from the n include a right one. NaN if n < k. [any]
 double rlhf__pass_at(uint32_t n, uint32_t c, uint32_t k);
 
 // Fill pass[n_prompts] with each prompt's pass@k; NaN for a prompt with fewer than k responses that

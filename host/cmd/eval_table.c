@@ -68,7 +68,7 @@ static void print_lines(const struct rlhf__table *t) {
 
 enum { COLUMN = 20 };
 
-// With a sign, the cell is the last of its line.
+// Print a cell. If `sign` is set, it is the last cell of its line.
 static void print_cell(int decimals, const struct rlhf__estimate *e, int sign) {
     char text[64];
     if (!isfinite(e->mean))
@@ -130,7 +130,7 @@ static json_t *rewards_json(const struct rlhf__table *t, uint32_t j) {
     return all;
 }
 
-// The names of the rows in JSON.
+// Returns the key in JSON of the row `name`.
 static const char *key(const char *name) {
     if (strcmp(name, "distinct-3") == 0) return "distinct_3";
     return strcmp(name, "length") == 0 ? "mean_length" : name;

@@ -32,18 +32,18 @@ struct rlhf__table {
     size_t n;
 };
 
-// Append a row. Returns NULL if memory is out. The pointer is valid until the next call. [main]
+// Append a row. Returns NULL when out of memory. The pointer is valid until the next call. [main]
 struct rlhf__table_row *rlhf__table_add(struct rlhf__table *, const char *name, int decimals);
 void rlhf__table_finish(struct rlhf__table *); // accepts a zeroed one [main]
 
 // Print the table to standard output; `heading`: begin with the name of the file. [main]
 void rlhf__table_print(const struct rlhf__table *, int heading);
 
-// Returns a new object, or NULL if memory is out. Values that are not finite are left out. [main]
+// Returns a new object, or NULL when out of memory. Values that are not finite are left out. [main]
 json_t *rlhf__table_json(const struct rlhf__table *);
 
 // Open evaluations.jsonl of the run that wrote the model, for appending; a last line that was cut
-// off is ended. *fd is closed by the caller. Errors: RLHF_E_INVALID if the model is not of a run,
+// off is ended. *fd is closed by the caller. Errors: RLHF_E_INVALID if no run wrote the model,
 // RLHF_E_IO. [main]
 rlhf_status rlhf__table_open(const struct rlhf__model *, int *fd, struct rlhf__error *err);
 

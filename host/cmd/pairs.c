@@ -80,7 +80,8 @@ static int same_text(rlhf_str a, rlhf_str b) {
 
 // Returns 1 if response i may be in a row whose best response is `best` (-1 = not known yet). It
 // may not if it is empty, if nan_policy dropped it, or if its text equals the best one. Equal texts
-// can consist of different tokens and get different scores, but the row could not show that.
+// can consist of different tokens and get different scores, but a row of texts cannot express such
+// a preference.
 static int usable(const struct rlhf__scored *x, const uint8_t *keep, int32_t i, int32_t best) {
     if (!keep[i] || x->response[i].len == 0) return 0;
     return i == best || best < 0 || !same_text(x->response[i], x->response[best]);

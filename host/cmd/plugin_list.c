@@ -70,7 +70,7 @@ int rlhf__cmd_plugin(const struct rlhf__env *env, int argc, char **argv) {
 
 struct list {
     const struct rlhf__env *env;
-    json_t *rows;  // one object a plugin
+    json_t *rows;  // one object per plugin
     json_t *files; // paths with links resolved, in search order
     json_t *hides; // path of a hidden file -> path of the file that hides it
 };

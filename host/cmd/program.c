@@ -14,8 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-// If any of the descriptors 0 to 2 is closed, opens it. Otherwise the next file to be opened would
-// get its number, and printed text would end up in that file.
+// Opens those of the descriptors 0 to 2 that are closed. Without this, a file that is opened later
+// would get such a number, and printed text would end up in that file.
 static void fill_descriptors(void) {
     for (int fd = 0; fd <= STDERR_FILENO; fd++) {
         if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;

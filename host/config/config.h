@@ -4,7 +4,7 @@
 // Each of these layers overrides those before it: built-in defaults;
 // share/rlhf/configs/<algo>.json; the preset; settings of a run; the --config file; flags (--algo,
 // --reward, --policy, ...); --set. A "reward" or "sink" list replaces the whole list. The algorithm
-// options in a file are ignored if the file names another algorithm than the chosen one.
+// options in a file are ignored if the file names an algorithm other than the chosen one.
 #ifndef RLHF_HOST_CONFIG_H
 #define RLHF_HOST_CONFIG_H
 

@@ -1,6 +1,6 @@
 // effect.h: reports settings that were given but do nothing in this run or command.
 //
-// For the options of a plugin, the plugin decides (rlhf_plugin.idle).
+// For the options of a plugin, the plugin decides (rlhf_plugin.why_unused).
 //
 // A setting that has its default value is never reported. A setting without effect is an error on
 // the command line, but only a warning in a --config file, because such a file may have settings

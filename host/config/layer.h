@@ -17,8 +17,8 @@ struct rlhf__layer {
 rlhf_status rlhf__layer_load(const char *path, struct rlhf__layer *out, struct rlhf__error *err);
 void rlhf__layer_finish(struct rlhf__layer *l);
 
-// Write every value of the layer to c. If the layer names another algorithm than algo_stem ("ppo"),
-// its algorithm options are skipped. [main]
+// Write every value of the layer to c. If the layer names an algorithm other than algo_stem
+// ("ppo"), its algorithm options are skipped. [main]
 rlhf_status rlhf__layer_apply(const struct rlhf__layer *l, const char *algo_stem,
                               struct rlhf__config *c, struct rlhf__error *err);
 

@@ -105,7 +105,7 @@ static rlhf_status set_options(const struct rlhf__plugin *plugin,
 }
 
 // Some options name code to run, or where to send data (RLHF_OPT_CODE). Reject them if they come
-// only from a run directory: whoever wrote it would decide.
+// only from a run directory: whoever wrote that directory would choose the code or the destination.
 static rlhf_status check_code(const struct rlhf__plugin *plugin,
                               const struct rlhf__plugin_config *p, const char *section,
                               const void *config, struct rlhf__error *err) {
@@ -256,8 +256,8 @@ static rlhf_status isolates(const struct rlhf__config *c, const struct rlhf__plu
     return RLHF_OK;
 }
 
-// Reject a run's config.json that weakens a worker's confinement: whoever wrote it would decide.
-// The user must give the setting again, or trust the directory.
+// Reject a run's config.json that weakens a worker's confinement, because somebody else may have
+// written it. The user must give the setting again, or trust the directory.
 static rlhf_status check_walls(const struct rlhf__config *c, const struct rlhf__plugins *plugins,
                                const struct rlhf__plugin_config *p, const char *section,
                                const char *flag, int apart, struct rlhf__error *err) {
@@ -320,7 +320,7 @@ static rlhf_status open_reward(const struct rlhf__config *c, struct rlhf__plugin
         program ? "; isolate=true takes it away" : " (isolate=true runs it in a worker)");
 }
 
-// A plugin of which only the programs are isolated runs in this process.
+// If only a plugin's programs are isolated, the plugin itself runs in this process.
 static int in_worker(const struct rlhf__plugin *p) { return p && p->outside && p->outside->worker; }
 
 // Record rewards.workers in c->unused if the user set it and no reward runs in a worker.

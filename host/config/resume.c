@@ -189,8 +189,8 @@ static int same_plugin(const char *path, const json_t *was, const json_t *is) {
     return strcmp(a, b) == 0;
 }
 
-// Returns 1 if `is`, which may be relative, names the same file as the stored absolute path, or one
-// whose content will be compared.
+// Returns 1 if `is`, which may be relative, names the same file as the stored absolute path, or a
+// file whose content will be compared.
 static int same_place(const char *path, const json_t *was, const json_t *is) {
     char real[RLHF__PATH_CAP];
     const int of_plugin = is_of_reward(path);

@@ -32,8 +32,8 @@ rlhf_status rlhf__resume_trust(const struct rlhf__config_request *req, const str
 // Append the flags that must be given again to resume a run of this resolved config without
 // --trust-run, quoted for a shell: " --reward PATH", " --set SETTING=VALUE", ... They name code
 // that rlhf__resume_trust rejects, options with RLHF_OPT_CODE, and settings that weaken a worker's
-// confinement. plugin is that of the rewards [c->n_reward], sink that of the sinks [c->n_sink];
-// judge may be NULL. [main]
+// confinement. plugin [c->n_reward] and sink [c->n_sink] are the opened plugins of the rewards and
+// sinks; judge may be NULL. [main]
 void rlhf__resume_words(const struct rlhf__dirs *dirs, const struct rlhf__config *c,
                         const struct rlhf__plugin *const *plugin, const struct rlhf__plugin *judge,
                         const struct rlhf__plugin *const *sink, struct rlhf__buf *words);

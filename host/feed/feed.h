@@ -49,13 +49,13 @@ struct rlhf__feed_ops {
     // groups. [step]
     rlhf_status (*more)(struct rlhf__feed *, uint32_t groups, uint64_t first, int64_t version,
                         struct rlhf__experience *x, struct rlhf__error *err);
-    // Put rows as large as the largest of the next phases into *x, which the caller has zeroed: the
-    // most tokens, with responses of full length. The models are on the memory plan. Does not move
-    // the cursor. [step]
+    // For the memory estimate, put the largest rows that the next phases can have into *x, which
+    // the caller has zeroed: the longest prompts, and responses of full length. The models are on
+    // the memory plan. Does not move the cursor. [step]
     rlhf_status (*largest)(struct rlhf__feed *, struct rlhf__experience *x,
                            struct rlhf__error *err);
-    // On the memory plan, make the calls that need memory while such rows are made. NULL if there
-    // are none. [step]
+    // On the memory plan, make the calls that allocate memory while such rows are sampled. NULL if
+    // there are none. [step]
     rlhf_status (*estimate)(struct rlhf__feed *, const struct rlhf__experience *x,
                             struct rlhf__error *err);
     // Returns the cursor, for epochs and the checkpoint. With `choice` it only counts prompts.
@@ -116,8 +116,8 @@ rlhf_status rlhf__text_feed_tokenise(struct rlhf__feed *, struct rlhf__error *er
 
 // ---- preference_feed.c: preference rows, to train a reward model (score head) or a policy ----
 //
-// On held-out rows it measures how often the model agrees. Completions with a label are rows with
-// one response; on those it measures the mean reward for each label.
+// On held-out rows it measures how often the model agrees with the preference. Completions with a
+// label are rows with one response; on those it measures the mean reward for each label.
 
 struct rlhf__preferences;
 struct rlhf__reward_training;
@@ -173,10 +173,10 @@ rlhf_status rlhf__prompt_feed_sample(const struct rlhf__feed *, const struct rlh
 rlhf_status rlhf__held_out_prompts_open(const struct rlhf__feed_env *, struct rlhf__prompts **out,
                                         struct rlhf__error *err);
 
-// Sample one response to each of q.prompts, with the same random numbers every time; otherwise q is
-// a phase's request. Sets eval/reward, the mean reward without normalisation and clipping, and
-// eval/<name> for every metric <name> of the rewards. Logs the mean. Errors: those of rlhf__rollout
-// and rlhf__score. [step]
+// Sample one response to each of q.prompts, with the same random numbers every time. All else in q
+// is as in a phase's request. Sets eval/reward, the mean reward without normalisation and clipping,
+// and eval/<name> for every metric <name> of the rewards. Logs the mean. Errors: those of
+// rlhf__rollout and rlhf__score. [step]
 rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *,
                                            struct rlhf__rollout_request q,
                                            const struct rlhf__held_out *, struct rlhf__error *err);

@@ -48,7 +48,7 @@ static int wants_samples(const struct rlhf__feed_env *env, const struct rlhf__he
     return h->samples && env->config->log.samples > 0 && env->config->log.samples_every > 0;
 }
 
-// The reference's log-probs of the rows that become samples.
+// Compute the reference's log-probs of the rows that become samples.
 static rlhf_status refer_samples(const struct rlhf__feed_env *env, struct rlhf__rows *e,
                                  struct rlhf__error *err) {
     const struct rlhf__cast *cast = env->cast;
@@ -71,8 +71,8 @@ static rlhf_status refer_samples(const struct rlhf__feed_env *env, struct rlhf__
     return st;
 }
 
-// Write some of the responses to samples.jsonl. The reference's log-probs are left out if they are
-// over the tokens that the sampling kept, which are not known here.
+// Write some of the responses to samples.jsonl. The reference's log-probs are left out if they
+// cover only the tokens that sampling kept, because those tokens are not known here.
 static rlhf_status write_samples(const struct measured *m, struct rlhf__rows *e,
                                  const struct rlhf__scored *x, struct rlhf__error *err) {
     const struct rlhf__feed_env *env = m->env;
@@ -99,7 +99,7 @@ static rlhf_status write_samples(const struct measured *m, struct rlhf__rows *e,
 
 // ---- scores ----
 
-// The scores of the rows: x, the texts, has each reward's.
+// Score the rows. x has their texts, and receives each reward's scores.
 static rlhf_status score_texts(const struct rlhf__scorer *s, struct rlhf__scored *x,
                                struct rlhf__rows *e, uint8_t *keep, struct rlhf__error *err) {
     const uint32_t n = (uint32_t)s->config->n_reward;
@@ -199,7 +199,7 @@ rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *env,
     q.n = (uint32_t)rlhf__prompts_count(q.prompts);
     q.group = 1;
     const struct measured m = {env, q.prompts, h, !q.keep_support, 0};
-    // Supports matter only for log-probs, so they are not kept if no reward needs those.
+    // Supports matter only for log-probs, so they are not kept if no reward needs log-probs.
     q.keep_support &= env->cast->rewards_refer || env->cast->rewards_sampled;
     q.stream = "eval";
     q.first = 0;

@@ -22,7 +22,7 @@ void rlhf__prompt_choice_destroy(struct rlhf__prompt_choice *); // NULL allowed 
 
 // Let the algorithm choose n prompts, row[n], for a phase (counted from 0), and count them as used.
 // Called again for each further sampling round of the phase. Errors: those of the algorithm's
-// function; RLHF_E_INVALID if an index is not that of a prompt. [step]
+// function; RLHF_E_INVALID if no prompt has one of the indices. [step]
 rlhf_status rlhf__prompt_choice_ask(struct rlhf__prompt_choice *, int64_t phase, uint32_t n,
                                     int64_t *row, struct rlhf__error *err);
 
@@ -31,7 +31,7 @@ rlhf_status rlhf__prompt_choice_ask(struct rlhf__prompt_choice *, int64_t phase,
 void rlhf__prompt_choice_scored(struct rlhf__prompt_choice *, int64_t phase,
                                 const struct rlhf__rows *);
 
-// At a phase boundary: take the data that rlhf__prompt_choice_save will write until the next
+// Call at a phase boundary: rlhf__prompt_choice_save writes the present data until the next
 // boundary. [main]
 void rlhf__prompt_choice_note(struct rlhf__prompt_choice *);
 

@@ -74,7 +74,7 @@ static rlhf_status open_overlap(const struct prompt_feed *f, uint32_t n, struct 
 }
 
 // Choose the prompts of n rows, in the order of the file or by the algorithm. If the algorithm
-// chooses, the file's order only counts prompts.
+// chooses, the cursor of the file's order only counts prompts.
 static rlhf_status pick_prompts(struct prompt_feed *f, uint32_t n, int64_t phase, int64_t *row,
                                 struct rlhf__error *err) {
     const uint32_t groups = n / f->group;

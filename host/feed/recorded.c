@@ -55,8 +55,8 @@ static rlhf_status parse(const struct rlhf__recorded *r, json_t **out, struct rl
     return *out ? RLHF_OK : rlhf__json_failed(r->path, r->number, &why, err);
 }
 
-// Set r->phase to that of the line. Only a line that does not begin as the program writes it is
-// parsed for this.
+// Set r->phase to the phase of the line. The line is parsed only if it does not begin as the
+// program writes lines.
 static rlhf_status find_phase(struct rlhf__recorded *r, struct rlhf__error *err) {
     long long phase = 0;
     json_t *v = NULL;
@@ -117,7 +117,7 @@ const json_t *rlhf__recorded_updates(const struct rlhf__recorded *r) { return r-
 
 // ---- rows ----
 
-// A row of the record, and the prompts and ids that it may have.
+// A recorded row, with the prompts and the vocabulary of the run, to check the row against them.
 struct source {
     const struct rlhf__recorded *from;
     const struct rlhf__prompts *prompts;

@@ -21,8 +21,8 @@ void rlhf__recorded_close(struct rlhf__recorded *); // NULL allowed [main]
 rlhf_status rlhf__recorded_seek(struct rlhf__recorded *, int64_t phase, int *found,
                                 struct rlhf__error *err);
 
-// Return the phase's lines as JSON objects: those of its rows, and those of its optimizer steps.
-// Borrowed until the next seek. [any]
+// Return the lines of the phase's rows, and of its optimizer steps, as JSON objects. Borrowed until
+// the next seek. [any]
 const json_t *rlhf__recorded_rows(const struct rlhf__recorded *);
 const json_t *rlhf__recorded_updates(const struct rlhf__recorded *);
 

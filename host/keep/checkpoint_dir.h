@@ -33,7 +33,7 @@ rlhf_status rlhf__checkpoint_dir_commit(const struct rlhf__folder *all, const ch
                                         int64_t phase, struct rlhf__log *log,
                                         struct rlhf__error *err);
 
-// Point `best` at the checkpoint of a phase, if that exists and the link differs. [main]
+// Point `best` at the checkpoint of a phase, if the checkpoint exists and the link differs. [main]
 rlhf_status rlhf__checkpoint_dir_best(const struct rlhf__folder *all, int64_t phase,
                                       struct rlhf__error *err);
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// a reward's second model and so on: matched by id, others by position
+// the role of a reward's further models; they are matched by id, all others by position
 #define FURTHER_MODEL "further model"
 
 // Returns 0, or -1 if out of memory.
@@ -129,8 +129,8 @@ static int set_otherwise(const json_t *stored, const json_t *now) {
     return was && is && !moved(stored, now) && !json_equal(was, is);
 }
 
-// Returns the length of a backend's description up to a ';', after which comes what it learned
-// while computing.
+// Returns the length of a backend's description up to a ';'. The text after it is what the backend
+// learned while computing.
 static int fixed_part(const char *detail) { return (int)strcspn(detail, ";"); }
 
 // Returns 1 if the backend is the same but has another GPU or another library. Not checked for a

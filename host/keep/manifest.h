@@ -35,15 +35,15 @@ rlhf_status rlhf__manifest_check(const struct rlhf__manifest *m, const struct rl
                                  const char *name, struct rlhf__error *err);
 
 // The same for the inputs. Errors: RLHF_E_INVALID if an input has another size or sha256 or is not
-// in the stored manifest, or if that lacks a list of inputs. The message names every such input.
-// [main]
+// in the stored manifest, or if the stored manifest lacks a list of inputs. The message names every
+// such input. [main]
 rlhf_status rlhf__manifest_check_inputs(const struct rlhf__manifest *m,
                                         const struct rlhf__folder *run, const char *name,
                                         struct rlhf__error *err);
 
 // Append the code files of the run `dir` (in rewards' options that name a file) that differ from
-// manifest.json, in the form of rlhf__inputs_compare. Appends nothing if that cannot be read.
-// [main]
+// manifest.json, in the form of rlhf__inputs_compare. Appends nothing if manifest.json cannot be
+// read. [main]
 void rlhf__manifest_changed_code(const char *dir, struct rlhf__buf *out);
 
 // Warn if the run used another backend before or, on a GPU, another card, driver or library.

@@ -67,7 +67,7 @@ static int is_empty(const char *path) {
 static int has_checkpoint(const struct rlhf__folder *run) {
     char name[64], path[96];
     if (rlhf__folder_has(run, "checkpoints/latest")) return 1;
-    // A crash may have come between a checkpoint and its link, which --resume repairs.
+    // A crash may have left a checkpoint without its link. --resume repairs this.
     if (!rlhf__folder_target(run, "checkpoints/.latest", name, sizeof name)) return 0;
     snprintf(path, sizeof path, "checkpoints/%s", name);
     return rlhf__folder_has(run, path);
@@ -106,7 +106,8 @@ static enum there what_is(const char *path, const struct rlhf__config *config) {
     return is_empty(path) ? EMPTY : held(path, config);
 }
 
-// Write which files of others are in the way: `"mine" (1 more), which the run does not write`.
+// Write which files that the run did not write are in the way: `"mine" (1 more), which the run does
+// not write`.
 static void say_others(const struct rlhf__folder *run, char *out, size_t cap) {
     char name[RLHF__LEFTOVER_NAME], more[40] = "";
     const size_t n = rlhf__leftover_others(run, 1, name);

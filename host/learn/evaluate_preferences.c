@@ -16,7 +16,7 @@ static double mean_of_others(const float *r, int32_t k, int32_t best) {
     return others / (double)(k - 1);
 }
 
-// Count a row with k rewards, of which r[best] is that of the preferred response.
+// Count a row with k rewards; r[best] is the reward of the preferred response.
 static void count_row(const float *r, int32_t k, int32_t best,
                       struct rlhf__preference_quality *out) {
     const struct rlhf__peak p = rlhf__peak_of(r, k);
@@ -63,7 +63,7 @@ static rlhf_status check_cancelled(const struct measured *m, struct rlhf__error 
     return rlhf__fail(err, RLHF_E_CANCELLED, "stopped while the rows were measured");
 }
 
-// Set score[i] to the model's own value of row i.
+// Set score[i] to the model's value of row i: a reward, or the policy's log-prob.
 static rlhf_status score(const struct measured *m, const struct rlhf__rows *e,
                          struct rlhf__error *err) {
     if (m->rm)
@@ -78,7 +78,7 @@ struct counted {
     struct rlhf__completion_quality *completions;
 };
 
-// Add up the model's own values of the responses.
+// Add up the model's values of the responses, from which nothing is subtracted.
 static void count_own(const struct rlhf__preferences *set, const int64_t *pick, uint32_t n,
                       const float *score, struct rlhf__preference_quality *out) {
     for (uint32_t i = 0; i < n; i++) {

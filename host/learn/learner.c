@@ -16,7 +16,8 @@ uint32_t rlhf__row_use_count(const struct rlhf__rows *e, int use) {
     return n;
 }
 
-// Returns the response tokens of rows that are not excluded, by which a loss is divided.
+// Returns the number of response tokens in rows that are not excluded. A loss is divided by this
+// number.
 static int64_t unmasked_tokens(const struct rlhf__rows *e) {
     int64_t tokens = 0;
     for (uint32_t i = 0; i < e->n; i++)

@@ -35,10 +35,10 @@ uint32_t rlhf__row_use_count(const struct rlhf__rows *e, int use);
 // tokens per head. Returns RLHF_E_INTERNAL if any of them is not 0. [any]
 rlhf_status rlhf__row_use_check(const rlhf_heads *d, uint32_t total, struct rlhf__error *err);
 
-// Returns the estimated seconds saved: by rows without a gradient, their backward pass; by excluded
-// rows, both passes. A backward pass counts as two forward passes, without its fixed costs. The
-// time of a forward pass is measured on rows without a gradient; if none exist, it is a third
-// of the time of rows trained in the same minibatches. Negative if neither was timed. [any]
+// Returns the estimated seconds saved. Rows without a gradient save their backward pass, excluded
+// rows save both passes. A backward pass counts as two forward passes, without its fixed costs. The
+// time of a forward pass is measured on rows without a gradient; if none exist, it is a third of
+// the time of rows trained in the same minibatches. Negative if neither was timed. [any]
 double rlhf__row_tally_saved(const struct rlhf__row_tally *);
 
 // ---- heads: host arrays for one microbatch, grown as needed ----

@@ -73,8 +73,8 @@ static rlhf_loss_in loss_in(const struct rlhf__learner *l, const struct rlhf__ro
     return in;
 }
 
-// Copy the reference's hidden states to the compact layout. Only those of response tokens matter,
-// which both layouts contain.
+// Copy the reference's hidden states to the compact layout. Only the states of response tokens
+// matter, and both layouts contain these tokens.
 static rlhf_status reference_hidden(struct rlhf__learner *l, const struct rlhf__rows *e,
                                     uint32_t from, rlhf_forward *f, struct rlhf__error *err) {
     if (e->ref_row) {

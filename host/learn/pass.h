@@ -15,9 +15,9 @@
 double rlhf__forward_flops(const struct rlhf__model *model, uint32_t heads, int64_t tokens,
                            const rlhf_batch *full);
 
-// Returns the FLOPs of a forward and its backward pass, as a multiple of the forward's. It is 3; 2
-// if the trunk is frozen under an adapter, so that its weight gradients are skipped; 1 without a
-// backward pass. [any]
+// Returns the FLOPs of a forward pass and its backward pass together, as a multiple of the forward
+// pass. The multiple is 3, or 2 if the trunk is frozen under an adapter, so that its weight
+// gradients are skipped. Without a backward pass it is 1. [any]
 double rlhf__train_ways(const struct rlhf__model *model, int32_t train);
 
 // The same for the LM head alone, forward only. [any]

@@ -32,7 +32,7 @@ struct rlhf__cast {
     rlhf_dist logp_dist;      // log-probs in training are computed under it
     // 1: a reward or the judge needs the reference's log-probs (RLHF_REWARD_LOGP_REF)
     int32_t rewards_refer;
-    // 1: ... or needs the log-probs from sampling, also of held-out responses
+    // 1: a reward or the judge needs the log-probs from sampling, also of held-out responses
     int32_t rewards_sampled;
 };
 

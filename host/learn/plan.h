@@ -1,5 +1,6 @@
 // plan.h: an algorithm's plan: what it requests from the host. The plan is checked before anything
-// is loaded, and accepted or rejected as a whole. Also the other calls of the algorithm.
+// is loaded, and accepted or rejected as a whole. This file also has the other calls of the
+// algorithm.
 #ifndef RLHF_HOST_PLAN_H
 #define RLHF_HOST_PLAN_H
 

@@ -146,7 +146,7 @@ rlhf_status rlhf__adapter_resolve(struct rlhf__model *m, struct rlhf__error *err
 
 // ---- config.json ----
 
-// If no config names the labels, their number is that of the rows of the score head in the file.
+// If no config names the labels, there are as many labels as rows in the score head of the file.
 static rlhf_status count_labels(const struct rlhf__peft *p, json_t *config,
                                 struct rlhf__error *err) {
     static const char *const names[] = {RLHF__PEFT_PREFIX "score.weight",
@@ -274,10 +274,10 @@ static const char *part_of(const rlhf_param *p, int32_t group, size_t *n) {
     return from;
 }
 
-// Returns the names in a group, without duplicates, in the order of the parameters. For adapters
-// these are the last parts of the names of modules that have one (the meaning of "all-linear");
-// otherwise, the score heads. *n is their number. The caller frees the list, which is one block
-// with the names. NULL if out of memory.
+// Returns the names in a group, without duplicates, in the order of the parameters. For the group
+// of adapters, these are the last parts of the names of all modules with an adapter (what
+// "all-linear" stands for). For any other group, they are the names of the score heads. *n is their
+// number. The caller frees the list, which is one block with the names. NULL if out of memory.
 static char **list(const struct rlhf__model *m, int32_t group, size_t *n) {
     size_t bytes = 0, len = 0;
     for (uint32_t i = 0; i < m->n_tensors; i++)

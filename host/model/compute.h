@@ -52,8 +52,8 @@ void rlhf__compute_close(struct rlhf__compute *);
 // rules. [any]
 rlhf_status rlhf__compute_draws(const rlhf_compute *, const rlhf_dist *, struct rlhf__error *);
 
-// Return the number of rows decoded at once and the number of tokens in a microbatch. This is the
-// configured value; if that is 0, the device's hint; without a hint, 64 and 4096. [any]
+// Return the number of rows decoded at once and the number of tokens in a microbatch. If the
+// configured value is 0, the device's hint is used or, without a hint, 64 and 4096. [any]
 uint32_t rlhf__compute_slots(const rlhf_compute *, int64_t configured);
 int64_t rlhf__compute_microbatch(const rlhf_compute *, int64_t configured);
 
@@ -61,8 +61,8 @@ int64_t rlhf__compute_microbatch(const rlhf_compute *, int64_t configured);
 // table lists bf16 as a dtype with full speed. [any]
 int32_t rlhf__compute_dtype(const rlhf_compute *, const char *configured);
 
-// Writes the message of the backend's last failure into out[cap], or "" if that failure had another
-// code than st. Returns out. [any]
+// Writes the message of the backend's last failure into out[cap], or "" if that failure had a code
+// other than st. Returns out. [any]
 const char *rlhf__compute_said(const struct rlhf__compute *, rlhf_status st, char *out, size_t cap);
 
 // Turns a failed table call into a host error: "<what>: <the backend's own message>". Returns st.

@@ -71,7 +71,7 @@ rlhf_status rlhf__model_backward(const struct rlhf__model *m, const rlhf_batch *
     return rlhf__call_end(&call, m->ops->backward(m->self, b, f, grad), err);
 }
 
-// Names are keys of files. The optimizer's keys are longer by one word.
+// Parameter names are keys in weight files. In the optimizer's files, the keys are one word longer.
 static rlhf_status check_name(const char *id, uint32_t i, const rlhf_param *p,
                               struct rlhf__error *err) {
     if (!p->name || !*p->name)
@@ -156,7 +156,7 @@ rlhf_status rlhf__model_gen_step(const struct rlhf__model *m, rlhf_gen *g, const
     account(m, RLHF__USE_ACTIVATIONS);
     struct rlhf__call call = rlhf__call_begin(m->instance, "gen_step()");
     rlhf_status st = rlhf__call_end(&call, m->ops->gen_step(m->self, g, s), err);
-    // Here weights that are not finite first show, so the error names the model.
+    // Weights that are not finite cause their first error here, so the error names the model.
     return st == RLHF_OK ? st : rlhf__error_context(err, "the %s '%s'", m->role, m->dir);
 }
 

@@ -24,7 +24,7 @@
 #define RLHF__ENDS_MAX 63
 
 // A member of config.json. If false, end tokens do not end this model's responses in a run, unless
-// sampling.stop_at_eos is true. The default policy has it.
+// sampling.stop_at_eos is true. The default policy's config.json has it.
 #define RLHF__STOP_AT_EOS_KEY "rlhf_stop_at_eos"
 
 struct rlhf__ends {
@@ -33,11 +33,11 @@ struct rlhf__ends {
     int32_t goes_on;            // 1: RLHF__STOP_AT_EOS_KEY of config.json is false
 };
 
-// Collects the end tokens: that of tok, and eos_token_id of config and, if it exists, of
-// DIR/generation_config.json. eos_token_id is an integer, a list of integers, or null. Ids that tok
-// does not have are left out, because small configs often keep the ids of the large model they were
-// made from. Errors: RLHF_E_INVALID (another type of value, invalid JSON, more than RLHF__ENDS_MAX,
-// RLHF__STOP_AT_EOS_KEY not true or false), RLHF_E_IO. [main]
+// Collects the end tokens: the EOS token of tok, and those in eos_token_id of config and, if it
+// exists, of DIR/generation_config.json. eos_token_id is an integer, a list of integers, or null.
+// Ids that tok does not have are left out, because small configs often keep the ids of the large
+// model they were made from. Errors: RLHF_E_INVALID (another type of value, invalid JSON, more than
+// RLHF__ENDS_MAX, RLHF__STOP_AT_EOS_KEY not true or false), RLHF_E_IO. [main]
 rlhf_status rlhf__ends_read(const char *dir, const json_t *config,
                             const struct rlhf__tokenizer *tok, struct rlhf__ends *out,
                             struct rlhf__error *err);
@@ -54,8 +54,8 @@ struct rlhf__model_env {
     int32_t recompute; // enum rlhf_recompute, for models that are trained
     uint64_t seed;     // for parameters that are drawn at random
     struct rlhf__free_memory device_memory;
-    // If not NULL, models are opened on this plan, which counts their memory, until
-    // rlhf__model_load.
+    // If not NULL, models are opened on this plan, which counts their memory. rlhf__model_load then
+    // loads them.
     struct rlhf__memory_plan *memory_plan;
     // A model with an adapter, or NULL. Models that are opened later from the same directory share
     // its trunk and LM head (rlhf_model_open.base), unless they train a trunk.
@@ -95,8 +95,8 @@ struct rlhf__model_spec {
     int32_t value_detach;
     int32_t score_init; // enum rlhf_score_init: how a score head is drawn
     // 1: the weights never change after they are filled. The first refresh releases values that the
-    // plugin keeps packed; accessing them later is RLHF_E_INTERNAL. The first refresh is here or,
-    // after RLHF__START_EMPTY, in rlhf__params_copy.
+    // plugin keeps packed; accessing them later is RLHF_E_INTERNAL. rlhf__model_open does the first
+    // refresh or, after RLHF__START_EMPTY, rlhf__params_copy does.
     int32_t frozen;
     // 1: sampling and log-probs use only ids that have a token; 0: they use all rows of the
     // embedding, as in transformers.
@@ -163,7 +163,8 @@ int rlhf__model_is_classifier(const json_t *config);
 // config.json only. Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__model_has_language(const struct rlhf__model *, struct rlhf__error *err);
 
-// Reject those, and also encoders, which cannot generate text. Errors: RLHF_E_INVALID. [any]
+// Reject classifiers and reward models, and also encoders, which cannot generate text. Errors:
+// RLHF_E_INVALID. [any]
 rlhf_status rlhf__model_writes(const struct rlhf__model *, struct rlhf__error *err);
 
 // Reject a model that does not support rlhf_batch.turn (who wrote a token). The error

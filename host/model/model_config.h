@@ -31,7 +31,7 @@ rlhf_status rlhf__score_labels(const char *list, struct rlhf__labels *out, struc
 rlhf_status rlhf__score_labels_numbered(int32_t n, struct rlhf__labels *out,
                                         struct rlhf__error *err);
 
-// Turn m->config into that of a classifier with these labels: architectures
+// Turn m->config into the config of a classifier with these labels: architectures
 // <Name>ForSequenceClassification, id2label, label2id, num_labels, rlhf_pooling. [main]
 rlhf_status rlhf__classifier_config(struct rlhf__model *m, const struct rlhf__labels *labels,
                                     struct rlhf__error *err);

@@ -33,8 +33,8 @@ static int is_type(struct rlhf__plugins *plugins, const char *stem) {
     return o.type != RLHF_T_ENUM;
 }
 
-// Append the model types of all plugins to *out, as "a, b". *there = 1 if model_type has a plugin,
-// which then must have failed to open.
+// Append the model types of all plugins to *out, as "a, b". Set *there to 1 if model_type has a
+// plugin; that plugin has failed to open.
 static rlhf_status list_types(struct rlhf__plugins *plugins, const char *model_type,
                               struct rlhf__buf *out, int *there) {
     struct rlhf__buf stems = RLHF__BUF_INIT;
@@ -171,7 +171,7 @@ static rlhf_status open_backend(struct rlhf__model *m, const struct rlhf__model_
     const rlhf_adapter adapter = rlhf__adapter_open(&m->peft);
     if (m->peft.rank > 0) o.adapter = &adapter;
     if (m->base) o.base = m->base->self;
-    // If there is a base, the LM head is shared with it, so the base's spec counts.
+    // If there is a base, the LM head is shared with it, so the base's spec applies.
     const struct rlhf__model_spec *whole = m->base ? &m->base->spec : spec;
     if (whole->tokens_only && m->tok) o.n_tokens = rlhf__tokenizer_info(m->tok)->n_vocab;
     rlhf_status st = check_functions(m, err);
@@ -209,8 +209,8 @@ static rlhf_status check_text(struct rlhf__model *m, struct rlhf__error *err) {
     char what[4200];
     snprintf(what, sizeof what, "%s '%s'", m->role, m->dir);
     RLHF_TRY(rlhf__tokenizer_check_model(m->tok, embedded(m), what, err));
-    // This includes a reward model that is trained from a policy: it generates texts, on which its
-    // mean score is set to 0.
+    // This includes the policy from which a reward model is trained: it generates the texts on
+    // which the mean score is set to 0.
     const int writes = m->info.caps & RLHF_CAP_GENERATE;
     return writes ? rlhf__ends_read(m->text_dir, m->config, m->tok, &m->ends, err) : RLHF_OK;
 }

@@ -283,7 +283,7 @@ static rlhf_status match(struct matches *k, const struct rlhf__model *m, uint32_
     }
     if (!t) return missing(m, m->dir, p->name, err);
     RLHF_TRY(check_shape(t, p, err));
-    // The first embedding is that of the tokens; a second one may be for positions.
+    // The first embedding is for tokens; a second one may be for positions.
     if ((p->flags & RLHF_PARAM_EMBED) && !k->embedding) k->embedding = t;
     k->of[i] = t;
     k->taken[t - rlhf__weights_at(k->w, 0)] = 1;

@@ -101,7 +101,7 @@ rlhf_status rlhf__reward_model_calibrate(struct rlhf__reward_model *rm, uint32_t
                                          const int32_t *prompt_len, int *fitted,
                                          struct rlhf__error *err);
 
-// Turn config into that of a reward model: ...ForSequenceClassification, one label "REWARD",
+// Turn config into the config of a reward model: ...ForSequenceClassification, one label "REWARD",
 // rlhf_reward, and pad_token_id, which transformers needs to find the last token. [main]
 rlhf_status rlhf__reward_model_config(struct rlhf__model *m, const struct rlhf__reward_head *h,
                                       struct rlhf__error *err);
@@ -113,9 +113,9 @@ rlhf_status rlhf__reward_model_write(const struct rlhf__reward_model *rm,
 
 // ---- BOS at the start of a row ----
 
-// A reward model must read rows as it was trained: with or without a BOS, as its own tokenizer
-// begins texts. The rows of a run begin as the policy needs them (prompts.prepend_bos), so a BOS is
-// added or removed.
+// A reward model must read rows as in its training: its own tokenizer decides whether a text begins
+// with a BOS. The rows of a run begin as the policy needs them (prompts.prepend_bos), so a BOS may
+// have to be added or removed.
 
 // Rows whose BOS was added or removed. Zero-initialise; release with rlhf__fronted_finish.
 struct rlhf__fronted {

@@ -16,7 +16,7 @@ rlhf_status rlhf__reward_service_create(const struct rlhf__model_env *env, const
 // Closes models that plugins left open. NULL allowed. [main]
 void rlhf__reward_service_destroy(struct rlhf__reward_service *);
 
-// Set properties for models that are opened later: the policy's vocabulary, which theirs must equal
+// Set properties for models that are opened later: the policy's vocabulary, which they must share
 // (borrowed; NULL = not checked); the longest prompt + response in tokens (0 = not known); and
 // whether they can be trained. [main]
 void rlhf__reward_service_policy(struct rlhf__reward_service *, const struct rlhf__tokenizer *tok);

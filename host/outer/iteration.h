@@ -39,8 +39,8 @@ rlhf_status rlhf__iteration_init(struct rlhf__iteration *it, const struct rlhf__
                                  struct rlhf__services *services, struct rlhf__error *err);
 void rlhf__iteration_finish(struct rlhf__iteration *it); // accepts a zeroed one [main]
 
-// Open the judge (NULL = none). If the plan trains a reward model, it is the one that the run's
-// rewards, which are already open, use. Errors: those of plugins; RLHF_E_INVALID if
+// Open the judge (NULL = none). The rewards must already be open: if the plan trains a reward
+// model, it trains the one that they use. Errors: those of plugins; RLHF_E_INVALID if
 // - the plan needs a judge and the run lacks one;
 // - the rewards do not use exactly one reward model;
 // - the judge uses that model too;
@@ -64,7 +64,8 @@ void rlhf__iteration_end(struct rlhf__iteration *it);
 //   the run trains a reward model;
 // - state/iteration.json.
 //
-// Runs that do neither save nothing here. [main]
+// A run that neither updates the reference nor trains a reward model has none of these files.
+// [main]
 rlhf_status rlhf__iteration_save(const struct rlhf__iteration *it, const struct rlhf__folder *dir,
                                  struct rlhf__error *err);
 rlhf_status rlhf__iteration_load(struct rlhf__iteration *it, const char *dir,

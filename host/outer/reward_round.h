@@ -1,5 +1,6 @@
-// reward_round.h: one round of reward-model training inside a rollout run. It has the model that
-// the run's rewards use, its optimizer and the loss of pairs, and sets gain and bias afterwards.
+// reward_round.h: one round of reward-model training inside a rollout run. It trains the model that
+// the run's rewards use with the pair loss and a separate optimizer, and sets gain and bias
+// afterwards.
 //
 // batch/replay.h chooses the pairs of a round. The algorithm decides when a round takes place
 // (iteration.h).

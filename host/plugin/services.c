@@ -43,7 +43,7 @@ static void host_free(const rlhf_host *api, void *p) {
     free(p);
 }
 
-// Returns 1 for a report that makes no sense, which is dropped. This is logged once.
+// Returns 1 if a report is invalid and must be dropped. Only the first such report is logged.
 static int refused(struct rlhf__host *h, const char *name, double weight, int32_t combine) {
     const char *fault = rlhf__combine_fault(weight, combine);
     char shown[72];
@@ -128,7 +128,7 @@ void rlhf__instance_beside(const struct rlhf__instance *i, int beside) {
     if (i->host) atomic_store(&behind(i->host)->beside, beside);
 }
 
-// There is only one process, so the sum over all processes is its own.
+// There is only one process, so its own sums are the sums over all processes.
 static rlhf_status host_reduce(const rlhf_host *api, double *sums, uint32_t n) {
     (void)api;
     (void)sums;
@@ -267,8 +267,8 @@ int rlhf__words_fit(rlhf_status said, rlhf_status status) {
     return said == status || (status != RLHF_E_NOMEM && status != RLHF_E_CANCELLED);
 }
 
-// Write the reason of a failure: the message of the plugin or of a service, or else that of the
-// kernels.
+// Write the reason of a failure: the message of the plugin or of a service, or else the kernels'
+// message.
 const char *rlhf__call_why(const struct rlhf__call *call, rlhf_status status, char *out,
                            size_t cap) {
     struct rlhf__host *h = behind(call->instance->host);

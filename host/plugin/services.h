@@ -10,8 +10,8 @@
 #include <signal.h>
 
 // A table that host->service(id) returns; id and table are borrowed. Its functions get the caller's
-// rlhf_host, from which they ask for their own table and so find their data. They therefore work
-// with any host that offers the table: a run's, a worker's, or that of `plugin check`.
+// rlhf_host, look up their own table in it, and find their data through that table. They therefore
+// work with any host that offers the table: in a run, in a worker or in `plugin check`.
 struct rlhf__service {
     const char *id;
     const void *table;
@@ -23,7 +23,7 @@ enum { RLHF__MAX_SERVICES = 16 };
 typedef void rlhf__metric_fn(void *ctx, const char *name, double value, double weight,
                              int32_t combine);
 
-// Shared by all instances of a run, which it outlives. The run fills it. It may be copied for
+// Shared by all instances of a run; must outlive them. The run fills it. It may be copied for
 // instances whose metrics go elsewhere.
 struct rlhf__services {
     struct rlhf__log *log;   // NULL = silent
@@ -120,8 +120,9 @@ rlhf_status rlhf__call_end(const struct rlhf__call *call, rlhf_status status,
 const char *rlhf__call_why(const struct rlhf__call *call, rlhf_status status, char *out,
                            size_t cap);
 
-// Returns 1 if a message with code `said` can explain a call that returned `status`. It may not: a
-// plugin can handle a failure and then run out of memory, or be cancelled, without a message. [any]
+// Returns 1 if a message with code `said` can explain a call that returned `status`. Otherwise the
+// message is of an earlier failure: a plugin can handle that one and then, without a new message,
+// run out of memory or be cancelled. [any]
 int rlhf__words_fit(rlhf_status said, rlhf_status status);
 
 // Write "it returned 7, which is not a valid status" into out[cap], for a positive status. Returns

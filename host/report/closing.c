@@ -80,7 +80,7 @@ static void say_found(const struct rlhf__closing *c, const struct rlhf__verdict 
     }
 }
 
-// Findings of single phases, which the series no longer show.
+// Log the findings of single phases, which the series no longer show.
 static void say_reported(const struct rlhf__closing *c) {
     static const struct {
         uint32_t bit;
@@ -156,7 +156,7 @@ void rlhf__closing_say(const struct rlhf__closing *c) {
 
 // ---- commands ----
 
-// A prompt that fits into a command and is a line of plain text.
+// Returns 1 if a prompt is one line of plain text that is short enough for a command.
 static int is_short(rlhf_str s) {
     if (s.len == 0 || s.len > PROMPT_BYTES) return 0;
     for (size_t i = 0; i < (size_t)s.len; i++)

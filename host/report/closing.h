@@ -14,14 +14,14 @@ struct rlhf__closing {
     rlhf_str prompt;  // of a sample; empty: none
 };
 
-// Log it: plain info lines; on a terminal also a curve of the headline; in a JSON log one object
-// with the event "summary". Nothing before the first phase has ended. [main]
+// Log the summary: as info lines, on a terminal also with a curve of the headline metric; in a JSON
+// log as one object with the event "summary". Logs nothing before the first phase has ended. [main]
 void rlhf__closing_say(const struct rlhf__closing *);
 
 // Log the commands that look closer, one or two. [main]
 void rlhf__closing_say_next(const struct rlhf__closing *);
 
-// A curve of at most `columns` block characters; nothing for fewer than two values. [any]
+// Append a curve of at most `columns` block characters, or nothing for fewer than two values. [any]
 void rlhf__put_sparkline(struct rlhf__buf *out, const struct rlhf__series *, int columns);
 
 #endif

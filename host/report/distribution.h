@@ -22,11 +22,12 @@ struct rlhf__distribution {
     int64_t count[RLHF__DISTRIBUTION_FEW];
 };
 
-// Of the finite ones of x[0..n), which are moved to the front and sorted. [any]
+// Set *out to the distribution of the finite values of x[0..n). They are moved to the front of x
+// and sorted. [any]
 void rlhf__distribution_of(double *x, size_t n, struct rlhf__distribution *out);
 
-// Append it as JSON: null, {"m": mean, "n": [[value, count], ...]}, or {"m": mean, "s": standard
-// deviation, "q": [...]}. [any]
+// Append a distribution as JSON: null, {"m": mean, "n": [[value, count], ...]}, or {"m": mean, "s":
+// standard deviation, "q": [...]}. [any]
 void rlhf__distribution_json(const struct rlhf__distribution *, struct rlhf__buf *out);
 
 #endif

@@ -79,7 +79,7 @@ static void write_line(struct rlhf__events *e, struct rlhf__buf *line) {
 
 // ---- the machine ----
 
-// The value of the first line "key : value" of /proc/cpuinfo, or NULL.
+// Returns the CPU's name: the value of a line "key : value" of /proc/cpuinfo, or NULL.
 static const char *cpu_model(char line[256]) {
     static const char key[] = "model name";
     const char *found = NULL;

@@ -18,18 +18,19 @@ rlhf_status rlhf__events_open(const struct rlhf__folder *run, int64_t keep_phase
                               struct rlhf__error *err);
 void rlhf__events_close(struct rlhf__events *);
 
-// The process begins: "resume" after so many phases, or with phase < 0 "start". argv ends with
-// NULL; it may be NULL itself. [main]
+// Record that the process begins: as "resume" after `phase` phases or, if phase < 0, as "start".
+// argv ends with NULL, and may itself be NULL. [main]
 void rlhf__events_begin(struct rlhf__events *, int64_t phase, const char *const *argv);
 
-// A finding of phase `phase`, counted from 1: a short name, and the sentence of the log. [main]
+// Record a finding of a phase, counted from 1: its short name, and the sentence that was logged.
+// [main]
 void rlhf__events_warning(struct rlhf__events *, int64_t phase, const char *finding,
                           const char *text);
 
-// The checkpoint of a phase has been written. [main]
+// Record that the checkpoint of a phase has been written. [main]
 void rlhf__events_checkpoint(struct rlhf__events *, int64_t phase);
 
-// The process ends after so many phases. status: "done", "stopped" or "failed". [main]
+// Record that the process ends after `phase` phases. status: "done", "stopped" or "failed". [main]
 void rlhf__events_end(struct rlhf__events *, int64_t phase, const char *status, const char *reason);
 
 // fsync, before a checkpoint is committed. [main]

@@ -76,13 +76,13 @@ struct rlhf__findings {
     int32_t is_far;       // 1: it is far from the reference
 };
 
-// A trend is reported from this phase on, if it has lasted for so many phases, the current one
-// included.
+// A trend is reported from phase RLHF__TREND_PHASES on, if it has lasted for RLHF__TREND_LASTED
+// phases, including the current one.
 enum { RLHF__TREND_PHASES = 10, RLHF__TREND_LASTED = 5 };
 
-// Whether to report this finding of the rules (history/rules.h) now: it is a problem, it has
-// lasted, and it has not been reported. After RLHF__LOST only its causes and a collapse are
-// reported. 1: it counts as reported from now on. [any]
+// Returns 1 if this finding of the rules (history/rules.h) must be reported now: it is a problem,
+// it has lasted, and it has not been reported. It then counts as reported. After RLHF__LOST only
+// its causes and a collapse are reported. [any]
 int rlhf__findings_note(struct rlhf__findings *, const struct rlhf__run_note *);
 
 // Check the next phase. [any]

@@ -19,7 +19,7 @@
 
 struct rlhf__full_screen {
     struct rlhf__log *log;
-    FILE *log_out; // of the log before
+    FILE *log_out; // the log's own stream
     FILE *kept;    // log lines and tables, until it is closed
     int fd;        // of kept
     int32_t rows, columns;
@@ -147,8 +147,8 @@ void rlhf__full_screen_samples(struct rlhf__full_screen *s, const struct rlhf__s
 
 // ---- lines ----
 
-// Draw one line, cut to the screen, and clear the rest of it. Text of plugins and models in it has
-// been made printable or is clipped here.
+// Draw one line, cut to the width of the screen, and clear the rest of the screen's line. Control
+// characters in texts become spaces.
 static void put_line(struct rlhf__buf *out, rlhf_str text, int columns, const char *color) {
     rlhf__buf_puts(out, color);
     rlhf__put_clipped(out, text, columns - 1);
@@ -212,7 +212,8 @@ static int put_curves(const struct rlhf__full_screen *s, struct rlhf__buf *out) 
     return lines;
 }
 
-// "time  3.4 s  rollout ██ 12 %  ...", each bar as long as its share of 20 columns.
+// Write "time  3.4 s  rollout ██ 12 %  ...". A part that took all of the time would have a bar of
+// 16 columns.
 static void put_times(const struct rlhf__full_screen *s, struct rlhf__buf *out) {
     static const char *const parts[] = {"rollout", "reward", "reference", "update"};
     const double all = last(s, "time/training");
@@ -263,7 +264,8 @@ static int put_samples(const struct rlhf__full_screen *s, int room, struct rlhf_
     return lines;
 }
 
-// Find the newest line of the log in what was kept. Lines of tables begin with a space or a box.
+// Find the newest line of the log in what was kept. Lines of tables begin with a space or a
+// box-drawing character.
 static void find_said(struct rlhf__full_screen *s) {
     char text[SAID_BYTES];
     fflush(s->kept);
@@ -282,7 +284,7 @@ static void find_said(struct rlhf__full_screen *s) {
     }
 }
 
-// The title and "phase 17/30" at the right end.
+// Write the title, and "phase 17/30" at the right end.
 static void put_title(const struct rlhf__full_screen *s, const struct rlhf__full_now *now,
                       struct rlhf__buf *out) {
     char right[64];
@@ -294,7 +296,7 @@ static void put_title(const struct rlhf__full_screen *s, const struct rlhf__full
     rlhf__buf_printf(out, "%*s%s\033[K\r\n", s->columns - n - used - 2, "", right);
 }
 
-// The bar, and the time that is left.
+// Write the bar and the remaining time.
 static void put_bar(const struct rlhf__full_screen *s, const struct rlhf__full_now *now,
                     struct rlhf__buf *out) {
     char right[64] = "";

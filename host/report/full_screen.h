@@ -16,14 +16,14 @@ enum { RLHF__FULL_COLUMNS = 100, RLHF__FULL_ROWS = 24 }; // the smallest termina
 // 1 if the terminal on standard output is large enough. [any]
 int rlhf__full_screen_fits(void);
 
-// Show it. title: the run, its plugins and its policy. Log lines are kept from now on if the log
-// goes to a terminal. Returns NULL if it cannot be shown. [main]
+// Show the run on the whole terminal. title: the run, its plugins and its policy. Log lines are
+// kept from now on if the log goes to a terminal. Returns NULL if it cannot be shown. [main]
 struct rlhf__full_screen *rlhf__full_screen_open(struct rlhf__log *log, const char *title);
 
-// Close it, and print what was kept. NULL allowed. [main]
+// Close the display, and print what was kept. NULL allowed. [main]
 void rlhf__full_screen_close(struct rlhf__full_screen *);
 
-// Where a table of samples is printed. [main]
+// Returns the stream to print tables of samples to. [main]
 FILE *rlhf__full_screen_out(const struct rlhf__full_screen *);
 
 // Take the numbers of a phase, counted from 1, before they are written, and its samples if there
@@ -33,7 +33,7 @@ void rlhf__full_screen_phase(struct rlhf__full_screen *, int64_t phase,
 void rlhf__full_screen_samples(struct rlhf__full_screen *, const struct rlhf__sample_table *,
                                const struct rlhf__sample *, size_t n);
 
-// What changes between phases. Borrowed.
+// What changes while a phase runs. Borrowed.
 struct rlhf__full_now {
     int64_t phase, phases;
     const char *eta;  // "1:12"; "" = not known
@@ -41,7 +41,7 @@ struct rlhf__full_now {
     int32_t color, reserved;
 };
 
-// Draw all of it. The time that is left is never cut off. [main]
+// Draw the whole display. The remaining time is never cut off. [main]
 void rlhf__full_screen_draw(struct rlhf__full_screen *, const struct rlhf__full_now *);
 
 #endif

@@ -29,8 +29,8 @@ void rlhf__metrics_close(struct rlhf__metrics *m); // NULL allowed; unflushed va
 rlhf_status rlhf__metrics_set(struct rlhf__metrics *m, const char *name, double value);
 
 // Add a value that a plugin reported with host->metric; combine is an enum rlhf_combine. If it
-// differs from that of the name's first report in this phase, the value is dropped, which is logged
-// once per run. [any]
+// differs from the combine of the first report under this name in the phase, the value is dropped.
+// That is logged once per run. [any]
 rlhf_status rlhf__metrics_report(struct rlhf__metrics *m, const char *name, double value,
                                  double weight, int32_t combine);
 
@@ -67,7 +67,7 @@ rlhf_status rlhf__metrics_flush(struct rlhf__metrics *m, int64_t phase, struct r
 rlhf_status rlhf__metrics_text(struct rlhf__metrics *m, int64_t phase, const char *tag,
                                rlhf_str text, struct rlhf__error *err);
 
-// Write a distribution under a tag, for files that take them (TensorBoard). [main]
+// Write a distribution under a tag to the files that accept distributions (TensorBoard). [main]
 struct rlhf__distribution;
 rlhf_status rlhf__metrics_histogram(struct rlhf__metrics *m, int64_t phase, const char *tag,
                                     const struct rlhf__distribution *d, struct rlhf__error *err);

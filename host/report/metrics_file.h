@@ -40,7 +40,7 @@ struct rlhf__metrics_file {
     // Write a Markdown text under a tag. NULL if the output does not accept texts. [main]
     rlhf_status (*text)(void *self, int64_t phase, const char *tag, rlhf_str text,
                         struct rlhf__error *err);
-    // Write a distribution; NULL = the file takes none. [main]
+    // Write a distribution. NULL if the output does not accept distributions. [main]
     rlhf_status (*histogram)(void *self, int64_t phase, const char *tag,
                              const struct rlhf__distribution *, struct rlhf__error *err);
     rlhf_status (*sync)(void *self, struct rlhf__error *err); // fsync [main]

@@ -47,8 +47,8 @@ int rlhf__responses_may_end(const struct rlhf__config *c, const struct rlhf__mod
 
 // ---- samples ----
 
-// Samples are stored in every phase. Whether it was the last one, whose samples are always shown,
-// is known only at its end.
+// Samples are stored in every phase, because the last phase's are always shown, and whether a phase
+// is the last is known only at its end.
 rlhf_status rlhf__phase_samples(const struct rlhf__phase *p, const struct rlhf__prompts *prompts,
                                 struct rlhf__error *err) {
     const struct rlhf__cast *c = p->cast;
@@ -84,7 +84,7 @@ static struct rlhf__sample_table table_of(const struct rlhf__phase *p,
                                        .no_reward = !rlhf__cast_has_rewards(p->cast)};
 }
 
-// The whole terminal shows the numbers and samples of every phase.
+// With log.progress=full, show the numbers and samples of every phase.
 static void fill_screen(const struct rlhf__phase *p) {
     struct rlhf__full_screen *screen = rlhf__progress_screen(p->report->progress);
     const struct rlhf__shown *s = &p->report->shown;

@@ -11,12 +11,12 @@
 // describe the phase's responses as first sampled, before some of them are replaced. [main]
 rlhf_status rlhf__completions_measure(const struct rlhf__phase *p, struct rlhf__error *err);
 
-// 1 if it is a fault that responses reach the length limit: the model's end tokens or sampling.stop
-// can end them, and their texts are not cut at a period. [any]
+// Returns 1 if responses should end before the length limit: the model's end tokens or
+// sampling.stop can end them, and their texts are not cut at a period. [any]
 int rlhf__responses_may_end(const struct rlhf__config *, const struct rlhf__model *policy);
 
-// Store samples of the rows that are trained on in p->report->shown. prompts: those of the
-// responses, NULL for rows of a file. [main]
+// Store in p->report->shown samples of the rows that the phase trains on. prompts: the prompts of
+// the responses; NULL for rows of a file. [main]
 rlhf_status rlhf__phase_samples(const struct rlhf__phase *p, const struct rlhf__prompts *prompts,
                                 struct rlhf__error *err);
 
@@ -48,9 +48,9 @@ void rlhf__phase_warnings(struct rlhf__findings *, const struct rlhf__phase *);
 // resumed run starts counting from 0.
 enum { RLHF__STILL_PHASES = 16 };
 
-// Check whether the phase, whose metrics are set, taught the model anything; otherwise such a run
-// would look like any other. *count counts the phases that did not. Two warnings are logged once
-// per process:
+// Check whether the phase, whose metrics are set, gave a learning signal. Without this check, a run
+// that learns nothing would look like any other. *count counts the phases without a signal. Two
+// warnings are logged once per process:
 // - All compared responses have the same reward. Not logged if `findings` contains a collapse,
 //   which is then the cause.
 // - No gradient reached an adapter that is still at its start.

@@ -88,7 +88,7 @@ static void say_exploded(const struct rlhf__findings *f, const struct rlhf__phas
     say(p, "exploded", &text);
 }
 
-// A collapse, or a policy that is far from the reference; or both.
+// Warn of a collapse, of a policy that is far from the reference, or of both.
 static void say_lost(const struct rlhf__findings *f, const struct rlhf__phase *p,
                      const struct rlhf__phase_numbers *n) {
     enum { AT_ONCE = 6 }; // phases
@@ -130,7 +130,7 @@ static uint32_t containing(const struct rlhf__rows *e, int32_t id) {
     return n;
 }
 
-// What helps if responses do not write their end.
+// Write what a user can do about responses that reach the length limit.
 static void put_ends(const struct rlhf__phase *p, struct rlhf__buf *out) {
     const char *stop = p->config->sampling.stop;
     rlhf__buf_puts(out, "a higher sampling.max_new_tokens lets them end; ");
@@ -249,7 +249,7 @@ static void warn_constant_rewards(const struct rlhf__phase *p, const struct rlhf
         p->cast->plan.group_size > 1 ? ", algo.group_size" : "");
 }
 
-// Compared responses all have the same reward; responses to different prompts may still differ.
+// In every group all responses have the same reward. Rewards of different groups may still differ.
 static void warn_flat_groups(const struct rlhf__phase *p) {
     const uint32_t size = p->cast->plan.group_size;
     if (size < 2)

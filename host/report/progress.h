@@ -33,18 +33,19 @@ struct rlhf__full_screen; // report/full_screen.h
 rlhf_status rlhf__progress_create(int32_t kind, struct rlhf__log *log, struct rlhf__progress **out,
                                   struct rlhf__error *err);
 
-// End it. Errors of writing progress to stdout are ignored. NULL allowed.
+// End the display. Errors of writing progress to stdout are ignored. NULL allowed.
 void rlhf__progress_destroy(struct rlhf__progress *p);
 
-// Show the whole terminal from now on if that was asked for and it is large enough; title is its
-// first line. Otherwise does nothing. [main]
+// Use the whole terminal from now on if that was asked for and the terminal is large enough. title
+// is the first line. Otherwise does nothing. [main]
 void rlhf__progress_fill(struct rlhf__progress *p, const char *title);
 
-// The whole terminal, or NULL if it is not shown. It gets the numbers and samples of a phase before
-// rlhf__progress_phase. [main]
+// Returns the display on the whole terminal, or NULL if it is not shown. Give it the numbers and
+// samples of a phase before calling rlhf__progress_phase. [main]
 struct rlhf__full_screen *rlhf__progress_screen(const struct rlhf__progress *p);
 
-// Show the state of a finished phase; with phase = first_phase, a bar before the first one. [main]
+// Show the state after a phase. With phase = first_phase, show the bar before the first phase.
+// [main]
 void rlhf__progress_phase(struct rlhf__progress *p, const struct rlhf__progress_state *s);
 
 // Show the current work ("rollout", "loading the policy") and that `done` of `of` items are

@@ -11,7 +11,7 @@
 
 struct rlhf__rollout_log; // opaque
 
-// Create or (keep_phase >= 0) cut back RUN/rollouts.jsonl as rlhf__jsonl_open does. [main]
+// Create RUN/rollouts.jsonl or, with keep_phase >= 0, cut it back as rlhf__jsonl_open does. [main]
 rlhf_status rlhf__rollout_log_open(const struct rlhf__folder *run, int64_t keep_phase,
                                    struct rlhf__log *log, struct rlhf__rollout_log **out,
                                    struct rlhf__error *err);
@@ -34,7 +34,7 @@ void rlhf__rollout_log_rows(struct rlhf__rollout_log *, int64_t phase, const str
 struct rlhf__rollout_log_update {
     uint32_t epoch, minibatch, n;
     int32_t skipped;
-    const uint32_t *row;           // [n] the rows of the batch in the minibatch
+    const uint32_t *row;           // [n] indices of the minibatch's rows in the batch
     const struct rlhf__rows *part; // [n] those rows
     int32_t own;                   // 1: this step has separate advantages
     int32_t reserved;

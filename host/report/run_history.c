@@ -61,12 +61,12 @@ rlhf_status rlhf__run_history_add(struct rlhf__run_history *h, const struct rlhf
 
 // ---- warnings ----
 
-// Rows of a long run are judged in fewer phases: the rules read the whole series each time.
+// Long runs are checked less often, because the rules read the whole series each time.
 static int is_due(int64_t phase) {
     return phase >= RLHF__TREND_PHASES && phase % (1 + phase / 1000) == 0;
 }
 
-// Groups that are all flat are reported at once, elsewhere (rlhf__check_learning).
+// rlhf__check_learning reports flat groups at once, so they are not reported again here.
 static int is_known(const struct rlhf__report *r, const struct rlhf__run_note *n) {
     return r->said_flat && strcmp(n->id, "flat_groups") == 0;
 }

@@ -31,7 +31,8 @@ static int compare_ranked(const void *a, const void *b) {
     return (x->row > y->row) - (x->row < y->row);
 }
 
-// The share of the rows below sample i of n: from 5 to 95 %, closer together at both ends.
+// Returns the share of the rows that rank below sample i of n. The shares go from 5 to 95 % and are
+// closer together at both ends.
 static double share_of(uint32_t i, uint32_t n) {
     static const double at[] = {0.05, 0.25, 0.5, 0.75, 0.95};
     if (n == 1) return at[2];
@@ -40,7 +41,7 @@ static double share_of(uint32_t i, uint32_t n) {
     return at[k] + (place - k) * (at[k + 1] - at[k]);
 }
 
-// The position of sample i of n <= rows; the positions ascend and differ.
+// Returns the rank of sample i of n <= rows. Each rank is higher than the one before.
 static uint32_t rank_of(uint32_t i, uint32_t n, uint32_t rows, uint32_t before) {
     const uint32_t last = rows - n + i; // leaves room for those above
     uint32_t rank = (uint32_t)lround(share_of(i, n) * (rows - 1));
@@ -73,7 +74,8 @@ uint32_t rlhf__shown_even(uint32_t rows, uint32_t n, uint32_t *pick) {
 // Mismatched completions (label -1) do not come from the file.
 static int is_of_file(const struct rlhf__rows *e, uint32_t i) { return e->label[i] >= 0; }
 
-// The first rows, in whole groups as long as they fit, but at least one group. pick[e->n].
+// Pick the first whole groups of rows with at most `most` rows together, but at least one group.
+// pick[e->n].
 static uint32_t pick_first(const struct rlhf__rows *e, uint32_t most, uint32_t *pick) {
     uint32_t n = 0;
     for (uint32_t i = 0, end; i < e->n; i = end) {
@@ -98,7 +100,7 @@ static const char *number(double v, char text[32]) {
     return text;
 }
 
-// The numbers of the tokens after the prompt; null for those that the policy did not write.
+// Write the numbers of the tokens after the prompt; null for tokens that the policy did not write.
 static void put_numbers(struct rlhf__buf *b, const char *key, const struct rlhf__rows *e,
                         uint32_t i, const float *x) {
     char text[32];
@@ -135,7 +137,7 @@ static rlhf_status put_pieces(struct rlhf__buf *b, const struct rlhf__shown_from
     return st;
 }
 
-// {"NAME": weight times score, ...}
+// Write {"NAME": weight times score, ...}.
 static void put_rewards(struct rlhf__buf *b, const struct rlhf__shown_from *f, uint32_t i) {
     const struct rlhf__scored *x = f->scored;
     const char *between = ", \"rewards\": {";
@@ -198,7 +200,8 @@ static void put_data(struct rlhf__buf *b, const struct rlhf__shown_from *f, uint
 
 // ---- copies ----
 
-// Tokens of a row of a file in front of its response. A text without a prompt is all response.
+// Returns the number of tokens before the response in a row of a file. A text without a prompt is
+// all response.
 static int32_t data_prompt(const struct rlhf__shown_from *f, uint32_t i) {
     const int texts = f->source == RLHF_SOURCE_TEXT || f->source == RLHF_SOURCE_LABELLED;
     return texts && f->rows->prompt_len[i] <= 1 ? 0 : f->rows->prompt_len[i];

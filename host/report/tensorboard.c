@@ -50,7 +50,7 @@ static void put_bytes(struct rlhf__buf *b, unsigned field, const void *bytes, si
     rlhf__buf_put(b, bytes, n);
 }
 
-// A field with an inner message, which is freed.
+// Append a field with an inner message, and free the message.
 static void put_message(struct rlhf__buf *b, unsigned field, struct rlhf__buf *inner) {
     put_bytes(b, field, inner->data, inner->len);
     if (inner->bad) b->bad = 1;
@@ -79,8 +79,9 @@ static void put_double_field(struct rlhf__buf *b, unsigned field, double v) {
     put_double(b, v);
 }
 
-// A bucket holds what lies between the limit before it and its own: the numbers of one value, or
-// those between two quantiles, which are equally many.
+// A bucket counts the numbers above the previous bucket's limit, up to its own limit. That is
+// either one value with its count, or the numbers between two quantiles; there are as many between
+// any two.
 void rlhf__tensorboard_histogram(struct rlhf__buf *summary, const char *tag,
                                  const struct rlhf__distribution *d) {
     struct rlhf__buf v = RLHF__BUF_INIT, histo = RLHF__BUF_INIT, limits = RLHF__BUF_INIT,

@@ -23,7 +23,7 @@ static rlhf_status open_rollouts(struct rlhf__run *r, int64_t keep, struct rlhf_
     return RLHF_OK;
 }
 
-// The metrics so far, which the rules of whole runs read.
+// Begin the history of metrics, from which the rules judge the whole run.
 static rlhf_status begin_history(struct rlhf__run *r, int64_t keep, struct rlhf__error *err) {
     const int may_end =
         rlhf__cast_samples(&r->cast) && rlhf__responses_may_end(r->config, r->cast.policy);
@@ -107,7 +107,8 @@ static rlhf_status end_phase(struct rlhf__run *r, const struct rlhf__phase *p,
     return known == RLHF_OK ? st : known;
 }
 
-// What the last phase's policy is, or NULL if it is neither.
+// Returns how the policy was lost in the last phase, as the end of a sentence, or NULL if it was
+// not.
 static const char *lost(const struct rlhf__findings *f) {
     return f->is_collapsed ? "has collapsed" : f->is_far ? "is far from the reference" : NULL;
 }
@@ -209,7 +210,7 @@ static rlhf_status run_all(struct rlhf__run *r, struct rlhf__error *err) {
     return st == RLHF_OK ? rlhf__saving_end(r, err) : st;
 }
 
-// A model with scores instead of texts is measured on its rows.
+// A model that gives scores instead of texts is measured on the rows of `data`.
 static struct rlhf__closing closing(const struct rlhf__run *r) {
     const struct rlhf__data_config *d = &r->config->data;
     const struct rlhf__shown *s = &r->report.shown;

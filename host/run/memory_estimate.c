@@ -63,7 +63,8 @@ static rlhf_status update(struct rlhf__phase *p, struct rlhf__error *err) {
 
 // ---- models of rewards ----
 
-// Forward the rows that a classifier processes at a time, each as long as possible.
+// Run a classifier's forward pass on as many rows as it processes at a time, each as long as
+// possible.
 static rlhf_status classify(const struct rlhf__model *m, const struct rlhf__rows *e,
                             struct rlhf__error *err) {
     const int32_t n_ctx = m->info.n_ctx;

@@ -43,8 +43,8 @@ struct rlhf__run_request {
     int32_t allow_changed_inputs;        // 1: resume even if rows or frozen models have changed
     int32_t reserved;
     struct rlhf__memory_need *need; // receives the memory that the run needs; may be NULL
-    // Where phases take their responses and scores from instead of sampling and scoring; no reward,
-    // judge or sink is opened. NULL = they are sampled.
+    // A record from which phases take their responses and scores; no reward, judge or sink is
+    // opened. NULL = responses are sampled and scored.
     struct rlhf__recorded *recorded;
 };
 
@@ -94,8 +94,8 @@ void rlhf__run_destroy(struct rlhf__run *); // NULL allowed [main]
 // Returns st. [main]
 rlhf_status rlhf__run_advise(const struct rlhf__run *, rlhf_status st, struct rlhf__error *err);
 
-// Log the backend's description if it has changed, because it learns the shapes of GEMMs during the
-// run. [main]
+// Log the backend's description if it has changed. It changes when the backend sees new shapes of
+// GEMMs during the run. [main]
 void rlhf__run_say_compute(struct rlhf__run *);
 
 // Returns the contents of manifest.json. Borrowed. [main]

@@ -222,8 +222,8 @@ struct rlhf__manifest rlhf__run_manifest(const struct rlhf__run *r) {
                                    .inputs = r->inputs};
 }
 
-// On resume, log files outside the run directory: config.json names them, and its author may be
-// someone else.
+// On resume, log which files outside the run directory are read: config.json names them, and
+// someone else may have written it.
 static void say_outside(const struct rlhf__run *r) {
     struct rlhf__buf list = RLHF__BUF_INIT;
     char run[RLHF__PATH_CAP];

@@ -64,8 +64,8 @@ rlhf_status rlhf__setup_check_frozen(const struct rlhf__cast *c, const struct rl
 
 // ---- named models: setup_named.c ----
 
-// Check that each named model of the plan has a setting, and that the plan has each name that is
-// set. [main]
+// Check that each named model of the plan has a setting, and that each name in the settings is a
+// name of the plan. [main]
 rlhf_status rlhf__setup_names(const struct rlhf__run *r, struct rlhf__error *err);
 
 // Open the plan's named models, frozen. Models with the same weights as the reference or as each

@@ -48,8 +48,8 @@ static rlhf_status open_rewards(struct rlhf__run *r, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Each minibatch is one step, whatever its size, so a row in a smaller minibatch has more weight.
-// Warn.
+// Warn of minibatches of different sizes. Each minibatch is one step, so a row in a smaller one has
+// more weight.
 static void say_uneven(const struct rlhf__run *r) {
     const rlhf_plan *p = &r->cast.plan;
     const int64_t size = r->config->batch.size, parts = p->minibatches;
@@ -229,7 +229,7 @@ static rlhf_status open_preferences(struct rlhf__run *r, struct rlhf__error *err
     return rlhf__setup_named(r, err);
 }
 
-// A policy learns from one response per prompt.
+// Open the policy for rows with one labelled response per prompt.
 static rlhf_status open_completions(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(check_whole_rows(r, err));
     RLHF_TRY(rlhf__setup_policy(r, &(struct rlhf__setup_head){0}, err));

@@ -138,8 +138,8 @@ static uint32_t same_prompt(const struct rlhf__gen_request *q, uint32_t i) {
 }
 
 // Returns the index of the shared prompt of sequence i, which starts now, or -1 for none. If its
-// neighbours share one, that is used. Otherwise, if more neighbours follow and a cache is free, a
-// silent row fills a new one in this step.
+// neighbors already share a prompt, that one is used. Otherwise, if more sequences with this prompt
+// follow and a cache is free, a silent row fills the cache in this step.
 static int32_t share(struct decoder *d, uint32_t i) {
     const struct rlhf__gen_request *q = d->q;
     int32_t free_one = -1;

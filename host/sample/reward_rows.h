@@ -105,7 +105,7 @@ int rlhf__reward_answer_unwritten(const struct rlhf__reward_answer *a, uint32_t 
 void rlhf__reward_answer_void(struct rlhf__reward_answer *a, const struct rlhf__reward_rows *r,
                               uint32_t i);
 
-// Copy the answer for row k of `part` to row i of `r`. Both are the same row. [any]
+// Copy the answer for row k of `part` to row i of `r`, which must be the same row. [any]
 void rlhf__reward_answer_take(struct rlhf__reward_answer *a, const struct rlhf__reward_rows *r,
                               uint32_t i, const struct rlhf__reward_answer *part,
                               const struct rlhf__reward_rows *of, uint32_t k);

@@ -53,7 +53,7 @@ static int is_outside(const struct rlhf__instance *reward) {
     return (o && o->worker) || (reward->plugin->ops.reward.flags & RLHF_REWARD_EXTERNAL) != 0;
 }
 
-// Returns 1 if the reward could be called early except that it needs log-probs.
+// Returns 1 if the reward could be called early if it did not need log-probs.
 static int needs_logps(const struct rlhf__instance *reward) {
     const uint32_t flags = reward->plugin->ops.reward.flags;
     return (flags & RLHF_REWARD_EXTERNAL) != 0 &&

@@ -26,7 +26,7 @@ struct rlhf__scorer {
     rlhf__metric_fn *reported; // receives what the rewards report; NULL = none
     void *metric_ctx;          // context of both functions
     int64_t phase;
-    // 1: it is not an error if nan_policy drop and on_failure drop drop every row
+    // 1: it is not an error if no row is left after nan_policy and on_failure have dropped rows
     int32_t may_drop_all;
     // 1: the prompts are held out, so rewards get no prompt index (rlhf_reward_in.source)
     int32_t held_out;

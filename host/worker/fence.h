@@ -32,8 +32,8 @@ int rlhf__fence_output(struct rlhf__fence *f, uint32_t n, uint64_t total, int ha
 // is none. [main]
 unsigned rlhf__fence_before(const struct rlhf__fence *f);
 
-// From now on, if a signal ends this process, record the signal and the guard page that was hit in
-// f->note. *f must not move. [main]
+// From now on, if a signal ends this process, record in f->note the signal and the guard page that
+// was hit. *f must not move. [main]
 void rlhf__fence_watch(struct rlhf__fence *f);
 
 // Returns the name of the array in a note's `fence`: "out->seq", ..., "its input". [any]

@@ -68,7 +68,8 @@ rlhf_status rlhf__stand_in_worker(struct rlhf__stand_in *s, struct rlhf__worker 
     *out = NULL;
     if (rlhf__worker_start(s->program, s->rules.network, s->rules.memory_mib, &w, err) < 0)
         return rlhf__error_context(err, "%s", s->path);
-    // The worker must hold each message in its memory, so messages cannot be larger than that.
+    // The worker must hold each message in its memory, so messages cannot be larger than its
+    // memory.
     if (s->rules.memory_mib) w->most = (s->rules.memory_mib + 1) << 20;
     rlhf_status st = ask_confine(s, w, err);
     if (st == RLHF_OK) st = ask_open(s, w, what, err);
@@ -120,11 +121,11 @@ rlhf_status rlhf__pool_said(const struct rlhf__pool *t, const struct rlhf__asked
     if (a->status == RLHF_E_NOMEM && t->s->rules.memory_mib) {
         snprintf(text, sizeof text, "%.1900s (rewards.memory_mib allows its worker %llu MiB)", own,
                  (unsigned long long)t->s->rules.memory_mib);
-        // Its limit, not the host's: others of its rows may fit.
+        // The limit is the worker's, not the host's, so some of the rows may still be scored.
         return rlhf__pool_fail_part(t, RLHF_E_INTERNAL, text, first);
     }
     if (*a->why) own = rlhf__printable(a->why, text, sizeof text);
-    // Without words it passes on what a service of the host's said.
+    // A plugin that gives no message passes on the message of a host service.
     if (first && !*a->why && !e->said[0]) return a->status;
     return rlhf__pool_fail_part(t, a->status, own, first);
 }

@@ -20,8 +20,8 @@
 
 // ---- the control group ----
 
-// Memory for the worker's and the warden's own code, which the limit of each process does not
-// include either.
+// Memory for the code of the worker and the warden, which the limit of each process does not
+// include.
 enum { OWN_MIB = 16 };
 
 static void make_group(struct rlhf__worker *w) {

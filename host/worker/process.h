@@ -34,8 +34,8 @@ struct rlhf__worker {
 };
 
 // Start a worker. program is the file to execute (rlhf__dirs.program). network = 1 allows use of
-// the network. memory_mib limits the memory of the worker and everything that it starts together (0
-// = no limit); it is enforced if a control group can be made. Errors: RLHF_E_IO with a sentence.
+// the network. memory_mib limits the total memory of the worker and everything that it starts (0 =
+// no limit); it is enforced if a control group can be made. Errors: RLHF_E_IO with a sentence.
 // [main]
 rlhf_status rlhf__worker_start(const char *program, int network, uint64_t memory_mib,
                                struct rlhf__worker **out, struct rlhf__error *err);

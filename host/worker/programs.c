@@ -119,7 +119,7 @@ static char *in_words(uint32_t in_force, uint64_t memory) {
     return words;
 }
 
-// Memory for the warden's own code, which the limit of each process does not include either.
+// Memory for the warden's own code, which the limit of each process does not include.
 enum { OWN_BYTES = 16 << 20 };
 
 static void make_group(struct process *k, uint64_t bytes) {
