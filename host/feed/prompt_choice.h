@@ -31,8 +31,8 @@ rlhf_status rlhf__prompt_choice_ask(struct rlhf__prompt_choice *, int64_t phase,
 void rlhf__prompt_choice_scored(struct rlhf__prompt_choice *, int64_t phase,
                                 const struct rlhf__rows *);
 
-// Call at a phase boundary: rlhf__prompt_choice_save writes the present data until the next
-// boundary. [main]
+// Call at each phase boundary. Copies the state; rlhf__prompt_choice_save writes this copy, even if
+// it is called during the next phase. [main]
 void rlhf__prompt_choice_note(struct rlhf__prompt_choice *);
 
 // Write to a checkpoint's folder, or read from the checkpoint in `dir`. Errors of reading:

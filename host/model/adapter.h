@@ -57,7 +57,8 @@ rlhf_adapter rlhf__adapter_open(const struct rlhf__peft *peft);
 // adapters. Errors: RLHF_E_UNSUPPORTED. [main]
 rlhf_status rlhf__adapter_check(const struct rlhf__model *m, struct rlhf__error *err);
 
-// Adds to err the model whose open() failed. Returns err's code. [main]
+// Adds the directories of the model whose open() failed to err's message. Returns err's code.
+// [main]
 rlhf_status rlhf__adapter_context(const struct rlhf__model *m, struct rlhf__error *err);
 
 // Writes adapter_config.json and adapter_model.safetensors (RLHF_F32 or RLHF_BF16), including the

@@ -18,7 +18,7 @@ struct rlhf__closing {
 // log as one object with the event "summary". Logs nothing before the first phase has ended. [main]
 void rlhf__closing_say(const struct rlhf__closing *);
 
-// Log the commands that look closer, one or two. [main]
+// Log one or two commands that show more about the run. [main]
 void rlhf__closing_say_next(const struct rlhf__closing *);
 
 // Append a curve of at most `columns` block characters, or nothing for fewer than two values. [any]

@@ -33,7 +33,7 @@ void rlhf__events_checkpoint(struct rlhf__events *, int64_t phase);
 // Record that the process ends after `phase` phases. status: "done", "stopped" or "failed". [main]
 void rlhf__events_end(struct rlhf__events *, int64_t phase, const char *status, const char *reason);
 
-// fsync, before a checkpoint is committed. [main]
+// Call fsync on the file. Needed before a checkpoint is committed. [main]
 rlhf_status rlhf__events_sync(struct rlhf__events *, struct rlhf__error *err);
 
 #endif

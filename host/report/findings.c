@@ -64,14 +64,16 @@ struct rlhf__found rlhf__findings_judge(struct rlhf__findings *f,
     const int diverged = f->phases > 0 && p->loss > RLHF__LOSS_FACTOR * f->loss + RLHF__LOSS_MARGIN;
     // Report a loss that has diverged, but not the gradients that exploded with it.
     if (diverged) f->said |= RLHF__EXPLODED | RLHF__FELL;
-    // A bounded loss cannot diverge, but its signal is lost all the same.
+    // With a bounded loss, which cannot diverge, this shows that the policy has lost the preferred
+    // responses.
     const int fell = p->fall > RLHF__FALL;
     out.what = if_true(f->is_collapsed, RLHF__COLLAPSED) |
                if_true(f->is_far && !f->is_collapsed, RLHF__FAR) | if_true(jumped, RLHF__JUMPED) |
                if_true(exploded, RLHF__EXPLODED) | if_true(diverged, RLHF__DIVERGED) |
                if_true(fell, RLHF__FELL) | if_true(p->cut_off >= RLHF__CUT_OFF, RLHF__ALL_CUT_OFF);
     out.what &= ~(uint32_t)f->said;
-    // Later findings would only be consequences, as are the phase's cut-off responses.
+    // After the policy was reported as lost, further findings would only be consequences of that.
+    // So would cut-off responses in the same phase.
     if (f->said & RLHF__LOST) out.what = 0;
     if (out.what & RLHF__LOST) out.what &= ~(uint32_t)RLHF__ALL_CUT_OFF;
     f->said |= out.what;

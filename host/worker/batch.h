@@ -59,7 +59,7 @@ void rlhf__out_places(uint32_t n, uint64_t total, int has_token, struct rlhf__ou
 // Returns the size of the input for rows [from, to) of a batch. [any]
 uint64_t rlhf__batch_bytes(const rlhf_reward_in *in, uint32_t from, uint32_t to);
 
-// Write that input to to_bytes, which must be large enough. [any]
+// Write the input for these rows to to_bytes, which must have rlhf__batch_bytes() bytes. [any]
 void rlhf__batch_put(const rlhf_reward_in *in, uint32_t from, uint32_t to, int has_token,
                      void *to_bytes);
 

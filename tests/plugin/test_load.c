@@ -55,8 +55,8 @@ static void each_fault_has_its_sentence(void **state) {
         {"no_score.so", "org.example.faulty lacks the required function score()"},
         {"no_save.so", "org.example.faulty has a state_version but no save function"},
         {"no_load.so", "org.example.faulty has a state_version but no load function"},
-        {"no_version.so", "org.example.faulty has save() and load() but state_version 0, with "
-                          "which nothing is kept"},
+        {"no_version.so", "org.example.faulty has save() and load() but state_version 0, so "
+                          "nothing is saved"},
         {"save_alone.so", "org.example.faulty has save() but neither load() nor a state_version"},
         {"load_alone.so", "org.example.faulty has load() but neither save() nor a state_version"},
         {"state_alone.so", "org.example.faulty has a state_version but no create()"},

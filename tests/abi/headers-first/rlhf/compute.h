@@ -487,7 +487,7 @@ typedef struct rlhf_compute {
     // prefix_len. A prefix is an entire earlier row p without a prefix (prefix_base = offset[p],
     // prefix_len = its length); the rows that share it follow it directly. dq, dk, dv are
     // overwritten and have the strides of q, k, v; dk and dv of a shared row are the sums over it
-    // and all rows that share it, in row order. dout and out with out_stride.
+    // and all rows that share it, in row order. dout and out have stride out_stride.
     rlhf_status (*attention_bwd)(void *ctx, const rlhf_attn *, const rlhf_ragged *, rlhf_dev dq,
                                  rlhf_dev dk, rlhf_dev dv, rlhf_dev dout, rlhf_dev out,
                                  rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v);

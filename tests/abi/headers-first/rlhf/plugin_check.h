@@ -11,15 +11,15 @@
 #include "reward.h"
 #include "sink.h"
 
-// Returns what is wrong with a descriptor's functions (a copy, see rlhf_copy_in), as text to follow
-// the plugin's name, or NULL if they are valid. [any]
+// Checks the functions of a descriptor (a copy, see rlhf_copy_in). Returns NULL if they are valid,
+// or else the error, as text that follows the plugin's name in a message. [any]
 static inline const char *rlhf_plugin_fault(const rlhf_plugin *d) {
     if (d->state_version && !d->save) return "has a state_version but no save function";
     if (d->state_version && !d->load) return "has a state_version but no load function";
     if (!d->state_version && (d->save || d->load))
         return d->save && d->load
-                   ? "has save() and load() but state_version 0, with which nothing is kept: give "
-                     "the form of what save() writes a number, from 1"
+                   ? "has save() and load() but state_version 0, so nothing is saved: set "
+                     "state_version to a number from 1 on for the format that save() writes"
                : d->save ? "has save() but neither load() nor a state_version"
                          : "has load() but neither save() nor a state_version";
     if (d->create) return NULL;
@@ -31,7 +31,7 @@ static inline const char *rlhf_plugin_fault(const rlhf_plugin *d) {
                : NULL;
 }
 
-// Return the same for an ops table (a copy), one function per kind. [any]
+// Check an ops table (a copy) in the same way; there is one function per kind. [any]
 static inline const char *rlhf_algo_ops_fault(const rlhf_algo_ops *o) {
     return !o->plan   ? "lacks the required function plan()"
            : !o->loss ? "lacks the required function loss()"
