@@ -49,65 +49,67 @@ static const char *const level_names[] = {"debug", "info", "warn", "error", NULL
 #define T struct rlhf__run_config
 static const rlhf_opt run_opts[] = {
     P(dir, "run directory; empty: runs/<algo>-<date>-<n>"),
-    S(preset, "preset under this config: share/rlhf/configs/presets/<name>.json"),
-    S(note, "free text that is kept with the run; presets name their source here"),
+    S(preset, "preset that this config builds on: share/rlhf/configs/presets/<name>.json"),
+    S(note, "free text that is stored with the run; presets name their source here"),
     I(phases, 0, 0, BIG,
-      "phases to run; 0: as many as data.epochs makes, 100 of an algorithm that draws responses"),
+      "phases to run; 0: as many as data.epochs needs, or 100 if the algorithm samples responses"),
     I(stop_after, 0, 0, BIG,
-      "stop with a checkpoint after this many phases; acts once: a resumed run goes on to its end "
-      "unless it is set again; 0: never"),
+      "stop with a checkpoint after this many phases; acts once: a resumed run continues to its "
+      "end unless this is set again; 0: never"),
     E(stop_on, RLHF__STOP_ON_NONE, stop_on_names,
       "collapse: end the run, with a checkpoint and exit status 3, after a phase in which the "
-      "policy is far from the reference (KL above 1 nat a token) or has collapsed (entropy below a "
-      "tenth of the first phase's)"),
+      "policy is far from the reference (KL above 1 nat per token) or has collapsed (entropy below "
+      "a tenth of the first phase's)"),
     I(seed, 1, 0, INT64_MAX, "seed of every random number of the run"),
     I(threads, 0, 0, 1024,
-      "CPU threads; 0: one a physical core that this process may use. Results do not depend on it"),
+      "CPU threads; 0: one for each physical core that this process may use. Results do not depend "
+      "on it"),
 };
 #undef T
 #define T struct rlhf__compute_config
 static const rlhf_opt compute_opts[] = {
     RLHF_OPT_STR(T, backend, "auto",
-                 "kernels to use: auto (the GPU where one can be used, else the CPU), cpu, cuda, "
-                 "reference (slow, plain C), or a file; with options: file.so:key=value,..."),
+                 "kernels to use: auto (a usable GPU, else the CPU), cpu, cuda, reference (slow, "
+                 "plain C), or a file; with options: file.so:key=value,..."),
     I(gpu, 0, 0, 1023, "which GPU, counted from 0; rlhf-host devices lists them"),
     E(dtype, RLHF__DTYPE_AUTO, dtype_names,
       "precision of matrix products; auto: bf16 where it is fast"),
     B(guard, 0,
-      "look after device memory: reference makes it unreadable for the host, cuda reports what is "
-      "wrong in it at once"),
+      "check the use of device memory: reference makes it unreadable for the host, cuda reports "
+      "invalid values in it at once"),
     I(workspace_mib, 0, 0, 1 << 20,
-      "memory for the language-model head in MiB; 0: what suits the vocabulary"),
-    B(memory_check, 1, "refuse what does not fit into memory before it is loaded"),
+      "memory for the language-model head in MiB; 0: chosen by the backend"),
+    B(memory_check, 1, "refuse a run that does not fit into memory before models are loaded"),
     E(recompute, 0, recompute_names,
-      "layer: keep each layer's input alone for backward and compute the rest again, which takes "
-      "less memory and a third more time; the results are the same"),
+      "layer: keep only each layer's input and recompute the rest in the backward pass, which "
+      "takes less memory and a third more time; the results are the same"),
 };
 #undef T
 #define T struct rlhf__policy_config
 static const rlhf_opt policy_opts[] = {
     P(path, "model directory to train (Hugging Face layout), also looked for in share/rlhf; empty: "
             "the default policy"),
-    E(init, RLHF__INIT_PRETRAINED, init_names, "random: fresh weights, only config and tokenizer"),
+    E(init, RLHF__INIT_PRETRAINED, init_names,
+      "random: start from random weights; the directory needs only config.json and a tokenizer"),
     {.key = "adapter.rank",
-     .help = "train a low-rank adapter (LoRA) of this rank and leave the model as it is; 0: train "
+     .help = "train a low-rank adapter (LoRA) of this rank and leave the model unchanged; 0: train "
              "the model",
      .type = RLHF_T_I64,
      .offset = offsetof(T, adapter_rank),
      .i_max = 65536},
     {.key = "adapter.alpha",
-     .help = "the adapter counts alpha / rank times; 0: twice the rank",
+     .help = "the adapter's output is multiplied by alpha / rank; 0: twice the rank",
      .type = RLHF_T_F64,
      .offset = offsetof(T, adapter_alpha),
      .f_max = 1e9},
     {.key = "adapter.targets",
-     .help = "linear layers that get an adapter, by the last parts of their names with commas "
-             "between (q_proj,v_proj), or all-linear",
+     .help = "linear layers that get an adapter: the last parts of their names, separated by "
+             "commas (q_proj,v_proj), or all-linear",
      .type = RLHF_T_STR,
      .offset = offsetof(T, adapter_targets),
      .s_def = "all-linear"},
     {.key = "adapter.path",
-     .help = "adapter to start from, a directory that PEFT or a run wrote; empty: a fresh one",
+     .help = "adapter to start from, a directory that PEFT or a run wrote; empty: a new adapter",
      .type = RLHF_T_PATH,
      .offset = offsetof(T, adapter_path),
      .s_def = ""},
@@ -120,7 +122,8 @@ static const rlhf_opt reference_opts[] = {
 #undef T
 #define T struct rlhf__value_config
 static const rlhf_opt value_opts[] = {
-    E(kind, 2, value_names, "value head after the final norm: mlp is d, 4d, ReLU, 1"),
+    E(kind, 2, value_names,
+      "value head after the final norm; mlp: a hidden layer of width 4d with ReLU"),
     E(init, 0, value_init_names, "first weights of the value head; normal: std 1/sqrt(d + 1)"),
     B(detach, 0, "keep the value gradient out of the trunk"),
     E(critic, RLHF__CRITIC_SHARED, critic_names,
@@ -131,35 +134,38 @@ static const rlhf_opt value_opts[] = {
 #undef T
 #define T struct rlhf__score_head_config
 static const rlhf_opt score_head_opts[] = {
-    S(labels, "names of the classes, comma-separated, class 0 first; empty: those of a start "
-              "that is a classifier, else LABEL_0, ..."),
+    S(labels, "names of the classes, comma-separated, class 0 first; empty: those of the "
+              "classifier that the run starts from, else LABEL_0, ..."),
     E(pooling, 0, pooling_names,
-      "which hidden state is scored; auto: the architecture's own, for a reward model mean"),
+      "which hidden state is scored; auto: the architecture's own choice; for a reward "
+      "model: mean"),
     I(calibrate, 512, 0, 1 << 20,
-      "responses of the reference that a reward model's gain and bias are fitted on; 0: never"),
+      "number of responses of the reference that a reward model's gain and bias are fitted to; "
+      "0: do not fit"),
 };
 #undef T
 #define T struct rlhf__data_config
 static const rlhf_opt data_opts[] = {
     P(path, "training rows of supervised algorithms: .jsonl, .jsonl.gz or .txt"),
-    P(eval_path, "held-out rows of the same kind, of an algorithm that draws responses prompts, "
+    P(eval_path, "held-out rows of the same kind (prompts if the algorithm samples responses), "
                  "also looked for in share/rlhf; empty: none"),
     I(limit, 0, 0, BIG, "rows to use; 0: all"),
     I(skip, 0, 0, BIG, "rows to leave out at the start"),
     I(eval_limit, 0, 0, BIG, "held-out rows to use; 0: all"),
     I(eval_every, 0, 0, BIG,
-      "phases between evaluations; 0: only at the end (responses: and before the first phase)"),
+      "phases between evaluations; 0: only at the end (with sampled responses also before the "
+      "first phase)"),
     I(max_tokens, 0, 0, 1 << 24, "longest row in tokens; 0: the model's context"),
-    I(batch_tokens, 0, 0, 1 << 30, "tokens a phase; 0: batch.size rows a phase"),
-    F_ABOVE(epochs, 1, 0, 1e6, "passes over the rows when run.phases is 0"),
-    B(shuffle, 1, "a fresh order of the rows on every pass"),
+    I(batch_tokens, 0, 0, 1 << 30, "tokens per phase; 0: batch.size rows per phase"),
+    F_ABOVE(epochs, 1, 0, 1e6, "passes over the rows if run.phases is 0"),
+    B(shuffle, 1, "use a new order of the rows in every pass"),
     E(long_rows, RLHF__DATA_TRUNCATE, long_names,
-      "what happens to rows over max_tokens; split: rows of sft only"),
+      "what happens to rows longer than max_tokens; split only with sft"),
     B(assistant_only, 0,
-      "rows with messages: the loss is on what the assistant says, the token that ends its turn "
-      "included; sft only"),
+      "rows with messages: compute the loss only on the assistant's tokens, including the token "
+      "that ends a turn; only with sft"),
     I(max_mib, 1024, 1, 1 << 20,
-      "MiB of memory that the rows of a file, or its prompts, and their tokens may take"),
+      "MiB of memory that the rows or prompts of a file may take, including their tokens"),
 };
 #undef T
 #define T struct rlhf__prompts_config
@@ -167,57 +173,56 @@ static const rlhf_opt prompts_opts[] = {
     P(path,
       "prompts: .jsonl, .jsonl.gz or .txt (a line each), also looked for in share/rlhf; empty: "
       "the default prompts"),
-    S(text, "one constant prompt in place of a file"),
+    S(text, "one constant prompt instead of a file"),
     RLHF_OPT_STR(T, field, "prompt",
-                 "member of a JSONL row that holds the prompt, a text or messages; by default "
-                 "\"messages\" or \"text\" where \"prompt\" is missing"),
+                 "member of a JSONL row with the prompt, which is a text or messages; by default, "
+                 "\"messages\" or \"text\" is used if \"prompt\" is missing"),
     I(length, 0, 0, 1 << 20, "cut prompts to exactly this many tokens; shorter ones are skipped"),
     I(min_tokens, 1, 1, 1 << 20, "skip shorter prompts"),
-    I(max_tokens, 0, 0, 1 << 20, "longest prompt in tokens; 0: what the context leaves"),
+    I(max_tokens, 0, 0, 1 << 20, "longest prompt in tokens; 0: limited only by the context"),
     E(long_rows, 0, long_prompt_names,
-      "what happens to prompts over max_tokens: their first or last tokens go, or they are "
-      "skipped, "
-      "or the run is refused"),
+      "what happens to prompts longer than max_tokens: cut off their first tokens (cut_left) or "
+      "their last (cut_right), skip them, or refuse the run"),
     RLHF_OPT_STR(
         T, template, "auto",
         "chat template of rows with messages: auto (that of the model's directory), chatml, "
         "llama2, llama3, qwen2.5, qwen3, gemma, zephyr, plain, or a .jinja file"),
     I(limit, 0, 0, BIG, "prompts to use; 0: all"),
-    B(prepend_bos, 0, "put the beginning-of-text token in front, where the tokenizer has one"),
+    B(prepend_bos, 0, "begin each prompt with the BOS token, if the tokenizer has one"),
     B(start_after_period, 0, "begin after the first period; texts without one are skipped"),
     B(end_at_period, 0, "end at the last period that fits; texts without one are skipped"),
-    B(shuffle, 1, "a fresh order on every pass"),
+    B(shuffle, 1, "use a new order in every pass"),
 };
 #undef T
 #define T struct rlhf__sampling_config
 static const rlhf_opt sampling_opts[] = {
     F_ABOVE(temperature, 1, 0, 100, "logits are divided by it"),
-    F_ABOVE(top_p, 1, 0, 1, "keep the most likely tokens up to this mass; 1: all"),
-    I(top_k, 0, 0, 1 << 24, "keep this many most likely tokens; 0: all"),
+    F_ABOVE(top_p, 1, 0, 1, "keep the most likely tokens up to this total probability; 1: all"),
+    I(top_k, 0, 0, 1 << 24, "keep only this many of the most likely tokens; 0: all"),
     F(min_p, 0, 0, 1,
-      "keep the tokens whose probability is at least this times the likeliest one's; 0: all"),
+      "keep the tokens whose probability is at least this share of the most likely token's; "
+      "0: all"),
     I(max_new_tokens, 48, 1, 1 << 20, "longest response in tokens"),
-    I(slots, 0, 0, 1 << 16, "rows decoded at once; 0: what suits the device, 64 on a CPU"),
+    I(slots, 0, 0, 1 << 16, "rows decoded at once; 0: chosen for the device, 64 on a CPU"),
     E(stop_at_eos, RLHF__STOP_AUTO, stop_names,
-      "end a response at an end token; false: end tokens are tokens like others, and responses "
-      "have full length unless sampling.stop ends them; auto: as true, unless the policy's "
-      "config.json has \"rlhf_stop_at_eos\": false, as that of the default policy"),
-    L(stop,
-      "texts and token ids that end a response too, such as [\"\\n\\n\", 13]; the scored text "
-      "ends before such a text"),
+      "end a response at an end token; false: end tokens are ordinary tokens, and responses have "
+      "full length unless sampling.stop ends them; auto: true, unless the policy's config.json has "
+      "\"rlhf_stop_at_eos\": false, as the default policy's has"),
+    L(stop, "further texts and token ids that end a response, such as [\"\\n\\n\", 13]; the scored "
+            "text ends before such a text"),
 };
 #undef T
 #define T struct rlhf__response_config
 static const rlhf_opt response_opts[] = {
     E(truncate, RLHF__TRUNCATE_NONE, truncate_names, "where the scored text ends"),
     E(non_stop, RLHF__NON_STOP_NONE, non_stop_names,
-      "penalty for no stop token: how it is applied"),
-    S(period_token, "token that counts as a period (truncate: period), by its text, such as \".\"; "
-                    "empty: any token with a period in it"),
+      "how the penalty for a response without a stop token is applied"),
+    S(period_token, "text of the token that counts as a period (truncate: period), such as \".\"; "
+                    "empty: any token that contains a period"),
     I(period_min, 16, 0, 1 << 20, "first token at which a period ends the text (truncate: period)"),
     I(period_max, 24, 1, 1 << 20, "last token at which a period ends the text"),
     F(period_penalty, -1, -1e6, 1e6,
-      "reward of a response without such a period, in place of its score"),
+      "reward of a response without such a period, instead of its score"),
     F(non_stop_penalty, 0, -1e6, 1e6, "replaces the reward, or is subtracted from the score"),
 };
 #undef T
@@ -226,36 +231,37 @@ static const rlhf_opt mixing_opts[] = {
     E(normalize, RLHF__NORMALIZE_NONE, normalize_names,
       "(reward of a row - mean) / std over the batch, before or after mixing"),
     E(nan_policy, RLHF__NAN_STOP, nan_names,
-      "what a reward that is not finite does; zero and drop: nothing of it counts"),
+      "what happens if a reward is not finite: end the run, count the reward as zero, or drop "
+      "the row"),
     F(clip, 0, 0, 1e9, "limit of the magnitude of a row's reward; 0: none"),
     E(on_failure, RLHF__FAILURE_STOP, failure_names,
-      "what a row that a reward could not score does; retry asks again for such rows, then stops"),
-    I(retries, 3, 1, 1000, "times that failed rows are scored again (on_failure: retry)"),
+      "what happens to a row that a reward could not score; retry: score it again, then stop"),
+    I(retries, 3, 1, 1000, "how many times failed rows are scored again (on_failure: retry)"),
     E(isolate, RLHF__ISOLATE_THIRD_PARTY, isolate_names,
-      "rewards that run in a worker process: always, third_party (those that did not come with the "
-      "program) or never; isolate=true or false of a reward goes before it"),
+      "which rewards run in a worker process: always, third_party (those that did not come with "
+      "the program) or never; a reward's own isolate=true or false takes precedence"),
     F(timeout_s, 300, 0, 1e6,
-      "seconds that one call of a reward outside this process may take; 0: any time"),
+      "seconds that one call of a reward outside this process may take; 0: no limit"),
     I(memory_mib, 0, 0, 1 << 24,
-      "MiB that such a process may use beyond its size at the start; 0: any"),
+      "MiB that such a process may use beyond its size at the start; 0: no limit"),
     I(workers, 1, 1, 64,
       "worker processes that share the batch of a reward; the results are the same"),
     B(overlap, 0,
-      "ask rewards whose work is done outside the process while responses are still drawn; the "
+      "call rewards that work outside the process while responses are still being sampled; the "
       "results are the same"),
 };
 #undef T
 #define T struct rlhf__batch_config
 static const rlhf_opt batch_opts[] = {
-    I(size, 64, 1, 1 << 20, "sequences a phase"),
+    I(size, 64, 1, 1 << 20, "sequences per phase"),
     I(microbatch_tokens, 0, 0, 1 << 24,
-      "tokens of one forward and backward; 0: what suits the device, 4096 on a CPU"),
+      "tokens per forward and backward pass; 0: chosen for the device, 4096 on a CPU"),
     B(share_prompts, 1, "compute the prompt of a group's rows once; the results are the same"),
 };
 #undef T
 #define T struct rlhf__optim_config
 static const rlhf_opt optim_opts[] = {
-    E(kind, RLHF__OPTIM_ADAMW, optim_names, "muon: for matrices, adamw for the rest"),
+    E(kind, RLHF__OPTIM_ADAMW, optim_names, "muon: Muon for matrices, AdamW for the rest"),
     E(epsilon, 0, epsilon_names,
       "where AdamW adds eps: after (torch) or before (tf1) bias correction"),
     E(schedule, RLHF__SCHEDULE_LINEAR, schedule_names, "learning rate after the warm-up"),
@@ -267,57 +273,63 @@ static const rlhf_opt optim_opts[] = {
     F(max_grad_norm, 1, 0, 1e9, "gradients are scaled down to this norm; 0: never"),
     F(final_scale, 0, 0, 1, "share of lr left at the last phase (linear, cosine)"),
     F(muon_lr, 0.02, 0, 10,
-      "learning rate of Muon's matrices, times sqrt(outputs / inputs) where outputs are more"),
+      "learning rate of Muon's matrices; multiplied by sqrt(outputs / inputs) if a matrix has more "
+      "outputs than inputs"),
     F_BELOW(muon_momentum, 0.95, 0, 1, "momentum of Muon"),
     I(warmup, 0, 0, BIG, "phases of linear warm-up"),
     E(warmup_from, RLHF__WARMUP_FROM_STEP, warmup_names,
-      "share of lr in the first phase of the warm-up: step, 1 / warmup; zero, 0"),
+      "share of lr in the first phase of the warm-up; step: 1 / warmup; zero: 0"),
     I(schedule_phases, 0, 0, BIG,
-      "phases the schedule is laid out for, or run.phases when that is more"),
-    I(max_skipped, 10, 0, BIG, "steps in a row with a gradient that is not finite before a stop"),
+      "length of the schedule in phases, or run.phases if that is more"),
+    I(max_skipped, 10, 0, BIG,
+      "stop after this many steps in a row whose gradient is not finite; 0: never"),
 };
 #undef T
 #define T struct rlhf__early_stop_config
 static const rlhf_opt early_stop_opts[] = {
     F(kl, 0, 0, 1e9,
-      "stop when the mean sequence KL stays above it, nats; infinite is above; 0: off"),
-    F(reward, 0, -1e9, 1e9, "stop when the mean reward stays above it; 0: off"),
+      "stop if the mean sequence KL in nats stays above this; an infinite KL counts as above; "
+      "0: off"),
+    F(reward, 0, -1e9, 1e9, "stop if the mean reward stays above this; 0: off"),
     I(patience, 2, 1, BIG, "phases in a row above the limit after which the run stops"),
     I(window, 1, 1, BIG,
-      "newest phases whose mean is compared with the limit; fewer until so many have been "
-      "measured"),
+      "how many of the newest phases are averaged and compared with the limit; fewer at the start "
+      "of a run"),
 };
 #undef T
 #define T struct rlhf__checkpoint_config
 static const rlhf_opt checkpoint_opts[] = {
-    I(every, 0, 0, BIG, "phases between checkpoints; 0: none by number"),
-    I(every_s, 300, 0, BIG, "seconds between checkpoints, at the end of a phase; 0: none by time"),
+    I(every, 0, 0, BIG, "phases between checkpoints; 0: off"),
+    I(every_s, 300, 0, BIG,
+      "seconds between checkpoints, which are written at the end of a phase; 0: off"),
     I(undo_mib, 256, 0, BIG,
-      "memory for a copy of weights and optimiser state, by which a failure in the middle of an "
-      "update goes back to the phase before; where it does not fit: to the last checkpoint"),
+      "MiB for a copy of weights and optimizer state, from which a run that fails during an update "
+      "returns to the previous phase; without a copy it returns to the last checkpoint"),
     I(keep, 2, 0, BIG,
-      "newest checkpoints to keep; 0: all. With 1, the one before the newest stays until the next "
-      "is written or the run ends"),
-    E(dtype, RLHF__CHECKPOINT_F32, checkpoint_dtype_names, "of model.safetensors"),
-    S(best, "metric whose best value picks checkpoints/best, which is kept; empty: none"),
+      "how many of the newest checkpoints to keep; 0: all. With 1, the previous one stays until "
+      "the next is written or the run ends"),
+    E(dtype, RLHF__CHECKPOINT_F32, checkpoint_dtype_names, "dtype of model.safetensors"),
+    S(best,
+      "metric whose best value chooses checkpoints/best, which is never removed; empty: none"),
     E(best_mode, RLHF__BEST_MAX, best_mode_names, "the best value is the highest or the lowest"),
 };
 #undef T
 #define T struct rlhf__log_config
 static const rlhf_opt log_opts[] = {
     B(tensorboard, 1, "write TensorBoard events"),
-    B(csv, 0, "write the numbers of metrics.jsonl to metrics.csv too"),
-    B(report, 1, "write report.html, a page about the run, in its directory when it ends"),
+    B(csv, 0, "also write the numbers of metrics.jsonl to metrics.csv"),
+    B(report, 1, "write report.html, a page about the run, to its directory when it ends"),
     E(progress, RLHF__PROGRESS_AUTO, progress_names,
-      "auto: a bar on a terminal, else plain lines; full: the whole terminal, from 100 columns and "
-      "24 lines on, else as auto"),
+      "auto: a bar on a terminal, else plain lines; full: the whole terminal if it has at least "
+      "100 columns and 24 lines, else as auto"),
     E(format, RLHF__LOG_TEXT, format_names,
-      "json: log lines, phases and samples as JSON objects, a line each, on standard error"),
-    E(level, RLHF_LOG_INFO, level_names, "least level of log lines"),
-    I(samples, 5, 0, 1000, "samples a phase: rows of the sample table and of samples.jsonl"),
+      "json: log lines, phases and samples as JSON objects, one per line, on standard error"),
+    E(level, RLHF_LOG_INFO, level_names, "lowest level of the log lines to print"),
+    I(samples, 5, 0, 1000, "samples per phase: rows of the sample table and of samples.jsonl"),
     B(rollouts, 0, "write every row that is trained on to rollouts.jsonl (docs/rollouts.md)"),
     I(samples_every, 10, 0, BIG,
-      "phases between sample tables, besides those of the first and the last phase; 0: never"),
+      "phases between sample tables, in addition to those of the first and the last phase; "
+      "0: never"),
 };
 #undef T
 
