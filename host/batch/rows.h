@@ -59,7 +59,8 @@ struct rlhf__rows {
     uint32_t *support;      // [response tokens, support_words], one row after the other: the set
     uint32_t support_words; // that each was sampled from (rlhf_forward.support); NULL: all ids
     uint32_t reserved;
-    // [total] 1 = a response token that is not in the loss (rlhf_loss_in.left_out); NULL: all are.
+    // [total] 1 = a response token that is not in the loss (rlhf_loss_in.left_out); NULL: every
+    // response token is in the loss.
     uint8_t *left_out;
     float *margin; // [n] for preferences (rlhf_loss_in.margin); NULL: no margins
     // [total] who wrote each token, as in rlhf_batch.turn: -1 = not the policy; k >= 0 = the

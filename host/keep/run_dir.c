@@ -106,8 +106,8 @@ static enum there what_is(const char *path, const struct rlhf__config *config) {
     return is_empty(path) ? EMPTY : held(path, config);
 }
 
-// Write which files that the run did not write are in the way: `"mine" (1 more), which the run does
-// not write`.
+// Write which files are in the way, i.e. were not written by the run: `"mine" (1 more), which the
+// run does not write`.
 static void say_others(const struct rlhf__folder *run, char *out, size_t cap) {
     char name[RLHF__LEFTOVER_NAME], more[40] = "";
     const size_t n = rlhf__leftover_others(run, 1, name);
