@@ -44,7 +44,8 @@ __attribute__((constructor)) static void read_plan(void) {
     if (error) how = FAIL;
     self = getpid();
     atomic_store(&count, 0);
-    armed = 1; // last, so that earlier operations do not count
+    unsetenv("FAULT"); // for programs that this one starts, such as workers
+    armed = 1;         // last, so that earlier operations do not count
 }
 
 __attribute__((destructor)) static void write_count(void) {
