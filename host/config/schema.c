@@ -285,6 +285,13 @@ static const rlhf_opt optim_opts[] = {
       "stop after this many steps in a row whose gradient is not finite; 0: never"),
 };
 #undef T
+#define T struct rlhf__parallel_config
+static const rlhf_opt parallel_opts[] = {
+    I(shards, 0, 0, 4096,
+      "parts that a minibatch is divided into; the number of processes must divide it. Runs with "
+      "the same number have the same bits for any number of processes; 0: as many as processes"),
+};
+#undef T
 #define T struct rlhf__early_stop_config
 static const rlhf_opt early_stop_opts[] = {
     F(kl, 0, 0, 1e9,
@@ -355,6 +362,7 @@ static const struct rlhf__section all_sections[] = {
     SECTION_OF(mixing, "rewards", "how scores are mixed"),
     SECTION(batch, "sizes"),
     SECTION(optim, "the optimiser"),
+    SECTION(parallel, "how a run is divided between processes"),
     SECTION(early_stop, "when a run ends before its last phase"),
     SECTION(checkpoint, "what is kept on disk"),
     SECTION(log, "what is shown and written"),

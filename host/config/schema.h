@@ -207,6 +207,11 @@ struct rlhf__optim_config {
     int64_t max_skipped;     // steps in a row that may be skipped before the run stops
 };
 
+// How a run is divided between processes.
+struct rlhf__parallel_config {
+    int64_t shards; // parts of a minibatch; 0 = as many as processes
+};
+
 struct rlhf__early_stop_config {
     double kl;     // stop if the mean sequence KL is above this, nats; 0 = off
     double reward; // stop if the mean reward is above this; 0 = off
@@ -293,6 +298,7 @@ struct rlhf__config {
     struct rlhf__mixing_config mixing; // section "rewards"
     struct rlhf__batch_config batch;
     struct rlhf__optim_config optim;
+    struct rlhf__parallel_config parallel;
     struct rlhf__early_stop_config early_stop;
     struct rlhf__checkpoint_config checkpoint;
     struct rlhf__log_config log;

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "learn/microbatch.h"
+#include "learn/shards.h"
 #include "model/compute.h"
 
 #include <math.h>
@@ -113,6 +114,8 @@ void rlhf__learner_finish(struct rlhf__learner *l) {
     head_store_finish(&l->grad);
     head_store_finish(&l->compact);
     rlhf__shared_batch_finish(&l->batch);
+    rlhf__shards_destroy(l->shards);
+    l->shards = NULL;
     free(l->hidden);
     l->hidden = NULL;
     l->hidden_cap = 0;
@@ -163,6 +166,13 @@ static rlhf_status all_rows(struct rlhf__learner *l, const struct rlhf__rows *e,
     return st;
 }
 
+// Run the rows, shard by shard if there are shards.
+static rlhf_status run_rows(struct rlhf__learner *l, const struct rlhf__rows *e,
+                            struct rlhf__place *p, struct rlhf__error *err) {
+    if (!l->shards) return all_rows(l, e, p, err);
+    return rlhf__shards_rows(l, e, rlhf__microbatch_shares(l, e), p, all_rows, err);
+}
+
 // Run the rows of e that have this use. Waits for the device, so that the measured time is that of
 // these rows.
 static rlhf_status rows_of(struct rlhf__learner *l, const struct rlhf__rows *e, int use,
@@ -172,7 +182,7 @@ static rlhf_status rows_of(struct rlhf__learner *l, const struct rlhf__rows *e, 
     struct rlhf__rows part = {0};
     rlhf_status st = pick_use(e, use, &part, err);
     p->train = use == RLHF_ROW_TRAINS;
-    if (st == RLHF_OK) st = all_rows(l, &part, p, err);
+    if (st == RLHF_OK) st = run_rows(l, &part, p, err);
     if (st == RLHF_OK) {
         st = t->sync(t->ctx);
         if (st != RLHF_OK)
@@ -188,9 +198,11 @@ static rlhf_status rows_of(struct rlhf__learner *l, const struct rlhf__rows *e, 
 // forward pass alone, because the step that follows changes the weights that sampled the rows.
 static rlhf_status compare_masked(struct rlhf__learner *l, const struct rlhf__rows *e,
                                   struct rlhf__place *p, struct rlhf__error *err) {
+    const struct rlhf__rows none = {0};
+    if (l->shards) RLHF_TRY(run_rows(l, &none, p, err)); // no shard has a gradient
     p->train = 0;
     p->only_compares = 1;
-    return all_rows(l, e, p, err);
+    return run_rows(l, e, p, err);
 }
 
 // Compute the gradients of all rows. *loss receives the algorithm's loss.
@@ -207,8 +219,9 @@ static rlhf_status gradients(struct rlhf__learner *l, const struct rlhf__rows *e
         l->tally.rows[e->use[i]]++;
         l->tally.tokens[e->use[i]] += rlhf__rows_response_tokens(e, i, i + 1);
     }
+    if (l->shards) rlhf__shards_begin(l);
     if (train == e->n) {
-        st = all_rows(l, e, &p, err);
+        st = run_rows(l, e, &p, err);
     } else if (masked == e->n && l->comparing) {
         st = compare_masked(l, e, &p, err);
     } else {
@@ -216,6 +229,7 @@ static rlhf_status gradients(struct rlhf__learner *l, const struct rlhf__rows *e
         st = rows_of(l, e, RLHF_ROW_TRAINS, &p, err);
         if (st == RLHF_OK) st = rows_of(l, e, RLHF_ROW_NO_GRADIENT, &p, err);
     }
+    if (l->shards && st == RLHF_OK) st = rlhf__shards_end(l, &p, err);
     *loss = p.loss;
     return st;
 }

@@ -16,6 +16,8 @@
 #include <rlhf/algo.h>
 #include <rlhf/model.h>
 
+struct rlhf__shards;
+
 // ---- rows by use: how advantages() marks rows for the updates (enum rlhf_row_use) ----
 
 enum { RLHF__ROW_USES = RLHF_ROW_EXCLUDED + 1 };
@@ -56,6 +58,8 @@ rlhf_status rlhf__head_store_reserve(struct rlhf__head_store *, uint32_t heads, 
 void rlhf__head_store_clear(struct rlhf__head_store *, size_t rows, size_t tokens,
                             int32_t n_labels);
 
+#define RLHF__LEARNER_SUMS 4
+
 // The function to minimise: the loss of a microbatch with its derivatives, as in rlhf/algo.h.
 struct rlhf__objective {
     rlhf_status (*loss)(void *self, const rlhf_loss_in *in, rlhf_loss_out *out,
@@ -76,6 +80,9 @@ struct rlhf__learner {
     const struct rlhf__reward_head *reward_head;
     struct rlhf__objective objective;
     struct rlhf__optim *optim, *critic_optim; // critic_optim NULL without a critic
+    // The shards that minibatches are divided into (shards.h); NULL: they are not. Owned.
+    struct rlhf__shards *shards;
+    double *sums[RLHF__LEARNER_SUMS]; // the objective's own sums, kept for each shard; or NULL
     rlhf_plan plan;
     rlhf_dist dist; // log-probs are computed under it
     int64_t microbatch_tokens, max_new_tokens;

@@ -212,6 +212,7 @@ rlhf_status rlhf__microbatch(struct rlhf__learner *l, const struct rlhf__rows *e
     measure_fall(l, e, from, &in);
     in.epoch = p->epoch;
     in.minibatch = p->minibatch;
+    in.shard = p->shard;
     rlhf_loss_out out = {.size = sizeof out, .d_heads = &l->grad.heads};
     st = rlhf__view_loss(&l->objective, e, from, to, &in, &out, err);
     if (st != RLHF_OK) return st;

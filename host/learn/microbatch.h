@@ -10,6 +10,7 @@
 // The position of a minibatch in its phase, and its running totals.
 struct rlhf__place {
     uint32_t epoch, minibatch;
+    uint32_t shard;    // of the minibatch (rlhf_loss_in.shard)
     int train;         // 0: forward pass only, for rows without a gradient
     int only_compares; // 1: only for rlhf__learner_compare, without a loss
     double loss;       // so far

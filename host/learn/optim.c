@@ -1,6 +1,7 @@
 // optim.c: see optim.h.
 #include "learn/optim.h"
 
+#include "learn/optim_blocks.h"
 #include "model/compute.h"
 
 #include <math.h>
@@ -35,7 +36,6 @@ static int wants_muon(const struct rlhf__optim_config *c, const rlhf_param *p) {
 
 static rlhf_status item_init(struct rlhf__optim *o, struct rlhf__optim_item *it,
                              const rlhf_param *p, struct rlhf__error *err) {
-    const rlhf_compute *t = o->compute;
     if (!p->grad) return rlhf__fail(err, RLHF_E_INTERNAL, "parameter %s has no gradient", p->name);
     it->param = *p;
     it->n = 1;
@@ -46,9 +46,7 @@ static rlhf_status item_init(struct rlhf__optim *o, struct rlhf__optim_item *it,
         it->rows = (int32_t)p->shape[0];
         it->cols = (int32_t)p->shape[1];
     }
-    rlhf_status st = t->alloc(t->ctx, (uint64_t)it->n * 4, &it->m);
-    if (st == RLHF_OK && !it->muon) st = t->alloc(t->ctx, (uint64_t)it->n * 4, &it->v);
-    return st == RLHF_OK ? st : rlhf__compute_fail(o->kernels, st, "optimiser state", err);
+    return RLHF_OK;
 }
 
 // If the backend has sumsq_many and adamw_many, prepare one list of all tensors for them. The
@@ -84,64 +82,12 @@ static const char *lacking(const rlhf_compute *t, const struct rlhf__optim_confi
     return c->kind == RLHF__OPTIM_MUON && !RLHF_COMPUTE_HAS(t, muon) ? "muon" : NULL;
 }
 
-rlhf_status rlhf__optim_create(const rlhf_compute *compute, const struct rlhf__instance *kernels,
-                               const rlhf_param *params, uint32_t n,
-                               const struct rlhf__optim_config *config, double head_lr,
-                               struct rlhf__optim **out, struct rlhf__error *err) {
-    *out = NULL;
-    const char *op = lacking(compute, config);
-    if (op)
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "the compute backend '%s' does not support %s, which training needs",
-                          compute->name, op);
-    struct rlhf__optim *o = calloc(1, sizeof *o);
-    if (o) o->items = calloc(n ? n : 1, sizeof *o->items);
-    if (!o || !o->items) {
-        free(o);
-        return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the optimiser");
-    }
-    o->compute = compute;
-    o->kernels = kernels;
-    o->config = *config;
-    o->head_lr = head_lr > 0 ? head_lr : config->lr;
-    rlhf_status st = RLHF_OK;
-    for (uint32_t i = 0; st == RLHF_OK && i < n; i++) {
-        if (params[i].flags & RLHF_PARAM_FROZEN) continue;
-        st = item_init(o, &o->items[o->n++], &params[i], err);
-        o->muon |= o->items[o->n - 1].muon;
-    }
-    if (st == RLHF_OK && n > 0 && o->n == 0)
-        st = rlhf__fail(err, RLHF_E_INVALID,
-                        "there is nothing to train: the model says of all its %u parameters that "
-                        "they are frozen",
-                        n);
-    if (st == RLHF_OK) st = list_init(o, err);
-    if (st != RLHF_OK) {
-        rlhf__optim_destroy(o);
-        return st;
-    }
-    *out = o;
-    return RLHF_OK;
-}
-
-void rlhf__optim_destroy(struct rlhf__optim *o) {
-    if (!o) return;
-    for (uint32_t i = 0; i < o->n; i++) {
-        o->compute->release(o->compute->ctx, o->items[i].m);
-        o->compute->release(o->compute->ctx, o->items[i].v);
-    }
-    o->compute->release(o->compute->ctx, o->clip);
-    free(o->rates);
-    free(o->places);
-    free(o->len);
-    free(o->items);
-    free(o);
-}
-
-void rlhf__optim_range(struct rlhf__optim *o, rlhf_dev base, uint64_t bytes) {
+// Note the range of all gradients, and the parts of it that lie between two parameters.
+static void find_between(struct rlhf__optim *o, const struct rlhf__optim_spec *spec) {
+    const rlhf_dev base = spec->grads;
+    const uint64_t bytes = spec->grads_bytes;
     o->grads = base;
     o->grads_bytes = bytes;
-    o->n_between = 0;
     if (!o->list.size || !base) return;
     const uintptr_t from = (uintptr_t)base;
     for (uint64_t at = 0; at < bytes;) {
@@ -159,6 +105,84 @@ void rlhf__optim_range(struct rlhf__optim *o, rlhf_dev base, uint64_t bytes) {
         }
         at = end;
     }
+}
+
+static rlhf_status items_init(struct rlhf__optim *o, const struct rlhf__optim_spec *spec,
+                              struct rlhf__error *err) {
+    for (uint32_t i = 0; i < spec->n; i++) {
+        if (spec->params[i].flags & RLHF_PARAM_FROZEN) continue;
+        RLHF_TRY(item_init(o, &o->items[o->n++], &spec->params[i], err));
+        o->muon |= o->items[o->n - 1].muon;
+    }
+    if (o->n > 0 || spec->n == 0) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "there is nothing to train: the model says of all its %u parameters that "
+                      "they are frozen",
+                      spec->n);
+}
+
+// The moments of all parameters, as one process has them alone.
+static rlhf_status moments_init(struct rlhf__optim *o, struct rlhf__error *err) {
+    const rlhf_compute *t = o->compute;
+    rlhf_status st = RLHF_OK;
+    for (uint32_t i = 0; st == RLHF_OK && i < o->n; i++) {
+        struct rlhf__optim_item *it = &o->items[i];
+        st = t->alloc(t->ctx, (uint64_t)it->n * 4, &it->m);
+        if (st == RLHF_OK && !it->muon) st = t->alloc(t->ctx, (uint64_t)it->n * 4, &it->v);
+    }
+    return st == RLHF_OK ? st : rlhf__compute_fail(o->kernels, st, "optimiser state", err);
+}
+
+static rlhf_status init(struct rlhf__optim *o, const struct rlhf__optim_spec *spec,
+                        struct rlhf__error *err) {
+    const struct rlhf__share *share = spec->share;
+    RLHF_TRY(items_init(o, spec, err));
+    if (!share || share->ranks <= 1) RLHF_TRY(moments_init(o, err));
+    RLHF_TRY(list_init(o, err));
+    find_between(o, spec);
+    return share && share->shards > 1 ? rlhf__optim_blocks_init(o, share, err) : RLHF_OK;
+}
+
+rlhf_status rlhf__optim_create(const rlhf_compute *compute, const struct rlhf__optim_spec *spec,
+                               struct rlhf__optim **out, struct rlhf__error *err) {
+    *out = NULL;
+    const char *op = lacking(compute, spec->config);
+    if (op)
+        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                          "the compute backend '%s' does not support %s, which training needs",
+                          compute->name, op);
+    struct rlhf__optim *o = calloc(1, sizeof *o);
+    if (o) o->items = calloc(spec->n ? spec->n : 1, sizeof *o->items);
+    if (!o || !o->items) {
+        free(o);
+        return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the optimiser");
+    }
+    o->compute = compute;
+    o->kernels = spec->kernels;
+    o->config = *spec->config;
+    o->head_lr = spec->head_lr > 0 ? spec->head_lr : spec->config->lr;
+    const rlhf_status st = init(o, spec, err);
+    if (st != RLHF_OK) {
+        rlhf__optim_destroy(o);
+        return st;
+    }
+    *out = o;
+    return RLHF_OK;
+}
+
+void rlhf__optim_destroy(struct rlhf__optim *o) {
+    if (!o) return;
+    rlhf__optim_blocks_destroy(o);
+    for (uint32_t i = 0; i < o->n; i++) {
+        o->compute->release(o->compute->ctx, o->items[i].m);
+        o->compute->release(o->compute->ctx, o->items[i].v);
+    }
+    o->compute->release(o->compute->ctx, o->clip);
+    free(o->rates);
+    free(o->places);
+    free(o->len);
+    free(o->items);
+    free(o);
 }
 
 rlhf_status rlhf__optim_tensor(const struct rlhf__optim *o, uint32_t i, char *name, size_t cap,
@@ -181,22 +205,22 @@ rlhf_status rlhf__optim_tensor(const struct rlhf__optim *o, uint32_t i, char *na
 
 // ---- one step ----
 
-static double lr_of(const struct rlhf__optim *o, const struct rlhf__optim_item *it) {
+double rlhf__optim_lr(const struct rlhf__optim *o, const struct rlhf__optim_item *it) {
     return it->param.group == RLHF_PARAM_VALUE ? o->head_lr : o->config.lr;
 }
 
-static double decay_of(const struct rlhf__optim *o, const struct rlhf__optim_item *it) {
+double rlhf__optim_decay(const struct rlhf__optim *o, const struct rlhf__optim_item *it) {
     return it->param.flags & RLHF_PARAM_DECAY ? o->config.weight_decay : 0;
 }
 
-static rlhf_status muon(const struct rlhf__optim *o, const struct rlhf__optim_item *it,
-                        double factor, double grad_scale, struct rlhf__error *err) {
+rlhf_status rlhf__optim_muon(const struct rlhf__optim *o, const struct rlhf__optim_item *it,
+                             double factor, double grad_scale, struct rlhf__error *err) {
     const struct rlhf__optim_config *c = &o->config;
     const rlhf_compute *t = o->compute;
     const int32_t in_out = (it->param.flags & RLHF_PARAM_IN_OUT) != 0;
     const rlhf_muon a = {
-        sizeof(rlhf_muon), 1,         5, in_out, c->muon_lr * factor, c->muon_momentum,
-        decay_of(o, it),   grad_scale};
+        sizeof(rlhf_muon),        1,         5, in_out, c->muon_lr * factor, c->muon_momentum,
+        rlhf__optim_decay(o, it), grad_scale};
     const rlhf_status st =
         t->muon(t->ctx, it->param.value, it->param.grad, it->m, it->rows, it->cols, &a);
     return st == RLHF_OK ? st : rlhf__compute_fail(o->kernels, st, it->param.name, err);
@@ -205,11 +229,11 @@ static rlhf_status muon(const struct rlhf__optim *o, const struct rlhf__optim_it
 static rlhf_status muon_all(const struct rlhf__optim *o, double factor, double grad_scale,
                             struct rlhf__error *err) {
     for (uint32_t i = 0; i < o->n; i++)
-        if (o->items[i].muon) RLHF_TRY(muon(o, &o->items[i], factor, grad_scale, err));
+        if (o->items[i].muon) RLHF_TRY(rlhf__optim_muon(o, &o->items[i], factor, grad_scale, err));
     return RLHF_OK;
 }
 
-static rlhf_status zero_grads(const struct rlhf__optim *o, struct rlhf__error *err) {
+rlhf_status rlhf__optim_zero(const struct rlhf__optim *o, struct rlhf__error *err) {
     const rlhf_compute *t = o->compute;
     rlhf_status st = o->grads ? t->zero(t->ctx, o->grads, o->grads_bytes) : RLHF_OK;
     for (uint32_t i = 0; st == RLHF_OK && !o->grads && i < o->n; i++)
@@ -217,8 +241,7 @@ static rlhf_status zero_grads(const struct rlhf__optim *o, struct rlhf__error *e
     return st == RLHF_OK ? st : rlhf__compute_fail(o->kernels, st, "zeroing the gradients", err);
 }
 
-// Returns the AdamW settings that all tensors share, for the next step.
-static rlhf_adamw adamw_of(const struct rlhf__optim *o, double lr, double decay, double scale) {
+rlhf_adamw rlhf__optim_adamw(const struct rlhf__optim *o, double lr, double decay, double scale) {
     const struct rlhf__optim_config *c = &o->config;
     return (rlhf_adamw){sizeof(rlhf_adamw), c->epsilon, lr,    c->beta1,
                         c->beta2,           c->eps,     decay, scale,
@@ -244,7 +267,8 @@ static rlhf_status grad_norm(const struct rlhf__optim *o, double *norm, struct r
 static rlhf_status adamw(const struct rlhf__optim *o, const struct rlhf__optim_item *it,
                          double factor, double grad_scale, struct rlhf__error *err) {
     const rlhf_compute *t = o->compute;
-    const rlhf_adamw a = adamw_of(o, lr_of(o, it) * factor, decay_of(o, it), grad_scale);
+    const rlhf_adamw a =
+        rlhf__optim_adamw(o, rlhf__optim_lr(o, it) * factor, rlhf__optim_decay(o, it), grad_scale);
     const rlhf_status st =
         t->adamw(t->ctx, it->param.value, it->param.grad, it->m, it->v, (uint64_t)it->n, &a);
     return st == RLHF_OK ? st : rlhf__compute_fail(o->kernels, st, it->param.name, err);
@@ -257,11 +281,11 @@ static rlhf_status step_singly(const struct rlhf__optim *o, double factor, int32
     RLHF_TRY(grad_norm(o, &clip->norm, err));
     if (max > 0 && clip->norm > max) clip->scale = max / clip->norm;
     clip->skip = !loss_ok || !isfinite(clip->norm);
-    if (clip->skip) return zero_grads(o, err);
+    if (clip->skip) return rlhf__optim_zero(o, err);
     RLHF_TRY(muon_all(o, factor, clip->scale, err));
     for (uint32_t i = 0; i < o->n; i++)
         if (!o->items[i].muon) RLHF_TRY(adamw(o, &o->items[i], factor, clip->scale, err));
-    return zero_grads(o, err);
+    return rlhf__optim_zero(o, err);
 }
 
 // ---- all tensors in a few calls ----
@@ -279,12 +303,12 @@ static rlhf_status read_clip(const struct rlhf__optim *o, rlhf_clip *clip,
 static rlhf_status step_as_list(const struct rlhf__optim *o, double factor, int32_t loss_ok,
                                 rlhf_clip *clip, struct rlhf__error *err) {
     const rlhf_compute *t = o->compute;
-    const rlhf_adamw a = adamw_of(o, factor, 1, 1);
+    const rlhf_adamw a = rlhf__optim_adamw(o, factor, 1, 1);
     rlhf_tensors all = o->list;
     all.n += o->n_between;
     for (uint32_t i = 0; i < o->n; i++) {
-        o->rates[i] = lr_of(o, &o->items[i]);
-        o->rates[2 * o->n + 1 + i] = decay_of(o, &o->items[i]);
+        o->rates[i] = rlhf__optim_lr(o, &o->items[i]);
+        o->rates[2 * o->n + 1 + i] = rlhf__optim_decay(o, &o->items[i]);
     }
     rlhf_status st = t->sumsq_many(t->ctx, &o->list, o->config.max_grad_norm, !loss_ok, o->clip);
     if (st != RLHF_OK) return rlhf__compute_fail(o->kernels, st, "gradient norm", err);
@@ -311,8 +335,9 @@ static rlhf_status count_skipped(struct rlhf__optim *o, struct rlhf__error *err)
 rlhf_status rlhf__optim_step(struct rlhf__optim *o, double factor, int32_t loss_ok,
                              struct rlhf__optim_report *report, struct rlhf__error *err) {
     rlhf_clip clip = {0};
-    RLHF_TRY(o->list.size ? step_as_list(o, factor, loss_ok, &clip, err)
-                          : step_singly(o, factor, loss_ok, &clip, err));
+    RLHF_TRY(o->blocks      ? rlhf__optim_blocks_step(o, factor, loss_ok, &clip, err)
+             : o->list.size ? step_as_list(o, factor, loss_ok, &clip, err)
+                            : step_singly(o, factor, loss_ok, &clip, err));
     *report = (struct rlhf__optim_report){clip.norm, clip.norm * clip.scale, clip.skip, 0};
     if (!clip.skip) {
         o->count.step++;

@@ -9,8 +9,11 @@
 
 #include "config/schema.h"
 #include "model/compute.h"
+#include "team/share.h"
 
 #include <rlhf/model.h>
+
+struct rlhf__optim_blocks;
 
 struct rlhf__optim_item {
     rlhf_param param;
@@ -46,6 +49,24 @@ struct rlhf__optim {
     uint64_t *len;
     rlhf_dev *places; // g, w, m, v
     double *rates;    // lr, weight_decay of the current step
+    // The parameters in blocks, if minibatches are divided into shards (optim_blocks.h); else NULL.
+    struct rlhf__optim_blocks *blocks;
+};
+
+// What an optimizer is created from. Everything but `kernels` is borrowed until create returns.
+struct rlhf__optim_spec {
+    const struct rlhf__instance *kernels; // made the table, for messages; NULL: not known
+    // n parameters, at least one of which is trained. Parameters with RLHF_PARAM_FROZEN are left
+    // out; all others must have a gradient.
+    const rlhf_param *params;
+    uint32_t n, reserved;
+    const struct rlhf__optim_config *config;
+    double head_lr; // learning rate of the value head; 0 = the same as the rest
+    // All gradients as one range (rlhf_model_info.grad_base), which can be zeroed at once; NULL:
+    // each gradient is zeroed separately.
+    rlhf_dev grads;
+    uint64_t grads_bytes;
+    const struct rlhf__share *share; // NULL: minibatches have one shard
 };
 
 // The result of one step.
@@ -55,19 +76,10 @@ struct rlhf__optim_report {
     int32_t skipped, reserved;
 };
 
-// Create the state for n parameters, at least one of which is trained. Parameters with
-// RLHF_PARAM_FROZEN are left out; all others must have a gradient. params is copied. head_lr is the
-// learning rate of the value head; 0 = the same as the rest. kernels is the instance that made the
-// table, for messages (NULL: not known). [main]
-rlhf_status rlhf__optim_create(const rlhf_compute *, const struct rlhf__instance *kernels,
-                               const rlhf_param *params, uint32_t n,
-                               const struct rlhf__optim_config *, double head_lr,
+// Create the state of an optimizer. [main]
+rlhf_status rlhf__optim_create(const rlhf_compute *, const struct rlhf__optim_spec *,
                                struct rlhf__optim **out, struct rlhf__error *err);
 void rlhf__optim_destroy(struct rlhf__optim *); // NULL allowed [main]
-
-// Tell the optimizer that all gradients are in one range (rlhf_model_info.grad_base), which it can
-// zero at once. base NULL: zero each gradient separately. [main]
-void rlhf__optim_range(struct rlhf__optim *, rlhf_dev base, uint64_t bytes);
 
 // Take a step with learning rates times `factor`, then zero the gradients. If the gradient norm is
 // not finite, or loss_ok is 0, the update is skipped; RLHF_E_NUMERIC after max_skipped in a row.
@@ -81,6 +93,21 @@ rlhf_status rlhf__optim_step(struct rlhf__optim *, double factor, int32_t loss_o
 // end. [any]
 rlhf_status rlhf__optim_tensor(const struct rlhf__optim *, uint32_t i, char *name, size_t cap,
                                rlhf_dev *out, const rlhf_param **param);
+
+// ---- parts of a step, for optim_blocks.c ----
+
+// Return the learning rate and the weight decay of a parameter. [any]
+double rlhf__optim_lr(const struct rlhf__optim *, const struct rlhf__optim_item *);
+double rlhf__optim_decay(const struct rlhf__optim *, const struct rlhf__optim_item *);
+// Returns the AdamW settings of the next step. [any]
+rlhf_adamw rlhf__optim_adamw(const struct rlhf__optim *, double lr, double decay, double scale);
+// Take Muon's step for a matrix. [step]
+rlhf_status rlhf__optim_muon(const struct rlhf__optim *, const struct rlhf__optim_item *,
+                             double factor, double grad_scale, struct rlhf__error *err);
+// Zero all gradients. [step]
+rlhf_status rlhf__optim_zero(const struct rlhf__optim *, struct rlhf__error *err);
+
+// ---- schedule ----
 
 // The learning-rate schedule, a pure function. Returns the factor of phase `phase` (0 = first) in a
 // run of `horizon` phases.

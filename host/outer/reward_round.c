@@ -2,10 +2,12 @@
 #include "outer/reward_round.h"
 
 #include "feed/feed.h"
+#include "learn/shards.h"
 #include "sample/scoring.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 // Returns w * loss of a pair with rewards r[2], and writes the derivative to d[2].
 static double one_pair(const float *r, double w, float *d) {
@@ -44,9 +46,14 @@ static rlhf_status open_learner(struct rlhf__reward_round *r, struct rlhf__error
     const struct rlhf__model *m = r->rm->model;
     struct rlhf__optim_config own = c->optim;
     own.kind = RLHF__OPTIM_ADAMW;
-    rlhf_status st = rlhf__optim_create(m->compute, rlhf__model_kernels(m), m->params, m->n_tensors,
-                                        &own, 0, &r->optim, err);
-    if (st == RLHF_OK) rlhf__optim_range(r->optim, m->info.grad_base, m->info.grad_bytes);
+    const struct rlhf__optim_spec spec = {.kernels = rlhf__model_kernels(m),
+                                          .params = m->params,
+                                          .n = m->n_tensors,
+                                          .config = &own,
+                                          .grads = m->info.grad_base,
+                                          .grads_bytes = m->info.grad_bytes,
+                                          .share = &r->cast->share};
+    rlhf_status st = rlhf__optim_create(m->compute, &spec, &r->optim, err);
     r->learner.model = m;
     r->learner.reward_head = &r->rm->head;
     r->learner.objective = rlhf__pair_objective(&r->loss);
@@ -61,7 +68,9 @@ static rlhf_status open_learner(struct rlhf__reward_round *r, struct rlhf__error
     r->learner.microbatch_tokens = rlhf__compute_microbatch(m->compute, c->batch.microbatch_tokens);
     r->learner.written_out = !c->batch.share_prompts;
     r->learner.max_new_tokens = c->sampling.max_new_tokens;
-    return st;
+    double *const sums[] = {&r->loss.loss, &r->loss.margin, &r->loss.pairs, &r->loss.right};
+    memcpy(r->learner.sums, sums, sizeof sums);
+    return st == RLHF_OK ? rlhf__shards_create(&r->learner, &r->cast->share, err) : st;
 }
 
 rlhf_status rlhf__reward_round_create(const struct rlhf__config *config,
@@ -138,8 +147,8 @@ static rlhf_status train(struct rlhf__reward_round *r, const struct rlhf__replay
     out->fresh = (int64_t)n - out->replayed;
     out->steps = steps;
     out->loss = r->loss.loss / (double)steps;
-    out->accuracy = (double)r->loss.right / (double)r->loss.pairs;
-    out->margin = r->loss.margin / (double)r->loss.pairs;
+    out->accuracy = r->loss.right / r->loss.pairs;
+    out->margin = r->loss.margin / r->loss.pairs;
     return RLHF_OK;
 }
 

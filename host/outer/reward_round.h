@@ -16,9 +16,9 @@
 
 // Sums over all calls of the pair loss; zero-initialise.
 struct rlhf__pair_loss {
-    double loss;          // sum over microbatches of their share of the minibatch's loss
-    double margin;        // R_chosen - R_rejected
-    int64_t pairs, right; // right: the chosen response has the higher reward
+    double loss;         // sum over microbatches of their share of the minibatch's loss
+    double margin;       // R_chosen - R_rejected
+    double pairs, right; // right: the chosen response has the higher reward
 };
 
 // Returns the objective. Rows are pairs, the chosen one first, with one score per row. A pair is

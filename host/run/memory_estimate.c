@@ -5,6 +5,7 @@
 
 #include "base/host_memory.h"
 #include "batch/minibatches.h"
+#include "learn/shards.h"
 #include "model/free_memory.h"
 #include "model/parameters.h"
 #include "run/phase_run.h"
@@ -247,6 +248,10 @@ static rlhf_status run_on_plan(const struct rlhf__run *r, struct rlhf__phase *p,
         l.reward_head = &head;
     l.watch = NULL;
     p->learner = &l;
+    if (st == RLHF_OK) {
+        rlhf__memory_plan_account(r->memory_plan, r->cast.policy->role, RLHF__USE_GRADIENTS);
+        st = rlhf__shards_create(&l, &r->cast.share, err);
+    }
     if (st == RLHF_OK) st = r->feed->ops->largest(r->feed, &p->x, err);
     if (st == RLHF_OK) st = run_phase(r, p, &planned, err);
     p->learner = NULL;

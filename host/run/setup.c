@@ -6,6 +6,7 @@
 #include "config/layer.h"
 #include "keep/manifest.h"
 #include "keep/run_dir.h"
+#include "learn/shards.h"
 #include "model/free_memory.h"
 #include "plugin/search.h"
 #include "report/phase_report.h"
@@ -157,6 +158,7 @@ static rlhf_status make_plan(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__early_stop fresh = {.config = &c->early_stop};
     if (st == RLHF_OK && !r->req->resume)
         st = check_early_stop(r, &fresh, c->run.phases ? c->run.phases : RLHF__DEFAULT_PHASES, err);
+    if (st == RLHF_OK) st = rlhf__setup_check_batch(r, err);
     return st == RLHF_OK ? rlhf__effect_rules(r, err) : st;
 }
 
@@ -199,6 +201,7 @@ static rlhf_status open_learner(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(rlhf__setup_optim(r, cast->policy, &r->optim, err));
     if (cast->critic) RLHF_TRY(rlhf__setup_optim(r, cast->critic, &r->critic_optim, err));
     r->learner = rlhf__setup_learner(r, r->optim, r->critic_optim);
+    RLHF_TRY(rlhf__shards_create(&r->learner, &r->cast.share, err));
     return rlhf__early_stop_init(&r->early_stop, &r->config->early_stop, err);
 }
 
@@ -270,6 +273,7 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
                               &r->report.sinks, err));
     RLHF_TRY(rlhf__iteration_init(&r->iteration, r->config, &r->cast, &r->report,
                                   &r->session.services, err));
+    RLHF_TRY(rlhf__setup_shards(r, err));
     RLHF_TRY(make_plan(r, err));
     RLHF_TRY(open_models(r, err));
     RLHF_TRY(rlhf__setup_reward_checkpoints(r, err));

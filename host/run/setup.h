@@ -96,6 +96,17 @@ rlhf_status rlhf__setup_optim(const struct rlhf__run *r, const struct rlhf__mode
 struct rlhf__learner rlhf__setup_learner(const struct rlhf__run *r, struct rlhf__optim *optim,
                                          struct rlhf__optim *critic_optim);
 
+// ---- shards: setup_shards.c ----
+
+// Set the run's share: how many shards a minibatch has, and which of them are this process's. With
+// parallel.shards=0, writes the number found into the config. Errors: RLHF_E_INVALID if the
+// processes do not divide the shards. [main]
+rlhf_status rlhf__setup_shards(struct rlhf__run *r, struct rlhf__error *err);
+
+// Check that a phase has a group, or a row, for each process. The plan must be there. Errors:
+// RLHF_E_INVALID. [main]
+rlhf_status rlhf__setup_check_batch(const struct rlhf__run *r, struct rlhf__error *err);
+
 // ---- memory: memory_estimate.c ----
 
 // Count the memory of one phase, using the models on the memory plan that rlhf__setup_rows opened.

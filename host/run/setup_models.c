@@ -24,7 +24,7 @@ rlhf_status rlhf__setup_ask_plan(const struct rlhf__run *r, int64_t phases, int3
                           .batch_size = (uint32_t)c->batch.size,
                           .max_new_tokens = (uint32_t)c->sampling.max_new_tokens,
                           .max_turns = 1,
-                          .shards = 1,
+                          .shards = r->cast.share.shards,
                           .n_labels = (uint32_t)n_labels,
                           .temperature = c->sampling.temperature};
     return rlhf__plan_ask(r->cast.algo, &info, out, err);
@@ -354,10 +354,15 @@ rlhf_status rlhf__setup_optim(const struct rlhf__run *r, const struct rlhf__mode
     const int critic = m == r->cast.critic;
     struct rlhf__optim_config own = c->optim;
     if (critic && c->value.lr > 0) own.lr = c->value.lr;
-    RLHF_TRY(rlhf__optim_create(m->compute, rlhf__model_kernels(m), m->params, m->n_tensors, &own,
-                                critic ? 0 : c->value.lr, out, err));
-    rlhf__optim_range(*out, m->info.grad_base, m->info.grad_bytes);
-    return RLHF_OK;
+    const struct rlhf__optim_spec spec = {.kernels = rlhf__model_kernels(m),
+                                          .params = m->params,
+                                          .n = m->n_tensors,
+                                          .config = &own,
+                                          .head_lr = critic ? 0 : c->value.lr,
+                                          .grads = m->info.grad_base,
+                                          .grads_bytes = m->info.grad_bytes,
+                                          .share = &r->cast.share};
+    return rlhf__optim_create(m->compute, &spec, out, err);
 }
 
 struct rlhf__learner rlhf__setup_learner(const struct rlhf__run *r, struct rlhf__optim *optim,

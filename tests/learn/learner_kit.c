@@ -1,6 +1,8 @@
 // learner_kit.c: see learner_kit.h.
 #include "learner_kit.h"
 
+#include "learn/shards.h"
+
 #include <math.h>
 #include <rlhf/rng.h>
 #include <stdio.h>
@@ -108,9 +110,13 @@ static struct rlhf__model *open_model(struct fixture *f, const char *role, uint6
 static struct rlhf__optim *open_optim(struct fixture *f, const struct rlhf__model *m) {
     static const struct rlhf__optim_config c = {.beta2 = 0.999, .eps = 1e-8, .max_skipped = 1};
     struct rlhf__optim *o = NULL;
-    MUST(rlhf__optim_create(f->session.compute->table, NULL, m->params, m->n_tensors, &c, 0, &o,
-                            &err));
-    rlhf__optim_range(o, m->info.grad_base, m->info.grad_bytes);
+    const struct rlhf__optim_spec spec = {.params = m->params,
+                                          .n = m->n_tensors,
+                                          .config = &c,
+                                          .grads = f->no_range ? NULL : m->info.grad_base,
+                                          .grads_bytes = m->info.grad_bytes,
+                                          .share = &f->share};
+    MUST(rlhf__optim_create(f->session.compute->table, &spec, &o, &err));
     return o;
 }
 
@@ -163,6 +169,7 @@ void learner_open(struct fixture *f, const char *backend, int32_t dtype, int64_t
         .critic_optim = f->critic_optim,
         .plan = {.heads = RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY | RLHF_HEAD_KL | RLHF_HEAD_VALUE},
         .dist = dist};
+    MUST(rlhf__shards_create(&f->learner, &f->share, &err));
 }
 
 // ---- results of a minibatch ----

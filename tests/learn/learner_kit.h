@@ -40,7 +40,9 @@ struct fixture {
     struct seen seen;
     struct rlhf__rows e;
     struct rlhf__learner learner;
-    int32_t stop, reserved;
+    struct rlhf__share share; // of optimizers and learner; zeros: one shard
+    int32_t stop;
+    int32_t no_range; // 1: the optimizers do not know the range of all gradients
 };
 
 #define MUST(call)                                                                                 \

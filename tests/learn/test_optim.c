@@ -77,10 +77,21 @@ static float weight(struct fixture *f, int i) {
     return w[0];
 }
 
+static struct rlhf__share share; // of the optimizers that create() makes
+
+// An optimizer of the parameters p.
+static rlhf_status create(const rlhf_compute *t, const rlhf_param *p,
+                          const struct rlhf__optim_config *c, double head_lr,
+                          struct rlhf__optim **out, struct rlhf__error *err) {
+    const struct rlhf__optim_spec spec = {
+        .params = p, .n = 3, .config = c, .head_lr = head_lr, .share = &share};
+    return rlhf__optim_create(t, &spec, out, err);
+}
+
 static struct rlhf__optim *made(struct fixture *f, const struct rlhf__optim_config *c,
                                 double head_lr) {
     struct rlhf__optim *o = NULL;
-    assert_int_equal(rlhf__optim_create(f->t, NULL, f->p, 3, c, head_lr, &o, NULL), RLHF_OK);
+    assert_int_equal(create(f->t, f->p, c, head_lr, &o, NULL), RLHF_OK);
     return o;
 }
 
@@ -115,7 +126,7 @@ static void frozen_parameters_stay(void **state) {
     without[1].grad = NULL;
     struct rlhf__optim *o = NULL;
     struct rlhf__optim_report r;
-    assert_int_equal(rlhf__optim_create(f->t, NULL, without, 3, &config, 0.5, &o, NULL), RLHF_OK);
+    assert_int_equal(create(f->t, without, &config, 0.5, &o, NULL), RLHF_OK);
     set_grads(f, 3);
     assert_int_equal(rlhf__optim_step(o, 0.5, 1, &r, NULL), RLHF_OK);
     assert_float_equal(weight(f, 0), -0.05f, 1e-6f);
@@ -131,13 +142,11 @@ static void frozen_parameters_stay(void **state) {
     rlhf__optim_destroy(o);
     without[0].flags |= RLHF_PARAM_FROZEN;
     without[2].flags |= RLHF_PARAM_FROZEN;
-    assert_int_equal(rlhf__optim_create(f->t, NULL, without, 3, &config, 0, &o, &err),
-                     RLHF_E_INVALID);
+    assert_int_equal(create(f->t, without, &config, 0, &o, &err), RLHF_E_INVALID);
     assert_non_null(strstr(err.text, "nothing to train"));
     without[0].flags = 0;
     without[0].grad = NULL;
-    assert_int_equal(rlhf__optim_create(f->t, NULL, without, 3, &config, 0, &o, &err),
-                     RLHF_E_INTERNAL);
+    assert_int_equal(create(f->t, without, &config, 0, &o, &err), RLHF_E_INTERNAL);
 }
 
 // Gradients in one range are zeroed together with the gaps, whether the step is skipped or not.
@@ -153,8 +162,9 @@ static void a_range_of_gradients(void **state) {
         in[i].grad = rlhf_dev_at(all, 20 * (uint64_t)i); // one float between
     }
     struct rlhf__optim *o = NULL;
-    assert_int_equal(rlhf__optim_create(f->t, NULL, in, 3, &config, 0, &o, NULL), RLHF_OK);
-    rlhf__optim_range(o, all, sizeof g);
+    const struct rlhf__optim_spec spec = {
+        .params = in, .n = 3, .config = &config, .grads = all, .grads_bytes = sizeof g};
+    assert_int_equal(rlhf__optim_create(f->t, &spec, &o, NULL), RLHF_OK);
     for (int skip = 0; skip < 2; skip++) {
         for (int i = 0; i < 16; i++)
             g[i] = 1;
@@ -322,7 +332,7 @@ static void four_steps(struct fixture *f, struct counting *c, const struct rlhf_
     struct rlhf__optim *o = NULL;
     for (int i = 0; i < 3; i++)
         assert_int_equal(f->t->upload(f->t->ctx, f->p[i].value, start, 16), 0);
-    assert_int_equal(rlhf__optim_create(&c->table, NULL, f->p, 3, how, 0.5, &o, NULL), RLHF_OK);
+    assert_int_equal(create(&c->table, f->p, how, 0.5, &o, NULL), RLHF_OK);
     for (int s = 0; s < 4; s++) {
         set_grads(f, grad[s]);
         if (s == 3) o->config.lr = o->head_lr = 0.03;
@@ -333,6 +343,29 @@ static void four_steps(struct fixture *f, struct counting *c, const struct rlhf_
     for (int i = 0; i < 3; i++)
         assert_int_equal(f->t->download(f->t->ctx, w[i], f->p[i].value, 16), 0);
     rlhf__optim_destroy(o);
+}
+
+// Minibatches with shards take the step in blocks. These parameters are one block, so that even the
+// norm has the same bits.
+static void blocks_take_the_same_step(struct fixture *f, const struct rlhf__optim_config *c,
+                                      const struct rlhf__optim_report want[4], float want_w[3][4]) {
+    for (int singly = 0; singly < 2; singly++) {
+        struct counting table;
+        struct rlhf__optim_report got[4];
+        float w[3][4];
+        share = (struct rlhf__share){.shards = 4, .ranks = 1};
+        counting_init(&table, f->t, singly);
+        four_steps(f, &table, c, got, w);
+        share = (struct rlhf__share){0};
+        assert_memory_equal(w, want_w, sizeof w);
+        for (int s = 0; s < 4; s++) {
+            assert_int_equal(got[s].skipped, want[s].skipped);
+            assert_memory_equal(&got[s].grad_norm_clipped, &want[s].grad_norm_clipped, 8);
+        }
+        assert_int_equal(table.sumsqs, singly ? 12 : 0);
+        assert_int_equal(table.downloads, singly ? 0 : 4);
+        assert_int_equal(table.syncs, 0);
+    }
 }
 
 // A list gives the same bits as one call per tensor, with one download per step and no other wait.
@@ -362,6 +395,7 @@ static void a_list_is_a_tensor_a_call(void **state) {
         assert_int_equal(list.sumsqs, 0);
         assert_int_equal(list.downloads, 4);
         assert_int_equal(list.syncs, 0);
+        blocks_take_the_same_step(f, &c, want, want_w);
     }
 }
 
@@ -389,11 +423,10 @@ static void an_op_that_the_backend_lacks_is_named(void **state) {
     struct rlhf__optim *o = NULL;
     struct rlhf__error err = {0, ""};
     table.size = RLHF_SIZE_TO(rlhf_compute, adamw);
-    assert_int_equal(rlhf__optim_create(&table, NULL, f->p, 3, &c, 0, &o, &err), RLHF_OK);
+    assert_int_equal(create(&table, f->p, &c, 0, &o, &err), RLHF_OK);
     rlhf__optim_destroy(o);
     c.kind = RLHF__OPTIM_MUON;
-    assert_int_equal(rlhf__optim_create(&table, NULL, f->p, 3, &c, 0, &o, &err),
-                     RLHF_E_UNSUPPORTED);
+    assert_int_equal(create(&table, f->p, &c, 0, &o, &err), RLHF_E_UNSUPPORTED);
     assert_string_equal(err.text,
                         "the compute backend 'reference' does not support muon, which training "
                         "needs");

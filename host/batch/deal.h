@@ -1,0 +1,17 @@
+// deal.h: divides the rows of a minibatch into shards. The rule counts tokens and nothing else, so
+// every process finds the same shards.
+#ifndef RLHF_HOST_DEAL_H
+#define RLHF_HOST_DEAL_H
+
+#include "batch/rows.h"
+
+// Divide the rows, in their order, into `shards` parts of about as many tokens. Shard s gets the
+// rows [first[s], first[s + 1]), which may be none; first has shards + 1 elements.
+//
+// Shard s gets the units whose middle lies between s / shards and (s + 1) / shards of all tokens.
+// Units are the groups if RLHF__WHOLE_GROUPS is set, or if prompts are shared (share = 1) and there
+// are at least as many groups as shards. Otherwise they are the rows. A shared prompt counts once
+// per unit. [any]
+void rlhf__deal(const struct rlhf__rows *e, uint32_t shards, int share, uint32_t *first);
+
+#endif

@@ -1,0 +1,52 @@
+// shards.h: the shards of a learner's minibatches: their gradients, added up in the order of a
+// fixed tree (team/tree.h), and their numbers, added up in order. Neither depends on which process
+// computed which shard.
+#ifndef RLHF_HOST_SHARDS_H
+#define RLHF_HOST_SHARDS_H
+
+#include "learn/microbatch.h"
+#include "team/tree.h"
+
+// What the learner counts while it trains on rows, kept for each shard. Only doubles: counts are
+// exact up to 2^53.
+struct rlhf__shard_numbers {
+    double loss, difference_sum, difference_max, compared;
+    double fall_sum, fall_tokens, tokens, flops, asked;
+    double sums[RLHF__LEARNER_SUMS]; // of the objective
+    double reserved[3];
+};
+
+struct rlhf__shards {
+    struct rlhf__share share;
+    const rlhf_compute *compute;
+    struct rlhf__optim *optim[2]; // the policy's and the critic's, or NULL
+    struct rlhf__tree tree;       // of the current minibatch
+    uint32_t n_aside, reserved;
+    rlhf_dev aside[2][RLHF__TREE_DEPTH]; // sums that wait in the tree, as large as the gradients
+    uint32_t *first;                     // [shards + 1] the rows of each shard (batch/deal.h)
+    struct rlhf__shard_numbers *numbers; // [shards]
+};
+
+// Set l->shards for share's shards; with one shard, leave it NULL. l has its optimizers. The
+// buffers are allocated here. [main]
+rlhf_status rlhf__shards_create(struct rlhf__learner *l, const struct rlhf__share *share,
+                                struct rlhf__error *err);
+void rlhf__shards_destroy(struct rlhf__shards *); // NULL allowed [main]
+
+// Runs rows in microbatches, as part of a minibatch.
+typedef rlhf_status (*rlhf__shards_run_fn)(struct rlhf__learner *, const struct rlhf__rows *,
+                                           struct rlhf__place *, struct rlhf__error *);
+
+// Begin a minibatch. [step]
+void rlhf__shards_begin(struct rlhf__learner *);
+// Divide the rows (share: as in rlhf__deal), and call `run` for each shard of this process that has
+// rows. With p->train, add up the shards' gradients; such a call must be made once per minibatch,
+// even without rows. [step]
+rlhf_status rlhf__shards_rows(struct rlhf__learner *, const struct rlhf__rows *, int share,
+                              struct rlhf__place *p, rlhf__shards_run_fn run,
+                              struct rlhf__error *err);
+// Add the numbers of all shards to the learner's, and set p->loss. [step]
+rlhf_status rlhf__shards_end(struct rlhf__learner *, struct rlhf__place *p,
+                             struct rlhf__error *err);
+
+#endif

@@ -1,0 +1,55 @@
+// setup_shards.c: divides a run between processes; see setup.h.
+#include "run/setup.h"
+
+#include "config/layer.h"
+
+#include <stdio.h>
+
+// Writes the numbers that divide `shards`, with commas.
+static const char *divisors(uint32_t shards, char *out, size_t cap) {
+    size_t at = 0;
+    out[0] = 0;
+    for (uint32_t d = 1; d <= shards && at + 1 < cap; d++) {
+        if (shards % d) continue;
+        const char *between = d == 1 ? "" : d == shards ? " or " : ", ";
+        const int n = snprintf(out + at, cap - at, "%s%u", between, d);
+        if (n > 0) at += (size_t)n;
+    }
+    return out;
+}
+
+static rlhf_status check_ranks(uint32_t shards, uint32_t ranks, struct rlhf__error *err) {
+    char list[256];
+    if (shards % ranks == 0) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "parallel.shards is %u, and the run has %u processes: with %u shards it can "
+                      "have %s",
+                      shards, ranks, shards, divisors(shards, list, sizeof list));
+}
+
+rlhf_status rlhf__setup_shards(struct rlhf__run *r, struct rlhf__error *err) {
+    const uint32_t ranks = 1;
+    struct rlhf__parallel_config *c = &r->req->config->parallel;
+    if (c->shards == 0) c->shards = ranks;
+    RLHF_TRY(check_ranks((uint32_t)c->shards, ranks, err));
+    r->cast.share = (struct rlhf__share){.shards = (uint32_t)c->shards, .ranks = ranks};
+    if (r->req->resume && rlhf__layer_typed_by(r->config, "parallel", "shards"))
+        rlhf__logf(r->report.log, RLHF_LOG_WARN,
+                   "parallel.shards is now %u: if the run had another number, its sums are rounded "
+                   "differently from here on",
+                   r->cast.share.shards);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__setup_check_batch(const struct rlhf__run *r, struct rlhf__error *err) {
+    const rlhf_plan *plan = &r->cast.plan;
+    const int64_t rows = r->config->batch.size;
+    const uint32_t ranks = r->cast.share.ranks;
+    const int64_t of = plan->group_size > 1 ? plan->group_size : 1;
+    if (rows <= 0 || rows / of >= ranks) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "batch.size is %lld, which is %lld %s: too few for %u processes, each of "
+                      "which needs one of its own",
+                      (long long)rows, (long long)(rows / of),
+                      of > 1 ? "groups of responses" : "rows", ranks);
+}

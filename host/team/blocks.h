@@ -1,0 +1,48 @@
+// blocks.h: divides the parameters of a model into blocks of about equal size. Sums of gradients,
+// the optimizer's state and the parameters are exchanged block by block, and each block belongs to
+// one process. How the parameters are divided does not depend on the number of processes.
+#ifndef RLHF_HOST_TEAM_BLOCKS_H
+#define RLHF_HOST_TEAM_BLOCKS_H
+
+#include "base/error.h"
+
+#include <rlhf/compute.h>
+
+#define RLHF__BLOCK ((uint64_t)1 << 18) // elements
+
+// Adjacent elements of one tensor.
+struct rlhf__piece {
+    rlhf_dev grad, value;
+    uint64_t len;              // elements
+    uint64_t at;               // bytes from the start of the gradients, in each copy of them
+    uint64_t from;             // elements of the tensor before the piece
+    uint32_t tensor, reserved; // number of the tensor
+};
+
+// The pieces [first, end) with `len` elements in total.
+struct rlhf__block {
+    uint32_t first, end;
+    uint64_t len;
+};
+
+struct rlhf__blocks {
+    struct rlhf__piece *piece;
+    struct rlhf__block *block;
+    uint32_t n_pieces, n;
+    uint32_t pieces_cap, cap;
+    uint64_t longest; // elements of the longest block
+};
+
+// Append a tensor: whole.from, whole.at and so on describe all of it. It is cut into pieces of at
+// most RLHF__BLOCK elements, except with one_piece = 1. A block has at most RLHF__BLOCK elements,
+// or one piece. Errors: RLHF_E_NOMEM. [any]
+rlhf_status rlhf__blocks_add(struct rlhf__blocks *, const struct rlhf__piece *whole, int one_piece,
+                             struct rlhf__error *err);
+void rlhf__blocks_finish(struct rlhf__blocks *); // accepts a zeroed struct [any]
+
+// Returns the rank of the process that block b belongs to. [any]
+static inline uint32_t rlhf__block_owner(uint32_t b, uint32_t ranks) {
+    return ranks > 1 ? b % ranks : 0;
+}
+
+#endif

@@ -1,0 +1,22 @@
+// share.h: what a process has of a minibatch that is divided into shards.
+#ifndef RLHF_HOST_TEAM_SHARE_H
+#define RLHF_HOST_TEAM_SHARE_H
+
+#include <stdint.h>
+
+// A zeroed struct, or NULL for it: one process, and no shards. shards is a multiple of ranks.
+struct rlhf__share {
+    uint32_t shards;      // parts of a minibatch; 0 = 1
+    uint32_t rank, ranks; // of this process, and how many there are; ranks 0 = 1
+    uint32_t reserved;
+};
+
+// Return the first shard of a process, and the one after its last. [any]
+static inline uint32_t rlhf__share_from(const struct rlhf__share *s, uint32_t rank) {
+    return s->ranks > 1 ? rank * (s->shards / s->ranks) : 0;
+}
+static inline uint32_t rlhf__share_to(const struct rlhf__share *s, uint32_t rank) {
+    return s->ranks > 1 ? (rank + 1) * (s->shards / s->ranks) : s->shards;
+}
+
+#endif

@@ -1,0 +1,75 @@
+// tree.h: the fixed binary tree in which the sums of a minibatch's shards are added.
+//
+// Node (level, index) is the sum of the shards [index << level, (index + 1) << level), cut off at
+// `shards`. It is its left child plus its right child, or just the left child if the right one
+// would be empty. The tree does not depend on the number of processes. Whoever pushes the shards
+// that it has, in order, adds the same numbers in the same order.
+//
+// The tree only says what to add; the caller does it.
+#ifndef RLHF_HOST_TEAM_TREE_H
+#define RLHF_HOST_TEAM_TREE_H
+
+#include <stdint.h>
+
+#define RLHF__TREE_DEPTH 32
+
+struct rlhf__tree_node {
+    uint32_t level, index;
+};
+
+// The nodes that wait for their sibling, in the order of their shards. Set `shards` and zero n.
+struct rlhf__tree {
+    uint32_t shards, n;
+    struct rlhf__tree_node at[RLHF__TREE_DEPTH];
+};
+
+// Returns the number after the node's last shard. [any]
+static inline uint32_t rlhf__tree_end(uint32_t shards, struct rlhf__tree_node x) {
+    const uint64_t end = ((uint64_t)x.index + 1) << x.level;
+    return end < shards ? (uint32_t)end : shards;
+}
+
+// A node whose right sibling would be empty is also its parent.
+static inline struct rlhf__tree_node rlhf__tree_rise(uint32_t shards, struct rlhf__tree_node x) {
+    while (!(x.index & 1) && x.index > 0 && x.level + 1 < RLHF__TREE_DEPTH &&
+           rlhf__tree_end(shards, x) == shards)
+        x = (struct rlhf__tree_node){x.level + 1, x.index / 2};
+    return x;
+}
+
+// Push the next node, in the order of shards. Returns how many waiting nodes the caller must add to
+// it, the last one first: left = left + right. The result waits at t->at[t->n - 1]. [any]
+static inline uint32_t rlhf__tree_push(struct rlhf__tree *t, struct rlhf__tree_node x) {
+    uint32_t adds = 0;
+    x = rlhf__tree_rise(t->shards, x);
+    while (t->n > 0 && (x.index & 1) && t->at[t->n - 1].level == x.level &&
+           t->at[t->n - 1].index == x.index - 1) {
+        t->n--;
+        adds++;
+        x = rlhf__tree_rise(t->shards, (struct rlhf__tree_node){x.level + 1, x.index / 2});
+    }
+    t->at[t->n++] = x;
+    return adds;
+}
+
+// Returns the nodes that are left of the shards [from, to). [any]
+static inline struct rlhf__tree rlhf__tree_of(uint32_t shards, uint32_t from, uint32_t to) {
+    struct rlhf__tree t = {.shards = shards};
+    for (uint32_t i = from; i < to; i++)
+        rlhf__tree_push(&t, (struct rlhf__tree_node){0, i});
+    return t;
+}
+
+// Returns the largest number of nodes that wait at once before the last of [from, to) is pushed:
+// the buffers that the caller needs beside the one with the newest shard. [any]
+static inline uint32_t rlhf__tree_asides(uint32_t shards, uint32_t from, uint32_t to) {
+    struct rlhf__tree t = {.shards = shards};
+    uint32_t most = 0;
+    for (uint32_t i = from; i < to; i++) {
+        if (t.n > most) most = t.n;
+        rlhf__tree_push(&t, (struct rlhf__tree_node){0, i});
+    }
+    return most;
+}
+
+#endif
