@@ -199,7 +199,7 @@ static rlhf_status rows_of(struct rlhf__learner *l, const struct rlhf__rows *e, 
 static rlhf_status compare_masked(struct rlhf__learner *l, const struct rlhf__rows *e,
                                   struct rlhf__place *p, struct rlhf__error *err) {
     const struct rlhf__rows none = {0};
-    if (l->shards) RLHF_TRY(run_rows(l, &none, p, err)); // no shard has a gradient
+    if (l->shards) RLHF_TRY(run_rows(l, &none, p, err)); // all gradients are 0
     p->train = 0;
     p->only_compares = 1;
     return run_rows(l, e, p, err);

@@ -3,8 +3,8 @@
 // sums up which block.
 //
 // The squared norm is the sum of the blocks' sums of squares, in order; a block's sum is that of
-// its pieces. This rounds differently from a run with one shard, where it is the sum of the
-// tensors' sums.
+// its pieces. With one shard it is the sum of the tensors' sums, which is rounded
+// differently.
 #ifndef RLHF_HOST_OPTIM_BLOCKS_H
 #define RLHF_HOST_OPTIM_BLOCKS_H
 

@@ -60,8 +60,8 @@ static inline struct rlhf__tree rlhf__tree_of(uint32_t shards, uint32_t from, ui
     return t;
 }
 
-// Returns the largest number of nodes that wait at once before the last of [from, to) is pushed:
-// the buffers that the caller needs beside the one with the newest shard. [any]
+// Returns the number of buffers that a caller with the shards [from, to) needs for waiting nodes,
+// in addition to the buffer of the newest shard. [any]
 static inline uint32_t rlhf__tree_asides(uint32_t shards, uint32_t from, uint32_t to) {
     struct rlhf__tree t = {.shards = shards};
     uint32_t most = 0;

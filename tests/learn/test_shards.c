@@ -34,8 +34,8 @@ static float tree_sum(struct result *const *part, uint32_t n, size_t i) {
     return tree_sum(part, n / 2, i) + tree_sum(part + n / 2, n / 2, i);
 }
 
-// All rows are of one length. So a shard is the minibatch of its rows alone, but for the divisor of
-// the loss, a power of two, which changes no bit.
+// All rows have the same length. So a shard's gradient is that of a minibatch with only its rows,
+// divided by the number of shards; this is a power of two, so the division is exact.
 static void check_sums(struct fixture *f, const char *backend, uint32_t shards, int critic) {
     struct result *part[ROWS];
     f->share = (struct rlhf__share){0};

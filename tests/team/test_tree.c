@@ -65,7 +65,7 @@ static void processes_do_not_matter(void **state) {
     }
 }
 
-// The buffers beside the newest shard's: the logarithm of the shards, rounded down.
+// One buffer for each level of the tree.
 static void buffers(void **state) {
     (void)state;
     static const uint32_t want[] = {0, 1, 1, 2, 2, 2, 2, 3};
