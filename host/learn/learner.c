@@ -212,6 +212,7 @@ static rlhf_status gradients(struct rlhf__learner *l, const struct rlhf__rows *e
     const uint32_t train = rlhf__row_use_count(e, RLHF_ROW_TRAINS);
     const uint32_t masked = rlhf__row_use_count(e, RLHF_ROW_EXCLUDED);
     rlhf_status st = RLHF_OK;
+    const int64_t first = l->rows;
     l->batch_sequences = e->n;
     l->batch_tokens = unmasked_tokens(e);
     for (uint32_t i = 0; i < e->n; i++) {
@@ -229,7 +230,10 @@ static rlhf_status gradients(struct rlhf__learner *l, const struct rlhf__rows *e
         st = rows_of(l, e, RLHF_ROW_TRAINS, &p, err);
         if (st == RLHF_OK) st = rows_of(l, e, RLHF_ROW_NO_GRADIENT, &p, err);
     }
-    if (l->shards && st == RLHF_OK) st = rlhf__shards_end(l, &p, err);
+    if (l->shards) {
+        st = rlhf__shards_end(l, e, &p, st, err);
+        l->rows = first + e->n; // also those of other processes
+    }
     *loss = p.loss;
     return st;
 }

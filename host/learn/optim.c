@@ -8,24 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// ---- schedule ----
-
-double rlhf__schedule_factor(const struct rlhf__optim_config *c, int64_t phase, int64_t horizon) {
-    int64_t ahead = c->warmup_from == RLHF__WARMUP_FROM_STEP;
-    if (phase < c->warmup) return (double)(phase + ahead) / (double)c->warmup;
-    int64_t span = horizon - c->warmup;
-    double x = span > 0 ? (double)(phase - c->warmup) / (double)span : 1;
-    if (x > 1) x = 1;
-    switch (c->schedule) {
-    case RLHF__SCHEDULE_LINEAR:
-        return 1 - (1 - c->final_scale) * x;
-    case RLHF__SCHEDULE_COSINE:
-        return c->final_scale + (1 - c->final_scale) * 0.5 * (1 + cos(3.14159265358979323846 * x));
-    default:
-        return 1;
-    }
-}
-
 // ---- life ----
 
 // Muon is for hidden matrices. Embeddings, heads, vectors and gains use AdamW.
@@ -170,8 +152,12 @@ rlhf_status rlhf__optim_create(const rlhf_compute *compute, const struct rlhf__o
     return RLHF_OK;
 }
 
+static int is_divided(const struct rlhf__optim *o) { return o->blocks && o->blocks->moments; }
+
 void rlhf__optim_destroy(struct rlhf__optim *o) {
     if (!o) return;
+    for (uint32_t i = 0; i < o->n && is_divided(o); i++)
+        o->items[i].m = NULL; // part of the blocks' moments
     rlhf__optim_blocks_destroy(o);
     for (uint32_t i = 0; i < o->n; i++) {
         o->compute->release(o->compute->ctx, o->items[i].m);
@@ -185,22 +171,72 @@ void rlhf__optim_destroy(struct rlhf__optim *o) {
     free(o);
 }
 
+// Finds the item of tensor i of the state, and whether it is the second moment. Returns NULL past
+// the end.
+static const struct rlhf__optim_item *state_item(const struct rlhf__optim *o, uint32_t i, int *v) {
+    *v = 0;
+    for (uint32_t k = 0; k < o->n; k++) {
+        const uint32_t count = o->items[k].muon ? 1 : 2;
+        *v = i == 1;
+        if (i < count) return &o->items[k];
+        i -= count;
+    }
+    return NULL;
+}
+
 rlhf_status rlhf__optim_tensor(const struct rlhf__optim *o, uint32_t i, char *name, size_t cap,
                                rlhf_dev *out, const rlhf_param **param) {
-    for (uint32_t k = 0; k < o->n; k++) {
-        const struct rlhf__optim_item *it = &o->items[k];
-        uint32_t count = it->muon ? 1 : 2;
-        if (i >= count) {
-            i -= count;
-            continue;
-        }
-        const char *kind = it->muon ? "momentum" : i == 0 ? "m" : "v";
-        snprintf(name, cap, "%s.%s", kind, it->param.name);
-        *out = i == 0 ? it->m : it->v;
-        *param = &it->param;
-        return RLHF_OK;
+    int v;
+    const struct rlhf__optim_item *it = state_item(o, i, &v);
+    if (!it) return RLHF_E_INVALID;
+    snprintf(name, cap, "%s.%s", it->muon ? "momentum" : v ? "v" : "m", it->param.name);
+    *out = is_divided(o) ? NULL : v ? it->v : it->m;
+    *param = &it->param;
+    return RLHF_OK;
+}
+
+uint64_t rlhf__optim_elements(const struct rlhf__optim *o, uint32_t i) {
+    int v;
+    const struct rlhf__optim_item *it = state_item(o, i, &v);
+    return it ? (uint64_t)it->n : 0;
+}
+
+rlhf_status rlhf__optim_get(const struct rlhf__optim *o, uint32_t i, uint64_t from, uint64_t n,
+                            float *host, struct rlhf__error *err) {
+    int v;
+    const rlhf_compute *t = o->compute;
+    const struct rlhf__optim_item *it = state_item(o, i, &v);
+    if (is_divided(o))
+        return rlhf__optim_blocks_get(o, (uint32_t)(it - o->items), v, from, n, host, err);
+    const rlhf_dev at = rlhf_dev_at(v ? it->v : it->m, from * sizeof *host);
+    const rlhf_status st = t->download(t->ctx, host, at, n * sizeof *host);
+    return st == RLHF_OK ? st : rlhf__compute_fail(o->kernels, st, it->param.name, err);
+}
+
+rlhf_status rlhf__optim_put(struct rlhf__optim *o, uint32_t i, uint64_t from, uint64_t n,
+                            const float *host, struct rlhf__error *err) {
+    int v;
+    const rlhf_compute *t = o->compute;
+    const struct rlhf__optim_item *it = state_item(o, i, &v);
+    if (is_divided(o))
+        return rlhf__optim_blocks_put(o, (uint32_t)(it - o->items), v, from, n, host, err);
+    const rlhf_dev at = rlhf_dev_at(v ? it->v : it->m, from * sizeof *host);
+    const rlhf_status st = t->upload(t->ctx, at, host, n * sizeof *host);
+    return st == RLHF_OK ? st : rlhf__compute_fail(o->kernels, st, it->param.name, err);
+}
+
+int rlhf__optim_memory(const struct rlhf__optim *o, uint32_t k, rlhf_dev *out, uint64_t *bytes) {
+    int v;
+    const struct rlhf__optim_item *it = state_item(o, k, &v);
+    if (is_divided(o)) {
+        *out = o->blocks->moments;
+        *bytes = o->blocks->moments_bytes;
+        return k == 0;
     }
-    return RLHF_E_INVALID;
+    if (!it) return 0;
+    *out = v ? it->v : it->m;
+    *bytes = (uint64_t)it->n * sizeof(float);
+    return 1;
 }
 
 // ---- one step ----

@@ -94,6 +94,21 @@ rlhf_status rlhf__optim_step(struct rlhf__optim *, double factor, int32_t loss_o
 rlhf_status rlhf__optim_tensor(const struct rlhf__optim *, uint32_t i, char *name, size_t cap,
                                rlhf_dev *out, const rlhf_param **param);
 
+// ---- the state, whole or divided between processes ----
+
+// Returns the elements of tensor i of the state, 0 past the end. [any]
+uint64_t rlhf__optim_elements(const struct rlhf__optim *, uint32_t i);
+// Copy elements [from, from + n) of tensor i of the state to `host`, or from it. If the state is
+// divided between processes, all must call get in the same order, and only rank 0 receives
+// anything: for others, host may be NULL. put sets those elements that the process has. [main]
+rlhf_status rlhf__optim_get(const struct rlhf__optim *, uint32_t i, uint64_t from, uint64_t n,
+                            float *host, struct rlhf__error *err);
+rlhf_status rlhf__optim_put(struct rlhf__optim *, uint32_t i, uint64_t from, uint64_t n,
+                            const float *host, struct rlhf__error *err);
+// List the k-th piece of device memory with this process's part of the state. Returns 0 past the
+// end. [any]
+int rlhf__optim_memory(const struct rlhf__optim *, uint32_t k, rlhf_dev *out, uint64_t *bytes);
+
 // ---- parts of a step, for optim_blocks.c ----
 
 // Return the learning rate and the weight decay of a parameter. [any]
@@ -106,14 +121,5 @@ rlhf_status rlhf__optim_muon(const struct rlhf__optim *, const struct rlhf__opti
                              double factor, double grad_scale, struct rlhf__error *err);
 // Zero all gradients. [step]
 rlhf_status rlhf__optim_zero(const struct rlhf__optim *, struct rlhf__error *err);
-
-// ---- schedule ----
-
-// The learning-rate schedule, a pure function. Returns the factor of phase `phase` (0 = first) in a
-// run of `horizon` phases.
-// - During the warm-up: (phase + 1) / warmup; with RLHF__WARMUP_FROM_ZERO phase / warmup.
-// - After it: c->schedule decays from 1 to c->final_scale, which it reaches at the horizon, i.e.
-//   one step after the last phase. [any]
-double rlhf__schedule_factor(const struct rlhf__optim_config *c, int64_t phase, int64_t horizon);
 
 #endif

@@ -23,8 +23,58 @@ static rlhf_status cut(const struct rlhf__optim *o, struct rlhf__blocks *blocks,
     return RLHF_OK;
 }
 
+static int is_divided(const struct rlhf__optim_blocks *b) { return b->share.ranks > 1; }
+
+static uint64_t moment_bytes(const struct rlhf__piece *p) {
+    return (p->len * sizeof(float) + 63) / 64 * 64;
+}
+
 static int is_own(const struct rlhf__optim_blocks *b, uint32_t block) {
     return rlhf__block_owner(block, b->share.ranks) == b->share.rank;
+}
+
+// Reserve the moments of own blocks in one buffer, each 64-byte aligned. offset[k] receives the
+// place of piece k's first moment.
+static rlhf_status reserve_moments(const struct rlhf__optim *o, struct rlhf__optim_blocks *b,
+                                   uint64_t *offset, struct rlhf__error *err) {
+    const rlhf_compute *t = o->compute;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < b->cut.n; i++)
+        for (uint32_t k = b->cut.block[i].first; is_own(b, i) && k < b->cut.block[i].end; k++) {
+            const struct rlhf__piece *p = &b->cut.piece[k];
+            offset[k] = bytes;
+            bytes += moment_bytes(p) * (o->items[p->tensor].muon ? 1 : 2);
+        }
+    b->moments_bytes = bytes;
+    const rlhf_status st = t->alloc(t->ctx, bytes, &b->moments);
+    return st == RLHF_OK ? st : rlhf__compute_fail(o->kernels, st, "optimizer state", err);
+}
+
+// Give every item of Muon and every piece its place in the buffer.
+static void place_moments(struct rlhf__optim *o, struct rlhf__optim_blocks *b,
+                          const uint64_t *offset) {
+    const size_t n = b->n_list;
+    rlhf_dev *m = b->places + 2 * n, *v = m + n;
+    for (uint32_t i = 0; i < b->cut.n; i++)
+        for (uint32_t k = b->cut.block[i].first; is_own(b, i) && k < b->cut.block[i].end; k++) {
+            const struct rlhf__piece *p = &b->cut.piece[k];
+            struct rlhf__optim_item *it = &o->items[p->tensor];
+            m[k] = rlhf_dev_at(b->moments, offset[k]);
+            if (it->muon)
+                it->m = m[k];
+            else
+                v[k] = rlhf_dev_at(m[k], moment_bytes(p));
+        }
+}
+
+static rlhf_status divide_moments(struct rlhf__optim *o, struct rlhf__optim_blocks *b,
+                                  struct rlhf__error *err) {
+    uint64_t *offset = calloc((size_t)b->cut.n_pieces + 1, sizeof *offset);
+    if (!offset) return RLHF__NOMEM(err, "out of memory for the optimizer");
+    const rlhf_status st = reserve_moments(o, b, offset, err);
+    if (st == RLHF_OK) place_moments(o, b, offset);
+    free(offset);
+    return st;
 }
 
 // List the pieces of a block.
@@ -38,6 +88,7 @@ static void list_block(const struct rlhf__optim *o, struct rlhf__optim_blocks *b
         g[k] = p->grad;
         if (!is_own(b, block) || it->muon) continue;
         w[k] = p->value;
+        if (is_divided(b)) continue;
         m[k] = rlhf_dev_at(it->m, p->from * sizeof(float));
         v[k] = rlhf_dev_at(it->v, p->from * sizeof(float));
     }
@@ -69,6 +120,12 @@ static rlhf_status make_clips(const struct rlhf__optim *o, struct rlhf__optim_bl
     b->sum = calloc((size_t)b->cut.n + 1, sizeof *b->sum);
     b->clip = calloc((size_t)b->n_own + 1, sizeof *b->clip);
     if (!b->sum || !b->clip) return RLHF__NOMEM(err, "out of memory for the optimizer");
+    if (is_divided(b)) {
+        const size_t each = (b->cut.n + b->share.ranks - 1) / b->share.ranks;
+        b->sent = calloc(each + 1, sizeof *b->sent);
+        b->received = calloc(each * b->share.ranks + 1, sizeof *b->received);
+        if (!b->sent || !b->received) return RLHF__NOMEM(err, "out of memory for the optimizer");
+    }
     const rlhf_status st = t->alloc(t->ctx, b->n_own * sizeof *b->clip, &b->dev_clip);
     return st == RLHF_OK ? st : rlhf__compute_fail(o->kernels, st, "optimizer state", err);
 }
@@ -79,15 +136,23 @@ rlhf_status rlhf__optim_blocks_init(struct rlhf__optim *o, const struct rlhf__sh
     if (!b) return RLHF__NOMEM(err, "out of memory for the optimizer");
     o->blocks = b;
     b->share = *share;
+    b->cut.limit = share->block;
     RLHF_TRY(cut(o, &b->cut, err));
     RLHF_TRY(make_clips(o, b, err));
-    return list(o, b, err);
+    RLHF_TRY(list(o, b, err));
+    if (!is_divided(b)) return RLHF_OK;
+    RLHF_TRY(divide_moments(o, b, err));
+    return rlhf__sum_init(&b->over, o->compute, &b->cut, share, err);
 }
 
 void rlhf__optim_blocks_destroy(struct rlhf__optim *o) {
     struct rlhf__optim_blocks *b = o->blocks;
     if (!b) return;
+    rlhf__sum_finish(&b->over);
+    o->compute->release(o->compute->ctx, b->moments);
     o->compute->release(o->compute->ctx, b->dev_clip);
+    free(b->sent);
+    free(b->received);
     rlhf__blocks_finish(&b->cut);
     free(b->sum);
     free(b->clip);
@@ -140,11 +205,26 @@ static rlhf_status own_sums(const struct rlhf__optim *o) {
     return RLHF_OK;
 }
 
+// Exchange the sums of squares: block i is the (i / ranks)-th of its owner.
+static rlhf_status all_sums(const struct rlhf__optim *o, struct rlhf__error *err) {
+    const struct rlhf__optim_blocks *b = o->blocks;
+    const uint32_t ranks = b->share.ranks;
+    if (!is_divided(b) || !b->share.team) return RLHF_OK;
+    const uint64_t each = (b->cut.n + ranks - 1) / ranks;
+    for (uint32_t i = b->share.rank; i < b->cut.n; i += ranks)
+        b->sent[i / ranks] = b->sum[i];
+    RLHF_TRY(rlhf__team_gather(b->share.team, b->sent, each * sizeof *b->sent, b->received, err));
+    for (uint32_t i = 0; i < b->cut.n; i++)
+        b->sum[i] = b->received[i % ranks * each + i / ranks];
+    return RLHF_OK;
+}
+
 static rlhf_status norm(const struct rlhf__optim *o, int32_t loss_ok, rlhf_clip *clip,
                         struct rlhf__error *err) {
     const struct rlhf__optim_blocks *b = o->blocks;
     const double max = o->config.max_grad_norm;
     const rlhf_status st = own_sums(o);
+    RLHF_TRY(all_sums(o, err));
     if (st != RLHF_OK) return rlhf__compute_fail(o->kernels, st, "gradient norm", err);
     *clip = (rlhf_clip){.scale = 1};
     for (uint32_t i = 0; i < b->cut.n; i++)
@@ -205,11 +285,36 @@ static rlhf_status adamw_singly(const struct rlhf__optim *o, double factor, doub
     return rlhf__optim_zero(o, err);
 }
 
+// ---- several processes ----
+
+static rlhf_status sum_failed(const struct rlhf__optim *o, rlhf_status st,
+                              struct rlhf__error *err) {
+    return st == RLHF_OK ? st : rlhf__compute_fail(o->kernels, st, "sums over processes", err);
+}
+
+rlhf_status rlhf__optim_blocks_reduce(struct rlhf__optim *o, const rlhf_dev *aside,
+                                      struct rlhf__error *err) {
+    struct rlhf__optim_blocks *b = o->blocks;
+    rlhf_status table = RLHF_OK;
+    if (!is_divided(b) || !b->share.team) return RLHF_OK;
+    RLHF_TRY(rlhf__sum_reduce(&b->over, aside, &table, err));
+    return sum_failed(o, table, err);
+}
+
+static rlhf_status spread(struct rlhf__optim *o, struct rlhf__error *err) {
+    struct rlhf__optim_blocks *b = o->blocks;
+    rlhf_status table = RLHF_OK;
+    if (!is_divided(b) || !b->share.team) return RLHF_OK;
+    RLHF_TRY(rlhf__sum_spread(&b->over, &table, err));
+    return sum_failed(o, table, err);
+}
+
 rlhf_status rlhf__optim_blocks_step(struct rlhf__optim *o, double factor, int32_t loss_ok,
                                     rlhf_clip *clip, struct rlhf__error *err) {
     RLHF_TRY(norm(o, loss_ok, clip, err));
     if (clip->skip) return rlhf__optim_zero(o, err);
     RLHF_TRY(muon_own(o, factor, clip->scale, err));
-    return o->list.size ? adamw_list(o, factor, clip->scale, err)
-                        : adamw_singly(o, factor, clip->scale, err);
+    RLHF_TRY(o->list.size ? adamw_list(o, factor, clip->scale, err)
+                          : adamw_singly(o, factor, clip->scale, err));
+    return spread(o, err);
 }

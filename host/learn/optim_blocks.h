@@ -1,6 +1,6 @@
 // optim_blocks.h: the optimizer of a run whose minibatches are divided into shards. It takes its
 // step block by block (team/blocks.h), so that the gradient norm does not depend on which process
-// sums up which block.
+// sums up which block. With several processes, each has the moments of its own blocks only.
 //
 // The squared norm is the sum of the blocks' sums of squares, in order; a block's sum is that of
 // its pieces. With one shard it is the sum of the tensors' sums, which is rounded
@@ -9,14 +9,18 @@
 #define RLHF_HOST_OPTIM_BLOCKS_H
 
 #include "learn/optim.h"
-#include "team/blocks.h"
+#include "team/sum.h"
 
 struct rlhf__optim_blocks {
     struct rlhf__share share;
     struct rlhf__blocks cut;
     uint32_t n_own, reserved; // blocks of this process
     double *sum;              // [cut.n] sums of squares
-    rlhf_clip *clip;          // [n_own] as downloaded from dev_clip
+    double *sent, *received;  // with several processes: of own blocks; of all processes' blocks
+    struct rlhf__sum over;    // sums over processes; zeros with one
+    rlhf_dev moments;         // of own blocks, with several processes
+    uint64_t moments_bytes;
+    rlhf_clip *clip; // [n_own] as downloaded from dev_clip
     rlhf_dev dev_clip;
     // All pieces as one list, then o->n_between ranges between them. Only pieces of own blocks, and
     // none of Muon's matrices, have a weight.
@@ -31,8 +35,23 @@ rlhf_status rlhf__optim_blocks_init(struct rlhf__optim *o, const struct rlhf__sh
                                     struct rlhf__error *err);
 void rlhf__optim_blocks_destroy(struct rlhf__optim *o); // without blocks: nothing [main]
 
-// Take a step, as rlhf__optim_step does, and describe it in *clip. [step]
+// Sum up the gradients of own blocks over all processes; with one process: nothing. aside as in
+// rlhf__sum_reduce. The step must follow. [step]
+rlhf_status rlhf__optim_blocks_reduce(struct rlhf__optim *o, const rlhf_dev *aside,
+                                      struct rlhf__error *err);
+
+// Take a step, as rlhf__optim_step does, and describe it in *clip. With several processes, the
+// parameters of other processes' blocks are then those that these computed. [step]
 rlhf_status rlhf__optim_blocks_step(struct rlhf__optim *o, double factor, int32_t loss_ok,
                                     rlhf_clip *clip, struct rlhf__error *err);
+
+// Copy elements [from, from + n) of the state of item `item`, the second moment if v is 1, to
+// rank 0's `host`; or, on each rank, from its `host` to those that the rank owns. All ranks must
+// call get, in the same order; only rank 0 receives anything, and for the others host may be NULL.
+// For an optimizer whose state is divided between processes. [main]
+rlhf_status rlhf__optim_blocks_get(const struct rlhf__optim *o, uint32_t item, int v, uint64_t from,
+                                   uint64_t n, float *host, struct rlhf__error *err);
+rlhf_status rlhf__optim_blocks_put(struct rlhf__optim *o, uint32_t item, int v, uint64_t from,
+                                   uint64_t n, const float *host, struct rlhf__error *err);
 
 #endif

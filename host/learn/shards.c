@@ -2,8 +2,9 @@
 #include "learn/shards.h"
 
 #include "batch/deal.h"
-#include "learn/optim.h"
+#include "learn/optim_blocks.h"
 #include "model/compute.h"
+#include "team/agree.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -25,7 +26,8 @@ static rlhf_status init(struct rlhf__shards *s, struct rlhf__error *err) {
     const rlhf_compute *t = s->compute;
     s->first = calloc((size_t)share->shards + 1, sizeof *s->first);
     s->numbers = calloc(share->shards, sizeof *s->numbers);
-    if (!s->first || !s->numbers)
+    s->own = calloc(share->shards, sizeof *s->own);
+    if (!s->first || !s->numbers || !s->own)
         return RLHF__NOMEM(err, "out of memory for %u shards", share->shards);
     s->n_aside = rlhf__tree_asides(share->shards, rlhf__share_from(share, share->rank),
                                    rlhf__share_to(share, share->rank));
@@ -58,6 +60,7 @@ void rlhf__shards_destroy(struct rlhf__shards *s) {
             s->compute->release(s->compute->ctx, s->aside[k][i]);
     free(s->first);
     free(s->numbers);
+    free(s->own);
     free(s);
 }
 
@@ -225,14 +228,28 @@ rlhf_status rlhf__shards_rows(struct rlhf__learner *l, const struct rlhf__rows *
     return st;
 }
 
-rlhf_status rlhf__shards_end(struct rlhf__learner *l, struct rlhf__place *p,
-                             struct rlhf__error *err) {
+// Exchange the shards' numbers. They lie in the order of ranks, as the shards do.
+static rlhf_status all_numbers(struct rlhf__shards *s, struct rlhf__error *err) {
+    const struct rlhf__share *share = &s->share;
+    const uint32_t from = rlhf__share_from(share, share->rank);
+    const uint64_t own = rlhf__share_to(share, share->rank) - from;
+    if (!share->team || share->ranks <= 1) return RLHF_OK;
+    memcpy(s->own, s->numbers + from, own * sizeof *s->own);
+    return rlhf__team_gather(share->team, s->own, own * sizeof *s->own, s->numbers, err);
+}
+
+rlhf_status rlhf__shards_end(struct rlhf__learner *l, const struct rlhf__rows *e,
+                             struct rlhf__place *p, rlhf_status st, struct rlhf__error *err) {
     struct rlhf__shards *s = l->shards;
     struct rlhf__shard_numbers all;
-    (void)err;
+    const struct rlhf__wish same = {.same = e->n};
+    RLHF_TRY(rlhf__team_agree(s->share.team, RLHF__DOOR_MINIBATCH, &same, st, err));
+    RLHF_TRY(all_numbers(s, err));
     take(l, p, &all);
     for (uint32_t k = 0; k < s->share.shards; k++)
         add(&all, &s->numbers[k]);
     give(l, p, &all);
+    for (int k = 0; k < 2; k++)
+        if (s->optim[k]) RLHF_TRY(rlhf__optim_blocks_reduce(s->optim[k], s->aside[k], err));
     return RLHF_OK;
 }

@@ -25,6 +25,7 @@ struct rlhf__shards {
     rlhf_dev aside[2][RLHF__TREE_DEPTH]; // sums that wait in the tree, as large as the gradients
     uint32_t *first;                     // [shards + 1] the rows of each shard (batch/deal.h)
     struct rlhf__shard_numbers *numbers; // [shards]
+    struct rlhf__shard_numbers *own;     // [shards] what is sent to other processes
 };
 
 // Set l->shards for share's shards; with one shard, leave it NULL. l has its optimizers. The
@@ -45,8 +46,11 @@ void rlhf__shards_begin(struct rlhf__learner *);
 rlhf_status rlhf__shards_rows(struct rlhf__learner *, const struct rlhf__rows *, int share,
                               struct rlhf__place *p, rlhf__shards_run_fn run,
                               struct rlhf__error *err);
-// Add the numbers of all shards to the learner's, and set p->loss. [step]
-rlhf_status rlhf__shards_end(struct rlhf__learner *, struct rlhf__place *p,
-                             struct rlhf__error *err);
+// End the minibatch e: exchange numbers and gradients with the other processes. Then the learner
+// has the numbers of all shards, p->loss is the loss, and the gradients of own blocks are the sums
+// over all shards. st is the result of the work so far, with its message in *err. Returns st if it
+// is not RLHF_OK. [step]
+rlhf_status rlhf__shards_end(struct rlhf__learner *, const struct rlhf__rows *e,
+                             struct rlhf__place *p, rlhf_status st, struct rlhf__error *err);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/printable.h"
 #include "batch/diversity.h"
 #include "learn/plan.h"
+#include "learn/schedule.h"
 #include "model/compute.h"
 #include "report/full_screen.h"
 #include "sample/mixing.h"

@@ -2,6 +2,7 @@
 #include "report/phase_report.h"
 
 #include "learn/plan.h"
+#include "learn/schedule.h"
 #include "model/text_note.h"
 
 #include <math.h>

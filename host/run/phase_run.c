@@ -10,6 +10,7 @@
 #include "learn/pass.h"
 #include "learn/plan.h"
 #include "learn/policy_view.h"
+#include "learn/schedule.h"
 #include "model/adapter.h"
 #include "report/phase_report.h"
 

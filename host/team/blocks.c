@@ -13,6 +13,8 @@ static void *grown(void *p, uint32_t n, uint32_t *cap, size_t size) {
     return q;
 }
 
+static uint64_t limit(const struct rlhf__blocks *b) { return b->limit ? b->limit : RLHF__BLOCK; }
+
 static rlhf_status add_piece(struct rlhf__blocks *b, const struct rlhf__piece *p,
                              struct rlhf__error *err) {
     void *pieces = grown(b->piece, b->n_pieces, &b->pieces_cap, sizeof *b->piece);
@@ -20,7 +22,7 @@ static rlhf_status add_piece(struct rlhf__blocks *b, const struct rlhf__piece *p
     void *blocks = pieces ? grown(b->block, b->n, &b->cap, sizeof *b->block) : NULL;
     if (!blocks) return RLHF__NOMEM(err, "out of memory for a list of parameters");
     b->block = blocks;
-    if (b->n == 0 || b->block[b->n - 1].len + p->len > RLHF__BLOCK)
+    if (b->n == 0 || b->block[b->n - 1].len + p->len > limit(b))
         b->block[b->n++] = (struct rlhf__block){b->n_pieces, b->n_pieces, 0};
     struct rlhf__block *last = &b->block[b->n - 1];
     b->piece[b->n_pieces++] = *p;
@@ -34,7 +36,7 @@ rlhf_status rlhf__blocks_add(struct rlhf__blocks *b, const struct rlhf__piece *w
                              struct rlhf__error *err) {
     for (uint64_t from = 0, len; from < whole->len; from += len) {
         len = whole->len - from;
-        if (!one_piece && len > RLHF__BLOCK) len = RLHF__BLOCK;
+        if (!one_piece && len > limit(b)) len = limit(b);
         const uint64_t bytes = from * sizeof(float);
         struct rlhf__piece p = *whole;
         p.grad = rlhf_dev_at(whole->grad, bytes);

@@ -31,11 +31,12 @@ struct rlhf__blocks {
     uint32_t n_pieces, n;
     uint32_t pieces_cap, cap;
     uint64_t longest; // elements of the longest block
+    uint64_t limit;   // elements that blocks may have, set by the caller; 0: RLHF__BLOCK
 };
 
 // Append a tensor: whole.from, whole.at and so on describe all of it. It is cut into pieces of at
-// most RLHF__BLOCK elements, except with one_piece = 1. A block has at most RLHF__BLOCK elements,
-// or one piece. Errors: RLHF_E_NOMEM. [any]
+// most `limit` elements, except with one_piece = 1. A block has at most `limit` elements, or one
+// piece. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__blocks_add(struct rlhf__blocks *, const struct rlhf__piece *whole, int one_piece,
                              struct rlhf__error *err);
 void rlhf__blocks_finish(struct rlhf__blocks *); // accepts a zeroed struct [any]

@@ -4,11 +4,16 @@
 
 #include <stdint.h>
 
+struct rlhf__team;
+
 // A zeroed struct, or NULL for it: one process, and no shards. shards is a multiple of ranks.
 struct rlhf__share {
     uint32_t shards;      // parts of a minibatch; 0 = 1
     uint32_t rank, ranks; // of this process, and how many there are; ranks 0 = 1
-    uint32_t reserved;
+    uint32_t block;       // elements of a block of parameters (blocks.h); 0: RLHF__BLOCK
+    // Borrowed. NULL: nothing is exchanged, because there is one process, or because memory is only
+    // counted.
+    struct rlhf__team *team;
 };
 
 // Return the first shard of a process, and the one after its last. [any]

@@ -112,7 +112,7 @@ static struct rlhf__optim *open_optim(struct fixture *f, const struct rlhf__mode
     struct rlhf__optim *o = NULL;
     const struct rlhf__optim_spec spec = {.params = m->params,
                                           .n = m->n_tensors,
-                                          .config = &c,
+                                          .config = f->optim_config ? f->optim_config : &c,
                                           .grads = f->no_range ? NULL : m->info.grad_base,
                                           .grads_bytes = m->info.grad_bytes,
                                           .share = &f->share};

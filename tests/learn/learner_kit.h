@@ -40,7 +40,8 @@ struct fixture {
     struct seen seen;
     struct rlhf__rows e;
     struct rlhf__learner learner;
-    struct rlhf__share share; // of optimizers and learner; zeros: one shard
+    const struct rlhf__optim_config *optim_config; // NULL: see open_optim
+    struct rlhf__share share;                      // of optimizers and learner; zeros: one shard
     int32_t stop;
     int32_t no_range; // 1: the optimizers do not know the range of all gradients
 };

@@ -10,6 +10,7 @@
 
 #include "batch/diversity.h"
 #include "learn/optim.h"
+#include "learn/schedule.h"
 #include "run/early_stop.h"
 #include "sample/mixing.h"
 #include "sample/rollout.h"

@@ -1,0 +1,277 @@
+// sum.c: see sum.h.
+#include "team/sum.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LEAST  ((uint64_t)1 << 14) // elements that are exchanged at a time, if blocks are so long
+#define BUFFER ((uint64_t)1 << 22) // elements of all buffers on the host, roughly
+
+// ---- life ----
+
+static uint32_t most_nodes(const struct rlhf__sum *s) {
+    uint32_t most = 1;
+    for (uint32_t k = 0; k < s->share.ranks; k++)
+        if (s->has[k].n > most) most = s->has[k].n;
+    return most;
+}
+
+// All ranks choose the same length.
+static uint64_t choose_len(const struct rlhf__sum *s) {
+    const uint64_t each = 2 * (uint64_t)most_nodes(s) * (s->share.ranks - 1) * RLHF__SUM_DEPTH;
+    uint64_t len = BUFFER / each;
+    if (len > RLHF__BLOCK) len = RLHF__BLOCK;
+    if (len < LEAST) len = LEAST;
+    if (len > s->blocks->longest) len = s->blocks->longest;
+    return len > 0 ? len : 1;
+}
+
+static rlhf_status make_buffers(struct rlhf__sum *s, struct rlhf__error *err) {
+    const uint32_t ranks = s->share.ranks;
+    const uint64_t peers = (uint64_t)most_nodes(s) * (ranks - 1);
+    int ok = 1;
+    for (int i = 0; i < RLHF__SUM_DEPTH; i++) {
+        s->send[i] = calloc(peers * s->len, sizeof(float));
+        s->recv[i] = calloc(peers * s->len, sizeof(float));
+        ok = ok && s->send[i] && s->recv[i];
+    }
+    s->out = calloc(ranks, sizeof *s->out);
+    s->in = calloc(ranks, sizeof *s->in);
+    if (!ok || !s->out || !s->in)
+        return RLHF__NOMEM(err, "out of memory for messages to other ranks");
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__sum_init(struct rlhf__sum *s, const rlhf_compute *t,
+                           const struct rlhf__blocks *blocks, const struct rlhf__share *share,
+                           struct rlhf__error *err) {
+    uint64_t nodes = 0;
+    *s = (struct rlhf__sum){.compute = t, .blocks = blocks, .share = *share};
+    s->has = calloc(share->ranks, sizeof *s->has);
+    if (!s->has) return RLHF__NOMEM(err, "out of memory for %u ranks", share->ranks);
+    for (uint32_t k = 0; k < share->ranks; k++) {
+        s->has[k] =
+            rlhf__tree_of(share->shards, rlhf__share_from(share, k), rlhf__share_to(share, k));
+        nodes += s->has[k].n;
+    }
+    s->len = choose_len(s);
+    RLHF_TRY(make_buffers(s, err));
+    const rlhf_status st = t->alloc(t->ctx, nodes * s->len * sizeof(float), &s->node);
+    return st == RLHF_OK ? st : rlhf__fail(err, st, "no memory for sums over ranks");
+}
+
+void rlhf__sum_finish(struct rlhf__sum *s) {
+    if (s->compute) s->compute->release(s->compute->ctx, s->node);
+    for (int i = 0; i < RLHF__SUM_DEPTH; i++) {
+        free(s->send[i]);
+        free(s->recv[i]);
+    }
+    free(s->has);
+    free(s->out);
+    free(s->in);
+    memset(s, 0, sizeof *s);
+}
+
+// ---- parts of a block ----
+
+// The same part of the blocks of one window.
+struct part {
+    uint32_t window, reserved;
+    uint64_t from; // elements of each block before the part
+};
+
+static uint32_t block_of(const struct rlhf__sum *s, struct part p, uint32_t rank) {
+    return p.window * s->share.ranks + rank;
+}
+
+// Returns the elements of the part in a rank's block.
+static uint64_t len_of(const struct rlhf__sum *s, struct part p, uint32_t rank) {
+    const uint32_t b = block_of(s, p, rank);
+    const uint64_t all = b < s->blocks->n ? s->blocks->block[b].len : 0;
+    if (all <= p.from) return 0;
+    return all - p.from < s->len ? all - p.from : s->len;
+}
+
+static uint32_t windows(const struct rlhf__sum *s) {
+    return (s->blocks->n + s->share.ranks - 1) / s->share.ranks;
+}
+
+static struct part next_part(const struct rlhf__sum *s, struct part p) {
+    const struct part more = {p.window, 0, p.from + s->len};
+    for (uint32_t k = 0; k < s->share.ranks; k++)
+        if (len_of(s, more, k) > 0) return more;
+    return (struct part){p.window + 1, 0, 0};
+}
+
+// Where the numbers of a piece are: its gradient, the copy of it in `aside`, or its value.
+enum place { GRAD, ASIDE, VALUE };
+
+static rlhf_dev address(const struct rlhf__piece *p, enum place place, rlhf_dev aside) {
+    if (place == ASIDE) return rlhf_dev_at(aside, p->at);
+    return place == GRAD ? p->grad : p->value;
+}
+
+// How numbers are moved between a block and contiguous memory.
+enum way { DOWN, UP, OUT, IN }; // to the host, from it; to device memory, from it
+
+// Move the part of a block. `host` or `dev` is the contiguous memory.
+static rlhf_status move(const struct rlhf__sum *s, struct part part, uint32_t rank,
+                        enum place place, rlhf_dev aside, enum way way, float *host, rlhf_dev dev) {
+    const rlhf_compute *t = s->compute;
+    uint64_t left = len_of(s, part, rank), skip = part.from, at = 0;
+    if (left == 0) return RLHF_OK;
+    const struct rlhf__block *b = &s->blocks->block[block_of(s, part, rank)];
+    for (uint32_t k = b->first; left > 0 && k < b->end; k++) {
+        const struct rlhf__piece *p = &s->blocks->piece[k];
+        if (skip >= p->len) {
+            skip -= p->len;
+            continue;
+        }
+        const uint64_t n = p->len - skip < left ? p->len - skip : left, bytes = n * sizeof(float);
+        const rlhf_dev x = rlhf_dev_at(address(p, place, aside), skip * sizeof(float));
+        const rlhf_dev d = rlhf_dev_at(dev, at * sizeof(float));
+        RLHF_TRY(way == DOWN  ? t->download(t->ctx, host + at, x, bytes)
+                 : way == UP  ? t->upload(t->ctx, x, host + at, bytes)
+                 : way == OUT ? t->copy(t->ctx, d, x, bytes)
+                              : t->copy(t->ctx, x, d, bytes));
+        at += n;
+        left -= n;
+        skip = 0;
+    }
+    return RLHF_OK;
+}
+
+static enum place node_place(const struct rlhf__sum *s, uint32_t node) {
+    return node + 1 == s->has[s->share.rank].n ? GRAD : ASIDE;
+}
+
+// ---- windows ----
+
+// What a walk over the windows does with each of them.
+struct walk {
+    // Fill the send buffer and the messages.
+    rlhf_status (*begin)(struct rlhf__sum *s, struct part p, uint32_t slot, const rlhf_dev *aside);
+    // Use the received numbers.
+    rlhf_status (*end)(struct rlhf__sum *s, struct part p, uint32_t slot, const rlhf_dev *aside);
+};
+
+// Keep the first failure of the table.
+static void note(rlhf_status *table, rlhf_status st) {
+    if (*table == RLHF_OK) *table = st;
+}
+
+static rlhf_status walk(struct rlhf__sum *s, const struct walk *w, const rlhf_dev *aside,
+                        rlhf_status *table, struct rlhf__error *err) {
+    struct part head = {0}, tail = {0};
+    uint64_t begun = 0, ended = 0;
+    *table = RLHF_OK;
+    while (tail.window < windows(s)) {
+        while (head.window < windows(s) && begun < ended + RLHF__SUM_DEPTH) {
+            const uint32_t slot = (uint32_t)(begun++ % RLHF__SUM_DEPTH);
+            note(table, w->begin(s, head, slot, aside));
+            RLHF_TRY(rlhf__team_exchange(s->share.team, s->out, s->in, &s->ticket[slot], err));
+            head = next_part(s, head);
+        }
+        const uint32_t slot = (uint32_t)(ended++ % RLHF__SUM_DEPTH);
+        RLHF_TRY(rlhf__team_wait(s->share.team, s->ticket[slot], err));
+        if (*table == RLHF_OK) note(table, w->end(s, tail, slot, aside));
+        tail = next_part(s, tail);
+    }
+    return RLHF_OK;
+}
+
+static rlhf_block block_at(float *at, uint64_t n) {
+    return (rlhf_block){n ? at : NULL, n * sizeof(float)};
+}
+
+// ---- reduce ----
+
+// Send each rank this rank's nodes of its block; receive the others' nodes of the own block.
+static rlhf_status begin_reduce(struct rlhf__sum *s, struct part p, uint32_t slot,
+                                const rlhf_dev *aside) {
+    const uint32_t own = s->share.rank, nodes = s->has[own].n;
+    const uint64_t mine = len_of(s, p, own);
+    float *send = s->send[slot], *recv = s->recv[slot];
+    rlhf_status st = RLHF_OK;
+    for (uint32_t k = 0; k < s->share.ranks; k++) {
+        const uint64_t len = len_of(s, p, k);
+        s->out[k] = s->in[k] = (rlhf_block){NULL, 0};
+        if (k == own) continue;
+        s->out[k] = block_at(send, nodes * len);
+        s->in[k] = block_at(recv, s->has[k].n * mine);
+        for (uint32_t j = 0; j < nodes; j++, send += len) {
+            const enum place place = node_place(s, j);
+            note(&st, move(s, p, k, place, place == ASIDE ? aside[j] : NULL, DOWN, send, NULL));
+        }
+        recv += s->has[k].n * mine;
+    }
+    return st;
+}
+
+static rlhf_status end_reduce(struct rlhf__sum *s, struct part p, uint32_t slot,
+                              const rlhf_dev *aside) {
+    const rlhf_compute *t = s->compute;
+    const uint32_t own = s->share.rank;
+    const uint64_t len = len_of(s, p, own), bytes = len * sizeof(float);
+    const float *recv = s->recv[slot];
+    struct rlhf__tree all = {.shards = s->share.shards};
+    rlhf_dev at[RLHF__TREE_DEPTH] = {NULL}, x = s->node;
+    if (len == 0) return RLHF_OK;
+    for (uint32_t k = 0; k < s->share.ranks; k++)
+        for (uint32_t j = 0; j < s->has[k].n; j++, x = rlhf_dev_at(x, bytes)) {
+            if (k == own) {
+                const enum place place = node_place(s, j);
+                RLHF_TRY(move(s, p, k, place, place == ASIDE ? aside[j] : NULL, OUT, NULL, x));
+            } else {
+                RLHF_TRY(t->upload(t->ctx, x, recv, bytes));
+                recv += len;
+            }
+            const uint32_t was = all.n, adds = rlhf__tree_push(&all, s->has[k].at[j]);
+            for (uint32_t i = 0; i < adds; i++)
+                RLHF_TRY(t->add(t->ctx, x, at[was - 1 - i], RLHF_F32, len));
+            at[all.n - 1] = x;
+        }
+    return move(s, p, own, GRAD, NULL, IN, NULL, at[0]);
+}
+
+rlhf_status rlhf__sum_reduce(struct rlhf__sum *s, const rlhf_dev *aside, rlhf_status *table,
+                             struct rlhf__error *err) {
+    static const struct walk reduce = {begin_reduce, end_reduce};
+    return walk(s, &reduce, aside, table, err);
+}
+
+// ---- spread ----
+
+static rlhf_status begin_spread(struct rlhf__sum *s, struct part p, uint32_t slot,
+                                const rlhf_dev *aside) {
+    const uint32_t own = s->share.rank;
+    const uint64_t mine = len_of(s, p, own);
+    float *recv = s->recv[slot];
+    (void)aside;
+    for (uint32_t k = 0; k < s->share.ranks; k++) {
+        const uint64_t len = len_of(s, p, k);
+        s->out[k] = s->in[k] = (rlhf_block){NULL, 0};
+        if (k == own) continue;
+        s->out[k] = block_at(s->send[slot], mine);
+        s->in[k] = block_at(recv, len);
+        recv += len;
+    }
+    return move(s, p, own, VALUE, NULL, DOWN, s->send[slot], NULL);
+}
+
+static rlhf_status end_spread(struct rlhf__sum *s, struct part p, uint32_t slot,
+                              const rlhf_dev *aside) {
+    float *recv = s->recv[slot];
+    (void)aside;
+    for (uint32_t k = 0; k < s->share.ranks; k++) {
+        if (k == s->share.rank) continue;
+        RLHF_TRY(move(s, p, k, VALUE, NULL, UP, recv, NULL));
+        recv += len_of(s, p, k);
+    }
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__sum_spread(struct rlhf__sum *s, rlhf_status *table, struct rlhf__error *err) {
+    static const struct walk spread = {begin_spread, end_spread};
+    return walk(s, &spread, NULL, table, err);
+}

@@ -1,0 +1,52 @@
+// sum.h: sums of gradients over the ranks of a team, and new parameters for all of them.
+//
+// Every block of parameters (blocks.h) belongs to one rank. reduce sends each block's gradients to
+// the rank that owns it, which adds them in the order of the tree (tree.h), so that the bits do not
+// depend on the number of ranks. After that rank's optimizer step, spread sends the block's new
+// values to all other ranks.
+//
+// Blocks are exchanged in windows: `ranks` consecutive blocks, one for each rank. Several windows
+// are under way at a time.
+#ifndef RLHF_HOST_TEAM_SUM_H
+#define RLHF_HOST_TEAM_SUM_H
+
+#include "base/error.h"
+#include "team/blocks.h"
+#include "team/share.h"
+#include "team/team.h"
+#include "team/tree.h"
+
+enum { RLHF__SUM_DEPTH = 6 }; // windows under way
+
+struct rlhf__sum {
+    const rlhf_compute *compute;
+    const struct rlhf__blocks *blocks;
+    struct rlhf__share share;
+    struct rlhf__tree *has;       // [ranks] the nodes that each rank has
+    uint64_t len;                 // elements of a block that are exchanged at a time
+    float *send[RLHF__SUM_DEPTH]; // host memory for each window
+    float *recv[RLHF__SUM_DEPTH];
+    uint64_t ticket[RLHF__SUM_DEPTH];
+    rlhf_block *out, *in; // [ranks]
+    rlhf_dev node;        // device memory for the nodes of one block
+};
+
+// Allocate the buffers for exchanging these blocks, which are borrowed. Errors: RLHF_E_NOMEM, those
+// of alloc. [main]
+rlhf_status rlhf__sum_init(struct rlhf__sum *, const rlhf_compute *, const struct rlhf__blocks *,
+                           const struct rlhf__share *, struct rlhf__error *err);
+void rlhf__sum_finish(struct rlhf__sum *); // accepts a zeroed struct [main]
+
+// Sum up the gradients of own blocks. aside[k] is the copy of the gradients that has this rank's
+// node k; its last node is in the gradients themselves. The gradients of other blocks keep their
+// values.
+//
+// A failing call of the compute table does not end the exchange, so that the other ranks are not
+// left waiting. *table receives its status. Errors: those of the team. [step]
+rlhf_status rlhf__sum_reduce(struct rlhf__sum *, const rlhf_dev *aside, rlhf_status *table,
+                             struct rlhf__error *err);
+
+// Replace the values of other ranks' blocks by those that their owners have. As reduce. [step]
+rlhf_status rlhf__sum_spread(struct rlhf__sum *, rlhf_status *table, struct rlhf__error *err);
+
+#endif
