@@ -55,8 +55,7 @@ rlhf_status rlhf__best_load(struct rlhf__best *b, const struct rlhf__checkpoint_
 
 // ---- the copy ----
 
-static void add(struct rlhf__rollback *u, rlhf_dev dev, const rlhf_param *p) {
-    uint64_t bytes = (uint64_t)rlhf__param_count(p) * sizeof(float);
+static void add(struct rlhf__rollback *u, rlhf_dev dev, uint64_t bytes) {
     if (u->item) u->item[u->n] = (struct rlhf__rollback_item){dev, bytes};
     u->n++;
     u->bytes += bytes;
@@ -65,17 +64,14 @@ static void add(struct rlhf__rollback *u, rlhf_dev dev, const rlhf_param *p) {
 static void add_model(struct rlhf__rollback *u, const struct rlhf__model *m) {
     for (uint32_t i = 0; m && i < m->n_tensors; i++)
         if (m->params[i].value && !(m->params[i].flags & RLHF_PARAM_FROZEN))
-            add(u, m->params[i].value, &m->params[i]);
+            add(u, m->params[i].value, (uint64_t)rlhf__param_count(&m->params[i]) * sizeof(float));
 }
 
 static void add_optim(struct rlhf__rollback *u, const struct rlhf__optim *o) {
     rlhf_dev dev;
-    const rlhf_param *p;
-    char name[320];
-    for (uint32_t i = 0; o; i++) {
-        if (rlhf__optim_tensor(o, i, name, sizeof name, &dev, &p) != RLHF_OK) return;
-        add(u, dev, p);
-    }
+    uint64_t bytes;
+    for (uint32_t i = 0; o && rlhf__optim_memory(o, i, &dev, &bytes); i++)
+        add(u, dev, bytes);
 }
 
 // Count the tensors. Once u->item has been allocated, also list them.

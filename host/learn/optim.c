@@ -152,11 +152,11 @@ rlhf_status rlhf__optim_create(const rlhf_compute *compute, const struct rlhf__o
     return RLHF_OK;
 }
 
-static int is_divided(const struct rlhf__optim *o) { return o->blocks && o->blocks->moments; }
+int rlhf__optim_divided(const struct rlhf__optim *o) { return o->blocks && o->blocks->moments; }
 
 void rlhf__optim_destroy(struct rlhf__optim *o) {
     if (!o) return;
-    for (uint32_t i = 0; i < o->n && is_divided(o); i++)
+    for (uint32_t i = 0; i < o->n && rlhf__optim_divided(o); i++)
         o->items[i].m = NULL; // part of the blocks' moments
     rlhf__optim_blocks_destroy(o);
     for (uint32_t i = 0; i < o->n; i++) {
@@ -190,7 +190,7 @@ rlhf_status rlhf__optim_tensor(const struct rlhf__optim *o, uint32_t i, char *na
     const struct rlhf__optim_item *it = state_item(o, i, &v);
     if (!it) return RLHF_E_INVALID;
     snprintf(name, cap, "%s.%s", it->muon ? "momentum" : v ? "v" : "m", it->param.name);
-    *out = is_divided(o) ? NULL : v ? it->v : it->m;
+    *out = rlhf__optim_divided(o) ? NULL : v ? it->v : it->m;
     *param = &it->param;
     return RLHF_OK;
 }
@@ -206,7 +206,7 @@ rlhf_status rlhf__optim_get(const struct rlhf__optim *o, uint32_t i, uint64_t fr
     int v;
     const rlhf_compute *t = o->compute;
     const struct rlhf__optim_item *it = state_item(o, i, &v);
-    if (is_divided(o))
+    if (rlhf__optim_divided(o))
         return rlhf__optim_blocks_get(o, (uint32_t)(it - o->items), v, from, n, host, err);
     const rlhf_dev at = rlhf_dev_at(v ? it->v : it->m, from * sizeof *host);
     const rlhf_status st = t->download(t->ctx, host, at, n * sizeof *host);
@@ -218,7 +218,7 @@ rlhf_status rlhf__optim_put(struct rlhf__optim *o, uint32_t i, uint64_t from, ui
     int v;
     const rlhf_compute *t = o->compute;
     const struct rlhf__optim_item *it = state_item(o, i, &v);
-    if (is_divided(o))
+    if (rlhf__optim_divided(o))
         return rlhf__optim_blocks_put(o, (uint32_t)(it - o->items), v, from, n, host, err);
     const rlhf_dev at = rlhf_dev_at(v ? it->v : it->m, from * sizeof *host);
     const rlhf_status st = t->upload(t->ctx, at, host, n * sizeof *host);
@@ -228,7 +228,7 @@ rlhf_status rlhf__optim_put(struct rlhf__optim *o, uint32_t i, uint64_t from, ui
 int rlhf__optim_memory(const struct rlhf__optim *o, uint32_t k, rlhf_dev *out, uint64_t *bytes) {
     int v;
     const struct rlhf__optim_item *it = state_item(o, k, &v);
-    if (is_divided(o)) {
+    if (rlhf__optim_divided(o)) {
         *out = o->blocks->moments;
         *bytes = o->blocks->moments_bytes;
         return k == 0;

@@ -96,6 +96,8 @@ rlhf_status rlhf__optim_tensor(const struct rlhf__optim *, uint32_t i, char *nam
 
 // ---- the state, whole or divided between processes ----
 
+// Returns 1 if the state is divided between processes. [any]
+int rlhf__optim_divided(const struct rlhf__optim *);
 // Returns the elements of tensor i of the state, 0 past the end. [any]
 uint64_t rlhf__optim_elements(const struct rlhf__optim *, uint32_t i);
 // Copy elements [from, from + n) of tensor i of the state to `host`, or from it. If the state is

@@ -2,7 +2,6 @@
 #include "learn/optim_state.h"
 
 #include "base/json.h"
-#include "model/compute.h"
 #include "model/parameters.h"
 #include "weights/safetensors.h"
 #include "weights/safetensors_writer.h"
@@ -48,93 +47,93 @@ static rlhf_status list_specs(const struct rlhf__optim *o, struct rlhf__tensor_s
     return RLHF_OK;
 }
 
-// One tensor of the state; `host` is a buffer of RLHF__PARAM_CHUNK numbers.
-struct tensor {
-    const rlhf_compute *compute;
-    const struct rlhf__instance *kernels;
-    char name[NAME_BYTES];
-    rlhf_dev dev;
-    size_t count; // elements
-    float *host;
-};
-
-static rlhf_status tensor_init(struct tensor *t, const struct rlhf__optim *o, uint32_t i,
-                               struct rlhf__error *err) {
-    const rlhf_param *p;
-    t->compute = o->compute;
-    t->kernels = o->kernels;
-    rlhf__optim_tensor(o, i, t->name, sizeof t->name, &t->dev, &p);
-    t->count = (size_t)rlhf__param_count(p);
-    t->host = malloc(RLHF__PARAM_CHUNK * sizeof *t->host);
-    return t->host ? RLHF_OK
-                   : rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the state %s", t->name);
-}
-
-static rlhf_status tensor_write(const struct tensor *t, struct rlhf__weights_writer *w,
-                                struct rlhf__error *err) {
-    const rlhf_compute *c = t->compute;
-    for (size_t at = 0, n; at < t->count; at += n) {
-        n = t->count - at < RLHF__PARAM_CHUNK ? t->count - at : RLHF__PARAM_CHUNK;
-        const rlhf_dev from = rlhf_dev_at(t->dev, at * sizeof *t->host);
-        const rlhf_status st = c->download(c->ctx, t->host, from, n * sizeof *t->host);
-        if (st != RLHF_OK) return rlhf__compute_fail(t->kernels, st, t->name, err);
-        RLHF_TRY(rlhf__weights_put_f32(w, t->host, n, err));
+// Write tensor i of the state, or only take part in collecting it if w is NULL. A failure of *file
+// does not end the collecting, for which the other processes wait.
+static rlhf_status write_tensor(const struct rlhf__optim *o, uint32_t i,
+                                struct rlhf__weights_writer *w, float *host, rlhf_status *file,
+                                struct rlhf__error *why, struct rlhf__error *err) {
+    const uint64_t count = rlhf__optim_elements(o, i);
+    for (uint64_t at = 0, n; at < count; at += n) {
+        n = count - at < RLHF__PARAM_CHUNK ? count - at : RLHF__PARAM_CHUNK;
+        RLHF_TRY(rlhf__optim_get(o, i, at, n, host, err));
+        if (w && *file == RLHF_OK) *file = rlhf__weights_put_f32(w, host, n, why);
     }
     return RLHF_OK;
 }
 
-static rlhf_status tensor_read(const struct tensor *t, const struct rlhf__tensor *from,
-                               struct rlhf__error *err) {
-    const rlhf_compute *c = t->compute;
-    if (from->dtype != RLHF__TENSOR_F32 || (size_t)from->count != t->count)
+static rlhf_status read_into(struct rlhf__optim *o, uint32_t i, const char *name,
+                             const struct rlhf__tensor *from, float *host,
+                             struct rlhf__error *err) {
+    const uint64_t count = rlhf__optim_elements(o, i);
+    if (from->dtype != RLHF__TENSOR_F32 || (uint64_t)from->count != count)
         return rlhf__fail(err, RLHF_E_INVALID, "%s: tensor %s does not fit the model", from->file,
-                          t->name);
-    for (size_t at = 0, n; at < t->count; at += n) {
-        n = t->count - at < RLHF__PARAM_CHUNK ? t->count - at : RLHF__PARAM_CHUNK;
-        const rlhf_dev to = rlhf_dev_at(t->dev, at * sizeof *t->host);
-        RLHF_TRY(rlhf__tensor_read_f32(from, (int64_t)at, (int64_t)n, t->host, err));
-        const rlhf_status st = c->upload(c->ctx, to, t->host, n * sizeof *t->host);
-        if (st != RLHF_OK) return rlhf__compute_fail(t->kernels, st, t->name, err);
+                          name);
+    for (uint64_t at = 0, n; at < count; at += n) {
+        n = count - at < RLHF__PARAM_CHUNK ? count - at : RLHF__PARAM_CHUNK;
+        RLHF_TRY(rlhf__tensor_read_f32(from, (int64_t)at, (int64_t)n, host, err));
+        RLHF_TRY(rlhf__optim_put(o, i, at, n, host, err));
     }
     return RLHF_OK;
+}
+
+static float *chunk(struct rlhf__error *err) {
+    float *host = malloc(RLHF__PARAM_CHUNK * sizeof *host);
+    if (!host) rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the optimizer's state");
+    return host;
+}
+
+static rlhf_status create(const struct rlhf__optim *o, const struct rlhf__folder *checkpoint,
+                          const char *name, struct rlhf__weights_writer **w,
+                          struct rlhf__error *err) {
+    struct rlhf__tensor_spec *specs = NULL;
+    char *names = NULL;
+    size_t n = 0;
+    rlhf_status st = list_specs(o, &specs, &names, &n, err);
+    if (st == RLHF_OK) st = rlhf__weights_create(checkpoint, name, specs, n, NULL, 0, w, err);
+    free(specs);
+    free(names);
+    return st;
+}
+
+static rlhf_status write_all(const struct rlhf__optim *o, struct rlhf__weights_writer *w,
+                             rlhf_status *file, struct rlhf__error *why, struct rlhf__error *err) {
+    float *host = chunk(err);
+    rlhf_status st = host ? RLHF_OK : RLHF_E_NOMEM;
+    for (uint32_t i = 0; st == RLHF_OK && rlhf__optim_elements(o, i) > 0; i++)
+        st = write_tensor(o, i, w, host, file, why, err);
+    free(host);
+    return st;
 }
 
 rlhf_status rlhf__optim_write(const struct rlhf__optim *o, const struct rlhf__folder *checkpoint,
                               const char *name, struct rlhf__error *err) {
-    struct rlhf__tensor_spec *specs = NULL;
-    char *names = NULL;
-    size_t n = 0;
     struct rlhf__weights_writer *w = NULL;
-    rlhf_status st = list_specs(o, &specs, &names, &n, err);
-    if (st == RLHF_OK) st = rlhf__weights_create(checkpoint, name, specs, n, NULL, 0, &w, err);
-    free(specs);
-    free(names);
+    struct rlhf__error why = {0, ""};
+    rlhf_status file = create(o, checkpoint, name, &w, &why);
+    const int collects = file == RLHF_OK || rlhf__optim_divided(o);
+    const rlhf_status st = collects ? write_all(o, w, &file, &why, err) : RLHF_OK;
+    if (st == RLHF_OK && file == RLHF_OK) return rlhf__weights_commit(w, err);
+    if (w) rlhf__weights_abort(w);
     if (st != RLHF_OK) return st;
-    for (uint32_t i = 0; st == RLHF_OK && i < n; i++) {
-        struct tensor t;
-        st = tensor_init(&t, o, i, err);
-        if (st == RLHF_OK) st = tensor_write(&t, w, err);
-        free(t.host);
-    }
-    if (st == RLHF_OK) return rlhf__weights_commit(w, err);
-    rlhf__weights_abort(w);
-    return st;
+    if (err) *err = why;
+    return file;
 }
 
-static rlhf_status read_tensor(const struct rlhf__optim *o, uint32_t i,
-                               const struct rlhf__weights *file, const char *path,
+rlhf_status rlhf__optim_give(const struct rlhf__optim *o, struct rlhf__error *err) {
+    rlhf_status file = RLHF_OK;
+    if (!o || !rlhf__optim_divided(o)) return RLHF_OK;
+    return write_all(o, NULL, &file, NULL, err);
+}
+
+static rlhf_status read_tensor(struct rlhf__optim *o, uint32_t i, const char *name,
+                               const struct rlhf__weights *file, const char *path, float *host,
                                struct rlhf__error *err) {
-    struct tensor t;
-    rlhf_status st = tensor_init(&t, o, i, err);
-    const struct rlhf__tensor *from = rlhf__weights_find(file, t.name);
-    if (st == RLHF_OK && from) st = tensor_read(&t, from, err);
-    if (!from)
-        st = rlhf__fail(err, RLHF_E_INVALID,
-                        "%s lacks the tensor %s: optim.kind must not change when a run is "
-                        "resumed",
-                        path, t.name);
-    free(t.host);
-    return st;
+    const struct rlhf__tensor *from = rlhf__weights_find(file, name);
+    if (from) return read_into(o, i, name, from, host, err);
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s lacks the tensor %s: optim.kind must not change when a run is "
+                      "resumed",
+                      path, name);
 }
 
 rlhf_status rlhf__optim_read(struct rlhf__optim *o, const char *path, struct rlhf__error *err) {
@@ -142,11 +141,13 @@ rlhf_status rlhf__optim_read(struct rlhf__optim *o, const char *path, struct rlh
     rlhf_dev dev;
     const rlhf_param *p;
     struct rlhf__weights *file = NULL;
-    rlhf_status st = rlhf__weights_open(path, &file, err);
+    float *host = chunk(err);
+    rlhf_status st = host ? rlhf__weights_open(path, &file, err) : RLHF_E_NOMEM;
     for (uint32_t i = 0; st == RLHF_OK; i++) {
         if (rlhf__optim_tensor(o, i, name, sizeof name, &dev, &p) != RLHF_OK) break;
-        st = read_tensor(o, i, file, path, err);
+        st = read_tensor(o, i, name, file, path, host, err);
     }
+    free(host);
     rlhf__weights_close(file);
     return st;
 }

@@ -14,9 +14,14 @@ json_t *rlhf__optim_count_save(const struct rlhf__optim_count *);
 rlhf_status rlhf__optim_count_load(struct rlhf__optim_count *, const json_t *,
                                    struct rlhf__error *err);
 
-// Write the file `name` in a checkpoint's folder, or read it from a path. [main]
+// Write the file `name` in a checkpoint's folder, or read it from a path. If the state is divided
+// between processes, rank 0 writes while the others call rlhf__optim_give; all of them read. [main]
 rlhf_status rlhf__optim_write(const struct rlhf__optim *o, const struct rlhf__folder *checkpoint,
                               const char *name, struct rlhf__error *err);
 rlhf_status rlhf__optim_read(struct rlhf__optim *o, const char *path, struct rlhf__error *err);
+
+// Send this process's part of the state to rank 0; also for rank 0 itself, if it cannot write after
+// all, so that the others do not wait for it. o NULL, or an undivided state: nothing. [main]
+rlhf_status rlhf__optim_give(const struct rlhf__optim *o, struct rlhf__error *err);
 
 #endif
