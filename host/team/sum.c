@@ -19,7 +19,7 @@ static uint32_t most_nodes(const struct rlhf__sum *s) {
 // All ranks choose the same length.
 static uint64_t choose_len(const struct rlhf__sum *s) {
     const uint64_t each = 2 * (uint64_t)most_nodes(s) * (s->share.ranks - 1) * RLHF__SUM_DEPTH;
-    uint64_t len = BUFFER / each;
+    uint64_t len = each > 0 ? BUFFER / each : BUFFER;
     if (len > RLHF__BLOCK) len = RLHF__BLOCK;
     if (len < LEAST) len = LEAST;
     if (len > s->blocks->longest) len = s->blocks->longest;
