@@ -31,12 +31,12 @@ static rlhf_status make_buffers(struct rlhf__sum *s, struct rlhf__error *err) {
     const uint64_t peers = (uint64_t)most_nodes(s) * (ranks - 1);
     int ok = 1;
     for (int i = 0; i < RLHF__SUM_DEPTH; i++) {
-        s->send[i] = calloc(peers * s->len, sizeof(float));
-        s->recv[i] = calloc(peers * s->len, sizeof(float));
+        s->send[i] = calloc(peers * s->len + 1, sizeof(float));
+        s->recv[i] = calloc(peers * s->len + 1, sizeof(float));
         ok = ok && s->send[i] && s->recv[i];
     }
-    s->out = calloc(ranks, sizeof *s->out);
-    s->in = calloc(ranks, sizeof *s->in);
+    s->out = calloc((size_t)ranks + 1, sizeof *s->out);
+    s->in = calloc((size_t)ranks + 1, sizeof *s->in);
     if (!ok || !s->out || !s->in)
         return RLHF__NOMEM(err, "out of memory for messages to other ranks");
     return RLHF_OK;
@@ -47,7 +47,7 @@ rlhf_status rlhf__sum_init(struct rlhf__sum *s, const rlhf_compute *t,
                            struct rlhf__error *err) {
     uint64_t nodes = 0;
     *s = (struct rlhf__sum){.compute = t, .blocks = blocks, .share = *share};
-    s->has = calloc(share->ranks, sizeof *s->has);
+    s->has = calloc((size_t)share->ranks + 1, sizeof *s->has);
     if (!s->has) return RLHF__NOMEM(err, "out of memory for %u ranks", share->ranks);
     for (uint32_t k = 0; k < share->ranks; k++) {
         s->has[k] =
