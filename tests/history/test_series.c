@@ -68,6 +68,36 @@ static void entropy_of_older_runs(void **state) {
     rlhf__series_set_finish(&s);
 }
 
+// Before the first step all preferences are ties, which count as wrong.
+static void accuracies_begin_with_chance(void **state) {
+    (void)state;
+    struct rlhf__series_set s = {0};
+    const struct rlhf__series *a;
+    row(&s, "{\"phase\": 0, \"eval/accuracy\": 0, \"eval/margin\": 0}");
+    row(&s, "{\"phase\": 1, \"dpo/accuracy\": 0, \"dpo/margin\": 0}");
+    has(&s, "dpo/accuracy", 0, 0, 0);
+    assert_false(rlhf__series_begins_with_chance(&s, "dpo/accuracy"));
+    row(&s, "{\"phase\": 2, \"dpo/accuracy\": 0.75, \"dpo/margin\": 0.1}");
+    row(&s, "{\"phase\": 3, \"dpo/accuracy\": 0.8, \"dpo/margin\": 0.2, \"eval/accuracy\": 0.25, "
+            "\"eval/margin\": 0.1}");
+    has(&s, "dpo/accuracy", 3, 3, 0.8);
+    a = rlhf__series_of(&s, "dpo/accuracy");
+    assert_true(a->phase[0] == 1 && a->value[0] == 0.5 && a->phase[1] == 2 && a->value[1] == 0.75);
+    assert_true(rlhf__series_begins_with_chance(&s, "dpo/accuracy"));
+    a = rlhf__series_of(&s, "eval/accuracy"); // four responses per row: chance is lower
+    assert_true(a->n == 2 && a->phase[0] == 0 && a->value[0] == 0.25 && a->value[1] == 0.25);
+    assert_true(rlhf__series_begins_with_chance(&s, "eval/accuracy"));
+    rlhf__series_set_finish(&s);
+    // A policy that is not its reference, and one that is wrong everywhere.
+    row(&s, "{\"phase\": 1, \"dpo/accuracy\": 0, \"dpo/margin\": -0.5}");
+    row(&s, "{\"phase\": 2, \"dpo/accuracy\": 0.5, \"dpo/margin\": 0.1}");
+    has(&s, "dpo/accuracy", 2, 2, 0.5);
+    assert_true(rlhf__series_of(&s, "dpo/accuracy")->value[0] == 0);
+    assert_false(rlhf__series_begins_with_chance(&s, "dpo/accuracy"));
+    assert_false(rlhf__series_begins_with_chance(&s, "objective/scores"));
+    rlhf__series_set_finish(&s);
+}
+
 static void names_that_are_read(void **state) {
     (void)state;
     assert_true(rlhf__series_is_read("objective/scores"));
@@ -126,6 +156,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_of_lines),
         cmocka_unit_test(entropy_of_older_runs),
+        cmocka_unit_test(accuracies_begin_with_chance),
         cmocka_unit_test(names_that_are_read),
         cmocka_unit_test(facts_of_a_config),
     };

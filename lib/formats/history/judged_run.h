@@ -13,6 +13,7 @@ struct rlhf__judged_run {
     struct rlhf__series_set series;
     struct rlhf__verdict verdict;
     json_t *spread, *texts; // spread.h and texts.h; spread NULL: none
+    json_t *warned;         // {finding: its first line of events.jsonl}, findings of single phases
 };
 
 // Set run[i].files for each of the n paths, add all runs to *range, and divide the range. Errors:
@@ -20,8 +21,9 @@ struct rlhf__judged_run {
 rlhf_status rlhf__judged_runs_open(const char *const *paths, size_t n, struct rlhf__judged_run *run,
                                    struct rlhf__curve_range *range, struct rlhf__error *err);
 
-// Read metrics.jsonl, spread.jsonl and samples.jsonl of a run whose `files` have been opened. The
-// range is that of all runs that are read together. Errors: RLHF_E_NOMEM. [any]
+// Read metrics.jsonl, spread.jsonl, samples.jsonl and the warnings in events.jsonl of a run whose
+// `files` have been opened. The range is that of all runs that are read together. Errors:
+// RLHF_E_NOMEM. [any]
 rlhf_status rlhf__judged_run_read(struct rlhf__judged_run *, const struct rlhf__curve_range *,
                                   struct rlhf__error *err);
 

@@ -208,8 +208,11 @@ static void witnesses(const struct rlhf__history *h, struct rlhf__notes *out) {
             rlhf__notes_add(out, &form, "%s improved, but %s%s: %s at first, %s at the end.",
                             top.word, w->metric, verb, first, last);
         else
-            rlhf__notes_add(out, &form, "%s%s: %s in its first measurement, %s in its last.",
-                            w->metric, verb, first, last);
+            rlhf__notes_add(out, &form, "%s%s: %s %s, %s in its last.", w->metric, verb, first,
+                            rlhf__series_begins_with_chance(h->series, w->metric)
+                                ? "by chance"
+                                : "in its first measurement",
+                            last);
     }
 }
 

@@ -13,6 +13,12 @@ struct rlhf__paid {
     double weight;
 };
 
+// A warning of a single phase, from events.jsonl, without a period.
+struct rlhf__reported {
+    const char *text;
+    int64_t phase;
+};
+
 // Zero: not known, or does not apply.
 struct rlhf__run_facts {
     int64_t phases;         // wanted (run.phases)
@@ -29,6 +35,8 @@ struct rlhf__run_facts {
     size_t n_rewards;
     const char *const *trouble; // sentences about what could not be read, without a period
     size_t n_trouble;
+    const struct rlhf__reported *reported; // findings that no rule of this folder finds again
+    size_t n_reported;
 };
 
 // Read them from the object of a run's config.json. What is missing or of another type stays 0.

@@ -10,12 +10,14 @@ static const char *const read_by_name[] = {
     "objective/scores",
     "reward_model/accuracy",
     "dpo/accuracy",
+    "dpo/margin",
     "classify/accuracy",
     "sft/bits_per_token",
     "objective/loss",
     "eval/objective/verifiable_correct_rate",
     "eval/reward",
     "eval/accuracy",
+    "eval/margin",
     "eval/bits_per_byte",
     "eval/loss",
     "judge/mean",
@@ -122,12 +124,47 @@ double rlhf__series_newest(const struct rlhf__series_set *s, const char *name, i
     return one->n > 0 && one->phase[one->n - 1] == phase ? one->value[one->n - 1] : NAN;
 }
 
-rlhf_status rlhf__series_set_derive(struct rlhf__series_set *s, int64_t phase,
-                                    struct rlhf__error *err) {
+static rlhf_status entropy_per_token(struct rlhf__series_set *s, int64_t phase,
+                                     struct rlhf__error *err) {
     const double entropy = rlhf__series_newest(s, "objective/entropy", phase),
                  length = rlhf__series_newest(s, "completions/mean_length", phase);
     if (!(length > 0)) return RLHF_OK;
     return rlhf__series_set_put(s, "objective/entropy_per_token", phase, entropy / length, err);
+}
+
+// Until the first step, policy and reference are the same: every margin is 0, and each tie counts
+// as wrong. Such an accuracy of 0 measures nothing, so it is taken out, and the series begins with
+// chance: 0.5, or the first accuracy that was measured if that is lower, as with more than two
+// responses per row.
+static rlhf_status begin_with_chance(struct rlhf__series_set *s, const char *accuracy,
+                                     const char *margin, int64_t phase, struct rlhf__error *err) {
+    struct rlhf__series *a = find(s, accuracy), *m = find(s, margin);
+    if (!a || !m || a->n != 1 || a->phase[0] != phase || m->n == 0 || m->phase[m->n - 1] != phase)
+        return RLHF_OK;
+    if (m->value[m->n - 1] == 0 && a->value[0] == 0) a->n = 0;
+    if (a->n == 0 || m->n == 1) return RLHF_OK;
+    if (!grow(a)) return RLHF__NOMEM(err, "out of memory for the series of metrics");
+    a->phase[1] = a->phase[0];
+    a->value[1] = a->value[0];
+    a->phase[0] = m->phase[0];
+    a->value[0] = fmin(0.5, a->value[1]);
+    a->n = 2;
+    return RLHF_OK;
+}
+
+int rlhf__series_begins_with_chance(const struct rlhf__series_set *s, const char *name) {
+    const int of_eval = strcmp(name, "eval/accuracy") == 0;
+    if (!of_eval && strcmp(name, "dpo/accuracy") != 0) return 0;
+    const struct rlhf__series *a = rlhf__series_of(s, name),
+                              *m = rlhf__series_of(s, of_eval ? "eval/margin" : "dpo/margin");
+    return a->n > 0 && m->n > 0 && m->value[0] == 0 && a->phase[0] == m->phase[0];
+}
+
+rlhf_status rlhf__series_set_derive(struct rlhf__series_set *s, int64_t phase,
+                                    struct rlhf__error *err) {
+    RLHF_TRY(entropy_per_token(s, phase, err));
+    RLHF_TRY(begin_with_chance(s, "dpo/accuracy", "dpo/margin", phase, err));
+    return begin_with_chance(s, "eval/accuracy", "eval/margin", phase, err);
 }
 
 rlhf_status rlhf__series_set_row(struct rlhf__series_set *s, const json_t *row, int64_t phase,

@@ -40,10 +40,14 @@ rlhf_status rlhf__series_set_row(struct rlhf__series_set *, const json_t *row, i
                                  struct rlhf__error *err);
 
 // Append objective/entropy_per_token, which older versions did not report: objective/entropy
-// divided by the mean length. Call it after the other metrics of the phase are appended. Errors:
+// divided by the mean length. Let accuracies on preferences begin with chance (0.5) where the policy
+// was still its reference. Call it after the other metrics of the phase are appended. Errors:
 // RLHF_E_NOMEM. [any]
 rlhf_status rlhf__series_set_derive(struct rlhf__series_set *, int64_t phase,
                                     struct rlhf__error *err);
+
+// 1 if rlhf__series_set_derive let the series of this name begin with chance. [any]
+int rlhf__series_begins_with_chance(const struct rlhf__series_set *, const char *name);
 
 // The value of this phase, which must be the newest. NaN if the series lacks it. [any]
 double rlhf__series_newest(const struct rlhf__series_set *, const char *name, int64_t phase);

@@ -2,12 +2,15 @@
 #include "history/verdict.h"
 
 #include "base/buf.h"
+#include "base/printable.h"
 #include "history/rules.h"
 #include "history/signs.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { REPORTED = 1000 }; // bytes of a warning that are shown
 
 static const struct rlhf__series *of(const struct rlhf__history *h, const char *name) {
     return rlhf__series_of(h->series, name);
@@ -133,7 +136,16 @@ static void put_short(const struct rlhf__verdict *v, const struct rlhf__series *
     rlhf__buf_printf(rule, "%s; fewer than five phases", v->headline.metric);
 }
 
-static void put_move(struct rlhf__verdict *v, struct rlhf__buf *title, struct rlhf__buf *rule) {
+static void put_first(const struct rlhf__history *h, const char *metric, struct rlhf__buf *rule) {
+    rlhf__buf_printf(rule, "%s %s, and ", metric,
+                     rlhf__series_begins_with_chance(h->series, metric)
+                         ? "by chance (in the first phase the policy is its reference, and ties "
+                           "count as wrong)"
+                         : "in the first phase");
+}
+
+static void put_move(const struct rlhf__history *h, struct rlhf__verdict *v,
+                     struct rlhf__buf *title, struct rlhf__buf *rule) {
     const int rose = v->moved * v->headline.better > 0;
     char first[40], last[40], noise[40];
     rlhf__figure(v->first, first);
@@ -153,7 +165,7 @@ static void put_move(struct rlhf__verdict *v, struct rlhf__buf *title, struct rl
     v->kind = v->moved > 0   ? RLHF__VERDICT_GOOD
               : v->moved < 0 ? RLHF__VERDICT_BAD
                              : RLHF__VERDICT_WARN;
-    rlhf__buf_printf(rule, "%s in the first phase, and ", v->headline.metric);
+    put_first(h, v->headline.metric, rule);
     if (v->width > 1)
         rlhf__buf_printf(rule, "its mean over the last %lld phases", (long long)v->width);
     else
@@ -213,7 +225,7 @@ static void judge(const struct rlhf__history *h, struct rlhf__verdict *v, struct
         put_short(v, s, title, rule);
         return;
     }
-    put_move(v, title, rule);
+    put_move(h, v, title, rule);
     put_signs(v, title, text, rule);
 }
 
@@ -221,6 +233,23 @@ static void add_trouble(const struct rlhf__run_facts *f, struct rlhf__notes *out
     const struct rlhf__run_note form = {.level = RLHF__NOTE_WARN, .id = "unreadable"};
     for (size_t i = 0; i < f->n_trouble; i++)
         rlhf__notes_add(out, &form, "%s.", f->trouble[i]);
+}
+
+// Findings of single phases, which the series no longer show. After a collapse, or far from the
+// reference, the others are consequences.
+static void add_reported(const struct rlhf__run_facts *f, struct rlhf__notes *out) {
+    static const char *const lost[] = {"collapsed", "fell_apart", "hacked"};
+    const struct rlhf__run_note form = {
+        .level = RLHF__NOTE_WARN, .id = "reported", .rule = "a warning of that phase"};
+    int hidden = 0;
+    for (size_t i = 0; i < sizeof lost / sizeof *lost; i++)
+        hidden |= rlhf__notes_find(out, lost[i]) != NULL;
+    for (size_t i = 0; !hidden && i < f->n_reported; i++) {
+        const char *text = f->reported[i].text;
+        const size_t n = strlen(text), shown = n > REPORTED ? rlhf__utf8_floor(text, REPORTED) : n;
+        rlhf__notes_add(out, &form, "Phase %lld: %.*s.", (long long)f->reported[i].phase,
+                        (int)shown, text);
+    }
 }
 
 // Take the buffer's text; NULL if out of memory.
@@ -242,6 +271,7 @@ rlhf_status rlhf__verdict_make(const struct rlhf__history *h, struct rlhf__verdi
     rlhf__signs_apply(h, &out->notes);
     rlhf__rules_apply(h, &out->notes);
     judge(h, out, &title, &text, &rule);
+    add_reported(h->facts, &out->notes);
     add_trouble(h->facts, &out->notes);
     rlhf__notes_sort(&out->notes);
     out->title = take(&title);
