@@ -261,20 +261,29 @@ static rlhf_status check_flags(struct rlhf__eval_options *o, struct rlhf__error 
                                                {"--config", o->config != NULL, 0},
                                                {"--set", o->set.n > 0, 0},
                                                {"--per-prompt", o->per_prompt != NOT_GIVEN, 0},
-                                               {"--pass", !isnan(o->pass), 0},
-                                               {"--compare", o->compare != NULL, 0},
-                                               {"--save", o->save, 0}};
+                                               {"--pass", !isnan(o->pass), 0}};
+    const struct rlhf__flag_idle compare = {"--compare", o->compare != NULL, 0},
+                                 save = {"--save", o->save, 0};
     const struct rlhf__flag_idle rows[] = {{"--max-tokens", o->max_tokens != NOT_GIVEN, 0},
                                            {"--beta", o->beta != NOT_GIVEN, 0},
                                            {"--tokens", o->tokens != NULL, 0},
                                            {"--bos", o->bos, 0}};
     const struct rlhf__flag_idle beta = {"--beta", o->beta != NOT_GIVEN, 0};
     const struct rlhf__flag_idle chat = {"--template", o->template != NULL, 0};
-    if (o->reward.n == 0)
+    if (o->reward.n == 0) {
         RLHF_TRY(rlhf__flags_idle(sampling, sizeof sampling / sizeof *sampling, "eval",
                                   "without --reward", err));
-    else
+        RLHF_TRY(rlhf__flags_idle(&compare, 1, "eval",
+                                  "without --reward, whose scores it compares; on rows of texts, "
+                                  "labels or preferences run eval once for each model",
+                                  err));
+        RLHF_TRY(rlhf__flags_idle(&save, 1, "eval",
+                                  "without --reward, whose results it stores; --json prints the "
+                                  "result of any rows, for a file of your own",
+                                  err));
+    } else {
         RLHF_TRY(rlhf__flags_idle(rows, 4, "eval", "with --reward", err));
+    }
     if (o->reward.n > 0)
         RLHF_TRY(rlhf__flags_idle(
             &chat, 1, "eval", "with --reward, where --set prompts.template=NAME names it", err));

@@ -296,6 +296,8 @@ static rlhf_status measure(struct measured *m, const char *file, struct rlhf__er
                                     .responses = m->n,
                                     .sides = m->sides,
                                     .seed = m->o->seed,
+                                    .prompts = prompts < m->n ? prompts : m->n,
+                                    .pass = m->o->pass,
                                     .per_prompt = (uint32_t)m->o->per_prompt};
     rlhf_status st = RLHF_OK;
     for (uint32_t j = 0; st == RLHF_OK && j < m->sides; j++)

@@ -162,7 +162,9 @@ static json_t *side_json(const struct rlhf__table *t, uint32_t j) {
 json_t *rlhf__table_json(const struct rlhf__table *t) {
     json_t *v = side_json(t, 0);
     json_object_set_new(v, "seed", json_integer(t->seed));
+    json_object_set_new(v, "prompts", json_integer(t->prompts));
     if (t->per_prompt) json_object_set_new(v, "per_prompt", json_integer(t->per_prompt));
+    put(v, "right_from", t->pass);
     if (t->sides < 2) return v;
     json_t *difference = json_object();
     for (size_t i = 0; i < t->n; i++)

@@ -26,7 +26,8 @@ struct rlhf__table_side {
 struct rlhf__table {
     const char *data; // file of the prompts, borrowed; NULL: the run's prompts
     uint32_t responses, sides, rewards, per_prompt;
-    int64_t seed;
+    int64_t seed, prompts; // prompts: those with responses
+    double pass;           // a response is right from this reward on; NaN: the rewards say it
     struct rlhf__table_side side[2];
     struct rlhf__table_row *row; // [n] owned; "reward" first, then each of the `rewards` rewards
     size_t n;

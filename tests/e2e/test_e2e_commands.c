@@ -76,6 +76,7 @@ static void eval_compares_and_stores(void **state) {
     json_t *few = json_array_get(sets, 0);
     assert_string_equal(json_string_value(json_object_get(few, "data")), "few.txt");
     assert_int_equal(json_integer_value(json_object_get(few, "samples")), 12);
+    assert_int_equal(json_integer_value(json_object_get(few, "prompts")), 3);
     assert_true(number(few, "correct", NULL, NULL) == 1); // no reward is below 0
     assert_true(number(few, "pass", "4", "mean") == 1 && number(few, "pass", "4", "error") == 0);
     assert_true(number(few, "pass", "2", "mean") == 1);
@@ -91,16 +92,22 @@ static void eval_compares_and_stores(void **state) {
                      ">>s/evaluations.jsonl; \"$HOST\" export s --to exported"),
         0);
     e2e_says(t, "evaluations.jsonl: 1 line cannot be read");
+    assert_int_equal(e2e_shell(t, "grep -c '\"right_from\": 0' s/evaluations.jsonl"), 0);
+    e2e_says(t, "2");
     assert_int_equal(e2e_shell(t, "cat exported/README.md"), 0);
     e2e_says(t, "## Evaluation");
-    e2e_says(t, "few.txt`, 12 responses, compared with `");
+    e2e_says(t, "few.txt`, 12 responses to 3 prompts (4 to each), seed 1, right from a "
+                "reward of 0, compared with `");
     e2e_says(t, "| pass@4 | 1.0000 (0.0000) | 1.0000 (0.0000) | +0.0000 (0.0000) |");
     assert_int_equal(e2e_run(t, "%s --data few.txt --per-prompt 2 --n 4", eval), 2);
     e2e_says(t, "give one of them");
     assert_int_equal(e2e_run(t, "%s --data few.txt --compare s/checkpoints/latest", eval), 0);
     e2e_says(t, "A - B");
     assert_int_equal(e2e_run(t, "eval --model s/checkpoints/latest --data texts.jsonl --save"), 2);
-    e2e_says(t, "--save");
+    e2e_says(t, "--save has no effect without --reward, whose results it stores; --json prints");
+    assert_int_equal(
+        e2e_run(t, "eval --model s/checkpoints/latest --data texts.jsonl --compare base"), 2);
+    e2e_says(t, "whose scores it compares; on rows of texts, labels or preferences run eval once");
 }
 
 // If nothing could be written, the command fails, with text and with JSON output.

@@ -108,6 +108,25 @@ static void put_passes(struct rlhf__buf *out, const json_t *v, const json_t *oth
     }
 }
 
+// "512 responses to 128 prompts (4 to each), seed 1, right from a reward of 0.5", as far as known:
+// older versions stored neither the prompts nor the limit.
+static void put_responses(struct rlhf__buf *out, const json_t *v) {
+    const json_t *prompts = json_object_get(v, "prompts"), *seed = json_object_get(v, "seed"),
+                 *each = json_object_get(v, "per_prompt"),
+                 *right = json_object_get(v, "right_from");
+    rlhf__buf_printf(out, "%lld responses",
+                     (long long)json_integer_value(json_object_get(v, "samples")));
+    if (json_is_integer(prompts))
+        rlhf__buf_printf(out, " to %lld prompt%s", (long long)json_integer_value(prompts),
+                         json_integer_value(prompts) == 1 ? "" : "s");
+    if (json_is_integer(each))
+        rlhf__buf_printf(out, " (%lld to each)", (long long)json_integer_value(each));
+    if (json_is_integer(seed))
+        rlhf__buf_printf(out, ", seed %lld", (long long)json_integer_value(seed));
+    if (json_is_number(right))
+        rlhf__buf_printf(out, ", right from a reward of %g", json_number_value(right));
+}
+
 static void put_table(struct rlhf__buf *out, const char *data, const json_t *v) {
     static const char *const first[] = {"reward", "correct"}, *const then[] = {"kl", "distinct_3",
                                                                                "mean_length"};
@@ -116,8 +135,8 @@ static void put_table(struct rlhf__buf *out, const char *data, const json_t *v) 
     if (!was) other = NULL;
     rlhf__buf_puts(out, "\n");
     if (*data) rlhf__export_code(out, rlhf__path_base(data), 1);
-    rlhf__buf_printf(out, "%s%lld responses", *data ? ", " : "",
-                     (long long)json_integer_value(json_object_get(v, "samples")));
+    rlhf__buf_puts(out, *data ? ", " : "");
+    put_responses(out, v);
     if (other) {
         rlhf__buf_puts(out, ", compared with ");
         rlhf__export_code(out, rlhf__path_base(was), 1);

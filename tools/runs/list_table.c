@@ -74,7 +74,8 @@ static void put_note(const struct rlhf__run_row *r, struct rlhf__buf *out) {
     }
     if (rlhf__run_row_resumes(r)) {
         rlhf__run_row_put_resume(r, out);
-        rlhf__buf_printf(out, " goes on after phase %lld", (long long)r->checkpoint);
+        rlhf__buf_putc(out, ' ');
+        rlhf__run_row_put_goes_on(r, out);
     }
     if (r->state == RLHF__RUN_STOPPED || r->state == RLHF__RUN_FAILED || r->state == RLHF__RUN_DIED)
         rlhf__buf_puts(out, r->checkpoint > 0 ? "" : "no checkpoint to resume from");

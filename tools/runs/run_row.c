@@ -42,6 +42,11 @@ void rlhf__run_row_put_resume(const struct rlhf__run_row *r, struct rlhf__buf *o
     rlhf__put_shell(out, r->path);
 }
 
+void rlhf__run_row_put_goes_on(const struct rlhf__run_row *r, struct rlhf__buf *out) {
+    rlhf__buf_printf(out, "goes on after phase %lld", (long long)r->checkpoint);
+    if (r->names_code) rlhf__buf_puts(out, "; it first asks you to name its code again");
+}
+
 // ---- the two ends of a file ----
 
 static double number_of(const json_t *row, const char *key) {
@@ -165,6 +170,37 @@ static int collect(const json_t *v, json_t *out, int depth) {
     return all;
 }
 
+// ---- code ----
+
+static int is_path(const json_t *name) {
+    return json_is_string(name) && strchr(json_string_value(name), '/') != NULL;
+}
+
+// A plugin that is named by a path, may use the network, or runs or calls what its options say.
+// Options of other plugins are unknown: no plugin is opened to look at a run.
+static int has_code(const json_t *plugin) {
+    static const char *const options[] = {"command", "file", "url"};
+    int found = is_path(json_object_get(plugin, "plugin")) ||
+                json_is_true(json_object_get(plugin, "network"));
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        found |= *text_of(plugin, options[i]) != '\0';
+    return found;
+}
+
+// 1 if --resume asks for something to be named again (host/config/resume_trust.c).
+static int names_code(const json_t *config) {
+    static const char *const lists[] = {"reward", "sink"};
+    int found = has_code(json_object_get(config, "judge")) ||
+                is_path(json_object_get(json_object_get(config, "algo"), "plugin")) ||
+                is_path(json_object_get(json_object_get(config, "compute"), "backend"));
+    for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
+        const json_t *list = json_object_get(config, lists[k]);
+        for (size_t i = 0; i < json_array_size(list); i++)
+            found |= has_code(json_array_get(list, i));
+    }
+    return found;
+}
+
 // A directory with config.json or metrics.jsonl may also be that of a model.
 static int is_run(const struct rlhf__run_files *f) {
     return json_is_object(json_object_get(f->config, "run")) || json_object_size(f->config) == 0 ||
@@ -183,6 +219,7 @@ static rlhf_status read_files(struct rlhf__run_files *f, struct rlhf__run_row *o
     const double wanted = rlhf__run_files_number(f, "run.phases", 0);
     out->wanted = wanted > 0 && wanted < (double)RLHF__RUN_PHASE_MAX ? (int64_t)wanted : 0;
     out->checkpoint = latest_checkpoint(f->root);
+    out->names_code = names_code(f->config);
     RLHF_TRY(read_metrics(f, out, err));
     RLHF_TRY(read_events(f, held, out, err));
     if (out->state == RLHF__RUN_DONE && out->wanted < out->phase) out->wanted = out->phase;

@@ -22,9 +22,11 @@ struct rlhf__run_row {
     uint64_t device, inode; // of the directory
     int32_t state;
     int32_t paths_left_out; // 1: `paths` lacks some
-    int64_t phase, wanted;  // phases done; to do, 0: not known
-    int64_t checkpoint;     // phases done in the checkpoint that --resume starts from; 0: none
-    int64_t bytes;          // of the directory
+    int32_t names_code;     // 1: it runs code, or calls a service, that --resume wants named again
+    int32_t reserved;
+    int64_t phase, wanted; // phases done; to do, 0: not known
+    int64_t checkpoint;    // phases done in the checkpoint that --resume starts from; 0: none
+    int64_t bytes;         // of the directory
     struct rlhf__headline headline;
     double first, last; // of the headline
     double kl;          // objective/kl of the last phase
@@ -52,5 +54,8 @@ int rlhf__run_row_resumes(const struct rlhf__run_row *);
 
 // Append "rlhf-host --resume PATH", quoted for a shell. [any]
 void rlhf__run_row_put_resume(const struct rlhf__run_row *, struct rlhf__buf *out);
+
+// Append what that command does: "goes on after phase 3", and whether it first asks for code. [any]
+void rlhf__run_row_put_goes_on(const struct rlhf__run_row *, struct rlhf__buf *out);
 
 #endif

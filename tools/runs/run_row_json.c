@@ -21,15 +21,15 @@ static json_t *resume_of(const struct rlhf__run_row *r) {
 
 json_t *rlhf__run_row_json(const struct rlhf__run_row *r) {
     return json_pack(
-        "{so,so,ss,sI,so,so,so,so,so,so,so,sI,so,so,so,so,so,sO}", "run", rlhf__json_text(r->name),
-        "path", rlhf__json_text(r->path), "state", rlhf__run_state_name(r->state), "phase",
-        (json_int_t)r->phase, "phases",
+        "{so,so,ss,sI,so,so,so,so,so,so,so,sI,so,so,so,sb,so,so,sO}", "run",
+        rlhf__json_text(r->name), "path", rlhf__json_text(r->path), "state",
+        rlhf__run_state_name(r->state), "phase", (json_int_t)r->phase, "phases",
         r->wanted > 0 ? json_integer((json_int_t)r->wanted) : json_null(), "metric",
         r->headline.metric ? json_string(r->headline.metric) : json_null(), "first",
         number(r->first), "last", number(r->last), "kl", number(r->kl), "seconds",
         number(r->seconds), "eta_s", number(r->left), "bytes", (json_int_t)r->bytes, "started",
         isfinite(r->started) ? json_integer((json_int_t)r->started) : json_null(), "checkpoint",
         r->checkpoint > 0 ? json_integer((json_int_t)r->checkpoint) : json_null(), "resume",
-        resume_of(r), "reason", text_or_null(r->reason), "version", text_or_null(r->version),
-        "trouble", r->trouble);
+        resume_of(r), "resume_needs_code", r->names_code, "reason", text_or_null(r->reason),
+        "version", text_or_null(r->version), "trouble", r->trouble);
 }

@@ -121,7 +121,8 @@ static void put_next(struct lines *l, const struct rlhf__run_row *r) {
         rlhf__run_row_put_resume(r, &line);
         rlhf__buf_puts(&l->out, "\n  ");
         rlhf__put_printable(&l->out, rlhf__buf_text(&line), line.len, "");
-        rlhf__buf_printf(&l->out, "    goes on after phase %lld", (long long)r->checkpoint);
+        rlhf__buf_puts(&l->out, "    ");
+        rlhf__run_row_put_goes_on(r, &l->out);
     }
     rlhf__buf_putc(&l->out, '\n');
     rlhf__buf_free(&line);
