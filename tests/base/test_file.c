@@ -184,6 +184,14 @@ static void paths_join(void **state) {
     }
     assert_string_equal(rlhf__path_base("x/y.so"), "y.so");
     assert_string_equal(rlhf__path_base("y.so"), "y.so");
+    assert_string_equal(rlhf__path_checkpoint("a/b/checkpoints/000060"), "b/checkpoints/000060");
+    assert_string_equal(rlhf__path_checkpoint("/b/checkpoints/000060"), "b/checkpoints/000060");
+    assert_string_equal(rlhf__path_checkpoint("b/checkpoints/000060"), "b/checkpoints/000060");
+    assert_string_equal(rlhf__path_checkpoint("checkpoints/000060"), "checkpoints/000060");
+    assert_string_equal(rlhf__path_checkpoint("/checkpoints/000060"), "checkpoints/000060");
+    assert_string_equal(rlhf__path_checkpoint("a/mycheckpoints/000060"), "000060");
+    assert_string_equal(rlhf__path_checkpoint("a/models/policy"), "policy");
+    assert_string_equal(rlhf__path_checkpoint(""), "");
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)

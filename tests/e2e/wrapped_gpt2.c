@@ -7,6 +7,8 @@
 // frozen_gpt2.so  does not train wpe (with $FREEZE_ALL, nothing); with $NARROW, it declares a
 //                 gradient range that is too short
 // bad_gpt2.so     makes the false declaration that $BAD names, about wpe or about itself
+// tap_gpt2.so     has the tap of gpt2.so with the error that $BAD names
+#include <rlhf/draft/tap.h>
 #include <rlhf/model.h>
 #include <rlhf/plugin.h>
 
@@ -97,6 +99,70 @@ static void change(rlhf_model_ops *ops) {
     ops->info = info;
     ops->forward = forward;
 }
+#elif defined TAP
+#define NAME "tap_gpt2"
+
+static const rlhf_tap_ops *tap;
+static const void *(*real_extension)(void *self, const char *id);
+
+static int is(const char *what) {
+    const char *bad = getenv("BAD");
+    return bad && strcmp(bad, what) == 0;
+}
+
+static rlhf_status tap_info(void *self, rlhf_tap_info *out) {
+    const rlhf_status st = tap->info(self, out);
+    if (is("layers")) out->n_layer++;
+    if (is("heads")) out->n_head *= 2;
+    if (is("wide")) out->n_head = out->head_dim = 1 << 15;
+    if (is("none")) out->n_kv_head = 0;
+    if (is("negative")) out->head_dim = -out->head_dim;
+    if (is("vocabulary")) out->n_vocab = 1 << 30;
+    if (is("eps")) out->norm_eps = -1e9;
+    return st;
+}
+
+static rlhf_status tap_run(void *self, const rlhf_batch *b, const rlhf_tap_run *r) {
+    if (is("status")) return 77;
+    return is("forgets") ? RLHF_OK : tap->run(self, b, r);
+}
+
+static rlhf_status tap_read(void *self, int32_t point, int32_t layer, float *out, uint64_t count) {
+    if (is("silent")) return RLHF_OK;
+    const rlhf_status st = tap->read(self, point, layer, out, count);
+    if (is("nan") && point == RLHF_TAP_MID) out[count / 2] = 0.0f / 0.0f;
+    if (is("few") && point == RLHF_TAP_END) memset(out + count / 2, 0xff, count / 2 * sizeof *out);
+    if (is("wrong") && point == RLHF_TAP_HEADS)
+        for (uint64_t i = 0; i < count; i++)
+            out[i] *= 3;
+    return st;
+}
+
+static rlhf_status tap_head(void *self, int32_t head, const int32_t *row, uint32_t n, float *out,
+                            float *bias) {
+    return is("headless") ? RLHF_E_UNSUPPORTED : tap->head(self, head, row, n, out, bias);
+}
+
+static rlhf_status tap_logits(void *self, uint32_t first, uint32_t n, float *out) {
+    return tap->logits(self, first, is("logits") && n > 1 ? n - 1 : n, out);
+}
+
+static const void *extension(void *self, const char *id) {
+    static rlhf_tap_ops ops;
+    if (strcmp(id, RLHF_EXT_TAP) != 0) return NULL;
+    tap = real_extension(self, id);
+    if (!tap) return NULL;
+    ops = *tap;
+    ops.info = tap_info;
+    ops.run = tap_run;
+    ops.read = tap_read;
+    ops.head = tap_head;
+    ops.logits = is("lacks") ? NULL : tap_logits;
+    if (is("version")) ops.size = 8;
+    return &ops;
+}
+
+static void change(rlhf_model_ops *ops) { (void)ops; }
 #elif defined ON_DEVICE
 #define NAME "device_gpt2"
 
@@ -129,7 +195,12 @@ const rlhf_bundle *rlhf_plugin_v0(void) {
     if (!so || !(symbol = dlsym(so, "rlhf_plugin_v0"))) return NULL;
     memcpy(&entry, &symbol, sizeof entry); // ISO C has no cast to a function pointer
     plugin = *entry()->plugins[0];
+#ifdef TAP
+    real_extension = plugin.extension;
+    plugin.extension = extension;
+#else
     plugin.extension = NULL; // it would bypass the changes
+#endif
     real = plugin.ops;
     ops = *real;
     change(&ops);

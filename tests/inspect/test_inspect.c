@@ -237,6 +237,9 @@ static void bad_input_is_one_sentence(void **state) {
     refused(t, "--base gpt2 --tuned gpt2-tuned " PROMPT "--words the,", "a word is empty");
     refused(t, "--base gpt2 --tuned gpt2-tuned " PROMPT "--words the/bread,bread",
             "“bread” and “bread” begin with the same token");
+    refused(t, "--base gpt2 --tuned gpt2-tuned --prompt 'The river was' --words 4/5,6",
+            "“4” and “6” begin with the same token, “ ”, so their logits cannot differ: the space "
+            "before a word is a token of its own here");
     refused(t, "--base gpt2 --tuned llama-tuned " PROMPT "--words the,bread",
             "the models have different shapes: ");
     refused(t, "--base gpt2 --tuned gpt2-reward " PROMPT, "both must be of one kind");
@@ -268,6 +271,33 @@ static void bad_input_is_one_sentence(void **state) {
     refused(t, "--weights --tuned gpt2 --threads 2", "--threads has no effect with --weights");
     refused(t, "--weights --tuned gpt2 --backend cpu", "--backend has no effect with --weights");
     refused(t, "--weights --tuned gpt2", "--base is missing, and 'gpt2' is no run");
+}
+
+// The heads are in the order of what moved at the last token; shares of a tiny difference are not
+// shown; no line is wider than a usual terminal.
+static void the_summary_fits(void **state) {
+    struct e2e *t = *state;
+    const char *call = "\"$HOST\" inspect --base " DIRS "gpt2 --tuned " DIRS "%s " PROMPT
+                       "--words the,bread >all; %s";
+    char line[900];
+    snprintf(line, sizeof line, call, "gpt2-tuned",
+             "sed -n '/^head/,/^$/p' all | awk '/layer/ {x = $7 < 0 ? -$7 : +$7; if (n++ && x > "
+             "last) exit 1; last = x} END {exit n != 4}'");
+    ok(t, e2e_shell(t, "%s", line));
+    ok(t, e2e_shell(t, "cat all"));
+    e2e_says(t, "restores: not shown, because the models differ too little here\n");
+    ok(t, e2e_shell(t, "! grep -q ' %%$' all"));
+    ok(t, e2e_shell(t, "test $(LC_ALL=C.UTF-8 wc -L <all) -le 80"));
+}
+
+// A checkpoint is named with its run.
+static void a_checkpoint_is_named_with_its_run(void **state) {
+    struct e2e *t = *state;
+    ok(t,
+       e2e_shell(t, "mkdir -p mine/checkpoints && cp -rL " DIRS "gpt2 mine/checkpoints/000060 && "
+                    "\"$HOST\" inspect --base mine/checkpoints/000060/ --tuned " DIRS
+                    "gpt2-tuned " PROMPT "--words the,bread --no-patching"));
+    e2e_says(t, "  mine/checkpoints/000060        +1.2326\n");
 }
 
 // plain_gpt2.so wraps gpt2.so and has no extension.
@@ -324,6 +354,46 @@ static void a_plugin_without_a_tap(void **state) {
                 "rlhf.inspect/0");
 }
 
+// A tap with an error is named in one sentence; the numbers are not shown.
+static void a_broken_tap_is_named(void **state) {
+    struct e2e *t = *state;
+    static const struct {
+        const char *bad, *why;
+    } all[] = {{"layers", "do not fit its model"},
+               {"heads", "the models have different shapes"},
+               {"wide", "do not fit its model"},
+               {"none", "do not fit its model"},
+               {"negative", "do not fit its model"},
+               {"vocabulary", "do not fit its model"},
+               {"eps", "do not fit its model"},
+               {"status", "it returned 77, which is not a valid status"},
+               {"forgets", "read() of the tap"},
+               {"silent", "is missing, NaN or infinite"},
+               {"nan", "is missing, NaN or infinite"},
+               {"few", "is missing, NaN or infinite"},
+               {"wrong", "the contributions do not add up"},
+               {"headless", "head() of the tap"},
+               {"logits", "logits() of its tap: number "},
+               {"lacks", "lacks a function"},
+               {"version", "is of another version"}};
+    ok(t, e2e_shell(t, "cp -rL " DIRS "gpt2 tap && chmod -R u+w tap && "
+                       "sed -i 's/\"gpt2\"/\"tap_gpt2\"/' tap/config.json"));
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const int status = e2e_shell(t,
+                                     "BAD=%s \"$HOST\" inspect --base " DIRS "gpt2 --tuned tap "
+                                     "--out tap.html " PROMPT "--words the,bread",
+                                     all[i].bad);
+        if (status != 2) fail_msg("%s: exit %d: %s", all[i].bad, status, t->out);
+        e2e_says(t, all[i].why);
+        const char *error = strstr(t->out, "error: ");
+        if (!error || strstr(error + 1, "error: ") || strstr(t->out, "logit of"))
+            fail_msg("%s: %s", all[i].bad, t->out);
+        ok(t, e2e_shell(t, "! test -e tap.html"));
+    }
+    ok(t, e2e_shell(t, "BAD=nothing \"$HOST\" inspect --base " DIRS "gpt2 --tuned tap " PROMPT
+                       "--words the,bread"));
+}
+
 // A word of several tokens is represented by its first token. A note says so, and the numbers are
 // printed.
 static void a_word_of_several_tokens_is_noted(void **state) {
@@ -346,10 +416,14 @@ int main(void) {
                                         e2e_teardown),
         cmocka_unit_test_setup_teardown(the_page_holds_the_numbers, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(bad_input_is_one_sentence, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(the_summary_fits, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_checkpoint_is_named_with_its_run, e2e_setup,
+                                        e2e_teardown),
         cmocka_unit_test_setup_teardown(the_shorter_context_counts, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_long_prompt_keeps_no_attention, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(cells_are_padded_by_columns, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_plugin_without_a_tap, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_broken_tap_is_named, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_word_of_several_tokens_is_noted, e2e_setup, e2e_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
-"""Tests reports in headless Chromium. usage: test_browser.py PROGRAM [PAGE...]. Status 77 (skipped)
-without Chromium.
+"""Tests reports and pages of inspect in headless Chromium. usage: test_browser.py PROGRAM [PAGE...].
+Status 77 (skipped) without Chromium.
 
-Each report is opened at widths of 390 and 1280 px, in the light and in the dark scheme. It must not print
+Each page is opened at widths of 390 and 1280 px, in the light and in the dark scheme. It must not print
 to the console, send requests or overflow sideways. Every text must have a contrast of at least 4.5, and
 drawing the page must take less than a second of processor time. The cursor must move by keyboard and by
 pointer. The scripts in a hostile run's texts must not run, and the texts must be readable.
@@ -38,6 +38,56 @@ def pages(at):
         subprocess.run([PROGRAM, "report", *(f"{at}/{r}" for r in runs), "--out", file], check=True, stdout=subprocess.DEVNULL)
         out.append((name, file))
     return out
+
+
+def inspect_pages(at):
+    """Two models with words, and a reward model, of which a hostile prompt is read."""
+    models = os.path.join(HERE, "..", "inspect", "dirs")
+    pair = ["--base", f"{models}/gpt2", "--tuned", f"{models}/gpt2-tuned", "--words", "the,bread"]
+    out = []
+    for name, args in (("inspect", [*pair, "--prompt", "The river was better than"]),
+                       ("inspect-hostile", [*pair, "--prompt", made.EVIL.replace("\0", "")[:60], "--reward-model", f"{models}/gpt2-reward"])):
+        if sys.argv[2:] and name not in sys.argv[2:]:
+            continue
+        file = f"{at}/{name}.html"
+        subprocess.run([PROGRAM, "inspect", *args, "--threads", "1", "--out", file], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        out.append((name, file))
+    return out
+
+
+def positions(page, name):
+    """A position is chosen by a click and by the arrow keys, and the rest follows; so does a head."""
+    chosen = "[...document.querySelectorAll('.strip button')].findIndex((b) => b.getAttribute('aria-pressed') === 'true')"
+    title = "document.querySelector('h1').textContent"
+    count = page.js("document.querySelector('.strip').children.length")
+    assert page.js(chosen) == count - 1 > 2, (name, page.js(chosen), count)
+    last = page.js(title)
+    page.key("ArrowLeft")
+    assert page.js(chosen) == count - 2 and page.js(title) != last, (name, page.js(title))
+    page.key("ArrowRight")
+    assert page.js(chosen) == count - 1 and page.js(title) == last
+    page.js("document.querySelectorAll('.strip button')[1].click()")
+    assert page.js(chosen) == 1 and page.js(title) != last
+    head = "document.querySelector('#Attention ~ * h3').textContent"
+    before = page.js(head)
+    page.js("[...document.querySelectorAll('.heads button[aria-pressed=false]')][0].click()")
+    assert page.js(head) != before, (name, before)
+
+
+def check_inspect(page, name, width):
+    assert page.js("document.querySelector('h1').textContent.length > 5"), name
+    assert page.js("document.documentElement.scrollWidth <= innerWidth"), (name, width, page.js("document.documentElement.scrollWidth"))
+    assert page.js("document.querySelectorAll('.subject').length") == (1 if name == "inspect" else 2)
+    assert page.js("document.querySelectorAll('svg').length") > 10, name
+    assert "contributions add up" in page.js("document.querySelector('.checks .yes').textContent"), name
+    seen = page.js(CONTRAST)
+    assert seen["count"] > 50 and seen["least"] >= 4.5, (name, width, seen)
+    assert page.js("window.pwned") is None and page.js("document.querySelectorAll('img').length") == 0, name
+    if name == "inspect-hostile":
+        text = page.js("document.querySelector('h1 + p').textContent")
+        assert "</script>" in text, text
+    positions(page, name)
+    return seen["least"]
 
 
 def cursor(page, name):
@@ -103,13 +153,13 @@ def main():
     browser = chromium.Browser()
     try:
         with tempfile.TemporaryDirectory() as at:
-            for name, file in pages(os.path.realpath(at)):
+            for name, file in pages(os.path.realpath(at)) + inspect_pages(os.path.realpath(at)):
                 for width in (390, 1280):
                     for scheme in ("light", "dark"):
                         page = chromium.Page(browser, width, scheme)
                         page.open(file)
                         busy = page.busy()
-                        least = check(page, name, width, scheme)
+                        least = check_inspect(page, name, width) if name.startswith("inspect") else check(page, name, width, scheme)
                         wrong = page.complaints()
                         assert not wrong, (name, width, scheme, wrong[:3])
                         assert busy < 1, (name, width, scheme, busy)

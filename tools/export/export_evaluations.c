@@ -139,7 +139,7 @@ static void put_table(struct rlhf__buf *out, const char *data, const json_t *v) 
     put_responses(out, v);
     if (other) {
         rlhf__buf_puts(out, ", compared with ");
-        rlhf__export_code(out, rlhf__path_base(was), 1);
+        rlhf__export_code(out, rlhf__path_checkpoint(was), 1);
     }
     rlhf__buf_printf(out, ":\n\n| measure | this model |%s\n|---|---|%s\n",
                      other ? " before | difference |" : "", other ? "---|---|" : "");

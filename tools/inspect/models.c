@@ -23,7 +23,7 @@ static void put_name(char out[128], const char *given) {
     if (n >= sizeof path) n = sizeof path - 1;
     while (n > 1 && path[n - 1] == '/')
         path[--n] = 0;
-    rlhf__printable(rlhf__path_base(path), out, 128);
+    rlhf__printable(rlhf__path_checkpoint(path), out, 128);
 }
 
 static rlhf_status in_flag(const char *flag, rlhf_status st, struct rlhf__error *err) {

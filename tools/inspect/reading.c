@@ -47,7 +47,9 @@ static rlhf_status read_if(struct rlhf__reading *r, int32_t point, int32_t layer
                            uint64_t n, int32_t *there, struct rlhf__error *err) {
     const rlhf_status st = rlhf__tap_read(&r->tap, point, layer, out, n, err);
     *there = st == RLHF_OK;
-    return st == RLHF_E_UNSUPPORTED ? RLHF_OK : st;
+    if (st != RLHF_E_UNSUPPORTED) return st;
+    memset(out, 0, n * sizeof *out);
+    return RLHF_OK;
 }
 
 static rlhf_status read_layer(struct rlhf__reading *r, int32_t l, struct rlhf__error *err) {

@@ -12,6 +12,8 @@
 // RLHF__ATTENTION_TOKENS tokens keep none.
 enum { TOP = 32, PAIRS = 60000, FEW = 4 };
 
+#define WRONG 1e-2 // of the largest number; rounding in f32 is far below it
+
 // ---- checks ----
 
 static rlhf_status check_pair(const struct rlhf__subject *s, struct rlhf__error *err) {
@@ -103,12 +105,21 @@ static rlhf_status measure(struct rlhf__subject *s, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-static void compare_sums(struct rlhf__subject *s) {
+// Contributions add up to the models' own numbers, but for rounding.
+static rlhf_status compare_sums(struct rlhf__subject *s, struct rlhf__error *err) {
+    double most = 1;
     for (uint32_t k = 0; k < s->n_models; k++)
         for (size_t t = 0; t < s->ids.n; t++) {
             const double wrong = fabs(s->attribution[k].sum[t] - s->measured[k][t]);
+            most = fmax(most, fabs(s->measured[k][t]));
             if (!(wrong <= s->error)) s->error = wrong;
         }
+    if (s->error <= WRONG * most) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "the contributions do not add up to what the models compute: they differ by "
+                      "%.2g, so the tap of '%s' or of '%s' is wrong (model plugin, %s)",
+                      s->error, s->of[0].model->dir, s->of[s->n_models - 1].model->dir,
+                      RLHF_EXT_TAP);
 }
 
 // ---- the heads whose attention is kept ----
@@ -210,7 +221,7 @@ rlhf_status rlhf__subject_compute(struct rlhf__subject *s, const struct rlhf__su
         RLHF_TRY(direct(s, k, err));
         RLHF_TRY(rlhf__attribution_make(&s->attribution[k], &s->reading[k], &s->direction[k], err));
     }
-    compare_sums(s);
+    RLHF_TRY(compare_sums(s, err));
     RLHF_TRY(attend(s, err));
     return s->n_models == 2 && how->patch ? patch(s, how, err) : RLHF_OK;
 }

@@ -9,12 +9,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { PARTS = 14, HEADS = 8, MOVED = 6 }; // lines of each list
 
+// Shares of the models' difference are shown if it is at least this, and this part of the largest
+// effect: of a tiny difference they would be huge percentages that say nothing.
+#define LEAST_GAP  0.01
+#define LEAST_PART 0.1
+
 // One line of a list: a name, the number in each model, and the effect of patching.
 struct line {
-    char name[40];
+    char name[64];
     double value[2], effect; // effect NAN: none
 };
 
@@ -43,8 +49,12 @@ static void put_side(const struct rlhf__words *w, int side, struct rlhf__buf *ou
     }
 }
 
-static void put_title(const struct rlhf__subject *s, struct rlhf__buf *out) {
-    const size_t last = s->ids.n - 1;
+static void put_wrapped(struct rlhf__buf *out, const char *text, size_t n) {
+    rlhf__put_wrapped(out, (rlhf_str){text, n}, rlhf__terminal_width(STDOUT_FILENO, 0), 0, 2);
+    rlhf__buf_putc(out, '\n');
+}
+
+static void put_what(const struct rlhf__subject *s, struct rlhf__buf *out) {
     if (s->explained == RLHF__EXPLAINED_WORDS) {
         put_side(&s->words, 0, out);
         rlhf__buf_puts(out, " over ");
@@ -56,7 +66,22 @@ static void put_title(const struct rlhf__subject *s, struct rlhf__buf *out) {
     }
     rlhf__buf_puts(out, " after “");
     rlhf__put_printable(out, s->prompt, strlen(s->prompt), "");
-    rlhf__buf_puts(out, "”\n");
+    rlhf__buf_puts(out, "”");
+}
+
+// One line for each note.
+static void put_notes(const char *note, struct rlhf__buf *out) {
+    for (const char *end; (end = strchr(note, '\n')) != NULL; note = end + 1)
+        put_wrapped(out, note, (size_t)(end - note));
+}
+
+static void put_title(const struct rlhf__subject *s, struct rlhf__buf *out) {
+    const size_t last = s->ids.n - 1;
+    struct rlhf__buf what = RLHF__BUF_INIT;
+    put_what(s, &what);
+    put_wrapped(out, rlhf__buf_text(&what), what.len);
+    if (what.bad) out->bad = 1;
+    rlhf__buf_free(&what);
     for (uint32_t k = 0; k < s->n_models; k++) {
         rlhf__buf_puts(out, "  ");
         put_cell(out, s->of[k].name, 28);
@@ -67,12 +92,11 @@ static void put_title(const struct rlhf__subject *s, struct rlhf__buf *out) {
     rlhf__buf_printf(out, "contributions add up to it: largest error %.1e over %zu tokens",
                      s->error, s->ids.n);
     if (s->ids.n <= RLHF__ATTENTION_TOKENS)
-        rlhf__buf_printf(out, "; heads over their sources %.1e\n", s->source_error);
+        rlhf__buf_printf(out, "\nheads over their sources: largest error %.1e\n", s->source_error);
     else
         rlhf__buf_printf(out, "\nattention is kept for prompts of at most %d tokens\n",
                          RLHF__ATTENTION_TOKENS);
-    const char *note = rlhf__buf_text(&s->words.note);
-    rlhf__buf_puts(out, note);
+    put_notes(rlhf__buf_text(&s->words.note), out);
 }
 
 // ---- lists ----
@@ -86,10 +110,22 @@ static void put_head(const struct rlhf__subject *s, const char *what, struct rlh
                          s->patched ? "  patched  restores" : "");
 }
 
-// The difference between the models, which is what patching can restore.
+// The difference between the models, which is what patching can restore. 0 if it is too small for
+// shares.
 static double gap(const struct rlhf__subject *s) {
-    const size_t last = s->ids.n - 1;
-    return s->n_models == 2 ? s->measured[1][last] - s->measured[0][last] : 0;
+    const size_t n = s->ids.n, last = n - 1;
+    if (s->n_models < 2 || !s->patched) return 0;
+    const double all = s->measured[1][last] - s->measured[0][last];
+    double most = fabs(s->patching.out[last]);
+    for (uint32_t i = 0; i < s->attribution[0].n_parts; i++)
+        if (rlhf__part_is_patched(&s->attribution[0].part[i]))
+            most = fmax(most, fabs(s->patching.part[i * n + last]));
+    return fabs(all) >= LEAST_GAP && fabs(all) >= LEAST_PART * most ? all : 0;
+}
+
+static void put_share(const struct rlhf__subject *s, double effect, struct rlhf__buf *out) {
+    const double all = gap(s);
+    if (all < 0 || all > 0) rlhf__buf_printf(out, "%8.0f %%", 100 * effect / all);
 }
 
 static void put_line(const struct rlhf__subject *s, const struct line *l, struct rlhf__buf *out) {
@@ -102,7 +138,7 @@ static void put_line(const struct rlhf__subject *s, const struct line *l, struct
                      l->value[1] - l->value[0]);
     if (s->patched && !isnan(l->effect)) {
         rlhf__buf_printf(out, "%+9.3f", l->effect);
-        if (fabs(gap(s)) >= 1e-3) rlhf__buf_printf(out, "%8.0f %%", 100 * l->effect / gap(s));
+        put_share(s, l->effect, out);
     }
     rlhf__buf_putc(out, '\n');
 }
@@ -158,32 +194,47 @@ static void put_parts(const struct rlhf__subject *s, struct rlhf__buf *out) {
     put_line(s, &sum, out);
     if (s->patched) {
         rlhf__buf_printf(out, "%-28s%27s%+9.3f", "final norm and head", "", s->patching.out[last]);
-        if (fabs(gap(s)) >= 1e-3)
-            rlhf__buf_printf(out, "%8.0f %%", 100 * s->patching.out[last] / gap(s));
+        put_share(s, s->patching.out[last], out);
         rlhf__buf_puts(out, "\npatched: the base with that part's output of the tuned model\n");
+        if (!(gap(s) < 0 || gap(s) > 0))
+            rlhf__buf_puts(out, "restores: not shown, because the models differ too little here\n");
     }
     free(l);
 }
 
+static struct line head_line(const struct rlhf__subject *s, size_t layer, size_t h) {
+    const struct rlhf__attribution *a = &s->attribution[0];
+    const size_t at = (layer * a->n + a->n - 1) * (size_t)a->heads + h;
+    struct line l = {.effect = s->patched ? s->patching.head[at] : NAN};
+    snprintf(l.name, sizeof l.name, "layer %zu head %zu", layer, h);
+    l.value[1] = s->attribution[s->n_models - 1].head[at];
+    l.value[0] = s->n_models == 2 ? a->head[at] : 0;
+    return l;
+}
+
+// The heads that moved most at the last token, or of one model add most there.
 static void put_heads(const struct rlhf__subject *s, struct rlhf__buf *out) {
     const struct rlhf__attribution *a = &s->attribution[0];
-    put_head(s, "head", out);
-    for (uint32_t k = 0; k < s->n_top && k < HEADS; k++) {
-        const size_t layer = (size_t)s->top[2 * k], h = (size_t)s->top[2 * k + 1];
-        const size_t at = (layer * a->n + a->n - 1) * (size_t)a->heads + h;
-        struct line l = {.effect = s->patched ? s->patching.head[at] : NAN};
-        snprintf(l.name, sizeof l.name, "layer %zu head %zu", layer, h);
-        l.value[1] = s->attribution[s->n_models - 1].head[at];
-        l.value[0] = s->n_models == 2 ? a->head[at] : 0;
-        put_line(s, &l, out);
+    const size_t heads = (size_t)a->heads, n = (size_t)a->layers * heads;
+    struct line *l = malloc((n + 1) * sizeof *l);
+    if (!l) {
+        out->bad = 1;
+        return;
     }
+    for (size_t i = 0; i < n; i++)
+        l[i] = head_line(s, i / heads, i % heads);
+    qsort(l, n, sizeof *l, by_move);
+    put_head(s, "head", out);
+    for (size_t i = 0; i < n && i < HEADS; i++)
+        put_line(s, &l[i], out);
+    free(l);
 }
 
 // For each layer: the sum of the contributions up to that layer, and the value that the explained
 // number would have if that layer were the last.
 static void put_layers(const struct rlhf__subject *s, struct rlhf__buf *out) {
     const size_t n = s->ids.n;
-    rlhf__buf_printf(out, "\n%-28s", "after");
+    rlhf__buf_printf(out, "\n%-24s", "after");
     for (uint32_t k = 0; k < s->n_models; k++)
         rlhf__buf_printf(out, "%13s%13s", k + 1 < s->n_models ? "base, so far" : "so far",
                          "logit lens");
@@ -191,7 +242,7 @@ static void put_layers(const struct rlhf__subject *s, struct rlhf__buf *out) {
     for (int32_t l = 0; l <= s->attribution[0].layers; l++) {
         char name[40] = "embedding";
         if (l) snprintf(name, sizeof name, "layer %d", l - 1);
-        rlhf__buf_printf(out, "%-28s", name);
+        rlhf__buf_printf(out, "%-24s", name);
         for (uint32_t k = 0; k < s->n_models; k++) {
             const size_t at = (size_t)l * n + n - 1;
             rlhf__buf_printf(out, "%+13.3f%+13.3f", s->attribution[k].accumulated[at],
@@ -205,20 +256,20 @@ static void put_token(const struct rlhf__subject *s, const struct rlhf__moved_to
                       struct rlhf__buf *out) {
     struct rlhf__buf word = RLHF__BUF_INIT;
     if (m->id < 0) {
-        rlhf__buf_printf(out, "%-39s", "");
+        rlhf__buf_printf(out, "%-38s", "");
         return;
     }
     rlhf__subject_put_token(&word, s, m->id);
     rlhf__buf_puts(out, "  ");
     put_cell(out, rlhf__buf_text(&word), 16);
-    rlhf__buf_printf(out, " %8.4f -> %-8.4f", m->base, m->tuned);
+    rlhf__buf_printf(out, " %7.4f -> %-8.4f", m->base, m->tuned);
     rlhf__buf_free(&word);
 }
 
 static void put_moved(const struct rlhf__subject *s, struct rlhf__buf *out) {
     const struct rlhf__next_tokens *x = &s->next;
     const struct rlhf__moved_token *m = x->moved + (x->n - 1) * 2 * x->n_moved;
-    rlhf__buf_printf(out, "\n%-38s  %s\n", "next tokens that rose most", "that fell most");
+    rlhf__buf_printf(out, "\n%-37s  %s\n", "next tokens that rose most", "that fell most");
     for (uint32_t i = 0; i < x->n_moved && i < MOVED; i++) {
         if (m[i].id < 0 && m[x->n_moved + i].id < 0) break;
         put_token(s, &m[i], out);

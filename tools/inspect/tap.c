@@ -1,8 +1,11 @@
 // tap.c: see tap.h.
 #include "inspect/tap.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { WIDEST = 64 }; // heads together, times the width of the stream
 
 static const char *plugin_id(const struct rlhf__model *m) { return m->instance->plugin->desc.id; }
 
@@ -11,8 +14,17 @@ static int is_sound(const struct rlhf__model *m, const rlhf_tap_info *i) {
     return i->n_layer == m->info.n_layer && i->d_model == m->info.d_model &&
            i->n_vocab == m->info.n_vocab && i->n_head > 0 && i->n_kv_head > 0 &&
            i->n_head % i->n_kv_head == 0 && i->head_dim > 0 && i->head_dim <= 1 << 15 &&
-           i->n_head <= 1 << 15 && i->value_hidden >= 0 && i->value_hidden <= 1 << 20 &&
-           i->norm >= RLHF_TAP_NORM_LAYER && i->norm <= RLHF_TAP_NORM_RMS;
+           i->n_head <= 1 << 15 && i->n_kv_head <= i->n_head &&
+           (int64_t)i->n_head * i->head_dim <= (int64_t)WIDEST * i->d_model &&
+           i->value_hidden >= 0 && i->value_hidden <= 1 << 20 && i->norm_eps >= 0 &&
+           i->norm_eps < 1 && i->norm >= RLHF_TAP_NORM_LAYER && i->norm <= RLHF_TAP_NORM_RMS;
+}
+
+// A wrong plugin is bad input of this command, not an error of the program.
+static rlhf_status end_call(const struct rlhf__call *call, rlhf_status said,
+                            struct rlhf__error *err) {
+    const rlhf_status st = rlhf__call_end(call, said, err);
+    return st == RLHF_E_INTERNAL ? RLHF_E_INVALID : st;
 }
 
 rlhf_status rlhf__tap_open(const struct rlhf__model *m, struct rlhf__tap *out,
@@ -34,43 +46,79 @@ rlhf_status rlhf__tap_open(const struct rlhf__model *m, struct rlhf__tap *out,
                           plugin_id(m), RLHF_EXT_TAP);
     out->info.size = sizeof out->info;
     struct rlhf__call call = rlhf__call_begin(m->instance, "info() of the tap");
-    RLHF_TRY(rlhf__call_end(&call, o->info(m->self, &out->info), err));
+    RLHF_TRY(end_call(&call, o->info(m->self, &out->info), err));
     if (is_sound(m, &out->info)) return RLHF_OK;
     return rlhf__fail(
         err, RLHF_E_UNSUPPORTED,
-        "%s, info() of its tap: %d layers of %d heads and %d of keys, of width %d, do "
+        "%s, info() of its tap: %d layers of %d heads and %d of keys, of width %d, with eps %g, do "
         "not fit its model",
-        plugin_id(m), out->info.n_layer, out->info.n_head, out->info.n_kv_head, out->info.head_dim);
+        plugin_id(m), out->info.n_layer, out->info.n_head, out->info.n_kv_head, out->info.head_dim,
+        out->info.norm_eps);
+}
+
+// ---- calls that write numbers ----
+
+static void blank(float *out, uint64_t n) {
+    for (uint64_t i = 0; out && i < n; i++)
+        out[i] = NAN;
+}
+
+// A function that reported success must have written n finite numbers.
+static rlhf_status check_finite(const struct rlhf__tap *t, const char *function, const float *x,
+                                uint64_t n, struct rlhf__error *err) {
+    for (uint64_t i = 0; x && i < n; i++)
+        if (!isfinite(x[i]))
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "%s, %s of its tap: number %llu of %llu is missing, NaN or infinite, "
+                              "so '%s' cannot be explained: its weights hold such numbers, or the "
+                              "plugin is wrong",
+                              plugin_id(t->model), function, (unsigned long long)i + 1,
+                              (unsigned long long)n, t->model->dir);
+    return RLHF_OK;
 }
 
 rlhf_status rlhf__tap_read(const struct rlhf__tap *t, int32_t point, int32_t layer, float *out,
                            uint64_t count, struct rlhf__error *err) {
+    blank(out, count);
     struct rlhf__call call = rlhf__call_begin(t->model->instance, "read() of the tap");
-    return rlhf__call_end(&call, t->ops.read(t->model->self, point, layer, out, count), err);
+    RLHF_TRY(end_call(&call, t->ops.read(t->model->self, point, layer, out, count), err));
+    return check_finite(t, "read()", out, count, err);
 }
 
 rlhf_status rlhf__tap_project(const struct rlhf__tap *t, int32_t layer, const float *x,
                               uint32_t rows, float *out, struct rlhf__error *err) {
+    const uint64_t n = (uint64_t)rows * (uint64_t)t->info.d_model;
+    blank(out, n);
     struct rlhf__call call = rlhf__call_begin(t->model->instance, "project() of the tap");
-    return rlhf__call_end(&call, t->ops.project(t->model->self, layer, x, rows, out), err);
+    RLHF_TRY(end_call(&call, t->ops.project(t->model->self, layer, x, rows, out), err));
+    return check_finite(t, "project()", out, n, err);
 }
 
 rlhf_status rlhf__tap_head(const struct rlhf__tap *t, int32_t head, const int32_t *row, uint32_t n,
                            float *out, float *bias, struct rlhf__error *err) {
+    const int hidden = head == RLHF_TAP_VALUE && t->info.value_hidden > 0;
+    const uint64_t all = (uint64_t)n * (uint64_t)(hidden ? t->info.value_hidden : t->info.d_model);
+    blank(out, all);
+    blank(bias, n);
     struct rlhf__call call = rlhf__call_begin(t->model->instance, "head() of the tap");
-    return rlhf__call_end(&call, t->ops.head(t->model->self, head, row, n, out, bias), err);
+    RLHF_TRY(end_call(&call, t->ops.head(t->model->self, head, row, n, out, bias), err));
+    RLHF_TRY(check_finite(t, "head()", out, all, err));
+    return check_finite(t, "head()", bias, n, err);
 }
 
 rlhf_status rlhf__tap_logits(const struct rlhf__tap *t, uint32_t first, uint32_t n, float *out,
                              struct rlhf__error *err) {
+    const uint64_t all = (uint64_t)n * (uint64_t)t->info.n_vocab;
+    blank(out, all);
     struct rlhf__call call = rlhf__call_begin(t->model->instance, "logits() of the tap");
-    return rlhf__call_end(&call, t->ops.logits(t->model->self, first, n, out), err);
+    RLHF_TRY(end_call(&call, t->ops.logits(t->model->self, first, n, out), err));
+    return check_finite(t, "logits()", out, all, err);
 }
 
 static rlhf_status run(const struct rlhf__tap *t, const rlhf_batch *b, const rlhf_tap_run *r,
                        struct rlhf__error *err) {
     struct rlhf__call call = rlhf__call_begin(t->model->instance, "run() of the tap");
-    return rlhf__call_end(&call, t->ops.run(t->model->self, b, r), err);
+    return end_call(&call, t->ops.run(t->model->self, b, r), err);
 }
 
 rlhf_status rlhf__tap_run(const struct rlhf__tap *t, const int32_t *ids, uint32_t n,

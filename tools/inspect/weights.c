@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 // A model's tensors. If the model is an adapter, it is added to its base.
 struct side {
@@ -184,29 +185,48 @@ static void put_json(struct rlhf__buf *out, const struct rlhf__tensor *t, const 
     rlhf__buf_putc(out, '}');
 }
 
+// Terminals below the width of a whole line get lines without shape, norm and effective rank.
+enum { WHOLE = 117 };
+
+static int is_narrow(void) { return rlhf__terminal_width(STDOUT_FILENO, WHOLE) < WHOLE; }
+
+static void put_head(void) {
+    if (is_narrow())
+        printf("%-40s %8s %10s  %14s\n", "tensor", "changed", "of base", "rank");
+    else
+        printf("%-44s %-14s %8s %11s %10s  %14s %8s\n", "tensor", "shape", "changed", "norm",
+               "of base", "rank", "effective");
+}
+
 static void put_line(const struct rlhf__tensor *t, const struct change *c) {
     char name[60], shape[40];
+    const double share = c->count ? 100 * (double)c->changed / (double)c->count : 0;
+    const int narrow = is_narrow();
     rlhf__printable(t->name, name, sizeof name);
     rlhf__tensor_shape_text(t->shape, t->ndim, shape, sizeof shape);
-    printf("%-44s %-14s %6.1f %% %11.4g", name, shape,
-           c->count ? 100 * (double)c->changed / (double)c->count : 0, c->norm);
+    if (narrow)
+        printf("%-40s %6.1f %%", name, share);
+    else
+        printf("%-44s %-14s %6.1f %% %11.4g", name, shape, share, c->norm);
     if (c->base_norm > 0)
         printf(" %8.3f %%", 100 * c->norm / c->base_norm);
     else
         printf(" %10s", "");
     if (c->rank >= 0) printf("  %5lld of %-5lld", (long long)c->rank, (long long)c->full);
-    if (!isnan(c->effective)) printf(" %8.1f", c->effective);
+    if (!narrow && !isnan(c->effective)) printf(" %8.1f", c->effective);
     puts("");
 }
 
 static void put_total(const struct change *all) {
-    printf("%-59s %6.1f %% %11.4g", "all", 100 * (double)all->changed / (double)all->count,
-           sqrt(all->norm));
+    const double share = 100 * (double)all->changed / (double)all->count;
+    if (is_narrow())
+        printf("%-40s %6.1f %%", "all", share);
+    else
+        printf("%-59s %6.1f %% %11.4g", "all", share, sqrt(all->norm));
     if (all->base_norm > 0) printf(" %8.3f %%", 100 * sqrt(all->norm / all->base_norm));
-    puts("\n\nchanged: share of elements whose bits differ; of base: norm of the change over that "
-         "of "
-         "the\nbase; rank: singular values of the change above the rounding of the stored weights; "
-         "effective:\nexp of their entropy (docs/inspect.md)");
+    puts("\n\nchanged: share of elements whose bits differ; of base: norm of the change over\n"
+         "that of the base; rank: singular values of the change above the rounding of the\n"
+         "stored weights; effective: exp of their entropy (docs/inspect.md)");
 }
 
 // ---- all tensors ----
@@ -238,9 +258,7 @@ static rlhf_status compare_all(const struct side *base, const struct side *tuned
     struct rlhf__buf json = RLHF__BUF_INIT;
     struct change all = {0}, c;
     rlhf_status st = RLHF_OK;
-    if (!q->json)
-        printf("%-44s %-14s %8s %11s %10s  %14s %8s\n", "tensor", "shape", "changed", "norm",
-               "of base", "rank", "effective");
+    if (!q->json) put_head();
     rlhf__buf_puts(&json, "{\"version\":1,\"tensors\":[");
     for (size_t i = 0; st == RLHF_OK && i < tuned->tensors.n; i++) {
         const struct rlhf__tensor *t = tuned->tensors.tensor[i];

@@ -81,16 +81,30 @@ static rlhf_status find(struct rlhf__words *w, int side, uint32_t i,
     return st;
 }
 
-static rlhf_status check_sides(const struct rlhf__words *w, struct rlhf__error *err) {
-    char a[200], b[200];
+// A space before the words may be a token of its own, as before digits.
+static rlhf_status alike(const struct rlhf__words *w, uint32_t i, uint32_t k,
+                         const struct rlhf__tokenizer *tok, int space, struct rlhf__error *err) {
+    char a[200], b[200], first[80];
+    char *piece = rlhf__tokenizer_text(tok, &w->id[0][i], 1, 0, NULL);
+    const int is_space = space && piece && piece[strspn(piece, " ")] == '\0';
+    const rlhf_status st = rlhf__fail(
+        err, RLHF_E_INVALID,
+        "--words: “%s” and “%s” begin with the same token, “%s”, so their logits cannot differ%s",
+        rlhf__printable(w->side[0][i].text, a, sizeof a),
+        rlhf__printable(w->side[1][k].text, b, sizeof b),
+        rlhf__printable(piece ? piece : "", first, sizeof first),
+        is_space ? ": the space before a word is a token of its own here; a prompt that ends in a "
+                   "space needs none"
+                 : "");
+    free(piece);
+    return st;
+}
+
+static rlhf_status check_sides(const struct rlhf__words *w, const struct rlhf__tokenizer *tok,
+                               int space, struct rlhf__error *err) {
     for (uint32_t i = 0; i < w->n[0]; i++)
         for (uint32_t k = 0; k < w->n[1]; k++)
-            if (w->id[0][i] == w->id[1][k])
-                return rlhf__fail(err, RLHF_E_INVALID,
-                                  "--words: “%s” and “%s” begin with the same token, so their "
-                                  "logits cannot differ",
-                                  rlhf__printable(w->side[0][i].text, a, sizeof a),
-                                  rlhf__printable(w->side[1][k].text, b, sizeof b));
+            if (w->id[0][i] == w->id[1][k]) return alike(w, i, k, tok, space, err);
     return RLHF_OK;
 }
 
@@ -102,7 +116,7 @@ rlhf_status rlhf__words_find(struct rlhf__words *w, const struct rlhf__tokenizer
         for (uint32_t i = 0; i < w->n[side]; i++)
             RLHF_TRY(find(w, side, i, tok, space, err));
     RLHF_TRY(rlhf__buf_ok(&w->note, err));
-    return check_sides(w, err);
+    return check_sides(w, tok, space, err);
 }
 
 struct rlhf__sides rlhf__words_sides(const struct rlhf__words *w) {

@@ -85,7 +85,7 @@ static const char *text_of(const json_t *object, const char *key) {
 static void put_policy(const json_t *manifest, struct rlhf__buf *out) {
     const json_t *policy = json_object_get(manifest, "policy"),
                  *n = json_object_get(policy, "parameters");
-    rlhf__buf_puts(out, rlhf__path_base(text_of(policy, "path")));
+    rlhf__buf_puts(out, rlhf__path_checkpoint(text_of(policy, "path")));
     if (json_is_integer(n))
         rlhf__buf_printf(out, "%s%.3g million parameters", out->len ? ", " : "",
                          (double)json_integer_value(n) / 1e6);
@@ -98,7 +98,7 @@ static void put_list(const json_t *list, const char *second, const char *open, c
     for (size_t i = 0; i < json_array_size(list) && i < LIST_MAX; i++) {
         const json_t *one = json_array_get(list, i);
         rlhf__buf_puts(out, i ? ", " : "");
-        rlhf__buf_puts(out, rlhf__path_base(text_of(one, "path")));
+        rlhf__buf_puts(out, rlhf__path_checkpoint(text_of(one, "path")));
         if (*text_of(one, second))
             rlhf__buf_printf(out, "%s%s%s", open, text_of(one, second), close);
     }

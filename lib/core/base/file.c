@@ -99,6 +99,19 @@ const char *rlhf__path_base(const char *path) {
     return slash ? slash + 1 : path;
 }
 
+const char *rlhf__path_checkpoint(const char *path) {
+    static const char above[] = "checkpoints/";
+    const char *base = rlhf__path_base(path);
+    const size_t n = sizeof above - 1;
+    if ((size_t)(base - path) < n || memcmp(base - n, above, n) != 0) return base;
+    const char *at = base - n;
+    if (at > path && at[-1] != '/') return base;
+    if (at > path) at--; // the slash after the run's name
+    while (at > path && at[-1] != '/')
+        at--;
+    return *at == '/' ? at + 1 : at;
+}
+
 // ---- writing ----
 
 #define BUFFER_BYTES ((size_t)1 << 18)

@@ -19,7 +19,9 @@ function subject(data, number) {
   const what = words ? "logit difference" : data.explained;
   const chosen = { t: T - 1, head: 0, watch: [], set(change) { Object.assign(chosen, change); for (const f of chosen.watch) f(); } };
   const gap = () => tuned.difference[chosen.t] - base.difference[chosen.t];
-  const share = (effect) => (Math.abs(gap()) < 1e-3 ? "" : `${Math.round((100 * effect) / gap())} %`.replace("-", "−"));
+  // Of a tiny difference the shares would be huge percentages that say nothing.
+  const effects = () => Math.max(...patched.rows.map((r) => (r ? Math.abs(r[chosen.t]) : 0)), Math.abs(patched.out[chosen.t]));
+  const share = (effect) => (Math.abs(gap()) < Math.max(0.01, 0.1 * effects()) ? "" : `${Math.round((100 * effect) / gap())} %`.replace("-", "−"));
 
   // An element that is rebuilt whenever the choice changes.
   const live = (make, kind = "div") => {
