@@ -2,6 +2,7 @@
 #include "cmd/command_setup.h"
 
 #include "base/json.h"
+#include "model/parameters.h"
 #include "weights/run_checkpoint.h"
 
 #include <stdio.h>
@@ -132,4 +133,33 @@ rlhf_status rlhf__command_setup_reference(struct rlhf__command_setup *w, const c
                                           const struct rlhf__model *model, struct rlhf__model **out,
                                           struct rlhf__error *err) {
     return rlhf__command_setup_second(w, "reference", given, model, out, err);
+}
+
+// ---- critics ----
+
+// *kind = that of the value head in a checkpoint, or RLHF_VALUE_NONE.
+static rlhf_status value_kind(const char *dir, int32_t *kind, struct rlhf__error *err) {
+    char path[RLHF__PATH_CAP];
+    struct rlhf__weights *weights = NULL;
+    *kind = RLHF_VALUE_NONE;
+    rlhf__path_put(path, "%s/state/value_head.safetensors", dir);
+    if (!rlhf__is_file(path)) return RLHF_OK;
+    RLHF_TRY(rlhf__weights_open(path, &weights, err));
+    *kind = rlhf__weights_find(weights, "v_head.fc.weight") ? RLHF_VALUE_MLP : RLHF_VALUE_LINEAR;
+    rlhf__weights_close(weights);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__command_setup_critic(struct rlhf__command_setup *w, const char *dir,
+                                       struct rlhf__model **out, struct rlhf__error *err) {
+    char separate[RLHF__PATH_CAP];
+    struct rlhf__model_spec spec = {.dir = dir, .role = "critic", .tokens_only = 1, .language = 1};
+    RLHF_TRY(value_kind(dir, &spec.value_kind, err));
+    *out = NULL;
+    if (spec.value_kind == RLHF_VALUE_NONE) return RLHF_OK;
+    RLHF_TRY(rlhf__model_open(&w->session.models, &spec, out, err));
+    rlhf__path_put(separate, "%s/state/critic.safetensors", dir);
+    if (!rlhf__is_file(separate)) return RLHF_OK;
+    RLHF_TRY(rlhf__params_read_back(*out, separate, err));
+    return rlhf__model_refresh(*out, err);
 }

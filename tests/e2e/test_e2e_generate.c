@@ -315,6 +315,36 @@ static void words_of_other_programs(void **state) {
         t, "an algorithm is given by --algo X.so, a reward by --reward X.so; see rlhf-host --help");
 }
 
+// The table has the log-probs of the text's tokens, and values only where the run has a critic.
+static void a_table_of_tokens(void **state) {
+    struct e2e *t = *state;
+    char row[64];
+    run(t, MODEL "--json --prompt 'It was' --seed 4");
+    json_t *v = json_loads(t->out, JSON_ALLOW_NUL, NULL);
+    const json_t *logp = json_object_get(v, "logp_sampled");
+    assert_int_equal(json_array_size(logp), 6);
+    run(t, MODEL "--prompt 'It was' --seed 4 --token-table");
+    e2e_says(t, "  token                  log-prob   entropy\n");
+    const char *at = strstr(t->out, "entropy\n");
+    for (size_t i = 0; i < 6; i++) {
+        snprintf(row, sizeof row, "  %9.2f  ", json_number_value(json_array_get(logp, i)));
+        at = strstr(at, row);
+        if (!at) fail_msg("no row '%s' in its place in:\n%s", row, t->out);
+        at += strlen(row);
+    }
+    json_decref(v);
+    // A sharper distribution draws; the numbers are still those of the model.
+    run(t, MODEL "--prompt 'It was' --top-k 1 --token-table");
+    assert_null(strstr(t->out, "       0.00 "));
+    assert_int_equal(e2e_run(t, MODEL "--prompt It --json --token-table"), 2);
+    e2e_says(t, "--token-table has no effect with --json");
+    run(t, "--algo ppo.so --policy s/checkpoints/latest --reward period_count.so --set "
+           "prompts.path=prompts.txt --set batch.size=8 --set sampling.max_new_tokens=4 --set "
+           "algo.minibatches=1 --phases 1 --out p");
+    run(t, "generate --model p --max-new 3 --ignore-eos --prompt It --token-table");
+    e2e_says(t, "  token                  log-prob   entropy     value\n");
+}
+
 static void decoding_is_said(void **state) {
     struct e2e *t = *state;
 #define ON_TERMINAL(args) e2e_terminal(t, 120, "\"$HOST\" " MODEL "--prompt It " args)
@@ -340,6 +370,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_run_to_start_from, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_run_that_judges, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(words_of_other_programs, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(a_table_of_tokens, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(decoding_is_said, setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("e2e_generate", tests, NULL, NULL);

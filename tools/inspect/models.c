@@ -147,43 +147,18 @@ rlhf_status rlhf__inspect_open_reward(struct rlhf__inspect_models *o, struct rlh
 
 // ---- critics ----
 
-// *kind = that of the value head in a checkpoint, or RLHF_VALUE_NONE.
-static rlhf_status value_kind(const char *dir, int32_t *kind, struct rlhf__error *err) {
-    char path[RLHF__PATH_CAP];
-    struct rlhf__weights *weights = NULL;
-    *kind = RLHF_VALUE_NONE;
-    rlhf__path_put(path, "%s/state/value_head.safetensors", dir);
-    if (!rlhf__is_file(path)) return RLHF_OK;
-    RLHF_TRY(rlhf__weights_open(path, &weights, err));
-    *kind = rlhf__weights_find(weights, "v_head.fc.weight") ? RLHF_VALUE_MLP : RLHF_VALUE_LINEAR;
-    rlhf__weights_close(weights);
-    return RLHF_OK;
-}
-
-static rlhf_status open_critic(struct rlhf__inspect_models *o, struct rlhf__command_setup *w,
-                               const char *dir, struct rlhf__error *err) {
-    char separate[RLHF__PATH_CAP];
-    struct rlhf__model_spec spec = {.dir = dir, .role = "critic", .tokens_only = 1, .language = 1};
-    RLHF_TRY(value_kind(dir, &spec.value_kind, err));
-    if (spec.value_kind == RLHF_VALUE_NONE)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "'%s' has no value head (state/value_head.safetensors); checkpoints of "
-                          "ppo.so have one",
-                          dir);
-    RLHF_TRY(rlhf__model_open(&w->session.models, &spec, &o->critic, err));
-    rlhf__path_put(separate, "%s/state/critic.safetensors", dir);
-    if (!rlhf__is_file(separate)) return RLHF_OK;
-    RLHF_TRY(rlhf__params_read_back(o->critic, separate, err));
-    return rlhf__model_refresh(o->critic, err);
-}
-
 rlhf_status rlhf__inspect_open_critic(struct rlhf__inspect_models *o, struct rlhf__command_setup *w,
                                       const char *given, struct rlhf__subject_model *of,
                                       struct rlhf__error *err) {
     char room[RLHF__PATH_CAP];
     const char *dir;
     RLHF_TRY(resolve(w, "--critic", given, room, &dir, err));
-    const rlhf_status st = open_critic(o, w, dir, err);
+    rlhf_status st = rlhf__command_setup_critic(w, dir, &o->critic, err);
+    if (st == RLHF_OK && !o->critic)
+        st = rlhf__fail(err, RLHF_E_INVALID,
+                        "'%s' has no value head (state/value_head.safetensors); checkpoints of "
+                        "ppo.so have one",
+                        dir);
     if (st != RLHF_OK) return in_flag("--critic", st, err);
     put_name(o->name[3], given);
     *of = (struct rlhf__subject_model){o->critic, 1, 0, o->name[3]};

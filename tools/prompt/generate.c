@@ -7,9 +7,10 @@
 #include "cmd/command_setup.h"
 #include "cmd/commands.h"
 #include "cmd/program.h"
-#include "model/text_note.h"
 #include "prompt/dialogue.h"
-#include "prompt/generate_prompts.h"
+#include "prompt/generate_input.h"
+#include "prompt/token_numbers.h"
+#include "prompt/token_table.h"
 #include "sample/decode.h"
 
 #include <stdio.h>
@@ -23,7 +24,7 @@ struct options {
     struct rlhf__flag_list prompt, stop, stop_id;
     int64_t n, max_new, seed, top_k, max_mib;
     double temperature, top_p, min_p;
-    int32_t greedy, bos, raw, ignore_eos, json;
+    int32_t greedy, bos, raw, ignore_eos, json, token_table;
     struct rlhf__command_setup_flags at;
 };
 
@@ -55,6 +56,9 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_L(O, "--stop", stop, "TEXT", "end before this text too, repeatable"),
     RLHF__FLAG_L(O, "--stop-id", stop_id, "ID", "end at this token too, repeatable"),
     RLHF__FLAG_I(O, "--seed", seed, "S", 0, INT64_MAX, "seed of the draws [1]"),
+    RLHF__FLAG_SW(O, "--token-table", token_table,
+                  "after each text its tokens, with log-prob, entropy and the value of the run's "
+                  "critic"),
     RLHF__COMMAND_SETUP_FLAGS(O),
     RLHF__FLAG_SW(O, "--json", json,
                   "one JSON object a line: prompt, response, logp, finished, prompt_length, ids, "
@@ -63,130 +67,14 @@ static const struct rlhf__flag flags[] = {
 #undef O
 #define N_FLAGS (sizeof flags / sizeof *flags)
 
-// The input of sampling: the prompts as texts and as ids, concatenated.
 struct job {
     const struct rlhf__model *m;
+    struct rlhf__model *critic; // for --token-table; NULL: none
     const struct options *o;
-    struct rlhf__typed_prompts prompts;
-    struct rlhf__ids ids;
-    size_t *at; // [prompts + 1] offsets in ids
-    size_t longest;
-    int32_t texts_alone, reserved; // 1: the run that trained the model had no rows with messages
+    struct rlhf__generate_input in;
     struct rlhf__response_rules *rules; // --stop and --stop-id
     struct rlhf__buf stops;             // the same rules in the form of sampling.stop
 };
-
-// Returns 1 if prompt i is a text. Otherwise it is a chat, and the template decides how it begins.
-static int is_text(const struct job *j, size_t i) {
-    return !rlhf__typed_prompts_is_chat(&j->prompts, i);
-}
-
-static rlhf_status no_bos(const struct job *j, size_t i, struct rlhf__error *err) {
-    char where[512];
-    if (j->o->bos)
-        return rlhf__fail(err, RLHF_E_INVALID, "--bos: the tokenizer of '%s' has no BOS token",
-                          j->m->dir);
-    rlhf__typed_prompts_where(&j->prompts, i, where, sizeof where);
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "%s is empty, which stands for the BOS token alone, but the tokenizer of "
-                      "'%s' has none",
-                      where, j->m->dir);
-}
-
-// Tell users that texts begin without the BOS token. Policies are trained with it
-// (prompts.prepend_bos), and transformers adds it if the tokenizer says so.
-static void log_bos(const struct job *j, struct rlhf__log *log) {
-    int left_out = 0;
-    for (size_t i = 0; i < j->prompts.n; i++)
-        left_out |= is_text(j, i) && j->prompts.text[i].len > 0;
-    if (left_out && !j->o->bos && rlhf__tokenizer_has_bos(j->m->tok))
-        rlhf__logf(log, RLHF_LOG_INFO,
-                   "prompts begin without a BOS token, which this tokenizer puts in front of "
-                   "texts; --bos does it here");
-}
-
-static rlhf_status encode_prompt(struct job *j, size_t i, struct rlhf__error *err) {
-    const struct options *o = j->o;
-    const int front = is_text(j, i) && (o->bos || j->prompts.text[i].len == 0);
-    if (front && rlhf__tokenizer_info(j->m->tok)->bos < 0) return no_bos(j, i, err);
-    j->at[i] = j->ids.n;
-    RLHF_TRY(rlhf__typed_prompts_encode(&j->prompts, i, j->m->tok, o->bos, &j->ids, err));
-    size_t n = j->ids.n - j->at[i];
-    j->at[i + 1] = j->ids.n;
-    if (n > j->longest) j->longest = n;
-    if ((int64_t)n + o->max_new <= j->m->info.n_ctx) return RLHF_OK;
-    char where[512];
-    rlhf__typed_prompts_where(&j->prompts, i, where, sizeof where);
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "%s has %zu token%s; with --max-new %lld that is more than the context of "
-                      "'%s', %d tokens",
-                      where, n, n == 1 ? "" : "s", (long long)o->max_new, j->m->dir,
-                      j->m->info.n_ctx);
-}
-
-static const char *known(const struct job *j) {
-    return rlhf__chat_known(rlhf__tokenizer_chat(j->m->tok));
-}
-
-// Set the chat template, and decide whether typed texts become turns in it.
-static rlhf_status name_template(struct job *j, struct rlhf__error *err) {
-    int64_t chats = 0;
-    for (size_t i = 0; j->prompts.own && i < j->prompts.n; i++)
-        chats += j->prompts.own[i] != NULL;
-    int lines = 0;
-    for (size_t i = 0; j->prompts.lines && i < j->prompts.n; i++)
-        lines |= j->prompts.text[i].len > 0;
-    const struct rlhf__flag_idle raw = {"--raw", j->o->raw && !lines, 0};
-    RLHF_TRY(rlhf__flags_idle(&raw, 1, "generate",
-                              j->o->prompt.n
-                                  ? "here: the prompt is empty, so the text begins at the BOS "
-                                    "token, without a chat template"
-                                  : "here: no text is given by --prompt or as a piped line",
-                              err));
-    RLHF_TRY(rlhf__command_setup_template_used("generate", j->o->template,
-                                               chats + (lines && !j->o->raw), err));
-    RLHF_TRY(rlhf__command_setup_template(j->m, j->o->template, err));
-    RLHF_TRY(rlhf__texts_alone(j->m, &j->texts_alone, err));
-    const int alone = j->texts_alone && !j->o->template;
-    j->prompts.turns = lines && !j->o->raw && !alone && known(j) != NULL;
-    return RLHF_OK;
-}
-
-// Log whether texts go through the chat template, if the model has one.
-static void log_template(const struct job *j, struct rlhf__log *log) {
-    const char *unknown = rlhf__chat_unknown(rlhf__tokenizer_chat(j->m->tok));
-    struct rlhf__buf what = RLHF__BUF_INIT;
-    int texts = 0;
-    for (size_t i = 0; i < j->prompts.n; i++)
-        texts |= is_text(j, i) && j->prompts.text[i].len > 0;
-    rlhf__chat_describe(rlhf__tokenizer_chat(j->m->tok), &what);
-    if (j->prompts.turns)
-        rlhf__logf(log, RLHF_LOG_INFO,
-                   "each prompt is a user's turn of the chat template %s; --raw leaves it out",
-                   rlhf__buf_text(&what));
-    else if (texts && known(j))
-        rlhf__logf(log, RLHF_LOG_INFO,
-                   "prompts are continued as they are, without the chat template %s%s", known(j),
-                   j->o->raw        ? ""
-                   : j->texts_alone ? ", since the model's run had no messages; --template NAME "
-                                      "makes them a user's turns"
-                                    : "; rows with messages get it");
-    else if (texts && unknown)
-        rlhf__logf(log, RLHF_LOG_WARN,
-                   "prompts are continued as they are: %s; --template names one", unknown);
-    else if (j->o->raw)
-        rlhf__logf(log, RLHF_LOG_INFO, "--raw changes nothing: the model has no chat template");
-    rlhf__buf_free(&what);
-}
-
-// Warn if a prompt goes through a template whose end-of-turn token does not end responses.
-static void warn_turn_end(const struct job *j, struct rlhf__log *log) {
-    int chats = 0;
-    for (size_t i = 0; i < j->prompts.n; i++)
-        chats |= !is_text(j, i);
-    if (chats && !j->o->ignore_eos)
-        rlhf__model_turn_end_note(j->m, rlhf__buf_text(&j->stops), RLHF__REMEDY_FLAG, log);
-}
 
 // Log decoding settings, including defaults, for a person at a terminal.
 static void log_decoding(const struct job *j, struct rlhf__log *log) {
@@ -207,12 +95,21 @@ static void log_decoding(const struct job *j, struct rlhf__log *log) {
     rlhf__buf_free(&cut);
 }
 
-static rlhf_status encode_prompts(struct job *j, struct rlhf__error *err) {
-    j->at = calloc(j->prompts.n + 1, sizeof *j->at);
-    if (!j->at) return RLHF__NOMEM(err, "out of memory for %zu prompts", j->prompts.n);
-    for (size_t i = 0; i < j->prompts.n; i++)
-        RLHF_TRY(encode_prompt(j, i, err));
-    return RLHF_OK;
+// The numbers are those of the model itself: temperature 1, all tokens, whatever was drawn from.
+static rlhf_status put_table(const struct job *j, const struct rlhf__generated *g,
+                             struct rlhf__buf *out, struct rlhf__error *err) {
+    const struct rlhf__token_row row = {g->prompt_ids, g->n_prompt, g->ids, g->n};
+    struct rlhf__token_numbers x;
+    rlhf_status st = rlhf__token_numbers_take(j->m, j->critic, &row, &x, err);
+    const struct rlhf__token_table t = {.tok = j->m->tok,
+                                        .ids = g->ids,
+                                        .logp = x.logp,
+                                        .entropy = x.entropy,
+                                        .value = x.value,
+                                        .n = g->n};
+    if (st == RLHF_OK) st = rlhf__token_table_put(&t, out, err);
+    rlhf__token_numbers_finish(&x);
+    return st;
 }
 
 // Print n texts, numbered from `first`.
@@ -223,10 +120,10 @@ static rlhf_status print_block(const struct job *j, const struct rlhf__gen_resul
     for (uint32_t i = 0; st == RLHF_OK && i < n; i++) {
         size_t len = 0;
         size_t p = (size_t)((first + i) / (uint64_t)j->o->n);
-        struct rlhf__generated g = {.prompt = j->prompts.text[p],
-                                    .chat = !is_text(j, p),
-                                    .prompt_ids = j->ids.data + j->at[p],
-                                    .n_prompt = j->at[p + 1] - j->at[p],
+        struct rlhf__generated g = {.prompt = j->in.prompts.text[p],
+                                    .chat = !rlhf__generate_input_is_text(&j->in, p),
+                                    .prompt_ids = j->in.ids.data + j->in.at[p],
+                                    .n_prompt = j->in.at[p + 1] - j->in.at[p],
                                     .ids = r->ids + (size_t)i * (size_t)r->stride,
                                     .logp = r->logp + (size_t)i * (size_t)r->stride,
                                     .n = (size_t)r->len[i],
@@ -243,7 +140,8 @@ static rlhf_status print_block(const struct job *j, const struct rlhf__gen_resul
         else
             rlhf__generated_text(&g, first + i == 0, &out);
         free(text);
-        st = rlhf__buf_ok(&out, err);
+        if (j->o->token_table) st = put_table(j, &g, &out, err);
+        if (st == RLHF_OK) st = rlhf__buf_ok(&out, err);
         if (st == RLHF_OK) fwrite(rlhf__buf_text(&out), 1, out.len, stdout);
     }
     rlhf__buf_free(&out);
@@ -260,8 +158,8 @@ static rlhf_status sample_block(const struct job *j, rlhf_gen *cache, struct rlh
     struct rlhf__gen_result r = {0};
     for (uint32_t i = 0; i < q->n; i++) {
         size_t p = (size_t)((q->first + i) / (uint64_t)j->o->n);
-        prompt[i] = j->ids.data + j->at[p];
-        len[i] = (int32_t)(j->at[p + 1] - j->at[p]);
+        prompt[i] = j->in.ids.data + j->in.at[p];
+        len[i] = (int32_t)(j->in.at[p + 1] - j->in.at[p]);
     }
     q->prompt = prompt;
     q->prompt_len = len;
@@ -280,7 +178,7 @@ static rlhf_status sample(const struct job *j, const struct rlhf__env *env,
         return rlhf__fail(err, RLHF_E_INVALID,
                           "--top-k is %lld, more than the %d tokens of the vocabulary; 0 keeps all",
                           (long long)o->top_k, (int)j->m->info.n_vocab);
-    const uint64_t all = (uint64_t)j->prompts.n * (uint64_t)o->n;
+    const uint64_t all = (uint64_t)j->in.prompts.n * (uint64_t)o->n;
     const uint32_t wish = rlhf__compute_slots(j->m->compute, 0);
     const uint32_t slots = all < wish ? (uint32_t)all : wish;
     const uint32_t each = o->n < BLOCK_ROWS ? (uint32_t)o->n : BLOCK_ROWS;
@@ -298,7 +196,7 @@ static rlhf_status sample(const struct job *j, const struct rlhf__env *env,
                                   .cancelled = env->cancelled};
     RLHF_TRY(rlhf__compute_draws(j->m->compute, &dist, err));
     rlhf_status st = rlhf__model_gen_open(
-        j->m, slots + q.prefix_slots, (uint32_t)((int64_t)j->longest + o->max_new), &cache, err);
+        j->m, slots + q.prefix_slots, (uint32_t)((int64_t)j->in.longest + o->max_new), &cache, err);
     for (uint64_t at = 0; st == RLHF_OK && at < all; at += q.n) {
         q.first = at;
         q.n = (uint32_t)(all - at < BLOCK_ROWS ? all - at : BLOCK_ROWS);
@@ -319,7 +217,7 @@ static rlhf_status open_prompts(struct job *j, const struct rlhf__command_setup 
                    file ? "prompts are read from standard input, one a line: texts, or JSON rows"
                         : "no prompt is given: texts begin at the BOS token");
     }
-    return rlhf__typed_prompts_open(&j->prompts, &j->o->prompt, file, &loading, err);
+    return rlhf__typed_prompts_open(&j->in.prompts, &j->o->prompt, file, &loading, err);
 }
 
 // Without a prompt, a person at a terminal types texts.
@@ -350,11 +248,24 @@ static rlhf_status talk(struct rlhf__command_setup *w, const struct options *o,
     return rlhf__dialogue(&start, err);
 }
 
+// The critic of the run that wrote the model, if it had one.
+static rlhf_status open_critic(struct rlhf__command_setup *w, struct job *j,
+                               struct rlhf__error *err) {
+    const char *dir = j->m->peft.dir ? j->m->peft.dir : j->m->dir;
+    return rlhf__command_setup_critic(w, dir, &j->critic, err);
+}
+
 static rlhf_status run(const struct rlhf__env *env, const struct options *o,
                        struct rlhf__error *err) {
     struct rlhf__command_setup w = {0};
     struct rlhf__model *m = NULL;
     struct job j = {.o = o, .stops = RLHF__BUF_INIT};
+    j.in.how = (struct rlhf__generate_how){.template = o->template,
+                                           .max_new = o->max_new,
+                                           .bos = o->bos,
+                                           .raw = o->raw,
+                                           .ignore_eos = o->ignore_eos,
+                                           .flags = o->prompt.n > 0};
     // The progress bar is off, because the terminal shows the texts.
     rlhf_status st = rlhf__command_setup_init(&w, env, &o->at, RLHF__PROGRESS_OFF, err);
     if (st == RLHF_OK && is_dialogue(o)) {
@@ -366,20 +277,19 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
     if (st == RLHF_OK) st = rlhf__command_setup_start(&w, o->seed, err);
     if (st == RLHF_OK) st = rlhf__command_setup_writer(&w, o->model, &m, err);
     j.m = m;
-    if (st == RLHF_OK) st = name_template(&j, err);
+    j.in.model = m;
+    if (st == RLHF_OK) st = rlhf__generate_input_template(&j.in, err);
     if (st == RLHF_OK)
         st = rlhf__typed_stops(&o->stop, &o->stop_id, m->tok, &j.rules, &j.stops, err);
-    if (st == RLHF_OK) st = encode_prompts(&j, err);
-    if (st == RLHF_OK) log_template(&j, env->log);
-    if (st == RLHF_OK) warn_turn_end(&j, env->log);
-    if (st == RLHF_OK) log_bos(&j, env->log);
+    if (st == RLHF_OK) st = rlhf__generate_input_encode(&j.in, err);
+    if (st == RLHF_OK && o->token_table) st = open_critic(&w, &j, err);
+    if (st == RLHF_OK) rlhf__generate_input_log(&j.in, rlhf__buf_text(&j.stops), env->log);
     if (st == RLHF_OK) log_decoding(&j, env->log);
     if (st == RLHF_OK) st = sample(&j, env, err);
-    rlhf__typed_prompts_finish(&j.prompts);
-    rlhf__ids_finish(&j.ids);
-    free(j.at);
+    rlhf__generate_input_finish(&j.in);
     rlhf__response_rules_destroy(j.rules);
     rlhf__buf_free(&j.stops);
+    rlhf__model_close(j.critic);
     rlhf__model_close(m);
     rlhf__command_setup_finish(&w);
     return st;
@@ -394,6 +304,13 @@ static rlhf_status check_flags(struct options *o, struct rlhf__error *err) {
                                               {"--min-p", o->min_p >= 0, 0},
                                               {"--seed", o->seed >= 0, 0},
                                               {"--n", o->n > 1, 0}};
+    const struct rlhf__flag_idle table = {"--token-table", o->token_table, 0};
+    if (o->json)
+        RLHF_TRY(rlhf__flags_idle(&table, 1, "generate",
+                                  "with --json, which prints log-probs itself", err));
+    if (is_dialogue(o))
+        RLHF_TRY(
+            rlhf__flags_idle(&table, 1, "generate", "in a dialogue, where /tokens shows it", err));
     if (o->greedy) RLHF_TRY(rlhf__flags_idle(drawing, 6, "generate", "with --greedy", err));
     if (o->temperature <= 0) o->temperature = 1;
     if (o->top_k < 0) o->top_k = 0;

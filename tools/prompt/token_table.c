@@ -40,6 +40,8 @@ static void put_row(const struct rlhf__token_table *t, size_t i, rlhf_str piece,
     rlhf__buf_printf(out, "  %s%s%s%*s  %9.2f", color, rlhf__buf_text(&cell),
                      *color ? "\033[0m" : "", TOKEN_COLUMNS - used, "", (double)t->logp[i]);
     if (t->ref) rlhf__buf_printf(out, "  %9.2f  %+6.2f", (double)t->ref[i], (double)ratio);
+    if (t->entropy) rlhf__buf_printf(out, "  %8.2f", (double)t->entropy[i]);
+    if (t->value) rlhf__buf_printf(out, "  %8.3f", (double)t->value[i]);
     rlhf__buf_putc(out, '\n');
     if (whole.bad || cell.bad) out->bad = 1;
     rlhf__buf_free(&whole);
@@ -52,8 +54,9 @@ rlhf_status rlhf__token_table_put(const struct rlhf__token_table *t, struct rlhf
     size_t *end = calloc(t->n ? t->n : 1, sizeof *end);
     if (!end) return RLHF__NOMEM(err, "out of memory for %zu tokens", t->n);
     rlhf_status st = rlhf__pieces(t->tok, t->ids, t->n, &text, end, err);
-    rlhf__buf_printf(out, "  %-*s  %9s%s\n", TOKEN_COLUMNS, "token", "log-prob",
-                     t->ref ? "  reference   ratio" : "");
+    rlhf__buf_printf(out, "  %-*s  %9s%s%s%s\n", TOKEN_COLUMNS, "token", "log-prob",
+                     t->ref ? "  reference   ratio" : "", t->entropy ? "   entropy" : "",
+                     t->value ? "     value" : "");
     for (size_t i = 0, from = 0; st == RLHF_OK && i < t->n; from = end[i++])
         put_row(t, i, (rlhf_str){rlhf__buf_text(&text) + from, end[i] - from}, out);
     free(end);

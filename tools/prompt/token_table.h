@@ -11,8 +11,9 @@ void rlhf__put_piece(struct rlhf__buf *out, rlhf_str piece);
 
 struct rlhf__token_table {
     const struct rlhf__tokenizer *tok;
-    const int32_t *ids;      // [n]
-    const float *logp, *ref; // [n]; ref NULL: without a reference
+    const int32_t *ids;           // [n]
+    const float *logp, *ref;      // [n]; ref NULL: without a reference
+    const float *entropy, *value; // [n]; NULL: without the column
     size_t n;
     int32_t color, reserved; // 1: the terminal shows colours
 };

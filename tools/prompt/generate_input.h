@@ -1,0 +1,48 @@
+// generate_input.h: the prompts of `generate` as token ids: with or without a chat template and the
+// BOS token, which is said in the log.
+#ifndef RLHF_TOOLS_PROMPT_GENERATE_INPUT_H
+#define RLHF_TOOLS_PROMPT_GENERATE_INPUT_H
+
+#include "model/model.h"
+#include "prompt/generate_prompts.h"
+
+// Flags of the command.
+struct rlhf__generate_how {
+    const char *template; // NULL: not given
+    int64_t max_new;
+    int32_t bos, raw, ignore_eos;
+    int32_t flags; // 1: --prompt gives the texts
+};
+
+// Zero-initialise, then set model and how, and open the prompts; release with
+// rlhf__generate_input_finish.
+struct rlhf__generate_input {
+    const struct rlhf__model *model;
+    struct rlhf__generate_how how;
+    struct rlhf__typed_prompts prompts;
+    struct rlhf__ids ids; // of all prompts, concatenated
+    size_t *at;           // [prompts + 1] offsets in ids
+    size_t longest;
+    int32_t texts_alone, reserved; // 1: the run that trained the model had no rows with messages
+};
+
+// Returns 1 if prompt i is a text. Otherwise it is a chat, and the template decides how it begins.
+// [any]
+int rlhf__generate_input_is_text(const struct rlhf__generate_input *, size_t i);
+
+// Set the chat template, and decide whether typed texts become turns in it. Errors: RLHF_E_INVALID
+// (a flag without effect, no such template). [main]
+rlhf_status rlhf__generate_input_template(struct rlhf__generate_input *, struct rlhf__error *err);
+
+// Afterwards: encode all prompts. Errors: RLHF_E_INVALID (a prompt is too long, or needs a BOS
+// token that does not exist); RLHF_E_NOMEM. [main]
+rlhf_status rlhf__generate_input_encode(struct rlhf__generate_input *, struct rlhf__error *err);
+
+// Log whether the prompts got a template and a BOS token, and warn if the end of a turn does not
+// end responses. stops: as sampling.stop. [main]
+void rlhf__generate_input_log(const struct rlhf__generate_input *, const char *stops,
+                              struct rlhf__log *);
+
+void rlhf__generate_input_finish(struct rlhf__generate_input *); // accepts a zeroed one [main]
+
+#endif

@@ -1,0 +1,31 @@
+// token_numbers.h: what a model computes for the tokens of a text that exists: log-prob, entropy,
+// and the value of a critic.
+#ifndef RLHF_TOOLS_PROMPT_TOKEN_NUMBERS_H
+#define RLHF_TOOLS_PROMPT_TOKEN_NUMBERS_H
+
+#include "model/model.h"
+
+// A text after its prompt, which has at least one token.
+struct rlhf__token_row {
+    const int32_t *prompt;
+    size_t n_prompt;
+    const int32_t *ids;
+    size_t n;
+};
+
+// Each [n]. Log-prob and entropy are at temperature 1 over all tokens; the value is that of the
+// text before the token.
+struct rlhf__token_numbers {
+    float *logp;
+    float *entropy; // NULL: the model does not compute it
+    float *value;   // NULL: no critic
+};
+
+// critic may be NULL. Errors: RLHF_E_NOMEM, those of the models. Release the numbers, also after a
+// failure. [step]
+rlhf_status rlhf__token_numbers_take(const struct rlhf__model *, const struct rlhf__model *critic,
+                                     const struct rlhf__token_row *,
+                                     struct rlhf__token_numbers *out, struct rlhf__error *err);
+void rlhf__token_numbers_finish(struct rlhf__token_numbers *); // accepts zeroed ones [any]
+
+#endif
