@@ -40,9 +40,9 @@ rlhf_status rlhf__series_set_row(struct rlhf__series_set *, const json_t *row, i
                                  struct rlhf__error *err);
 
 // Append objective/entropy_per_token, which older versions did not report: objective/entropy
-// divided by the mean length. Let accuracies on preferences begin with chance (0.5) where the policy
-// was still its reference. Call it after the other metrics of the phase are appended. Errors:
-// RLHF_E_NOMEM. [any]
+// divided by the mean length. Let accuracies on preferences begin with chance (0.5) where the
+// policy was still its reference. Call it after the other metrics of the phase are appended.
+// Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__series_set_derive(struct rlhf__series_set *, int64_t phase,
                                     struct rlhf__error *err);
 
