@@ -43,7 +43,7 @@ def good(at):
     assert rows["heads"] == ["Phase 1", "Phase 15", "Phase 30"] and len(rows["rows"]) == 5
     assert rows["rows"][0][0]["tokens"][4] == "\u00e9" and len(rows["rows"][0][0]["logp"]) == 7
     assert r["spread"]["x"] == list(range(1, 31)) and set(r["spread"]["of"]) == {"reward", "length", "kl", "advantage"}
-    assert "mean over sequences" in d["words"]["objective/scores"][0] and d["words"]["objective/kl"][1] == "nats a sequence"
+    assert "mean over sequences" in d["words"]["objective/scores"][0] and d["words"]["objective/kl"][1] == "nats per sequence"
     assert ["Machine", "a processor, 2 cores, 8 GiB of memory"] in r["facts"], r["facts"]
     assert any(k == "Started" and v.endswith("; done") for k, v in r["facts"]), r["facts"]
     # the page sends no requests, and its content policy allows only its own style and script
@@ -56,11 +56,11 @@ def good(at):
     for status, words in ((0, ""), (3, "xdg-open found no browser; open '")):
         os.makedirs(f"{at}/bin", exist_ok=True)
         with open(f"{at}/bin/xdg-open", "w") as f:
-            f.write(f'#!/bin/sh\necho "$@" > {at}/opened\nexit {status}\n')
+            f.write(f'#!/bin/sh\necho "$@" > {at}/opened\necho noise\necho noise >&2\nexit {status}\n')
         os.chmod(f"{at}/bin/xdg-open", 0o755)
         done = subprocess.run([PROGRAM, "report", folder, "--open"], capture_output=True, text=True,
                               env={**os.environ, "PATH": f"{at}/bin:/usr/bin:/bin"})
-        assert done.returncode == 0 and words in done.stderr, done.stderr
+        assert done.returncode == 0 and words in done.stderr and "noise" not in done.stdout + done.stderr, done
         assert open(f"{at}/opened").read() == folder + "/report.html\n"
 
 
@@ -122,6 +122,8 @@ def refused(at):
     assert "is not a directory of a run" in run(f"{at}/nowhere", status=2).stderr
     assert "give the directory" in run(status=2).stderr
     assert "--out" in run(f"{at}/good", "--json", "--out", "x", status=2).stderr
+    assert "there is no such directory" in run(f"{at}/good", "--out", f"{at}/none/x.html", status=2).stderr
+    assert "it names no file" in run(f"{at}/good", "--out", f"{at}/none/", status=2).stderr
     with open(f"{at}/mine.html", "w") as f:
         f.write("<!doctype html>\nmine")
     assert "not a page of this program" in run(f"{at}/good", "--out", f"{at}/mine.html", status=2).stderr

@@ -11,6 +11,7 @@
 #include "page/report_data.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,7 +68,15 @@ static void open_page(const struct rlhf__env *env, const char *path) {
     pid_t pid;
     int status;
     if (!rlhf__path_real(path, real)) return;
-    const int failed = posix_spawnp(&pid, name, NULL, NULL, argv, environ);
+    // What xdg-open and the programs that it tries print is no use to the user.
+    posix_spawn_file_actions_t quiet;
+    int failed = posix_spawn_file_actions_init(&quiet);
+    if (!failed) {
+        failed = posix_spawn_file_actions_addopen(&quiet, 1, "/dev/null", O_WRONLY, 0);
+        if (!failed) failed = posix_spawn_file_actions_adddup2(&quiet, 1, 2);
+        if (!failed) failed = posix_spawnp(&pid, name, &quiet, NULL, argv, environ);
+        posix_spawn_file_actions_destroy(&quiet);
+    }
     if (failed) {
         rlhf__logf(env->log, RLHF_LOG_WARN, "xdg-open cannot be started (%s); open '%s' yourself",
                    strerror(failed), path);
@@ -105,9 +114,10 @@ static rlhf_status report(const struct rlhf__env *env, const struct options *o,
         rlhf__path_put(path, "%s/" NAME, runs->item[0]);
     else
         rlhf__path_put(path, "%s", NAME);
-    rlhf_status st = o->json ? RLHF_OK : rlhf__page_file_check("report", path, err);
+    rlhf_status st = o->out ? rlhf__page_file_check("report", path, err) : RLHF_OK;
     if (st == RLHF_OK && rlhf__report_data_make(runs->item, runs->n, &data, err) < 0)
         st = rlhf__error_context(err, "report");
+    if (st == RLHF_OK && !o->json && !o->out) st = rlhf__page_file_check("report", path, err);
     if (st == RLHF_OK && o->json) st = print_json(&data, err);
     if (st == RLHF_OK && !o->json) {
         st = write_page(&data, path, err);

@@ -178,6 +178,14 @@ static json_t *object_of(const struct pruned *p) {
 
 // ---- all runs ----
 
+// 1 if run i is one of the runs before it, which the user named twice.
+static int is_repeated(const struct rlhf__runs_found *f, size_t i) {
+    const struct rlhf__run_row *all = f->all;
+    for (size_t k = 0; k < i; k++)
+        if (all[k].device == all[i].device && all[k].inode == all[i].inode) return 1;
+    return 0;
+}
+
 // `around` lists the runs that may have begun from a checkpoint of a run in f.
 static rlhf_status prune_all(const struct rlhf__runs_found *f,
                              const struct rlhf__runs_found *around, const struct options *o,
@@ -189,6 +197,7 @@ static rlhf_status prune_all(const struct rlhf__runs_found *f,
     rlhf_status st = rlhf__needed_collect(around, &needed, err), first = RLHF_OK;
     if (around->closed > 0 && !needed.unknown) needed.unknown = "a directory beside these runs";
     for (size_t i = 0; st == RLHF_OK && i < f->n; i++) {
+        if (is_repeated(f, i)) continue;
         struct pruned p = {.run = &f->all[i]};
         struct rlhf__error failed = {0, ""};
         const rlhf_status one = prune(&p, o, &needed, log, &failed);

@@ -15,7 +15,7 @@
 #include <time.h>
 
 #define LATEST "checkpoints/latest"
-enum { PATHS_MAX = 64, DEPTH_MAX = 12 };
+enum { PATHS_MAX = 64, DEPTH_MAX = 12, REASON_MAX = 500 };
 
 void rlhf__run_row_finish(struct rlhf__run_row *r) {
     free(r->path);
@@ -135,7 +135,9 @@ static rlhf_status read_events(struct rlhf__run_files *run, int held, struct rlh
     if (!(out->started > 0) && fstatat(run->root->fd, "config.json", &s, AT_SYMLINK_NOFOLLOW) == 0)
         out->started = (double)s.st_mtim.tv_sec;
     const int ended = !held && strcmp(text_of(last, "event"), "end") == 0;
-    out->reason = strdup(ended ? text_of(last, "reason") : "");
+    const char *reason = ended ? text_of(last, "reason") : "";
+    const size_t n = strlen(reason);
+    out->reason = strndup(reason, n > REASON_MAX ? rlhf__utf8_floor(reason, REASON_MAX) : n);
     json_decref(first);
     json_decref(last);
     return out->reason ? RLHF_OK : RLHF__NOMEM(err, "out of memory");

@@ -70,7 +70,7 @@ const struct rlhf__curve *rlhf__curves_find(const struct rlhf__curves *c, const 
 }
 
 static struct rlhf__curve *append(struct rlhf__curves *c, const char *name) {
-    if (c->n == c->cap) {
+    if (!c->all || c->n == c->cap) {
         const size_t cap = c->cap ? 2 * c->cap : 64;
         struct rlhf__curve *all = realloc(c->all, cap * sizeof *all);
         if (!all) return NULL;
@@ -104,26 +104,34 @@ static void put(const struct rlhf__curve_range *r, struct rlhf__curve *one, int6
 
 struct reading {
     struct rlhf__curves *c;
+    json_t *at;   // {name: place of its curve}
     size_t guess; // curves come in the same order in every line
     int64_t dropped;
 };
 
+// Not by trying all curves: a line may have any number of names.
+static struct rlhf__curve *find(struct reading *r, const char *name) {
+    struct rlhf__curves *c = r->c;
+    if (r->guess < c->n && strcmp(c->all[r->guess].name, name) == 0) return &c->all[r->guess++];
+    const json_t *at = json_object_get(r->at, name);
+    if (!at) return NULL;
+    r->guess = (size_t)json_integer_value(at) + 1;
+    return &c->all[r->guess - 1];
+}
+
 static rlhf_status put_metric(struct reading *r, const char *name, int64_t phase, double v,
                               struct rlhf__error *err) {
     struct rlhf__curves *c = r->c;
-    struct rlhf__curve *one = NULL;
-    for (size_t i = 0; i < c->n && !one; i++) {
-        const size_t at = (r->guess + i) % c->n;
-        if (strcmp(c->all[at].name, name) == 0) {
-            one = &c->all[at];
-            r->guess = at + 1;
-        }
-    }
+    struct rlhf__curve *one = find(r, name);
     if (!one && (c->n == METRICS_MAX || strlen(name) > NAME_BYTES)) {
         r->dropped++;
         return RLHF_OK;
     }
-    if (!one) one = append(c, name);
+    if (!one && (one = append(c, name)) != NULL) {
+        r->guess = c->n;
+        if (json_object_set_new_nocheck(r->at, name, json_integer((json_int_t)c->n - 1)) != 0)
+            one = NULL;
+    }
     if (!one) return RLHF__NOMEM(err, "out of memory for curves");
     put(&c->range, one, phase, v);
     return RLHF_OK;
@@ -189,10 +197,12 @@ rlhf_status rlhf__curves_read(struct rlhf__run_files *run, const struct rlhf__cu
                               struct rlhf__curves *out, struct rlhf__series_set *series,
                               struct rlhf__error *err) {
     struct rlhf__run_lines l;
-    struct reading r = {.c = out};
+    struct reading r = {.c = out, .at = json_object()};
     *out = (struct rlhf__curves){.range = *range, .first = -1, .last = -1};
     rlhf_status st = rlhf__run_lines_open(run, "metrics.jsonl", &l, err);
+    if (st == RLHF_OK && !r.at) st = RLHF__NOMEM(err, "out of memory for curves");
     if (st == RLHF_OK) st = read_rows(&l, &r, series, err);
+    json_decref(r.at);
     rlhf__run_lines_close(&l);
     if (out->n) qsort(out->all, out->n, sizeof *out->all, by_name);
     return st;

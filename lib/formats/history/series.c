@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SERIES_MAX = 256 }; // of a run; those of 32 rewards are read (run_facts.h)
+
 static const char *const read_by_name[] = {
     "objective/verifiable_correct_rate",
     "objective/scores",
@@ -112,6 +114,7 @@ rlhf_status rlhf__series_set_put(struct rlhf__series_set *s, const char *name, i
     struct rlhf__series *one = find(s, name);
     if (!isfinite(value)) return RLHF_OK;
     if (one && one->n > 0 && one->phase[one->n - 1] >= phase) return RLHF_OK;
+    if (!one && s->n == SERIES_MAX) return RLHF_OK;
     if (!one) one = append_series(s, name);
     if (!one || !grow(one)) return RLHF__NOMEM(err, "out of memory for the series of metrics");
     one->phase[one->n] = phase;
