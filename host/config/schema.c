@@ -361,7 +361,7 @@ static const struct rlhf__section all_sections[] = {
     SECTION(response, "what is scored"),
     SECTION_OF(mixing, "rewards", "how scores are mixed"),
     SECTION(batch, "sizes"),
-    SECTION(optim, "the optimiser"),
+    SECTION(optim, "the optimizer"),
     SECTION(parallel, "how a run is divided between processes"),
     SECTION(early_stop, "when a run ends before its last phase"),
     SECTION(checkpoint, "what is kept on disk"),

@@ -42,7 +42,7 @@ static rlhf_status list_init(struct rlhf__optim *o, struct rlhf__error *err) {
     o->places = calloc(n * 4, sizeof *o->places);
     o->rates = calloc(n * 2, sizeof *o->rates);
     if (!o->len || !o->places || !o->rates)
-        return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the optimiser");
+        return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the optimizer");
     rlhf_dev *g = o->places, *w = g + n, *m = w + n, *v = m + n;
     for (uint32_t i = 0; i < o->n; i++) {
         const struct rlhf__optim_item *it = &o->items[i];
@@ -54,7 +54,7 @@ static rlhf_status list_init(struct rlhf__optim *o, struct rlhf__error *err) {
     }
     o->list = (rlhf_tensors){sizeof o->list, o->n, o->len, g, w, m, v, o->rates, o->rates + n};
     const rlhf_status st = t->alloc(t->ctx, sizeof(rlhf_clip), &o->clip);
-    return st == RLHF_OK ? st : rlhf__compute_fail(o->kernels, st, "optimiser state", err);
+    return st == RLHF_OK ? st : rlhf__compute_fail(o->kernels, st, "optimizer state", err);
 }
 
 // Returns the name of an op that a step needs and the table lacks, or NULL.
@@ -112,7 +112,7 @@ static rlhf_status moments_init(struct rlhf__optim *o, struct rlhf__error *err) 
         st = t->alloc(t->ctx, (uint64_t)it->n * 4, &it->m);
         if (st == RLHF_OK && !it->muon) st = t->alloc(t->ctx, (uint64_t)it->n * 4, &it->v);
     }
-    return st == RLHF_OK ? st : rlhf__compute_fail(o->kernels, st, "optimiser state", err);
+    return st == RLHF_OK ? st : rlhf__compute_fail(o->kernels, st, "optimizer state", err);
 }
 
 static rlhf_status init(struct rlhf__optim *o, const struct rlhf__optim_spec *spec,
@@ -137,7 +137,7 @@ rlhf_status rlhf__optim_create(const rlhf_compute *compute, const struct rlhf__o
     if (o) o->items = calloc(spec->n ? spec->n : 1, sizeof *o->items);
     if (!o || !o->items) {
         free(o);
-        return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the optimiser");
+        return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the optimizer");
     }
     o->compute = compute;
     o->kernels = spec->kernels;
@@ -353,7 +353,7 @@ static rlhf_status step_as_list(const struct rlhf__optim *o, double factor, int3
         if (!clip->skip) RLHF_TRY(muon_all(o, factor, clip->scale, err));
     }
     st = t->adamw_many(t->ctx, &all, &a, o->clip);
-    if (st != RLHF_OK) return rlhf__compute_fail(o->kernels, st, "the optimiser's step", err);
+    if (st != RLHF_OK) return rlhf__compute_fail(o->kernels, st, "the optimizer's step", err);
     return o->muon ? RLHF_OK : read_clip(o, clip, err);
 }
 

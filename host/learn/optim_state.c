@@ -32,7 +32,7 @@ static rlhf_status list_specs(const struct rlhf__optim *o, struct rlhf__tensor_s
     *n = 0;
     *specs = calloc(2u * o->n + 1, sizeof **specs);
     *names = calloc(2u * o->n + 1, NAME_BYTES);
-    if (!*specs || !*names) return RLHF__NOMEM(err, "out of memory for the optimiser's state");
+    if (!*specs || !*names) return RLHF__NOMEM(err, "out of memory for the optimizer's state");
     rlhf_dev dev;
     const rlhf_param *p;
     while (rlhf__optim_tensor(o, (uint32_t)*n, *names + *n * NAME_BYTES, NAME_BYTES, &dev, &p) ==

@@ -224,7 +224,7 @@ static rlhf_status run_phase(const struct rlhf__run *r, struct rlhf__phase *p,
     return r->feed->ops->estimate ? r->feed->ops->estimate(r->feed, &p->x, err) : RLHF_OK;
 }
 
-static rlhf_status optimisers(const struct rlhf__run *r, struct rlhf__optim *made[2],
+static rlhf_status optimizers(const struct rlhf__run *r, struct rlhf__optim *made[2],
                               struct rlhf__error *err) {
     const struct rlhf__model *const own[] = {r->cast.policy, r->cast.critic};
     for (int i = 0; i < 2; i++) {
@@ -241,7 +241,7 @@ static rlhf_status run_on_plan(const struct rlhf__run *r, struct rlhf__phase *p,
     struct rlhf__optim *made[2] = {NULL, NULL};
     struct planned_models planned = {.n = 0};
     rlhf_status st = open_planned_models(r, &planned, err);
-    if (st == RLHF_OK) st = optimisers(r, made, err);
+    if (st == RLHF_OK) st = optimizers(r, made, err);
     struct rlhf__learner l = rlhf__setup_learner(r, made[0], made[1]);
     l.objective = (struct rlhf__objective){.loss = no_loss};
     if (r->cast.plan.source == RLHF_SOURCE_PREFERENCES && r->cast.plan.heads & RLHF_HEAD_SCORE)

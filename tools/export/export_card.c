@@ -318,7 +318,7 @@ static void training(struct rlhf__buf *out, const struct rlhf__export_source *s)
     row_text(out, "checkpoint", s->checkpoint);
     row_json(out, "phases", json_object_get(s->state, "phase"));
     row_json(out, "sequences", json_object_get(s->state, "episodes"));
-    row_json(out, "optimiser steps", json_object_get(optim, "step"));
+    row_json(out, "optimizer steps", json_object_get(optim, "step"));
     row_json(out, "seed", json_object_get(json_object_get(s->settings, "run"), "seed"));
     inputs(out, s->manifest);
     versions(out, s->manifest);

@@ -1,4 +1,4 @@
-// dpo.c: direct preference optimisation (Rafailov et al. 2023). A policy learns from preferences
+// dpo.c: direct preference optimization (Rafailov et al. 2023). A policy learns from preferences
 // without a reward model: each data row has a preferred response and one or more others
 // (docs/algorithms/dpo.md).
 //
@@ -235,7 +235,7 @@ static const rlhf_plugin plugin = {
     .kind = RLHF_KIND_ALGO,
     .id = "org.rlhf-host.dpo",
     .version = RLHF_SDK_VERSION,
-    .summary = "direct preference optimisation: a policy from preferences, no reward model",
+    .summary = "direct preference optimization: a policy from preferences, no reward model",
     .vendor = "rlhf-host",
     .license = "Apache-2.0",
     .opts = options,

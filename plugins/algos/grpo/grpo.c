@@ -1,7 +1,7 @@
-// grpo.c: group relative policy optimisation (Shao et al. 2024, DeepSeekMath) and the losses that
+// grpo.c: group relative policy optimization (Shao et al. 2024, DeepSeekMath) and the losses that
 // grew out of it. This file has the plugin's descriptor.
 //
-// The host samples, scores and steps the optimiser; grpo_iterative.so also updates the reference.
+// The host samples, scores and steps the optimizer; grpo_iterative.so also updates the reference.
 // Formulas and sources: docs/algorithms/grpo.md.
 #include "grpo/method.h"
 
@@ -33,7 +33,7 @@ static const rlhf_plugin plugin = {
     .state_version = STATE_VERSION,
     .id = "org.rlhf-host.grpo",
     .version = RLHF_SDK_VERSION,
-    .summary = "group relative policy optimisation: several responses a prompt, no critic",
+    .summary = "group relative policy optimization: several responses a prompt, no critic",
     .vendor = "rlhf-host",
     .license = "Apache-2.0",
     .opts = rlhf__grpo_option_table,

@@ -1,4 +1,4 @@
-// grpo_iterative.c: the outer loop of group relative policy optimisation (Shao et al. 2024,
+// grpo_iterative.c: the outer loop of group relative policy optimization (Shao et al. 2024,
 // DeepSeekMath, algorithm 1). An iteration is iteration_phases phases of grpo.so. At the end of an
 // iteration:
 //

@@ -1,4 +1,4 @@
-// ppo.c: proximal policy optimisation for language models, with the critic-free and group variants
+// ppo.c: proximal policy optimization for language models, with the critic-free and group variants
 // that differ only in how advantages are computed (advantages.c). This file has the descriptor and
 // the loss.
 //
@@ -8,7 +8,7 @@
 // term with beta exists only with kl_placement loss. Every divisor is a total of the minibatch, so
 // microbatch losses and derivatives add up.
 //
-// The host samples, scores and steps the optimiser; this plugin sees only per-token numbers.
+// The host samples, scores and steps the optimizer; this plugin sees only per-token numbers.
 // Formulas and sources: docs/algorithms/ppo.md.
 #include "ppo/ppo.h"
 
@@ -89,7 +89,7 @@ static const rlhf_plugin plugin = {
     .state_version = STATE_VERSION,
     .id = "org.rlhf-host.ppo",
     .version = RLHF_SDK_VERSION,
-    .summary = "proximal policy optimisation, with or without a critic",
+    .summary = "proximal policy optimization, with or without a critic",
     .vendor = "rlhf-host",
     .license = "Apache-2.0",
     .opts = rlhf__ppo_option_table,

@@ -5,7 +5,7 @@
 //
 // The first token of a row has no context and is not trained (the host sets prompt_len 1). Tokens
 // marked in rlhf_loss_in.left_out are not trained either; they are not counted in N or T. The host
-// provides the optimiser, the schedule and evaluation.
+// provides the optimizer, the schedule and evaluation.
 #include "common/rows.h"
 #include "common/sums.h"
 
