@@ -28,6 +28,7 @@ static const struct bit flags[] = {{RLHF_PLAN_REFERENCE, "RLHF_PLAN_REFERENCE"},
                                    {RLHF_PLAN_MISMATCHED, "RLHF_PLAN_MISMATCHED"},
                                    {RLHF_PLAN_MARGINS, "RLHF_PLAN_MARGINS"},
                                    {RLHF_PLAN_REWARDS_OPTIONAL, "RLHF_PLAN_REWARDS_OPTIONAL"},
+                                   {RLHF_PLAN_STALE, "RLHF_PLAN_STALE"},
                                    {0, NULL}};
 
 // Heads that a plan may request. The host itself uses the others.

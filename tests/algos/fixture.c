@@ -80,6 +80,7 @@ rlhf_status batch_advantages(struct algo *a, struct batch *b) {
                        .score = b->score,
                        .token_reward = b->token_reward,
                        .logp_old = b->old,
+                       .logp_sampled = b->sampled ? b->sampled : b->old,
                        .logp_ref = reference ? b->ref : NULL,
                        .value_old = a->plan.heads & RLHF_HEAD_VALUE ? b->value_old : NULL,
                        .advantage = b->advantage,

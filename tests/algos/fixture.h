@@ -43,7 +43,8 @@ struct batch {
     float logp[MAX_TOKENS], entropy[MAX_TOKENS], kl[MAX_TOKENS], value[MAX_TOKENS];
     float d_logp[MAX_TOKENS], d_entropy[MAX_TOKENS], d_kl[MAX_TOKENS], d_value[MAX_TOKENS];
     float class_score[MAX_ROWS * 8], d_class_score[MAX_ROWS * 8]; // [n, n_labels]
-    const float *margin; // [n] of the rows of preferences, or NULL
+    const float *sampled; // [total] log-probs when the rows were sampled; NULL: `old`
+    const float *margin;  // [n] of the rows of preferences, or NULL
 };
 
 // For minibatch_end(): a step of the first epoch.

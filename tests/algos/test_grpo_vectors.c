@@ -14,8 +14,9 @@ static void every_case_and_split(void **state) {
 // Options without an effect on these numbers are tested in test_grpo_phase.c.
 static void every_choice_has_a_case(void **state) {
     (void)state;
-    static const char *const elsewhere[] = {"kl_controller",       "kl_unit",         "old_logp",
-                                            "logprob_temperature", "logprob_support", NULL};
+    static const char *const elsewhere[] = {
+        "correction", "correction_mode",     "kl_controller",   "kl_unit",
+        "old_logp",   "logprob_temperature", "logprob_support", NULL};
     vector_choices(vector_cases, N_CASES, "grpo.so", elsewhere);
 }
 

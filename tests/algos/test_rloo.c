@@ -17,7 +17,7 @@ static void every_case_and_split(void **state) {
 
 static void every_choice_has_a_case(void **state) {
     (void)state;
-    static const char *const elsewhere[] = {NULL};
+    static const char *const elsewhere[] = {"correction", "correction_mode", NULL};
     vector_choices(vector_cases, N_CASES, "rloo.so", elsewhere);
 }
 
@@ -32,14 +32,14 @@ static void plan(void **state) {
     algo_open(&a, "rloo.so", "epochs=3,minibatches=2", 8);
     assert_int_equal(a.plan.source, RLHF_SOURCE_ROLLOUT);
     assert_int_equal(a.plan.heads, RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY);
-    assert_int_equal(a.plan.flags, RLHF_PLAN_FULL_SUPPORT | RLHF_PLAN_REFERENCE);
+    assert_int_equal(a.plan.flags, RLHF_PLAN_FULL_SUPPORT | RLHF_PLAN_REFERENCE | RLHF_PLAN_STALE);
     assert_int_equal(a.plan.epochs, 3);
     assert_int_equal(a.plan.minibatches, 2);
     assert_int_equal(a.plan.group_size, 4);
     assert_int_equal(a.plan.resample_rounds, 0);
     algo_close(&a);
     algo_open(&a, "rloo.so", "kl_coef=0,dynamic_sampling=true,dynamic_rounds=7", 8);
-    assert_int_equal(a.plan.flags, RLHF_PLAN_FULL_SUPPORT);
+    assert_int_equal(a.plan.flags, RLHF_PLAN_FULL_SUPPORT | RLHF_PLAN_STALE);
     assert_int_equal(a.plan.resample_rounds, 7);
     algo_close(&a);
     rlhf_run_info info = {.size = sizeof info, .phases = 1, .batch_size = 8};

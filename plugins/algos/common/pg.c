@@ -19,6 +19,11 @@ const char *rlhf__pg_why_unused(const struct rlhf__pg_options *o, const char *ke
         {"kl_unit", fixed, "kl_controller is fixed"},
         {"kl_measure", !nowhere, "kl_placement is not none, which needs the KL"},
         {"target_kl", o->epochs * o->minibatches == 1, "a phase has one minibatch and one epoch"},
+        {"old_logp", o->correction > RLHF__CORRECT_NONE,
+         "the correction needs log-probs of a second forward"},
+        {"correction_cap", o->correction == RLHF__CORRECT_NONE, "correction is none"},
+        {"correction_mode", o->correction == RLHF__CORRECT_NONE, "correction is none"},
+        {"correction_mode", o->correction_cap == 0, "correction_cap is 0"},
     };
     return rlhf__why_unused(rules, sizeof rules / sizeof *rules, key);
 }
@@ -28,6 +33,14 @@ static rlhf_status check_clip(const rlhf_host *host, const struct rlhf__clip *cl
     return rlhf_failf(host, RLHF_E_INVALID,
                       "dual_clip is %g; it must be 0 or above 1 + clip_range_high = %g", clip->dual,
                       1.0 + clip->high);
+}
+
+static rlhf_status check_cap(const rlhf_host *host, double cap) {
+    if (cap == 0 || cap >= 1) return RLHF_OK;
+    return rlhf_failf(host, RLHF_E_INVALID,
+                      "correction_cap is %g; it must be 0 (no cap) or at least 1, which is the "
+                      "weight of a token that the same policy sampled",
+                      cap);
 }
 
 rlhf_status rlhf__pg_create(const rlhf_host *host, const struct rlhf__pg_method *method,
@@ -43,6 +56,7 @@ rlhf_status rlhf__pg_create(const rlhf_host *host, const struct rlhf__pg_method 
                                   o->kl_controller,
                                   o->kl_unit};
     RLHF_TRY(check_clip(host, &clip));
+    RLHF_TRY(check_cap(host, o->correction_cap));
     RLHF_TRY(rlhf__kl_control_init(host, &kl));
     struct rlhf__pg *g = host->alloc(host, bytes);
     if (!g) return host->fail(host, RLHF_E_NOMEM, "out of memory");
@@ -65,6 +79,27 @@ void rlhf__pg_destroy(void *self) {
     g->host->free(g->host, g);
 }
 
+// Choose the level of the correction. In a run that samples ahead, `auto` is a weight per token, or
+// a weight per response if the ratio of the loss is one too.
+static rlhf_status plan_correction(struct rlhf__pg *g, const rlhf_run_info *info) {
+    const struct rlhf__pg_options *o = &g->opt;
+    const int ahead = RLHF_HAS(rlhf_run_info, info, ahead) && info->ahead > 0;
+    const int whole = g->whole_rows || o->ratio == RLHF__RATIO_SEQUENCE;
+    const int32_t chosen = whole ? RLHF__CORRECT_SEQUENCE : RLHF__CORRECT_TOKEN;
+    const int32_t automatic = ahead ? chosen : RLHF__CORRECT_NONE;
+    g->correction.level = o->correction == RLHF__CORRECT_AUTO ? automatic : o->correction;
+    g->correction.mode = o->correction_mode;
+    g->correction.cap = o->correction_cap;
+    const int excludes =
+        g->correction.level == RLHF__CORRECT_SEQUENCE && o->correction_mode == RLHF__CORRECT_MASK;
+    if (!excludes || g->aggregation != RLHF__AGG_DAPO || g->scope != RLHF__SCOPE_MINIBATCH)
+        return RLHF_OK;
+    return g->host->fail(g->host, RLHF_E_INVALID,
+                         "correction_mode mask, which excludes whole responses, and a mean over "
+                         "the tokens of the phase need advantages over the phase's batch: in "
+                         "scope minibatch it is not known which tokens are left");
+}
+
 rlhf_status rlhf__pg_plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     struct rlhf__pg *g = self;
     const struct rlhf__pg_options *o = &g->opt;
@@ -77,7 +112,9 @@ rlhf_status rlhf__pg_plan(void *self, const rlhf_run_info *info, rlhf_plan *out)
     out->heads = RLHF_HEAD_LOGP | RLHF_HEAD_ENTROPY;
     if (g->critic) out->heads |= RLHF_HEAD_VALUE;
     if (o->kl_estimator == RLHF__KL_FULL) out->heads |= RLHF_HEAD_KL;
-    out->flags = rlhf__plan_flags(&choices);
+    RLHF_TRY(plan_correction(g, info));
+    out->flags = rlhf__plan_flags(&choices) | RLHF_PLAN_STALE;
+    if (g->correction.level != RLHF__CORRECT_NONE) out->flags |= RLHF_PLAN_RECOMPUTE_LOGP;
     out->epochs = (uint32_t)o->epochs;
     out->minibatches = (uint32_t)o->minibatches;
     out->group_size = (uint32_t)o->group_size;
@@ -144,8 +181,18 @@ static int without_advantage(const rlhf_rollout *in, struct rlhf__span row) {
     return 1;
 }
 
+static rlhf_status correct(struct rlhf__pg *g, const rlhf_rollout *in, int32_t counts) {
+    int64_t excluded;
+    if (g->correction.level == RLHF__CORRECT_NONE) return RLHF_OK;
+    RLHF_TRY(rlhf__correct(g->host, &g->correction, in, g->opt.mask_truncated,
+                           counts ? &g->corrected : NULL, &excluded));
+    if (g->phase_tokens > 0) g->phase_tokens -= excluded;
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__pg_uses(struct rlhf__pg *g, const rlhf_rollout *in, int32_t counts) {
     const int alone = surrogate_alone(g);
+    RLHF_TRY(correct(g, in, counts));
     if (!RLHF_HAS(rlhf_rollout, in, use) || !in->finished) {
         if (!g->opt.mask_truncated) return RLHF_OK;
         return g->host->fail(g->host, RLHF_E_INTERNAL, "use or finished is missing");
@@ -155,7 +202,8 @@ rlhf_status rlhf__pg_uses(struct rlhf__pg *g, const rlhf_rollout *in, int32_t co
         if (masked && counts) g->metrics.rollout.masked++;
         if (masked)
             in->use[i] = RLHF_ROW_EXCLUDED;
-        else if (alone && without_advantage(in, rlhf__response(in->offset, in->prompt_len, i)))
+        else if (in->use[i] == RLHF_ROW_TRAINS && alone &&
+                 without_advantage(in, rlhf__response(in->offset, in->prompt_len, i)))
             in->use[i] = RLHF_ROW_NO_GRADIENT;
     }
     return RLHF_OK;
@@ -174,9 +222,9 @@ static rlhf_status mask_flat_groups(struct rlhf__pg *g, const rlhf_rollout *in, 
     for (int64_t i = 0; i < in->n; i++) {
         if (!flat[i]) continue;
         const struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
-        const int counted = !g->opt.mask_truncated || in->finished[i];
+        const int counted = in->use[i] != RLHF_ROW_EXCLUDED;
         left--;
-        if (counts && in->use[i] != RLHF_ROW_EXCLUDED) g->metrics.rollout.masked++;
+        if (counts && counted) g->metrics.rollout.masked++;
         in->use[i] = RLHF_ROW_EXCLUDED;
         if (g->phase_tokens > 0 && counted) g->phase_tokens -= row.end - row.begin;
     }
@@ -291,6 +339,8 @@ rlhf_status rlhf__pg_phase_end(void *self, int64_t phase) {
                                   g->opt.mask_truncated || g->opt.mask_zero_advantage_groups,
                                   g->unclipped};
     rlhf__pg_report(g->host, &g->metrics, &how);
+    rlhf__correction_report(g->host, &g->correction, &g->corrected);
+    g->corrected = (struct rlhf__correction_sums){0};
     rlhf__kl_control_update(&g->kl, &g->metrics.rollout);
     rlhf__pg_metrics_reset(&g->metrics);
     g->advantage_calls = 0;

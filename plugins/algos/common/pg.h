@@ -9,6 +9,7 @@
 #define RLHF_ALGOS_COMMON_PG_H
 
 #include "common/choices.h"
+#include "common/correction.h"
 #include "common/kl.h"
 #include "common/kl_control.h"
 #include "common/metrics.h"
@@ -27,7 +28,9 @@ struct rlhf__pg_options {
     int32_t ratio, old_logp, logprob_temperature, logprob_support;
     int32_t mask_truncated, dynamic_sampling;
     int64_t dynamic_rounds;
-    int32_t mask_zero_advantage_groups, reserved;
+    int32_t mask_zero_advantage_groups;
+    int32_t correction, correction_mode, reserved; // enum rlhf__correction_level, _mode
+    double correction_cap;
 };
 
 // The parts specific to an algorithm; static, outlives the instance. `self` is the instance.
@@ -54,16 +57,19 @@ struct rlhf__pg {
     const struct rlhf__pg_method *method;
     struct rlhf__pg_options opt;
     int32_t aggregation, scope; // enum rlhf__aggregation, rlhf__scope (of advantages)
+    int32_t whole_rows;         // 1: all tokens of a row must have the same advantage
     int32_t unclipped;          // 1: without clipping, and without a clipped share metric
     int32_t critic, together;   // critic 1: the algorithm trains a value head; together 1: all rows
                                 // of a phase are compared with each other, whatever their groups
     struct rlhf__clip clip;
     struct rlhf__kl_control kl; // saved
     struct rlhf__pg_metrics metrics;
-    int64_t advantage_calls; // in this phase
-    int64_t phase_tokens;    // response tokens of the phase's batch, 0 = unknown
-    int64_t rows;            // how many rows of advantages() the divisors count; negative: all
-    double *scratch;         // of advantages
+    struct rlhf__correction correction;     // set by plan()
+    struct rlhf__correction_sums corrected; // of the phase
+    int64_t advantage_calls;                // in this phase
+    int64_t phase_tokens;                   // response tokens of the phase's batch, 0 = unknown
+    int64_t rows;    // how many rows of advantages() the divisors count; negative: all
+    double *scratch; // of advantages
     uint64_t scratch_bytes;
 };
 
@@ -93,8 +99,9 @@ rlhf_status rlhf__pg_advantages(void *self, const rlhf_rollout *);
 rlhf_status rlhf__pg_begin(struct rlhf__pg *, const rlhf_rollout *, int64_t per_token,
                            int64_t per_row, double **scratch, int32_t *counts);
 
-// Call it last in every advantages(), when the advantages are set. Decides how the loss uses each
-// row (enum rlhf_row_use). counts is that of rlhf__pg_begin. RLHF_E_INTERNAL. [step]
+// Call it last in every advantages(), when the advantages are set. Corrects them for rows that an
+// older policy sampled, and decides how the loss uses each row (enum rlhf_row_use). counts is that
+// of rlhf__pg_begin. RLHF_E_INTERNAL, and the errors of rlhf__correct. [step]
 //
 // A row whose advantages are all 0 is RLHF_ROW_NO_GRADIENT if the loss has no other term (critic,
 // KL with a coefficient, entropy bonus). With mask_truncated, an unfinished row is masked.

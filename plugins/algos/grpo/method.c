@@ -57,6 +57,7 @@ rlhf_status rlhf__grpo_create(const rlhf_host *host, const struct rlhf__pg_metho
     g->opt = *opt;
     g->pg.aggregation = rlhf__grpo_aggregation(opt);
     g->pg.scope = opt->advantage_scope;
+    g->pg.whole_rows = opt->loss == RLHF__GRPO_LOSS_GMPO;
     g->pg.unclipped = opt->loss == RLHF__GRPO_LOSS_SAPO;
     return RLHF_OK;
 }

@@ -26,7 +26,7 @@ struct rlhf__grpo_options {
     int32_t advantage_scale, advantage_std, advantage_scope, loss;
 };
 
-#define RLHF__GRPO_OPTION_COUNT 31
+#define RLHF__GRPO_OPTION_COUNT 34
 extern const rlhf_opt rlhf__grpo_option_table[RLHF__GRPO_OPTION_COUNT];
 
 // The token weights selected by `loss`: enum rlhf__aggregation. [any]

@@ -78,6 +78,15 @@ const rlhf_opt rlhf__ppo_option_table[] = {
                   "log-probs at the sampling temperature, or at 1"),
     RLHF_OPT_ENUM(PG, logprob_support, RLHF__SUPPORT_FULL, rlhf__support_names,
                   "log-probs over the whole vocabulary, or over what top-k, top-p and min-p kept"),
+    RLHF_OPT_ENUM(
+        PG, correction, RLHF__CORRECT_AUTO, rlhf__correction_names,
+        "weight of rows that an older policy sampled, exp(old log-prob - sampled "
+        "log-prob), for each token or each response; auto: only with rollout.ahead, token "
+        "unless the ratio is one a response"),
+    RLHF_OPT_F64(PG, correction_cap, 2, 0, 1e9, "largest such weight; 0: none"),
+    RLHF_OPT_ENUM(PG, correction_mode, RLHF__CORRECT_TRUNCATE, rlhf__correction_mode_names,
+                  "what a weight above correction_cap becomes: correction_cap, or 0, which for a "
+                  "weight of a response leaves the response out"),
 };
 _Static_assert(sizeof rlhf__ppo_option_table ==
                    RLHF__PPO_OPTION_COUNT * sizeof *rlhf__ppo_option_table,

@@ -25,7 +25,7 @@ struct rlhf__ppo_options {
     int32_t aggregation;
 };
 
-#define RLHF__PPO_OPTION_COUNT 34
+#define RLHF__PPO_OPTION_COUNT 37
 extern const rlhf_opt rlhf__ppo_option_table[RLHF__PPO_OPTION_COUNT];
 
 // Whether the advantage needs a critic (gae, one_step, broadcast_reward). [any]

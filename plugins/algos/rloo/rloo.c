@@ -55,12 +55,26 @@ static const rlhf_opt options[] = {
                   "responses that max_new_tokens cut off give no loss"),
     RLHF_OPT_BOOL(struct rlhf__pg_options, mask_zero_advantage_groups, 0,
                   "groups whose responses all have advantage 0 count in no divisor"),
+    RLHF_OPT_ENUM(
+        struct rlhf__pg_options, correction, RLHF__CORRECT_AUTO, rlhf__correction_names,
+        "weight of rows that an older policy sampled, exp(old log-prob - sampled "
+        "log-prob), for each token or each response; auto: only with rollout.ahead, token "
+        "unless the ratio is one a response"),
+    RLHF_OPT_F64(struct rlhf__pg_options, correction_cap, 2, 0, 1e9,
+                 "largest such weight; 0: none"),
+    RLHF_OPT_ENUM(struct rlhf__pg_options, correction_mode, RLHF__CORRECT_TRUNCATE,
+                  rlhf__correction_mode_names,
+                  "what a weight above correction_cap becomes: correction_cap, or 0, which for a "
+                  "weight of a response leaves the response out"),
 };
 
 static const char *why_unused(const void *config, const char *key) {
     const struct rlhf__pg_options *o = config;
     const struct rlhf__unused rules[] = {
-        {"dynamic_rounds", !o->dynamic_sampling, "dynamic_sampling is false"}};
+        {"dynamic_rounds", !o->dynamic_sampling, "dynamic_sampling is false"},
+        {"correction_cap", o->correction == RLHF__CORRECT_NONE, "correction is none"},
+        {"correction_mode", o->correction == RLHF__CORRECT_NONE, "correction is none"},
+        {"correction_mode", o->correction_cap == 0, "correction_cap is 0"}};
     return rlhf__why_unused(rules, sizeof rules / sizeof *rules, key);
 }
 

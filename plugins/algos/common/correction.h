@@ -1,0 +1,64 @@
+// correction.h: the correction for rows that an older policy sampled: the decoupled objective
+// (Hilton et al. 2022, "Batch size-invariance for policy optimization"; Fu et al. 2025, arXiv
+// 2505.24298).
+//
+// b = log-prob of the policy that sampled (logp_sampled), p = log-prob of the policy at the start
+// of the phase (logp_old, from a second forward pass), x = log-prob of the policy that learns.
+//
+//   L = -mean_t w_t min(u_t A_t, clip(u_t) A_t),  u_t = exp(x_t - p_t),  w_t = exp(p_t - b_t)
+//
+// w is constant and not negative, so that w min(u A, clip(u) A) = min(u (w A), clip(u) (w A)):
+// scaling the advantages is the whole correction, and no loss changes.
+#ifndef RLHF_ALGOS_COMMON_CORRECTION_H
+#define RLHF_ALGOS_COMMON_CORRECTION_H
+
+#include <rlhf/algo.h>
+
+enum rlhf__correction_level {
+    RLHF__CORRECT_AUTO = 0, // NONE, unless the run samples ahead
+    RLHF__CORRECT_NONE = 1,
+    RLHF__CORRECT_TOKEN = 2,   // a weight per token
+    RLHF__CORRECT_SEQUENCE = 3 // a weight per response, from its summed log-ratio
+};
+enum rlhf__correction_mode {
+    RLHF__CORRECT_TRUNCATE = 0, // weights above the cap become the cap
+    // Tokens with a weight above the cap get weight 0, and divisors do not change. With SEQUENCE,
+    // the whole row is RLHF_ROW_EXCLUDED instead.
+    RLHF__CORRECT_MASK = 1
+};
+
+// The names of the values of both enums, NULL-terminated.
+extern const char *const rlhf__correction_names[], *const rlhf__correction_mode_names[];
+
+struct rlhf__correction {
+    int32_t level, mode; // level is not AUTO
+    double cap;          // 0: none
+};
+
+// Statistics of a phase's weights. Empty when zeroed.
+struct rlhf__correction_sums {
+    int64_t rows, tokens;      // responses that have tokens, and their tokens
+    int64_t units, high;       // weights (tokens or responses), and those above the cap
+    int64_t masked;            // tokens masked because of their weight
+    double weight, min, max;   // sum over tokens, before the cap
+    double near, near2;        // sums over tokens of w and w^2, with w held within [1 / cap, cap]
+    double kl, k3, chi2;       // sums over tokens of b - p, e^r - r - 1 and e^2r, with r = p - b
+    double training, sampling; // sums over rows of the mean of p and the mean of b
+};
+
+// Returns the weight for a log-ratio p - b (with SEQUENCE, the sum over the response). The
+// log-ratio is first held within [-20, 20]. *high = 1 if the weight was above the cap. [any]
+double rlhf__correction_weight(const struct rlhf__correction *, double log_ratio, int32_t *high);
+
+// Scale the advantages of all rows by their weights. With SEQUENCE and MASK, also exclude the rows
+// above the cap; *excluded is then the number of their response tokens, of finished rows only if
+// `finished` is set. Adds to the sums unless they are NULL. RLHF_E_NUMERIC, with a message, if a
+// log-prob is not finite. [step]
+rlhf_status rlhf__correct(const rlhf_host *, const struct rlhf__correction *, const rlhf_rollout *,
+                          int32_t finished, struct rlhf__correction_sums *, int64_t *excluded);
+
+// Send the metrics rollout_corr/* (docs/metrics.md) to host->metric. [step]
+void rlhf__correction_report(const rlhf_host *, const struct rlhf__correction *,
+                             const struct rlhf__correction_sums *);
+
+#endif

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Float64 reference of the correction for rows that an older policy sampled; writes the vectors of test_correction.
+
+The objective is used as published, with PyTorch's derivatives, and not in the form of the plugins, which scale the
+advantages. b: log-probs when the tokens were sampled; p: at the start of the phase; x: of the policy that learns;
+
+    L = -sum_t w_t min(u_t A_t, clip(u_t, 1 - low, 1 + high) A_t),   u_t = exp(x_t - p_t),   w_t = exp(p_t - b_t)
+
+(Hilton et al. 2022, "Batch size-invariance for policy optimization"; Fu et al. 2025, arXiv 2505.24298). w is constant.
+The statistics have the definitions of verl's metrics rollout_corr/*. All inputs are exact in float32.
+
+Needs PyTorch. Run it in this directory: python3 make_correction_vectors.py > correction_vectors.h
+"""
+import torch
+
+torch.set_default_dtype(torch.float64)
+torch.manual_seed(29)
+
+ROWS, TOKENS, LOW, HIGH = 6, 7, 0.2, 0.28
+CASES = [(level, mode, cap, dual) for level in ("token", "sequence") for mode in ("truncate", "mask")
+         for cap in (0.0, 1.05, 2.0, 5.0) for dual in (0.0, 3.0)]
+
+
+def f32(x):
+    """The nearest numbers that are exact in float32, as float64."""
+    return x.to(torch.float32).to(torch.float64)
+
+
+def clipped(x, p, a, dual):
+    u = torch.exp(x - p)
+    loss = torch.max(-a * u, -a * u.clamp(1 - LOW, 1 + HIGH))
+    return torch.where((a < 0) & (loss > -a * dual), -a * dual, loss) if dual else loss
+
+
+def raw_weight(p, b, level):
+    r = p - b if level == "token" else (p - b).sum(-1, keepdim=True).expand_as(p)
+    return torch.exp(r.clamp(-20, 20))
+
+
+def used_weight(w, mode, cap):
+    if cap == 0:
+        return w
+    return w.clamp(max=cap) if mode == "truncate" else torch.where(w > cap, torch.zeros_like(w), w)
+
+
+def statistics(p, b, w, level, mode, cap):
+    """Names and values of the metrics."""
+    near = w.clamp(1 / cap, cap) if cap else w
+    r = p - b
+    found = {"rollout_is_mean": w.mean(), "rollout_is_std": near.std(unbiased=False), "rollout_is_min": w.min(),
+             "rollout_is_max": w.max(), "rollout_is_eff_sample_size": 1 / ((near / near.mean()) ** 2).mean()}
+    if cap:
+        high = w > cap if level == "token" else w[:, 0] > cap
+        found["rollout_is_ratio_fraction_high"] = high.to(torch.float64).mean()
+    if mode == "mask":
+        found["rollout_rs_masked_fraction"] = (w > cap).to(torch.float64).mean() if cap else torch.tensor(0.0)
+    found.update({"kl": (-r).mean(), "k3_kl": (torch.exp(r) - r - 1).mean(),
+                  "chi2_token": torch.exp(2 * r).mean() - 1, "training_log_ppl": -p.mean(-1).mean(),
+                  "rollout_log_ppl": -b.mean(-1).mean(), "log_ppl_diff": (b.mean(-1) - p.mean(-1)).mean()})
+    return found
+
+
+def numbers(name, x):
+    print(f"static const double {name}[] = {{")
+    flat = [f"{v:.17g}" for v in x.flatten().tolist()]
+    for i in range(0, len(flat), 4):
+        print("    " + ", ".join(flat[i:i + 4]) + ",")
+    print("};")
+
+
+def main():
+    b = f32(-3 * torch.rand(ROWS, TOKENS) - 0.1)
+    p = f32(b + 0.4 * torch.randn(ROWS, TOKENS))
+    p[1] = b[1]  # a row that the same policy sampled
+    a = f32(torch.randn(ROWS, TOKENS))
+    x = f32(p + 0.3 * torch.randn(ROWS, TOKENS))
+    print("// correction_vectors.h: made by make_correction_vectors.py from its own float64 reference.")
+    print("// clang-format off")
+    print(f"enum {{ C_ROWS = {ROWS}, C_TOKENS = {TOKENS} }};")
+    print(f"static const double c_low = {LOW}, c_high = {HIGH};")
+    for name, values in (("c_sampled", b), ("c_old", p), ("c_new", x), ("c_advantage", a)):
+        numbers(name, values)
+    lines = []
+    for k, (level, mode, cap, dual) in enumerate(CASES):
+        w = raw_weight(p, b, level)
+        used = used_weight(w, mode, cap)
+        y = x.clone().requires_grad_()
+        (used * clipped(y, p, a, dual)).sum().backward()
+        numbers(f"c{k}_weight", used)
+        numbers(f"c{k}_derivative", y.grad)
+        print(f"static const struct correction_metric c{k}_metrics[] = {{")
+        for name, value in statistics(p, b, w, level, mode, cap).items():
+            print(f'    {{"rollout_corr/{name}", {value.item():.17g}}},')
+        print("    {NULL, 0}};")
+        lines.append(f'    {{"{level}", "{mode}", {cap}, {dual}, c{k}_weight, c{k}_derivative, c{k}_metrics}},')
+    print("static const struct correction_case correction_cases[] = {")
+    print("\n".join(lines))
+    print("};")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,340 @@
+// test_correction.c: checks the correction for rows that an older policy sampled, against the
+// float64 reference of make_correction_vectors.py, and how ppo, grpo and rloo use it.
+#include "algos/fixture.h"
+
+#include "common/correction.h"
+#include "common/surrogate.h"
+
+#include <math.h>
+#include <rlhf/draft/iteration.h>
+#include <string.h>
+
+struct correction_metric {
+    const char *name; // NULL ends the list
+    double value;
+};
+struct correction_case {
+    const char *level, *mode;
+    double cap, dual;
+    const double *weight, *derivative; // [C_ROWS, C_TOKENS]
+    const struct correction_metric *metrics;
+};
+
+#include "algos/correction_vectors.h"
+
+enum { N_CASES = sizeof correction_cases / sizeof *correction_cases, N = C_ROWS * C_TOKENS };
+static struct batch b;
+static float sampled[MAX_TOKENS];
+
+static struct rlhf__correction correction_of(const struct correction_case *k) {
+    const int whole = strcmp(k->level, "sequence") == 0, masks = strcmp(k->mode, "mask") == 0;
+    return (struct rlhf__correction){.level = whole ? RLHF__CORRECT_SEQUENCE : RLHF__CORRECT_TOKEN,
+                                     .mode = masks ? RLHF__CORRECT_MASK : RLHF__CORRECT_TRUNCATE,
+                                     .cap = k->cap};
+}
+
+// The log-ratio that the weight of token t comes from.
+static double log_ratio(const struct rlhf__correction *c, int t) {
+    const int row = t / C_TOKENS * C_TOKENS;
+    double sum = 0;
+    if (c->level == RLHF__CORRECT_TOKEN) return c_old[t] - c_sampled[t];
+    for (int k = row; k < row + C_TOKENS; k++)
+        sum += c_old[k] - c_sampled[k];
+    return sum;
+}
+
+// The weights, and the derivatives of the published objective by scaled advantages.
+static void weights_and_derivatives(void **state) {
+    (void)state;
+    for (int i = 0; i < N_CASES; i++) {
+        const struct correction_case *k = &correction_cases[i];
+        const struct rlhf__correction c = correction_of(k);
+        const struct rlhf__clip clip = {c_low, c_high, k->dual};
+        for (int t = 0; t < N; t++) {
+            int32_t high;
+            int clipped;
+            double d;
+            const double w = rlhf__correction_weight(&c, log_ratio(&c, t), &high);
+            const double u = exp(c_new[t] - c_old[t]);
+            assert_near(w, k->weight[t], 1e-12, "weight");
+            rlhf__surrogate(u, w * c_advantage[t], &clip, &d, &clipped);
+            assert_near(d * u, k->derivative[t], 1e-12, "derivative");
+        }
+    }
+}
+
+// Rows without prompts, with the numbers of the reference, all of which are exact in float.
+static void reference_rows(void) {
+    memset(&b, 0, sizeof b);
+    b.n = C_ROWS;
+    b.total = N;
+    b.max_len = C_TOKENS;
+    b.sampled = sampled;
+    for (int i = 0; i < C_ROWS; i++) {
+        b.offset[i + 1] = (i + 1) * C_TOKENS;
+        b.group[i] = i / 2;
+        b.finished[i] = i != 3;
+        b.score[i] = (float)(i % 2);
+    }
+    for (int t = 0; t < N; t++) {
+        b.old[t] = b.ref[t] = (float)c_old[t];
+        b.logp[t] = (float)c_new[t];
+        sampled[t] = (float)c_sampled[t];
+    }
+}
+
+static rlhf_rollout rollout(void) {
+    return (rlhf_rollout){.size = sizeof(rlhf_rollout),
+                          .n = (uint32_t)b.n,
+                          .total = (uint32_t)b.total,
+                          .offset = b.offset,
+                          .prompt_len = b.prompt_len,
+                          .finished = b.finished,
+                          .logp_old = b.old,
+                          .logp_sampled = sampled,
+                          .advantage = b.advantage,
+                          .use = b.use};
+}
+
+static double reported(const struct rlhf_test_host *host, const char *name) {
+    for (uint32_t i = 0; i < host->n_metrics; i++)
+        if (strcmp(host->metric[i].name, name) == 0) return host->metric[i].value;
+    fail_msg("%s was not reported", name);
+    return 0;
+}
+
+static void metrics(void **state) {
+    (void)state;
+    static struct rlhf_test_host host;
+    for (int i = 0; i < N_CASES; i++) {
+        const struct correction_case *k = &correction_cases[i];
+        const struct rlhf__correction c = correction_of(k);
+        struct rlhf__correction_sums sums = {0};
+        int64_t excluded, want = 0;
+        const int excludes = c.level == RLHF__CORRECT_SEQUENCE && c.mode == RLHF__CORRECT_MASK;
+        uint32_t n = 0;
+        reference_rows();
+        for (int t = 0; t < N; t++)
+            b.advantage[t] = 1;
+        const rlhf_rollout in = rollout();
+        rlhf_test_init(&host, 1);
+        assert_int_equal(rlhf__correct(&host.table, &c, &in, 0, &sums, &excluded), RLHF_OK);
+        rlhf__correction_report(&host.table, &c, &sums);
+        for (const struct correction_metric *m = k->metrics; m->name; m++, n++)
+            assert_near(reported(&host, m->name), m->value, 1e-12, m->name);
+        assert_int_equal(host.n_metrics, n); // no others
+        for (int t = 0; t < N; t++) {
+            assert_true(b.advantage[t] == (float)k->weight[t]);
+            const int out = excludes && k->weight[t] == 0;
+            assert_int_equal(b.use[t / C_TOKENS], out ? RLHF_ROW_EXCLUDED : RLHF_ROW_TRAINS);
+            want += out;
+        }
+        assert_int_equal(excluded, want);
+    }
+}
+
+static void every_metric_is_documented(void **state) {
+    (void)state;
+    char path[4096], line[4096];
+    snprintf(path, sizeof path, "%s/docs/metrics.md", getenv("RLHF_SOURCE_DIR"));
+    for (int i = 0; i < N_CASES; i++)
+        for (const struct correction_metric *m = correction_cases[i].metrics; m->name; m++) {
+            FILE *f = fopen(path, "re");
+            int found = 0;
+            assert_non_null(f);
+            while (fgets(line, sizeof line, f))
+                found |= strstr(line, m->name) != NULL;
+            fclose(f);
+            if (!found) fail_msg("docs/metrics.md does not define %s", m->name);
+        }
+}
+
+// ---- in the algorithms ----
+
+// Opens the algorithm, plans for a run that samples `ahead`, and computes the advantages.
+static void advantages(struct algo *a, const char *file, const char *options, uint32_t ahead) {
+    assert_int_equal(algo_try(a, file, options), RLHF_OK);
+    const rlhf_run_info info = {.size = sizeof info,
+                                .phases = 10,
+                                .batch_size = (uint32_t)b.n,
+                                .max_new_tokens = C_TOKENS,
+                                .temperature = 1,
+                                .ahead = ahead};
+    a->plan = (rlhf_plan){.size = sizeof a->plan};
+    assert_int_equal(a->ops->plan(a->self, &info, &a->plan), RLHF_OK);
+    assert_true(a->plan.flags & RLHF_PLAN_STALE);
+    assert_int_equal(batch_advantages(a, &b), RLHF_OK);
+}
+
+static const struct {
+    const char *file, *options;
+} algos[] = {{"ppo.so", "advantage=sequence,kl_coef=0"},
+             {"ppo.so", "whiten_advantages=on,kl_coef=0.1"},
+             {"grpo.so", "group_size=2,loss=cispo"},
+             {"grpo.so", "group_size=2"},
+             {"grpo.so", "group_size=2,loss=gmpo"},
+             {"grpo_iterative.so", "group_size=2"},
+             {"rloo.so", "group_size=2"},
+             {"rloo.so", "group_size=2,ratio=token"}};
+
+static rlhf_status no_iteration(const rlhf_host *h, const rlhf_reward_update *u,
+                                rlhf_reward_update_report *r) {
+    (void)h;
+    (void)u;
+    (void)r;
+    return RLHF_E_UNSUPPORTED;
+}
+
+static void advantages_are_scaled(void **state) {
+    (void)state;
+    static float plain[MAX_TOKENS];
+    char options[256];
+    for (size_t i = 0; i < sizeof algos / sizeof *algos; i++)
+        for (int j = 0; j < N_CASES; j++) {
+            const struct correction_case *k = &correction_cases[j];
+            struct algo a;
+            if (strstr(algos[i].options, "gmpo") && strcmp(k->level, "token") == 0) continue;
+            reference_rows();
+            snprintf(options, sizeof options, "%s,correction=none", algos[i].options);
+            advantages(&a, algos[i].file, options, 1);
+            assert_false(a.plan.flags & RLHF_PLAN_RECOMPUTE_LOGP);
+            algo_close(&a);
+            memcpy(plain, b.advantage, sizeof plain);
+            snprintf(options, sizeof options,
+                     "%s,correction=%s,correction_mode=%s,correction_cap=%g", algos[i].options,
+                     k->level, k->mode, k->cap);
+            advantages(&a, algos[i].file, options, 0);
+            assert_true(a.plan.flags & RLHF_PLAN_RECOMPUTE_LOGP);
+            algo_close(&a);
+            int scaled = 0;
+            for (int t = 0; t < N; t++) {
+                assert_near((double)b.advantage[t], k->weight[t] * (double)plain[t], 1e-6,
+                            algos[i].file);
+                scaled += b.advantage[t] != plain[t];
+            }
+            assert_true(scaled > 0);
+        }
+}
+
+// Rows that the same policy sampled have weight 1, so that not a bit changes.
+static void nothing_changes_without_staleness(void **state) {
+    (void)state;
+    static struct batch plain;
+    struct algo a;
+    char options[256];
+    for (size_t i = 0; i < sizeof algos / sizeof *algos; i++) {
+        batch_random(&b, 8, 29);
+        b.sampled = b.old;
+        snprintf(options, sizeof options, "%s,correction=none", algos[i].options);
+        advantages(&a, algos[i].file, options, 0);
+        algo_close(&a);
+        plain = b;
+        for (int k = 0; k < 2; k++) {
+            snprintf(options, sizeof options, "%s,correction=sequence,correction_mode=%s",
+                     algos[i].options, k ? "mask" : "truncate");
+            advantages(&a, algos[i].file, options, 1);
+            algo_close(&a);
+            assert_memory_equal(b.advantage, plain.advantage, sizeof b.advantage);
+            assert_memory_equal(b.returns, plain.returns, sizeof b.returns);
+            assert_memory_equal(b.use, plain.use, sizeof b.use);
+        }
+    }
+}
+
+// By itself, an algorithm corrects only rows of a run that samples ahead, by its ratio's level.
+static void automatic_level(void **state) {
+    (void)state;
+    static const char *const level[] = {"sequence", "token", "token",    "token",
+                                        "sequence", "token", "sequence", "token"};
+    static struct batch first;
+    char options[256];
+    struct algo a;
+    for (size_t i = 0; i < sizeof algos / sizeof *algos; i++) {
+        const char *own = i ? level[i] : "token"; // ppo's ratio is one a token
+        reference_rows();
+        advantages(&a, algos[i].file, algos[i].options, 1);
+        assert_true(a.plan.flags & RLHF_PLAN_RECOMPUTE_LOGP);
+        algo_close(&a);
+        first = b;
+        snprintf(options, sizeof options, "%s,correction=%s", algos[i].options, own);
+        advantages(&a, algos[i].file, options, 0);
+        algo_close(&a);
+        assert_memory_equal(b.advantage, first.advantage, sizeof b.advantage);
+        advantages(&a, algos[i].file, algos[i].options, 0);
+        assert_false(a.plan.flags & RLHF_PLAN_RECOMPUTE_LOGP);
+        algo_close(&a);
+        assert_true(memcmp(b.advantage, first.advantage, sizeof b.advantage) != 0);
+    }
+}
+
+// A row that is left out is in no token total: the others' derivatives are as without the row.
+static void excluded_rows_are_not_counted(void **state) {
+    (void)state;
+    const char *how = "group_size=2,loss=dapo,kl_placement=none,advantage_scale=none,"
+                      "correction=sequence,correction_mode=mask,correction_cap=1.05,"
+                      "mask_truncated=true";
+    struct algo a;
+    reference_rows();
+    advantages(&a, "grpo.so", how, 0);
+    int tokens = 0;
+    for (int i = 0; i < b.n; i++)
+        tokens += b.use[i] == RLHF_ROW_EXCLUDED ? 0 : C_TOKENS;
+    assert_in_range(tokens, C_TOKENS, N - 2 * C_TOKENS);
+    batch_loss(&a, &b, 0, b.n, 0);
+    for (int t = 0; t < N; t++) {
+        if (b.use[t / C_TOKENS] == RLHF_ROW_EXCLUDED) continue;
+        const double u = exp((double)b.logp[t] - (double)b.old[t]);
+        const struct rlhf__clip clip = {0.2, 0.2, 0};
+        double d;
+        int clipped;
+        rlhf__surrogate(u, (double)b.advantage[t], &clip, &d, &clipped);
+        assert_near((double)b.d_logp[t], d * u / tokens, 1e-6, "derivative");
+    }
+    algo_close(&a);
+}
+
+static void refusals(void **state) {
+    (void)state;
+    static const struct {
+        const char *file, *options, *says;
+    } cases[] = {{"ppo.so", "correction_cap=0.5", "correction_cap is 0.5; it must be 0"},
+                 {"rloo.so", "correction_cap=0.99", "it must be 0 (no cap) or at least 1"},
+                 {"grpo.so", "loss=gmpo,correction=token", "correction is token, but loss gmpo"}};
+    struct algo a;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(algo_try(&a, cases[i].file, cases[i].options), RLHF_E_INVALID);
+        assert_non_null(strstr(a.host->fail_text, cases[i].says));
+    }
+    const rlhf_run_info info = {.size = sizeof info, .phases = 1, .batch_size = 8};
+    rlhf_plan plan = {.size = sizeof plan};
+    assert_int_equal(algo_try(&a, "grpo.so",
+                              "loss=dapo,advantage_scope=minibatch,minibatches=2,"
+                              "correction=sequence,correction_mode=mask"),
+                     RLHF_OK);
+    assert_int_equal(a.ops->plan(a.self, &info, &plan), RLHF_E_INVALID);
+    assert_non_null(strstr(a.host->fail_text, "scope minibatch"));
+    algo_close(&a);
+    reference_rows();
+    algo_open(&a, "grpo.so", "group_size=2,correction=token", b.n);
+    sampled[9] = NAN;
+    assert_int_equal(batch_advantages(&a, &b), RLHF_E_NUMERIC);
+    assert_non_null(strstr(a.host->fail_text, "the correction of token 2 of sequence 1"));
+    algo_close(&a);
+}
+
+int main(void) {
+    static const rlhf_iteration_service iteration = {.size = sizeof iteration,
+                                                     .reward_update = no_iteration};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(weights_and_derivatives),
+        cmocka_unit_test(metrics),
+        cmocka_unit_test(every_metric_is_documented),
+        cmocka_unit_test(advantages_are_scaled),
+        cmocka_unit_test(nothing_changes_without_staleness),
+        cmocka_unit_test(automatic_level),
+        cmocka_unit_test(excluded_rows_are_not_counted),
+        cmocka_unit_test(refusals),
+    };
+    algo_offer = (struct rlhf_test_service){RLHF_SVC_ITERATION, &iteration};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
