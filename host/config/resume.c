@@ -94,6 +94,7 @@ static const char *const may_change[] = {"run.phases",
                                          "rewards.memory_mib",
                                          "rewards.workers",
                                          "rewards.overlap",
+                                         "rollout.threads",
                                          "sink.",
                                          "sink",
                                          NULL};

@@ -251,6 +251,17 @@ static const rlhf_opt mixing_opts[] = {
       "results are the same"),
 };
 #undef T
+#define T struct rlhf__ahead_config
+static const rlhf_opt rollout_opts[] = {
+    I(ahead, 0, 0, 1,
+      "1: draw the responses of the next phase while this one trains, with the weights at its "
+      "start "
+      "(docs/staleness.md)"),
+    I(threads, 0, 0, 1024,
+      "CPU threads that draw (ahead: 1), of run.threads; the others train; 0: a third. Results do "
+      "not depend on it"),
+};
+#undef T
 #define T struct rlhf__batch_config
 static const rlhf_opt batch_opts[] = {
     I(size, 64, 1, 1 << 20, "sequences per phase"),
@@ -360,6 +371,7 @@ static const struct rlhf__section all_sections[] = {
     SECTION(sampling, "how responses are drawn"),
     SECTION(response, "what is scored"),
     SECTION_OF(mixing, "rewards", "how scores are mixed"),
+    SECTION(rollout, "responses ahead of training"),
     SECTION(batch, "sizes"),
     SECTION(optim, "the optimizer"),
     SECTION(parallel, "how a run is divided between processes"),

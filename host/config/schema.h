@@ -175,6 +175,12 @@ struct rlhf__mixing_config {
     int32_t reserved;
 };
 
+// Sampling the responses of the next phase while this one trains.
+struct rlhf__ahead_config {
+    int64_t ahead;   // phases: 0 or 1
+    int64_t threads; // CPU threads that sample; 0 = a third of run.threads
+};
+
 struct rlhf__batch_config {
     int64_t size;              // sequences per phase
     int64_t microbatch_tokens; // tokens per forward/backward pass, 0 = chosen for the device
@@ -296,6 +302,7 @@ struct rlhf__config {
     struct rlhf__sampling_config sampling;
     struct rlhf__response_config response;
     struct rlhf__mixing_config mixing; // section "rewards"
+    struct rlhf__ahead_config rollout;
     struct rlhf__batch_config batch;
     struct rlhf__optim_config optim;
     struct rlhf__parallel_config parallel;

@@ -38,6 +38,7 @@ struct rlhf__held_out {
 
 #define RLHF__DEFAULT_PHASES 100 // if the rows never end and run.phases is not set
 
+struct rlhf__ahead;
 struct rlhf__feed;
 
 struct rlhf__feed_ops {
@@ -80,6 +81,7 @@ struct rlhf__feed {
     const struct rlhf__prompts *prompts;
     const struct rlhf__prompts *held_out; // the prompts that evaluate responds to; NULL: none
     struct rlhf__prompt_choice *choice;   // NULL: prompts are used in their order
+    struct rlhf__ahead *ahead;            // owned; NULL: without rollout.ahead
     int64_t phases;                       // number of phases unless run.phases is set
     int32_t texts_alone, reserved;        // texts_alone 1: all rows are texts, none has messages
 };
@@ -141,10 +143,8 @@ void rlhf__preference_feed_trains(struct rlhf__feed *, struct rlhf__reward_train
 // of plan.group_size. The caller owns *out. Errors: RLHF_E_INVALID, and those of
 // rlhf__rollout_prompts.
 //
-// ops->check samples a few short responses and compares their log-probs from decoding with those of
-// the training forward pass. With reference_is_start (the reference is the policy as it starts) it
-// also compares those of the reference. Before the first update all of these are the same function,
-// so any difference on a backend with exact rows is RLHF_E_INTERNAL. [main]
+// ops->check is rlhf__start_check; reference_is_start = 1: the reference is the policy as it
+// starts. [main]
 rlhf_status rlhf__prompt_feed_open(const struct rlhf__feed_env *, int reference_is_start,
                                    struct rlhf__feed **out, struct rlhf__error *err);
 
@@ -161,6 +161,20 @@ int32_t rlhf__prompt_feed_longest(const struct rlhf__feed *);
 rlhf_status rlhf__prompt_feed_sample(const struct rlhf__feed *, const struct rlhf__model *model,
                                      uint32_t n, const char *stream, uint64_t first,
                                      struct rlhf__rows *e, struct rlhf__error *err);
+
+// With feed->ahead, begin to sample the batch of `phase`, which is the next one. `first` and
+// `version` are as in ops->next. Moves the cursor. [step]
+rlhf_status rlhf__prompt_feed_ahead(struct rlhf__feed *, int64_t phase, uint64_t first,
+                                    int64_t version, struct rlhf__error *err);
+
+// Read the batch in flight from the checkpoint in `dir`. Errors: those of rlhf__ahead_load. [main]
+rlhf_status rlhf__prompt_feed_ahead_load(struct rlhf__feed *, const char *dir,
+                                         struct rlhf__error *err);
+
+// The op `estimate` for the sampler, which decodes while the policy trains: *cache stays open. The
+// caller closes it with the sampler's model. [step]
+rlhf_status rlhf__prompt_feed_estimate_ahead(struct rlhf__feed *, const struct rlhf__experience *x,
+                                             rlhf_gen **cache, struct rlhf__error *err);
 
 // ---- held_out_prompts.c: the reward of responses to held-out prompts (data.eval_path) ----
 //

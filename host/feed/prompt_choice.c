@@ -92,12 +92,17 @@ rlhf_status rlhf__prompt_choice_create(const struct rlhf__instance *algo,
 // ---- a phase ----
 
 // Mark the prompt as used by the phase. Its last score is kept until the new responses are scored.
-static void use(struct rlhf__prompt_choice *c, int64_t i, int64_t phase) {
-    if (c->used[i] == phase) return;
+// Returns 1 if it was not marked already.
+static int mark(struct rlhf__prompt_choice *c, int64_t i, int64_t phase) {
+    if (c->used[i] == phase) return 0;
     c->used[i] = phase;
     c->sum[i] = 0;
     c->responses[i] = 0;
-    c->now.seen[i]++;
+    return 1;
+}
+
+static void use(struct rlhf__prompt_choice *c, int64_t i, int64_t phase) {
+    c->now.seen[i] += mark(c, i, phase);
 }
 
 static rlhf_status refuse(const struct rlhf__prompt_choice *c, int64_t phase, uint32_t at,
@@ -130,6 +135,12 @@ rlhf_status rlhf__prompt_choice_ask(struct rlhf__prompt_choice *c, int64_t phase
     for (uint32_t k = 0; k < n; k++)
         use(c, row[k], phase);
     return RLHF_OK;
+}
+
+void rlhf__prompt_choice_chosen(struct rlhf__prompt_choice *c, int64_t phase,
+                                const struct rlhf__rows *e) {
+    for (uint32_t k = 0; k < e->n; k++)
+        mark(c, e->source[k], phase);
 }
 
 void rlhf__prompt_choice_scored(struct rlhf__prompt_choice *c, int64_t phase,

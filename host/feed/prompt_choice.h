@@ -26,6 +26,11 @@ void rlhf__prompt_choice_destroy(struct rlhf__prompt_choice *); // NULL allowed 
 rlhf_status rlhf__prompt_choice_ask(struct rlhf__prompt_choice *, int64_t phase, uint32_t n,
                                     int64_t *row, struct rlhf__error *err);
 
+// Note that rows respond to prompts that were chosen for the phase and counted as used: by an
+// earlier process, if the rows are from a checkpoint. [step]
+void rlhf__prompt_choice_chosen(struct rlhf__prompt_choice *, int64_t phase,
+                                const struct rlhf__rows *);
+
 // Record the rewards of rows that respond to chosen prompts, before the phase ends. Several calls
 // in a phase add up. [step]
 void rlhf__prompt_choice_scored(struct rlhf__prompt_choice *, int64_t phase,

@@ -1,18 +1,15 @@
 // prompt_feed.c: see feed.h.
 #include "feed/feed.h"
 
-#include "learn/pass.h"
+#include "feed/ahead.h"
+#include "feed/start_check.h"
 #include "learn/plan.h"
 #include "model/text_note.h"
 #include "sample/decode.h"
 #include "sample/rollout.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define CHECK_ROWS   4
-#define CHECK_TOKENS 8
 
 struct prompt_feed {
     struct rlhf__feed feed;
@@ -114,8 +111,45 @@ static rlhf_status draw(struct rlhf__feed *feed, uint32_t n, uint64_t first, int
     return RLHF_OK;
 }
 
+// ---- rollout.ahead ----
+
+rlhf_status rlhf__prompt_feed_ahead(struct rlhf__feed *feed, int64_t phase, uint64_t first,
+                                    int64_t version, struct rlhf__error *err) {
+    struct prompt_feed *f = of(feed);
+    struct rlhf__rollout_request q = batch_request(f);
+    int64_t *row = calloc(q.n, sizeof *row);
+    if (!row) return RLHF__NOMEM(err, "out of memory for %u prompts", q.n);
+    q.first = first;
+    q.version = version;
+    const rlhf_status st = pick_prompts(f, q.n, phase, row, err);
+    if (st == RLHF_OK) return rlhf__ahead_begin(feed->ahead, &q, row, err);
+    free(row);
+    return st;
+}
+
+rlhf_status rlhf__prompt_feed_ahead_load(struct rlhf__feed *feed, const char *dir,
+                                         struct rlhf__error *err) {
+    const struct prompt_feed *f = look(feed);
+    const rlhf_model_info *m = &feed->env->cast->policy->info;
+    const struct rlhf__rows_fit fit = {.prompts = f->n,
+                                       .n_ctx = (uint32_t)m->n_ctx,
+                                       .n_vocab = m->n_vocab,
+                                       .n_vocab_support = f->keep_support ? m->n_vocab : 0};
+    return rlhf__ahead_load(feed->ahead, dir, &fit, err);
+}
+
+// Take the batch that was sampled while the phase before trained.
+static rlhf_status take_ahead(struct prompt_feed *f, uint64_t first, struct rlhf__experience *x,
+                              struct rlhf__error *err) {
+    RLHF_TRY(rlhf__ahead_take(f->feed.ahead, first, x, err));
+    if (f->share) x->rows.flags |= RLHF__SHARE_PROMPTS;
+    if (f->feed.choice) rlhf__prompt_choice_chosen(f->feed.choice, x->phase, &x->rows);
+    return RLHF_OK;
+}
+
 static rlhf_status prompt_next(struct rlhf__feed *feed, uint64_t first, int64_t version,
                                struct rlhf__experience *x, struct rlhf__error *err) {
+    if (feed->ahead && rlhf__ahead_ready(feed->ahead)) return take_ahead(of(feed), first, x, err);
     return draw(feed, (uint32_t)feed->env->config->batch.size, first, version, x, err);
 }
 
@@ -152,60 +186,15 @@ int32_t rlhf__prompt_feed_longest(const struct rlhf__feed *feed) {
 
 static struct rlhf__order *prompt_order(struct rlhf__feed *f) { return &of(f)->order; }
 
-// ---- the check at start-up ----
-
-static double largest_difference(const struct rlhf__rows *e, const float *a, const float *b) {
-    double max = 0;
-    for (uint32_t i = 0; i < e->n; i++)
-        for (int32_t k = e->offset[i] + e->prompt_len[i]; k < e->offset[i + 1]; k++) {
-            if (!rlhf__rows_is_response(e, k)) continue;
-            double d = fabs((double)a[k] - (double)b[k]);
-            if (!(d <= max)) max = d;
-        }
-    return max;
-}
-
-static rlhf_status compare(const struct rlhf__feed_env *env, const struct rlhf__model *m,
-                           const struct rlhf__rows *e, const char *what, struct rlhf__error *err) {
-    // All log-probs come from the same function, so they are equal on a backend with exact rows. On
-    // other backends they may differ by rounding error.
-    const double rounding = m->env->dtype == RLHF_BF16 ? 0.1 : 1e-3;
-    double allowed = m->compute->flags & RLHF_COMPUTE_ROW_EXACT ? 0 : rounding;
-    struct rlhf__pass_out out = {.logp = e->token[RLHF__LOGP_REF]};
-    const int64_t tokens =
-        rlhf__compute_microbatch(m->compute, env->config->batch.microbatch_tokens);
-    rlhf_status st = rlhf__pass(m, e, &env->cast->logp_dist, tokens, &out, err);
-    if (st != RLHF_OK) return st;
-    double d = largest_difference(e, e->token[RLHF__LOGP_OLD], e->token[RLHF__LOGP_REF]);
-    if (d <= allowed) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_INTERNAL,
-                      "before the first update the log-probs of sampling and of %s differ by %g",
-                      what, d);
-}
-
 static rlhf_status prompt_check(struct rlhf__feed *feed, struct rlhf__error *err) {
     const struct prompt_feed *f = look(feed);
-    const struct rlhf__cast *cast = feed->env->cast;
-    struct rlhf__rollout_request q = request(f);
-    // If prompts can be shared, use two rows per prompt to check that too.
-    uint32_t each = f->share ? 2 : 1, prompts = CHECK_ROWS / each;
-    if (prompts > f->n) prompts = (uint32_t)f->n;
-    int64_t row[CHECK_ROWS];
-    rlhf__progress_note(feed->env->progress, "checking");
-    q.n = prompts * each;
-    for (uint32_t i = 0; i < q.n; i++)
-        row[i] = i / each;
-    if (q.max_new > CHECK_TOKENS) q.max_new = CHECK_TOKENS;
-    q.stream = "check";
-    q.group = each;
-    struct rlhf__rows e = {0};
-    rlhf_status st = rlhf__rollout(&q, row, &e, NULL, err);
-    if (f->share) e.flags |= RLHF__SHARE_PROMPTS;
-    if (st == RLHF_OK) st = compare(feed->env, cast->policy, &e, "the training forward", err);
-    if (st == RLHF_OK && cast->reference && f->reference_is_start)
-        st = compare(feed->env, cast->reference, &e, "the reference", err);
-    rlhf__rows_finish(&e);
-    return st;
+    const struct rlhf__start_check check = {
+        .env = feed->env,
+        .request = request(f),
+        .share = f->share,
+        .reference_is_start = f->reference_is_start,
+    };
+    return rlhf__start_check(&check, err);
 }
 
 static rlhf_status prompt_evaluate(struct rlhf__feed *feed, const struct rlhf__held_out *h,
@@ -259,6 +248,7 @@ static void choose_slots(struct prompt_feed *f) {
 
 static void prompt_destroy(struct rlhf__feed *feed) {
     struct prompt_feed *f = of(feed);
+    rlhf__ahead_destroy(feed->ahead);
     rlhf__model_gen_close(feed->env->cast->policy, f->cache);
     rlhf__prompt_choice_destroy(feed->choice);
     rlhf__prompts_close(f->prompts);
@@ -267,9 +257,9 @@ static void prompt_destroy(struct rlhf__feed *feed) {
     free(f);
 }
 
-static rlhf_status open_cache(const struct prompt_feed *f, rlhf_gen **out,
-                              struct rlhf__error *err) {
-    return rlhf__model_gen_open(f->feed.env->cast->policy, f->slots + f->prefix_slots,
+static rlhf_status open_cache(const struct prompt_feed *f, const struct rlhf__model *m,
+                              rlhf_gen **out, struct rlhf__error *err) {
+    return rlhf__model_gen_open(m, f->slots + f->prefix_slots,
                                 (uint32_t)rlhf__prompt_feed_longest(&f->feed), out, err);
 }
 
@@ -361,13 +351,14 @@ static rlhf_status prompt_largest(struct rlhf__feed *feed, struct rlhf__experien
     return st;
 }
 
-// Estimate decoding: fill every slot, then decode one more token.
-static rlhf_status prompt_estimate(struct rlhf__feed *feed, const struct rlhf__experience *x,
-                                   struct rlhf__error *err) {
-    struct prompt_feed *f = of(feed);
-    const struct rlhf__model *policy = feed->env->cast->policy;
+// On the memory plan, let m fill every slot of a cache and decode one more token. *cache, which the
+// caller closes, stays open.
+static rlhf_status estimate(struct prompt_feed *f, const struct rlhf__model *m,
+                            const struct rlhf__experience *x, rlhf_gen **cache,
+                            struct rlhf__error *err) {
     struct rlhf__rollout_request q = batch_request(f);
     struct rlhf__rows few = {0};
+    q.model = m;
     q.stream = "estimate";
     q.n = f->slots;
     q.max_new = q.max_new < 2 ? q.max_new : 2;
@@ -377,12 +368,28 @@ static rlhf_status prompt_estimate(struct rlhf__feed *feed, const struct rlhf__e
     if (!row) return RLHF__NOMEM(err, "out of memory for %u prompts", q.n);
     for (uint32_t i = 0; i < q.n; i++)
         row[i] = x->rows.source[i];
-    rlhf_status st = open_cache(f, &q.cache, err);
+    rlhf_status st = open_cache(f, m, cache, err);
+    q.cache = *cache;
     if (st == RLHF_OK) st = rlhf__rollout(&q, row, &few, NULL, err);
-    rlhf__model_gen_close(policy, q.cache);
     rlhf__rows_finish(&few);
     free(row);
     return st;
+}
+
+static rlhf_status prompt_estimate(struct rlhf__feed *feed, const struct rlhf__experience *x,
+                                   struct rlhf__error *err) {
+    const struct rlhf__model *policy = feed->env->cast->policy;
+    rlhf_gen *cache = NULL;
+    const rlhf_status st = estimate(of(feed), policy, x, &cache, err);
+    rlhf__model_gen_close(policy, cache);
+    return st;
+}
+
+rlhf_status rlhf__prompt_feed_estimate_ahead(struct rlhf__feed *feed,
+                                             const struct rlhf__experience *x, rlhf_gen **cache,
+                                             struct rlhf__error *err) {
+    const struct rlhf__model *m = rlhf__sampler_model(rlhf__ahead_sampler(feed->ahead));
+    return estimate(of(feed), m, x, cache, err);
 }
 
 // A backend that records calls keeps one session for the whole run. With others, each rollout opens
@@ -390,7 +397,7 @@ static rlhf_status prompt_estimate(struct rlhf__feed *feed, const struct rlhf__e
 static rlhf_status prompt_ready(struct rlhf__feed *feed, struct rlhf__error *err) {
     struct prompt_feed *f = of(feed);
     if (!RLHF_COMPUTE_HAS(feed->env->cast->policy->compute, record)) return RLHF_OK;
-    return open_cache(f, &f->cache, err);
+    return open_cache(f, feed->env->cast->policy, &f->cache, err);
 }
 
 static const struct rlhf__feed_ops prompt_ops = {.next = prompt_next,

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "feed/ahead.h"
 #include "learn/optim_state.h"
 #include "model/adapter.h"
 #include "model/parameters.h"
@@ -152,7 +153,8 @@ static rlhf_status write_state(const struct rlhf__kept *k,
     if (st == RLHF_OK) st = write_states(plugins, dir, err);
     if (st == RLHF_OK && k->reward_training)
         st = rlhf__reward_training_save(k->reward_training, dir, err);
-    if (st == RLHF_OK && k->choice) st = rlhf__prompt_choice_save(k->choice, dir, err);
+    if (st == RLHF_OK && k->feed->choice) st = rlhf__prompt_choice_save(k->feed->choice, dir, err);
+    if (st == RLHF_OK && k->feed->ahead) st = rlhf__ahead_save(k->feed->ahead, dir, err);
     if (st == RLHF_OK) st = rlhf__json_save_new(dir, "state/run.json", json_incref(state), 0, err);
     return st == RLHF_OK ? rlhf__folder_sync(dir, "state", err) : st;
 }
@@ -202,6 +204,7 @@ rlhf_status rlhf__checkpoint_read(const struct rlhf__kept *k, const char *dir,
         RLHF_TRY(rlhf__optim_read(k->critic_optim, IN("state/critic_optimizer.safetensors"), err));
     RLHF_TRY(load_states(k->cast, dir, err));
     if (k->reward_training) RLHF_TRY(rlhf__reward_training_load(k->reward_training, dir, err));
-    if (k->choice) RLHF_TRY(rlhf__prompt_choice_load(k->choice, dir, err));
+    if (k->feed->choice) RLHF_TRY(rlhf__prompt_choice_load(k->feed->choice, dir, err));
+    if (k->feed->ahead) RLHF_TRY(rlhf__prompt_feed_ahead_load(k->feed, dir, err));
     return rlhf__iteration_load(k->iteration, dir, err);
 }

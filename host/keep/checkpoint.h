@@ -8,7 +8,7 @@
 // - reward_head.json and samples.safetensors, for a reward model in training: gain and bias, and
 //   the samples that they are fitted to;
 // - algo.bin, reward_<i>.bin and judge.bin: states of plugins;
-// - prompts.safetensors (feed/prompt_choice.h);
+// - prompts.safetensors (feed/prompt_choice.h), ahead.rows (feed/ahead.h);
 // - the state of an outer loop (iteration.h; its reward_model/ is next to state/).
 //
 // Nothing in a checkpoint depends on time, threads or paths.
@@ -18,6 +18,7 @@
 #include "base/buf.h"
 #include "base/folder.h"
 #include "config/config.h"
+#include "feed/feed.h"
 #include "feed/reward_training.h"
 #include "learn/optim.h"
 #include "learn/phase.h"
@@ -52,8 +53,8 @@ struct rlhf__kept {
     struct rlhf__optim *optim, *critic_optim;      // critic_optim is NULL without a separate critic
     struct rlhf__reward_training *reward_training; // NULL: the run does not train a reward model
     struct rlhf__iteration *iteration;
-    struct rlhf__prompt_choice *choice; // NULL: the algorithm does not choose prompts
-    int32_t resumed; // 1: the policy was opened from a checkpoint of the same run
+    struct rlhf__feed *feed; // has the choice of prompts and the batch in flight, if any
+    int32_t resumed;         // 1: the policy was opened from a checkpoint of the same run
     int32_t reserved;
 };
 

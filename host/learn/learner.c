@@ -140,12 +140,17 @@ void rlhf__learner_expect(struct rlhf__learner *l, uint32_t minibatches, int64_t
     l->comparing = compare;
 }
 
+// Returns 1 if the weights that train on row i sampled it.
+static int is_own(const struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t i) {
+    return !(e->flags & RLHF__DRAWN) || e->version[i] == l->optim->count.step;
+}
+
 void rlhf__learner_compare(struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t from,
                            uint32_t to, const float *sampled, const float *again) {
     int32_t base = e->offset[from];
     for (uint32_t i = from; i < to; i++)
         for (int32_t k = e->offset[i] + e->prompt_len[i]; k < e->offset[i + 1]; k++) {
-            if (!rlhf__rows_is_response(e, k)) continue;
+            if (!rlhf__rows_is_response(e, k) || !is_own(l, e, i)) continue;
             double d = fabs((double)sampled[k - base] - (double)again[k - base]);
             l->difference_sum += d;
             if (d > l->difference_max || isnan(d)) l->difference_max = d;

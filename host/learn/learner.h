@@ -149,8 +149,9 @@ rlhf_status rlhf__learner_minibatch(struct rlhf__learner *, const struct rlhf__r
                                     uint32_t epoch, uint32_t minibatch, double lr_factor,
                                     int32_t *stop, struct rlhf__error *err);
 
-// Add |sampled - again| over the response tokens of rows [from, to) to the difference totals. Both
-// arrays begin at the first token of row `from`. [any]
+// Add |sampled - again| over the response tokens of rows [from, to) to the difference totals,
+// except those of rows that older weights sampled. Both arrays begin at the first token of row
+// `from`. [any]
 void rlhf__learner_compare(struct rlhf__learner *, const struct rlhf__rows *, uint32_t from,
                            uint32_t to, const float *sampled, const float *again);
 

@@ -12,9 +12,9 @@ struct rlhf__memory_plan {
     rlhf_compute table;
     const rlhf_compute *real;
     struct rlhf__allocations allocations;
-    uint64_t workspace[RLHF_WORKSPACES]; // bytes of each workspace so far
-    int32_t bf16_weights;                // 1: a bf16 weight was created, see rlhf_call.dtype
-    int32_t reserved;
+    uint64_t workspace[2][RLHF_WORKSPACES]; // bytes so far of each workspace of both tables
+    int32_t second;                         // the table that the calls are for
+    int32_t bf16_weights;                   // 1: a bf16 weight was created, see rlhf_call.dtype
 };
 
 // A weight of the plan.
@@ -82,10 +82,10 @@ static rlhf_status count(struct rlhf__memory_plan *p, const rlhf_call *call) {
     for (int i = 0; i < RLHF_WORKSPACES; i++) {
         if (bytes[i] > RLHF__ALLOCATIONS_MOST)
             return rlhf__allocations_refuse(&p->allocations, bytes[i]);
-        if (bytes[i] <= p->workspace[i]) continue;
+        if (bytes[i] <= p->workspace[p->second][i]) continue;
         rlhf__allocations_grow(&p->allocations, rlhf__uses_owner(&p->allocations.uses, r->name),
-                               RLHF__USE_WORKSPACE, bytes[i] - p->workspace[i]);
-        p->workspace[i] = bytes[i];
+                               RLHF__USE_WORKSPACE, bytes[i] - p->workspace[p->second][i]);
+        p->workspace[p->second][i] = bytes[i];
     }
     return RLHF_OK;
 }
@@ -345,6 +345,8 @@ void rlhf__memory_plan_account(struct rlhf__memory_plan *p, const char *owner, i
 void rlhf__memory_plan_packs(struct rlhf__memory_plan *p, const char *owner) {
     p->allocations.packer = rlhf__uses_owner(&p->allocations.uses, owner);
 }
+
+void rlhf__memory_plan_second(struct rlhf__memory_plan *p, int second) { p->second = second != 0; }
 
 void rlhf__memory_plan_set_use(struct rlhf__memory_plan *p, rlhf_dev dev, int32_t use) {
     rlhf__allocations_set_use(&p->allocations, dev, use);

@@ -27,9 +27,40 @@ rlhf_status rlhf__param_check(const struct rlhf__model *m, const rlhf_param *p,
         m->dir, p->name);
 }
 
-rlhf_status rlhf__params_copy(struct rlhf__model *dst, const struct rlhf__model *src,
-                              struct rlhf__error *err) {
+// Copy a parameter whose models are on different tables, through host memory.
+static rlhf_status copy_across(const struct rlhf__model *dst, const rlhf_param *p,
+                               const struct rlhf__model *src, const rlhf_param *q, float *chunk,
+                               struct rlhf__error *err) {
+    const int64_t count = rlhf__param_count(p);
+    for (int64_t at = 0; at < count; at += RLHF__PARAM_CHUNK) {
+        const int64_t left = count - at;
+        const uint64_t bytes =
+            (uint64_t)(left < RLHF__PARAM_CHUNK ? left : RLHF__PARAM_CHUNK) * sizeof *chunk;
+        const uint64_t from = (uint64_t)at * sizeof *chunk;
+        const rlhf_compute *a = src->compute, *b = dst->compute;
+        rlhf_status st = a->download(a->ctx, chunk, rlhf_dev_at(q->value, from), bytes);
+        if (st != RLHF_OK) return rlhf__compute_fail(rlhf__model_kernels(src), st, q->name, err);
+        st = b->upload(b->ctx, rlhf_dev_at(p->value, from), chunk, bytes);
+        if (st != RLHF_OK) return rlhf__compute_fail(rlhf__model_kernels(dst), st, p->name, err);
+    }
+    return RLHF_OK;
+}
+
+// Copy the values of q, a parameter of src, to p. chunk: NULL if both are on the same table.
+static rlhf_status copy_values(const struct rlhf__model *dst, const rlhf_param *p,
+                               const struct rlhf__model *src, const rlhf_param *q, float *chunk,
+                               struct rlhf__error *err) {
     const rlhf_compute *c = dst->compute;
+    RLHF_TRY(rlhf__param_check(dst, p, err));
+    RLHF_TRY(rlhf__param_check(src, q, err));
+    if (chunk) return copy_across(dst, p, src, q, chunk, err);
+    const rlhf_status st =
+        c->copy(c->ctx, p->value, q->value, (uint64_t)rlhf__param_count(p) * sizeof(float));
+    return st == RLHF_OK ? st : rlhf__compute_fail(rlhf__model_kernels(dst), st, p->name, err);
+}
+
+static rlhf_status copy_all(struct rlhf__model *dst, const struct rlhf__model *src, float *chunk,
+                            struct rlhf__error *err) {
     for (uint32_t i = 0; i < dst->n_tensors; i++) {
         const rlhf_param *p = &dst->params[i], *q = NULL;
         if (dst->peft.rank > 0 && p->group == RLHF_PARAM_TRUNK)
@@ -40,13 +71,20 @@ rlhf_status rlhf__params_copy(struct rlhf__model *dst, const struct rlhf__model 
         if (!q || rlhf__param_count(q) != rlhf__param_count(p))
             return rlhf__fail(err, RLHF_E_INVALID, "the %s and the %s differ in parameter %s",
                               dst->role, src->role, p->name);
-        rlhf_status st = rlhf__param_check(dst, p, err);
-        if (st == RLHF_OK) st = rlhf__param_check(src, q, err);
-        if (st != RLHF_OK) return st;
-        st = c->copy(c->ctx, p->value, q->value, (uint64_t)rlhf__param_count(p) * 4);
-        if (st != RLHF_OK) return rlhf__compute_fail(rlhf__model_kernels(dst), st, p->name, err);
+        RLHF_TRY(copy_values(dst, p, src, q, chunk, err));
     }
-    return rlhf__model_refresh(dst, err);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__params_copy(struct rlhf__model *dst, const struct rlhf__model *src,
+                              struct rlhf__error *err) {
+    float *chunk = NULL;
+    if (dst->compute != src->compute) chunk = malloc(RLHF__PARAM_CHUNK * sizeof *chunk);
+    if (dst->compute != src->compute && !chunk)
+        return rlhf__fail(err, RLHF_E_NOMEM, "out of memory copying parameters");
+    const rlhf_status st = copy_all(dst, src, chunk, err);
+    free(chunk);
+    return st == RLHF_OK ? rlhf__model_refresh(dst, err) : st;
 }
 
 static int in_part(const struct rlhf__model *m, const rlhf_param *p, int32_t part) {

@@ -45,8 +45,8 @@ rlhf_status rlhf__params_read_back(struct rlhf__model *m, const char *path,
 rlhf_status rlhf__params_draw(struct rlhf__model *m, int32_t group, struct rlhf__error *err);
 
 // Copy src's parameters to the parameters of dst that have the same names. Heads that src lacks
-// keep their values. If dst has an adapter, its trunk also keeps its values, because it has the
-// same base. Refreshes dst. [step]
+// keep their values. The models may be on different compute tables. If dst has an adapter, its
+// trunk also keeps its values, because it has the same base. Refreshes dst. [step]
 rlhf_status rlhf__params_copy(struct rlhf__model *dst, const struct rlhf__model *src,
                               struct rlhf__error *err);
 

@@ -36,6 +36,21 @@ static void say_threads(int64_t threads, struct rlhf__log *log) {
                    (long long)threads, CPU_COUNT(&allowed), CPU_COUNT(&allowed) == 1 ? "" : "s");
 }
 
+struct rlhf__compute_spec rlhf__session_compute(const struct rlhf__dirs *dirs,
+                                                const struct rlhf__compute_config *compute,
+                                                int64_t threads, struct rlhf__log *log) {
+    // A card that is set but not used is not reported here: the caller warns (run/effect_rules.c).
+    const int host =
+        strcmp(compute->backend, "cpu") == 0 || strcmp(compute->backend, "reference") == 0;
+    return (struct rlhf__compute_spec){.dirs = dirs,
+                                       .backend = compute->backend,
+                                       .threads = (uint32_t)threads,
+                                       .guard = (uint32_t)compute->guard,
+                                       .gpu = host ? 0 : (uint32_t)compute->gpu,
+                                       .workspace_bytes = (uint64_t)compute->workspace_mib << 20,
+                                       .log = log};
+}
+
 rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs *dirs,
                                struct rlhf__log *log, const volatile sig_atomic_t *cancelled,
                                struct rlhf__plugins *plugins,
@@ -44,16 +59,7 @@ rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs 
     memset(s, 0, sizeof *s);
     say_threads(run->threads, log);
     s->plugins = plugins;
-    // A card that is set but not used is not reported here: the caller warns (run/effect_rules.c).
-    const int host =
-        strcmp(compute->backend, "cpu") == 0 || strcmp(compute->backend, "reference") == 0;
-    struct rlhf__compute_spec spec = {.dirs = dirs,
-                                      .backend = compute->backend,
-                                      .threads = (uint32_t)run->threads,
-                                      .guard = (uint32_t)compute->guard,
-                                      .gpu = host ? 0 : (uint32_t)compute->gpu,
-                                      .workspace_bytes = (uint64_t)compute->workspace_mib << 20,
-                                      .log = log};
+    const struct rlhf__compute_spec spec = rlhf__session_compute(dirs, compute, run->threads, log);
     rlhf_status st = rlhf__compute_open(&spec, &s->compute, err);
     if (st != RLHF_OK) return st;
     const rlhf_compute *table = s->compute->table;

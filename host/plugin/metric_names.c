@@ -24,6 +24,8 @@ static const char *const hosts[] = {"phase",
                                     "eval/",
                                     "optim/",
                                     "time/",
+                                    "trainer/",
+                                    "rollouter/",
                                     "perf/"};
 
 static int is_hosts(const char *name) {

@@ -5,6 +5,7 @@
 #include "learn/plan.h"
 #include "report/closing.h"
 #include "report/phase_report.h"
+#include "run/ahead_phase.h"
 #include "run/phase_run.h"
 #include "run/run.h"
 #include "run/run_sinks.h"
@@ -152,6 +153,7 @@ static rlhf_status run_phase(struct rlhf__run *r, struct rlhf__error *err) {
     if (st == RLHF_OK) st = rlhf__algo_phase_end(r->cast.algo, r->count.phase, err);
     rlhf__iteration_end(&r->iteration);
     if (st == RLHF_OK) see_findings(r, &p);
+    if (st == RLHF_OK) st = rlhf__ahead_phase_end(&p, err);
     if (st == RLHF_OK) st = report_phase(r, &p, err);
     if (st == RLHF_OK) st = end_phase(r, &p, err);
     rlhf__signals_phase(0, -1);
@@ -231,6 +233,7 @@ static void say_end(const struct rlhf__run *r) {
     const char *policy = lost(&r->findings);
     rlhf__progress_end(r->report.progress);
     say_spared(r);
+    rlhf__ahead_say(r->feed, r->report.log);
     rlhf__logf(r->report.log, RLHF_LOG_INFO, "%s after %lld of %lld phase%s%s%s: %s",
                stopped || r->collapsed ? "stopped" : "done", (long long)r->count.phase,
                (long long)r->count.phases, r->count.phases == 1 ? "" : "s",

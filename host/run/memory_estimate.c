@@ -5,6 +5,7 @@
 
 #include "base/host_memory.h"
 #include "batch/minibatches.h"
+#include "feed/ahead.h"
 #include "learn/shards.h"
 #include "model/free_memory.h"
 #include "model/parameters.h"
@@ -203,10 +204,20 @@ static uint64_t rows_bytes(const struct rlhf__rows *e, int fresh) {
     return (fresh ? 3 : 2) * (e->total * token + hidden) + 3 * support;
 }
 
+// Returns the bytes of the batch in flight, and of its file at two phase boundaries.
+static uint64_t ahead_bytes(const struct rlhf__rows *e) {
+    const uint64_t token = sizeof *e->ids + RLHF__N_TOKEN_ARRAYS * sizeof(float);
+    const uint64_t file = sizeof *e->ids + sizeof(float);
+    const uint64_t support =
+        (uint64_t)rlhf__rows_response_tokens(e, 0, e->n) * e->support_words * sizeof *e->support;
+    return e->total * (token + 2 * file) + 3 * support;
+}
+
 static void count_host(const struct rlhf__run *r, const struct rlhf__rows *e, uint64_t own,
                        struct rlhf__uses *u) {
     const uint32_t host = rlhf__uses_owner(u, "host");
     u->bytes[host][RLHF__USE_ROWS] = rows_bytes(e, r->cast.plan.resample_rounds > 0);
+    if (r->feed->ahead) u->bytes[host][RLHF__USE_ROWS] += ahead_bytes(e);
     u->bytes[host][RLHF__USE_ROLLBACK] = rollback_bytes(r);
     u->bytes[host][RLHF__USE_WORKSPACE] =
         rlhf__compute_peak_bytes(r->session.compute->table, r->session.models.dtype);
@@ -235,11 +246,30 @@ static rlhf_status optimizers(const struct rlhf__run *r, struct rlhf__optim *mad
     return RLHF_OK;
 }
 
+// The sampler decodes while the phase runs, so that its memory is added to the phase's.
+static rlhf_status sample_ahead(const struct rlhf__run *r, const struct rlhf__experience *x,
+                                rlhf_gen **cache, struct rlhf__error *err) {
+    if (!r->feed->ahead) return RLHF_OK;
+    rlhf__memory_plan_second(r->memory_plan, 1);
+    rlhf__memory_plan_account(r->memory_plan, "sampler", RLHF__USE_ACTIVATIONS);
+    const rlhf_status st = rlhf__prompt_feed_estimate_ahead(r->feed, x, cache, err);
+    rlhf__memory_plan_second(r->memory_plan, 0);
+    return st;
+}
+
+static void close_ahead(const struct rlhf__run *r, rlhf_gen *cache) {
+    if (!r->feed->ahead) return;
+    const struct rlhf__model *m = rlhf__sampler_model(rlhf__ahead_sampler(r->feed->ahead));
+    rlhf__model_gen_close(m, cache);
+    rlhf__model_trim(m);
+}
+
 static rlhf_status run_on_plan(const struct rlhf__run *r, struct rlhf__phase *p,
                                struct rlhf__error *err) {
     static const struct rlhf__reward_head head = {.pooling = RLHF_POOL_MEAN, .gain = 1};
     struct rlhf__optim *made[2] = {NULL, NULL};
     struct planned_models planned = {.n = 0};
+    rlhf_gen *cache = NULL;
     rlhf_status st = open_planned_models(r, &planned, err);
     if (st == RLHF_OK) st = optimizers(r, made, err);
     struct rlhf__learner l = rlhf__setup_learner(r, made[0], made[1]);
@@ -253,7 +283,9 @@ static rlhf_status run_on_plan(const struct rlhf__run *r, struct rlhf__phase *p,
         st = rlhf__shards_create(&l, &r->cast.share, err);
     }
     if (st == RLHF_OK) st = r->feed->ops->largest(r->feed, &p->x, err);
+    if (st == RLHF_OK) st = sample_ahead(r, &p->x, &cache, err);
     if (st == RLHF_OK) st = run_phase(r, p, &planned, err);
+    close_ahead(r, cache);
     p->learner = NULL;
     rlhf__learner_finish(&l);
     while (planned.n > 0)

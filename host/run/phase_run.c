@@ -13,6 +13,7 @@
 #include "learn/schedule.h"
 #include "model/adapter.h"
 #include "report/phase_report.h"
+#include "run/ahead_phase.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -353,7 +354,10 @@ static void tell_signals(const struct rlhf__phase *p) {
 // Take the phase's rows and scores from a record.
 static rlhf_status collect_recorded(struct rlhf__phase *p, struct rlhf__error *err) {
     p->x.phase = p->count->phase;
-    RLHF_TRY(rlhf__recorded_take(p->recorded, p->feed, p->learner->optim->count.step, &p->x, err));
+    // With rollout.ahead, the file does not say which rows are those of the phase before.
+    const int64_t version =
+        p->config->rollout.ahead && p->count->phase > 0 ? -1 : p->learner->optim->count.step;
+    RLHF_TRY(rlhf__recorded_take(p->recorded, p->feed, version, &p->x, err));
     RLHF_TRY(rlhf__phase_score(p, &p->x, 0, err)); // only makes the texts
     RLHF_TRY(rlhf__completions_measure(p, err));
     return pass_reference(p, err);
@@ -366,7 +370,7 @@ static rlhf_status collect(struct rlhf__phase *p, struct rlhf__error *err) {
     p->x.phase = p->count->phase;
     rlhf_status st = p->feed->ops->next(p->feed, (uint64_t)p->count->sequences,
                                         p->learner->optim->count.step, &p->x, err);
-    times->rollout = rlhf__seconds() - from;
+    times->rollout = p->x.seconds > 0 ? p->x.seconds : rlhf__seconds() - from;
     if (st == RLHF_OK) st = rlhf__phase_refer(p, &p->x, err);
     double referred = rlhf__seconds();
     if (st == RLHF_OK) st = rlhf__phase_score(p, &p->x, 0, err);
@@ -383,7 +387,6 @@ static rlhf_status collect(struct rlhf__phase *p, struct rlhf__error *err) {
 static rlhf_status describe(struct rlhf__phase *p, struct rlhf__error *err) {
     const struct rlhf__rows *e = &p->x.rows;
     struct rlhf__metrics *m = p->report->metrics;
-    rlhf__metrics_set(m, "epoch", rlhf__order_epoch(p->feed->ops->order(p->feed)));
     if (!rlhf__cast_samples(p->cast)) {
         rlhf__metrics_set(m, "val/sequence_lengths", (double)e->total / (double)e->n);
         return rlhf__phase_samples(p, p->feed->prompts, err);
@@ -421,6 +424,8 @@ rlhf_status rlhf__phase_run(struct rlhf__phase *p, struct rlhf__error *err) {
     struct rlhf__phase_times *times = &p->report->times;
     tell_signals(p);
     RLHF_TRY(collect(p, err));
+    rlhf__metrics_set(p->report->metrics, "epoch", rlhf__order_epoch(p->feed->ops->order(p->feed)));
+    RLHF_TRY(rlhf__ahead_phase_begin(p, err));
     double from = rlhf__seconds();
     RLHF_TRY(pass_policy(p, err));
     rlhf__phase_trim(p);

@@ -78,6 +78,7 @@ struct rlhf__run {
     json_t *inputs;                   // files it reads besides its checkpoints (keep/manifest.h)
     int32_t bad_input;      // 1: a phase showed that the config names something that does not exist
     int32_t collapsed;      // 1: run.stop_on ends the run
+    int64_t ahead_threads;  // CPU threads that sample ahead of training; 0: as the backend chooses
     char said_compute[256]; // the last description of the backend that was logged
     // The plan that counted the models' memory before they were loaded; NULL if memory is not
     // checked.

@@ -6,6 +6,7 @@
 #include "base/printable.h"
 #include "base/signals.h"
 #include "config/resume.h"
+#include "feed/ahead.h"
 #include "keep/checkpoint.h"
 #include "keep/checkpoint_dir.h"
 #include "keep/run_dir.h"
@@ -139,7 +140,7 @@ static struct rlhf__kept kept(struct rlhf__run *r) {
                                .critic_optim = r->critic_optim,
                                .reward_training = r->reward_training,
                                .iteration = &r->iteration,
-                               .choice = r->feed->choice,
+                               .feed = r->feed,
                                .resumed = r->req->resume != NULL};
 }
 
@@ -292,8 +293,12 @@ rlhf_status rlhf__saving_note(struct rlhf__run *r, struct rlhf__error *err) {
                                            .cast = &r->cast,
                                            .what = changing(r),
                                            .undo_mib = r->config->checkpoint.undo_mib};
-    RLHF_TRY(rlhf__boundary_note(&r->boundary, &now, err));
+    rlhf_status st = r->feed->ahead ? rlhf__ahead_prepare(r->feed->ahead, err) : RLHF_OK;
+    if (st != RLHF_OK) json_decref(now.run);
+    if (st == RLHF_OK) st = rlhf__boundary_note(&r->boundary, &now, err);
+    if (st != RLHF_OK) return st;
     if (r->feed->choice) rlhf__prompt_choice_note(r->feed->choice);
+    if (r->feed->ahead) rlhf__ahead_note(r->feed->ahead);
     return RLHF_OK;
 }
 

@@ -19,11 +19,28 @@
 
 // ---- the device ----
 
-static rlhf_status open_session(struct rlhf__run *r, struct rlhf__error *err) {
+static rlhf_status open_session_with(struct rlhf__run *r, int64_t threads,
+                                     struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     const struct rlhf__env *env = r->req->env;
+    struct rlhf__run_config run = c->run;
+    run.threads = threads;
     return rlhf__session_init(&r->session, env->dirs, r->report.log, env->cancelled,
-                              r->req->plugins, &c->compute, &c->run, err);
+                              r->req->plugins, &c->compute, &run, err);
+}
+
+// With rollout.ahead, some of a CPU's threads are left for the sampler.
+static rlhf_status open_session(struct rlhf__run *r, struct rlhf__error *err) {
+    const struct rlhf__config *c = r->config;
+    RLHF_TRY(open_session_with(r, c->run.threads, err));
+    const rlhf_compute *table = r->session.compute->table;
+    const int64_t all = table->threads;
+    if (c->rollout.ahead == 0 || r->req->recorded || table->device != RLHF_DEVICE_CPU)
+        return RLHF_OK;
+    RLHF_TRY(rlhf__setup_split_threads(r, all, err));
+    if (all < 2) return RLHF_OK;
+    rlhf__session_finish(&r->session);
+    return open_session_with(r, all - r->ahead_threads, err);
 }
 
 void rlhf__run_say_compute(struct rlhf__run *r) {
@@ -159,7 +176,8 @@ static rlhf_status make_plan(struct rlhf__run *r, struct rlhf__error *err) {
     if (st == RLHF_OK && !r->req->resume)
         st = check_early_stop(r, &fresh, c->run.phases ? c->run.phases : RLHF__DEFAULT_PHASES, err);
     if (st == RLHF_OK) st = rlhf__setup_check_batch(r, err);
-    return st == RLHF_OK ? rlhf__effect_rules(r, err) : st;
+    if (st == RLHF_OK) st = rlhf__effect_rules(r, err);
+    return st == RLHF_OK ? rlhf__setup_check_ahead(r, err) : st;
 }
 
 // ---- rows and models ----

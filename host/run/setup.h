@@ -107,6 +107,23 @@ rlhf_status rlhf__setup_shards(struct rlhf__run *r, struct rlhf__error *err);
 // RLHF_E_INVALID. [main]
 rlhf_status rlhf__setup_check_batch(const struct rlhf__run *r, struct rlhf__error *err);
 
+// ---- rollout.ahead: setup_ahead.c ----
+
+// Returns 1 if the run samples responses ahead of training. Its plan has been made. [any]
+int rlhf__setup_is_ahead(const struct rlhf__run *r);
+
+// Reject rollout.ahead for an algorithm that does not correct for old rows, and beside
+// rewards.overlap. The plan has been made. Errors: RLHF_E_INVALID. [main]
+rlhf_status rlhf__setup_check_ahead(const struct rlhf__run *r, struct rlhf__error *err);
+
+// Set r->ahead_threads, of the run's `all` threads. Errors: RLHF_E_INVALID. [main]
+rlhf_status rlhf__setup_split_threads(struct rlhf__run *r, int64_t all, struct rlhf__error *err);
+
+// Open the sampler, and load it when the models are loaded. The feed must be open. Do nothing
+// without rollout.ahead. Errors: those of rlhf__sampler_open and rlhf__sampler_load. [main]
+rlhf_status rlhf__setup_ahead(struct rlhf__run *r, struct rlhf__error *err);
+rlhf_status rlhf__setup_ahead_ready(struct rlhf__run *r, struct rlhf__error *err);
+
 // ---- memory: memory_estimate.c ----
 
 // Count the memory of one phase, using the models on the memory plan that rlhf__setup_rows opened.

@@ -26,7 +26,8 @@ rlhf_status rlhf__setup_ask_plan(const struct rlhf__run *r, int64_t phases, int3
                           .max_turns = 1,
                           .shards = r->cast.share.shards,
                           .n_labels = (uint32_t)n_labels,
-                          .temperature = c->sampling.temperature};
+                          .temperature = c->sampling.temperature,
+                          .ahead = (uint32_t)c->rollout.ahead};
     return rlhf__plan_ask(r->cast.algo, &info, out, err);
 }
 

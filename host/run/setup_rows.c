@@ -80,6 +80,7 @@ static rlhf_status open_prompts(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(rlhf__setup_reference(r, err));
     RLHF_TRY(rlhf__setup_named(r, err));
     RLHF_TRY(rlhf__prompt_feed_open(&r->feed_env, is_start, &r->feed, err));
+    if (!r->req->recorded) RLHF_TRY(rlhf__setup_ahead(r, err));
     say_uneven(r);
     rlhf__rollout_say_ends(&r->config->sampling, cast->policy, r->report.log);
     r->iteration.recorded = r->req->recorded != NULL;
@@ -254,5 +255,6 @@ rlhf_status rlhf__setup_ready(struct rlhf__run *r, struct rlhf__error *err) {
     if (plan->source == RLHF_SOURCE_PREFERENCES && plan->heads & RLHF_HEAD_SCORE)
         RLHF_TRY(train_reward(r, err));
     if (r->feed->ops->ready) RLHF_TRY(r->feed->ops->ready(r->feed, err));
+    RLHF_TRY(rlhf__setup_ahead_ready(r, err));
     return rlhf__iteration_ready(&r->iteration, r->feed, err);
 }

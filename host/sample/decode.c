@@ -270,7 +270,8 @@ static rlhf_status run(struct decoder *d, const struct rlhf__model *m, rlhf_gen 
     const struct rlhf__gen_request *q = d->q;
     const int apart = m->compute && RLHF_COMPUTE_HAS(m->compute, record);
     for (;;) {
-        if (q->cancelled && *q->cancelled)
+        // set by another thread or by a signal handler
+        if (q->cancelled && __atomic_load_n(q->cancelled, __ATOMIC_RELAXED))
             return rlhf__fail(err, RLHF_E_CANCELLED, "stopped while generating");
         RLHF_TRY(step(d, m, cache, apart ? GOING_ON : GOING_ON | STARTING, err));
         uint32_t rows = d->rows;

@@ -15,8 +15,11 @@ struct rlhf__experience {
     int64_t phase;                 // the phase of the rows, from 0; set before they are sampled
     struct rlhf__overlap *overlap; // rewards that were computed during sampling; NULL: none
     int64_t sampled;               // response tokens sampled for the rows
-    int64_t tokens;              // tokens that the model computed for them; a shared prompt counts
-                                 // once
+    int64_t tokens; // tokens that the model computed for them; a shared prompt counts
+                    // once
+    // Seconds in which they were sampled while the phase before trained; 0: in their own phase, or
+    // not known.
+    double seconds;
     const rlhf_compute *compute; // owns ref_hidden
     rlhf_dev ref_hidden;         // borrowed by rows.ref_dev_hidden; NULL: none
 };

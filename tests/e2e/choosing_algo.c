@@ -9,7 +9,7 @@
 #include <string.h>
 
 struct config {
-    int64_t group_size, rounds, bad, silent, fails;
+    int64_t group_size, rounds, bad, silent, fails, stale;
 };
 
 struct algo {
@@ -26,6 +26,7 @@ static const rlhf_opt opts[] = {
     RLHF_OPT_I64(struct config, bad, -1, -1, 1 << 20, "an index to choose in phase 2; -1: none"),
     RLHF_OPT_I64(struct config, silent, 0, 0, 1, "1: choose nothing in phase 2"),
     RLHF_OPT_I64(struct config, fails, 0, 0, 1, "1: fail in phase 2, after the rewards"),
+    RLHF_OPT_I64(struct config, stale, 0, 0, 1, "1: rows may be old"),
 };
 
 TEST_INSTANCE(struct algo)
@@ -38,6 +39,7 @@ static rlhf_status plan(void *self, const rlhf_run_info *run, rlhf_plan *out) {
     out->epochs = out->minibatches = 1;
     out->group_size = (uint32_t)c->group_size;
     out->resample_rounds = (uint32_t)c->rounds;
+    if (c->stale) out->flags |= RLHF_PLAN_STALE;
     return RLHF_OK;
 }
 

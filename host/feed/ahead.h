@@ -1,0 +1,67 @@
+// ahead.h: for runs with rollout.ahead: the batch in flight, i.e. the responses of the next phase.
+// They are sampled while this phase trains, with the weights at its start (sample/sampler.h), and
+// handed over when both are done. So every row is older than the weights by the steps of exactly
+// one phase, whatever the speed of either side.
+//
+// A checkpoint contains the batch in flight in state/ahead.rows (batch/rows_file.h), because the
+// weights that sampled it are gone. The prompts' cursor is behind its prompts.
+#ifndef RLHF_HOST_AHEAD_H
+#define RLHF_HOST_AHEAD_H
+
+#include "base/folder.h"
+#include "batch/rows_file.h"
+#include "sample/experience.h"
+#include "sample/sampler.h"
+
+struct rlhf__ahead; // opaque
+
+// Takes the sampler. Errors: RLHF_E_NOMEM; the sampler is then destroyed. [main]
+rlhf_status rlhf__ahead_create(struct rlhf__sampler *, struct rlhf__ahead **out,
+                               struct rlhf__error *err);
+void rlhf__ahead_destroy(struct rlhf__ahead *); // NULL allowed [main]
+
+// Returns the sampler; borrowed. [any]
+struct rlhf__sampler *rlhf__ahead_sampler(const struct rlhf__ahead *);
+
+// Begin to sample the next phase's batch; see rlhf__sampler_begin. [step]
+rlhf_status rlhf__ahead_begin(struct rlhf__ahead *, const struct rlhf__rollout_request *q,
+                              int64_t *row, struct rlhf__error *err);
+
+// How long each side of a phase waited for the other, in seconds.
+struct rlhf__ahead_idle {
+    double trainer;   // after training, until the batch was complete
+    double rollouter; // without a batch to sample
+    double all;       // of the whole phase
+};
+
+// At the end of a phase: wait until the batch is complete. phase_start: rlhf__seconds at the start
+// of the phase. Does nothing, and sets *idle to zeros, if no batch was begun. Errors: those of
+// rlhf__rollout. [step]
+rlhf_status rlhf__ahead_wait(struct rlhf__ahead *, double phase_start,
+                             struct rlhf__ahead_idle *idle, struct rlhf__error *err);
+// Returns the sums over the phases of this process. [any]
+struct rlhf__ahead_idle rlhf__ahead_idle(const struct rlhf__ahead *);
+
+// Returns 1 if there is a complete batch for the next phase. [any]
+int rlhf__ahead_ready(const struct rlhf__ahead *);
+
+// Move the complete batch to *x, whose rows are empty. `first` is the number of its first sequence
+// within the run. Errors: RLHF_E_INVALID if the batch has another number. [step]
+rlhf_status rlhf__ahead_take(struct rlhf__ahead *, uint64_t first, struct rlhf__experience *x,
+                             struct rlhf__error *err);
+
+// ---- checkpoints ----
+
+// At a phase boundary: make the bytes of the complete batch, then let rlhf__ahead_save write them
+// until the next boundary, also after the batch has been taken. Errors: RLHF_E_NOMEM. [main]
+rlhf_status rlhf__ahead_prepare(struct rlhf__ahead *, struct rlhf__error *err);
+void rlhf__ahead_note(struct rlhf__ahead *);
+
+// Write to a checkpoint's folder, or read from the checkpoint in `dir`. Errors of reading:
+// RLHF_E_INVALID if the file is missing, damaged, or not of this run. [main]
+rlhf_status rlhf__ahead_save(const struct rlhf__ahead *, const struct rlhf__folder *checkpoint,
+                             struct rlhf__error *err);
+rlhf_status rlhf__ahead_load(struct rlhf__ahead *, const char *dir,
+                             const struct rlhf__rows_fit *fit, struct rlhf__error *err);
+
+#endif

@@ -1,0 +1,20 @@
+// start_check.h: the check before a run's first phase: log-probs from decoding are those of the
+// training forward pass.
+#ifndef RLHF_HOST_START_CHECK_H
+#define RLHF_HOST_START_CHECK_H
+
+#include "feed/feed.h"
+
+struct rlhf__start_check {
+    const struct rlhf__feed_env *env;
+    struct rlhf__rollout_request request; // how the run samples
+    int32_t share;                        // 1: rows of a group share its prompt
+    int32_t reference_is_start;           // 1: the reference is the policy as it starts
+};
+
+// Sample a few short responses and compare their log-probs from decoding with those of the training
+// forward pass and, with reference_is_start, of the reference. Errors: RLHF_E_INTERNAL if they
+// differ: on a backend with exact rows at all, on others by more than rounding. [step]
+rlhf_status rlhf__start_check(const struct rlhf__start_check *, struct rlhf__error *err);
+
+#endif

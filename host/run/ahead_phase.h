@@ -1,0 +1,20 @@
+// ahead_phase.h: a phase of a run with rollout.ahead: when the next batch begins and ends, and what
+// is reported about it. Without rollout.ahead these functions do nothing.
+#ifndef RLHF_HOST_AHEAD_PHASE_H
+#define RLHF_HOST_AHEAD_PHASE_H
+
+#include "learn/phase.h"
+#include "report/report.h"
+
+// Call when the phase's rows are complete: begin to sample the next phase's batch, and report the
+// age of these rows (sampling/staleness_mean, sampling/staleness_max). [step]
+rlhf_status rlhf__ahead_phase_begin(const struct rlhf__phase *p, struct rlhf__error *err);
+
+// Call when the phase has nothing more to do: wait for the next batch, and report how long each
+// side waited for the other. [step]
+rlhf_status rlhf__ahead_phase_end(const struct rlhf__phase *p, struct rlhf__error *err);
+
+// At the end of the run, log the shares of time in which each side waited. [main]
+void rlhf__ahead_say(const struct rlhf__feed *feed, struct rlhf__log *log);
+
+#endif

@@ -1,0 +1,168 @@
+// sampler.c: see sampler.h.
+#include "sample/sampler.h"
+
+#include "base/clock.h"
+#include "model/compute.h"
+#include "model/parameters.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+
+struct rlhf__sampler {
+    struct rlhf__sampler_request from;
+    struct rlhf__services services; // the run's, but for the backend
+    struct rlhf__model_env env;     // likewise
+    struct rlhf__compute *compute;  // NULL: on the memory plan
+    struct rlhf__model *model;
+    struct rlhf__response_rules *rules; // with scratch, so that the run's cannot be shared
+    rlhf_gen *cache;                    // NULL: each batch opens and closes one
+    // The batch that the thread samples. While `drawing` is set, only the thread uses these.
+    struct rlhf__rollout_request q;
+    int64_t *row;
+    struct rlhf__sampled out;
+    struct rlhf__error err;
+    rlhf_status status;
+    int32_t drawing;
+    pthread_t thread;
+    volatile sig_atomic_t stop; // 1: the thread ends early
+};
+
+// ---- opening ----
+
+static rlhf_status open_table(struct rlhf__sampler *s, struct rlhf__error *err) {
+    const struct rlhf__sampler_request *f = &s->from;
+    const struct rlhf__compute_spec spec =
+        rlhf__session_compute(f->dirs, &f->config->compute, f->threads, NULL);
+    RLHF_TRY(rlhf__compute_open(&spec, &s->compute, err));
+    s->services.kernels = s->compute->kernels.instance;
+    s->env.compute = s->compute->table;
+    s->env.memory_plan = NULL;
+    return RLHF_OK;
+}
+
+// The model that the policy was opened from, without what only training needs.
+static struct rlhf__model_spec spec_of(const struct rlhf__model *policy) {
+    struct rlhf__model_spec spec = policy->spec;
+    spec.role = "sampler";
+    spec.start = policy->peft.rank > 0 ? RLHF__START_WEIGHTS : RLHF__START_EMPTY;
+    spec.trainable = spec.moments = 0;
+    spec.value_kind = RLHF_VALUE_NONE;
+    spec.value_init = spec.value_detach = 0;
+    return spec;
+}
+
+static rlhf_status open_model(struct rlhf__sampler *s, struct rlhf__error *err) {
+    const struct rlhf__config *c = s->from.config;
+    const struct rlhf__model_spec spec = spec_of(s->from.policy);
+    if (!s->env.memory_plan) RLHF_TRY(open_table(s, err));
+    RLHF_TRY(rlhf__model_open(&s->env, &spec, &s->model, err));
+    return rlhf__response_rules_create(&c->sampling, &c->response, s->model->tok, &s->rules, err);
+}
+
+rlhf_status rlhf__sampler_open(const struct rlhf__sampler_request *from, struct rlhf__sampler **out,
+                               struct rlhf__error *err) {
+    *out = NULL;
+    struct rlhf__sampler *s = calloc(1, sizeof *s);
+    if (!s) return RLHF__NOMEM(err, "out of memory for the sampler");
+    s->from = *from;
+    s->services = from->session->services;
+    s->services.metric = NULL;
+    s->env = from->session->models;
+    s->env.services = &s->services;
+    s->env.shared = NULL; // a base must be on the same table
+    const rlhf_status st = open_model(s, err);
+    if (st == RLHF_OK)
+        *out = s;
+    else
+        rlhf__sampler_destroy(s);
+    return st;
+}
+
+rlhf_status rlhf__sampler_load(struct rlhf__sampler *s, struct rlhf__error *err) {
+    if (s->compute) return RLHF_OK;
+    RLHF_TRY(open_table(s, err));
+    return rlhf__model_load(s->model, err);
+}
+
+void rlhf__sampler_destroy(struct rlhf__sampler *s) {
+    struct rlhf__sampled unused = {.tokens = 0};
+    struct rlhf__error unsaid;
+    if (!s) return;
+    __atomic_store_n(&s->stop, 1, __ATOMIC_RELAXED);
+    if (s->drawing) rlhf__sampler_wait(s, &unused, &unsaid);
+    rlhf__rows_finish(&unused.rows);
+    if (s->model) rlhf__model_gen_close(s->model, s->cache);
+    rlhf__response_rules_destroy(s->rules);
+    rlhf__model_close(s->model);
+    rlhf__compute_close(s->compute);
+    free(s);
+}
+
+const struct rlhf__model *rlhf__sampler_model(const struct rlhf__sampler *s) { return s->model; }
+
+// ---- a batch ----
+
+static void *work(void *arg) {
+    struct rlhf__sampler *s = arg;
+    const double from = rlhf__seconds();
+    s->status = rlhf__rollout(&s->q, s->row, &s->out.rows, &s->out.tokens, &s->err);
+    s->out.seconds = rlhf__seconds() - from;
+    return NULL;
+}
+
+// Start the thread with signals blocked: the main thread handles them.
+static int start(struct rlhf__sampler *s) {
+    sigset_t all, before;
+    sigfillset(&all);
+    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        sigdelset(&all, own[i]);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    s->drawing = pthread_create(&s->thread, NULL, work, s) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return s->drawing;
+}
+
+// A backend that records calls keeps one cache, as for the policy.
+static rlhf_status open_cache(struct rlhf__sampler *s, struct rlhf__error *err) {
+    const struct rlhf__rollout_request *q = &s->q;
+    if (s->cache || !RLHF_COMPUTE_HAS(s->model->compute, record)) return RLHF_OK;
+    const uint32_t longest = (uint32_t)(rlhf__prompts_longest(q->prompts) + q->max_new);
+    return rlhf__model_gen_open(s->model, q->slots + q->prefix_slots, longest, &s->cache, err);
+}
+
+rlhf_status rlhf__sampler_begin(struct rlhf__sampler *s, const struct rlhf__rollout_request *q,
+                                int64_t *row, struct rlhf__error *err) {
+    s->q = *q;
+    s->row = row;
+    s->out = (struct rlhf__sampled){.tokens = 0};
+    rlhf_status st = rlhf__params_copy(s->model, s->from.policy, err);
+    if (st == RLHF_OK) st = open_cache(s, err);
+    s->q.model = s->model;
+    s->q.cache = s->cache;
+    s->q.rules = s->rules;
+    s->q.watch = NULL; // progress is the main thread's
+    s->q.overlap = NULL;
+    s->q.cancelled = &s->stop;
+    if (st == RLHF_OK && !start(s)) st = RLHF__NOMEM(err, "no thread for rollout.ahead");
+    if (st == RLHF_OK) return RLHF_OK;
+    free(s->row);
+    s->row = NULL;
+    return st;
+}
+
+rlhf_status rlhf__sampler_wait(struct rlhf__sampler *s, struct rlhf__sampled *out,
+                               struct rlhf__error *err) {
+    if (!s->drawing) return rlhf__fail(err, RLHF_E_INTERNAL, "there is no batch to wait for");
+    pthread_join(s->thread, NULL);
+    s->drawing = 0;
+    free(s->row);
+    s->row = NULL;
+    if (s->status != RLHF_OK) {
+        *err = s->err;
+        return s->status;
+    }
+    *out = s->out;
+    return RLHF_OK;
+}

@@ -1,0 +1,55 @@
+// sampler.h: a second instance of the policy, on a second compute table of the same backend, which
+// samples responses on a thread of its own while the policy trains. It gets the policy's weights
+// before each batch, and hands over whole batches.
+//
+// The caller decides when: begin and wait alternate. feed/ahead.h keeps the batches.
+#ifndef RLHF_HOST_SAMPLER_H
+#define RLHF_HOST_SAMPLER_H
+
+#include "base/dirs.h"
+#include "model/session.h"
+#include "sample/rollout.h"
+
+struct rlhf__sampler; // opaque
+
+// What a sampler is made from. Everything is borrowed for its lifetime.
+struct rlhf__sampler_request {
+    const struct rlhf__session *session;
+    const struct rlhf__config *config;
+    const struct rlhf__dirs *dirs;
+    const struct rlhf__model *policy;
+    int64_t threads; // of its table; 0 = as many as the backend chooses
+};
+
+// Open the instance: on the memory plan if the session's models are on one, and otherwise ready to
+// sample. A policy with an adapter gets a second base too, which is packed and frozen; otherwise
+// all parameters are copied from the policy, so that no file of weights is read. Errors: those of
+// rlhf__compute_open and rlhf__model_open. [main]
+rlhf_status rlhf__sampler_open(const struct rlhf__sampler_request *, struct rlhf__sampler **out,
+                               struct rlhf__error *err);
+// Load an instance that is on the memory plan. [main]
+rlhf_status rlhf__sampler_load(struct rlhf__sampler *, struct rlhf__error *err);
+// Cancels what it samples. The policy must still exist. NULL allowed. [main]
+void rlhf__sampler_destroy(struct rlhf__sampler *);
+
+// Returns its instance of the policy. [any]
+const struct rlhf__model *rlhf__sampler_model(const struct rlhf__sampler *);
+
+// Copy the policy's weights, and begin to sample responses to the prompts row[q->n] as the request
+// says, with the sampler's model, cache and rules instead of the request's. Takes row, even after a
+// failure. Prompts must not change meanwhile. [step]
+rlhf_status rlhf__sampler_begin(struct rlhf__sampler *, const struct rlhf__rollout_request *q,
+                                int64_t *row, struct rlhf__error *err);
+
+// A batch that was sampled.
+struct rlhf__sampled {
+    struct rlhf__rows rows;
+    int64_t tokens; // tokens that the model computed
+    double seconds; // from begin to the end of the batch
+};
+
+// Wait until the batch is complete. *out must be zeroed. Errors: those of rlhf__rollout. [step]
+rlhf_status rlhf__sampler_wait(struct rlhf__sampler *, struct rlhf__sampled *out,
+                               struct rlhf__error *err);
+
+#endif
