@@ -171,8 +171,10 @@ rlhf_status rlhf__rows_read(const char *path, const struct rlhf__rows_fit *fit,
     rlhf_status st = rlhf__file_read(path, MAX_BYTES, &b, err);
     const char *wrong = st == RLHF_OK ? open_file(&b, &f) : NULL;
     if (st == RLHF_OK && !wrong) wrong = check(&f, fit);
-    if (wrong) st = rlhf__fail(err, RLHF_E_INVALID, "%s is damaged: %s", path, wrong);
-    if (st == RLHF_OK) st = take(&f, fit, e, err);
+    if (wrong)
+        st = rlhf__fail(err, RLHF_E_INVALID, "%s is damaged: %s", path, wrong);
+    else if (st == RLHF_OK)
+        st = take(&f, fit, e, err);
     if (st == RLHF_OK) *about = (struct rlhf__rows_about){f.head[FIRST], (int64_t)f.head[COMPUTED]};
     rlhf__buf_free(&b);
     if (st != RLHF_OK) rlhf__rows_finish(e);

@@ -246,7 +246,7 @@ rlhf_status rlhf__plan_same(const struct rlhf__instance *algo, const rlhf_plan *
                               "%s changes its plan when the rows are known: %s was %lld, is %lld",
                               id_of(algo), field[i].name, (long long)field[i].was,
                               (long long)field[i].is);
-    if (memcmp(&was->divergence_beta, &is->divergence_beta, sizeof is->divergence_beta) != 0)
+    if (was->divergence_beta < is->divergence_beta || was->divergence_beta > is->divergence_beta)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s changes its plan when the rows are known: divergence_beta was %g, is "
                           "%g",

@@ -76,7 +76,10 @@ enum rlhf_plan_flag {
     RLHF_PLAN_MARGINS = 256,
     // ROLLOUT: a run may have no rewards; score and token_reward are then zeros. Otherwise a run
     // without rewards is rejected.
-    RLHF_PLAN_REWARDS_OPTIONAL = 512
+    RLHF_PLAN_REWARDS_OPTIONAL = 512,
+    // ROLLOUT: rows may be older than the weights that train on them (rlhf_rollout.version),
+    // because the algorithm corrects for it. Otherwise a run that samples ahead is rejected.
+    RLHF_PLAN_STALE = 1024
 };
 
 // The algorithm metrics that the host reads, in addition to the metric named by checkpoint.best.
@@ -143,7 +146,7 @@ typedef struct rlhf_rollout {
     // of the row in the file, from 0, counting rows that are left out.
     const int64_t *source;
     // [n] number of optimizer steps taken before the row was sampled; `steps` minus this is the
-    // row's staleness. Today all rows of a phase are sampled with the weights at its start.
+    // row's staleness. It is 0 unless the run samples ahead (rlhf_run_info.ahead).
     const int64_t *version;
     const uint8_t *finished; // [n] 1 = ended by a stop token
     // [n] the prompt's data row as JSON, len 0 if it has no data row: read it with "rlhf.row/0"
