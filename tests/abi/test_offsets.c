@@ -195,6 +195,7 @@ static const struct entry layout[] = {
     S(rlhf_run_info), F(rlhf_run_info, size), F(rlhf_run_info, batch_size),
     F(rlhf_run_info, max_new_tokens), F(rlhf_run_info, max_turns), F(rlhf_run_info, n_labels),
     F(rlhf_run_info, shards), F(rlhf_run_info, phases), F(rlhf_run_info, temperature),
+    F(rlhf_run_info, ahead), F(rlhf_run_info, reserved),
     S(rlhf_plan), F(rlhf_plan, size), F(rlhf_plan, source), F(rlhf_plan, heads),
     F(rlhf_plan, flags), F(rlhf_plan, epochs), F(rlhf_plan, minibatches), F(rlhf_plan, group_size),
     F(rlhf_plan, resample_rounds), F(rlhf_plan, named), F(rlhf_plan, n_named),
