@@ -254,12 +254,12 @@ static const rlhf_opt mixing_opts[] = {
 #define T struct rlhf__ahead_config
 static const rlhf_opt rollout_opts[] = {
     I(ahead, 0, 0, 1,
-      "1: draw the responses of the next phase while this one trains, with the weights at its "
-      "start "
-      "(docs/staleness.md)"),
+      "1: sample the responses of the next phase while this one trains, with the weights at its "
+      "start (docs/staleness.md)"),
     I(threads, 0, 0, 1024,
-      "CPU threads that draw (ahead: 1), of run.threads; the others train; 0: a third. Results do "
-      "not depend on it"),
+      "how many of the CPU threads (run.threads) sample if rollout.ahead is 1; the others train; "
+      "0: "
+      "a third. Results do not depend on it"),
 };
 #undef T
 #define T struct rlhf__batch_config
