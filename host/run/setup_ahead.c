@@ -14,6 +14,11 @@ rlhf_status rlhf__setup_check_ahead(const struct rlhf__run *r, struct rlhf__erro
                           "rollout.ahead is 1, but %s does not correct for rows that an older "
                           "policy sampled (RLHF_PLAN_STALE); rollout.ahead=0 is allowed",
                           r->req->algo->file);
+    if (r->cast.share.ranks > 1)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "rollout.ahead is 1, but the run has %u processes, and only a run of one "
+                          "process samples ahead; rollout.ahead=0 is allowed",
+                          r->cast.share.ranks);
     if (!c->mixing.overlap) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
                       "rewards.overlap is true, but with rollout.ahead=1 responses are sampled in "
