@@ -25,6 +25,8 @@ const char *rlhf__kind_dir(int32_t kind) {
         return "models";
     case RLHF_KIND_SINK:
         return "sinks";
+    case RLHF__KIND_COLLECTIVE:
+        return "collectives";
     default:
         return "kernels";
     }

@@ -8,6 +8,10 @@
 
 #include <rlhf/plugin.h>
 
+// The kind of a collective (rlhf/draft/collective.h), which is not a plugin of the contract. Its
+// file is found like one.
+enum { RLHF__KIND_COLLECTIVE = 1000 };
+
 // Returns the name of a kind's directory, "algos", ..., below <lib>, the user's directory and each
 // directory of RLHF_PLUGIN_PATH. In the last two, plugins may also be in the directory itself.
 // [any]

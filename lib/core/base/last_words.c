@@ -25,6 +25,7 @@ static const struct {
 static struct sigaction earlier[N_FATAL];
 static pthread_key_t main_thread;
 static volatile sig_atomic_t json;
+static char prefix[96]; // "rank 2 on b: "
 
 static void append(char *out, size_t cap, const char *text) {
     size_t at = strlen(out), n = strlen(text);
@@ -52,6 +53,7 @@ static void say(const char *what) {
         if (isatty(STDERR_FILENO)) append(text, sizeof text, "\n"); // the progress line stays above
         append(text, sizeof text, "rlhf-host: error: ");
     }
+    append(text, sizeof text, prefix);
     append(text, sizeof text, who);
     append(text, sizeof text, ": ");
     append(text, sizeof text, what);
@@ -105,20 +107,36 @@ static void stack_for_handlers(void) {
     if (own.ss_sp) sigaltstack(&own, NULL);
 }
 
-void rlhf__last_words_install(void) {
-    static int mark;
+static struct sigaction own_action(void) {
     struct sigaction act;
-    rlhf__running_watch();
     memset(&act, 0, sizeof act);
     act.sa_sigaction = on_fatal;
     act.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigemptyset(&act.sa_mask);
+    return act;
+}
+
+void rlhf__last_words_install(void) {
+    static int mark;
+    const struct sigaction act = own_action();
+    rlhf__running_watch();
     stack_for_handlers();
     for (size_t i = 0; i < N_FATAL; i++)
         sigaction(fatal[i].number, &act, &earlier[i]);
     atexit(on_exit_call);
     if (pthread_key_create(&main_thread, on_thread_end) == 0)
         pthread_setspecific(main_thread, &mark);
+}
+
+void rlhf__last_words_renew(void) {
+    const struct sigaction act = own_action();
+    for (size_t i = 0; i < N_FATAL; i++)
+        sigaction(fatal[i].number, &act, NULL);
+}
+
+void rlhf__last_words_prefix(const char *text) {
+    snprintf(prefix, sizeof prefix, "%.90s", text);
+    keep_plain(prefix);
 }
 
 void rlhf__last_words_json(int on) { json = on; }

@@ -12,6 +12,14 @@
 // sentence about exit(), the program ends with status 1. [main]
 void rlhf__last_words_install(void);
 
+// Install the handlers of signals again, after a library has replaced them by its own; those are
+// not called. [main]
+void rlhf__last_words_renew(void);
+
+// Begin the sentence with this text, e.g. "rank 2 on b: ", if several processes share standard
+// error. [main]
+void rlhf__last_words_prefix(const char *text);
+
 // With on = 1, print the sentence as a JSON object, in the format of the log's JSON lines but
 // without a time. [main]
 void rlhf__last_words_json(int on);

@@ -120,8 +120,9 @@ void rlhf__logf(struct rlhf__log *log, int32_t level, const char *fmt, ...) {
     if (!log || level < log->level) return;
     char text[2048];
     va_list ap;
+    const size_t at = (size_t)snprintf(text, sizeof text, "%s", log->prefix);
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    vsnprintf(text + at, sizeof text - at, fmt, ap);
     va_end(ap);
     put_line(log, level < 0 ? 0 : level > 3 ? 3 : level, text);
 }

@@ -18,6 +18,7 @@
 static volatile sig_atomic_t caught;
 static volatile sig_atomic_t checkpoint;
 static volatile sig_atomic_t json;
+static volatile sig_atomic_t quiet;
 static volatile sig_atomic_t interrupted; // by Ctrl-C in a dialogue
 static _Atomic int64_t phase_now;         // 0: none
 static _Atomic int64_t phase_end_ms;      // of rlhf__seconds(); 0: not known
@@ -41,6 +42,7 @@ static void append_number(char *out, size_t cap, int64_t v) {
 // A line on standard error, as log lines are. Async-signal-safe.
 static void say(const char *what) {
     char text[700] = "";
+    if (quiet) return;
     if (json)
         append(text, sizeof text, "{\"event\": \"log\", \"level\": \"info\", \"message\": \"");
     else if (isatty(STDERR_FILENO)) // leave the line with ^C and the progress bar
@@ -212,6 +214,8 @@ void rlhf__signals_kept(const char *text) {
 }
 
 void rlhf__signals_json(int on) { json = on; }
+
+void rlhf__signals_quiet(void) { quiet = 1; }
 
 void rlhf__signals_phase(int64_t phase, double seconds) {
     const double end = (rlhf__seconds() + seconds) * 1e3;

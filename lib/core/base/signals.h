@@ -17,6 +17,9 @@ void rlhf__signals_install(void);
 // 1: the handlers print JSON objects like the log, but without a time. [main]
 void rlhf__signals_json(int on);
 
+// The handlers print nothing from now on: another process prints it. [main]
+void rlhf__signals_quiet(void);
+
 // Set the current phase, counted from 1, or 0 outside of phases. The first signal's message
 // promises to finish this phase. seconds is the estimated time to its end; below 0: unknown. [main]
 void rlhf__signals_phase(int64_t phase, double seconds);

@@ -1,0 +1,23 @@
+// launch.h: which launcher (mpirun, srun) started this process, according to its environment.
+#ifndef RLHF_HOST_TEAM_LAUNCH_H
+#define RLHF_HOST_TEAM_LAUNCH_H
+
+#include <stdint.h>
+
+struct rlhf__launch {
+    int32_t ranks;        // processes that it started; 0: no launcher; -1: it does not tell
+    int32_t rank;         // this process among them, from 0
+    const char *launcher; // for messages: "mpirun of Open MPI"; NULL without one
+    const char *mpi;      // the collective for it: "openmpi" or "mpich"; NULL: unknown
+    const char *variable; // the environment variable that tells
+};
+
+// Read the environment. A launcher that started a single process counts as none. [main]
+struct rlhf__launch rlhf__launch_read(void);
+
+// Remove the launcher's variables from this process, so that no program that it starts (a worker, a
+// program of a reward, a tracker) takes itself for a rank. Call when the collective is open, or
+// after rlhf__launch_read if none is needed. [main]
+void rlhf__launch_forget(void);
+
+#endif

@@ -1,0 +1,43 @@
+// open.h: opens the collective (rlhf/draft/collective.h) that connects the ranks of a run.
+#ifndef RLHF_HOST_TEAM_OPEN_H
+#define RLHF_HOST_TEAM_OPEN_H
+
+#include "base/dirs.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "team/launch.h"
+#include "team/team.h"
+
+struct rlhf__collective {
+    const rlhf_collectives *plugin; // static data of the shared object; NULL: this process is alone
+    rlhf_collective *made;          // result of its create(), argument of its destroy()
+    rlhf_collective read;           // a copy of *made with the members that this host knows
+    struct rlhf__team team;         // its table is &read
+    struct rlhf__log *log;
+    char path[RLHF__PATH_CAP]; // of the shared object
+    char sha256[65];           // of the file
+    char unused[7];
+};
+
+struct rlhf__collective_spec {
+    const struct rlhf__dirs *dirs; // the shared objects are in <lib>/collectives
+    struct rlhf__launch launch;
+    // "auto": that of the launcher, or none without one; "none"; "mpi": that of the launcher; a
+    // name, for collective_NAME.so in RLHF_PLUGIN_PATH or <lib>/collectives; or a path with a '/'
+    const char *backend;
+    double timeout_s;      // as in rlhf_collective_options
+    struct rlhf__log *log; // gets the sentence about a rank that is lost
+};
+
+// Join the other ranks. *out must not move in memory; out->team.ranks is 0 if this process is
+// alone. If a rank is lost later, the reason is logged and all ranks end with status 1. Call close
+// on *out even after a failure. Errors: RLHF_E_INVALID (no such file; others can change it; not a
+// collective of this version; a launcher of another MPI); those of create(). [main]
+rlhf_status rlhf__collective_open(const struct rlhf__collective_spec *,
+                                  struct rlhf__collective *out, struct rlhf__error *err);
+
+// Leave, together with the other ranks. If they can no longer be reached, end all of them with
+// `status`; then this does not return. Accepts a zeroed struct. [main]
+void rlhf__collective_close(struct rlhf__collective *, int status);
+
+#endif

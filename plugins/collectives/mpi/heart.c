@@ -1,0 +1,64 @@
+// heart.c: the heartbeat: every second each rank sends one byte to the next rank, so that the rank
+// before it is known to live. A rank that only computes, or is only slow, still sends it.
+#include "mpi.h"
+
+#include <time.h>
+
+#define BEAT_S    1.0  // between bytes
+#define SILENCE_S 10.0 // after which a rank is given up
+// If this thread did not run for so long, the whole job was probably stopped and continued: silence
+// does not count.
+#define ASLEEP_S 3.0
+
+double mpi_seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int before(const struct mpi *m) {
+    return (m->table.rank + m->table.ranks - 1) % m->table.ranks;
+}
+
+static void hear(struct mpi *m, double now) {
+    struct heart *h = &m->heart;
+    int came = 0;
+    if (h->in != MPI_REQUEST_NULL) MPI_Test(&h->in, &came, MPI_STATUS_IGNORE);
+    if (came) h->heard = now;
+    if (h->in == MPI_REQUEST_NULL)
+        MPI_Irecv(&h->byte_in, 1, MPI_BYTE, before(m), TAG_BEAT, MPI_COMM_WORLD, &h->in);
+}
+
+static void send_byte(struct mpi *m, double now) {
+    struct heart *h = &m->heart;
+    int sent = 1;
+    if (now - h->beaten < BEAT_S) return;
+    if (h->out != MPI_REQUEST_NULL) MPI_Test(&h->out, &sent, MPI_STATUS_IGNORE);
+    if (!sent) return;
+    h->beaten = now;
+    MPI_Isend(&h->byte_out, 1, MPI_BYTE, (m->table.rank + 1) % m->table.ranks, TAG_BEAT,
+              MPI_COMM_WORLD, &h->out);
+}
+
+int mpi_beat(struct mpi *m) {
+    struct heart *h = &m->heart;
+    const double now = mpi_seconds();
+    if (h->heard <= 0 || now - h->awake > ASLEEP_S) h->heard = now;
+    h->awake = now;
+    hear(m, now);
+    send_byte(m, now);
+    if (now - h->heard <= SILENCE_S) return 1;
+    mpi_fail(m, RLHF_E_DEVICE,
+             "rank %d on %s has not answered for %.0f s: it was stopped or is gone", before(m),
+             m->host[before(m)], SILENCE_S);
+    return 0;
+}
+
+void mpi_beat_end(struct mpi *m) {
+    struct heart *h = &m->heart;
+    if (h->in != MPI_REQUEST_NULL) {
+        MPI_Cancel(&h->in);
+        MPI_Request_free(&h->in);
+    }
+    if (h->out != MPI_REQUEST_NULL) MPI_Request_free(&h->out);
+}

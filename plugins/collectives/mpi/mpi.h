@@ -1,0 +1,83 @@
+// mpi.h: the parts of the collective over MPI.
+//
+// One thread makes all calls of MPI (MPI_THREAD_FUNNELED): it moves bytes while the host computes,
+// sends the heartbeat, and notices a rank that no longer answers. The host's thread hands jobs to
+// it and waits for them, under one lock.
+#ifndef RLHF_COLLECTIVE_MPI_H
+#define RLHF_COLLECTIVE_MPI_H
+
+#include <rlhf/draft/collective.h>
+
+#include <mpi.h>
+#include <pthread.h>
+
+enum { HOST_CAP = 64, TAG_DATA = 1, TAG_BEAT = 2 };
+
+// One exchange: requests to receive and to send, one for each part of at most PART bytes.
+struct job {
+    uint64_t ticket;
+    MPI_Request *request; // [n]
+    struct part *part;    // [n]
+    int n, left;          // left: requests that have not ended
+};
+
+struct part {
+    void *at;
+    int bytes;
+    int rank; // of the other side
+    int sends, ended;
+};
+
+struct heart {
+    MPI_Request in, out; // MPI_REQUEST_NULL: none under way
+    char byte_in, byte_out;
+    char unused[6];
+    double heard, beaten; // when a byte came, and when one was sent
+    double awake;         // when this thread last looked
+};
+
+struct mpi {
+    rlhf_collective table;
+    rlhf_collective_options options;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t asked; // to the thread: there is a job, or it shall leave
+    pthread_cond_t done;  // to the host: a job has ended, or the thread has begun or failed
+    struct job job[RLHF_COLLECTIVE_DEPTH]; // a ring
+    uint32_t first, n;
+    uint32_t posted; // jobs of the ring whose requests MPI has; they are the first ones
+    int32_t ready, leaves, failed, told, aborts, status, created;
+
+    uint64_t issued, finished; // tickets
+    double moved;              // when a request of the jobs last ended
+    struct heart heart;
+    rlhf_block *block;      // [2 * ranks] for gather()
+    char (*host)[HOST_CAP]; // [ranks]
+    int *index;             // room for MPI_Testsome, as many as the longest job has requests
+    MPI_Status *statuses;   // the same
+    int room, unused;
+    char error[512], detail[256];
+};
+
+double mpi_seconds(void);
+
+// Begin MPI and fill in ranks, hosts and detail. m->failed = 1 with m->error if that fails. Called
+// by the thread.
+void mpi_begin(struct mpi *m);
+
+// The thread: arg is the struct mpi.
+void *mpi_thread(void *arg);
+
+// Record a failure: the sentence, and st for the calls of the host, which see it when the host has
+// been told (told). Call with the lock held.
+__attribute__((format(printf, 3, 4))) void mpi_fail(struct mpi *m, rlhf_status st, const char *fmt,
+                                                    ...);
+
+// Send and receive what the heartbeat needs now; returns 0 after a failure (mpi_fail). Call with
+// the lock held.
+int mpi_beat(struct mpi *m);
+
+// Cancel what the heartbeat has under way. Call before MPI_Finalize.
+void mpi_beat_end(struct mpi *m);
+
+#endif

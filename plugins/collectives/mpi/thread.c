@@ -1,0 +1,272 @@
+// thread.c: the thread that calls MPI; see mpi.h.
+#include "mpi.h"
+
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+void mpi_fail(struct mpi *m, rlhf_status st, const char *fmt, ...) {
+    va_list args;
+    if (m->failed) return;
+    va_start(args, fmt);
+    vsnprintf(m->error, sizeof m->error, fmt, args);
+    va_end(args);
+    m->failed = 1;
+    m->status = st;
+}
+
+// ---- the begin ----
+
+// "Open MPI v4.1.4, package: ..." and "MPICH Version:\t4.0.2\n..." become name and number.
+static void put_version(char out[80]) {
+    char all[MPI_MAX_LIBRARY_VERSION_STRING] = "", *at;
+    int n;
+    MPI_Get_library_version(all, &n);
+    all[strcspn(all, ",\n")] = '\0';
+    if ((at = strstr(all, " Version:")) != NULL) memmove(at, at + 9, strlen(at + 9) + 1);
+    for (at = all; *at; at++)
+        if ((unsigned char)*at < ' ') *at = ' ';
+    snprintf(out, 80, "%.79s", all);
+}
+
+static void find_hosts(struct mpi *m) {
+    char own[HOST_CAP] = "";
+    rlhf_collective *t = &m->table;
+    MPI_Comm here;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
+    MPI_Comm_rank(here, &t->local);
+    MPI_Comm_size(here, &t->locals);
+    MPI_Comm_free(&here);
+    gethostname(own, sizeof own - 1);
+    MPI_Allgather(own, HOST_CAP, MPI_CHAR, m->host, HOST_CAP, MPI_CHAR, MPI_COMM_WORLD);
+}
+
+void mpi_begin(struct mpi *m) {
+    char version[80];
+    int provided = 0, machines = 0;
+    rlhf_collective *t = &m->table;
+    // Open MPI would handle fatal signals. The host does, and says which plugin was at work.
+    setenv("OMPI_MCA_opal_signal", "", 1);
+    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS) {
+        mpi_fail(m, RLHF_E_DEVICE, "MPI_Init failed");
+        return;
+    }
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(MPI_COMM_WORLD, &t->rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &t->ranks);
+    m->host = calloc((size_t)t->ranks, sizeof *m->host);
+    m->block = calloc(2 * (size_t)t->ranks, sizeof *m->block);
+    if (!m->host || !m->block) {
+        mpi_fail(m, RLHF_E_NOMEM, "out of memory for %d ranks", t->ranks);
+        return;
+    }
+    m->heart.in = m->heart.out = MPI_REQUEST_NULL;
+    find_hosts(m);
+    const int first = t->local == 0;
+    MPI_Allreduce(&first, &machines, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    put_version(version);
+    snprintf(m->detail, sizeof m->detail, "%s, %d rank%s on %d machine%s", version, t->ranks,
+             t->ranks == 1 ? "" : "s", machines, machines == 1 ? "" : "s");
+}
+
+// ---- jobs ----
+
+static struct job *job_at(struct mpi *m, uint32_t k) {
+    return &m->job[(m->first + k) % RLHF_COLLECTIVE_DEPTH];
+}
+
+static void post(struct mpi *m) {
+    for (; m->posted < m->n; m->posted++) {
+        struct job *j = job_at(m, m->posted);
+        for (int i = 0; i < j->n; i++) {
+            const struct part *p = &j->part[i];
+            if (p->sends)
+                MPI_Isend(p->at, p->bytes, MPI_BYTE, p->rank, TAG_DATA, MPI_COMM_WORLD,
+                          &j->request[i]);
+            else
+                MPI_Irecv(p->at, p->bytes, MPI_BYTE, p->rank, TAG_DATA, MPI_COMM_WORLD,
+                          &j->request[i]);
+        }
+        m->moved = mpi_seconds();
+    }
+}
+
+// A received message of another length means that the ranks do not make the same calls.
+static void check_part(struct mpi *m, const struct part *p, MPI_Status *s) {
+    int got = p->bytes;
+    if (!p->sends) MPI_Get_count(s, MPI_BYTE, &got);
+    if (got != p->bytes)
+        mpi_fail(m, RLHF_E_INTERNAL,
+                 "the ranks are out of step: rank %d on %s sent %d bytes, and rank %d on %s "
+                 "expects %d",
+                 p->rank, m->host[p->rank], got, m->table.rank, m->host[m->table.rank], p->bytes);
+}
+
+static void say_error(struct mpi *m, const struct job *j, int got) {
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int n = 0;
+    for (int i = 0; i < got && i < m->room; i++) {
+        const struct part *p = &j->part[m->index[i]];
+        if (m->statuses[i].MPI_ERROR == MPI_SUCCESS) continue;
+        MPI_Error_string(m->statuses[i].MPI_ERROR, text, &n);
+        mpi_fail(m, RLHF_E_DEVICE, "rank %d on %s: %.300s", p->rank, m->host[p->rank], text);
+        return;
+    }
+    mpi_fail(m, RLHF_E_DEVICE, "a message of MPI failed");
+}
+
+static void poll_job(struct mpi *m, struct job *j) {
+    int got = 0;
+    const int st = MPI_Testsome(j->n, j->request, &got, m->index, m->statuses);
+    if (got == MPI_UNDEFINED) got = 0;
+    if (st != MPI_SUCCESS) {
+        say_error(m, j, got);
+        return;
+    }
+    for (int i = 0; i < got; i++) {
+        j->part[m->index[i]].ended = 1;
+        check_part(m, &j->part[m->index[i]], &m->statuses[i]);
+    }
+    j->left -= got;
+    if (got > 0) m->moved = mpi_seconds();
+}
+
+// Returns 1 if something was sent or received.
+static int poll_jobs(struct mpi *m) {
+    int ended = 0;
+    const double before = m->moved;
+    for (uint32_t k = 0; k < m->posted && !m->failed; k++)
+        if (job_at(m, k)->left > 0) poll_job(m, job_at(m, k));
+    while (m->posted > 0 && !m->failed && job_at(m, 0)->left == 0) {
+        struct job *j = job_at(m, 0);
+        m->finished = j->ticket;
+        free(j->request);
+        free(j->part);
+        *j = (struct job){0};
+        m->first = (m->first + 1) % RLHF_COLLECTIVE_DEPTH;
+        m->n--;
+        m->posted--;
+        ended = 1;
+    }
+    if (ended) pthread_cond_broadcast(&m->done);
+    return ended || m->moved > before;
+}
+
+// Fail if nothing has come for timeout_s.
+static void check_time(struct mpi *m) {
+    const double limit = m->options.timeout_s;
+    if (limit <= 0 || m->posted == 0 || m->failed) return;
+    if (mpi_seconds() - m->moved <= limit) return;
+    const struct job *j = job_at(m, 0);
+    for (int i = 0; i < j->n; i++)
+        if (!j->part[i].ended && !j->part[i].sends) {
+            const int r = j->part[i].rank;
+            mpi_fail(m, RLHF_E_DEVICE,
+                     "rank %d on %s lives, but the others have waited for it for %.0f s", r,
+                     m->host[r], limit);
+            return;
+        }
+    mpi_fail(m, RLHF_E_DEVICE, "nothing was sent or received for %.0f s", limit);
+}
+
+// ---- the loop ----
+
+static void end_all(struct mpi *m) {
+    MPI_Abort(MPI_COMM_WORLD, m->aborts);
+    _exit(m->aborts);
+}
+
+// Let the others have the core: first for a moment, and longer the longer nothing happens.
+static void rest(struct mpi *m, unsigned idle) {
+    const struct timespec nap = {0, idle < 2000 ? 20000 : idle < 20000 ? 200000 : 1000000};
+    pthread_mutex_unlock(&m->lock);
+    if (idle < 200)
+        sched_yield();
+    else
+        nanosleep(&nap, NULL);
+    pthread_mutex_lock(&m->lock);
+}
+
+static void sleep_until_asked(struct mpi *m) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += 250000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    pthread_cond_timedwait(&m->asked, &m->lock, &until);
+}
+
+// After a failure: tell the host, then wait until it ends the process. Several ranks may notice the
+// same failure; the lowest one ends the others before they report it, too.
+static void tell(struct mpi *m) {
+    if (m->options.lost) {
+        const struct timespec turn = {m->table.rank < 8 ? m->table.rank : 8, 0};
+        pthread_mutex_unlock(&m->lock);
+        nanosleep(&turn, NULL);
+        m->options.lost(m->options.lost_ctx, m->error);
+        pthread_mutex_lock(&m->lock);
+    }
+    m->told = 1;
+    pthread_cond_broadcast(&m->done);
+    while (!m->leaves && !m->aborts)
+        pthread_cond_wait(&m->asked, &m->lock);
+    if (m->aborts) end_all(m);
+}
+
+// Leave together: the heartbeat goes on until all ranks want to leave.
+static void leave(struct mpi *m) {
+    MPI_Request all;
+    int here = 0;
+    MPI_Ibarrier(MPI_COMM_WORLD, &all);
+    for (unsigned idle = 0; !here; idle++) {
+        MPI_Test(&all, &here, MPI_STATUS_IGNORE);
+        if (!here && m->table.ranks > 1 && !mpi_beat(m)) {
+            tell(m);
+            return;
+        }
+        if (!here) rest(m, idle);
+        if (m->aborts) end_all(m);
+    }
+    mpi_beat_end(m);
+    MPI_Finalize();
+}
+
+void *mpi_thread(void *arg) {
+    struct mpi *m = arg;
+    double beat = 0;
+    pthread_mutex_lock(&m->lock);
+    mpi_begin(m);
+    m->ready = 1;
+    m->told = m->failed; // create() reports it
+    pthread_cond_broadcast(&m->done);
+    for (unsigned idle = 0; !m->failed && !(m->leaves && m->n == 0);) {
+        if (m->aborts) end_all(m);
+        post(m);
+        idle = poll_jobs(m) ? 0 : idle + 1;
+        const double now = mpi_seconds();
+        if (m->table.ranks > 1 && now - beat > 0.05) {
+            beat = now;
+            mpi_beat(m);
+        }
+        check_time(m);
+        if (m->failed || (m->leaves && m->n == 0)) break;
+        if (m->n == 0) {
+            sleep_until_asked(m);
+            idle = 0;
+        } else {
+            rest(m, idle);
+        }
+    }
+    if (m->failed && !m->told)
+        tell(m);
+    else if (!m->failed)
+        leave(m);
+    pthread_mutex_unlock(&m->lock);
+    return NULL;
+}

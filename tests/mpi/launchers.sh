@@ -1,0 +1,47 @@
+# Sourced by the tests of this folder: the launchers whose collectives were built.
+#
+#   each_launcher        names, as words: openmpi mpich
+#   start NAME N CMD...  runs CMD as N ranks; the output of all is in $work/out, the status in $status
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+lib=$RLHF_BUILD_DIR/lib/rlhf/0
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+launcher_of() {
+    case $1 in
+    openmpi) command -v mpirun.openmpi ;;
+    mpich) command -v mpiexec.mpich ;;
+    esac
+}
+
+each_launcher() {
+    for name in openmpi mpich; do
+        [ -f "$lib/collectives/collective_$name.so" ] && launcher_of $name >/dev/null && echo $name
+    done
+}
+
+start() {
+    launcher=$(launcher_of "$1")
+    processes=$2
+    shift 2
+    status=0
+    timeout -k 5 "${limit:-60}" "$launcher" -n "$processes" "$@" </dev/null >"$work/out" 2>&1 || status=$?
+}
+
+fail() {
+    printf 'FAILED: %s (status %s)\n' "$*" "$status" >&2
+    cat "$work/out" >&2
+    exit 1
+}
+
+# A sentence that must be in the output, once.
+says() {
+    [ "$(grep -c -- "$1" "$work/out")" = 1 ] || fail "the output should have once: $1"
+}
+
+launchers=$(each_launcher)
+if [ -z "$launchers" ]; then
+    echo "skipped: no collective was built, or its launcher is missing (libopenmpi-dev openmpi-bin)"
+    exit 77
+fi
