@@ -11,6 +11,7 @@
 #include "prompt/prompt.h"
 #include "recompute/recompute.h"
 #include "runs/runs.h"
+#include "team/join.h"
 #include "worker/serve.h"
 
 #include <stdio.h>
@@ -114,6 +115,7 @@ static int version(const struct rlhf__env *env, int argc, char **argv) {
 }
 
 static int dispatch(const struct rlhf__env *env, int argc, char **argv) {
+    struct rlhf__error err;
     if (argc < 2) {
         rlhf__help(stderr);
         return 2;
@@ -127,6 +129,10 @@ static int dispatch(const struct rlhf__env *env, int argc, char **argv) {
     training.run_ended = rlhf__report_after_run;
     if (argv[1][0] == '-') return rlhf__cli_train(&training, argc, argv);
     if (strcmp(argv[1], HIDDEN) == 0) return rlhf__cmd_worker(env, argc - 1, argv + 1);
+    if (rlhf__join_refuse(argv[1], &err) != RLHF_OK) {
+        rlhf__log_error(env->log, err.text);
+        return 2;
+    }
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(env, argc - 1, argv + 1);
     return unknown_command(env->log, argv[1]);

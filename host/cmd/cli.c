@@ -7,11 +7,14 @@
 #include "cmd/commands.h"
 #include "cmd/flags.h"
 #include "cmd/program.h"
+#include "config/layer.h"
 #include "config/resume.h"
 #include "keep/manifest.h"
 #include "keep/run_dir.h"
 #include "model/free_memory.h"
 #include "run/run.h"
+#include "team/agree.h"
+#include "team/join.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,6 +181,18 @@ static rlhf_status say_trust(const struct options *o, const struct rlhf__config_
     return st;
 }
 
+// Join the other processes of the run, and agree with them on st. A resumed run asks its launcher
+// again: it may have other processes now.
+static rlhf_status join(const struct options *o, struct rlhf__run_request *run,
+                        struct rlhf__collective *ranks, rlhf_status st, struct rlhf__error *err) {
+    struct rlhf__parallel_config *c = &run->config->parallel;
+    if (st == RLHF_OK && o->resume && !rlhf__layer_typed_by(run->config, "parallel", "backend"))
+        c->backend = "auto";
+    st = rlhf__join(run->env, c->backend, c->timeout_s, ranks, st, err);
+    run->team = rlhf__joined(ranks);
+    return st;
+}
+
 // Sets *exit_status if it returns RLHF_OK.
 static rlhf_status train(const struct rlhf__env *env, const struct options *o,
                          const struct rlhf__config_request *req, int *exit_status,
@@ -186,6 +201,7 @@ static rlhf_status train(const struct rlhf__env *env, const struct options *o,
     struct rlhf__run_dir dir;
     struct rlhf__run_request run = {
         .env = env, .config = &config, .resume = req->resume, .dir = &dir};
+    struct rlhf__collective ranks = {0};
     rlhf__run_dir_begin(&dir, req->resume);
     rlhf_status status = rlhf__config_load(req, &config, err);
     if (status < 0) rlhf__config_hint(req, &config, err);
@@ -201,12 +217,13 @@ static rlhf_status train(const struct rlhf__env *env, const struct options *o,
     if (status == RLHF_OK)
         status = rlhf__config_resolve_sinks(&config, run.plugins, &run.sinks, err);
     status = say_trust(o, req, &run, status, err);
-    if (status == RLHF_OK) {
-        *exit_status = 0;
-        if (o->print_config)
-            status = print_config(&config, err);
-        else
-            *exit_status = rlhf__cmd_run(&run);
+    if (o->print_config) {
+        if (status == RLHF_OK) status = rlhf__join_refuse("--print-config", err);
+        if (status == RLHF_OK) status = print_config(&config, err);
+    } else {
+        status = join(o, &run, &ranks, status, err);
+        if (status == RLHF_OK) *exit_status = rlhf__cmd_run(&run);
+        rlhf__collective_close(&ranks, status < 0 ? rlhf__exit_status(status) : *exit_status);
     }
     free(run.rewards);
     free(run.sinks);
@@ -264,10 +281,24 @@ int rlhf__cli_train(const struct rlhf__env *env, int argc, char **argv) {
 // The training command: set up, run, report how it ended.
 
 static rlhf_status find_dir(const struct rlhf__run_request *req, struct rlhf__error *err) {
+    if (rlhf__team_rank(req->team) > 0) return RLHF_OK; // rank 0 has it
     if (!req->resume) return rlhf__run_dir_choose(req->dir, req->config, req->algo->stem, err);
     if (strlen(req->resume) >= 4000)
         return rlhf__fail(err, RLHF_E_INVALID, "--resume: the path is longer than 4,000 bytes");
     return rlhf__run_dir_attach(req->dir, req->resume, req->dry_run, req->env->log, err);
+}
+
+// Let the other ranks read the checkpoint that rank 0 resumes from.
+static rlhf_status share_dir(const struct rlhf__run_request *req, struct rlhf__error *err) {
+    struct rlhf__team *t = req->team;
+    char(*all)[sizeof req->dir->checkpoint];
+    if (!t || !req->resume) return RLHF_OK;
+    all = calloc((size_t)t->ranks, sizeof *all);
+    if (!all) return RLHF__NOMEM(err, "out of memory for %d ranks", t->ranks);
+    rlhf_status st = rlhf__team_gather(t, req->dir->checkpoint, sizeof *all, all, err);
+    if (st == RLHF_OK && t->rank > 0) st = rlhf__run_dir_follow(req->dir, all[0], err);
+    free(all);
+    return st;
 }
 
 // Print to standard output how much memory the run will need.
@@ -301,10 +332,12 @@ int rlhf__cmd_run(const struct rlhf__run_request *asked_for) {
     const struct rlhf__run_request *req = &with_need;
     with_need.need = &need;
     rlhf_status st = find_dir(req, &err);
+    st = rlhf__team_agree(req->team, RLHF__DOOR_SETUP, NULL, st, &err);
+    if (st == RLHF_OK) st = share_dir(req, &err);
     if (st == RLHF_OK) st = rlhf__run_create(req, &t, &err);
     if (t && req->dry_run) rlhf__progress_end(t->report.progress); // do not leave a partial bar
-    if (req->dry_run && print_memory(&need, req->env->log->json, &unprinted) != RLHF_OK &&
-        st == RLHF_OK) {
+    if (req->dry_run && rlhf__team_rank(req->team) == 0 &&
+        print_memory(&need, req->env->log->json, &unprinted) != RLHF_OK && st == RLHF_OK) {
         err = unprinted;
         st = err.code;
     }
@@ -318,8 +351,9 @@ int rlhf__cmd_run(const struct rlhf__run_request *asked_for) {
     const int collapsed = t && t->collapsed;
     int ran = t && t->report.began > 0 && !t->bad_input;
     const int has_phases = t && t->report.began > 0 && t->count.phase > 0;
+    st = rlhf__team_agree(req->team, RLHF__DOOR_END, NULL, st, &err);
     rlhf__run_destroy(t);
-    if (has_phases) run_ended(req);
+    if (has_phases && rlhf__team_rank(req->team) == 0) run_ended(req);
     if (st != RLHF_OK) {
         int status = rlhf__cmd_end(req->env, st, &err);
         // Status 2 means bad input. A run that failed after it had begun ends with 1 instead.

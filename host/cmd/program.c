@@ -6,6 +6,7 @@
 #include "base/last_words.h"
 #include "base/signals.h"
 #include "cmd/commands.h"
+#include "team/join.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -54,6 +55,7 @@ int rlhf__program(int argc, char **argv,
     fill_descriptors();
     rlhf__json_guard_memory();
     rlhf__log_init(&log);
+    rlhf__join_prepare(&log);
     rlhf__last_words_install();
     rlhf__signals_install();
     if (rlhf__dirs_find(&dirs, &err) < 0) {

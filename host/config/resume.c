@@ -84,7 +84,7 @@ static const char *const may_change[] = {"run.phases",
                                          "compute.recompute",
                                          "data.max_mib",
                                          "checkpoint.",
-                                         "parallel.shards",
+                                         "parallel.",
                                          "early_stop.",
                                          "log.",
                                          "rewards.on_failure",
@@ -170,9 +170,8 @@ static rlhf_status changed(const char *run, const char *path, const json_t *was,
         "--resume: %s cannot change from %.100s to %.100s in a run that "
         "goes on (what can: run.phases, run.stop_after, run.stop_on, run.threads, compute.backend, "
         "compute.gpu, compute.workspace_mib, compute.recompute, data.max_mib, checkpoint.*, "
-        "parallel.shards, early_stop.*, log.*, rewards.on_failure, rewards.retries, "
-        "rewards.isolate, rewards.timeout_s, rewards.memory_mib, rewards.workers, rewards.overlap, "
-        "sink.*, and, "
+        "parallel.*, early_stop.*, log.*, rewards.on_failure, rewards.retries, rewards.isolate, "
+        "rewards.timeout_s, rewards.memory_mib, rewards.workers, rewards.overlap, sink.*, and, "
         "with the same contents, where plugins, the files of code that rewards name, rows, "
         "prompts and the models of policy.path, reference.path and models.* lie); start a new run "
         "with --policy "

@@ -298,6 +298,15 @@ static const rlhf_opt optim_opts[] = {
 #undef T
 #define T struct rlhf__parallel_config
 static const rlhf_opt parallel_opts[] = {
+    RLHF_OPT_STR(
+        T, backend, "auto",
+        "how the processes of a run reach each other: auto (the MPI of the launcher; "
+        "without a launcher the run has one process), none (a run of its own in each "
+        "process), mpi (as auto, but a launcher is needed), openmpi, mpich, or the path of "
+        "a collective plugin; a resumed run begins with auto again"),
+    F(timeout_s, 0, 0, 1e9,
+      "seconds that processes wait for one of them that still runs, e.g. in a reward that never "
+      "returns; 0: for ever. A process that has ended or was stopped is noticed without this"),
     I(shards, 0, 0, 4096,
       "parts that a minibatch is divided into; the number of processes must divide it. Runs with "
       "the same number have the same bits for any number of processes; 0: as many as processes"),

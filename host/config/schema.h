@@ -215,7 +215,9 @@ struct rlhf__optim_config {
 
 // How a run is divided between processes.
 struct rlhf__parallel_config {
-    int64_t shards; // parts of a minibatch; 0 = as many as processes
+    const char *backend; // as in struct rlhf__collective_spec (team/open.h)
+    double timeout_s;    // seconds that the ranks wait for one of them; 0 = no limit
+    int64_t shards;      // parts of a minibatch; 0 = as many as processes
 };
 
 struct rlhf__early_stop_config {

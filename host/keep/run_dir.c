@@ -348,6 +348,18 @@ rlhf_status rlhf__run_dir_attach(struct rlhf__run_dir *d, const char *resume, in
     return find_checkpoint(d, err);
 }
 
+rlhf_status rlhf__run_dir_follow(struct rlhf__run_dir *d, const char *checkpoint,
+                                 struct rlhf__error *err) {
+    char path[4200];
+    snprintf(d->checkpoint, sizeof d->checkpoint, "%s", checkpoint);
+    snprintf(path, sizeof path, "%.4090s/state/run.json", d->checkpoint);
+    if (d->root && rlhf__is_file(path)) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "--resume: %s is not there: all processes must see the run directory under "
+                      "the same path",
+                      checkpoint);
+}
+
 // ---- config.json ----
 
 // Keep two stored settings: run.dir, because the run may have been moved, and run.stop_after,

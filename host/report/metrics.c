@@ -56,11 +56,11 @@ rlhf_status rlhf__metrics_open(const struct rlhf__folder *run, const struct rlhf
                                struct rlhf__metrics **out, struct rlhf__error *err) {
     struct rlhf__metrics *m = calloc(1, sizeof *m);
     *out = NULL;
-    if (!m) return RLHF__NOMEM(err, "%s: out of memory", run->path);
+    if (!m) return RLHF__NOMEM(err, "out of memory for metrics");
     pthread_mutex_init(&m->lock, NULL);
     m->log = log;
     rlhf_status status = RLHF_OK;
-    for (size_t i = 0; status == RLHF_OK && i < N_FILES; i++)
+    for (size_t i = 0; run && status == RLHF_OK && i < N_FILES; i++)
         status = open_file(m, i, run, want, keep_phase, log, err);
     if (status == RLHF_OK)
         *out = m;

@@ -105,7 +105,7 @@ static rlhf_status show_samples(const struct rlhf__phase *p, int is_last, struct
     struct rlhf__shown *s = &r->shown;
     int64_t phase = p->count->phase + 1;
     s->written = 0;
-    if (s->n == 0) return RLHF_OK;
+    if (s->n == 0 || !r->samples) return RLHF_OK;
     int due = phase % c->samples_every == 0 || phase == 1 || phase == p->count->phases || is_last;
     if (!due) return RLHF_OK;
     if (s->is_data) return rlhf__samples_write(r->samples, phase, s->rows, s->n, NULL, NULL, err);
@@ -278,7 +278,7 @@ static rlhf_status write_spread(const struct rlhf__phase *p, struct rlhf__error 
 
 rlhf_status rlhf__phase_show(const struct rlhf__phase *p, int is_last, struct rlhf__error *err) {
     RLHF_TRY(show_samples(p, is_last, err));
-    RLHF_TRY(write_spread(p, err));
+    if (p->report->spread) RLHF_TRY(write_spread(p, err));
     fill_screen(p);
     const struct rlhf__progress_state s = progress_state(p);
     rlhf__progress_phase(p->report->progress, &s);

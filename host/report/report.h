@@ -61,7 +61,7 @@ struct rlhf__report {
     struct rlhf__log *log; // borrowed
     struct rlhf__progress *progress;
     struct rlhf__metrics *metrics; // NULL until the phases begin, as are the next three
-    struct rlhf__samples *samples;
+    struct rlhf__samples *samples; // NULL, as is the next, if another process writes them
     struct rlhf__spread *spread;
     struct rlhf__rollout_log *rollout_log; // NULL unless log.rollouts
     struct rlhf__sinks *sinks;             // NULL until they are opened

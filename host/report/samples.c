@@ -86,6 +86,7 @@ rlhf_status rlhf__samples_write(struct rlhf__samples *s, int64_t phase,
                                 const struct rlhf__sample *samples, size_t n,
                                 struct rlhf__metrics *m, const char *tag, struct rlhf__error *err) {
     struct rlhf__buf rows = RLHF__BUF_INIT, table = RLHF__BUF_INIT;
+    if (!s) return RLHF_OK;
     for (size_t i = 0; i < n; i++)
         put_row(&rows, phase, &samples[i]);
     rlhf_status status = rlhf__jsonl_append(&s->rows, &rows, err);

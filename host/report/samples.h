@@ -26,7 +26,8 @@ rlhf_status rlhf__samples_open(const struct rlhf__folder *run, int64_t keep_phas
 void rlhf__samples_close(struct rlhf__samples *s); // NULL allowed
 
 // Append n lines {"phase", "prompt", "response", "reward", "ref_logp", "logp"} with the details. If
-// m is not NULL, also write them as a TensorBoard text under this tag. [main]
+// m is not NULL, also write them as a TensorBoard text under this tag. Does nothing if s is NULL.
+// [main]
 rlhf_status rlhf__samples_write(struct rlhf__samples *s, int64_t phase,
                                 const struct rlhf__sample *samples, size_t n,
                                 struct rlhf__metrics *m, const char *tag, struct rlhf__error *err);

@@ -10,6 +10,7 @@
 #include "run/run.h"
 #include "run/run_sinks.h"
 #include "run/saving.h"
+#include "team/agree.h"
 
 // On resume, an earlier rollouts file loses the rows of later phases even if this process writes
 // none.
@@ -66,9 +67,19 @@ static void fill_terminal(struct rlhf__run *r) {
     rlhf__buf_free(&title);
 }
 
+// For a process that leaves writing to rank 0: numbers in memory, and no files.
+static rlhf_status open_silent(struct rlhf__run *r, struct rlhf__error *err) {
+    struct rlhf__report *p = &r->report;
+    RLHF_TRY(rlhf__metrics_open(NULL, &r->config->log, -1, p->log, &p->metrics, err));
+    r->session.services.metric = rlhf__metrics_reported;
+    r->session.services.metric_ctx = p->metrics;
+    return begin_history(r, -1, err);
+}
+
 static rlhf_status open_reports(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__manifest code = rlhf__run_manifest(r);
     struct rlhf__run_dir *dir = r->req->dir;
+    if (!rlhf__run_writes(r)) return open_silent(r, err);
     int resumed = r->req->resume != NULL;
     int64_t keep = resumed ? r->count.phase : -1;
     RLHF_TRY(resumed ? rlhf__run_dir_store(dir, r->config, err)
@@ -184,7 +195,9 @@ static void say_spared(const struct rlhf__run *r) {
                (long long)s->rows, (long long)s->all, s->seconds);
 }
 
+// With several processes: if they have agreed on it.
 static int is_cancelled(const struct rlhf__run *r) {
+    if (r->req->team) return r->req->team->cancelled != 0;
     return r->req->env->cancelled && *r->req->env->cancelled;
 }
 
@@ -207,9 +220,11 @@ static rlhf_status run_all(struct rlhf__run *r, struct rlhf__error *err) {
     while (st == RLHF_OK && r->count.phase < last && !r->count.stop && !is_cancelled(r)) {
         st = run_phase(r, err);
         rlhf__run_say_compute(r);
+        st = rlhf__saving_meet(r, st, err);
         if (st == RLHF_OK) st = rlhf__saving_phase(r, err);
     }
-    return st == RLHF_OK ? rlhf__saving_end(r, err) : st;
+    if (st == RLHF_OK) st = rlhf__saving_end(r, err);
+    return rlhf__team_agree(r->req->team, RLHF__DOOR_SAVE, NULL, st, err);
 }
 
 // A model that gives scores instead of texts is measured on the rows of `data`.

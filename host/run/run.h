@@ -22,6 +22,7 @@
 #include "report/report.h"
 #include "report/run_history.h"
 #include "run/early_stop.h"
+#include "team/team.h"
 
 struct rlhf__memory_need;
 struct rlhf__recorded;
@@ -46,6 +47,7 @@ struct rlhf__run_request {
     // A record from which phases take their responses and scores; no reward, judge or sink is
     // opened. NULL = responses are sampled and scored.
     struct rlhf__recorded *recorded;
+    struct rlhf__team *team; // the processes that work on this run; NULL = this one alone
 };
 
 // The run's checkpoints on disk.
@@ -84,6 +86,11 @@ struct rlhf__run {
     // checked.
     struct rlhf__memory_plan *memory_plan;
 };
+
+// Returns 1 if this process writes and shows what the run leaves; otherwise rank 0 does. [any]
+static inline int rlhf__run_writes(const struct rlhf__run *r) {
+    return rlhf__team_rank(r->req->team) == 0;
+}
 
 // Open compute, models, plugins and data as configured. With req->resume, also restore the newest
 // checkpoint. Writes nothing. The caller frees *out with rlhf__run_destroy. [main]

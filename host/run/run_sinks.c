@@ -11,7 +11,7 @@ void rlhf__run_sinks_begin(const struct rlhf__run *r) {
     struct rlhf__buf config = RLHF__BUF_INIT;
     struct rlhf__error unprinted;
     char held[64], dir[RLHF__PATH_CAP];
-    if (r->config->n_sink == 0) return;
+    if (r->config->n_sink == 0 || !rlhf__run_writes(r)) return;
     // Ask for the directory by descriptor, because a plugin may have changed the working directory.
     snprintf(held, sizeof held, "/proc/self/fd/%d", r->req->dir->root->fd);
     if (!rlhf__path_real(held, dir)) rlhf__path_put(dir, "%s", r->req->dir->name);
@@ -33,8 +33,10 @@ void rlhf__run_sinks_begin(const struct rlhf__run *r) {
 
 rlhf_status rlhf__run_sinks_phase(const struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__shown *s = &r->report.shown;
-    rlhf__sinks_take(r->report.sinks, r->report.metrics);
+    const int writes = rlhf__run_writes(r);
+    if (writes) rlhf__sinks_take(r->report.sinks, r->report.metrics);
     RLHF_TRY(rlhf__metrics_flush(r->report.metrics, r->count.phase, err));
+    if (!writes) return RLHF_OK;
     rlhf__sinks_phase(r->report.sinks, r->count.phase, r->optim->count.step, s->rows,
                       s->written ? s->n : 0);
     return RLHF_OK;
@@ -64,6 +66,7 @@ void rlhf__run_sinks_end(const struct rlhf__run *r, rlhf_status st, const struct
     char why[64] = "";
     const enum rlhf_run_end how = how_it_ended(r, st, why, sizeof why);
     const char *reason = how == RLHF_RUN_FAILED ? err->text : why;
+    if (!rlhf__run_writes(r)) return;
     rlhf__sinks_end(r->report.sinks, how, reason);
     rlhf__events_end(r->report.events, r->count.phase, status[how], reason);
 }

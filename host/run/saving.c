@@ -13,6 +13,7 @@
 #include "learn/optim_state.h"
 #include "outer/reward_round.h"
 #include "run/run.h"
+#include "team/agree.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -206,6 +207,10 @@ static rlhf_status save_in(struct rlhf__run *r, const struct rlhf__folder *all,
 // remains.
 static rlhf_status save_checkpoint(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__folder *all = NULL;
+    if (!rlhf__run_writes(r)) {
+        choose_best(r);
+        return RLHF_OK;
+    }
     rlhf_status st = rlhf__folder_make(r->req->dir->root, "checkpoints", NULL, &all, err);
     if (st == RLHF_OK) st = save_in(r, all, err);
     rlhf__folder_close(all);
@@ -217,6 +222,7 @@ static rlhf_status save_checkpoint(struct rlhf__run *r, struct rlhf__error *err)
 // Remove the checkpoints beyond checkpoint.keep. (save_checkpoint keeps at least two.)
 static void prune(const struct rlhf__run *r) {
     struct rlhf__folder *all = NULL;
+    if (!rlhf__run_writes(r)) return;
     if (rlhf__folder_open(r->req->dir->root, "checkpoints", &all, NULL) != RLHF_OK) return;
     rlhf__checkpoint_dir_prune(all, r->count.phase, r->config->checkpoint.keep, r->report.log);
     rlhf__folder_close(all);
@@ -224,6 +230,7 @@ static void prune(const struct rlhf__run *r) {
 
 rlhf_status rlhf__saving_mend(const struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__folder *all = NULL;
+    if (!rlhf__run_writes(r)) return RLHF_OK;
     rlhf_status st = rlhf__folder_open(r->req->dir->root, "checkpoints", &all, err);
     if (st == RLHF_OK) st = point_best(r, all, err);
     if (st == RLHF_OK && r->count.phase < r->count.phases)
@@ -331,11 +338,27 @@ static int asked(const struct rlhf__run *r) {
     return 1;
 }
 
+// Returns 1 if it is time for a checkpoint, or if one was asked for (*now).
+static int is_time(const struct rlhf__run *r, int *now) {
+    const int64_t every_s = r->config->checkpoint.every_s;
+    *now = asked(r);
+    return *now || (every_s > 0 && rlhf__seconds() - r->saved.at >= (double)every_s);
+}
+
+// Clocks and signals differ between processes. Rank 0 decides.
+rlhf_status rlhf__saving_meet(struct rlhf__run *r, rlhf_status st, struct rlhf__error *err) {
+    int now = 0;
+    const struct rlhf__wish wish = {.save = r->req->team ? is_time(r, &now) + now : 0,
+                                    .same = r->count.phase};
+    return rlhf__team_agree(r->req->team, RLHF__DOOR_PHASE, &wish, st, err);
+}
+
 rlhf_status rlhf__saving_phase(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__checkpoint_config *c = &r->config->checkpoint;
-    int now = asked(r);
-    int due = now || (c->every > 0 && r->count.phase % c->every == 0) ||
-              (c->every_s > 0 && rlhf__seconds() - r->saved.at >= (double)c->every_s);
+    const struct rlhf__team *team = r->req->team;
+    int now = team && team->saves == 2;
+    const int due =
+        (team ? team->saves : is_time(r, &now)) || (c->every > 0 && r->count.phase % c->every == 0);
     rlhf_status st = due ? save(r, err) : RLHF_OK;
     if (st == RLHF_OK && now)
         rlhf__logf(r->report.log, RLHF_LOG_INFO, "checkpoint written: %s/checkpoints/%06lld",

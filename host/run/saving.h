@@ -23,6 +23,10 @@ void rlhf__saving_begin(struct rlhf__run *r);
 // At a phase boundary: note it in memory (boundary.h). Errors: those of rlhf__boundary_note. [main]
 rlhf_status rlhf__saving_note(struct rlhf__run *r, struct rlhf__error *err);
 
+// After a phase: meet the other processes, if there are any, and agree on st, on stopping and on
+// whether it is time for a checkpoint. Errors: as rlhf__team_agree. [main]
+rlhf_status rlhf__saving_meet(struct rlhf__run *r, rlhf_status st, struct rlhf__error *err);
+
 // After a phase: write a checkpoint if checkpoint.every or checkpoint.every_s demands one, or
 // SIGUSR1 has asked for it. Time affects only whether a file is written. [main]
 rlhf_status rlhf__saving_phase(struct rlhf__run *r, struct rlhf__error *err);

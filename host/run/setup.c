@@ -274,8 +274,9 @@ static rlhf_status resume(struct rlhf__run *r, struct rlhf__error *err) {
 
 static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__env *env = r->req->env;
-    RLHF_TRY(
-        rlhf__progress_create(r->config->log.progress, r->report.log, &r->report.progress, err));
+    const int32_t shows =
+        rlhf__run_writes(r) ? r->config->log.progress : (int32_t)RLHF__PROGRESS_OFF;
+    RLHF_TRY(rlhf__progress_create(shows, r->report.log, &r->report.progress, err));
     r->loading = (struct rlhf__loading){.max_mib = r->config->data.max_mib,
                                         .cancelled = env->cancelled,
                                         .watch = rlhf__progress_watch(r->report.progress)};
@@ -287,8 +288,9 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
                                           .loading = &r->loading};
     RLHF_TRY(rlhf__setup_checkpoints(r, err));
     RLHF_TRY(open_compute(r, err));
-    RLHF_TRY(rlhf__sinks_open(r->config, r->req->sinks, &r->session.services, r->report.log,
-                              &r->report.sinks, err));
+    if (rlhf__run_writes(r))
+        RLHF_TRY(rlhf__sinks_open(r->config, r->req->sinks, &r->session.services, r->report.log,
+                                  &r->report.sinks, err));
     RLHF_TRY(rlhf__iteration_init(&r->iteration, r->config, &r->cast, &r->report,
                                   &r->session.services, err));
     RLHF_TRY(rlhf__setup_shards(r, err));

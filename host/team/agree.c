@@ -1,6 +1,8 @@
 // agree.c: see agree.h.
 #include "team/agree.h"
 
+#include "base/signals.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -25,9 +27,19 @@ static const char *name_of(int32_t door) {
     return door >= 0 && door < RLHF__DOORS ? names[door] : "an unknown place";
 }
 
-static rlhf_status leave(struct rlhf__team *t, const struct header *h, int32_t rank,
+// A failure that all ranks share needs no rank.
+static int is_common(const struct rlhf__team *t, const struct header *all, const struct header *h) {
+    for (int32_t k = 0; k < t->ranks; k++)
+        if (all[k].status != h->status || strcmp(all[k].text, h->text) != 0) return 0;
+    return 1;
+}
+
+static rlhf_status leave(struct rlhf__team *t, const struct header *all, int32_t rank,
                          struct rlhf__error *err) {
+    const struct header *h = &all[rank];
     t->left = 1;
+    if (is_common(t, all, h))
+        return rlhf__fail(err, h->status, "%.*s", (int)sizeof h->text, h->text);
     return rlhf__fail(err, h->status, "rank %d on %s: %.*s", rank, t->host[rank],
                       (int)sizeof h->text, h->text);
 }
@@ -52,10 +64,11 @@ static rlhf_status out_of_step(struct rlhf__team *t, const struct header *h, int
 
 static rlhf_status judge(struct rlhf__team *t, const struct header *h, struct rlhf__error *err) {
     for (int32_t k = 0; k < t->ranks; k++)
-        if (h[k].cancel) t->cancelled = 1;
+        if (h[k].cancel) t->cancelled = h[k].cancel;
+    if (t->cancelled) rlhf__signals_adopt(t->cancelled);
     t->saves = h[0].save;
     for (int32_t k = 0; k < t->ranks; k++)
-        if (h[k].status != RLHF_OK) return leave(t, &h[k], k, err);
+        if (h[k].status != RLHF_OK) return leave(t, h, k, err);
     for (int32_t k = 1; k < t->ranks; k++)
         if (h[k].door != h[0].door || h[k].doors != h[0].doors || h[k].same != h[0].same)
             return out_of_step(t, h, k, err);
@@ -69,10 +82,10 @@ rlhf_status rlhf__team_agree(struct rlhf__team *t, enum rlhf__door door,
     struct header own = {.doors = t ? t->doors : 0, .door = (int32_t)door, .status = st};
     if (!t || t->left || t->broken) return st;
     if (wish) {
-        own.cancel = wish->cancel;
         own.save = wish->save;
         own.same = wish->same;
     }
+    if (t->signal) own.cancel = (int32_t)*t->signal;
     if (st != RLHF_OK) snprintf(own.text, sizeof own.text, "%.990s", err ? err->text : "");
     const rlhf_status sent = rlhf__team_gather(t, &own, sizeof own, t->headers, &unsaid);
     t->doors++;

@@ -28,8 +28,7 @@ enum rlhf__door {
 
 // What this rank tells the others, besides the status.
 struct rlhf__wish {
-    int32_t cancel; // 1: a signal asked this process to stop
-    int32_t save;   // 1: it is time for a checkpoint; only rank 0's counts
+    int32_t save, reserved; // save: nonzero if it is time for a checkpoint; only rank 0's counts
     // A number that must be equal on all ranks, e.g. a count of rows. If it differs, the ranks are
     // out of step.
     int64_t same;
@@ -38,7 +37,8 @@ struct rlhf__wish {
 // Pass a door. st is the result of this rank's work so far, with the message in *err. Returns st if
 // t is NULL. Otherwise returns RLHF_OK if no rank has failed, else the status of the lowest rank
 // that has failed, with the message "rank 2 on HOST: ...". Then t->left is 1, and no further door
-// may be passed; a second call returns st. wish may be NULL. Sets t->cancelled and t->saves.
+// may be passed; a second call returns st. wish may be NULL. If *t->signal is set on any rank, all
+// ranks adopt it (rlhf__signals_adopt), and t->cancelled is set. Also sets t->saves.
 // Errors, besides those of ranks: RLHF_E_INTERNAL (the ranks are at different doors); those of
 // gather. [main]
 rlhf_status rlhf__team_agree(struct rlhf__team *t, enum rlhf__door door,

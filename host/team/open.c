@@ -100,6 +100,7 @@ static rlhf_status load(struct rlhf__collective *c, struct rlhf__error *err) {
 // A rank is gone: nothing can be agreed on any more. (The text has the rank and its machine.)
 static void lost(void *ctx, const char *why) {
     struct rlhf__collective *c = ctx;
+    c->log->mute = 0;
     rlhf__log_error(c->log, why);
     c->made->abort(c->made->ctx, 1);
 }

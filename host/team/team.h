@@ -11,6 +11,7 @@
 #include "base/error.h"
 
 #include <rlhf/draft/collective.h>
+#include <signal.h>
 
 enum {
     RLHF__HOST_CAP = 64,     // of the name of a machine, with its NUL
@@ -18,16 +19,17 @@ enum {
 };
 
 struct rlhf__team {
-    const rlhf_collective *table; // borrowed
-    int32_t rank, ranks;          // this process, from 0, and the number of processes
-    int32_t local, locals;        // the same, counting only the ranks on this machine
-    char (*host)[RLHF__HOST_CAP]; // [ranks] the name of each rank's machine
-    void *headers;                // [ranks][RLHF__TEAM_HEADER] what agree.c receives
-    int64_t doors;                // doors passed
+    const rlhf_collective *table;        // borrowed
+    int32_t rank, ranks;                 // this process, from 0, and the number of processes
+    int32_t local, locals;               // the same, counting only the ranks on this machine
+    char (*host)[RLHF__HOST_CAP];        // [ranks] the name of each rank's machine
+    void *headers;                       // [ranks][RLHF__TEAM_HEADER] what agree.c receives
+    const volatile sig_atomic_t *signal; // asks this process to stop; NULL = never
+    int64_t doors;                       // doors passed
     int32_t left;      // 1: the ranks have agreed that the run fails; there are no further doors
     int32_t broken;    // 1: a rank is missing; no further calls are possible
-    int32_t cancelled; // 1: the ranks have agreed to stop
-    int32_t saves;     // 1: the ranks have agreed to write a checkpoint now
+    int32_t cancelled; // the signal because of which the ranks have agreed to stop; 0 = none
+    int32_t saves;     // the wish of rank 0 (agree.h)
 };
 
 // Returns the number of ranks, 1 if t is NULL. [any]

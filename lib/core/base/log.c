@@ -156,6 +156,7 @@ void rlhf__log_command(struct rlhf__log *log, const char *text, const char *comm
 
 void rlhf__log_error(struct rlhf__log *log, const char *text) {
     static const char who[] = "rlhf-host: error:";
+    if (log->mute) return;
     begin(log);
     if (!log->json || !put_json_text(log, "error", text)) {
         fprintf(log->out, "%s%s%s ", log->color ? "\033[31m" : "", who,

@@ -14,10 +14,12 @@
 
 struct rlhf__log {
     FILE *out;
-    int32_t level;   // lines below it are dropped
-    int32_t color;   // 1: out is a terminal and NO_COLOR is not set
-    int32_t json;    // 1: lines are JSON objects
-    int32_t day;     // of the last line with a date
+    int32_t level; // lines below it are dropped
+    int32_t color; // 1: out is a terminal and NO_COLOR is not set
+    int32_t json;  // 1: lines are JSON objects
+    int32_t day;   // of the last line with a date
+    int32_t mute;  // 1: no errors are printed (rlhf__log_error): another process prints them
+    int32_t reserved;
     char prefix[96]; // begins every text, e.g. "rank 2 on b: "; usually ""
     pthread_mutex_t lock;
     void (*before)(void *arg); // may be NULL

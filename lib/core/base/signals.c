@@ -223,6 +223,10 @@ void rlhf__signals_phase(int64_t phase, double seconds) {
     phase_now = phase;
 }
 
+void rlhf__signals_adopt(int number) {
+    if (!caught) caught = number;
+}
+
 const volatile sig_atomic_t *rlhf__signals_flag(void) { return &caught; }
 
 volatile sig_atomic_t *rlhf__signals_checkpoint(void) { return &checkpoint; }

@@ -34,6 +34,9 @@ void rlhf__signals_kept(const char *text);
 // life. [main]
 volatile sig_atomic_t *rlhf__signals_dialogue(int on);
 
+// Record a signal that asks to end, without a message: another process got it. [main]
+void rlhf__signals_adopt(int number);
+
 // Points at 0 until a signal asks to end, then at the signal's number. Valid for the program's
 // life. [any]
 const volatile sig_atomic_t *rlhf__signals_flag(void);

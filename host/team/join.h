@@ -1,0 +1,29 @@
+// join.h: what a training command does under a launcher: joining the other ranks, and being silent
+// unless it is rank 0.
+#ifndef RLHF_HOST_TEAM_JOIN_H
+#define RLHF_HOST_TEAM_JOIN_H
+
+#include "base/env.h"
+#include "team/open.h"
+
+// If a launcher started this process as another one than rank 0, make the log print no errors: they
+// are agreed on, and rank 0 prints them. Call first. [main]
+void rlhf__join_prepare(struct rlhf__log *log);
+
+// Returns RLHF_E_INVALID if a launcher started several processes: `command` works in one. [main]
+rlhf_status rlhf__join_refuse(const char *command, struct rlhf__error *err);
+
+// Join the other ranks, if there are any, and agree with them on st, the result of this process's
+// work so far, whose message is in *err. From then on, ranks above 0 log only warnings, which begin
+// with "rank 3 on HOST: ", and this process has no variables of a launcher. backend, timeout_s: as
+// in struct rlhf__collective_spec; backend may be NULL if the settings could not be read. Close
+// *out even after a failure. Errors: st of a rank; those of rlhf__collective_open. [main]
+rlhf_status rlhf__join(const struct rlhf__env *env, const char *backend, double timeout_s,
+                       struct rlhf__collective *out, rlhf_status st, struct rlhf__error *err);
+
+// Returns the team, or NULL if this process is alone. [any]
+static inline struct rlhf__team *rlhf__joined(struct rlhf__collective *c) {
+    return c->team.ranks > 1 ? &c->team : NULL;
+}
+
+#endif
