@@ -62,8 +62,7 @@ static json_t *kernels_options(const struct rlhf__compute *c) {
     return all;
 }
 
-// Returns the whole manifest. New reference, NULL = out of memory.
-static json_t *manifest_json(const struct rlhf__manifest *m) {
+json_t *rlhf__manifest_json(const struct rlhf__manifest *m) {
     const struct rlhf__compute *c = m->compute;
     const char *dtype = m->policy->env->dtype == RLHF_BF16 ? "bf16" : "f32";
     return json_pack("{s:s, s:{s:s, s:s, s:s, s:s, s:s, s:o*, s:b}, s:{s:s, s:I}, s:o, s:o*, s:O}",
@@ -193,7 +192,7 @@ static rlhf_status look(const struct rlhf__manifest *m, const struct rlhf__folde
                         json_t **stored, json_t **now, struct rlhf__buf *list,
                         struct rlhf__error *err) {
     *stored = NULL;
-    *now = manifest_json(m);
+    *now = rlhf__manifest_json(m);
     if (!*now) return RLHF__NOMEM(err, "out of memory for manifest.json");
     RLHF_TRY(read_stored(run, stored, err));
     return compare_all(*stored, *now, list, err);
@@ -282,7 +281,7 @@ static void warn_of_options(const json_t *was, const json_t *is, struct rlhf__lo
 void rlhf__manifest_moved(const struct rlhf__manifest *m, const struct rlhf__folder *run,
                           struct rlhf__log *log) {
     struct rlhf__error unread;
-    json_t *stored = NULL, *now = manifest_json(m);
+    json_t *stored = NULL, *now = rlhf__manifest_json(m);
     const rlhf_status st = now ? read_stored(run, &stored, &unread) : RLHF_E_NOMEM;
     const json_t *was = json_object_get(stored, "compute"), *is = json_object_get(now, "compute");
     if (st == RLHF_OK && moved(stored, now))
@@ -335,7 +334,7 @@ rlhf_status rlhf__manifest_write(const struct rlhf__manifest *m, const struct rl
     json_t *stored = NULL, *now = NULL;
     rlhf_status st = RLHF_OK;
     if (!resumed) {
-        st = rlhf__json_save_new(run, "manifest.json", manifest_json(m), 2, err);
+        st = rlhf__json_save_new(run, "manifest.json", rlhf__manifest_json(m), 2, err);
     } else {
         rlhf_status seen = look(m, run, &stored, &now, &list, &unread);
         const json_t *inputs = json_object_get(stored, "inputs"); // NULL: an older host wrote it

@@ -23,6 +23,9 @@ struct rlhf__manifest {
     json_t *inputs;                      // a list, see `inputs` below
 };
 
+// Returns the contents of manifest.json. New reference, NULL = out of memory. [main]
+json_t *rlhf__manifest_json(const struct rlhf__manifest *m);
+
 // Write manifest.json to the run directory of a new run. For a resumed run it is written if code or
 // inputs have changed; their previous state is then kept under "earlier". [main]
 rlhf_status rlhf__manifest_write(const struct rlhf__manifest *m, const struct rlhf__folder *run,

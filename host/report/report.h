@@ -73,14 +73,15 @@ struct rlhf__report {
     double started;    // clock at the start of the process
     double began;      // clock at this process's first phase; the ETA counts from here
     double peak_flops; // measured after the first phase; 0 = not yet
+    int32_t silent;    // 1: another process writes and shows everything
     int32_t said_flat; // 1: a phase without spread in any group has been reported
     // phases of this process in which an adapter that never moved got no gradient
     int64_t still_phases;
     int32_t said_left; // 1: too few fresh prompts has been reported
 };
 
-// Log "phase N: " and the text as a warning, and write it to events.jsonl. phase: from 1; finding:
-// a short name of it, such as "collapsed". [main]
+// Log "phase N: " and the text as a warning, and write it to events.jsonl, unless r->silent. phase:
+// from 1; finding: a short name of it, such as "collapsed". [main]
 __attribute__((format(printf, 4, 5))) void
 rlhf__report_warn(struct rlhf__report *r, int64_t phase, const char *finding, const char *fmt, ...);
 

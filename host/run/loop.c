@@ -67,9 +67,12 @@ static void fill_terminal(struct rlhf__run *r) {
     rlhf__buf_free(&title);
 }
 
-// For a process that leaves writing to rank 0: numbers in memory, and no files.
+// For a process that leaves writing to rank 0: numbers in memory, no files, and only warnings that
+// are about this process.
 static rlhf_status open_silent(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__report *p = &r->report;
+    const int32_t level = r->config->log.level;
+    p->log->level = level > RLHF_LOG_WARN ? level : RLHF_LOG_WARN;
     RLHF_TRY(rlhf__metrics_open(NULL, &r->config->log, -1, p->log, &p->metrics, err));
     r->session.services.metric = rlhf__metrics_reported;
     r->session.services.metric_ctx = p->metrics;

@@ -32,7 +32,7 @@ static rlhf_status open_session_with(struct rlhf__run *r, int64_t threads,
 // With rollout.ahead, some of a CPU's threads are left for the sampler.
 static rlhf_status open_session(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
-    RLHF_TRY(open_session_with(r, c->run.threads, err));
+    RLHF_TRY(open_session_with(r, rlhf__setup_threads(r), err));
     const rlhf_compute *table = r->session.compute->table;
     const int64_t all = table->threads;
     if (c->rollout.ahead == 0 || r->req->recorded || table->device != RLHF_DEVICE_CPU)
@@ -307,6 +307,7 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(open_learner(r, err));
     set_phases(r);
     RLHF_TRY(resume(r, err));
+    RLHF_TRY(rlhf__setup_same(r, err));
     const int checks = r->feed->ops->check && !r->req->recorded; // it samples
     return checks ? r->feed->ops->check(r->feed, err) : RLHF_OK;
 }
@@ -337,6 +338,7 @@ rlhf_status rlhf__run_create(const struct rlhf__run_request *req, struct rlhf__r
     r->req = req;
     r->config = req->config;
     r->report.log = req->env->log;
+    r->report.silent = !rlhf__run_writes(r);
     rlhf_status st = rlhf__run_advise(r, set_up(r, err), err);
     if (st != RLHF_OK) {
         rlhf__run_destroy(r);

@@ -124,6 +124,16 @@ rlhf_status rlhf__setup_split_threads(struct rlhf__run *r, int64_t all, struct r
 rlhf_status rlhf__setup_ahead(struct rlhf__run *r, struct rlhf__error *err);
 rlhf_status rlhf__setup_ahead_ready(struct rlhf__run *r, struct rlhf__error *err);
 
+// ---- several processes: setup_team.c ----
+
+// Returns run.threads; or, if that is 0 and several processes may use the same cores, the number of
+// threads that this process gets of them. [main]
+int64_t rlhf__setup_threads(const struct rlhf__run *r);
+
+// Check that all processes do the same run. Everything must be open, and a checkpoint loaded.
+// Errors: those of rlhf__team_same. [main]
+rlhf_status rlhf__setup_same(const struct rlhf__run *r, struct rlhf__error *err);
+
 // ---- memory: memory_estimate.c ----
 
 // Count the memory of one phase, using the models on the memory plan that rlhf__setup_rows opened.

@@ -26,7 +26,7 @@ static void be_silent(struct rlhf__log *log, const struct rlhf__team *t) {
     log->mute = t->rank > 0;
     if (t->rank == 0) return;
     snprintf(log->prefix, sizeof log->prefix, "%s", who);
-    if (log->level < RLHF_LOG_WARN) log->level = RLHF_LOG_WARN;
+    log->level = RLHF_LOG_ERROR; // the set-up's warnings are those of rank 0
     rlhf__signals_quiet();
 }
 

@@ -14,7 +14,7 @@ void rlhf__join_prepare(struct rlhf__log *log);
 rlhf_status rlhf__join_refuse(const char *command, struct rlhf__error *err);
 
 // Join the other ranks, if there are any, and agree with them on st, the result of this process's
-// work so far, whose message is in *err. From then on, ranks above 0 log only warnings, which begin
+// work so far, whose message is in *err. From then on, ranks above 0 log only errors, which begin
 // with "rank 3 on HOST: ", and this process has no variables of a launcher. backend, timeout_s: as
 // in struct rlhf__collective_spec; backend may be NULL if the settings could not be read. Close
 // *out even after a failure. Errors: st of a rank; those of rlhf__collective_open. [main]

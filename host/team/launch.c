@@ -13,7 +13,7 @@ static const struct {
     const char *ranks, *rank, *launcher, *mpi;
 } launchers[] = {
     {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "mpirun of Open MPI", "openmpi"},
-    {"PMI_SIZE", "PMI_RANK", "mpiexec of MPICH, or srun --mpi=pmi2", "mpich"},
+    {"PMI_SIZE", "PMI_RANK", "mpiexec of MPICH", "mpich"},
     {"SLURM_STEP_NUM_TASKS", "PMIX_RANK", "srun --mpi=pmix", "openmpi"},
     {"SLURM_STEP_NUM_TASKS", "PMI_RANK", "srun --mpi=pmi2", "mpich"},
     {NULL, "PMIX_RANK", "a launcher with PMIx", "openmpi"},

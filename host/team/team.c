@@ -1,6 +1,7 @@
 // team.c: see team.h.
 #include "team/team.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,9 +62,27 @@ rlhf_status rlhf__team_gather(struct rlhf__team *t, const void *own, uint64_t by
     return gather_large(t, own, bytes, all, err);
 }
 
+// Where a rank runs.
+struct place {
+    char host[RLHF__HOST_CAP];
+    cpu_set_t mask; // the processors that it may use
+};
+
+static rlhf_status see_places(struct rlhf__team *t, struct place *all, struct rlhf__error *err) {
+    struct place own = {0};
+    if (gethostname(own.host, sizeof own.host - 1) != 0)
+        snprintf(own.host, sizeof own.host, "an unnamed machine");
+    if (sched_getaffinity(0, sizeof own.mask, &own.mask) != 0) CPU_ZERO(&own.mask);
+    RLHF_TRY(rlhf__team_gather(t, &own, sizeof own, all, err));
+    for (int32_t k = 0; k < t->ranks; k++) {
+        snprintf(t->host[k], sizeof t->host[k], "%.63s", all[k].host);
+        t->same += strcmp(all[k].host, own.host) == 0 && CPU_EQUAL(&all[k].mask, &own.mask);
+    }
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__team_init(struct rlhf__team *t, const rlhf_collective *table,
                             struct rlhf__error *err) {
-    char own[RLHF__HOST_CAP] = "";
     *t = (struct rlhf__team){.table = table,
                              .rank = table->rank,
                              .ranks = table->ranks,
@@ -71,12 +90,13 @@ rlhf_status rlhf__team_init(struct rlhf__team *t, const rlhf_collective *table,
                              .locals = table->locals};
     t->host = calloc((size_t)t->ranks, sizeof *t->host);
     t->headers = calloc((size_t)t->ranks, RLHF__TEAM_HEADER);
-    if (!t->host || !t->headers) return RLHF__NOMEM(err, "out of memory for %d ranks", t->ranks);
-    if (gethostname(own, sizeof own - 1) != 0) snprintf(own, sizeof own, "an unnamed machine");
-    RLHF_TRY(rlhf__team_gather(t, own, sizeof own, t->host, err));
-    for (int32_t k = 0; k < t->ranks; k++)
-        t->host[k][RLHF__HOST_CAP - 1] = '\0';
-    return RLHF_OK;
+    struct place *all = calloc((size_t)t->ranks, sizeof *all);
+    rlhf_status st = RLHF_OK;
+    if (!t->host || !t->headers || !all)
+        st = RLHF__NOMEM(err, "out of memory for %d ranks", t->ranks);
+    if (st == RLHF_OK) st = see_places(t, all, err);
+    free(all);
+    return st;
 }
 
 void rlhf__team_finish(struct rlhf__team *t) {

@@ -19,9 +19,10 @@ enum {
 };
 
 struct rlhf__team {
-    const rlhf_collective *table;        // borrowed
-    int32_t rank, ranks;                 // this process, from 0, and the number of processes
-    int32_t local, locals;               // the same, counting only the ranks on this machine
+    const rlhf_collective *table; // borrowed
+    int32_t rank, ranks;          // this process, from 0, and the number of processes
+    int32_t local, locals;        // the same, counting only the ranks on this machine
+    int32_t same, reserved; // same: ranks here that may use the same processors, with this one
     char (*host)[RLHF__HOST_CAP];        // [ranks] the name of each rank's machine
     void *headers;                       // [ranks][RLHF__TEAM_HEADER] what agree.c receives
     const volatile sig_atomic_t *signal; // asks this process to stop; NULL = never

@@ -1,0 +1,14 @@
+// identity.h: checks that all ranks do the same run: same settings, files, code and sizes.
+#ifndef RLHF_HOST_TEAM_IDENTITY_H
+#define RLHF_HOST_TEAM_IDENTITY_H
+
+#include "team/team.h"
+
+#include <jansson.h>
+
+// Compare `own` among the ranks. Errors: RLHF_E_INVALID if a rank has something else than rank 0;
+// the message names the first member that differs, with both values ("settings.batch.size"). Those
+// of gather; RLHF_E_NOMEM. t may be NULL. [main]
+rlhf_status rlhf__team_same(struct rlhf__team *t, const json_t *own, struct rlhf__error *err);
+
+#endif
