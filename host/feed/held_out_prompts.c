@@ -1,8 +1,9 @@
 // held_out_prompts.c: see feed.h.
 #include "feed/feed.h"
 
-#include "learn/pass.h"
+#include "learn/pass_share.h"
 #include "sample/mixing.h"
+#include "sample/rollout_share.h"
 #include "sample/scoring.h"
 
 #include <math.h>
@@ -128,7 +129,8 @@ static rlhf_status score_rows(const struct measured *m, struct rlhf__rows *e, st
                                    .held_out = 1,
                                    .watch = rlhf__progress_watch(env->progress),
                                    .log = env->log,
-                                   .tally = tally};
+                                   .tally = tally,
+                                   .team = env->cast->share.team};
     const struct rlhf__scored_by by = {&config.response, env->cast->rules, m->prompts};
     struct rlhf__scored x = {0};
     double std;
@@ -173,7 +175,8 @@ static rlhf_status refer(const struct rlhf__feed_env *env, struct rlhf__rows *e,
     if (!cast->rewards_refer) return RLHF_OK;
     const int64_t tokens =
         rlhf__compute_microbatch(cast->reference->compute, env->config->batch.microbatch_tokens);
-    RLHF_TRY(rlhf__pass(cast->reference, e, &cast->logp_dist, tokens, &out, err));
+    RLHF_TRY(rlhf__pass_share(cast->share.team, cast->reference, e, &cast->logp_dist, tokens, &out,
+                              err));
     rlhf__model_trim(cast->reference);
     return RLHF_OK;
 }
@@ -187,6 +190,18 @@ static void say(const struct rlhf__feed_env *env, const struct rlhf__held_out *h
                  h->phase == 1 ? "" : "s");
     rlhf__logf(env->log, RLHF_LOG_INFO, "held-out reward %.4f%s (%u response%s) %s", result->mean,
                right, n, n == 1 ? "" : "s", when);
+}
+
+// Sample one response to each prompt.
+static rlhf_status respond(const struct rlhf__feed_env *env, const struct rlhf__rollout_request *q,
+                           struct rlhf__rows *e, struct rlhf__error *err) {
+    int64_t *row = calloc((size_t)q->n + 1, sizeof *row);
+    if (!row) return RLHF__NOMEM(err, "out of memory for %u prompts", q->n);
+    for (uint32_t i = 0; i < q->n; i++)
+        row[i] = i;
+    const rlhf_status st = rlhf__rollout_share(env->cast->share.team, q, row, e, NULL, err);
+    free(row);
+    return st;
 }
 
 rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *env,
@@ -203,7 +218,7 @@ rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *env,
     q.keep_support &= env->cast->rewards_refer || env->cast->rewards_sampled;
     q.stream = "eval";
     q.first = 0;
-    rlhf_status st = rlhf__rollout_in_turn(&q, &e, err);
+    rlhf_status st = respond(env, &q, &e, err);
     if (st == RLHF_OK) st = refer(env, &e, err);
     if (st == RLHF_OK) st = score_and_tally(&m, &e, &result, err);
     if (st == RLHF_OK) st = rlhf__metrics_set(h->metrics, "eval/reward", result.mean);

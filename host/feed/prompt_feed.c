@@ -6,7 +6,8 @@
 #include "learn/plan.h"
 #include "model/text_note.h"
 #include "sample/decode.h"
-#include "sample/rollout.h"
+#include "sample/rollout_share.h"
+#include "team/team.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +68,8 @@ static rlhf_status open_overlap(const struct prompt_feed *f, uint32_t n, struct 
         .log = env->log,
         .n = n,
         .group = f->group};
+    // Several processes ask about the rows that they sampled, when all are there.
+    if (rlhf__team_shares(env->cast->share.team)) return RLHF_OK;
     return env->config->mixing.overlap ? rlhf__overlap_create(&q, &x->overlap, err) : RLHF_OK;
 }
 
@@ -102,7 +105,8 @@ static rlhf_status draw(struct rlhf__feed *feed, uint32_t n, uint64_t first, int
     rlhf_status st = pick_prompts(f, n, x->phase, row, err);
     if (st == RLHF_OK) st = open_overlap(f, n, x, err);
     q.overlap = x->overlap;
-    if (st == RLHF_OK) st = rlhf__rollout(&q, row, &x->rows, &x->tokens, err);
+    if (st == RLHF_OK)
+        st = rlhf__rollout_share(feed->env->cast->share.team, &q, row, &x->rows, &x->tokens, err);
     free(row);
     if (st != RLHF_OK) return st;
     if (f->share) x->rows.flags |= RLHF__SHARE_PROMPTS;

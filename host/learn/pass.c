@@ -108,6 +108,13 @@ static rlhf_status pass_slice(struct pass *p, uint32_t from, uint32_t to, int sh
 rlhf_status rlhf__pass(const struct rlhf__model *m, const struct rlhf__rows *e,
                        const rlhf_dist *dist, int64_t microbatch_tokens,
                        const struct rlhf__pass_out *out, struct rlhf__error *err) {
+    return rlhf__pass_range(m, e, 0, e->n, dist, microbatch_tokens, out, err);
+}
+
+rlhf_status rlhf__pass_range(const struct rlhf__model *m, const struct rlhf__rows *e,
+                             uint32_t first, uint32_t end, const rlhf_dist *dist,
+                             int64_t microbatch_tokens, const struct rlhf__pass_out *out,
+                             struct rlhf__error *err) {
     struct pass p = {.model = m, .e = e, .forward = {.size = sizeof p.forward, .dist = dist}};
     p.forward.heads = (out->logp ? (uint32_t)RLHF_HEAD_LOGP : 0) |
                       (out->value ? (uint32_t)RLHF_HEAD_VALUE : 0) |
@@ -115,8 +122,9 @@ rlhf_status rlhf__pass(const struct rlhf__model *m, const struct rlhf__rows *e,
                       (out->score ? (uint32_t)RLHF_HEAD_SCORE : 0);
     int share = rlhf__can_share_prompts(m, e) && !out->score;
     rlhf_status st = RLHF_OK;
-    for (uint32_t from = 0, to; st == RLHF_OK && from < e->n; from = to) {
+    for (uint32_t from = first, to; st == RLHF_OK && from < end; from = to) {
         to = rlhf__rows_slice_end(e, from, microbatch_tokens, share);
+        if (to > end) to = end;
         if (out->cancelled && *out->cancelled) {
             st = rlhf__fail(err, RLHF_E_CANCELLED, "stopped while the rows were measured");
             break;

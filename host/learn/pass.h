@@ -49,4 +49,9 @@ rlhf_status rlhf__pass(const struct rlhf__model *, const struct rlhf__rows *, co
                        int64_t microbatch_tokens, const struct rlhf__pass_out *out,
                        struct rlhf__error *err);
 
+// The same for the rows [first, end) alone. Only their outputs are written. [step]
+rlhf_status rlhf__pass_range(const struct rlhf__model *, const struct rlhf__rows *, uint32_t first,
+                             uint32_t end, const rlhf_dist *dist, int64_t microbatch_tokens,
+                             const struct rlhf__pass_out *out, struct rlhf__error *err);
+
 #endif

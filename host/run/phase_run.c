@@ -7,7 +7,7 @@
 #include "data/prompts.h"
 #include "feed/recorded.h"
 #include "learn/optim.h"
-#include "learn/pass.h"
+#include "learn/pass_share.h"
 #include "learn/plan.h"
 #include "learn/policy_view.h"
 #include "learn/schedule.h"
@@ -51,7 +51,8 @@ static rlhf_status pass_frozen(const struct rlhf__phase *p, struct rlhf__experie
     struct rlhf__pass_out out = {
         .logp = logp, .watch = rlhf__progress_watch(p->report->progress), .doing = name};
     if (hidden) RLHF_TRY(allocate_hidden(p, x, m, &out, err));
-    RLHF_TRY(rlhf__pass(m, &x->rows, &cast->logp_dist, p->learner->microbatch_tokens, &out, err));
+    RLHF_TRY(rlhf__pass_share(cast->share.team, m, &x->rows, &cast->logp_dist,
+                              p->learner->microbatch_tokens, &out, err));
     if (rlhf__cast_samples(cast)) rlhf__model_trim(m);
     return RLHF_OK;
 }
@@ -131,14 +132,16 @@ static rlhf_status pass_policy(struct rlhf__phase *p, struct rlhf__error *err) {
                                  .doing = "values"};
     if (cast->plan.heads & RLHF_HEAD_VALUE) out.value = e->token[RLHF__VALUE_OLD];
     if (cast->critic) {
-        rlhf_status st = rlhf__pass(cast->critic, e, &cast->logp_dist, tokens, &out, err);
+        rlhf_status st = rlhf__pass_share(cast->share.team, cast->critic, e, &cast->logp_dist,
+                                          tokens, &out, err);
         if (st != RLHF_OK) return st;
         out.value = NULL;
     }
     if (recompute) out.logp = e->token[RLHF__LOGP_OLD];
     rlhf_status st = RLHF_OK;
     if (out.value || out.logp)
-        st = rlhf__pass(cast->policy, e, &cast->logp_dist, tokens, &out, err);
+        st = rlhf__pass_share(cast->share.team, cast->policy, e, &cast->logp_dist, tokens, &out,
+                              err);
     if (st == RLHF_OK && recompute && rlhf__cast_samples(cast))
         rlhf__learner_compare(p->learner, e, 0, e->n, e->token[RLHF__LOGP_SAMPLED],
                               e->token[RLHF__LOGP_OLD]);

@@ -22,7 +22,8 @@ rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experien
                              .watch = rlhf__progress_watch(p->report->progress),
                              .log = p->report->log,
                              .tally = p->report->rewards.phase,
-                             .overlap = x->overlap};
+                             .overlap = x->overlap,
+                             .team = p->cast->share.team};
     const struct rlhf__scored_by by = {&p->config->response, p->cast->rules, p->feed->prompts};
     if (!rlhf__cast_samples(p->cast)) return RLHF_OK;
     if (!rlhf__cast_has_rewards(p->cast)) // there are only texts: all scores are 0
@@ -211,7 +212,9 @@ rlhf_status rlhf__judge(struct rlhf__phase *p, struct rlhf__error *err) {
     uint8_t *finite = calloc(n ? n : 1, 1);
     rlhf_status st = RLHF_OK;
     if (!x->judged || !finite) st = RLHF__NOMEM(err, "out of memory judging %u responses", n);
-    if (st == RLHF_OK) st = rlhf__score_alone(&q, &x->scored, &x->rows, x->judged, finite, err);
+    if (st == RLHF_OK)
+        st = rlhf__score_alone(p->cast->share.team, &q, &x->scored, &x->rows, x->judged, finite,
+                               err);
     if (st == RLHF_OK) st = check_judged(p, finite, err);
     if (st == RLHF_OK) report_judged(p, finite);
     free(finite);

@@ -296,6 +296,7 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(rlhf__setup_shards(r, err));
     RLHF_TRY(make_plan(r, err));
     RLHF_TRY(open_models(r, err));
+    r->cast.share.team = r->req->team; // from here on, work is divided
     RLHF_TRY(rlhf__setup_reward_checkpoints(r, err));
     RLHF_TRY(rlhf__setup_inputs(r, err));
     say_hidden(r);

@@ -266,16 +266,19 @@ static rlhf_status ask_first(struct asking *s, struct rlhf__error *err) {
 // Write "row 3 of 8", "rows 3, 7, 9, 11 and 2 more of 8" or "all 8 rows".
 static void put_rows(const struct asking *s, char *out, size_t cap) {
     uint32_t shown = 0;
-    if (s->n_open == s->r->n && s->n_open > 1) {
+    const uint32_t all = s->q->row_all ? s->q->row_all : s->r->n;
+    if (s->n_open == all && s->n_open > 1) {
         snprintf(out, cap, "all %u rows", s->n_open);
         return;
     }
     size_t at = (size_t)snprintf(out, cap, "row%s", s->n_open == 1 ? "" : "s");
     for (uint32_t i = 0; i < s->r->n && shown < SHOWN_ROWS; i++)
-        if (s->open[i]) at += (size_t)snprintf(out + at, cap - at, "%s %u", shown++ ? "," : "", i);
+        if (s->open[i])
+            at += (size_t)snprintf(out + at, cap - at, "%s %u", shown++ ? "," : "",
+                                   s->q->row_from + i);
     if (s->n_open > shown)
         at += (size_t)snprintf(out + at, cap - at, " and %u more", s->n_open - shown);
-    snprintf(out + at, cap - at, " of %u", s->r->n);
+    snprintf(out + at, cap - at, " of %u", all);
 }
 
 static rlhf_status give_up(const struct asking *s, const char *policy, struct rlhf__error *err) {

@@ -76,8 +76,11 @@ struct rlhf__reward_call {
     const struct rlhf__mixing_config *rules; // on_failure, retries, nan_policy
     const struct rlhf__instance *plugin;
     int64_t phase;
-    int32_t trains;          // for messages: 0 if its scores are not trained on
-    int32_t bisects;         // 1: isolate the rows that end its process
+    int32_t trains;  // for messages: 0 if its scores are not trained on
+    int32_t bisects; // 1: isolate the rows that end its process
+    // For messages: the number of the first row in the batch, and how many rows that has; row_all
+    // 0: these rows are the batch.
+    uint32_t row_from, row_all;
     rlhf__metric_fn *metric; // receives what the reward reports; NULL = left out
     void *metric_ctx;
     struct rlhf__log *log;            // receives one line per tolerated failure; NULL = none

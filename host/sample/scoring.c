@@ -2,20 +2,21 @@
 #include "sample/scoring.h"
 
 #include "sample/mixing.h"
+#include "sample/reward_share.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-rlhf_status rlhf__score_alone(const struct rlhf__reward_call *q, const struct rlhf__scored *x,
-                              const struct rlhf__rows *e, float *raw, uint8_t *failed,
-                              struct rlhf__error *err) {
+rlhf_status rlhf__score_alone(struct rlhf__team *team, const struct rlhf__reward_call *q,
+                              const struct rlhf__scored *x, const struct rlhf__rows *e, float *raw,
+                              uint8_t *failed, struct rlhf__error *err) {
     struct rlhf__reward_rows r = {0};
     struct rlhf__reward_answer a = {0};
     rlhf_status st = rlhf__reward_rows_init(&r, x, e, q->plugin->plugin->ops.reward.flags, err);
     if (st == RLHF_OK) st = rlhf__reward_answer_init(&a, &r, err);
-    if (st == RLHF_OK) st = rlhf__reward_ask(q, NULL, &r, &a, err);
+    if (st == RLHF_OK) st = rlhf__reward_share(team, q, NULL, &r, &a, err);
     for (uint32_t i = 0; st == RLHF_OK && i < e->n; i++) {
         failed[i] = a.failed[i];
         raw[i] = failed[i] ? NAN : rlhf__reward_answer_paid(&a, &r, i);
@@ -148,7 +149,7 @@ static rlhf_status score_one(const struct rlhf__scorer *s, struct rlhf__scored *
                                         .log = s->log,
                                         .tally = s->tally ? &s->tally[k] : NULL};
     struct rlhf__overlap_answers *early = s->overlap ? rlhf__overlap_take(s->overlap, k) : NULL;
-    RLHF_TRY(rlhf__reward_ask(&q, early, &l->rows, &l->answer, err));
+    RLHF_TRY(rlhf__reward_share(s->team, &q, early, &l->rows, &l->answer, err));
     take_verdicts(x, &l->answer);
     RLHF_TRY(take_rows(s, x, k, l, err));
     take_tokens(e, &l->parts[k], l);

@@ -16,6 +16,8 @@
 #include "sample/overlap.h"
 #include "sample/reward_ask.h"
 
+struct rlhf__team;
+
 // The inputs of scoring; all borrowed.
 struct rlhf__scorer {
     const struct rlhf__config *config;
@@ -34,14 +36,16 @@ struct rlhf__scorer {
     struct rlhf__log *log;            // receives tolerated failures; NULL = none
     struct rlhf__reward_tally *tally; // [config->n_reward], counts are added; NULL = none
     struct rlhf__overlap *overlap;    // answers from overlap.h; NULL = none
+    struct rlhf__team *team; // that the rows are divided among (reward_share.h); NULL = none
 };
 
 // Call a plugin whose scores are not trained on, such as a judge. There are no weights, mixing,
-// penalties or nan_policy. raw[n] receives the scores. failed[n] is set to 1 for rows that it could
-// not score; their raw is NaN. Errors: those of rlhf__reward_ask. [step]
-rlhf_status rlhf__score_alone(const struct rlhf__reward_call *, const struct rlhf__scored *,
-                              const struct rlhf__rows *e, float *raw, uint8_t *failed,
-                              struct rlhf__error *err);
+// penalties or nan_policy. The rows are divided among the team, which may be NULL. raw[n] receives
+// the scores. failed[n] is set to 1 for rows that it could not score; their raw is NaN. Errors:
+// those of rlhf__reward_ask. [step]
+rlhf_status rlhf__score_alone(struct rlhf__team *team, const struct rlhf__reward_call *,
+                              const struct rlhf__scored *, const struct rlhf__rows *e, float *raw,
+                              uint8_t *failed, struct rlhf__error *err);
 
 // Fill e->score, e->reward, e->token[RLHF__TOKEN_REWARD] and the verdicts of the texts.
 // - keep[n] is set to 0 for rows that nan_policy drop or on_failure drop removes, otherwise to 1.

@@ -10,8 +10,9 @@
 // failed rank sends it.
 struct header {
     int64_t doors, same;
+    uint64_t bytes;
     int32_t door, status, cancel, save;
-    char text[992];
+    char text[984];
 };
 _Static_assert(sizeof(struct header) == RLHF__TEAM_HEADER, "team.h allocates the headers");
 
@@ -84,13 +85,19 @@ rlhf_status rlhf__team_agree(struct rlhf__team *t, enum rlhf__door door,
     if (wish) {
         own.save = wish->save;
         own.same = wish->same;
+        own.bytes = wish->bytes;
     }
     if (t->signal) own.cancel = (int32_t)*t->signal;
-    if (st != RLHF_OK) snprintf(own.text, sizeof own.text, "%.990s", err ? err->text : "");
+    if (st != RLHF_OK) snprintf(own.text, sizeof own.text, "%.980s", err ? err->text : "");
     const rlhf_status sent = rlhf__team_gather(t, &own, sizeof own, t->headers, &unsaid);
     t->doors++;
     if (sent == RLHF_OK) return judge(t, t->headers, err);
     if (st != RLHF_OK) return st; // this rank's own failure says more
     if (err) *err = unsaid;
     return sent;
+}
+
+uint64_t rlhf__team_bytes(const struct rlhf__team *t, int32_t k) {
+    const struct header *all = t->headers;
+    return all[k].bytes;
 }

@@ -32,6 +32,7 @@ struct rlhf__wish {
     // A number that must be equal on all ranks, e.g. a count of rows. If it differs, the ranks are
     // out of step.
     int64_t same;
+    uint64_t bytes; // that this rank will send; the others read it with rlhf__team_bytes
 };
 
 // Pass a door. st is the result of this rank's work so far, with the message in *err. Returns st if
@@ -44,5 +45,8 @@ struct rlhf__wish {
 rlhf_status rlhf__team_agree(struct rlhf__team *t, enum rlhf__door door,
                              const struct rlhf__wish *wish, rlhf_status st,
                              struct rlhf__error *err);
+
+// Returns the bytes that rank k announced at the last door. [main]
+uint64_t rlhf__team_bytes(const struct rlhf__team *t, int32_t k);
 
 #endif

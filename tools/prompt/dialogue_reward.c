@@ -98,7 +98,7 @@ rlhf_status rlhf__dialogue_reward_score(struct rlhf__dialogue_reward *r, rlhf_st
     const struct rlhf__reward_call q = {
         .rules = &r->config.mixing, .plugin = r->reward[0], .trains = 0, .log = r->log};
     rlhf_status st = make_row(prompt, a, &e, err);
-    if (st == RLHF_OK) st = rlhf__score_alone(&q, &x, &e, &raw, &failed, err);
+    if (st == RLHF_OK) st = rlhf__score_alone(NULL, &q, &x, &e, &raw, &failed, err);
     if (st == RLHF_OK && failed)
         st = rlhf__fail(err, RLHF_E_INVALID, "the reward could not score the text");
     *score = (double)raw;

@@ -1,0 +1,21 @@
+// reward_share.h: asks a reward about the rows of a batch that is divided among the ranks of a
+// team.
+#ifndef RLHF_HOST_REWARD_SHARE_H
+#define RLHF_HOST_REWARD_SHARE_H
+
+#include "sample/reward_ask.h"
+
+struct rlhf__team;
+
+// As rlhf__reward_ask: each rank asks its own instance of the reward about some of the groups, and
+// receives the other answers. A reward that has state, or that looks at the whole batch
+// (RLHF_REWARD_WHOLE_BATCH), is asked by rank 0 about all rows. Counts of the tally are sums over
+// the ranks; its time is that of this rank. Metrics that the reward reports are combined in the
+// order of ranks. early must be NULL if the team has several ranks. team may be NULL. Errors: those
+// of rlhf__reward_ask, of any rank; those of rlhf__team_agree. [step]
+rlhf_status rlhf__reward_share(struct rlhf__team *team, const struct rlhf__reward_call *q,
+                               struct rlhf__overlap_answers *early,
+                               const struct rlhf__reward_rows *r, struct rlhf__reward_answer *a,
+                               struct rlhf__error *err);
+
+#endif
