@@ -153,7 +153,7 @@ rlhf_status rlhf__reward_share(struct rlhf__team *team, const struct rlhf__rewar
     if (first) deal(team, r, is_dealt(q->plugin), first);
     if (st == RLHF_OK) st = ask(q, r, first[team->rank], first[team->rank + 1], &own, err);
     st = rlhf__parts_exchange(team, RLHF__DOOR_REWARDS, r->n, &own, st, &parts, err);
-    for (int32_t k = 0; st == RLHF_OK && k < team->ranks; k++) {
+    for (int32_t k = 0; first && st == RLHF_OK && k < team->ranks; k++) {
         struct rlhf__part p = rlhf__part_of(&parts, k);
         st = unpack(&p, q, first[k], first[k + 1], r, a, err);
     }

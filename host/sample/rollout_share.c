@@ -21,7 +21,7 @@ static void pack(const struct rlhf__rows *e, int64_t tokens, struct rlhf__buf *o
     }
     rlhf__buf_put(out, e->finished, e->n);
     for (uint32_t i = 0; i < e->n; i++) {
-        const size_t at = (size_t)(e->offset[i] + e->prompt_len[i]), n = (size_t)length(e, i);
+        const size_t at = (size_t)e->offset[i] + (size_t)e->prompt_len[i], n = (size_t)length(e, i);
         rlhf__buf_put(out, e->ids + at, n * sizeof *e->ids);
         rlhf__buf_put(out, e->token[RLHF__LOGP_SAMPLED] + at, n * sizeof(float));
     }
@@ -74,7 +74,7 @@ static rlhf_status fill_row(const struct all *a, uint32_t i, struct rlhf__part *
                             struct rlhf__rows *e, struct rlhf__error *err) {
     const struct rlhf__rollout_request *q = a->q;
     const struct rlhf__prompt p = rlhf__prompts_get(q->prompts, a->row[i]);
-    const size_t at = (size_t)(e->offset[i] + p.n), n = (size_t)a->len[i];
+    const size_t at = (size_t)e->offset[i] + (size_t)p.n, n = (size_t)a->len[i];
     memcpy(e->ids + e->offset[i], p.ids, (size_t)p.n * sizeof *e->ids);
     RLHF_TRY(rlhf__part_get(from, e->ids + at, n * sizeof *e->ids, err));
     RLHF_TRY(rlhf__part_get(from, e->token[RLHF__LOGP_SAMPLED] + at, n * sizeof(float), err));
@@ -152,7 +152,7 @@ rlhf_status rlhf__rollout_share(struct rlhf__team *team, const struct rlhf__roll
     if (st == RLHF_OK) first[team->ranks] = q->n;
     if (st == RLHF_OK) st = sample(q, row, first[team->rank], first[team->rank + 1], &own, err);
     st = rlhf__parts_exchange(team, RLHF__DOOR_ROLLOUT, (int64_t)q->first, &own, st, &parts, err);
-    if (st == RLHF_OK) st = assemble(q, row, team, first, &parts, e, tokens, err);
+    if (st == RLHF_OK && first) st = assemble(q, row, team, first, &parts, e, tokens, err);
     rlhf__parts_finish(&parts);
     rlhf__buf_free(&own);
     free(first);

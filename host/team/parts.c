@@ -12,6 +12,7 @@ void rlhf__parts_finish(struct rlhf__parts *p) {
 
 // After the header, the other ranks wait for this one. If it has no memory, all must end.
 static rlhf_status make_room(struct rlhf__team *t, struct rlhf__parts *p, struct rlhf__error *err) {
+    if (!p->at) return RLHF_E_NOMEM; // cannot happen: the door would have failed
     p->at[0] = 0;
     for (int32_t k = 0; k < t->ranks; k++)
         p->at[k + 1] = p->at[k] + rlhf__team_bytes(t, k);
@@ -25,6 +26,7 @@ static rlhf_status make_room(struct rlhf__team *t, struct rlhf__parts *p, struct
 static rlhf_status exchange(struct rlhf__team *t, const struct rlhf__buf *own,
                             struct rlhf__parts *p, rlhf_block *block, struct rlhf__error *err) {
     uint64_t ticket = 0;
+    if (!p->at || !p->bytes) return RLHF_E_NOMEM; // cannot happen
     char *mine = p->bytes + p->at[t->rank];
     if (own->len) memcpy(mine, own->data, own->len);
     for (int32_t k = 0; k < t->ranks; k++) {
@@ -45,8 +47,8 @@ rlhf_status rlhf__parts_exchange(struct rlhf__team *t, enum rlhf__door door, int
     if (st == RLHF_OK && (!block || !out->at))
         st = RLHF__NOMEM(err, "out of memory for %d ranks", t->ranks);
     st = rlhf__team_agree(t, door, &wish, st, err);
-    if (st == RLHF_OK && out->at) st = make_room(t, out, err);
-    if (st == RLHF_OK && block && out->bytes) st = exchange(t, own, out, block, err);
+    if (st == RLHF_OK) st = make_room(t, out, err);
+    if (st == RLHF_OK && block) st = exchange(t, own, out, block, err);
     free(block);
     return st;
 }
