@@ -7,6 +7,7 @@
 #include "learn/optim_state.h"
 #include "model/adapter.h"
 #include "model/parameters.h"
+#include "outer/reward_round.h"
 #include "sample/rollout.h"
 
 #include <stdio.h>
@@ -134,6 +135,26 @@ static rlhf_status write_model(const struct rlhf__kept *k, int64_t phase,
                               err);
 }
 
+// Write an optimizer's state; or, if st is a failure, let the other processes send theirs, for
+// which they do not wait then. Returns st, or the failure of writing.
+static rlhf_status write_optim(const struct rlhf__optim *o, const struct rlhf__folder *dir,
+                               const char *name, rlhf_status st, struct rlhf__error *err) {
+    struct rlhf__error unsaid;
+    if (st == RLHF_OK) return rlhf__optim_write(o, dir, name, err);
+    rlhf__optim_give(o, &unsaid);
+    return st;
+}
+
+static const struct rlhf__optim *round_optim(const struct rlhf__kept *k) {
+    return k->iteration && k->iteration->round ? k->iteration->round->optim : NULL;
+}
+
+static rlhf_status give_all(const struct rlhf__kept *k, struct rlhf__error *err) {
+    rlhf_status st = rlhf__optim_give(k->optim, err);
+    if (st == RLHF_OK) st = rlhf__optim_give(k->critic_optim, err);
+    return st == RLHF_OK ? rlhf__optim_give(round_optim(k), err) : st;
+}
+
 static rlhf_status write_state(const struct rlhf__kept *k,
                                const struct rlhf__plugin_states *plugins, json_t *state,
                                const struct rlhf__folder *dir, struct rlhf__error *err) {
@@ -147,9 +168,9 @@ static rlhf_status write_state(const struct rlhf__kept *k,
     if (st == RLHF_OK && rlhf__params_has(value_model(k), RLHF__PART_VALUE))
         st = rlhf__params_write(value_model(k), RLHF__PART_VALUE, RLHF_F32, dir,
                                 "state/value_head.safetensors", err);
-    if (st == RLHF_OK) st = rlhf__optim_write(k->optim, dir, "state/optimizer.safetensors", err);
-    if (st == RLHF_OK && k->cast->critic)
-        st = rlhf__optim_write(k->critic_optim, dir, "state/critic_optimizer.safetensors", err);
+    st = write_optim(k->optim, dir, "state/optimizer.safetensors", st, err);
+    if (k->cast->critic)
+        st = write_optim(k->critic_optim, dir, "state/critic_optimizer.safetensors", st, err);
     if (st == RLHF_OK) st = write_states(plugins, dir, err);
     if (st == RLHF_OK && k->reward_training)
         st = rlhf__reward_training_save(k->reward_training, dir, err);
@@ -164,16 +185,32 @@ rlhf_status rlhf__checkpoint_write(const struct rlhf__kept *k, int64_t phase,
                                    const struct rlhf__folder *all, const char *fresh,
                                    struct rlhf__error *err) {
     struct rlhf__folder *dir = NULL, *folder = NULL;
+    struct rlhf__error unsaid;
     rlhf_status st = rlhf__folder_remove(all, fresh, err); // left by an earlier failure
     if (st == RLHF_OK) st = rlhf__folder_make(all, fresh, NULL, &dir, err);
     if (st == RLHF_OK) st = rlhf__folder_make(dir, "state", NULL, &folder, err);
     if (st == RLHF_OK) st = write_model(k, phase, all, dir, err);
-    if (st == RLHF_OK) st = write_state(k, plugins, state, dir, err);
-    if (st == RLHF_OK) st = rlhf__iteration_save(k->iteration, dir, err);
+    const int writes = st == RLHF_OK;
+    if (writes)
+        st = write_state(k, plugins, state, dir, err);
+    else
+        give_all(k, &unsaid);
+    if (st == RLHF_OK)
+        st = rlhf__iteration_save(k->iteration, dir, err);
+    else if (writes)
+        rlhf__optim_give(round_optim(k), &unsaid);
     if (st == RLHF_OK) st = rlhf__folder_sync(dir, ".", err);
     rlhf__folder_close(folder);
     rlhf__folder_close(dir);
     return st;
+}
+
+rlhf_status rlhf__checkpoint_give(const struct rlhf__kept *k, int64_t phase,
+                                  struct rlhf__error *err) {
+    rlhf_status st = RLHF_OK;
+    if (k->reward_training) st = rlhf__reward_training_calibrate(k->reward_training, phase, err);
+    const rlhf_status given = give_all(k, err);
+    return st == RLHF_OK ? given : st;
 }
 
 // Write the path of a file in the checkpoint to `path`.

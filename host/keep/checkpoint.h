@@ -66,6 +66,11 @@ rlhf_status rlhf__checkpoint_write(const struct rlhf__kept *kept, int64_t phase,
                                    const struct rlhf__folder *all, const char *fresh,
                                    struct rlhf__error *err);
 
+// Take part in a checkpoint that rank 0 writes, or that it cannot write after all: send it this
+// process's parts of the optimizers' states. Errors: those of rlhf__optim_give. [main]
+rlhf_status rlhf__checkpoint_give(const struct rlhf__kept *k, int64_t phase,
+                                  struct rlhf__error *err);
+
 // Restore all parts from the checkpoint in the directory `dir`, except state/run.json, which the
 // caller reads. [main]
 rlhf_status rlhf__checkpoint_read(const struct rlhf__kept *kept, const char *dir,

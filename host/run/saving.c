@@ -175,7 +175,8 @@ static rlhf_status point_best(const struct rlhf__run *r, const struct rlhf__fold
     return rlhf__checkpoint_dir_best(all, r->best.phase, err);
 }
 
-static rlhf_status save_in(struct rlhf__run *r, const struct rlhf__folder *all,
+// Sets *written once the files are being written.
+static rlhf_status save_in(struct rlhf__run *r, const struct rlhf__folder *all, int *written,
                            struct rlhf__error *err) {
     char fresh[64];
     snprintf(fresh, sizeof fresh, RLHF__CHECKPOINT_WRITING "%06lld", (long long)r->count.phase);
@@ -187,6 +188,7 @@ static rlhf_status save_in(struct rlhf__run *r, const struct rlhf__folder *all,
     if (st == RLHF_OK) st = rlhf__events_sync(r->report.events, err);
     if (st == RLHF_OK && r->report.rollout_log)
         st = rlhf__rollout_log_sync(r->report.rollout_log, err);
+    *written = st == RLHF_OK;
     if (st == RLHF_OK) st = write_files(r, all, fresh, err);
     if (st == RLHF_OK)
         st = rlhf__checkpoint_dir_commit(all, fresh, r->count.phase, r->report.log, err);
@@ -207,13 +209,17 @@ static rlhf_status save_in(struct rlhf__run *r, const struct rlhf__folder *all,
 // remains.
 static rlhf_status save_checkpoint(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__folder *all = NULL;
+    struct rlhf__error unsaid;
+    const struct rlhf__kept k = kept(r);
+    int written = 0;
     if (!rlhf__run_writes(r)) {
         choose_best(r);
-        return RLHF_OK;
+        return rlhf__checkpoint_give(&k, r->count.phase, err);
     }
     rlhf_status st = rlhf__folder_make(r->req->dir->root, "checkpoints", NULL, &all, err);
-    if (st == RLHF_OK) st = save_in(r, all, err);
+    if (st == RLHF_OK) st = save_in(r, all, &written, err);
     rlhf__folder_close(all);
+    if (!written) rlhf__checkpoint_give(&k, r->count.phase, &unsaid);
     if (st == RLHF_OK) return RLHF_OK;
     return rlhf__error_context(err, "the checkpoint of phase %lld was not written",
                                (long long)r->count.phase);

@@ -28,11 +28,13 @@ static rlhf_status check_ranks(uint32_t shards, uint32_t ranks, struct rlhf__err
 }
 
 rlhf_status rlhf__setup_shards(struct rlhf__run *r, struct rlhf__error *err) {
-    const uint32_t ranks = 1;
+    const struct rlhf__team *team = r->req->team;
+    const uint32_t ranks = (uint32_t)rlhf__team_ranks(team);
     struct rlhf__parallel_config *c = &r->req->config->parallel;
     if (c->shards == 0) c->shards = ranks;
     RLHF_TRY(check_ranks((uint32_t)c->shards, ranks, err));
-    r->cast.share = (struct rlhf__share){.shards = (uint32_t)c->shards, .ranks = ranks};
+    r->cast.share = (struct rlhf__share){
+        .shards = (uint32_t)c->shards, .rank = (uint32_t)rlhf__team_rank(team), .ranks = ranks};
     if (r->req->resume && rlhf__layer_typed_by(r->config, "parallel", "shards"))
         rlhf__logf(r->report.log, RLHF_LOG_WARN,
                    "parallel.shards is now %u: if the run had another number, its sums are rounded "
