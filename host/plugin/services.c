@@ -128,12 +128,15 @@ void rlhf__instance_beside(const struct rlhf__instance *i, int beside) {
     if (i->host) atomic_store(&behind(i->host)->beside, beside);
 }
 
-// There is only one process, so its own sums are the sums over all processes.
+// Only the algorithm (which has no owner) is called by all processes alike. For other plugins, and
+// in a run of one process, the own sums are all sums.
 static rlhf_status host_reduce(const rlhf_host *api, double *sums, uint32_t n) {
-    (void)api;
-    (void)sums;
-    (void)n;
-    return RLHF_OK;
+    const struct rlhf__host *h = behind(api);
+    const struct rlhf__services *s = h->services;
+    struct rlhf__error err;
+    if (!s->reduce || h->owner[0]) return RLHF_OK;
+    const rlhf_status st = s->reduce(s->reduce_ctx, sums, n, &err);
+    return st == RLHF_OK ? st : api->fail(api, st, err.text);
 }
 
 // ---- services ---------------------------------------------------------------------------------

@@ -35,6 +35,9 @@ struct rlhf__services {
     // The backend that models compute with. Its message is reported if a model returns the
     // backend's status without its own message. NULL: no backend.
     const struct rlhf__instance *kernels;
+    // For the algorithm's host->reduce; NULL: there is one process. Errors: any.
+    rlhf_status (*reduce)(void *ctx, double *sums, uint32_t n, struct rlhf__error *err);
+    void *reduce_ctx;
     struct rlhf__service offered[RLHF__MAX_SERVICES]; // use rlhf__services_offer
     size_t n_offered;
 };

@@ -12,6 +12,7 @@
 #include "report/phase_report.h"
 #include "run/saving.h"
 #include "sample/rewards.h"
+#include "team/reduce.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -297,6 +298,8 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(make_plan(r, err));
     RLHF_TRY(open_models(r, err));
     r->cast.share.team = r->req->team; // from here on, work is divided
+    r->session.services.reduce = rlhf__team_reduce;
+    r->session.services.reduce_ctx = r->req->team;
     RLHF_TRY(rlhf__setup_reward_checkpoints(r, err));
     RLHF_TRY(rlhf__setup_inputs(r, err));
     say_hidden(r);

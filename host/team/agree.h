@@ -19,8 +19,8 @@ enum rlhf__door {
     RLHF__DOOR_REWARDS,
     RLHF__DOOR_PASS,
     RLHF__DOOR_MINIBATCH,
-    RLHF__DOOR_FETCH,
-    RLHF__DOOR_PHASE, // the end of a phase
+    RLHF__DOOR_REDUCE, // sums of an algorithm
+    RLHF__DOOR_PHASE,  // the end of a phase
     RLHF__DOOR_SAVE,
     RLHF__DOOR_END, // the run has ended; also the door of a rank that leaves after a failure
     RLHF__DOORS
