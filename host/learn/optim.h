@@ -53,7 +53,8 @@ struct rlhf__optim {
     struct rlhf__optim_blocks *blocks;
 };
 
-// What an optimizer is created from. Everything but `kernels` is borrowed until create returns.
+// What an optimizer is created from. Everything but `kernels` and `share` is borrowed only until
+// create returns.
 struct rlhf__optim_spec {
     const struct rlhf__instance *kernels; // made the table, for messages; NULL: not known
     // n parameters, at least one of which is trained. Parameters with RLHF_PARAM_FROZEN are left
@@ -66,7 +67,8 @@ struct rlhf__optim_spec {
     // each gradient is zeroed separately.
     rlhf_dev grads;
     uint64_t grads_bytes;
-    const struct rlhf__share *share; // NULL: minibatches have one shard
+    const struct rlhf__share
+        *share; // NULL: minibatches have one shard; else outlives the optimizer
 };
 
 // The result of one step.

@@ -23,14 +23,14 @@ static rlhf_status cut(const struct rlhf__optim *o, struct rlhf__blocks *blocks,
     return RLHF_OK;
 }
 
-static int is_divided(const struct rlhf__optim_blocks *b) { return b->share.ranks > 1; }
+static int is_divided(const struct rlhf__optim_blocks *b) { return b->share->ranks > 1; }
 
 static uint64_t moment_bytes(const struct rlhf__piece *p) {
     return (p->len * sizeof(float) + 63) / 64 * 64;
 }
 
 static int is_own(const struct rlhf__optim_blocks *b, uint32_t block) {
-    return rlhf__block_owner(block, b->share.ranks) == b->share.rank;
+    return rlhf__block_owner(block, b->share->ranks) == b->share->rank;
 }
 
 // Reserve the moments of own blocks in one buffer, each 64-byte aligned. offset[k] receives the
@@ -121,9 +121,9 @@ static rlhf_status make_clips(const struct rlhf__optim *o, struct rlhf__optim_bl
     b->clip = calloc((size_t)b->n_own + 1, sizeof *b->clip);
     if (!b->sum || !b->clip) return RLHF__NOMEM(err, "out of memory for the optimizer");
     if (is_divided(b)) {
-        const size_t each = (b->cut.n + b->share.ranks - 1) / b->share.ranks;
+        const size_t each = (b->cut.n + b->share->ranks - 1) / b->share->ranks;
         b->sent = calloc(each + 1, sizeof *b->sent);
-        b->received = calloc(each * b->share.ranks + 1, sizeof *b->received);
+        b->received = calloc(each * b->share->ranks + 1, sizeof *b->received);
         if (!b->sent || !b->received) return RLHF__NOMEM(err, "out of memory for the optimizer");
     }
     const rlhf_status st = t->alloc(t->ctx, b->n_own * sizeof *b->clip, &b->dev_clip);
@@ -135,7 +135,7 @@ rlhf_status rlhf__optim_blocks_init(struct rlhf__optim *o, const struct rlhf__sh
     struct rlhf__optim_blocks *b = calloc(1, sizeof *b);
     if (!b) return RLHF__NOMEM(err, "out of memory for the optimizer");
     o->blocks = b;
-    b->share = *share;
+    b->share = share;
     b->cut.limit = share->block;
     RLHF_TRY(cut(o, &b->cut, err));
     RLHF_TRY(make_clips(o, b, err));
@@ -208,12 +208,12 @@ static rlhf_status own_sums(const struct rlhf__optim *o) {
 // Exchange the sums of squares: block i is the (i / ranks)-th of its owner.
 static rlhf_status all_sums(const struct rlhf__optim *o, struct rlhf__error *err) {
     const struct rlhf__optim_blocks *b = o->blocks;
-    const uint32_t ranks = b->share.ranks;
-    if (!is_divided(b) || !b->share.team) return RLHF_OK;
+    const uint32_t ranks = b->share->ranks;
+    if (!is_divided(b) || !b->share->team) return RLHF_OK;
     const uint64_t each = (b->cut.n + ranks - 1) / ranks;
-    for (uint32_t i = b->share.rank; i < b->cut.n; i += ranks)
+    for (uint32_t i = b->share->rank; i < b->cut.n; i += ranks)
         b->sent[i / ranks] = b->sum[i];
-    RLHF_TRY(rlhf__team_gather(b->share.team, b->sent, each * sizeof *b->sent, b->received, err));
+    RLHF_TRY(rlhf__team_gather(b->share->team, b->sent, each * sizeof *b->sent, b->received, err));
     for (uint32_t i = 0; i < b->cut.n; i++)
         b->sum[i] = b->received[i % ranks * each + i / ranks];
     return RLHF_OK;
@@ -296,7 +296,7 @@ rlhf_status rlhf__optim_blocks_reduce(struct rlhf__optim *o, const rlhf_dev *asi
                                       struct rlhf__error *err) {
     struct rlhf__optim_blocks *b = o->blocks;
     rlhf_status table = RLHF_OK;
-    if (!is_divided(b) || !b->share.team) return RLHF_OK;
+    if (!is_divided(b) || !b->share->team) return RLHF_OK;
     RLHF_TRY(rlhf__sum_reduce(&b->over, aside, &table, err));
     return sum_failed(o, table, err);
 }
@@ -304,7 +304,7 @@ rlhf_status rlhf__optim_blocks_reduce(struct rlhf__optim *o, const rlhf_dev *asi
 static rlhf_status spread(struct rlhf__optim *o, struct rlhf__error *err) {
     struct rlhf__optim_blocks *b = o->blocks;
     rlhf_status table = RLHF_OK;
-    if (!is_divided(b) || !b->share.team) return RLHF_OK;
+    if (!is_divided(b) || !b->share->team) return RLHF_OK;
     RLHF_TRY(rlhf__sum_spread(&b->over, &table, err));
     return sum_failed(o, table, err);
 }

@@ -16,7 +16,7 @@ static struct overlap overlap_of(const struct rlhf__optim_blocks *b, uint32_t i,
                                  uint32_t item, int v, uint64_t from, uint64_t n) {
     const struct rlhf__piece *p = &b->cut.piece[k];
     const uint64_t end = p->from + p->len;
-    struct overlap x = {.owner = rlhf__block_owner(i, b->share.ranks)};
+    struct overlap x = {.owner = rlhf__block_owner(i, b->share->ranks)};
     if (p->tensor != item || end <= from || p->from >= from + n) return x;
     const uint64_t first = p->from > from ? p->from : from, to = end < from + n ? end : from + n;
     const rlhf_dev place = b->places[(size_t)b->n_list * (v ? 3 : 2) + k];
@@ -31,7 +31,7 @@ static rlhf_status fetch(const struct rlhf__optim *o, const struct overlap *x, f
                          rlhf_status *table, struct rlhf__error *err) {
     const struct rlhf__optim_blocks *b = o->blocks;
     const rlhf_compute *t = o->compute;
-    const struct rlhf__share *share = &b->share;
+    const struct rlhf__share *share = b->share;
     rlhf_block *out = b->over.out, *in = b->over.in;
     float *at = share->rank == 0 ? host + x->first : b->over.send[0];
     uint64_t ticket = 0;
@@ -72,7 +72,7 @@ rlhf_status rlhf__optim_blocks_put(struct rlhf__optim *o, uint32_t item, int v, 
     for (uint32_t i = 0; i < b->cut.n; i++)
         for (uint32_t k = b->cut.block[i].first; k < b->cut.block[i].end; k++) {
             const struct overlap x = overlap_of(b, i, k, item, v, from, n);
-            if (x.n == 0 || x.owner != b->share.rank) continue;
+            if (x.n == 0 || x.owner != b->share->rank) continue;
             const rlhf_status st = t->upload(t->ctx, x.at, host + x.first, x.n * sizeof(float));
             if (st != RLHF_OK)
                 return rlhf__compute_fail(o->kernels, st, o->items[item].param.name, err);

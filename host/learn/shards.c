@@ -22,7 +22,7 @@ static uint64_t grads_bytes(const struct rlhf__optim *o) {
 }
 
 static rlhf_status init(struct rlhf__shards *s, struct rlhf__error *err) {
-    const struct rlhf__share *share = &s->share;
+    const struct rlhf__share *share = s->share;
     const rlhf_compute *t = s->compute;
     s->first = calloc((size_t)share->shards + 1, sizeof *s->first);
     s->numbers = calloc(share->shards, sizeof *s->numbers);
@@ -45,7 +45,7 @@ rlhf_status rlhf__shards_create(struct rlhf__learner *l, const struct rlhf__shar
     if (share->shards <= 1) return RLHF_OK;
     struct rlhf__shards *s = calloc(1, sizeof *s);
     if (!s) return RLHF__NOMEM(err, "out of memory for %u shards", share->shards);
-    s->share = *share;
+    s->share = share;
     s->compute = l->model->compute;
     s->optim[0] = l->optim;
     s->optim[1] = l->critic_optim;
@@ -184,8 +184,8 @@ static void give(struct rlhf__learner *l, struct rlhf__place *p,
 
 void rlhf__shards_begin(struct rlhf__learner *l) {
     struct rlhf__shards *s = l->shards;
-    s->tree = (struct rlhf__tree){.shards = s->share.shards};
-    memset(s->numbers, 0, s->share.shards * sizeof *s->numbers);
+    s->tree = (struct rlhf__tree){.shards = s->share->shards};
+    memset(s->numbers, 0, s->share->shards * sizeof *s->numbers);
 }
 
 static rlhf_status run_shard(struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t shard,
@@ -210,7 +210,7 @@ rlhf_status rlhf__shards_rows(struct rlhf__learner *l, const struct rlhf__rows *
                               int share_prompts, struct rlhf__place *p, rlhf__shards_run_fn run,
                               struct rlhf__error *err) {
     struct rlhf__shards *s = l->shards;
-    const struct rlhf__share *share = &s->share;
+    const struct rlhf__share *share = s->share;
     struct rlhf__shard_numbers before, own;
     rlhf_status st = RLHF_OK;
     rlhf__deal(e, share->shards, share_prompts, s->first);
@@ -230,7 +230,7 @@ rlhf_status rlhf__shards_rows(struct rlhf__learner *l, const struct rlhf__rows *
 
 // Exchange the shards' numbers. They lie in the order of ranks, as the shards do.
 static rlhf_status all_numbers(struct rlhf__shards *s, struct rlhf__error *err) {
-    const struct rlhf__share *share = &s->share;
+    const struct rlhf__share *share = s->share;
     const uint32_t from = rlhf__share_from(share, share->rank);
     const uint64_t own = rlhf__share_to(share, share->rank) - from;
     if (!share->team || share->ranks <= 1) return RLHF_OK;
@@ -243,10 +243,10 @@ rlhf_status rlhf__shards_end(struct rlhf__learner *l, const struct rlhf__rows *e
     struct rlhf__shards *s = l->shards;
     struct rlhf__shard_numbers all;
     const struct rlhf__wish same = {.same = e->n};
-    RLHF_TRY(rlhf__team_agree(s->share.team, RLHF__DOOR_MINIBATCH, &same, st, err));
+    RLHF_TRY(rlhf__team_agree(s->share->team, RLHF__DOOR_MINIBATCH, &same, st, err));
     RLHF_TRY(all_numbers(s, err));
     take(l, p, &all);
-    for (uint32_t k = 0; k < s->share.shards; k++)
+    for (uint32_t k = 0; k < s->share->shards; k++)
         add(&all, &s->numbers[k]);
     give(l, p, &all);
     for (int k = 0; k < 2; k++)

@@ -17,7 +17,7 @@ struct rlhf__shard_numbers {
 };
 
 struct rlhf__shards {
-    struct rlhf__share share;
+    const struct rlhf__share *share;
     const rlhf_compute *compute;
     struct rlhf__optim *optim[2]; // the policy's and the critic's, or NULL
     struct rlhf__tree tree;       // of the current minibatch
@@ -28,8 +28,8 @@ struct rlhf__shards {
     struct rlhf__shard_numbers *own;     // [shards] what is sent to other processes
 };
 
-// Set l->shards for share's shards; with one shard, leave it NULL. l has its optimizers. The
-// buffers are allocated here. [main]
+// Set l->shards for share's shards; with one shard, leave it NULL. share is borrowed. l has its
+// optimizers. The buffers are allocated here. [main]
 rlhf_status rlhf__shards_create(struct rlhf__learner *l, const struct rlhf__share *share,
                                 struct rlhf__error *err);
 void rlhf__shards_destroy(struct rlhf__shards *); // NULL allowed [main]

@@ -11,14 +11,14 @@
 
 static uint32_t most_nodes(const struct rlhf__sum *s) {
     uint32_t most = 1;
-    for (uint32_t k = 0; k < s->share.ranks; k++)
+    for (uint32_t k = 0; k < s->share->ranks; k++)
         if (s->has[k].n > most) most = s->has[k].n;
     return most;
 }
 
 // All ranks choose the same length.
 static uint64_t choose_len(const struct rlhf__sum *s) {
-    const uint64_t each = 2 * (uint64_t)most_nodes(s) * (s->share.ranks - 1) * RLHF__SUM_DEPTH;
+    const uint64_t each = 2 * (uint64_t)most_nodes(s) * (s->share->ranks - 1) * RLHF__SUM_DEPTH;
     uint64_t len = each > 0 ? BUFFER / each : BUFFER;
     if (len > RLHF__BLOCK) len = RLHF__BLOCK;
     if (len < LEAST) len = LEAST;
@@ -27,7 +27,7 @@ static uint64_t choose_len(const struct rlhf__sum *s) {
 }
 
 static rlhf_status make_buffers(struct rlhf__sum *s, struct rlhf__error *err) {
-    const uint32_t ranks = s->share.ranks;
+    const uint32_t ranks = s->share->ranks;
     const uint64_t peers = (uint64_t)most_nodes(s) * (ranks - 1);
     int ok = 1;
     for (int i = 0; i < RLHF__SUM_DEPTH; i++) {
@@ -46,7 +46,7 @@ rlhf_status rlhf__sum_init(struct rlhf__sum *s, const rlhf_compute *t,
                            const struct rlhf__blocks *blocks, const struct rlhf__share *share,
                            struct rlhf__error *err) {
     uint64_t nodes = 0;
-    *s = (struct rlhf__sum){.compute = t, .blocks = blocks, .share = *share};
+    *s = (struct rlhf__sum){.compute = t, .blocks = blocks, .share = share};
     s->has = calloc((size_t)share->ranks + 1, sizeof *s->has);
     if (!s->has) return RLHF__NOMEM(err, "out of memory for %u ranks", share->ranks);
     for (uint32_t k = 0; k < share->ranks; k++) {
@@ -81,7 +81,7 @@ struct part {
 };
 
 static uint32_t block_of(const struct rlhf__sum *s, struct part p, uint32_t rank) {
-    return p.window * s->share.ranks + rank;
+    return p.window * s->share->ranks + rank;
 }
 
 // Returns the elements of the part in a rank's block.
@@ -93,12 +93,12 @@ static uint64_t len_of(const struct rlhf__sum *s, struct part p, uint32_t rank) 
 }
 
 static uint32_t windows(const struct rlhf__sum *s) {
-    return (s->blocks->n + s->share.ranks - 1) / s->share.ranks;
+    return (s->blocks->n + s->share->ranks - 1) / s->share->ranks;
 }
 
 static struct part next_part(const struct rlhf__sum *s, struct part p) {
     const struct part more = {p.window, 0, p.from + s->len};
-    for (uint32_t k = 0; k < s->share.ranks; k++)
+    for (uint32_t k = 0; k < s->share->ranks; k++)
         if (len_of(s, more, k) > 0) return more;
     return (struct part){p.window + 1, 0, 0};
 }
@@ -142,7 +142,7 @@ static rlhf_status move(const struct rlhf__sum *s, struct part part, uint32_t ra
 }
 
 static enum place node_place(const struct rlhf__sum *s, uint32_t node) {
-    return node + 1 == s->has[s->share.rank].n ? GRAD : ASIDE;
+    return node + 1 == s->has[s->share->rank].n ? GRAD : ASIDE;
 }
 
 // ---- windows ----
@@ -169,11 +169,11 @@ static rlhf_status walk(struct rlhf__sum *s, const struct walk *w, const rlhf_de
         while (head.window < windows(s) && begun < ended + RLHF__SUM_DEPTH) {
             const uint32_t slot = (uint32_t)(begun++ % RLHF__SUM_DEPTH);
             note(table, w->begin(s, head, slot, aside));
-            RLHF_TRY(rlhf__team_exchange(s->share.team, s->out, s->in, &s->ticket[slot], err));
+            RLHF_TRY(rlhf__team_exchange(s->share->team, s->out, s->in, &s->ticket[slot], err));
             head = next_part(s, head);
         }
         const uint32_t slot = (uint32_t)(ended++ % RLHF__SUM_DEPTH);
-        RLHF_TRY(rlhf__team_wait(s->share.team, s->ticket[slot], err));
+        RLHF_TRY(rlhf__team_wait(s->share->team, s->ticket[slot], err));
         if (*table == RLHF_OK) note(table, w->end(s, tail, slot, aside));
         tail = next_part(s, tail);
     }
@@ -189,11 +189,11 @@ static rlhf_block block_at(float *at, uint64_t n) {
 // Send each rank this rank's nodes of its block; receive the others' nodes of the own block.
 static rlhf_status begin_reduce(struct rlhf__sum *s, struct part p, uint32_t slot,
                                 const rlhf_dev *aside) {
-    const uint32_t own = s->share.rank, nodes = s->has[own].n;
+    const uint32_t own = s->share->rank, nodes = s->has[own].n;
     const uint64_t mine = len_of(s, p, own);
     float *send = s->send[slot], *recv = s->recv[slot];
     rlhf_status st = RLHF_OK;
-    for (uint32_t k = 0; k < s->share.ranks; k++) {
+    for (uint32_t k = 0; k < s->share->ranks; k++) {
         const uint64_t len = len_of(s, p, k);
         s->out[k] = s->in[k] = (rlhf_block){NULL, 0};
         if (k == own) continue;
@@ -211,13 +211,13 @@ static rlhf_status begin_reduce(struct rlhf__sum *s, struct part p, uint32_t slo
 static rlhf_status end_reduce(struct rlhf__sum *s, struct part p, uint32_t slot,
                               const rlhf_dev *aside) {
     const rlhf_compute *t = s->compute;
-    const uint32_t own = s->share.rank;
+    const uint32_t own = s->share->rank;
     const uint64_t len = len_of(s, p, own), bytes = len * sizeof(float);
     const float *recv = s->recv[slot];
-    struct rlhf__tree all = {.shards = s->share.shards};
+    struct rlhf__tree all = {.shards = s->share->shards};
     rlhf_dev at[RLHF__TREE_DEPTH] = {NULL}, x = s->node;
     if (len == 0) return RLHF_OK;
-    for (uint32_t k = 0; k < s->share.ranks; k++)
+    for (uint32_t k = 0; k < s->share->ranks; k++)
         for (uint32_t j = 0; j < s->has[k].n; j++, x = rlhf_dev_at(x, bytes)) {
             if (k == own) {
                 const enum place place = node_place(s, j);
@@ -244,11 +244,11 @@ rlhf_status rlhf__sum_reduce(struct rlhf__sum *s, const rlhf_dev *aside, rlhf_st
 
 static rlhf_status begin_spread(struct rlhf__sum *s, struct part p, uint32_t slot,
                                 const rlhf_dev *aside) {
-    const uint32_t own = s->share.rank;
+    const uint32_t own = s->share->rank;
     const uint64_t mine = len_of(s, p, own);
     float *recv = s->recv[slot];
     (void)aside;
-    for (uint32_t k = 0; k < s->share.ranks; k++) {
+    for (uint32_t k = 0; k < s->share->ranks; k++) {
         const uint64_t len = len_of(s, p, k);
         s->out[k] = s->in[k] = (rlhf_block){NULL, 0};
         if (k == own) continue;
@@ -263,8 +263,8 @@ static rlhf_status end_spread(struct rlhf__sum *s, struct part p, uint32_t slot,
                               const rlhf_dev *aside) {
     float *recv = s->recv[slot];
     (void)aside;
-    for (uint32_t k = 0; k < s->share.ranks; k++) {
-        if (k == s->share.rank) continue;
+    for (uint32_t k = 0; k < s->share->ranks; k++) {
+        if (k == s->share->rank) continue;
         RLHF_TRY(move(s, p, k, VALUE, NULL, UP, recv, NULL));
         recv += len_of(s, p, k);
     }

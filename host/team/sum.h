@@ -21,7 +21,7 @@ enum { RLHF__SUM_DEPTH = 6 }; // windows under way
 struct rlhf__sum {
     const rlhf_compute *compute;
     const struct rlhf__blocks *blocks;
-    struct rlhf__share share;
+    const struct rlhf__share *share;
     struct rlhf__tree *has;       // [ranks] the nodes that each rank has
     uint64_t len;                 // elements of a block that are exchanged at a time
     float *send[RLHF__SUM_DEPTH]; // host memory for each window
@@ -31,8 +31,8 @@ struct rlhf__sum {
     rlhf_dev node;        // device memory for the nodes of one block
 };
 
-// Allocate the buffers for exchanging these blocks, which are borrowed. Errors: RLHF_E_NOMEM, those
-// of alloc. [main]
+// Allocate the buffers for exchanging these blocks. Blocks and share are borrowed. Errors:
+// RLHF_E_NOMEM, those of alloc. [main]
 rlhf_status rlhf__sum_init(struct rlhf__sum *, const rlhf_compute *, const struct rlhf__blocks *,
                            const struct rlhf__share *, struct rlhf__error *err);
 void rlhf__sum_finish(struct rlhf__sum *); // accepts a zeroed struct [main]

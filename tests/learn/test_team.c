@@ -123,12 +123,7 @@ static rlhf_status failing_loss(void *self, const rlhf_loss_in *in, rlhf_loss_ou
 static void *thread(struct team_thread *t) {
     struct job *j = t->arg;
     struct rlhf__error err = {0, ""};
-    j->f->share.team = j->f->learner.shards->share.team = &t->team;
-    j->f->optim->blocks->share.team = j->f->optim->blocks->over.share.team = &t->team;
-    if (j->f->critic) {
-        struct rlhf__optim_blocks *b = j->f->critic_optim->blocks;
-        b->share.team = b->over.share.team = &t->team;
-    }
+    j->f->share.team = &t->team;
     if (j->part) j->f->optim->blocks->over.len = j->part;
     if (j->fails == j->rank) j->f->learner.objective.loss = failing_loss;
     j->out.status = run_job(j, &err);
