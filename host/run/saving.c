@@ -402,6 +402,7 @@ void rlhf__saving_rescue(struct rlhf__run *r) {
     rlhf__progress_end(r->report.progress);
     if (boundary > 0 && s->attempted != boundary) {
         rlhf_status st = restore(r, &err);
+        st = rlhf__team_all_ok(r->req->team, st, &err); // each has a part of the moments
         if (st == RLHF_OK) st = save(r, &err);
         if (st != RLHF_OK)
             rlhf__logf(r->report.log, RLHF_LOG_WARN, "phase %lld cannot be gone back to: %s",

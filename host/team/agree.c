@@ -101,3 +101,17 @@ uint64_t rlhf__team_bytes(const struct rlhf__team *t, int32_t k) {
     const struct header *all = t->headers;
     return all[k].bytes;
 }
+
+rlhf_status rlhf__team_all_ok(struct rlhf__team *t, rlhf_status st, struct rlhf__error *err) {
+    const int32_t own = st;
+    struct rlhf__error unsaid;
+    if (!t) return st;
+    int32_t *all = t->headers;
+    const rlhf_status sent =
+        rlhf__team_gather(t, &own, sizeof own, all, st == RLHF_OK ? err : &unsaid);
+    if (st == RLHF_OK) st = sent;
+    for (int32_t k = 0; st == RLHF_OK && k < t->ranks; k++)
+        if (all[k] != RLHF_OK)
+            st = rlhf__fail(err, RLHF_E_INVALID, "rank %d on %s cannot", k, t->host[k]);
+    return st;
+}

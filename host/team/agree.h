@@ -49,4 +49,8 @@ rlhf_status rlhf__team_agree(struct rlhf__team *t, enum rlhf__door door,
 // Returns the bytes that rank k announced at the last door. [main]
 uint64_t rlhf__team_bytes(const struct rlhf__team *t, int32_t k);
 
+// Returns st, or RLHF_E_INVALID if it is RLHF_OK but that of another rank is not. Unlike a door, it
+// may be called after the ranks have left. All of them must call it. [main]
+rlhf_status rlhf__team_all_ok(struct rlhf__team *t, rlhf_status st, struct rlhf__error *err);
+
 #endif
