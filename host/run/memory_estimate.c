@@ -187,10 +187,14 @@ static uint64_t params_bytes(const struct rlhf__model *m) {
 // is above its limit.
 static uint64_t rollback_bytes(const struct rlhf__run *r) {
     const struct rlhf__cast *c = &r->cast;
-    const uint64_t each = 1 + (uint64_t)rlhf__setup_moments(r->config);
-    uint64_t bytes = each * (params_bytes(c->policy) + params_bytes(c->critic));
+    const uint64_t ranks = c->share.ranks > 1 ? c->share.ranks : 1; // moments are divided
+    const uint64_t params = params_bytes(c->policy) + params_bytes(c->critic);
+    uint64_t bytes = params + params * (uint64_t)rlhf__setup_moments(r->config) / ranks;
     if (c->reference && !c->reference->frozen) bytes += params_bytes(c->reference);
-    if (r->iteration.trained) bytes += 3 * params_bytes(r->iteration.trained->model);
+    if (r->iteration.trained) {
+        const uint64_t trained = params_bytes(r->iteration.trained->model);
+        bytes += trained + 2 * trained / ranks;
+    }
     return bytes >> 20 < (uint64_t)r->config->checkpoint.undo_mib ? bytes : 0;
 }
 

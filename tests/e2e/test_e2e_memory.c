@@ -2,6 +2,7 @@
 // refused before it loads anything.
 #include "e2e.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +33,31 @@ static void a_dry_run_lists_every_buffer(void **state) {
     e2e_says(t,
              "{\"event\": \"memory\", \"buffers\": [{\"role\": \"policy\", \"use\": \"weights\", ");
     e2e_says(t, "\"total_bytes\": ");
+}
+
+// The sums of shards that wait to be added: one copy of the gradients for each level of the tree.
+static void waiting_sums_of_shards_are_counted(void **state) {
+    struct e2e *t = *state;
+    static const struct {
+        const char *shards;
+        long long copies;
+    } cases[] = {{"--set parallel.shards=1", 1},
+                 {"--set parallel.shards=2", 2},
+                 {"--set parallel.shards=4", 3},
+                 {"--set parallel.shards=8", 4}};
+    static const char *const use = "\"role\": \"policy\", \"use\": \"gradients\", \"bytes\": ";
+    long long one = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char command[600];
+        snprintf(command, sizeof command, PPO "--dry-run --set log.format=json %s",
+                 cases[i].shards);
+        assert_int_equal(e2e_run(t, command), 0);
+        const char *at = strstr(t->out, use);
+        assert_non_null(at);
+        const long long bytes = atoll(at + strlen(use));
+        if (i == 0) one = bytes;
+        assert_true(one > 0 && bytes == cases[i].copies * one);
+    }
 }
 
 // Memory of one part of a phase is freed before the next part. During a large update, the KV cache
@@ -193,6 +219,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_dry_run_lists_every_buffer, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_dry_run_loads_nothing, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_model_that_cannot_be_counted, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(waiting_sums_of_shards_are_counted, e2e_setup,
+                                        e2e_teardown),
         cmocka_unit_test_setup_teardown(parts_of_a_phase_do_not_add_up, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_model_that_is_loaded_is_counted, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(fresh_rows_are_counted, e2e_setup, e2e_teardown),
