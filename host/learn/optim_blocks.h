@@ -20,7 +20,7 @@ struct rlhf__optim_blocks {
     struct rlhf__sum over;    // sums over processes; zeros with one
     rlhf_dev moments;         // of own blocks, with several processes
     uint64_t moments_bytes;
-    rlhf_clip *clip;          // [n_own] as downloaded from dev_clip
+    rlhf_clip *clip; // [n_own] as downloaded from dev_clip
     rlhf_dev dev_clip;
     // All pieces as one list, then o->n_between ranges between them. Only pieces of own blocks, and
     // none of Muon's matrices, have a weight.

@@ -25,9 +25,13 @@ enum rlhf_reward_flag {
     RLHF_REWARD_LOGP_REF = 16,
     // Knows rows of several turns (in->turn, messages, end). Other rewards get the last turn as the
     // response and everything before it as the prompt.
-    RLHF_REWARD_TURNS = 32
+    RLHF_REWARD_TURNS = 32,
+    // Compares the rows of a batch with each other, beyond their groups. So if several processes
+    // work on a run, one of them asks about all rows; other rewards without state are asked by each
+    // process about some groups.
+    RLHF_REWARD_WHOLE_BATCH = 64
 };
-#define RLHF_REWARD_KNOWN (2 * RLHF_REWARD_TURNS - 1) // all bits of this header
+#define RLHF_REWARD_KNOWN (2 * RLHF_REWARD_WHOLE_BATCH - 1) // all bits of this header
 
 // Whether a response is correct, for rewards that can tell.
 enum rlhf_verdict { RLHF_VERDICT_NONE = 0, RLHF_VERDICT_RIGHT = 1, RLHF_VERDICT_WRONG = 2 };
