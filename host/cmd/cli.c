@@ -194,9 +194,9 @@ static rlhf_status join(const struct options *o, struct rlhf__run_request *run,
 }
 
 // Sets *exit_status if it returns RLHF_OK.
-static rlhf_status train(const struct rlhf__env *env, const struct options *o,
-                         const struct rlhf__config_request *req, int *exit_status,
-                         struct rlhf__error *err) {
+static rlhf_status with_run(const struct rlhf__env *env, const struct options *o,
+                            const struct rlhf__config_request *req, const struct rlhf__cli_use *use,
+                            int *exit_status, struct rlhf__error *err) {
     struct rlhf__config config;
     struct rlhf__run_dir dir;
     struct rlhf__run_request run = {
@@ -222,7 +222,7 @@ static rlhf_status train(const struct rlhf__env *env, const struct options *o,
         if (status == RLHF_OK) status = print_config(&config, err);
     } else {
         status = join(o, &run, &ranks, status, err);
-        if (status == RLHF_OK) *exit_status = rlhf__cmd_run(&run);
+        if (status == RLHF_OK) *exit_status = use->run(&run, use->self);
         rlhf__collective_close(&ranks, status < 0 ? rlhf__exit_status(status) : *exit_status);
     }
     free(run.rewards);
@@ -233,20 +233,41 @@ static rlhf_status train(const struct rlhf__env *env, const struct options *o,
     return status;
 }
 
+// Reject flags that have no effect together, or with a command that only plans a run.
+static rlhf_status check_flags(const struct options *o, const char *command,
+                               struct rlhf__error *err) {
+    const char *resumes = o->trust_run               ? "--trust-run"
+                          : o->allow_changed_plugins ? "--allow-changed-plugins"
+                          : o->allow_changed_inputs  ? "--allow-changed-inputs"
+                                                     : NULL;
+    const struct rlhf__flag_idle idle[] = {{"--resume", o->resume != NULL, 0},
+                                           {"--dry-run", o->dry_run, 0}};
+    if (command) RLHF_TRY(rlhf__flags_idle(idle, 2, command, "on the forecast for a new run", err));
+    if (resumes && !o->resume)
+        return rlhf__fail(err, RLHF_E_INVALID, "%s goes with --resume RUN", resumes);
+    if (o->dry_run && o->print_config)
+        return rlhf__fail(err, RLHF_E_INVALID, "--dry-run has no effect with --print-config");
+    return RLHF_OK;
+}
+
+static int run_it(const struct rlhf__run_request *req, void *self) {
+    (void)self;
+    return rlhf__cmd_run(req);
+}
+
 int rlhf__cli_train(const struct rlhf__env *env, int argc, char **argv) {
+    static const struct rlhf__cli_use train = {.run = run_it};
+    return rlhf__cli_with_run(env, argc, argv, &train);
+}
+
+int rlhf__cli_with_run(const struct rlhf__env *env, int argc, char **argv,
+                       const struct rlhf__cli_use *use) {
     struct options o = {0};
     struct assignments a = {0};
     struct rlhf__error err = {0};
     int exit_status = 0;
     rlhf_status status = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, NULL, &err);
-    const char *resumes = o.trust_run               ? "--trust-run"
-                          : o.allow_changed_plugins ? "--allow-changed-plugins"
-                          : o.allow_changed_inputs  ? "--allow-changed-inputs"
-                                                    : NULL;
-    if (status == RLHF_OK && resumes && !o.resume)
-        status = rlhf__fail(&err, RLHF_E_INVALID, "%s goes with --resume RUN", resumes);
-    if (status == RLHF_OK && o.dry_run && o.print_config)
-        status = rlhf__fail(&err, RLHF_E_INVALID, "--dry-run has no effect with --print-config");
+    if (status == RLHF_OK) status = check_flags(&o, use->command, &err);
     if (status == RLHF_OK) status = collect(&o, &a, &err);
     if (status == RLHF_OK) {
         struct rlhf__config_request req = {.dirs = env->dirs,
@@ -263,7 +284,7 @@ int rlhf__cli_train(const struct rlhf__env *env, int argc, char **argv) {
                                            .n_set = a.n,
                                            .resume = o.resume,
                                            .trust_run = o.trust_run};
-        status = train(env, &o, &req, &exit_status, &err);
+        status = with_run(env, &o, &req, use, &exit_status, &err);
     }
     if (status < 0) {
         rlhf__log_error(env->log, err.text);

@@ -1,0 +1,255 @@
+// cost.c: see cost.h.
+#include "scale/cost.h"
+
+#include <math.h>
+
+#define BLOCK   262144.0             // elements of a block of the sum
+#define STAGING (16.0 * 1024 * 1024) // bytes of a rank for the blocks of the others
+
+double rlhf__scale_curve_at(const struct rlhf__scale_curve *c, double x) {
+    if (c->n == 0) return 0;
+    const struct rlhf__scale_point *p = c->at;
+    if (x <= p[0].x) return p[0].seconds;
+    if (c->n == 1) return p[0].seconds * x / p[0].x;
+    uint32_t i = 1;
+    while (i + 1 < c->n && p[i].x < x)
+        i++;
+    const double slope = (p[i].seconds - p[i - 1].seconds) / (p[i].x - p[i - 1].x);
+    return p[i - 1].seconds + slope * (x - p[i - 1].x);
+}
+
+uint32_t rlhf__scale_nodes(uint32_t shards, uint32_t ranks) {
+    const uint32_t each = shards / ranks;
+    uint32_t most = 1;
+    for (uint32_t r = 0; r < ranks; r++) {
+        uint32_t n = 0;
+        for (uint32_t at = r * each, end = at + each; at < end; n++) {
+            uint32_t span = 1;
+            // the largest node that starts here and ends within the rank's leaves, or with the tree
+            while (at % (2 * span) == 0 && (at + 2 * span <= end || end == shards) && span < each)
+                span *= 2;
+            at += span;
+        }
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+static double shards_of(const struct rlhf__scale_plan *p, double ranks) {
+    return p->shards > 0 ? p->shards : ranks;
+}
+
+int rlhf__scale_refuses(const struct rlhf__scale_figures *f, const struct rlhf__scale_layout *l) {
+    const struct rlhf__scale_plan *p = &f->plan;
+    if (fmod(shards_of(p, l->ranks), l->ranks) != 0) return RLHF__SCALE_SHARDS;
+    return l->rows / p->group < l->ranks ? RLHF__SCALE_FEW_ROWS : RLHF__SCALE_FITS;
+}
+
+// ---- the leaves of a minibatch ----
+
+// Returns the tokens of `rows` rows from row `first` on. The measured rows repeat.
+static double length_of(const struct rlhf__scale_machine *m, double first, double rows) {
+    double sum = 0;
+    for (double i = 0; i < rows; i++)
+        sum += m->length[(uint32_t)fmod(first + i, m->n_lengths)];
+    return sum;
+}
+
+static double mean_length(const struct rlhf__scale_machine *m) {
+    return length_of(m, 0, m->n_lengths) / m->n_lengths;
+}
+
+// A minibatch's share of the slowest rank.
+struct share {
+    double seconds, tokens, mean;
+};
+
+// The rank that is being filled, and the slowest so far.
+struct filling {
+    const struct rlhf__scale_machine *machine;
+    double leaf_tokens;
+    struct share rank, slowest;
+};
+
+static void end_leaf(struct filling *x) {
+    if (x->leaf_tokens > 0)
+        x->rank.seconds += rlhf__scale_curve_at(&x->machine->learn, x->leaf_tokens);
+    x->rank.tokens += x->leaf_tokens;
+    x->leaf_tokens = 0;
+}
+
+static void end_rank(struct filling *x) {
+    if (x->rank.seconds > x->slowest.seconds) x->slowest = x->rank;
+    x->rank = (struct share){0};
+}
+
+// Cut `rows` rows from row `first` on into leaves, in the order of the rows. A unit, which is a row
+// or a group, belongs to the leaf in which its middle token lies.
+static struct share slowest(const struct rlhf__scale_figures *f, double first, double rows,
+                            double ranks) {
+    const struct rlhf__scale_plan *p = &f->plan;
+    const double shards = shards_of(p, ranks), each = shards / ranks;
+    const double unit = p->whole != 0 && rows / p->group >= shards ? p->group : 1;
+    const double total = length_of(&f->machine, first, rows);
+    double before = 0, leaf = 0;
+    struct filling x = {.machine = &f->machine};
+    for (double i = 0; i < rows; i += unit) {
+        const double n = length_of(&f->machine, first + i, fmin(unit, rows - i));
+        const double at = floor(shards * (before + n / 2) / total);
+        if (at > leaf) end_leaf(&x);
+        if (floor(at / each) > floor(leaf / each)) end_rank(&x);
+        leaf = at;
+        x.leaf_tokens += n;
+        before += n;
+    }
+    end_leaf(&x);
+    end_rank(&x);
+    x.slowest.mean = total / ranks;
+    return x.slowest;
+}
+
+enum { CUT_ROWS = 65536 }; // more rows are not cut one by one
+
+// With so many rows, the slowest leaf has half a row more than the mean.
+static struct share slowest_of_many(const struct rlhf__scale_figures *f, double rows,
+                                    double ranks) {
+    const double each = shards_of(&f->plan, ranks) / ranks, row = mean_length(&f->machine);
+    const double mean = rows * row / ranks, leaf = mean / each + row / 2;
+    return (struct share){each * rlhf__scale_curve_at(&f->machine.learn, leaf), each * leaf, mean};
+}
+
+// The mean of the minibatches of an epoch. With many rows some of them stand for all.
+static struct share learning(const struct rlhf__scale_figures *f, double rows, double ranks) {
+    const double minibatches = f->plan.minibatches, each = floor(rows / minibatches);
+    struct share sum = {0};
+    double n = 0;
+    if (each > CUT_ROWS) return slowest_of_many(f, each, ranks);
+    while (n < minibatches && (n == 0 || (n + 1) * each <= CUT_ROWS)) {
+        const struct share s = slowest(f, n * each, each, ranks);
+        sum = (struct share){sum.seconds + s.seconds, sum.tokens + s.tokens, sum.mean + s.mean};
+        n++;
+    }
+    return (struct share){sum.seconds / n, sum.tokens / n, sum.mean / n};
+}
+
+// ---- the parts of a phase ----
+
+// Fill the parts that a rank computes for itself. `slow`: how much slower the machine's cores are
+// for a rank that has a part of them only.
+static void work(const struct rlhf__scale_figures *f, const struct rlhf__scale_layout *l,
+                 double slow, struct rlhf__scale_cost *c) {
+    const struct rlhf__scale_plan *p = &f->plan;
+    const struct rlhf__scale_machine *m = &f->machine;
+    const double groups = ceil(floor(l->rows / p->group) / l->ranks), own = groups * p->group;
+    const double steps = p->minibatches * p->epochs, tokens = own * mean_length(m);
+    const double by_rows = l->rows / m->rows, owned = (l->ranks - 1) / l->ranks;
+    const struct share s = learning(f, l->rows, l->ranks);
+    c->draw = slow * rlhf__scale_curve_at(&m->draw, own);
+    c->reward = slow * m->reward * (p->reward_dealt != 0 ? own / m->rows : by_rows);
+    c->passes = slow * m->passes;
+    if (m->learn.n)
+        c->passes *= rlhf__scale_curve_at(&m->learn, tokens) /
+                     rlhf__scale_curve_at(&m->learn, m->rows * mean_length(m));
+    c->compute = slow * steps * s.seconds;
+    c->imbalance = s.mean > 0 ? s.tokens / s.mean - 1 : 0;
+    c->tree = slow * steps * (shards_of(p, l->ranks) / l->ranks - 1) * 21 * p->parameters / m->copy;
+    c->step = slow * steps * (m->step / l->ranks + 4 * p->parameters * owned / m->copy + m->pack);
+    c->other = slow * m->other * own / m->rows + m->fixed * fmax(1, slow / m->threads);
+}
+
+// Fill the parts that go over the line.
+static void exchange(const struct rlhf__scale_figures *f, const struct rlhf__scale_layout *l,
+                     double here, double slow, struct rlhf__scale_cost *c) {
+    const struct rlhf__scale_plan *p = &f->plan;
+    const double r = l->ranks, steps = p->minibatches * p->epochs, owned = (r - 1) / r;
+    const double rate = f->line.bytes * f->line.locals / here, wait = f->line.latency;
+    const double gradient = 4 * p->parameters, windows = ceil(p->parameters / (BLOCK * r));
+    const double nodes = rlhf__scale_nodes((uint32_t)shards_of(p, r), (uint32_t)r);
+    const double rows = 32 * l->rows * mean_length(&f->machine);
+    const double adds = slow * 12 * p->parameters * owned / r / f->machine.copy;
+    const double way = owned * gradient / rate + windows * wait / 4;
+    if (r < 2) return;
+    c->reduce = steps * (owned * gradient * nodes / rate + windows * wait / 4 + adds);
+    c->spread = steps * way;
+    c->gather = 3 * (rows / rate + wait * r) + steps * 2 * wait * r;
+    c->sent = steps * owned * gradient * (nodes + 1) + 3 * rows / r * (r - 1);
+    if (p->overlaps == 0) return;
+    // hidden behind the backward pass and the next forward pass of a rank's last leaf
+    const double leaf = c->compute / steps / (shards_of(p, r) / r), ready = 1 - p->tied;
+    c->hidden = steps * (fmin(ready * c->reduce / steps, leaf * 2 / 3) +
+                         fmin(ready * c->spread / steps, leaf / 3));
+}
+
+// The moments are divided, in the copy of the last phase boundary as well.
+static double memory(const struct rlhf__scale_figures *f, const struct rlhf__scale_layout *l) {
+    const struct rlhf__scale_plan *p = &f->plan;
+    const struct rlhf__scale_machine *m = &f->machine;
+    const double kept = 1 - 1 / l->ranks, each = shards_of(p, l->ranks) / l->ranks;
+    return m->memory - kept * (m->memory_moments + m->memory_undo * p->moments / (1 + p->moments)) +
+           m->memory_rows * (l->rows / m->rows - 1) + 4 * p->parameters * ceil(log2(each)) +
+           (l->ranks > 1 ? STAGING : 0);
+}
+
+struct rlhf__scale_cost rlhf__scale_cost(const struct rlhf__scale_figures *f,
+                                         const struct rlhf__scale_layout *l) {
+    struct rlhf__scale_cost c = {0};
+    const double here = fmin(l->per_host, l->ranks), slow = f->machine.shared != 0 ? here : 1;
+    work(f, l, slow, &c);
+    exchange(f, l, here, slow, &c);
+    c.total = c.draw + c.reward + c.passes + c.compute + c.tree + c.reduce + c.step + c.spread +
+              c.gather + c.other - c.hidden;
+    c.rows_per_s = l->rows / c.total;
+    c.memory = memory(f, l);
+    return c;
+}
+
+// ---- comparisons ----
+
+double rlhf__scale_efficiency(const struct rlhf__scale_figures *f,
+                              const struct rlhf__scale_layout *l, double rows_alone) {
+    const double machines = f->machine.shared != 0 ? ceil(l->ranks / l->per_host) : l->ranks;
+    struct rlhf__scale_figures alone = *f;
+    alone.plan.shards = 1;
+    const struct rlhf__scale_layout one = {1, 1, rows_alone};
+    return rlhf__scale_cost(f, l).rows_per_s / machines / rlhf__scale_cost(&alone, &one).rows_per_s;
+}
+
+double rlhf__scale_rows_for(const struct rlhf__scale_figures *f, double ranks, double per_host,
+                            double wanted) {
+    const double unit = f->plan.group * f->plan.minibatches, most = 4194304;
+    double low = 0, high = ceil(ranks / f->plan.minibatches);
+    struct rlhf__scale_layout l = {ranks, per_host, high * unit};
+    while (rlhf__scale_efficiency(f, &l, l.rows) < wanted) {
+        low = high;
+        high *= 2;
+        l.rows = high * unit;
+        if (l.rows > most) return 0;
+    }
+    while (high - low > 1) {
+        const double middle = floor((low + high) / 2);
+        l.rows = middle * unit;
+        if (rlhf__scale_refuses(f, &l) == RLHF__SCALE_FITS &&
+            rlhf__scale_efficiency(f, &l, l.rows) >= wanted)
+            high = middle;
+        else
+            low = middle;
+    }
+    return high * unit;
+}
+
+double rlhf__scale_stops(const struct rlhf__scale_figures *f, double per_host, double rows,
+                         double gain, double most, int *few) {
+    struct rlhf__scale_layout l = {1, per_host, rows};
+    *few = 0;
+    for (double before = rlhf__scale_cost(f, &l).rows_per_s; l.ranks < most;) {
+        const struct rlhf__scale_layout twice = {2 * l.ranks, per_host, rows};
+        const int refusal = rlhf__scale_refuses(f, &twice);
+        *few = refusal == RLHF__SCALE_FEW_ROWS;
+        if (refusal != RLHF__SCALE_FITS) return l.ranks;
+        const double after = rlhf__scale_cost(f, &twice).rows_per_s;
+        if (after < gain * before) return l.ranks;
+        before = after;
+        l = twice;
+    }
+    return 0;
+}

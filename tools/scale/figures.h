@@ -1,0 +1,87 @@
+// figures.h: what a forecast is computed from: the shape of a planned run, what was measured of it
+// on one machine, and the network between ranks. Read from and written to JSON files.
+#ifndef RLHF_TOOLS_SCALE_FIGURES_H
+#define RLHF_TOOLS_SCALE_FIGURES_H
+
+#include "base/error.h"
+
+#include <jansson.h>
+
+enum { RLHF__SCALE_POINTS = 16, RLHF__SCALE_LENGTHS = 1024 };
+
+// A duration that grows with something: `seconds` for `x` rows or tokens.
+struct rlhf__scale_point {
+    double x, seconds;
+};
+
+// In ascending order of x. n 0: it takes no time.
+struct rlhf__scale_curve {
+    uint32_t n, reserved;
+    struct rlhf__scale_point at[RLHF__SCALE_POINTS];
+};
+
+// The shape of the planned run. Whole numbers unless stated otherwise.
+struct rlhf__scale_plan {
+    double rows;        // of a phase, in all ranks together
+    double group;       // rows that are dealt together
+    double whole;       // 1: a minibatch is cut between groups if it has enough of them; 0: rows
+    double minibatches; // of an epoch
+    double epochs;
+    double shards;       // leaves of a minibatch (parallel.shards); 0: as many as ranks
+    double parameters;   // trained, policy and critic
+    double tied;         // the part of them whose gradient is ready last; not whole: 0 .. 1
+    double moments;      // values that the optimizer keeps a parameter
+    double reward_dealt; // 1: each rank asks the rewards about its own rows; 0: rank 0 about all
+    double overlaps;     // 1: the sum of gradients is hidden behind the backward pass
+};
+
+// What was measured with one process that had the whole machine, or the whole device.
+struct rlhf__scale_machine {
+    char compute[256]; // the backend and its instruction set, for people
+    double shared;     // 1: ranks on one machine share its cores and memory; 0: a device each
+    double threads;    // 1 or more
+    double rows;       // of the measured phase
+    double tokens;     // of these rows
+    struct rlhf__scale_curve draw;  // x: rows
+    struct rlhf__scale_curve learn; // x: tokens; forward, loss and backward without a step
+    // seconds for the measured rows; other: what a rank does for its own rows beside the other
+    // parts
+    double passes, reward, other;
+    double fixed;                       // seconds of a phase for what every rank does alike
+    double step, pack;                  // seconds of one optimizer step and of packing the weights
+    double copy;                        // bytes copied a second
+    double products;                    // products (FLOP) a second while learning
+    double decode_flops;                // products of drawing one token
+    uint32_t n_lengths, reserved;       // at least 1
+    double length[RLHF__SCALE_LENGTHS]; // tokens of each row
+    double memory, memory_moments, memory_rows, memory_undo; // bytes at the peak; parts of it
+};
+
+// The line between ranks.
+struct rlhf__scale_line {
+    char detail[256]; // for people; "" if it was typed
+    double bytes;     // a second, each way, for one rank when `locals` ranks of a machine send
+    double locals;
+    double latency; // seconds, one way
+};
+
+struct rlhf__scale_figures {
+    struct rlhf__scale_plan plan;
+    struct rlhf__scale_machine machine;
+    struct rlhf__scale_line line;
+    int32_t has_run, has_line; // 1: plan and machine are set; line is set
+};
+
+// Add what the file has to *f. Errors: RLHF_E_INVALID with the file, the field, what was found and
+// what is allowed. [main]
+rlhf_status rlhf__scale_figures_read(const char *path, struct rlhf__scale_figures *f,
+                                     struct rlhf__error *err);
+
+// Returns what f has as a JSON object; NULL if out of memory. [main]
+json_t *rlhf__scale_figures_json(const struct rlhf__scale_figures *f);
+
+// Read "RATE,LATENCY", such as 10gbit,20us. Errors: RLHF_E_INVALID. [main]
+rlhf_status rlhf__scale_line_typed(const char *text, struct rlhf__scale_line *out,
+                                   struct rlhf__error *err);
+
+#endif

@@ -1,0 +1,28 @@
+// forecast.h: the costs of a run on several numbers of ranks, as a table and as JSON.
+#ifndef RLHF_TOOLS_SCALE_FORECAST_H
+#define RLHF_TOOLS_SCALE_FORECAST_H
+
+#include "base/buf.h"
+#include "scale/cost.h"
+
+enum { RLHF__SCALE_RANKS = 32, RLHF__SCALE_MOST_RANKS = 65536 };
+
+// The numbers of ranks that are asked about.
+struct rlhf__scale_question {
+    uint32_t n;
+    int32_t
+        grows; // 1: plan.rows counts the rows of a rank, so a phase has that many times the ranks
+    double ranks[RLHF__SCALE_RANKS];
+    double per_host; // ranks of a machine
+    int32_t chosen;  // 1: the numbers were given; 0: the list ends where the run cannot be spread
+    int32_t reserved;
+};
+
+// Append what was measured, the table, and where more ranks stop helping. [any]
+void rlhf__scale_table(const struct rlhf__scale_figures *f, const struct rlhf__scale_question *q,
+                       struct rlhf__buf *out);
+
+// Returns the same as a JSON object; NULL if out of memory. [any]
+json_t *rlhf__scale_json(const struct rlhf__scale_figures *f, const struct rlhf__scale_question *q);
+
+#endif

@@ -1,0 +1,15 @@
+// measure.h: measures a planned run on this machine: some phases, and then its parts at several
+// sizes.
+#ifndef RLHF_TOOLS_SCALE_MEASURE_H
+#define RLHF_TOOLS_SCALE_MEASURE_H
+
+#include "run/run.h"
+#include "scale/figures.h"
+
+// Set up the run that *req describes, measure it, and set f->plan and f->machine. If batch.size is
+// more than `most` rows, it is halved until it is not; the rest follows from the measured sizes.
+// Rewards are asked; nothing is written but in a temporary directory. Changes req->config. [main]
+rlhf_status rlhf__scale_measure(const struct rlhf__run_request *req, int64_t most,
+                                struct rlhf__scale_figures *f, struct rlhf__error *err);
+
+#endif

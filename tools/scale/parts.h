@@ -1,0 +1,14 @@
+// parts.h: times the parts of a phase by themselves, at the sizes that ranks will have.
+#ifndef RLHF_TOOLS_SCALE_PARTS_H
+#define RLHF_TOOLS_SCALE_PARTS_H
+
+#include "run/run.h"
+#include "scale/figures.h"
+
+// Set what is measured of m->rows rows and of fewer: draw, learn, passes, step, pack, copy,
+// products, tokens and lengths. The run's weights keep their values, its gradients and moments do
+// not. [step]
+rlhf_status rlhf__scale_parts(struct rlhf__run *r, const struct rlhf__scale_plan *p,
+                              struct rlhf__scale_machine *m, struct rlhf__error *err);
+
+#endif

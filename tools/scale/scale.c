@@ -1,0 +1,211 @@
+// scale.c: see scale.h. It splits its own flags from those that describe the run, measures or reads
+// the figures, and prints the forecast.
+#include "scale/scale.h"
+
+#include "base/json.h"
+#include "cmd/cli.h"
+#include "cmd/commands.h"
+#include "cmd/flags.h"
+#include "cmd/program.h"
+#include "scale/forecast.h"
+#include "scale/measure.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct options {
+    const char *ranks, *network, *measure, *from;
+    int64_t per_host, measured;
+    int32_t per_rank, json;
+};
+
+#define O struct options
+static const struct rlhf__flag flags[] = {
+    RLHF__FLAG_S(O, "--ranks", ranks, "N,N,..", "numbers of ranks [1,2,4,.. 1024]"),
+    RLHF__FLAG_I(O, "--ranks-per-host", per_host, "N", 1, 1024, "ranks on one machine [1]"),
+    RLHF__FLAG_S(O, "--network", network, "FILE|RATE,LATENCY",
+                 "the line between ranks: a measured FILE, or 10gbit,20us"),
+    RLHF__FLAG_SW(O, "--per-rank", per_rank, "batch.size counts the rows of each rank"),
+    RLHF__FLAG_I(O, "--measured-rows", measured, "N", 1, 1000000,
+                 "largest phase to measure; larger ones follow from it [64]"),
+    RLHF__FLAG_S(O, "--measure", measure, "FILE", "store what was measured, for --from"),
+    RLHF__FLAG_S(O, "--from", from, "FILE", "forecast from a stored FILE; nothing is measured"),
+    RLHF__FLAG_SW(O, "--json", json, "one JSON object instead of a table"),
+};
+#undef O
+#define N_FLAGS (sizeof flags / sizeof *flags)
+#define USAGE   "rlhf-host scale --network FILE|RATE,LATENCY RUN-OPTIONS | --from FILE [options]"
+
+struct job {
+    struct options o;
+    struct rlhf__scale_question question;
+    struct rlhf__scale_figures figures;
+};
+
+// ---- the command line ----
+
+// The arguments that are flags of this command, with their values, and the others.
+struct split {
+    char **own, **run; // [n_own], [n_run]; the first of both is the command's name
+    int n_own, n_run;
+};
+
+static const struct rlhf__flag *own_flag(const char *arg) {
+    for (size_t i = 0; i < N_FLAGS; i++) {
+        const size_t n = strlen(flags[i].name);
+        if (strncmp(arg, flags[i].name, n) == 0 && (arg[n] == '\0' || arg[n] == '='))
+            return &flags[i];
+    }
+    return NULL;
+}
+
+static rlhf_status split(int argc, char **argv, struct split *s, struct rlhf__error *err) {
+    s->own = calloc((size_t)argc + 1, sizeof *s->own);
+    s->run = calloc((size_t)argc + 1, sizeof *s->run);
+    if (!s->own || !s->run) return RLHF__NOMEM(err, "out of memory");
+    s->own[s->n_own++] = s->run[s->n_run++] = argv[0];
+    for (int i = 1; i < argc; i++) {
+        const struct rlhf__flag *f = own_flag(argv[i]);
+        if (!f) {
+            s->run[s->n_run++] = argv[i];
+            continue;
+        }
+        s->own[s->n_own++] = argv[i];
+        if (f->kind != RLHF__FLAG_SWITCH && !strchr(argv[i], '=') && i + 1 < argc)
+            s->own[s->n_own++] = argv[++i];
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status parse_ranks(const char *text, struct rlhf__scale_question *q,
+                               struct rlhf__error *err) {
+    char one[16];
+    for (const char *at = text; text; at += strcspn(at, ",") + 1) {
+        int64_t n = 0;
+        const int len = (int)strcspn(at, ",");
+        snprintf(one, sizeof one, "%.*s", len, at);
+        if (len > 8 || !rlhf__typed_integer(one, &n) || n < 1 || n > RLHF__SCALE_MOST_RANKS ||
+            q->n == RLHF__SCALE_RANKS)
+            return rlhf__fail(
+                err, RLHF_E_INVALID,
+                "--ranks is \"%s\"; at most %d whole numbers from 1 to %d are allowed, "
+                "with commas between them: 1,2,4",
+                text, RLHF__SCALE_RANKS, RLHF__SCALE_MOST_RANKS);
+        q->ranks[q->n++] = (double)n;
+        if (!at[len]) return RLHF_OK;
+    }
+    q->chosen = text != NULL;
+    for (int n = 1; n <= 1024; n *= 2)
+        q->ranks[q->n++] = n;
+    return RLHF_OK;
+}
+
+static rlhf_status read_network(struct job *j, struct rlhf__error *err) {
+    const char *text = j->o.network;
+    struct rlhf__scale_figures file = {.has_line = 0};
+    if (!text || !rlhf__is_file(text)) {
+        if (text) RLHF_TRY(rlhf__scale_line_typed(text, &j->figures.line, err));
+        j->figures.has_line |= text != NULL;
+    } else {
+        RLHF_TRY(rlhf__scale_figures_read(text, &file, err));
+        if (!file.has_line)
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "%s has no \"network\"; mpirun -n 2 rlhf-host scale --measure FILE "
+                              "measures it",
+                              text);
+        j->figures.line = file.line;
+        j->figures.has_line = 1;
+    }
+    if (j->figures.has_line) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "scale: the network between the ranks is not known; give --network FILE, "
+                      "which mpirun -n 2 rlhf-host scale --measure FILE writes, or a rate and a "
+                      "latency: --network 10gbit,20us");
+}
+
+static rlhf_status read_figures(struct job *j, const struct split *s, struct rlhf__error *err) {
+    const struct options *o = &j->o;
+    const struct rlhf__flag_idle idle[] = {{"--measure", o->measure != NULL, 0},
+                                           {"--measured-rows", o->measured > 0, 0}};
+    if (o->from) {
+        RLHF_TRY(rlhf__flags_idle(idle, 2, "scale", "with --from: nothing is measured", err));
+        if (s->n_run > 1)
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "scale: %s has no effect with --from: the file has the run",
+                              s->run[1]);
+        RLHF_TRY(rlhf__scale_figures_read(o->from, &j->figures, err));
+        if (!j->figures.has_run)
+            return rlhf__fail(
+                err, RLHF_E_INVALID,
+                "%s has a network but no run; give it with --network and name the run", o->from);
+    } else if (s->n_run == 1) {
+        return rlhf__fail(
+            err, RLHF_E_INVALID,
+            "scale: name the run that is planned, as for training (--algo X.so ..), or "
+            "--from FILE");
+    }
+    if (!j->question.per_host) j->question.per_host = 1;
+    return read_network(j, err);
+}
+
+// ---- the forecast ----
+
+static rlhf_status print(const struct job *j, struct rlhf__error *err) {
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    if (j->o.json) return rlhf__print_json_new(rlhf__scale_json(&j->figures, &j->question), err);
+    rlhf__scale_table(&j->figures, &j->question, &text);
+    rlhf_status st = rlhf__buf_ok(&text, err);
+    if (st == RLHF_OK) fputs(rlhf__buf_text(&text), stdout);
+    rlhf__buf_free(&text);
+    return st == RLHF_OK ? rlhf__print_flush(err) : st;
+}
+
+static int measured(const struct rlhf__run_request *req, void *self) {
+    struct job *j = self;
+    struct rlhf__error err = {0, ""};
+    const int64_t most = j->o.measured ? j->o.measured : 64;
+    rlhf_status st = rlhf__scale_measure(req, most, &j->figures, &err);
+    if (st == RLHF_OK && j->o.measure)
+        st =
+            rlhf__json_save_new(NULL, j->o.measure, rlhf__scale_figures_json(&j->figures), 2, &err);
+    if (st == RLHF_OK) st = print(j, &err);
+    return rlhf__cmd_end(req->env, st, &err);
+}
+
+static void help(void) {
+    printf("usage: " USAGE "\n"
+           "Forecasts the seconds of a phase on a number of ranks. RUN-OPTIONS are those of a "
+           "training run (rlhf-host --help); some phases of it are run to measure this machine.\n");
+    rlhf__flags_help(stdout, flags, N_FLAGS);
+}
+
+int rlhf__cmd_scale(const struct rlhf__env *env, int argc, char **argv) {
+    struct job *j = calloc(1, sizeof *j);
+    struct rlhf__error err = {0, ""};
+    struct split s = {0};
+    if (rlhf__flags_want_help(argc, argv)) {
+        help();
+        free(j);
+        return 0;
+    }
+    rlhf_status st = j ? RLHF_OK : RLHF__NOMEM(&err, "out of memory");
+    if (st == RLHF_OK) st = split(argc, argv, &s, &err);
+    if (st == RLHF_OK) st = rlhf__flags_parse(flags, N_FLAGS, s.n_own, s.own, &j->o, NULL, &err);
+    if (st == RLHF_OK) st = parse_ranks(j->o.ranks, &j->question, &err);
+    if (st == RLHF_OK) {
+        j->question.per_host = (double)j->o.per_host;
+        j->question.grows = j->o.per_rank;
+        st = read_figures(j, &s, &err);
+    }
+    const struct rlhf__cli_use use = {.run = measured, .self = j, .command = "scale"};
+    int status;
+    if (st == RLHF_OK && !j->o.from)
+        status = rlhf__cli_with_run(env, s.n_run, s.run, &use);
+    else
+        status = rlhf__cmd_end(env, st == RLHF_OK ? print(j, &err) : st, &err);
+    free(s.own);
+    free(s.run);
+    free(j);
+    return status;
+}
