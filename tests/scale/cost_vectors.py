@@ -13,17 +13,21 @@ PARTS = "draw reward passes compute tree reduce step spread gather other hidden"
 
 
 def along(points, x):
-    """Seconds at x on a polyline that is level below its first point and straight above its last."""
+    """Seconds at x on a polyline that is level below its first point. Above its last point it has the
+    slope to the largest point of at most a quarter of the last one's x, or to the first point."""
     if not points:
         return 0.0
-    below = [p for p in points if p[0] < x]
-    if not below:
-        return points[0][1]
+    first, last = points[0], points[-1]
+    if x <= first[0]:
+        return first[1]
     if len(points) == 1:
-        return points[0][1] * x / points[0][0]
-    k = min(len(below), len(points) - 1)
-    (x0, y0), (x1, y1) = points[k - 1], points[k]
-    return y0 + (y1 - y0) / (x1 - x0) * (x - x0)
+        return first[1] * x / first[0]
+    if x > last[0]:
+        low = max([p for p in points if p[0] <= last[0] / 4] or [first])
+        return last[1] + (last[1] - low[1]) / (last[0] - low[0]) * (x - last[0])
+    for (x0, y0), (x1, y1) in zip(points, points[1:]):
+        if x <= x1:
+            return y0 + (y1 - y0) / (x1 - x0) * (x - x0)
 
 
 def kept_nodes(shards, ranks):

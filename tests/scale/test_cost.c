@@ -75,6 +75,8 @@ static void curves(void **state) {
     assert_true(rlhf__scale_curve_at(&two, 2) == 10);
     assert_true(rlhf__scale_curve_at(&two, 3) == 12);
     assert_true(rlhf__scale_curve_at(&two, 10) == 26);
+    const struct rlhf__scale_curve four = {4, 0, {{1, 10}, {2, 20}, {4, 21}, {8, 34}}};
+    assert_true(rlhf__scale_curve_at(&four, 10) == 34 + 2 * (34 - 20) / 6.0);
     assert_true(rlhf__scale_curve_at(&one, 8) == 16);
     assert_true(rlhf__scale_curve_at(&none, 8) == 0);
 }

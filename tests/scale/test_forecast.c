@@ -81,6 +81,7 @@ static void bad_files(void **state) {
     wrong("machine", "learn", json_pack("[[i]]", 2), "machine.learn");
     wrong("machine", "lengths", json_array(), "machine.lengths");
     wrong("machine", "lengths", json_pack("[i]", 0), "machine.lengths");
+    wrong("network", "exchange", json_integer(1), "network.exchange is an integer");
     wrong("network", "latency_s", json_integer(-1), "network.latency_s is -1");
 }
 

@@ -8,11 +8,17 @@
 
 double rlhf__scale_curve_at(const struct rlhf__scale_curve *c, double x) {
     if (c->n == 0) return 0;
-    const struct rlhf__scale_point *p = c->at;
+    const struct rlhf__scale_point *p = c->at, *last = &p[c->n - 1];
     if (x <= p[0].x) return p[0].seconds;
     if (c->n == 1) return p[0].seconds * x / p[0].x;
     uint32_t i = 1;
-    while (i + 1 < c->n && p[i].x < x)
+    if (x > last->x) { // neighbours at the end would double their error
+        while (i + 1 < c->n && p[i].x <= last->x / 4)
+            i++;
+        return last->seconds +
+               (last->seconds - p[i - 1].seconds) / (last->x - p[i - 1].x) * (x - last->x);
+    }
+    while (p[i].x < x)
         i++;
     const double slope = (p[i].seconds - p[i - 1].seconds) / (p[i].x - p[i - 1].x);
     return p[i - 1].seconds + slope * (x - p[i - 1].x);

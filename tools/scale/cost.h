@@ -53,8 +53,9 @@ double rlhf__scale_rows_for(const struct rlhf__scale_figures *f, double ranks, d
 double rlhf__scale_stops(const struct rlhf__scale_figures *f, double per_host, double rows,
                          double gain, double most, int *few);
 
-// Returns the seconds at x: between two points on the line between them; above the last point by
-// the slope of the last two; below the first the first point's. [any]
+// Returns the seconds at x: between two points on the line between them, below the first point the
+// first point's. Above the last point by the slope between it and the largest point of at most a
+// quarter of its x, or the first. [any]
 double rlhf__scale_curve_at(const struct rlhf__scale_curve *c, double x);
 
 // Returns the number of tree nodes that are left on the rank with the most of them: rank r of

@@ -115,20 +115,21 @@ static rlhf_status read_section(const char *path, const struct section *s, const
 // ---- lists of a machine ----
 
 // Points are [[x, seconds], ...].
-static rlhf_status read_curve(const char *path, const char *key, const json_t *machine,
-                              struct rlhf__scale_curve *c, struct rlhf__error *err) {
+static rlhf_status read_curve(const char *path, const char *section, const char *key,
+                              const json_t *machine, struct rlhf__scale_curve *c,
+                              struct rlhf__error *err) {
     static const char allowed[] =
         "a list of at most 16 pairs [count, seconds], in ascending order,";
     const json_t *list = json_object_get(machine, key);
     const size_t n = json_array_size(list);
     if (!json_is_array(list) || n > RLHF__SCALE_POINTS)
-        return wrong(path, "machine", key, list, allowed, err);
+        return wrong(path, section, key, list, allowed, err);
     for (c->n = 0; c->n < n; c->n++) {
         const json_t *pair = json_array_get(list, c->n);
         const double x = json_number_value(json_array_get(pair, 0));
         const double s = json_number_value(json_array_get(pair, 1));
         if (json_array_size(pair) != 2 || !(s > 0) || !(x > (c->n ? c->at[c->n - 1].x : 0)))
-            return wrong(path, "machine", key, list, allowed, err);
+            return wrong(path, section, key, list, allowed, err);
         c->at[c->n] = (struct rlhf__scale_point){x, s};
     }
     return RLHF_OK;
@@ -178,13 +179,16 @@ rlhf_status rlhf__scale_figures_read(const char *path, struct rlhf__scale_figure
     if (st == RLHF_OK && run && machine) {
         st = read_section(path, &sections[RUN], run, &f->plan, err);
         if (st == RLHF_OK) st = read_section(path, &sections[MACHINE], machine, &f->machine, err);
-        if (st == RLHF_OK) st = read_curve(path, "draw", machine, &f->machine.draw, err);
-        if (st == RLHF_OK) st = read_curve(path, "learn", machine, &f->machine.learn, err);
+        if (st == RLHF_OK) st = read_curve(path, "machine", "draw", machine, &f->machine.draw, err);
+        if (st == RLHF_OK)
+            st = read_curve(path, "machine", "learn", machine, &f->machine.learn, err);
         if (st == RLHF_OK) st = read_lengths(path, machine, &f->machine, err);
         f->has_run = 1;
     }
     if (st == RLHF_OK && line) {
         st = read_section(path, &sections[NETWORK], line, &f->line, err);
+        if (st == RLHF_OK)
+            st = read_curve(path, "network", "exchange", line, &f->line.exchange, err);
         f->has_line = 1;
     }
     json_decref(file);
@@ -217,8 +221,11 @@ json_t *rlhf__scale_figures_json(const struct rlhf__scale_figures *f) {
         json_object_set_new(file, "run", section_json(&sections[RUN], &f->plan));
         json_object_set_new(file, "machine", machine);
     }
-    if (f->has_line)
-        json_object_set_new(file, "network", section_json(&sections[NETWORK], &f->line));
+    if (f->has_line) {
+        json_t *line = section_json(&sections[NETWORK], &f->line);
+        json_object_set_new(line, "exchange", curve_json(&f->line.exchange));
+        json_object_set_new(file, "network", line);
+    }
     return file;
 }
 

@@ -63,6 +63,8 @@ struct rlhf__scale_line {
     double bytes;     // a second, each way, for one rank when `locals` ranks of a machine send
     double locals;
     double latency; // seconds, one way
+    // Seconds of an exchange with every other rank, by the bytes for each of them; n 0 if typed.
+    struct rlhf__scale_curve exchange;
 };
 
 struct rlhf__scale_figures {

@@ -79,41 +79,62 @@ static void put_refusal(const struct rlhf__scale_figures *f, const struct line *
 
 // ---- what was measured ----
 
-static void put_rate(struct rlhf__buf *out, double bytes) {
-    const double bits = 8 * bytes;
-    rlhf__buf_printf(out, bits >= 1e9 ? "%.3g Gbit/s" : "%.3g Mbit/s",
-                     bits >= 1e9 ? bits * 1e-9 : bits * 1e-6);
+// A number with a prefix of its unit: 1.25 G.
+static void put_scaled(struct rlhf__buf *out, double x, const char *unit) {
+    static const char *const prefix[] = {"", "k", "M", "G", "T", "P"};
+    size_t k = 0;
+    for (; x >= 999.5 && k + 1 < sizeof prefix / sizeof *prefix; k++)
+        x /= 1000;
+    rlhf__buf_printf(out, "%.3g %s%s", x, prefix[k], unit);
 }
 
-static void put_decoding(const struct rlhf__scale_machine *m, struct rlhf__buf *out) {
+// Seconds as milliseconds or microseconds.
+static void put_short_time(struct rlhf__buf *out, double s) {
+    rlhf__buf_printf(out, s >= 0.0009995 ? "%.3g ms" : "%.3g us",
+                     s >= 0.0009995 ? s * 1e3 : s * 1e6);
+}
+
+static void put_sampling(const struct rlhf__scale_machine *m, struct rlhf__buf *out) {
     const struct rlhf__scale_curve *c = &m->draw;
+    const double each = m->tokens / m->rows * m->decode_flops;
+    if (c->n == 0) return;
+    rlhf__buf_puts(out, "  sampling    ");
     for (uint32_t i = 0; i < c->n; i++) {
         if (i != 0 && i != c->n / 2 && i + 1 != c->n) continue;
-        const double flops = c->at[i].x * m->tokens / m->rows * m->decode_flops;
-        rlhf__buf_printf(
-            out, "%s%.2g with %.0f row%s", i == 0 ? "; sampling reaches this share of it: " : ", ",
-            flops / c->at[i].seconds / m->products, c->at[i].x, c->at[i].x == 1 ? "" : "s");
+        put_scaled(out, c->at[i].x * each / c->at[i].seconds, "FLOP/s");
+        rlhf__buf_printf(out, " with %.0f row%s%s", c->at[i].x, c->at[i].x == 1 ? "" : "s",
+                         i + 1 == c->n ? "\n" : ", ");
     }
+}
+
+static void put_run(const struct rlhf__scale_plan *p, int grows, struct rlhf__buf *out) {
+    rlhf__buf_printf(out, "run           %.0f rows %s, %.0f minibatch%s in %.0f epoch%s, ", p->rows,
+                     grows ? "a phase and rank" : "a phase", p->minibatches,
+                     p->minibatches == 1 ? "" : "es", p->epochs, p->epochs == 1 ? "" : "s");
+    put_scaled(out, p->parameters, "");
+    rlhf__buf_puts(out, " parameters are trained");
+    if (p->shards > 0) rlhf__buf_printf(out, ", %.0f shards", p->shards);
 }
 
 static void put_measured(const struct rlhf__scale_figures *f, const struct rlhf__scale_question *q,
                          struct rlhf__buf *out) {
-    const struct rlhf__scale_plan *p = &f->plan;
     const struct rlhf__scale_machine *m = &f->machine;
-    rlhf__buf_printf(out, "run: %.0f rows %s, %.0f minibatch%s in %.0f epoch%s, %.3g M parameters",
-                     p->rows, q->grows ? "a rank and phase" : "a phase", p->minibatches,
-                     p->minibatches == 1 ? "" : "es", p->epochs, p->epochs == 1 ? "" : "s",
-                     p->parameters * 1e-6);
-    if (p->shards > 0) rlhf__buf_printf(out, ", %.0f shards", p->shards);
-    rlhf__buf_printf(out, "\nmachine: %s\nmeasured with %.0f rows of %.0f tokens: ", m->compute,
-                     m->rows, m->tokens / m->rows);
-    rlhf__buf_printf(out, "learning %.3g GFLOP/s", m->products * 1e-9);
-    if (m->products > 0) put_decoding(m, out);
-    rlhf__buf_printf(out, "; copies %.3g GB/s; a step %.3g ms; packing %.3g ms\nnetwork: ",
-                     m->copy * 1e-9, m->step * 1e3, m->pack * 1e3);
-    put_rate(out, f->line.bytes);
-    rlhf__buf_printf(out, " each way, %.3g us%s%s", f->line.latency * 1e6,
-                     f->line.detail[0] ? ", " : "", f->line.detail);
+    put_run(&f->plan, q->grows, out);
+    rlhf__buf_printf(out, "\nmachine       %s\n  measured    with %.0f rows of %.0f tokens\n",
+                     m->compute, m->rows, m->tokens / m->rows);
+    rlhf__buf_puts(out, "  learning    ");
+    put_scaled(out, m->products, "FLOP/s\n");
+    put_sampling(m, out);
+    rlhf__buf_puts(out, "  step        ");
+    put_short_time(out, m->step);
+    rlhf__buf_puts(out, ", and ");
+    put_short_time(out, m->pack);
+    rlhf__buf_puts(out, " to pack the weights\n  copies      ");
+    put_scaled(out, m->copy, "B/s\n");
+    rlhf__buf_puts(out, "network       ");
+    put_scaled(out, 8 * f->line.bytes, "bit/s each way, ");
+    put_short_time(out, f->line.latency);
+    if (f->line.detail[0]) rlhf__buf_printf(out, ", %s", f->line.detail);
     if (q->per_host > 1) rlhf__buf_printf(out, "; %.0f ranks a machine", q->per_host);
     rlhf__buf_puts(out, "\n\n");
 }

@@ -47,6 +47,12 @@ static uint32_t sizes(uint32_t n, uint32_t out[RLHF__SCALE_POINTS]) {
     return k;
 }
 
+// Other work on the machine can only lengthen a time, so a size takes no longer than a larger one.
+static void smooth(struct rlhf__scale_curve *c) {
+    for (uint32_t i = c->n; i-- > 1;)
+        if (c->at[i - 1].seconds > c->at[i].seconds) c->at[i - 1].seconds = c->at[i].seconds;
+}
+
 // ---- drawing ----
 
 static rlhf_status draw(struct rlhf__run *r, uint32_t groups, struct rlhf__experience *x,
@@ -75,6 +81,7 @@ static rlhf_status time_draws(struct rlhf__run *r, uint32_t groups, double group
         }
         c->at[c->n] = (struct rlhf__scale_point){size[c->n] * group, t.best};
     }
+    smooth(c);
     return RLHF_OK;
 }
 
@@ -148,6 +155,7 @@ static rlhf_status time_learning(struct rlhf__run *r, const struct rlhf__rows *e
         st = time_rows(r, e, size[c->n], &at->seconds, &m->products, err);
     }
     l->objective = own;
+    if (st == RLHF_OK) smooth(c);
     if (st == RLHF_OK) m->products /= c->at[n - 1].seconds; // of the largest minibatch
     return st;
 }

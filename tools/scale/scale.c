@@ -24,8 +24,8 @@ struct options {
 static const struct rlhf__flag flags[] = {
     RLHF__FLAG_S(O, "--ranks", ranks, "N,N,..", "numbers of ranks [1,2,4,.. 1024]"),
     RLHF__FLAG_I(O, "--ranks-per-host", per_host, "N", 1, 1024, "ranks on one machine [1]"),
-    RLHF__FLAG_S(O, "--network", network, "FILE|RATE,LATENCY",
-                 "the line between ranks: a measured FILE, or 10gbit,20us"),
+    RLHF__FLAG_S(O, "--network", network, "LINE",
+                 "between ranks: a measured FILE, or rate and latency: 10gbit,20us"),
     RLHF__FLAG_SW(O, "--per-rank", per_rank, "batch.size counts the rows of each rank"),
     RLHF__FLAG_I(O, "--measured-rows", measured, "N", 1, 1000000,
                  "largest phase to measure; larger ones follow from it [64]"),
@@ -35,7 +35,7 @@ static const struct rlhf__flag flags[] = {
 };
 #undef O
 #define N_FLAGS (sizeof flags / sizeof *flags)
-#define USAGE   "rlhf-host scale --network FILE|RATE,LATENCY RUN-OPTIONS | --from FILE [options]"
+#define USAGE   "rlhf-host scale --network LINE RUN-OPTIONS | --from FILE [options]"
 
 struct job {
     struct options o;
@@ -81,6 +81,7 @@ static rlhf_status split(int argc, char **argv, struct split *s, struct rlhf__er
 static rlhf_status parse_ranks(const char *text, struct rlhf__scale_question *q,
                                struct rlhf__error *err) {
     char one[16];
+    q->chosen = text != NULL;
     for (const char *at = text; text; at += strcspn(at, ",") + 1) {
         int64_t n = 0;
         const int len = (int)strcspn(at, ",");
@@ -95,7 +96,6 @@ static rlhf_status parse_ranks(const char *text, struct rlhf__scale_question *q,
         q->ranks[q->n++] = (double)n;
         if (!at[len]) return RLHF_OK;
     }
-    q->chosen = text != NULL;
     for (int n = 1; n <= 1024; n *= 2)
         q->ranks[q->n++] = n;
     return RLHF_OK;

@@ -1,0 +1,149 @@
+// network.c: see network.h.
+#include "scale/network.h"
+
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PINGS = 100, ROUNDS = 5, UNDER_WAY = 6 };
+#define LEAST     ((uint64_t)1024)
+#define BLOCK     ((uint64_t)1 << 20)  // what a run sends to a rank at a time
+#define IN_FLIGHT ((uint64_t)64 << 20) // bytes to receive at a time
+
+// The buffers of the measurement. A message of each window has its own place to be received.
+struct wires {
+    struct rlhf__team *team;
+    char *send, *recv;
+    rlhf_block *out, *in; // [ranks]
+};
+
+static rlhf_status open_wires(struct rlhf__team *t, uint64_t most, struct wires *w,
+                              struct rlhf__error *err) {
+    const size_t ranks = (size_t)t->ranks;
+    const uint64_t in = most > IN_FLIGHT ? most : IN_FLIGHT;
+    *w = (struct wires){.team = t,
+                        .send = calloc(1, most),
+                        .recv = calloc(1, in * (ranks - 1)),
+                        .out = calloc(ranks, sizeof *w->out),
+                        .in = calloc(ranks, sizeof *w->in)};
+    if (w->send && w->recv && w->out && w->in) return RLHF_OK;
+    return RLHF__NOMEM(err, "out of memory for messages of %llu bytes", (unsigned long long)most);
+}
+
+static void close_wires(struct wires *w) {
+    free(w->send);
+    free(w->recv);
+    free(w->out);
+    free(w->in);
+}
+
+// Begin an exchange of `bytes` with all other ranks, received in window `k`.
+static rlhf_status begin(struct wires *w, uint64_t bytes, uint64_t k, uint64_t *ticket,
+                         struct rlhf__error *err) {
+    const struct rlhf__team *t = w->team;
+    char *at = w->recv + k * bytes * (uint64_t)(t->ranks - 1);
+    for (int32_t r = 0; r < t->ranks; r++) {
+        w->out[r] = w->in[r] = (rlhf_block){NULL, 0};
+        if (r == t->rank) continue;
+        w->out[r] = (rlhf_block){w->send, bytes};
+        w->in[r] = (rlhf_block){at, bytes};
+        at += bytes;
+    }
+    return rlhf__team_exchange(w->team, w->out, w->in, ticket, err);
+}
+
+// Replace *seconds by the largest of all ranks.
+static rlhf_status slowest(struct rlhf__team *t, double *seconds, struct rlhf__error *err) {
+    double *all = calloc((size_t)t->ranks, sizeof *all);
+    if (!all) return RLHF__NOMEM(err, "out of memory for %d ranks", t->ranks);
+    const rlhf_status st = rlhf__team_gather(t, seconds, sizeof *seconds, all, err);
+    for (int32_t r = 0; st == RLHF_OK && r < t->ranks; r++)
+        if (all[r] > *seconds) *seconds = all[r];
+    free(all);
+    return st;
+}
+
+// A message from rank `from` to rank `to`; the others send nothing.
+static rlhf_status one_way(struct wires *w, int32_t from, int32_t to, struct rlhf__error *err) {
+    const struct rlhf__team *t = w->team;
+    uint64_t ticket;
+    for (int32_t r = 0; r < t->ranks; r++)
+        w->out[r] = w->in[r] = (rlhf_block){NULL, 0};
+    if (t->rank == from) w->out[to] = (rlhf_block){w->send, LEAST};
+    if (t->rank == to) w->in[from] = (rlhf_block){w->recv, LEAST};
+    RLHF_TRY(rlhf__team_exchange(w->team, w->out, w->in, &ticket, err));
+    return rlhf__team_wait(w->team, ticket, err);
+}
+
+// Half of the shortest round trip between the first rank and the last.
+static rlhf_status ping(struct wires *w, double *latency, struct rlhf__error *err) {
+    const int32_t last = w->team->ranks - 1;
+    for (int i = 0; i < PINGS; i++) {
+        double began = rlhf__seconds();
+        RLHF_TRY(one_way(w, 0, last, err));
+        RLHF_TRY(one_way(w, last, 0, err));
+        const double half = (rlhf__seconds() - began) / 2;
+        if (i == 0 || half < *latency) *latency = half;
+    }
+    // Only the first rank and the last have waited for both messages.
+    if (w->team->rank != 0) *latency = 0;
+    return slowest(w->team, latency, err);
+}
+
+// The shortest time for which an exchange of `bytes` with every other rank keeps the slowest rank
+// busy, with as many under way as in a run.
+static rlhf_status windows(struct wires *w, uint64_t bytes, double *best, struct rlhf__error *err) {
+    uint64_t deep = IN_FLIGHT / bytes, ticket = 0;
+    deep = deep < 1 ? 1 : deep > UNDER_WAY ? UNDER_WAY : deep;
+    const uint64_t n = bytes < BLOCK ? 4 * deep : 2 * deep;
+    uint64_t tickets[UNDER_WAY];
+    for (int round = 0; round < ROUNDS; round++) {
+        double seconds = 0;
+        RLHF_TRY(slowest(w->team, &seconds, err)); // all begin together
+        const double began = rlhf__seconds();
+        for (uint64_t i = 0; i < n; i++) {
+            if (i >= deep) RLHF_TRY(rlhf__team_wait(w->team, tickets[i % deep], err));
+            RLHF_TRY(begin(w, bytes, i % deep, &ticket, err));
+            tickets[i % deep] = ticket;
+        }
+        RLHF_TRY(rlhf__team_wait(w->team, ticket, err));
+        seconds = (rlhf__seconds() - began) / (double)n;
+        RLHF_TRY(slowest(w->team, &seconds, err));
+        if (round == 0 || seconds < *best) *best = seconds;
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status measure(struct wires *w, uint64_t most, struct rlhf__scale_line *l,
+                           struct rlhf__error *err) {
+    const double others = w->team->ranks - 1;
+    struct rlhf__scale_curve *c = &l->exchange;
+    RLHF_TRY(ping(w, &l->latency, err));
+    for (uint64_t bytes = LEAST; bytes <= most && c->n < RLHF__SCALE_POINTS; bytes *= 4) {
+        struct rlhf__scale_point *p = &c->at[c->n++];
+        p->x = (double)bytes;
+        RLHF_TRY(windows(w, bytes, &p->seconds, err));
+        if (bytes <= BLOCK) l->bytes = others * p->x / p->seconds;
+    }
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__scale_network(struct rlhf__team *t, uint64_t most, struct rlhf__scale_line *out,
+                                struct rlhf__error *err) {
+    struct wires w;
+    *out = (struct rlhf__scale_line){.locals = t->locals};
+    snprintf(out->detail, sizeof out->detail, "%s", t->table->detail);
+    rlhf_status st = open_wires(t, most, &w, err);
+    if (st == RLHF_OK) st = measure(&w, most, out, err);
+    close_wires(&w);
+    return st;
+}
+
+void rlhf__scale_network_table(const struct rlhf__scale_line *l, struct rlhf__buf *out) {
+    rlhf__buf_printf(out, "%s: %.3g us one way, %.3g MB/s a rank and direction\n", l->detail,
+                     l->latency * 1e6, l->bytes * 1e-6);
+    for (uint32_t i = 0; i < l->exchange.n; i++)
+        rlhf__buf_printf(out, "%10.0f bytes to every rank %12.1f us\n", l->exchange.at[i].x,
+                         l->exchange.at[i].seconds * 1e6);
+}
