@@ -6,7 +6,7 @@ without the program, in float64. test_cost.c compares the program with it.
 """
 import json
 import os
-from math import ceil, floor, log2
+from math import ceil, floor
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PARTS = "draw reward passes compute tree reduce step spread gather other hidden".split()
@@ -48,6 +48,23 @@ def kept_nodes(shards, ranks):
     return most
 
 
+def waiting_sums(shards, ranks):
+    """The most sums that wait on a rank while it computes another shard."""
+    each, most = shards // ranks, 0
+    for r in range(ranks):
+        for done in range(1, each):
+            # the nodes that the shards done so far leave, as kept_nodes finds them
+            have, width, level = {(0, r * each + i) for i in range(done)}, shards, 0
+            while width > 1:
+                for left in range(0, width, 2):
+                    pair = {(level, left)} | ({(level, left + 1)} if left + 1 < width else set())
+                    if pair <= have:
+                        have = (have - pair) | {(level + 1, left // 2)}
+                width, level = (width + 1) // 2, level + 1
+            most = max(most, len(have))
+    return most
+
+
 def leaves(lengths, units, shards):
     """Tokens of each leaf: a unit belongs to the leaf in which its middle token lies."""
     out, before, total = [0.0] * shards, 0.0, sum(lengths)
@@ -75,7 +92,8 @@ def forecast(f, ranks, per_host, rows):
     slowest, longest, average = [], [], []
     for k in range(M):
         lengths = [machine["lengths"][(k * each + i) % len(machine["lengths"])] for i in range(each)]
-        units = group if run["whole_groups"] and each / group >= S else 1
+        together = run["whole_groups"] == 2 or run["whole_groups"] == 1 and each / group >= S
+        units = group if together else 1
         leaf = leaves(lengths, units, S)
         share = [leaf[r * (S // ranks):(r + 1) * (S // ranks)] for r in range(ranks)]
         seconds = [sum(learn(t) for t in s if t) for s in share]
@@ -110,8 +128,8 @@ def forecast(f, ranks, per_host, rows):
     moments = run["moments"]
     memory = (machine["memory_bytes"] - part * machine["memory_moments_bytes"] -
               part * machine["memory_undo_bytes"] * moments / (1 + moments) +
-              machine["memory_rows_bytes"] * (scaled - 1) + 4 * N * ceil(log2(S / ranks)) +
-              (16 * 1024 * 1024 if ranks > 1 else 0))
+              machine["memory_rows_bytes"] * (scaled - 1) + 4 * N * waiting_sums(S, ranks) +
+              min(16 * 1024 * 1024, part * 4 * N))
     total = sum(c.values()) - 2 * c["hidden"]
     return c, total, sum(longest) / sum(average) - 1, memory, sent
 

@@ -81,17 +81,6 @@ static void curves(void **state) {
     assert_true(rlhf__scale_curve_at(&none, 8) == 0);
 }
 
-static void nodes(void **state) {
-    (void)state;
-    assert_int_equal(rlhf__scale_nodes(8, 1), 1);
-    assert_int_equal(rlhf__scale_nodes(8, 4), 1);
-    assert_int_equal(rlhf__scale_nodes(12, 4), 2); // leaves 0..2: a node of two and one of one
-    assert_int_equal(rlhf__scale_nodes(12, 2), 2); // leaves 0..5: a node of four and one of two
-    assert_int_equal(rlhf__scale_nodes(6, 1), 1);  // the root
-    assert_int_equal(rlhf__scale_nodes(6, 2), 2);
-    assert_int_equal(rlhf__scale_nodes(64, 64), 1);
-}
-
 static void refusals(void **state) {
     struct rlhf__scale_figures f = read_file("ppo.json");
     (void)state;
@@ -124,6 +113,11 @@ static void where_ranks_stop_helping(void **state) {
     }
     assert_true(rlhf__scale_stops(&f, 1, 2, 1.01, 65536, &few) == 2); // two rows, two ranks
     assert_int_equal(few, 1);
+    // The ranks of one machine share its cores, so they are where the doubling begins.
+    assert_true(rlhf__scale_stops(&f, 8, 64, 1e9, 65536, &few) == 8);
+    assert_int_equal(few, 0);
+    assert_true(rlhf__scale_stops(&f, 8, 4, 1.3, 65536, &few) == 1);
+    assert_int_equal(few, 1);
 }
 
 static void rows_for_an_efficiency(void **state) {
@@ -148,7 +142,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vectors),
         cmocka_unit_test(curves),
-        cmocka_unit_test(nodes),
+
         cmocka_unit_test(refusals),
         cmocka_unit_test(where_ranks_stop_helping),
         cmocka_unit_test(rows_for_an_efficiency),

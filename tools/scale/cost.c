@@ -3,7 +3,9 @@
 
 #include <math.h>
 
-#define BLOCK   262144.0             // elements of a block of the sum
+#include "team/blocks.h"
+#include "team/tree.h"
+
 #define STAGING (16.0 * 1024 * 1024) // bytes of a rank for the blocks of the others
 
 double rlhf__scale_curve_at(const struct rlhf__scale_curve *c, double x) {
@@ -24,25 +26,30 @@ double rlhf__scale_curve_at(const struct rlhf__scale_curve *c, double x) {
     return p[i - 1].seconds + slope * (x - p[i - 1].x);
 }
 
-uint32_t rlhf__scale_nodes(uint32_t shards, uint32_t ranks) {
+static double shards_of(const struct rlhf__scale_plan *p, double ranks) {
+    return p->shards > 0 ? p->shards : ranks;
+}
+
+// The most nodes of the tree that are left on a rank when it has added its own shards.
+static uint32_t most_nodes(uint32_t shards, uint32_t ranks) {
     const uint32_t each = shards / ranks;
     uint32_t most = 1;
     for (uint32_t r = 0; r < ranks; r++) {
-        uint32_t n = 0;
-        for (uint32_t at = r * each, end = at + each; at < end; n++) {
-            uint32_t span = 1;
-            // the largest node that starts here and ends within the rank's leaves, or with the tree
-            while (at % (2 * span) == 0 && (at + 2 * span <= end || end == shards) && span < each)
-                span *= 2;
-            at += span;
-        }
+        const uint32_t n = rlhf__tree_of(shards, r * each, (r + 1) * each).n;
         most = n > most ? n : most;
     }
     return most;
 }
 
-static double shards_of(const struct rlhf__scale_plan *p, double ranks) {
-    return p->shards > 0 ? p->shards : ranks;
+// The most buffers of sums that a rank needs beside its gradients.
+static uint32_t most_asides(uint32_t shards, uint32_t ranks) {
+    const uint32_t each = shards / ranks;
+    uint32_t most = 0;
+    for (uint32_t r = 0; r < ranks; r++) {
+        const uint32_t n = rlhf__tree_asides(shards, r * each, (r + 1) * each);
+        most = n > most ? n : most;
+    }
+    return most;
 }
 
 int rlhf__scale_refuses(const struct rlhf__scale_figures *f, const struct rlhf__scale_layout *l) {
@@ -95,7 +102,8 @@ static struct share slowest(const struct rlhf__scale_figures *f, double first, d
                             double ranks) {
     const struct rlhf__scale_plan *p = &f->plan;
     const double shards = shards_of(p, ranks), each = shards / ranks;
-    const double unit = p->whole != 0 && rows / p->group >= shards ? p->group : 1;
+    const int whole = p->whole > 1 || (p->whole > 0 && rows / p->group >= shards);
+    const double unit = whole ? p->group : 1;
     const double total = length_of(&f->machine, first, rows);
     double before = 0, leaf = 0;
     struct filling x = {.machine = &f->machine};
@@ -169,8 +177,9 @@ static void exchange(const struct rlhf__scale_figures *f, const struct rlhf__sca
     const struct rlhf__scale_plan *p = &f->plan;
     const double r = l->ranks, steps = p->minibatches * p->epochs, owned = (r - 1) / r;
     const double rate = f->line.bytes * f->line.locals / here, wait = f->line.latency;
-    const double gradient = 4 * p->parameters, windows = ceil(p->parameters / (BLOCK * r));
-    const double nodes = rlhf__scale_nodes((uint32_t)shards_of(p, r), (uint32_t)r);
+    const double gradient = 4 * p->parameters,
+                 windows = ceil(p->parameters / ((double)RLHF__BLOCK * r));
+    const double nodes = most_nodes((uint32_t)shards_of(p, r), (uint32_t)r);
     const double rows = 32 * l->rows * mean_length(&f->machine);
     const double adds = slow * 12 * p->parameters * owned / r / f->machine.copy;
     const double way = owned * gradient / rate + windows * wait / 4;
@@ -190,10 +199,11 @@ static void exchange(const struct rlhf__scale_figures *f, const struct rlhf__sca
 static double memory(const struct rlhf__scale_figures *f, const struct rlhf__scale_layout *l) {
     const struct rlhf__scale_plan *p = &f->plan;
     const struct rlhf__scale_machine *m = &f->machine;
-    const double kept = 1 - 1 / l->ranks, each = shards_of(p, l->ranks) / l->ranks;
+    const double kept = 1 - 1 / l->ranks;
+    const double asides = most_asides((uint32_t)shards_of(p, l->ranks), (uint32_t)l->ranks);
     return m->memory - kept * (m->memory_moments + m->memory_undo * p->moments / (1 + p->moments)) +
-           m->memory_rows * (l->rows / m->rows - 1) + 4 * p->parameters * ceil(log2(each)) +
-           (l->ranks > 1 ? STAGING : 0);
+           m->memory_rows * (l->rows / m->rows - 1) + 4 * p->parameters * asides +
+           fmin(STAGING, 4 * p->parameters * kept);
 }
 
 struct rlhf__scale_cost rlhf__scale_cost(const struct rlhf__scale_figures *f,
@@ -245,8 +255,9 @@ double rlhf__scale_rows_for(const struct rlhf__scale_figures *f, double ranks, d
 
 double rlhf__scale_stops(const struct rlhf__scale_figures *f, double per_host, double rows,
                          double gain, double most, int *few) {
-    struct rlhf__scale_layout l = {1, per_host, rows};
-    *few = 0;
+    struct rlhf__scale_layout l = {f->machine.shared != 0 ? per_host : 1, per_host, rows};
+    *few = rlhf__scale_refuses(f, &l) == RLHF__SCALE_FEW_ROWS;
+    if (rlhf__scale_refuses(f, &l) != RLHF__SCALE_FITS) return 1;
     for (double before = rlhf__scale_cost(f, &l).rows_per_s; l.ranks < most;) {
         const struct rlhf__scale_layout twice = {2 * l.ranks, per_host, rows};
         const int refusal = rlhf__scale_refuses(f, &twice);

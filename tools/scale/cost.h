@@ -47,9 +47,9 @@ double rlhf__scale_efficiency(const struct rlhf__scale_figures *f,
 double rlhf__scale_rows_for(const struct rlhf__scale_figures *f, double ranks, double per_host,
                             double wanted);
 
-// Where more ranks stop helping: the number of ranks, a power of two, that can be doubled only for
-// less than `gain` times the rows a second, with `rows` rows a phase. *few = 1 if it cannot be
-// doubled because there are too few rows. At most `most`; 0 if still more would help. [any]
+// Where more ranks stop helping: the number of ranks, beginning with those of one machine, that can
+// be doubled only for less than `gain` times the rows a second, with `rows` rows a phase. *few = 1
+// if it cannot be doubled because there are too few rows. 0 if up to `most` ranks help. [any]
 double rlhf__scale_stops(const struct rlhf__scale_figures *f, double per_host, double rows,
                          double gain, double most, int *few);
 
@@ -57,9 +57,5 @@ double rlhf__scale_stops(const struct rlhf__scale_figures *f, double per_host, d
 // first point's. Above the last point by the slope between it and the largest point of at most a
 // quarter of its x, or the first. [any]
 double rlhf__scale_curve_at(const struct rlhf__scale_curve *c, double x);
-
-// Returns the number of tree nodes that are left on the rank with the most of them: rank r of
-// `ranks` has the leaves [r S/R, (r+1) S/R). [any]
-uint32_t rlhf__scale_nodes(uint32_t shards, uint32_t ranks);
 
 #endif

@@ -27,7 +27,7 @@ struct number {
 static const struct number plan_numbers[] = {
     {"rows", offsetof(P, rows), 1, 1e9, 1},
     {"group", offsetof(P, group), 1, 1e6, 1},
-    {"whole_groups", offsetof(P, whole), 0, 1, 1},
+    {"whole_groups", offsetof(P, whole), 0, 2, 1},
     {"minibatches", offsetof(P, minibatches), 1, 1e6, 1},
     {"epochs", offsetof(P, epochs), 1, 1e6, 1},
     {"shards", offsetof(P, shards), 0, 1e6, 1},

@@ -22,9 +22,9 @@ struct rlhf__scale_curve {
 
 // The shape of the planned run. Whole numbers unless stated otherwise.
 struct rlhf__scale_plan {
-    double rows;        // of a phase, in all ranks together
-    double group;       // rows that are dealt together
-    double whole;       // 1: a minibatch is cut between groups if it has enough of them; 0: rows
+    double rows;  // of a phase, in all ranks together
+    double group; // rows that are dealt together
+    double whole; // 2: a minibatch is cut between groups; 1: if it has enough of them; 0: rows
     double minibatches; // of an epoch
     double epochs;
     double shards;       // leaves of a minibatch (parallel.shards); 0: as many as ranks

@@ -141,12 +141,12 @@ static void put_measured(const struct rlhf__scale_figures *f, const struct rlhf_
 
 // ---- the table ----
 
-// A part that is 0 on every line has no column.
+// A part that would be shown as 0 on every line has no column.
 static uint32_t shown_parts(const struct line *x, size_t n) {
     uint32_t shown = 0;
     for (size_t k = 0; k < PARTS; k++)
         for (size_t i = 0; i < n; i++)
-            if (part_of(&x[i].cost, k) > 0) shown |= 1u << k;
+            if (part_of(&x[i].cost, k) > 0.0005) shown |= 1u << k;
     return shown;
 }
 

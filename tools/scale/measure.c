@@ -33,6 +33,7 @@ static void quiet(struct rlhf__config *c) {
     c->early_stop = (struct rlhf__early_stop_config){.window = c->early_stop.window};
     c->checkpoint.best = "";
     c->data.eval_every = 0;
+    c->data.epochs = 1e6; // the rows of a file do not end
     c->log.progress = RLHF__PROGRESS_OFF;
     c->log.tensorboard = c->log.csv = c->log.report = 0;
     c->log.samples = 0;
@@ -61,8 +62,9 @@ static void describe_plan(const struct rlhf__run *r, struct rlhf__scale_plan *p)
     const rlhf_plan *plan = &r->cast.plan;
     double tied = 0;
     p->group = (double)plan->group_size;
-    p->whole = (plan->flags & RLHF_PLAN_WHOLE_GROUPS) ||
-               (r->config->batch.share_prompts && plan->group_size > 1);
+    p->whole = plan->flags & RLHF_PLAN_WHOLE_GROUPS                     ? 2
+               : r->config->batch.share_prompts && plan->group_size > 1 ? 1
+                                                                        : 0;
     p->minibatches = (double)plan->minibatches;
     p->epochs = (double)plan->epochs;
     p->parameters = parameters(r->cast.policy, &tied) + parameters(r->cast.critic, &tied);
@@ -129,6 +131,7 @@ static rlhf_status measure(struct rlhf__run *r, struct rlhf__scale_figures *f,
              table->detail, r->session.models.dtype == RLHF_BF16 ? "bf16" : "f32");
     m->reward = t.parts.reward;
     RLHF_TRY(rlhf__scale_parts(r, &f->plan, m, err));
+    if (m->rows < (double)r->config->batch.size) f->plan.rows = m->rows; // the file has no more
     m->other = rest(&t, &f->plan, m);
     m->fixed = t.rest > 0 ? t.rest : 0;
     f->has_run = 1;
@@ -144,10 +147,11 @@ rlhf_status rlhf__scale_measure(const struct rlhf__run_request *req, int64_t mos
     struct rlhf__log *log = req->env->log;
     const size_t sinks = c->n_sink;
     const int32_t level = log->level;
-    f->plan = (struct rlhf__scale_plan){.rows = (double)c->batch.size};
+    f->plan = (struct rlhf__scale_plan){.rows = (double)c->batch.size,
+                                        .shards = (double)c->parallel.shards};
     f->machine = (struct rlhf__scale_machine){0};
     c->batch.size = measured_rows(c->batch.size, most);
-    f->machine.rows = (double)c->batch.size;
+    c->parallel.shards = 1;
     quiet(c);
     q.need = &need;
     rlhf_status st = rlhf__run_create(&q, &r, err);

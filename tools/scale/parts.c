@@ -211,6 +211,7 @@ static rlhf_status time_copies(struct rlhf__run *r, struct rlhf__scale_machine *
 // ---- all of them ----
 
 static void note_rows(const struct rlhf__rows *e, struct rlhf__scale_machine *m) {
+    m->rows = e->n;
     m->tokens = e->total;
     m->n_lengths = e->n < RLHF__SCALE_LENGTHS ? e->n : RLHF__SCALE_LENGTHS;
     for (uint32_t i = 0; i < m->n_lengths; i++)

@@ -9,6 +9,8 @@
 #include "cmd/program.h"
 #include "scale/forecast.h"
 #include "scale/measure.h"
+#include "scale/ranks.h"
+#include "team/launch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +18,7 @@
 
 struct options {
     const char *ranks, *network, *measure, *from;
-    int64_t per_host, measured;
+    int64_t per_host, measured, rows;
     int32_t per_rank, json;
 };
 
@@ -26,7 +28,8 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_I(O, "--ranks-per-host", per_host, "N", 1, 1024, "ranks on one machine [1]"),
     RLHF__FLAG_S(O, "--network", network, "LINE",
                  "between ranks: a measured FILE, or rate and latency: 10gbit,20us"),
-    RLHF__FLAG_SW(O, "--per-rank", per_rank, "batch.size counts the rows of each rank"),
+    RLHF__FLAG_I(O, "--rows", rows, "N", 1, 1000000000, "rows of a phase [batch.size]"),
+    RLHF__FLAG_SW(O, "--per-rank", per_rank, "these are the rows of each rank"),
     RLHF__FLAG_I(O, "--measured-rows", measured, "N", 1, 1000000,
                  "largest phase to measure; larger ones follow from it [64]"),
     RLHF__FLAG_S(O, "--measure", measure, "FILE", "store what was measured, for --from"),
@@ -145,14 +148,14 @@ static rlhf_status read_figures(struct job *j, const struct split *s, struct rlh
             "scale: name the run that is planned, as for training (--algo X.so ..), or "
             "--from FILE");
     }
-    if (!j->question.per_host) j->question.per_host = 1;
     return read_network(j, err);
 }
 
 // ---- the forecast ----
 
-static rlhf_status print(const struct job *j, struct rlhf__error *err) {
+static rlhf_status print(struct job *j, struct rlhf__error *err) {
     struct rlhf__buf text = RLHF__BUF_INIT;
+    if (j->o.rows) j->figures.plan.rows = (double)j->o.rows;
     if (j->o.json) return rlhf__print_json_new(rlhf__scale_json(&j->figures, &j->question), err);
     rlhf__scale_table(&j->figures, &j->question, &text);
     rlhf_status st = rlhf__buf_ok(&text, err);
@@ -180,30 +183,53 @@ static void help(void) {
     rlhf__flags_help(stdout, flags, N_FLAGS);
 }
 
+// Returns 1 if the network is to be measured: --measure FILE without a run.
+static int only_network(const struct job *j, const struct split *s) {
+    return j->o.measure && !j->o.from && s->n_run == 1;
+}
+
+// Several processes would all do the same, at the same time.
+static rlhf_status check_alone(struct rlhf__error *err) {
+    const struct rlhf__launch l = rlhf__launch_read();
+    if (l.ranks == 0) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "scale: %s started %d processes, and they only measure the network, with "
+                      "scale --measure FILE; start the forecast without it",
+                      l.launcher, l.ranks);
+}
+
+static rlhf_status prepare(struct job *j, const struct split *s, struct rlhf__error *err) {
+    j->o.per_host = 1;
+    RLHF_TRY(rlhf__flags_parse(flags, N_FLAGS, s->n_own, s->own, &j->o, NULL, err));
+    RLHF_TRY(parse_ranks(j->o.ranks, &j->question, err));
+    j->question.per_host = (double)j->o.per_host;
+    j->question.grows = j->o.per_rank;
+    if (only_network(j, s)) return RLHF_OK;
+    RLHF_TRY(check_alone(err));
+    return read_figures(j, s, err);
+}
+
 int rlhf__cmd_scale(const struct rlhf__env *env, int argc, char **argv) {
-    struct job *j = calloc(1, sizeof *j);
     struct rlhf__error err = {0, ""};
     struct split s = {0};
+    int status;
     if (rlhf__flags_want_help(argc, argv)) {
         help();
-        free(j);
         return 0;
     }
-    rlhf_status st = j ? RLHF_OK : RLHF__NOMEM(&err, "out of memory");
-    if (st == RLHF_OK) st = split(argc, argv, &s, &err);
-    if (st == RLHF_OK) st = rlhf__flags_parse(flags, N_FLAGS, s.n_own, s.own, &j->o, NULL, &err);
-    if (st == RLHF_OK) st = parse_ranks(j->o.ranks, &j->question, &err);
-    if (st == RLHF_OK) {
-        j->question.per_host = (double)j->o.per_host;
-        j->question.grows = j->o.per_rank;
-        st = read_figures(j, &s, &err);
-    }
+    struct job *j = calloc(1, sizeof *j);
+    rlhf_status st = j ? split(argc, argv, &s, &err) : RLHF__NOMEM(&err, "out of memory");
+    if (st == RLHF_OK) st = prepare(j, &s, &err);
     const struct rlhf__cli_use use = {.run = measured, .self = j, .command = "scale"};
-    int status;
-    if (st == RLHF_OK && !j->o.from)
-        status = rlhf__cli_with_run(env, s.n_run, s.run, &use);
+    if (st != RLHF_OK) // one of several processes is enough to say why
+        status =
+            rlhf__launch_read().rank > 0 ? rlhf__exit_status(st) : rlhf__cmd_end(env, st, &err);
+    else if (only_network(j, &s))
+        status = rlhf__scale_ranks(env, j->o.measure);
+    else if (j->o.from)
+        status = rlhf__cmd_end(env, print(j, &err), &err);
     else
-        status = rlhf__cmd_end(env, st == RLHF_OK ? print(j, &err) : st, &err);
+        status = rlhf__cli_with_run(env, s.n_run, s.run, &use);
     free(s.own);
     free(s.run);
     free(j);

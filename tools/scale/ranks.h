@@ -1,0 +1,13 @@
+// ranks.h: `mpirun -n 2 rlhf-host scale --measure FILE`: measures the network between the ranks
+// that a launcher started.
+#ifndef RLHF_TOOLS_SCALE_RANKS_H
+#define RLHF_TOOLS_SCALE_RANKS_H
+
+#include "base/env.h"
+
+// Measure the network. Rank 0 prints what it found and stores it in the file, which keeps what it
+// has of a run. Returns the exit status: 2 without a launcher of several processes, or if the file
+// is of another kind. [main]
+int rlhf__scale_ranks(const struct rlhf__env *env, const char *file);
+
+#endif
