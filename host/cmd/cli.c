@@ -222,7 +222,8 @@ static rlhf_status with_run(const struct rlhf__env *env, const struct options *o
         if (status == RLHF_OK) status = print_config(&config, err);
     } else {
         status = join(o, &run, &ranks, status, err);
-        if (status == RLHF_OK) *exit_status = use->run(&run, use->self);
+        // a resolved config has an algorithm
+        if (status == RLHF_OK && run.algo) *exit_status = use->run(&run, use->self);
         rlhf__collective_close(&ranks, status < 0 ? rlhf__exit_status(status) : *exit_status);
     }
     free(run.rewards);
@@ -233,7 +234,7 @@ static rlhf_status with_run(const struct rlhf__env *env, const struct options *o
     return status;
 }
 
-// Reject flags that have no effect together, or with a command that only plans a run.
+// Reject flags without effect.
 static rlhf_status check_flags(const struct options *o, const char *command,
                                struct rlhf__error *err) {
     const char *resumes = o->trust_run               ? "--trust-run"

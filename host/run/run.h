@@ -125,13 +125,14 @@ rlhf_status rlhf__run_phases(struct rlhf__run *, struct rlhf__error *err);
 rlhf_status rlhf__run_again(struct rlhf__run *, const struct rlhf__folder *out, const char *before,
                             const char *after, struct rlhf__error *err);
 
-// The shortest of some phases: seconds by activity.
+// The shortest seconds of some phases, by activity.
 struct rlhf__run_timing {
     struct rlhf__phase_times parts; // without `start`
-    double rest;                    // of a phase, beside those parts
+    double rest;                    // all other activities
 };
 
-// Run the next phases, to time them. Only the folder `out` is written to; no checkpoint is. [main]
+// Run the next phases and time them. Writes metrics and samples to the folder `out`, and no
+// checkpoint. [main]
 rlhf_status rlhf__run_timed(struct rlhf__run *, const struct rlhf__folder *out, int64_t phases,
                             struct rlhf__run_timing *best, struct rlhf__error *err);
 

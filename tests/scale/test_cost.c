@@ -104,7 +104,7 @@ static void where_ranks_stop_helping(void **state) {
     f.line.latency = 0;
     const double fast = rlhf__scale_stops(&f, 1, 64, 1.3, 65536, &few);
     assert_true(fast > stops);
-    for (double r = 1; r <= fast; r *= 2) {
+    for (uint32_t r = 1; r <= fast; r *= 2) {
         const struct rlhf__scale_layout l = {r, 1, 64}, twice = {2 * r, 1, 64};
         if (rlhf__scale_refuses(&f, &twice)) continue;
         const double gain =
@@ -123,7 +123,7 @@ static void where_ranks_stop_helping(void **state) {
 static void rows_for_an_efficiency(void **state) {
     const struct rlhf__scale_figures f = read_file("ppo.json");
     (void)state;
-    for (double ranks = 2; ranks <= 16; ranks *= 2) {
+    for (uint32_t ranks = 2; ranks <= 16; ranks *= 2) {
         const double rows = rlhf__scale_rows_for(&f, ranks, 1, 0.9);
         const struct rlhf__scale_layout l = {ranks, 1, rows}, less = {ranks, 1, rows - 4};
         assert_true(rows > 0 && fmod(rows, 4) == 0); // four minibatches

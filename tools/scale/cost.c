@@ -41,7 +41,7 @@ static uint32_t most_nodes(uint32_t shards, uint32_t ranks) {
     return most;
 }
 
-// The most buffers of sums that a rank needs beside its gradients.
+// The most buffers for sums that a rank needs in addition to its gradients.
 static uint32_t most_asides(uint32_t shards, uint32_t ranks) {
     const uint32_t each = shards / ranks;
     uint32_t most = 0;
@@ -58,13 +58,13 @@ int rlhf__scale_refuses(const struct rlhf__scale_figures *f, const struct rlhf__
     return l->rows / p->group < l->ranks ? RLHF__SCALE_FEW_ROWS : RLHF__SCALE_FITS;
 }
 
-// ---- the leaves of a minibatch ----
+// ---- the shards of a minibatch ----
 
 // Returns the tokens of `rows` rows from row `first` on. The measured rows repeat.
-static double length_of(const struct rlhf__scale_machine *m, double first, double rows) {
+static double length_of(const struct rlhf__scale_machine *m, uint32_t first, uint32_t rows) {
     double sum = 0;
-    for (double i = 0; i < rows; i++)
-        sum += m->length[(uint32_t)fmod(first + i, m->n_lengths)];
+    for (uint32_t i = 0; i < rows; i++)
+        sum += m->length[(first + i) % m->n_lengths];
     return sum;
 }
 
@@ -80,15 +80,15 @@ struct share {
 // The rank that is being filled, and the slowest so far.
 struct filling {
     const struct rlhf__scale_machine *machine;
-    double leaf_tokens;
+    double shard_tokens;
     struct share rank, slowest;
 };
 
-static void end_leaf(struct filling *x) {
-    if (x->leaf_tokens > 0)
-        x->rank.seconds += rlhf__scale_curve_at(&x->machine->learn, x->leaf_tokens);
-    x->rank.tokens += x->leaf_tokens;
-    x->leaf_tokens = 0;
+static void end_shard(struct filling *x) {
+    if (x->shard_tokens > 0)
+        x->rank.seconds += rlhf__scale_curve_at(&x->machine->learn, x->shard_tokens);
+    x->rank.tokens += x->shard_tokens;
+    x->shard_tokens = 0;
 }
 
 static void end_rank(struct filling *x) {
@@ -96,27 +96,27 @@ static void end_rank(struct filling *x) {
     x->rank = (struct share){0};
 }
 
-// Cut `rows` rows from row `first` on into leaves, in the order of the rows. A unit, which is a row
-// or a group, belongs to the leaf in which its middle token lies.
-static struct share slowest(const struct rlhf__scale_figures *f, double first, double rows,
+// Cut `rows` rows from row `first` on into shards, in the order of the rows. A unit, which is a row
+// or a group, belongs to the shard in which its middle token lies.
+static struct share slowest(const struct rlhf__scale_figures *f, uint32_t first, uint32_t rows,
                             double ranks) {
     const struct rlhf__scale_plan *p = &f->plan;
     const double shards = shards_of(p, ranks), each = shards / ranks;
     const int whole = p->whole > 1 || (p->whole > 0 && rows / p->group >= shards);
-    const double unit = whole ? p->group : 1;
+    const uint32_t unit = whole ? (uint32_t)p->group : 1;
     const double total = length_of(&f->machine, first, rows);
-    double before = 0, leaf = 0;
+    double before = 0, shard = 0;
     struct filling x = {.machine = &f->machine};
-    for (double i = 0; i < rows; i += unit) {
-        const double n = length_of(&f->machine, first + i, fmin(unit, rows - i));
+    for (uint32_t i = 0; i < rows; i += unit) {
+        const double n = length_of(&f->machine, first + i, i + unit > rows ? rows - i : unit);
         const double at = floor(shards * (before + n / 2) / total);
-        if (at > leaf) end_leaf(&x);
-        if (floor(at / each) > floor(leaf / each)) end_rank(&x);
-        leaf = at;
-        x.leaf_tokens += n;
+        if (at > shard) end_shard(&x);
+        if (floor(at / each) > floor(shard / each)) end_rank(&x);
+        shard = at;
+        x.shard_tokens += n;
         before += n;
     }
-    end_leaf(&x);
+    end_shard(&x);
     end_rank(&x);
     x.slowest.mean = total / ranks;
     return x.slowest;
@@ -124,22 +124,23 @@ static struct share slowest(const struct rlhf__scale_figures *f, double first, d
 
 enum { CUT_ROWS = 65536 }; // more rows are not cut one by one
 
-// With so many rows, the slowest leaf has half a row more than the mean.
+// With so many rows, the slowest shard has half a row more than the mean.
 static struct share slowest_of_many(const struct rlhf__scale_figures *f, double rows,
                                     double ranks) {
     const double each = shards_of(&f->plan, ranks) / ranks, row = mean_length(&f->machine);
-    const double mean = rows * row / ranks, leaf = mean / each + row / 2;
-    return (struct share){each * rlhf__scale_curve_at(&f->machine.learn, leaf), each * leaf, mean};
+    const double mean = rows * row / ranks, shard = mean / each + row / 2;
+    return (struct share){each * rlhf__scale_curve_at(&f->machine.learn, shard), each * shard,
+                          mean};
 }
 
-// The mean of the minibatches of an epoch. With many rows some of them stand for all.
+// The mean over the minibatches of an epoch. With many rows, only over the first of them.
 static struct share learning(const struct rlhf__scale_figures *f, double rows, double ranks) {
-    const double minibatches = f->plan.minibatches, each = floor(rows / minibatches);
+    const double each = floor(rows / f->plan.minibatches);
     struct share sum = {0};
-    double n = 0;
+    uint32_t n = 0;
     if (each > CUT_ROWS) return slowest_of_many(f, each, ranks);
-    while (n < minibatches && (n == 0 || (n + 1) * each <= CUT_ROWS)) {
-        const struct share s = slowest(f, n * each, each, ranks);
+    while (n < f->plan.minibatches && (n == 0 || (n + 1) * each <= CUT_ROWS)) {
+        const struct share s = slowest(f, n * (uint32_t)each, (uint32_t)each, ranks);
         sum = (struct share){sum.seconds + s.seconds, sum.tokens + s.tokens, sum.mean + s.mean};
         n++;
     }
@@ -189,10 +190,10 @@ static void exchange(const struct rlhf__scale_figures *f, const struct rlhf__sca
     c->gather = 3 * (rows / rate + wait * r) + steps * 2 * wait * r;
     c->sent = steps * owned * gradient * (nodes + 1) + 3 * rows / r * (r - 1);
     if (p->overlaps == 0) return;
-    // hidden behind the backward pass and the next forward pass of a rank's last leaf
-    const double leaf = c->compute / steps / (shards_of(p, r) / r), ready = 1 - p->tied;
-    c->hidden = steps * (fmin(ready * c->reduce / steps, leaf * 2 / 3) +
-                         fmin(ready * c->spread / steps, leaf / 3));
+    // sent during the backward pass and the next forward pass of a rank's last shard
+    const double shard = c->compute / steps / (shards_of(p, r) / r), ready = 1 - p->tied;
+    c->hidden = steps * (fmin(ready * c->reduce / steps, shard * 2 / 3) +
+                         fmin(ready * c->spread / steps, shard / 3));
 }
 
 // The moments are divided, in the copy of the last phase boundary as well.

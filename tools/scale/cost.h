@@ -42,8 +42,9 @@ struct rlhf__scale_cost rlhf__scale_cost(const struct rlhf__scale_figures *f,
 double rlhf__scale_efficiency(const struct rlhf__scale_figures *f,
                               const struct rlhf__scale_layout *l, double alone);
 
-// Returns the fewest rows of a phase with which these ranks reach the efficiency `wanted` beside
-// one process with the same rows; 0 if no number of rows does. A minibatch has whole groups. [any]
+// Returns the fewest rows of a phase with which the efficiency of these ranks is at least `wanted`,
+// compared with one process for the same rows; 0 if it is lower with any number of rows.
+// Minibatches have whole groups. [any]
 double rlhf__scale_rows_for(const struct rlhf__scale_figures *f, double ranks, double per_host,
                             double wanted);
 

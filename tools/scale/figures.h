@@ -27,12 +27,12 @@ struct rlhf__scale_plan {
     double whole; // 2: a minibatch is cut between groups; 1: if it has enough of them; 0: rows
     double minibatches; // of an epoch
     double epochs;
-    double shards;       // leaves of a minibatch (parallel.shards); 0: as many as ranks
+    double shards;       // parts of a minibatch (parallel.shards); 0: as many as ranks
     double parameters;   // trained, policy and critic
     double tied;         // the part of them whose gradient is ready last; not whole: 0 .. 1
     double moments;      // values that the optimizer keeps a parameter
     double reward_dealt; // 1: each rank asks the rewards about its own rows; 0: rank 0 about all
-    double overlaps;     // 1: the sum of gradients is hidden behind the backward pass
+    double overlaps;     // 1: gradients are sent during the backward pass; 0: after it
 };
 
 // What was measured with one process that had the whole machine, or the whole device.
@@ -44,8 +44,8 @@ struct rlhf__scale_machine {
     double tokens;     // of these rows
     struct rlhf__scale_curve draw;  // x: rows
     struct rlhf__scale_curve learn; // x: tokens; forward, loss and backward without a step
-    // seconds for the measured rows; other: what a rank does for its own rows beside the other
-    // parts
+    // Seconds for the measured rows. other: what a rank does for its own rows and is in no other
+    // part.
     double passes, reward, other;
     double fixed;                       // seconds of a phase for what every rank does alike
     double step, pack;                  // seconds of one optimizer step and of packing the weights

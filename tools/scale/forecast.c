@@ -141,7 +141,7 @@ static void put_measured(const struct rlhf__scale_figures *f, const struct rlhf_
 
 // ---- the table ----
 
-// A part that would be shown as 0 on every line has no column.
+// A part has no column if it is 0.000 on all lines.
 static uint32_t shown_parts(const struct line *x, size_t n) {
     uint32_t shown = 0;
     for (size_t k = 0; k < PARTS; k++)
@@ -210,6 +210,7 @@ void rlhf__scale_table(const struct rlhf__scale_figures *f, const struct rlhf__s
                        struct rlhf__buf *out) {
     struct line x[RLHF__SCALE_RANKS];
     struct rlhf__text_table t = {.n_columns = 0};
+    int said = 0;
     for (uint32_t i = 0; i < q->n; i++)
         x[i] = line_of(f, q, q->ranks[i]);
     put_measured(f, q, out);
@@ -220,14 +221,15 @@ void rlhf__scale_table(const struct rlhf__scale_figures *f, const struct rlhf__s
     if (t.n_cells) rlhf__text_table_put(&t, 0, out);
     if (t.text.bad) out->bad = 1;
     rlhf__text_table_finish(&t);
-    rlhf__buf_putc(out, '\n');
     for (uint32_t i = 0; i < q->n; i++) {
         if (x[i].refusal == RLHF__SCALE_FITS) continue;
+        if (!said++) rlhf__buf_putc(out, '\n');
         rlhf__buf_printf(out, "%.0f rank%s: ", x[i].layout.ranks, x[i].layout.ranks > 1 ? "s" : "");
         put_refusal(f, &x[i], out);
         rlhf__buf_puts(out, "\n");
         if (!q->chosen) break;
     }
+    if (!said && !q->grows) rlhf__buf_putc(out, '\n');
     put_stops(f, q, out);
 }
 

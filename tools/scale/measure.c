@@ -131,7 +131,7 @@ static rlhf_status measure(struct rlhf__run *r, struct rlhf__scale_figures *f,
              table->detail, r->session.models.dtype == RLHF_BF16 ? "bf16" : "f32");
     m->reward = t.parts.reward;
     RLHF_TRY(rlhf__scale_parts(r, &f->plan, m, err));
-    if (m->rows < (double)r->config->batch.size) f->plan.rows = m->rows; // the file has no more
+    if (m->rows < (double)r->config->batch.size) f->plan.rows = m->rows; // of a short file
     m->other = rest(&t, &f->plan, m);
     m->fixed = t.rest > 0 ? t.rest : 0;
     f->has_run = 1;
@@ -155,7 +155,7 @@ rlhf_status rlhf__scale_measure(const struct rlhf__run_request *req, int64_t mos
     quiet(c);
     q.need = &need;
     rlhf_status st = rlhf__run_create(&q, &r, err);
-    log->level = level > RLHF_LOG_ERROR ? level : RLHF_LOG_ERROR; // phases warn of what they learn
+    log->level = level > RLHF_LOG_ERROR ? level : RLHF_LOG_ERROR; // no warnings about learning
     if (st == RLHF_OK) st = measure(r, f, err);
     log->level = level;
     if (st == RLHF_OK) describe_memory(&need, &f->machine);
