@@ -8,7 +8,8 @@
 
 enum { PINGS = 100, ROUNDS = 5, UNDER_WAY = 6 };
 #define LEAST     ((uint64_t)1024)
-#define BLOCK     ((uint64_t)1 << 20)  // what a run sends to a rank at a time
+#define BLOCK     ((uint64_t)1 << 20) // what a run sends to a rank at a time
+#define LONG_S    0.1 // larger messages than one that takes so long tell nothing new
 #define IN_FLIGHT ((uint64_t)64 << 20) // bytes to receive at a time
 
 // The buffers of the measurement. A message of each window has its own place to be received.
@@ -125,6 +126,7 @@ static rlhf_status measure(struct wires *w, uint64_t most, struct rlhf__scale_li
         p->x = (double)bytes;
         RLHF_TRY(windows(w, bytes, &p->seconds, err));
         if (bytes <= BLOCK) l->bytes = others * p->x / p->seconds;
+        if (bytes >= BLOCK && p->seconds > LONG_S) break;
     }
     return RLHF_OK;
 }
@@ -141,8 +143,9 @@ rlhf_status rlhf__scale_network(struct rlhf__team *t, uint64_t most, struct rlhf
 }
 
 void rlhf__scale_network_table(const struct rlhf__scale_line *l, struct rlhf__buf *out) {
-    rlhf__buf_printf(out, "%s: %.3g us one way, %.3g MB/s a rank and direction\n", l->detail,
-                     l->latency * 1e6, l->bytes * 1e-6);
+    const int is_short = l->latency < 0.001;
+    rlhf__buf_printf(out, "%s: %.3g %s one way, %.3g MB/s a rank and direction\n", l->detail,
+                     l->latency * (is_short ? 1e6 : 1e3), is_short ? "us" : "ms", l->bytes * 1e-6);
     for (uint32_t i = 0; i < l->exchange.n; i++)
         rlhf__buf_printf(out, "%10.0f bytes to every rank %12.1f us\n", l->exchange.at[i].x,
                          l->exchange.at[i].seconds * 1e6);
