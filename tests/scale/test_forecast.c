@@ -145,16 +145,19 @@ static void json(void **state) {
 // With rows a rank, a phase has as many times the rows as there are ranks.
 static void rows_a_rank(void **state) {
     const struct rlhf__scale_figures f = read_file("ppo.json");
-    const struct rlhf__scale_question q = {.n = 2, .ranks = {1, 128}, .per_host = 1, .grows = 1};
-    json_t *all = rlhf__scale_json(&f, &q);
-    const json_t *list = json_object_get(all, "forecast");
-    const struct rlhf__scale_layout l = {128, 1, 8192};
+    struct rlhf__scale_question q = {.n = 2, .ranks = {1, 128}, .per_host = 1, .grows = 1};
     (void)state;
-    assert_true(number(json_array_get(list, 0), "efficiency") == 1);
-    assert_true(number(json_array_get(list, 1), "rows") == 8192);
-    assert_true(number(json_array_get(list, 1), "efficiency") ==
-                rlhf__scale_efficiency(&f, &l, 64));
-    json_decref(all);
+    for (; q.per_host < 3; q.per_host++) {
+        json_t *all = rlhf__scale_json(&f, &q);
+        const json_t *one = json_array_get(json_object_get(all, "forecast"), 0);
+        const json_t *many = json_array_get(json_object_get(all, "forecast"), 1);
+        const struct rlhf__scale_layout l = {128, q.per_host, 8192};
+        assert_true(number(one, "efficiency") == 1);
+        assert_true(number(many, "rows") == 8192);
+        // One process with a whole machine has the rows of all its ranks.
+        assert_true(number(many, "efficiency") == rlhf__scale_efficiency(&f, &l, 64 * q.per_host));
+        json_decref(all);
+    }
 }
 
 int main(void) {
