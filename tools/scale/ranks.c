@@ -6,7 +6,7 @@
 #include "cmd/program.h"
 #include "scale/network.h"
 #include "team/agree.h"
-#include "team/open.h"
+#include "team/join.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,25 +38,18 @@ static rlhf_status measure(struct rlhf__team *t, const char *file, struct rlhf__
 }
 
 int rlhf__scale_ranks(const struct rlhf__env *env, const char *file) {
-    const struct rlhf__collective_spec spec = {.dirs = env->dirs,
-                                               .launch = rlhf__launch_read(),
-                                               .backend = "auto",
-                                               .timeout_s = TIMEOUT_S,
-                                               .log = env->log};
     struct rlhf__error err = {0, ""};
     struct rlhf__collective *c = calloc(1, sizeof *c);
     struct rlhf__scale_figures *f = calloc(1, sizeof *f);
     rlhf_status st = c && f ? RLHF_OK : RLHF__NOMEM(&err, "out of memory");
-    if (st == RLHF_OK && spec.launch.ranks == 0)
+    if (c) st = rlhf__join(env, NULL, TIMEOUT_S, c, st, &err);
+    if (st == RLHF_OK && !rlhf__joined(c))
         st = rlhf__fail(
             &err, RLHF_E_INVALID,
             "scale: --measure without a run measures the network between processes, and "
             "there is only one; start several: mpirun -n 2 rlhf-host scale --measure FILE");
-    if (st == RLHF_OK) st = rlhf__collective_open(&spec, c, &err);
     if (st == RLHF_OK) st = measure(&c->team, file, f, &err);
-    // An error that the ranks agreed on is printed once.
-    const int silent = c && c->team.left && c->team.rank > 0;
-    const int status = silent ? rlhf__exit_status(st) : rlhf__cmd_end(env, st, &err);
+    const int status = rlhf__cmd_end(env, st, &err);
     if (c) rlhf__collective_close(c, status);
     free(c);
     free(f);

@@ -10,7 +10,7 @@
 #include "scale/forecast.h"
 #include "scale/measure.h"
 #include "scale/ranks.h"
-#include "team/launch.h"
+#include "team/join.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -188,16 +188,6 @@ static int only_network(const struct job *j, const struct split *s) {
     return j->o.measure && !j->o.from && s->n_run == 1;
 }
 
-// Several processes would all do the same, at the same time.
-static rlhf_status check_alone(struct rlhf__error *err) {
-    const struct rlhf__launch l = rlhf__launch_read();
-    if (l.ranks == 0) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "scale: %s started %d processes, and they only measure the network, with "
-                      "scale --measure FILE; start the forecast without it",
-                      l.launcher, l.ranks);
-}
-
 static rlhf_status prepare(struct job *j, const struct split *s, struct rlhf__error *err) {
     j->o.per_host = 1;
     RLHF_TRY(rlhf__flags_parse(flags, N_FLAGS, s->n_own, s->own, &j->o, NULL, err));
@@ -205,7 +195,7 @@ static rlhf_status prepare(struct job *j, const struct split *s, struct rlhf__er
     j->question.per_host = (double)j->o.per_host;
     j->question.grows = j->o.per_rank;
     if (only_network(j, s)) return RLHF_OK;
-    RLHF_TRY(check_alone(err));
+    RLHF_TRY(rlhf__join_refuse("scale, except --measure FILE without a run,", err));
     return read_figures(j, s, err);
 }
 
