@@ -29,7 +29,7 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_S(O, "--network", network, "LINE",
                  "between ranks: a measured FILE, or rate and latency: 10gbit,20us"),
     RLHF__FLAG_I(O, "--rows", rows, "N", 1, 1000000000, "rows of a phase [batch.size]"),
-    RLHF__FLAG_SW(O, "--per-rank", per_rank, "these are the rows of each rank"),
+    RLHF__FLAG_SW(O, "--per-rank", per_rank, "--rows, or batch.size, counts the rows of each rank"),
     RLHF__FLAG_I(O, "--measured-rows", measured, "N", 1, 1000000,
                  "largest phase to measure; larger ones follow from it [64]"),
     RLHF__FLAG_S(O, "--measure", measure, "FILE", "store what was measured, for --from"),
@@ -38,7 +38,11 @@ static const struct rlhf__flag flags[] = {
 };
 #undef O
 #define N_FLAGS (sizeof flags / sizeof *flags)
-#define USAGE   "rlhf-host scale --network LINE RUN-OPTIONS | --from FILE [options]"
+#define USAGE                                                                                      \
+    "rlhf-host scale --network LINE RUN-OPTIONS [options]     measure a run, forecast\n"           \
+    "       rlhf-host scale --from FILE [options]                    forecast only\n"              \
+    "       mpirun -n 2 rlhf-host scale --measure FILE               measure the network\n"        \
+    "RUN-OPTIONS are those of training: rlhf-host --help. A few phases of that run are run."
 
 struct job {
     struct options o;
@@ -176,13 +180,6 @@ static int measured(const struct rlhf__run_request *req, void *self) {
     return rlhf__cmd_end(req->env, st, &err);
 }
 
-static void help(void) {
-    printf("usage: " USAGE "\n"
-           "Forecasts the seconds of a phase on a number of ranks. RUN-OPTIONS are those of a "
-           "training run (rlhf-host --help); some phases of it are run to measure this machine.\n");
-    rlhf__flags_help(stdout, flags, N_FLAGS);
-}
-
 // Returns 1 if the network is to be measured: --measure FILE without a run.
 static int only_network(const struct job *j, const struct split *s) {
     return j->o.measure && !j->o.from && s->n_run == 1;
@@ -203,10 +200,7 @@ int rlhf__cmd_scale(const struct rlhf__env *env, int argc, char **argv) {
     struct rlhf__error err = {0, ""};
     struct split s = {0};
     int status;
-    if (rlhf__flags_want_help(argc, argv)) {
-        help();
-        return 0;
-    }
+    if (rlhf__flags_helped(flags, N_FLAGS, USAGE, argc, argv)) return 0;
     struct job *j = calloc(1, sizeof *j);
     rlhf_status st = j ? split(argc, argv, &s, &err) : RLHF__NOMEM(&err, "out of memory");
     if (st == RLHF_OK) st = prepare(j, &s, &err);
