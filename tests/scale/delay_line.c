@@ -107,8 +107,10 @@ int main(int argc, char **argv) {
         perror("delay_line");
         return 1;
     }
-    for (int k = 0; k < 2; k++)
-        if (!(w[k].slot = calloc(SLOTS, sizeof *w[k].slot))) return 1;
+    struct packet *slots = calloc(2 * SLOTS, sizeof *slots);
+    if (!slots) return 1;
+    w[0].slot = slots;
+    w[1].slot = slots + SLOTS;
     puts("up");
     fflush(stdout);
     for (;;) {

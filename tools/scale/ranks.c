@@ -48,7 +48,7 @@ int rlhf__scale_ranks(const struct rlhf__env *env, const char *file) {
             &err, RLHF_E_INVALID,
             "scale: --measure without a run measures the network between processes, and "
             "there is only one; start several: mpirun -n 2 rlhf-host scale --measure FILE");
-    if (st == RLHF_OK) st = measure(&c->team, file, f, &err);
+    if (st == RLHF_OK && f) st = measure(&c->team, file, f, &err);
     const int status = rlhf__cmd_end(env, st, &err);
     if (c) rlhf__collective_close(c, status);
     free(c);
