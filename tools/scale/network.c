@@ -92,13 +92,20 @@ static rlhf_status ping(struct wires *w, double *latency, struct rlhf__error *er
     return slowest(w->team, latency, err);
 }
 
-// The shortest time for which an exchange of `bytes` with every other rank keeps the slowest rank
-// busy, with as many under way as in a run.
-static rlhf_status windows(struct wires *w, uint64_t bytes, double *best, struct rlhf__error *err) {
+static int compare(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+// The time for which an exchange of `bytes` with every other rank keeps the slowest rank busy, with
+// as many under way as in a run: the median of some rounds, because a run waits for slow ones too.
+static rlhf_status windows(struct wires *w, uint64_t bytes, double *median,
+                           struct rlhf__error *err) {
     uint64_t deep = IN_FLIGHT / bytes, ticket = 0;
     deep = deep < 1 ? 1 : deep > UNDER_WAY ? UNDER_WAY : deep;
-    const uint64_t n = bytes < BLOCK ? 4 * deep : 2 * deep;
+    const uint64_t n = 4 * deep;
     uint64_t tickets[UNDER_WAY];
+    double took[ROUNDS];
     for (int round = 0; round < ROUNDS; round++) {
         double seconds = 0;
         RLHF_TRY(slowest(w->team, &seconds, err)); // all begin together
@@ -111,8 +118,10 @@ static rlhf_status windows(struct wires *w, uint64_t bytes, double *best, struct
         RLHF_TRY(rlhf__team_wait(w->team, ticket, err));
         seconds = (rlhf__seconds() - began) / (double)n;
         RLHF_TRY(slowest(w->team, &seconds, err));
-        if (round == 0 || seconds < *best) *best = seconds;
+        took[round] = seconds;
     }
+    qsort(took, ROUNDS, sizeof *took, compare);
+    *median = took[ROUNDS / 2];
     return RLHF_OK;
 }
 
