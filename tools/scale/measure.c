@@ -52,10 +52,13 @@ static double parameters(const struct rlhf__model *m, double *tied) {
     return n;
 }
 
-static int stateful(const struct rlhf__run_request *q) {
+// Returns 1 if each rank may ask all rewards about its own rows.
+static int divides_rewards(const struct rlhf__run_request *q) {
     for (size_t i = 0; i < q->config->n_reward; i++)
-        if (q->rewards[i]->desc.state_version) return 1;
-    return 0;
+        if (q->rewards[i]->desc.state_version ||
+            q->rewards[i]->ops.reward.flags & RLHF_REWARD_WHOLE_BATCH)
+            return 0;
+    return 1;
 }
 
 static void describe_plan(const struct rlhf__run *r, struct rlhf__scale_plan *p) {
@@ -70,7 +73,7 @@ static void describe_plan(const struct rlhf__run *r, struct rlhf__scale_plan *p)
     p->parameters = parameters(r->cast.policy, &tied) + parameters(r->cast.critic, &tied);
     p->tied = tied / p->parameters;
     p->moments = (double)rlhf__setup_moments(r->config);
-    p->reward_dealt = !stateful(r->req);
+    p->reward_dealt = divides_rewards(r->req);
 }
 
 // ---- memory ----
