@@ -208,30 +208,71 @@ static rlhf_status begin_reduce(struct rlhf__sum *s, struct part p, uint32_t slo
     return st;
 }
 
+// Returns where a part is if it lies in one piece, else NULL.
+static rlhf_dev whole_part(const struct rlhf__sum *s, struct part part, uint32_t rank,
+                           enum place place, rlhf_dev aside) {
+    const struct rlhf__block *b = &s->blocks->block[block_of(s, part, rank)];
+    const struct rlhf__piece *p = &s->blocks->piece[b->first];
+    if (b->end - b->first != 1) return NULL;
+    return rlhf_dev_at(address(p, place, aside), part.from * sizeof(float));
+}
+
+// The nodes of one part while they are added. f32 addition is commutative, so a sum can replace
+// either of its two operands; `grad` is where the last one should be.
+struct adding {
+    struct rlhf__tree tree;
+    rlhf_dev at[RLHF__TREE_DEPTH];
+    rlhf_dev grad, next; // next: free staging memory
+    uint64_t len;
+};
+
+static rlhf_status add_node(const rlhf_compute *t, struct adding *a, struct rlhf__tree_node node,
+                            rlhf_dev x) {
+    const uint32_t was = a->tree.n, adds = rlhf__tree_push(&a->tree, node);
+    for (uint32_t i = 0; i < adds; i++) {
+        const rlhf_dev left = a->at[was - 1 - i];
+        const rlhf_dev sum = left == a->grad ? left : x, other = sum == x ? left : x;
+        RLHF_TRY(t->add(t->ctx, sum, other, RLHF_F32, a->len));
+        x = sum;
+    }
+    a->at[a->tree.n - 1] = x;
+    return RLHF_OK;
+}
+
+// *x = an own node of the part, where it is, or as a copy in staging memory.
+static rlhf_status own_node(const struct rlhf__sum *s, struct part p, uint32_t node,
+                            const rlhf_dev *aside, struct adding *a, rlhf_dev *x) {
+    const enum place place = node_place(s, node);
+    const rlhf_dev copy = place == ASIDE ? aside[node] : NULL;
+    *x = whole_part(s, p, s->share->rank, place, copy);
+    if (*x) return RLHF_OK;
+    *x = a->next;
+    a->next = rlhf_dev_at(a->next, a->len * sizeof(float));
+    return move(s, p, s->share->rank, place, copy, OUT, NULL, *x);
+}
+
 static rlhf_status end_reduce(struct rlhf__sum *s, struct part p, uint32_t slot,
                               const rlhf_dev *aside) {
     const rlhf_compute *t = s->compute;
     const uint32_t own = s->share->rank;
-    const uint64_t len = len_of(s, p, own), bytes = len * sizeof(float);
     const float *recv = s->recv[slot];
-    struct rlhf__tree all = {.shards = s->share->shards};
-    rlhf_dev at[RLHF__TREE_DEPTH] = {NULL}, x = s->node;
-    if (len == 0) return RLHF_OK;
+    struct adding a = {.tree.shards = s->share->shards, .next = s->node, .len = len_of(s, p, own)};
+    if (a.len == 0) return RLHF_OK;
+    a.grad = whole_part(s, p, own, GRAD, NULL);
     for (uint32_t k = 0; k < s->share->ranks; k++)
-        for (uint32_t j = 0; j < s->has[k].n; j++, x = rlhf_dev_at(x, bytes)) {
+        for (uint32_t j = 0; j < s->has[k].n; j++) {
+            rlhf_dev x = a.next;
             if (k == own) {
-                const enum place place = node_place(s, j);
-                RLHF_TRY(move(s, p, k, place, place == ASIDE ? aside[j] : NULL, OUT, NULL, x));
+                RLHF_TRY(own_node(s, p, j, aside, &a, &x));
             } else {
-                RLHF_TRY(t->upload(t->ctx, x, recv, bytes));
-                recv += len;
+                RLHF_TRY(t->upload(t->ctx, x, recv, a.len * sizeof(float)));
+                a.next = rlhf_dev_at(x, a.len * sizeof(float));
+                recv += a.len;
             }
-            const uint32_t was = all.n, adds = rlhf__tree_push(&all, s->has[k].at[j]);
-            for (uint32_t i = 0; i < adds; i++)
-                RLHF_TRY(t->add(t->ctx, x, at[was - 1 - i], RLHF_F32, len));
-            at[all.n - 1] = x;
+            RLHF_TRY(add_node(t, &a, s->has[k].at[j], x));
         }
-    return move(s, p, own, GRAD, NULL, IN, NULL, at[0]);
+    if (a.at[0] == a.grad) return RLHF_OK;
+    return move(s, p, own, GRAD, NULL, IN, NULL, a.at[0]);
 }
 
 rlhf_status rlhf__sum_reduce(struct rlhf__sum *s, const rlhf_dev *aside, rlhf_status *table,
