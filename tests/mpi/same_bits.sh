@@ -4,6 +4,7 @@
 # written.
 set -eu
 limit=120
+status=0
 . "$(dirname "$0")/launchers.sh"
 host=$RLHF_BUILD_DIR/bin/rlhf-host
 cd "$work"
@@ -41,12 +42,12 @@ groups="$draws --set algo.group_size=4 --set batch.size=16"
 same() {
     name=$1
     shift
-    "$host" "$@" $common --out "$name" >"$work/out" 2>&1 || fail "$name on one process"
+    "$host" $common "$@" --out "$name" >"$work/out" 2>&1 || fail "$name on one process"
     left "$name" >"$name.one"
     grep -q safetensors "$name.one" || fail "$name has no weights"
     for launcher_name in $launchers; do
         for n in 2 4; do
-            start "$launcher_name" $n "$host" "$@" $common --out "$name-$launcher_name-$n"
+            start "$launcher_name" $n "$host" $common "$@" --out "$name-$launcher_name-$n"
             [ $status = 0 ] || fail "$name: $n ranks of $launcher_name"
             left "$name-$launcher_name-$n" >"$name.several"
             cmp -s "$name.one" "$name.several" || {
@@ -60,7 +61,7 @@ same() {
 same ppo --algo ppo.so $draws --set batch.size=8 --phases 2
 same critic --algo ppo.so $draws --set batch.size=8 --set value.critic=separate --phases 1
 same muon --algo ppo.so $draws --set batch.size=8 --set optim.kind=muon --phases 1
-same adapter --algo ppo.so $draws --set batch.size=8 --set policy.adapter.rank=2 --policy policy --set policy.init=pretrained --phases 1
+same adapter --algo ppo.so $draws --set batch.size=8 --set policy.adapter.rank=2 --policy "$RLHF_BUILD_DIR/share/rlhf/models/policy" --set policy.init=pretrained --phases 1
 same grpo --algo grpo.so $groups --phases 2
 same dynamic --algo grpo.so $groups --set algo.dynamic_sampling=true --phases 2
 same rloo --algo rloo.so $groups --phases 1
