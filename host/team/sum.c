@@ -208,7 +208,7 @@ static rlhf_status begin_reduce(struct rlhf__sum *s, struct part p, uint32_t slo
     return st;
 }
 
-// Returns where a part is if it lies in one piece, else NULL.
+// Returns the address of a part that lies in one piece, else NULL.
 static rlhf_dev whole_part(const struct rlhf__sum *s, struct part part, uint32_t rank,
                            enum place place, rlhf_dev aside) {
     const struct rlhf__block *b = &s->blocks->block[block_of(s, part, rank)];
@@ -239,7 +239,7 @@ static rlhf_status add_node(const rlhf_compute *t, struct adding *a, struct rlhf
     return RLHF_OK;
 }
 
-// *x = an own node of the part, where it is, or as a copy in staging memory.
+// Set *x to the address of an own node, or of its copy in staging memory.
 static rlhf_status own_node(const struct rlhf__sum *s, struct part p, uint32_t node,
                             const rlhf_dev *aside, struct adding *a, rlhf_dev *x) {
     const enum place place = node_place(s, node);
