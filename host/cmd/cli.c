@@ -190,6 +190,7 @@ static rlhf_status join(const struct options *o, struct rlhf__run_request *run,
         c->backend = "auto";
     st = rlhf__join(run->env, c->backend, c->timeout_s, ranks, st, err);
     run->team = rlhf__joined(ranks);
+    run->collective = run->team ? ranks : NULL;
     return st;
 }
 

@@ -62,15 +62,24 @@ static json_t *kernels_options(const struct rlhf__compute *c) {
     return all;
 }
 
+// Returns which collective connects how many processes, or NULL without one. New reference.
+static json_t *processes_json(const struct rlhf__collective *c) {
+    if (!c) return NULL;
+    return json_pack("{s:i, s:s, s:s, s:s, s:s}", "ranks", (int)c->team.ranks, "collective",
+                     c->read.name, "detail", c->read.detail ? c->read.detail : "", "path", c->path,
+                     "sha256", c->sha256);
+}
+
 json_t *rlhf__manifest_json(const struct rlhf__manifest *m) {
     const struct rlhf__compute *c = m->compute;
     const char *dtype = m->policy->env->dtype == RLHF_BF16 ? "bf16" : "f32";
-    return json_pack("{s:s, s:{s:s, s:s, s:s, s:s, s:s, s:o*, s:b}, s:{s:s, s:I}, s:o, s:o*, s:O}",
-                     "version", RLHF_SDK_VERSION, "compute", "backend", c->table->name, "detail",
-                     c->table->detail, "dtype", dtype, "path", c->path, "sha256", c->sha256,
-                     "options", kernels_options(c), "row_exact", is_exact(c), "policy", "path",
-                     m->policy->dir, "parameters", (json_int_t)m->policy->info.n_params, "plugins",
-                     plugins_json(m), "sinks", sinks_json(m), "inputs", m->inputs);
+    return json_pack(
+        "{s:s, s:{s:s, s:s, s:s, s:s, s:s, s:o*, s:b}, s:{s:s, s:I}, s:o, s:o*, s:o*, s:O}",
+        "version", RLHF_SDK_VERSION, "compute", "backend", c->table->name, "detail",
+        c->table->detail, "dtype", dtype, "path", c->path, "sha256", c->sha256, "options",
+        kernels_options(c), "row_exact", is_exact(c), "policy", "path", m->policy->dir,
+        "parameters", (json_int_t)m->policy->info.n_params, "plugins", plugins_json(m), "sinks",
+        sinks_json(m), "processes", processes_json(m->collective), "inputs", m->inputs);
 }
 
 // ---- what changed -----------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "model/compute.h"
 #include "model/model.h"
+#include "team/open.h"
 
 // The code and the inputs of a run; all borrowed.
 struct rlhf__manifest {
@@ -19,8 +20,9 @@ struct rlhf__manifest {
     size_t n_rewards;
     const struct rlhf__plugin *const *sinks; // [n_sinks]; may change on resuming
     size_t n_sinks;
-    const struct rlhf__plugins *plugins; // all open plugins
-    json_t *inputs;                      // a list, see `inputs` below
+    const struct rlhf__plugins *plugins;       // all open plugins
+    const struct rlhf__collective *collective; // connects the run's processes; NULL = one process
+    json_t *inputs;                            // a list, see `inputs` below
 };
 
 // Returns the contents of manifest.json. New reference, NULL = out of memory. [main]

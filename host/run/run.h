@@ -48,6 +48,7 @@ struct rlhf__run_request {
     // opened. NULL = responses are sampled and scored.
     struct rlhf__recorded *recorded;
     struct rlhf__team *team; // the processes that work on this run; NULL = this one alone
+    const struct rlhf__collective *collective; // that connects them; NULL = none
 };
 
 // The run's checkpoints on disk.

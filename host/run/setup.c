@@ -241,6 +241,7 @@ struct rlhf__manifest rlhf__run_manifest(const struct rlhf__run *r) {
                                    .sinks = r->req->sinks,
                                    .n_sinks = r->config->n_sink,
                                    .plugins = r->req->plugins,
+                                   .collective = r->req->collective,
                                    .inputs = r->inputs};
 }
 
