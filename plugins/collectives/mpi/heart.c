@@ -23,21 +23,21 @@ static int before(const struct mpi *m) {
 static void hear(struct mpi *m, double now) {
     struct heart *h = &m->heart;
     int came = 0;
-    if (h->in != MPI_REQUEST_NULL) MPI_Test(&h->in, &came, MPI_STATUS_IGNORE);
+    if (h->request[IN] != MPI_REQUEST_NULL) MPI_Test(&h->request[IN], &came, MPI_STATUS_IGNORE);
     if (came) h->heard = now;
-    if (h->in == MPI_REQUEST_NULL)
-        MPI_Irecv(&h->byte_in, 1, MPI_BYTE, before(m), TAG_BEAT, MPI_COMM_WORLD, &h->in);
+    if (h->request[IN] == MPI_REQUEST_NULL)
+        MPI_Irecv(&h->byte_in, 1, MPI_BYTE, before(m), TAG_BEAT, MPI_COMM_WORLD, &h->request[IN]);
 }
 
 static void send_byte(struct mpi *m, double now) {
     struct heart *h = &m->heart;
     int sent = 1;
     if (now - h->beaten < BEAT_S) return;
-    if (h->out != MPI_REQUEST_NULL) MPI_Test(&h->out, &sent, MPI_STATUS_IGNORE);
+    if (h->request[OUT] != MPI_REQUEST_NULL) MPI_Test(&h->request[OUT], &sent, MPI_STATUS_IGNORE);
     if (!sent) return;
     h->beaten = now;
     MPI_Isend(&h->byte_out, 1, MPI_BYTE, (m->table.rank + 1) % m->table.ranks, TAG_BEAT,
-              MPI_COMM_WORLD, &h->out);
+              MPI_COMM_WORLD, &h->request[OUT]);
 }
 
 int mpi_beat(struct mpi *m) {
@@ -45,8 +45,8 @@ int mpi_beat(struct mpi *m) {
     const double now = mpi_seconds();
     if (h->heard <= 0 || now - h->awake > ASLEEP_S) h->heard = now;
     h->awake = now;
-    hear(m, now);
-    send_byte(m, now);
+    hear(m, now); // the analyser knows only MPI_Wait: NOLINT(clang-analyzer-optin.mpi.MPI-Checker)
+    send_byte(m, now); // NOLINT(clang-analyzer-optin.mpi.MPI-Checker)
     if (now - h->heard <= SILENCE_S) return 1;
     mpi_fail(m, RLHF_E_DEVICE,
              "rank %d on %s has not answered for %.0f s: it was stopped or is gone", before(m),
@@ -56,9 +56,9 @@ int mpi_beat(struct mpi *m) {
 
 void mpi_beat_end(struct mpi *m) {
     struct heart *h = &m->heart;
-    if (h->in != MPI_REQUEST_NULL) {
-        MPI_Cancel(&h->in);
-        MPI_Request_free(&h->in);
+    if (h->request[IN] != MPI_REQUEST_NULL) {
+        MPI_Cancel(&h->request[IN]);
+        MPI_Request_free(&h->request[IN]);
     }
-    if (h->out != MPI_REQUEST_NULL) MPI_Request_free(&h->out);
+    if (h->request[OUT] != MPI_REQUEST_NULL) MPI_Request_free(&h->request[OUT]);
 }

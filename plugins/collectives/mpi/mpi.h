@@ -11,7 +11,7 @@
 #include <mpi.h>
 #include <pthread.h>
 
-enum { HOST_CAP = 64, TAG_DATA = 1, TAG_BEAT = 2 };
+enum { HOST_CAP = 64, TAG_DATA = 1, TAG_BEAT = 2, IN = 0, OUT = 1 };
 
 // One exchange: requests to receive and to send, one for each part of at most PART bytes.
 struct job {
@@ -29,7 +29,7 @@ struct part {
 };
 
 struct heart {
-    MPI_Request in, out; // MPI_REQUEST_NULL: none under way
+    MPI_Request request[2]; // IN and OUT; MPI_REQUEST_NULL: none under way
     char byte_in, byte_out;
     char unused[6];
     double heard, beaten; // when a byte came, and when one was sent

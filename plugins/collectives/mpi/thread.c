@@ -64,7 +64,7 @@ void mpi_begin(struct mpi *m) {
         mpi_fail(m, RLHF_E_NOMEM, "out of memory for %d ranks", t->ranks);
         return;
     }
-    m->heart.in = m->heart.out = MPI_REQUEST_NULL;
+    m->heart.request[IN] = m->heart.request[OUT] = MPI_REQUEST_NULL;
     find_hosts(m);
     const int first = t->local == 0;
     MPI_Allreduce(&first, &machines, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
