@@ -73,6 +73,7 @@ static void run_block(const struct rlhf__gemm_job *j, int64_t row, int64_t rows,
                             .b_next = (size_t)panel_words,
                             .ldc = (size_t)ldc,
                             .chain = (size_t)j->chain,
+                            .pairs = s->pairs,
                             .c_bf16 = s->out_dtype == RLHF_BF16,
                             .accumulate = !s->goes_on && (s->accumulate || !j->first),
                             .goes_on = s->goes_on};
@@ -135,12 +136,11 @@ static int64_t step_of(const struct rlhf__gemm_job *j) {
 }
 
 // The length of the chains of an f32 sum; 0: one chain. A sum over tokens (neither operand is
-// packed) is split. With a packed right operand on AVX-512, k is split as in oneDNN 2.6: earlier
-// versions used oneDNN for these GEMMs, and so results keep their bits.
-static int64_t chain_of(const struct rlhf__cpu *cpu, const struct rlhf__matmul *s) {
-    if (s->in_dtype != RLHF_F32) return 0;
+// packed) is split. With a packed right operand, k is split as in oneDNN 2.6: earlier versions used
+// oneDNN for these GEMMs on AVX-512, and so results keep their bits.
+static int64_t chain_of(const struct rlhf__matmul *s) {
+    if (s->in_dtype != RLHF_F32 || s->pairs) return 0;
     if (!s->wei_packed) return K_CHAIN;
-    if (cpu->isa < RLHF__ISA_AVX512) return 0;
     return s->k <= 512 ? s->k : s->k <= 1024 ? 512 : 1024;
 }
 
@@ -164,7 +164,7 @@ static struct rlhf__gemm_job job_of(const struct rlhf__cpu *cpu, const struct rl
     struct rlhf__gemm_job j = {.cpu = cpu, .s = s, .second = second};
     j.panels = rlhf__gemm_panel_count(cpu, s->in_dtype, s->n);
     j.width = rlhf__gemm_panel_width(cpu, s->in_dtype);
-    j.chain = chain_of(cpu, s);
+    j.chain = chain_of(s);
     cut_rows(&j, s->m, rlhf__gemm_tile_rows(cpu, s->in_dtype));
     return j;
 }

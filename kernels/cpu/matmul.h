@@ -15,9 +15,16 @@ struct rlhf__matmul {
     uint8_t accumulate;     // dst += instead of =
     uint8_t goes_on;        // with accumulate: the sums start at dst (gemm.h)
     uint8_t bias;           // f32 [n]
-    uint8_t reserved[1];
+    uint8_t pairs;          // f32 operands that are widened bf16, in the layout below
     int64_t ldc; // own tiles only: elements from row to row of dst; 0: n
 };
+
+// The layout with pairs. The result has the bits of the bf16 GEMM of hot/bf16_tile.c, which adds
+// the second element of a pair along k first. So steps 2i and 2i + 1 of k are exchanged in both
+// operands, and the ordinary loop of the f32 tiles then adds in the same order. k is even: the
+// partner of an odd k's last element is 0.
+
+static inline int64_t rlhf__pairs_k(int64_t k) { return (k + 1) / 2 * 2; }
 
 // A second GEMM added to one with the same rows and columns (rlhf__gemm_sum).
 struct rlhf__gemm_second {

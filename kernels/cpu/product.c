@@ -7,6 +7,7 @@
 #include "gemm.h"
 
 #include <omp.h>
+#include <string.h>
 
 void rlhf__cpu_use_threads(const struct rlhf__cpu *cpu) { omp_set_num_threads(cpu->threads); }
 
@@ -27,34 +28,71 @@ static rlhf_status widen(struct rlhf__cpu *cpu, float **ws, const void **x, int3
     return RLHF_OK;
 }
 
+void rlhf__widen_pairs(const struct rlhf__cpu *cpu, float *dst, const uint16_t *src, int64_t k,
+                       int64_t others, int k_is_rows) {
+    const int64_t even = rlhf__pairs_k(k), rows = k_is_rows ? even : others;
+#pragma omp parallel for schedule(static) num_threads(cpu->threads)
+    for (int64_t i = 0; i < rows; i++) {
+        if (!k_is_rows) {
+            cpu->hot.to_f32_pairs(dst + i * even, src + i * k, (size_t)k);
+            continue;
+        }
+        float *to = dst + (i ^ 1) * others;
+        if (i < k)
+            cpu->hot.to_f32(to, src + i * others, (size_t)others);
+        else
+            memset(to, 0, (size_t)others * sizeof *to);
+    }
+}
+
 // s in f32 throughout, for widened operands.
-static struct rlhf__matmul as_f32(const struct rlhf__matmul *s) {
+static struct rlhf__matmul as_f32(const struct rlhf__cpu *cpu, const struct rlhf__matmul *s) {
     struct rlhf__matmul f = *s;
+    f.pairs = rlhf__cpu_pairs(cpu, s->in_dtype) != 0;
+    f.k = rlhf__packed_k(cpu, s->in_dtype, s->k);
     f.in_dtype = f.out_dtype = RLHF_F32;
     return f;
 }
 
 // The number of elements of the right operand that are widened. A packed one already holds f32.
-static uint64_t plain_elements(const struct rlhf__matmul *s) {
-    return s->wei_packed ? 0 : (uint64_t)(s->k * s->n);
+static uint64_t plain_elements(const struct rlhf__matmul *f) {
+    return f->wei_packed ? 0 : (uint64_t)(f->k * f->n);
 }
 
-static uint64_t widen_bytes(const struct rlhf__matmul *s) {
-    const uint64_t result = s->out_dtype == RLHF_F32 ? 0 : (uint64_t)(s->m * s->n);
-    return ((uint64_t)(s->m * s->k) + plain_elements(s) + result) * sizeof(float);
+// f is as_f32 of the GEMM, whose result has out_dtype.
+static uint64_t widen_bytes(const struct rlhf__matmul *f, int32_t out_dtype) {
+    const uint64_t result = out_dtype == RLHF_F32 ? 0 : (uint64_t)(f->m * f->n);
+    return ((uint64_t)(f->m * f->k) + plain_elements(f) + result) * sizeof(float);
+}
+
+// Widens the operands of s to those of f, from *ws on.
+static rlhf_status widen_operands(struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
+                                  const struct rlhf__matmul *f, float **ws, const void **src,
+                                  const void **plain_wei) {
+    const uint64_t a = (uint64_t)(f->m * f->k), b = plain_elements(f);
+    if (!f->pairs) {
+        RLHF_TRY(widen(cpu, ws, src, s->in_dtype, a));
+        return b ? widen(cpu, ws, plain_wei, s->in_dtype, b) : RLHF_OK;
+    }
+    rlhf__widen_pairs(cpu, *ws, *src, s->k, s->m, s->src_transposed);
+    *src = *ws;
+    *ws += a;
+    if (!b) return RLHF_OK;
+    rlhf__widen_pairs(cpu, *ws, *plain_wei, s->k, s->n, !s->wei_transposed);
+    *plain_wei = *ws;
+    *ws += b;
+    return RLHF_OK;
 }
 
 // Runs the GEMM in f32 with widened operands and converts the result as s asks.
 static rlhf_status product_f32(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                                const struct rlhf__packed *wei, const void *plain_wei,
                                const float *bias, void *dst) {
-    const uint64_t kn = plain_elements(s);
-    const struct rlhf__matmul f = as_f32(s);
+    const struct rlhf__matmul f = as_f32(cpu, s);
     void *p = NULL;
-    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_WIDEN, widen_bytes(s), &p));
+    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_WIDEN, widen_bytes(&f, s->out_dtype), &p));
     float *ws = p;
-    RLHF_TRY(widen(cpu, &ws, &src, s->in_dtype, (uint64_t)(s->m * s->k)));
-    if (kn) RLHF_TRY(widen(cpu, &ws, &plain_wei, s->in_dtype, kn));
+    RLHF_TRY(widen_operands(cpu, s, &f, &ws, &src, &plain_wei));
     if (s->out_dtype == RLHF_F32) return rlhf__product(cpu, &f, src, wei, plain_wei, bias, dst);
     RLHF_TRY(rlhf__product(cpu, &f, src, wei, plain_wei, bias, ws));
     return cpu->table.convert(cpu, rlhf__cpu_dev(dst), RLHF_BF16, rlhf__cpu_dev(ws), RLHF_F32,
@@ -74,8 +112,8 @@ void rlhf__product_needs(struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
                          struct rlhf__cpu_needs *n) {
     if (s->m == 0 || s->n == 0) return;
     if (needs_f32(cpu, s)) {
-        const struct rlhf__matmul f = as_f32(s);
-        rlhf__cpu_need(n, RLHF__WS_WIDEN, widen_bytes(s));
+        const struct rlhf__matmul f = as_f32(cpu, s);
+        rlhf__cpu_need(n, RLHF__WS_WIDEN, widen_bytes(&f, s->out_dtype));
         rlhf__product_needs(cpu, &f, n);
     } else if (cpu->library)
         rlhf__library(cpu)->product_needs(cpu, s, n);

@@ -30,6 +30,16 @@ struct rlhf_weight {
 // layout per direction. Own panels are packed once and converted during the GEMM (gemm.h).
 static inline int rlhf__cpu_keeps_both(const struct rlhf__cpu *cpu) { return cpu->library != NULL; }
 
+// True if f32 GEMMs of operands in pairs (matmul.h) replace the GEMMs of this dtype.
+static inline int rlhf__cpu_pairs(const struct rlhf__cpu *cpu, int32_t dtype) {
+    return dtype == RLHF_BF16 && !cpu->has_bf16 && !cpu->library;
+}
+
+// The steps of k of a packed weight.
+static inline int64_t rlhf__packed_k(const struct rlhf__cpu *cpu, int32_t dtype, int64_t k) {
+    return rlhf__cpu_pairs(cpu, dtype) ? rlhf__pairs_k(k) : k;
+}
+
 // The GEMM dtype for a weight of this dtype.
 static inline int32_t rlhf__cpu_exec_dtype(const struct rlhf__cpu *cpu, int32_t dtype) {
     return cpu->has_bf16 ? dtype : RLHF_F32;
@@ -70,6 +80,12 @@ void rlhf__linear_dx_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, int32_t 
                            int32_t accumulate, uint32_t rows, struct rlhf__cpu_needs *n);
 void rlhf__linear_dw_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows, int goes_on,
                            struct rlhf__cpu_needs *n);
+
+// Widens a bf16 operand to the layout of struct rlhf__matmul's pairs. With k_is_rows, it is stored
+// as [k, others], and dst has rlhf__pairs_k(k) rows. Otherwise, it is stored as [others, k], and the
+// rows of dst have rlhf__pairs_k(k) elements. [step]
+void rlhf__widen_pairs(const struct rlhf__cpu *cpu, float *dst, const uint16_t *src, int64_t k,
+                       int64_t others, int k_is_rows);
 
 // ---- blocks.c ----
 // A function of the table. [step]

@@ -57,7 +57,8 @@ static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype,
     w->flags = flags;
     rlhf__cpu_use_threads(cpu);
     int out_in = (flags & RLHF_WEIGHT_OUT_IN) != 0;
-    rlhf_status st = packed_create(cpu, &w->fwd, k, n, w->exec_dtype, out_in);
+    const int64_t steps = rlhf__packed_k(cpu, dtype, k);
+    rlhf_status st = packed_create(cpu, &w->fwd, steps, n, w->exec_dtype, out_in);
     if (st == RLHF_OK && flags & RLHF_WEIGHT_BACKWARD && rlhf__cpu_keeps_both(cpu))
         st = packed_create(cpu, &w->bwd, n, k, w->exec_dtype, !out_in);
     if (st < 0) {
@@ -79,7 +80,7 @@ static uint64_t weight_bytes(void *ctx, int32_t k, int32_t n, int32_t dtype, uin
     if (check_shape(cpu, k, n, dtype, flags) < 0) return 0;
     rlhf__cpu_use_threads(cpu);
     const int32_t exec = rlhf__cpu_exec_dtype(cpu, dtype);
-    const uint64_t fwd = packed_bytes(cpu, k, n, exec);
+    const uint64_t fwd = packed_bytes(cpu, rlhf__packed_k(cpu, dtype, k), n, exec);
     return flags & RLHF_WEIGHT_BACKWARD && rlhf__cpu_keeps_both(cpu)
                ? fwd + packed_bytes(cpu, n, k, exec)
                : fwd;
@@ -92,28 +93,37 @@ static rlhf_status packed_fill(struct rlhf__cpu *cpu, const struct rlhf__packed 
     return RLHF_OK;
 }
 
-static uint64_t rounded_bytes(uint64_t n) { return n * (sizeof(float) + sizeof(uint16_t)); }
+static uint64_t rounded_bytes(const struct rlhf__cpu *cpu, const rlhf_weight *w) {
+    const uint64_t k = (uint64_t)rlhf__packed_k(cpu, w->dtype, w->k), n = (uint64_t)w->n;
+    return k * n * sizeof(float) + (uint64_t)w->k * n * sizeof(uint16_t);
+}
 
-// On a CPU without bf16 GEMMs, bf16 weights hold the rounded numbers as f32 values.
-static rlhf_status round_to_bf16(struct rlhf__cpu *cpu, void *src, uint64_t n, void **out) {
+// On a CPU without bf16 GEMMs, bf16 weights hold the rounded numbers as f32 values, in pairs
+// (matmul.h) unless a library multiplies.
+static rlhf_status round_to_bf16(struct rlhf__cpu *cpu, const rlhf_weight *w, void *src,
+                                 void **out) {
+    const uint64_t n = (uint64_t)w->k * (uint64_t)w->n;
+    const uint64_t wide_bytes = rounded_bytes(cpu, w) - n * sizeof(uint16_t);
     void *p = NULL;
-    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_PRODUCT, rounded_bytes(n), &p));
-    rlhf_dev wide = rlhf__cpu_dev(p), half = rlhf_dev_at(wide, n * 4);
+    RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_PRODUCT, rounded_bytes(cpu, w), &p));
+    rlhf_dev wide = rlhf__cpu_dev(p), half = rlhf_dev_at(wide, wide_bytes);
     RLHF_TRY(cpu->table.convert(cpu, half, RLHF_BF16, rlhf__cpu_dev(src), RLHF_F32, n));
-    RLHF_TRY(cpu->table.convert(cpu, wide, RLHF_F32, half, RLHF_BF16, n));
     *out = p;
+    if (!rlhf__cpu_pairs(cpu, w->dtype))
+        return cpu->table.convert(cpu, wide, RLHF_F32, half, RLHF_BF16, n);
+    rlhf__widen_pairs(cpu, p, rlhf__cpu_mem(half), w->k, w->n, !(w->flags & RLHF_WEIGHT_OUT_IN));
     return RLHF_OK;
 }
 
 static rlhf_status weight_pack(void *ctx, rlhf_weight *w, rlhf_dev src_f32) {
     struct rlhf__cpu *cpu = ctx;
     int out_in = (w->flags & RLHF_WEIGHT_OUT_IN) != 0;
+    const int64_t k = rlhf__packed_k(cpu, w->dtype, w->k);
     void *src = rlhf__cpu_mem(src_f32);
     rlhf__cpu_use_threads(cpu);
     if (w->blocks) RLHF_TRY(rlhf__blocks_expand(cpu, w, &src));
-    if (w->exec_dtype != w->dtype)
-        RLHF_TRY(round_to_bf16(cpu, src, (uint64_t)w->k * (uint64_t)w->n, &src));
-    RLHF_TRY(packed_fill(cpu, &w->fwd, w->k, w->n, w->exec_dtype, out_in, src));
+    if (w->exec_dtype != w->dtype) RLHF_TRY(round_to_bf16(cpu, w, src, &src));
+    RLHF_TRY(packed_fill(cpu, &w->fwd, k, w->n, w->exec_dtype, out_in, src));
     if (w->bwd.ptr) RLHF_TRY(packed_fill(cpu, &w->bwd, w->n, w->k, w->exec_dtype, !out_in, src));
     w->packed = 1;
     cpu->weight_generation++; // logits kept by lm_head used the old weights
@@ -125,8 +135,7 @@ void rlhf__cpu_needs_weight(struct rlhf__cpu *cpu, const rlhf_call *c, struct rl
     const rlhf_weight w = rlhf__weight_shape(cpu, &c->weight);
     if (c->op != RLHF_COMPUTE_OP(weight_pack)) return;
     if (c->weight.rank) rlhf__cpu_need(n, RLHF__WS_SUM, rlhf__blocks_dense_bytes(&w));
-    if (w.exec_dtype != w.dtype)
-        rlhf__cpu_need(n, RLHF__WS_PRODUCT, rounded_bytes((uint64_t)w.k * (uint64_t)w.n));
+    if (w.exec_dtype != w.dtype) rlhf__cpu_need(n, RLHF__WS_PRODUCT, rounded_bytes(cpu, &w));
 }
 
 void rlhf__cpu_fill_weight(rlhf_compute *t) {

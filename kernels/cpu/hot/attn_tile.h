@@ -16,7 +16,7 @@
 
 enum {
     TILE_ROWS = 4,
-    TILE_VECS = VF_LANES == 16 ? 4 : 2, // vectors per tile row: fits the registers
+    TILE_VECS = VP_LANES == 16 ? 4 : 1, // vectors per tile row: fits the registers
     KEY_BLOCK = TILE_VECS * VF_LANES
 };
 
@@ -131,6 +131,8 @@ INLINE void dots_one(float *s, const char *q, const struct keys *k, size_t j0, s
         const char *src = key_at(&keys, j);
         const int split = keys_split(&keys, j, rows);
         vf acc = vf_zero();
+        const unsigned mode = pairs ? vf_flush_on() : 0;
+        if (pairs) VF_PIN(acc);
         for (size_t u = 0; u < units; u += VF_LANES) {
             size_t m = units - u < VF_LANES ? units - u : VF_LANES;
             vf r[VF_LANES];
@@ -141,8 +143,19 @@ INLINE void dots_one(float *s, const char *q, const struct keys *k, size_t j0, s
                 acc = pairs ? vf_dp2(acc, qv, r[i]) : vf_fma(qv, r[i], acc);
             }
         }
+        if (pairs) {
+            VF_PIN(acc);
+            vf_flush_off(mode);
+        }
         vf_store(s + j, vf_mul(acc, vf_set1(mul)));
     }
+}
+
+// Keeps sums on their side of a change of the flush mode.
+INLINE void pin(vf acc[TILE_ROWS][TILE_VECS], const int nr, const int nv) {
+    for (int r = 0; r < nr; r++)
+        for (int j = 0; j < nv; j++)
+            VF_PIN(acc[r][j]);
 }
 
 // s[r][j] = mul * (q row r . key j) for one packed block; nv vectors of keys.
@@ -152,6 +165,8 @@ INLINE void dots_tile(float *s, size_t lds, const char *q, size_t q_stride, cons
     for (int r = 0; r < nr; r++)
         for (int j = 0; j < nv; j++)
             acc[r][j] = vf_zero();
+    const unsigned mode = pairs ? vf_flush_on() : 0;
+    if (pairs) pin(acc, nr, nv);
     for (size_t u = 0; u < units; u++) {
         vf kv[TILE_VECS];
         for (int j = 0; j < nv; j++)
@@ -161,6 +176,10 @@ INLINE void dots_tile(float *s, size_t lds, const char *q, size_t q_stride, cons
             for (int j = 0; j < nv; j++)
                 acc[r][j] = pairs ? vf_dp2(acc[r][j], qv, kv[j]) : vf_fma(qv, kv[j], acc[r][j]);
         }
+    }
+    if (pairs) {
+        pin(acc, nr, nv);
+        vf_flush_off(mode);
     }
     for (int r = 0; r < nr; r++)
         for (int j = 0; j < nv; j++)

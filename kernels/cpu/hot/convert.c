@@ -16,6 +16,20 @@ void RLHF__HOT(to_f32)(float *dst, const uint16_t *src, size_t n) {
     if (i < n) vf_store_n(dst + i, vf_load_bf16_n(src + i, n - i), n - i);
 }
 
+void RLHF__HOT(to_f32_pairs)(float *dst, const uint16_t *src, size_t n) {
+    for (size_t i = 0; i < n / 2; i++) {
+        uint32_t pair, f[2];
+        memcpy(&pair, src + 2 * i, sizeof pair);
+        f[0] = pair & 0xffff0000u;
+        f[1] = pair << 16;
+        memcpy(dst + 2 * i, f, sizeof f);
+    }
+    if (n % 2 == 0) return;
+    const uint32_t last = (uint32_t)src[n - 1] << 16;
+    dst[n - 1] = 0.0f;
+    memcpy(dst + n, &last, sizeof last);
+}
+
 void RLHF__HOT(add)(float *dst, const void *src, int bf16, size_t n) {
     const uint16_t *h = src;
     const float *f = src;

@@ -3,10 +3,10 @@
 #include "hot.h"
 #include "vec.h"
 
-#define NC ((size_t)2 * VF_LANES)
+#define NC ((size_t)2 * VP_LANES)
 
 // Two sums per row stay in registers. That takes 24 of 32 registers, or 12 of 16.
-#if VF_LANES == 16
+#if VP_LANES == 16
 #define MR 12
 #else
 #define MR 6
@@ -16,13 +16,13 @@
 
 // A non-temporal store. The caches need not read the line first, and the packed operand, which is
 // larger than the caches, does not evict other data. p is aligned to a vector.
-INLINE void put(float *p, vf v, const int stream) {
+INLINE void put(float *p, vp v, const int stream) {
     if (!stream)
-        vf_store(p, v);
+        vp_store(p, v);
     else
-#if VF_LANES == 16
+#if VP_LANES == 16
         _mm512_stream_ps(p, v);
-#elif VF_LANES == 8
+#elif VP_LANES == 8
         _mm256_stream_ps(p, v);
 #else
         _mm_stream_ps(p, v);
@@ -33,12 +33,12 @@ enum { AHEAD_ROWS = 16, AHEAD_COLS = 64 }; // rows, and elements of a row
 
 INLINE void pack_rows(float *to, const float *src, size_t k, size_t columns, size_t stride,
                       const int stream) {
-    const size_t n0 = columns < VF_LANES ? columns : VF_LANES, n1 = columns - n0;
+    const size_t n0 = columns < VP_LANES ? columns : VP_LANES, n1 = columns - n0;
     for (size_t i = 0; i < k; i++, src += stride, to += NC) {
         __builtin_prefetch(src + AHEAD_ROWS * stride);
         __builtin_prefetch(src + AHEAD_ROWS * stride + n0);
-        put(to, vf_load_n(src, n0), stream);
-        put(to + VF_LANES, n1 ? vf_load_n(src + VF_LANES, n1) : vf_zero(), stream);
+        put(to, vp_load_n(src, n0), stream);
+        put(to + VP_LANES, n1 ? vp_load_n(src + VP_LANES, n1) : vp_zero(), stream);
     }
 }
 
@@ -51,22 +51,22 @@ void RLHF__HOT(gemm_pack_rows)(uint32_t *dst, const float *src, size_t k, size_t
     if (stream) _mm_sfence();
 }
 
-// Takes VF_LANES steps of k for VF_LANES columns at a time: reads the rows of src along k and
+// Takes VP_LANES steps of k for VP_LANES columns at a time: reads the rows of src along k and
 // transposes them.
 INLINE void pack_cols(float *to, const float *src, size_t k, size_t columns, size_t stride,
                       const int stream) {
-    for (size_t i = 0; i < k; i += VF_LANES) {
-        const size_t n = k - i < VF_LANES ? k - i : VF_LANES;
-        for (size_t c = 0; c < NC; c += VF_LANES) {
-            vf v[VF_LANES];
-            for (size_t j = 0; j < VF_LANES; j++) {
+    for (size_t i = 0; i < k; i += VP_LANES) {
+        const size_t n = k - i < VP_LANES ? k - i : VP_LANES;
+        for (size_t c = 0; c < NC; c += VP_LANES) {
+            vp v[VP_LANES];
+            for (size_t j = 0; j < VP_LANES; j++) {
                 const float *from = src + (c + j) * stride + i;
                 __builtin_prefetch(from + AHEAD_COLS);
-                v[j] = c + j >= columns ? vf_zero()
-                       : n == VF_LANES  ? vf_load(from)
-                                        : vf_load_n(from, n);
+                v[j] = c + j >= columns ? vp_zero()
+                       : n == VP_LANES  ? vp_load(from)
+                                        : vp_load_n(from, n);
             }
-            vf_transpose(v);
+            vp_transpose(v);
             for (size_t j = 0; j < n; j++)
                 put(to + (i + j) * NC + c, v[j], stream);
         }
@@ -93,7 +93,7 @@ void RLHF__HOT(gemm_pack_a)(uint32_t *dst, const float *src, size_t m, size_t k,
     }
 }
 
-#if VF_LANES < MR
+#if VP_LANES < MR
 void RLHF__HOT(gemm_turn_a)(uint32_t *dst, const float *src, size_t m, size_t k, size_t stride) {
     float *to = (float *)(void *)dst;
     for (size_t r = 0; r < m; r += MR, to += MR * k)
@@ -105,67 +105,77 @@ void RLHF__HOT(gemm_turn_a)(uint32_t *dst, const float *src, size_t m, size_t k,
 void RLHF__HOT(gemm_turn_a)(uint32_t *dst, const float *src, size_t m, size_t k, size_t stride) {
     float *to = (float *)(void *)dst;
     for (size_t r = 0; r < m; r += MR, to += MR * k)
-        for (size_t i = 0; i < k; i += VF_LANES) {
-            const size_t n = k - i < VF_LANES ? k - i : VF_LANES;
-            vf v[VF_LANES];
-            for (size_t j = 0; j < VF_LANES; j++) {
+        for (size_t i = 0; i < k; i += VP_LANES) {
+            const size_t n = k - i < VP_LANES ? k - i : VP_LANES;
+            vp v[VP_LANES];
+            for (size_t j = 0; j < VP_LANES; j++) {
                 const float *from = src + (r + j) * stride + i;
-                v[j] = j >= MR || r + j >= m ? vf_zero()
-                       : n == VF_LANES ? vf_load(from)
-                                       : vf_load_n(from, n);
+                v[j] = j >= MR || r + j >= m ? vp_zero()
+                       : n == VP_LANES ? vp_load(from)
+                                       : vp_load_n(from, n);
             }
-            vf_transpose(v);
+            vp_transpose(v);
             // Lanes after the MR-th are overwritten by the next store. The very last store has no
             // successor, so mask those lanes off.
             const size_t whole = i + n < k || r + MR < m ? n : n - 1;
             for (size_t j = 0; j < whole; j++)
-                vf_store(to + (i + j) * MR, v[j]);
-            if (whole < n) vf_store_n(to + (i + whole) * MR, v[whole], MR);
+                vp_store(to + (i + j) * MR, v[j]);
+            if (whole < n) vp_store_n(to + (i + whole) * MR, v[whole], MR);
         }
 }
 #endif
 
 void RLHF__HOT(gemm_turn_b)(uint32_t *dst, const uint32_t *src, size_t rows, size_t columns,
-                            size_t next) {
+                            size_t next, int pairs) {
+    const size_t swap = pairs != 0;
     for (size_t i = 0; i < NC * NC; i += 16)
         __builtin_prefetch(src + next + i, 0, 3);
     const float *from = (const float *)(const void *)src;
     float *to = (float *)(void *)dst;
-    for (size_t i = 0; i < rows; i += VF_LANES)
-        for (size_t c = 0; c < NC; c += VF_LANES) {
-            vf v[VF_LANES];
-            for (size_t j = 0; j < VF_LANES; j++)
-                v[j] = c + j < columns ? vf_load(from + (c + j) * NC + i) : vf_zero();
-            vf_transpose(v);
-            for (size_t j = 0; j < VF_LANES && i + j < rows; j++)
-                vf_store(to + (i + j) * NC + c, v[j]);
+    for (size_t i = 0; i < rows; i += VP_LANES)
+        for (size_t c = 0; c < NC; c += VP_LANES) {
+            vp v[VP_LANES];
+            for (size_t j = 0; j < VP_LANES; j++)
+                v[j] = c + j < columns ? vp_load(from + ((c + j) ^ swap) * NC + i) : vp_zero();
+            vp_transpose(v);
+            for (size_t j = 0; j < VP_LANES && i + j < rows; j++)
+                vp_store(to + ((i + j) ^ swap) * NC + c, v[j]);
         }
 }
 
-INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vf v) {
+INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vp v) {
     const size_t left = p->columns > col ? p->columns - col : 0;
-    const size_t n = left < VF_LANES ? left : VF_LANES;
+    const size_t n = left < VP_LANES ? left : VP_LANES;
     float *c = (float *)p->c + row * p->ldc + col;
     if (n == 0) return;
-    if (p->bias) v = vf_add(v, vf_load_n(p->bias + col, n));
-    if (p->accumulate) v = vf_add(vf_load_n(p->from ? p->from + row * p->ldc + col : c, n), v);
-    vf_store_n(c, v, n);
+    if (p->bias) v = vp_add(v, vp_load_n(p->bias + col, n));
+    if (p->accumulate) v = vp_add(vp_load_n(p->from ? p->from + row * p->ldc + col : c, n), v);
+    vp_store_n(c, v, n);
 }
 
 // The partial sums to continue.
-INLINE vf so_far(const struct rlhf__panel *p, size_t row, size_t col) {
+INLINE vp so_far(const struct rlhf__panel *p, size_t row, size_t col) {
     const size_t left = p->columns > col ? p->columns - col : 0;
-    if (left == 0) return vf_zero();
-    return vf_load_n((const float *)p->c + row * p->ldc + col, left < VF_LANES ? left : VF_LANES);
+    if (left == 0) return vp_zero();
+    return vp_load_n((const float *)p->c + row * p->ldc + col, left < VP_LANES ? left : VP_LANES);
 }
 
 INLINE void fetch_c(const struct rlhf__panel *p, size_t row) {
     const float *c = (const float *)p->c + row * p->ldc;
     __builtin_prefetch(c, 1, 3);
-    __builtin_prefetch(c + VF_LANES, 1, 3);
+    __builtin_prefetch(c + VP_LANES, 1, 3);
     if (!p->from) return;
     __builtin_prefetch(p->from + row * p->ldc, 0, 3);
-    __builtin_prefetch(p->from + row * p->ldc + VF_LANES, 0, 3);
+    __builtin_prefetch(p->from + row * p->ldc + VP_LANES, 0, 3);
+}
+
+// Keeps the sums on their side of a change of the flush mode.
+INLINE void pin(vp c0[MR], vp c1[MR], const size_t rows) {
+#pragma GCC unroll 12
+    for (size_t r = 0; r < rows; r++) {
+        VP_PIN(c0[r]);
+        VP_PIN(c1[r]);
+    }
 }
 
 // Prefetch the next panel into the L2 cache. Every tile of this panel fetches a share.
@@ -174,11 +184,14 @@ struct ahead {
     size_t step; // bytes per step of k
 };
 
-// Computes rows row .. row + rows - 1; rows and packed are constants after inlining.
+// Computes rows row .. row + rows - 1. rows, packed and pairs are constants after inlining.
+//
+// With pairs, the operands are widened bf16 in the order of struct rlhf__matmul's pairs. The loop
+// is then the same, but the chain starts at C (goes_on), and denormals are flushed.
 INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, const int packed,
-                 struct ahead *next) {
-    vf c0[MR], c1[MR];
-    float sum[MR * 2 * VF_LANES] __attribute__((aligned(64))); // of the completed chains
+                 const int pairs, struct ahead *next) {
+    vp c0[MR], c1[MR];
+    float sum[MR * 2 * VP_LANES] __attribute__((aligned(64))); // of the completed chains
     const size_t a_row = packed ? 1 : p->a_stride, a_step = packed ? MR : 1;
     const size_t a_at = packed ? row / MR * MR * p->k + row % MR : row * p->a_stride;
     const size_t chain = p->chain ? p->chain : p->k;
@@ -188,53 +201,60 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, con
     __asm__("" : "=m"(sum)); // GCC 12 does not see that sum was written
 #pragma GCC unroll 12
     for (size_t r = 0; r < rows; r++) {
-        c0[r] = c1[r] = vf_zero();
+        c0[r] = pairs && p->goes_on ? so_far(p, row + r, 0) : vp_zero();
+        c1[r] = pairs && p->goes_on ? so_far(p, row + r, VP_LANES) : vp_zero();
         fetch_c(p, row + r);
     }
+    const unsigned mode = pairs ? vp_flush_on() : 0;
+    if (pairs) pin(c0, c1, rows);
     for (size_t k = 0, left = p->k; left; left -= k) {
         const int first = left == p->k;
         k = left < chain ? left : chain;
         for (size_t i = 0; i < k; i++, a += a_step, b += NC, fetch += next->step) {
-            const vf b0 = vf_load(b), b1 = vf_load(b + VF_LANES);
+            const vp b0 = vp_load(b), b1 = vp_load(b + VP_LANES);
             __builtin_prefetch(fetch, 0, 2);
             __builtin_prefetch(fetch + 64, 0, 2);
 #pragma GCC unroll 12
             for (size_t r = 0; r < rows; r++) {
-                const vf x = vf_set1(a[r * a_row]);
-                c0[r] = vf_fma(x, b0, c0[r]);
-                c1[r] = vf_fma(x, b1, c1[r]);
+                const vp x = vp_set1(a[r * a_row]);
+                c0[r] = vp_fma(x, b0, c0[r]);
+                c1[r] = vp_fma(x, b1, c1[r]);
             }
         }
-        if (k == p->k && !p->goes_on) break;
+        if (k == p->k && (pairs || !p->goes_on)) break;
 #pragma GCC unroll 12
         for (size_t r = 0; r < rows; r++) {
             float *s = sum + r * NC;
             if (first && p->goes_on) {
-                c0[r] = vf_add(so_far(p, row + r, 0), c0[r]);
-                c1[r] = vf_add(so_far(p, row + r, VF_LANES), c1[r]);
+                c0[r] = vp_add(so_far(p, row + r, 0), c0[r]);
+                c1[r] = vp_add(so_far(p, row + r, VP_LANES), c1[r]);
             } else if (!first) {
-                c0[r] = vf_add(vf_load(s), c0[r]);
-                c1[r] = vf_add(vf_load(s + VF_LANES), c1[r]);
+                c0[r] = vp_add(vp_load(s), c0[r]);
+                c1[r] = vp_add(vp_load(s + VP_LANES), c1[r]);
             }
             if (left == k) continue;
-            vf_store(s, c0[r]);
-            vf_store(s + VF_LANES, c1[r]);
-            c0[r] = c1[r] = vf_zero();
+            vp_store(s, c0[r]);
+            vp_store(s + VP_LANES, c1[r]);
+            c0[r] = c1[r] = vp_zero();
         }
     }
     next->at = fetch;
+    if (pairs) {
+        pin(c0, c1, rows);
+        vp_flush_off(mode);
+    }
 #pragma GCC unroll 12
     for (size_t r = 0; r < rows; r++) {
         store(p, row + r, 0, c0[r]);
-        store(p, row + r, VF_LANES, c1[r]);
+        store(p, row + r, VP_LANES, c1[r]);
     }
 }
 
 INLINE void rest(const struct rlhf__panel *p, size_t row, size_t rows, const int packed,
-                 struct ahead *next) {
+                 const int pairs, struct ahead *next) {
 #define REST(n)                                                                                    \
     case n:                                                                                        \
-        tile(p, row, n, packed, next);                                                             \
+        tile(p, row, n, packed, pairs, next);                                                      \
         break;
     switch (rows) {
         REST(1)
@@ -255,18 +275,18 @@ INLINE void rest(const struct rlhf__panel *p, size_t row, size_t rows, const int
     }
 }
 
-INLINE void all_rows(const struct rlhf__panel *p, const int packed) {
+INLINE void all_rows(const struct rlhf__panel *p, const int packed, const int pairs) {
     const size_t tiles = (p->m + MR - 1) / MR;
     struct ahead next = {(const char *)(p->b + p->b_next), (NC * 4 + tiles - 1) / tiles};
     size_t row = 0;
     for (; row + MR <= p->m; row += MR)
-        tile(p, row, MR, packed, &next);
-    rest(p, row, p->m - row, packed, &next);
+        tile(p, row, MR, packed, pairs, &next);
+    rest(p, row, p->m - row, packed, pairs, &next);
 }
 
 void RLHF__HOT(gemm_panel)(const struct rlhf__panel *p) {
-    if (p->a_packed)
-        all_rows(p, 1);
+    if (p->pairs)
+        p->a_packed ? all_rows(p, 1, 1) : all_rows(p, 0, 1);
     else
-        all_rows(p, 0);
+        p->a_packed ? all_rows(p, 1, 0) : all_rows(p, 0, 0);
 }

@@ -83,6 +83,8 @@ size_t rlhf__attn_scratch_bwd(uint32_t nq, uint32_t nk, int32_t head_dim);
 // X(name, args): one list defines the table's members and each level's prototypes.
 //
 // to_bf16, to_f32  n elements
+// to_f32_pairs     n elements along k in the layout of struct rlhf__matmul's pairs; dst has an even
+//                  number of elements
 // add              dst[n] += src[n]
 // act, act_bwd     n elements of dtype; kind is enum rlhf_act; in place allowed
 // gate             n elements of dtype: out = f(a) b
@@ -100,6 +102,7 @@ size_t rlhf__attn_scratch_bwd(uint32_t nq, uint32_t nk, int32_t head_dim);
 #define RLHF__HOT_ROWS(X)                                                                          \
     X(to_bf16, (uint16_t * dst, const float *src, size_t n))                                       \
     X(to_f32, (float *dst, const uint16_t *src, size_t n))                                         \
+    X(to_f32_pairs, (float *dst, const uint16_t *src, size_t n))                                   \
     X(add, (float *dst, const void *src, int bf16, size_t n))                                      \
     X(act, (void *out, const void *x, int kind, int bf16, size_t n))                               \
     X(act_bwd, (void *dx, const void *dy, const void *x, int kind, int bf16, size_t n))            \

@@ -56,7 +56,7 @@ void RLHF__HOT(adamw)(float *w, float *g, float *m, float *v, size_t n,
 
 // ---- sums of squares ----
 
-enum { SUMS = 16, WIDE = VF_LANES / 2, AHEAD = 2048 };
+enum { SUMS = 16, WIDE = VD_LANES, AHEAD = 2048 };
 
 // Sixteen running sums in f64, which are then added in order. Every level uses the same sixteen.
 // Prefetches reach past the page boundary, where the hardware prefetcher stops.

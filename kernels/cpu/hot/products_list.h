@@ -45,6 +45,7 @@ struct rlhf__panel {
     size_t ldc, columns; // columns <= panel width
     size_t chain; // f32 only: steps of k per chain; each chain starts at 0, and the chains are
                   // added in order (with goes_on, to C); 0: one chain
+    int pairs;    // f32 only: the operands are widened bf16, see struct rlhf__matmul; chain is 0
     int a_packed, c_bf16, accumulate; // accumulate: C + sum; c_bf16 and accumulate: see bf16.h
     int goes_on;         // not with accumulate, bias or c_bf16. k may be cut without changing a bit
                          // at multiples of the chain, or of 32 if chain is 0
@@ -60,7 +61,8 @@ struct rlhf__adam_step {
 
 // gemm_*       f32 GEMMs, see struct rlhf__panel. Packing is as in bf16.h; gemm_turn_a packs A from
 //              its rows, gemm_turn_b is as rlhf__bf16_turn_b. With stream, stores bypass the
-//              caches, and dst is 64-byte aligned
+//              caches, and dst is 64-byte aligned. gemm_turn_b with pairs: both packed operands are
+//              in the order of struct rlhf__matmul's pairs
 // column_sums  db[c] += sum over rows of dy[row][c]; dy has row stride `stride` elements. f32 is
 //              summed in three levels: 16 rows, 16 such sums, 16 of those
 // weighted_sums  dw[c] += sum over rows of dy[row] x[row][c], a chain of vf_fma in row order
@@ -89,7 +91,7 @@ struct rlhf__adam_step {
     X(gemm_pack_a, (uint32_t * dst, const float *src, size_t m, size_t k, size_t stride))          \
     X(gemm_turn_a, (uint32_t * dst, const float *src, size_t m, size_t k, size_t stride))          \
     X(gemm_turn_b,                                                                                 \
-      (uint32_t * dst, const uint32_t *src, size_t rows, size_t columns, size_t next))             \
+      (uint32_t * dst, const uint32_t *src, size_t rows, size_t columns, size_t next, int pairs))  \
     X(gemm_panel, (const struct rlhf__panel *p))                                                   \
     X(column_sums, (float *db, const void *dy, int bf16, size_t rows, size_t cols, size_t stride)) \
     X(weighted_sums,                                                                               \

@@ -1,12 +1,17 @@
-// hot/vec.h: a vector of f32 lanes, written once for four instruction sets. A hot source includes
-// this file and is compiled once per level; the compiler flags choose 4 lanes (x86-64 baseline,
-// SSE2), 8 lanes (AVX2 + FMA) or 16 lanes (AVX-512 F/BW/DQ/VL, with or without BF16).
+// hot/vec.h: vectors of f32 lanes, written once for four instruction sets. A hot source includes
+// this file and is compiled once per level. The compiler flags choose the machine vectors: 4 lanes
+// (x86-64 baseline, SSE2), 8 lanes (AVX2 + FMA) or 16 lanes (AVX-512 F/BW/DQ/VL, with or without
+// BF16).
 //
-// Different levels do not give equal bits, because only some CPUs have an fma, which rounds once.
-// Within a level, an element goes through the same operations at every position, because a tail
-// runs the same code on masked lanes. Row independence relies on this.
+// All levels give the same bits: a vf has 16 lanes everywhere (vec_parts.h), and every operation
+// below is exact or rounded once. An element goes through the same operations at every position,
+// because a tail runs the same code on masked lanes. Row independence relies on this.
 //
-//   vf, VF_LANES                     the vector and its number of lanes
+// A vp is the machine's own vector, for loops whose results do not depend on the number of lanes
+// (gemm.c). The functions below that gemm.c needs exist for vp, too: vp_add, vp_load_n and so on.
+//
+//   vf, VF_LANES = 16                the vector and its number of lanes
+//   vp, VP_LANES                     the machine's vector and its number of lanes
 //   vf_zero() vf_set1(x)
 //   vf_load(p) vf_store(p, v)        f32, any alignment
 //   vf_load_n(p, n) vf_store_n(...)  the first n lanes, 0 <= n <= VF_LANES; other lanes read as 0,
@@ -42,7 +47,13 @@
 #include "vec_sse2.h"
 #endif
 
+#ifndef VF_LANES
+#include "vec_parts.h"
+#endif
+
 #include "vec_tails.h"
+
+#include "vec_flush.h"
 
 #include "vec_math.h"
 

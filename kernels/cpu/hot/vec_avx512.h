@@ -127,8 +127,22 @@ static inline vf vf_keep_n(vf v, size_t n, vf other) {
     return _mm512_mask_blend_ps(vf__mask(n), other, v);
 }
 
-// VF_LANES / 2 of f64, from as many of f32.
+// VD_LANES of f64, from as many of f32.
+#define VD_LANES 8
 typedef __m512d vd;
 static inline vd vd_load_f32(const float *p) { return _mm512_cvtps_pd(_mm256_loadu_ps(p)); }
+
+// The machine's vector is vf itself.
+#define VP_LANES VF_LANES
+typedef vf vp;
+#define vp_zero      vf_zero
+#define vp_set1      vf_set1
+#define vp_load      vf_load
+#define vp_load_n    vf_load_n
+#define vp_store     vf_store
+#define vp_store_n   vf_store_n
+#define vp_add       vf_add
+#define vp_fma       vf_fma
+#define vp_transpose vf_transpose
 
 #endif

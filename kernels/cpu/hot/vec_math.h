@@ -11,7 +11,7 @@
 // range are corrected. With lane masks, a single masked scale does both: it overflows to Inf by
 // itself, and gives 0 in lanes below the range. (x = -Inf leaves NaN in p; its lane is masked as
 // well.)
-#if VF_LANES == 16
+#if VP_LANES == 16
 static inline vf vf__exp_clamp(vf x) { return vf_min(vf_set1(89.0f), x); }
 static inline vf vf__exp_scale(vf p, vf n, vf x) {
     __mmask16 in = _mm512_cmp_ps_mask(x, vf_set1(VF__EXP_LO), _CMP_NLT_UQ);

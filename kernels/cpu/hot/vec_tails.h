@@ -18,6 +18,19 @@ static inline void vf_store_n(float *p, vf v, size_t n) {
 }
 #endif
 
+#if VP_LANES < VF_LANES && !defined(VP_MASKED_F32)
+static inline vp vp_load_n(const float *p, size_t n) {
+    float f[VP_LANES] = {0};
+    memcpy(f, p, n * sizeof *p);
+    return vp_load(f);
+}
+static inline void vp_store_n(float *p, vp v, size_t n) {
+    float f[VP_LANES];
+    vp_store(f, v);
+    memcpy(p, f, n * sizeof *p);
+}
+#endif
+
 #ifndef VF_MASKED_BF16
 static inline vf vf_load_bf16_n(const uint16_t *p, size_t n) {
     uint16_t h[VF_LANES] = {0};

@@ -1,0 +1,53 @@
+// hot/vec_flush.h: the treatment of denormals that VDPBF16PS has, for code that computes the same
+// with other instructions. Include vec.h instead.
+//
+// Between vp_flush_on() and vp_flush_off(m), where m is what the former returned, operands that are
+// denormal count as zero, and results that are denormal after rounding become zero, both with their
+// sign. VP_PIN(v) and VF_PIN(v) keep the computation of v on its side of such a call.
+#ifndef RLHF_KERNELS_CPU_HOT_VEC_FLUSH_H
+#define RLHF_KERNELS_CPU_HOT_VEC_FLUSH_H
+
+static inline unsigned vp_flush_on(void) {
+    const unsigned flush_and_daz = 0x8040;
+    unsigned mode, flush;
+    __asm__ volatile("stmxcsr %0" : "=m"(mode));
+    flush = mode | flush_and_daz;
+    __asm__ volatile("ldmxcsr %0" ::"m"(flush));
+    return mode;
+}
+static inline void vp_flush_off(unsigned mode) { __asm__ volatile("ldmxcsr %0" ::"m"(mode)); }
+
+#if VP_LANES == 16
+#define VP_PIN(v) __asm__ volatile("" : "+v"(v))
+#else
+#define VP_PIN(v) __asm__ volatile("" : "+x"(v))
+#endif
+
+// For vf_dp2: with AVX512_BF16, the instruction itself flushes.
+#ifdef __AVX512BF16__
+static inline unsigned vf_flush_on(void) { return 0; }
+static inline void vf_flush_off(unsigned mode) { (void)mode; }
+#define VF_PIN(v) ((void)(v))
+#else
+static inline unsigned vf_flush_on(void) { return vp_flush_on(); }
+static inline void vf_flush_off(unsigned mode) { vp_flush_off(mode); }
+#if VP_LANES == 16
+#define VF_PIN(v) VP_PIN(v)
+#elif VP_LANES == 8
+#define VF_PIN(v)                                                                                  \
+    do {                                                                                           \
+        VP_PIN((v).p[0]);                                                                          \
+        VP_PIN((v).p[1]);                                                                          \
+    } while (0)
+#else
+#define VF_PIN(v)                                                                                  \
+    do {                                                                                           \
+        VP_PIN((v).p[0]);                                                                          \
+        VP_PIN((v).p[1]);                                                                          \
+        VP_PIN((v).p[2]);                                                                          \
+        VP_PIN((v).p[3]);                                                                          \
+    } while (0)
+#endif
+#endif
+
+#endif
