@@ -138,8 +138,8 @@ int rlhf__plugin_abi(void *object);
 // kind". [any]
 const char *rlhf__kind_name(int32_t kind);
 
-// rlhf_copy_in with an error message, which names the struct `what`. Errors: RLHF_E_UNSUPPORTED.
-// [any]
+// Like rlhf_copy_in, but also sets an error message on failure. The message calls the struct by the
+// string `what`. Errors: RLHF_E_UNSUPPORTED. [any]
 rlhf_status rlhf__copy_in(void *dst, uint32_t cap, const void *src, uint32_t min, const char *what,
                           struct rlhf__error *err);
 

@@ -34,10 +34,11 @@ void rlhf__phase_trim(const struct rlhf__phase *p);
 rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experience *x, int more,
                               struct rlhf__error *err);
 
-// Dynamic sampling (Yu et al. 2025): replace groups without spread by responses to further prompts.
-// p->x is the first round, sampled and scored. Further rounds run while groups without spread
-// remain and the plan's resample_rounds allows it. Each round samples and scores as many groups as
-// are missing; its groups with spread replace groups without.
+// Dynamic sampling (Yu et al. 2025): groups whose rewards have no spread are replaced
+// by groups of responses to further prompts. p->x is the first round, sampled and scored. Further
+// rounds run while groups without spread remain and the plan's resample_rounds allows it. Each
+// round samples and scores as many groups as are to be replaced. Those of its groups that have
+// spread take the places of groups that have none.
 //
 // Groups without spread that remain after the last round are kept, so the batch keeps its size.
 // Sets sampling/fresh_rounds, prompts, flat_ratio and flat_left; other metrics are those of the

@@ -36,8 +36,8 @@ struct rlhf__batch_text {
 struct rlhf__batch_note {
     atomic_uint cancelled; // by the host: 1 = the user asked to stop
     atomic_uint signal;    // the signal that ended the worker, set by it; 0 = none
-    // set by the worker if it writes where it must not: 1 + enum rlhf__out for outside of that
-    // array, 5 for into the input
+    // Set by the worker if it finds an illegal write. RLHF__FENCE_INPUT: the input was written to.
+    // Otherwise, 1 + the enum rlhf__out of the output array that was written beyond its bounds.
     atomic_uint fence;
     // set by the worker: 1 = the write was before the start of that array, 0 = past its end
     atomic_uint before;

@@ -135,9 +135,10 @@ static int64_t step_of(const struct rlhf__gemm_job *j) {
     return s->accumulate || s->bias ? s->k : j->chain;
 }
 
-// The length of the chains of an f32 sum; 0: one chain. A sum over tokens (neither operand is
-// packed) is split. With a packed right operand, k is split as in oneDNN 2.6: earlier versions used
-// oneDNN for these GEMMs on AVX-512, and so results keep their bits.
+// The length of the chains of an f32 sum; 0 means a single chain. A sum over tokens (neither
+// operand is packed) is split. With a packed right operand, k is split as oneDNN 2.6 splits it on
+// AVX-512. Earlier versions of this backend used oneDNN for these GEMMs, so this split keeps their
+// results.
 static int64_t chain_of(const struct rlhf__matmul *s) {
     if (s->in_dtype != RLHF_F32 || s->pairs) return 0;
     if (!s->wei_packed) return K_CHAIN;

@@ -300,8 +300,8 @@ struct rlhf_test_backend {
 // unloaded. [any]
 const rlhf_plugin *rlhf_test_backend_load(const char *path);
 
-// Create an instance of a backend without options, and open its table unless open is NULL. On
-// failure b->said has the reason, and b must still be closed. [any]
+// Create an instance of a backend, passing no options. If open is not NULL, also open the
+// instance's table. On failure b->said has the reason, and b must still be closed. [any]
 rlhf_status rlhf_test_backend_open(struct rlhf_test_backend *b, const rlhf_plugin *p,
                                    const rlhf_kernels_open *open);
 void rlhf_test_backend_close(struct rlhf_test_backend *b); // also closed, or zeroed [any]

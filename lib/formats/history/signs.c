@@ -64,8 +64,8 @@ static void add_fell_apart(const struct rlhf__history *h, struct rlhf__held held
 }
 
 // Finds responses that are all alike, and tokens drawn at random. A policy that becomes certain of
-// right answers has not collapsed. So this function reports nothing if the headline improved and is
-// a measure other than the reward.
+// right answers also gives responses that are alike, but it has not collapsed. So nothing is
+// reported if the headline measure is not the reward itself, and has improved.
 static void collapse(const struct rlhf__history *h, struct rlhf__notes *out) {
     const struct rlhf__series *entropy = of(h, "objective/entropy_per_token"),
                               *distinct = of(h, "completions/distinct_3");

@@ -27,9 +27,9 @@ static int is_here(struct place *p, size_t at, const char *t, size_t n) {
     return 1;
 }
 
-// Steps over a token with the bytes t[0..n). There are three cases: the token's text is at the
-// position; the token begins with a space that the text lacks; or the token's text follows white
-// space that a special token included. Returns 0 if the token is not found.
+// Steps over a token with the bytes t[0..n). There are three cases. The token's text is at the
+// position. The token begins with a space that the text lacks. Or the token's text comes after
+// white space that belongs to the special token before it. Returns 0 if the token is not found.
 static int step(struct place *p, const char *t, size_t n) {
     if (is_here(p, p->at, t, n)) return 1;
     if (n && t[0] == ' ' && is_here(p, p->at, t + 1, n - 1)) return 1;
