@@ -4,7 +4,7 @@
 #include "feed/ahead.h"
 #include "feed/feed.h"
 
-static void report_staleness(const struct rlhf__phase *p) {
+void rlhf__ahead_phase_rows(const struct rlhf__phase *p) {
     const struct rlhf__rows *e = &p->x.rows;
     const int64_t now = p->learner->optim->count.step;
     int64_t sum = 0, most = 0;
@@ -13,7 +13,7 @@ static void report_staleness(const struct rlhf__phase *p) {
         sum += age;
         if (age > most) most = age;
     }
-    if (e->n == 0) return;
+    if (!p->feed->ahead || e->n == 0) return;
     rlhf__metrics_set(p->report->metrics, "sampling/staleness_mean", (double)sum / (double)e->n);
     rlhf__metrics_set(p->report->metrics, "sampling/staleness_max", (double)most);
 }
@@ -21,7 +21,6 @@ static void report_staleness(const struct rlhf__phase *p) {
 rlhf_status rlhf__ahead_phase_begin(const struct rlhf__phase *p, struct rlhf__error *err) {
     const struct rlhf__count *c = p->count;
     if (!p->feed->ahead) return RLHF_OK;
-    report_staleness(p);
     return rlhf__prompt_feed_ahead(p->feed, c->phase + 1, (uint64_t)c->sequences + p->x.drawn,
                                    p->learner->optim->count.step, err);
 }

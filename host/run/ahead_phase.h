@@ -6,9 +6,12 @@
 #include "learn/phase.h"
 #include "report/report.h"
 
-// Call when the phase's rows are complete: begin to sample the next phase's batch, and report the
-// age of these rows (sampling/staleness_mean, sampling/staleness_max). [step]
+// Call when the phase needs no more prompts: begin to sample the next phase's batch. [step]
 rlhf_status rlhf__ahead_phase_begin(const struct rlhf__phase *p, struct rlhf__error *err);
+
+// Call when the phase's rows are complete: report their age (sampling/staleness_mean,
+// sampling/staleness_max). [step]
+void rlhf__ahead_phase_rows(const struct rlhf__phase *p);
 
 // Call when the phase has nothing more to do: wait for the next batch, and report how long each
 // side waited for the other. [step]

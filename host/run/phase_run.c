@@ -366,6 +366,19 @@ static rlhf_status collect_recorded(struct rlhf__phase *p, struct rlhf__error *e
     return pass_reference(p, err);
 }
 
+// Returns 1 if no more prompts are needed once the phase has its first rows. The next batch can
+// then begin before the rewards are asked. (An algorithm that chooses prompts must see the scores
+// first.)
+static int has_all_prompts(const struct rlhf__phase *p) {
+    return !p->recorded && p->cast->plan.resample_rounds == 0 && !p->feed->choice;
+}
+
+// The epoch is that of the phase's own prompts.
+static rlhf_status begin_next(const struct rlhf__phase *p, struct rlhf__error *err) {
+    rlhf__metrics_set(p->report->metrics, "epoch", rlhf__order_epoch(p->feed->ops->order(p->feed)));
+    return rlhf__ahead_phase_begin(p, err);
+}
+
 static rlhf_status collect(struct rlhf__phase *p, struct rlhf__error *err) {
     if (p->recorded && rlhf__cast_samples(p->cast)) return collect_recorded(p, err);
     struct rlhf__phase_times *times = &p->report->times;
@@ -374,6 +387,7 @@ static rlhf_status collect(struct rlhf__phase *p, struct rlhf__error *err) {
     rlhf_status st = p->feed->ops->next(p->feed, (uint64_t)p->count->sequences,
                                         p->learner->optim->count.step, &p->x, err);
     times->rollout = p->x.seconds > 0 ? p->x.seconds : rlhf__seconds() - from;
+    if (st == RLHF_OK && has_all_prompts(p)) st = begin_next(p, err);
     if (st == RLHF_OK) st = rlhf__phase_refer(p, &p->x, err);
     double referred = rlhf__seconds();
     if (st == RLHF_OK) st = rlhf__phase_score(p, &p->x, 0, err);
@@ -427,8 +441,8 @@ rlhf_status rlhf__phase_run(struct rlhf__phase *p, struct rlhf__error *err) {
     struct rlhf__phase_times *times = &p->report->times;
     tell_signals(p);
     RLHF_TRY(collect(p, err));
-    rlhf__metrics_set(p->report->metrics, "epoch", rlhf__order_epoch(p->feed->ops->order(p->feed)));
-    RLHF_TRY(rlhf__ahead_phase_begin(p, err));
+    if (!has_all_prompts(p)) RLHF_TRY(begin_next(p, err));
+    rlhf__ahead_phase_rows(p);
     double from = rlhf__seconds();
     RLHF_TRY(pass_policy(p, err));
     rlhf__phase_trim(p);
