@@ -16,7 +16,7 @@ struct rlhf__matmul {
     uint8_t goes_on;        // with accumulate: the sums start at dst (gemm.h)
     uint8_t bias;           // f32 [n]
     uint8_t pairs;          // f32 operands that are widened bf16, in the layout below
-    int64_t ldc; // own tiles only: elements from row to row of dst; 0: n
+    int64_t ldc;            // own tiles only: elements from row to row of dst; 0: n
 };
 
 // The layout with pairs. The result has the bits of the bf16 GEMM of hot/bf16_tile.c, which adds

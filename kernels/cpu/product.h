@@ -82,8 +82,8 @@ void rlhf__linear_dw_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t
                            struct rlhf__cpu_needs *n);
 
 // Widens a bf16 operand to the layout of struct rlhf__matmul's pairs. With k_is_rows, it is stored
-// as [k, others], and dst has rlhf__pairs_k(k) rows. Otherwise, it is stored as [others, k], and the
-// rows of dst have rlhf__pairs_k(k) elements. [step]
+// as [k, others], and dst has rlhf__pairs_k(k) rows. Otherwise, it is stored as [others, k], and
+// the rows of dst have rlhf__pairs_k(k) elements. [step]
 void rlhf__widen_pairs(const struct rlhf__cpu *cpu, float *dst, const uint16_t *src, int64_t k,
                        int64_t others, int k_is_rows);
 
