@@ -65,6 +65,9 @@ same adapter --algo ppo.so $draws --set batch.size=8 --set policy.adapter.rank=2
 same grpo --algo grpo.so $groups --phases 2
 same dynamic --algo grpo.so $groups --set algo.dynamic_sampling=true --phases 2
 same rloo --algo rloo.so $groups --phases 1
+same iterative --algo grpo_iterative.so --reward bt_rm.so --judge imdb.so --set sampling.max_new_tokens=8 \
+    --set algo.group_size=4 --set batch.size=16 --set algo.iteration_phases=1 \
+    --policy "$RLHF_BUILD_DIR/share/rlhf/models/policy" --set policy.init=pretrained --phases 2
 same sft --algo sft.so --data texts.jsonl --set batch.size=8 --phases 2
 same dpo --algo dpo.so --data pairs.jsonl --set batch.size=8 --phases 2
 same bradley_terry --algo bradley_terry.so --data pairs.jsonl --set batch.size=8 --phases 2
