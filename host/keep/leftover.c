@@ -150,6 +150,11 @@ size_t rlhf__settings_differ(const json_t *stored, const struct rlhf__config *co
             json_object_del(json_object_get(was, "compute"), "backend");
             json_object_del(json_object_get(now, "compute"), "backend");
         }
+        // The run has replaced 0 by the number of processes (run/setup_shards.c).
+        if (config->parallel.shards == 0) {
+            json_object_del(json_object_get(was, "parallel"), "shards");
+            json_object_del(json_object_get(now, "parallel"), "shards");
+        }
         d.n = 0;
         rlhf__config_leaves("", was, now, count_leaf, &d, NULL);
     }

@@ -45,6 +45,7 @@ SOURCE = {
     "opd": (ROLLOUT + ["--set", "models.teacher=teacher"], "epochs=2,minibatches=2"),
     "kto": (["--data", "rows.jsonl", "--set", "batch.size=8", "--phases", "2"], ""),
 }
+AHEAD = ["--set", "rollout.ahead=1"]  # rows of an older policy
 ADAPTIVE = "kl_controller=adaptive,kl_horizon=100"
 REPLAY = ("replay=true,rm_batch=4,rm_lr=0.01,replay_share=0.5",
           ["--reward", BM, "--judge", JUDGE, "--set", "score.calibrate=16", "--phases", "4"])
@@ -73,6 +74,9 @@ CONTEXT = {
     "opd.beta": ("divergence=js", []),
     "opd.clip_range": ("divergence=sampled", []),
     "label_smoothing": ("loss=robust,label_smoothing=0.1", []),
+    "correction": ("", AHEAD),
+    "correction_cap": ("correction=token", AHEAD),
+    "correction_mode": ("correction=token,correction_cap=1.001", AHEAD),
     "replay": ("", ["--reward", BM, "--judge", JUDGE]),
     **{k: REPLAY for k in ("replay_share", "replay_history", "rm_epochs", "rm_batch", "rm_lr",
                            "rm_refit")},
@@ -83,7 +87,7 @@ EACH = {"advantage_scope": ("advantage_scale=group", "advantage_scale=none")}
 # Other values than the generated ones.
 VALUE = {"dual_clip": "1.0011", "clip_range": "0.001", "clip_range_high": "0.001",
          "kl_target": "1e-5", "target_kl": "1e-9", "value_clip": "1e-5", "group_size": "8",
-         "dynamic_rounds": "1", "replay_history": "5", "rm_batch": "2"}
+         "dynamic_rounds": "1", "correction_cap": "1.001", "replay_history": "5", "rm_batch": "2"}
 # Values that mean the same as another value.
 SAME = {
     ("whiten_advantages", "on"): "what auto is with a critic",

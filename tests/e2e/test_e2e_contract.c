@@ -31,7 +31,7 @@ static void what_cannot_be_given_is_refused(void **state) {
     } cases[] = {
         {"source=7", "pairs.jsonl", "plans the source 7, which this host does not know"},
         {"source=0", "pairs.jsonl", "plans the source 0, which this host does not know"},
-        {"flags=1024", "pairs.jsonl", "plans the flag bit 10, which this host does not know"},
+        {"flags=2048", "pairs.jsonl", "plans the flag bit 11, which this host does not know"},
         {"heads=4097", "pairs.jsonl", "plans the head bit 12, which this host does not know"},
         {"heads=0", "pairs.jsonl", "plans no heads"},
         {"heads=65", "pairs.jsonl", "head 'token score' cannot be planned"},
@@ -53,7 +53,7 @@ static void what_cannot_be_given_is_refused(void **state) {
         {"source=1,flags=128", "pairs.jsonl", "RLHF_PLAN_MISMATCHED, which rollouts cannot give"},
         {"source=1,flags=256", "pairs.jsonl", "RLHF_PLAN_MARGINS, which rollouts cannot give"},
         {"source=5,heads=17", "pairs.jsonl", "head 'score', which rows of completions cannot give"},
-        {"flags=1024", "pairs.jsonl", "plans the flag bit 10, which this host does not know"},
+        {"flags=2048", "pairs.jsonl", "plans the flag bit 11, which this host does not know"},
         {"second=1", "pairs.jsonl", "source was 4, is 2"},
         {"second=2", "pairs.jsonl", "changes its plan when the rows are known: heads was 1, is 3"},
         {"second=3", "pairs.jsonl", "flags was 1, is 0"},

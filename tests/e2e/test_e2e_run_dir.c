@@ -315,12 +315,13 @@ static void more_phases_are_kept(void **state) {
 }
 
 // config.json equals --print-config, except for values that a run determines, such as the backend
-// for "auto".
+// for "auto", and the number of shards for 0.
 static void config_is_what_is_printed(void **state) {
     struct e2e *t = *state;
     fine(t,
          e2e_shell(t, "\"$HOST\" " SFT "--phases 1 --out c --print-config >p.json && \"$HOST\" " SFT
-                      "--phases 1 --out c && sed '/\"backend\"/s/auto/cpu/' p.json >q.json && "
+                      "--phases 1 --out c && sed '0,/\"backend\"/s/\"auto\"/\"cpu\"/; "
+                      "s/\"shards\": 0/\"shards\": 1/' p.json >q.json && "
                       "cmp q.json c/config.json"));
 }
 

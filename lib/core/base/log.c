@@ -87,7 +87,8 @@ void rlhf__log_event(struct rlhf__log *log, const char *event, const char *membe
 
 // If the output is not a terminal, print one line, because programs read it. On a terminal, print
 // as many lines as needed, broken at blanks; `used` columns of the first line are taken already.
-static void put_text(const struct rlhf__log *log, const char *text, int used) {
+static void add_text(const struct rlhf__log *log, struct rlhf__buf *out, const char *text,
+                     int used) {
     enum { INDENT = 4 };
     char shown[SHOWN_BYTES];
     struct rlhf__buf lines = RLHF__BUF_INIT;
@@ -95,8 +96,14 @@ static void put_text(const struct rlhf__log *log, const char *text, int used) {
     rlhf__printable(text, shown, sizeof shown);
     if (columns > 0)
         rlhf__put_wrapped(&lines, (rlhf_str){shown, strlen(shown)}, columns, used, INDENT);
-    fputs(columns > 0 && !lines.bad ? rlhf__buf_text(&lines) : shown, log->out);
+    rlhf__buf_printf(out, "%s", columns > 0 && !lines.bad ? rlhf__buf_text(&lines) : shown);
     rlhf__buf_free(&lines);
+}
+
+// One write, so that the output of other processes, such as a launcher, does not get in between.
+static void put(const struct rlhf__log *log, struct rlhf__buf *line) {
+    if (!line->bad) fwrite(line->data, 1, line->len, log->out);
+    rlhf__buf_free(line);
 }
 
 static void put_line(struct rlhf__log *log, int32_t level, const char *text) {
@@ -104,14 +111,16 @@ static void put_line(struct rlhf__log *log, int32_t level, const char *text) {
     static const char *const names[] = {"debug", "info", "warn", "error"};
     char when[32];
     const char *color = "";
+    struct rlhf__buf line = RLHF__BUF_INIT;
     if (log->color && level >= RLHF_LOG_WARN)
         color = level == RLHF_LOG_WARN ? "\033[33m" : "\033[31m";
     begin(log);
     if (!log->json || !put_json_text(log, names[level], text)) {
         rlhf__clock_text(&log->day, when);
-        fprintf(log->out, "%s %s%s", when, color, words[level]);
-        put_text(log, text, (int)(strlen(when) + 1 + strlen(words[level])));
-        fprintf(log->out, "%s\n", *color ? "\033[0m" : "");
+        rlhf__buf_printf(&line, "%s %s%s", when, color, words[level]);
+        add_text(log, &line, text, (int)(strlen(when) + 1 + strlen(words[level])));
+        rlhf__buf_printf(&line, "%s\n", *color ? "\033[0m" : "");
+        put(log, &line);
     }
     end(log);
 }
@@ -133,11 +142,12 @@ static void put_command(struct rlhf__log *log, const char *text, const char *com
     struct rlhf__buf shown = RLHF__BUF_INIT;
     char when[32];
     rlhf__clock_text(&log->day, when);
-    fprintf(log->out, "%s ", when);
-    put_text(log, text, (int)strlen(when) + 1);
+    rlhf__buf_printf(&shown, "%s ", when);
+    add_text(log, &shown, text, (int)strlen(when) + 1);
+    rlhf__buf_printf(&shown, "\n");
     rlhf__put_printable(&shown, command, strlen(command), "");
-    fprintf(log->out, "\n%s\n", rlhf__buf_text(&shown));
-    rlhf__buf_free(&shown);
+    rlhf__buf_printf(&shown, "\n");
+    put(log, &shown);
 }
 
 void rlhf__log_command(struct rlhf__log *log, const char *text, const char *command) {
@@ -156,13 +166,15 @@ void rlhf__log_command(struct rlhf__log *log, const char *text, const char *comm
 
 void rlhf__log_error(struct rlhf__log *log, const char *text) {
     static const char who[] = "rlhf-host: error:";
+    struct rlhf__buf line = RLHF__BUF_INIT;
     if (log->mute) return;
     begin(log);
     if (!log->json || !put_json_text(log, "error", text)) {
-        fprintf(log->out, "%s%s%s ", log->color ? "\033[31m" : "", who,
-                log->color ? "\033[0m" : "");
-        put_text(log, text, (int)strlen(who) + 1);
-        fputc('\n', log->out);
+        rlhf__buf_printf(&line, "%s%s%s ", log->color ? "\033[31m" : "", who,
+                         log->color ? "\033[0m" : "");
+        add_text(log, &line, text, (int)strlen(who) + 1);
+        rlhf__buf_printf(&line, "\n");
+        put(log, &line);
     }
     end(log);
 }
