@@ -276,7 +276,9 @@ def long_run(at):
     seconds = used.ru_utime + used.ru_stime
     print(f"10,000 phases, {size / 1e6:.0f} MB: page {page / 1e6:.2f} MB, memory {used.ru_maxrss / 1024:.0f} MiB, processor {seconds:.2f} s")
     # four times the design's two seconds: a debug build or a busy machine is slower
-    assert page < 2e6 and used.ru_maxrss < 100 * 1000 and seconds < 8
+    assert page < 2e6
+    if not os.environ.get("RLHF_TEST_SANITIZE"):
+        assert used.ru_maxrss < 100 * 1000 and seconds < 8
 
 
 def main():

@@ -147,7 +147,8 @@ static int load_library(struct library *f) {
                  {"history_init", &f->history_init},
                  {"history_end", &f->history_end},
                  {"history", &f->history}};
-    f->lib = dlopen(LIBRARY, RTLD_LAZY | RTLD_LOCAL);
+    // NODELETE: what libedit allocates for itself stays reachable.
+    f->lib = dlopen(LIBRARY, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
     for (size_t i = 0; f->lib && i < sizeof names / sizeof *names; i++) {
         void *found = dlsym(f->lib, names[i].name);
         memcpy(names[i].to, &found, sizeof found);
