@@ -144,7 +144,8 @@ def run(algo, options, flags, at):
     last = os.path.realpath(os.path.join(at, "checkpoints", "latest"))
     digest = hashlib.sha256(open(os.path.join(last, "model.safetensors"), "rb").read()).hexdigest()
     lines = [json.loads(x) for x in open(os.path.join(at, "metrics.jsonl"))]
-    kept = [{k: v for k, v in x.items() if not re.search("(^|/)(time|perf)(/|$)", k)}
+    timed = "(^|/)(time|perf)(/|$)|/idle_ratio$"
+    kept = [{k: v for k, v in x.items() if not re.search(timed, k)}
             for x in lines]
     shutil.rmtree(at)
     return digest + json.dumps(kept), ""
