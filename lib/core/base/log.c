@@ -100,27 +100,38 @@ static void add_text(const struct rlhf__log *log, struct rlhf__buf *out, const c
     rlhf__buf_free(&lines);
 }
 
-// One write, so that the output of other processes, such as a launcher, does not get in between.
-static void put(const struct rlhf__log *log, struct rlhf__buf *line) {
-    if (!line->bad) fwrite(line->data, 1, line->len, log->out);
-    rlhf__buf_free(line);
+// Print `begin`, the text, `end` and a line feed. This is one write, so that the output of other
+// processes, such as a launcher, does not get in between; without memory, it is several writes.
+static void put(const struct rlhf__log *log, const char *begin, const char *text, const char *end,
+                int used) {
+    struct rlhf__buf line = RLHF__BUF_INIT;
+    char shown[SHOWN_BYTES];
+    rlhf__buf_printf(&line, "%s", begin);
+    add_text(log, &line, text, used);
+    rlhf__buf_printf(&line, "%s\n", end);
+    if (!line.bad) {
+        fwrite(line.data, 1, line.len, log->out);
+    } else {
+        rlhf__printable(text, shown, sizeof shown);
+        fprintf(log->out, "%s%s%s\n", begin, shown, end);
+    }
+    rlhf__buf_free(&line);
 }
 
 static void put_line(struct rlhf__log *log, int32_t level, const char *text) {
     static const char *const words[] = {"debug: ", "", "warning: ", "error: "};
     static const char *const names[] = {"debug", "info", "warn", "error"};
     char when[32];
+    char begins[64];
     const char *color = "";
-    struct rlhf__buf line = RLHF__BUF_INIT;
     if (log->color && level >= RLHF_LOG_WARN)
         color = level == RLHF_LOG_WARN ? "\033[33m" : "\033[31m";
     begin(log);
     if (!log->json || !put_json_text(log, names[level], text)) {
         rlhf__clock_text(&log->day, when);
-        rlhf__buf_printf(&line, "%s %s%s", when, color, words[level]);
-        add_text(log, &line, text, (int)(strlen(when) + 1 + strlen(words[level])));
-        rlhf__buf_printf(&line, "%s\n", *color ? "\033[0m" : "");
-        put(log, &line);
+        snprintf(begins, sizeof begins, "%s %s%s", when, color, words[level]);
+        put(log, begins, text, *color ? "\033[0m" : "",
+            (int)(strlen(when) + 1 + strlen(words[level])));
     }
     end(log);
 }
@@ -147,7 +158,8 @@ static void put_command(struct rlhf__log *log, const char *text, const char *com
     rlhf__buf_printf(&shown, "\n");
     rlhf__put_printable(&shown, command, strlen(command), "");
     rlhf__buf_printf(&shown, "\n");
-    put(log, &shown);
+    fputs(rlhf__buf_text(&shown), log->out);
+    rlhf__buf_free(&shown);
 }
 
 void rlhf__log_command(struct rlhf__log *log, const char *text, const char *command) {
@@ -166,15 +178,13 @@ void rlhf__log_command(struct rlhf__log *log, const char *text, const char *comm
 
 void rlhf__log_error(struct rlhf__log *log, const char *text) {
     static const char who[] = "rlhf-host: error:";
-    struct rlhf__buf line = RLHF__BUF_INIT;
+    char begins[64];
     if (log->mute) return;
     begin(log);
     if (!log->json || !put_json_text(log, "error", text)) {
-        rlhf__buf_printf(&line, "%s%s%s ", log->color ? "\033[31m" : "", who,
-                         log->color ? "\033[0m" : "");
-        add_text(log, &line, text, (int)strlen(who) + 1);
-        rlhf__buf_printf(&line, "\n");
-        put(log, &line);
+        snprintf(begins, sizeof begins, "%s%s%s ", log->color ? "\033[31m" : "", who,
+                 log->color ? "\033[0m" : "");
+        put(log, begins, text, "", (int)strlen(who) + 1);
     }
     end(log);
 }
