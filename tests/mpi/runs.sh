@@ -92,6 +92,13 @@ for how in KILL STOP; do
     [ -e "$out/checkpoints/latest" ] || fail "$how: a checkpoint is there"
     [ "$(readlink "$out/checkpoints/latest")" != 000040 ] || fail "$how: the run has ended"
     if [ $how = STOP ]; then says 'error: rank [01] on [^ ]* has not answered for 10 s'; fi
+    # The launcher may return a moment before the last rank does.
+    tries=0
+    while ps -eo args= | awk -v out="$out" '$1 ~ /rlhf-host$/ && index($0, out) { n++ } END { exit !n }'; do
+        [ $tries != 100 ] || fail "$how: a rank is still there after 10 s"
+        sleep 0.1
+        tries=$((tries + 1))
+    done
     "$host" --resume "$out" >"$work/out" 2>&1 || fail "$how: the run goes on"
     cmp -s "$out/checkpoints/latest/model.safetensors" whole/checkpoints/latest/model.safetensors ||
         fail "$how: a run that went on has other weights"

@@ -100,20 +100,20 @@ static void add_text(const struct rlhf__log *log, struct rlhf__buf *out, const c
     rlhf__buf_free(&lines);
 }
 
-// Print `begin`, the text, `end` and a line feed. This is one write, so that the output of other
+// Print `head`, the text, `tail` and a line feed. This is one write, so that the output of other
 // processes, such as a launcher, does not get in between; without memory, it is several writes.
-static void put(const struct rlhf__log *log, const char *begin, const char *text, const char *end,
+static void put(const struct rlhf__log *log, const char *head, const char *text, const char *tail,
                 int used) {
     struct rlhf__buf line = RLHF__BUF_INIT;
     char shown[SHOWN_BYTES];
-    rlhf__buf_printf(&line, "%s", begin);
+    rlhf__buf_printf(&line, "%s", head);
     add_text(log, &line, text, used);
-    rlhf__buf_printf(&line, "%s\n", end);
+    rlhf__buf_printf(&line, "%s\n", tail);
     if (!line.bad) {
         fwrite(line.data, 1, line.len, log->out);
     } else {
         rlhf__printable(text, shown, sizeof shown);
-        fprintf(log->out, "%s%s%s\n", begin, shown, end);
+        fprintf(log->out, "%s%s%s\n", head, shown, tail);
     }
     rlhf__buf_free(&line);
 }
