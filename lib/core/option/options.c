@@ -275,7 +275,8 @@ json_t *rlhf__opt_schema(const rlhf_opt *o) {
     } else if (o->type >= RLHF_T_STR && !o->s_def && !(o->flags & RLHF_OPT_REQUIRED)) {
         json_object_set_new(s, "type", json_pack("[ss]", "string", "null"));
     } else {
-        json_object_set_new(s, "type", json_string(types[o->type]));
+        const size_t known = sizeof types / sizeof *types;
+        json_object_set_new(s, "type", json_string((size_t)o->type < known ? types[o->type] : ""));
     }
     if (o->type == RLHF_T_I64 || o->type == RLHF_T_F64) add_range(s, o);
     if (!(o->flags & RLHF_OPT_REQUIRED)) json_object_set_new(s, "default", rlhf__opt_default(o));
