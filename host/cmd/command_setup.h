@@ -108,8 +108,8 @@ rlhf_status rlhf__command_setup_reference(struct rlhf__command_setup *, const ch
                                           const struct rlhf__model *model, struct rlhf__model **out,
                                           struct rlhf__error *err);
 
-// Open the critic of the run that wrote the checkpoint `dir`. *out = NULL if it has no value head
-// (state/value_head.safetensors). Close it before calling _finish. [main]
+// Open the critic stored in the checkpoint `dir`. Sets *out to NULL if the checkpoint lacks a value
+// head (state/value_head.safetensors). Close the critic before calling _finish. [main]
 rlhf_status rlhf__command_setup_critic(struct rlhf__command_setup *, const char *dir,
                                        struct rlhf__model **out, struct rlhf__error *err);
 

@@ -7,8 +7,8 @@
 //   error = sqrt(G / (G - 1) * sum over prompts c of (sum over responses i of c of (x_i - mean))^2)
 //   / n
 //
-// With one response per prompt this is the unbiased standard deviation divided by sqrt(n). With
-// only one prompt there is no standard error.
+// With one response per prompt this is the unbiased standard deviation divided by sqrt(n). A
+// single prompt does not give a standard error.
 #ifndef RLHF_HOST_EVAL_STATS_H
 #define RLHF_HOST_EVAL_STATS_H
 

@@ -93,7 +93,7 @@ static void add_set(struct rlhf__buf *words, const char *section, const char *ke
     rlhf__buf_free(&word);
 }
 
-// Append the flag that names a plugin again, or --set if this section has no flag.
+// Append the flag that names the plugin on the command line, or --set if the section lacks a flag.
 static void add_plugin(const struct rlhf__dirs *dirs, const struct rlhf__plugin_config *p,
                        const char *section, const char *flag, struct rlhf__buf *words) {
     struct rlhf__buf list = RLHF__BUF_INIT;

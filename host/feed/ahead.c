@@ -109,7 +109,7 @@ void rlhf__ahead_note(struct rlhf__ahead *a) {
 
 rlhf_status rlhf__ahead_save(const struct rlhf__ahead *a, const struct rlhf__folder *checkpoint,
                              struct rlhf__error *err) {
-    if (a->noted.len == 0) return RLHF_OK; // of a run that has no phase yet
+    if (a->noted.len == 0) return RLHF_OK; // before the first phase
     return rlhf__file_write(checkpoint, FILE_NAME, a->noted.data, a->noted.len, err);
 }
 

@@ -4,7 +4,7 @@
 // one phase, whatever the speed of either side.
 //
 // A checkpoint contains the batch in flight in state/ahead.rows (batch/rows_file.h), because the
-// weights that sampled it are gone. The prompts' cursor is behind its prompts.
+// weights that sampled it are gone. The prompts' cursor points past the batch's prompts.
 #ifndef RLHF_HOST_AHEAD_H
 #define RLHF_HOST_AHEAD_H
 
@@ -35,8 +35,8 @@ struct rlhf__ahead_idle {
 };
 
 // At the end of a phase: wait until the batch is complete. phase_start: rlhf__seconds at the start
-// of the phase. Does nothing, and sets *idle to zeros, if no batch was begun. Errors: those of
-// rlhf__rollout. [step]
+// of the phase. If no batch was begun, only sets *idle to zeros. Errors: those of rlhf__rollout.
+// [step]
 rlhf_status rlhf__ahead_wait(struct rlhf__ahead *, double phase_start,
                              struct rlhf__ahead_idle *idle, struct rlhf__error *err);
 // Returns the sums over the phases of this process. [any]

@@ -228,7 +228,7 @@ rlhf_status rlhf__shards_rows(struct rlhf__learner *l, const struct rlhf__rows *
     return st;
 }
 
-// Exchange the shards' numbers. They lie in the order of ranks, as the shards do.
+// Exchange the shards' numbers. Like the shards, they are stored in rank order.
 static rlhf_status all_numbers(struct rlhf__shards *s, struct rlhf__error *err) {
     const struct rlhf__share *share = s->share;
     const uint32_t from = rlhf__share_from(share, share->rank);

@@ -1,9 +1,9 @@
 // adapter.h: a model's low-rank adapter (Hu et al. 2021). It finds the directories that the adapter
 // is read from, describes the adapter to the plugin, and writes the PEFT directory.
 //
-// A PEFT directory can be used wherever a model directory is expected. It stands for the base model
-// that it names, with the adapter. If the adapter has a score head, config.json in the same
-// directory describes it (labels, pooling).
+// A PEFT directory can be used instead of a model directory. The model is then the base model that
+// the directory names, with the adapter applied. If the adapter has a score head, config.json in
+// the same directory describes it (labels, pooling).
 #ifndef RLHF_HOST_ADAPTER_H
 #define RLHF_HOST_ADAPTER_H
 

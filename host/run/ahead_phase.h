@@ -6,7 +6,7 @@
 #include "learn/phase.h"
 #include "report/report.h"
 
-// Call when the phase needs no more prompts: begin to sample the next phase's batch. [step]
+// Begin to sample the next phase's batch. Call once the phase has all its prompts. [step]
 rlhf_status rlhf__ahead_phase_begin(const struct rlhf__phase *p, struct rlhf__error *err);
 
 // Call when the phase's rows are complete: report their age (sampling/staleness_mean,

@@ -112,8 +112,9 @@ rlhf_status rlhf__setup_check_batch(const struct rlhf__run *r, struct rlhf__erro
 // Returns 1 if the run samples responses ahead of training. Its plan has been made. [any]
 int rlhf__setup_is_ahead(const struct rlhf__run *r);
 
-// Reject rollout.ahead for an algorithm that does not correct for old rows, for several processes,
-// and beside rewards.overlap. The plan has been made. Errors: RLHF_E_INVALID. [main]
+// Reject rollout.ahead if the algorithm does not correct for old rows, if there are several
+// processes, or together with rewards.overlap. Call after the plan has been made. Errors:
+// RLHF_E_INVALID. [main]
 rlhf_status rlhf__setup_check_ahead(const struct rlhf__run *r, struct rlhf__error *err);
 
 // Set r->ahead_threads, of the run's `all` threads. Errors: RLHF_E_INVALID. [main]

@@ -30,8 +30,8 @@ static int32_t cores_of(const cpu_set_t *mask) {
     return cores;
 }
 
-// Several processes that may use the same cores share them evenly. A launcher that binds each
-// process to cores of its own has divided them already.
+// Processes that may use the same cores share them evenly. If the launcher binds each process to
+// different cores, it has divided them already.
 int64_t rlhf__setup_threads(const struct rlhf__run *r) {
     const struct rlhf__team *t = r->req->team;
     const int64_t threads = r->config->run.threads;

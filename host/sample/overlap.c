@@ -1,12 +1,12 @@
 // overlap.c: see overlap.h.
 #include "sample/overlap.h"
 
+#include "base/signals.h"
 #include "sample/reward_call.h"
 
 #include <rlhf/service.h>
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,19 +112,6 @@ static void *work(void *arg) {
     }
 }
 
-// Start the thread with signals blocked: the sampling thread handles them.
-static int start(struct rlhf__overlap *a) {
-    sigset_t all, before;
-    sigfillset(&all);
-    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        sigdelset(&all, own[i]);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    a->started = pthread_create(&a->thread, NULL, work, a) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return a->started;
-}
-
 static void end(struct rlhf__overlap *a) {
     if (!a->started) return;
     pthread_mutex_lock(&a->lock);
@@ -204,7 +191,8 @@ rlhf_status rlhf__overlap_create(const struct rlhf__overlap_request *q, struct r
     pthread_mutex_init(&a->lock, NULL);
     pthread_cond_init(&a->news, NULL);
     rlhf_status st = make_room(a, err);
-    if (st == RLHF_OK && !start(a)) st = RLHF__NOMEM(err, "no thread for rewards.overlap");
+    if (st == RLHF_OK && !(a->started = rlhf__signals_thread(&a->thread, work, a)))
+        st = RLHF__NOMEM(err, "no thread for rewards.overlap");
     if (st == RLHF_OK)
         *out = a;
     else

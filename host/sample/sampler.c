@@ -2,16 +2,16 @@
 #include "sample/sampler.h"
 
 #include "base/clock.h"
+#include "base/signals.h"
 #include "model/compute.h"
 #include "model/parameters.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 
 struct rlhf__sampler {
     struct rlhf__sampler_request from;
-    struct rlhf__services services; // the run's, but for the backend
+    struct rlhf__services services; // the run's, with this sampler's backend
     struct rlhf__model_env env;     // likewise
     struct rlhf__compute *compute;  // NULL: on the memory plan
     struct rlhf__model *model;
@@ -111,19 +111,6 @@ static void *work(void *arg) {
     return NULL;
 }
 
-// Start the thread with signals blocked: the main thread handles them.
-static int start(struct rlhf__sampler *s) {
-    sigset_t all, before;
-    sigfillset(&all);
-    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        sigdelset(&all, own[i]);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    s->drawing = pthread_create(&s->thread, NULL, work, s) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return s->drawing;
-}
-
 // A backend that records calls keeps one cache, as for the policy.
 static rlhf_status open_cache(struct rlhf__sampler *s, struct rlhf__error *err) {
     const struct rlhf__rollout_request *q = &s->q;
@@ -145,7 +132,8 @@ rlhf_status rlhf__sampler_begin(struct rlhf__sampler *s, const struct rlhf__roll
     s->q.watch = NULL; // progress is the main thread's
     s->q.overlap = NULL;
     s->q.cancelled = &s->stop;
-    if (st == RLHF_OK && !start(s)) st = RLHF__NOMEM(err, "no thread for rollout.ahead");
+    if (st == RLHF_OK && !(s->drawing = rlhf__signals_thread(&s->thread, work, s)))
+        st = RLHF__NOMEM(err, "no thread for rollout.ahead");
     if (st == RLHF_OK) return RLHF_OK;
     free(s->row);
     s->row = NULL;

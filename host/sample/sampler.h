@@ -1,5 +1,5 @@
 // sampler.h: a second instance of the policy, on a second compute table of the same backend, which
-// samples responses on a thread of its own while the policy trains. It gets the policy's weights
+// samples responses on a separate thread while the policy trains. It gets the policy's weights
 // before each batch, and hands over whole batches.
 //
 // The caller decides when: begin and wait alternate. feed/ahead.h keeps the batches.
@@ -37,7 +37,7 @@ const struct rlhf__model *rlhf__sampler_model(const struct rlhf__sampler *);
 
 // Copy the policy's weights, and begin to sample responses to the prompts row[q->n] as the request
 // says, with the sampler's model, cache and rules instead of the request's. Takes row, even after a
-// failure. Prompts must not change meanwhile. [step]
+// failure. Do not change the prompts until the batch is complete. [step]
 rlhf_status rlhf__sampler_begin(struct rlhf__sampler *, const struct rlhf__rollout_request *q,
                                 int64_t *row, struct rlhf__error *err);
 

@@ -55,7 +55,7 @@ rlhf_status rlhf__team_init(struct rlhf__team *t, const rlhf_collective *table,
 void rlhf__team_finish(struct rlhf__team *t); // accepts a zeroed one [main]
 
 // The functions of the collective (rlhf/draft/collective.h), with a host error. A failed call sets
-// t->broken. gather has no limit on bytes. [main]
+// t->broken. gather accepts any number of bytes. [main]
 rlhf_status rlhf__team_exchange(struct rlhf__team *t, const rlhf_block *send,
                                 const rlhf_block *recv, uint64_t *ticket, struct rlhf__error *err);
 rlhf_status rlhf__team_wait(struct rlhf__team *t, uint64_t ticket, struct rlhf__error *err);

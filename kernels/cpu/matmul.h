@@ -23,7 +23,6 @@ struct rlhf__matmul {
 // the second element of a pair along k first. So steps 2i and 2i + 1 of k are exchanged in both
 // operands, and the ordinary loop of the f32 tiles then adds in the same order. k is even: the
 // partner of an odd k's last element is 0.
-
 static inline int64_t rlhf__pairs_k(int64_t k) { return (k + 1) / 2 * 2; }
 
 // A second GEMM added to one with the same rows and columns (rlhf__gemm_sum).

@@ -47,7 +47,7 @@ static void tokens_count_and_not_rows(void **state) {
     deals(&e, 4, 0, (uint32_t[]){0, 0, 1, 3, 5}); // the first row's middle is in the second quarter
     rlhf__rows_finish(&e);
     make_rows(&e, (int32_t[]){5, 100, 5, 0}, NULL);
-    deals(&e, 4, 0, (uint32_t[]){0, 1, 1, 2, 3}); // no middle is in the second quarter
+    deals(&e, 4, 0, (uint32_t[]){0, 1, 1, 2, 3}); // the second quarter does not contain a middle
     rlhf__rows_finish(&e);
 }
 

@@ -76,7 +76,7 @@ static void without_staleness_nothing_changes(void **state) {
         assert_int_equal(e2e_shell(t, "rm %s/checkpoints/latest/state/ahead.rows", b), 0);
         snprintf(path[0], sizeof path[0], "%s/checkpoints/latest/", a);
         snprintf(path[1], sizeof path[1], "%s/checkpoints/latest/", b);
-        // The prompts' cursor is behind the batch in flight.
+        // The prompts' cursor points past the batch in flight.
         assert_int_equal(e2e_shell(t,
                                    "for d in %s %s; do sed -i 's/\"data\": {[^}]*}//' "
                                    "$d/state/run.json; done",
@@ -279,7 +279,7 @@ static double bytes_of(struct e2e *t, const char *role, const char *use, const c
     return sum;
 }
 
-// The second instance: its weights, and a cache and activations beside those of the update.
+// The estimate includes the second instance's weights, cache and activations.
 static void memory_of_the_second_instance_is_counted(void **state) {
     struct e2e *t = *state;
     static const char *const uses[] = {"weights", "packed weights", "cache", "activations"};

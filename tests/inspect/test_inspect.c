@@ -273,8 +273,8 @@ static void bad_input_is_one_sentence(void **state) {
     refused(t, "--weights --tuned gpt2", "--base is missing, and 'gpt2' is no run");
 }
 
-// The heads are in the order of what moved at the last token; shares of a tiny difference are not
-// shown; no line is wider than a usual terminal.
+// Heads are sorted by their contribution at the last token. Percentages of a tiny difference are
+// not shown. All lines fit a terminal of 80 columns.
 static void the_summary_fits(void **state) {
     struct e2e *t = *state;
     const char *call = "\"$HOST\" inspect --base " DIRS "gpt2 --tuned " DIRS "%s " PROMPT

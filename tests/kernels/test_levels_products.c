@@ -222,7 +222,7 @@ static void pairs_are_bf16(void **state) {
     static const float scales[] = {1.0f, 1e-19f, 1e-38f, 1e18f};
     static float expected[ROWS * COLUMNS];
     struct levels *l = *state;
-    if (rlhf__isa_lacks(RLHF__ISA_AVX512_BF16)) skip(); // has no bf16 tiles
+    if (rlhf__isa_lacks(RLHF__ISA_AVX512_BF16)) skip(); // lacks bf16 tiles
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
         for (size_t s = 0; s < sizeof scales / sizeof *scales; s++) {
             levels_fill(l, steps[i] * 64 + 1024, scales[s]);

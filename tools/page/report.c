@@ -68,7 +68,7 @@ static void open_page(const struct rlhf__env *env, const char *path) {
     pid_t pid;
     int status;
     if (!rlhf__path_real(path, real)) return;
-    // What xdg-open and the programs that it tries print is no use to the user.
+    // The output of xdg-open, and of the programs that it tries, does not help the user.
     posix_spawn_file_actions_t quiet;
     int failed = posix_spawn_file_actions_init(&quiet);
     if (!failed) {

@@ -55,8 +55,7 @@ static rlhf_status sample(struct rlhf__dialogue *d, const struct rlhf__model *m,
     return rlhf__answer_sample(&q, a, err);
 }
 
-// Append ", imdb.so 0.998". If the reward fails, the text says so with the reward's name, and the
-// dialogue goes on.
+// Append ", imdb.so 0.998". If the reward fails, print its error instead; the dialogue goes on.
 static void put_reward(struct rlhf__dialogue *d, rlhf_str text, const struct rlhf__answer *a,
                        struct rlhf__buf *out) {
     struct rlhf__error err;

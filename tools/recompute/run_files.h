@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 // Set *row to the row of `phase` in DIR/metrics.jsonl (a new reference, NULL = none), and *last to
-// the last phase in the file, 0 if the file has no phases. Lines that cannot be read are skipped.
+// the last phase in the file, 0 if there was no phase. Lines that cannot be read are skipped.
 // Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__run_files_metrics(const char *dir, int64_t phase, json_t **row, int64_t *last,
                                     struct rlhf__error *err);

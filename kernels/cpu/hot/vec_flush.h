@@ -1,9 +1,10 @@
-// hot/vec_flush.h: the treatment of denormals that VDPBF16PS has, for code that computes the same
-// with other instructions. Include vec.h instead.
+// hot/vec_flush.h: flushes denormals as VDPBF16PS does, for code that computes the same dot
+// products with other instructions. Include vec.h instead.
 //
-// Between vp_flush_on() and vp_flush_off(m), where m is what the former returned, operands that are
-// denormal count as zero, and results that are denormal after rounding become zero, both with their
-// sign. VP_PIN(v) and VF_PIN(v) keep the computation of v on its side of such a call.
+// vp_flush_on() returns the previous mode, and vp_flush_off() restores it. Between the two calls,
+// denormal operands count as zero, and results that are denormal after rounding become zero. The
+// sign is kept. VP_PIN(v) and VF_PIN(v) stop the compiler from moving the computation of v across
+// such a call.
 #ifndef RLHF_KERNELS_CPU_HOT_VEC_FLUSH_H
 #define RLHF_KERNELS_CPU_HOT_VEC_FLUSH_H
 

@@ -230,3 +230,15 @@ void rlhf__signals_adopt(int number) {
 const volatile sig_atomic_t *rlhf__signals_flag(void) { return &caught; }
 
 volatile sig_atomic_t *rlhf__signals_checkpoint(void) { return &checkpoint; }
+
+int rlhf__signals_thread(pthread_t *thread, void *(*work)(void *), void *arg) {
+    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    sigset_t all, before;
+    sigfillset(&all);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        sigdelset(&all, own[i]);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    const int started = pthread_create(thread, NULL, work, arg) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}

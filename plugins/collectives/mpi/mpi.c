@@ -147,7 +147,7 @@ static void end(void *ctx, int32_t status) {
 
 // ---- begin and end ----
 
-// The thread gets no signals but those of its own faults; the host's control thread handles them.
+// The thread gets only the signals of its own faults. The host's control thread handles all others.
 static int start_thread(struct mpi *m) {
     sigset_t most, before;
     sigfillset(&most);

@@ -9,8 +9,8 @@
 // All ranks make the same calls in the same order, with sizes that match. A rank whose own work has
 // failed still makes the next call, and reports the failure in the bytes that it sends.
 //
-// The library may be driven by a thread of the plugin, so that bytes move while the host computes,
-// and so that a missing rank is noticed meanwhile.
+// A thread of the plugin may drive the library. Then bytes move, and a missing rank is noticed,
+// while the host computes.
 #ifndef RLHF_DRAFT_COLLECTIVE_H
 #define RLHF_DRAFT_COLLECTIVE_H
 
