@@ -33,6 +33,37 @@ struct rlhf__pg_options {
     double correction_cap;
 };
 
+// Rows for the option tables: options with the same default in every algorithm. The algorithm's
+// options begin with a struct rlhf__pg_options.
+#define RLHF__PG_OPT_LOGPROBS                                                                      \
+    RLHF_OPT_ENUM(struct rlhf__pg_options, old_logp, RLHF__OLD_ROLLOUT, rlhf__old_logp_names,      \
+                  "old log-probs as sampled, or from a second forward"),                           \
+        RLHF_OPT_ENUM(struct rlhf__pg_options, logprob_temperature, RLHF__TEMPERATURE_SAMPLING,    \
+                      rlhf__temperature_names, "log-probs at the sampling temperature, or at 1"),  \
+        RLHF_OPT_ENUM(struct rlhf__pg_options, logprob_support, RLHF__SUPPORT_FULL,                \
+                      rlhf__support_names,                                                         \
+                      "log-probs over the whole vocabulary, or over what top-k, top-p and min-p "  \
+                      "kept")
+#define RLHF__PG_OPT_CORRECTION                                                                    \
+    RLHF_OPT_ENUM(                                                                                 \
+        struct rlhf__pg_options, correction, RLHF__CORRECT_AUTO, rlhf__correction_names,           \
+        "weight of rows that an older policy sampled, exp(old log-prob - sampled log-prob), for "  \
+        "each token or each response; auto: only with rollout.ahead, token unless the ratio is "   \
+        "one a response"),                                                                         \
+        RLHF_OPT_F64(struct rlhf__pg_options, correction_cap, 2, 0, 1e9,                           \
+                     "largest such weight; 0: none"),                                              \
+        RLHF_OPT_ENUM(struct rlhf__pg_options, correction_mode, RLHF__CORRECT_TRUNCATE,            \
+                      rlhf__correction_mode_names,                                                 \
+                      "what a weight above correction_cap becomes: correction_cap, or 0, which "   \
+                      "for a weight of a response leaves the response out")
+#define RLHF__PG_OPT_DYNAMIC                                                                       \
+    RLHF_OPT_BOOL(struct rlhf__pg_options, dynamic_sampling, 0,                                    \
+                  "groups whose responses are all paid the same are replaced by responses to "     \
+                  "further prompts"),                                                              \
+        RLHF_OPT_I64(struct rlhf__pg_options, dynamic_rounds, 10, 1, 1000,                         \
+                     "rounds of further prompts in a phase, at most; groups that are left "        \
+                     "without spread stay in the batch")
+
 // The parts specific to an algorithm; static, outlives the instance. `self` is the instance.
 struct rlhf__pg_method {
     const char *name;       // in messages

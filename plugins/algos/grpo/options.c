@@ -59,12 +59,7 @@ const rlhf_opt rlhf__grpo_option_table[] = {
     RLHF_OPT_BOOL(PG, kl_measure, 1,
                   "measure the KL with kl_placement none too (costs a reference forward)"),
     RLHF_OPT_F64(PG, entropy_coef, 0, 0, 1000, "entropy bonus"),
-    RLHF_OPT_BOOL(PG, dynamic_sampling, 0,
-                  "groups whose responses are all paid the same are replaced by responses to "
-                  "further prompts"),
-    RLHF_OPT_I64(PG, dynamic_rounds, 10, 1, 1000,
-                 "rounds of further prompts in a phase, at most; groups that are left without "
-                 "spread stay in the batch"),
+    RLHF__PG_OPT_DYNAMIC,
     RLHF_OPT_BOOL(PG, mask_truncated, 0,
                   "responses that max_new_tokens cut off give no loss and count in no token "
                   "total"),
@@ -74,21 +69,8 @@ const rlhf_opt rlhf__grpo_option_table[] = {
     RLHF_OPT_F64(PG, target_kl, 0, 0, 1000,
                  "end the phase's epochs once a minibatch's policy/approxkl exceeds this; 0 = "
                  "off"),
-    RLHF_OPT_ENUM(PG, old_logp, RLHF__OLD_ROLLOUT, rlhf__old_logp_names,
-                  "old log-probs as sampled, or from a second forward"),
-    RLHF_OPT_ENUM(PG, logprob_temperature, RLHF__TEMPERATURE_SAMPLING, rlhf__temperature_names,
-                  "log-probs at the sampling temperature, or at 1"),
-    RLHF_OPT_ENUM(PG, logprob_support, RLHF__SUPPORT_FULL, rlhf__support_names,
-                  "log-probs over the whole vocabulary, or over what top-k, top-p and min-p kept"),
-    RLHF_OPT_ENUM(
-        PG, correction, RLHF__CORRECT_AUTO, rlhf__correction_names,
-        "weight of rows that an older policy sampled, exp(old log-prob - sampled "
-        "log-prob), for each token or each response; auto: only with rollout.ahead, token "
-        "unless the ratio is one a response"),
-    RLHF_OPT_F64(PG, correction_cap, 2, 0, 1e9, "largest such weight; 0: none"),
-    RLHF_OPT_ENUM(PG, correction_mode, RLHF__CORRECT_TRUNCATE, rlhf__correction_mode_names,
-                  "what a weight above correction_cap becomes: correction_cap, or 0, which for a "
-                  "weight of a response leaves the response out"),
+    RLHF__PG_OPT_LOGPROBS,
+    RLHF__PG_OPT_CORRECTION,
 };
 _Static_assert(sizeof rlhf__grpo_option_table ==
                    RLHF__GRPO_OPTION_COUNT * sizeof *rlhf__grpo_option_table,

@@ -45,27 +45,12 @@ static const rlhf_opt options[] = {
                   "one a response, or a token"),
     RLHF_OPT_F64(struct rlhf__pg_options, clip_range, 0.2, 0, 1,
                  "ratio is clipped to 1 +- clip_range"),
-    RLHF_OPT_BOOL(struct rlhf__pg_options, dynamic_sampling, 0,
-                  "groups whose responses are all paid the same are replaced by responses to "
-                  "further prompts"),
-    RLHF_OPT_I64(struct rlhf__pg_options, dynamic_rounds, 10, 1, 1000,
-                 "rounds of further prompts in a phase, at most; groups that are left without "
-                 "spread stay in the batch"),
+    RLHF__PG_OPT_DYNAMIC,
     RLHF_OPT_BOOL(struct rlhf__pg_options, mask_truncated, 0,
                   "responses that max_new_tokens cut off give no loss"),
     RLHF_OPT_BOOL(struct rlhf__pg_options, mask_zero_advantage_groups, 0,
                   "groups whose responses all have advantage 0 count in no divisor"),
-    RLHF_OPT_ENUM(
-        struct rlhf__pg_options, correction, RLHF__CORRECT_AUTO, rlhf__correction_names,
-        "weight of rows that an older policy sampled, exp(old log-prob - sampled "
-        "log-prob), for each token or each response; auto: only with rollout.ahead, token "
-        "unless the ratio is one a response"),
-    RLHF_OPT_F64(struct rlhf__pg_options, correction_cap, 2, 0, 1e9,
-                 "largest such weight; 0: none"),
-    RLHF_OPT_ENUM(struct rlhf__pg_options, correction_mode, RLHF__CORRECT_TRUNCATE,
-                  rlhf__correction_mode_names,
-                  "what a weight above correction_cap becomes: correction_cap, or 0, which for a "
-                  "weight of a response leaves the response out"),
+    RLHF__PG_OPT_CORRECTION,
 };
 
 static const char *why_unused(const void *config, const char *key) {
