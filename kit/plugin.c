@@ -1,4 +1,5 @@
 // plugin.c: loads a plugin file and sets its options. See rlhf/test.h.
+#include <rlhf/draft/environment.h>
 #include <rlhf/option_check.h>
 #include <rlhf/plugin_check.h>
 #include <rlhf/test.h>
@@ -15,6 +16,7 @@ static const char *ops_fault(const rlhf_plugin *p) {
     rlhf_model_ops m;
     rlhf_kernels_ops k;
     rlhf_sink_ops s;
+    rlhf_environment_ops e;
     const uint32_t head = 2 * (uint32_t)sizeof(uint32_t);
 #define READ(own) (rlhf_copy_in(&(own), (uint32_t)sizeof(own), p->ops, head) < 0)
     switch (p->kind) {
@@ -26,6 +28,8 @@ static const char *ops_fault(const rlhf_plugin *p) {
         return READ(m) ? unsound : rlhf_model_ops_fault(&m);
     case RLHF_KIND_KERNELS:
         return READ(k) ? unsound : rlhf_kernels_ops_fault(&k);
+    case RLHF_KIND_ENVIRONMENT:
+        return READ(e) ? unsound : rlhf_environment_ops_fault(&e);
     default:
         return READ(s) ? unsound : rlhf_sink_ops_fault(&s);
     }
@@ -44,7 +48,7 @@ int rlhf_test_refused(const rlhf_plugin *p, char *out, size_t cap) {
         return snprintf(out, cap,
                         "its id is missing or has characters other than letters, digits, "
                         "'.', '_' and '-'");
-    if (d.kind < RLHF_KIND_ALGO || d.kind > RLHF_KIND_SINK || d.kind == RLHF_KIND_ENVIRONMENT)
+    if (d.kind < RLHF_KIND_ALGO || d.kind > RLHF_KIND_SINK)
         return snprintf(out, cap, "it is of kind %u", (unsigned)d.kind);
     if (d.host_minor_min > RLHF_ABI_MINOR)
         return snprintf(out, cap, "it needs a newer host, 0.%u", (unsigned)d.host_minor_min);

@@ -77,6 +77,8 @@ static void put_options(struct rlhf__buf *out, const struct rlhf__plugin *p,
     if (p->desc.kind == RLHF_KIND_ALGO) how = "options, set with --set algo.KEY=VALUE";
     if (p->desc.kind == RLHF_KIND_REWARD) how = "options, set with --set reward.N.KEY=VALUE";
     if (p->desc.kind == RLHF_KIND_SINK) how = "options, set with --set sink.N.KEY=VALUE";
+    if (p->desc.kind == RLHF_KIND_ENVIRONMENT)
+        how = "options, set with --set environment.KEY=VALUE";
     if (p->table.n == 0) {
         rlhf__buf_puts(out, "no options\n");
         return;

@@ -104,6 +104,10 @@ static rlhf_status copy_ops(struct rlhf__plugin *out, const char **fault, struct
         rlhf_sink_ops *o = &out->ops.sink;
         RLHF_TRY(rlhf__copy_in(o, sizeof *o, src, head, "rlhf_sink_ops", err));
         *fault = rlhf_sink_ops_fault(o);
+    } else if (out->desc.kind == RLHF_KIND_ENVIRONMENT) {
+        rlhf_environment_ops *o = &out->ops.environment;
+        RLHF_TRY(rlhf__copy_in(o, sizeof *o, src, head, "rlhf_environment_ops", err));
+        *fault = rlhf_environment_ops_fault(o);
     } else if (out->desc.kind == RLHF_KIND_KERNELS) {
         rlhf_kernels_ops *o = &out->ops.kernels;
         RLHF_TRY(check_compute(src, "rlhf_kernels_ops", err));
@@ -128,6 +132,8 @@ static uint32_t ops_flags(const struct rlhf__plugin *p) {
         return p->ops.kernels.flags;
     case RLHF_KIND_SINK:
         return p->ops.sink.flags;
+    case RLHF_KIND_ENVIRONMENT:
+        return p->ops.environment.flags & ~(uint32_t)RLHF_ENVIRONMENT_KNOWN;
     default:
         return p->ops.model.flags;
     }
@@ -168,8 +174,10 @@ static rlhf_status check_options(struct rlhf__plugin *out, struct rlhf__error *e
     RLHF_TRY(rlhf__opts_check(&out->table, d->config_size, err));
     // Options of a model or of kernels may have any name: host keys are not mixed with them.
     if (d->kind == RLHF_KIND_MODEL || d->kind == RLHF_KIND_KERNELS) return RLHF_OK;
-    const char *const *key =
-        rlhf__host_keys(d->kind == RLHF_KIND_REWARD ? RLHF__ENTRY_REWARD : RLHF__ENTRY_ALGO);
+    const int entry = d->kind == RLHF_KIND_REWARD        ? RLHF__ENTRY_REWARD
+                      : d->kind == RLHF_KIND_ENVIRONMENT ? RLHF__ENTRY_ENVIRONMENT
+                                                         : RLHF__ENTRY_ALGO;
+    const char *const *key = rlhf__host_keys(entry);
     for (; *key; key++)
         if (rlhf__opt_find(&out->table, *key) >= 0)
             return rlhf__fail(err, RLHF_E_UNSUPPORTED,
@@ -188,11 +196,6 @@ static rlhf_status check(const rlhf_plugin *src, struct rlhf__plugin *out,
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "its id is missing or has characters other than "
                           "letters, digits, '.', '_' and '-'");
-    if (d->kind == RLHF_KIND_ENVIRONMENT)
-        return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                          "%s is an environment, a kind that is reserved and not loaded yet; a "
-                          "reward (RLHF_KIND_REWARD) can score what an environment would",
-                          d->id);
     if (d->kind < RLHF_KIND_ALGO || d->kind > RLHF_KIND_SINK)
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "%s is of kind %u, which this host does not know", d->id, d->kind);

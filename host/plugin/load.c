@@ -163,11 +163,12 @@ static rlhf_status open_path(struct rlhf__plugins *p, const char *path, int trus
 // ---- choosing ---------------------------------------------------------------------------------
 
 static const char *with_article(int32_t kind) {
-    return kind == RLHF_KIND_ALGO      ? "an algorithm"
-           : kind == RLHF_KIND_REWARD  ? "a reward"
-           : kind == RLHF_KIND_KERNELS ? "a compute backend"
-           : kind == RLHF_KIND_SINK    ? "a sink"
-                                       : "a model";
+    return kind == RLHF_KIND_ALGO          ? "an algorithm"
+           : kind == RLHF_KIND_REWARD      ? "a reward"
+           : kind == RLHF_KIND_KERNELS     ? "a compute backend"
+           : kind == RLHF_KIND_SINK        ? "a sink"
+           : kind == RLHF_KIND_ENVIRONMENT ? "an environment"
+                                           : "a model";
 }
 
 static rlhf_status choose(const struct rlhf__plugins *p, const char *path, const char *id,

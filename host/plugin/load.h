@@ -9,6 +9,7 @@
 #include "plugin/trust.h"
 
 #include <rlhf/algo.h>
+#include <rlhf/draft/environment.h>
 #include <rlhf/model.h>
 #include <rlhf/reward.h>
 #include <rlhf/sink.h>
@@ -41,6 +42,7 @@ struct rlhf__plugin {
         rlhf_model_ops model;
         rlhf_kernels_ops kernels;
         rlhf_sink_ops sink;
+        rlhf_environment_ops environment;
     } ops; // the member that desc.kind names
     struct rlhf__opt_table table;
     char *path;                    // absolute
@@ -134,8 +136,8 @@ rlhf_status rlhf__plugin_open_file(struct rlhf__plugins *p, const char *path,
 // object is not a plugin. [main]
 int rlhf__plugin_abi(void *object);
 
-// Returns "algorithm", "reward", "model", "kernels" or "sink" (RLHF_KIND_*), otherwise "unknown
-// kind". [any]
+// Returns "algorithm", "reward", "model", "environment", "kernels" or "sink" (RLHF_KIND_*),
+// otherwise "unknown kind". [any]
 const char *rlhf__kind_name(int32_t kind);
 
 // Like rlhf_copy_in, but also sets an error message on failure. The message calls the struct by the

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const int32_t kinds[] = {RLHF_KIND_ALGO, RLHF_KIND_REWARD, RLHF_KIND_MODEL,
-                                RLHF_KIND_KERNELS, RLHF_KIND_SINK};
+static const int32_t kinds[] = {RLHF_KIND_ALGO,    RLHF_KIND_REWARD, RLHF_KIND_MODEL,
+                                RLHF_KIND_KERNELS, RLHF_KIND_SINK,   RLHF_KIND_ENVIRONMENT};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 const char *rlhf__kind_dir(int32_t kind) {
@@ -25,6 +25,8 @@ const char *rlhf__kind_dir(int32_t kind) {
         return "models";
     case RLHF_KIND_SINK:
         return "sinks";
+    case RLHF_KIND_ENVIRONMENT:
+        return "environments";
     case RLHF__KIND_COLLECTIVE:
         return "collectives";
     default:
@@ -44,6 +46,8 @@ const char *rlhf__kind_name(int32_t kind) {
         return "kernels";
     case RLHF_KIND_SINK:
         return "sink";
+    case RLHF_KIND_ENVIRONMENT:
+        return "environment";
     default:
         return "unknown kind";
     }

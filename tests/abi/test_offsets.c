@@ -12,6 +12,7 @@
 
 #include <rlhf/algo.h>
 #include <rlhf/draft/collective.h>
+#include <rlhf/draft/environment.h>
 #include <rlhf/draft/iteration.h>
 #include <rlhf/draft/program.h>
 #include <rlhf/draft/tap.h>
@@ -306,6 +307,18 @@ static const struct entry layout[] = {
     F(rlhf_collectives, minor), F(rlhf_collectives, reserved), F(rlhf_collectives, name),
     F(rlhf_collectives, summary), F(rlhf_collectives, started), F(rlhf_collectives, create),
     F(rlhf_collectives, destroy),
+    S(rlhf_tool_call), F(rlhf_tool_call, name), F(rlhf_tool_call, arguments),
+    S(rlhf_episode_in), F(rlhf_episode_in, size), F(rlhf_episode_in, n), F(rlhf_episode_in, phase),
+    F(rlhf_episode_in, state), F(rlhf_episode_in, episode), F(rlhf_episode_in, seed),
+    F(rlhf_episode_in, turn), F(rlhf_episode_in, meta), F(rlhf_episode_in, text),
+    F(rlhf_episode_in, call_offset), F(rlhf_episode_in, call), F(rlhf_episode_in, end),
+    S(rlhf_episode_out), F(rlhf_episode_out, size), F(rlhf_episode_out, reserved),
+    F(rlhf_episode_out, reward), F(rlhf_episode_out, end), F(rlhf_episode_out, verdict),
+    F(rlhf_episode_out, failed), F(rlhf_episode_out, say), F(rlhf_episode_out, metric),
+    S(rlhf_environment_ops), F(rlhf_environment_ops, size), F(rlhf_environment_ops, flags),
+    F(rlhf_environment_ops, state_size), F(rlhf_environment_ops, tools),
+    F(rlhf_environment_ops, reset), F(rlhf_environment_ops, step), F(rlhf_environment_ops, finish),
+    F(rlhf_environment_ops, close), F(rlhf_environment_ops, check_row),
 };
 // clang-format on
 enum { N_LAYOUT = sizeof layout / sizeof *layout };

@@ -1,4 +1,5 @@
-// faulty.c: reward plugins with one fault each, chosen by a FAULT_ macro. See test_load.c.
+// faulty.c: plugins with one fault each, chosen by a FAULT_ macro. See test_load.c.
+#include <rlhf/draft/environment.h>
 #include <rlhf/model.h>
 #include <rlhf/reward.h>
 #include <rlhf/sink.h>
@@ -122,6 +123,22 @@ static rlhf_status begin(void *self, const rlhf_sink_run *run) {
 }
 static const rlhf_sink_ops sink = {.size = sizeof sink, .begin = begin};
 #define OPS &sink
+#elif defined FAULT_NO_STEP || defined FAULT_ENVIRONMENT_FLAG
+static rlhf_status step(void *self, const rlhf_episode_in *in, const rlhf_episode_out *out) {
+    (void)self;
+    memset(out->end, RLHF_EPISODE_DONE, in->n);
+    return RLHF_OK;
+}
+static const rlhf_environment_ops environment = {
+    .size = sizeof environment,
+#ifdef FAULT_NO_STEP
+    .reset = step,
+#else
+    .flags = RLHF_ENVIRONMENT_KNOWN + 1,
+    .step = step,
+#endif
+};
+#define OPS &environment
 #else
 #define OPS &ops
 #endif
@@ -145,7 +162,7 @@ static const struct longer plugin = {
 #endif
 #ifdef FAULT_BAD_KIND
         .kind = 77,
-#elif defined FAULT_ENVIRONMENT
+#elif defined FAULT_NO_STEP || defined FAULT_ENVIRONMENT_FLAG
         .kind = RLHF_KIND_ENVIRONMENT,
 #elif defined FAULT_MODEL_COMPUTE
         .kind = RLHF_KIND_MODEL,

@@ -63,7 +63,8 @@ static void each_fault_has_its_sentence(void **state) {
         {"no_create.so", "org.example.faulty has destroy() but no create()"},
         {"bad_id.so", "its id is missing or has characters"},
         {"bad_kind.so", "org.example.faulty is of kind 77"},
-        {"environment.so", "org.example.faulty is an environment, a kind that is reserved"},
+        {"no_step.so", "org.example.faulty lacks the required function step()"},
+        {"environment_flag.so", "sets bit 3 of the flags of its ops"},
         {"model_compute.so", "org.example.faulty: it is for the compute contract 0.99 "
                              "(compute_major and compute_minor of its rlhf_model_ops), this "
                              "rlhf-host speaks 0.10 exactly"},
@@ -231,6 +232,26 @@ static void a_wrong_kind_is_called_by_name(void **state) {
     check_error(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, RLHF__NAME_TYPED, "--reward",
                                   &p, &err),
                 RLHF_E_INVALID, &err, "algo.so is an algorithm, --reward wants a reward");
+    module_path("guess.so", path);
+    check_error(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, RLHF__NAME_TYPED, "--reward",
+                                  &p, &err),
+                RLHF_E_INVALID, &err, "guess.so is an environment, --reward wants a reward");
+}
+
+static void an_environment_is_opened(void **state) {
+    struct fixture *f = *state;
+    char path[1024];
+    const struct rlhf__plugin *p;
+    struct rlhf__error err = {0};
+    module_path("guess.so", path);
+    check_ok(rlhf__plugin_open(f->plugins, path, RLHF_KIND_ENVIRONMENT, RLHF__NAME_TYPED, "--env",
+                               &p, &err),
+             &err);
+    assert_int_equal(p->ops.environment.flags, RLHF_ENVIRONMENT_PAYS | RLHF_ENVIRONMENT_TASKS);
+    assert_int_equal(p->ops.environment.state_size, 8);
+    assert_non_null(p->ops.environment.step);
+    assert_string_equal(rlhf__kind_name(RLHF_KIND_ENVIRONMENT), "environment");
+    assert_true(rlhf__opt_find(&p->table, "most") >= 0);
 }
 
 static void several_in_one_file_need_a_choice(void **state) {
@@ -488,6 +509,7 @@ int main(void) {
         T(two_files_with_one_id),
         T(a_wrong_kind_is_called_by_name),
         T(several_in_one_file_need_a_choice),
+        T(an_environment_is_opened),
         T(the_first_place_wins),
         T(the_users_place_is_between),
         T(what_a_file_hides_is_known),

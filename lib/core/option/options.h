@@ -116,12 +116,13 @@ enum rlhf__entry {
     RLHF__ENTRY_ALGO = 0,
     RLHF__ENTRY_REWARD = 1,
     RLHF__ENTRY_JUDGE = 2,
-    RLHF__ENTRY_SINK = 3
+    RLHF__ENTRY_SINK = 3,
+    RLHF__ENTRY_ENVIRONMENT = 4
 };
 
 // Members of a plugin entry (enum rlhf__entry) that belong to the host, NULL-ended. All entries
-// have "plugin". Judges and rewards also have "isolate" and "network", and rewards have "name" and
-// "weight". Plugins must not have options of these names. [any]
+// have "plugin". Judges and rewards also have "isolate" and "network", rewards have "name", and
+// rewards and environments have "weight". Plugins must not have options of these names. [any]
 const char *const *rlhf__host_keys(int entry);
 
 #endif

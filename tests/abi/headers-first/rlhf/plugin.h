@@ -17,7 +17,7 @@ enum rlhf_kind {
     RLHF_KIND_ALGO = 1,
     RLHF_KIND_REWARD = 2,
     RLHF_KIND_MODEL = 3,
-    RLHF_KIND_ENVIRONMENT = 4, // reserved; not loaded yet
+    RLHF_KIND_ENVIRONMENT = 4, // its ops are a draft: draft/environment.h
     RLHF_KIND_KERNELS = 5,
     RLHF_KIND_SINK = 6
 };
@@ -68,7 +68,8 @@ typedef struct rlhf_plugin {
     rlhf_status (*save)(void *self, const rlhf_ostream *);
     rlhf_status (*load)(void *self, const rlhf_istream *, uint32_t state_version);
 
-    // rlhf_algo_ops, rlhf_reward_ops, rlhf_model_ops, rlhf_kernels_ops or rlhf_sink_ops, by kind
+    // rlhf_algo_ops, rlhf_reward_ops, rlhf_model_ops, rlhf_environment_ops, rlhf_kernels_ops or
+    // rlhf_sink_ops, by kind
     const void *ops;
 } rlhf_plugin;
 

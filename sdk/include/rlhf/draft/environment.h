@@ -1,0 +1,139 @@
+// rlhf/draft/environment.h: DRAFT, not part of the stable contract: it may change or disappear in
+// any minor. Environment plugins: what answers the policy between its turns, such as a game, a set
+// of tools or a simulated user.
+//
+// An episode is one row: a prompt, then turns of the policy, and between them what the environment
+// says. The policy's tokens are trained on. The environment's tokens are read by the policy, but
+// have no loss.
+//
+// The calls for an episode are: reset; step after each turn until the episode ends; finish; close.
+// Many episodes are open at the same time. A call has some of those that wait for the same
+// function, in any order and number.
+//
+// What an environment says and pays may depend only on its options, the phase, and this episode's
+// seed, data row and turns. It must not depend on the other episodes of a call, on time, or on
+// earlier calls. So rows do not depend on timing, and the host can play an episode again after a
+// failure: from its reset, with the turns it had. RLHF_ENVIRONMENT_VARIES is for environments that
+// cannot promise this.
+//
+// An environment says and sees only text. Token ids, chat templates, the parsing of tool calls, and
+// all limits on turns, tokens and time belong to the host. If text of the environment contains a
+// special token, the host encodes it as ordinary tokens; invalid UTF-8 becomes U+FFFD.
+#ifndef RLHF_DRAFT_ENVIRONMENT_H
+#define RLHF_DRAFT_ENVIRONMENT_H
+
+#include "../plugin.h"
+#include "../reward.h"
+#include "../rng.h"
+
+enum rlhf_environment_flag {
+    // Answers may differ from one time to the next (a search engine, a model). So a failed episode
+    // cannot be played again, and the run cannot be repeated exactly.
+    RLHF_ENVIRONMENT_VARIES = 1,
+    RLHF_ENVIRONMENT_PAYS = 2, // fills out->reward, so a run needs no reward plugin
+    // reset() states the whole task, so a run needs no prompts. If a run has prompts, they come
+    // first.
+    RLHF_ENVIRONMENT_TASKS = 4
+};
+#define RLHF_ENVIRONMENT_KNOWN (2 * RLHF_ENVIRONMENT_TASKS - 1) // all bits of this header
+
+// Who says a message.
+enum rlhf_role {
+    RLHF_ROLE_SYSTEM = 0, // only in reset()
+    RLHF_ROLE_USER = 1,
+    RLHF_ROLE_ASSISTANT = 2, // the policy; environments must not use it
+    RLHF_ROLE_TOOL = 3       // the k-th such message of a step answers its k-th call
+};
+
+// A call of one of the environment's tools. The host has checked that the tool is declared, and
+// that the arguments are a JSON object with all required members. It answers all other calls
+// itself.
+typedef struct rlhf_tool_call {
+    rlhf_str name;
+    rlhf_str arguments; // read it with "rlhf.row/0" (service.h)
+} rlhf_tool_call;
+
+typedef struct rlhf_episode_in {
+    uint32_t size, n; // episodes of this call
+    int64_t phase;    // the first is 0
+    // [n] the states of the episodes: rlhf_environment_ops.state_size bytes each, 16-byte aligned,
+    // zero before reset(). They do not move until close().
+    void *const *state;
+    const uint64_t *episode; // [n] number of the row within the run
+    // [n] for rlhf_rng (rng.h). The rows of a group have the same seed, so they begin with the same
+    // task.
+    const uint64_t *seed;
+    const int32_t *turn;  // [n] turns that the policy has taken; 0 in reset()
+    const rlhf_str *meta; // [n] the data row as JSON, len 0 without one
+    // [n] in reset() the prompt; in step() the policy's turn, without special tokens and without
+    // the stop text or token that ended it; empty in finish()
+    const rlhf_str *text;
+    // The tool calls in the turn of episode i are call[call_offset[i]] up to, not including,
+    // call[call_offset[i + 1]], in the order of the text. There are none in reset() and finish().
+    const int32_t *call_offset; // [n + 1]
+    const rlhf_tool_call *call; // [call_offset[n]]
+    const uint8_t *end;         // [n] enum rlhf_episode_end, in finish() only, else NULL
+} rlhf_episode_in;
+
+typedef struct rlhf_episode_out rlhf_episode_out;
+struct rlhf_episode_out {
+    uint32_t size, reserved;
+    // All arrays are [n], zeroed by the host.
+    float *reward;    // for this turn; goes to its last token. NaN or Inf: rewards.nan_policy
+    uint8_t *end;     // RLHF_EPISODE_OPEN, RLHF_EPISODE_DONE or RLHF_EPISODE_TRUNCATED
+    uint8_t *verdict; // enum rlhf_verdict, when an episode ends; as in rlhf_reward_out
+    uint8_t *failed;  // 1: could not answer this episode, so all else about it is ignored
+    // Add a message for episode i; the text is copied. An episode that stays open needs at least
+    // one. Messages of a step that ends the episode appear in samples, but no policy reads them.
+    // A USER message in reset() is appended to the prompt's last message if that is a user's.
+    // [step]
+    rlhf_status (*say)(const rlhf_episode_out *, uint32_t i, int32_t role, rlhf_str text);
+    // Report a number about episode i, as environment/<name>: the mean over the phase's episodes
+    // that reported it, each with its last value. [step]
+    void (*metric)(const rlhf_episode_out *, uint32_t i, const char *name, double value);
+};
+
+typedef struct rlhf_environment_ops {
+    uint32_t size, flags; // flags: bits of enum rlhf_environment_flag
+    uint64_t state_size;  // bytes of an episode's state; 0: none
+    // Returns the tools as a JSON list of {"type": "function", "function": {"name", "description",
+    // "parameters"}}, as chat templates take them. It lives until destroy(). Called once, after
+    // create(). NULL, as the function or as its result: no tools. [main]
+    const char *(*tools)(void *self);
+    // Episodes begin. NULL: the prompt stands as it is. [step]
+    rlhf_status (*reset)(void *self, const rlhf_episode_in *, const rlhf_episode_out *);
+    // The policy has taken a turn in each of these episodes. [step]
+    //
+    // If reset(), step() or finish() returns a negative status, all episodes of the call have
+    // failed, for the reason passed to host->fail. RLHF_E_NOMEM and RLHF_E_CANCELLED end the run.
+    rlhf_status (*step)(void *self, const rlhf_episode_in *, const rlhf_episode_out *);
+    // Episodes have ended; in->end tells how. out->reward is added to what the last turn was paid,
+    // and verdicts may be given; nothing can be said. NULL: nothing is added. [step]
+    rlhf_status (*finish)(void *self, const rlhf_episode_in *, const rlhf_episode_out *);
+    // Release what these states hold. Called once for each state that a call has seen, however its
+    // episode ended. NULL: states hold nothing. [step]
+    void (*close)(void *self, uint32_t n, void *const *state);
+    // Like rlhf_reward_ops.check_row: called for every data row before the first phase. [main]
+    rlhf_status (*check_row)(void *self, rlhf_str row);
+} rlhf_environment_ops;
+
+// Returns NULL if an ops table (a copy) is valid, or else the error, as in plugin_check.h. [any]
+static inline const char *rlhf_environment_ops_fault(const rlhf_environment_ops *o) {
+    return o->step ? NULL : "lacks the required function step()";
+}
+
+// Say a formatted text, of which at most 1,023 bytes are kept. [step]
+__attribute__((format(printf, 4, 5))) static inline rlhf_status
+rlhf_sayf(const rlhf_episode_out *out, uint32_t i, int32_t role, const char *fmt, ...) {
+    char text[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    const int n = vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (n < 0) return RLHF_E_INTERNAL;
+    const uint64_t len = (size_t)n < sizeof text ? (uint64_t)n : sizeof text - 1;
+    const rlhf_str said = {text, len};
+    return out->say(out, i, role, said);
+}
+
+#endif
