@@ -9,6 +9,11 @@ struct row {
     int64_t sequence; // -1 = free
     int32_t prefix;   // index of the shared prompt; -1 = the prompt is in the row's own cache
     int32_t own;      // prompt tokens in the row's own cache
+    int32_t fed;      // tokens after the prompt that the cache holds; -1 = the prompt is not in it
+    int32_t drawn;    // tokens drawn so far, in all turns
+    int32_t turn, from; // the current turn, and its first token after the prompt
+    int32_t waits;      // 1: takes part in no step until turns->next says what follows
+    int32_t reserved;
 };
 
 // A KV cache that sequences [first, end) share. It holds their prompt without its last token.
@@ -24,6 +29,7 @@ struct decoder {
     const struct rlhf__gen_request *q;
     struct rlhf__gen_result *out;
     uint32_t waiting;      // next sequence to start
+    uint32_t running;      // sequences that have a slot
     struct row *row;       // [slots]
     struct prefix *shared; // [prefix_slots]; in the cache they come after the slots
     int32_t *slot, *start, *offset, *next, *ids, *prefix;
@@ -35,33 +41,8 @@ struct decoder {
     uint32_t rows;
     size_t ids_cap;
     int64_t made; // tokens sampled; a finished sequence counts as max_new
+    int64_t over; // finished sequences
 };
-
-void rlhf__gen_result_finish(struct rlhf__gen_result *r) {
-    free(r->ids);
-    free(r->logp);
-    free(r->len);
-    free(r->stopped);
-    free(r->support);
-    memset(r, 0, sizeof *r);
-}
-
-// The OS allocates a page of the supports when it is first written, so short responses use few
-// pages.
-static rlhf_status result_init(struct rlhf__gen_result *r, uint32_t n, int32_t max_new,
-                               size_t words, struct rlhf__error *err) {
-    size_t cells = (size_t)n * (size_t)max_new;
-    memset(r, 0, sizeof *r);
-    r->stride = max_new;
-    r->ids = calloc(cells ? cells : 1, sizeof *r->ids);
-    r->logp = calloc(cells ? cells : 1, sizeof *r->logp);
-    r->len = calloc(n ? n : 1, sizeof *r->len);
-    r->stopped = calloc(n ? n : 1, 1);
-    if (words) r->support = calloc(cells ? cells : 1, words * sizeof *r->support);
-    if (r->ids && r->logp && r->len && r->stopped && (r->support || !words)) return RLHF_OK;
-    rlhf__gen_result_finish(r);
-    return RLHF__NOMEM(err, "out of memory for %u responses of %d tokens", n, max_new);
-}
 
 uint32_t rlhf__prefix_slots(const struct rlhf__model *m, uint32_t slots, uint32_t group) {
     if (group < 2 || !(m->info.caps & RLHF_CAP_PREFIX)) return 0;
@@ -83,6 +64,15 @@ static void decoder_finish(struct decoder *d) {
     free(d->support);
 }
 
+// The most tokens that a row of a step can have.
+static size_t longest_row(const struct rlhf__gen_request *q) {
+    size_t longest = 1;
+    if (q->turns) return (size_t)q->turns->longest;
+    for (uint32_t i = 0; i < q->n; i++)
+        if ((size_t)q->prompt_len[i] > longest) longest = (size_t)q->prompt_len[i];
+    return longest;
+}
+
 // Allocate for the largest step: a prefill of the longest prompt in every slot and every shared
 // cache.
 static rlhf_status decoder_init(struct decoder *d, const struct rlhf__gen_request *q, size_t words,
@@ -91,10 +81,8 @@ static rlhf_status decoder_init(struct decoder *d, const struct rlhf__gen_reques
     d->q = q;
     d->out = out;
     d->words = words;
-    size_t slots = q->slots, rows = slots + q->prefix_slots, longest = 1;
-    for (uint32_t i = 0; i < q->n; i++)
-        if ((size_t)q->prompt_len[i] > longest) longest = (size_t)q->prompt_len[i];
-    d->ids_cap = rows * longest;
+    size_t slots = q->slots, rows = slots + q->prefix_slots;
+    d->ids_cap = rows * longest_row(q);
     d->row = calloc(slots, sizeof *d->row);
     d->shared = calloc(q->prefix_slots ? q->prefix_slots : 1, sizeof *d->shared);
     d->slot = calloc(rows, sizeof *d->slot);
@@ -159,35 +147,47 @@ static int32_t share(struct decoder *d, uint32_t i) {
 
 static void begin(struct decoder *d, uint32_t s) {
     const struct rlhf__gen_request *q = d->q;
-    uint32_t i = d->waiting++;
+    struct row *w = &d->row[s];
+    const uint32_t i = (uint32_t)w->sequence;
     int32_t k = share(d, i), cut = k < 0 ? 0 : q->prompt_len[i] - 1;
     if (k >= 0) d->shared[k].users++;
-    d->row[s] = (struct row){.sequence = i, .prefix = k, .own = q->prompt_len[i] - cut};
-    add_row(d, s, 0, q->prompt[i] + cut, d->row[s].own, k);
+    w->prefix = k;
+    w->own = q->prompt_len[i] - cut;
+    w->fed = 0;
+    add_row(d, s, 0, q->prompt[i] + cut, w->own, k);
 }
 
-// The rows that take part in a step: running ones, with one token each, and those that start now.
+// Append the new tokens of a sequence whose prompt is in its cache: its last drawn token, and those
+// that it has read since.
+static void go_on(struct decoder *d, uint32_t s) {
+    struct row *w = &d->row[s];
+    const size_t i = (size_t)w->sequence;
+    const int32_t len = d->out->len[i];
+    add_row(d, s, w->own + w->fed, d->out->ids + i * (size_t)d->out->stride + w->fed, len - w->fed,
+            w->prefix);
+    w->fed = len;
+}
+
+// The rows that take part in a step: running ones, with one token each, and those that start now or
+// read.
 enum rows { GOING_ON = 1, STARTING = 2 };
 
-// Set up the rows of a step. Every occupied slot has a row; a free slot takes the next waiting
-// prompt.
+static int kind_of(const struct decoder *d, const struct row *w) {
+    return w->fed < 0 || d->out->len[w->sequence] - w->fed > 1 ? STARTING : GOING_ON;
+}
+
+// Set up the rows of a step: every occupied slot whose sequence does not wait.
 static void lay_out(struct decoder *d, int which) {
     const struct rlhf__gen_request *q = d->q;
     d->rows = 0;
     for (uint32_t s = 0; s < q->slots; s++) {
         struct row *w = &d->row[s];
-        if (w->sequence < 0 && d->waiting == q->n) continue;
-        if (!(which & (w->sequence < 0 ? STARTING : GOING_ON))) continue;
-        if (w->sequence < 0) {
+        if (w->sequence < 0 || w->waits || !(which & kind_of(d, w))) continue;
+        if (w->fed < 0)
             begin(d, s);
-        } else {
-            size_t i = (size_t)w->sequence;
-            int32_t made = d->out->len[i];
-            const int32_t *last = d->out->ids + i * (size_t)q->max_new + (size_t)made - 1;
-            add_row(d, s, w->own + made - 1, last, 1, w->prefix);
-        }
-        size_t i = (size_t)w->sequence;
-        d->counter[d->rows - 1] = (q->first + i) * 65536 + (uint64_t)d->out->len[i];
+        else
+            go_on(d, s);
+        d->counter[d->rows - 1] = (q->first + (uint64_t)w->sequence) * 65536 + (uint64_t)w->drawn;
     }
 }
 
@@ -199,42 +199,137 @@ static void leave(struct decoder *d, struct row *w) {
         if (--p->users == 0 && p->end <= d->waiting) p->used = 0;
     }
     w->sequence = -1;
+    d->running--;
 }
 
-// Set stopped[i] if the token that was just sampled ends sequence i.
-static rlhf_status ends(struct decoder *d, size_t i, struct rlhf__error *err) {
+// A sequence has ended.
+static void end(struct decoder *d, struct row *w) {
     const struct rlhf__gen_request *q = d->q;
-    const int32_t *ids = d->out->ids + i * (size_t)q->max_new;
-    int32_t n = d->out->len[i];
+    const uint32_t i = (uint32_t)w->sequence;
+    if (!q->turns) d->made += q->max_new - d->out->len[i];
+    d->over++;
+    leave(d, w);
+    if (q->ended) q->ended(q->ended_ctx, i);
+}
+
+// Set stopped[i] if the token that was just sampled ends the turn of w.
+static rlhf_status ends(struct decoder *d, const struct row *w, struct rlhf__error *err) {
+    const struct rlhf__gen_request *q = d->q;
+    const size_t i = (size_t)w->sequence;
+    const int32_t *ids = d->out->ids + i * (size_t)d->out->stride + w->from;
+    int32_t n = d->out->len[i] - w->from;
     int stops = rlhf__ends_has(q->ends, ids[n - 1]);
     if (!stops && q->rules) RLHF_TRY(rlhf__response_stops(q->rules, ids, n, &stops, err));
     d->out->stopped[i] = (uint8_t)stops;
     return RLHF_OK;
 }
 
+// Returns 1 if the turn of w has as many tokens as it may have.
+static int is_full(const struct decoder *d, const struct row *w) {
+    const struct rlhf__gen_request *q = d->q;
+    const int32_t len = d->out->len[w->sequence];
+    if (len - w->from == q->max_new) return 1;
+    return q->turns && q->prompt_len[w->sequence] + len == q->turns->longest;
+}
+
+// A turn has ended. With turns, the sequence waits for what follows.
+static rlhf_status end_turn(struct decoder *d, struct row *w, struct rlhf__error *err) {
+    const struct rlhf__gen_turns *turns = d->q->turns;
+    const size_t i = (size_t)w->sequence;
+    if (!turns) {
+        end(d, w);
+        return RLHF_OK;
+    }
+    w->waits = 1;
+    return turns->ended(turns->ctx, (uint32_t)i, d->out->ids + i * (size_t)d->out->stride + w->from,
+                        d->out->len[i] - w->from, d->out->stopped[i], err);
+}
+
+// Append the token that row r of a step has sampled.
+static rlhf_status take_row(struct decoder *d, uint32_t r, struct rlhf__error *err) {
+    struct rlhf__gen_result *out = d->out;
+    struct row *w = &d->row[d->slot[r]];
+    const size_t i = (size_t)w->sequence, first = i * (size_t)out->stride;
+    const size_t at = first + (size_t)out->len[i];
+    out->ids[at] = d->next[r];
+    out->logp[at] = d->logp[r];
+    if (out->turn) out->turn[at] = w->turn;
+    if (d->words)
+        memcpy(out->support + (first + (size_t)w->drawn) * d->words, d->support + r * d->words,
+               d->words * sizeof *d->support);
+    out->len[i]++;
+    w->drawn++;
+    d->made++;
+    RLHF_TRY(ends(d, w, err));
+    return out->stopped[i] || is_full(d, w) ? end_turn(d, w, err) : RLHF_OK;
+}
+
 // Append the tokens that a step has sampled.
 static rlhf_status take(struct decoder *d, struct rlhf__error *err) {
     const struct rlhf__gen_request *q = d->q;
+    d->out->tokens += d->offset[d->rows];
+    for (uint32_t r = 0; r < d->rows; r++)
+        if (!d->silent[r]) RLHF_TRY(take_row(d, r, err));
+    if (q->watch)
+        rlhf__watch_seen(q->watch, q->doing, q->turns ? d->over : d->made / q->max_new, q->n);
+    return RLHF_OK;
+}
+
+// ---- between steps ----
+
+// Append the tokens that a sequence reads.
+static rlhf_status read_tokens(struct decoder *d, struct row *w, const int32_t *ids, int32_t n,
+                               struct rlhf__error *err) {
     struct rlhf__gen_result *out = d->out;
-    out->tokens += d->offset[d->rows];
-    for (uint32_t r = 0; r < d->rows; r++) {
-        if (d->silent[r]) continue;
-        struct row *w = &d->row[d->slot[r]];
-        size_t i = (size_t)w->sequence, at = i * (size_t)q->max_new + (size_t)out->len[i];
-        out->ids[at] = d->next[r];
-        out->logp[at] = d->logp[r];
-        if (d->words)
-            memcpy(out->support + at * d->words, d->support + r * d->words,
-                   d->words * sizeof *d->support);
-        out->len[i]++;
-        d->made++;
-        RLHF_TRY(ends(d, i, err));
-        if (!out->stopped[i] && out->len[i] < q->max_new) continue;
-        d->made += q->max_new - out->len[i];
-        leave(d, w);
-        if (q->ended) q->ended(q->ended_ctx, (uint32_t)i);
+    const size_t i = (size_t)w->sequence, at = i * (size_t)out->stride + (size_t)out->len[i];
+    if (n < 1 || d->q->prompt_len[i] + out->len[i] + n >= d->q->turns->longest)
+        return rlhf__fail(err, RLHF_E_INTERNAL, "%d tokens do not fit into sequence %zu", n, i);
+    memcpy(out->ids + at, ids, (size_t)n * sizeof *ids);
+    for (int32_t k = 0; k < n; k++)
+        out->turn[at + (size_t)k] = -1;
+    out->len[i] += n;
+    w->turn++;
+    w->from = out->len[i];
+    return RLHF_OK;
+}
+
+// Let the sequence of w go on if what follows is known.
+static rlhf_status follow(struct decoder *d, struct row *w, struct rlhf__error *err) {
+    const struct rlhf__gen_turns *turns = d->q->turns;
+    const int32_t *ids = NULL;
+    int32_t n = 0;
+    const int next = turns->next(turns->ctx, (uint32_t)w->sequence, &ids, &n);
+    if (next == RLHF__GEN_WAIT) return RLHF_OK;
+    w->waits = 0;
+    if (next == RLHF__GEN_OVER)
+        end(d, w);
+    else if (w->fed >= 0)
+        return read_tokens(d, w, ids, n, err);
+    return RLHF_OK;
+}
+
+// Give the free slots to the next sequences.
+static rlhf_status fill_slots(struct decoder *d, struct rlhf__error *err) {
+    const struct rlhf__gen_request *q = d->q;
+    for (uint32_t s = 0; s < q->slots && d->waiting < q->n; s++) {
+        if (d->row[s].sequence >= 0) continue;
+        const uint32_t i = d->waiting++;
+        d->row[s] = (struct row){.sequence = i, .prefix = -1, .fed = -1, .waits = q->turns != NULL};
+        d->running++;
+        if (q->turns) RLHF_TRY(q->turns->begin(q->turns->ctx, i, err));
     }
-    if (q->watch) rlhf__watch_seen(q->watch, q->doing, d->made / q->max_new, q->n);
+    return RLHF_OK;
+}
+
+// Prepare the next step. A sequence that is over leaves its slot to another, which may be over as
+// well.
+static rlhf_status prepare(struct decoder *d, int wait, struct rlhf__error *err) {
+    const struct rlhf__gen_request *q = d->q;
+    RLHF_TRY(fill_slots(d, err));
+    if (!q->turns) return RLHF_OK;
+    RLHF_TRY(q->turns->advance(q->turns->ctx, wait, err));
+    for (uint32_t s = 0; s < q->slots; s++)
+        if (d->row[s].sequence >= 0 && d->row[s].waits) RLHF_TRY(follow(d, &d->row[s], err));
     return RLHF_OK;
 }
 
@@ -269,14 +364,17 @@ static rlhf_status run(struct decoder *d, const struct rlhf__model *m, rlhf_gen 
                        struct rlhf__error *err) {
     const struct rlhf__gen_request *q = d->q;
     const int apart = m->compute && RLHF_COMPUTE_HAS(m->compute, record);
-    for (;;) {
+    for (int wait = 0;;) {
         // set by another thread or by a signal handler
         if (q->cancelled && __atomic_load_n(q->cancelled, __ATOMIC_RELAXED))
             return rlhf__fail(err, RLHF_E_CANCELLED, "stopped while generating");
+        RLHF_TRY(prepare(d, wait, err));
         RLHF_TRY(step(d, m, cache, apart ? GOING_ON : GOING_ON | STARTING, err));
         uint32_t rows = d->rows;
+        if (apart) RLHF_TRY(prepare(d, 0, err));
         if (apart) RLHF_TRY(step(d, m, cache, STARTING, err));
-        if (rows + (apart ? d->rows : 0) == 0) return RLHF_OK;
+        wait = rows + (apart ? d->rows : 0) == 0;
+        if (wait && d->running == 0 && d->waiting == q->n) return RLHF_OK;
     }
 }
 
@@ -284,7 +382,8 @@ rlhf_status rlhf__generate(const struct rlhf__model *m, rlhf_gen *cache,
                            const struct rlhf__gen_request *q, struct rlhf__gen_result *out,
                            struct rlhf__error *err) {
     size_t words = q->keep_support ? rlhf_support_words(m->info.n_vocab) : 0;
-    rlhf_status st = result_init(out, q->n, q->max_new, words, err);
+    rlhf_status st = rlhf__gen_result_init(out, q->n, q->turns ? q->turns->longest : q->max_new,
+                                           q->turns != NULL, words, err);
     if (st != RLHF_OK) return st;
     struct decoder d;
     st = decoder_init(&d, q, words, out, err);

@@ -5,27 +5,61 @@
 // computed once, into a separate cache, and each sequence continues from its last token. If no such
 // cache is free, the prompt is computed for each sequence.
 //
-// Response token t of sequence s uses random number s * 65536 + t of the stream, so responses do
-// not depend on slots, order or threads. This file does not depend on rewards or prompt files.
+// Drawn token t of sequence s uses random number s * 65536 + t of the stream, so responses do not
+// depend on slots, order or threads. This file does not depend on rewards or prompt files.
+//
+// A sequence may have several turns (struct rlhf__gen_turns). After each of them it waits, keeps
+// its slot, and takes part in no step, while all others go on. Then it reads tokens that were not
+// drawn, and draws its next turn. How long it waits changes none of its tokens.
 #ifndef RLHF_HOST_DECODE_H
 #define RLHF_HOST_DECODE_H
 
 #include "base/watch.h"
 #include "model/model.h"
+#include "sample/gen_result.h"
 #include "sample/response_rules.h"
 
 #include <signal.h>
 
 #define RLHF__MAX_NEW_TOKENS 65535 // limit of the counters
 
+// What a sequence that waits does next.
+enum rlhf__gen_next {
+    RLHF__GEN_WAIT = 0,
+    RLHF__GEN_READ = 1, // its next step reads tokens; at the beginning, its prompt
+    RLHF__GEN_OVER = 2
+};
+
+// Decides what follows each turn of a sequence. All functions are called by the thread that
+// decodes. Errors end the batch.
+struct rlhf__gen_turns {
+    void *ctx;
+    int32_t longest; // most tokens of a sequence: prompt, turns, and what is read between them
+    int32_t longest_prompt;
+    // Sequence i has a slot, and begins as soon as `next` says so.
+    rlhf_status (*begin)(void *ctx, uint32_t i, struct rlhf__error *err);
+    // A turn of n tokens has ended. stopped 1: an end token or a rule ended it; otherwise it
+    // reached max_new or `longest`.
+    rlhf_status (*ended)(void *ctx, uint32_t i, const int32_t *ids, int32_t n, int stopped,
+                         struct rlhf__error *err);
+    // Called before each step. wait 1: all sequences wait, so return when one can go on.
+    rlhf_status (*advance)(void *ctx, int wait, struct rlhf__error *err);
+    // Returns enum rlhf__gen_next. READ: *ids[*n] are the tokens to read, at least one, borrowed
+    // until the next `ended` of this sequence; with them and one token more the sequence is not
+    // longer than `longest`. At the beginning of a sequence they are not used: the request's
+    // prompt[i] and prompt_len[i] are set then.
+    int (*next)(void *ctx, uint32_t i, const int32_t **ids, int32_t *n);
+};
+
 struct rlhf__gen_request {
     uint32_t n, slots;     // sequences; how many are decoded at once
     uint32_t prefix_slots; // KV caches for shared prompts, 0 = none; see below
     // 1: store the set that each token was sampled from; log-probs are over this set
     int32_t keep_support;
-    const int32_t *const *prompt;  // [n] ids
+    // [n] ids. With turns, NULL until the sequence begins.
+    const int32_t *const *prompt;
     const int32_t *prompt_len;     // [n], at least 1
-    int32_t max_new;               // longest response
+    int32_t max_new;               // longest response, or longest turn
     const struct rlhf__ends *ends; // tokens that end a response and are kept in it; NULL = none
     struct rlhf__response_rules *rules; // other rules that end a response, NULL = none
     const rlhf_dist *dist, *logp_dist;
@@ -40,17 +74,7 @@ struct rlhf__gen_request {
     // Called when a sequence has ended and its part of the result is complete. NULL = none.
     void (*ended)(void *ctx, uint32_t sequence);
     void *ended_ctx;
-};
-
-// Row i has len[i] ids, from ids[i * stride] on, with their log-probs under logp_dist.
-struct rlhf__gen_result {
-    int32_t *ids;      // [n * stride]
-    float *logp;       // [n * stride]
-    int32_t *len;      // [n]
-    uint8_t *stopped;  // [n] 1 = an end token or a rule ended the response
-    int64_t stride;    // = max_new
-    uint32_t *support; // [n * stride, rlhf_support_words] with keep_support, else NULL
-    int64_t tokens;    // prompt and response tokens that the model has computed
+    const struct rlhf__gen_turns *turns; // NULL = every sequence is one response
 };
 
 // Returns how many caches for shared prompts are useful if `slots` rows are decoded in groups of
@@ -63,6 +87,5 @@ uint32_t rlhf__prefix_slots(const struct rlhf__model *, uint32_t slots, uint32_t
 rlhf_status rlhf__generate(const struct rlhf__model *, rlhf_gen *cache,
                            const struct rlhf__gen_request *, struct rlhf__gen_result *,
                            struct rlhf__error *err);
-void rlhf__gen_result_finish(struct rlhf__gen_result *); // accepts a zeroed one [any]
 
 #endif

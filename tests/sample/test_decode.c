@@ -23,7 +23,8 @@ struct rlhf_gen {
     uint32_t n;
     int32_t len[MAX_CACHES], ids[MAX_CACHES][MAX_LEN];
     int64_t tokens, silent, steps, draws;
-    int32_t apart; // 1: starting rows and continuing rows are in separate steps
+    int32_t apart; // 1: starting rows and continuing rows are in separate steps; 2: rows of one
+                   // token are
     int32_t reserved;
     char broken[128]; // the first violated rule of rlhf_gen_step
 };
@@ -65,12 +66,19 @@ static int is_row(const rlhf_gen_step *s, int32_t slot) {
     return 0;
 }
 
+static int is_going_on(const rlhf_gen_step *s, uint32_t i) {
+    return s->start[i] > 0 && s->offset[i + 1] - s->offset[i] == 1;
+}
+
 static rlhf_status gen_step(void *self, rlhf_gen *g, const rlhf_gen_step *s) {
     (void)self;
     g->steps++;
     g->tokens += s->offset[s->n];
     for (uint32_t i = 0; i < s->n; i++) {
-        if (g->apart && !s->start[i] != !s->start[0]) broke(g, "starting and going on in one step");
+        if (g->apart == 1 && !s->start[i] != !s->start[0])
+            broke(g, "starting and going on in one step");
+        if (g->apart == 2 && g->len[s->slot[i]] > 0 && !is_going_on(s, i) != !is_going_on(s, 0))
+            broke(g, "reading and going on in one step");
         store(g, s, i);
         for (uint32_t k = 0; k < i; k++)
             if (s->slot[k] == s->slot[i]) broke(g, "a slot is used twice");
@@ -266,6 +274,213 @@ static void caches_for_a_slots_worth_of_groups(void **state) {
     assert_int_equal(rlhf__prefix_slots(&m, 64, 8), 0);
 }
 
+// ---- several turns ----
+
+enum { TURNS = 3, LONGEST = 60, READ_MOST = 5 };
+
+// What answers a sequence: some tokens, after some calls of advance().
+struct answers {
+    const struct prompts *from;
+    const int32_t *prompt[64]; // NULL until the group's first sequence begins
+    int32_t len[64];
+    uint32_t group, delays;
+    int32_t wait[64], turns[64], n[64], ids[64][READ_MOST];
+    uint32_t begun, open, most_open; // sequences that began, and that are neither over
+    int32_t idle;                    // calls with wait 1
+    uint32_t reserved;
+};
+
+static void pause_for(struct answers *a, uint32_t i) {
+    a->delays = a->delays * 1664525u + 1013904223u;
+    a->wait[i] = (int32_t)(a->delays >> 16) % 5;
+}
+
+static rlhf_status answer_begin(void *ctx, uint32_t i, struct rlhf__error *err) {
+    struct answers *a = ctx;
+    (void)err;
+    const uint32_t first = i / a->group * a->group;
+    for (uint32_t k = first; k < first + a->group; k++) {
+        a->prompt[k] = a->from->ids[k];
+        a->len[k] = a->from->len[k];
+    }
+    a->begun++;
+    if (++a->open > a->most_open) a->most_open = a->open;
+    pause_for(a, i);
+    return RLHF_OK;
+}
+
+// What is said depends on the sequence, its turn and the last token that it drew.
+static rlhf_status answer_ended(void *ctx, uint32_t i, const int32_t *ids, int32_t n, int stopped,
+                                struct rlhf__error *err) {
+    struct answers *a = ctx;
+    (void)err;
+    assert_true(n >= 1 && n <= 9 && (stopped ? ids[n - 1] == STOP : n == 9));
+    uint64_t h = mix(mix(i, (uint64_t)++a->turns[i]), (uint64_t)ids[n - 1]);
+    a->n[i] = 1 + (int32_t)(h % READ_MOST);
+    for (int32_t k = 0; k < a->n[i]; k++)
+        a->ids[i][k] = (int32_t)((h = mix(h, 3)) % VOCAB);
+    pause_for(a, i);
+    return RLHF_OK;
+}
+
+static rlhf_status answer_advance(void *ctx, int wait, struct rlhf__error *err) {
+    struct answers *a = ctx;
+    (void)err;
+    a->idle += wait;
+    for (uint32_t i = 0; i < a->from->n; i++)
+        if (a->wait[i] > 0) a->wait[i]--;
+    return RLHF_OK;
+}
+
+static int answer_next(void *ctx, uint32_t i, const int32_t **ids, int32_t *n) {
+    struct answers *a = ctx;
+    if (a->wait[i] > 0) return RLHF__GEN_WAIT;
+    *ids = a->ids[i];
+    *n = a->n[i];
+    if (a->turns[i] < TURNS) return RLHF__GEN_READ;
+    a->open--;
+    return RLHF__GEN_OVER;
+}
+
+static struct rlhf__gen_result draw_turns(const rlhf_compute *compute, const struct prompts *p,
+                                          uint32_t slots, uint32_t caches, uint32_t delays,
+                                          struct answers *a, struct rlhf_gen *g) {
+    static const rlhf_dist dist = RLHF_DIST_WHOLE;
+    struct rlhf__model m = model(RLHF_CAP_GENERATE | RLHF_CAP_PREFIX);
+    *a = (struct answers){.from = p, .group = 4, .delays = delays};
+    memset(g, 0, sizeof *g);
+    m.compute = compute;
+    g->apart = compute ? 2 : 0;
+    g->n = slots + caches;
+    const struct rlhf__ends ends = {.n = 1, .id = {STOP}};
+    const struct rlhf__gen_turns turns = {.ctx = a,
+                                          .longest = LONGEST,
+                                          .begin = answer_begin,
+                                          .ended = answer_ended,
+                                          .advance = answer_advance,
+                                          .next = answer_next};
+    const struct rlhf__gen_request q = {.n = p->n,
+                                        .slots = slots,
+                                        .prefix_slots = caches,
+                                        .prompt = a->prompt,
+                                        .prompt_len = a->len,
+                                        .max_new = 9,
+                                        .ends = &ends,
+                                        .dist = &dist,
+                                        .logp_dist = &dist,
+                                        .seed = 1,
+                                        .stream = 2,
+                                        .first = 100,
+                                        .turns = &turns};
+    struct rlhf__gen_result r = {0};
+    assert_int_equal(rlhf__generate(&m, g, &q, &r, NULL), RLHF_OK);
+    assert_string_equal(g->broken, "");
+    assert_int_equal(r.tokens, g->tokens);
+    assert_true(a->open == 0 && a->begun == p->n && a->most_open <= slots);
+    return r;
+}
+
+// Counts the tokens of a turn (-1: read), and checks that turns follow each other.
+static int32_t tokens_of(const struct rlhf__gen_result *r, uint32_t i, int32_t turn) {
+    int32_t n = 0, last = 0;
+    for (int32_t k = 0; k < r->len[i]; k++) {
+        const int32_t t = r->turn[(size_t)i * (size_t)r->stride + (size_t)k];
+        assert_true(t == -1 || t == last || t == last + 1);
+        if (t >= 0) last = t;
+        n += t == turn;
+    }
+    assert_int_equal(last, TURNS - 1);
+    return n;
+}
+
+// The tokens do not depend on how long sequences wait, on slots, on shared prompts, or on steps
+// that are apart. All that a row has read is in its cache: the fake model draws from its hash.
+static void waiting_changes_nothing(void **state) {
+    (void)state;
+    struct rlhf_gen *g = calloc(1, sizeof *g);
+    struct answers *a = calloc(1, sizeof *a);
+    assert_true(g && a);
+    const rlhf_compute table = {.size = sizeof table, .record = record};
+    static const uint32_t slots[] = {1, 2, 3, 8, 24}, caches[] = {0, 1, 3, 9};
+    struct prompts p = grouped(6, 4, 9, 5);
+    struct rlhf__gen_result first = draw_turns(NULL, &p, 24, 0, 7, a, g);
+    for (uint32_t i = 0; i < p.n; i++)
+        for (int32_t turn = -1; turn < TURNS; turn++)
+            assert_true(tokens_of(&first, i, turn) >= (turn < 0 ? TURNS - 1 : 1));
+    for (size_t i = 0; i < 5; i++)
+        for (size_t k = 0; k < 4; k++)
+            for (uint32_t delays = 1; delays < 4; delays++) {
+                struct rlhf__gen_result r =
+                    draw_turns(delays == 3 ? &table : NULL, &p, slots[i], caches[k], delays, a, g);
+                same_result(&first, &r, p.n);
+                assert_memory_equal(first.turn, r.turn, p.n * (size_t)r.stride * sizeof *r.turn);
+                assert_true(caches[k] == 0 || g->silent > 0);
+                rlhf__gen_result_finish(&r);
+            }
+    rlhf__gen_result_finish(&first);
+    free(a);
+    free(g);
+}
+
+// A step is taken whenever a sequence can go on: the decoder waits only if all wait.
+static void others_go_on(void **state) {
+    (void)state;
+    struct rlhf_gen *g = calloc(1, sizeof *g);
+    struct answers *a = calloc(1, sizeof *a);
+    assert_true(g && a);
+    struct prompts p = grouped(6, 4, 9, 5);
+    struct rlhf__gen_result r = draw_turns(NULL, &p, 1, 0, 7, a, g);
+    assert_true(a->idle > 40); // alone, a sequence is waited for
+    rlhf__gen_result_finish(&r);
+    r = draw_turns(NULL, &p, 24, 0, 7, a, g);
+    assert_true(a->idle < 5 && g->steps < 40); // waiting for all of them: 7 and 54
+    rlhf__gen_result_finish(&r);
+    free(a);
+    free(g);
+}
+
+// A sequence that ends at its beginning draws nothing, and leaves its slot to the next.
+static int over_at_once(void *ctx, uint32_t i, const int32_t **ids, int32_t *n) {
+    struct answers *a = ctx;
+    if (i % 2 == 0 && a->turns[i] == 0) a->turns[i] = TURNS;
+    return answer_next(ctx, i, ids, n);
+}
+
+static void a_sequence_may_end_before_it_begins(void **state) {
+    (void)state;
+    static const rlhf_dist dist = RLHF_DIST_WHOLE;
+    struct rlhf_gen *g = calloc(1, sizeof *g);
+    struct answers *a = calloc(1, sizeof *a);
+    assert_true(g && a);
+    struct prompts p = grouped(6, 4, 9, 5);
+    struct rlhf__model m = model(RLHF_CAP_GENERATE);
+    *a = (struct answers){.from = &p, .group = 4, .delays = 1};
+    g->n = 3;
+    const struct rlhf__gen_turns turns = {.ctx = a,
+                                          .longest = LONGEST,
+                                          .begin = answer_begin,
+                                          .ended = answer_ended,
+                                          .advance = answer_advance,
+                                          .next = over_at_once};
+    const struct rlhf__ends ends = {.n = 1, .id = {STOP}};
+    const struct rlhf__gen_request q = {.n = p.n,
+                                        .slots = 3,
+                                        .prompt = a->prompt,
+                                        .prompt_len = a->len,
+                                        .max_new = 9,
+                                        .ends = &ends,
+                                        .dist = &dist,
+                                        .logp_dist = &dist,
+                                        .turns = &turns};
+    struct rlhf__gen_result r = {0};
+    assert_int_equal(rlhf__generate(&m, g, &q, &r, NULL), RLHF_OK);
+    for (uint32_t i = 0; i < p.n; i++)
+        assert_true(i % 2 ? r.len[i] > TURNS : r.len[i] == 0);
+    rlhf__gen_result_finish(&r);
+    free(a);
+    free(g);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sharing_changes_nothing),
@@ -273,6 +488,9 @@ int main(void) {
         cmocka_unit_test(tokens_are_counted_once),
         cmocka_unit_test(what_cannot_be_shared_is_written_out),
         cmocka_unit_test(caches_for_a_slots_worth_of_groups),
+        cmocka_unit_test(waiting_changes_nothing),
+        cmocka_unit_test(others_go_on),
+        cmocka_unit_test(a_sequence_may_end_before_it_begins),
     };
     return cmocka_run_group_tests_name("decode", tests, NULL, NULL);
 }
