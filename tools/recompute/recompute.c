@@ -255,8 +255,8 @@ int rlhf__cmd_recompute(const struct rlhf__env *env, int argc, char **argv) {
     struct options o = {.backend = "reference"};
     struct rlhf__flag_list rest = {0};
     struct rlhf__error err = {0, ""};
-    struct job j = {.o = &o, .phases = json_array(), .skipped = json_array()};
     if (rlhf__flags_helped(flags, N_FLAGS, USAGE, argc, argv)) return 0;
+    struct job j = {.o = &o, .phases = json_array(), .skipped = json_array()};
     rlhf_status st = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, &rest, &err);
     if (st == RLHF_OK && rest.n != 1)
         st = rlhf__fail(&err, RLHF_E_INVALID, "recompute: give one run directory, as in " USAGE);
