@@ -1,5 +1,6 @@
 // alternate.h: the alternate screen of the terminal on standard output. While it is shown, the
-// program's output is kept in memory. When it is closed, also by a crash, that output is printed.
+// program's output is kept in memory. That output is printed when the screen is closed, even if a
+// crash closes it.
 //
 // Its state is global, because signal handlers need it. Only alternate.c has access to it.
 #ifndef RLHF_HOST_ALTERNATE_H

@@ -40,8 +40,8 @@ const char *rlhf__path_in(char *out, size_t cap, const char *dir, const char *na
 // The part of path after its last '/'. Borrowed from path. [any]
 const char *rlhf__path_base(const char *path);
 
-// The same, but a checkpoint, whose own name is only a number, comes with its run: of
-// "a/RUN/checkpoints/000060" the part from RUN on. [any]
+// Like rlhf__path_base, but keeps the run of a checkpoint, whose own name is only a number: for
+// "a/RUN/checkpoints/000060" returns "RUN/checkpoints/000060". [any]
 const char *rlhf__path_checkpoint(const char *path);
 
 // ---- writing ----

@@ -72,8 +72,8 @@ rlhf_status rlhf__folder_no_link(const struct rlhf__folder *f, const char *name,
                                  struct rlhf__error *err);
 
 // Open a regular file for reading and appending. If it is missing, create it and sync its name to
-// disk; with `empty`, truncate it. Anything but a regular file is refused, also a link
-// (RLHF_E_INVALID). The caller closes *fd. [any]
+// disk; with `empty`, truncate it. Anything else, including a link, is refused (RLHF_E_INVALID).
+// The caller closes *fd. [any]
 rlhf_status rlhf__folder_append(const struct rlhf__folder *f, const char *name, int empty, int *fd,
                                 struct rlhf__error *err);
 

@@ -7,12 +7,12 @@
 #define RLHF_HOST_LAST_WORDS_H
 
 // Install the handlers for SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT, for exit(), and for
-// pthread_exit() of the calling thread, which is the watched one. After the sentence about a
-// signal, the previous action runs: by default a core dump and the signal's status. After the
-// sentence about exit(), the program ends with status 1. [main]
+// pthread_exit() of the calling thread, which becomes the watched thread (running.h). After
+// reporting a signal, the handler runs the previous action: by default, the program dumps core and
+// ends with the signal's status. After reporting exit(), the program ends with status 1. [main]
 void rlhf__last_words_install(void);
 
-// Install the handlers of signals again, after a library has replaced them by its own; those are
+// Install the signal handlers again after a library has replaced them. The library's handlers are
 // not called. [main]
 void rlhf__last_words_renew(void);
 

@@ -1,4 +1,4 @@
-// nearest.h: "did you mean": the valid name closest to a misspelt one.
+// nearest.h: "did you mean": the valid name closest to a misspelled one.
 #ifndef RLHF_HOST_NEAREST_H
 #define RLHF_HOST_NEAREST_H
 

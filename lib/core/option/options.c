@@ -171,8 +171,8 @@ static json_t *text_json(const rlhf_opt *o, const char *s) {
     return o->flags & RLHF__OPT_ENDS ? json_loads(s, 0, NULL) : text_or_null(s);
 }
 
-// A choice, given by its name. "true" and "false" become JSON booleans, so that a switch that later
-// becomes a choice still reads and writes the same values.
+// A choice, given by its name. "true" and "false" become JSON booleans. So a switch can become a
+// choice in a later version, and still reads and writes the same values.
 static json_t *choice_json(const char *name) {
     if (strcmp(name, "true") == 0) return json_true();
     return strcmp(name, "false") == 0 ? json_false() : json_string(name);

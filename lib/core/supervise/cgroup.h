@@ -32,8 +32,8 @@ enum rlhf__cgroup_end {
 int rlhf__cgroup_make(const char *root, uint64_t bytes, struct rlhf__cgroup *out);
 
 // Put the calling process into the group whose directory is `dir` ("": no group). Returns the
-// limits of that group as RLHF__CONFINED_GROUP and _GROUP_COUNT of enum rlhf__confined, or 0.
-// [main]
+// limits of that group as bits of enum rlhf__confined (RLHF__CONFINED_GROUP, _GROUP_COUNT), or 0
+// without limits. [main]
 unsigned rlhf__cgroup_enter(const char *dir);
 
 // Kill the processes left in the group and remove it. Returns why the kernel had killed processes

@@ -109,8 +109,8 @@ static unsigned no_capabilities(void) {
     }
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
     if (syscall(SYS_capset, &header, none) != 0) return 0;
-    // With "no new privileges" set, the bounding set gives nothing to a process without
-    // capabilities.
+    // With "no new privileges" set, a process without capabilities cannot gain any from the
+    // bounding set.
     return left && geteuid() == 0 ? 0 : RLHF__CONFINED_CAPABILITIES;
 }
 

@@ -40,7 +40,7 @@ unsigned rlhf__confine_spaces(int network);
 unsigned rlhf__mounts(void);
 
 // Limit a PID namespace to RLHF__MOST_PROCESSES. Call it in the namespace's first process, before
-// that forks. Returns the bit, or 0 where the kernel counts the processes of all namespaces
+// that process forks. Returns the bit, or 0 if the kernel counts the processes of all namespaces
 // together. [main]
 unsigned rlhf__confine_count(void);
 

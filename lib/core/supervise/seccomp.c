@@ -70,20 +70,18 @@ static const int refused[] = {
     469,           // file_setattr
     470,           // listns: namespaces of other processes
 };
-// Allowed of 424 to 471, with the reason:
-// 434 pidfd_open                  to wait for a child; signals through it are refused
-// 436 close_range, 439 faccessat2, 441 epoll_pwait2, 449 futex_waitv, 454 to 456 futex_wake,
-//     futex_wait, futex_requeue, 471 rseq_slice_yield
-//                                 newer forms of common calls, about the process itself
-// 444 to 446 landlock             can only take further rights away
-// 447 memfd_secret, 450 set_mempolicy_home_node, 453 map_shadow_stack, 462 mseal
-//                                 memory of the process itself
-// 451 cachestat                   of files that are open
-// 457 statmount, 458 listmount, 459 lsm_get_self_attr, 461 lsm_list_modules
-//                                 report what /proc/self reports 464 getxattrat, 465 listxattrat,
-//                                 468 file_getattr
-//                                 read attributes of readable files 435 clone3 and 437 openat2 fail
-//                                 with ENOSYS (below).
+// Calls 424 to 471 are refused except the following:
+//   434 pidfd_open waits for a child; sending signals through it is refused.
+//   436 close_range, 439 faccessat2, 441 epoll_pwait2, 449 futex_waitv, 454 to 456 futex_wake,
+//   futex_wait, futex_requeue and 471 rseq_slice_yield are newer forms of common calls.
+//   444 to 446 landlock_* can only take away further rights.
+//   447 memfd_secret, 450 set_mempolicy_home_node, 453 map_shadow_stack and 462 mseal concern only
+//   memory of the process itself.
+//   451 cachestat reads statistics of open files.
+//   457 statmount, 458 listmount, 459 lsm_get_self_attr and 461 lsm_list_modules report the same as
+//   /proc/self.
+//   464 getxattrat, 465 listxattrat and 468 file_getattr read attributes of readable files.
+//   435 clone3 and 437 openat2 fail with ENOSYS (see below).
 
 // System V shared memory, queues and semaphores, and POSIX queues. They belong to the whole
 // machine, or hold memory that no limit counts.
@@ -226,8 +224,8 @@ static void some_ioctls(struct program *p) {
     end(p, at, REFUSE(ENOTTY));
 }
 
-// Refuse signals to a chosen process; leases, which make others wait when they open the file; and
-// large pipes, whose memory no limit counts.
+// Refuses commands of fcntl that choose who gets signals, set leases or watches, which make other
+// processes wait, or enlarge pipes, whose memory no limit counts.
 static void some_fcntls(struct program *p) {
     static const uint32_t no[] = {8,    10,   15,    // F_SETOWN, F_SETSIG, F_SETOWN_EX
                                   1024, 1026, 1031}; // F_SETLEASE, F_NOTIFY, F_SETPIPE_SZ
@@ -257,8 +255,8 @@ static void no_emptying(struct program *p, int number, int flags) {
     end(p, at, SECCOMP_RET_ALLOW);
 }
 
-// The two sockets of a pair are connected to each other only. But a datagram socket of a pair could
-// send to the path of any other socket.
+// Allows only stream and seqpacket pairs, whose two sockets can reach only each other. A datagram
+// socket of a pair could send to the path of any other socket.
 static void some_pairs(struct program *p) {
     const size_t at = begin(p, SYS_socketpair);
     load_arg(p, 0);

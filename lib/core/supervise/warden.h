@@ -1,6 +1,6 @@
 // warden.h: the supervisor of foreign code. The warden is a process between the host and that code.
-// It forks the work, confined or not. The warden ends everything that the work started when the
-// work ends, when the host has ended, or on SIGTERM. It then ends itself with the wait status of
+// It forks the work, confined or not. When the work ends, when the host ends, or on SIGTERM, the
+// warden ends everything that the work has started. Then the warden ends with the wait status of
 // the work.
 //
 // The warden leads a new session, in which the work leads a new process group. It obeys the host's
@@ -48,8 +48,8 @@ struct rlhf__ward {
     int orders; // our end; -1 = none
 };
 
-// Make a copy of fd at or above RLHF__WARD_FILES, as rlhf__ward_start needs it in `given`, and
-// close fd. Returns -1 if fd is -1, or on failure. [any]
+// Duplicate fd to a number of at least RLHF__WARD_FILES, as rlhf__ward_start requires for `given`,
+// and close fd. Returns the new descriptor, or -1 if fd is -1 or on failure. [any]
 int rlhf__ward_file(int fd);
 
 // Start `program`, which must call rlhf__warden, in a new session, with default signals and no

@@ -1,7 +1,7 @@
 // jinja_filter.h: the filters of a chat template, `v | name(arguments)`, and the methods of values,
 // `v.name(arguments)`.
 //
-// It never changes a value. Methods that would (append, update) are refused, as in
+// Filters and methods never change a value. Methods that would (append, update) are refused, as in
 // the sandbox of transformers. Internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_FILTER_H
 #define RLHF_HOST_CHAT_JINJA_FILTER_H

@@ -25,7 +25,7 @@ struct rlhf__jinja_token {
     rlhf__value value; // undefined for signs
 };
 
-// Zero-initialise; release with rlhf__jinja_tokens_finish. The last token is an END.
+// Zero-initialize; release with rlhf__jinja_tokens_finish. The last token is an END.
 struct rlhf__jinja_tokens {
     struct rlhf__jinja_token *item;
     size_t n, cap;

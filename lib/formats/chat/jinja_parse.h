@@ -67,7 +67,7 @@ struct rlhf__jinja {
 
 void rlhf__jinja_finish(struct rlhf__jinja *); // [any]
 
-// Zero-initialise; release with rlhf__jinja_finish. Errors: RLHF_E_UNSUPPORTED ("line 3: the tag
+// Zero-initialize; release with rlhf__jinja_finish. Errors: RLHF_E_UNSUPPORTED ("line 3: the tag
 // 'include' is not known"), RLHF_E_NOMEM. [any]
 rlhf_status rlhf__jinja_parse(const char *text, size_t n, struct rlhf__jinja *out,
                               struct rlhf__error *err);

@@ -1,7 +1,7 @@
 // jinja_test.h: the tests of a chat template, `v is name(arguments)`.
 //
-// It is not a check of names. A template may contain the name of an unknown test if it never
-// evaluates it. Internal to chat/.
+// Names are checked only on evaluation: a template may contain the name of an unknown test if it
+// never evaluates that test. Internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_TEST_H
 #define RLHF_HOST_CHAT_JINJA_TEST_H
 

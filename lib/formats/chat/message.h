@@ -22,7 +22,7 @@ struct rlhf__message {
     int32_t reserved;
 };
 
-// Zero-initialise; release with rlhf__messages_finish.
+// Zero-initialize; release with rlhf__messages_finish.
 struct rlhf__messages {
     struct rlhf__message *item; // [n]
     size_t n, cap;
@@ -72,7 +72,7 @@ struct rlhf__turn {
     size_t from, to, end;
 };
 
-// Zero-initialise; release with rlhf__turns_finish.
+// Zero-initialize; release with rlhf__turns_finish.
 struct rlhf__turns {
     struct rlhf__buf text;
     struct rlhf__turn *item; // [n] in order

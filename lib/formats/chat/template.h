@@ -7,7 +7,7 @@
 
 #include "chat/jinja_run.h"
 
-// Zero-initialise; release with rlhf__template_finish.
+// Zero-initialize; release with rlhf__template_finish.
 struct rlhf__template {
     struct rlhf__jinja jinja;
     json_t *vars;

@@ -1,6 +1,6 @@
 // dataset.h: rows of text from .jsonl, .jsonl.gz, .txt and .txt.gz files, held in memory.
 //
-// Rows are not tokenised (data/token_rows.h does this) and not shuffled (data/order.h).
+// Rows are not tokenized (data/token_rows.h does this) and not shuffled (data/order.h).
 #ifndef RLHF_HOST_DATA_DATASET_H
 #define RLHF_HOST_DATA_DATASET_H
 

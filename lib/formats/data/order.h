@@ -66,8 +66,8 @@ rlhf_status rlhf__batches_init(struct rlhf__batches *, int64_t n, const struct r
 void rlhf__batches_finish(struct rlhf__batches *); // accepts zeroed ones [main]
 
 // Get the rows of the next batch: *n rows in *pick, a fresh array that the caller frees with
-// free(). The rows have *total tokens. *n = 0 after the end. Errors: RLHF_E_NOMEM, RLHF_E_INVALID
-// (more than 2^31 - 1 tokens). [main]
+// free(). The rows have *total tokens together. *n = 0 after the end. Errors: RLHF_E_NOMEM,
+// RLHF_E_INVALID (more than 2^31 - 1 tokens). [main]
 rlhf_status rlhf__batches_next(struct rlhf__batches *, int64_t **pick, uint32_t *n, uint32_t *total,
                                struct rlhf__error *err);
 

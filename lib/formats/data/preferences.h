@@ -1,4 +1,4 @@
-// preferences.h: rows that say which response to a prompt is better, tokenised and held in memory.
+// preferences.h: rows that say which response to a prompt is better, tokenized and held in memory.
 //
 // A row has one of two forms, which a file may mix:
 //     {"prompt": text, "chosen": text, "rejected": text}
@@ -14,7 +14,7 @@
 // prompt. The tokenizer's chat template turns messages into tokens; a response ends with the token
 // that ends the assistant's turn.
 //
-// Prompt and response are tokenised separately, as in a rollout: the response continues the
+// Prompt and response are tokenized separately, as in a rollout: the response continues the
 // prompt's tokens.
 //
 // It is not an epoch order (data/order.h) or a model batch.
@@ -48,7 +48,7 @@ struct rlhf__preference_opts {
     int32_t max_tokens;   // prompt + response, with bos: the context; at least 2 (3 with bos)
     int32_t max_response; // longest response; 0 = whatever max_tokens leaves
     int32_t long_rows;    // enum rlhf__preference_long
-    int32_t completions;  // 1: rows of one response each, labelled desirable or not
+    int32_t completions;  // 1: rows of one response each, labeled desirable or not
     int32_t reserved;
     const char *no_margins;              // the algorithm that refuses margins; NULL = they are read
     const struct rlhf__loading *loading; // NULL = the default bound, never stopped
@@ -70,7 +70,7 @@ struct rlhf__preference {
 
 struct rlhf__preferences; // opaque
 
-// Read and tokenise the rows. If the preferred response of a row has the same tokens (after
+// Read and tokenize the rows. If the preferred response of a row has the same tokens (after
 // cutting) as another response, the row carries no signal: it is left out and counted. Caller owns
 // *out; the option struct is not kept. Errors name the file and the line: RLHF_E_IO, RLHF_E_NOMEM,
 // and RLHF_E_INVALID for:

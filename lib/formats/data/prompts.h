@@ -1,11 +1,11 @@
-// prompts.h: the prompts of a rollout run, tokenised, with the query rules of the 2019 RLHF code.
+// prompts.h: the prompts of a rollout run, tokenized, with the query rules of the 2019 RLHF code.
 //
 // Prompts come from one constant text, from text files (one prompt on each line) or from JSON
 // Lines, whose rows have a text or messages. The tokenizer's chat template turns messages into a
 // prompt that ends where the assistant answers. Messages are used whole or left out.
 //
-// It is not an epoch order. The caller visits the prompts with an rlhf__order of stream
-// "prompts" and rlhf__prompts_count rows.
+// This file does not decide the order of the prompts. The caller visits them with an rlhf__order of
+// stream "prompts" and rlhf__prompts_count rows.
 #ifndef RLHF_HOST_DATA_PROMPTS_H
 #define RLHF_HOST_DATA_PROMPTS_H
 

@@ -1,4 +1,4 @@
-// token_rows.h: one text field of a whole dataset, tokenised once into ragged rows.
+// token_rows.h: one text field of a whole dataset, tokenized once into ragged rows.
 //
 // An id is stored in two bytes if the vocabulary is small enough. The result does not depend on the
 // number of threads.
@@ -52,7 +52,7 @@ struct rlhf__token_rows {
 // A bit that is set in the ids of the assistant or of a completion.
 #define RLHF__TOKEN_SAYS (1 << 30)
 
-// Append the ids of a prompt and of its completion, which are tokenised separately, as in a
+// Append the ids of a prompt and of its completion, which are tokenized separately, as in a
 // rollout. The completion's ids have RLHF__TOKEN_SAYS set. Flags: RLHF__ENCODE_BOS puts bos before
 // the prompt, RLHF__ENCODE_EOS puts eos after the completion. If the row is messages, the first
 // `asked` messages are the prompt, and the completion ends with the token that ends its last turn.
@@ -64,8 +64,8 @@ rlhf_status rlhf__token_completion_chat(const struct rlhf__tokenizer *tok,
                                         const struct rlhf__messages *m, size_t asked,
                                         struct rlhf__ids *ids, struct rlhf__error *err);
 
-// Tokenise every row of ds. The tokenizer's chat template renders messages, and no further tokens
-// are put around them. *out must be zero-initialised or finished; release it with
+// Tokenize every row of ds. The tokenizer's chat template renders messages, and no further tokens
+// are put around them. *out must be zero-initialized or finished; release it with
 // rlhf__token_rows_finish. Errors: RLHF_E_NOMEM, RLHF_E_CANCELLED, those of
 // rlhf__conversation_encode, and RLHF_E_INVALID for:
 //   rows that are all shorter than min_len, or a row without the field

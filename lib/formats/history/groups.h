@@ -1,6 +1,6 @@
-// groups.h: compares several runs. Runs whose settings differ only in the seed form a group. For
-// the groups, it finds the settings in which they differ, the value at which each ends, and the KL
-// that this cost.
+// groups.h: compares several runs. Runs whose settings differ only in the seed form a group. The
+// comparison finds the settings in which the groups differ, and the final value and KL of each
+// group.
 #ifndef RLHF_FORMATS_HISTORY_GROUPS_H
 #define RLHF_FORMATS_HISTORY_GROUPS_H
 

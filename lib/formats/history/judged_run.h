@@ -6,7 +6,7 @@
 #include "history/curves.h"
 #include "history/verdict.h"
 
-// Zero-initialise; release with rlhf__judged_run_finish.
+// Zero-initialize; release with rlhf__judged_run_finish.
 struct rlhf__judged_run {
     struct rlhf__run_files files;
     struct rlhf__curves curves;

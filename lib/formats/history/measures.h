@@ -1,5 +1,5 @@
 // measures.h: the headline, which is the metric that a run is judged by, and further measures that
-// training does not optimise.
+// training does not optimize.
 #ifndef RLHF_FORMATS_HISTORY_MEASURES_H
 #define RLHF_FORMATS_HISTORY_MEASURES_H
 
@@ -26,7 +26,7 @@ struct rlhf__headline rlhf__headline_of(const struct rlhf__series_set *);
 // 1: the headline improved, -1: it got worse, 0: it did not move or does not exist. [any]
 int rlhf__headline_moved(const struct rlhf__series_set *);
 
-// Measures that training does not optimise: judge/mean and eval/..., in this order. `better` is as
+// Measures that training does not optimize: judge/mean and eval/..., in this order. `better` is as
 // in struct rlhf__headline.
 struct rlhf__witness {
     const char *metric;
@@ -34,8 +34,8 @@ struct rlhf__witness {
 };
 const struct rlhf__witness *rlhf__witness_at(size_t i); // NULL after the last one [any]
 
-// 1 if witness i only repeats an earlier one: if right answers are the only reward, eval/reward
-// repeats the share of right answers. [any]
+// 1 if measure i only repeats an earlier one: if right answers are the only reward, eval/reward
+// equals the share of right answers. [any]
 int rlhf__witness_repeats(const struct rlhf__series_set *, size_t i);
 
 #endif

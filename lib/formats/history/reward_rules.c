@@ -122,8 +122,8 @@ static void drowned_from_the_start(const struct rlhf__history *h, struct rlhf__n
     }
 }
 
-// Reward k moved against its weight, by more than its own spread, while the weighted sum of all
-// rewards rose.
+// Reward k moved against the sign of its weight, by more than its own spread, while the weighted
+// sum of all rewards rose.
 static void lost_reward(const struct rlhf__history *h, size_t k, struct rlhf__notes *out) {
     const struct rlhf__paid *one = &h->facts->reward[k];
     const struct rlhf__series *s = of_reward(h, k, "mean"), *std = of_reward(h, k, "std");

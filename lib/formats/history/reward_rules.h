@@ -1,5 +1,5 @@
-// reward_rules.h: rules about rewards: constant rewards, a reward that drowns another, a wrong
-// sign, a measure that gets worse while the headline improves.
+// reward_rules.h: rules about rewards: a reward is constant, a reward is so large that another
+// hardly counts, a weight has the wrong sign, or a measure gets worse while the headline improves.
 #ifndef RLHF_FORMATS_HISTORY_REWARD_RULES_H
 #define RLHF_FORMATS_HISTORY_REWARD_RULES_H
 

@@ -39,8 +39,8 @@ struct rlhf__run_facts {
     size_t n_reported;
 };
 
-// Read them from the object of a run's config.json. What is missing or of another type stays 0.
-// Names are borrowed from the object. NULL: no facts. [any]
+// Read them from the object of a run's config.json. Members that are missing or have another type
+// stay 0. Names are borrowed from the object. NULL: no facts. [any]
 void rlhf__run_facts_read(const json_t *config, struct rlhf__run_facts *out);
 
 #endif

@@ -1,6 +1,6 @@
 // series.h: the metrics of a run as series of numbers, one series per name.
 //
-// It does not read files and does not judge. Callers need to keep only the metrics that the rules
+// This file does not read files or judge runs. Callers need to keep only the metrics that the rules
 // (rules.h, verdict.h) read; rlhf__series_is_read tells which these are.
 #ifndef RLHF_FORMATS_HISTORY_SERIES_H
 #define RLHF_FORMATS_HISTORY_SERIES_H
@@ -17,7 +17,7 @@ struct rlhf__series {
     int64_t n, cap;
 };
 
-// Zero-initialise; release with rlhf__series_set_finish.
+// Zero-initialize; release with rlhf__series_set_finish.
 struct rlhf__series_set {
     struct rlhf__series *all;
     size_t n, cap;

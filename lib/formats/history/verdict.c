@@ -235,8 +235,9 @@ static void add_trouble(const struct rlhf__run_facts *f, struct rlhf__notes *out
         rlhf__notes_add(out, &form, "%s.", f->trouble[i]);
 }
 
-// Findings of single phases, which the series no longer show. After a collapse, or far from the
-// reference, the others are consequences.
+// Warnings that training logged about single phases, which the series no longer show. They are left
+// out if the run was found to have collapsed or to exploit its reward, because they would be
+// consequences of that.
 static void add_reported(const struct rlhf__run_facts *f, struct rlhf__notes *out) {
     static const char *const lost[] = {"collapsed", "fell_apart", "hacked"};
     const struct rlhf__run_note form = {

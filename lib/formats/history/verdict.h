@@ -30,8 +30,8 @@ enum { RLHF__VERDICT_CHECKS = 5 };
 // first to best are NaN.
 struct rlhf__verdict {
     int32_t kind;
-    // 1: the headline moved to the better, -1: to the worse, 0: neither, or by too little for the
-    // digits that are shown.
+    // 1: the headline improved; -1: it got worse; 0: it did neither, or by less than the digits
+    // shown.
     int32_t moved;
     struct rlhf__headline headline;
     double first, last, best, noise;

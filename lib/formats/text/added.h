@@ -1,7 +1,7 @@
 // added.h: a tokenizer's list of added tokens, which are not in the model's vocabulary; and a
 // search for many texts in one text.
 //
-// It does not read the files that name the tokens (added_read.h) or split texts
+// This file does not read the files that name the tokens (added_read.h) or split texts
 // (tokenizer.c). Internal to text/.
 #ifndef RLHF_HOST_TEXT_ADDED_H
 #define RLHF_HOST_TEXT_ADDED_H
@@ -16,7 +16,7 @@ struct rlhf__needle {
     uint32_t value, order;
 };
 
-// Zero-initialise; release with rlhf__matcher_finish. Texts are added, then sorted once.
+// Zero-initialize; release with rlhf__matcher_finish. Texts are added, then sorted once.
 struct rlhf__matcher {
     struct rlhf__buf bytes;
     struct rlhf__needle *item; // [n], by their bytes once sorted
@@ -48,7 +48,7 @@ void rlhf__matcher_finish(struct rlhf__matcher *m);
 
 // Flags as in tokenizer.json. single_word: the token matches only whole words. lstrip, rstrip: the
 // token includes the white space on that side. normalized: the token's normal form is searched for
-// in the normalised text, after the other tokens were found in the original text.
+// in the normalized text, after the other tokens were found in the original text.
 struct rlhf__added_token {
     uint32_t at, len;             // bytes in `text`
     uint32_t shown_at, shown_len; // its decoded text, in `text`; only if vocab_token.shown is set
@@ -57,7 +57,7 @@ struct rlhf__added_token {
     uint8_t reserved[3];
 };
 
-// Zero-initialise, largest -1; release with rlhf__added_finish.
+// Zero-initialize, largest -1; release with rlhf__added_finish.
 struct rlhf__added {
     struct rlhf__buf text;
     struct rlhf__added_token *item; // [n]

@@ -1,8 +1,7 @@
 // added_read.h: reads the added tokens from the files of a directory, and prepares the search for
 // them.
 //
-// It does not read the roles of tokens (tokenizer_config.c does). Internal to
-// text/.
+// This file does not read the roles of tokens (tokenizer_config.c does). Internal to text/.
 #ifndef RLHF_HOST_TEXT_ADDED_READ_H
 #define RLHF_HOST_TEXT_ADDED_READ_H
 
@@ -40,7 +39,7 @@ rlhf_status rlhf__added_mark(struct rlhf__tokenizer *tok, const json_t *named,
 rlhf_status rlhf__added_mark_id(struct rlhf__tokenizer *tok, int32_t id, struct rlhf__error *err);
 
 // Prepare the search in texts, after the last token was added. Errors: RLHF_E_NOMEM,
-// RLHF_E_UNSUPPORTED (the normaliser has a pattern that takes too long). [main]
+// RLHF_E_UNSUPPORTED (the normalizer has a pattern that takes too long). [main]
 rlhf_status rlhf__added_ready(struct rlhf__tokenizer *tok, struct rlhf__error *err);
 
 #endif

@@ -1,7 +1,7 @@
 // bpe.h: byte-pair encoding (BPE): merges the bytes or characters of each word into tokens.
 //
-// It reads no files, does not split text into words and knows no special tokens;
-// internal to text/.
+// The model reads no files, does not split text into words and knows no special tokens. Internal to
+// text/.
 #ifndef RLHF_HOST_TEXT_BPE_H
 #define RLHF_HOST_TEXT_BPE_H
 
@@ -15,7 +15,7 @@ struct rlhf__merge {
     int32_t id; // the token made; -1 = empty slot
 };
 
-// Zero-initialise; release with rlhf__merges_finish.
+// Zero-initialize; release with rlhf__merges_finish.
 struct rlhf__merges {
     struct rlhf__merge *slot; // [n_slots] open addressing, n_slots a power of two
     size_t n_slots;

@@ -58,7 +58,7 @@ static rlhf_status mark(const struct rlhf__tokenizer *tok, const struct rlhf__bu
     return RLHF_OK;
 }
 
-// Like mark(), for a tokenizer whose normaliser changes the text. Finds the ids in the text's
+// Like mark(), for a tokenizer whose normalizer changes the text. Finds the ids in the text's
 // normal form. There, the turns are the normal forms of the original turns.
 static rlhf_status mark_normal(const struct rlhf__tokenizer *tok, struct rlhf__turns *c,
                                const int32_t *ids, size_t n, char *says, struct rlhf__error *err) {

@@ -1,6 +1,6 @@
 // decoder.h: turns ids into text: the "decoder" of tokenizer.json as a list of steps.
 //
-// It finds no tokens in texts and knows no special ones. Internal to text/, see
+// The decoder does not find tokens in texts and knows no special tokens. Internal to text/, see
 // rlhf__tokenizer_text.
 #ifndef RLHF_HOST_TEXT_DECODER_H
 #define RLHF_HOST_TEXT_DECODER_H

@@ -1,8 +1,8 @@
-// normaliser.h: the "normalizer" of tokenizer.json as a list of steps, which change a text before
+// normalizer.h: the "normalizer" of tokenizer.json as a list of steps, which change a text before
 // it is split into words.
 //
-// It finds no added tokens (added.h) and splits nothing (pre_tokenizer.h). Internal
-// to text/.
+// This file does not find added tokens (added.h) or split texts (pre_tokenizer.h). Internal to
+// text/.
 #ifndef RLHF_HOST_TEXT_NORMALISER_H
 #define RLHF_HOST_TEXT_NORMALISER_H
 
@@ -24,13 +24,13 @@ rlhf_status rlhf__normaliser_create(const json_t *part, struct rlhf__normaliser 
 void rlhf__normaliser_destroy(struct rlhf__normaliser *normaliser); // NULL allowed
 
 // *out becomes the normal form of s[0..n). s may be any bytes; ill-formed bytes are kept, except by
-// BERT's normaliser, which drops them. spare is overwritten. s must not overlap *out or spare.
+// BERT's normalizer, which drops them. spare is overwritten. s must not overlap *out or spare.
 // Errors: RLHF_E_NOMEM, RLHF_E_UNSUPPORTED (a pattern that takes too long). [any]
 rlhf_status rlhf__normaliser_apply(const struct rlhf__normaliser *normaliser, const char *s,
                                    size_t n, struct rlhf__buf *out, struct rlhf__buf *spare,
                                    struct rlhf__error *err);
 
-// The options of the normaliser's BertNormalizer, or NULL if it has none. They may be changed
+// The options of the normalizer's BertNormalizer, or NULL if it has none. They may be changed
 // before the first use. [main]
 struct rlhf__bert_opts *rlhf__normaliser_bert(struct rlhf__normaliser *normaliser);
 

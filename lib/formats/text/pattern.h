@@ -31,7 +31,7 @@ rlhf_status rlhf__pattern_create(const char *text, size_t n, int by_hand,
 
 void rlhf__pattern_destroy(struct rlhf__pattern *pattern); // NULL allowed
 
-// A search: zero-initialise, release with rlhf__search_finish. [begin, end) is the last match.
+// A search: zero-initialize, release with rlhf__search_finish. [begin, end) is the last match.
 struct rlhf__search {
     size_t begin, end;
     size_t from;  // where the next search begins

@@ -1,4 +1,4 @@
-// pre_tokenizer.h: splits a normalised text into words. The "pre_tokenizer" of tokenizer.json is a
+// pre_tokenizer.h: splits a normalized text into words. The "pre_tokenizer" of tokenizer.json is a
 // list of steps; each step splits the pieces of the previous one.
 //
 // It does not use the vocabulary. Internal to text/.

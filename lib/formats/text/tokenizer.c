@@ -149,7 +149,7 @@ static rlhf_status wordpiece_encode(const struct rlhf__wordpiece *wp, const char
 
 // ---- words ----
 
-// Sets *out and *len to the normal form of s[0..n). Without a normaliser this is s itself;
+// Sets *out and *len to the normal form of s[0..n). Without a normalizer this is s itself;
 // otherwise it is in work->normal.
 static rlhf_status normal_of(const struct rlhf__tokenizer *tok, struct rlhf__work *work,
                              const char *s, size_t n, const char **out, size_t *len,
@@ -208,7 +208,7 @@ rlhf_status rlhf__pipeline_words(const struct rlhf__tokenizer *tok, struct rlhf_
 // ---- splitting a text by its added tokens ----
 //
 // This follows the tokenizers library. First the text is split at the tokens found in the text
-// itself. Then the text between them is normalised and split at normalized tokens.
+// itself. Then the text between them is normalized and split at normalized tokens.
 
 struct splitting {
     const struct rlhf__tokenizer *tok;
@@ -291,7 +291,7 @@ static rlhf_status normal_text(const struct splitting *sp, const char *s, size_t
     return split(sp, &added->normal, added->normal_ordinary, normal, len, at_start, put_words);
 }
 
-// Append the ids of s[0..n). Special tokens are recognised with RLHF__ENCODE_SPECIAL, other added
+// Append the ids of s[0..n). Special tokens are recognized with RLHF__ENCODE_SPECIAL, other added
 // tokens always. Stops early once out->n >= stop_at. Errors: RLHF_E_NOMEM, RLHF_E_UNSUPPORTED (a
 // pattern that takes too long).
 static rlhf_status added_encode(const struct rlhf__tokenizer *tok, struct rlhf__work *work,
@@ -303,8 +303,8 @@ static rlhf_status added_encode(const struct rlhf__tokenizer *tok, struct rlhf__
 
 // ---- encoding ----
 
-// The ids around the text. Those that flags request are outermost; the tokenizer's own are inside
-// these.
+// The ids around the text: first those that flags request, then, next to the text, the tokenizer's
+// own.
 struct around {
     int32_t before[1 + RLHF__FRAME_MAX], after[RLHF__FRAME_MAX + 1];
     size_t n_before, n_after;

@@ -19,7 +19,7 @@ enum rlhf__encode_flag {
     RLHF__ENCODE_TEMPLATE = 1, // special tokens around the text, as transformers adds them
     RLHF__ENCODE_BOS = 2,      // put bos in front; RLHF_E_INVALID without a bos token
     RLHF__ENCODE_EOS = 4,      // put eos after the text; RLHF_E_INVALID without an eos token
-    RLHF__ENCODE_SPECIAL = 8   // recognise special tokens such as <|endoftext|> in the text
+    RLHF__ENCODE_SPECIAL = 8   // recognize special tokens such as <|endoftext|> in the text
 };
 
 enum rlhf__decode_flag { RLHF__DECODE_SKIP_SPECIAL = 1 }; // leave special tokens out

@@ -166,7 +166,7 @@ static rlhf_status check_prefix(const struct rlhf__tokenizer *tok, const json_t 
     return RLHF_OK;
 }
 
-// Takes the options of BERT's normaliser. Refuses a tokenizer_class that is not supported, and an
+// Takes the options of BERT's normalizer. Refuses a tokenizer_class that is not supported, and an
 // add_prefix_space or legacy that contradicts tokenizer.json. config may be NULL. Errors:
 // RLHF_E_UNSUPPORTED, RLHF_E_INVALID.
 static rlhf_status read_config(struct rlhf__tokenizer *tok, const json_t *config,

@@ -10,7 +10,7 @@
 // The prefix that tokenizer.json puts in front of a text before it is cut.
 enum rlhf__prefix {
     RLHF__PREFIX_NONE,
-    RLHF__PREFIX_SPACE,  // a ByteLevel with add_prefix_space, a normaliser that prepends
+    RLHF__PREFIX_SPACE,  // a ByteLevel with add_prefix_space, a normalizer that prepends
     RLHF__PREFIX_ALWAYS, // Metaspace with this prepend_scheme
     RLHF__PREFIX_FIRST   // Metaspace with this prepend_scheme
 };

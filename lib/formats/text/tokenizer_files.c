@@ -155,7 +155,7 @@ static rlhf_status check_old(const struct rlhf__tokenizer *tok, const char *dir,
     return st;
 }
 
-// Creates the parts that the older files imply. normaliser NULL: none.
+// Creates the parts that the older files imply. normalizer NULL: none.
 static rlhf_status imply(struct rlhf__tokenizer *tok, const char *normaliser, const char *cut,
                          struct rlhf__error *err) {
     json_t *parts =

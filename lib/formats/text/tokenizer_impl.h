@@ -80,7 +80,7 @@ void rlhf__frame_default(struct rlhf__tokenizer *tok, const json_t *config);
 rlhf_status rlhf__tokenizer_json(const char *dir, const char *name, json_t **out,
                                  struct rlhf__error *err);
 
-// Create the normaliser and the pre-tokeniser from the members "normalizer" and "pre_tokenizer" of
+// Create the normalizer and the pre-tokenizer from the members "normalizer" and "pre_tokenizer" of
 // tokenizer.json. [main]
 rlhf_status rlhf__tokenizer_read_cut(struct rlhf__tokenizer *tok, const json_t *file,
                                      struct rlhf__error *err);
@@ -89,12 +89,12 @@ rlhf_status rlhf__tokenizer_read_cut(struct rlhf__tokenizer *tok, const json_t *
 // NULL for ids without a token. Borrowed. [any]
 rlhf_str rlhf__tokenizer_written(const struct rlhf__tokenizer *tok, int32_t id);
 
-// Append the normal form of s[0..n) to out. Without a normaliser, that is s itself. Errors:
+// Append the normal form of s[0..n) to out. Without a normalizer, that is s itself. Errors:
 // RLHF_E_NOMEM, RLHF_E_UNSUPPORTED (a pattern that takes too long). [any]
 rlhf_status rlhf__tokenizer_normal(const struct rlhf__tokenizer *tok, const char *s, size_t n,
                                    struct rlhf__buf *out, struct rlhf__error *err);
 
-// Append the ids of the normalised text s[0..n). Stops early once out->n >= stop_at (a whole word
+// Append the ids of the normalized text s[0..n). Stops early once out->n >= stop_at (a whole word
 // may overshoot). at_start: the whole text begins at s. Errors: RLHF_E_NOMEM, RLHF_E_UNSUPPORTED.
 // [any, one thread per work]
 rlhf_status rlhf__pipeline_words(const struct rlhf__tokenizer *tok, struct rlhf__work *work,

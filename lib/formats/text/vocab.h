@@ -8,7 +8,7 @@
 
 // ---- lists of ids ----
 
-// Zero-initialise; release with rlhf__ids_finish. data[0..n) are valid.
+// Zero-initialize; release with rlhf__ids_finish. data[0..n) are valid.
 struct rlhf__ids {
     int32_t *data;
     size_t n, cap;
@@ -34,7 +34,7 @@ struct rlhf__vocab_token {
     uint8_t shown;         // decodes as something else, see added.h
 };
 
-// Zero-initialise; release with rlhf__vocab_finish.
+// Zero-initialize; release with rlhf__vocab_finish.
 struct rlhf__vocab {
     struct rlhf__vocab_token *token; // [n]
     char *bytes;

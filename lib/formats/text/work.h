@@ -1,8 +1,8 @@
 // work.h: scratch memory for encoding and decoding, reused from text to text.
 //
-// A tokenizer is read-only and shared by threads. Each call takes a work from the tokenizer's store
-// and puts it back. So there are at most as many works as there were threads that encoded at the
-// same time. A work's contents never change a text's ids. Internal to text/.
+// A tokenizer is read-only and shared by threads. Each call takes a work object from the
+// tokenizer's store and puts it back. So there are never more objects than threads that encoded at
+// the same time. The contents of a work object never change a text's ids. Internal to text/.
 #ifndef RLHF_HOST_TEXT_WORK_H
 #define RLHF_HOST_TEXT_WORK_H
 
@@ -24,7 +24,7 @@ struct rlhf__piece {
     uint32_t flags, reserved;
 };
 
-// Zero-initialise; release with rlhf__pieces_finish. item[0..n) are valid.
+// Zero-initialize; release with rlhf__pieces_finish. item[0..n) are valid.
 struct rlhf__pieces {
     const char *text; // borrowed, or own.data
     struct rlhf__piece *item;
@@ -53,7 +53,7 @@ void rlhf__word_cache_put(struct rlhf__word_cache *cache, const char *s, size_t 
 
 // ---- lists of texts ----
 
-// Zero-initialise; release with rlhf__spans_finish. Text i ends at end[i], where text i + 1 begins.
+// Zero-initialize; release with rlhf__spans_finish. Text i ends at end[i], where text i + 1 begins.
 // Bytes after the last end belong to a text that is still being written. After a failed allocation
 // the list stays bad, as in buf.h.
 struct rlhf__spans {
@@ -80,8 +80,8 @@ void rlhf__spans_finish(struct rlhf__spans *list);
 
 struct rlhf__work {
     struct rlhf__work *next;
-    struct rlhf__buf normal, spare;  // a normaliser's result and scratch
-    struct rlhf__pieces pieces, cut; // a pre-tokeniser's result and scratch
+    struct rlhf__buf normal, spare;  // a normalizer's result and scratch
+    struct rlhf__pieces pieces, cut; // a pre-tokenizer's result and scratch
     struct rlhf__search search;
     struct rlhf__word_cache *cache;
 };

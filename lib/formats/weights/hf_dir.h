@@ -1,6 +1,6 @@
 // hf_dir.h: a Hugging Face model directory: config.json, labels, tokenizer files.
 //
-// It does not read weights (safetensors.h) or tokenizers (text/tokenizer.h). Model plugins
+// This file does not read weights (safetensors.h) or tokenizers (text/tokenizer.h). Model plugins
 // interpret the keys of their architecture.
 #ifndef RLHF_HOST_WEIGHTS_HF_DIR_H
 #define RLHF_HOST_WEIGHTS_HF_DIR_H

@@ -5,8 +5,7 @@
 // is refused, with the field's name and value, because an adapter that is read only in part is a
 // different adapter.
 //
-// It does not know models; the code that opens a model checks that the layers
-// exist.
+// This file does not know models; the code that opens a model checks that the layers exist.
 #ifndef RLHF_HOST_WEIGHTS_PEFT_H
 #define RLHF_HOST_WEIGHTS_PEFT_H
 
@@ -21,7 +20,7 @@
 #define RLHF__PEFT_PREFIX   "base_model.model." // of each tensor: PEFT's wrapping of the model
 #define RLHF__PEFT_RANK_MAX 65536
 
-// Zero-initialise; release with rlhf__peft_finish, also after a failure. rank 0: no adapter.
+// Zero-initialize; release with rlhf__peft_finish, also after a failure. rank 0: no adapter.
 struct rlhf__peft {
     char *dir;     // absolute path it was read from; NULL: made from settings
     char *base;    // base_model_name_or_path; NULL: missing

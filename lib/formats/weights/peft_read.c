@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Fields that do not change the function, because they say how the adapter was initialised, trained
+// Fields that do not change the function, because they say how the adapter was initialized, trained
 // or saved. PEFT itself sets fan_in_fan_out from the kind of layer. layers_to_transform and the
 // like are not needed, because the tensors show which layers are adapted.
 static const char *const told[] = {"auto_mapping",   "exclude_modules", "fan_in_fan_out",
@@ -97,7 +97,7 @@ static rlhf_status check_kind(const struct rlhf__peft *p, const json_t *config,
     return RLHF_OK;
 }
 
-// Allows only initialisations that leave the base unchanged. Others move a part of the base into
+// Allows only initializations that leave the base unchanged. Others move a part of the base into
 // the adapter.
 static rlhf_status check_start(const struct rlhf__peft *p, const json_t *config,
                                struct rlhf__error *err) {

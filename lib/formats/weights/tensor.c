@@ -173,7 +173,7 @@ const char *rlhf__tensor_shape_text(const int64_t *shape, int32_t ndim, char *ou
 
 // ---- the numbers of a tensor ----
 
-// The loops below are plain, so that the compiler vectorises them. Memory limits their speed.
+// The loops below are plain, so that the compiler vectorizes them. Memory limits their speed.
 
 static void widen_bf16(const uint8_t *from, int64_t n, float *out) {
     for (int64_t i = 0; i < n; i++) {
