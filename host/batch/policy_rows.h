@@ -2,14 +2,14 @@
 // rows as algorithms see them: the prompt, then only the tokens that the policy wrote, without
 // those of an environment. It is used only for rows of several turns (rlhf__rows.turn).
 //
-// It lays out ids and offsets, and copies numbers between this layout and the full one. It calls no
-// algorithm: learn/policy_view.h does.
+// This file lays out ids and offsets, and copies numbers between this layout and the full one.
+// learn/policy_view.h calls the algorithm.
 #ifndef RLHF_HOST_POLICY_ROWS_H
 #define RLHF_HOST_POLICY_ROWS_H
 
 #include "batch/rows.h"
 
-// Zero-initialise; release with rlhf__policy_rows_finish, also after a failure.
+// Zero-initialize; release with rlhf__policy_rows_finish, also after a failure.
 struct rlhf__policy_rows {
     uint32_t n, total;
     int32_t *offset; // [n + 1]

@@ -17,7 +17,7 @@ struct rlhf__preference_source {
     int32_t mismatched; // 1: after each row, add its prompt with another row's completion
 };
 
-// Read and tokenise the rows. *s must not move. Release with rlhf__preference_source_finish, also
+// Read and tokenize the rows. *s must not move. Release with rlhf__preference_source_finish, also
 // after a failure. Errors: those of rlhf__preferences_open. [main]
 rlhf_status rlhf__preference_source_open(struct rlhf__preference_source *s,
                                          const struct rlhf__preference_opts *rows,
@@ -36,11 +36,11 @@ rlhf_status rlhf__preference_source_next(struct rlhf__preference_source *s, stru
 rlhf_status rlhf__preference_rows(const struct rlhf__preferences *set, const int64_t *pick,
                                   uint32_t n, struct rlhf__rows *e, struct rlhf__error *err);
 
-// The same for completions, with a mismatched row after each row. It has the same prompt and group,
-// label -1, and the completion of the previous row of the batch. For the first row, that is the
-// last row's completion. In a batch of one row, the completion comes from the previous row of the
-// set, which must have at least two rows. Prompt and completion together have at most max_tokens
-// tokens. [any]
+// Make rows from completions pick[0..n), and add a mismatched row after each of them. A mismatched
+// row has the same prompt and group, label -1, and the completion of the previous row of the batch.
+// The first one takes the last row's completion. In a batch of one row, the completion comes from
+// the previous row of the set, which must have at least two rows. Prompt and completion together
+// have at most max_tokens tokens. [any]
 rlhf_status rlhf__mismatched_rows(const struct rlhf__preferences *set, const int64_t *pick,
                                   uint32_t n, int32_t max_tokens, struct rlhf__rows *e,
                                   struct rlhf__error *err);

@@ -17,7 +17,7 @@ struct rlhf__replay_pair {
     int32_t reserved;
 };
 
-// Zero-initialise; release with rlhf__replay_finish.
+// Zero-initialize; release with rlhf__replay_finish.
 struct rlhf__replay {
     struct rlhf__ids ids;
     struct rlhf__replay_pair *pair; // [n]: history first, then fresh pairs

@@ -93,13 +93,13 @@ rlhf_status rlhf__rows_add_support(struct rlhf__rows *e, int32_t n_vocab, struct
 
 // Add a zeroed left_out. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_add_left_out(struct rlhf__rows *e, struct rlhf__error *err);
-// Add margins, initialised to 0. Errors: RLHF_E_NOMEM. [any]
+// Add margins, initialized to 0. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_add_margins(struct rlhf__rows *e, struct rlhf__error *err);
 // Add zeroed arrays for the log-probs of n named models. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_add_named(struct rlhf__rows *e, uint32_t n, struct rlhf__error *err);
 
-// Prepare rows for several turns: every token is marked -1 (not written by the policy), and every
-// end OPEN. Set prompt_len before the rows are used. Errors: RLHF_E_NOMEM. [any]
+// Prepare rows for several turns: mark every token -1 (not written by the policy), and the end of
+// every row OPEN. Set prompt_len before the rows are used. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_add_turns(struct rlhf__rows *e, struct rlhf__error *err);
 
 // Returns 1 if the policy wrote token t, i.e. if it is a response token. t is an index into e->ids

@@ -1,5 +1,5 @@
 // rows_file.h: rows as they were sampled, as the bytes of a file: tokens, log-probs, lengths, what
-// each row responds to. Scores, values and everything that is computed later is not included.
+// each row responds to. Scores, values and other numbers that are computed later are not included.
 //
 // Format: "RLHFROWS"; little-endian u64 rows, tokens, flags, words of a support, first number, and
 // tokens that the model computed; per row u32 length, prompt length, group, finished, and u64

@@ -36,8 +36,9 @@ void rlhf__shared_batch_finish(struct rlhf__shared_batch *); // accepts a zeroed
 void rlhf__shared_batch_expand(const struct rlhf__shared_batch *, float *full, const float *compact,
                                int32_t width);
 
-// The reverse. A prefix gets the numbers of the first row that shares it. This is correct for
-// numbers that depend only on the prompt, and for derivatives, which are 0 for prompts. [any]
+// Copy numbers from the full to the compact layout. A prefix gets the numbers of the first row that
+// shares it. This is correct for numbers that depend only on the prompt, and for derivatives, which
+// are 0 for prompts. [any]
 void rlhf__shared_batch_contract(const struct rlhf__shared_batch *, float *compact,
                                  const float *full, int32_t width);
 

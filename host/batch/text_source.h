@@ -1,5 +1,5 @@
 // text_source.h: batches for supervised algorithms. Rows are {"text"}, {"messages"} or {"prompt",
-// "completion"}, or texts with a label. They are tokenised once and visited in a new order on every
+// "completion"}, or texts with a label. They are tokenized once and visited in a new order on every
 // pass.
 //
 // The position in the data is the order's cursor (two integers), so a resumed run continues with
@@ -31,9 +31,9 @@ struct rlhf__text_opts {
 };
 
 struct rlhf__text_source {
-    struct rlhf__dataset *data; // NULL after tokenising
+    struct rlhf__dataset *data; // NULL after tokenizing
     struct rlhf__token_rows rows;
-    int32_t *label; // [dataset rows], NULL if not labelled
+    int32_t *label; // [dataset rows], NULL if not labeled
     int64_t n_data; // dataset rows
     int64_t skip;   // rows of the file that come before `data`
     int32_t n_labels;
@@ -45,7 +45,7 @@ struct rlhf__text_source {
 // failure. Errors: those of rlhf__dataset_open. [main]
 rlhf_status rlhf__text_source_open(struct rlhf__text_source *, const struct rlhf__text_opts *,
                                    struct rlhf__error *err);
-// Tokenise the file, which must be done before the first batch. Errors: those of
+// Tokenize the file, which must be done before the first batch. Errors: those of
 // rlhf__token_rows_init. [main]
 rlhf_status rlhf__text_source_tokenise(struct rlhf__text_source *, const struct rlhf__text_opts *,
                                        const struct rlhf__tokenizer *, struct rlhf__error *err);

@@ -128,8 +128,8 @@ static void speak_json(struct rlhf__log *log) {
     rlhf__last_words_json(1);
 }
 
-// Append the whole resume command, with all code named again, as the end of the run printed it. If
-// some of its plugins are not installed, the message already lists them; then nothing is appended.
+// Append the resume command with all code named again, as the run printed it when it ended. If some
+// of its plugins are not installed, append nothing, because the message already lists those.
 static void say_whole_command(const struct rlhf__config_request *req,
                               const struct rlhf__run_request *run, struct rlhf__error *err) {
     struct rlhf__config_request trusting = *req;
@@ -182,7 +182,7 @@ static rlhf_status say_trust(const struct options *o, const struct rlhf__config_
 }
 
 // Join the other processes of the run, and agree with them on st. A resumed run asks its launcher
-// again: it may have other processes now.
+// again, because it may now run as other processes.
 static rlhf_status join(const struct options *o, struct rlhf__run_request *run,
                         struct rlhf__collective *ranks, rlhf_status st, struct rlhf__error *err) {
     struct rlhf__parallel_config *c = &run->config->parallel;

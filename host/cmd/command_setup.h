@@ -33,7 +33,7 @@ struct rlhf__command_setup_flags {
         RLHF__FLAG_I(T, "--gpu", at.gpu, "N", 0, 1023, "which GPU [0]"),                           \
         RLHF__FLAG_S(T, "--dtype", at.dtype, "T", "auto, f32 or bf16 [auto]")
 
-// Zero-initialise; release with rlhf__command_setup_finish, also after a failure. Must not move.
+// Zero-initialize; release with rlhf__command_setup_finish, also after a failure. Must not move.
 struct rlhf__command_setup {
     const struct rlhf__env *env;
     struct rlhf__plugins *plugins;

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// Open the rows of --data, tokenised by m. Rows are cut to --max-tokens, or else to the context
+// Open the rows of --data, tokenized by m. Rows are cut to --max-tokens, or else to the context
 // length of `shortest`.
 static rlhf_status open_rows(const struct rlhf__command_setup *w,
                              const struct rlhf__eval_options *o, const struct rlhf__model *m,
@@ -186,7 +186,7 @@ rlhf_status rlhf__eval_policy_preferences(struct rlhf__command_setup *w, const c
     return st;
 }
 
-// ---- a policy on labelled completions ----
+// ---- a policy on labeled completions ----
 
 static rlhf_status print_completions(const struct policy_measured *m,
                                      const struct rlhf__completion_quality *q,

@@ -2,7 +2,7 @@
 // `pairs`.
 //
 // Sampling, prompt and response settings come from a run's config or from ppo.so's defaults, so
-// that texts are sampled and scored as in training. Rewards are weighted, but not normalised or
+// that texts are sampled and scored as in training. Rewards are weighted, but not normalized or
 // clipped.
 #ifndef RLHF_HOST_EVAL_SETUP_H
 #define RLHF_HOST_EVAL_SETUP_H
@@ -26,7 +26,7 @@ struct rlhf__eval_setup_options {
     int32_t reserved;
 };
 
-// Zero-initialise; release with rlhf__eval_setup_finish. Everything is owned.
+// Zero-initialize; release with rlhf__eval_setup_finish. Everything is owned.
 struct rlhf__eval_setup {
     struct rlhf__command_setup at;
     struct rlhf__config config;                // config.reward names the rewards
@@ -45,8 +45,8 @@ struct rlhf__eval_setup {
 rlhf_status rlhf__eval_setup_open(struct rlhf__eval_setup *t, const struct rlhf__env *env,
                                   const struct rlhf__eval_setup_options *o,
                                   struct rlhf__error *err);
-// Replace the prompts by the prompts in `file`, or, if it is NULL, by the prompts of the config.
-// Errors: those of reading prompts. [main]
+// Replace the prompts by those in `file`. If file is NULL, replace them by the prompts of the
+// config. Errors: those of reading prompts. [main]
 rlhf_status rlhf__eval_setup_prompts(struct rlhf__eval_setup *t, const char *file,
                                      struct rlhf__error *err);
 

@@ -1,5 +1,5 @@
 // label.c: `rlhf-host label`: lets a classifier label the {"text"} or {"messages"} rows of a file,
-// e.g. to train on unlabelled texts. Writes them with "label" and "p", the label's probability.
+// e.g. to train on unlabeled texts. Writes them with "label" and "p", the label's probability.
 #include "cmd/commands.h"
 
 #include "base/json.h"
@@ -43,7 +43,7 @@ static const struct rlhf__flag flags[] = {
 #undef O
 #define N_FLAGS (sizeof flags / sizeof *flags)
 
-// Texts of rows that are labelled together.
+// Texts of rows that are labeled together.
 struct chunk {
     rlhf_str text[CHUNK_ROWS];
     uint8_t rendered[CHUNK_ROWS]; // 1: a rendered conversation, at offset `from` of `chats`

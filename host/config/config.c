@@ -95,8 +95,8 @@ static const char *member(const struct rlhf__layer *l, const char *section, cons
 
 enum { ALGO_FILE, PRESET, SETTINGS, USER_FILE, N_FILES };
 
-// Load the files of a new run. stem receives the algorithm's name without ".so", or "" if none is
-// named.
+// Load the config files that a new run reads. stem receives the algorithm's name without ".so", or
+// "" if none is named.
 static rlhf_status load_files(const struct rlhf__config_request *req, struct rlhf__config *c,
                               struct rlhf__layer file[N_FILES], char *stem, size_t cap,
                               struct rlhf__error *err) {

@@ -323,8 +323,8 @@ struct rlhf__config {
     // The settings in the sections above that a user gave: path -> {source, typed}. typed is true
     // on the command line, false in a --config file. Owned; not part of the config as JSON.
     json_t *given;
-    // The same for plugin options that do nothing given the plugin's other options; `why` has
-    // the reason. Set when the config is resolved.
+    // Options of plugins that a user gave, but that do nothing given the plugin's other options;
+    // `why` has the reason. Set when the config is resolved.
     json_t *unused;
 };
 

@@ -1,7 +1,7 @@
-// ahead.h: for runs with rollout.ahead: the batch in flight, i.e. the responses of the next phase.
-// They are sampled while this phase trains, with the weights at its start (sample/sampler.h), and
-// handed over when both are done. So every row is older than the weights by the steps of exactly
-// one phase, whatever the speed of either side.
+// ahead.h: the batch in flight of a run with rollout.ahead, i.e. the responses of the next phase.
+// They are sampled while the current phase trains, with the weights from its start
+// (sample/sampler.h), and handed over when both are done. So the weights that sampled a row are
+// always exactly one phase older than those that train on it, whichever side is faster.
 //
 // A checkpoint contains the batch in flight in state/ahead.rows (batch/rows_file.h), because the
 // weights that sampled it are gone. The prompts' cursor points past the batch's prompts.
@@ -52,8 +52,8 @@ rlhf_status rlhf__ahead_take(struct rlhf__ahead *, uint64_t first, struct rlhf__
 
 // ---- checkpoints ----
 
-// At a phase boundary: make the bytes of the complete batch, then let rlhf__ahead_save write them
-// until the next boundary, also after the batch has been taken. Errors: RLHF_E_NOMEM. [main]
+// At a phase boundary: serialize the complete batch. Until the next boundary, rlhf__ahead_save
+// writes these bytes, even if the batch has already been taken. Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__ahead_prepare(struct rlhf__ahead *, struct rlhf__error *err);
 void rlhf__ahead_note(struct rlhf__ahead *);
 

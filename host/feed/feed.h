@@ -105,26 +105,26 @@ void rlhf__feed_few_rows(const struct rlhf__feed_env *, int64_t rows, int64_t ph
 //
 // On held-out rows it measures bits per byte, or accuracy if there are labels.
 
-// Read and check data.path. Tokenising comes later, because the policy may need the labels before
+// Read and check data.path. Tokenizing comes later, because the policy may need the labels before
 // it can be opened. The caller owns *out. labels is NULL for rows without labels. If labels->n is
 // 0, the labels in the rows are counted, and their numbers become their names. Errors: those of
 // rlhf__text_source_open. [main]
 rlhf_status rlhf__text_feed_open(const struct rlhf__feed_env *, struct rlhf__labels *labels,
                                  struct rlhf__feed **out, struct rlhf__error *err);
 
-// Read the held-out rows and tokenise all rows. The policy must be open. Errors: RLHF_E_INVALID
+// Read the held-out rows and tokenize all rows. The policy must be open. Errors: RLHF_E_INVALID
 // (data.max_tokens is longer than the context) and those of rlhf__text_source_tokenise. [main]
 rlhf_status rlhf__text_feed_tokenise(struct rlhf__feed *, struct rlhf__error *err);
 
 // ---- preference_feed.c: preference rows, to train a reward model (score head) or a policy ----
 //
-// On held-out rows it measures how often the model agrees with the preference. Completions with a
-// label are rows with one response; on those it measures the mean reward for each label.
+// On held-out pairs, this feed measures how often the model agrees with the preference. Completions
+// with a label are rows with one response; on those, it measures the mean reward for each label.
 
 struct rlhf__preferences;
 struct rlhf__reward_training;
 
-// Read and tokenise data.path and data.eval_path. Needs the plan, and the policy, whose tokenizer
+// Read and tokenize data.path and data.eval_path. Needs the plan, and the policy, whose tokenizer
 // decides how rows begin. The caller owns *out. Errors: those of rlhf__preferences_open. [main]
 rlhf_status rlhf__preference_feed_open(const struct rlhf__feed_env *, struct rlhf__feed **out,
                                        struct rlhf__error *err);
@@ -171,15 +171,15 @@ rlhf_status rlhf__prompt_feed_ahead(struct rlhf__feed *, int64_t phase, uint64_t
 rlhf_status rlhf__prompt_feed_ahead_load(struct rlhf__feed *, const char *dir,
                                          struct rlhf__error *err);
 
-// The op `estimate` for the sampler, which decodes while the policy trains: *cache stays open. The
-// caller closes it with the sampler's model. [step]
+// Like the op `estimate`, but for the sampler. *cache stays open, because the sampler decodes while
+// the policy trains. The caller closes *cache with the sampler's model. [step]
 rlhf_status rlhf__prompt_feed_estimate_ahead(struct rlhf__feed *, const struct rlhf__experience *x,
                                              rlhf_gen **cache, struct rlhf__error *err);
 
 // ---- held_out_prompts.c: the reward of responses to held-out prompts (data.eval_path) ----
 //
-// The responses are sampled, cut and rewarded as in a phase, but not trained on. (The other feeds
-// measure held-out rows of a file.)
+// The responses to held-out prompts are sampled, cut and rewarded as in a phase, but not trained
+// on. (The other feeds measure held-out rows of a file.)
 
 // Open the first data.eval_limit rows of data.eval_path, as prompts.* says. *out = NULL if
 // data.eval_path is not set. Needs the policy. The caller owns *out. Errors: those of
@@ -188,7 +188,7 @@ rlhf_status rlhf__held_out_prompts_open(const struct rlhf__feed_env *, struct rl
                                         struct rlhf__error *err);
 
 // Sample one response to each of q.prompts, with the same random numbers every time. All else in q
-// is as in a phase's request. Sets eval/reward, the mean reward without normalisation and clipping,
+// is as in a phase's request. Sets eval/reward, the mean reward without normalization and clipping,
 // and eval/<name> for every metric <name> of the rewards. Logs the mean. Errors: those of
 // rlhf__rollout and rlhf__score. [step]
 rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *,

@@ -26,8 +26,8 @@ void rlhf__prompt_choice_destroy(struct rlhf__prompt_choice *); // NULL allowed 
 rlhf_status rlhf__prompt_choice_ask(struct rlhf__prompt_choice *, int64_t phase, uint32_t n,
                                     int64_t *row, struct rlhf__error *err);
 
-// Note that rows respond to prompts that were chosen for the phase and counted as used: by an
-// earlier process, if the rows are from a checkpoint. [step]
+// Record which prompts the rows respond to. The algorithm chose these prompts for the phase, and
+// they are already counted as used; for rows from a checkpoint, an earlier process did both. [step]
 void rlhf__prompt_choice_chosen(struct rlhf__prompt_choice *, int64_t phase,
                                 const struct rlhf__rows *);
 

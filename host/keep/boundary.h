@@ -19,7 +19,7 @@
 
 #include <jansson.h>
 
-// The best checkpoint so far. Zero-initialise for none.
+// The best checkpoint so far. Zero-initialize for none.
 struct rlhf__best {
     int64_t phase; // phase of the best checkpoint, 0 = none yet
     double value;  // the metric in that phase
@@ -59,7 +59,7 @@ struct rlhf__rollback_item {
     uint64_t bytes;
 };
 
-// Zero-initialise; release with rlhf__boundary_finish.
+// Zero-initialize; release with rlhf__boundary_finish.
 struct rlhf__rollback {
     int32_t taken; // 1: the copy was made
     int32_t reserved;
@@ -80,7 +80,7 @@ struct rlhf__boundary_marks {
     uint64_t syncs, rounds, pairs;
 };
 
-// Zero-initialise; release with rlhf__boundary_finish.
+// Zero-initialize; release with rlhf__boundary_finish.
 struct rlhf__boundary {
     int64_t phase; // phases done at the boundary
     json_t *run;   // its run.json, but without the best checkpoint

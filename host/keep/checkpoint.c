@@ -135,8 +135,8 @@ static rlhf_status write_model(const struct rlhf__kept *k, int64_t phase,
                               err);
 }
 
-// Write an optimizer's state; or, if st is a failure, let the other processes send theirs, for
-// which they do not wait then. Returns st, or the failure of writing.
+// Write an optimizer's state. If st is a failure, only receive the parts that the other processes
+// send, so that they do not wait. Returns st, or the failure of writing.
 static rlhf_status write_optim(const struct rlhf__optim *o, const struct rlhf__folder *dir,
                                const char *name, rlhf_status st, struct rlhf__error *err) {
     struct rlhf__error unsaid;

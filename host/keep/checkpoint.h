@@ -32,7 +32,7 @@ struct rlhf__plugin_state {
     struct rlhf__buf bytes;
 };
 
-// Zero-initialise; release with rlhf__plugin_states_finish.
+// Zero-initialize; release with rlhf__plugin_states_finish.
 struct rlhf__plugin_states {
     struct rlhf__plugin_state *item; // [n]
     size_t n;
@@ -66,8 +66,8 @@ rlhf_status rlhf__checkpoint_write(const struct rlhf__kept *kept, int64_t phase,
                                    const struct rlhf__folder *all, const char *fresh,
                                    struct rlhf__error *err);
 
-// Take part in a checkpoint that rank 0 writes, or that it cannot write after all: send it this
-// process's parts of the optimizers' states. Errors: those of rlhf__optim_give. [main]
+// Take part in a checkpoint that rank 0 writes: send rank 0 this process's parts of the optimizers'
+// states, even if rank 0 has failed to write. Errors: those of rlhf__optim_give. [main]
 rlhf_status rlhf__checkpoint_give(const struct rlhf__kept *k, int64_t phase,
                                   struct rlhf__error *err);
 

@@ -22,7 +22,7 @@ rlhf_status rlhf__checkpoint_dir_recover(const struct rlhf__folder *run, struct 
 size_t rlhf__checkpoint_dir_newest(const struct rlhf__folder *all, int64_t *newest);
 
 // Move the checkpoints of phases after `phase` to aside-<n>/ and log it. If `best` points at one of
-// them, it still does afterwards. [main]
+// them, it is changed to point at the new place. [main]
 rlhf_status rlhf__checkpoint_dir_set_aside(const struct rlhf__folder *all, int64_t phase,
                                            struct rlhf__log *log, struct rlhf__error *err);
 

@@ -106,7 +106,7 @@ static const json_t *counterpart(const char *key, const json_t *now, size_t i,
     return NULL;
 }
 
-// If fields differ, append "ROLE PATH (FIELD was is now is, ...)" to the list. `was` is NULL if
+// If fields differ, append "ROLE PATH (FIELD x is now y, ...)" to the list. `was` is NULL if
 // nothing is stored about the item.
 static void compare(struct rlhf__buf *list, const char *role, const json_t *was, const json_t *is) {
     static const char *const fields[] = {"id", "version", "sha256"};
@@ -152,8 +152,8 @@ static int equipped_otherwise(const struct rlhf__manifest *m, const json_t *stor
     return fixed_part(is) != n || strncmp(was, is, (size_t)n) != 0;
 }
 
-// Report a run that promised exact rows until now and no longer would. Older hosts did not store
-// the promise. Their runs are reported only if the backend has changed.
+// Report a run whose backend promised exact rows until now and no longer does. Older hosts did not
+// store the promise. Their runs are reported only if the backend has changed.
 static void compare_exact(struct rlhf__buf *list, const json_t *stored, const json_t *now) {
     const json_t *was = json_object_get(json_object_get(stored, "compute"), "row_exact");
     const json_t *is = json_object_get(now, "compute");

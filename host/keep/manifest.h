@@ -39,9 +39,9 @@ rlhf_status rlhf__manifest_write(const struct rlhf__manifest *m, const struct rl
 rlhf_status rlhf__manifest_check(const struct rlhf__manifest *m, const struct rlhf__folder *run,
                                  const char *name, struct rlhf__error *err);
 
-// The same for the inputs. Errors: RLHF_E_INVALID if an input has another size or sha256 or is not
-// in the stored manifest, or if the stored manifest lacks a list of inputs. The message names every
-// such input. [main]
+// Compare the stored list of inputs with the current one. Errors: RLHF_E_INVALID if an input has
+// another size or sha256 or is not in the stored manifest, or if the stored manifest lacks a list
+// of inputs. The message names every such input. [main]
 rlhf_status rlhf__manifest_check_inputs(const struct rlhf__manifest *m,
                                         const struct rlhf__folder *run, const char *name,
                                         struct rlhf__error *err);
@@ -59,7 +59,7 @@ void rlhf__manifest_moved(const struct rlhf__manifest *m, const struct rlhf__fol
 
 // ---- inputs: the files that a run reads and does not store in its checkpoints ----
 //
-// They are rows, prompts and frozen models. A list is a JSON array with an object {"setting",
+// Inputs are rows, prompts and frozen models. A list is a JSON array with an object {"setting",
 // "path", "bytes", "sha256"} for each file or model directory; it is "inputs" in manifest.json.
 
 // Append a regular file to the list. A file that can be read only once, such as a pipe, is skipped.
@@ -73,7 +73,7 @@ rlhf_status rlhf__inputs_add_file(json_t *list, const char *setting, const char 
 rlhf_status rlhf__inputs_add_model(json_t *list, const char *setting, const char *dir, int weights,
                                    struct rlhf__error *err);
 
-// Append "SETTING PATH (FIELD was is now is)" for every input in `now` that differs from its
+// Append "SETTING PATH (FIELD x is now y)" for every input in `now` that differs from its
 // counterpart in `before`, i.e. the input with the same setting at the same position. Inputs
 // without a counterpart are listed too. [any]
 void rlhf__inputs_compare(const json_t *before, const json_t *now, struct rlhf__buf *out);

@@ -60,8 +60,9 @@ rlhf_status rlhf__evaluate_preferences(const struct rlhf__reward_model *rm,
                                        struct rlhf__preference_quality *out,
                                        struct rlhf__error *err);
 
-// The same for a policy. A response's reward is its log-probability (the sum over its tokens,
-// temperature 1) minus the reference's. If reference is NULL, nothing is subtracted. [main]
+// Like rlhf__evaluate_preferences, but for a policy. A response's reward is its log-probability
+// (the sum over its tokens, temperature 1) minus the reference's. If reference is NULL, nothing is
+// subtracted. [main]
 rlhf_status rlhf__evaluate_policy_preferences(const struct rlhf__model *policy,
                                               const struct rlhf__model *reference,
                                               const struct rlhf__preferences *set,
@@ -76,8 +77,9 @@ struct rlhf__completion_quality {
     double reward[2];
 };
 
-// For rows with one completion each (rlhf__preference_opts.completions): a policy's rewards as
-// above. These are rewards/chosen and rewards/rejected of TRL's KTOTrainer, without beta. [main]
+// For rows with one completion each (rlhf__preference_opts.completions), compute a policy's rewards
+// as rlhf__evaluate_policy_preferences does. They equal rewards/chosen and rewards/rejected of
+// TRL's KTOTrainer, without the factor beta. [main]
 rlhf_status rlhf__evaluate_policy_completions(const struct rlhf__model *policy,
                                               const struct rlhf__model *reference,
                                               const struct rlhf__preferences *set,

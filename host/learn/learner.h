@@ -60,7 +60,7 @@ void rlhf__head_store_clear(struct rlhf__head_store *, size_t rows, size_t token
 
 #define RLHF__LEARNER_SUMS 4
 
-// The function to minimise: the loss of a microbatch with its derivatives, as in rlhf/algo.h.
+// The function to minimize: the loss of a microbatch with its derivatives, as in rlhf/algo.h.
 struct rlhf__objective {
     rlhf_status (*loss)(void *self, const rlhf_loss_in *in, rlhf_loss_out *out,
                         struct rlhf__error *err);
@@ -136,8 +136,8 @@ void rlhf__learner_begin(struct rlhf__learner *);
 void rlhf__learner_expect(struct rlhf__learner *, uint32_t minibatches, int64_t rows, int compare);
 
 // Train on one minibatch: compute the gradients of the objective's loss over all rows, and take an
-// optimizer step with learning rates times lr_factor. Then the weights are packed again, and the
-// objective is called; *stop = 1 if it ends the phase.
+// optimizer step with learning rates times lr_factor. Then pack the weights again and call the
+// objective's minibatch_end; *stop = 1 if it ends the phase.
 //
 // - Prompts are shared if the rows allow it (RLHF__SHARE_PROMPTS) and the model can.
 //   microbatch_tokens limits the tokens that the model computes at a time.

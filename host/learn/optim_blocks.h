@@ -35,20 +35,21 @@ rlhf_status rlhf__optim_blocks_init(struct rlhf__optim *o, const struct rlhf__sh
                                     struct rlhf__error *err);
 void rlhf__optim_blocks_destroy(struct rlhf__optim *o); // without blocks: nothing [main]
 
-// Sum up the gradients of own blocks over all processes; with one process: nothing. aside as in
-// rlhf__sum_reduce. The step must follow. [step]
+// Sum up the gradients of own blocks over all processes. Does nothing with one process. aside is as
+// in rlhf__sum_reduce. The caller must take the step next. [step]
 rlhf_status rlhf__optim_blocks_reduce(struct rlhf__optim *o, const rlhf_dev *aside,
                                       struct rlhf__error *err);
 
-// Take a step, as rlhf__optim_step does, and describe it in *clip. With several processes, the
-// parameters of other processes' blocks are then those that these computed. [step]
+// Take a step, as rlhf__optim_step does, and describe it in *clip. With several processes, each one
+// updates its own blocks; the parameters of other blocks are then received from their owners.
+// [step]
 rlhf_status rlhf__optim_blocks_step(struct rlhf__optim *o, double factor, int32_t loss_ok,
                                     rlhf_clip *clip, struct rlhf__error *err);
 
-// Copy elements [from, from + n) of the state of item `item`, the second moment if v is 1, to
-// rank 0's `host`; or, on each rank, from its `host` to those that the rank owns. All ranks must
-// call get, in the same order; only rank 0 receives anything, and for the others host may be NULL.
-// For an optimizer whose state is divided between processes. [main]
+// For an optimizer whose state is divided between processes: copy elements [from, from + n) of item
+// `item` of the state (its second moment if v is 1). get collects them in `host` of rank 0. All
+// ranks must call get, in the same order; host may be NULL on the other ranks. put copies from
+// `host` those elements that the rank owns. [main]
 rlhf_status rlhf__optim_blocks_get(const struct rlhf__optim *o, uint32_t item, int v, uint64_t from,
                                    uint64_t n, float *host, struct rlhf__error *err);
 rlhf_status rlhf__optim_blocks_put(struct rlhf__optim *o, uint32_t item, int v, uint64_t from,

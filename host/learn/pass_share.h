@@ -6,9 +6,9 @@
 
 struct rlhf__team;
 
-// As rlhf__pass: each rank forwards some of the rows, divided as by rlhf__deal, and receives the
-// other numbers. out->flops counts only this rank's. team may be NULL. Errors: those of rlhf__pass,
-// of any rank; those of rlhf__team_agree. [step]
+// Like rlhf__pass, but each rank forwards only some of the rows, divided as by rlhf__deal, and
+// receives the numbers of the other rows. out->flops counts only this rank's work. team may be
+// NULL. Errors: those of rlhf__pass, of any rank; those of rlhf__team_agree. [step]
 rlhf_status rlhf__pass_share(struct rlhf__team *team, const struct rlhf__model *m,
                              const struct rlhf__rows *e, const rlhf_dist *dist,
                              int64_t microbatch_tokens, const struct rlhf__pass_out *out,

@@ -68,7 +68,7 @@ rlhf_status rlhf__adapter_write(const struct rlhf__model *m, int32_t dtype, int 
 
 // ---- how far an adapter moved ----
 
-// Zero-initialise; release with rlhf__moved_finish.
+// Zero-initialize; release with rlhf__moved_finish.
 struct rlhf__moved {
     float *before; // A and B, concatenated, at the start; NULL if the model lacks an adapter
 };

@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 
-// Texts are printable; "" = none or unknown. Zero-initialise.
+// Texts are printable; "" = none or unknown. Zero-initialize.
 struct rlhf__device_info {
     // number of devices, usable or not. If 0, `missing` has the reason. If the answer has no
     // number: 0 if it has `missing`, otherwise 1

@@ -30,17 +30,17 @@ void rlhf__free_memory_get(const struct rlhf__model_env *env, struct rlhf__memor
 // its own memory; the program's own memory (RLHF__USE_PROGRAM) never counts. [any]
 uint64_t rlhf__memory_needed(const struct rlhf__memory_need *need);
 
-// Returns RLHF_E_INVALID if it does not fit. The message says what each role needs, how much is
-// free, and which settings to change. [main]
+// Returns RLHF_E_INVALID if less memory is free than is needed. The message says what each role
+// needs, how much is free, and which settings to change. [main]
 rlhf_status rlhf__free_memory_check(const struct rlhf__memory_need *need, struct rlhf__error *err);
 
-// The same for one model that is about to be loaded: values, gradients, packed weights and
-// m->spec.moments. Returns RLHF_OK if its size cannot be determined: opening it will report why.
-// [main]
+// Like rlhf__free_memory_check, for one model that is about to be loaded: its values, gradients,
+// packed weights and m->spec.moments. Returns RLHF_OK if the size of m cannot be determined:
+// opening m will report why. [main]
 rlhf_status rlhf__free_memory_check_model(const struct rlhf__model *m, struct rlhf__error *err);
 
-// The same for a model that is not open yet, on a device with its own memory. Returns RLHF_OK on
-// other devices. [main]
+// Like rlhf__free_memory_check, for a model that is not open yet, on a device with its own memory.
+// Returns RLHF_OK on other devices. [main]
 rlhf_status rlhf__free_memory_check_spec(const struct rlhf__model_env *env,
                                          const struct rlhf__model_spec *spec,
                                          struct rlhf__error *err);

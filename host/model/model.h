@@ -1,8 +1,8 @@
 // model.h: a model in a role (policy, reference, classifier), opened from a Hugging Face directory.
 // It consists of a plugin instance, its parameters and its tokenizer.
 //
-// It opens and checks the directory, fills the parameters (parameters.h) and turns the plugin's
-// failures into host errors. It does not know algorithms, optimizers or runs.
+// This file opens and checks the directory, fills the parameters (parameters.h) and turns the
+// plugin's failures into host errors. It does not know algorithms, optimizers or runs.
 #ifndef RLHF_HOST_MODEL_H
 #define RLHF_HOST_MODEL_H
 
@@ -181,7 +181,7 @@ rlhf_status rlhf__model_backward(const struct rlhf__model *, const rlhf_batch *,
                                  struct rlhf__error *err);
 rlhf_status rlhf__model_refresh(const struct rlhf__model *, struct rlhf__error *err);
 
-// Returns the instance of its compute backend, for messages; NULL if not known, as on the memory
+// Returns the instance of m's compute backend, for messages; NULL if not known, as on the memory
 // plan. [any]
 const struct rlhf__instance *rlhf__model_kernels(const struct rlhf__model *);
 

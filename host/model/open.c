@@ -33,8 +33,8 @@ static int is_type(struct rlhf__plugins *plugins, const char *stem) {
     return o.type != RLHF_T_ENUM;
 }
 
-// Append the model types of all plugins to *out, as "a, b". Set *there to 1 if model_type has a
-// plugin; that plugin has failed to open.
+// Append the model types of all plugins to *out, as "a, b". Set *there to 1 if one of them is
+// model_type: its plugin exists, but could not be opened.
 static rlhf_status list_types(struct rlhf__plugins *plugins, const char *model_type,
                               struct rlhf__buf *out, int *there) {
     struct rlhf__buf stems = RLHF__BUF_INIT;
@@ -209,7 +209,7 @@ static rlhf_status check_text(struct rlhf__model *m, struct rlhf__error *err) {
     char what[4200];
     snprintf(what, sizeof what, "%s '%s'", m->role, m->dir);
     RLHF_TRY(rlhf__tokenizer_check_model(m->tok, embedded(m), what, err));
-    // This includes the policy from which a reward model is trained: it generates the texts on
+    // A policy from which a reward model is trained needs end tokens too: it generates the texts on
     // which the mean score is set to 0.
     const int writes = m->info.caps & RLHF_CAP_GENERATE;
     return writes ? rlhf__ends_read(m->text_dir, m->config, m->tok, &m->ends, err) : RLHF_OK;

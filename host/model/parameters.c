@@ -191,7 +191,7 @@ static void uniforms(float *x, size_t n, double bound, uint64_t seed, uint64_t s
     }
 }
 
-// Uses eight interleaved sums, so that the compiler can vectorise without changing the result.
+// Uses eight interleaved sums, so that the compiler can vectorize without changing the result.
 static double dot(const float *a, const float *b, size_t n) {
     float part[8] = {0};
     double sum = 0;

@@ -1,9 +1,9 @@
 // reward_model.h: a reward model: a trunk with one score per token (RLHF_HEAD_TOKEN_SCORE),
 // pooling, gain and bias. bradley_terry.so trains it and bt_rm.so scores with it.
 //
-// Its directory is a sequence classifier with one label and "rlhf_reward" in config.json.
-// transformers can read it; its logit is then the raw score of the last token. Training is in
-// learn/learner.h.
+// The directory of a reward model is a sequence classifier with one label and "rlhf_reward" in
+// config.json. transformers can read it; its logit is then the raw score of the last token.
+// Training is in learn/learner.h.
 #ifndef RLHF_HOST_REWARD_MODEL_H
 #define RLHF_HOST_REWARD_MODEL_H
 
@@ -117,7 +117,7 @@ rlhf_status rlhf__reward_model_write(const struct rlhf__reward_model *rm,
 // with a BOS. The rows of a run begin as the policy needs them (prompts.prepend_bos), so a BOS may
 // have to be added or removed.
 
-// Rows whose BOS was added or removed. Zero-initialise; release with rlhf__fronted_finish.
+// Rows whose BOS was added or removed. Zero-initialize; release with rlhf__fronted_finish.
 struct rlhf__fronted {
     const int32_t *ids, *offset, *prompt_len; // the caller's arrays if nothing changed
     int32_t *own;                             // NULL: nothing changed

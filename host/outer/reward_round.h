@@ -14,7 +14,7 @@
 
 #include <rlhf/draft/iteration.h>
 
-// Sums over all calls of the pair loss; zero-initialise.
+// Sums over all calls of the pair loss; zero-initialize.
 struct rlhf__pair_loss {
     double loss;         // sum over microbatches of their share of the minibatch's loss
     double margin;       // R_chosen - R_rejected

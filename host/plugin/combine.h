@@ -5,7 +5,7 @@
 
 #include <rlhf/host.h>
 
-// The values reported under a name so far. Zero-initialise for none.
+// The values reported under a name so far. Zero-initialize for none.
 struct rlhf__combined {
     double value, weight; // value: the combined number; weight: total weight of a mean
     double sum;           // sum of weight * value

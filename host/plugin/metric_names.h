@@ -1,5 +1,5 @@
-// metric_names.h: the full names of metrics from plugins. They prevent a plugin's metric from
-// replacing another plugin's or one of the host (docs/metrics.md).
+// metric_names.h: the full names of metrics from plugins. Their prefixes keep a plugin from
+// replacing a metric of another plugin or of the host (docs/metrics.md).
 #ifndef RLHF_HOST_METRIC_NAMES_H
 #define RLHF_HOST_METRIC_NAMES_H
 

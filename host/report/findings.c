@@ -64,7 +64,7 @@ struct rlhf__found rlhf__findings_judge(struct rlhf__findings *f,
     const int diverged = f->phases > 0 && p->loss > RLHF__LOSS_FACTOR * f->loss + RLHF__LOSS_MARGIN;
     // Report a loss that has diverged, but not the gradients that exploded with it.
     if (diverged) f->said |= RLHF__EXPLODED | RLHF__FELL;
-    // With a bounded loss, which cannot diverge, this shows that the policy has lost the preferred
+    // A bounded loss cannot diverge. So also check whether the policy has lost the preferred
     // responses.
     const int fell = p->fall > RLHF__FALL;
     out.what = if_true(f->is_collapsed, RLHF__COLLAPSED) |
@@ -109,8 +109,8 @@ static const struct {
     {"critic", 1 << 19},
 };
 
-// Causes of RLHF__LOST rather than its consequences; or a collapse, if only the distance was
-// reported.
+// Returns 1 for notes that are still reported after RLHF__LOST: causes of it, and a collapse if
+// only the distance from the reference was reported.
 static int is_said_after(const char *id) {
     return strcmp(id, "right_answers_fell") == 0 || strcmp(id, "negative_weights") == 0 ||
            strcmp(id, "collapsed") == 0;

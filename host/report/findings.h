@@ -60,7 +60,7 @@ struct rlhf__found {
 
 enum { RLHF__FINDINGS_NORMS = 64 };
 
-// Zero-initialise before the first phase. Everything but `is_collapsed` and `is_far` is part of a
+// Zero-initialize before the first phase. Everything but `is_collapsed` and `is_far` is part of a
 // checkpoint.
 struct rlhf__findings {
     int64_t phases;                    // phases so far

@@ -37,8 +37,9 @@ rlhf_status rlhf__phase_show(const struct rlhf__phase *p, int is_last, struct rl
 
 // ---- phase_warnings.c: warnings at the end of a phase, before the phase is counted ----
 //
-// It warns of findings (findings.h), with the likely cause and the setting to change; of a phase
-// without a learning signal; and of a reward model whose scores start far from its fitted scale.
+// The warnings are about findings (findings.h), with the likely cause and the setting to change;
+// about a phase without a learning signal; and about a reward model whose scores start far from its
+// fitted scale.
 
 // Check a phase after the algorithm's phase_end() and log new findings. Phases that train on rows
 // of a file are not checked. [main]

@@ -16,7 +16,7 @@
 #include <stddef.h>
 
 // Times and failures of the rewards and the judge, for the current phase and for the whole process.
-// Each array has the rewards in the config's order, then the judge. Zero-initialise; release with
+// Each array has the rewards in the config's order, then the judge. Zero-initialize; release with
 // rlhf__reward_tallies_finish.
 struct rlhf__reward_tallies {
     struct rlhf__reward_tally *phase; // [n + 1]

@@ -9,7 +9,7 @@
 #include "report/findings.h"
 #include "report/report.h"
 
-// Zero-initialise; release with rlhf__run_history_finish.
+// Zero-initialize; release with rlhf__run_history_finish.
 struct rlhf__run_history {
     json_t *config; // `facts` borrows from it
     struct rlhf__run_facts facts;

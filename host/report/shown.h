@@ -11,7 +11,7 @@
 #include "sample/reward_rows.h"
 
 // Samples; `text` holds their texts, `paid` the score of each reward for each sample (NULL with one
-// reward). Zero-initialise; release with rlhf__shown_finish.
+// reward). Zero-initialize; release with rlhf__shown_finish.
 struct rlhf__shown {
     struct rlhf__sample *rows; // [n]
     struct rlhf__buf text;

@@ -67,8 +67,8 @@ static void fill_terminal(struct rlhf__run *r) {
     rlhf__buf_free(&title);
 }
 
-// For a process that leaves writing to rank 0: numbers in memory, no files, and only warnings that
-// are about this process.
+// A report for processes other than rank 0, which writes the files. It keeps numbers in memory,
+// opens no files, and logs only warnings about this process.
 static rlhf_status open_silent(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__report *p = &r->report;
     const int32_t level = r->config->log.level;

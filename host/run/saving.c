@@ -153,9 +153,9 @@ static rlhf_status write_files(struct rlhf__run *r, const struct rlhf__folder *a
                                   fresh, err);
 }
 
-// A checkpoint's own state says whether it is the best so far. Only planned checkpoints compete,
-// which every run of this configuration writes. Those written because of time, a signal or a
-// failure do not, because then the state would depend on when a run was stopped.
+// A checkpoint's own state says whether it is the best so far. Only planned checkpoints, which
+// every run of this configuration writes, can be the best. If those written because of time, a
+// signal or a failure could be, the state would depend on when a run was stopped.
 static void choose_best(struct rlhf__run *r) {
     const struct rlhf__checkpoint_config *c = &r->config->checkpoint;
     int planned = (c->every > 0 && r->count.phase % c->every == 0) ||

@@ -70,7 +70,7 @@ void rlhf__setup_policy_dir(const struct rlhf__run *r, char out[4200]) {
 
 static int has_adapter(const struct rlhf__run *r) { return r->cast.policy->peft.rank > 0; }
 
-// Reject an adapter on a randomly initialised model, and Muon without a matrix to train.
+// Reject an adapter on a randomly initialized model, and Muon without a matrix to train.
 static rlhf_status check_adapter(const struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     const struct rlhf__peft *p = &r->cast.policy->peft;

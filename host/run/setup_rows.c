@@ -156,7 +156,7 @@ static rlhf_status name_labels(const struct rlhf__run *r, struct rlhf__labels *l
     return st;
 }
 
-// Finish the set-up, once rows and policy are open. Tokenise first.
+// Finish the set-up, once rows and policy are open. Tokenize first.
 static rlhf_status finish_text(struct rlhf__run *r, int32_t n_labels, struct rlhf__error *err) {
     RLHF_TRY(rlhf__text_feed_tokenise(r->feed, err));
     RLHF_TRY(check_plan(r, n_labels, err));
@@ -230,7 +230,7 @@ static rlhf_status open_preferences(struct rlhf__run *r, struct rlhf__error *err
     return rlhf__setup_named(r, err);
 }
 
-// Open the policy for rows with one labelled response per prompt.
+// Open the policy for rows with one labeled response per prompt.
 static rlhf_status open_completions(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(check_whole_rows(r, err));
     RLHF_TRY(rlhf__setup_policy(r, &(struct rlhf__setup_head){0}, err));

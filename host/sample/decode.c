@@ -23,8 +23,8 @@ struct prefix {
     uint32_t used;  // 0 = free
 };
 
-// The state of decoding, with the rows of one step: row r of a step is in slot[r]; if silent[r], it
-// only fills a shared prompt.
+// The state of decoding, with the rows of one step. Row r of a step belongs to slot[r]. If
+// silent[r] is set, the row samples nothing and only fills the cache of a shared prompt.
 struct decoder {
     const struct rlhf__gen_request *q;
     struct rlhf__gen_result *out;

@@ -5,7 +5,7 @@
 
 #include "sample/scoring.h"
 
-// Zero-initialise; release with rlhf__experience_finish.
+// Zero-initialize; release with rlhf__experience_finish.
 struct rlhf__experience {
     struct rlhf__rows rows;
     struct rlhf__scored scored;    // n = 0: rows of a file are not scored
@@ -17,8 +17,8 @@ struct rlhf__experience {
     int64_t sampled;               // response tokens sampled for the rows
     int64_t tokens; // tokens that the model computed for them; a shared prompt counts
                     // once
-    // Seconds in which they were sampled while the phase before trained; 0: in their own phase, or
-    // not known.
+                    // Seconds that sampling the rows took while the phase before trained; 0: they
+                    // were sampled in their own phase, or this is not known.
     double seconds;
     const rlhf_compute *compute; // owns ref_hidden
     rlhf_dev ref_hidden;         // borrowed by rows.ref_dev_hidden; NULL: none

@@ -44,13 +44,13 @@ void rlhf__rows_sum_rewards(struct rlhf__rows *e) {
         take_reward(e, i);
 }
 
-// Returns the weight of a reward that is normalised by its standard deviation. A reward without
+// Returns the weight of a reward that is normalized by its standard deviation. A reward without
 // spread gives no information, so its weight is 0. Otherwise its token rewards would be scaled up.
 static double normalised(double weight, double std) {
     return std > 0 ? weight / (std + NORMALISE_EPS) : 0;
 }
 
-// Add one reward, normalised first if configured, to the rewards of the batch.
+// Add one reward, normalized first if configured, to the rewards of the batch.
 static void add(struct rlhf__rows *e, const struct rlhf__reward_parts *parts, const uint8_t *keep,
                 double weight, int normalise) {
     double mean = 0, std = 0;

@@ -1,7 +1,7 @@
 // mixing.h: combines several rewards into the reward of each row. Pure functions.
 //
-// A row's reward is the sum of its score at the end and its token rewards. This sum is normalised
-// and clipped. Normalising subtracts the mean from the score and scales both parts. Clipping scales
+// A row's reward is the sum of its score at the end and its token rewards. This sum is normalized
+// and clipped. Normalizing subtracts the mean from the score and scales both parts. Clipping scales
 // both parts. A penalty that replaces the reward sets the token rewards to 0.
 #ifndef RLHF_HOST_MIXING_H
 #define RLHF_HOST_MIXING_H
@@ -21,7 +21,7 @@ struct rlhf__reward_parts {
 };
 
 // Compute e's score, reward and token[RLHF__TOKEN_REWARD] from parts[n_reward], with config's
-// weights, normalisation, clip and penalties. Rows that are not kept get 0 and do not count in
+// weights, normalization, clip and penalties. Rows that are not kept get 0 and do not count in
 // means. no_period is as in struct rlhf__scored. [any]
 void rlhf__mix(const struct rlhf__config *, const struct rlhf__reward_parts *parts,
                const uint8_t *keep, const uint8_t *no_period, struct rlhf__rows *e);

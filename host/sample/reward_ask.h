@@ -15,7 +15,7 @@
 
 // ---- before the batch is scored ----
 
-// A reward's answers for some rows before the batch is scored. Zero-initialise; release with
+// A reward's answers for some rows before the batch is scored. Zero-initialize; release with
 // rlhf__overlap_answers_finish.
 struct rlhf__overlap_answers {
     uint8_t *known;   // [n] 1 = the row has an answer; NULL: the reward is not called early

@@ -49,7 +49,7 @@ struct rlhf__reward_metric {
     struct rlhf__combined all;     // accepted values
 };
 
-// The metrics that a reward reports in a phase, in one call or several. Zero-initialise; release
+// The metrics that a reward reports in a phase, in one call or several. Zero-initialize; release
 // with rlhf__reward_metrics_finish.
 struct rlhf__reward_metrics {
     const struct rlhf__instance *reward; // the reward of the last call
@@ -78,8 +78,8 @@ struct rlhf__reward_call {
     int64_t phase;
     int32_t trains;  // for messages: 0 if its scores are not trained on
     int32_t bisects; // 1: isolate the rows that end its process
-    // For messages: the number of the first row in the batch, and how many rows that has; row_all
-    // 0: these rows are the batch.
+    // For messages: the index of the first row within the batch, and the number of rows of the
+    // batch. row_all 0: these rows are the whole batch.
     uint32_t row_from, row_all;
     rlhf__metric_fn *metric; // receives what the reward reports; NULL = left out
     void *metric_ctx;

@@ -53,7 +53,7 @@ void rlhf__scored_pick(struct rlhf__scored *, const uint32_t *pick, uint32_t n);
 double rlhf__scored_correct(const struct rlhf__scored *, const uint8_t *keep);
 
 // Rows in the form that reward plugins get. All arrays are owned; the texts belong to a struct
-// rlhf__scored. Zero-initialise; release with rlhf__reward_rows_finish, also after a failure. Rows
+// rlhf__scored. Zero-initialize; release with rlhf__reward_rows_finish, also after a failure. Rows
 // of several turns are whole here; reward_view.h makes the part that a reward gets.
 struct rlhf__reward_rows {
     uint32_t n, reserved;
@@ -81,7 +81,7 @@ rlhf_status rlhf__reward_rows_pick(struct rlhf__reward_rows *r, const struct rlh
                                    const uint32_t *pick, uint32_t n, struct rlhf__error *err);
 void rlhf__reward_rows_finish(struct rlhf__reward_rows *r); // accepts a zeroed one [any]
 
-// One reward's answers for rows. All arrays are owned. Zero-initialise; release with
+// One reward's answers for rows. All arrays are owned. Zero-initialize; release with
 // rlhf__reward_answer_finish, also after a failure.
 struct rlhf__reward_answer {
     float *seq;       // [n] NaN without an answer

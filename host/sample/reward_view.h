@@ -6,7 +6,7 @@
 
 #include "sample/reward_rows.h"
 
-// Zero-initialise; release with rlhf__reward_view_finish, also after a failure.
+// Zero-initialize; release with rlhf__reward_view_finish, also after a failure.
 struct rlhf__reward_view {
     rlhf_reward_in in;
     rlhf_str *texts; // [2 n] owned

@@ -4,10 +4,10 @@
 // 2. call every plugin; rewards.on_failure decides about rows that it could not score
 //    (reward_ask.h)
 // 3. rewards.nan_policy decides about values that are not finite
-// 4. normalise before, weighted sum, normalise after, clip (mixing.h)
+// 4. normalize before, weighted sum, normalize after, clip (mixing.h)
 // 5. penalties: no period, no stop token
 //
-// Normalising is (r - mean) / (std + 1e-5) over the batch, with the biased std. Every step includes
+// Normalizing is (r - mean) / (std + 1e-5) over the batch, with the biased std. Every step includes
 // the token rewards: see mixing.h.
 #ifndef RLHF_HOST_SCORING_H
 #define RLHF_HOST_SCORING_H

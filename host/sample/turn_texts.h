@@ -7,7 +7,7 @@
 #include "batch/rows.h"
 #include "text/tokenizer.h"
 
-// All texts are owned. Zero-initialise; release with rlhf__turn_texts_finish, also after a failure.
+// All texts are owned. Zero-initialize; release with rlhf__turn_texts_finish, also after a failure.
 struct rlhf__turn_texts {
     char *before;   // the prompt and everything up to the last turn
     char *after;    // everything after the prompt, up to where scoring ends

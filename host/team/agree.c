@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// What each rank sends at each door. All headers look alike, so it does not matter which code of a
-// failed rank sends it.
+// The header that each rank sends at each door (agree.h). All headers have the same form, so a
+// failed rank may send its header from any place in the code.
 struct header {
     int64_t doors, same;
     uint64_t bytes;

@@ -1,12 +1,13 @@
 // agree.h: how the ranks of a team agree: the header of each door.
 //
-// A door is a place where work is divided among the ranks. It begins with one call of
-// rlhf__team_agree, in which every rank tells the others whether it can go on. A rank that has
-// failed anywhere, in a door or between two, makes this call too, as its last one: the others meet
-// it at their next door, and all ranks leave with the same error.
+// A door is a point in the code at which all ranks synchronize, because work is divided among them.
+// It begins with one call of rlhf__team_agree, in which every rank tells the others whether it can
+// go on. A rank that has failed anywhere, inside a door or between two doors, makes this call too,
+// as its last one. The others receive it at their next door, and all ranks return the same error.
 //
-// So a door does its own share first, then agrees, then exchanges the results. Between the call and
-// the end of the exchange nothing may fail except the collective: allocate memory before.
+// At a door, a rank first does its share of the work, then agrees, then exchanges the results.
+// Between the call of rlhf__team_agree and the end of the exchange, only the collective may fail:
+// allocate memory before.
 #ifndef RLHF_HOST_TEAM_AGREE_H
 #define RLHF_HOST_TEAM_AGREE_H
 
@@ -35,11 +36,11 @@ struct rlhf__wish {
     uint64_t bytes; // that this rank will send; the others read it with rlhf__team_bytes
 };
 
-// Pass a door. st is the result of this rank's work so far, with the message in *err. Returns st if
-// t is NULL. Otherwise returns RLHF_OK if all ranks succeeded, else the status of the lowest rank
-// that failed, with the message "rank 2 on HOST: ...". Then t->left is 1, and no further door
-// may be passed; a second call returns st. wish may be NULL. If *t->signal is set on any rank, all
-// ranks adopt it (rlhf__signals_adopt), and t->cancelled is set. Also sets t->saves.
+// Synchronize the ranks at a door. st is the result of this rank's work so far, with the message in
+// *err. Returns st if t is NULL. Otherwise returns RLHF_OK if all ranks succeeded, else the status
+// of the lowest rank that failed, with the message "rank 2 on HOST: ...". Then t->left is 1, and no
+// further door may be passed; a second call returns st. wish may be NULL. If *t->signal is set on
+// any rank, all ranks adopt it (rlhf__signals_adopt), and t->cancelled is set. Also sets t->saves.
 // Errors, besides those of ranks: RLHF_E_INTERNAL (the ranks are at different doors); those of
 // gather. [main]
 rlhf_status rlhf__team_agree(struct rlhf__team *t, enum rlhf__door door,
@@ -49,8 +50,8 @@ rlhf_status rlhf__team_agree(struct rlhf__team *t, enum rlhf__door door,
 // Returns the bytes that rank k announced at the last door. [main]
 uint64_t rlhf__team_bytes(const struct rlhf__team *t, int32_t k);
 
-// Returns st, or RLHF_E_INVALID if it is RLHF_OK but that of another rank is not. Unlike a door, it
-// may be called after the ranks have left. All of them must call it. [main]
+// Returns st; or RLHF_E_INVALID if st is RLHF_OK on this rank, but not on every rank. Unlike a
+// door, it may be called after the ranks have left. All of them must call it. [main]
 rlhf_status rlhf__team_all_ok(struct rlhf__team *t, rlhf_status st, struct rlhf__error *err);
 
 #endif

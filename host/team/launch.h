@@ -16,7 +16,7 @@ struct rlhf__launch {
 struct rlhf__launch rlhf__launch_read(void);
 
 // Remove the launcher's variables from this process, so that no program that it starts (a worker, a
-// program of a reward, a tracker) takes itself for a rank. Call when the collective is open, or
+// program of a reward, a tracker) mistakes itself for a rank. Call when the collective is open, or
 // after rlhf__launch_read if none is needed. [main]
 void rlhf__launch_forget(void);
 

@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "team/agree.h"
 
-// The bytes of all ranks; zero-initialise.
+// The bytes of all ranks; zero-initialize.
 struct rlhf__parts {
     char *bytes;
     uint64_t *at; // [ranks + 1] rank k's are [at[k], at[k + 1])
@@ -13,7 +13,7 @@ struct rlhf__parts {
 
 void rlhf__parts_finish(struct rlhf__parts *); // accepts a zeroed one [any]
 
-// Pass the door with st, as rlhf__team_agree does, then exchange `own`. same: as in struct
+// Call rlhf__team_agree with this door and st, then exchange `own`. same is as in struct
 // rlhf__wish. [main]
 rlhf_status rlhf__parts_exchange(struct rlhf__team *t, enum rlhf__door door, int64_t same,
                                  const struct rlhf__buf *own, rlhf_status st,

@@ -1,8 +1,9 @@
 // team.h: the processes of one run ("ranks"), which a launcher such as mpirun started together, and
 // how they send each other bytes.
 //
-// Every rank runs the same code with the same numbers. Work is divided only at the doors (agree.h):
-// each rank does its share there, receives the other shares, and continues as if it had done all.
+// Every rank runs the same code with the same numbers. Work is divided only at the doors (agree.h),
+// where all ranks synchronize: each rank does its share, receives the other shares, and continues
+// as if it had done all of the work.
 //
 // A pointer to a team may be NULL everywhere: this process then works alone.
 #ifndef RLHF_HOST_TEAM_H
@@ -42,8 +43,8 @@ static inline int32_t rlhf__team_rank(const struct rlhf__team *t) { return t ? t
 // Returns 1 if there are several ranks, so that work is divided. [any]
 static inline int rlhf__team_shares(const struct rlhf__team *t) { return t && t->ranks > 1; }
 
-// Returns where the share of rank r begins, of n things that are dealt out in order: its share is
-// [rlhf__team_from(t, r, n), rlhf__team_from(t, r + 1, n)). [any]
+// Returns the first index of rank r's share if n things are divided among the ranks in order. The
+// share ends before rlhf__team_from(t, r + 1, n). [any]
 static inline uint32_t rlhf__team_from(const struct rlhf__team *t, int32_t r, uint32_t n) {
     return (uint32_t)((uint64_t)n * (uint64_t)r / (uint64_t)rlhf__team_ranks(t));
 }

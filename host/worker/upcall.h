@@ -16,7 +16,7 @@ struct rlhf__handle {
     void *object;
 };
 
-// Serves the calls of one instance's plugin. Zero-initialise.
+// Serves the calls of one instance's plugin. Zero-initialize.
 struct rlhf__ear {
     const rlhf_host *api; // the instance's; NULL: calls are ignored
     struct rlhf__handle handle[RLHF__HANDLES];
