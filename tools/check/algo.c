@@ -105,8 +105,7 @@ static int32_t row_of(const struct rlhf__algo_batch *b, int32_t h, int32_t i) {
     return row;
 }
 
-// Whether number i of head h must not affect the loss, or is a number that a model does not
-// compute.
+// Returns 1 if number i of head h must not affect the loss, or if a model does not compute it.
 static int is_out(struct rlhf__child_log *log, const struct rlhf__algo_batch *b, int32_t h,
                   int32_t i) {
     const int32_t row = row_of(b, h, i);
@@ -128,8 +127,8 @@ struct slope {
     double given, central, left, right;
 };
 
-// Sets *s to the derivative from loss() and to those from finite differences. Returns 0 if loss()
-// failed.
+// Sets *s to the derivative that loss() returns and to the slopes from finite differences. Returns
+// 0 if loss() failed.
 static int slope_at(struct rlhf__probe *t, struct rlhf__algo_batch *b, int32_t h, int32_t i,
                     double loss, double given, struct slope *s) {
     const float was = b->head[h][i], up = was + STEP, down = was - STEP;
@@ -146,8 +145,8 @@ static int slope_at(struct rlhf__probe *t, struct rlhf__algo_batch *b, int32_t h
     return 1;
 }
 
-// Whether the derivatives agree. At a kink (a clip), any slope between the left and the right slope
-// is accepted.
+// Returns 1 if the derivatives agree. At a kink (a clip), any slope between the left and the right
+// slope is accepted.
 static int agrees(const struct slope *s, double most, double loss) {
     const double off =
         0.02 * fabs(s->given) + 2e-3 * most + 1e-6 * (1 + fabs(loss)) / (double)STEP / 10;

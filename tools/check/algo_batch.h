@@ -40,7 +40,7 @@ uint32_t rlhf__algo_head_bit(int32_t h);
 const char *rlhf__algo_head_name(int32_t h);
 int32_t rlhf__algo_head_len(const struct rlhf__algo_batch *b, int32_t h);
 
-// Make rows that match the plan. With spread 0, rows that are compared with each other have equal
+// Make rows that match the plan. With spread 0, all rows of a group (or the whole batch) have equal
 // rewards. [main]
 void rlhf__algo_batch_make(struct rlhf__algo_batch *b, const rlhf_plan *plan, int32_t spread);
 
@@ -49,7 +49,7 @@ void rlhf__algo_batch_make(struct rlhf__algo_batch *b, const rlhf_plan *plan, in
 int rlhf__algo_batch_new(struct rlhf__check *c, const rlhf_plan *plan, int32_t spread,
                          struct rlhf__algo_batch **out);
 
-// Create an instance and get its plan for this number of shards. If that fails, reports it and
+// Create an instance and get its plan for this number of shards. After a failure, reports it and
 // returns 0. *t needs rlhf__probe_finish in any case. [main]
 int rlhf__algo_open(struct rlhf__check *c, uint32_t shards, struct rlhf__probe *t, rlhf_plan *plan);
 
@@ -58,8 +58,8 @@ int rlhf__algo_open(struct rlhf__check *c, uint32_t shards, struct rlhf__probe *
 rlhf_status rlhf__algo_batch_advantages(struct rlhf__probe *t, struct rlhf__algo_batch *b,
                                         int32_t side, struct rlhf__error *err);
 
-// Call loss() for the rows from .. to-1 that are not masked. Adds to *loss, and replaces these
-// rows' part of d. [main]
+// Call loss() for those rows from .. to-1 that the algorithm has not excluded. Adds to *loss, and
+// replaces these rows' part of d. [main]
 rlhf_status rlhf__algo_batch_loss(struct rlhf__probe *t, struct rlhf__algo_batch *b, int32_t from,
                                   int32_t to, int32_t side, double *loss, struct rlhf__error *err);
 

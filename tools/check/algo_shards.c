@@ -1,7 +1,7 @@
 // algo_shards.c: tests an algorithm with a minibatch that is divided into two shards. Either one
 // process has both shards, or two processes have one each. The algorithm's sums should have the
-// same bits in both cases (shards.h). A difference is reported only as a fact, because today all
-// runs use one process and do not show it.
+// same bits in both cases (shards.h). A difference is reported only as a fact, because it does not
+// show in runs of one process.
 #include "check/algo_batch.h"
 #include "check/cases.h"
 #include "check/guard.h"
@@ -126,8 +126,8 @@ static int32_t group_end(const struct rlhf__algo_batch *b, int32_t from) {
     return to;
 }
 
-// The first group is the first shard. The other groups are the second shard, with a microbatch
-// each.
+// The first group is the first shard. The other groups are the second shard, and each of them is a
+// microbatch.
 static int run_phase(struct side *s) {
     struct rlhf__error err;
     for (uint32_t r = 0; r < s->n; r++)

@@ -9,8 +9,8 @@ struct rlhf__check_case {
     const char *name;
     int32_t crash; // the rule that a crash violates
     int32_t first; // 1: after a finding here, the rest of the list is skipped
-    // 1: instances have other options in this case than in other cases, so a function that hangs
-    // here may work elsewhere.
+    // 1: instances have other options in this case than in other cases. So a function that hangs
+    // here may work in other cases.
     int32_t other_options, reserved;
     // Run step i; returns 0 if there are fewer. Violations are reported in the child's log. [main]
     int (*step)(struct rlhf__check *c, int32_t i);

@@ -1,7 +1,7 @@
 // check.h: `plugin check`: tests a plugin file against the contract, in child processes.
 //
-// A pass proves nothing. The check finds only faults that show with the rows, options and failures
-// that it generates.
+// A plugin that passes may still have faults. The check finds only faults that show with the rows,
+// options and failures that it generates.
 #ifndef RLHF_HOST_CHECK_CHECK_H
 #define RLHF_HOST_CHECK_CHECK_H
 
@@ -17,8 +17,8 @@ struct rlhf__check_request {
     int32_t reserved;
 };
 
-// Both lists contain objects. Members of a finding: rule, plugin, header, line, says, saw. Members
-// of a fact: plugin, text.
+// Both lists contain objects. A finding has the members rule, plugin, header, line, says and saw. A
+// fact has the members plugin and text.
 struct rlhf__check_report {
     json_t *plugins; // ids
     json_t *found, *facts;

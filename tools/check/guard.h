@@ -1,8 +1,8 @@
 // guard.h: memory between inaccessible pages. A plugin that reads or writes outside of its arrays
 // faults at that access.
 //
-// It is used in a child process that tests a plugin. The fault is reported in the child's log, then
-// the child ends.
+// This memory is used in a child process that tests a plugin. After a fault, the child reports it
+// in its log and ends.
 #ifndef RLHF_HOST_CHECK_GUARD_H
 #define RLHF_HOST_CHECK_GUARD_H
 

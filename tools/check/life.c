@@ -8,8 +8,8 @@
 
 // ---- the descriptor ----
 
-// Whether id is a reversed domain and a name: three or more non-empty parts, separated by dots. The
-// loader has checked the characters.
+// Returns 1 if id is a reversed domain and a name: three or more non-empty parts, separated by
+// dots. The loader has checked the characters.
 static int is_reverse_dns(const char *id) {
     int parts = 1;
     for (const char *c = id; *c; c++) {

@@ -1,5 +1,5 @@
-// model_tap.c: tests the tap of a model that has one (rlhf/draft/tap.h): that its points fit
-// together, and that its logits are those of forward().
+// model_tap.c: tests the tap of a model that has one (rlhf/draft/tap.h): whether its points are
+// consistent, and whether its logits equal those of forward().
 #include "check/cases.h"
 
 #include "check/checked_model.h"

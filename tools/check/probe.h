@@ -46,9 +46,9 @@ rlhf_status rlhf__probe_create(struct rlhf__check *c, const json_t *options, int
 // Destroy the instance and report its leaks. [main]
 void rlhf__probe_finish(struct rlhf__probe *t);
 
-// Call these before and after each call of a plugin's function. st is what the function returned.
-// Invalid values, and failures without a message, are reported. rlhf__probe_end returns st, or
-// RLHF_E_INTERNAL for an invalid status; err has the plugin's message.
+// Call these before and after each call of a plugin's function. st is the value that the function
+// returned. Invalid values, and failures without a message, are reported. rlhf__probe_end returns
+// st, or RLHF_E_INTERNAL for an invalid status; err has the plugin's message.
 //
 // If the function waits (it logs a warning, then keeps polling host->cancelled), the host cancels
 // it and does not call it again. [any]
@@ -63,8 +63,8 @@ void rlhf__probe_fail_alloc(struct rlhf__probe *t, int64_t n);
 // 1 if rlhf__probe_fail_alloc or fail_at made an allocation fail. [main]
 int rlhf__probe_starved(const struct rlhf__probe *t);
 
-// Returns the name of metric number i that the instance reported, and sets *value to its combined
-// value. NULL: there are fewer metrics. [main]
+// Returns the name of the i-th metric that the instance reported, and sets *value to its combined
+// value. Returns NULL if there are fewer metrics. [main]
 const char *rlhf__probe_metric(const struct rlhf__probe *t, size_t i, double *value);
 
 // Set the function that host->reduce calls from now on, outside of loss(). [main]

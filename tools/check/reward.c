@@ -14,8 +14,8 @@ enum { MANY = 10000 };
 
 // ---- calling score() and storing the results ----
 
-// Initial values of out->seq: in arrays that end at an inaccessible page, and in arrays that begin
-// at one.
+// Initial values of out->seq: the first for arrays that end at an inaccessible page, the second for
+// arrays that begin at one.
 enum { UNWRITTEN_END = 0x7fc0dead, UNWRITTEN_BEGIN = 0x4640e6b7 };
 
 // Results of a call, by the row's number in its set.

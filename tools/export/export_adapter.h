@@ -4,7 +4,7 @@
 
 #include "export/export_tensors.h"
 
-// The adapter's weights and the base's weights. Zero-initialise; release with
+// The adapter's weights and the base's weights. Zero-initialize; release with
 // rlhf__export_adapter_finish, even after a failure.
 struct rlhf__export_adapter {
     struct rlhf__weights *weights;

@@ -1,8 +1,8 @@
 // export_card.h: README.md of an exported directory, which is a model card for the hub. It says
 // what the model is and how it was trained, with settings and figures.
 //
-// It does not reveal where the model was made: only the last part of a path is kept, and hosts,
-// hardware and notes are left out.
+// The card does not reveal where the model was made: only the last part of a path is kept, and
+// hosts, hardware and notes are left out.
 #ifndef RLHF_TOOLS_EXPORT_EXPORT_CARD_H
 #define RLHF_TOOLS_EXPORT_EXPORT_CARD_H
 
@@ -48,8 +48,8 @@ void rlhf__export_json(struct rlhf__buf *out, const json_t *v, int indent);
 // 1 if text is a model's name on the hub: NAME or OWNER/NAME. [any]
 int rlhf__is_hub_id(const char *text);
 
-// The hub's name for a path in the hub's cache, .../models--OWNER--NAME/snapshots/...; 0 = the path
-// is not in the cache. [any]
+// Returns the hub's name of a path in the hub's cache, .../models--OWNER--NAME/snapshots/...; 0 =
+// the path is not in the cache. [any]
 int rlhf__hub_id_of_path(const char *path, char out[128]);
 
 #endif

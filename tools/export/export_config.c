@@ -118,7 +118,7 @@ static rlhf_status add_stops(const struct rlhf__export_source *s, json_t *out, c
     return RLHF_OK;
 }
 
-// Also write settings for which transformers has another default (its top_k is 50). own: the
+// Also write those settings for which transformers has another default (its top_k is 50). own: the
 // model's settings; NULL = none.
 static rlhf_status generation_config(const struct rlhf__export_source *s, json_t *own,
                                      json_t **made, struct rlhf__error *err) {

@@ -26,7 +26,7 @@ static int is_template(const char *name) {
 }
 
 // Counts the entries of a directory and of its folder of templates. Adds to *all the number of
-// entries, and to *other the number of those that an export cannot have made.
+// entries, and to *other the number of entries that no export creates.
 static void count(const char *path, int inner, int *all, int *other) {
     DIR *d = opendir(path);
     if (!d) ++*other; // its contents are unknown
@@ -158,8 +158,9 @@ static void beside(const struct rlhf__export_place *p, const char *what, char ou
 
 #define FRESH ".rlhf-export-new-"
 
-// An export holds a lock on its directory for its whole life. A directory without a lock belongs to
-// a process that has ended, or to one that has just created it. In the second case it is empty.
+// An export locks its directory as long as it runs. So a directory without a lock belongs to a
+// process that has ended, or to one that has just created it. In the second case the directory is
+// empty.
 static int is_left(const struct rlhf__folder *dir) {
     struct stat st;
     int all = 0, other = 0;

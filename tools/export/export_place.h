@@ -11,7 +11,7 @@
 
 // ---- the directory of --to ----
 
-// Zero-initialise; release with rlhf__export_place_finish, also after a failure.
+// Zero-initialize; release with rlhf__export_place_finish, also after a failure.
 struct rlhf__export_place {
     char to[RLHF__PATH_CAP];    // its final name, without '/' at the end
     char fresh[RLHF__PATH_CAP]; // its temporary name; "" = not created
@@ -43,7 +43,7 @@ void rlhf__export_place_finish(struct rlhf__export_place *);
 
 // ---- the file of --gguf: in that directory while it is filled, or elsewhere ----
 
-// Zero-initialise; release with rlhf__export_gguf_finish, also after a failure.
+// Zero-initialize; release with rlhf__export_gguf_finish, also after a failure.
 struct rlhf__export_gguf {
     const char *file;   // as given; borrowed
     const char *inside; // its name within --to (part of `file`); NULL: it is elsewhere
@@ -53,7 +53,7 @@ struct rlhf__export_gguf {
 
 // Check the name `file`; place is --to or NULL. The name must be free or, with force, a regular
 // file. The file's directory must exist, or be made by --to. Inside --to, only NAME.gguf is
-// allowed, because no other exported file has such a name. Paths are compared after resolving
+// allowed, because it cannot clash with another exported file. Paths are compared after resolving
 // links. Creates nothing. Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__export_gguf_choose(struct rlhf__export_gguf *, const char *file,
                                      const struct rlhf__export_place *place, int force,

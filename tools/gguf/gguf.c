@@ -188,8 +188,8 @@ static rlhf_status put_rope(struct rlhf__gguf *g, const struct rlhf__gguf_model 
 
 // ---- the file ----
 
-// llama.cpp's number for the type of the file. The file's type is that of most of its tensors, and
-// the embedding has this type.
+// llama.cpp's number for the type of a file. This is the type that most of its tensors have, and
+// the embedding has it too.
 static uint32_t file_type(const struct plan *p) {
     for (size_t i = 0; i < p->n; i++)
         if (strcmp(p->item[i].name, "token_embd.weight") == 0)
@@ -206,7 +206,7 @@ static rlhf_status put_head(struct rlhf__gguf *g, const struct rlhf__gguf_model 
     rlhf__gguf_str(g, "general.name", m->name);
     rlhf__gguf_u32(g, "general.file_type", file_type(p));
     rlhf__gguf_u32(g, "general.quantization_version",
-                   2); // version of ggml's quantised formats, none of which is used
+                   2); // version of ggml's quantized formats, none of which is used
     RLHF_TRY(rlhf__gguf_config_put(g, m->config, m->dir, &p->config, err));
     RLHF_TRY(rlhf__gguf_tokens_put(g, m->dir, m->config, p->config.vocab, err));
     for (size_t i = 0; i < p->n; i++) {

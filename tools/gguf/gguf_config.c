@@ -301,8 +301,8 @@ rlhf_status rlhf__gguf_name(int32_t family, const struct rlhf__tensor *t,
     return RLHF_OK;
 }
 
-// Whether the model must have the tensor. All of an architecture's tensors are required, except a
-// tied output table and the biases of Llama.
+// Returns 1 if the model must have the tensor. All of an architecture's tensors are required,
+// except a tied output table and the biases of Llama.
 static int needs(const struct name *n, int32_t family, int tied, int bias) {
     const int32_t head = tied && strcmp(n->hf, "lm_head") == 0;
     const int32_t all = bias ? n->bias & ~LLAMA : head ? NONE : n->weight;

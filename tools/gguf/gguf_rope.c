@@ -24,8 +24,8 @@ static double number(const json_t *o, const char *name, double fallback) {
     return json_is_number(v) && json_number_value(v) != 0 ? json_number_value(v) : fallback;
 }
 
-// Whether an object is not empty. If rope_scaling of older files is not empty, it takes precedence
-// over rope_parameters.
+// Returns 1 if an object is not empty. If rope_scaling of older files is not empty, it takes
+// precedence over rope_parameters.
 static int given(const json_t *o) {
     return json_is_string(json_object_get(o, "rope_type")) ||
            json_is_string(json_object_get(o, "type")) || number(o, "rope_theta", 0) != 0 ||

@@ -4,16 +4,17 @@
 
 #include "inspect/attribution.h"
 
-// Zero-initialise; release with rlhf__attention_finish, also after a failure.
+// Zero-initialize; release with rlhf__attention_finish, also after a failure.
 struct rlhf__attention {
     uint32_t n, n_heads;     // tokens; heads that are kept
     double *weight, *source; // [n_heads, n, n]: of token t to token s; 0 for s > t
     double error; // largest difference between the sum over sources and a head's contribution
 };
 
-// head[2 * k], head[2 * k + 1]: layer and head of the k-th of n_heads.
-// weight: softmax over s <= t of scale q_t . k_s. source: the part of the head's contribution at t
-// that token s gave: weight times (v_s . (W g_t) of the head). [step]
+// head[2 * k] and head[2 * k + 1] are the layer and the head of the k-th of n_heads. weight[k, t,
+// s] is the attention weight: the softmax over s <= t of scale q_t . k_s. source[k, t, s] is the
+// contribution of token s to that of the head at t: weight times (v_s . (W g_t) of the head).
+// [step]
 rlhf_status rlhf__attention_take(struct rlhf__attention *out, const struct rlhf__reading *,
                                  const struct rlhf__attribution *, const int32_t *head,
                                  uint32_t n_heads, struct rlhf__error *err);

@@ -1,9 +1,10 @@
 // attribution.h: direct attribution: how much each part of a model adds to the explained number.
 //
-// With the final norm's scale frozen, the number is linear in the stream (direction.h), and the
-// stream is the sum of the outputs of all parts. A part's contribution is g . (its output). The
-// contributions and the constant add up to the number. See Elhage et al. 2021, "A Mathematical
-// Framework for Transformer Circuits". The logit lens is from nostalgebraist (2020).
+// attribution.h explains one number, with the final norm's scale frozen. Then the number is linear
+// in the stream (direction.h), and the stream is the sum of the outputs of all parts. A part's
+// contribution is g . (its output). The contributions and the constant add up to the number. See
+// Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits". The logit lens is from
+// nostalgebraist (2020).
 #ifndef RLHF_TOOLS_INSPECT_ATTRIBUTION_H
 #define RLHF_TOOLS_INSPECT_ATTRIBUTION_H
 
@@ -26,7 +27,7 @@ struct rlhf__part {
 // "token", "3.attention", "3.mlp bias", "final bias" into out[40]; returns out. [any]
 const char *rlhf__part_name(const struct rlhf__part *, char out[40]);
 
-// Zero-initialise; release with rlhf__attribution_finish, also after a failure. The numbers are in
+// Zero-initialize; release with rlhf__attribution_finish, also after a failure. The numbers are in
 // logits, or in units of the reward.
 struct rlhf__attribution {
     uint32_t n, n_parts; // tokens; parts

@@ -7,8 +7,8 @@
 //   LayerNorm  s = sqrt(var(x) + eps)       g = gain u / s, minus its mean; constant = bias . u + b
 //   RMSNorm    s = sqrt(mean(x^2) + eps)    g = gain u / s;                 constant = b
 //
-// u is the head's direction and b its bias. A value head with a hidden layer has a direction for
-// each x: that of the hidden units which ReLU lets through there.
+// u is the head's direction and b its bias. A value head with a hidden layer has a separate
+// direction for each x: that of the hidden units that are active at x.
 #ifndef RLHF_TOOLS_INSPECT_DIRECTION_H
 #define RLHF_TOOLS_INSPECT_DIRECTION_H
 
@@ -20,7 +20,7 @@ struct rlhf__sides {
     uint32_t n_good, n_bad;
 };
 
-// Zero-initialise; release with rlhf__direction_finish, also after a failure.
+// Zero-initialize; release with rlhf__direction_finish, also after a failure.
 struct rlhf__direction {
     int32_t d, norm; // enum rlhf_tap_norm
     double eps;
@@ -33,8 +33,8 @@ struct rlhf__direction {
     double *normed; // [d] scratch
 };
 
-// The number is the logit of the good side minus the logit of the bad side. The reading must
-// outlive *out. [step]
+// The number is the logit of the good side minus the logit of the bad side. The result borrows from
+// the reading. [step]
 rlhf_status rlhf__direction_words(struct rlhf__direction *out, const struct rlhf__reading *,
                                   const struct rlhf__sides *, struct rlhf__error *err);
 

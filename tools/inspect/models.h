@@ -6,7 +6,7 @@
 #include "inspect/subject.h"
 #include "model/reward_model.h"
 
-// Models of one command. Zero-initialise; release with rlhf__inspect_models_finish before the
+// Models of one command. Zero-initialize; release with rlhf__inspect_models_finish before the
 // command's set-up, also after a failure.
 struct rlhf__inspect_models {
     struct rlhf__model *model[2], *critic;

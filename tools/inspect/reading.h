@@ -4,7 +4,7 @@
 
 #include "inspect/tap.h"
 
-// The arrays of rlhf/draft/tap.h. Those of a layer are stored for all layers. Zero-initialise;
+// The arrays of rlhf/draft/tap.h. Those of a layer are stored for all layers. Zero-initialize;
 // release with rlhf__reading_finish, also after a failure.
 struct rlhf__reading {
     struct rlhf__tap tap;

@@ -9,7 +9,7 @@
 
 // Write the min(rows, cols) singular values of x [rows, cols] to `value`, the largest first. They
 // are the square roots of the eigenvalues of x^T x or x x^T, in f64 (Golub and Van Loan, "Matrix
-// Computations", 8.3: Householder tridiagonalisation and implicit QL). Values below about 1e-7 of
+// Computations", 8.3: Householder tridiagonalization and implicit QL). Values below about 1e-7 of
 // the largest are not exact. Errors: RLHF_E_NOMEM, RLHF_E_CANCELLED, RLHF_E_INTERNAL (an eigenvalue
 // did not converge). [any]
 rlhf_status rlhf__singular_values(const float *x, size_t rows, size_t cols,

@@ -13,8 +13,9 @@
 
 enum { PARTS = 14, HEADS = 8, MOVED = 6 }; // lines of each list
 
-// Shares of the models' difference are shown if it is at least this, and this part of the largest
-// effect: of a tiny difference they would be huge percentages that say nothing.
+// A part's effect is shown as a share of the models' difference only if the difference is at least
+// LEAST_GAP, and at least LEAST_PART of the largest effect. Otherwise the shares would be huge and
+// meaningless.
 #define LEAST_GAP  0.01
 #define LEAST_PART 0.1
 
@@ -110,8 +111,8 @@ static void put_head(const struct rlhf__subject *s, const char *what, struct rlh
                          s->patched ? "  patched  restores" : "");
 }
 
-// The difference between the models, which is what patching can restore. 0 if it is too small for
-// shares.
+// The difference between the models, which is what patching can restore. 0 if shares of it would be
+// meaningless.
 static double gap(const struct rlhf__subject *s) {
     const size_t n = s->ids.n, last = n - 1;
     if (s->n_models < 2 || !s->patched) return 0;

@@ -41,8 +41,8 @@ static rlhf_status read_events(struct rlhf__run_files *run, struct events *e,
 
 // ---- the command ----
 
-// The command as it was typed. A run of an older version did not store it; a command with its
-// config.json gives the same run.
+// The command as it was typed. Older versions did not store it; for their runs, this is a command
+// that uses the run's config.json, which gives the same run.
 static json_t *command_of(const struct rlhf__run_files *run, const json_t *argv) {
     struct rlhf__buf out = RLHF__BUF_INIT, word = RLHF__BUF_INIT;
     const size_t n = json_array_size(argv);

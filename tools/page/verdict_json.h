@@ -5,8 +5,8 @@
 #include "base/buf.h"
 #include "history/verdict.h"
 
-// Append {"kind", "title", "text", "rule", "metric", "notes": [{"level", "text", "id", "rule",
-// "change", "phase"}], "checks": [{"ok": true, false or null, "text"}]}. [any]
+// Append the verdict: {"kind", "title", "text", "rule", "metric", "notes": [{"level", "text", "id",
+// "rule", "change", "phase"}], "checks": [{"ok": true, false or null, "text"}]}. [any]
 void rlhf__verdict_json(const struct rlhf__verdict *v, struct rlhf__buf *out);
 
 // Append a list of up to five metrics that moved, the headline first: [{"name", "words", "first",

@@ -21,8 +21,8 @@ struct growing {
     int32_t bad; // 1: out of memory
 };
 
-// Bytes at the end of the text that are an unfinished character: it decodes as U+FFFD until its
-// last token comes.
+// Counts the bytes at the end of the text that belong to an unfinished character. Until its last
+// token comes, such a character decodes as U+FFFD.
 static size_t unfinished(const char *text, size_t n) {
     size_t open = 0;
     while (n - open >= 3 && memcmp(text + n - open - 3, "\xef\xbf\xbd", 3) == 0)

@@ -25,7 +25,7 @@ struct rlhf__answer_request {
     volatile sig_atomic_t *interrupted; // not 0: Ctrl-C ends the text; the part so far is kept
 };
 
-// Zero-initialise; release with rlhf__answer_finish.
+// Zero-initialize; release with rlhf__answer_finish.
 struct rlhf__answer {
     int32_t *ids; // [n]
     float *logp;  // [n] log-probs under the model itself: temperature 1, all tokens

@@ -1,5 +1,5 @@
-// generate_input.h: the prompts of `generate` as token ids: with or without a chat template and the
-// BOS token, which is said in the log.
+// generate_input.h: the prompts of `generate` as token ids, with or without a chat template and the
+// BOS token. The log says which.
 #ifndef RLHF_TOOLS_PROMPT_GENERATE_INPUT_H
 #define RLHF_TOOLS_PROMPT_GENERATE_INPUT_H
 
@@ -14,7 +14,7 @@ struct rlhf__generate_how {
     int32_t flags; // 1: --prompt gives the texts
 };
 
-// Zero-initialise, then set model and how, and open the prompts; release with
+// Zero-initialize, then set model and how, and open the prompts; release with
 // rlhf__generate_input_finish.
 struct rlhf__generate_input {
     const struct rlhf__model *model;
@@ -34,8 +34,8 @@ int rlhf__generate_input_is_text(const struct rlhf__generate_input *, size_t i);
 // (a flag without effect, no such template). [main]
 rlhf_status rlhf__generate_input_template(struct rlhf__generate_input *, struct rlhf__error *err);
 
-// Afterwards: encode all prompts. Errors: RLHF_E_INVALID (a prompt is too long, or needs a BOS
-// token that does not exist); RLHF_E_NOMEM. [main]
+// Call this after rlhf__generate_input_template: encode all prompts. Errors: RLHF_E_INVALID (a
+// prompt is too long, or needs a BOS token that does not exist); RLHF_E_NOMEM. [main]
 rlhf_status rlhf__generate_input_encode(struct rlhf__generate_input *, struct rlhf__error *err);
 
 // Log whether the prompts got a template and a BOS token, and warn if the end of a turn does not

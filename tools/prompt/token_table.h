@@ -1,4 +1,4 @@
-// token_table.h: a table of tokens with their log-probs, one token per line, coloured by the
+// token_table.h: a table of tokens with their log-probs, one token per line, colored by the
 // log-ratio to a reference.
 #ifndef RLHF_TOOLS_PROMPT_TOKEN_TABLE_H
 #define RLHF_TOOLS_PROMPT_TOKEN_TABLE_H
@@ -15,7 +15,7 @@ struct rlhf__token_table {
     const float *logp, *ref;      // [n]; ref NULL: without a reference
     const float *entropy, *value; // [n]; NULL: without the column
     size_t n;
-    int32_t color, reserved; // 1: the terminal shows colours
+    int32_t color, reserved; // 1: the terminal shows colors
 };
 
 // Append the table, with a heading. Errors: RLHF_E_NOMEM. [any]

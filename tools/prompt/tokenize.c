@@ -1,5 +1,5 @@
 // tokenize.c: `rlhf-host tokenize`: prints the token ids of texts and the text of each token, or
-// with --ids the text of token ids. Of a model, it opens only the tokenizer.
+// with --ids the text of token ids. It opens only a model's tokenizer.
 #include "prompt/prompt.h"
 
 #include "base/json.h"

@@ -1,5 +1,5 @@
-// checkpoints.h: compares the tensors of two checkpoints: the weights, heads and moments that a
-// phase left, and those that were recomputed.
+// checkpoints.h: compares the tensors of two checkpoints: the weights, heads and moments at the end
+// of a phase, as the run saved them and as they were recomputed.
 #ifndef RLHF_TOOLS_RECOMPUTE_CHECKPOINTS_H
 #define RLHF_TOOLS_RECOMPUTE_CHECKPOINTS_H
 
@@ -11,10 +11,10 @@ struct rlhf__checkpoints {
     const char *run, *again; // where it ends: the run's, and the recomputed one
 };
 
-// Compare all weight files of the two ends. Weights are compared as described in docs/recompute.md.
-// One measure is the length of the difference, where each element is weighted by its second moment.
-// The other is the largest difference of an element. Errors: RLHF_E_INVALID (a file that cannot be
-// read), RLHF_E_NOMEM. [main]
+// Compare all weight files of two checkpoints of the same phase. docs/recompute.md describes how
+// weights are compared. One measure is the length of the difference, where each element is weighted
+// by its second moment. The other is the largest difference of an element. Errors: RLHF_E_INVALID
+// (a file that cannot be read), RLHF_E_NOMEM. [main]
 rlhf_status rlhf__checkpoints_compare(const struct rlhf__checkpoints *,
                                       const struct rlhf__check_limits *, struct rlhf__checks *,
                                       struct rlhf__error *err);

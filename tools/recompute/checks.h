@@ -28,7 +28,7 @@ struct rlhf__check {
     int32_t wrong;
 };
 
-// Zero-initialise; release with rlhf__checks_finish.
+// Zero-initialize; release with rlhf__checks_finish.
 struct rlhf__checks {
     struct rlhf__check *item; // [n]
     size_t n, cap;

@@ -31,8 +31,8 @@ static int is_left_out(const char *name) {
     return 0;
 }
 
-// A metric that is the difference between two ways of computing the same number. It is nothing but
-// rounding.
+// Returns 1 for metrics that are the difference between two ways of computing the same number. Such
+// a metric is only rounding error.
 static int is_rounding(const char *name) {
     return strncmp(name, "sampling/logp_difference", 24) == 0;
 }

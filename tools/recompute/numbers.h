@@ -1,5 +1,5 @@
-// numbers.h: compares the numbers that a phase left in metrics.jsonl and rollouts.jsonl with those
-// that were recomputed.
+// numbers.h: compares the numbers of a phase in metrics.jsonl and rollouts.jsonl with the
+// recomputed ones.
 #ifndef RLHF_TOOLS_RECOMPUTE_NUMBERS_H
 #define RLHF_TOOLS_RECOMPUTE_NUMBERS_H
 

@@ -53,8 +53,8 @@ static const char *text(const json_t *v, const char *key) {
     return s ? s : "";
 }
 
-// Return 1 if both details are the same except for the number of threads at their end. The number
-// of threads does not change any bits.
+// Return 1 if both descriptions are the same except for the number of threads at their end, which
+// does not change any bits.
 static int same_detail(const json_t *a, const json_t *b) {
     const char *x = text(a, "detail"), *y = text(b, "detail");
     const char *end_x = strrchr(x, ','), *end_y = strrchr(y, ',');

@@ -1,5 +1,5 @@
-// run_files.h: what a run directory holds for recomputing: its rows of metrics, its checkpoints,
-// and the arithmetic that made it.
+// run_files.h: the contents of a run directory that recomputing needs: rows of metrics,
+// checkpoints, and a description of the arithmetic.
 #ifndef RLHF_TOOLS_RECOMPUTE_RUN_FILES_H
 #define RLHF_TOOLS_RECOMPUTE_RUN_FILES_H
 

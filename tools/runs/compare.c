@@ -85,8 +85,8 @@ static json_t *metrics_of(const struct rlhf__compared *c, const struct rlhf__fla
 
 // ---- as a table ----
 
-// Append a result such as "0.946 ± 0.018 (0.925 .. 0.983)". With brief, the error is left out if
-// there is a range. Returns a mask of what was written: 1 << the kind of error (enum
+// Append a result such as "0.946 ± 0.018 (0.925 .. 0.983)". If brief is set, the error is left out
+// when there is a range. Returns a mask of what was written: 1 << the kind of error (enum
 // rlhf__end_error), and RANGE for a range.
 static uint32_t put_end(struct rlhf__buf *out, const struct rlhf__group_end *e, int brief) {
     char a[40], b[40];

@@ -4,7 +4,7 @@
 
 #include "history/judged_run.h"
 
-// Zero-initialise; release with rlhf__compared_finish.
+// Zero-initialize; release with rlhf__compared_finish.
 struct rlhf__compared {
     struct rlhf__judged_run *runs;
     size_t n;

@@ -56,8 +56,8 @@ static void put_headline(const struct rlhf__run_row *r, int with_word, struct rl
     if (r->phase > 1) rlhf__buf_printf(out, " → %s", rlhf__figure(r->last, b));
 }
 
-// 1 if the run was started by a program of another version; the third number of a version does not
-// count.
+// Returns 1 if the run was started by a program of another version. The third number of a version
+// is ignored.
 static int of_another_version(const struct rlhf__run_row *r) {
     static const char own[] = RLHF_SDK_VERSION;
     const char *dot = strchr(own, '.'), *end = dot ? strchr(dot + 1, '.') : NULL;

@@ -1,6 +1,6 @@
-// old_checkpoints.h: which checkpoints of a run may be removed: not the newest ones, not those that
-// `latest` and `best` point at, and not those that another run began from. No checkpoint of a
-// running run may be removed.
+// old_checkpoints.h: finds the checkpoints of a run that may be removed. These exclude the newest
+// ones, those that `latest` and `best` point at, and those from which another run began. No
+// checkpoint of a running run may be removed.
 #ifndef RLHF_TOOLS_RUNS_OLD_CHECKPOINTS_H
 #define RLHF_TOOLS_RUNS_OLD_CHECKPOINTS_H
 
@@ -13,7 +13,7 @@ struct rlhf__needed {
     const struct rlhf__run_row *by; // borrowed
 };
 
-// Zero-initialise; release with rlhf__needed_finish.
+// Zero-initialize; release with rlhf__needed_finish.
 struct rlhf__needed_list {
     struct rlhf__needed *all;
     size_t n;

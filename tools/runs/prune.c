@@ -68,8 +68,8 @@ static rlhf_status remove_old(struct pruned *p, const struct rlhf__folder *all,
     return RLHF_OK;
 }
 
-// Hold the run's lock during this, so that the run cannot be resumed. Once the lock is held, look
-// up again what `latest` and `best` point at.
+// Hold the run's lock while checkpoints are removed, so that the run cannot be resumed. After
+// taking the lock, find out again what `latest` and `best` point at.
 static rlhf_status remove_locked(struct pruned *p, int64_t n,
                                  const struct rlhf__needed_list *needed, struct rlhf__log *log,
                                  struct rlhf__error *err) {

@@ -178,8 +178,8 @@ static int is_path(const json_t *name) {
     return json_is_string(name) && strchr(json_string_value(name), '/') != NULL;
 }
 
-// A plugin that is named by a path, may use the network, or runs or calls what its options say.
-// Options of other plugins are unknown: no plugin is opened to look at a run.
+// Returns 1 for a plugin that is named by a path, may use the network, or runs code that its
+// options name. Options of other plugins are unknown, because no plugin is opened to inspect a run.
 static int has_code(const json_t *plugin) {
     static const char *const options[] = {"command", "file", "url"};
     int found = is_path(json_object_get(plugin, "plugin")) ||

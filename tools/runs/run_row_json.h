@@ -4,9 +4,9 @@
 
 #include "runs/run_row.h"
 
-// {"run", "path", "state", "phase", "phases", "metric", "first", "last", "kl", "seconds", "eta_s",
-// "bytes", "started", "checkpoint", "resume", "reason", "version", "trouble"}; what is not known is
-// null. New reference. [any]
+// Returns {"run", "path", "state", "phase", "phases", "metric", "first", "last", "kl", "seconds",
+// "eta_s", "bytes", "started", "checkpoint", "resume", "reason", "version", "trouble"}. Values that
+// are not known are null. New reference. [any]
 json_t *rlhf__run_row_json(const struct rlhf__run_row *);
 
 #endif

@@ -11,7 +11,7 @@
 // `command`. [any]
 rlhf_status rlhf__runs_default(const char *command, struct rlhf__error *err);
 
-// Zero-initialise; release with rlhf__runs_found_finish.
+// Zero-initialize; release with rlhf__runs_found_finish.
 struct rlhf__runs_found {
     struct rlhf__run_row *all;
     size_t n, cap;

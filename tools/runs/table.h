@@ -13,7 +13,7 @@ struct rlhf__text_table_column {
     int32_t reserved;
 };
 
-// Zero-initialise and set the columns; release with rlhf__text_table_finish. After a failed
+// Zero-initialize and set the columns; release with rlhf__text_table_finish. After a failed
 // allocation `text` is bad.
 struct rlhf__text_table {
     struct rlhf__text_table_column column[RLHF__TEXT_TABLE_COLUMNS];

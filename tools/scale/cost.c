@@ -14,7 +14,7 @@ double rlhf__scale_curve_at(const struct rlhf__scale_curve *c, double x) {
     if (x <= p[0].x) return p[0].seconds;
     if (c->n == 1) return p[0].seconds * x / p[0].x;
     uint32_t i = 1;
-    if (x > last->x) { // neighbours at the end would double their error
+    if (x > last->x) { // neighbors at the end would double their error
         while (i + 1 < c->n && p[i].x <= last->x / 4)
             i++;
         return last->seconds +
@@ -96,8 +96,9 @@ static void end_rank(struct filling *x) {
     x->rank = (struct share){0};
 }
 
-// Cut `rows` rows from row `first` on into shards, in the order of the rows. A unit, which is a row
-// or a group, belongs to the shard in which its middle token lies.
+// Cut `rows` rows from row `first` on into shards, in the order of the rows, and return the share
+// of the slowest rank. A unit, which is a row or a group, belongs to the shard in which its middle
+// token lies.
 static struct share slowest(const struct rlhf__scale_figures *f, uint32_t first, uint32_t rows,
                             double ranks) {
     const struct rlhf__scale_plan *p = &f->plan;
@@ -149,8 +150,8 @@ static struct share learning(const struct rlhf__scale_figures *f, double rows, d
 
 // ---- the parts of a phase ----
 
-// Fill the parts that a rank computes for itself. `slow`: how much slower the machine's cores are
-// for a rank that has a part of them only.
+// Fill the parts that a rank computes for itself. slow is the factor by which these take longer
+// because the ranks of a machine share its cores.
 static void work(const struct rlhf__scale_figures *f, const struct rlhf__scale_layout *l,
                  double slow, struct rlhf__scale_cost *c) {
     const struct rlhf__scale_plan *p = &f->plan;

@@ -1,6 +1,6 @@
-// cost.h: what a phase costs on a number of ranks, from the figures of one machine and a network.
-// Pure functions: nothing is measured, read or printed here. docs/planning-scale.md has the
-// formulas.
+// cost.h: the cost of a phase on a number of ranks, computed from the figures of one machine and a
+// network. Pure functions: nothing is measured, read or printed here. docs/planning-scale.md has
+// the formulas.
 #ifndef RLHF_TOOLS_SCALE_COST_H
 #define RLHF_TOOLS_SCALE_COST_H
 
@@ -37,26 +37,29 @@ int rlhf__scale_refuses(const struct rlhf__scale_figures *f, const struct rlhf__
 struct rlhf__scale_cost rlhf__scale_cost(const struct rlhf__scale_figures *f,
                                          const struct rlhf__scale_layout *l);
 
-// Returns the rows a second, divided by those of as many machines (devices) as the ranks use, each
-// with one process, a phase of `alone` rows and nothing to exchange. [any]
+// Returns the efficiency of a layout: its rows per second, divided by the rows per second that its
+// machines (or devices) would have if each ran one process on its own, with a phase of `alone` rows
+// and nothing to exchange. [any]
 double rlhf__scale_efficiency(const struct rlhf__scale_figures *f,
                               const struct rlhf__scale_layout *l, double alone);
 
-// Returns the fewest rows of a phase with which the efficiency of these ranks is at least `wanted`,
-// compared with one process for the same rows; 0 if it is lower with any number of rows.
+// Returns the smallest number of rows of a phase for which these ranks have at least the efficiency
+// `wanted`, compared with one process for the same rows. Returns 0 if no number of rows is enough.
 // Minibatches have whole groups. [any]
 double rlhf__scale_rows_for(const struct rlhf__scale_figures *f, double ranks, double per_host,
                             double wanted);
 
-// Where more ranks stop helping: the number of ranks, beginning with those of one machine, that can
-// be doubled only for less than `gain` times the rows a second, with `rows` rows a phase. *few = 1
-// if it cannot be doubled because there are too few rows. 0 if up to `most` ranks help. [any]
+// Returns the number of ranks at which more ranks stop helping. It starts with the ranks of one
+// machine and doubles the number as long as this gives at least `gain` times the rows per second,
+// with `rows` rows in a phase. *few = 1 if there are too few rows for doubling it again. Returns 0
+// if doubling helps up to `most` ranks. [any]
 double rlhf__scale_stops(const struct rlhf__scale_figures *f, double per_host, double rows,
                          double gain, double most, int *few);
 
-// Returns the seconds at x: between two points on the line between them, below the first point the
-// first point's. Above the last point by the slope between it and the largest point of at most a
-// quarter of its x, or the first. [any]
+// Returns the seconds at x. Between two points they lie on the line between the points. Below the
+// first point they are those of the first point. Above the last point they follow the slope from an
+// earlier point: the largest one at no more than a quarter of the last point's x, or the first.
+// [any]
 double rlhf__scale_curve_at(const struct rlhf__scale_curve *c, double x);
 
 #endif

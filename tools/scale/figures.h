@@ -1,5 +1,6 @@
-// figures.h: what a forecast is computed from: the shape of a planned run, what was measured of it
-// on one machine, and the network between ranks. Read from and written to JSON files.
+// figures.h: the figures from which a forecast is computed: the shape of a planned run, the
+// measurements of it on one machine, and the network between ranks. They are read from and written
+// to JSON files.
 #ifndef RLHF_TOOLS_SCALE_FIGURES_H
 #define RLHF_TOOLS_SCALE_FIGURES_H
 
@@ -44,8 +45,8 @@ struct rlhf__scale_machine {
     double tokens;     // of these rows
     struct rlhf__scale_curve draw;  // x: rows
     struct rlhf__scale_curve learn; // x: tokens; forward, loss and backward without a step
-    // Seconds for the measured rows. other: what a rank does for its own rows and is in no other
-    // part.
+    // Seconds for the measured rows. other: work of a rank for its own rows that no other part
+    // contains.
     double passes, reward, other;
     double fixed;                       // seconds of a phase for what every rank does alike
     double step, pack;                  // seconds of one optimizer step and of packing the weights
@@ -74,8 +75,8 @@ struct rlhf__scale_figures {
     int32_t has_run, has_line; // 1: plan and machine are set; line is set
 };
 
-// Add what the file has to *f. Errors: RLHF_E_INVALID with the file, the field, what was found and
-// what is allowed. [main]
+// Add the contents of the file to *f. Errors: RLHF_E_INVALID with the file, the field, what was
+// found and what is allowed. [main]
 rlhf_status rlhf__scale_figures_read(const char *path, struct rlhf__scale_figures *f,
                                      struct rlhf__error *err);
 

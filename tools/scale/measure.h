@@ -7,8 +7,9 @@
 #include "scale/figures.h"
 
 // Set up the run that *req describes, measure it, and set f->plan and f->machine. If batch.size is
-// more than `most` rows, it is halved until it is not; the rest follows from the measured sizes.
-// Rewards are asked; nothing is written but in a temporary directory. Changes req->config. [main]
+// more than `most` rows, it is halved until it is at most `most`; figures for larger batches follow
+// from the measured sizes. Rewards are called. Files are written only to a temporary directory.
+// Changes req->config. [main]
 rlhf_status rlhf__scale_measure(const struct rlhf__run_request *req, int64_t most,
                                 struct rlhf__scale_figures *f, struct rlhf__error *err);
 

@@ -97,8 +97,9 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-// The time for which an exchange of `bytes` with every other rank keeps the slowest rank busy, with
-// as many under way as in a run: the median of some rounds, because a run waits for slow ones too.
+// Measure how long an exchange of `bytes` with every other rank keeps the slowest rank busy, with
+// as many exchanges under way as in a run. The result is the median of some rounds rather than the
+// minimum, because a run waits for slow rounds too.
 static rlhf_status windows(struct wires *w, uint64_t bytes, double *median,
                            struct rlhf__error *err) {
     uint64_t deep = IN_FLIGHT / bytes, ticket = 0;

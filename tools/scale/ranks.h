@@ -5,9 +5,9 @@
 
 #include "base/env.h"
 
-// Measure the network. Rank 0 prints what it found and stores it in the file, which keeps what it
-// has of a run. Returns the exit status: 2 without a launcher of several processes, or if the file
-// is of another kind. [main]
+// Measure the network. Rank 0 prints the results and stores them in the file; figures of a run in
+// the file are kept. Returns the exit status: 2 without a launcher of several processes, or if the
+// file is of another kind. [main]
 int rlhf__scale_ranks(const struct rlhf__env *env, const char *file);
 
 #endif
