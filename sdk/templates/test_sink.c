@@ -1,5 +1,5 @@
-// test_sink.c: loads my_sink.so as the host would, plays runs of a few phases to it, and checks the
-// file that it wrote.
+// test_sink.c: loads my_sink.so as the host would, simulates runs of a few phases, and checks the
+// file that the sink wrote.
 //
 // Usage: test_sink path/to/my_sink.so
 #include <rlhf/sink.h>

@@ -60,7 +60,7 @@ struct rlhf_test_host {
     rlhf_host table; // pass &host.table to the plugin; must stay the first member
     uint64_t seed;
     // live: allocations that are not freed. allocs: calls of alloc() so far. Call number fail_at (1
-    // = the first) fails; with fail_on, so does every later one. fail_at 0: all succeed.
+    // = the first) fails and, with fail_on, so do all later ones. fail_at 0: all succeed.
     int64_t live, allocs, fail_at;
     int32_t fail_on, cancel; // cancel: the result of cancelled()
     // The last failure and the number of failures.
@@ -77,7 +77,7 @@ struct rlhf_test_host {
 
 // ---- setup and queries ----
 
-// Initialise a host without records, services or planned failures. [any]
+// Initialize a host without records, services or planned failures. [any]
 void rlhf_test_init(struct rlhf_test_host *t, uint64_t seed);
 
 // Offer a service; both pointers are borrowed. Returns 0 if the table of services is full. [any]
@@ -164,9 +164,9 @@ int64_t rlhf_test_alloc_sweep(struct rlhf_test_host *t,
 double rlhf_test_derivative(double (*f)(void *arg), void *arg, float *x, const float *d, uint64_t n,
                             double h, uint64_t *worst);
 
-// The same for an algorithm's loss(): compares d_heads with differences of out->loss, for each
-// entry of every head of in->heads that is not NULL, except hidden. An h of about 1e-3 suits float
-// heads. Returns NaN if loss() or an allocation fails. [any]
+// Compares d_heads of an algorithm's loss() with differences of out->loss, for each entry of every
+// head of in->heads that is not NULL, except hidden. An h of about 1e-3 suits float heads. Returns
+// the largest relative error as above, or NaN if loss() or an allocation fails. [any]
 double rlhf_test_loss_derivative(const rlhf_algo_ops *ops, void *self, const rlhf_loss_in *in,
                                  double h);
 
@@ -252,8 +252,8 @@ rlhf_status rlhf_test_choose(const rlhf_algo_ops *ops, void *self, struct rlhf_t
 
 // ---- runs, for sinks ----
 
-// A run that rlhf_test_sink plays to a sink. Phase k, from 1 to `phases`, reports each metric's
-// value times k, and one sample.
+// A run that rlhf_test_sink simulates for a sink. Phase k, from 1 to `phases`, reports each
+// metric's value times k, and one sample.
 struct rlhf_test_run {
     const char *dir; // of the run; its last part is the name
     const char *why; // with STOPPED and FAILED; NULL: ""
@@ -265,8 +265,8 @@ struct rlhf_test_run {
     const double *values;     // [n_metrics]
 };
 
-// Plays the run: begin(), phase() for each phase after `done`, end(). If a function fails, only
-// end() is still called, and that function's status is returned. [any]
+// Simulates the run: calls begin(), phase() for each phase after `done`, and end(). If a function
+// fails, only end() is still called, and the status of the failed function is returned. [any]
 rlhf_status rlhf_test_sink(const rlhf_sink_ops *ops, void *self, const struct rlhf_test_run *run);
 
 // ---- a compute table, for models ----
@@ -361,7 +361,7 @@ struct rlhf_test_tokenizer {
     int32_t open_count, open_status;
 };
 
-// Initialise a tokenizer; its open() has not been called yet. [any]
+// Initialize a tokenizer; its open() has not been called yet. [any]
 void rlhf_test_tokenizer_init(struct rlhf_test_tokenizer *t);
 
 // ---- a fake "rlhf.reward_model/0" ----
@@ -404,7 +404,7 @@ void rlhf_test_rows_init(struct rlhf_test_rows *r, const struct rlhf_test_row_va
 
 // ---- "rlhf.limits/0" ----
 
-// Initialise l as unlimited: offer it as RLHF_SVC_LIMITS and set any limits needed. [any]
+// Initialize l as unlimited: offer it as RLHF_SVC_LIMITS and set any limits needed. [any]
 void rlhf_test_limits_init(rlhf_limits *l);
 
 #ifdef __cplusplus

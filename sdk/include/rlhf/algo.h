@@ -19,7 +19,7 @@
 // rlhf_loss_in, so that the microbatch losses (and derivatives) add up to the minibatch's.
 //
 // With several workers, each worker's advantages() sees the same rows, but its loss() sees only
-// some of the minibatch's microbatches. Sums accumulated in loss() must therefore pass through
+// some of the minibatch's microbatches. Sums accumulated in loss() must therefore be added up with
 // host->reduce, in minibatch_end() or phase_end(), before they are used. [R:split]
 #ifndef RLHF_ALGO_H
 #define RLHF_ALGO_H
@@ -85,7 +85,7 @@ enum rlhf_plan_flag {
 // The algorithm metrics that the host reads, in addition to the metric named by checkpoint.best.
 // All are optional. (The host itself reports the responses' rewards as "objective/scores".)
 #define RLHF_METRIC_KL             "objective/kl"          // early_stop.kl, the progress line
-#define RLHF_METRIC_LABEL_ACCURACY "classify/accuracy"     // the progress line, labelled rows
+#define RLHF_METRIC_LABEL_ACCURACY "classify/accuracy"     // the progress line, labeled rows
 #define RLHF_METRIC_PAIR_ACCURACY  "reward_model/accuracy" // the progress line, preferences
 // Share of groups whose rows all have the same reward. If it is 1 and the run has no critic, the
 // host warns that the rewards give no learning signal.
@@ -108,12 +108,12 @@ typedef struct rlhf_run_info {
     uint32_t batch_size;     // sequences per phase
     uint32_t max_new_tokens; // the most response tokens of a row, all turns together
     uint32_t max_turns;      // turns of the policy in a row; 0 or 1: rows are single responses
-    uint32_t n_labels;       // for labelled rows; 0 = not known yet, or no labels
+    uint32_t n_labels;       // for labeled rows; 0 = not known yet, or no labels
     uint32_t shards;         // parts that a minibatch is divided into (shards.h); 0 = 1
     int64_t phases;          // planned number of phases
     double temperature;      // of sampling
-    // Phases by which the sampling of responses is ahead of training: 0, or 1 if the rows of a
-    // phase were sampled with the weights at the start of the phase before it.
+    // 1 if responses are sampled one phase ahead of training: the rows of a phase were then sampled
+    // with the weights from the start of the previous phase. Otherwise 0.
     uint32_t ahead, reserved;
 } rlhf_run_info;
 

@@ -1,8 +1,9 @@
 // rlhf/plugin.h: what a shared object must export to be a plugin of rlhf-host.
 //
-// It exports one function, `rlhf_plugin_v0`, which returns static const data: a bundle of plugin
-// descriptors. It must not allocate, and nothing else may be exported (-fvisibility=hidden). The
-// ops tables of the kinds are in reward.h, algo.h, sink.h, model.h and compute.h.
+// A plugin exports one function, `rlhf_plugin_v0`, which returns static const data: a bundle of
+// plugin descriptors. This function must not allocate. Nothing else may be exported
+// (-fvisibility=hidden). The ops tables of the kinds are in reward.h, algo.h, sink.h, model.h and
+// compute.h.
 //
 // Smallest plugin: see sdk/templates/reward.c. [R:exports]
 #ifndef RLHF_PLUGIN_H
@@ -53,9 +54,9 @@ typedef struct rlhf_plugin {
     uint32_t n_opts, opt_stride, config_size;
     uint32_t state_version; // format of save()'s bytes; 0 = without save and load
     // Returns why `key` has no effect given the other options in config ("kl_controller is fixed",
-    // static text), or NULL if it has one. The host rejects such an option with that reason, or
-    // warns if it comes from a file. It is not called for options at their default. If why_unused
-    // is NULL, all options take effect. [any]
+    // static text), or NULL if `key` has an effect. The host rejects such an option with that
+    // reason, or warns if it comes from a file. The function is not called for options at their
+    // default. If why_unused is NULL, all options take effect. [any]
     const char *(*why_unused)(const void *config, const char *key);
 
     // ---- instance ----
@@ -73,10 +74,10 @@ typedef struct rlhf_plugin {
     // rlhf_sink_ops, by kind
     const void *ops;
     // Returns the plugin's table for an optional interface, e.g. "rlhf.draft.iteration/0", or NULL
-    // if it does not have it. Ids have the form of service ids. self is NULL if the host calls this
-    // before there is an instance; then return NULL for an interface that depends on the instance.
-    // The table is valid until destroy(self), or forever if self is NULL. If extension is NULL,
-    // there are no extensions. [any] [R:extension]
+    // if the plugin lacks this interface. Ids have the form of service ids. self is NULL if the
+    // host calls this before there is an instance; then return NULL for an interface that depends
+    // on the instance. The table is valid until destroy(self), or forever if self is NULL. If
+    // extension is NULL, there are no extensions. [any] [R:extension]
     const void *(*extension)(void *self, const char *id);
 } rlhf_plugin;
 

@@ -27,9 +27,9 @@ typedef struct rlhf_reference_use {
     void *host;     // out: the memory, until rlhf_reference_leave; NULL if `at` is
 } rlhf_reference_use;
 
-// Begin function `op` of the table with this ctx, on n ranges (at most 16). Returns RLHF_E_INVALID
-// if a range is not device memory of this table or is too short. op has then not begun and must
-// return that status. [step]
+// Call this at the start of function `op` of the table with this ctx, with the n ranges (at most
+// 16) that op uses. Returns RLHF_E_INVALID if a range is not device memory of this table or is too
+// short. op must then do nothing and return that status. [step]
 rlhf_status rlhf_reference_enter(void *ctx, const char *op, rlhf_reference_use *uses, uint32_t n);
 
 // End the function begun with rlhf_reference_enter; returns st. [step]
@@ -42,9 +42,9 @@ rlhf_status rlhf_reference_fail(void *ctx, const char *op, rlhf_status code, con
 void rlhf_reference_set_own(void *ctx, void *own);
 void *rlhf_reference_own(const void *ctx);
 
-// rlhf_reference_fail_at counts calls of functions that allocate or compute, and makes the n-th
-// from now (1 = the next) fail with RLHF_E_DEVICE; if on is not 0, also all later ones. n = 0:
-// none. rlhf_reference_calls returns the number of such calls since then. [step]
+// rlhf_reference_fail_at counts calls of functions that allocate or compute. It makes the n-th call
+// from now (1 = the next) fail with RLHF_E_DEVICE and, if on is not 0, all later ones too. n = 0:
+// no call fails. rlhf_reference_calls returns the number of such calls since then. [step]
 void rlhf_reference_fail_at(void *ctx, int64_t n, int32_t on);
 int64_t rlhf_reference_calls(const void *ctx);
 

@@ -4,7 +4,7 @@
 // In these comments, total is offset[n]: the number of tokens of all rows.
 //
 // A reward writes one number per sequence (and, if flagged, one per token). The host does the
-// weighting, mixing, clipping and normalising, and applies the response rules (stop token, period
+// weighting, mixing, clipping and normalizing, and applies the response rules (stop token, period
 // window, non-stop penalty) and the NaN policy.
 #ifndef RLHF_REWARD_H
 #define RLHF_REWARD_H

@@ -7,10 +7,10 @@
 //           close of the same object.
 //
 // The tags matter only to plugins that start threads, since the host does not run two plugins at
-// once. There are two exceptions. A thread of the host may call the score() of a reward with
-// RLHF_REWARD_EXTERNAL while the model computes (rewards.overlap). And with rollout.ahead, a
-// host thread generates text while other plugins run. It uses a second instance of the policy's
-// model and a separate compute table. So instances and tables must not share data that they change.
+// once. There are two exceptions. With rewards.overlap, a thread of the host may call the score()
+// of a reward with RLHF_REWARD_EXTERNAL while the model computes. With rollout.ahead, a host thread
+// generates text while other plugins run. It uses a second instance of the policy's model and a
+// separate compute table. So instances and tables must not share data that they change.
 //
 // The first argument of every function is the rlhf_host that create() received.
 //

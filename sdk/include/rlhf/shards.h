@@ -11,7 +11,7 @@
 //   rlhf_shards_total(host, sums, shards, N, total);      // in minibatch_end()
 //
 // Each shard's sums are non-zero in only one process, so host->reduce returns them exactly. With
-// one shard this is the same as one set of sums.
+// one shard, this is the same as keeping one set of sums.
 #ifndef RLHF_SHARDS_H
 #define RLHF_SHARDS_H
 

@@ -1,7 +1,7 @@
 // rlhf/draft/collective.h: DRAFT, not part of the stable contract: it may change or disappear in
 // any minor. Lets the processes of one run ("ranks") send bytes to each other through a library
-// such as MPI. Each library has a plugin of its own (collective_openmpi.so, collective_mpich.so),
-// which the host opens if a launcher such as mpirun started it.
+// such as MPI. There is one plugin for each library (collective_openmpi.so, collective_mpich.so).
+// The host opens it if a launcher such as mpirun started the host.
 //
 // A collective moves bytes and never adds numbers: the bits of a sum depend on its order, and no
 // library promises an order for all sizes and numbers of ranks. The host does the sums.
@@ -9,7 +9,7 @@
 // All ranks make the same calls in the same order, with sizes that match. A rank whose own work has
 // failed still makes the next call, and reports the failure in the bytes that it sends.
 //
-// A thread of the plugin may drive the library. Then bytes move, and a missing rank is noticed,
+// A thread of the plugin may call the library. Then bytes are sent, and a missing rank is noticed,
 // while the host computes.
 #ifndef RLHF_DRAFT_COLLECTIVE_H
 #define RLHF_DRAFT_COLLECTIVE_H
@@ -30,8 +30,8 @@ typedef struct rlhf_block {
 } rlhf_block;
 
 enum rlhf_collective_flag {
-    // exchange() takes device memory, as addresses on the stream of rlhf_collective_options.
-    // Without this flag, it takes host memory.
+    // exchange() takes device memory, as addresses that are valid on the stream of
+    // rlhf_collective_options. Without this flag, it takes host memory.
     RLHF_COLLECTIVE_DEVICE = 1
 };
 
@@ -45,9 +45,9 @@ typedef struct rlhf_collective {
 
     // Begin to send send[k] to rank k, and to receive recv[k] from it. The arrays have `ranks`
     // entries and are borrowed until the call returns; their memory is borrowed until the ticket
-    // has been waited for. The two sizes of a pair of ranks are equal. The own entry is ignored.
-    // Tickets grow and are never 0. If RLHF_COLLECTIVE_DEPTH exchanges are under way, the call
-    // waits for the oldest. Errors as wait; RLHF_E_NOMEM. [main]
+    // has been waited for. The two sizes of a pair of ranks are equal. The entry for this rank
+    // itself is ignored. Tickets increase and are never 0. If RLHF_COLLECTIVE_DEPTH exchanges are
+    // under way, the call waits for the oldest. Errors as wait; RLHF_E_NOMEM. [main]
     rlhf_status (*exchange)(void *ctx, const rlhf_block *send, const rlhf_block *recv,
                             uint64_t *ticket);
     // Wait until this exchange and all earlier ones have ended. RLHF_E_DEVICE: a rank has ended or
@@ -86,9 +86,9 @@ typedef struct rlhf_collective_options {
 typedef struct rlhf_collectives {
     uint32_t size, major, minor, reserved; // RLHF_COLLECTIVE_MAJOR and RLHF_COLLECTIVE_MINOR
     const char *name, *summary;            // "openmpi"; one line
-    // Returns how many processes the launcher says it started, if this library understands that
-    // launcher; 0 if no launcher of its kind started this process; -1 if one did without telling
-    // how many. Reads only environment variables. [main]
+    // Returns how many processes the launcher has started. Returns 0 if no launcher that this
+    // library understands started this process, and -1 if one did, but does not tell how many.
+    // Reads only environment variables. [main]
     int32_t (*started)(void);
     // Join the other ranks. If this fails, err[err_cap] receives one sentence. May be called once
     // in a process. [main]

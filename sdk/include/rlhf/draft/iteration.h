@@ -24,7 +24,7 @@ typedef struct rlhf_iteration {
 typedef struct rlhf_reward_update {
     uint32_t size;
     int32_t epochs;      // passes over the fresh pairs, > 0
-    int32_t batch_pairs; // pairs per optimiser step, > 0
+    int32_t batch_pairs; // pairs per optimizer step, > 0
     int32_t refit;       // 1: fit gain and bias again afterwards, on samples of the reference
     double lr;           // at the start of the round; decays linearly to 0 over it
     double replay_share; // share of a step's pairs that come from history, [0, 1]

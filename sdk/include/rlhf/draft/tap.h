@@ -82,8 +82,8 @@ typedef struct rlhf_tap_ops {
     // run. [step]
     rlhf_status (*run)(void *self, const rlhf_batch *, const rlhf_tap_run *);
     // Copy `count` values, which must be all values of the point. RLHF_E_UNSUPPORTED: the model
-    // does not have the point. RLHF_E_INVALID: a wrong count, or
-    // the last run has not computed the point. [step]
+    // does not have the point. RLHF_E_INVALID: count is wrong, or the last run has not computed the
+    // point. [step]
     rlhf_status (*read)(void *self, int32_t point, int32_t layer, float *out, uint64_t count);
     // out [rows, d] = x W, where x [rows, heads * width] are outputs of the heads and W is the
     // layer's attention output matrix, adapter included. The bias is not added. [step]

@@ -10,7 +10,7 @@
 // Growth rule (contract v0): a struct whose first member is `uint32_t size` only ever grows at its
 // end. The side that creates the struct sets size to the length it knows. The other side reads the
 // struct with rlhf_copy_in, writes results into it with rlhf_copy_out, and never compares sizes for
-// equality. An absent field reads as 0, and 0 always means "old behaviour". If a struct is longer
+// equality. An absent field reads as 0, and 0 always means "old behavior". If a struct is longer
 // than the reader's, the extra bytes must be 0; otherwise it is rejected. Such a struct is never
 // embedded by value or put in an array. Structs without `size` are frozen for this major version.
 // No struct has padding (-Wpadded).

@@ -104,7 +104,7 @@ typedef struct rlhf_attn {
 // row begins with the queries (heads * head_dim elements), followed by the keys (kv_heads *
 // head_dim); the elements after the keys are unchanged.
 //
-// With gamma_q and gamma_k, each head is RMS-normalised first: x = gamma * x / sqrt(mean(x^2) +
+// With gamma_q and gamma_k, each head is RMS-normalized first: x = gamma * x / sqrt(mean(x^2) +
 // eps). Norm and rotation are computed in f32 from the stored values and rounded once.
 typedef struct rlhf_rope {
     uint32_t size;
@@ -124,7 +124,7 @@ typedef struct rlhf_rope {
 } rlhf_rope;
 
 // The distribution over the vocabulary for sampling and scoring. Steps in order: logits *
-// inv_temperature, top-k, softmax, top-p, min-p, renormalise.
+// inv_temperature, top-k, softmax, top-p, min-p, renormalize.
 typedef struct rlhf_dist {
     uint32_t size;
     int32_t greedy;         // sampling only: take the arg max (lowest id on a tie)
@@ -137,7 +137,7 @@ typedef struct rlhf_dist {
     double min_p;
 } rlhf_dist;
 
-// Initialisers of a dist: from its fields; the whole vocabulary at temperature 1.
+// Initializers of a dist: from its fields; the whole vocabulary at temperature 1.
 #define RLHF_DIST(inv_temperature, top_p, top_k, greedy)                                           \
     { (uint32_t)sizeof(rlhf_dist), greedy, inv_temperature, top_p, top_k, 0, 0.0 }
 #define RLHF_DIST_WHOLE RLHF_DIST(1.0, 1.0, 0, 0)
@@ -151,7 +151,7 @@ static inline uint32_t rlhf_support_words(int32_t vocab) { return ((uint32_t)voc
 enum rlhf_divergence {
     RLHF_DIVERGENCE_REVERSE = 0, // KL(p || q)
     RLHF_DIVERGENCE_FORWARD = 1, // KL(q || p)
-    // Generalised Jensen-Shannon (Agarwal et al. 2024, "On-Policy Distillation of Language
+    // Generalized Jensen-Shannon (Agarwal et al. 2024, "On-Policy Distillation of Language
     // Models"): beta KL(q || m) + (1 - beta) KL(p || m) with m = beta q + (1 - beta) p, 0 < beta
     // < 1.
     RLHF_DIVERGENCE_JS = 2
@@ -165,7 +165,7 @@ typedef struct rlhf_lm_head {
     int32_t divergence; // enum rlhf_divergence; other than REVERSE: RLHF_COMPUTE_DIVERGENCE
     int32_t reserved;
     double divergence_beta;     // of RLHF_DIVERGENCE_JS
-    const rlhf_dist *dist;      // if top_k, top_p or min_p is active, log-probs are renormalised
+    const rlhf_dist *dist;      // if top_k, top_p or min_p is active, log-probs are renormalized
                                 // over the kept set; a target outside it gets -inf
     rlhf_dev hidden;            // act dtype [rows, d], after the final norm
     const rlhf_weight *weight;  // k = d, n = vocab
@@ -451,7 +451,7 @@ typedef struct rlhf_compute {
     // + j]: dx[t, j] = dy[t, j] b f'(a), dx[t, inner + j] = dy[t, j] f(a).
     rlhf_status (*gate_bwd)(void *ctx, rlhf_dev dx, rlhf_dev dy, rlhf_dev x, int32_t kind,
                             int32_t dtype, uint32_t rows, int32_t inner);
-    // Rotates the queries and keys of x in place, after normalising them if rlhf_rope has gammas.
+    // Rotates the queries and keys of x in place, after normalizing them if rlhf_rope has gammas.
     rlhf_status (*rope)(void *ctx, const rlhf_rope *, rlhf_dev x, uint32_t rows);
     // Updates dx in place, laid out as x: the gradient with respect to rope's output becomes the
     // gradient with respect to its input. dgamma_q and dgamma_k f32 [head_dim] are accumulated in a
@@ -536,8 +536,8 @@ typedef struct rlhf_compute {
     // or a weight that was allocated before the recording is released; record then returns RUN or
     // CAPTURE again.
     //
-    // These are errors (RLHF_E_INVALID) between record and record_end: alloc, release, alloc_host,
-    // release_host, upload, download (async or not), sync, mark, wait, weight_create,
+    // The following return RLHF_E_INVALID between record and record_end: alloc, release,
+    // alloc_host, release_host, upload, download (async or not), sync, mark, wait, weight_create,
     // weight_destroy, weight_pack and host_ outputs. A failing call ends the recording, and
     // record_end returns its status. Recordings do not nest.
     rlhf_status (*record)(void *ctx, uint64_t key, int32_t *what);

@@ -49,7 +49,7 @@ enum rlhf_value_init {
     RLHF_VALUE_INIT_NORMAL = 2
 }; // NORMAL: N(0, 1/sqrt(d + 1))
 
-// How a new score head is initialised. REWARD: N(0, 1/sqrt(d + 1)) (Stiennon et al. 2020).
+// How a new score head is initialized. REWARD: N(0, 1/sqrt(d + 1)) (Stiennon et al. 2020).
 enum rlhf_score_init { RLHF_SCORE_INIT_DEFAULT = 0, RLHF_SCORE_INIT_REWARD = 1 };
 
 // Which of the trunk's activations are kept for the backward pass, and which are recomputed.
@@ -61,7 +61,7 @@ enum rlhf_recompute {
 };
 
 // Low-rank adapters (LoRA, Hu et al. 2021): the output W x of a linear layer in the trunk becomes W
-// x + scale * B (A x). A [rank, inputs] is initialised from U(-1/sqrt(inputs), 1/sqrt(inputs)), as
+// x + scale * B (A x). A [rank, inputs] is initialized from U(-1/sqrt(inputs), 1/sqrt(inputs)), as
 // in PEFT, and B [outputs, rank] with 0. Borrowed until open() returns.
 //
 // target names modules as in PEFT: by the last whole components of a linear layer's name ("q_proj",
@@ -172,7 +172,7 @@ typedef struct rlhf_param {
     rlhf_dev value, grad; // f32; value NULL when released, grad NULL when not trainable
 } rlhf_param;
 
-// How the host initialises a new parameter (with its own generator).
+// How the host initializes a new parameter (with its own generator).
 enum rlhf_init {
     RLHF_INIT_ZERO = 0,
     RLHF_INIT_ONE = 1,

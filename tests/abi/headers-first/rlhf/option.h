@@ -1,7 +1,7 @@
 // rlhf/option.h: a plugin's options as one static table.
 //
 // The host parses the JSON, validates every value against the table, suggests the nearest key for a
-// misspelt one and fills the plugin's config struct. A plugin never sees JSON. `rlhf-host plugin
+// misspelled one and fills the plugin's config struct. A plugin never sees JSON. `rlhf-host plugin
 // info` prints the table, `--json` turns it into a JSON Schema. Model plugins use the same kind of
 // table to read a checkpoint's config.json. In that case unknown keys are allowed, a key "a.b" is
 // member b of object a, and "a[]" is each item of list a.

@@ -1,8 +1,9 @@
 // rlhf/plugin.h: what a shared object must export to be a plugin of rlhf-host.
 //
-// It exports one function, `rlhf_plugin_v0`, which returns static const data: a bundle of plugin
-// descriptors. It must not allocate, and nothing else may be exported (-fvisibility=hidden). The
-// ops tables of the kinds are in reward.h, algo.h, sink.h, model.h and compute.h.
+// A plugin exports one function, `rlhf_plugin_v0`, which returns static const data: a bundle of
+// plugin descriptors. This function must not allocate. Nothing else may be exported
+// (-fvisibility=hidden). The ops tables of the kinds are in reward.h, algo.h, sink.h, model.h and
+// compute.h.
 //
 // Smallest plugin: see sdk/templates/reward.c. [R:exports]
 #ifndef RLHF_PLUGIN_H
@@ -52,9 +53,9 @@ typedef struct rlhf_plugin {
     uint32_t n_opts, opt_stride, config_size;
     uint32_t state_version; // format of save()'s bytes; 0 = without save and load
     // Returns why `key` has no effect given the other options in config ("kl_controller is fixed",
-    // static text), or NULL if it has one. The host rejects such an option with that reason, or
-    // warns if it comes from a file. It is not called for options at their default. If why_unused
-    // is NULL, all options take effect. [any]
+    // static text), or NULL if `key` has an effect. The host rejects such an option with that
+    // reason, or warns if it comes from a file. The function is not called for options at their
+    // default. If why_unused is NULL, all options take effect. [any]
     const char *(*why_unused)(const void *config, const char *key);
 
     // ---- instance ----
