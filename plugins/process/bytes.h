@@ -4,7 +4,7 @@
 
 #include <rlhf/host.h>
 
-// Initialise with {.host = host}. If memory runs out, nothing more is added and `full` is set.
+// Initialize with {.host = host}. If memory runs out, nothing more is added and `full` is set.
 struct rlhf__bytes {
     const rlhf_host *host;
     char *data; // [len], NULL while empty

@@ -137,8 +137,8 @@ static rlhf_status write_rows(struct exec *e, const rlhf_reward_in *in, struct r
                       : RLHF_OK;
 }
 
-// Whether the program still runs but does not answer. It may have skipped a row and answered all
-// others.
+// Returns 1 if the program still runs but does not answer. It may have skipped a row and answered
+// all others.
 static int waits(enum rlhf__talk what) {
     return what == RLHF__TALK_LATE || what == RLHF__TALK_CLOSED;
 }

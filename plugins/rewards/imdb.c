@@ -2,7 +2,7 @@
 //
 // The label is chosen by name, never by index. Two plain sentences are scored at load, so a
 // classifier with swapped labels is refused. The classifier has its own tokenizer and never sees
-// padding; the host's service does the tokenising and avoids the padding.
+// padding; the host's service does the tokenizing and avoids the padding.
 #include <rlhf/reward.h>
 #include <rlhf/service.h>
 

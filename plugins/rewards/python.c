@@ -128,7 +128,7 @@ static rlhf_status look_at_file(const struct python *p) {
 // ---- the driver ----
 
 // Sends `send` and reads the driver's answer. Reports a failure to the host with this status. Then
-// kills the driver, unless the driver reported the failure itself.
+// kills the driver, unless the driver itself reported the failure.
 static rlhf_status ask(struct python *p, const struct rlhf__bytes *send, const char *where,
                        rlhf_status status, struct rlhf__frame *f) {
     struct rlhf__exchange x = {.take = rlhf__frame_take, .ctx = f};

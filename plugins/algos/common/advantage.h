@@ -1,14 +1,14 @@
 // advantage.h: computes advantages and returns from rewards and values.
 //
-// Row functions work on the n response tokens of one sequence; the value after the last token is 0.
-// Group functions work on one number per sequence. KL penalties and whitening are elsewhere
-// (terms.h, whiten.h).
+// Functions on rows work on the n response tokens of one sequence; the value after the last token
+// is 0. Functions on groups work on one number per sequence. KL penalties and whitening are
+// elsewhere (terms.h, whiten.h).
 #ifndef RLHF_ALGOS_COMMON_ADVANTAGE_H
 #define RLHF_ALGOS_COMMON_ADVANTAGE_H
 
 #include <stdint.h>
 
-// Generalised advantage estimation (GAE; Schulman et al. 2016, eq. 16):
+// Generalized advantage estimation (GAE; Schulman et al. 2016, eq. 16):
 //   delta_t = r_t + gamma v_{t+1} - v_t;  adv_t = delta_t + gamma lambda adv_{t+1};
 //   ret_t = adv_t + v_t.  All [n]. [any]
 void rlhf__gae(const double *r, const double *v, int64_t n, double gamma, double lambda,
@@ -30,7 +30,7 @@ struct rlhf__group_stats {
     double std_sum;
 };
 
-// Normalises y[n] within each group, that is, the rows that share group[i]: x = (y - mean_g) /
+// Normalizes y[n] within each group, that is, the rows that share group[i]: x = (y - mean_g) /
 // (std_g + eps), or x = y - mean_g when scale is 0 (Shao et al. 2024, eq. 3; Liu et al. 2025 omit
 // the std). If all y of a group are equal, as in a group of one row, x is exactly 0. Rows of a
 // group need not be adjacent. With x NULL, only computes the statistics of y. order[n] is scratch.

@@ -72,8 +72,8 @@ static void count_row(const struct rlhf__correction *c, const rlhf_rollout *in,
     s->rows++;
 }
 
-// Scale the advantages of row i, whose summed log-ratio is `sum`. *high = 1 if all of it is above
-// the cap.
+// Scale the advantages of row i, whose summed log-ratio is `sum`. *high = 1 if the weight of the
+// whole row is above the cap.
 static void scale_row(const struct rlhf__correction *c, const rlhf_rollout *in,
                       struct rlhf__span row, double sum, int32_t *high) {
     const int whole = c->level == RLHF__CORRECT_SEQUENCE;

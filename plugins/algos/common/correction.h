@@ -7,8 +7,8 @@
 //
 //   L = -mean_t w_t min(u_t A_t, clip(u_t) A_t),  u_t = exp(x_t - p_t),  w_t = exp(p_t - b_t)
 //
-// w is constant and not negative, so that w min(u A, clip(u) A) = min(u (w A), clip(u) (w A)):
-// scaling the advantages is the whole correction, and no loss changes.
+// w is constant and not negative, so w min(u A, clip(u) A) = min(u (w A), clip(u) (w A)). Scaling
+// the advantages is therefore the whole correction, and the losses do not change.
 #ifndef RLHF_ALGOS_COMMON_CORRECTION_H
 #define RLHF_ALGOS_COMMON_CORRECTION_H
 
@@ -47,7 +47,7 @@ struct rlhf__correction_sums {
 };
 
 // Returns the weight for a log-ratio p - b (with SEQUENCE, the sum over the response). The
-// log-ratio is first held within [-20, 20]. *high = 1 if the weight was above the cap. [any]
+// log-ratio is first clamped to [-20, 20]. *high = 1 if the weight was above the cap. [any]
 double rlhf__correction_weight(const struct rlhf__correction *, double log_ratio, int32_t *high);
 
 // Scale the advantages of all rows by their weights. With SEQUENCE and MASK, also exclude the rows

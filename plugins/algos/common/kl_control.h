@@ -8,8 +8,8 @@
 
 #include <rlhf/plugin.h>
 
-// placement, estimator, controller and unit are those of choices.h and kl.h; start, target and
-// horizon come from the options; coef is the current coefficient.
+// The values of placement, estimator, controller and unit are enums of choices.h and kl.h. start,
+// target and horizon come from the options; coef is the current coefficient.
 struct rlhf__kl_control {
     double coef, start, target, horizon;
     int32_t placement, estimator, controller, unit;

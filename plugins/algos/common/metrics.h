@@ -65,7 +65,7 @@ struct rlhf__pg_report {
     int32_t kl_penalised, critic, sampled_support, groups, masks, unclipped;
 };
 
-// Record reward[n], the rewards of a rollout's n rows without the KL penalty. With together 1, all
+// Record reward[n], the rewards of a rollout's n rows without the KL penalty. together = 1: all
 // rows are one group. RLHF_E_NOMEM through host->fail. [step]
 rlhf_status rlhf__pg_take_rows(const rlhf_host *, struct rlhf__pg_metrics *, const rlhf_rollout *,
                                const double *reward, int32_t together);
@@ -83,15 +83,15 @@ double rlhf__pg_approx_kl(const struct rlhf__pg_update_sums *);
 rlhf_status rlhf__pg_metrics_plan(const rlhf_host *, struct rlhf__pg_metrics *,
                                   const rlhf_run_info *);
 
-// Add up statistics from loss() over the shards of all workers. rlhf__pg_reduce does so for the
-// current minibatch; call it before a decision uses them. rlhf__pg_reduce_kl does so for the KL, if
-// loss() measures it (kl_estimator full). [step]
+// Add up statistics from loss() over the shards of all workers. rlhf__pg_reduce does this for the
+// current minibatch; call it before a decision uses these statistics. rlhf__pg_reduce_kl does it
+// for the KL, if loss() measures the KL (kl_estimator full). [step]
 rlhf_status rlhf__pg_reduce(const rlhf_host *, struct rlhf__pg_metrics *);
 rlhf_status rlhf__pg_reduce_kl(const rlhf_host *, struct rlhf__pg_metrics *);
 
 // Add the current minibatch to the phase, unless its step was skipped, and clear the minibatch. A
 // minibatch without rows in the loss counts with loss 0, so that the mean over minibatches equals
-// the minimised loss. [step]
+// the minimized loss. [step]
 void rlhf__pg_fold(struct rlhf__pg_metrics *, const rlhf_step_info *);
 
 // Send the phase's metrics to host->metric. [step]

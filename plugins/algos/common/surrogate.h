@@ -1,7 +1,7 @@
 // surrogate.h: the clipped policy-gradient surrogate and how per-token terms become one loss.
 //
 // x = log-prob now, o = log-prob at rollout, A = advantage, rho = probability ratio. The loss is
-// minimised. Value, entropy and KL terms are elsewhere (terms.h).
+// minimized. Value, entropy and KL terms are elsewhere (terms.h).
 #ifndef RLHF_ALGOS_COMMON_SURROGATE_H
 #define RLHF_ALGOS_COMMON_SURROGATE_H
 

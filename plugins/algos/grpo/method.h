@@ -1,4 +1,4 @@
-// method.h: group relative policy optimisation, shared by grpo.so and grpo_iterative.so: the
+// method.h: group relative policy optimization, shared by grpo.so and grpo_iterative.so: the
 // instance and the parts specific to GRPO (common/pg.h has the rest). The plugin is in grpo.c.
 #ifndef RLHF_ALGOS_GRPO_METHOD_H
 #define RLHF_ALGOS_GRPO_METHOD_H

@@ -1,5 +1,5 @@
 // kto.c: KTO (Ethayarajh et al. 2024, 2402.01306, eq. 7 and 8). It trains a policy on single
-// completions labelled desirable or undesirable, without pairs, as TRL's KTOTrainer does
+// completions labeled desirable or undesirable, without pairs, as TRL's KTOTrainer does
 // (docs/algorithms/kto.md).
 //
 //   u_i = sum_t (x_it - f_it)                       x: log-prob of the policy; f: of the reference
@@ -68,8 +68,8 @@ static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     return rlhf__sums_open(s->host, &s->sums, info, N_SUMS);
 }
 
-// The reference point, from the whole batch before its update. The mismatched rows are used only
-// here.
+// Computes the reference point from the whole batch before its update. The mismatched rows are used
+// only here.
 static rlhf_status advantages(void *self, const rlhf_rollout *in) {
     struct state *s = self;
     double sum = 0, mismatched = 0;

@@ -1,6 +1,6 @@
 // advantages.c: computes advantages and returns from a rollout's scores, log-probs and values.
 //
-//   1. scores, normalised on request          4. advantages and returns
+//   1. scores, normalized on request          4. advantages and returns
 //   2. per-token rewards with the KL penalty  5. whiten advantages
 //   3. whiten rewards                         6. back to the ragged arrays
 //
@@ -106,8 +106,8 @@ static void by_token(const struct rlhf__ppo *p, struct work *w) {
     }
 }
 
-// One advantage per row: the normalised sum of its rewards, copied to every token. The returns stay
-// unnormalised.
+// One advantage per row: the normalized sum of its rewards, copied to every token. The returns stay
+// unnormalized.
 static void by_row(const struct rlhf__ppo *p, struct work *w) {
     const rlhf_rollout *in = w->in;
     const struct rlhf__ppo_options *o = &p->opt;

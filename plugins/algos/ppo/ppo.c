@@ -16,9 +16,10 @@
 
 enum { STATE_VERSION = 1 };
 
-// The larger of (v - R)^2 and (clip(v, v_old - eps, v_old + eps) - R)^2, or just (v - R)^2 with eps
-// 0. The caller multiplies it by c1/2 and the weight. *dv = the derivative by v. *clipped = 1 if
-// the clipped branch was the larger; v is then outside the window, so the derivative is 0.
+// Returns the larger of (v - R)^2 and (clip(v, v_old - eps, v_old + eps) - R)^2, or just (v - R)^2
+// with eps 0. The caller multiplies the result by c1/2 and the weight. *dv = the derivative by v.
+// *clipped = 1 if the clipped branch was the larger; v is then outside the window, so the
+// derivative is 0.
 static double value_error(double v, double v_old, double ret, double eps, double *dv,
                           int *clipped) {
     double e = v - ret, loss = e * e;

@@ -1,13 +1,13 @@
-// heart.c: the heartbeat: every second each rank sends one byte to the next rank, so that the rank
-// before it is known to live. A rank that only computes, or is only slow, still sends it.
+// heart.c: the heartbeat. Every second each rank sends one byte to the next rank, which thereby
+// notices if the sender has died. A rank that is busy computing, or slow, still sends it.
 #include "mpi.h"
 
 #include <time.h>
 
 #define BEAT_S    1.0  // between bytes
 #define SILENCE_S 10.0 // after which a rank is given up
-// If this thread did not run for so long, the whole job was probably stopped and continued: silence
-// does not count.
+// If this thread did not run for so long, the whole job was probably stopped and continued. The
+// silence of other ranks then does not count.
 #define ASLEEP_S 3.0
 
 double mpi_seconds(void) {

@@ -1,5 +1,5 @@
-// mpi.c: the collective over the system's MPI; it calls nothing newer than MPI 3.1. It is built
-// once for each MPI on the machine, because their binary interfaces differ: RLHF_MPI_NAME is
+// mpi.c: the collective over the system's MPI; it uses only functions of MPI 3.1 or older. It is
+// built once for each MPI on the machine, because their binary interfaces differ: RLHF_MPI_NAME is
 // "openmpi" or "mpich".
 #include "mpi.h"
 

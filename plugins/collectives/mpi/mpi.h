@@ -2,7 +2,7 @@
 //
 // One thread makes all calls of MPI (MPI_THREAD_FUNNELED): it moves bytes while the host computes,
 // sends the heartbeat, and notices a rank that no longer answers. The host's thread hands jobs to
-// it and waits for them, under one lock.
+// this thread and waits for them, under one lock.
 #ifndef RLHF_COLLECTIVE_MPI_H
 #define RLHF_COLLECTIVE_MPI_H
 
@@ -61,20 +61,20 @@ struct mpi {
 
 double mpi_seconds(void);
 
-// Begin MPI and fill in ranks, hosts and detail. m->failed = 1 with m->error if that fails. Called
-// by the thread.
+// Begin MPI and fill in ranks, hosts and detail. After a failure, m->failed is 1 and m->error has
+// the reason. Called by the thread.
 void mpi_begin(struct mpi *m);
 
 // The thread: arg is the struct mpi.
 void *mpi_thread(void *arg);
 
-// Record a failure: the sentence, and st for the calls of the host, which see it when the host has
-// been told (told). Call with the lock held.
+// Record a failure: its sentence, and the status st that the host's calls return. These calls wait
+// until the host has been notified (told). Call with the lock held.
 __attribute__((format(printf, 3, 4))) void mpi_fail(struct mpi *m, rlhf_status st, const char *fmt,
                                                     ...);
 
-// Send and receive what the heartbeat needs now; returns 0 after a failure (mpi_fail). Call with
-// the lock held.
+// Start the sends and receives that the heartbeat needs now. Returns 0 after a failure (mpi_fail).
+// Call with the lock held.
 int mpi_beat(struct mpi *m);
 
 // Cancel what the heartbeat has under way. Call before MPI_Finalize.

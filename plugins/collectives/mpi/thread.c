@@ -202,8 +202,9 @@ static void sleep_until_asked(struct mpi *m) {
     pthread_cond_timedwait(&m->asked, &m->lock, &until);
 }
 
-// After a failure: tell the host, then wait until it ends the process. Several ranks may notice the
-// same failure; the lowest one ends the others before they report it, too.
+// After a failure: notify the host, then wait until it ends the process. If several ranks notice
+// the same failure, the ranks report it one second apart, so that the lowest rank can end the
+// others before they report it, too.
 static void tell(struct mpi *m) {
     if (m->options.lost) {
         const struct timespec turn = {m->table.rank < 8 ? m->table.rank : 8, 0};

@@ -1,6 +1,6 @@
 // transformer/heads.c: computes per-token heads, in host memory, from the residual stream.
 //
-// Only states that predict a response token are normalised and multiplied with the LM head. State t
+// Only states that predict a response token are normalized and multiplied with the LM head. State t
 // - 1 gives entry t of logp, entropy, kl and value. The token score of t is read at state t itself,
 // which includes the token.
 #include "internal.h"

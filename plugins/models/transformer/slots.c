@@ -1,4 +1,4 @@
-// transformer/slots.c: an instance's tensors, their shapes and initialisation, derived from its
+// transformer/slots.c: an instance's tensors, their shapes and initialization, derived from its
 // architecture; and helpers for reading config.json. Storage is in storage.c. Names are in the
 // architecture's lists.
 #include "internal.h"

@@ -112,8 +112,8 @@ struct rlhf__tf_work {
     uint32_t heads;                     // bits of the heads that the last forward computed
     int32_t train, valid;               // valid: the backward pass may read this
     int32_t keep, plain; // keep activations for the backward pass; leave out the adapter
-    // 1: h1, h2 and ac exist once, in the scratch buffers; the backward pass recomputes them from
-    // in, mid and fc.
+    // 1: h1, h2 and ac are not stored per layer but only in the scratch buffers; the backward pass
+    // recomputes them from in, mid and fc.
     int32_t lean;
 };
 

@@ -166,8 +166,8 @@ struct reading {
     int32_t ignore_case, reserved;
 };
 
-// Returns 1 if the text begins with a letter of any script. For a continuation byte of a character,
-// returns `was`.
+// Returns 1 if the text begins with a letter of any script. If it begins with a continuation byte,
+// whose character has already been classified, returns `was`.
 static int is_word(rlhf_str t, int was) {
     const unsigned char c = (unsigned char)*t.ptr;
     if (c < 0x80) return rlhf__is_letter(*t.ptr);

@@ -25,9 +25,9 @@ rlhf_str rlhf__strip(rlhf_str text);
 
 rlhf_str rlhf__trim(rlhf_str text); // without white space at both ends [any]
 
-// Whether two cleaned texts are the same. White space matters only where TeX needs it: between two
-// words or two numbers, but not after a command. Its width does not matter. Ignores $ and braces
-// around a single character, and with ignore_case also the case of ASCII letters. [any]
+// Returns 1 if two cleaned texts are the same. White space matters only where TeX needs it: between
+// two words or two numbers, but not after a command. Its width does not matter. Ignores $ and
+// braces around a single character, and with ignore_case also the case of ASCII letters. [any]
 int rlhf__same_text(rlhf_str a, rlhf_str b, int ignore_case);
 
 #endif

@@ -20,7 +20,7 @@ struct rlhf__ratio {
     struct rlhf__decimal num, den;
 };
 
-// Normalise digit[0..n), n at most RLHF__DECIMAL_DIGITS. [any]
+// Normalize digit[0..n), n at most RLHF__DECIMAL_DIGITS. [any]
 void rlhf__decimal_settle(struct rlhf__decimal *);
 
 void rlhf__decimal_set(struct rlhf__decimal *, int32_t value); // 0 to 9 [any]

@@ -4,8 +4,8 @@
 
 #include <rlhf/base.h>
 
-// Each function returns 1 and sets *out, which is borrowed from text and not trimmed, or returns 0
-// if it finds nothing. [any]
+// Each of these functions returns 0 if it finds nothing. Otherwise it returns 1 and sets *out,
+// which is borrowed from text and not trimmed. [any]
 //
 // Finds the contents of the last \boxed{...} (or \fbox{...}) that is closed. Braces inside the box
 // must match; \{ and \} do not count as braces.

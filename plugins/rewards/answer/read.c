@@ -95,8 +95,8 @@ static int is_factor(const struct rlhf__cursor *c) {
     return 0;
 }
 
-// Whether the text after a number makes it a term: a factor, a variable, or letters that are not
-// words or units.
+// Returns 1 if the text after a number makes the number part of a term: a factor, a variable, or
+// letters that are not words or units follow.
 static int is_term(const struct rlhf__cursor *c) {
     size_t unknown = 0, longest = 0;
     if (is_factor(c) || has_variable(c->at, c->end) || rlhf__next_is(c, "(")) return 1;
@@ -110,8 +110,8 @@ static int is_term(const struct rlhf__cursor *c) {
     return unknown > 0 && longest < 3;
 }
 
-// Whether the rest is a unit: words, or symbols such as "km/h" and "cm^2". Digits may occur only in
-// an exponent. Operations are not allowed.
+// Returns 1 if the rest is a unit: words, or symbols such as "km/h" and "cm^2". Digits may occur
+// only in an exponent. Operations are not allowed.
 static int rest_is_unit(struct rlhf__cursor *c) {
     int64_t power;
     char before = ' ';

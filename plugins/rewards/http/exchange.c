@@ -144,7 +144,7 @@ static rlhf_status settle(struct work *w, const struct rlhf__http_slot *s, enum 
 // ---- the loop ----
 
 // Returns the first batch that may be sent now. If there is none, returns NULL and sets *when to
-// the time at which to look again.
+// the time at which to try again.
 static struct batch *next_batch(struct work *w, double now, double *when) {
     const uint32_t most = w->pause.failures ? 1 : w->x->client->n_slots;
     *when = now + 1;

@@ -15,7 +15,7 @@ struct http {
     const struct rlhf__http_options *options;
     struct rlhf__http_client client;
     rlhf_rng jitter;
-    int32_t started, reserved; // started: libcurl was initialised
+    int32_t started, reserved; // started: libcurl was initialized
     struct rlhf__tally tally;  // of the current call
 };
 

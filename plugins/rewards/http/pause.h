@@ -17,8 +17,8 @@ struct rlhf__pause {
     int32_t said;      // 1: a line was logged
 };
 
-// Record a failed try that began at `began`. If it began before the last failure, it is not counted
-// separately. retry_after: seconds the service asked for, 0 = none. Advances jitter. [any]
+// Record a failed attempt that began at `began`. If it began before the last failure, it is not
+// counted separately. retry_after: seconds the service asked for, 0 = none. Advances jitter. [any]
 void rlhf__pause_failed(struct rlhf__pause *, const struct rlhf__http_options *, rlhf_rng *jitter,
                         double began, double now, double retry_after);
 // Record that the service answered. If a line was logged about the failure, returns the seconds
