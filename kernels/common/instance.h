@@ -1,6 +1,6 @@
 // instance.h: the instance of a backend's plugin: its host, and the answer of describe().
 //
-// In C and C++. A table that the instance opens is allocated separately and keeps its own pointer
+// For C and C++. A table that the instance opens is allocated separately and keeps its own pointer
 // to the host.
 #ifndef RLHF_KERNELS_COMMON_INSTANCE_H
 #define RLHF_KERNELS_COMMON_INSTANCE_H

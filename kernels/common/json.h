@@ -1,6 +1,6 @@
 // json.h: writes the JSON object that a backend's describe() answers, into memory of fixed size.
 //
-// In C and C++ (kernels/cuda). A text that does not fit sets `full`. All members of describe are
+// For C and C++ (kernels/cuda). A text that does not fit sets `full`. All members of describe are
 // optional, so members without a value (an empty text, the number 0) are left out.
 #ifndef RLHF_KERNELS_COMMON_JSON_H
 #define RLHF_KERNELS_COMMON_JSON_H

@@ -47,9 +47,9 @@ struct rlhf__buffer {
     uint64_t bytes;
 };
 
-// The bytes that a call needs of each workspace, at least; the answer of the table's
-// workspace_bytes. Each file whose ops take workspaces adds its own in a function of table.h, with
-// the size functions that its ops use.
+// The bytes that a call needs of each workspace, at least. workspace_bytes of the table returns
+// this. Each file whose ops take workspaces adds its own sizes in a function of table.h, with the
+// size functions that its ops use.
 struct rlhf__cpu_needs {
     uint64_t bytes[RLHF__WS_COUNT];
 };

@@ -158,7 +158,7 @@ int rlhf__dnnl_mem_point(struct rlhf__dnnl_mem *m, void *ptr) {
 // The library compiles code when it creates a primitive, and crashes if one of its own allocations
 // fails. So check first that more memory is free than a primitive takes (measured: under 1 MiB).
 static int memory_to_spare(void) {
-    void *volatile spare = malloc((size_t)16 << 20); // volatile: else the pair is optimised away
+    void *volatile spare = malloc((size_t)16 << 20); // volatile: else the pair is optimized away
     if (!spare) return 0;
     free(spare);
     return 1;

@@ -1,15 +1,15 @@
 // gemm.h: GEMMs on this backend's own tiles: hot/gemm.c in f32, hot/bf16_tile.c and hot/amx_tile.c
-// in bf16. It also decides which GEMMs run on them.
+// in bf16. gemm.c also decides which GEMMs run on them.
 //
-// bf16 with AVX512_BF16, measured on Zen 5: own tiles are as fast as oneDNN 2.6 in forward GEMMs.
-// They are faster in weight gradients, and when weights come from memory (decoding 32 rows). They
-// need no primitive per shape. bf16 with AMX also runs on own tiles, because in oneDNN 2.6's AMX
-// GEMMs a row depends on the other rows.
+// The comparison with oneDNN 2.6 in bf16 with AVX512_BF16, on Zen 5: own tiles are as fast in
+// forward GEMMs. They are faster in weight gradients, and when weights come from memory (decoding
+// 32 rows). They need no primitive per shape. bf16 with AMX also runs on own tiles, because in
+// oneDNN 2.6's AMX GEMMs a row depends on the other rows.
 //
-// f32: oneDNN 2.6 may split the sum over k among threads if neither operand is packed, and below
-// AVX-512 its rows depend on each other. On AVX-512, own tiles are as fast as oneDNN at a thousand
-// rows. At 32 rows they take 0.65 to 0.8 of oneDNN's time (bench/README.md). Only the build without
-// exactness (RLHF_FREE) uses oneDNN.
+// The comparison in f32: oneDNN 2.6 may split the sum over k among threads if neither operand is
+// packed, and below AVX-512 its rows depend on each other. On AVX-512, own tiles are as fast as
+// oneDNN at a thousand rows. At 32 rows they take 0.65 to 0.8 of oneDNN's time (bench/README.md).
+// Only the build without exactness (RLHF_FREE) uses oneDNN.
 #ifndef RLHF_CPU_GEMM_H
 #define RLHF_CPU_GEMM_H
 
@@ -27,9 +27,9 @@ rlhf_status rlhf__gemm_product(struct rlhf__cpu *cpu, const struct rlhf__matmul 
                                const void *packed_wei, const void *plain_wei, const float *bias,
                                void *dst);
 
-// The same with an f32 addend, add [m, n], in separate memory: dst = add + src wei + bias. The
-// right operand is packed, and the result is f32. The bits are those of copying add to dst and
-// accumulating. [step]
+// Like rlhf__gemm_product, with an f32 addend, add [m, n], in separate memory: dst = add + src wei
+// + bias. The right operand is packed, and the result is f32. The bits are those of copying add to
+// dst and accumulating. [step]
 rlhf_status rlhf__gemm_add(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                            const void *wei, const float *bias, const float *add, float *dst);
 

@@ -1,4 +1,4 @@
-// muon.c: Muon (K. Jordan 2024): momentum, orthogonalised by a quintic Newton-Schulz iteration.
+// muon.c: Muon (K. Jordan 2024): momentum, orthogonalized by a quintic Newton-Schulz iteration.
 //
 // One step is X = a X + (b A + c A A) X with A = X X^T. A matrix with more rows than columns is
 // transposed first, so that A is the smaller Gram matrix. GEMM operands have the dtype of the run's

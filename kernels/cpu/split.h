@@ -12,8 +12,8 @@
 // Elements per piece of an elementwise kernel: 64 KiB of f32, inside the L2 cache.
 #define RLHF__PIECE 16384u
 
-// The number of threads for `elements` elements of work. Waking the other threads costs about as
-// much as 32 Ki elements.
+// Returns the number of threads for `elements` elements of work. Waking the other threads costs
+// about as much as processing 32 Ki elements.
 static inline int rlhf__split_threads(const struct rlhf__cpu *cpu, uint64_t elements) {
     return elements < 32768u ? 1 : cpu->threads;
 }

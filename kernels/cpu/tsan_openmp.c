@@ -14,7 +14,7 @@ void __wrap_GOMP_parallel(void (*fn)(void *), void *data, unsigned threads, unsi
 struct region {
     void (*fn)(void *);
     void *data;
-    char fork, join; // addresses that represent the two synchronisation points
+    char fork, join; // addresses that represent the two synchronization points
 };
 
 static void run(void *arg) {

@@ -2,9 +2,9 @@
 // tiles by logical index, segments, the exponential, and the order of sums over queries.
 //
 // In any layout, key j of a row is in tile j / KEYS of segment j / SEGMENT. Each segment has an
-// online softmax of its own, and segments are merged in order. So a query has the same bits alone
-// (decode), among others, from a cache or after a shared prefix. Keys that a query does not see
-// contribute exactly zero.
+// online softmax of its own, and segments are merged in order. So a query has the same bits whether
+// it is alone (decode) or among others, and with a cache or a shared prefix. Keys that a query does
+// not see contribute exactly zero.
 #ifndef RLHF_CUDA_ATTENTION_H
 #define RLHF_CUDA_ATTENTION_H
 
@@ -43,8 +43,8 @@ rlhf_status rlhf__cuda_attention_f32(struct rlhf__cuda *cu, struct rlhf__attn_ar
 uint64_t rlhf__cuda_attention_bf16_bytes(const struct rlhf__attn_args *a);
 uint64_t rlhf__cuda_attention_bwd_bytes(uint32_t total, int32_t heads);
 
-// Backward, like the forward functions above. rlhf__cuda_attention_bwd computes delta and then runs
-// its two halves. [step]
+// The functions of backward; their arguments are as in forward. rlhf__cuda_attention_bwd computes
+// delta and then calls the function of the dtype, which computes dq, dk and dv. [step]
 rlhf_status rlhf__cuda_attention_bwd(struct rlhf__cuda *cu, struct rlhf__attn_bwd_args *b,
                                      int32_t dtype);
 rlhf_status rlhf__cuda_attention_bwd_bf16(struct rlhf__cuda *cu, struct rlhf__attn_bwd_args *b);

@@ -24,7 +24,7 @@ enum rlhf__cuda_ws {
     RLHF__CUDA_WS_REF,
     RLHF__CUDA_WS_DLOGITS,
     RLHF__CUDA_WS_ROWS, // small per-row arrays of the head
-    RLHF__CUDA_WS_LIST, // tensors of one optimiser call
+    RLHF__CUDA_WS_LIST, // tensors of one optimizer call
     RLHF__CUDA_WS_MUON,
     RLHF__CUDA_WS_SUM, // f32 sums that are rounded or scattered at the end; expanded sources
     RLHF__CUDA_WS_COUNT
@@ -35,9 +35,9 @@ struct rlhf__cuda_buffer {
     uint64_t bytes;
 };
 
-// The bytes that a call needs of each workspace, at least; the answer of the table's
-// workspace_bytes. Each file whose ops take workspaces adds its own in a function of table.h, with
-// the size functions that its ops use. A workspace that grows may get more (memory.cu).
+// The bytes that a call needs of each workspace, at least. workspace_bytes of the table returns
+// this. Each file whose ops take workspaces adds its own sizes in a function of table.h, with the
+// size functions that its ops use. A workspace that grows may get more (memory.cu).
 struct rlhf__cuda_needs {
     uint64_t bytes[RLHF__CUDA_WS_COUNT];
 };
@@ -177,8 +177,8 @@ rlhf_status rlhf__cuda_fault_report(struct rlhf__cuda *cu, const struct rlhf__fa
 rlhf_status rlhf__cuda_not_recording(struct rlhf__cuda *cu, const char *what);
 rlhf_status rlhf__cuda_not_capturing(struct rlhf__cuda *cu, const char *what);
 
-// Drop the recordings that ran or were captured when the allocation `serial` already existed; with
-// serial 0, all recordings. [step]
+// Drop the recordings that ran, or were captured, while the allocation `serial` existed; with
+// serial 0, drop all recordings. [step]
 void rlhf__cuda_recordings_drop(struct rlhf__cuda *cu, uint64_t serial);
 
 // Announce that [p, p + bytes) was or will be written. If lm_head kept logits that were computed

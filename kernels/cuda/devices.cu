@@ -164,8 +164,8 @@ static void *ask(void *arg) {
 }
 
 // Querying a card makes it the thread's current one, but the calls of an open context rely on their
-// card being current. So a separate thread makes the query. It would not do to switch back, because
-// that allocates memory on the previous card, which may not have been used yet.
+// card being current. So a separate thread makes the query. Switching back afterwards is not
+// possible, because that allocates memory on the previous card, which may not have been used yet.
 rlhf_status rlhf__cuda_describe(void *self, uint32_t gpu, const char **json) {
     struct rlhf__backend *b = (struct rlhf__backend *)self;
     struct rlhf__json *j = &b->json;

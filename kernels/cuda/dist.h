@@ -200,7 +200,7 @@ static __device__ __forceinline__ void rlhf__dist_sum(struct rlhf__dist_shared &
 
 // ---- weights ----
 
-// The scaled, shifted logit, which is the log of the unnormalised probability. A floor replaces log
+// The scaled, shifted logit, which is the log of the unnormalized probability. A floor replaces log
 // 0, because this value may be multiplied by a probability of 0. NaN stays NaN.
 static __device__ __forceinline__ float rlhf__dist_log_weight(float z, float max, float it) {
     const float a = (z - max) * it;

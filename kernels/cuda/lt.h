@@ -14,8 +14,8 @@
 // f32 sum, which is then rounded once.
 //
 // A sum over rows also uses own kernels if it is too short for the algorithm, or if an operand is
-// misaligned. Its bits may depend on the row count. They never depend on timing, so a run is
-// repeatable if its batches and addresses are.
+// misaligned. The bits of such a sum may depend on the row count. They never depend on timing, so a
+// run is repeatable if its batches and addresses are the same.
 //
 // Environment variables:
 //   RLHF_CUBLASLT     the file to open, or a directory to search
@@ -90,7 +90,7 @@ void rlhf__lt_close(struct rlhf__cuda *cu); // call before releasing the stream 
 __attribute__((format(printf, 2, 3))) void rlhf__lt_detail(struct rlhf__cuda *cu, const char *fmt,
                                                            ...);
 
-// Rewrite the library's part of cu->detail. It includes the shapes that our own kernels compute.
+// Update the library's part of cu->detail, which includes the shapes that our own kernels compute.
 // [step]
 void rlhf__lt_say(struct rlhf__cuda *cu);
 

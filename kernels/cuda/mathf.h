@@ -2,8 +2,8 @@
 // that nvcc (-fmad=false) and a C++ compiler give the same bits. Denormals, infinities and NaN are
 // handled as in <math.h>; only the sign and payload of a NaN may differ between devices.
 //
-// It calls no math library and no fast intrinsic. sqrtf and division are used directly, because
-// both compilers round them correctly.
+// This file uses no math library and no fast intrinsics. sqrtf and division are used directly,
+// because both compilers round them correctly.
 //
 // The largest errors over all finite floats, in units in the last place (ulp) of the exact result:
 //   rlhf__expf 1.1   rlhf__exp2f 1.1   rlhf__logf 0.9   rlhf__tanhf 1.4   rlhf__erff 1.5

@@ -14,7 +14,7 @@ static uint64_t tile_count(int i, uint32_t rows, uint32_t cols) {
            ((cols + tiles[i].cols - 1) / tiles[i].cols);
 }
 
-// The tile size that minimises the time of the busiest multiprocessor.
+// The tile size that minimizes the time of the busiest multiprocessor.
 static int tile_for(uint32_t rows, uint32_t cols, uint64_t chunks) {
     int best = 0;
     float best_time = 0.0f;

@@ -3,7 +3,7 @@
 //
 // Slices of 16 steps of depth stream through shared memory in two stages, in the operand's layout.
 // If depth is contiguous, a slice is [line, 16] with a pitch of 20; across, it is [16, line]. In
-// both cases neighbouring threads of a warp read neighbouring banks.
+// both cases neighboring threads of a warp read neighboring banks.
 #include "product_tile.h"
 #include "ptx.h"
 

@@ -22,8 +22,8 @@ struct rlhf__cuda_product_spec {
     void *out;
     uint64_t out_ld;    // at least cols
     int32_t rows_exact; // 1: the bits of a row must not depend on rows or on the other rows.
-                        // 0: they must only be repeatable. For an f32 result without bias, own
-                        // kernels then add up sums of 4096 steps of depth, in order
+                        // 0: rows need not be exact, only repeatable. For an f32 result without
+                        // bias, own kernels then add up sums of 4096 steps of depth, in order
 };
 
 #endif

@@ -74,8 +74,9 @@ static __device__ __forceinline__ int rlhf__cuda_row_check(const struct rlhf__cu
     return !code;
 }
 
-// The same for the training layout (attention_bwd in rlhf/compute.h). A row's prefix is compared
-// only with the previous row's, so all rows that follow each other are known to share the same row.
+// Like rlhf__cuda_row_check, for the training layout (attention_bwd in rlhf/compute.h). A row's
+// prefix is compared only with the previous row's, so all rows that follow each other are known to
+// share the same row.
 static __device__ __forceinline__ int rlhf__cuda_row_check_training(const struct rlhf__cuda_rows &r,
                                                                     uint32_t i,
                                                                     struct rlhf__cuda_row *row) {

@@ -1,7 +1,7 @@
 // dist.h: from a row of logits to the log-probs of the sampling distribution.
 //
 // The order of operations is that of rlhf_dist: logits * inv_temperature, top-k, softmax, top-p,
-// min-p, renormalise.
+// min-p, renormalize.
 //
 // Tokens are ranked by logit; of equal logits, the lowest id comes first. top-k keeps the first k.
 // top-p keeps the shortest prefix of the ranking whose probability is at least top_p. min-p keeps

@@ -2,7 +2,7 @@
 // states.
 //
 // kl = sum_v p_v (log p_v - log q_v), or another divergence of p and q. With top-k or top-p, p and
-// q are both renormalised over the kept set of p, so that equal models give 0.
+// q are both renormalized over the kept set of p, so that equal models give 0.
 #include "lm_head.h"
 #include "number.h"
 #include "ops.h"

@@ -110,7 +110,7 @@ static rlhf_status adamw_many(void *ctx, const rlhf_tensors *from, const rlhf_ad
 
 // ---- Muon ----
 //
-// Momentum, orthogonalised by a quintic Newton-Schulz iteration. One step: X = a X + (b A + c A^2)
+// Momentum, orthogonalized by a quintic Newton-Schulz iteration. One step: X = a X + (b A + c A^2)
 // X with A = X X^T. For a matrix with more rows than columns the transpose is iterated, which is
 // the same in exact arithmetic and gives the smaller A.
 

@@ -28,7 +28,7 @@ rlhf_status rlhf__ref_ragged_check(struct rlhf__ref *r, const rlhf_ragged *g);
 rlhf_status rlhf__ref_ragged_read(struct rlhf__ref *r, const char *op, rlhf_ragged *g,
                                   const rlhf_ragged *from);
 
-// The five arrays of g as arguments of an op: initialisers for elements of struct rlhf__ref_use.
+// The five arrays of g as arguments of an op: initializers for elements of struct rlhf__ref_use.
 #define RLHF__REF_RAGGED_USES(g)                                                                   \
     rlhf__ref_range((g)->offset, (g)->n + 1ull, sizeof(int32_t)),                                  \
         rlhf__ref_range((g)->start, (g)->n, sizeof(int32_t)),                                      \

@@ -189,7 +189,7 @@ INLINE void fetch_c(struct ahead *f, const struct rlhf__panel *p, size_t row, si
 
 // With a packed A, several tiles take turns: each computes at most this many steps of k. The part
 // of B for these steps, 32 KiB, then stays in the L1 cache. A is loaded as non-temporal and takes
-// little space there. The sums of the other tiles are saved meanwhile.
+// little space there. The sums of the other tiles are in memory during that time.
 #define PIECE_STEPS ((size_t)16)
 #define PIECE_TILES ((size_t)8)
 

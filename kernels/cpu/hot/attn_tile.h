@@ -28,7 +28,7 @@ INLINE vf set1_unit(const char *p) {
     return vf_set1(f);
 }
 
-// Prefetch rows t .. t+n-1 of head g of the item that this thread will most likely process next. An
+// Prefetch rows t .. t+n-1 of head g of the item that this thread is expected to process next. An
 // element has `es` bytes. The rows of a head are short pieces at a long stride, which the hardware
 // prefetcher does not predict.
 static inline void fetch_next(const struct rlhf__attn_item *it, size_t g, size_t t, size_t n,

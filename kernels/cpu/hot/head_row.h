@@ -1,4 +1,4 @@
-// hot/head_row.h: one row of logits as logs of unnormalised probabilities, together with the
+// hot/head_row.h: one row of logits as logs of unnormalized probabilities, together with the
 // reference model's row on the same kept set. For head.c and divergence.c.
 #ifndef RLHF_CPU_HOT_HEAD_ROW_H
 #define RLHF_CPU_HOT_HEAD_ROW_H
@@ -15,7 +15,7 @@ static inline size_t lanes_left(size_t i, size_t end) {
     return end - i < VF_LANES ? end - i : VF_LANES;
 }
 
-// The scaled, shifted logit: log of the unnormalised probability.
+// The scaled, shifted logit: log of the unnormalized probability.
 static inline vf log_weight(vf z, vf max, vf it) {
     return vf_max(vf_set1(FLOOR), vf_mul(vf_sub(z, max), it));
 }

@@ -163,8 +163,9 @@ struct rlhf__level {
 // isa: an enum rlhf__isa.
 const struct rlhf__level *rlhf__isa_level(int isa);
 
-// The first feature of a level that this CPU or its kernel lacks; NULL: none. If everything else is
-// present, this asks the kernel to let the process use AMX tiles.
+// Returns the first feature of a level that this CPU or its operating-system kernel lacks; NULL:
+// none. If everything else is present, this asks the operating system to let the process use AMX
+// tiles.
 const char *rlhf__isa_lacks(int isa);
 
 // The best level of this CPU, or a lower one that cap names. cap is the environment variable

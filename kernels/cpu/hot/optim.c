@@ -1,4 +1,4 @@
-// hot/optim.c: element loops of the optimisers, sums of squares and of columns.
+// hot/optim.c: element loops of the optimizers, sums of squares and of columns.
 #include "hot.h"
 #include "vec.h"
 

@@ -46,7 +46,7 @@ INLINE void turn_row(char *x, const int bf16, size_t heads, size_t half, const f
     }
 }
 
-// Normalises and rotates one head; returns 1 / rms.
+// Normalizes and rotates one head; returns 1 / rms.
 INLINE float norm_head(char *x, char *raw, const int bf16, size_t half, const float *angles,
                        const float *gamma, float eps) {
     vf sum = vf_zero();
@@ -69,7 +69,7 @@ INLINE float norm_head(char *x, char *raw, const int bf16, size_t half, const fl
 INLINE void norm_head_bwd(char *dx, const char *raw, const int bf16, size_t half,
                           const float *angles, const float *gamma, float rinv, float *part) {
     vf rs = vf_set1(rinv), sum = vf_zero();
-    EACH_PAIR(c, m, half) { // d(loss)/d(normalised head) times xhat
+    EACH_PAIR(c, m, half) { // d(loss)/d(normalized head) times xhat
         struct pair t = load_pair(angles, 0, half, c, m), x = load_pair(raw, bf16, half, c, m);
         struct pair d = turn(load_pair(dx, bf16, half, c, m), t, 1);
         struct pair g = load_pair(gamma, 0, half, c, m);
