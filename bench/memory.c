@@ -1,4 +1,4 @@
-// memory.c: memory-bound work: copies, the optimiser, row kernels and the attention of decoding.
+// memory.c: memory-bound work: copies, the optimizer, row kernels and the attention of decoding.
 // Measures the necessary memory traffic per second of each, and compares it with a device copy.
 #include "bench.h"
 

@@ -119,7 +119,7 @@ static void kl_holds_back(void **state) {
     }
 }
 
-// Every loss and normalisation of grpo.so learns, and its KL limits the change.
+// Every loss and normalization of grpo.so learns, and its KL limits the change.
 static void grpo_learns(void **state) {
     (void)state;
     static const char *const options[] = {"",

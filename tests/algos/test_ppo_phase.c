@@ -273,7 +273,7 @@ static void losses_of_epochs(void **state) {
 }
 
 // In minibatch scope, the metrics count each row once, although advantages() runs in every epoch.
-// Scores are still normalised over the whole phase.
+// Scores are still normalized over the whole phase.
 static void minibatch_scope(void **state) {
     (void)state;
     static struct batch half[2];

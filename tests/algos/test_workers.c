@@ -1,6 +1,6 @@
 // test_workers.c: several workers that each see a part of a minibatch decide and report the same as
 // one worker that sees all of it. If the minibatch is divided into shards, the bits are equal.
-// Synchronised threads play the host's reduce().
+// Synchronized threads play the host's reduce().
 #include "algos/fixture.h"
 
 #include <pthread.h>

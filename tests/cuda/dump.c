@@ -1,4 +1,4 @@
-// dump.c: runs every row kernel and optimiser of a backend on fixed inputs and prints, for each
+// dump.c: runs every row kernel and optimizer of a backend on fixed inputs and prints, for each
 // output, a line with the CRC of its bytes:
 //
 //     dump KERNELS.so [DIRECTORY]      with DIRECTORY also writes the bytes, one file per output

@@ -129,7 +129,7 @@ void lt_compare_bits(rlhf_compute *a, rlhf_compute *b, const struct lt_shape *s)
 }
 
 static const struct bound f32_bound = {2e-11, 5e-5}, bf16_bound = {1e-8, 2e-2};
-// Bounds for long sums, whose other order may round to the other neighbour, and for a bias before a
+// Bounds for long sums, whose other order may round to the other neighbor, and for a bias before a
 // bf16 result, which is itself rounded.
 static const struct bound deep_bound = {1e-6, 2e-2}, bias_bound = {1e-5, 5e-2};
 

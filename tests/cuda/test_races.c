@@ -210,7 +210,7 @@ static void rows(void **state) {
     }
 }
 
-// ---- optimisers ----
+// ---- optimizers ----
 
 static void adam(void **state) {
     const rlhf_adamw a = {sizeof a, RLHF_ADAM_TORCH, 1e-3, 0.9, 0.99, 1e-8, 0.1, 1.0, 1};

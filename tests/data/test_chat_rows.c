@@ -39,7 +39,7 @@ static void name(struct fixture *f, const char *template) {
     check_ok(rlhf__tokenizer_name_chat(f->tok, template, &err), &err);
 }
 
-// The ids of a text, in which special tokens are recognised. The caller frees them.
+// The ids of a text, in which special tokens are recognized. The caller frees them.
 static struct rlhf__ids encode(const struct fixture *f, const char *text) {
     struct rlhf__ids ids = {0};
     struct rlhf__error err = {0};

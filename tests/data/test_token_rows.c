@@ -1,4 +1,4 @@
-// test_token_rows.c: datasets tokenised once: cutting, splitting, bos and eos, threads.
+// test_token_rows.c: datasets tokenized once: cutting, splitting, bos and eos, threads.
 #include "support/scratch.h"
 
 #include "data/token_rows.h"

@@ -22,7 +22,7 @@ struct e2e {
 };
 
 // Setup and teardown for cmocka; *state = struct e2e. Setup fills dir with model/, texts.jsonl,
-// labelled.jsonl and prompts.txt. model/ is a GPT-2 with 2 layers of width 32 and 64 positions. It
+// labeled.jsonl and prompts.txt. model/ is a GPT-2 with 2 layers of width 32 and 64 positions. It
 // has config.json, vocab.json and merges.txt, but no weights. Teardown removes everything, unless
 // RLHF_E2E_KEEP=1.
 int e2e_setup(void **state);

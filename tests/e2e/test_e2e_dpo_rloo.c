@@ -128,7 +128,7 @@ static double number(const struct e2e *t, const char *name) {
     return x;
 }
 
-// `eval --reference` on labelled completions gives the numbers that data.eval_path gives in the
+// `eval --reference` on labeled completions gives the numbers that data.eval_path gives in the
 // run.
 static void kto_rows_by_eval(void **state) {
 #define EVAL "eval --model k --reference m --data rows.jsonl "

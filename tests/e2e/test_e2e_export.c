@@ -89,7 +89,7 @@ static void best_last_or_by_name(void **state) {
     e2e_says(t, "checkpoint 000003 of r\n");
     ok(t, e2e_shell(t, "\"$HOST\" export r --to c --checkpoint 000002"));
     ok(t,
-       e2e_shell(t, "\"$HOST\" export r/checkpoints/000002 --to d")); // recognised as part of a run
+       e2e_shell(t, "\"$HOST\" export r/checkpoints/000002 --to d")); // recognized as part of a run
     ok(t, e2e_shell(t, "cmp c/model.safetensors d/model.safetensors && "
                        "! cmp -s a/model.safetensors b/model.safetensors && "
                        "grep -c '^| `objective/entropy`' a/README.md && "
@@ -194,7 +194,7 @@ static void make_model(struct e2e *t) {
     ok(t, e2e_shell(t, "\"$HOST\" export r0 --to m && rm -r r0"));
 }
 
-// A GGUF file inside the directory of --to is recognised, however the two paths are written. It
+// A GGUF file inside the directory of --to is recognized, however the two paths are written. It
 // moves with the directory.
 static void a_gguf_inside(void **state) {
     struct e2e *t = *state;

@@ -98,7 +98,7 @@ static void with_the_settings_of_the_run(void **state) {
     assert_true(measured(t, "eval --model m --config a/config.json " EVAL) == in_the_run);
 }
 
-// The measured reward is raw, because a run normalises and clips rewards only for learning.
+// The measured reward is raw, because a run normalizes and clips rewards only for learning.
 static void neither_normalised_nor_clipped(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "held.jsonl",

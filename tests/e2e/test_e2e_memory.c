@@ -82,7 +82,7 @@ static void parts_of_a_phase_do_not_add_up(void **state) {
 }
 
 // 12 * 40 * 16,384^2 parameters do not fit on any machine. The run is refused before any of them is
-// initialised or read.
+// initialized or read.
 static void a_run_that_does_not_fit_is_refused(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t,
@@ -113,7 +113,7 @@ static void a_run_that_does_not_fit_is_refused(void **state) {
     e2e_says(t, "take a smaller model");
 }
 
-// A dry run loads and initialises nothing of the 484 GiB that the run would load. Checks that do
+// A dry run loads and initializes nothing of the 484 GiB that the run would load. Checks that do
 // not need the model still run.
 static void a_dry_run_loads_nothing(void **state) {
     struct e2e *t = *state;

@@ -1,4 +1,4 @@
-// test_e2e_token_rewards.c: token rewards count wherever a score does: in metrics, normalising,
+// test_e2e_token_rewards.c: token rewards count wherever a score does: in metrics, normalizing,
 // clipping, the NaN policy, penalties, early stopping and the choice of the best.
 #include "e2e.h"
 

@@ -141,7 +141,7 @@ static void a_resumed_run_takes_down_no_wall(void **state) {
     }
 }
 
-// A hint about a misspelt option does not open the run's code either.
+// A hint about a misspelled option does not open the run's code either.
 static void a_hint_opens_no_code_of_a_run(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, PPO "--reward period_count.so --set run.phases=1 --set run.dir=r"),

@@ -151,7 +151,7 @@ rlhf_dev call_zeros(struct call *k, uint64_t n, int32_t dtype) {
 static uint16_t to_bf16(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
-    const uint32_t half = 0x7fffu + ((bits >> 16) & 1u); // ties go to the even neighbour
+    const uint32_t half = 0x7fffu + ((bits >> 16) & 1u); // ties go to the even neighbor
     return (uint16_t)((bits + half) >> 16);
 }
 

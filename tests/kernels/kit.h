@@ -112,7 +112,7 @@ void op_run_rows(rlhf_compute *c, op_fn op, const void *shape, const uint32_t *r
 
 // ---- the three checks ----
 
-// The allowed difference of an output from the reference: the normalised mean squared error, and
+// The allowed difference of an output from the reference: the normalized mean squared error, and
 // the largest difference divided by the root mean square of the reference.
 struct bound {
     double nmse, max;

@@ -223,7 +223,7 @@ static float rounded(const rlhf_compute *c, float x) {
     return c->device == RLHF_DEVICE_CPU && fabsf(x) < FLT_MIN ? copysignf(0, x) : kit_bf16(x);
 }
 
-// Tests the rounding of convert, bit for bit, with every bf16 value and its neighbours in f32.
+// Tests the rounding of convert, bit for bit, with every bf16 value and its neighbors in f32.
 static void convert_rounds(void **state) {
     struct kit *kit = *state;
     enum { N = 3 * 65536 };

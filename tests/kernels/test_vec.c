@@ -120,7 +120,7 @@ static uint16_t bf16_of(float f) {
     return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
-// Every bf16 number with its neighbouring floats and those around the midpoint to the next.
+// Every bf16 number with its neighboring floats and those around the midpoint to the next.
 static void rounding_is_the_same_at_every_level(void **state) {
     (void)state;
     static const uint32_t low[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};

@@ -1,4 +1,4 @@
-// test_optim.c: the optimiser around the kernels: groups, clipping, skipping, state tensors.
+// test_optim.c: the optimizer around the kernels: groups, clipping, skipping, state tensors.
 // The arithmetic of AdamW and Muon themselves is tested in tests/kernels.
 // clang-format off
 #include <stdarg.h>

@@ -31,7 +31,7 @@ static void logp_of(struct model *m, const rlhf_batch *b, float *logp) {
 
 // An example from a published implementation: the query [23073], padded to three tokens there, and
 // the response [11, 339, 561] have the positions 0 1 2 3 among real tokens. There is no padding
-// here. The row must have the same bits alone and between others, so its neighbours do not shift
+// here. The row must have the same bits alone and between others, so its neighbors do not shift
 // its positions.
 static void test_neighbours(void **state) {
     (void)state;
@@ -205,7 +205,7 @@ static void test_params(void **state) {
     model_close(&m);
 }
 
-// A new score head is initialised with the spread of the architecture, or with that of reward
+// A new score head is initialized with the spread of the architecture, or with that of reward
 // models.
 static void test_score_init(void **state) {
     (void)state;

@@ -53,7 +53,7 @@ static void test_refused_tables(void **state) {
     assert_int_equal(model_create("gpt2", tiny_gpt2, &m), RLHF_OK);
     assert_refused(m.ops->open(m.self, &o), RLHF_E_UNSUPPORTED, "does not support linear_dx");
     o.trainable = 0;
-    table.size = RLHF_SIZE_TO(rlhf_compute, lm_sample); // an older table, without the optimiser
+    table.size = RLHF_SIZE_TO(rlhf_compute, lm_sample); // an older table, without the optimizer
     must(&m, m.ops->open(m.self, &o));
     model_close(&m);
     table.size = RLHF_SIZE_TO(rlhf_compute, lm_head);

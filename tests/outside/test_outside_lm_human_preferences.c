@@ -1,4 +1,4 @@
-// test_outside_lm_human_preferences.c: compares two implementations of generalised advantages, as
+// test_outside_lm_human_preferences.c: compares two implementations of generalized advantages, as
 // lm-human-preference-details does (tests/test_gae.py), with lambda 0.95 and gamma 1: the recursion
 // equals the sum that defines them (Schulman et al. 2016, eq. 16). Also tests the published
 // double-clipping of the KL controller (Ziegler et al. 2019).

@@ -139,7 +139,7 @@ static void backoff(void **state) {
     const double gate = p.gate;
     rlhf__pause_failed(&p, &patient, &jitter, p.last_failed - 50, p.last_failed + 0.1, 0);
     assert_true(p.gate == gate && p.failures == 8);
-    // The delay that the service asks for is honoured, up to the patience.
+    // The delay that the service asks for is honored, up to the patience.
     rlhf__pause_failed(&p, &patient, &jitter, now, now, 90);
     assert_true(p.gate == now + 90);
     rlhf__pause_failed(&p, &patient, &jitter, now, now, 1e9);

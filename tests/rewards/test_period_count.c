@@ -1,4 +1,4 @@
-// test_period_count.c: period_count.so: counting, the cap, and normalisation.
+// test_period_count.c: period_count.so: counting, the cap, and normalization.
 #include "rewards/fixture.h"
 
 static struct reward r;

@@ -1,4 +1,4 @@
-// test_inputs.c: the hashes by which a resumed run recognises its inputs.
+// test_inputs.c: the hashes by which a resumed run recognizes its inputs.
 #include "support/scratch.h"
 
 #include "keep/manifest.h"

@@ -10,7 +10,7 @@
 
 enum { ROWS = 8 };
 
-// The behaviour of one call. Rows are named by their letters.
+// The behavior of one call. Rows are named by their letters.
 struct call {
     rlhf_status status;
     const char *fails, *odd; // marked as failed; with a NaN score

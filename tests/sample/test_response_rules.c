@@ -80,7 +80,7 @@ static void texts_may_span_tokens(void **state) {
     assert_int_equal(stops_after(r, near, 7), 0);
     const int32_t utf8[] = {E_2, E_1, A, E_1, E_2};
     assert_int_equal(stops_after(r, utf8, 5), 5);
-    // A special token has no bytes: its neighbours are adjacent in the text.
+    // A special token has no bytes: its neighbors are adjacent in the text.
     const int32_t around[] = {A, DOT, EOS, DOT, B};
     assert_int_equal(stops_after(r, around, 5), 5);
     rlhf__response_rules_destroy(r);

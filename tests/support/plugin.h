@@ -23,7 +23,7 @@
     }
 
 // The entry of a .so with one plugin of this kind, org.rlhf-host.test.<name>, whose table is `ops`.
-// Further arguments are initialisers of rlhf_plugin, such as the two below.
+// Further arguments are initializers of rlhf_plugin, such as the two below.
 #define TEST_PLUGIN(kind_, name_, ...)                                                             \
     static const rlhf_plugin plugin = {.size = sizeof plugin,                                      \
                                        .kind = (kind_),                                            \

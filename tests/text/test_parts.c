@@ -1,4 +1,4 @@
-// test_parts.c: single normalisers and pre-tokenisers give the results of the tokenizers library
+// test_parts.c: single normalizers and pre-tokenizers give the results of the tokenizers library
 // for odd texts (data/parts.jsonl, see make_parts.py).
 #include "support/scratch.h"
 
@@ -159,7 +159,7 @@ static void refused(void **state) {
         expect_refused(cases[i].normal, cases[i].text, cases[i].code, cases[i].part);
 }
 
-// Applies these normaliser steps to the text, repeated `times` times. A step stops at 64 MiB,
+// Applies these normalizer steps to the text, repeated `times` times. A step stops at 64 MiB,
 // before it has produced the whole text, because its buffers double.
 static rlhf_status normalise(json_t *steps, const char *text, size_t times,
                              struct rlhf__error *err) {

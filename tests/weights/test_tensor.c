@@ -22,7 +22,7 @@ static void every_half_comes_back(void **state) {
     }
 }
 
-// Between two neighbours the nearer one wins, and on a tie the even one.
+// Between two neighbors the nearer one wins, and on a tie the even one.
 static void check_rounding(uint16_t (*to)(float), float (*from)(uint16_t), uint32_t last) {
     for (uint32_t h = 0; h < last; h++) {
         float lo = from((uint16_t)h), hi = from((uint16_t)(h + 1)), mid = lo + (hi - lo) / 2;
