@@ -1,5 +1,6 @@
-// test_e2e_ahead.c: rollout.ahead, i.e. the responses of a phase are sampled while the phase before
-// it trains. The run is that of a fixed rule and not of time: it resumes to the same bytes.
+// test_e2e_ahead.c: rollout.ahead, i.e. the responses of a phase are sampled while the previous
+// phase trains. A fixed rule, and not timing, decides which weights sample which rows, so a run
+// resumes to the same bytes.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -44,15 +45,16 @@ static int has_metric(struct e2e *t, const char *run, size_t row, const char *na
     return there;
 }
 
-// If the weights never change, the older weights are the same: every byte is that of a run that
-// samples in turn. Rows of the first phase are never old, so that it is the same with any rate.
-// A checkpoint to start from, as the directory start.
+// Makes a checkpoint to start from, in the directory start.
 static void make_start(struct e2e *t) {
     if (e2e_exists(t, "start")) return;
     assert_int_equal(e2e_run(t, PPO "--set run.phases=1 --set run.dir=first"), 0);
     assert_int_equal(e2e_shell(t, "cp -rL first/checkpoints/latest start"), 0);
 }
 
+// If the weights never change, the older weights are equal to the newer ones, and every byte is
+// that of a run that does not sample ahead. Rows of the first phase are never old, so one phase
+// gives the same bytes with any learning rate.
 static void without_staleness_nothing_changes(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {

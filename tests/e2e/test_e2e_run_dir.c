@@ -144,8 +144,8 @@ static void a_run_that_was_killed_early_begins_anew(void **state) {
     assert_false(e2e_exists(t, "k/sink-trackio.json"));
 }
 
-// The same, but the reference is a run directory, for which config.json stores the path of a
-// checkpoint.
+// Also repeats a killed run whose reference is a run directory, for which config.json stores the
+// path of a checkpoint.
 static void a_run_from_a_run_begins_anew(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_run(t, SFT "--set run.phases=1 --out first"));

@@ -110,9 +110,9 @@ static void a_checkpoint_that_a_run_began_from_stays(void **state) {
     assert_true(e2e_exists(t, "runs/done/checkpoints/000002"));
 }
 
-// The same if the path contains "/checkpoints/" twice, if the directory of the runs was moved, or
-// if the other run cannot be read. A copy made of links shares its lock with the original, and that
-// lock must not be written.
+// Such a checkpoint also stays if the path contains "/checkpoints/" twice, if the directory of the
+// runs was moved, or if the other run cannot be read. A copy made of links shares its lock with the
+// original, and that lock must not be written.
 static void what_may_be_needed_stays(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_run(t, SFT "--phases 4 --out c/checkpoints/runs/done"));

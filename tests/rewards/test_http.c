@@ -30,9 +30,9 @@ static struct service service = {.lock = PTHREAD_MUTEX_INITIALIZER,
 static struct http_server *server;
 static rlhf_limits limits = {.size = sizeof limits, .timeout_s = 60};
 
-// Makes the request wait until `wanted` requests have arrived and those after it have been
-// answered. So the answers come in reverse order. Gives up after half a minute, in case a client
-// sends one request at a time.
+// Delays the answer to this request until `wanted` requests have arrived, and those that came after
+// it have been answered. So the answers are sent in reverse order. Gives up after half a minute, in
+// case a client sends one request at a time.
 static int take_turn(struct service *s, int number) {
     struct timespec until;
     int in_time = 1;

@@ -118,8 +118,8 @@ static void the_text_ends_before_the_first(void **state) {
     rlhf__response_rules_destroy(r);
 }
 
-// The rule of the 2019 code: truncate_after 16 counts from 0, so token 17 is the first that may end
-// the text. Only the single token "." ends it.
+// The rule of the 2019 code: truncate_after 16 counts tokens from 0, so the 17th token is the first
+// that may end the text. Only the single token "." ends it.
 static void a_period_is_a_token_or_any_with_one(void **state) {
     (void)state;
     int32_t ids[24];

@@ -1,5 +1,5 @@
 // test_cost.c: checks the forecast's formulas with numbers that cost_vectors.py computed without
-// the program, and the answers that are drawn from them.
+// the program, and the conclusions that the program draws from them.
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>

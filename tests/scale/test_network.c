@@ -1,5 +1,5 @@
-// test_network.c: measures the line between ranks that are threads, whose collective waits a known
-// time for each message.
+// test_network.c: measures the network between ranks that are threads. Their collective waits a
+// known time for each message.
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>

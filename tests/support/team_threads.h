@@ -1,8 +1,8 @@
 // team_threads.h: ranks as threads of one process: a collective of barriers and memcpy, so that
 // tests of a team need no MPI.
 //
-// Messages are copied as late as the contract allows, in wait(): memory that is used before, or
-// changed after exchange(), shows.
+// Messages are copied as late as the contract allows, in wait(). So a test fails if memory is read
+// before wait(), or changed after exchange().
 #ifndef RLHF_TESTS_TEAM_THREADS_H
 #define RLHF_TESTS_TEAM_THREADS_H
 

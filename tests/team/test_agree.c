@@ -1,5 +1,6 @@
-// test_agree.c: ranks agree at doors: on failures, on being in step, on what they send and on doing
-// the same run; sums of algorithms.
+// test_agree.c: tests that ranks agree at doors (agree.h): about failures, about being at the same
+// door, about the bytes that they send, and about doing the same run. Also tests the sums of
+// algorithms.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

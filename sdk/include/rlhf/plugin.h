@@ -1,7 +1,7 @@
 // rlhf/plugin.h: what a shared object must export to be a plugin of rlhf-host.
 //
 // A plugin exports one function, `rlhf_plugin_v0`, which returns static const data: a bundle of
-// plugin descriptors. This function must not allocate. Nothing else may be exported
+// plugin descriptors. That function must not allocate, and nothing else may be exported
 // (-fvisibility=hidden). The ops tables of the kinds are in reward.h, algo.h, sink.h, model.h and
 // compute.h.
 //
@@ -74,10 +74,10 @@ typedef struct rlhf_plugin {
     // rlhf_sink_ops, by kind
     const void *ops;
     // Returns the plugin's table for an optional interface, e.g. "rlhf.draft.iteration/0", or NULL
-    // if the plugin lacks this interface. Ids have the form of service ids. self is NULL if the
-    // host calls this before there is an instance; then return NULL for an interface that depends
-    // on the instance. The table is valid until destroy(self), or forever if self is NULL. If
-    // extension is NULL, there are no extensions. [any] [R:extension]
+    // if it does not have it. Ids have the form of service ids. self is NULL if the host calls this
+    // before there is an instance; then return NULL for an interface that depends on the instance.
+    // The table is valid until destroy(self), or forever if self is NULL. If extension is NULL,
+    // there are no extensions. [any] [R:extension]
     const void *(*extension)(void *self, const char *id);
 } rlhf_plugin;
 
