@@ -1,8 +1,8 @@
 // classifier.c: a "rlhf.classifier/0" whose logits a test computes. See rlhf/test.h.
 #include <rlhf/test.h>
 
-// Returns the test's classifier, of which the offered table is the first member, or NULL if the
-// test offers none.
+// Returns the test's classifier (the offered table is its first member), or NULL if the test offers
+// none.
 static struct rlhf_test_classifier *offered(const rlhf_host *host) {
     union {
         const void *table;

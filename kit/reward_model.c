@@ -1,8 +1,8 @@
 // reward_model.c: a "rlhf.reward_model/0" whose rewards of tokens a test computes. See rlhf/test.h.
 #include <rlhf/test.h>
 
-// Returns the test's reward model, of which the offered table is the first member, or NULL if the
-// test offers none.
+// Returns the test's reward model (the offered table is its first member), or NULL if the test
+// offers none.
 static struct rlhf_test_reward_model *offered(const rlhf_host *host) {
     union {
         const void *table;

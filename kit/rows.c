@@ -2,8 +2,8 @@
 #include <rlhf/log.h>
 #include <rlhf/test.h>
 
-// Returns the test's rows, of which the offered table is the first member, or NULL if the test
-// offers none.
+// Returns the test's rows (the offered table is their first member), or NULL if the test offers
+// none.
 static struct rlhf_test_rows *offered(const rlhf_host *host) {
     union {
         const void *table;

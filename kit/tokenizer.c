@@ -1,8 +1,8 @@
 // tokenizer.c: a "rlhf.tokenizer/0" for which a byte is a token. See rlhf/test.h.
 #include <rlhf/test.h>
 
-// Returns the test's tokenizer, of which the offered table is the first member, or NULL if the test
-// offers none.
+// Returns the test's tokenizer (the offered table is its first member), or NULL if the test offers
+// none.
 static struct rlhf_test_tokenizer *offered(const rlhf_host *host) {
     union {
         const void *table;

@@ -30,8 +30,8 @@ struct rlhf__rows_fit {
     int32_t reserved;
 };
 
-// Read a file that rlhf__rows_put has made into *e, which is zeroed. The file is not trusted. The
-// rows have RLHF__DRAWN, and their old log-probs are those of sampling. Errors: RLHF_E_INVALID
+// Read into *e, which must be zeroed, a file that rlhf__rows_put has made. The file is not trusted.
+// The rows have RLHF__DRAWN, and their old log-probs are those of sampling. Errors: RLHF_E_INVALID
 // (damaged, or not of this run; the message has the file's name), RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__rows_read(const char *path, const struct rlhf__rows_fit *fit,
                             struct rlhf__rows *e, struct rlhf__rows_about *about,

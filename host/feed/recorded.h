@@ -27,9 +27,9 @@ const json_t *rlhf__recorded_rows(const struct rlhf__recorded *);
 const json_t *rlhf__recorded_updates(const struct rlhf__recorded *);
 
 // Put the phase's rows into the zeroed *x. The feed gives the prompts; version is the number of
-// optimizer steps that the policy had when it sampled them; -1: not known. Errors: RLHF_E_INVALID
-// (a row that cannot be one of this run), RLHF_E_UNSUPPORTED (the file lacks something that this
-// run needs). [step]
+// optimizer steps that the policy had taken when it sampled the rows; -1: not known. Errors:
+// RLHF_E_INVALID (a row that cannot be one of this run), RLHF_E_UNSUPPORTED (the file lacks
+// something that this run needs). [step]
 rlhf_status rlhf__recorded_take(const struct rlhf__recorded *, const struct rlhf__feed *,
                                 int64_t version, struct rlhf__experience *x,
                                 struct rlhf__error *err);

@@ -1,7 +1,7 @@
 // boundary.h: the last phase boundary of a run, to which the run returns if the next phase fails.
-// It has everything that a checkpoint has except the weights, and a copy (`rollback`) of everything
-// that an update changes. That is: weights, moments, the reference if it is updated, and a reward
-// model in training with its optimizer and pairs.
+// A boundary has everything that a checkpoint has except the weights. It also has a copy
+// (`rollback`) of everything that an update changes: weights, moments, the reference if it is
+// updated, and a reward model in training with its optimizer and pairs.
 //
 // The boundary is noted after every phase and kept in memory; checkpoint.h writes files. The copy
 // takes as much memory as the tensors (AdamW: 12 bytes per trained parameter). Above the limit
@@ -30,9 +30,9 @@ struct rlhf__best {
 void rlhf__best_see(struct rlhf__best *, const struct rlhf__checkpoint_config *,
                     const struct rlhf__metrics *);
 
-// Call when a checkpoint of `phase` is written. It becomes the best if its metric is better than
-// the best so far. Returns 0 if a metric is configured, but lacks a finite value in this phase.
-// [main]
+// Call when a checkpoint of `phase` is written. The checkpoint becomes the best one if its metric
+// is better than the best so far. Returns 0 if a metric is configured, but lacks a finite value in
+// this phase. [main]
 int rlhf__best_offer(struct rlhf__best *, const struct rlhf__checkpoint_config *, int64_t phase);
 
 // Convert to JSON (new reference; NULL if no metric is configured or there is no best checkpoint)

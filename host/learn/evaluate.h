@@ -37,7 +37,7 @@ struct rlhf__label_quality {
 };
 
 // Compare the arg max of the score head with the labels of ds. Texts are cut to max_tokens (0 = the
-// context). cancelled is as above. [main]
+// context). cancelled is as in rlhf__evaluate_text. [main]
 rlhf_status rlhf__evaluate_labels(const struct rlhf__model *, const struct rlhf__dataset *ds,
                                   int32_t max_tokens, const volatile sig_atomic_t *cancelled,
                                   struct rlhf__label_quality *out, struct rlhf__error *err);

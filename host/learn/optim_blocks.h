@@ -1,6 +1,7 @@
-// optim_blocks.h: the optimizer of a run whose minibatches are divided into shards. It takes its
-// step block by block (team/blocks.h), so that the gradient norm does not depend on which process
-// sums up which block. With several processes, each has the moments of its own blocks only.
+// optim_blocks.h: the optimizer of a run whose minibatches are divided into shards. This optimizer
+// takes its step block by block (team/blocks.h), so that the gradient norm does not depend on which
+// process sums up which block. With several processes, each process has only the moments of its
+// blocks.
 //
 // The squared norm is the sum of the blocks' sums of squares, in order; a block's sum is that of
 // its pieces. With one shard it is the sum of the tensors' sums, which is rounded

@@ -23,8 +23,8 @@ enum { RLHF__MAX_SERVICES = 16 };
 typedef void rlhf__metric_fn(void *ctx, const char *name, double value, double weight,
                              int32_t combine);
 
-// Shared by all instances of a run; must outlive them. The run fills it. It may be copied for
-// instances whose metrics go elsewhere.
+// The parts that all instances of a run share. The run fills this struct, which must outlive the
+// instances. A copy may serve instances whose metrics go elsewhere.
 struct rlhf__services {
     struct rlhf__log *log;   // NULL = silent
     rlhf__metric_fn *metric; // NULL = ignored
@@ -32,8 +32,8 @@ struct rlhf__services {
     const volatile sig_atomic_t *cancelled; // NULL = never
     uint64_t seed;
     int64_t phase; // set by the loop, for messages; < 0 = outside of phases
-    // The backend that models compute with. Its message is reported if a model returns the
-    // backend's status without its own message. NULL: no backend.
+    // The backend that models compute with. If a model returns the backend's status without a
+    // message, the backend's message is reported. NULL: no backend.
     const struct rlhf__instance *kernels;
     // For the algorithm's host->reduce; NULL: there is one process. Errors: any.
     rlhf_status (*reduce)(void *ctx, double *sums, uint32_t n, struct rlhf__error *err);

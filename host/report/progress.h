@@ -49,9 +49,9 @@ struct rlhf__full_screen *rlhf__progress_screen(const struct rlhf__progress *p);
 void rlhf__progress_phase(struct rlhf__progress *p, const struct rlhf__progress_state *s);
 
 // Show the current work ("rollout", "loading the policy") and that `done` of `of` items are
-// finished; of = 0 if the total is not known. It appears next to the bar, or in its place before
-// the first phase. The bar is redrawn at once if `what` or the kind of counting changes, otherwise
-// at most ten times a second. p may be NULL. [main]
+// finished; of = 0 if the total is not known. This text appears next to the bar or, before the
+// first phase, instead of the bar. The bar is redrawn at once if `what` or the kind of counting
+// changes, otherwise at most ten times a second. p may be NULL. [main]
 void rlhf__progress_step(struct rlhf__progress *p, const char *what, int64_t done, int64_t of);
 void rlhf__progress_note(struct rlhf__progress *p, const char *what); // without numbers
 

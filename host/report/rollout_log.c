@@ -48,8 +48,8 @@ static void put_floats(struct rlhf__buf *b, const struct rlhf__rows *e, uint32_t
     rlhf__buf_putc(b, ']');
 }
 
-// Write who wrote the tokens after the prompt. They are split into segments, each of which the
-// policy sampled or the environment supplied.
+// Write the author of each token after the prompt. These tokens are split into segments, each of
+// which was either sampled by the policy or supplied by the environment.
 static void put_segments(struct rlhf__buf *b, const struct rlhf__rows *e, uint32_t i) {
     const char *between = "";
     if (!e->turn) return;

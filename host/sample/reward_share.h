@@ -7,9 +7,9 @@
 
 struct rlhf__team;
 
-// As rlhf__reward_ask: each rank asks its own instance of the reward about some of the groups, and
-// receives the other answers. A reward that has state, or that looks at the whole batch
-// (RLHF_REWARD_WHOLE_BATCH), is asked by rank 0 about all rows. Counts of the tally are sums over
+// Like rlhf__reward_ask, but each rank calls its instance of the reward for some of the groups, and
+// receives the answers for the other groups. If a reward has state, or compares rows of the whole
+// batch (RLHF_REWARD_WHOLE_BATCH), rank 0 calls it for all rows. Counts of the tally are sums over
 // the ranks; its time is that of this rank. Metrics that the reward reports are combined in the
 // order of ranks. early must be NULL if the team has several ranks. team may be NULL. Errors: those
 // of rlhf__reward_ask, of any rank; those of rlhf__team_agree. [step]

@@ -6,9 +6,10 @@
 
 extern char **environ;
 
-// What launchers set for the processes that they start. Open MPI's mpirun also sets PMIX_RANK, and
-// srun sets its own variables beside those of the library, so the order matters. A batch script of
-// Slurm has SLURM_NTASKS and SLURM_PROCID without srun; they do not count.
+// The environment variables that launchers set for the processes that they start. Open MPI's mpirun
+// also sets PMIX_RANK, and srun sets its variables in addition to those of the MPI library. So the
+// order of this list matters. A batch script of Slurm has SLURM_NTASKS and SLURM_PROCID without
+// srun; they do not count.
 static const struct {
     const char *ranks, *rank, *launcher, *mpi;
 } launchers[] = {

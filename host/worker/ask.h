@@ -6,7 +6,7 @@
 #include "worker/process.h"
 #include "worker/upcall.h"
 
-// A worker, its request and its answer, and the object that serves its calls. Release with
+// A worker, the request to it, its answer, and the object that serves its calls. Release with
 // rlhf__asked_finish.
 struct rlhf__asked {
     struct rlhf__worker *worker;

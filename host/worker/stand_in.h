@@ -1,6 +1,6 @@
-// stand_in.h: a reward whose file is not open in this process. The host uses its own descriptor and
-// ops, which let a worker (process.h) run the plugin. To the rest of the host, the stand-in is a
-// reward like any other.
+// stand_in.h: a reward whose file is not open in this process. The stand-in has a descriptor and
+// ops of the host, which let a worker (process.h) run the plugin. To the rest of the host, the
+// stand-in is a reward like any other.
 //
 // If a worker crashes, ends, hangs or sends invalid messages, the current call fails with a reason.
 // The next call starts another worker with the state after the last successful batch.

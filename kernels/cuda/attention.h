@@ -1,8 +1,8 @@
 // attention.h: the parts that the attention kernels of both dtypes share: launch arguments, key
 // tiles by logical index, segments, the exponential, and the order of sums over queries.
 //
-// In any layout, key j of a row is in tile j / KEYS of segment j / SEGMENT. Each segment has an
-// online softmax of its own, and segments are merged in order. So a query has the same bits whether
+// In any layout, key j of a row is in tile j / KEYS of segment j / SEGMENT. Each segment has a
+// separate online softmax, and segments are merged in order. So a query has the same bits whether
 // it is alone (decode) or among others, and with a cache or a shared prefix. Keys that a query does
 // not see contribute exactly zero.
 #ifndef RLHF_CUDA_ATTENTION_H

@@ -79,7 +79,8 @@ rlhf_status rlhf__lt_canary_time(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                                  float (*ms)[2]);
 
 // For an inexact shape, sets *same if the GEMM gives the same bits when it is repeated at once and
-// after other GEMMs of the plan. RLHF_E_NOMEM as above.
+// after other GEMMs of the plan. RLHF_E_NOMEM if memory does not suffice; the result is then
+// unknown.
 rlhf_status rlhf__lt_canary_sums(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                                  const rlhf__lt_algo *algo, int *same);
 

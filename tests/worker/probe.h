@@ -22,8 +22,8 @@ enum { ASK_FD = 3, CALL_FD = 4, INPUT_FD = 5, OUTPUT_FD = 6 };
 
 struct probe {
     const char *name;
-    // Tries it, in a separate process. Returns -1 with errno if it was refused, otherwise the
-    // result of the attack, such as a descriptor.
+    // Makes the attack, in a separate process. Returns -1 with errno if it was refused, otherwise
+    // the result of the attack, such as a descriptor.
     long (*run)(const struct bait *b);
 };
 

@@ -44,8 +44,8 @@ int32_t rlhf__algo_head_len(const struct rlhf__algo_batch *b, int32_t h);
 // rewards. [main]
 void rlhf__algo_batch_make(struct rlhf__algo_batch *b, const rlhf_plan *plan, int32_t spread);
 
-// Make a batch for the plan. The caller frees it; spread is as above. Returns 0 with *out NULL if a
-// group is larger than a batch, which is reported, or if out of memory. [main]
+// Make a batch for the plan. The caller frees it; spread is as in rlhf__algo_batch_make. Returns 0
+// with *out NULL if a group is larger than a batch, which is reported, or if out of memory. [main]
 int rlhf__algo_batch_new(struct rlhf__check *c, const rlhf_plan *plan, int32_t spread,
                          struct rlhf__algo_batch **out);
 

@@ -21,8 +21,8 @@ struct rlhf__gguf_merge {
 // The form of vocab.json with merges.txt. [any]
 struct rlhf__gguf_form rlhf__gguf_form_gpt2(void);
 
-// Determine the form of a tokenizer.json. If llama.cpp does not support a part: RLHF_E_INVALID with
-// the part's type. dir is for messages. [main]
+// Determine the form of a tokenizer.json. If llama.cpp does not support a part, returns
+// RLHF_E_INVALID with the part's type. dir is for messages. [main]
 rlhf_status rlhf__gguf_form_of(const json_t *tokenizer, const char *dir,
                                struct rlhf__gguf_form *out, struct rlhf__error *err);
 

@@ -1,5 +1,5 @@
-// scale.c: see scale.h. It splits its own flags from those that describe the run, measures or reads
-// the figures, and prints the forecast.
+// scale.c: see scale.h. The command separates its flags from those that describe the run, measures
+// or reads the figures, and prints the forecast.
 #include "scale/scale.h"
 
 #include "base/json.h"

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The levels. Each level includes the features of the levels before it. The last level has its own
-// GEMMs, but all other loops are those of the level before it.
+// The levels. Each level includes the features of the previous levels. The last level has separate
+// GEMMs, but shares all other loops with the level before it.
 enum rlhf__isa {
     RLHF__ISA_BASELINE,
     RLHF__ISA_AVX2,

@@ -166,7 +166,7 @@ double rlhf_test_derivative(double (*f)(void *arg), void *arg, float *x, const f
 
 // Compares d_heads of an algorithm's loss() with differences of out->loss, for each entry of every
 // head of in->heads that is not NULL, except hidden. An h of about 1e-3 suits float heads. Returns
-// the largest relative error as above, or NaN if loss() or an allocation fails. [any]
+// the largest error, as rlhf_test_derivative does, or NaN if loss() or an allocation fails. [any]
 double rlhf_test_loss_derivative(const rlhf_algo_ops *ops, void *self, const rlhf_loss_in *in,
                                  double h);
 

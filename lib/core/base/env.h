@@ -13,8 +13,8 @@ struct rlhf__env {
     const volatile sig_atomic_t *cancelled; // see base/signals.h; NULL = never
     volatile sig_atomic_t *checkpoint;      // likewise: 1 = a checkpoint is requested; NULL = never
     const char *const *argv;                // the command as typed, up to a NULL; NULL = not known
-    // If log.report is set, this is called with the directory of each run that ended after at least
-    // one phase. It reports its own failures. May be NULL.
+    // If log.report is set, this function is called with the directory of each run that ended after
+    // at least one phase. The function itself reports its failures. May be NULL.
     void (*run_ended)(const struct rlhf__env *env, const char *run);
 };
 

@@ -40,8 +40,9 @@ const char *rlhf__clock_text(int32_t *day, char out[32]);
 __attribute__((format(printf, 3, 4))) void rlhf__logf(struct rlhf__log *log, int32_t level,
                                                       const char *fmt, ...);
 
-// Print an info line "text command" with a shell command. On a terminal the command is on a line of
-// its own and is not broken, so that it can be copied. log NULL: nothing is printed. [any]
+// Print an info line "text command" with a shell command. On a terminal the command is on a
+// separate line, which is not broken, so that users can copy it. log NULL: nothing is printed.
+// [any]
 void rlhf__log_command(struct rlhf__log *log, const char *text, const char *command);
 
 // Print "error: text" without a time, as the last line of a failing command. If the log is JSON,

@@ -38,8 +38,8 @@ volatile sig_atomic_t *rlhf__signals_dialogue(int on);
 // Record a signal that asks to end, without a message: another process got it. [main]
 void rlhf__signals_adopt(int number);
 
-// Starts a thread that gets only the signals of its own faults; the calling thread gets all others.
-// Returns 1, or 0 if the thread cannot be started. [any]
+// Starts a thread that receives only the signals of faults in that thread. The calling thread
+// receives all other signals. Returns 1, or 0 if the thread cannot be started. [any]
 int rlhf__signals_thread(pthread_t *thread, void *(*work)(void *), void *arg);
 
 // Points at 0 until a signal asks to end, then at the signal's number. Valid for the program's

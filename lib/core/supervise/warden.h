@@ -3,10 +3,10 @@
 // warden ends everything that the work has started. Then the warden ends with the wait status of
 // the work.
 //
-// The warden leads a new session, in which the work leads a new process group. It obeys the host's
-// orders. Between calls it stops everything that the work started (SIGSTOP), and every CHECK
-// seconds it checks that all of it is still stopped. If it finds the tree running for the third
-// time, it ends the tree with the wait status SIGXCPU.
+// The warden leads a new session, in which the work leads a new process group. The warden obeys the
+// host's orders. Between calls, the warden stops all processes that the work started (SIGSTOP).
+// Every CHECK seconds it checks that these processes are still stopped. If they are found running
+// for the third time, the warden ends them with the wait status SIGXCPU.
 //
 // With a PID namespace there is one more process, the first one in the namespace. When it ends, the
 // kernel ends all other processes of the namespace. Without a PID namespace, the seccomp filter

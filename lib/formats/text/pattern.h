@@ -21,7 +21,7 @@ rlhf_status rlhf__pattern_read(const json_t *pattern, struct rlhf__pattern **out
                                struct rlhf__error *err);
 
 // Make a pattern from the text of a regular expression. by_hand 0: use PCRE2 even if the pattern
-// could be matched by hand. Errors as above. [main]
+// could be matched by hand. Errors: those of the function above. [main]
 rlhf_status rlhf__pattern_create(const char *text, size_t n, int by_hand,
                                  struct rlhf__pattern **out, struct rlhf__error *err);
 

@@ -1,5 +1,5 @@
-// tokenizer_json.c: reads tokenizer.json, the file of the tokenizers library. It reads the model.
-// Each other part of the pipeline has its own reader.
+// tokenizer_json.c: reads tokenizer.json, the file of the tokenizers library. This file reads the
+// model; the other parts of the pipeline have separate readers.
 //
 // A part that changes ids but is not implemented is refused, and the message names its type.
 #include "text/tokenizer_impl.h"
@@ -14,8 +14,8 @@
 
 // ---- vocabulary and merges ----
 
-// A byte-level token that is not written with stand-ins is an added token in plain text. It keeps
-// its own bytes, and merges cannot produce it.
+// A byte-level token that is not written with stand-ins is an added token in plain text. Such a
+// token keeps its bytes, and merges cannot produce it.
 rlhf_status rlhf__tokenizer_add_vocab(struct rlhf__tokenizer *tok, json_t *vocab, int byte_level,
                                       struct rlhf__error *err) {
     RLHF_TRY(rlhf__vocab_index(&tok->vocab, (int32_t)json_object_size(vocab), err));

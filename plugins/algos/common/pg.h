@@ -2,9 +2,9 @@
 // advantages() and loss(), the statistics of a phase, and the saved state.
 //
 // struct rlhf__pg is the first member of an algorithm's instance, so the algorithm's function
-// tables can contain these functions directly. The algorithm describes its own parts in a struct
-// rlhf__pg_method: its advantages and its surrogate. It also provides its option table, because
-// defaults differ.
+// tables can contain these functions directly. The algorithm describes its advantages and its
+// surrogate in a struct rlhf__pg_method. It also provides an option table, because defaults differ
+// between algorithms.
 #ifndef RLHF_ALGOS_COMMON_PG_H
 #define RLHF_ALGOS_COMMON_PG_H
 

@@ -14,8 +14,8 @@ enum rlhf__ratio_level {
 };
 
 // Weights w_it of the token terms. They use totals of the minibatch, so the loss does not depend on
-// how the minibatch is split into microbatches. GRPO, BNPO and DR_GRPO are other names of three
-// weights, as published.
+// how the minibatch is split into microbatches. Three of these weights also have published names:
+// GRPO, BNPO and DR_GRPO.
 enum rlhf__aggregation {
     RLHF__AGG_TOKEN = 0,    // 1 / (tokens of the minibatch)
     RLHF__AGG_SEQUENCE = 1, // 1 / (rows * tokens of the row)
