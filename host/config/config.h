@@ -43,9 +43,9 @@ rlhf_status rlhf__config_load(const struct rlhf__config_request *req, struct rlh
                               struct rlhf__error *err);
 void rlhf__config_finish(struct rlhf__config *c);
 
-// Call after rlhf__config_load rejected an assignment without a section ("kl_coef=1"). Adds the
-// settings that it may mean to the message, including options of the algorithm, whose plugin is
-// opened for this. [main]
+// Call this after rlhf__config_load has rejected an assignment without a section ("kl_coef=1"). It
+// appends to the message the settings that the user may have meant. These include options of the
+// algorithm, so it opens the algorithm's plugin. [main]
 void rlhf__config_hint(const struct rlhf__config_request *req, const struct rlhf__config *c,
                        struct rlhf__error *err);
 

@@ -143,8 +143,8 @@ void rlhf__preference_feed_trains(struct rlhf__feed *, struct rlhf__reward_train
 // of plan.group_size. The caller owns *out. Errors: RLHF_E_INVALID, and those of
 // rlhf__rollout_prompts.
 //
-// ops->check is rlhf__start_check; reference_is_start = 1: the reference is the policy as it
-// starts. [main]
+// ops->check is rlhf__start_check. reference_is_start = 1: the reference equals the policy at the
+// start of the run. [main]
 rlhf_status rlhf__prompt_feed_open(const struct rlhf__feed_env *, int reference_is_start,
                                    struct rlhf__feed **out, struct rlhf__error *err);
 

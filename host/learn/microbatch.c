@@ -181,8 +181,9 @@ static int any_derivative(const struct rlhf__learner *l) {
            any(d->score, (size_t)b->n * (size_t)l->model->n_labels);
 }
 
-// Sum up how far the policy, before the update, is below the reference on wanted responses of a
-// file (label 1). Tokens that the policy did not write add 0: both of their log-probs are 0.
+// Sum up by how much the policy's log-probs, before the update, are below the reference's, on
+// wanted responses of a file (label 1). Tokens that the policy did not write add 0: both of their
+// log-probs are 0.
 static void measure_fall(struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t from,
                          const rlhf_loss_in *in) {
     if (!in->logp_ref || !in->heads->logp || (e->flags & RLHF__DRAWN)) return;

@@ -40,8 +40,8 @@ rlhf_status rlhf__params_read_file(struct rlhf__model *m, const char *path, int3
 rlhf_status rlhf__params_read_back(struct rlhf__model *m, const char *path,
                                    struct rlhf__error *err);
 
-// Draw the parameters of a group (-1 = all) as their init says. Each uses the random stream
-// "init:<name>" of env->seed. [main]
+// Draw the parameters of a group (-1 = all) as their init says. Each parameter uses the random
+// stream "init:<name>" of env->seed. [main]
 rlhf_status rlhf__params_draw(struct rlhf__model *m, int32_t group, struct rlhf__error *err);
 
 // Copy src's parameters to the parameters of dst that have the same names. Heads that src lacks

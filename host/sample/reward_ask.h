@@ -4,10 +4,11 @@
 // the run.
 //
 // Metrics that the reward reports (host->metric) count once, as if no row had been scored again.
-// Therefore, if any row of a call must be scored again and the call reported something, the call is
-// repeated for all its rows; their answers are kept, and the first reports are dropped. The
-// exception is a reward that marks failed rows and looks at each row alone (RLHF_REWARD_ROW_ALONE).
-// Its reports are about the other rows, so only the marked rows are repeated.
+// Therefore, if any row of a call must be scored again and the call reported metrics, the call is
+// repeated for all its rows. Answers of the first call are kept, and its metrics are dropped. The
+// exception is a reward that marks failed rows and scores each row alone (RLHF_REWARD_ROW_ALONE).
+// The metrics of its first call are about the rows that did not fail, so only the marked rows are
+// repeated.
 #ifndef RLHF_HOST_REWARD_ASK_H
 #define RLHF_HOST_REWARD_ASK_H
 

@@ -270,8 +270,8 @@ static void fail_rows(const struct bisection *s, uint32_t from, uint32_t to) {
         rlhf__reward_answer_void(s->a, s->r, i);
 }
 
-// Call the reward for rows [from, to). If the process ended, *row is the row at which it did.
-// Otherwise the answers are taken and *row is -1.
+// Call the reward for rows [from, to). If the reward's process ended, *row is the row at which it
+// ended. Otherwise the answers are taken and *row is -1.
 static rlhf_status ask(struct bisection *s, uint32_t from, uint32_t to, int64_t *row,
                        struct rlhf__error *err) {
     struct rlhf__reward_rows some = {0};

@@ -30,8 +30,8 @@ enum rlhf__door {
 // What this rank tells the others, besides the status.
 struct rlhf__wish {
     int32_t save, reserved; // save: nonzero if it is time for a checkpoint; only rank 0's counts
-    // A number that must be equal on all ranks, e.g. a count of rows. If it differs, the ranks are
-    // out of step.
+    // A number that must be equal on all ranks, e.g. a count of rows. If this number differs, the
+    // ranks are out of step.
     int64_t same;
     uint64_t bytes; // that this rank will send; the others read it with rlhf__team_bytes
 };

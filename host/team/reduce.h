@@ -4,8 +4,8 @@
 
 #include "team/team.h"
 
-// Replace each sums[i] by its sum over all ranks, added in the order of ranks. A summand +0 is left
-// out, so a number that only one rank has keeps its bits. ctx is a struct rlhf__team, for struct
+// Replace each sums[i] by its sum over all ranks, added in the order of ranks. Zeros (+0) are not
+// added, so a number that only one rank has keeps its bits. ctx is a struct rlhf__team, for struct
 // rlhf__services.reduce; NULL = one process. Errors: those of rlhf__team_agree and gather;
 // RLHF_E_NOMEM. [step]
 rlhf_status rlhf__team_reduce(void *ctx, double *sums, uint32_t n, struct rlhf__error *err);

@@ -218,7 +218,7 @@ static rlhf_dev whole_part(const struct rlhf__sum *s, struct part part, uint32_t
 }
 
 // The nodes of one part while they are added. f32 addition is commutative, so a sum can replace
-// either of its two operands; `grad` is where the last one should be.
+// either of its two operands; the last sum should end up in `grad`.
 struct adding {
     struct rlhf__tree tree;
     rlhf_dev at[RLHF__TREE_DEPTH];

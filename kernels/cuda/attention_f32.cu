@@ -44,7 +44,7 @@ static __device__ __forceinline__ void softmax(struct state<HD> &x, float *p, fl
 }
 
 // End a segment. First merge it with the previous segments, which are saved in shared memory. was
-// and now [8] are space for the factors.
+// and now [8] are scratch for the scale factors.
 template <int HD, int THREADS>
 static __device__ __forceinline__ void merge(struct state<HD> &x, const float *kept, float *was,
                                              float *now) {

@@ -96,8 +96,8 @@ static void stopping_names_what_is_waited_for(void **state) {
                   "once\"}\n");
 }
 
-// During a phase, the message tells what happens to the phase. The child gets the signal `number`
-// and then, unless it is 0, the signal `then`.
+// During a phase, the message says what will happen to the phase. The child gets the signal
+// `number` and then, unless it is 0, the signal `then`.
 static void phase_says(int number, int64_t phase, double seconds, const char *kind, int then,
                        const char *says) {
     char text[512] = "";

@@ -41,8 +41,8 @@ static void a_text(void **state) {
     e2e_says(t, ", log-prob -");
 }
 
-// Ctrl-D ends the dialogue. In the next session, the arrow key recalls its lines from a private
-// file.
+// Ctrl-D ends the dialogue. In the next session, the arrow key recalls the lines of this session
+// from a private file.
 static void lines_are_kept(void **state) {
     struct e2e *t = *state;
     const struct e2e_keys first[] = {{"> ", "/seed 77\n"}, {"> ", "\004"}},

@@ -401,8 +401,8 @@ static void policy_is_measured_as_in_its_run(void **state) {
     half = measured(t, "--model half --reference policy --beta 0.2");
     assert_true(member(half, "beta") == 0.2);
     json_decref(half);
-    // Without a reference, the margin is a difference of log-probs. With one, the same difference
-    // of the reference is subtracted.
+    // Without a reference, the margin is a difference of the policy's log-probs. With a reference,
+    // the difference of the reference's log-probs is subtracted.
     json_t *own = measured(t, "--model d"), *first = measured(t, "--model policy");
     assert_string_equal(json_string_value(json_object_get(own, "measure")), "log_prob");
     assert_null(json_object_get(own, "beta"));

@@ -191,8 +191,8 @@ static void all_may_be_masked(void **state) {
 }
 
 // Sampled log-probs are compared in every phase, even if the first minibatch is masked. The
-// comparison comes before that minibatch's step, because AdamW's momentum changes the weights even
-// without a gradient.
+// comparison is made before that minibatch's step, because AdamW's momentum changes the weights
+// even without a gradient.
 static void masked_rows_are_compared(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN "--algo grpo.so:group_size=2,kl_placement=none,minibatches=8 "

@@ -40,8 +40,8 @@ struct run {
 void judge_all(const struct run *runs, size_t n);
 #define JUDGE_ALL(table) judge_all(table, sizeof table / sizeof *table)
 
-// The advice of the note with this id in the verdict of a run of 20 phases: a static string, or
-// NULL. "no note": the verdict has no such note.
+// Returns the advice of the note with this id, in the verdict of a run of 20 phases: a static
+// string, or NULL. Returns "no note" if the verdict has no such note.
 const char *advice(const struct line *line, size_t n, const struct rlhf__run_facts *facts,
                    const char *id);
 

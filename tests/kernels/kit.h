@@ -122,8 +122,8 @@ struct bound {
 // one line.
 void check_match(struct kit *k, op_fn op, const void *shape, uint32_t n_rows, struct bound f32,
                  struct bound bf16);
-// Checks that the rows of any selection have the bits of the whole call. Outputs without key are
-// ignored.
+// Checks that any selection of rows gives the same bits as the call with all rows. Outputs without
+// key are ignored.
 void check_rows(rlhf_compute *c, op_fn op, const void *shape, uint32_t n_rows);
 // Checks that 1 and 2 threads give the same bits, and that calling the same instance twice does.
 void check_threads(struct kit *k, op_fn op, const void *shape, uint32_t n_rows);

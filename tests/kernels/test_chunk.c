@@ -83,8 +83,8 @@ static void test_pages(void **state) {
     assert_null(all);
 }
 
-// A piece is placed where it leaves the least space. So large ranges stay free for large pieces,
-// and less memory of the chunks is unused.
+// A piece is placed in the free range that is least larger than the piece. So large ranges stay
+// free for large pieces, and less memory of the chunks is unused.
 static void test_closest(void **state) {
     (void)state;
     struct rlhf__chunk *all = NULL;

@@ -339,8 +339,8 @@ static int is_repeat(const struct outputs *written, uint64_t t) {
     return 0;
 }
 
-// Compares the bits of output o of every expanded token with those of its compact token. Compares
-// all tokens, or only those after the prefix.
+// Compares output o of each token in the expanded batch with that of the same token in the compact
+// batch, bit for bit. Compares all tokens, or only those after the prefix.
 static void same_bits(rlhf_compute *c, const struct outputs *shared, const struct outputs *written,
                       uint32_t o, int with_prefix, int with_repeats) {
     const struct output *x = &shared->o[o], *y = &written->o[o];

@@ -214,7 +214,7 @@ static void a_loss_that_diverges(void **state) {
 }
 
 // A bounded loss does not show that preferred responses become unlikely, so their reward is checked
-// as well. If the loss has diverged, only that is reported.
+// as well. If the loss has diverged, only the divergence is reported.
 static void preferred_responses_that_are_lost(void **state) {
     (void)state;
     static const phase p[] = {{N, N, N, 1, 1, 1, N, 0.5, -0.2},

@@ -62,9 +62,9 @@ static void nonsense_ends_a_worker_at_once(void **state) {
 
 static void the_host_is_not_kept_busy(void **state) {
     struct e2e *t = *state;
-    // One of three limits ends the worker: on time, on messages (if a million calls are answered
-    // sooner), or on processor time (the time that the host works is added to the first limit
-    // only).
+    // One of three limits ends the worker: the time limit, the limit on messages (if a million
+    // calls are answered sooner), or the limit on processor time. The time that the host works
+    // extends only the time limit.
     is_ended(t, 1, "calls_for_ever", "its worker was ended");
     is_ended(t, 2, "unread_replies", "it took longer than 2 s (rewards.timeout_s); its worker was");
 }

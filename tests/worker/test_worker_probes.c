@@ -534,8 +534,8 @@ static void a_program_has_no_terminal(void **state) {
     json_decref(rows);
 }
 
-// A key that asks the host to stop does not reach isolated programs. So the host ends them, without
-// waiting for their time limit.
+// Ctrl-C does not reach isolated programs. So the host ends these programs, without waiting for
+// their time limit.
 static void an_inspection_can_be_interrupted(void **state) {
     struct e2e *t = *state;
     e2e_shell(t, "RLHF_PROBE_HANG=1 \"$HOST\" plugin info "

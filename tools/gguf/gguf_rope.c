@@ -11,8 +11,8 @@
 
 static const double pi = 3.14159265358979323846;
 
-// The object from which the keys are made, with all defaults filled in. The precedence among fields
-// is that of transformers and of this program's models.
+// The object from which the GGUF keys are made, with all defaults filled in. Among fields with the
+// same meaning, transformers and this program's models have the same precedence.
 struct rope {
     const json_t *o; // the object with the fields; NULL = none
     const char *type;

@@ -53,12 +53,12 @@ void rlhf__json_write_string(struct rlhf__buf *out, const char *bytes, size_t n)
 // New reference; NULL when out of memory. [any]
 json_t *rlhf__json_text(const char *bytes);
 
-// The shortest decimal that reads back as v. With `real` 1, ".0" is added when it would look like
-// an integer. A number that is not finite gives "null". Returns out. [any]
+// Writes the shortest decimal from which v can be read back. With `real` 1, ".0" is added if the
+// text would look like an integer. A number that is not finite gives "null". Returns out. [any]
 const char *rlhf__format_double(double v, int real, char out[40]);
 
-// A short decimal that reads back as v, also when it is read as a double and then converted to
-// float. A number that is not finite gives "null". Returns out. [any]
+// Writes a short decimal from which v can be read back, both as a float and as a double that is
+// then converted to float. A number that is not finite gives "null". Returns out. [any]
 const char *rlhf__format_float(float v, char out[40]);
 
 // Read fields of an object that are counts: integers of 0 or more. If one of them is invalid, none

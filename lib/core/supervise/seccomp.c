@@ -46,8 +46,8 @@ static const int refused[] = {
     SYS_userfaultfd, SYS_open_by_handle_at, SYS_quotactl, SYS_acct, SYS_settimeofday,
     SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex, SYS_sethostname, SYS_setdomainname,
     SYS_vhangup, SYS_syslog, SYS_personality, SYS_fanotify_init, SYS_lookup_dcookie, SYS_nfsservctl,
-    // Files: modes, owners, times, attributes, and the locks that keep runs apart. Landlock does
-    // not see truncate() before Linux 6.2.
+    // Calls on files that change modes, owners, times and attributes, or take the locks that keep
+    // runs apart. Landlock does not see truncate() before Linux 6.2.
     SYS_mknodat, SYS_fchmod, SYS_fchmodat, SYS_fchown, SYS_fchownat, SYS_setxattr, SYS_lsetxattr,
     SYS_fsetxattr, SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr, SYS_utimensat, SYS_truncate,
     SYS_flock,

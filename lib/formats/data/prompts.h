@@ -26,8 +26,8 @@ struct rlhf__prompt_opts {
     const char *const *paths; // [n_paths]
     size_t n_paths;
     const char *setting; // the setting that gave the paths, for messages; NULL = unknown
-    // JSON key of the prompt, which may be a list of messages. NULL: "prompt", else "messages",
-    // else "text".
+    // The JSON key of the prompt, which may be a list of messages. NULL: the first of "prompt",
+    // "messages" and "text" that the row has.
     const char *field;
     int32_t prepend_bos;        // 1: bos in front of every prompt that is a text
     int32_t start_after_period; // 1: the prompt starts after the first "." token; texts without one

@@ -1,5 +1,5 @@
-// trend.h: where a series began and ended, its noise, whether it moved, and since when it has been
-// above or below a limit. An empty series is allowed everywhere.
+// trend.h: where a series began and ended, its noise, whether it moved, and since which phase it
+// has been above or below a limit. An empty series is allowed everywhere.
 #ifndef RLHF_FORMATS_HISTORY_TREND_H
 #define RLHF_FORMATS_HISTORY_TREND_H
 
@@ -28,8 +28,8 @@ double rlhf__trend_noise(const struct rlhf__series *);
 // difference between its ends. Otherwise returns 0.
 int rlhf__trend_moved(const struct rlhf__series *);
 
-// The phase from which on all values are above (below) the limit, and how many values these are.
-// Both are 0 if the last value is not above (below) the limit. [any]
+// Returns the first phase since which all values are above (below) the limit, and the number of
+// these values. Both are 0 if the last value is not above (below) the limit. [any]
 struct rlhf__held {
     int64_t phase, n;
 };

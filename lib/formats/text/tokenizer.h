@@ -89,8 +89,8 @@ rlhf_status rlhf__tokenizer_check_model(const struct rlhf__tokenizer *tok, int32
 // without that file, add_bos_token of tokenizer_config.json. [any]
 int rlhf__tokenizer_has_bos(const struct rlhf__tokenizer *tok);
 
-// How many tokens the tokenizer's files put before a text (with `behind`, after it). *ids lists
-// them from left to right, borrowed. [any]
+// Returns how many tokens the tokenizer's files put before a text (with `behind`, after the text).
+// *ids lists these tokens from left to right, borrowed. [any]
 size_t rlhf__tokenizer_around(const struct rlhf__tokenizer *tok, int behind, const int32_t **ids);
 
 // 1 if the files put no tokens other than bos around a text. [any]

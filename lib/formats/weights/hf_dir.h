@@ -25,8 +25,8 @@ rlhf_status rlhf__hf_config_read(const char *dir, json_t **out, struct rlhf__err
 rlhf_status rlhf__hf_model_type(const json_t *config, const char *dir, const char **out,
                                 struct rlhf__error *err);
 
-// Whether the output table is the embedding. tie_word_embeddings decides; without it, transformers'
-// default for the model_type does. [any]
+// Returns 1 if the output table is the embedding, as tie_word_embeddings says or, without it,
+// transformers' default for the model_type. [any]
 int rlhf__hf_tied(const json_t *config);
 
 // The labels of a config. They come from id2label {"0": "NEGATIVE", ...}; without it, they are

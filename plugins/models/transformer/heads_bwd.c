@@ -41,8 +41,9 @@ static rlhf_status upload(struct rlhf__tf *m, const struct rlhf__tf_work *w, con
                         (uint64_t)(end - first) * stride * sizeof(float));
 }
 
-// Computes the gradient of the LM head's matrix. Also computes the LM head's share of the gradient
-// of the final norm's output, in bwd.drh, act dtype; *made = 1 if there is such a share.
+// Computes the gradient of the LM head's matrix. Also stores in bwd.drh (act dtype) the LM head's
+// share of the gradient with respect to the final norm's output; *made = 1 if there is such a
+// share.
 static rlhf_status lm_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_forward *f,
                           const struct derivatives *d, int32_t *made) {
     rlhf_lm_head a;
@@ -61,8 +62,8 @@ static rlhf_status lm_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlh
     return m->c->lm_head_bwd(m->c->ctx, &a);
 }
 
-// Computes the gradients of the value head's tensors. Unless the head is detached, also computes
-// the value head's share of the gradient of the final norm's output, in bwd.drf, f32.
+// Computes the gradients of the value head's tensors. Unless the head is detached, also stores in
+// bwd.drf (f32) the value head's share of the gradient with respect to the final norm's output.
 static rlhf_status value_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, rlhf_dev d_value,
                              int32_t *made) {
     *made = 0;

@@ -1,5 +1,5 @@
-// transformer/tap.c: the tap of rlhf/draft/tap.h for all families. It has a separate forward pass
-// with separate buffers, in which every layer keeps its activations.
+// transformer/tap.c: implements the tap (rlhf/draft/tap.h) for all model families. The tap has a
+// separate forward pass with separate buffers, in which every layer keeps its activations.
 #include "internal.h"
 
 #include <rlhf/draft/tap.h>

@@ -65,8 +65,9 @@ struct rlhf_host {
     // Replaces each sums[i] by its sum over all workers that train this model, added in rank order,
     // so that every worker gets the same bits. In a run of one process the sums do not change. The
     // workers divide the rows of a minibatch among them (algo.h), so sums accumulated in loss()
-    // must pass through here before they are used in a decision or a metric. All workers must make
-    // the same calls with the same n, so do not call it in loss(). [step] [R:reduce]
+    // must be added up with this function before they are used in a decision or a metric. All
+    // workers must make the same calls with the same n, so do not call it in loss(). [step]
+    // [R:reduce]
     rlhf_status (*reduce)(const rlhf_host *, double *sums, uint32_t n);
 };
 
