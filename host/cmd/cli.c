@@ -156,8 +156,9 @@ static void say_whole_command(const struct rlhf__config_request *req,
     rlhf__config_finish(&c);
 }
 
-// On resume, code from the run directory must be named again. If the run cannot be resumed anyway,
-// report only that. If the code has also changed, report both.
+// Completes the error that code from the run directory must be named again on resume. If the run
+// cannot be resumed for another reason, replaces the error by that reason. If the code has changed
+// since, adds that to the error; otherwise adds the whole command.
 static rlhf_status say_trust(const struct options *o, const struct rlhf__config_request *req,
                              const struct rlhf__run_request *run, rlhf_status st,
                              struct rlhf__error *err) {

@@ -36,8 +36,8 @@ enum rlhf__turn_end_remedy {
 };
 
 // Warn if the tokenizer lacks the end-of-turn token of the model's chat template, or if that token
-// does not end responses. It ends them if it is an end token of the model, or in `stop`, which is a
-// JSON list of texts and ids, or NULL. [main]
+// does not end responses. The token ends responses if it is an end token of the model, or if it is
+// in `stop` (a JSON list of texts and ids, or NULL). [main]
 void rlhf__model_turn_end_note(const struct rlhf__model *m, const char *stop,
                                enum rlhf__turn_end_remedy how, struct rlhf__log *log);
 

@@ -98,8 +98,8 @@ int rlhf__reward_bisects(const struct rlhf__mixing_config *rules);
 // whole instead of marking rows. Only the time is added to the tally. *metrics keeps the metrics
 // that the reward reports until the caller accepts or drops them.
 //
-// If q->bisects is set, the call ended the reward's process, and the reward keeps no state, then
-// the call is repeated in parts:
+// The call is repeated in parts under three conditions: q->bisects is set, the call ended the
+// reward's process, and the reward keeps no state. The parts are:
 // - The rows before the one at which the process ended, then that row, then those after it. The row
 //   comes with its group, unless RLHF_REWARD_ROW_ALONE.
 // - If that row was not the cause, the other parts are split in halves, and so on.

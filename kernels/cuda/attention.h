@@ -88,8 +88,9 @@ static __device__ __forceinline__ void rlhf__attn_walk_row(struct rlhf__attn_wal
     w->pos = pos / STEP * STEP;
 }
 
-// Move to the next tile; returns 0 at the end. own is the row of the keys and index its number. Its
-// first query that sees one of the keys is at position pos. end is one past the last head.
+// Move to the next tile; returns 0 at the end. own is the row of the keys, and index is the number
+// of that row. pos is the position of the row's first query that sees one of the keys. end is one
+// past the last head.
 template <int STEP>
 static __device__ __forceinline__ int
 rlhf__attn_walk_next(struct rlhf__attn_walk *w, const struct rlhf__cuda_rows &rows,

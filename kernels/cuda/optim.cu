@@ -263,7 +263,7 @@ static rlhf_status adamw(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev m, rlhf_dev
 
 // ---- many tensors ----
 
-// Upload the list to device memory. *chunks becomes the total of all tensors. how is NULL if only
+// Upload the list to device memory. *chunks becomes the total of all tensors. `how` is NULL if only
 // gradients are used.
 static rlhf_status list_upload(struct rlhf__cuda *cu, const rlhf_tensors *t, const rlhf_adamw *how,
                                uint64_t chunk, item **list, uint64_t *chunks) {

@@ -6,8 +6,8 @@
 
 #include <jansson.h>
 
-// All rows of a file, at least `least`: a list of lines, or the value of a .json file. The caller
-// releases it.
+// Returns all rows of a file: a list of its lines, or the value of a .json file. Fails the test if
+// there are fewer than `least` rows. The caller releases the result.
 json_t *vectors_load(const char *path, size_t least);
 
 // The messages of a row; contents are borrowed from it.

@@ -1,6 +1,6 @@
-// fuzz_model_config.c: config.json of a model directory, of any bytes, up to the instance of its
-// architecture. A refusal has a reason; an accepted model returns its labels and end tokens, and
-// can be destroyed.
+// fuzz_model_config.c: reads any bytes as the config.json of a model directory, and creates the
+// model's instance. A refusal has a reason; an accepted model returns its labels and end tokens,
+// and can be destroyed.
 #include "fuzz.h"
 
 #include "base/json.h"

@@ -1,5 +1,5 @@
-// test_reward_rules.c: the rules about rewards and their weights. Next to each rule is a run that
-// it must not name.
+// test_reward_rules.c: the rules about rewards and their weights. Each rule is also
+// tested on a similar run in which it must not find anything.
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>

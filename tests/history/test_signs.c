@@ -1,5 +1,6 @@
 // test_signs.c: signs that the texts got worse (collapse, a reward that is hacked) and measures
-// that nothing is trained on. Next to each sign is a run that it must not name.
+// that training does not use. Each sign is also tested on a similar run in which it must not be
+// found.
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>

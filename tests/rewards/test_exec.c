@@ -220,7 +220,7 @@ static double seconds(void) {
 }
 
 // The program keeps running without answering. It may have omitted a row, so its answers do not
-// count. A restarted program has the same time again until its first answer.
+// count. A restarted program has the whole time limit again for its first answer.
 static void it_hangs(void **state) {
     (void)state;
     open_it("after 2 hang", 0.3);

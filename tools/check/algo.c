@@ -273,8 +273,8 @@ static void check_kept(struct rlhf__check *c, struct course *x) {
     rlhf__probe_finish(&t);
 }
 
-// One instance runs a phase, then another phase, and then the first again. If its results for the
-// first phase differ now, it has state, which save() must write.
+// One instance runs a phase, then another phase, and then the first again. If the results for the
+// first phase now differ, the instance has state, which save() must write.
 static int try_running(struct rlhf__check *c, int32_t step) {
     const int saves = c->plugin->desc.state_version != 0;
     struct course x = {0};

@@ -240,8 +240,8 @@ static int have_tokens(const struct rlhf__bpe *bpe, const char *s, size_t n) {
     return have;
 }
 
-// Adds a character without a token. A pending unk is written after the bytes that follow it, as in
-// the tokenizers library.
+// Adds a character without a token, as its bytes or as unk. An unk is kept pending, and byte tokens
+// that follow it are written before it, as in the tokenizers library.
 static rlhf_status put_unknown(struct symbols *to, const char *s, size_t n,
                                struct rlhf__error *err) {
     const struct rlhf__bpe *bpe = to->bpe;
