@@ -11,15 +11,27 @@ static void refused(void **state) {
         {"[\"a\"]", "m[0] is a string, expected a message"},
         {"[{\"content\":\"a\"}]", "m[0]: field 'role' is missing, expected a string"},
         {"[{\"role\":1,\"content\":\"a\"}]", "m[0]: field 'role' is an integer"},
-        {"[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"tool\",\"content\":\"a\"}]",
-         "m[1]: the role is 'tool'; allowed: system, user, assistant"},
+        {"[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"ipython\",\"content\":\"a\"}]",
+         "m[1]: the role is 'ipython'; allowed: system, user, assistant, tool"},
+        {"[{\"role\":\"user\",\"content\":\"a\",\"tool_calls\":[{\"name\":\"f\",\"arguments\":{}}]}"
+         "]",
+         "m[0]: field 'tool_calls' is an assistant's, not the user's"},
+        {"[{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":3}]",
+         "m[0]: field 'tool_calls' is an integer, expected a list"},
+        {"[{\"role\":\"assistant\",\"tool_calls\":[{\"name\":\"f\"}]}]",
+         "tool_calls[0]: field 'arguments' is missing, expected an object or its JSON as a string"},
+        {"[{\"role\":\"user\",\"content\":\"a\",\"tool_call_id\":\"1\"}]",
+         "m[0]: field 'tool_call_id' is a tool's, not the user's"},
+        {"[{\"role\":\"user\",\"content\":\"a\",\"name\":1}]",
+         "m[0]: field 'name' is an integer, expected a string"},
+        {"[{\"role\":\"tool\",\"content\":null}]", "m[0]: field 'content' is null"},
         {"[{\"role\":\"a\\u001b[2Jb\",\"content\":\"a\"}]", "the role is 'a\\x1b[2Jb'"},
         {"[{\"role\":\"user\"}]", "m[0]: field 'content' is missing, expected a string"},
         {"[{\"role\":\"user\",\"content\":null}]", "m[0]: field 'content' is null"},
         {"[{\"role\":\"user\",\"content\":[{\"type\":\"text\"}]}]",
          "m[0]: field 'content' is a list"},
         {"[{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{}]}]",
-         "m[0]: field 'tool_calls' is not supported"},
+         "m[0]: tool_calls[0] has no name; a call is {"},
         {"[{\"role\":\"assistant\",\"content\":\"\",\"reasoning_content\":[]}]",
          "m[0]: field 'reasoning_content' is a list, expected a string"},
         {"[{\"role\":\"user\",\"content\":\"\",\"reasoning_content\":\"x\"}]",
@@ -42,7 +54,11 @@ static void rows(void **state) {
         const char *json, *part; // part NULL: fine
     } cases[] = {
         {"{\"tools\":null,\"functions\":[],\"chat_template_kwargs\":{},\"id\":3}", NULL},
-        {"{\"tools\":[{}]}", "the row has messages and also 'tools'"},
+        {"{\"tools\":[{}]}", NULL},
+        {"{\"tools\":\"[{}]\"}", NULL},
+        {"{\"tools\":\"x\"}", "field 'tools' is a string without a JSON list"},
+        {"{\"tools\":{\"a\":1}}", "field 'tools' is an object, expected a list of tools"},
+        {"{\"tools\":[1]}", "tools[0] is an integer, expected an object"},
         {"{\"functions\":\"x\"}", "also 'functions'"},
         {"{\"chat_template_kwargs\":{\"a\":1}}", "also 'chat_template_kwargs'"},
     };
@@ -50,7 +66,10 @@ static void rows(void **state) {
     for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
         struct rlhf__error err = {0, ""};
         json_t *v = json_loads(cases[i].json, 0, NULL);
+        json_t *tools = NULL;
         rlhf_status st = rlhf__messages_check_row(v, &err);
+        if (st == RLHF_OK) st = rlhf__messages_tools(v, &tools, &err);
+        json_decref(tools);
         if (cases[i].part)
             check_error(st, RLHF_E_INVALID, &err, cases[i].part);
         else
@@ -67,7 +86,7 @@ static void prompts(void **state) {
         {"[{\"role\":\"system\",\"content\":\"a\"}]", "field 'm' has no user's turn"},
         {"[{\"role\":\"assistant\",\"content\":\"a\"}]", "field 'm' has no user's turn"},
         {"[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"assistant\",\"content\":\"a\"}]",
-         "field 'm' ends with the assistant's turn; a prompt ends with a user's"},
+         "field 'm' ends with the assistant's turn; a prompt ends with a user's or a tool's"},
     };
     (void)state;
     for (size_t i = 0; i < CHECK_COUNT(cases); i++) {

@@ -69,7 +69,7 @@ static void check_turns(const char *text, size_t n) {
         for (size_t i = 0; i < got.n; i++)
             FUZZ_CHECK(got.item[i].from <= got.item[i].to && got.item[i].to <= got.text.len &&
                        got.item[i].end <= got.text.len);
-        FUZZ_CHECK(rlhf__template_render(&t, m.item, m.n, generate, &plain, &err) == RLHF_OK);
+        FUZZ_CHECK(rlhf__template_render(&t, &m, generate, &plain, &err) == RLHF_OK);
         FUZZ_CHECK(
             plain.turns.text.len == got.text.len &&
             (!got.text.len || memcmp(plain.turns.text.data, got.text.data, got.text.len) == 0));

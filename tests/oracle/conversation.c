@@ -1,7 +1,7 @@
 // conversation.c: our chat templates applied to conversations, for chat.py.
 //   conversation DIR [NAME]          reads lines {"messages": [...], "generate": bool}, with an
-//                                    optional "answer": [...], from standard input, and writes
-//                                    {"text", "ids", "says"} or {"error"}
+//                                    optional "answer": [...] and "tools": [...], from standard
+//                                    input, and writes {"text", "ids", "says"} or {"error"}
 //   conversation DIR [NAME] --what   describes the template and reads nothing
 //   conversation DIR NAME --jinja    writes the template as Jinja
 // The template is the one called NAME or, without NAME, DIR's own.
@@ -32,8 +32,11 @@ static rlhf_status encode(const struct rlhf__tokenizer *tok, const json_t *row, 
     struct rlhf__buf text = RLHF__BUF_INIT;
     struct rlhf__ids ids = {0}, more = {0};
     struct rlhf__buf says = RLHF__BUF_INIT;
+    json_t *tools = NULL;
     int generate = json_is_true(json_object_get(row, "generate"));
     rlhf_status st = rlhf__messages_read(&m, json_object_get(row, "messages"), "messages", err);
+    if (st == RLHF_OK) st = rlhf__messages_tools(row, &tools, err);
+    m.tools = tools;
     if (st == RLHF_OK) st = rlhf__chat_render(rlhf__tokenizer_chat(tok), &m, generate, &text, err);
     if (st == RLHF_OK) st = rlhf__conversation_encode(tok, &m, generate, &ids, &says, err);
     if (st == RLHF_OK && json_object_get(row, "answer"))
@@ -48,6 +51,7 @@ static rlhf_status encode(const struct rlhf__tokenizer *tok, const json_t *row, 
     }
     rlhf__messages_finish(&m);
     rlhf__messages_finish(&answer);
+    json_decref(tools);
     rlhf__buf_free(&text);
     rlhf__ids_finish(&ids);
     rlhf__ids_finish(&more);

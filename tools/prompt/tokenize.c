@@ -167,7 +167,8 @@ static rlhf_status print_chat(const struct options *o, const struct rlhf__tokeni
     json_t *held = NULL;
     s->ids.n = 0;
     rlhf_status st = rlhf__data_row_messages(row, &held, &m, err);
-    const int asks = m.n > 0 && m.item[m.n - 1].role == RLHF__ROLE_USER;
+    const int asks = m.n > 0 && m.item[m.n - 1].role != RLHF__ROLE_ASSISTANT &&
+                     m.item[m.n - 1].role != RLHF__ROLE_SYSTEM;
     if (st == RLHF_OK) st = rlhf__conversation_encode(tok, &m, asks, &s->ids, NULL, err);
     rlhf__messages_finish(&m);
     json_decref(held);

@@ -16,7 +16,10 @@ enum { TEMPLATE_MAX = 1 << 18 };
 
 struct rlhf__chat {
     struct rlhf__template template; // usable where known
-    json_t *vars;                   // variables of templates: special tokens, tools
+    // The entry "tool_use" of a list of templates, for rows with tools, as in transformers.
+    struct rlhf__template *for_tools; // NULL = none, or unusable
+    char tools_why[1000];             // why it is unusable; "" = there is none
+    json_t *vars;                     // variables of templates: special tokens, tools
     char *dir;
     char *known;    // name or file of the template in use; NULL = no usable one
     char *named;    // text of a template chosen by name; NULL = the directory's
@@ -30,16 +33,21 @@ static rlhf_status no_memory(struct rlhf__error *err) {
 
 // ---- the directory's own ----
 
+// Returns the entry with this name in a list of templates; NULL if there is none.
+static const json_t *entry(const json_t *list, const char *wanted) {
+    const json_t *item;
+    size_t i;
+    json_array_foreach(list, i, item) {
+        const char *name = json_string_value(json_object_get(item, "name"));
+        if (name && strcmp(name, wanted) == 0) return json_object_get(item, "template");
+    }
+    return NULL;
+}
+
 // Returns the template of tokenizer_config.json: a string, or the entry named "default" in a list.
 static const json_t *config_template(const json_t *config) {
-    const json_t *v = json_object_get(config, "chat_template"), *item;
-    size_t i;
-    if (!json_is_array(v)) return v;
-    json_array_foreach(v, i, item) {
-        const char *name = json_string_value(json_object_get(item, "name"));
-        if (name && strcmp(name, "default") == 0) return json_object_get(item, "template");
-    }
-    return v;
+    const json_t *v = json_object_get(config, "chat_template"), *item = entry(v, "default");
+    return item ? item : v;
 }
 
 static json_t *variables(const struct rlhf__chat_tokens *t) {
@@ -76,6 +84,29 @@ static rlhf_status take(struct rlhf__chat *c, const char *file, const char *text
     return st == RLHF_E_NOMEM ? no_memory(err) : RLHF_OK;
 }
 
+// Reads the template for rows with tools. An unusable one is reported when such a row is rendered.
+static rlhf_status take_for_tools(struct rlhf__chat *c, const json_t *text,
+                                  struct rlhf__error *err) {
+    struct rlhf__error why = {0, ""};
+    const size_t n = json_string_length(text);
+    if (!json_is_string(text)) return RLHF_OK;
+    struct rlhf__template *t = calloc(1, sizeof *t);
+    if (!t) return no_memory(err);
+    rlhf_status st =
+        n > TEMPLATE_MAX
+            ? rlhf__fail(&why, RLHF_E_UNSUPPORTED, "it has %zu bytes; at most %d", n, TEMPLATE_MAX)
+            : rlhf__template_parse(t, json_string_value(text), n, c->vars, &why);
+    if (st == RLHF_OK) st = rlhf__template_learn(t, &why);
+    if (st == RLHF_OK) {
+        c->for_tools = t;
+        return RLHF_OK;
+    }
+    snprintf(c->tools_why, sizeof c->tools_why, "%.900s", why.text);
+    rlhf__template_finish(t);
+    free(t);
+    return st == RLHF_E_NOMEM ? no_memory(err) : RLHF_OK;
+}
+
 static rlhf_status cannot_read(struct rlhf__chat *c, const struct rlhf__error *why) {
     c->has = 1;
     snprintf(c->why, sizeof c->why, "the chat template cannot be read: %.900s", why->text);
@@ -104,6 +135,8 @@ static rlhf_status read_config(struct rlhf__chat *c, struct rlhf__error *err) {
                      rlhf__json_kind(v));
         c->has = 1;
     }
+    if (st == RLHF_OK && c->known)
+        st = take_for_tools(c, entry(json_object_get(config, "chat_template"), "tool_use"), err);
     json_decref(config);
     return st;
 }
@@ -145,9 +178,17 @@ rlhf_status rlhf__chat_open(const char *dir, const struct rlhf__chat_tokens *tok
     return RLHF_OK;
 }
 
+static void drop_for_tools(struct rlhf__chat *c) {
+    if (c->for_tools) rlhf__template_finish(c->for_tools);
+    free(c->for_tools);
+    c->for_tools = NULL;
+    c->tools_why[0] = 0;
+}
+
 void rlhf__chat_close(struct rlhf__chat *c) {
     if (!c) return;
     rlhf__template_finish(&c->template);
+    drop_for_tools(c);
     json_decref(c->vars);
     free(c->dir);
     free(c->known);
@@ -226,6 +267,7 @@ rlhf_status rlhf__chat_name(struct rlhf__chat *c, const char *name, struct rlhf_
         return st == RLHF_OK ? no_memory(err) : st;
     }
     rlhf__template_finish(&c->template);
+    drop_for_tools(c);
     free(c->known);
     free(c->named);
     c->template = t;
@@ -235,6 +277,43 @@ rlhf_status rlhf__chat_name(struct rlhf__chat *c, const char *name, struct rlhf_
 }
 
 // ---- use ----
+
+static const struct rlhf__template *template_for(const struct rlhf__chat *c, int has_tools) {
+    return has_tools && c->for_tools ? c->for_tools : &c->template;
+}
+
+// Refuses what the template would leave out.
+static rlhf_status check_tools(const struct rlhf__chat *c, const struct rlhf__messages *m,
+                               struct rlhf__error *err) {
+    static const char advice[] =
+        "name one that does with prompts.template (qwen2.5, qwen3, llama3, or a .jinja file)";
+    const struct rlhf__template_tools *t = &template_for(c, m->tools != NULL)->tools;
+    char shown[400];
+    rlhf__printable(c->known, shown, sizeof shown);
+    if (m->tools && c->tools_why[0])
+        return rlhf__fail(
+            err, RLHF_E_INVALID,
+            "the row has tools, and the entry tool_use of the chat template %s cannot "
+            "be used (%.600s)",
+            shown, c->tools_why);
+    if (m->tools && !t->lists)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "the row has tools, and the chat template %s does not write them; %s",
+                          shown, advice);
+    for (size_t i = 0; i < m->n; i++) {
+        if (m->item[i].calls && !t->calls)
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "messages[%zu] has tool calls, and the chat template %s does not "
+                              "write them; %s",
+                              i, shown, advice);
+        if (m->item[i].role == RLHF__ROLE_TOOL && !t->results)
+            return rlhf__fail(err, RLHF_E_INVALID,
+                              "messages[%zu] is a tool's, and the chat template %s does not write "
+                              "such messages; %s",
+                              i, shown, advice);
+    }
+    return RLHF_OK;
+}
 
 static rlhf_status check(const struct rlhf__chat *c, const struct rlhf__messages *m,
                          struct rlhf__error *err) {
@@ -246,13 +325,13 @@ static rlhf_status check(const struct rlhf__chat *c, const struct rlhf__messages
             "(chatml, llama2, llama3, qwen2.5, qwen3, gemma, zephyr, plain, or a .jinja file), in "
             "generate, eval and label with --template NAME",
             c->why);
-    for (size_t i = 0; !c->template.thoughts && i < m->n; i++)
+    for (size_t i = 0; !template_for(c, m->tools != NULL)->thoughts && i < m->n; i++)
         if (m->item[i].thoughts.ptr)
             return rlhf__fail(err, RLHF_E_INVALID,
                               "messages[%zu]: the chat template %s does not write the field "
                               "'reasoning_content'",
                               i, rlhf__printable(c->known, shown, sizeof shown));
-    return RLHF_OK;
+    return check_tools(c, m, err);
 }
 
 // The program's own templates refuse a conversation in whole sentences, so they need no context.
@@ -267,7 +346,8 @@ rlhf_status rlhf__chat_render(const struct rlhf__chat *c, const struct rlhf__mes
                               int generate, struct rlhf__buf *out, struct rlhf__error *err) {
     struct rlhf__jinja_result r = {0};
     RLHF_TRY(check(c, m, err));
-    const rlhf_status st = rlhf__template_render(&c->template, m->item, m->n, generate, &r, err);
+    const rlhf_status st =
+        rlhf__template_render(template_for(c, m->tools != NULL), m, generate, &r, err);
     if (st == RLHF_OK) rlhf__buf_put(out, r.turns.text.data, r.turns.text.len);
     rlhf__turns_finish(&r.turns);
     return st == RLHF_OK ? rlhf__buf_ok(out, err) : failed(c, st, err);
@@ -277,7 +357,8 @@ rlhf_status rlhf__chat_turns(const struct rlhf__chat *c, const struct rlhf__mess
                              size_t first, int generate, struct rlhf__turns *out,
                              struct rlhf__error *err) {
     RLHF_TRY(check(c, m, err));
-    const rlhf_status st = rlhf__template_render_turns(&c->template, m, first, generate, out, err);
+    const rlhf_status st = rlhf__template_render_turns(template_for(c, m->tools != NULL), m, first,
+                                                       generate, out, err);
     return st == RLHF_OK ? st : failed(c, st, err);
 }
 
@@ -288,6 +369,10 @@ const char *rlhf__chat_unknown(const struct rlhf__chat *c) {
 }
 
 const char *rlhf__chat_jinja(const struct rlhf__chat *c) { return c->named; }
+
+int rlhf__chat_lists_tools(const struct rlhf__chat *c) { return template_for(c, 1)->tools.lists; }
+
+int32_t rlhf__chat_tool_form(const struct rlhf__chat *c) { return template_for(c, 1)->tools.form; }
 
 const char *rlhf__chat_turn_end(const struct rlhf__chat *c) { return c->template.end; }
 

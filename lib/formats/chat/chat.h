@@ -43,7 +43,8 @@ rlhf_status rlhf__chat_check_name(const char *name, struct rlhf__error *err);
 
 // Append a conversation's text to *out. generate 1: add the header of the assistant's next turn.
 // Errors: RLHF_E_NOMEM, and RLHF_E_INVALID if the template is missing (the message says how to
-// choose one), refuses the conversation or cannot render it. [any]
+// choose one), refuses the conversation, cannot render it, or would leave out its thoughts, tools,
+// tool calls or results. [any]
 rlhf_status rlhf__chat_render(const struct rlhf__chat *, const struct rlhf__messages *,
                               int generate, struct rlhf__buf *out, struct rlhf__error *err);
 
@@ -65,6 +66,13 @@ void rlhf__chat_describe(const struct rlhf__chat *, struct rlhf__buf *out);
 
 // The Jinja text of a named template; NULL for the directory's own. [any]
 const char *rlhf__chat_jinja(const struct rlhf__chat *);
+
+// 1 if the template writes the tools that a row lists. [any]
+int rlhf__chat_lists_tools(const struct rlhf__chat *);
+
+// The form of the template's tool calls (enum rlhf__tool_form); RLHF__TOOL_FORM_NONE if it writes
+// none, or of a form that cannot be read. [any]
+int32_t rlhf__chat_tool_form(const struct rlhf__chat *);
 
 // The special token that ends an assistant's turn, as text; NULL if unknown. [any]
 const char *rlhf__chat_turn_end(const struct rlhf__chat *);

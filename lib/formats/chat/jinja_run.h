@@ -15,9 +15,10 @@
 #include <jansson.h>
 
 // The variables of a template are the members of vars. If `messages` is not NULL, `messages` and
-// add_generation_prompt are variables too.
+// add_generation_prompt are variables too, and so is `tools` unless it is NULL.
 struct rlhf__jinja_input {
     const json_t *vars;                   // an object
+    const json_t *tools;                  // a list
     const struct rlhf__message *messages; // [n]; NULL = only vars
     size_t n;
     int32_t generate, reserved;

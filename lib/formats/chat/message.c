@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const role_names[RLHF__N_ROLES] = {"system", "user", "assistant"};
+static const char *const role_names[RLHF__N_ROLES] = {"system", "user", "assistant", "tool"};
 
 const char *rlhf__role_name(int32_t role) { return role_names[role]; }
 
@@ -39,40 +39,108 @@ static rlhf_status read_role(const json_t *v, const char *field, size_t i, int32
     for (*out = 0; *out < RLHF__N_ROLES; ++*out)
         if (strcmp(role_names[*out], json_string_value(v)) == 0) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
-                      "%s[%zu]: the role is '%.60s'; allowed: system, user, assistant", field, i,
-                      rlhf__printable(json_string_value(v), shown, sizeof shown));
+                      "%s[%zu]: the role is '%.60s'; allowed: system, user, assistant, tool", field,
+                      i, rlhf__printable(json_string_value(v), shown, sizeof shown));
+}
+
+// 1 unless the value is missing, null or an empty list.
+static int is_given(const json_t *v) {
+    return v && !json_is_null(v) && !(json_is_array(v) && json_array_size(v) == 0);
 }
 
 // Refuses members that are not supported but would have to be rendered.
 static rlhf_status check_members(const json_t *message, const char *field, size_t i,
                                  struct rlhf__error *err) {
-    static const char *const refused[] = {"tool_calls", "tool_call_id", "function_call",
-                                          "reasoning", "thinking"};
+    static const char *const refused[] = {"function_call", "reasoning", "thinking"};
     for (size_t k = 0; k < sizeof refused / sizeof *refused; k++) {
-        const json_t *v = json_object_get(message, refused[k]);
-        if (v && !json_is_null(v) && !(json_is_array(v) && json_array_size(v) == 0))
+        if (is_given(json_object_get(message, refused[k])))
             return rlhf__fail(err, RLHF_E_INVALID,
-                              "%s[%zu]: field '%s' is not supported; a message is its role and its "
-                              "content",
+                              "%s[%zu]: field '%s' is not supported; a message is its role, its "
+                              "content and its tool_calls",
                               field, i, refused[k]);
     }
     return RLHF_OK;
 }
 
-// "reasoning_content": what the assistant thought before the content.
-static rlhf_status read_thoughts(const json_t *v, const char *field, size_t i,
-                                 struct rlhf__message *out, struct rlhf__error *err) {
+// Takes the member `name`, which only messages of one role have; role -1: of any.
+static rlhf_status read_text(const json_t *message, const char *name, int32_t role,
+                             const char *field, size_t i, const struct rlhf__message *of,
+                             rlhf_str *out, struct rlhf__error *err) {
+    const json_t *v = json_object_get(message, name);
     if (!v || json_is_null(v)) return RLHF_OK;
     if (!json_is_string(v))
+        return rlhf__fail(err, RLHF_E_INVALID, "%s[%zu]: field '%s' is %s, expected a string",
+                          field, i, name, rlhf__json_kind(v));
+    if (role >= 0 && of->role != role)
+        return rlhf__fail(err, RLHF_E_INVALID, "%s[%zu]: field '%s' is %s %s's, not the %s's",
+                          field, i, name, role == RLHF__ROLE_ASSISTANT ? "an" : "a",
+                          role_names[role], role_names[of->role]);
+    *out = (rlhf_str){json_string_value(v), json_string_length(v)};
+    return RLHF_OK;
+}
+
+// A call is {"type": "function", "function": {"name", "arguments"}}, or the inner object alone.
+static rlhf_status check_call(const json_t *call, const char *field, size_t i, size_t k,
+                              struct rlhf__error *err) {
+    const json_t *inner = json_object_get(call, "function");
+    if (!json_is_object(inner)) inner = call;
+    const json_t *name = json_object_get(inner, "name"),
+                 *arguments = json_object_get(inner, "arguments");
+    if (!json_is_string(name))
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "%s[%zu]: field 'reasoning_content' is %s, expected a string", field, i,
-                          rlhf__json_kind(v));
+                          "%s[%zu]: tool_calls[%zu] has no name; a call is {\"type\": "
+                          "\"function\", \"function\": {\"name\": ..., \"arguments\": {...}}}",
+                          field, i, k);
+    if (json_is_object(arguments) || json_is_string(arguments)) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "%s[%zu]: tool_calls[%zu]: field 'arguments' is %s, expected an object or "
+                      "its JSON as a string",
+                      field, i, k, rlhf__json_kind(arguments));
+}
+
+static rlhf_status read_calls(const json_t *v, const char *field, size_t i,
+                              struct rlhf__message *out, struct rlhf__error *err) {
+    if (!is_given(v)) return RLHF_OK;
+    if (!json_is_array(v))
+        return rlhf__fail(err, RLHF_E_INVALID, "%s[%zu]: field 'tool_calls' is %s, expected a list",
+                          field, i, rlhf__json_kind(v));
     if (out->role != RLHF__ROLE_ASSISTANT)
         return rlhf__fail(err, RLHF_E_INVALID,
-                          "%s[%zu]: field 'reasoning_content' is an assistant's, not the %s's",
-                          field, i, out->role == RLHF__ROLE_USER ? "user" : "system");
-    out->thoughts = (rlhf_str){json_string_value(v), json_string_length(v)};
+                          "%s[%zu]: field 'tool_calls' is an assistant's, not the %s's", field, i,
+                          role_names[out->role]);
+    for (size_t k = 0; k < json_array_size(v); k++)
+        RLHF_TRY(check_call(json_array_get(v, k), field, i, k, err));
+    out->calls = v;
     return RLHF_OK;
+}
+
+static rlhf_status read_content(const json_t *v, const char *field, size_t i,
+                                struct rlhf__message *out, struct rlhf__error *err) {
+    if (json_is_string(v)) {
+        out->content = (rlhf_str){json_string_value(v), json_string_length(v)};
+        return RLHF_OK;
+    }
+    if (!out->calls || (v && !json_is_null(v)))
+        return rlhf__fail(err, RLHF_E_INVALID, "%s[%zu]: field 'content' is %s, expected a string",
+                          field, i, rlhf__json_kind(v));
+    out->content = (rlhf_str){"", 0};
+    out->written = v ? RLHF__CONTENT_NULL : RLHF__CONTENT_ABSENT;
+    return RLHF_OK;
+}
+
+static rlhf_status read_message(const json_t *v, const char *field, size_t i,
+                                struct rlhf__message *out, struct rlhf__error *err) {
+    if (!json_is_object(v))
+        return rlhf__fail(err, RLHF_E_INVALID, "%s[%zu] is %s, expected a message", field, i,
+                          rlhf__json_kind(v));
+    RLHF_TRY(read_role(json_object_get(v, "role"), field, i, &out->role, err));
+    RLHF_TRY(check_members(v, field, i, err));
+    RLHF_TRY(read_calls(json_object_get(v, "tool_calls"), field, i, out, err));
+    RLHF_TRY(read_content(json_object_get(v, "content"), field, i, out, err));
+    RLHF_TRY(read_text(v, "reasoning_content", RLHF__ROLE_ASSISTANT, field, i, out, &out->thoughts,
+                       err));
+    RLHF_TRY(read_text(v, "tool_call_id", RLHF__ROLE_TOOL, field, i, out, &out->call_id, err));
+    return read_text(v, "name", -1, field, i, out, &out->name, err);
 }
 
 rlhf_status rlhf__messages_read(struct rlhf__messages *m, const json_t *list, const char *field,
@@ -83,36 +151,66 @@ rlhf_status rlhf__messages_read(struct rlhf__messages *m, const json_t *list, co
     if (json_array_size(list) == 0)
         return rlhf__fail(err, RLHF_E_INVALID, "field '%s' has no messages", field);
     for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *v = json_array_get(list, i), *content = json_object_get(v, "content");
         struct rlhf__message message = {.role = 0};
-        if (!json_is_object(v))
-            return rlhf__fail(err, RLHF_E_INVALID, "%s[%zu] is %s, expected a message", field, i,
-                              rlhf__json_kind(v));
-        RLHF_TRY(read_role(json_object_get(v, "role"), field, i, &message.role, err));
-        RLHF_TRY(check_members(v, field, i, err));
-        if (!json_is_string(content))
-            return rlhf__fail(err, RLHF_E_INVALID,
-                              "%s[%zu]: field 'content' is %s, expected a string", field, i,
-                              rlhf__json_kind(content));
-        message.content = (rlhf_str){json_string_value(content), json_string_length(content)};
-        RLHF_TRY(read_thoughts(json_object_get(v, "reasoning_content"), field, i, &message, err));
+        RLHF_TRY(read_message(json_array_get(list, i), field, i, &message, err));
         RLHF_TRY(rlhf__messages_put(m, &message, err));
     }
     return RLHF_OK;
 }
 
+// ---- rows ----
+
 rlhf_status rlhf__messages_check_row(const json_t *row, struct rlhf__error *err) {
-    static const char *const refused[] = {"tools", "functions", "documents",
-                                          "chat_template_kwargs"};
+    static const char *const refused[] = {"functions", "documents", "chat_template_kwargs"};
     for (size_t k = 0; k < sizeof refused / sizeof *refused; k++) {
         const json_t *v = json_object_get(row, refused[k]);
-        if (v && !json_is_null(v) && !(json_is_array(v) && json_array_size(v) == 0) &&
-            !(json_is_object(v) && json_object_size(v) == 0))
+        if (is_given(v) && !(json_is_object(v) && json_object_size(v) == 0))
             return rlhf__fail(err, RLHF_E_INVALID,
                               "the row has messages and also '%s', which no template here does",
                               refused[k]);
     }
     return RLHF_OK;
+}
+
+rlhf_status rlhf__messages_tools(const json_t *row, json_t **tools, struct rlhf__error *err) {
+    json_t *v = json_object_get(row, "tools"), *list = NULL;
+    *tools = NULL;
+    if (!is_given(v)) return RLHF_OK;
+    if (json_is_string(v))
+        list = rlhf__json_decode(json_string_value(v), json_string_length(v), 0, NULL);
+    else
+        list = json_incref(v);
+    rlhf_status st = RLHF_OK;
+    if (!json_is_array(list))
+        st = rlhf__fail(err, RLHF_E_INVALID, "field 'tools' is %s, expected a list of tools",
+                        json_is_string(v) ? "a string without a JSON list" : rlhf__json_kind(v));
+    for (size_t i = 0; st == RLHF_OK && i < json_array_size(list); i++)
+        if (!json_is_object(json_array_get(list, i)))
+            st = rlhf__fail(err, RLHF_E_INVALID, "tools[%zu] is %s, expected an object", i,
+                            rlhf__json_kind(json_array_get(list, i)));
+    if (st == RLHF_OK && json_array_size(list))
+        *tools = list;
+    else
+        json_decref(list);
+    return st;
+}
+
+char *rlhf__messages_pack(const json_t *list, const json_t *tools) {
+    if (!tools) return json_dumps(list, JSON_COMPACT);
+    json_t *both = json_pack("{s:O,s:O}", "messages", list, "tools", tools);
+    char *text = both ? json_dumps(both, JSON_COMPACT) : NULL;
+    json_decref(both);
+    return text;
+}
+
+rlhf_status rlhf__messages_unpack(rlhf_str packed, json_t **held, struct rlhf__messages *out,
+                                  struct rlhf__error *err) {
+    rlhf__messages_clear(out);
+    *held = rlhf__json_decode(packed.ptr, (size_t)packed.len, JSON_ALLOW_NUL, NULL);
+    if (!*held) return RLHF__NOMEM(err, "out of memory for messages"); // it was valid
+    const json_t *list = json_is_object(*held) ? json_object_get(*held, "messages") : *held;
+    out->tools = json_object_get(*held, "tools");
+    return rlhf__messages_read(out, list, "messages", err);
 }
 
 rlhf_status rlhf__messages_check_prompt(const struct rlhf__messages *m, const char *field,
@@ -121,10 +219,11 @@ rlhf_status rlhf__messages_check_prompt(const struct rlhf__messages *m, const ch
     for (size_t i = 0; i < m->n; i++)
         users += m->item[i].role == RLHF__ROLE_USER;
     if (!users) return rlhf__fail(err, RLHF_E_INVALID, "field '%s' has no user's turn", field);
-    if (m->item[m->n - 1].role == RLHF__ROLE_USER) return RLHF_OK;
+    const int32_t last = m->item[m->n - 1].role;
+    if (last == RLHF__ROLE_USER || last == RLHF__ROLE_TOOL) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
-                      "field '%s' ends with the %s's turn; a prompt ends with a user's", field,
-                      role_names[m->item[m->n - 1].role]);
+                      "field '%s' ends with the %s's turn; a prompt ends with a user's or a tool's",
+                      field, role_names[last]);
 }
 
 void rlhf__messages_text(const struct rlhf__messages *m, struct rlhf__buf *out) {
@@ -134,7 +233,10 @@ void rlhf__messages_text(const struct rlhf__messages *m, struct rlhf__buf *out) 
     }
 }
 
-void rlhf__messages_clear(struct rlhf__messages *m) { m->n = 0; }
+void rlhf__messages_clear(struct rlhf__messages *m) {
+    m->n = 0;
+    m->tools = NULL;
+}
 
 void rlhf__messages_finish(struct rlhf__messages *m) {
     free(m->item);

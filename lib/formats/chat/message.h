@@ -1,4 +1,5 @@
-// message.h: the messages of a conversation, {"role", "content"} objects as in data rows.
+// message.h: the messages of a conversation, {"role", "content"} objects as in data rows, and the
+// tools that its row lists.
 //
 // It knows no template; see chat.h.
 #ifndef RLHF_HOST_CHAT_MESSAGE_H
@@ -12,23 +13,37 @@ enum rlhf__role {
     RLHF__ROLE_SYSTEM = 0,
     RLHF__ROLE_USER = 1,
     RLHF__ROLE_ASSISTANT = 2,
-    RLHF__N_ROLES = 3
+    RLHF__ROLE_TOOL = 3, // the result of a call
+    RLHF__N_ROLES = 4
 };
 
+// How the content of a message is written.
+enum rlhf__content {
+    RLHF__CONTENT_TEXT = 0,
+    RLHF__CONTENT_NULL = 1,   // "content": null, as in some messages with tool calls
+    RLHF__CONTENT_ABSENT = 2, // no content
+    // A text whose special tokens are spelled out in ordinary tokens (text/conversation.h).
+    RLHF__CONTENT_SPELLED = 3
+};
+
+// Everything but the roles is borrowed. A text that is missing has ptr NULL.
 struct rlhf__message {
-    rlhf_str content;  // borrowed
-    rlhf_str thoughts; // its "reasoning_content", borrowed; ptr NULL if missing
-    int32_t role;      // enum rlhf__role
-    int32_t reserved;
+    rlhf_str content;
+    rlhf_str thoughts;      // "reasoning_content"
+    rlhf_str name, call_id; // "name"; "tool_call_id" of a tool's message
+    const json_t *calls;    // "tool_calls" of an assistant's message; NULL = none
+    int32_t role;           // enum rlhf__role
+    int32_t written;        // enum rlhf__content
 };
 
 // Zero-initialize; release with rlhf__messages_finish.
 struct rlhf__messages {
     struct rlhf__message *item; // [n]
     size_t n, cap;
+    const json_t *tools; // a list of objects, borrowed; NULL = none
 };
 
-// "system", "user", "assistant". [any]
+// "system", "user", "assistant", "tool". [any]
 const char *rlhf__role_name(int32_t role);
 
 // Append a message. Errors: RLHF_E_NOMEM. [any]
@@ -41,19 +56,34 @@ rlhf_status rlhf__messages_put(struct rlhf__messages *, const struct rlhf__messa
 // Append the messages of a JSON list; field is the list's name, for error messages. The contents
 // are borrowed from the list. Errors: RLHF_E_NOMEM, and RLHF_E_INVALID for:
 //   anything but a list, and an empty list
-//   an unknown role (a tool's counts as unknown)
-//   content that is not a string
-//   reasoning_content in a message of another role than assistant
-//   an unsupported member that would have to be rendered (tool_calls, ...)
+//   an unknown role
+//   content that is not a string, unless an assistant's message has tool calls
+//   reasoning_content or tool_calls in a message of another role than assistant
+//   a tool call without a name, or whose arguments are neither an object nor a text
+//   an unsupported member that would have to be rendered (function_call, ...)
 // [any]
 rlhf_status rlhf__messages_read(struct rlhf__messages *, const json_t *list, const char *field,
                                 struct rlhf__error *err);
 
-// Refuse a row with messages if it has fields that we do not support: tools, functions, documents,
+// Refuse a row with messages if it has fields that we do not support: functions, documents,
 // chat_template_kwargs. Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__messages_check_row(const json_t *row, struct rlhf__error *err);
 
-// Refuse messages that are not a prompt: the last message must be the user's. Errors:
+// Read the field "tools" of a row: a list of objects, or the text of such a list, as datasets that
+// cannot hold objects of several forms have it. *tools is a new reference; NULL when the row has
+// none. Errors: RLHF_E_INVALID, RLHF_E_NOMEM. [any]
+rlhf_status rlhf__messages_tools(const json_t *row, json_t **tools, struct rlhf__error *err);
+
+// The text in which a dataset keeps the messages of a row, whose list is `list`, and tools (NULL
+// allowed): rlhf__messages_unpack reads it. Caller frees; NULL when out of memory. [any]
+char *rlhf__messages_pack(const json_t *list, const json_t *tools);
+
+// Read what rlhf__messages_pack wrote. Everything is borrowed from *held, a new reference. Errors:
+// RLHF_E_NOMEM. [any]
+rlhf_status rlhf__messages_unpack(rlhf_str packed, json_t **held, struct rlhf__messages *out,
+                                  struct rlhf__error *err);
+
+// Refuse messages that are not a prompt: the last message must be the user's or a tool's. Errors:
 // RLHF_E_INVALID. [any]
 rlhf_status rlhf__messages_check_prompt(const struct rlhf__messages *, const char *field,
                                         struct rlhf__error *err);

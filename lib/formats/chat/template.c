@@ -22,11 +22,11 @@ void rlhf__template_finish(struct rlhf__template *t) {
     *t = (struct rlhf__template){0};
 }
 
-rlhf_status rlhf__template_render(const struct rlhf__template *t, const struct rlhf__message *m,
-                                  size_t n, int generate, struct rlhf__jinja_result *out,
+rlhf_status rlhf__template_render(const struct rlhf__template *t, const struct rlhf__messages *m,
+                                  int generate, struct rlhf__jinja_result *out,
                                   struct rlhf__error *err) {
     const struct rlhf__jinja_input in = {
-        .vars = t->vars, .messages = m, .n = n, .generate = generate};
+        .vars = t->vars, .tools = m->tools, .messages = m->item, .n = m->n, .generate = generate};
     rlhf_status st = rlhf__jinja_run(&t->jinja, &in, out, err);
     if (st == RLHF_E_UNSUPPORTED && err) err->code = st = RLHF_E_INVALID;
     if (st == RLHF_OK && out->raised) st = rlhf__fail(err, RLHF_E_INVALID, "%s", out->why);
@@ -34,8 +34,6 @@ rlhf_status rlhf__template_render(const struct rlhf__template *t, const struct r
 }
 
 // ---- texts ----
-
-static rlhf_str text(const char *s) { return (rlhf_str){s, strlen(s)}; }
 
 static rlhf_str text_of(const struct rlhf__jinja_result *r) {
     return (rlhf_str){rlhf__buf_text(&r->turns.text), r->turns.text.len};
@@ -50,8 +48,7 @@ static size_t common(rlhf_str a, rlhf_str b) {
 
 // ---- what ends a turn ----
 
-// The token at the beginning of s, after white space: <...>, [...] or the eos token.
-static rlhf_str token_at(const struct rlhf__template *t, rlhf_str s) {
+rlhf_str rlhf__template_token_at(const struct rlhf__template *t, rlhf_str s) {
     const json_t *eos = json_object_get(t->vars, "eos_token");
     const size_t n = json_string_length(eos);
     s = rlhf__space_trim(s, 1, 0);
@@ -65,101 +62,9 @@ static rlhf_str token_at(const struct rlhf__template *t, rlhf_str s) {
 static int is_text(rlhf_str s, const char *text) { return text && rlhf__jinja_is(s, text); }
 
 size_t rlhf__template_end(const struct rlhf__template *t, rlhf_str s) {
-    const rlhf_str token = token_at(t, s);
+    const rlhf_str token = rlhf__template_token_at(t, s);
     if (!token.len || !(is_text(token, t->end) || is_text(token, t->past_end))) return 0;
     return (size_t)(token.ptr + token.len - s.ptr);
-}
-
-// ---- learning ----
-
-static const char stand_in[] = "Zq7learn7qZ";
-
-// The text after the stand-in in a rendered result. ptr is NULL if the stand-in is missing.
-static rlhf_str after_stand_in(const struct rlhf__jinja_result *r) {
-    const char *s = rlhf__buf_text(&r->turns.text), *at = strstr(s, stand_in);
-    if (!at) return (rlhf_str){NULL, 0};
-    at += strlen(stand_in);
-    return (rlhf_str){at, r->turns.text.len - (size_t)(at - s)};
-}
-
-static rlhf_status learn_question(struct rlhf__template *t, struct rlhf__jinja_result *r,
-                                  struct rlhf__error *err) {
-    const struct rlhf__message q = {.role = RLHF__ROLE_USER, .content = text(stand_in)};
-    struct rlhf__jinja_result asks = {0};
-    rlhf_status st = rlhf__template_render(t, &q, 1, 0, r, err);
-    if (st == RLHF_OK && !after_stand_in(r).ptr)
-        st = rlhf__fail(err, RLHF_E_UNSUPPORTED, "it does not write what a user says");
-    if (st == RLHF_OK) st = rlhf__template_render(t, &q, 1, 1, &asks, err);
-    const struct rlhf__buf *a = &r->turns.text, *b = &asks.turns.text;
-    const size_t same = common(text_of(r), text_of(&asks));
-    if (st == RLHF_OK) {
-        rlhf__buf_put(&t->header, b->data + same, b->len - same);
-        rlhf__buf_put(&t->before, a->data,
-                      a->len - (size_t)after_stand_in(r).len - strlen(stand_in));
-    }
-    rlhf__turns_finish(&asks.turns);
-    return st;
-}
-
-// The token that ends the assistant's turn in a conversation of n messages.
-static rlhf_status learn_end(struct rlhf__template *t, size_t n, char **to,
-                             struct rlhf__jinja_result *r, struct rlhf__error *err) {
-    const struct rlhf__message m[] = {{.role = RLHF__ROLE_USER, .content = text("Q")},
-                                      {.role = RLHF__ROLE_ASSISTANT, .content = text(stand_in)},
-                                      {.role = RLHF__ROLE_USER, .content = text("R")}};
-    rlhf_status st = rlhf__template_render(t, m, n, 0, r, err);
-    if (st == RLHF_E_INVALID) return RLHF_OK;
-    RLHF_TRY(st);
-    const rlhf_str token = token_at(t, after_stand_in(r));
-    if (!token.len) return RLHF_OK;
-    *to = strndup(token.ptr, (size_t)token.len);
-    return *to ? RLHF_OK : RLHF__NOMEM(err, "out of memory for a chat template");
-}
-
-static rlhf_status learn_lead(struct rlhf__template *t, struct rlhf__jinja_result *r,
-                              struct rlhf__error *err) {
-    const struct rlhf__message m[] = {{.role = RLHF__ROLE_USER, .content = text("Q")},
-                                      {.role = RLHF__ROLE_ASSISTANT, .content = text(stand_in)}};
-    struct rlhf__jinja_result asks = {0};
-    rlhf_status st = rlhf__template_render(t, m, 1, 1, &asks, err);
-    if (st == RLHF_OK) st = rlhf__template_render(t, m, 2, 0, r, err);
-    if (st == RLHF_OK && after_stand_in(r).ptr) {
-        const struct rlhf__buf *all = &r->turns.text;
-        const size_t same = common(text_of(&asks), text_of(r)),
-                     head = all->len - (size_t)after_stand_in(r).len - strlen(stand_in);
-        if (same < head) rlhf__buf_put(&t->lead, all->data + same, head - same);
-    }
-    rlhf__turns_finish(&asks.turns);
-    return st == RLHF_E_INVALID ? RLHF_OK : st;
-}
-
-static rlhf_status learn_thoughts(struct rlhf__template *t, struct rlhf__jinja_result *r,
-                                  struct rlhf__error *err) {
-    const struct rlhf__message m[] = {
-        {.role = RLHF__ROLE_USER, .content = text("Q")},
-        {.role = RLHF__ROLE_ASSISTANT, .content = text("A"), .thoughts = text(stand_in)}};
-    const rlhf_status st = rlhf__template_render(t, m, 2, 0, r, err);
-    t->thoughts = st == RLHF_OK && after_stand_in(r).ptr;
-    return st == RLHF_E_INVALID ? RLHF_OK : st;
-}
-
-rlhf_status rlhf__template_learn(struct rlhf__template *t, struct rlhf__error *err) {
-    struct rlhf__jinja_result r = {0};
-    struct rlhf__error why = {0, ""};
-    rlhf_status st = learn_question(t, &r, &why);
-    if (st == RLHF_E_INVALID)
-        st = rlhf__fail(err, RLHF_E_UNSUPPORTED, "it does not render a question: %.600s", why.text);
-    else if (st != RLHF_OK)
-        st = rlhf__fail(err, st, "%.600s", why.text);
-    if (st == RLHF_OK) st = learn_end(t, 2, &t->end, &r, err);
-    if (st == RLHF_OK && t->end) st = learn_end(t, 3, &t->past_end, &r, err);
-    if (st == RLHF_OK) st = learn_lead(t, &r, err);
-    if (st == RLHF_OK) st = learn_thoughts(t, &r, err);
-    if (st == RLHF_OK) st = rlhf__buf_ok(&t->header, err);
-    if (st == RLHF_OK) st = rlhf__buf_ok(&t->before, err);
-    if (st == RLHF_OK) st = rlhf__buf_ok(&t->lead, err);
-    rlhf__turns_finish(&r.turns);
-    return st;
 }
 
 // ---- where the assistant speaks ----
@@ -197,8 +102,9 @@ static size_t last_end(rlhf_str s, rlhf_str part) {
 static rlhf_status begin_of(struct search *s, size_t i, rlhf_str head, size_t *from) {
     const rlhf_str header = {rlhf__buf_text(&s->t->header), s->t->header.len};
     struct rlhf__error why = {0, ""};
+    const struct rlhf__messages asked = {.item = s->m->item, .n = i, .tools = s->m->tools};
     if (i) {
-        rlhf_status st = rlhf__template_render(s->t, s->m->item, i, 1, &s->prompt, &why);
+        rlhf_status st = rlhf__template_render(s->t, &asked, 1, &s->prompt, &why);
         if (st == RLHF_E_NOMEM) return rlhf__fail(s->err, st, "%s", why.text);
         *from = st == RLHF_OK ? common(text_of(&s->prompt), head) : 0;
         // If the common part is shorter, an earlier turn was rendered differently.
@@ -215,7 +121,8 @@ static rlhf_status begin_of(struct search *s, size_t i, rlhf_str head, size_t *f
 }
 
 static rlhf_status not_told(const struct search *s, size_t i) {
-    if (!s->m->item[i].content.len && !s->m->item[i].thoughts.len) return RLHF_OK; // says nothing
+    const struct rlhf__message *m = &s->m->item[i];
+    if (!m->content.len && !m->thoughts.len && !m->calls) return RLHF_OK; // says nothing
     return rlhf__fail(s->err, RLHF_E_INVALID,
                       "messages[%zu]: it cannot be told which part of the text is this turn, since "
                       "what the chat template writes around it depends on its content; mark the "
@@ -223,25 +130,55 @@ static rlhf_status not_told(const struct search *s, size_t i) {
                       i);
 }
 
+// Puts the stand-in for message i: its content or, if it has calls, the name of its only call.
+static rlhf_status put_stand_in(const struct search *s, struct rlhf__message *m) {
+    m->content = (rlhf_str){s->stand_in, strlen(s->stand_in)};
+    m->written = RLHF__CONTENT_TEXT;
+    if (!m->calls) return RLHF_OK;
+    m->content.len = 0;
+    m->calls = json_pack("[{s:s,s:s,s:{s:s,s:{}}}]", "id", "abcdefgh1", "type", "function",
+                         "function", "name", s->stand_in, "arguments");
+    return m->calls ? RLHF_OK : RLHF__NOMEM(s->err, "out of memory for a conversation");
+}
+
+// Where the text around turn i goes on after the stand-in. After a call, that is at the token that
+// ends the turn.
+static rlhf_str after_turn(const struct search *s, size_t i, rlhf_str rest) {
+    const char *ends[] = {s->t->end, s->t->past_end,
+                          json_string_value(json_object_get(s->t->vars, "eos_token"))};
+    const char *first = NULL;
+    if (!s->m->item[i].calls) return rest;
+    for (size_t k = 0; k < sizeof ends / sizeof *ends; k++) {
+        const char *at = ends[k] && *ends[k] ? strstr(rest.ptr, ends[k]) : NULL;
+        if (at && (!first || at < first)) first = at;
+    }
+    return first ? (rlhf_str){first, (uint64_t)(rest.ptr + rest.len - first)} : (rlhf_str){NULL, 0};
+}
+
 static rlhf_status add_turn(struct search *s, struct rlhf__message *copy, size_t i) {
-    const rlhf_str whole = text_of(&s->whole), answer = {s->stand_in, strlen(s->stand_in)};
+    const rlhf_str whole = text_of(&s->whole);
+    const struct rlhf__messages talk = {.item = copy, .n = s->m->n, .tools = s->m->tools};
+    const size_t n = strlen(s->stand_in);
     struct rlhf__error why = {0, ""};
     size_t from = 0;
-    copy[i].content = answer;
-    rlhf_status st = rlhf__template_render(s->t, copy, s->m->n, s->generate, &s->with, &why);
-    copy[i].content = s->m->item[i].content;
+    RLHF_TRY(put_stand_in(s, &copy[i]));
+    rlhf_status st = rlhf__template_render(s->t, &talk, s->generate, &s->with, &why);
+    if (s->m->item[i].calls) json_decref((json_t *)(uintptr_t)copy[i].calls);
+    copy[i] = s->m->item[i];
     if (st == RLHF_E_NOMEM) return rlhf__fail(s->err, st, "%s", why.text);
     const rlhf_str with = text_of(&s->with);
     const char *at = st == RLHF_OK ? strstr(with.ptr, s->stand_in) : NULL;
-    if (!at || strstr(at + answer.len, s->stand_in)) return not_told(s, i);
+    if (!at || strstr(at + n, s->stand_in)) return not_told(s, i);
     const rlhf_str head = {with.ptr, (uint64_t)(at - with.ptr)},
-                   tail = {at + answer.len, with.len - head.len - answer.len};
+                   tail = after_turn(s, i, (rlhf_str){at + n, with.len - head.len - n});
+    if (!tail.ptr) return not_told(s, i);
     RLHF_TRY(begin_of(s, i, head, &from));
     if (whole.len < from + tail.len || common(whole, head) < from ||
         memcmp(whole.ptr + (whole.len - tail.len), tail.ptr, (size_t)tail.len) != 0)
         return not_told(s, i);
-    const size_t to = (size_t)(whole.len - tail.len) + rlhf__template_end(s->t, tail);
-    return rlhf__turns_add(s->out, s->base + from, s->base + to, s->err);
+    const size_t end = s->m->item[i].calls ? rlhf__template_token_at(s->t, tail).len
+                                           : rlhf__template_end(s->t, tail);
+    return rlhf__turns_add(s->out, s->base + from, s->base + whole.len - tail.len + end, s->err);
 }
 
 // The assistant's turns from message `first` on.
@@ -293,7 +230,7 @@ rlhf_status rlhf__template_render_turns(const struct rlhf__template *t,
                                         struct rlhf__turns *out, struct rlhf__error *err) {
     struct search s = {
         .t = t, .m = m, .generate = generate, .out = out, .base = out->text.len, .err = err};
-    rlhf_status st = rlhf__template_render(t, m->item, m->n, generate, &s.whole, err);
+    rlhf_status st = rlhf__template_render(t, m, generate, &s.whole, err);
     if (st == RLHF_OK) rlhf__buf_put(&out->text, s.whole.turns.text.data, s.whole.turns.text.len);
     if (st == RLHF_OK) st = rlhf__buf_ok(&out->text, err);
     if (st == RLHF_OK) st = t->jinja.marks ? add_marks(&s) : add_turns(&s, first);

@@ -7,6 +7,14 @@
 
 #include "chat/jinja_run.h"
 
+// What a template does with tools.
+struct rlhf__template_tools {
+    int32_t lists;   // 1: it writes the tools that there are
+    int32_t calls;   // 1: it writes the tool calls of an assistant's message
+    int32_t results; // 1: it writes the messages of tools
+    int32_t form;    // of its calls: enum rlhf__tool_form; RLHF__TOOL_FORM_NONE = unknown
+};
+
 // Zero-initialize; release with rlhf__template_finish.
 struct rlhf__template {
     struct rlhf__jinja jinja;
@@ -19,6 +27,7 @@ struct rlhf__template {
     char *past_end;          // token that ends an answer before another turn
     int32_t thoughts;        // 1: the template writes the field reasoning_content
     int32_t reserved;
+    struct rlhf__template_tools tools;
 };
 
 // Read a template's text. vars are those that transformers passes (bos_token, ..., tools). Errors:
@@ -34,9 +43,13 @@ rlhf_status rlhf__template_learn(struct rlhf__template *, struct rlhf__error *er
 // *out is as for rlhf__jinja_run. Errors: RLHF_E_NOMEM, and RLHF_E_INVALID if the template cannot
 // render the conversation or refuses it; if it refuses the conversation, err has the template's own
 // message. [any]
-rlhf_status rlhf__template_render(const struct rlhf__template *, const struct rlhf__message *m,
-                                  size_t n, int generate, struct rlhf__jinja_result *out,
+rlhf_status rlhf__template_render(const struct rlhf__template *, const struct rlhf__messages *,
+                                  int generate, struct rlhf__jinja_result *out,
                                   struct rlhf__error *err);
+
+// The token at the beginning of s, after white space: <...>, [...] or the eos token; empty = none.
+// [any]
+rlhf_str rlhf__template_token_at(const struct rlhf__template *, rlhf_str s);
 
 // If s begins with the template's end token, returns the length of this token and of the white
 // space before it. Otherwise returns 0. [any]

@@ -129,7 +129,7 @@ static const char *beside(const struct reader *r, const json_t *row, const char 
 }
 
 static rlhf_status check_messages(struct reader *r, const json_t *row, const json_t *list,
-                                  const char *name) {
+                                  const char *name, json_t **tools) {
     struct rlhf__messages m = {0};
     const char *other = beside(r, row, name);
     rlhf_status st =
@@ -137,6 +137,7 @@ static rlhf_status check_messages(struct reader *r, const json_t *row, const jso
                            "the row has '%s' and also '%s'; one of them is expected", name, other)
               : rlhf__messages_check_row(row, r->err);
     if (st == RLHF_OK) st = rlhf__messages_read(&m, list, name, r->err);
+    if (st == RLHF_OK) st = rlhf__messages_tools(row, tools, r->err);
     if (st == RLHF_OK && r->opts->prompts) st = rlhf__messages_check_prompt(&m, name, r->err);
     rlhf__messages_finish(&m);
     if (st != RLHF_OK) rlhf__error_context(r->err, "%s:%lld", r->path, (long long)r->line);
@@ -145,8 +146,10 @@ static rlhf_status check_messages(struct reader *r, const json_t *row, const jso
 
 static rlhf_status read_messages(struct reader *r, const json_t *row, const json_t *list,
                                  const char *name, struct record *rec) {
-    RLHF_TRY(check_messages(r, row, list, name));
-    char *text = json_dumps(list, JSON_COMPACT);
+    json_t *tools = NULL;
+    RLHF_TRY(check_messages(r, row, list, name, &tools));
+    char *text = rlhf__messages_pack(list, tools);
+    json_decref(tools);
     if (!text) return no_memory(r->err);
     size_t len = strlen(text);
     rlhf_status st = RLHF_OK;
@@ -160,10 +163,7 @@ static rlhf_status read_messages(struct reader *r, const json_t *row, const json
 
 rlhf_status rlhf__data_row_messages(const struct rlhf__data_row *row, json_t **held,
                                     struct rlhf__messages *out, struct rlhf__error *err) {
-    rlhf__messages_clear(out);
-    *held = rlhf__json_decode(row->messages.ptr, (size_t)row->messages.len, JSON_ALLOW_NUL, NULL);
-    if (!*held) return no_memory(err); // it was written from a valid list
-    return rlhf__messages_read(out, *held, "messages", err);
+    return rlhf__messages_unpack(row->messages, held, out, err);
 }
 
 // ---- a prompt and a completion ----

@@ -59,9 +59,12 @@ static rlhf_status read_messages(const json_t *row, const json_t *prompt, const 
     out->asked = (int32_t)m.n;
     rlhf__messages_finish(&m);
     if (st != RLHF_OK) return st;
+    json_t *tools = NULL;
+    RLHF_TRY(rlhf__messages_tools(row, &tools, err));
     json_t *all = join(prompt, completion);
-    out->messages = all ? json_dumps(all, JSON_COMPACT) : NULL;
+    out->messages = all ? rlhf__messages_pack(all, tools) : NULL;
     json_decref(all);
+    json_decref(tools);
     return out->messages ? RLHF_OK : no_memory(err);
 }
 

@@ -100,7 +100,11 @@ static rlhf_status take_prompt(const struct place *r, const json_t *row, int emp
     if (!t->is_chat) return check_text(r, t->prompt, "prompt", empty_prompt);
     struct rlhf__messages m = {0};
     struct rlhf__error err = {0, ""};
+    json_t *tools = NULL;
     rlhf_status st = rlhf__messages_check_row(row, &err);
+    if (st == RLHF_OK) st = rlhf__messages_tools(row, &tools, &err);
+    json_decref(tools);
+    t->row = row;
     if (st == RLHF_OK && !implicit) st = rlhf__messages_read(&m, t->prompt, t->prompt_name, &err);
     if (st == RLHF_OK && !implicit) st = rlhf__messages_check_prompt(&m, t->prompt_name, &err);
     rlhf__messages_finish(&m);

@@ -18,6 +18,7 @@ struct rlhf__preference_texts {
     int32_t is_chat, shared;
     float margin;
     int32_t has_margin;
+    const json_t *row; // of messages; its tools are read with rlhf__messages_tools
 };
 
 // Check the row and take its texts. The options determine which forms are allowed; with bos, the

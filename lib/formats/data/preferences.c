@@ -199,13 +199,17 @@ static rlhf_status encode_chat(struct reader *r, const struct rlhf__preference_t
     struct rlhf__messages m = {0};
     const json_t *list = t->prompt ? t->prompt : t->response[0];
     size_t to = t->prompt ? SIZE_MAX : (size_t)t->shared;
+    json_t *tools = NULL;
     rlhf_status st = take_messages(list, 0, to, &m, r->err);
+    if (st == RLHF_OK) st = rlhf__messages_tools(t->row, &tools, r->err);
+    m.tools = tools;
     if (st == RLHF_OK) st = rlhf__messages_check_prompt(&m, "prompt", r->err);
     if (st == RLHF_OK) st = rlhf__conversation_encode(r->tok, &m, 1, &r->prompt, NULL, r->err);
     if (st == RLHF_OK && r->prompt.n > INT32_MAX)
         st = rlhf__fail(r->err, RLHF_E_INVALID, "the prompt has more than %d tokens", INT32_MAX);
     if (st == RLHF_OK) st = encode_answers(r, t, &m);
     rlhf__messages_finish(&m);
+    json_decref(tools);
     if (st == RLHF_E_NOMEM || st == RLHF_OK) return st;
     return rlhf__error_context(r->err, "%s:%lld", r->path, (long long)r->line);
 }

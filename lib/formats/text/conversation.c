@@ -1,6 +1,7 @@
 // conversation.c: see conversation.h.
 #include "text/conversation.h"
 
+#include "text/spelled.h"
 #include "text/tokenizer_impl.h"
 
 #include <string.h>
@@ -83,25 +84,37 @@ static rlhf_status mark_normal(const struct rlhf__tokenizer *tok, struct rlhf__t
 
 // ---- ids ----
 
+// Encodes a rendered conversation and marks the assistant's ids.
+static rlhf_status encode_turns(const struct rlhf__tokenizer *tok, struct rlhf__turns *c,
+                                const struct rlhf__cuts *cuts, struct rlhf__ids *out,
+                                struct rlhf__buf *says, struct rlhf__error *err) {
+    const size_t before = out->n;
+    RLHF_TRY(rlhf__tokenizer_encode_cut(tok, text_of(&c->text, 0, c->text.len), cuts, out, err));
+    const size_t n = out->n - before;
+    char *mine = says && n ? rlhf__buf_grow(says, n) : NULL;
+    if (says) RLHF_TRY(rlhf__buf_ok(says, err));
+    const int32_t *ids = mine ? out->data + before : NULL;
+    if (!mine) return RLHF_OK;
+    const rlhf_status st = mark(tok, &c->text, c->item, c->n, ids, n, mine, err);
+    if (st != RLHF_E_UNSUPPORTED || !tok->normaliser) return st;
+    return mark_normal(tok, c, ids, n, mine, err);
+}
+
 rlhf_status rlhf__conversation_encode(const struct rlhf__tokenizer *tok,
                                       const struct rlhf__messages *m, int generate,
                                       struct rlhf__ids *out, struct rlhf__buf *says,
                                       struct rlhf__error *err) {
     struct rlhf__turns c = {0};
-    size_t before = out->n;
-    rlhf_status st = says ? rlhf__chat_turns(tok->chat, m, 0, generate, &c, err)
-                          : rlhf__chat_render(tok->chat, m, generate, &c.text, err);
-    if (st == RLHF_OK)
-        st = rlhf__tokenizer_encode(tok, text_of(&c.text, 0, c.text.len), RLHF__ENCODE_SPECIAL, 0,
-                                    out, err);
-    size_t n = out->n - before;
-    char *mine = st == RLHF_OK && says && n ? rlhf__buf_grow(says, n) : NULL;
-    if (st == RLHF_OK && says) st = rlhf__buf_ok(says, err);
-    const int32_t *ids = mine ? out->data + before : NULL;
-    if (mine) st = mark(tok, &c.text, c.item, c.n, ids, n, mine, err);
-    if (mine && st == RLHF_E_UNSUPPORTED && tok->normaliser)
-        st = mark_normal(tok, &c, ids, n, mine, err);
+    struct rlhf__spelled s = {.mark = ""};
+    rlhf_status st = rlhf__spelled_mark(tok, m, &s, err);
+    if (st == RLHF_OK && says)
+        st = rlhf__chat_turns(tok->chat, &s.marked, 0, generate, &c, err);
+    else if (st == RLHF_OK)
+        st = rlhf__chat_render(tok->chat, &s.marked, generate, &c.text, err);
+    if (st == RLHF_OK) st = rlhf__spelled_unmark(&s, &c, err);
+    if (st == RLHF_OK) st = encode_turns(tok, &c, &s.cuts, out, says, err);
     rlhf__turns_finish(&c);
+    rlhf__spelled_finish(&s);
     return st;
 }
 
@@ -121,7 +134,7 @@ rlhf_status rlhf__conversation_answer(const struct rlhf__tokenizer *tok,
                                       const struct rlhf__messages *m,
                                       const struct rlhf__messages *answer, const int32_t *prompt,
                                       size_t n, struct rlhf__ids *out, struct rlhf__error *err) {
-    struct rlhf__messages both = {0};
+    struct rlhf__messages both = {.tools = m->tools};
     struct rlhf__buf asked = RLHF__BUF_INIT;
     struct rlhf__turns whole = {0};
     struct rlhf__ids all = {0};

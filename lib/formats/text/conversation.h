@@ -2,7 +2,8 @@
 // assistant's.
 //
 // The rendered text is encoded as in transformers' apply_chat_template. Special tokens are found
-// wherever their text occurs, even in the content of messages. None are added around the text.
+// wherever their text occurs, even in the content of messages, except in messages whose `written`
+// is RLHF__CONTENT_SPELLED. None are added around the text.
 #ifndef RLHF_HOST_TEXT_CONVERSATION_H
 #define RLHF_HOST_TEXT_CONVERSATION_H
 

@@ -217,7 +217,17 @@ struct splitting {
     size_t stop_at;
     struct rlhf__ids *out;
     struct rlhf__error *err;
+    const char *whole; // the text that the cuts are places of
+    const struct rlhf__cuts *cuts;
 };
+
+// 1 if a cut is in [from, to) of the whole text.
+static int is_cut(const struct splitting *sp, const char *s, size_t from, size_t to) {
+    const size_t base = sp->cuts ? (size_t)(s - sp->whole) : 0;
+    for (size_t i = 0; sp->cuts && i < sp->cuts->n; i++)
+        if (sp->cuts->at[i] >= base + from && sp->cuts->at[i] < base + to) return 1;
+    return 0;
+}
 
 typedef rlhf_status piece_fn(const struct splitting *sp, const char *s, size_t n, int at_start);
 
@@ -269,7 +279,9 @@ static rlhf_status split(const struct splitting *sp, const struct rlhf__matcher 
     while ((ordinary || specials) && sp->out->n < sp->stop_at &&
            rlhf__matcher_next(m, s, n, at.end, &at)) {
         const struct rlhf__added_token *t = &added->item[at.value];
-        if ((t->special && !specials) || (t->single_word && within_word(s, n, &at))) continue;
+        if ((t->special && (!specials || is_cut(sp, s, at.begin, at.end))) ||
+            (t->single_word && within_word(s, n, &at)))
+            continue;
         size_t begin = t->lstrip ? space_before(s, at.begin) : at.begin;
         if (from < begin) RLHF_TRY(piece(sp, s + from, begin - from, at_start && !from));
         if (sp->out->n < sp->stop_at) RLHF_TRY(rlhf__ids_push(sp->out, t->id, sp->err));
@@ -282,13 +294,27 @@ static rlhf_status put_words(const struct splitting *sp, const char *s, size_t n
     return rlhf__pipeline_words(sp->tok, sp->work, s, n, at_start, sp->stop_at, sp->out, sp->err);
 }
 
+// Passes s[0..n) on in its normal form. Cuts are no places of that form, so a text with cuts is
+// passed on in pieces that end behind the first character after a cut.
 static rlhf_status normal_text(const struct splitting *sp, const char *s, size_t n, int at_start) {
     const struct rlhf__added *added = &sp->tok->added;
     const char *normal;
-    size_t len;
-    if (sp->out->n >= sp->stop_at) return RLHF_OK;
-    RLHF_TRY(normal_of(sp->tok, sp->work, s, n, &normal, &len, sp->err));
-    return split(sp, &added->normal, added->normal_ordinary, normal, len, at_start, put_words);
+    size_t len, next;
+    struct splitting in = *sp;
+    const int in_pieces = sp->tok->normaliser && sp->cuts && sp->cuts->n;
+    if (in_pieces) in.cuts = NULL;
+    for (size_t from = 0; from < n && sp->out->n < sp->stop_at; from = next) {
+        for (next = in_pieces ? from : n; next < n && !is_cut(sp, s, next, next + 1);)
+            next++;
+        if (next < n) {
+            const size_t one = rlhf__utf8_next(s + next, n - next, NULL, NULL);
+            next += one ? one : 1;
+        }
+        RLHF_TRY(normal_of(sp->tok, sp->work, s + from, next - from, &normal, &len, sp->err));
+        RLHF_TRY(split(&in, &added->normal, added->normal_ordinary, normal, len, at_start && !from,
+                       put_words));
+    }
+    return RLHF_OK;
 }
 
 // Append the ids of s[0..n). Special tokens are recognized with RLHF__ENCODE_SPECIAL, other added
@@ -296,8 +322,9 @@ static rlhf_status normal_text(const struct splitting *sp, const char *s, size_t
 // pattern that takes too long).
 static rlhf_status added_encode(const struct rlhf__tokenizer *tok, struct rlhf__work *work,
                                 const char *s, size_t n, uint32_t flags, size_t stop_at,
-                                struct rlhf__ids *out, struct rlhf__error *err) {
-    struct splitting sp = {tok, work, flags, stop_at, out, err};
+                                const struct rlhf__cuts *cuts, struct rlhf__ids *out,
+                                struct rlhf__error *err) {
+    struct splitting sp = {tok, work, flags, stop_at, out, err, s, cuts};
     return split(&sp, &tok->added.plain, tok->added.plain_ordinary, s, n, 1, normal_text);
 }
 
@@ -329,9 +356,9 @@ static rlhf_status make_frame(const struct rlhf__tokenizer *tok, uint32_t flags,
     return RLHF_OK;
 }
 
-rlhf_status rlhf__tokenizer_encode(const struct rlhf__tokenizer *tok, rlhf_str text, uint32_t flags,
-                                   size_t max_tokens, struct rlhf__ids *out,
-                                   struct rlhf__error *err) {
+static rlhf_status encode(const struct rlhf__tokenizer *tok, rlhf_str text, uint32_t flags,
+                          size_t max_tokens, const struct rlhf__cuts *cuts, struct rlhf__ids *out,
+                          struct rlhf__error *err) {
     struct around f;
     RLHF_TRY(make_frame(tok, flags, &f, err));
     if (max_tokens && max_tokens < f.n_before + f.n_after)
@@ -345,7 +372,7 @@ rlhf_status rlhf__tokenizer_encode(const struct rlhf__tokenizer *tok, rlhf_str t
         size_t n = (size_t)text.len;
         struct rlhf__work *work;
         RLHF_TRY(rlhf__works_take(tok->works, &work, err));
-        rlhf_status st = added_encode(tok, work, text.ptr, n, flags, stop_at, out, err);
+        rlhf_status st = added_encode(tok, work, text.ptr, n, flags, stop_at, cuts, out, err);
         rlhf__works_give(tok->works, work);
         RLHF_TRY(st);
     }
@@ -353,6 +380,18 @@ rlhf_status rlhf__tokenizer_encode(const struct rlhf__tokenizer *tok, rlhf_str t
     for (size_t i = 0; i < f.n_after; i++)
         RLHF_TRY(rlhf__ids_push(out, f.after[i], err));
     return RLHF_OK;
+}
+
+rlhf_status rlhf__tokenizer_encode(const struct rlhf__tokenizer *tok, rlhf_str text, uint32_t flags,
+                                   size_t max_tokens, struct rlhf__ids *out,
+                                   struct rlhf__error *err) {
+    return encode(tok, text, flags, max_tokens, NULL, out, err);
+}
+
+rlhf_status rlhf__tokenizer_encode_cut(const struct rlhf__tokenizer *tok, rlhf_str text,
+                                       const struct rlhf__cuts *cuts, struct rlhf__ids *out,
+                                       struct rlhf__error *err) {
+    return encode(tok, text, RLHF__ENCODE_SPECIAL, 0, cuts, out, err);
 }
 
 // ---- decoding ----

@@ -59,6 +59,18 @@ rlhf_status rlhf__tokenizer_encode(const struct rlhf__tokenizer *tok, rlhf_str t
                                    size_t max_tokens, struct rlhf__ids *out,
                                    struct rlhf__error *err);
 
+// Places of a text at which no special token may begin or go on.
+struct rlhf__cuts {
+    size_t *at; // [n] bytes of the text
+    size_t n, cap;
+};
+
+// rlhf__tokenizer_encode with RLHF__ENCODE_SPECIAL, but text that contains a cut is no special
+// token: it is spelled out in ordinary tokens. [any]
+rlhf_status rlhf__tokenizer_encode_cut(const struct rlhf__tokenizer *tok, rlhf_str text,
+                                       const struct rlhf__cuts *cuts, struct rlhf__ids *out,
+                                       struct rlhf__error *err);
+
 // Write the bytes of ids[0..n) to out, at most cap of them. Returns the total number of bytes,
 // which may exceed cap; out may be NULL if cap is 0. BPE gives the exact bytes, which need not be
 // well-formed UTF-8 (see rlhf__utf8_repair). WordPiece puts spaces between words, but not between

@@ -1,0 +1,415 @@
+// tool_calls.c: see tool_calls.h.
+#include "chat/tool_calls.h"
+
+#include "base/json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// The visible part of a turn, and where reading has come to.
+struct reader {
+    const char *s; // NUL-ended
+    size_t n, at;
+    const json_t *tools;
+    struct rlhf__tool_calls *out;
+};
+
+// ---- texts ----
+
+static rlhf_str slice(const struct reader *r, size_t from, size_t to) {
+    return (rlhf_str){r->s + from, to - from};
+}
+
+static int is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+static void skip_space(struct reader *r) {
+    while (r->at < r->n && is_space(r->s[r->at]))
+        r->at++;
+}
+
+static int take(struct reader *r, const char *text) {
+    const size_t n = strlen(text);
+    if (r->n - r->at < n || memcmp(r->s + r->at, text, n) != 0) return 0;
+    r->at += n;
+    return 1;
+}
+
+// Where `text` begins, at or after `from`; r->n if it does not occur.
+static size_t find(const struct reader *r, size_t from, const char *text) {
+    const char *p = memmem(r->s + from, r->n - from, text, strlen(text));
+    return p ? (size_t)(p - r->s) : r->n;
+}
+
+// Go to the next place after `text`. Returns 0, and goes to the end, if it does not occur.
+static int pass(struct reader *r, const char *text) {
+    const size_t at = find(r, r->at, text);
+    r->at = at == r->n ? at : at + strlen(text);
+    return at != r->n;
+}
+
+// Take the text up to `end`, and `end` too. ptr NULL: it does not occur.
+static rlhf_str take_until(struct reader *r, const char *end) {
+    const size_t from = r->at, at = find(r, from, end);
+    if (at == r->n) return (rlhf_str){NULL, 0};
+    r->at = at + strlen(end);
+    return slice(r, from, at);
+}
+
+// ---- JSON ----
+
+// The bytes of the JSON object or list at the beginning of s; 0 if it does not end or is too deep.
+static size_t json_extent(const char *s, size_t n) {
+    int depth = 0, quoted = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (quoted) {
+            if (s[i] == '\\')
+                i++;
+            else
+                quoted = s[i] != '"';
+        } else if (s[i] == '"') {
+            quoted = 1;
+        } else if (s[i] == '{' || s[i] == '[') {
+            if (++depth > RLHF__TOOL_DEPTH_MAX) return 0;
+        } else if ((s[i] == '}' || s[i] == ']') && --depth == 0) {
+            return i + 1;
+        }
+    }
+    return 0;
+}
+
+static json_t *decode(rlhf_str s, size_t flags) {
+    if (s.len > RLHF__TOOL_ARGUMENTS_MAX) return NULL;
+    return rlhf__json_decode(s.ptr, (size_t)s.len, flags | JSON_ALLOW_NUL, NULL);
+}
+
+// Take the object or list that begins here. New reference; NULL = there is none.
+static json_t *take_json(struct reader *r) {
+    if (r->at == r->n || (r->s[r->at] != '{' && r->s[r->at] != '[')) return NULL;
+    const size_t n = json_extent(r->s + r->at, r->n - r->at);
+    json_t *v = n ? decode((rlhf_str){r->s + r->at, n}, 0) : NULL;
+    if (v) r->at += n;
+    return v;
+}
+
+static json_t *text_json(rlhf_str s) { return json_stringn(s.ptr, (size_t)s.len); }
+
+// ---- calls ----
+
+// Adds a call; takes the references. name or arguments NULL: it is malformed.
+static void add(struct reader *r, json_t *name, json_t *arguments, json_t *id) {
+    struct rlhf__tool_calls *out = r->out;
+    const int full = out->n >= RLHF__TOOL_CALLS_MAX;
+    const int good = json_is_string(name) && json_is_object(arguments) && !full;
+    if (out->n < sizeof out->item / sizeof *out->item) {
+        struct rlhf__called *c = &out->item[out->n++];
+        c->name = good ? json_incref(name) : json_string("");
+        c->arguments = good ? json_incref(arguments) : json_object();
+        c->id = good && json_is_string(id) ? json_incref(id) : NULL;
+        c->fault = good ? RLHF__CALL_GOOD : RLHF__CALL_MALFORMED;
+    }
+    json_decref(name);
+    json_decref(arguments);
+    json_decref(id);
+}
+
+static void add_malformed(struct reader *r) { add(r, NULL, NULL, NULL); }
+
+// The arguments of a call written as an object. New reference; NULL = they are none.
+static json_t *arguments_of(const json_t *call) {
+    json_t *v = json_object_get(call, "arguments");
+    if (!v) v = json_object_get(call, "parameters");
+    if (!v || json_is_null(v)) return json_object();
+    if (json_is_string(v))
+        return decode((rlhf_str){json_string_value(v), json_string_length(v)}, 0);
+    return json_incref(v);
+}
+
+// Adds a call written as {"name", "arguments"}; takes the reference. NULL: malformed.
+static void add_object(struct reader *r, json_t *call) {
+    json_t *id = json_object_get(call, "id");
+    add(r, json_incref(json_object_get(call, "name")), arguments_of(call), json_incref(id));
+    json_decref(call);
+}
+
+// ---- hermes ----
+
+static void read_hermes(struct reader *r) {
+    while (pass(r, "<tool_call>")) {
+        skip_space(r);
+        json_t *call = take_json(r);
+        skip_space(r);
+        if (call && take(r, "</tool_call>")) {
+            add_object(r, call);
+            continue;
+        }
+        json_decref(call);
+        add_malformed(r);
+        pass(r, "</tool_call>");
+    }
+}
+
+// ---- llama3 ----
+
+static void read_llama3(struct reader *r) {
+    skip_space(r);
+    const int tagged = take(r, "<|python_tag|>");
+    skip_space(r);
+    const size_t from = r->at;
+    json_t *call = take_json(r);
+    skip_space(r);
+    const int whole = call && r->at == r->n && json_is_string(json_object_get(call, "name")),
+              has_arguments = json_object_get(call, "parameters") != NULL ||
+                              json_object_get(call, "arguments") != NULL;
+    if (whole && (tagged || has_arguments)) {
+        add_object(r, call);
+        return;
+    }
+    json_decref(call);
+    // An answer may be JSON; what begins like a call is one that went wrong.
+    r->at = from;
+    const int open = take(r, "{");
+    skip_space(r);
+    if (tagged || (open && (take(r, "\"name\"") || take(r, "\"type\": \"function\""))))
+        add_malformed(r);
+}
+
+// ---- mistral ----
+
+static void add_list(struct reader *r, json_t *list) {
+    for (size_t i = 0; i < json_array_size(list); i++)
+        add_object(r, json_incref(json_array_get(list, i)));
+    if (!json_array_size(list)) add_malformed(r);
+    json_decref(list);
+}
+
+static void read_mistral(struct reader *r) {
+    while (pass(r, "[TOOL_CALLS]")) {
+        skip_space(r);
+        if (r->at < r->n && r->s[r->at] == '[') {
+            add_list(r, take_json(r));
+            continue;
+        }
+        const size_t from = r->at;
+        while (r->at < r->n && r->s[r->at] != '[' && r->s[r->at] != '{')
+            r->at++;
+        const rlhf_str name = slice(r, from, r->at);
+        rlhf_str id = {NULL, 0};
+        if (take(r, "[CALL_ID]")) {
+            const size_t begin = r->at;
+            r->at = find(r, begin, "[ARGS]");
+            id = slice(r, begin, r->at);
+        }
+        take(r, "[ARGS]");
+        json_t *arguments = take_json(r);
+        add(r, name.len ? text_json(name) : NULL, arguments, id.len ? text_json(id) : NULL);
+    }
+}
+
+// ---- calls in the manner of XML ----
+
+struct marks {
+    const char *open, *before, *name_end, *key, *key_end, *value_end, *close, *after;
+};
+
+static const struct marks coder = {"<tool_call>", "<function=",   ">",           "<parameter=",
+                                   ">",           "</parameter>", "</function>", "</tool_call>"};
+static const struct marks xml = {"<call name=\"", "",       "\">",     "<arg name=\"",
+                                 "\">",           "</arg>", "</call>", ""};
+
+// The declared tool of this name; NULL = none. *inner is its {"name", "parameters"} object.
+static const json_t *tool_named(const json_t *tools, const json_t *name, const json_t **inner) {
+    for (size_t i = 0; i < json_array_size(tools); i++) {
+        const json_t *tool = json_array_get(tools, i), *in = json_object_get(tool, "function");
+        *inner = json_is_object(in) ? in : tool;
+        if (json_equal(json_object_get(*inner, "name"), name)) return tool;
+    }
+    *inner = NULL;
+    return NULL;
+}
+
+// The value of an argument written as text: JSON if its schema says another type than a string.
+static json_t *typed(const struct reader *r, const json_t *name, rlhf_str key, rlhf_str value) {
+    const json_t *inner;
+    tool_named(r->tools, name, &inner);
+    const json_t *properties = json_object_get(json_object_get(inner, "parameters"), "properties");
+    const json_t *type =
+        json_object_get(json_object_getn(properties, key.ptr, (size_t)key.len), "type");
+    json_t *v = NULL;
+    if (type && !(json_is_string(type) && strcmp(json_string_value(type), "string") == 0) &&
+        (!value.len || (*value.ptr != '{' && *value.ptr != '[') ||
+         json_extent(value.ptr, (size_t)value.len)))
+        v = decode(value, JSON_DECODE_ANY);
+    return v ? v : text_json(value);
+}
+
+static rlhf_str without_line_ends(rlhf_str s) {
+    if (s.len && *s.ptr == '\n') s = (rlhf_str){s.ptr + 1, s.len - 1};
+    if (s.len && s.ptr[s.len - 1] == '\n') s.len--;
+    return s;
+}
+
+// Reads a call after its opening mark. Returns 0 if it is malformed.
+static int read_marked(struct reader *r, const struct marks *m) {
+    json_t *arguments = json_object(), *name = NULL;
+    const size_t from = r->at;
+    skip_space(r);
+    rlhf_str text = {NULL, 0};
+    if (take(r, m->before)) text = take_until(r, m->name_end);
+    int good = text.len > 0 && text.len < 256;
+    if (good) name = text_json(text);
+    for (skip_space(r); good && take(r, m->key); skip_space(r)) {
+        const rlhf_str key = take_until(r, m->key_end);
+        rlhf_str value = key.ptr ? take_until(r, m->value_end) : key;
+        good = key.len > 0 && value.ptr && r->at - from <= RLHF__TOOL_ARGUMENTS_MAX;
+        if (good && m == &coder) value = without_line_ends(value);
+        if (good)
+            good = json_object_setn_new(arguments, key.ptr, (size_t)key.len,
+                                        typed(r, name, key, value)) == 0;
+    }
+    good = good && take(r, m->close);
+    skip_space(r);
+    good = good && take(r, m->after);
+    if (good)
+        add(r, json_incref(name), json_incref(arguments), NULL);
+    else
+        r->at = from;
+    json_decref(name);
+    json_decref(arguments);
+    return good;
+}
+
+static void read_marks(struct reader *r, const struct marks *m) {
+    while (pass(r, m->open)) {
+        if (read_marked(r, m)) continue;
+        add_malformed(r);
+        pass(r, *m->after ? m->after : m->close);
+    }
+}
+
+// ---- the whole ----
+
+// Replaces thoughts by spaces. A turn may begin inside a block that the template has opened.
+static void hide_thoughts(char *s) {
+    static const char open[] = "<think>", close[] = "</think>";
+    char *from = strstr(s, open), *to = strstr(s, close);
+    if (to && (!from || to < from)) {
+        to += strlen(close);
+        memset(s, ' ', (size_t)(to - s));
+        s = to;
+    }
+    while ((from = strstr(s, open))) {
+        to = strstr(from, close);
+        to = to ? to + strlen(close) : from + strlen(from);
+        memset(from, ' ', (size_t)(to - from));
+        s = to;
+    }
+}
+
+static int32_t count(const struct reader *r, const char *mark) {
+    int32_t n = 0;
+    for (size_t at = find(r, 0, mark); at < r->n; at = find(r, at + strlen(mark), mark))
+        n++;
+    return n;
+}
+
+static int32_t count_forged(const struct reader *r) {
+    static const char *const marks[] = {"<tool_response>", "[TOOL_RESULTS]", "<|start_header_id|>",
+                                        "<|im_start|>",    "[INST]",         "<start_of_turn>user",
+                                        "<|user|>",        "<result>",       "\nObservation:"};
+    int32_t n = r->n >= 12 && memcmp(r->s, "Observation:", 12) == 0;
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        n += count(r, marks[i]);
+    return n;
+}
+
+static int32_t fault_of(const struct rlhf__called *c, const json_t *tools) {
+    const json_t *inner, *name;
+    size_t i;
+    if (c->fault || !tools) return c->fault;
+    if (!tool_named(tools, c->name, &inner)) return RLHF__CALL_UNKNOWN;
+    json_t *required = json_object_get(json_object_get(inner, "parameters"), "required");
+    json_array_foreach(required, i, name) {
+        if (json_is_string(name) &&
+            !json_object_getn(c->arguments, json_string_value(name), json_string_length(name)))
+            return RLHF__CALL_INCOMPLETE;
+    }
+    return RLHF__CALL_GOOD;
+}
+
+static void judge(struct rlhf__tool_calls *out, const json_t *tools) {
+    for (size_t i = 0; i < out->n; i++) {
+        out->item[i].fault = fault_of(&out->item[i], tools);
+        out->faults += out->item[i].fault != RLHF__CALL_GOOD;
+    }
+    for (size_t i = 0; out->faults && i < out->n; i++)
+        if (!out->item[i].fault) out->item[i].fault = RLHF__CALL_NOT_RUN;
+}
+
+rlhf_status rlhf__tool_calls_read(int32_t form, rlhf_str turn, const json_t *tools,
+                                  struct rlhf__tool_calls *out, struct rlhf__error *err) {
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    rlhf__tool_calls_finish(out);
+    rlhf__buf_put(&text, turn.ptr, (size_t)turn.len);
+    rlhf_status st = rlhf__buf_ok(&text, err);
+    struct reader r = {.s = rlhf__buf_text(&text), .n = text.len, .tools = tools, .out = out};
+    if (st == RLHF_OK) {
+        // A NUL ends no search: it is a space here.
+        for (size_t i = 0; i < text.len; i++)
+            if (!text.data[i]) text.data[i] = ' ';
+        out->forged = count_forged(&r);
+        if (text.data) hide_thoughts(text.data);
+        switch (form) {
+        case RLHF__TOOL_FORM_HERMES:
+            read_hermes(&r);
+            break;
+        case RLHF__TOOL_FORM_LLAMA3:
+            read_llama3(&r);
+            break;
+        case RLHF__TOOL_FORM_MISTRAL:
+            read_mistral(&r);
+            break;
+        case RLHF__TOOL_FORM_QWEN3_CODER:
+        case RLHF__TOOL_FORM_XML:
+            read_marks(&r, form == RLHF__TOOL_FORM_XML ? &xml : &coder);
+            break;
+        default:
+            st = rlhf__fail(err, RLHF_E_INVALID, "there is no form %d of tool calls", (int)form);
+        }
+        judge(out, tools);
+    }
+    rlhf__buf_free(&text);
+    return st;
+}
+
+void rlhf__tool_calls_finish(struct rlhf__tool_calls *c) {
+    for (size_t i = 0; i < c->n; i++) {
+        json_decref(c->item[i].name);
+        json_decref(c->item[i].arguments);
+        json_decref(c->item[i].id);
+    }
+    *c = (struct rlhf__tool_calls){.n = 0};
+}
+
+const char *rlhf__call_fault_answer(int32_t fault) {
+    static const char *const answers[RLHF__N_CALL_FAULTS] = {
+        "{\"error\": \"the call was not run\"}", "{\"error\": \"the call could not be read\"}",
+        "{\"error\": \"there is no tool of this name\"}",
+        "{\"error\": \"a required argument is missing\"}",
+        "{\"error\": \"not run: another call of this turn is wrong\"}"};
+    return answers[fault > 0 && fault < RLHF__N_CALL_FAULTS ? fault : 0];
+}
+
+json_t *rlhf__tool_calls_json(const struct rlhf__tool_calls *calls) {
+    json_t *list = json_array();
+    for (size_t i = 0; list && i < calls->n; i++) {
+        const struct rlhf__called *c = &calls->item[i];
+        json_t *one = json_pack("{s:s,s:{s:O,s:O}}", "type", "function", "function", "name",
+                                c->name, "arguments", c->arguments);
+        if (!one || (c->id && json_object_set(one, "id", c->id) != 0) ||
+            json_array_append_new(list, one) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}

@@ -1,0 +1,44 @@
+// tool_form.h: the forms in which models write tool calls, by name.
+//
+// How a form is read is in tool_calls.h; how tools and results are written is the chat template's
+// business.
+#ifndef RLHF_HOST_CHAT_TOOL_FORM_H
+#define RLHF_HOST_CHAT_TOOL_FORM_H
+
+#include "base/error.h"
+
+enum rlhf__tool_form {
+    RLHF__TOOL_FORM_NONE = 0,
+    // <tool_call>
+    // {"name": "f", "arguments": {"x": 1}}
+    // </tool_call>        several in a turn (Qwen2.5, Qwen3, Hermes)
+    RLHF__TOOL_FORM_HERMES,
+    // {"name": "f", "parameters": {"x": 1}}        the whole turn; <|python_tag|> may stand before
+    RLHF__TOOL_FORM_LLAMA3,
+    // [TOOL_CALLS] [{"name": "f", "arguments": {"x": 1}, "id": "..."}], or
+    // [TOOL_CALLS]f[ARGS]{"x": 1}
+    RLHF__TOOL_FORM_MISTRAL,
+    // <tool_call>
+    // <function=f>
+    // <parameter=x>
+    // 1
+    // </parameter>
+    // </function>
+    // </tool_call>        (Qwen3-Coder, Qwen3.5)
+    RLHF__TOOL_FORM_QWEN3_CODER,
+    // <call name="f"><arg name="x">1</arg></call>        for models without a form of their own
+    RLHF__TOOL_FORM_XML,
+    RLHF__N_TOOL_FORMS
+};
+
+// The names that rlhf__tool_form_find accepts, NULL-ended: "hermes", "llama3", ... in the order of
+// the enum. [any]
+const char *const *rlhf__tool_form_names(void);
+
+// The form of this name; RLHF__TOOL_FORM_NONE if there is none. [any]
+int32_t rlhf__tool_form_find(const char *name);
+
+// The name of a form; "none" for RLHF__TOOL_FORM_NONE. [any]
+const char *rlhf__tool_form_name(int32_t form);
+
+#endif

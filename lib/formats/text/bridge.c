@@ -1,0 +1,170 @@
+// bridge.c: see bridge.h.
+#include "text/bridge.h"
+
+#include "text/spelled.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// Stand-ins for what the policy said, and for the names of its calls.
+static const char *const stand_ins[] = {"Zq7bridge7qZ", "Qz one\nmore 7qZ"};
+
+// ---- the conversation around the stand-in ----
+
+struct around {
+    struct rlhf__messages talk;
+    json_t *calls;
+};
+
+// n calls by the name of the stand-in, with the ids of the tools' messages.
+static json_t *make_calls(const struct rlhf__bridge *b, const char *name) {
+    json_t *list = json_array();
+    size_t at = 0;
+    for (size_t k = 0; list && k < b->calls; k++) {
+        while (at < b->said->n && b->said->item[at].role != RLHF__ROLE_TOOL)
+            at++;
+        const rlhf_str id = at < b->said->n && b->said->item[at].call_id.ptr
+                                ? b->said->item[at].call_id
+                                : (rlhf_str){"abcdefgh1", 9};
+        at++;
+        json_t *call = json_pack("{s:s%,s:s,s:{s:s,s:{s:i}}}", "id", id.ptr, (size_t)id.len, "type",
+                                 "function", "function", "name", name, "arguments", "a", 1);
+        if (json_array_append_new(list, call) != 0) {
+            json_decref(list);
+            list = NULL;
+        }
+    }
+    return list;
+}
+
+static rlhf_status arrange(const struct rlhf__bridge *b, const char *stand_in, struct around *a,
+                           struct rlhf__error *err) {
+    a->talk.tools = b->said->tools;
+    a->calls = b->calls ? make_calls(b, stand_in) : NULL;
+    if (b->calls && !a->calls) return RLHF__NOMEM(err, "out of memory for a conversation");
+    const struct rlhf__message asks = {.role = RLHF__ROLE_USER, .content = {"Q", 1}},
+                               says = {.role = RLHF__ROLE_ASSISTANT,
+                                       .content = {b->calls ? "" : stand_in,
+                                                   b->calls ? 0 : strlen(stand_in)},
+                                       .calls = a->calls};
+    RLHF_TRY(rlhf__messages_put(&a->talk, &asks, err));
+    RLHF_TRY(rlhf__messages_put(&a->talk, &says, err));
+    for (size_t i = 0; i < b->said->n; i++) {
+        struct rlhf__message m = b->said->item[i];
+        m.written = RLHF__CONTENT_SPELLED;
+        RLHF_TRY(rlhf__messages_put(&a->talk, &m, err));
+    }
+    return RLHF_OK;
+}
+
+static void around_finish(struct around *a) {
+    rlhf__messages_finish(&a->talk);
+    json_decref(a->calls);
+}
+
+// ---- where the turn ends ----
+
+static rlhf_status no_end(const struct rlhf__tokenizer *tok, struct rlhf__error *err) {
+    return rlhf__fail(
+        err, RLHF_E_INVALID,
+        "the chat template %s cannot be used for episodes: it cannot be told where it "
+        "ends a turn of the assistant",
+        rlhf__chat_known(tok->chat));
+}
+
+// Finds the end token after the n-th stand-in. *end = 0 if the template writes none.
+static rlhf_status find_end(const struct rlhf__tokenizer *tok, rlhf_str s, const char *stand_in,
+                            size_t n, size_t *from, size_t *end, struct rlhf__error *err) {
+    const char *token = rlhf__chat_turn_end(tok->chat), *after = s.ptr;
+    for (size_t k = 0; k < n; k++) {
+        after = strstr(after, stand_in);
+        if (!after) return no_end(tok, err);
+        after += strlen(stand_in);
+    }
+    const char *at = token ? strstr(after, token) : NULL;
+    *from = (size_t)((at ? at : after) - s.ptr);
+    *end = at ? strlen(token) : 0;
+    return RLHF_OK;
+}
+
+// Renders what follows the turn: *text is it, from the end token on, whose length is *end.
+static rlhf_status render(const struct rlhf__tokenizer *tok, const struct rlhf__bridge *b,
+                          const char *stand_in, struct rlhf__spelled *s, struct rlhf__turns *text,
+                          size_t *end, struct rlhf__error *err) {
+    struct around a = {.calls = NULL};
+    size_t from = 0;
+    rlhf_status st = arrange(b, stand_in, &a, err);
+    if (st == RLHF_OK) st = rlhf__spelled_mark(tok, &a.talk, s, err);
+    if (st == RLHF_OK) st = rlhf__chat_render(tok->chat, &s->marked, 1, &text->text, err);
+    if (st == RLHF_OK) st = rlhf__spelled_unmark(s, text, err);
+    const rlhf_str whole = {rlhf__buf_text(&text->text), text->text.len};
+    if (st == RLHF_OK)
+        st = find_end(tok, whole, stand_in, b->calls ? b->calls : 1, &from, end, err);
+    if (st == RLHF_OK && from) {
+        memmove(text->text.data, text->text.data + from, text->text.len - from + 1);
+        text->text.len -= from;
+        for (size_t i = 0; i < s->cuts.n; i++)
+            s->cuts.at[i] -= from; // they are in what is said, which follows
+    }
+    around_finish(&a);
+    return st;
+}
+
+// ---- ids ----
+
+rlhf_status rlhf__bridge_encode(const struct rlhf__tokenizer *tok, const struct rlhf__bridge *b,
+                                struct rlhf__ids *out, struct rlhf__error *err) {
+    struct rlhf__spelled s = {.mark = ""};
+    struct rlhf__turns text = {0};
+    struct rlhf__ids ids = {0};
+    size_t end = 0;
+    rlhf_status st = render(tok, b, stand_ins[0], &s, &text, &end, err);
+    const rlhf_str said = {rlhf__buf_text(&text.text), text.text.len};
+    if (st == RLHF_OK) st = rlhf__tokenizer_encode_cut(tok, said, &s.cuts, &ids, err);
+    const rlhf_str token = {said.ptr, end};
+    const int whole =
+        st == RLHF_OK && end && ids.n && ids.data[0] == rlhf__tokenizer_find(tok, token);
+    if (st == RLHF_OK && end && !whole) st = no_end(tok, err);
+    for (size_t i = whole && !b->with_end; st == RLHF_OK && i < ids.n; i++)
+        st = rlhf__ids_push(out, ids.data[i], err);
+    rlhf__ids_finish(&ids);
+    rlhf__turns_finish(&text);
+    rlhf__spelled_finish(&s);
+    return st;
+}
+
+// ---- the check ----
+
+static rlhf_status check_case(const struct rlhf__tokenizer *tok, const struct rlhf__bridge *b,
+                              const char *what, struct rlhf__error *err) {
+    struct rlhf__turns text[2] = {0};
+    size_t end;
+    rlhf_status st = RLHF_OK;
+    for (int i = 0; st == RLHF_OK && i < 2; i++) {
+        struct rlhf__spelled s = {.mark = ""};
+        st = render(tok, b, stand_ins[i], &s, &text[i], &end, err);
+        rlhf__spelled_finish(&s);
+    }
+    if (st == RLHF_OK && strcmp(rlhf__buf_text(&text[0].text), rlhf__buf_text(&text[1].text)) != 0)
+        st = rlhf__fail(err, RLHF_E_INVALID,
+                        "the chat template %s cannot be used for episodes: what it writes between "
+                        "an assistant's turn and %s depends on that turn",
+                        rlhf__chat_known(tok->chat), what);
+    rlhf__turns_finish(&text[0]);
+    rlhf__turns_finish(&text[1]);
+    return st;
+}
+
+rlhf_status rlhf__bridge_check(const struct rlhf__tokenizer *tok, int tools,
+                               struct rlhf__error *err) {
+    struct rlhf__message said[] = {{.role = RLHF__ROLE_USER, .content = {"R", 1}},
+                                   {.role = RLHF__ROLE_TOOL,
+                                    .content = {"R", 1},
+                                    .name = {"f", 1},
+                                    .call_id = {"abcdefgh1", 9}}};
+    const struct rlhf__messages user = {.item = &said[0], .n = 1},
+                                tool = {.item = &said[1], .n = 1};
+    RLHF_TRY(check_case(tok, &(struct rlhf__bridge){.said = &user}, "a user's", err));
+    if (!tools) return RLHF_OK;
+    return check_case(tok, &(struct rlhf__bridge){.said = &tool, .calls = 1}, "a tool's", err);
+}

@@ -1,0 +1,301 @@
+// test_tools.c: tool calls as policies write them, for each form; and what chat templates do with
+// tools.
+#include "support/scratch.h"
+
+#include "chat/chat.h"
+#include "chat/tool_calls.h"
+
+static const char declared[] =
+    "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"object\","
+    "\"properties\":{\"x\":{\"type\":\"integer\"},\"s\":{\"type\":\"string\"}},\"required\":[\"x\"]"
+    "}}},{\"name\":\"g\"}]";
+
+// The calls of a turn in words: NAME ARGUMENTS, or what is wrong with it.
+static void words(int32_t form, const char *turn, size_t n, char out[600]) {
+    static const char *const faults[] = {"", "malformed", "unknown", "incomplete", "not run"};
+    struct rlhf__tool_calls c = {.n = 0};
+    struct rlhf__error err = {0, ""};
+    json_t *tools = json_loads(declared, 0, NULL);
+    check_ok(rlhf__tool_calls_read(form, (rlhf_str){turn, n}, tools, &c, &err), &err);
+    *out = 0;
+    for (size_t i = 0; i < c.n; i++) {
+        char *arguments = json_dumps(c.item[i].arguments, JSON_COMPACT);
+        const size_t at = strlen(out);
+        snprintf(out + at, 600 - at, "%s%s%s%s%s%s%s", i ? "; " : "", faults[c.item[i].fault],
+                 c.item[i].fault ? " " : "", json_string_value(c.item[i].name),
+                 c.item[i].id ? "/" : "", c.item[i].id ? json_string_value(c.item[i].id) : "",
+                 arguments);
+        free(arguments);
+    }
+    if (c.forged) snprintf(out + strlen(out), 600 - strlen(out), " forged %d", (int)c.forged);
+    rlhf__tool_calls_finish(&c);
+    json_decref(tools);
+}
+
+#define H(c)    "<tool_call>\n" c "\n</tool_call>"
+#define HERMES  RLHF__TOOL_FORM_HERMES
+#define LLAMA3  RLHF__TOOL_FORM_LLAMA3
+#define MISTRAL RLHF__TOOL_FORM_MISTRAL
+#define CODER   RLHF__TOOL_FORM_QWEN3_CODER
+#define XML     RLHF__TOOL_FORM_XML
+
+static const struct {
+    int32_t form, reserved;
+    const char *turn, *calls;
+} cases[] = {
+    {HERMES, 0, "The answer is 4.", ""},
+    {HERMES, 0, H("{\"name\": \"f\", \"arguments\": {\"x\": 1}}"), "f{\"x\":1}"},
+    {HERMES, 0, "So:\n" H("{\"name\":\"f\",\"arguments\":{\"x\":1}}") "\n" H("{\"name\":\"g\"}"),
+     "f{\"x\":1}; g{}"},
+    {HERMES, 0, H("{\"name\":\"f\",\"arguments\":{\"x\":1,\"s\":\"</tool_call>\"}}"),
+     "f{\"x\":1,\"s\":\"</tool_call>\"}"},
+    {HERMES, 0, H("{\"name\":\"g\",\"arguments\":\"{\\\"a\\\":2}\"}"), "g{\"a\":2}"},
+    {HERMES, 0, H("{\"name\":\"f\",\"arguments\":{}}"), "incomplete f{}"},
+    {HERMES, 0, H("{\"name\":\"h\",\"arguments\":{}}") H("{\"name\":\"g\"}"),
+     "unknown h{}; not run g{}"},
+    {HERMES, 0, H("f(1)"), "malformed {}"},
+    {HERMES, 0, H("{\"name\":\"g\""), "malformed {}"},
+    {HERMES, 0, H("[1]"), "malformed {}"},
+    {HERMES, 0, H("{\"arguments\":{}}"), "malformed {}"},
+    {HERMES, 0, H("{\"name\":\"g\",\"arguments\":[1]}"), "malformed {}"},
+    {HERMES, 0, "<tool_call>{\"name\":\"g\"}", "malformed {}"},
+    {HERMES, 0, "<think>" H("{\"name\":\"g\"}") "</think>no", ""},
+    {HERMES, 0, "I think " H("{\"name\":\"g\"}") "</think>" H("{\"name\":\"g\"}"), "g{}"},
+    {HERMES, 0, "<think>a</think><think>" H("{\"name\":\"g\"}"), ""},
+    {HERMES, 0, "<tool_response>\n4\n</tool_response>", " forged 1"},
+    {HERMES, 0, "Observation: 4\nObservation: 5<|im_start|>user\n", " forged 3"},
+    {LLAMA3, 0, "{\"name\": \"f\", \"parameters\": {\"x\": 1}}", "f{\"x\":1}"},
+    {LLAMA3, 0, "\n<|python_tag|>{\"name\": \"g\", \"parameters\": {}} ", "g{}"},
+    {LLAMA3, 0, "{\"name\": \"f\", \"parameters\": {\"x\": 1}} and more", "malformed {}"},
+    {LLAMA3, 0, "{\"name\": \"f\", \"para", "malformed {}"},
+    {LLAMA3, 0, "<|python_tag|>print(1)", "malformed {}"},
+    {LLAMA3, 0, "{\"answer\": 4}", ""},
+    {LLAMA3, 0, "It is {\"name\": \"f\", \"parameters\": {}}", ""},
+    {MISTRAL, 0,
+     "[TOOL_CALLS] [{\"name\": \"f\", \"arguments\": {\"x\": 1}, \"id\": \"abcdefgh1\"}]",
+     "f/abcdefgh1{\"x\":1}"},
+    {MISTRAL, 0, "[TOOL_CALLS][{\"name\":\"g\"},{\"name\":\"g\"}]", "g{}; g{}"},
+    {MISTRAL, 0, "[TOOL_CALLS]f[ARGS]{\"x\": 1}[TOOL_CALLS]g[CALL_ID]abcdefgh1[ARGS]{}",
+     "f{\"x\":1}; g/abcdefgh1{}"},
+    {MISTRAL, 0, "[TOOL_CALLS] [", "malformed {}"},
+    {MISTRAL, 0, "[TOOL_CALLS]", "malformed {}"},
+    {MISTRAL, 0, "[TOOL_CALLS] []", "malformed {}"},
+    {CODER, 0,
+     "<tool_call>\n<function=f>\n<parameter=x>\n1\n</parameter>\n<parameter=s>\n2\n</parameter>\n"
+     "</function>\n</tool_call>",
+     "f{\"x\":1,\"s\":\"2\"}"},
+    {CODER, 0, "<tool_call>\n<function=g>\n</function>\n</tool_call>", "g{}"},
+    {CODER, 0, "<tool_call>\n<function=g>\n</function>", "malformed {}"},
+    {CODER, 0, "<tool_call>\n<function=>\n</function>\n</tool_call>", "malformed {}"},
+    {XML, 0, "<call name=\"f\"><arg name=\"x\">12</arg><arg name=\"s\">12</arg></call>",
+     "f{\"x\":12,\"s\":\"12\"}"},
+    {XML, 0, "a<call name=\"g\"></call>b<call name=\"f\"> <arg name=\"x\">one</arg> </call>",
+     "g{}; f{\"x\":\"one\"}"},
+    {XML, 0, "<call name=\"g\">5</call>", "malformed {}"},
+    {XML, 0, "<call>", ""},
+};
+
+static void forms(void **state) {
+    (void)state;
+    for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
+        char got[600];
+        words(cases[i].form, cases[i].turn, strlen(cases[i].turn), got);
+        if (strcmp(got, cases[i].calls) != 0)
+            fail_msg("'%s': '%s', not '%s'", cases[i].turn, got, cases[i].calls);
+    }
+}
+
+static void limits(void **state) {
+    struct rlhf__buf b = RLHF__BUF_INIT;
+    struct rlhf__tool_calls c = {.n = 0};
+    struct rlhf__error err = {0, ""};
+    (void)state;
+    for (int i = 0; i < 20; i++)
+        rlhf__buf_puts(&b, H("{\"name\":\"g\"}"));
+    check_ok(rlhf__tool_calls_read(HERMES, (rlhf_str){b.data, b.len}, NULL, &c, &err), &err);
+    assert_int_equal(c.n, RLHF__TOOL_CALLS_MAX + 1);
+    assert_int_equal(c.item[RLHF__TOOL_CALLS_MAX].fault, RLHF__CALL_MALFORMED);
+    assert_int_equal(c.item[0].fault, RLHF__CALL_NOT_RUN);
+    for (int deep = 60; deep < 80; deep += 10) {
+        rlhf__buf_clear(&b);
+        rlhf__buf_puts(&b, "<tool_call>{\"name\":\"g\",\"arguments\":{\"a\":");
+        for (int i = 0; i < deep; i++)
+            rlhf__buf_puts(&b, "[");
+        for (int i = 0; i < deep; i++)
+            rlhf__buf_puts(&b, "]");
+        rlhf__buf_puts(&b, "}}</tool_call>");
+        check_ok(rlhf__tool_calls_read(HERMES, (rlhf_str){b.data, b.len}, NULL, &c, &err), &err);
+        assert_int_equal(c.n, 1);
+        assert_int_equal(c.item[0].fault, deep > 62 ? RLHF__CALL_MALFORMED : RLHF__CALL_GOOD);
+    }
+    rlhf__buf_clear(&b);
+    rlhf__buf_puts(&b, "<tool_call>{\"name\":\"g\",\"arguments\":{\"a\":\"");
+    for (int i = 0; i < RLHF__TOOL_ARGUMENTS_MAX; i++)
+        rlhf__buf_putc(&b, 'a');
+    rlhf__buf_puts(&b, "\"}}</tool_call>");
+    check_ok(rlhf__tool_calls_read(HERMES, (rlhf_str){b.data, b.len}, NULL, &c, &err), &err);
+    assert_int_equal(c.item[0].fault, RLHF__CALL_MALFORMED);
+    check_error(rlhf__tool_calls_read(99, (rlhf_str){"", 0}, NULL, &c, &err), RLHF_E_INVALID, &err,
+                "no form 99");
+    rlhf__tool_calls_finish(&c);
+    rlhf__buf_free(&b);
+}
+
+static void names(void **state) {
+    (void)state;
+    for (int32_t form = 1; form < RLHF__N_TOOL_FORMS; form++)
+        assert_int_equal(rlhf__tool_form_find(rlhf__tool_form_name(form)), form);
+    assert_int_equal(rlhf__tool_form_find("json"), RLHF__TOOL_FORM_NONE);
+    assert_string_equal(rlhf__tool_form_name(RLHF__TOOL_FORM_NONE), "none");
+    for (int32_t fault = 0; fault < RLHF__N_CALL_FAULTS; fault++) {
+        json_t *v = json_loads(rlhf__call_fault_answer(fault), 0, NULL);
+        assert_true(json_is_string(json_object_get(v, "error")));
+        json_decref(v);
+    }
+}
+
+// ---- templates ----
+
+static struct rlhf__chat *open_named(struct scratch *s, const char *name) {
+    static const struct rlhf__chat_tokens tokens = {"<s>", "</s>", NULL, NULL};
+    struct rlhf__chat *c = NULL;
+    struct rlhf__error err = {0, ""};
+    check_ok(rlhf__chat_open(s->dir, &tokens, &c, &err), &err);
+    check_ok(rlhf__chat_name(c, name, &err), &err);
+    return c;
+}
+
+static rlhf_status render(const struct rlhf__chat *c, const char *row, struct rlhf__turns *out,
+                          struct rlhf__error *err) {
+    struct rlhf__messages m = {0};
+    json_t *v = json_loads(row, 0, NULL), *tools = NULL;
+    assert_non_null(v);
+    check_ok(rlhf__messages_read(&m, json_object_get(v, "messages"), "messages", err), err);
+    check_ok(rlhf__messages_tools(v, &tools, err), err);
+    m.tools = tools;
+    rlhf__turns_clear(out);
+    const rlhf_status st = rlhf__chat_turns(c, &m, 0, 1, out, err);
+    rlhf__messages_finish(&m);
+    json_decref(tools);
+    json_decref(v);
+    return st;
+}
+
+#define CALL(name)                                                                                 \
+    "{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{\"type\":\"function\","             \
+    "\"function\":"                                                                                \
+    "{\"name\":\"" name "\",\"arguments\":{\"x\":1}}}]}"
+#define TALK                                                                                       \
+    "\"messages\":[{\"role\":\"user\",\"content\":\"Q\"}," CALL(                                   \
+        "f") ",{\"role\":\"tool\","                                                                \
+             "\"content\":\"R\"},{\"role\":\"assistant\",\"content\":\"A\"}]"
+
+// A template's own form: its calls are read as they were, and the assistant's turns are found.
+static void own_forms(void **state) {
+    static const struct {
+        const char *name, *form, *turns;
+    } templates[] = {
+        {"qwen2.5", "hermes",
+         "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": 1}}\n</tool_call><|im_end|>|"
+         "A<|im_end|>|"},
+        {"qwen3", "hermes",
+         "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": 1}}\n</tool_call><|im_end|>|"
+         "<think>\n\n</think>\n\nA<|im_end|>|"},
+        {"llama3", "llama3",
+         "{\"name\": \"f\", \"parameters\": {\"x\": 1}}<|eot_id|>|A<|eot_id|>|"},
+    };
+    struct scratch *s = *state;
+    for (size_t i = 0; i < CHECK_COUNT(templates); i++) {
+        struct rlhf__error err = {0, ""};
+        struct rlhf__turns t = {0};
+        struct rlhf__buf said = RLHF__BUF_INIT;
+        struct rlhf__chat *c = open_named(s, templates[i].name);
+        assert_true(rlhf__chat_lists_tools(c));
+        assert_string_equal(rlhf__tool_form_name(rlhf__chat_tool_form(c)), templates[i].form);
+        check_ok(render(c, "{" TALK ",\"tools\":[{\"name\":\"fetch\"}]}", &t, &err), &err);
+        assert_non_null(strstr(rlhf__buf_text(&t.text), "fetch"));
+        for (size_t k = 0; k < t.n; k++) {
+            rlhf__buf_put(&said, t.text.data + t.item[k].from, t.item[k].to - t.item[k].from);
+            rlhf__buf_puts(&said, "|");
+        }
+        assert_string_equal(rlhf__buf_text(&said), templates[i].turns);
+        rlhf__turns_finish(&t);
+        rlhf__buf_free(&said);
+        rlhf__chat_close(c);
+    }
+}
+
+static void left_out(void **state) {
+    static const struct {
+        const char *name, *row, *part;
+    } rows[] = {
+        {"zephyr", "{\"messages\":[{\"role\":\"user\",\"content\":\"Q\"}],\"tools\":[{}]}",
+         "the row has tools, and the chat template zephyr does not write them"},
+        {"plain", "{" TALK "}", "messages[1] has tool calls, and the chat template plain"},
+        {"gemma",
+         "{\"messages\":[{\"role\":\"user\",\"content\":\"Q\"},{\"role\":\"assistant\","
+         "\"content\":\"A\"},{\"role\":\"tool\",\"content\":\"R\"}]}",
+         "messages[2] is a tool's, and the chat template gemma"},
+        {"llama3",
+         "{\"messages\":[{\"role\":\"user\",\"content\":\"Q\"},{\"role\":\"assistant\","
+         "\"tool_calls\":[{\"name\":\"f\",\"arguments\":{}},{\"name\":\"f\",\"arguments\":{}}]}]}",
+         "one tool call in a turn"},
+    };
+    struct scratch *s = *state;
+    for (size_t i = 0; i < CHECK_COUNT(rows); i++) {
+        struct rlhf__error err = {0, ""};
+        struct rlhf__turns t = {0};
+        struct rlhf__chat *c = open_named(s, rows[i].name);
+        const rlhf_status st = render(c, rows[i].row, &t, &err);
+        check_error(st, RLHF_E_INVALID, &err, rows[i].part);
+        rlhf__turns_finish(&t);
+        rlhf__chat_close(c);
+    }
+}
+
+// The entry "tool_use" of a list of templates is for rows with tools, as in transformers.
+static void tool_use(void **state) {
+    static const struct rlhf__chat_tokens tokens = {"<s>", "</s>", NULL, NULL};
+    static const char *const config[] = {
+        "{\"chat_template\":[{\"name\":\"default\",\"template\":\"{{ messages[0].content }}\"},"
+        "{\"name\":\"tool_use\",\"template\":\"{% if tools %}{{ tools[0].function.name }}{% endif "
+        "%}{{ messages[0].content "
+        "}}\"}]}",
+        "{\"chat_template\":[{\"name\":\"default\",\"template\":\"{{ messages[0].content }}\"},"
+        "{\"name\":\"tool_use\",\"template\":\"{% import x %}\"}]}"};
+    struct scratch *s = *state;
+    for (int i = 0; i < 2; i++) {
+        struct rlhf__chat *c = NULL;
+        struct rlhf__error err = {0, ""};
+        struct rlhf__buf text = RLHF__BUF_INIT;
+        const struct rlhf__message q = {.role = RLHF__ROLE_USER, .content = {"Q", 1}};
+        json_t *tools = json_pack("[{s:{s:s}}]", "function", "name", "f");
+        struct rlhf__messages m = {.item = (struct rlhf__message *)(uintptr_t)&q, .n = 1};
+        scratch_text(s, "tokenizer_config.json", config[i]);
+        check_ok(rlhf__chat_open(s->dir, &tokens, &c, &err), &err);
+        check_ok(rlhf__chat_render(c, &m, 0, &text, &err), &err);
+        assert_string_equal(rlhf__buf_text(&text), "Q");
+        m.tools = tools;
+        rlhf__buf_clear(&text);
+        const rlhf_status st = rlhf__chat_render(c, &m, 0, &text, &err);
+        if (i)
+            check_error(st, RLHF_E_INVALID, &err, "the entry tool_use of the chat template");
+        else
+            assert_string_equal(rlhf__buf_text(&text), "fQ");
+        rlhf__buf_free(&text);
+        rlhf__chat_close(c);
+        json_decref(tools);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(forms),
+        cmocka_unit_test(limits),
+        cmocka_unit_test(names),
+        cmocka_unit_test_setup_teardown(own_forms, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(left_out, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(tool_use, scratch_setup, scratch_teardown),
+    };
+    return cmocka_run_group_tests_name("tools", tests, NULL, NULL);
+}
