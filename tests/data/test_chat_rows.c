@@ -144,7 +144,7 @@ static void bad_prompts(void **state) {
          {0}},
         {"chatml",
          "{\"messages\":[{\"role\":\"tool\",\"content\":\"a\"}]}",
-         "p.jsonl:2: messages[0]: the role is 'tool'",
+         "p.jsonl:2: field 'messages' has no user's turn",
          {0}},
         {"chatml",
          "{\"messages\":[{\"role\":\"user\",\"content\":3}]}",
@@ -158,7 +158,7 @@ static void bad_prompts(void **state) {
          {0}},
         {"chatml",
          "{\"messages\":[" USER("a") "],\"tools\":[1]}",
-         "p.jsonl:2: the row has messages and also 'tools'",
+         "p.jsonl:2: tools[0] is an integer, expected an object",
          {0}},
         {"gemma",
          "{\"messages\":[" SYSTEM("a") "," USER("b") "]}",
@@ -244,7 +244,7 @@ static void check_says(const struct fixture *f, const struct rlhf__token_rows *r
                        const char *text) {
     struct rlhf__ids said = {0};
     struct rlhf__error err = {0};
-    int32_t ids[500];
+    int32_t ids[3000];
     char got[500] = "";
     rlhf__token_rows_copy(rows, i, ids);
     for (int32_t k = 0; k < rlhf__token_rows_len(rows, i); k++)
@@ -252,6 +252,44 @@ static void check_says(const struct fixture *f, const struct rlhf__token_rows *r
     got[rlhf__tokenizer_decode(f->tok, said.data, said.n, 0, got, sizeof got - 1)] = '\0';
     assert_string_equal(got, text);
     rlhf__ids_finish(&said);
+}
+
+// Tools, calls and results of a row are rendered, and the loss is on the assistant's turns: calls
+// and answers.
+static void tool_rows(void **state) {
+    static const char row[] = "{\"messages\":[" USER(
+        "Q") ",{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{"
+             "\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":{\"x\":1.5}}}]},{"
+             "\"role\":\"tool\",\"content\":\"R\"}," SAYS("A") "],\"tools\":%s}\n";
+    static const char *const tools[] = {"[{\"name\":\"f\"}]", "\"[{\\\"name\\\": \\\"f\\\"}]\""};
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    name(f, "qwen2.5");
+    for (size_t i = 0; i < CHECK_COUNT(tools); i++) {
+        struct rlhf__token_rows rows;
+        char line[600], text[3000] = "";
+        int32_t ids[3000];
+        snprintf(line, sizeof line, row, tools[i]);
+        check_ok(
+            tokenise(f, line, (struct rlhf__token_opts){.says = 1, .max_len = 3000}, &rows, &err),
+            &err);
+        assert_int_equal(rows.n, 1);
+        check_says(f, &rows, 0,
+                   "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": 1.5}}\n</tool_call>"
+                   "<|im_end|>A<|im_end|>");
+        rlhf__token_rows_copy(&rows, 0, ids);
+        rlhf__tokenizer_decode(f->tok, ids, (size_t)rlhf__token_rows_len(&rows, 0), 0, text,
+                               sizeof text - 1);
+        assert_non_null(strstr(text, "<tools>\n{\"name\": \"f\"}\n</tools>"));
+        assert_non_null(strstr(text, "<tool_response>\nR\n</tool_response>"));
+        rlhf__token_rows_finish(&rows);
+    }
+    name(f, "zephyr");
+    struct rlhf__token_rows rows;
+    char line[600];
+    snprintf(line, sizeof line, row, tools[0]);
+    check_error(tokenise(f, line, (struct rlhf__token_opts){.says = 1}, &rows, &err),
+                RLHF_E_INVALID, &err, "the row has tools, and the chat template zephyr does not");
 }
 
 static void assistant_tokens(void **state) {
@@ -435,9 +473,9 @@ static void bad_preferences(void **state) {
         {"{\"prompt\":[" USER("Q") "],\"responses\":[\"a\",3],\"best\":0}",
          "field 'responses[1]' is an integer"},
         {"{\"prompt\":[{\"role\":\"tool\",\"content\":\"a\"}],\"chosen\":\"a\",\"rejected\":\"b\"}",
-         "prompt[0]: the role is 'tool'"},
+         "field 'prompt' has no user's turn"},
         {"{\"prompt\":[" USER("Q") "],\"chosen\":\"a\",\"rejected\":\"b\",\"tools\":[1]}",
-         "the row has messages and also 'tools'"},
+         "tools[0] is an integer, expected an object"},
     };
     struct fixture *f = *state;
     name(f, "zephyr");
@@ -457,6 +495,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(no_template, setup, teardown),
         cmocka_unit_test_setup_teardown(token_rows, setup, teardown),
         cmocka_unit_test_setup_teardown(assistant_tokens, setup, teardown),
+        cmocka_unit_test_setup_teardown(tool_rows, setup, teardown),
         cmocka_unit_test_setup_teardown(preferences, setup, teardown),
         cmocka_unit_test_setup_teardown(completions, setup, teardown),
         cmocka_unit_test_setup_teardown(long_preferences, setup, teardown),

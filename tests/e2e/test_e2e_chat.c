@@ -176,9 +176,11 @@ static void others(void **state) {
 
 static void refused(void **state) {
     struct e2e *t = *state;
-    e2e_write(t, "bad.jsonl", "{\"messages\":[{\"role\":\"tool\",\"content\":\"x\"}]}\n");
+    e2e_write(t, "bad.jsonl", "{\"messages\":[{\"role\":\"ipython\",\"content\":\"x\"}]}\n");
     assert_int_equal(e2e_run(t, GRPO "--prompts bad.jsonl --set run.dir=r"), 2);
-    e2e_says(t, "bad.jsonl:1: messages[0]: the role is 'tool'; allowed: system, user, assistant");
+    e2e_says(
+        t,
+        "bad.jsonl:1: messages[0]: the role is 'ipython'; allowed: system, user, assistant, tool");
     e2e_write(t, "model/chat_template.jinja", "{{ messages | groupby('role') }}");
     assert_int_equal(e2e_run(t, GRPO "--set run.dir=r"), 2);
     e2e_says(t, "prompts.jsonl:1: the row has messages, but the chat template of ");
