@@ -37,7 +37,7 @@ struct rlhf__called {
     int32_t reserved;
 };
 
-// Zero-initialise; release with rlhf__tool_calls_finish.
+// Zero-initialize; release with rlhf__tool_calls_finish.
 struct rlhf__tool_calls {
     struct rlhf__called item[RLHF__TOOL_CALLS_MAX + 1]; // [n] in the order of the turn
     size_t n;

@@ -11,7 +11,7 @@
 #include "chat/message.h"
 #include "text/tokenizer_impl.h"
 
-// Zero-initialise; release with rlhf__spelled_finish.
+// Zero-initialize; release with rlhf__spelled_finish.
 struct rlhf__spelled {
     struct rlhf__messages marked; // the messages with marks in their contents
     struct rlhf__buf text;        // of the contents that have marks
