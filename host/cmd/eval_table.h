@@ -43,9 +43,9 @@ void rlhf__table_print(const struct rlhf__table *, int heading);
 // Returns a new object, or NULL when out of memory. Values that are not finite are left out. [main]
 json_t *rlhf__table_json(const struct rlhf__table *);
 
-// Open evaluations.jsonl of the run that wrote the model, for appending; a last line that was cut
-// off is ended. *fd is closed by the caller. Errors: RLHF_E_INVALID if no run wrote the model,
-// RLHF_E_IO. [main]
+// Open evaluations.jsonl of the run that wrote the model, for appending. If the last line was cut
+// off, end it with a line break. *fd is closed by the caller. Errors: RLHF_E_INVALID if no run
+// wrote the model, RLHF_E_IO. [main]
 rlhf_status rlhf__table_open(const struct rlhf__model *, int *fd, struct rlhf__error *err);
 
 // Append the results, an array of such objects, to that file. Errors: RLHF_E_IO. [main]

@@ -26,8 +26,8 @@ void rlhf__full_screen_close(struct rlhf__full_screen *);
 // Returns the stream to print tables of samples to. [main]
 FILE *rlhf__full_screen_out(const struct rlhf__full_screen *);
 
-// Take the numbers of a phase, counted from 1, before they are written, and its samples if there
-// are any. [main]
+// Show the numbers of a phase, counted from 1, and its samples if there are any. Call this before
+// the numbers are written. [main]
 void rlhf__full_screen_phase(struct rlhf__full_screen *, int64_t phase,
                              const struct rlhf__metrics *);
 void rlhf__full_screen_samples(struct rlhf__full_screen *, const struct rlhf__sample_table *,

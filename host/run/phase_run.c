@@ -367,7 +367,7 @@ static rlhf_status collect_recorded(struct rlhf__phase *p, struct rlhf__error *e
 }
 
 // Returns 1 if no more prompts are needed once the phase has its first rows. The next batch can
-// then begin before the rewards are asked. (An algorithm that chooses prompts must see the scores
+// then begin before the rewards are called. (An algorithm that chooses prompts must see the scores
 // first.)
 static int has_all_prompts(const struct rlhf__phase *p) {
     return !p->recorded && p->cast->plan.resample_rounds == 0 && !p->feed->choice;

@@ -113,7 +113,7 @@ rlhf_status rlhf__setup_check_batch(const struct rlhf__run *r, struct rlhf__erro
 int rlhf__setup_is_ahead(const struct rlhf__run *r);
 
 // Reject rollout.ahead if the algorithm does not correct for old rows, if there are several
-// processes, or together with rewards.overlap. Call after the plan has been made. Errors:
+// processes, or if rewards.overlap is set. Call after the plan has been made. Errors:
 // RLHF_E_INVALID. [main]
 rlhf_status rlhf__setup_check_ahead(const struct rlhf__run *r, struct rlhf__error *err);
 

@@ -37,8 +37,8 @@ rlhf_status rlhf__overlap_answers_init(struct rlhf__overlap_answers *e, uint32_t
 void rlhf__overlap_answers_finish(struct rlhf__overlap_answers *e); // accepts a zeroed one [main]
 
 // Call the reward for r and keep the answers. Row i of r is row number[i] of the batch. After a
-// failure that the rows did not cause (memory, cancelling) they stay unanswered for now. Only one
-// call may run at a time. [step]
+// failure that the rows did not cause (memory, cancelling), the rows stay unanswered for now. Only
+// one call may run at a time. [step]
 void rlhf__reward_ask_overlapped(const struct rlhf__reward_call *q,
                                  const struct rlhf__reward_rows *r, const uint32_t *number,
                                  struct rlhf__overlap_answers *e);

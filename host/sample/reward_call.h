@@ -99,9 +99,10 @@ int rlhf__reward_bisects(const struct rlhf__mixing_config *rules);
 // that the reward reports until the caller accepts or drops them.
 //
 // The call is repeated in parts under three conditions: q->bisects is set, the call ended the
-// reward's process, and the reward keeps no state. The parts are:
-// - The rows before the one at which the process ended, then that row, then those after it. The row
-//   comes with its group, unless RLHF_REWARD_ROW_ALONE.
+// reward's process, and the reward keeps no state. The search for the rows that end the process is
+// as follows:
+// - First come the rows before the one at which the process ended, then that row, then those after
+//   it. The row comes with its group, unless RLHF_REWARD_ROW_ALONE.
 // - If that row was not the cause, the other parts are split in halves, and so on.
 // - After the process has ended sixteen times, or after four times rewards.timeout_s, the rows that
 //   are still unanswered count as failed.

@@ -1,5 +1,4 @@
-// reward_share.h: asks a reward about the rows of a batch that is divided among the ranks of a
-// team.
+// reward_share.h: calls a reward for the rows of a batch that is divided among the ranks of a team.
 #ifndef RLHF_HOST_REWARD_SHARE_H
 #define RLHF_HOST_REWARD_SHARE_H
 

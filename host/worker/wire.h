@@ -53,8 +53,8 @@ enum rlhf__wire_call {
 // The most bytes of a frame.
 #define RLHF__WIRE_MAX ((uint64_t)1 << 30)
 
-// The most bytes of the text of a log line, a failure or a metric's name. Longer texts are cut
-// before they are sent.
+// The maximum size in bytes of the text of a log line, a failure or a metric's name. Longer texts
+// are cut before they are sent.
 enum { RLHF__LONGEST_TEXT = 1 << 16 };
 
 // ---- writing ----

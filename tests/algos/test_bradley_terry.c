@@ -141,7 +141,7 @@ static void extreme_rewards(void **state) {
     algo_close(&a);
 }
 
-// Descent raises the preferred reward and lowers every other. Without centring, the changes add up
+// Descent raises the preferred reward and lowers every other. Without centering, the changes add up
 // to 0.
 static void signs(void **state) {
     (void)state;

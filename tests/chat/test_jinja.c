@@ -171,7 +171,7 @@ static void limits(void **state) {
 }
 
 // The steps of an operation on a long text or list grow with its bytes, however short the template
-// is. If each operation counted as one step, these templates would take minutes to hours, or
+// is. If each operation counted as one step, these templates could run for hours or allocate
 // gigabytes.
 static void costs(void **state) {
 #define TEXT        "{% set s = (' ' * 30000) * 500 %}"

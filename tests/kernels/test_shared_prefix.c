@@ -1,5 +1,5 @@
-// test_shared_prefix.c: attention over rows that share a prefix, against the same rows expanded and
-// against the reference backend.
+// test_shared_prefix.c: compares attention over rows that share a prefix with attention over the
+// expanded rows, and with the reference backend.
 //
 // A batch is a list of families. A family is a shared row and the rows that follow it, or a single
 // row. In the compact batch, every prefix is stored once. Token n of that batch has the numbers of

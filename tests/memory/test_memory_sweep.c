@@ -114,8 +114,8 @@ static void preferences(void **state) {
           "--algo bradley_terry.so --data pairs.jsonl --set score.calibrate=0 " TINY "reference");
 }
 
-// compute.backend=auto on a machine without a card. The CUDA backend would crash if it were loaded
-// without memory, because its constructor allocates 30,000 times.
+// Tests compute.backend=auto on a machine without a card. The CUDA backend would crash if it were
+// loaded without memory, because its constructor allocates 30,000 times.
 static void no_card(void **state) {
     struct e2e *t = *state;
     const char *lib = getenv("RLHF_FRAGILE_CUDA");

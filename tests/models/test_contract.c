@@ -205,8 +205,8 @@ static void test_params(void **state) {
     model_close(&m);
 }
 
-// A new score head is initialized with the spread of the architecture, or with that of reward
-// models.
+// A new score head is initialized with the architecture's standard deviation, or with that of
+// reward models.
 static void test_score_init(void **state) {
     (void)state;
     static const double want[] = {0.02, 0.17407765595569785}; // 1 / sqrt(32 + 1)

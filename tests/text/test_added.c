@@ -21,8 +21,7 @@ static void write_json(struct scratch *s, const char *name, json_t *v) {
     free(text);
 }
 
-// ---- compared with the library
-// ---------------------------------------------------------------------
+// ---- compared with the library ----
 
 static void expect_ids(const struct rlhf__tokenizer *tok, const json_t *row, size_t at,
                        uint32_t flags) {
@@ -73,8 +72,7 @@ static void as_the_library(void **state) { check_file(*state, "data/added.jsonl"
 
 static void forms_of_families(void **state) { check_file(*state, "data/forms.jsonl", 6); }
 
-// ---- the search
-// ------------------------------------------------------------------------------------
+// ---- the search ----
 
 // The longest of the texts that s begins with, by comparing each of them.
 static size_t longest(char (*text)[8], size_t n, const char *s) {
@@ -118,8 +116,7 @@ static void finds_what_is_there(void **state) {
     }
 }
 
-// ---- files
-// -----------------------------------------------------------------------------------------
+// ---- files ----
 
 // A tokenizer.json of 256 bytes and these entries.
 static void write_file(struct scratch *s, json_t *added) {

@@ -1,5 +1,5 @@
-// measure.h: measures a planned run on this machine: some phases, and then its parts at several
-// sizes.
+// measure.h: measures a planned run on this machine: first some phases, and then the parts of a
+// phase with several numbers of rows.
 #ifndef RLHF_TOOLS_SCALE_MEASURE_H
 #define RLHF_TOOLS_SCALE_MEASURE_H
 

@@ -141,8 +141,8 @@ static int has_says(const struct cut *how, const int32_t *ids, size_t n) {
     return found;
 }
 
-// Turns the n ids at ids->data[at] into rows. Windows overlap by one token, so they are first moved
-// apart.
+// Turns the n ids at ids->data[at] into rows. Windows overlap by one token, so the tokens that
+// two windows share are first duplicated.
 static rlhf_status cut_row(const struct cut *how, struct chunk *c, int64_t source,
                            struct rlhf__ids *ids, size_t at, struct rlhf__error *err) {
     size_t n = ids->n - at, max = (size_t)how->opts->max_len;
