@@ -182,17 +182,37 @@ static rlhf_status say_trust(const struct options *o, const struct rlhf__config_
     return st;
 }
 
+// Choose which processes only sample. A run with actors that is resumed in one process samples
+// ahead there.
+static rlhf_status choose_actors(const struct options *o, struct rlhf__run_request *run,
+                                 struct rlhf__split *split, struct rlhf__error *err) {
+    struct rlhf__parallel_config *c = &run->config->parallel;
+    const int typed = rlhf__layer_typed_by(run->config, "parallel", "actors") != NULL;
+    if (!run->team && o->resume && !typed) c->actors = 0;
+    if (!run->team && c->actors > 0)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "parallel.actors is %lld, but the run has one process; begin the command "
+                          "with mpirun or srun, or leave the setting out: with rollout.ahead=1 a "
+                          "part of the threads samples",
+                          (long long)c->actors);
+    if (!run->team) return RLHF_OK;
+    RLHF_TRY(rlhf__split_init(split, run->team, c->actors, err));
+    if (c->actors > 0) run->split = split;
+    return RLHF_OK;
+}
+
 // Join the other processes of the run, and agree with them on st. A resumed run asks its launcher
 // again, because it may now run as other processes.
 static rlhf_status join(const struct options *o, struct rlhf__run_request *run,
-                        struct rlhf__collective *ranks, rlhf_status st, struct rlhf__error *err) {
+                        struct rlhf__collective *ranks, struct rlhf__split *split, rlhf_status st,
+                        struct rlhf__error *err) {
     struct rlhf__parallel_config *c = &run->config->parallel;
     if (st == RLHF_OK && o->resume && !rlhf__layer_typed_by(run->config, "parallel", "backend"))
         c->backend = "auto";
     st = rlhf__join(run->env, c->backend, c->timeout_s, ranks, st, err);
     run->team = rlhf__joined(ranks);
     run->collective = run->team ? ranks : NULL;
-    return st;
+    return st == RLHF_OK ? choose_actors(o, run, split, err) : st;
 }
 
 // Sets *exit_status if it returns RLHF_OK.
@@ -204,6 +224,7 @@ static rlhf_status with_run(const struct rlhf__env *env, const struct options *o
     struct rlhf__run_request run = {
         .env = env, .config = &config, .resume = req->resume, .dir = &dir};
     struct rlhf__collective ranks = {0};
+    struct rlhf__split split = {0};
     rlhf__run_dir_begin(&dir, req->resume);
     rlhf_status status = rlhf__config_load(req, &config, err);
     if (status < 0) rlhf__config_hint(req, &config, err);
@@ -223,9 +244,10 @@ static rlhf_status with_run(const struct rlhf__env *env, const struct options *o
         if (status == RLHF_OK) status = rlhf__join_refuse("--print-config", err);
         if (status == RLHF_OK) status = print_config(&config, err);
     } else {
-        status = join(o, &run, &ranks, status, err);
+        status = join(o, &run, &ranks, &split, status, err);
         // a resolved config has an algorithm
         if (status == RLHF_OK && run.algo) *exit_status = use->run(&run, use->self);
+        rlhf__split_finish(&split);
         rlhf__collective_close(&ranks, status < 0 ? rlhf__exit_status(status) : *exit_status);
     }
     free(run.rewards);

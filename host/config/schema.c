@@ -258,8 +258,7 @@ static const rlhf_opt rollout_opts[] = {
       "start (docs/staleness.md)"),
     I(threads, 0, 0, 1024,
       "how many of the CPU threads (run.threads) sample if rollout.ahead is 1; the others train; "
-      "0: "
-      "a third. Results do not depend on it"),
+      "0: a third. Results do not depend on it"),
 };
 #undef T
 #define T struct rlhf__batch_config
@@ -309,7 +308,13 @@ static const rlhf_opt parallel_opts[] = {
       "returns; 0: for ever. A process that has ended or was stopped is noticed without this"),
     I(shards, 0, 0, 4096,
       "parts that a minibatch is divided into; the number of processes must divide it. Runs with "
-      "the same number have the same bits for any number of processes; 0: as many as processes"),
+      "the same number have the same bits for any number of processes; 0: as many as processes "
+      "that "
+      "train"),
+    I(actors, 0, 0, 4095,
+      "how many of the processes only sample the responses of the next phase while the others "
+      "train; "
+      "needs rollout.ahead=1 (docs/staleness.md)"),
 };
 #undef T
 #define T struct rlhf__early_stop_config

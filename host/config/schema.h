@@ -217,7 +217,8 @@ struct rlhf__optim_config {
 struct rlhf__parallel_config {
     const char *backend; // as in struct rlhf__collective_spec (team/open.h)
     double timeout_s;    // seconds that the ranks wait for one of them; 0 = no limit
-    int64_t shards;      // parts of a minibatch; 0 = as many as processes
+    int64_t shards;      // parts of a minibatch; 0 = as many as processes that train
+    int64_t actors;      // processes that only sample responses; see docs/staleness.md
 };
 
 struct rlhf__early_stop_config {

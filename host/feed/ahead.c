@@ -9,7 +9,8 @@
 #define FILE_NAME "state/ahead.rows"
 
 struct rlhf__ahead {
-    struct rlhf__sampler *sampler;
+    struct rlhf__sampler *sampler; // NULL: the actors sample
+    struct rlhf__actors *actors;   // borrowed
     // the batch in flight
     struct rlhf__sampled batch;
     struct rlhf__rows_about about;
@@ -40,6 +41,8 @@ void rlhf__ahead_destroy(struct rlhf__ahead *a) {
     free(a);
 }
 
+void rlhf__ahead_act(struct rlhf__ahead *a, struct rlhf__actors *actors) { a->actors = actors; }
+
 struct rlhf__sampler *rlhf__ahead_sampler(const struct rlhf__ahead *a) {
     return a->sampler;
 }
@@ -53,7 +56,8 @@ int rlhf__ahead_ready(const struct rlhf__ahead *a) { return a->ready; }
 rlhf_status rlhf__ahead_begin(struct rlhf__ahead *a, const struct rlhf__rollout_request *q,
                               int64_t *row, struct rlhf__error *err) {
     a->about = (struct rlhf__rows_about){.first = q->first};
-    RLHF_TRY(rlhf__sampler_begin(a->sampler, q, row, err));
+    RLHF_TRY(a->actors ? rlhf__actors_begin(a->actors, q, row, err)
+                       : rlhf__sampler_begin(a->sampler, q, row, err));
     a->begun = 1;
     return RLHF_OK;
 }
@@ -64,7 +68,8 @@ rlhf_status rlhf__ahead_wait(struct rlhf__ahead *a, double phase_start,
     if (!a->begun) return RLHF_OK;
     const double from = rlhf__seconds();
     a->begun = 0;
-    RLHF_TRY(rlhf__sampler_wait(a->sampler, &a->batch, err));
+    RLHF_TRY(a->actors ? rlhf__actors_wait(a->actors, &a->batch, err)
+                       : rlhf__sampler_wait(a->sampler, &a->batch, err));
     const double now = rlhf__seconds();
     a->about.tokens = a->batch.tokens;
     a->ready = 1;

@@ -1,7 +1,8 @@
 // ahead.h: the batch in flight of a run with rollout.ahead, i.e. the responses of the next phase.
-// They are sampled while the current phase trains, with the weights from its start
-// (sample/sampler.h), and handed over when both are done. So the weights that sampled a row are
-// always exactly one phase older than those that train on it, whichever side is faster.
+// They are sampled while the current phase trains, with the weights from its start, by a thread of
+// this process (sample/sampler.h) or by other processes (sample/actors.h), and handed over when
+// both are done. So the weights that sampled a row are always exactly one phase older than those
+// that train on it, whichever side is faster.
 //
 // A checkpoint contains the batch in flight in state/ahead.rows (batch/rows_file.h), because the
 // weights that sampled it are gone. The prompts' cursor points past the batch's prompts.
@@ -10,20 +11,24 @@
 
 #include "base/folder.h"
 #include "batch/rows_file.h"
+#include "sample/actors.h"
 #include "sample/experience.h"
 #include "sample/sampler.h"
 
 struct rlhf__ahead; // opaque
 
-// Takes the sampler. Errors: RLHF_E_NOMEM; the sampler is then destroyed. [main]
+// Takes the sampler, which may be NULL if the run has actors (rlhf__ahead_act). Errors:
+// RLHF_E_NOMEM; the sampler is then destroyed. [main]
 rlhf_status rlhf__ahead_create(struct rlhf__sampler *, struct rlhf__ahead **out,
                                struct rlhf__error *err);
+// Let these actors sample. Borrowed. Call before the first batch. [main]
+void rlhf__ahead_act(struct rlhf__ahead *, struct rlhf__actors *);
 void rlhf__ahead_destroy(struct rlhf__ahead *); // NULL allowed [main]
 
-// Returns the sampler; borrowed. [any]
+// Returns the sampler; borrowed. NULL: actors sample. [any]
 struct rlhf__sampler *rlhf__ahead_sampler(const struct rlhf__ahead *);
 
-// Begin to sample the next phase's batch; see rlhf__sampler_begin. [step]
+// Begin to sample the next phase's batch; see rlhf__sampler_begin and rlhf__actors_begin. [step]
 rlhf_status rlhf__ahead_begin(struct rlhf__ahead *, const struct rlhf__rollout_request *q,
                               int64_t *row, struct rlhf__error *err);
 

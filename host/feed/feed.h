@@ -40,6 +40,8 @@ struct rlhf__held_out {
 
 struct rlhf__ahead;
 struct rlhf__feed;
+struct rlhf__actor_order;
+struct rlhf__sampled;
 
 struct rlhf__feed_ops {
     // Put the next rows into *x, which is zeroed. `first` is the number of their first sequence
@@ -167,12 +169,18 @@ rlhf_status rlhf__prompt_feed_sample(const struct rlhf__feed *, const struct rlh
 rlhf_status rlhf__prompt_feed_ahead(struct rlhf__feed *, int64_t phase, uint64_t first,
                                     int64_t version, struct rlhf__error *err);
 
+// On an actor: sample its part of the batch. Errors: those of rlhf__rollout; RLHF_E_INTERNAL.
+// [step]
+rlhf_status rlhf__prompt_feed_act(struct rlhf__feed *, const struct rlhf__actor_order *,
+                                  struct rlhf__sampled *out, struct rlhf__error *err);
+
 // Read the batch in flight from the checkpoint in `dir`. Errors: those of rlhf__ahead_load. [main]
 rlhf_status rlhf__prompt_feed_ahead_load(struct rlhf__feed *, const char *dir,
                                          struct rlhf__error *err);
 
 // Like the op `estimate`, but for the sampler. *cache stays open, because the sampler decodes while
-// the policy trains. The caller closes *cache with the sampler's model. [step]
+// the policy trains. The caller closes *cache with the sampler's model. Does nothing
+// if actors sample. [step]
 rlhf_status rlhf__prompt_feed_estimate_ahead(struct rlhf__feed *, const struct rlhf__experience *x,
                                              rlhf_gen **cache, struct rlhf__error *err);
 

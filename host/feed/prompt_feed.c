@@ -1,6 +1,7 @@
 // prompt_feed.c: see feed.h.
 #include "feed/feed.h"
 
+#include "base/clock.h"
 #include "feed/ahead.h"
 #include "feed/start_check.h"
 #include "learn/plan.h"
@@ -116,6 +117,23 @@ static rlhf_status draw(struct rlhf__feed *feed, uint32_t n, uint64_t first, int
 }
 
 // ---- rollout.ahead ----
+
+rlhf_status rlhf__prompt_feed_act(struct rlhf__feed *feed, const struct rlhf__actor_order *o,
+                                  struct rlhf__sampled *out, struct rlhf__error *err) {
+    const struct prompt_feed *f = look(feed);
+    struct rlhf__rollout_request q = batch_request(f);
+    const double from = rlhf__seconds();
+    for (uint32_t i = 0; i < o->n; i++)
+        if (o->row[i] < 0 || o->row[i] >= f->n)
+            return rlhf__fail(err, RLHF_E_INTERNAL, "there is no prompt %lld",
+                              (long long)o->row[i]);
+    q.n = o->end - o->begin;
+    q.first = o->first + o->begin;
+    q.version = o->version;
+    if (q.n > 0) RLHF_TRY(rlhf__rollout(&q, o->row + o->begin, &out->rows, &out->tokens, err));
+    out->seconds = rlhf__seconds() - from;
+    return RLHF_OK;
+}
 
 rlhf_status rlhf__prompt_feed_ahead(struct rlhf__feed *feed, int64_t phase, uint64_t first,
                                     int64_t version, struct rlhf__error *err) {
@@ -392,7 +410,9 @@ static rlhf_status prompt_estimate(struct rlhf__feed *feed, const struct rlhf__e
 rlhf_status rlhf__prompt_feed_estimate_ahead(struct rlhf__feed *feed,
                                              const struct rlhf__experience *x, rlhf_gen **cache,
                                              struct rlhf__error *err) {
-    const struct rlhf__model *m = rlhf__sampler_model(rlhf__ahead_sampler(feed->ahead));
+    const struct rlhf__sampler *s = rlhf__ahead_sampler(feed->ahead);
+    const struct rlhf__model *m = s ? rlhf__sampler_model(s) : NULL;
+    if (!m) return RLHF_OK;
     return estimate(of(feed), m, x, cache, err);
 }
 

@@ -13,8 +13,9 @@ struct rlhf__memory_plan {
     const rlhf_compute *real;
     struct rlhf__allocations allocations;
     uint64_t workspace[2][RLHF_WORKSPACES]; // bytes so far of each workspace of both tables
-    int32_t second;                         // the table that the calls are for
-    int32_t bf16_weights;                   // 1: a bf16 weight was created, see rlhf_call.dtype
+    const rlhf_compute *second; // the second table, if calls are for it; NULL: they are for `real`
+    int32_t bf16_weights;       // 1: a bf16 weight was created, see rlhf_call.dtype
+    int32_t reserved;
 };
 
 // A weight of the plan.
@@ -75,17 +76,17 @@ IDLE(wait, uint64_t ticket)
 
 // Counts the workspaces that a call needs. They belong to the backend, not to the model that calls.
 static rlhf_status count(struct rlhf__memory_plan *p, const rlhf_call *call) {
-    const rlhf_compute *r = p->real;
-    uint64_t bytes[RLHF_WORKSPACES] = {0};
+    const rlhf_compute *r = p->second ? p->second : p->real;
+    uint64_t bytes[RLHF_WORKSPACES] = {0}, *most = p->workspace[p->second != NULL];
     if (!RLHF_COMPUTE_HAS(r, workspace_bytes)) return RLHF_OK;
     r->workspace_bytes(r->ctx, call, bytes);
     for (int i = 0; i < RLHF_WORKSPACES; i++) {
         if (bytes[i] > RLHF__ALLOCATIONS_MOST)
             return rlhf__allocations_refuse(&p->allocations, bytes[i]);
-        if (bytes[i] <= p->workspace[p->second][i]) continue;
+        if (bytes[i] <= most[i]) continue;
         rlhf__allocations_grow(&p->allocations, rlhf__uses_owner(&p->allocations.uses, r->name),
-                               RLHF__USE_WORKSPACE, bytes[i] - p->workspace[p->second][i]);
-        p->workspace[p->second][i] = bytes[i];
+                               RLHF__USE_WORKSPACE, bytes[i] - most[i]);
+        most[i] = bytes[i];
     }
     return RLHF_OK;
 }
@@ -346,7 +347,9 @@ void rlhf__memory_plan_packs(struct rlhf__memory_plan *p, const char *owner) {
     p->allocations.packer = rlhf__uses_owner(&p->allocations.uses, owner);
 }
 
-void rlhf__memory_plan_second(struct rlhf__memory_plan *p, int second) { p->second = second != 0; }
+void rlhf__memory_plan_second(struct rlhf__memory_plan *p, const rlhf_compute *second) {
+    p->second = second;
+}
 
 void rlhf__memory_plan_set_use(struct rlhf__memory_plan *p, rlhf_dev dev, int32_t use) {
     rlhf__allocations_set_use(&p->allocations, dev, use);

@@ -5,11 +5,13 @@
 #include "learn/plan.h"
 #include "report/closing.h"
 #include "report/phase_report.h"
+#include "run/actor.h"
 #include "run/ahead_phase.h"
 #include "run/phase_run.h"
 #include "run/run.h"
 #include "run/run_sinks.h"
 #include "run/saving.h"
+#include "sample/actors.h"
 #include "team/agree.h"
 
 // On resume, an earlier rollouts file loses the rows of later phases even if this process writes
@@ -200,7 +202,8 @@ static void say_spared(const struct rlhf__run *r) {
 
 // With several processes: if they have agreed on it.
 static int is_cancelled(const struct rlhf__run *r) {
-    if (r->req->team) return r->req->team->cancelled != 0;
+    const struct rlhf__team *t = rlhf__run_learners(r);
+    if (t) return t->cancelled != 0;
     return r->req->env->cancelled && *r->req->env->cancelled;
 }
 
@@ -227,7 +230,7 @@ static rlhf_status run_all(struct rlhf__run *r, struct rlhf__error *err) {
         if (st == RLHF_OK) st = rlhf__saving_phase(r, err);
     }
     if (st == RLHF_OK) st = rlhf__saving_end(r, err);
-    return rlhf__team_agree(r->req->team, RLHF__DOOR_SAVE, NULL, st, err);
+    return rlhf__team_agree(rlhf__run_learners(r), RLHF__DOOR_SAVE, NULL, st, err);
 }
 
 // A model that gives scores instead of texts is measured on the rows of `data`.
@@ -261,7 +264,7 @@ static void say_end(const struct rlhf__run *r) {
     rlhf__closing_say_next(&c);
 }
 
-rlhf_status rlhf__run_phases(struct rlhf__run *r, struct rlhf__error *err) {
+static rlhf_status run_phases(struct rlhf__run *r, struct rlhf__error *err) {
     if (r->req->resume) RLHF_TRY(rlhf__saving_mend(r, err));
     if (r->count.phase >= r->count.phases) {
         rlhf__logf(r->report.log, RLHF_LOG_WARN,
@@ -287,6 +290,13 @@ rlhf_status rlhf__run_phases(struct rlhf__run *r, struct rlhf__error *err) {
     if (st != RLHF_OK && !(st == RLHF_E_CANCELLED && is_cancelled(r))) return st;
     say_end(r);
     return RLHF_OK;
+}
+
+rlhf_status rlhf__run_phases(struct rlhf__run *r, struct rlhf__error *err) {
+    if (rlhf__run_acts(r)) return rlhf__actor_run(r, err);
+    const rlhf_status st = run_phases(r, err);
+    // After a failure, the actors get it at the next door of all ranks.
+    return st == RLHF_OK && r->actors ? rlhf__actors_end(r->actors, err) : st;
 }
 
 // ---- a phase again ----

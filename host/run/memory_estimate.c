@@ -187,6 +187,7 @@ static uint64_t params_bytes(const struct rlhf__model *m) {
 // is above its limit.
 static uint64_t rollback_bytes(const struct rlhf__run *r) {
     const struct rlhf__cast *c = &r->cast;
+    if (rlhf__run_acts(r)) return 0;
     const uint64_t ranks = c->share.ranks > 1 ? c->share.ranks : 1; // moments are divided
     const uint64_t params = params_bytes(c->policy) + params_bytes(c->critic);
     uint64_t bytes = params + params * (uint64_t)rlhf__setup_moments(r->config) / ranks;
@@ -253,19 +254,28 @@ static rlhf_status optimizers(const struct rlhf__run *r, struct rlhf__optim *mad
 // The sampler decodes while the phase runs, so that its memory is added to the phase's.
 static rlhf_status sample_ahead(const struct rlhf__run *r, const struct rlhf__experience *x,
                                 rlhf_gen **cache, struct rlhf__error *err) {
-    if (!r->feed->ahead) return RLHF_OK;
-    rlhf__memory_plan_second(r->memory_plan, 1);
+    const struct rlhf__sampler *s = r->feed->ahead ? rlhf__ahead_sampler(r->feed->ahead) : NULL;
+    if (!s) return RLHF_OK;
+    rlhf__memory_plan_second(r->memory_plan, rlhf__sampler_table(s));
     rlhf__memory_plan_account(r->memory_plan, "sampler", RLHF__USE_ACTIVATIONS);
     const rlhf_status st = rlhf__prompt_feed_estimate_ahead(r->feed, x, cache, err);
-    rlhf__memory_plan_second(r->memory_plan, 0);
+    rlhf__memory_plan_second(r->memory_plan, NULL);
     return st;
 }
 
 static void close_ahead(const struct rlhf__run *r, rlhf_gen *cache) {
-    if (!r->feed->ahead) return;
+    if (!r->feed->ahead || !rlhf__ahead_sampler(r->feed->ahead)) return;
     const struct rlhf__model *m = rlhf__sampler_model(rlhf__ahead_sampler(r->feed->ahead));
     rlhf__model_gen_close(m, cache);
     rlhf__model_trim(m);
+}
+
+// An actor only samples.
+static rlhf_status act_on_plan(const struct rlhf__run *r, struct rlhf__phase *p,
+                               struct rlhf__error *err) {
+    rlhf__memory_plan_account(r->memory_plan, r->cast.policy->role, RLHF__USE_ACTIVATIONS);
+    RLHF_TRY(r->feed->ops->largest(r->feed, &p->x, err));
+    return r->feed->ops->estimate(r->feed, &p->x, err);
 }
 
 static rlhf_status run_on_plan(const struct rlhf__run *r, struct rlhf__phase *p,
@@ -326,7 +336,9 @@ rlhf_status rlhf__estimate_memory(struct rlhf__run *r, struct rlhf__memory_need 
     char lower[512];
     struct rlhf__error failed = {0, ""};
     const uint64_t resident = rlhf__host_memory("").own;
-    if (run_on_plan(r, &p, &failed) != RLHF_OK)
+    const rlhf_status counted =
+        rlhf__run_acts(r) ? act_on_plan(r, &p, &failed) : run_on_plan(r, &p, &failed);
+    if (counted != RLHF_OK)
         rlhf__logf(r->report.log, RLHF_LOG_WARN,
                    "what memory the run takes is known in part only, and whether all of it fits "
                    "is not checked: models are asked first what they would allocate, with a "

@@ -22,6 +22,7 @@
 #include "report/report.h"
 #include "report/run_history.h"
 #include "run/early_stop.h"
+#include "team/split.h"
 #include "team/team.h"
 
 struct rlhf__memory_need;
@@ -47,7 +48,8 @@ struct rlhf__run_request {
     // A record from which phases take their responses and scores; no reward, judge or sink is
     // opened. NULL = responses are sampled and scored.
     struct rlhf__recorded *recorded;
-    struct rlhf__team *team; // the processes that work on this run; NULL = this one alone
+    struct rlhf__team *team;   // the processes that work on this run; NULL = this one alone
+    struct rlhf__split *split; // which of them only sample; NULL = none
     const struct rlhf__collective *collective; // that connects them; NULL = none
 };
 
@@ -78,6 +80,7 @@ struct rlhf__run {
     struct rlhf__boundary boundary; // the last phase boundary
     struct rlhf__saved saved;
     struct rlhf__iteration iteration; // updates of the reference, reward-model training
+    struct rlhf__actors *actors;      // on learners and actors of a split run (sample/actors.h)
     json_t *inputs;                   // files it reads besides its checkpoints (keep/manifest.h)
     int32_t bad_input;      // 1: a phase showed that the config names something that does not exist
     int32_t collapsed;      // 1: run.stop_on ends the run
@@ -91,6 +94,16 @@ struct rlhf__run {
 // Returns 1 if this process writes and shows what the run leaves; otherwise rank 0 does. [any]
 static inline int rlhf__run_writes(const struct rlhf__run *r) {
     return rlhf__team_rank(r->req->team) == 0;
+}
+
+// Returns the processes that train, or NULL if one trains alone; NULL on an actor. [any]
+static inline struct rlhf__team *rlhf__run_learners(const struct rlhf__run *r) {
+    return r->req->split ? rlhf__split_team(r->req->split) : r->req->team;
+}
+
+// Returns 1 if this process only samples responses. [any]
+static inline int rlhf__run_acts(const struct rlhf__run *r) {
+    return rlhf__split_acts(r->req->split);
 }
 
 // Open compute, models, plugins and data as configured. With req->resume, also restore the newest
@@ -113,10 +126,10 @@ struct rlhf__manifest rlhf__run_manifest(const struct rlhf__run *);
 // Exit status of a run ended by run.stop_on=collapse.
 enum { RLHF__EXIT_COLLAPSED = 3 };
 
-// Run the remaining phases. Early stopping or a signal ends the run earlier, after the current
-// phase, unless a plugin leaves that phase with RLHF_E_CANCELLED. At the end a checkpoint is
-// written if any phase was completed. After an error the last phase boundary is saved, as described
-// in saving.h. [main]
+// Run the remaining phases. On an actor: sample what the learners ask for. Early stopping or a
+// signal ends the run earlier, after the current phase, unless a plugin leaves that phase with
+// RLHF_E_CANCELLED. At the end a checkpoint is written if any phase was completed. After an error
+// the last phase boundary is saved, as described in saving.h. [main]
 rlhf_status rlhf__run_phases(struct rlhf__run *, struct rlhf__error *err);
 
 // Run only the next phase, and write what a run leaves of it to the folder `out`: manifest.json,

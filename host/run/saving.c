@@ -354,14 +354,15 @@ static int is_time(const struct rlhf__run *r, int *now) {
 // Clocks and signals differ between processes. Rank 0 decides.
 rlhf_status rlhf__saving_meet(struct rlhf__run *r, rlhf_status st, struct rlhf__error *err) {
     int now = 0;
-    const struct rlhf__wish wish = {.save = r->req->team ? is_time(r, &now) + now : 0,
+    struct rlhf__team *team = rlhf__run_learners(r);
+    const struct rlhf__wish wish = {.save = team ? is_time(r, &now) + now : 0,
                                     .same = r->count.phase};
-    return rlhf__team_agree(r->req->team, RLHF__DOOR_PHASE, &wish, st, err);
+    return rlhf__team_agree(team, RLHF__DOOR_PHASE, &wish, st, err);
 }
 
 rlhf_status rlhf__saving_phase(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__checkpoint_config *c = &r->config->checkpoint;
-    const struct rlhf__team *team = r->req->team;
+    const struct rlhf__team *team = rlhf__run_learners(r);
     int now = team && team->saves == 2;
     const int due =
         (team ? team->saves : is_time(r, &now)) || (c->every > 0 && r->count.phase % c->every == 0);
@@ -402,7 +403,7 @@ void rlhf__saving_rescue(struct rlhf__run *r) {
     rlhf__progress_end(r->report.progress);
     if (boundary > 0 && s->attempted != boundary) {
         rlhf_status st = restore(r, &err);
-        st = rlhf__team_all_ok(r->req->team, st, &err); // each has a part of the moments
+        st = rlhf__team_all_ok(rlhf__run_learners(r), st, &err); // each has a part of the moments
         if (st == RLHF_OK) st = save(r, &err);
         if (st != RLHF_OK)
             rlhf__logf(r->report.log, RLHF_LOG_WARN, "phase %lld cannot be gone back to: %s",

@@ -11,6 +11,7 @@
 #include "plugin/search.h"
 #include "report/phase_report.h"
 #include "run/saving.h"
+#include "sample/actors.h"
 #include "sample/rewards.h"
 #include "team/reduce.h"
 
@@ -36,7 +37,8 @@ static rlhf_status open_session(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(open_session_with(r, rlhf__setup_threads(r), err));
     const rlhf_compute *table = r->session.compute->table;
     const int64_t all = table->threads;
-    if (c->rollout.ahead == 0 || r->req->recorded || table->device != RLHF_DEVICE_CPU)
+    if (c->rollout.ahead == 0 || r->req->recorded || r->req->split ||
+        table->device != RLHF_DEVICE_CPU)
         return RLHF_OK;
     RLHF_TRY(rlhf__setup_split_threads(r, all, err));
     if (all < 2) return RLHF_OK;
@@ -187,14 +189,18 @@ static rlhf_status make_plan(struct rlhf__run *r, struct rlhf__error *err) {
 // loaded.
 static int only_told(const struct rlhf__run *r) { return r->req->dry_run && !r->req->resume; }
 
+static rlhf_status open_rows(struct rlhf__run *r, struct rlhf__error *err) {
+    return rlhf__run_acts(r) ? rlhf__setup_actor_rows(r, err) : rlhf__setup_rows(r, err);
+}
+
 // Open the models on a memory plan first, so that a run that does not fit is rejected before
 // anything is loaded.
 static rlhf_status open_models(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__model_env *env = &r->session.models;
-    if (env->unchecked && !r->req->dry_run) return rlhf__setup_rows(r, err);
+    if (env->unchecked && !r->req->dry_run) return open_rows(r, err);
     RLHF_TRY(rlhf__memory_plan_create(env->compute, &r->memory_plan, err));
     env->memory_plan = r->memory_plan;
-    RLHF_TRY(rlhf__setup_rows(r, err));
+    RLHF_TRY(open_rows(r, err));
     rlhf__progress_note(r->report.progress, "counting memory");
     RLHF_TRY(rlhf__estimate_memory(r, r->req->need, err));
     env->memory_plan = NULL;
@@ -298,9 +304,9 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(rlhf__setup_shards(r, err));
     RLHF_TRY(make_plan(r, err));
     RLHF_TRY(open_models(r, err));
-    r->cast.share.team = r->req->team; // from here on, work is divided
+    r->cast.share.team = rlhf__run_learners(r); // from here on, work is divided
     r->session.services.reduce = rlhf__team_reduce;
-    r->session.services.reduce_ctx = r->req->team;
+    r->session.services.reduce_ctx = r->cast.share.team;
     RLHF_TRY(rlhf__setup_reward_checkpoints(r, err));
     RLHF_TRY(rlhf__setup_inputs(r, err));
     say_hidden(r);
@@ -309,6 +315,7 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
         return RLHF_OK;
     }
     RLHF_TRY(rlhf__setup_ready(r, err));
+    if (rlhf__run_acts(r)) return rlhf__setup_same(r, err);
     RLHF_TRY(open_learner(r, err));
     set_phases(r);
     RLHF_TRY(resume(r, err));
@@ -394,6 +401,7 @@ void rlhf__run_destroy(struct rlhf__run *r) {
     rlhf__iteration_finish(&r->iteration);
     finish_plugins(&r->cast);
     rlhf__feed_destroy(r->feed);
+    rlhf__actors_destroy(r->actors);
     rlhf__reward_training_destroy(r->reward_training);
     finish_models(&r->cast);
     rlhf__instance_destroy(r->cast.algo);

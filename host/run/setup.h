@@ -112,18 +112,31 @@ rlhf_status rlhf__setup_check_batch(const struct rlhf__run *r, struct rlhf__erro
 // Returns 1 if the run samples responses ahead of training. Its plan has been made. [any]
 int rlhf__setup_is_ahead(const struct rlhf__run *r);
 
-// Reject rollout.ahead if the algorithm does not correct for old rows, if there are several
-// processes, or if rewards.overlap is set. Call after the plan has been made. Errors:
-// RLHF_E_INVALID. [main]
+// Reject rollout.ahead if the algorithm draws no responses or does not correct for old rows, if
+// several processes train without actors, or together with rewards.overlap; and actors without
+// rollout.ahead, or more of them than a batch has groups. Call after the plan has been made.
+// Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__setup_check_ahead(const struct rlhf__run *r, struct rlhf__error *err);
 
 // Set r->ahead_threads, of the run's `all` threads. Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__setup_split_threads(struct rlhf__run *r, int64_t all, struct rlhf__error *err);
 
-// Open the sampler, and load it when the models are loaded. The feed must be open. Do nothing
-// without rollout.ahead. Errors: those of rlhf__sampler_open and rlhf__sampler_load. [main]
+// Open the sampler, and load it when the models are loaded; or let the actors sample. The feed must
+// be open. Do nothing without rollout.ahead. Errors: those of rlhf__sampler_open and
+// rlhf__sampler_load. [main]
 rlhf_status rlhf__setup_ahead(struct rlhf__run *r, struct rlhf__error *err);
 rlhf_status rlhf__setup_ahead_ready(struct rlhf__run *r, struct rlhf__error *err);
+
+// ---- parallel.actors: setup_actor.c ----
+
+// On an actor: open what sampling needs, which is the policy without gradients, and the prompts.
+// [main]
+rlhf_status rlhf__setup_actor_rows(struct rlhf__run *r, struct rlhf__error *err);
+
+// Set out to what learners and actors must have in common. New reference. Everything must be open
+// and loaded. Errors: RLHF_E_NOMEM. [main]
+rlhf_status rlhf__setup_actor_same(const struct rlhf__run *r, json_t **out,
+                                   struct rlhf__error *err);
 
 // ---- several processes: setup_team.c ----
 
@@ -160,6 +173,10 @@ rlhf_status rlhf__setup_reward_checkpoints(struct rlhf__run *r, struct rlhf__err
 // contains it, and the files of rewards and judge, except a reward model that the run trains. All
 // must be open. [main]
 rlhf_status rlhf__setup_inputs(struct rlhf__run *r, struct rlhf__error *err);
+
+// Append the files of rows and prompts to a list. [main]
+rlhf_status rlhf__setup_row_inputs(const struct rlhf__run *r, json_t *list,
+                                   struct rlhf__error *err);
 
 // Reject explicit settings that do nothing in this run, whose plan has been made. [main]
 rlhf_status rlhf__effect_rules(const struct rlhf__run *r, struct rlhf__error *err);

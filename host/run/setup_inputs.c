@@ -14,7 +14,8 @@
 
 // ---- files that a resumed run reads again ----
 
-static rlhf_status add_rows(const struct rlhf__run *r, struct rlhf__error *err) {
+rlhf_status rlhf__setup_row_inputs(const struct rlhf__run *r, json_t *list,
+                                   struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     const int prompts = r->cast.plan.source == RLHF_SOURCE_ROLLOUT;
     const struct {
@@ -29,8 +30,8 @@ static rlhf_status add_rows(const struct rlhf__run *r, struct rlhf__error *err) 
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (files[i].read && files[i].path[0])
             RLHF_TRY(rlhf__inputs_add_file(
-                r->inputs, files[i].setting,
-                rlhf__dirs_shared(r->req->env->dirs, files[i].path, room), err));
+                list, files[i].setting, rlhf__dirs_shared(r->req->env->dirs, files[i].path, room),
+                err));
     return RLHF_OK;
 }
 
@@ -165,7 +166,8 @@ static rlhf_status check_moved(const struct rlhf__run *r, struct rlhf__error *er
 rlhf_status rlhf__setup_inputs(struct rlhf__run *r, struct rlhf__error *err) {
     r->inputs = json_array();
     if (!r->inputs) return RLHF__NOMEM(err, "out of memory for the list of inputs");
-    RLHF_TRY(add_rows(r, err));
+    RLHF_TRY(rlhf__setup_row_inputs(r, r->inputs, err));
+    if (rlhf__run_acts(r)) return RLHF_OK;
     RLHF_TRY(add_reference(r, err));
     RLHF_TRY(add_named(r, err));
     RLHF_TRY(add_opened(r, err));

@@ -103,12 +103,23 @@ static rlhf_status check_heads(const struct rlhf__run *r, int value, struct rlhf
                       policy->dir, policy->instance->plugin->file);
 }
 
+// On an actor, the weights come from the learners. Below an adapter, the trunk is read as usual.
+static void for_actor(const struct rlhf__run *r, struct rlhf__model_spec *spec) {
+    const int adapts = spec->adapter.rank > 0 || (spec->adapter.dir && spec->adapter.dir[0]) ||
+                       rlhf__peft_is(spec->dir);
+    if (!rlhf__run_acts(r)) return;
+    spec->start = adapts ? RLHF__START_WEIGHTS : RLHF__START_EMPTY;
+    spec->trainable = spec->moments = 0;
+    spec->value_kind = RLHF_VALUE_NONE;
+    spec->value_init = spec->value_detach = 0;
+}
+
 rlhf_status rlhf__setup_policy(struct rlhf__run *r, const struct rlhf__setup_head *head,
                                struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     char dir[4200];
     rlhf__setup_policy_dir(r, dir);
-    int value = wants_value(r) && c->value.critic == RLHF__CRITIC_SHARED;
+    int value = wants_value(r) && c->value.critic == RLHF__CRITIC_SHARED && !rlhf__run_acts(r);
     struct rlhf__model_spec spec = {
         .dir = dir,
         .adapter = rlhf__setup_adapter(r),
@@ -126,6 +137,7 @@ rlhf_status rlhf__setup_policy(struct rlhf__run *r, const struct rlhf__setup_hea
         .value_detach = c->value.detach};
     // For a policy with an adapter, the checkpoint does not contain the trunk.
     if (r->req->resume && !rlhf__peft_is(r->req->dir->checkpoint)) spec.start = RLHF__START_EMPTY;
+    for_actor(r, &spec);
     rlhf__progress_note(r->report.progress, "loading the policy");
     rlhf_status st = rlhf__model_open(&r->session.models, &spec, &r->cast.policy, err);
     if (st != RLHF_OK)

@@ -18,21 +18,24 @@ static const char *divisors(uint32_t shards, char *out, size_t cap) {
     return out;
 }
 
-static rlhf_status check_ranks(uint32_t shards, uint32_t ranks, struct rlhf__error *err) {
+static rlhf_status check_ranks(uint32_t shards, uint32_t ranks, int split,
+                               struct rlhf__error *err) {
     char list[256];
     if (shards % ranks == 0) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "parallel.shards is %u, and the run has %u processes: with %u shards it can "
-                      "have %s",
-                      shards, ranks, shards, divisors(shards, list, sizeof list));
+    return rlhf__fail(
+        err, RLHF_E_INVALID,
+        "parallel.shards is %u, and the run has %u processes%s: with %u shards it can "
+        "have %s",
+        shards, ranks, split ? " that train" : "", shards, divisors(shards, list, sizeof list));
 }
 
 rlhf_status rlhf__setup_shards(struct rlhf__run *r, struct rlhf__error *err) {
-    const struct rlhf__team *team = r->req->team;
-    const uint32_t ranks = (uint32_t)rlhf__team_ranks(team);
+    const struct rlhf__team *team = rlhf__run_learners(r);
+    const struct rlhf__split *split = r->req->split;
+    const uint32_t ranks = (uint32_t)(split ? rlhf__split_learners(split) : rlhf__team_ranks(team));
     struct rlhf__parallel_config *c = &r->req->config->parallel;
     if (c->shards == 0) c->shards = ranks;
-    RLHF_TRY(check_ranks((uint32_t)c->shards, ranks, err));
+    RLHF_TRY(check_ranks((uint32_t)c->shards, ranks, split != NULL, err));
     r->cast.share = (struct rlhf__share){
         .shards = (uint32_t)c->shards, .rank = (uint32_t)rlhf__team_rank(team), .ranks = ranks};
     if (r->req->resume && rlhf__layer_typed_by(r->config, "parallel", "shards"))

@@ -45,8 +45,7 @@ int64_t rlhf__setup_threads(const struct rlhf__run *r) {
 // ---- the same run ----
 
 // The number of threads is not part of what must be equal.
-static void forget_threads(json_t *code) {
-    json_t *compute = json_object_get(code, "compute");
+static void forget_threads(json_t *compute) {
     const char *detail = json_string_value(json_object_get(compute, "detail"));
     const char *end = detail ? strstr(detail, " thread") : NULL;
     char kept[256];
@@ -57,12 +56,24 @@ static void forget_threads(json_t *code) {
     json_object_set_new(compute, "detail", json_string(kept));
 }
 
+// Compare learners and actors in what both need.
+static rlhf_status same_as_actors(const struct rlhf__run *r, struct rlhf__error *err) {
+    json_t *own = NULL;
+    if (!r->req->split) return RLHF_OK;
+    rlhf_status st = rlhf__setup_actor_same(r, &own, err);
+    if (own) forget_threads(own);
+    if (st == RLHF_OK) st = rlhf__team_same(r->req->team, own, err);
+    json_decref(own);
+    return st;
+}
+
 rlhf_status rlhf__setup_same(const struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__manifest code = rlhf__run_manifest(r);
     const struct rlhf__batch_config *b = &r->config->batch;
     const rlhf_compute *table = r->session.compute->table;
     json_t *settings = NULL, *own = NULL;
-    if (!r->req->team) return RLHF_OK;
+    RLHF_TRY(same_as_actors(r, err));
+    if (!rlhf__run_learners(r)) return RLHF_OK;
     rlhf_status st = rlhf__config_to_json(r->config, &settings, err);
     if (st == RLHF_OK)
         own = json_pack("{s:o, s:o, s:{s:I, s:I}, s:I, s:I}", "program", rlhf__manifest_json(&code),
@@ -73,8 +84,8 @@ rlhf_status rlhf__setup_same(const struct rlhf__run *r, struct rlhf__error *err)
                         "phases of the run", (json_int_t)r->count.phases, "phases done",
                         (json_int_t)r->count.phase);
     if (st == RLHF_OK && !own) st = RLHF__NOMEM(err, "out of memory comparing processes");
-    forget_threads(json_object_get(own, "program"));
-    if (st == RLHF_OK) st = rlhf__team_same(r->req->team, own, err);
+    forget_threads(json_object_get(json_object_get(own, "program"), "compute"));
+    if (st == RLHF_OK) st = rlhf__team_same(rlhf__run_learners(r), own, err);
     json_decref(own);
     return st;
 }

@@ -1,8 +1,6 @@
 // rollout_share.c: see rollout_share.h.
 #include "sample/rollout_share.h"
 
-#include "team/parts.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +11,7 @@ static int32_t length(const struct rlhf__rows *e, uint32_t i) {
 }
 
 // Only what cannot be known from the request: lengths, ends, ids, log-probs and supports.
-static void pack(const struct rlhf__rows *e, int64_t tokens, struct rlhf__buf *out) {
+void rlhf__rollout_pack(const struct rlhf__rows *e, int64_t tokens, struct rlhf__buf *out) {
     rlhf__buf_put(out, &tokens, sizeof tokens);
     for (uint32_t i = 0; i < e->n; i++) {
         const int32_t len = length(e, i);
@@ -39,7 +37,7 @@ static rlhf_status sample(const struct rlhf__rollout_request *q, const int64_t *
     own.first = q->first + from;
     rlhf_status st = RLHF_OK;
     if (own.n > 0) st = rlhf__rollout(&own, row + from, &e, &tokens, err);
-    if (st == RLHF_OK) pack(&e, tokens, out);
+    if (st == RLHF_OK) rlhf__rollout_pack(&e, tokens, out);
     rlhf__rows_finish(&e);
     return st;
 }
@@ -51,7 +49,7 @@ struct all {
     const struct rlhf__rollout_request *q;
     const int64_t *row;
     struct rlhf__part *part; // [ranks] what is still to be read
-    uint32_t *first;         // [ranks + 1] the rows of each rank
+    const uint32_t *first;   // [ranks + 1] the rows of each rank
     int32_t *len;            // [n]
     uint8_t *finished;       // [n]
     int64_t tokens;          // that the models of all ranks computed
@@ -62,6 +60,7 @@ static rlhf_status read_lengths(struct all *a, struct rlhf__error *err) {
     for (int32_t r = 0; r < a->ranks; r++) {
         const uint32_t n = a->first[r + 1] - a->first[r];
         int64_t tokens;
+        if (n == 0) continue;
         RLHF_TRY(rlhf__part_get(&a->part[r], &tokens, sizeof tokens, err));
         a->tokens += tokens;
         RLHF_TRY(rlhf__part_get(&a->part[r], a->len + a->first[r], n * sizeof *a->len, err));
@@ -117,24 +116,31 @@ static rlhf_status fill(struct all *a, struct rlhf__rows *e, struct rlhf__error 
     return q->keep_support ? fill_support(a, e, err) : RLHF_OK;
 }
 
-static rlhf_status assemble(const struct rlhf__rollout_request *q, const int64_t *row,
-                            const struct rlhf__team *team, uint32_t *first,
-                            const struct rlhf__parts *parts, struct rlhf__rows *e, int64_t *tokens,
-                            struct rlhf__error *err) {
-    struct all a = {.q = q, .row = row, .first = first, .ranks = team->ranks};
-    a.part = calloc((size_t)team->ranks, sizeof *a.part);
+rlhf_status rlhf__rollout_unpack(const struct rlhf__rollout_request *q, const int64_t *row,
+                                 int32_t ranks, const uint32_t *first, struct rlhf__part *part,
+                                 struct rlhf__rows *e, int64_t *tokens, struct rlhf__error *err) {
+    struct all a = {.q = q, .row = row, .part = part, .first = first, .ranks = ranks};
     a.len = calloc((size_t)q->n + 1, sizeof *a.len);
     a.finished = calloc((size_t)q->n + 1, 1);
     rlhf_status st = RLHF_OK;
-    if (!a.part || !a.len || !a.finished)
-        st = RLHF__NOMEM(err, "out of memory for %u responses", q->n);
-    for (int32_t r = 0; st == RLHF_OK && r < team->ranks; r++)
-        a.part[r] = rlhf__part_of(parts, r);
+    if (!a.len || !a.finished) st = RLHF__NOMEM(err, "out of memory for %u responses", q->n);
     if (st == RLHF_OK) st = fill(&a, e, err);
     if (tokens) *tokens += a.tokens;
-    free(a.part);
     free(a.len);
     free(a.finished);
+    return st;
+}
+
+static rlhf_status assemble(const struct rlhf__rollout_request *q, const int64_t *row,
+                            const struct rlhf__team *team, const uint32_t *first,
+                            const struct rlhf__parts *parts, struct rlhf__rows *e, int64_t *tokens,
+                            struct rlhf__error *err) {
+    struct rlhf__part *part = calloc((size_t)team->ranks, sizeof *part);
+    if (!part) return RLHF__NOMEM(err, "out of memory for %d ranks", team->ranks);
+    for (int32_t r = 0; r < team->ranks; r++)
+        part[r] = rlhf__part_of(parts, r);
+    const rlhf_status st = rlhf__rollout_unpack(q, row, team->ranks, first, part, e, tokens, err);
+    free(part);
     return st;
 }
 

@@ -3,8 +3,7 @@
 #define RLHF_HOST_ROLLOUT_SHARE_H
 
 #include "sample/rollout.h"
-
-struct rlhf__team;
+#include "team/parts.h"
 
 // Like rlhf__rollout, but each rank samples the responses of some groups, and receives those of the
 // other groups. The responses are the same for any number of ranks, because their random numbers
@@ -13,5 +12,15 @@ struct rlhf__team;
 rlhf_status rlhf__rollout_share(struct rlhf__team *team, const struct rlhf__rollout_request *q,
                                 const int64_t *row, struct rlhf__rows *e, int64_t *tokens,
                                 struct rlhf__error *err);
+
+// Append the responses of e to a message. `tokens` is what the model computed for them. [step]
+void rlhf__rollout_pack(const struct rlhf__rows *e, int64_t tokens, struct rlhf__buf *out);
+
+// Put together the rows of a request that several ranks sampled. Rank r has sampled the rows
+// [first[r], first[r + 1]); part[r] is its message, which is read. Ranks without rows need no
+// message. *e must be zeroed; *tokens grows. Errors: RLHF_E_INTERNAL, RLHF_E_NOMEM. [step]
+rlhf_status rlhf__rollout_unpack(const struct rlhf__rollout_request *q, const int64_t *row,
+                                 int32_t ranks, const uint32_t *first, struct rlhf__part *part,
+                                 struct rlhf__rows *e, int64_t *tokens, struct rlhf__error *err);
 
 #endif

@@ -13,7 +13,7 @@ struct rlhf__sampler {
     struct rlhf__sampler_request from;
     struct rlhf__services services; // the run's, with this sampler's backend
     struct rlhf__model_env env;     // likewise
-    struct rlhf__compute *compute;  // NULL: on the memory plan
+    struct rlhf__compute *compute;
     struct rlhf__model *model;
     struct rlhf__response_rules *rules; // with scratch, so that the run's cannot be shared
     rlhf_gen *cache;                    // NULL: each batch opens and closes one
@@ -37,7 +37,6 @@ static rlhf_status open_table(struct rlhf__sampler *s, struct rlhf__error *err) 
     RLHF_TRY(rlhf__compute_open(&spec, &s->compute, err));
     s->services.kernels = s->compute->kernels.instance;
     s->env.compute = s->compute->table;
-    s->env.memory_plan = NULL;
     return RLHF_OK;
 }
 
@@ -55,7 +54,7 @@ static struct rlhf__model_spec spec_of(const struct rlhf__model *policy) {
 static rlhf_status open_model(struct rlhf__sampler *s, struct rlhf__error *err) {
     const struct rlhf__config *c = s->from.config;
     const struct rlhf__model_spec spec = spec_of(s->from.policy);
-    if (!s->env.memory_plan) RLHF_TRY(open_table(s, err));
+    RLHF_TRY(open_table(s, err));
     RLHF_TRY(rlhf__model_open(&s->env, &spec, &s->model, err));
     return rlhf__response_rules_create(&c->sampling, &c->response, s->model->tok, &s->rules, err);
 }
@@ -80,8 +79,7 @@ rlhf_status rlhf__sampler_open(const struct rlhf__sampler_request *from, struct 
 }
 
 rlhf_status rlhf__sampler_load(struct rlhf__sampler *s, struct rlhf__error *err) {
-    if (s->compute) return RLHF_OK;
-    RLHF_TRY(open_table(s, err));
+    s->env.memory_plan = NULL;
     return rlhf__model_load(s->model, err);
 }
 
@@ -100,6 +98,8 @@ void rlhf__sampler_destroy(struct rlhf__sampler *s) {
 }
 
 const struct rlhf__model *rlhf__sampler_model(const struct rlhf__sampler *s) { return s->model; }
+
+const rlhf_compute *rlhf__sampler_table(const struct rlhf__sampler *s) { return s->compute->table; }
 
 // ---- a batch ----
 

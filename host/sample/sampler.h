@@ -35,6 +35,9 @@ void rlhf__sampler_destroy(struct rlhf__sampler *);
 // Returns its instance of the policy. [any]
 const struct rlhf__model *rlhf__sampler_model(const struct rlhf__sampler *);
 
+// Returns the table that it samples with, also while its model is on the memory plan. [any]
+const rlhf_compute *rlhf__sampler_table(const struct rlhf__sampler *);
+
 // Copy the policy's weights, and begin to sample responses to the prompts row[q->n] as the request
 // says, with the sampler's model, cache and rules instead of the request's. Takes row, even after a
 // failure. Do not change the prompts until the batch is complete. [step]

@@ -12,16 +12,17 @@ struct header {
     int64_t doors, same;
     uint64_t bytes;
     int32_t door, status, cancel, save;
-    char text[984];
+    int32_t said, reserved; // said: the text names its rank
+    char text[976];
 };
 _Static_assert(sizeof(struct header) == RLHF__TEAM_HEADER, "team.h allocates the headers");
 
 static const char *const names[RLHF__DOORS] = {
-    [RLHF__DOOR_SETUP] = "the set-up",         [RLHF__DOOR_ROLLOUT] = "sampling",
-    [RLHF__DOOR_REWARDS] = "the rewards",      [RLHF__DOOR_PASS] = "a forward pass",
-    [RLHF__DOOR_MINIBATCH] = "a minibatch",    [RLHF__DOOR_REDUCE] = "sums of the algorithm",
-    [RLHF__DOOR_PHASE] = "the end of a phase", [RLHF__DOOR_SAVE] = "a checkpoint",
-    [RLHF__DOOR_END] = "the end of the run",
+    [RLHF__DOOR_SETUP] = "the set-up",           [RLHF__DOOR_ROLLOUT] = "sampling",
+    [RLHF__DOOR_REWARDS] = "the rewards",        [RLHF__DOOR_PASS] = "a forward pass",
+    [RLHF__DOOR_MINIBATCH] = "a minibatch",      [RLHF__DOOR_REDUCE] = "sums of the algorithm",
+    [RLHF__DOOR_PHASE] = "the end of a phase",   [RLHF__DOOR_SAVE] = "a checkpoint",
+    [RLHF__DOOR_ORDER] = "the order of a batch", [RLHF__DOOR_END] = "the end of the run",
 };
 
 static const char *name_of(int32_t door) {
@@ -35,11 +36,17 @@ static int is_common(const struct rlhf__team *t, const struct header *all, const
     return 1;
 }
 
+// The ranks of a part that have left it will tell the whole team the same sentence.
+static void note_left(struct rlhf__team *t) {
+    t->left = 1;
+    if (t->parent) t->parent->said = 1;
+}
+
 static rlhf_status leave(struct rlhf__team *t, const struct header *all, int32_t rank,
                          struct rlhf__error *err) {
     const struct header *h = &all[rank];
-    t->left = 1;
-    if (is_common(t, all, h))
+    note_left(t);
+    if (h->said || is_common(t, all, h))
         return rlhf__fail(err, h->status, "%.*s", (int)sizeof h->text, h->text);
     return rlhf__fail(err, h->status, "rank %d on %s: %.*s", rank, t->host[rank],
                       (int)sizeof h->text, h->text);
@@ -48,7 +55,7 @@ static rlhf_status leave(struct rlhf__team *t, const struct header *all, int32_t
 // Ranks that are not at the same door, or that differ in what must be equal, can only end.
 static rlhf_status out_of_step(struct rlhf__team *t, const struct header *h, int32_t rank,
                                struct rlhf__error *err) {
-    t->left = 1;
+    note_left(t);
     if (h[0].door != h[rank].door || h[0].doors != h[rank].doors)
         return rlhf__fail(
             err, RLHF_E_INTERNAL,
@@ -80,7 +87,8 @@ rlhf_status rlhf__team_agree(struct rlhf__team *t, enum rlhf__door door,
                              const struct rlhf__wish *wish, rlhf_status st,
                              struct rlhf__error *err) {
     struct rlhf__error unsaid;
-    struct header own = {.doors = t ? t->doors : 0, .door = (int32_t)door, .status = st};
+    struct header own = {
+        .doors = t ? t->doors : 0, .door = (int32_t)door, .status = st, .said = t ? t->said : 0};
     if (!t || t->left || t->broken) return st;
     if (wish) {
         own.save = wish->save;
@@ -88,7 +96,7 @@ rlhf_status rlhf__team_agree(struct rlhf__team *t, enum rlhf__door door,
         own.bytes = wish->bytes;
     }
     if (t->signal) own.cancel = (int32_t)*t->signal;
-    if (st != RLHF_OK) snprintf(own.text, sizeof own.text, "%.980s", err ? err->text : "");
+    if (st != RLHF_OK) snprintf(own.text, sizeof own.text, "%.970s", err ? err->text : "");
     const rlhf_status sent = rlhf__team_gather(t, &own, sizeof own, t->headers, &unsaid);
     t->doors++;
     if (sent == RLHF_OK) return judge(t, t->headers, err);

@@ -23,7 +23,9 @@ struct rlhf__team {
     const rlhf_collective *table; // borrowed
     int32_t rank, ranks;          // this process, from 0, and the number of processes
     int32_t local, locals;        // the same, counting only the ranks on this machine
-    int32_t same, reserved; // same: ranks here that may use the same processors, with this one
+    int32_t same;                 // ranks here that may use the same processors, with this one
+    int32_t
+        said; // 1: the failure of this rank is one that some ranks agreed on, and names its rank
     char (*host)[RLHF__HOST_CAP];        // [ranks] the name of each rank's machine
     void *headers;                       // [ranks][RLHF__TEAM_HEADER] what agree.c receives
     const volatile sig_atomic_t *signal; // asks this process to stop; NULL = never
@@ -32,6 +34,7 @@ struct rlhf__team {
     int32_t broken;    // 1: a rank is missing; no further calls are possible
     int32_t cancelled; // the signal because of which the ranks have agreed to stop; 0 = none
     int32_t saves;     // the wish of rank 0 (agree.h)
+    struct rlhf__team *parent; // the team of which these ranks are a part (split.h); NULL = none
 };
 
 // Returns the number of ranks, 1 if t is NULL. [any]

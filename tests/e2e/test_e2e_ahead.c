@@ -3,6 +3,7 @@
 // resumes to the same bytes.
 #include "e2e.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -107,7 +108,14 @@ static void staleness_is_one_phase(void **state) {
         assert_true((e2e_metric(m, i, "rollout_corr/k3_kl") > 0) == (i > 0));
         for (size_t k = 0; k < sizeof names / sizeof *names; k++)
             assert_true(e2e_metric(m, i, names[k]) >= 0);
-        assert_true(e2e_metric(m, i, "rollouter/idle_ratio") <= 1);
+        // Shares of the same time.
+        const double waited = e2e_metric(m, i, "time/waited_update"),
+                     trainer = e2e_metric(m, i, "trainer/idle_ratio"),
+                     rollouter = e2e_metric(m, i, "rollouter/idle_ratio");
+        assert_true(rollouter <= 1 && trainer <= 1 && waited > 0);
+        const double phase = waited / rollouter;
+        assert_true(fabs(e2e_metric(m, i, "time/waited_rollout") - trainer * phase) < 1e-6 * phase);
+        assert_true(phase <= e2e_metric(m, i, "time/training"));
         // Only rows that the same weights sampled are compared with the sampler's log-probs.
         assert_int_equal(has_metric(t, "a", (size_t)i, "sampling/logp_difference/max"), i == 0);
     }
@@ -291,6 +299,13 @@ static void memory_of_the_second_instance_is_counted(void **state) {
     }
     assert_true(bytes_of(t, "cpu", "workspace", AHEAD) > bytes_of(t, "cpu", "workspace", ""));
     assert_true(bytes_of(t, "host", "rows", AHEAD) > bytes_of(t, "host", "rows", ""));
+    // The workspaces of sampling depend on the threads that sample, not on those that train.
+    const double trains = bytes_of(t, "cpu", "workspace", "--threads 7 ");
+    const double one =
+        bytes_of(t, "cpu", "workspace", AHEAD "--threads 8 --set rollout.threads=1 ");
+    const double seven =
+        bytes_of(t, "cpu", "workspace", AHEAD "--threads 14 --set rollout.threads=7 ");
+    assert_true(one > trains && one < seven);
     // All parameters but the value head.
     const double all = bytes_of(t, "policy", "weights", ""),
                  own = bytes_of(t, "sampler", "weights", AHEAD);

@@ -24,9 +24,10 @@ struct fixture {
 };
 
 static int setup(void **state) {
-    struct fixture *f = calloc(1, sizeof *f);
     const char *build = getenv("RLHF_BUILD_DIR");
-    if (!f || !build || e2e_setup((void **)&f->files) != 0) return -1;
+    struct fixture *f = build ? calloc(1, sizeof *f) : NULL;
+    *state = f;
+    if (!f || e2e_setup((void **)&f->files) != 0) return -1;
     snprintf(f->dirs.lib, sizeof f->dirs.lib, "%s/lib/rlhf/0", build);
     snprintf(f->dirs.share, sizeof f->dirs.share, "%s/share/rlhf", build);
     e2e_write(f->files, "as_llama.json",
@@ -36,7 +37,6 @@ static int setup(void **state) {
               "\"num_key_value_heads\": 2, \"rms_norm_eps\": 1e-05, \"hidden_act\": \"silu\", "
               "\"initializer_range\": 0.02, \"tie_word_embeddings\": false, "
               "\"rope_theta\": 10000.0, \"bos_token_id\": 259, \"eos_token_id\": 259}\n");
-    *state = f;
     return e2e_shell(f->files, "cp -r model llama && mv as_llama.json llama/config.json") ||
            rlhf__plugins_create(&f->dirs, &f->plugins, NULL) != RLHF_OK;
 }
@@ -444,6 +444,11 @@ static void ten_bytes_a_row(void *ctx, const rlhf_call *call, uint64_t *bytes) {
     if (call->op == RLHF_COMPUTE_OP(muon)) bytes[3] = UINT64_MAX;
 }
 
+static void three_bytes_a_row(void *ctx, const rlhf_call *call, uint64_t *bytes) {
+    (void)ctx;
+    if (call->op == RLHF_COMPUTE_OP(lm_head)) bytes[RLHF_WORKSPACES - 1] = 3ull * call->rows;
+}
+
 // Each workspace has its largest size. A backend that does not state sizes counts 0.
 static void what_a_backend_states_is_counted(void **state) {
     struct fixture *f = *state;
@@ -459,6 +464,13 @@ static void what_a_backend_states_is_counted(void **state) {
         assert_int_equal(head_takes(c, 7, 40), states ? 70 : 0);
         assert_int_equal(head_takes(c, 5, 40), 0);
         assert_int_equal(head_takes(c, 8, 40), states ? 10 : 0);
+        // A second table has its own workspaces, and its own sizes.
+        rlhf_compute second = other;
+        second.workspace_bytes = states ? three_bytes_a_row : NULL;
+        rlhf__memory_plan_second(plan, &second);
+        assert_int_equal(head_takes(c, 8, 40), states ? 24 : 0);
+        rlhf__memory_plan_second(plan, NULL);
+        assert_int_equal(head_takes(c, 9, 40), states ? 10 : 0);
         const rlhf_muon how = {sizeof how, 1, 1, 0, 0.02, 0.95, 0.0, 1.0};
         assert_int_equal(c->muon(c->ctx, NULL, NULL, NULL, 4, 4, &how),
                          states ? RLHF_E_NOMEM : RLHF_OK);

@@ -46,8 +46,10 @@ typedef struct rlhf_collective {
     // Begin to send send[k] to rank k, and to receive recv[k] from it. The arrays have `ranks`
     // entries and are borrowed until the call returns; their memory is borrowed until the ticket
     // has been waited for. The two sizes of a pair of ranks are equal. The entry for this rank
-    // itself is ignored. Tickets increase and are never 0. If RLHF_COLLECTIVE_DEPTH exchanges are
-    // under way, the call waits for the oldest. Errors as wait; RLHF_E_NOMEM. [main]
+    // itself is ignored. Only the order between two ranks counts: a rank that exchanges no bytes
+    // with any other need not make the call. Tickets increase and are never 0. If
+    // RLHF_COLLECTIVE_DEPTH exchanges are under way, the call waits for the oldest. Errors as wait;
+    // RLHF_E_NOMEM. [main]
     rlhf_status (*exchange)(void *ctx, const rlhf_block *send, const rlhf_block *recv,
                             uint64_t *ticket);
     // Wait until this exchange and all earlier ones have ended. RLHF_E_DEVICE: a rank has ended or

@@ -1,0 +1,56 @@
+// actors.h: what the learners and the actors of a run say to each other (team/split.h).
+//
+// A batch has two doors, which all ranks pass. At the first one, rank 0 says which responses are to
+// be sampled, and the actors receive the weights. At the second one, the actors hand over the
+// responses: each has sampled those of some of the groups. In between, the learners train. A last
+// order without responses ends the actors.
+#ifndef RLHF_HOST_ACTORS_H
+#define RLHF_HOST_ACTORS_H
+
+#include "sample/rollout.h"
+#include "sample/sampler.h"
+#include "sample/ship_weights.h"
+
+struct rlhf__actors; // opaque
+
+// m: as for rlhf__ship_create. Errors: RLHF_E_NOMEM. [main]
+rlhf_status rlhf__actors_create(struct rlhf__split *split, struct rlhf__model *m,
+                                struct rlhf__actors **out, struct rlhf__error *err);
+void rlhf__actors_destroy(struct rlhf__actors *); // NULL allowed [main]
+
+// Returns what sends the weights. Borrowed. [any]
+const struct rlhf__ship *rlhf__actors_ship(const struct rlhf__actors *);
+
+// ---- on a learner: in the place of a sampler (sampler.h) ----
+
+// Send the policy's weights to the actors, and let them sample. Takes row, even after a failure.
+// The prompts of q must not change until the batch is complete. [step]
+rlhf_status rlhf__actors_begin(struct rlhf__actors *, const struct rlhf__rollout_request *q,
+                               int64_t *row, struct rlhf__error *err);
+// Wait for the responses. *out must be zeroed. [step]
+rlhf_status rlhf__actors_wait(struct rlhf__actors *, struct rlhf__sampled *out,
+                              struct rlhf__error *err);
+// End the actors. A batch that they sample is dropped. [main]
+rlhf_status rlhf__actors_end(struct rlhf__actors *, struct rlhf__error *err);
+
+// ---- on an actor ----
+
+// Responses to sample.
+struct rlhf__actor_order {
+    uint64_t first;      // number of the batch's first response within the run
+    int64_t version;     // optimizer steps that the weights have had
+    const int64_t *row;  // [n] the prompts of the whole batch; valid until the next order
+    uint32_t n, group;   // responses of the batch; adjacent ones with the same prompt
+    uint32_t begin, end; // those that this actor samples
+};
+
+// Receive an order, and the weights for it. n is 0 if there are no more. Errors: those of a
+// learner, rlhf__ship_weights; RLHF_E_INTERNAL. [step]
+rlhf_status rlhf__actors_receive(struct rlhf__actors *, struct rlhf__actor_order *out,
+                                 struct rlhf__error *err);
+// Hand over the responses, or report that st is not RLHF_OK; e and the numbers then do not matter.
+// seconds: how long they took. Returns st, or the error of another rank. [step]
+rlhf_status rlhf__actors_give(struct rlhf__actors *, const struct rlhf__sampled *, rlhf_status st,
+                              struct rlhf__error *err);
+
+#endif

@@ -1,0 +1,42 @@
+// split.h: divides the ranks of a run into learners, which train, and actors, which sample the
+// responses of the next phase meanwhile (parallel.actors).
+//
+// The learners are the first ranks. They form a team of their own, whose doors the actors do not
+// pass. At the doors of the whole team (sample/actors.h) both meet.
+#ifndef RLHF_HOST_TEAM_SPLIT_H
+#define RLHF_HOST_TEAM_SPLIT_H
+
+#include "base/error.h"
+#include "team/team.h"
+
+struct rlhf__split {
+    struct rlhf__team *all;     // the ranks of the run; borrowed
+    struct rlhf__team learners; // ranks [0, all->ranks - actors)
+    rlhf_collective table;      // of the learners: sends nothing to the actors
+    rlhf_block *block;          // [4 * all->ranks]
+    int32_t actors, reserved;
+};
+
+// Divide the ranks: the last `actors` of them are actors. At least one rank must learn. *s must not
+// move; finish it also after a failure. All ranks must call it. Errors: RLHF_E_INVALID if the ranks
+// do not agree on the number; RLHF_E_NOMEM. [main]
+rlhf_status rlhf__split_init(struct rlhf__split *s, struct rlhf__team *all, int64_t actors,
+                             struct rlhf__error *err);
+void rlhf__split_finish(struct rlhf__split *s); // accepts a zeroed one [main]
+
+// Returns the number of ranks that learn. [any]
+static inline int32_t rlhf__split_learners(const struct rlhf__split *s) {
+    return s->all->ranks - s->actors;
+}
+
+// Returns 1 if this process is an actor. NULL allowed: no ranks are actors. [any]
+static inline int rlhf__split_acts(const struct rlhf__split *s) {
+    return s && s->all->rank >= rlhf__split_learners(s);
+}
+
+// Returns the team of the learners; NULL if one learns alone, and on an actor. [any]
+static inline struct rlhf__team *rlhf__split_team(struct rlhf__split *s) {
+    return rlhf__split_acts(s) || s->learners.ranks < 2 ? NULL : &s->learners;
+}
+
+#endif
