@@ -179,8 +179,8 @@ static rlhf_status make_plan(struct rlhf__run *r, struct rlhf__error *err) {
     if (st == RLHF_OK && !r->req->resume)
         st = check_early_stop(r, &fresh, c->run.phases ? c->run.phases : RLHF__DEFAULT_PHASES, err);
     if (st == RLHF_OK) st = rlhf__setup_check_batch(r, err);
-    if (st == RLHF_OK) st = rlhf__effect_rules(r, err);
-    return st == RLHF_OK ? rlhf__setup_check_ahead(r, err) : st;
+    if (st == RLHF_OK) st = rlhf__setup_check_ahead(r, err);
+    return st == RLHF_OK ? rlhf__effect_rules(r, err) : st;
 }
 
 // ---- rows and models ----
