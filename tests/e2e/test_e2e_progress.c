@@ -226,7 +226,8 @@ static void the_terminal_is_given_back(void **state) {
     has(after_screen(t), "text of phase 1");
     assert_int_equal(
         e2e_typed(t, 24, 100, NULL, 0,
-                  "export ASAN_OPTIONS=$ASAN_OPTIONS:handle_segv=0; " // not before our handler
+                  "export ASAN_OPTIONS=$ASAN_OPTIONS:handle_segv=0 "
+                  "TSAN_OPTIONS=$TSAN_OPTIONS:handle_segv=0; " // not before our handler
                   FULL "--phases 9999 --out m & until [ -s m/samples.jsonl ]; do "
                   "sleep 0.1; done; sleep 0.5; kill -SEGV $!; wait $!"),
         128 + 11);
