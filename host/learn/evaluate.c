@@ -5,6 +5,7 @@
 #include "text/conversation.h"
 
 #include <math.h>
+#include <rlhf/exact.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -233,7 +234,7 @@ struct rlhf__peak rlhf__peak_of(const float *x, int32_t n) {
     for (int32_t k = 1; k < n; k++)
         if (x[k] > x[p.at]) p.at = k;
     for (int32_t k = 0; k < n; k++)
-        p.sum += exp((double)x[k] - (double)x[p.at]);
+        p.sum += rlhf_exp((double)x[k] - (double)x[p.at]);
     return p;
 }
 
@@ -242,7 +243,7 @@ static void count_row(const float *logits, int32_t n, int32_t label,
     const struct rlhf__peak p = rlhf__peak_of(logits, n);
     out->rows++;
     out->correct += p.at == label;
-    out->nats += (double)logits[p.at] + log(p.sum) - (double)logits[label];
+    out->nats += (double)logits[p.at] + rlhf_log(p.sum) - (double)logits[label];
 }
 
 static rlhf_status score_labels(const struct rlhf__model *m, struct chunk *c,

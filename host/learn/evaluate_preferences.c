@@ -4,6 +4,7 @@
 #include "learn/pass.h"
 
 #include <math.h>
+#include <rlhf/exact.h>
 #include <stdlib.h>
 
 #define CHUNK_ROWS 64 // fewer if they reach RLHF__MICROBATCH_TOKENS tokens
@@ -25,7 +26,7 @@ static void count_row(const float *r, int32_t k, int32_t best,
         right &= j == best || r[j] < r[best];
     out->rows++;
     out->correct += right;
-    out->nats += (double)r[p.at] + log(p.sum) - (double)r[best];
+    out->nats += (double)r[p.at] + rlhf_log(p.sum) - (double)r[best];
     out->margin += (double)r[best] - mean_of_others(r, k, best);
 }
 

@@ -5,6 +5,7 @@
 #include "weights/safetensors_writer.h"
 
 #include <math.h>
+#include <rlhf/exact.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -174,9 +175,9 @@ static void normals(float *x, size_t n, uint64_t seed, uint64_t stream) {
         rlhf_rng_block(&r, w);
         double u = 1 - rlhf_rng_f64(w[0], w[1]),
                angle = 6.283185307179586 * rlhf_rng_f64(w[2], w[3]);
-        double radius = sqrt(-2 * log(u)); // u is in (0, 1]
-        x[i] = (float)(radius * cos(angle));
-        if (i + 1 < n) x[i + 1] = (float)(radius * sin(angle));
+        double radius = sqrt(-2 * rlhf_log(u)); // u is in (0, 1]
+        x[i] = (float)(radius * rlhf_cos(angle));
+        if (i + 1 < n) x[i + 1] = (float)(radius * rlhf_sin(angle));
     }
 }
 

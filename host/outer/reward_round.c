@@ -6,6 +6,7 @@
 #include "sample/scoring.h"
 
 #include <math.h>
+#include <rlhf/exact.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,9 +14,9 @@
 static double one_pair(const float *r, double w, float *d) {
     double chosen = (double)r[0], rejected = (double)r[1];
     double top = rejected > chosen ? rejected : chosen;
-    double log_sum = top + log(exp(chosen - top) + exp(rejected - top));
-    d[0] = (float)(w * (exp(chosen - log_sum) - 1));
-    d[1] = (float)(w * exp(rejected - log_sum));
+    double log_sum = top + rlhf_log(rlhf_exp(chosen - top) + rlhf_exp(rejected - top));
+    d[0] = (float)(w * (rlhf_exp(chosen - log_sum) - 1));
+    d[1] = (float)(w * rlhf_exp(rejected - log_sum));
     return w * (log_sum - chosen);
 }
 

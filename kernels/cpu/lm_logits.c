@@ -4,6 +4,7 @@
 #include "gemm.h"
 
 #include <math.h>
+#include <rlhf/exact.h>
 
 #define LM_ROWS  1536u
 #define LM_LEAST ((uint64_t)384 << 20)
@@ -50,7 +51,7 @@ void rlhf__lm_truncate(const struct rlhf__cpu *cpu, float *z, size_t n, float sc
     if (d->top_p < 1.0 || d->top_k > 0)
         cpu->hot.head_truncate(z, n, scale, d->top_k, d->top_p, work);
     if (d->min_p <= 0.0) return;
-    const double least = log(d->min_p);
+    const double least = rlhf_log(d->min_p);
     float max = -INFINITY;
     for (size_t i = 0; i < n; i++) {
         if (!(z[i] <= INFINITY)) return; // NaN: the log-probs are NaN

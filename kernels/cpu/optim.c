@@ -4,6 +4,7 @@
 #include "table.h"
 
 #include <math.h>
+#include <rlhf/exact.h>
 #include <string.h>
 
 #define PIECE ((uint64_t)1 << 16) // elements; fixed, so results do not depend on the threads
@@ -107,8 +108,8 @@ static rlhf_status sumsq_many(void *ctx, const rlhf_tensors *from, double max_no
 // With ci = 1 - bi^t, the step is
 //   torch: lr (m / c1) / (sqrt(v / c2) + eps);  tf1: lr sqrt(c2) / c1 m / (sqrt(v) + eps).
 static struct rlhf__adam_step step_of(const rlhf_adamw *a) {
-    const double c1 = 1.0 - pow(a->beta1, (double)a->step);
-    const double c2 = 1.0 - pow(a->beta2, (double)a->step);
+    const double c1 = 1.0 - rlhf_pow(a->beta1, (double)a->step);
+    const double c2 = 1.0 - rlhf_pow(a->beta2, (double)a->step);
     const int tf1 = a->epsilon == RLHF_ADAM_TF1;
     return (struct rlhf__adam_step){
         .grad_scale = (float)a->grad_scale,

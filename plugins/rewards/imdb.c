@@ -3,6 +3,7 @@
 // The label is chosen by name, never by index. Two plain sentences are scored at load, so a
 // classifier with swapped labels is refused. The classifier has its own tokenizer and never sees
 // padding; the host's service does the tokenizing and avoids the padding.
+#include <rlhf/exact.h>
 #include <rlhf/reward.h>
 #include <rlhf/service.h>
 
@@ -34,14 +35,14 @@ static double log_odds(const float *z, int32_t n, int32_t k) {
     for (int32_t j = 0; j < n; j++)
         if (j != k && (double)z[j] > max) max = (double)z[j];
     for (int32_t j = 0; j < n; j++)
-        if (j != k) sum += exp((double)z[j] - max);
-    return (double)z[k] - max - log(sum);
+        if (j != k) sum += rlhf_exp((double)z[j] - max);
+    return (double)z[k] - max - rlhf_log(sum);
 }
 
 static float score_of(const struct imdb *s, const float *z) {
     double odds = log_odds(z, s->n_labels, s->label);
     if (s->config->direction == DIRECTION_NEG) odds = -odds;
-    return (float)(s->config->output == OUTPUT_LOGIT ? odds : 1.0 / (1.0 + exp(-odds)));
+    return (float)(s->config->output == OUTPUT_LOGIT ? odds : 1.0 / (1.0 + rlhf_exp(-odds)));
 }
 
 // "0 NEGATIVE, 1 POSITIVE" into text[cap]; truncated if there are too many labels.
@@ -89,7 +90,7 @@ static rlhf_status self_test(struct imdb *s) {
     rlhf_status st = s->svc->logits(s->host, s->model, 2, texts, z);
     double p[2] = {0, 0};
     for (int i = 0; st >= 0 && i < 2; i++)
-        p[i] = 1.0 / (1.0 + exp(-log_odds(z + i * s->n_labels, s->n_labels, s->label)));
+        p[i] = 1.0 / (1.0 + rlhf_exp(-log_odds(z + i * s->n_labels, s->n_labels, s->label)));
     h->free(h, z);
     if (st < 0) return st;
     if (!(p[0] > p[1]))

@@ -7,6 +7,7 @@
 //   band: a target range, our own function
 #include "answer/checker.h"
 
+#include <rlhf/exact.h>
 #include <rlhf/reward.h>
 
 #include <math.h>
@@ -73,7 +74,7 @@ static double cosine(const struct length_config *c, int64_t n, int right) {
     const double at_once = right ? c->right_short : c->wrong_short;
     const double at_last = right ? c->right_long : c->wrong_long;
     if (c->exceed != 0 && n >= c->max_len) return c->exceed;
-    return at_last + 0.5 * (at_once - at_last) * (1.0 + cos(share * 3.14159265358979323846));
+    return at_last + 0.5 * (at_once - at_last) * (1.0 + rlhf_cos(share * 3.14159265358979323846));
 }
 
 // Returns 1 inside the range; outside, falls to 0 over `margin` tokens.

@@ -4,6 +4,7 @@
 #include "base/json.h"
 
 #include <math.h>
+#include <rlhf/exact.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -99,7 +100,7 @@ static rlhf_status check_kinds(const json_t *o, const char *dir, struct rlhf__er
 // llama.cpp uses 0.1 ln(factor) + 1 and supports no other scale of the attention.
 static rlhf_status check_yarn(const struct rope *r, const char *dir, struct rlhf__error *err) {
     static const char *const none[] = {"mscale", "mscale_all_dim", "attention_factor"};
-    const double own = r->factor > 1 ? 0.1 * log(r->factor) + 1 : 1;
+    const double own = r->factor > 1 ? 0.1 * rlhf_log(r->factor) + 1 : 1;
     for (size_t i = 0; i < 3; i++) {
         const json_t *v = json_object_get(r->o, none[i]);
         const int same = i == 2 && json_is_number(v) && fabs(json_number_value(v) - own) < 1e-6;
@@ -153,7 +154,7 @@ void rlhf__gguf_llama3_rope(const json_t *config, int32_t head_dim, float *out) 
     const struct rope r = rope_of(config);
     const double low = number(r.o, "low_freq_factor", 1), high = number(r.o, "high_freq_factor", 4);
     for (int32_t i = 0; i < head_dim / 2; i++) {
-        const double length = 2 * pi * pow(r.theta, 2.0 * i / head_dim); // of one turn
+        const double length = 2 * pi * rlhf_pow(r.theta, 2.0 * i / head_dim); // of one turn
         const double share = (r.context / length - low) / (high - low);
         if (length < r.context / high)
             out[i] = 1;

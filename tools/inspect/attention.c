@@ -2,6 +2,7 @@
 #include "inspect/attention.h"
 
 #include <math.h>
+#include <rlhf/exact.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +42,7 @@ static void weigh(const struct head *h, size_t t, double *a) {
         if (a[s] > most) most = a[s];
     }
     for (size_t s = 0; s <= t; s++) {
-        a[s] = exp(a[s] - most);
+        a[s] = rlhf_exp(a[s] - most);
         sum += a[s];
     }
     for (size_t s = 0; s <= t; s++)

@@ -2,6 +2,7 @@
 #include "inspect/next_token.h"
 
 #include <math.h>
+#include <rlhf/exact.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +20,8 @@ static double log_sum(const float *logit, size_t n) {
     for (size_t i = 0; i < n; i++)
         if ((double)logit[i] > most) most = (double)logit[i];
     for (size_t i = 0; i < n; i++)
-        sum += exp((double)logit[i] - most);
-    return most + log(sum);
+        sum += rlhf_exp((double)logit[i] - most);
+    return most + rlhf_log(sum);
 }
 
 // Insert a token into the list of the n tokens with the largest `move`. The list is sorted, the
@@ -47,7 +48,7 @@ static void compare(struct rlhf__next_tokens *out, size_t t, const float *base, 
         list[i].id = -1; // no token
     for (size_t i = 0; i < vocabulary; i++) {
         const double lq = (double)base[i] - z[0], lp = (double)tuned[i] - z[1];
-        const double q = exp(lq), p = exp(lp);
+        const double q = rlhf_exp(lq), p = rlhf_exp(lp);
         const struct rlhf__moved_token one = {(int32_t)i, 0, q, p};
         if (p > 0) kl += p * (lp - lq);
         if (p > q) place(list, up, out->n_moved, &n_up, one, p - q);

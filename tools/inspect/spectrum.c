@@ -3,6 +3,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <rlhf/exact.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -192,8 +193,8 @@ double rlhf__effective_rank(const double *value, size_t n) {
     for (size_t i = 0; i < n; i++)
         sum += value[i];
     for (size_t i = 0; sum > 0 && i < n; i++)
-        if (value[i] > 0) entropy -= value[i] / sum * log(value[i] / sum);
-    return sum > 0 ? exp(entropy) : 0;
+        if (value[i] > 0) entropy -= value[i] / sum * rlhf_log(value[i] / sum);
+    return sum > 0 ? rlhf_exp(entropy) : 0;
 }
 
 size_t rlhf__rank_above(const double *value, size_t n, double floor) {

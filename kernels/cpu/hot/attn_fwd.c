@@ -12,6 +12,7 @@
 #include "attn_tile.h"
 
 #include <math.h>
+#include <rlhf/exact.h>
 
 // Replaces scores s[0..limit) by exponentials, with zeros up to the end of the vector. Returns
 // their sum.
@@ -114,7 +115,7 @@ static void put_query(const struct rlhf__attn_item *it, const struct tile *q, si
                       const float *o, float sum, float max) {
     narrow_row(q->out + r * q->out_step, it->dtype == RLHF_BF16, o, (size_t)it->head_dim,
                vf_set1(1.0f / sum));
-    if (q->lse) q->lse[r * q->lse_step] = max + logf(sum);
+    if (q->lse) q->lse[r * q->lse_step] = max + rlhf_log_f32(sum);
 }
 
 // Working memory of an item's tiles: packed keys (or NULL), scores, and sums over keys.

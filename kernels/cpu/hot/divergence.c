@@ -8,6 +8,8 @@
 // Sums run over blocks of BLOCK elements in f32 lanes and over blocks in f64, from id 0 up.
 #include "head_row.h"
 
+#include <rlhf/exact.h>
+
 #define FAR 80.0f // from this |log q - log p| on, the smaller probability is ignored
 
 struct pair {
@@ -31,7 +33,7 @@ static inline vf lanes_log(vf x) {
     float v[VF_LANES];
     vf_store(v, x);
     for (size_t j = 0; j < VF_LANES; j++)
-        v[j] = logf(v[j]);
+        v[j] = rlhf_log_f32(v[j]);
     return vf_load(v);
 }
 

@@ -4,6 +4,8 @@
 // up. So a row's result depends on the row alone.
 #include "head_row.h"
 
+#include <rlhf/exact.h>
+
 #define ABREAST 4    // vectors of maxima
 #define AHEAD   1024 // derivatives
 
@@ -61,8 +63,8 @@ void RLHF__HOT(head_stat)(struct rlhf__head_stat *s, const float *z, size_t n, f
         if (sums) sums[i / BLOCK] = block;
         sum += block;
     }
-    s->log_sum = (float)log(sum);
-    s->entropy = entropy ? (float)(log(sum) - dot / sum) : 0.0f;
+    s->log_sum = (float)rlhf_log(sum);
+    s->entropy = entropy ? (float)(rlhf_log(sum) - dot / sum) : 0.0f;
     s->kl = s->kl_p = s->ref_max = s->ref_log_sum = 0.0f;
 }
 
@@ -91,8 +93,8 @@ void RLHF__HOT(head_kl)(struct rlhf__head_stat *s, const float *z, const float *
         dot += (double)vf_hsum(t);
     }
     s->ref_max = ref_max;
-    s->ref_log_sum = (float)log(ref_sum);
-    s->kl = (float)(dot / sum - log(sum) + log(ref_sum));
+    s->ref_log_sum = (float)rlhf_log(ref_sum);
+    s->kl = (float)(dot / sum - rlhf_log(sum) + rlhf_log(ref_sum));
 }
 
 // ---- derivative ----

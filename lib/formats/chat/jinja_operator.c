@@ -4,6 +4,7 @@
 #include "chat/jinja_print.h"
 
 #include <math.h>
+#include <rlhf/exact.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +36,7 @@ static rlhf__value power(struct rlhf__jinja_work *w, int64_t x, int64_t y) {
         if (__builtin_mul_overflow(out, x, &out) || (i == 63 && y > 64 && llabs(x) > 1))
             return rlhf__jinja_stop(w, RLHF__JINJA_UNKNOWN, "a number over 64 bits");
     if (y > 64 && x == -1) out = y % 2 ? -1 : 1;
-    return y < 0 ? rlhf__jinja_float(pow((double)x, (double)y)) : rlhf__jinja_int(out);
+    return y < 0 ? rlhf__jinja_float(rlhf_pow((double)x, (double)y)) : rlhf__jinja_int(out);
 }
 
 static rlhf__value whole(struct rlhf__jinja_work *w, int32_t op, int64_t x, int64_t y) {
@@ -80,7 +81,7 @@ static rlhf__value reals(struct rlhf__jinja_work *w, int32_t op, double x, doubl
     case RLHF__JINJA_OP_MOD:
         return rlhf__jinja_float(x - y * floor(x / y));
     default:
-        return rlhf__jinja_float(pow(x, y));
+        return rlhf__jinja_float(rlhf_pow(x, y));
     }
 }
 

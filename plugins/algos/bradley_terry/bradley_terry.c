@@ -17,6 +17,7 @@
 #include "common/sums.h"
 
 #include <math.h>
+#include <rlhf/exact.h>
 #include <rlhf/log.h>
 
 struct bt_config {
@@ -81,11 +82,11 @@ static double group_loss(double center_coef, double margin, const float *r, int6
         total += (double)r[j];
     }
     for (int64_t j = 0; j < k; j++)
-        sum += exp((double)r[j] + (j == best ? 0.0 : margin) - top);
-    double log_sum = top + log(sum), twice = 2.0 * total / (double)k;
+        sum += rlhf_exp((double)r[j] + (j == best ? 0.0 : margin) - top);
+    double log_sum = top + rlhf_log(sum), twice = 2.0 * total / (double)k;
     double centre = center_coef * 4.0 * twice / (double)k;
     for (int64_t j = 0; j < k; j++) {
-        double p = exp((double)r[j] + (j == best ? 0.0 : margin) - log_sum);
+        double p = rlhf_exp((double)r[j] + (j == best ? 0.0 : margin) - log_sum);
         d[j] = (float)(w * (p - (j == best ? 1.0 : 0.0) + centre));
     }
     return w * (log_sum - (double)r[best] + center_coef * twice * twice);

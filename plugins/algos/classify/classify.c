@@ -9,6 +9,7 @@
 #include "common/sums.h"
 
 #include <math.h>
+#include <rlhf/exact.h>
 
 enum { LOSS, CORRECT, ROWS, N_SUMS };
 
@@ -60,13 +61,13 @@ static double cross_entropy(const float *score, int32_t k, int32_t label, double
         if (score[j] > score[top]) top = j;
     double max = (double)score[top], sum = 0;
     for (int32_t j = 0; j < k; j++)
-        sum += exp((double)score[j] - max);
-    double log_sum = max + log(sum), loss = 0;
+        sum += rlhf_exp((double)score[j] - max);
+    double log_sum = max + rlhf_log(sum), loss = 0;
     for (int32_t j = 0; j < k; j++) {
         double log_p = (double)score[j] - log_sum;
         double q = smoothing / (double)k + (j == label ? 1.0 - smoothing : 0.0);
         loss -= q * log_p;
-        d[j] = (float)(w * (exp(log_p) - q));
+        d[j] = (float)(w * (rlhf_exp(log_p) - q));
     }
     *best = top;
     return w * loss;

@@ -5,6 +5,7 @@
 #include "common/rows.h"
 
 #include <math.h>
+#include <rlhf/exact.h>
 #include <rlhf/log.h>
 
 #define BOUND 20.0 // of log-ratios
@@ -15,7 +16,7 @@ const char *const rlhf__correction_mode_names[] = {"truncate", "mask", NULL};
 static double bounded(double log_ratio) { return fmin(fmax(log_ratio, -BOUND), BOUND); }
 
 double rlhf__correction_weight(const struct rlhf__correction *c, double log_ratio, int32_t *high) {
-    const double w = exp(bounded(log_ratio));
+    const double w = rlhf_exp(bounded(log_ratio));
     *high = c->cap > 0 && w > c->cap;
     if (!*high) return w;
     return c->mode == RLHF__CORRECT_TRUNCATE ? c->cap : 0;
@@ -36,7 +37,7 @@ static rlhf_status log_ratio(const rlhf_host *h, const rlhf_rollout *in, int64_t
 // Add one token, whose weight comes from the log-ratio `of`; r is the token's log-ratio.
 static void count_token(const struct rlhf__correction *c, double of, double r,
                         struct rlhf__correction_sums *s) {
-    const double w = exp(bounded(of)), ratio = exp(bounded(r));
+    const double w = rlhf_exp(bounded(of)), ratio = rlhf_exp(bounded(r));
     const double near = c->cap > 0 ? fmin(fmax(w, 1 / c->cap), c->cap) : w;
     s->min = s->tokens ? fmin(s->min, w) : w;
     s->max = s->tokens ? fmax(s->max, w) : w;
@@ -44,7 +45,7 @@ static void count_token(const struct rlhf__correction *c, double of, double r,
     s->near += near;
     s->near2 += near * near;
     s->kl -= r;
-    s->k3 += expm1(bounded(r)) - bounded(r);
+    s->k3 += rlhf_expm1(bounded(r)) - bounded(r);
     s->chi2 += ratio * ratio;
     s->tokens++;
 }

@@ -8,6 +8,7 @@
 #define RLHF_ALGOS_COMMON_KL_H
 
 #include <math.h>
+#include <rlhf/exact.h>
 #include <stdint.h>
 
 enum rlhf__kl_kind {
@@ -21,14 +22,14 @@ enum rlhf__kl_kind {
 static inline double rlhf__kl(int32_t kind, double x, double f) {
     double d = f - x;
     if (kind == RLHF__KL_K1) return -d;
-    return kind == RLHF__KL_K2 ? 0.5 * d * d : expm1(d) - d;
+    return kind == RLHF__KL_K2 ? 0.5 * d * d : rlhf_expm1(d) - d;
 }
 
 // Derivative of rlhf__kl by x. [any]
 static inline double rlhf__kl_dx(int32_t kind, double x, double f) {
     double d = f - x;
     if (kind == RLHF__KL_K1) return 1.0;
-    return kind == RLHF__KL_K2 ? -d : -expm1(d);
+    return kind == RLHF__KL_K2 ? -d : -rlhf_expm1(d);
 }
 
 // Returns the KL coefficient after a phase of n samples whose measured KL was kl (Ziegler et al.

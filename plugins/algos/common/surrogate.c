@@ -2,6 +2,7 @@
 #include "common/surrogate.h"
 
 #include <math.h>
+#include <rlhf/exact.h>
 
 double rlhf__token_weight(int32_t aggregation, const struct rlhf__totals *t, int64_t len) {
     double n = t->sequences;
@@ -60,7 +61,7 @@ static void token_row(const struct rlhf__clip *clip, double w, const float *logp
                       const float *logp_old, const float *adv, int64_t len, float *d_logp,
                       struct rlhf__surrogate_sums *s) {
     for (int64_t t = 0; t < len; t++) {
-        double x = (double)logp[t], o = (double)logp_old[t], ratio = exp(x - o), d;
+        double x = (double)logp[t], o = (double)logp_old[t], ratio = rlhf_exp(x - o), d;
         int clipped;
         s->loss += w * rlhf__surrogate(ratio, (double)adv[t], clip, &d, &clipped);
         if (d != 0) d_logp[t] += (float)(w * d * ratio);
@@ -76,7 +77,7 @@ static double row_ratio(int32_t level, const float *logp, const float *logp_old,
     *share = level == RLHF__RATIO_SEQUENCE ? 1.0 : 1.0 / (double)len;
     for (int64_t t = 0; t < len; t++)
         log_ratio += (double)logp[t] - (double)logp_old[t];
-    return exp(log_ratio * *share);
+    return rlhf_exp(log_ratio * *share);
 }
 
 void rlhf__surrogate_row(int32_t level, const struct rlhf__clip *clip, double w, const float *logp,
@@ -106,7 +107,7 @@ void rlhf__cispo_row(int32_t level, double high, double w, const float *logp, co
     if (level != RLHF__RATIO_TOKEN) row = row_ratio(level, logp, logp_old, len, &share);
     for (int64_t t = 0; t < len; t++) {
         double x = (double)logp[t], o = (double)logp_old[t], a = (double)adv[t];
-        double ratio = level == RLHF__RATIO_TOKEN ? exp(x - o) : row;
+        double ratio = level == RLHF__RATIO_TOKEN ? rlhf_exp(x - o) : row;
         double weight = w * a * (ratio > bound ? bound : ratio); // not fmin: it would hide a NaN
         note_token(x, o, ratio, a != 0 && ratio > bound, s);
         if (a == 0 || ratio == 0) continue; // ratio 0: x may be -inf
@@ -131,7 +132,7 @@ void rlhf__gmpo_row(const struct rlhf__clip *clip, double w, const float *logp,
     int clipped;
     for (int64_t t = 0; t < len; t++)
         sum += gmpo_log_ratio(clip, (double)logp[t] - (double)logp_old[t], a, &clipped);
-    double ratio = exp(sum / (double)len), slope = -a * w * ratio;
+    double ratio = rlhf_exp(sum / (double)len), slope = -a * w * ratio;
     for (int64_t t = 0; t < len; t++) {
         double x = (double)logp[t], o = (double)logp_old[t];
         gmpo_log_ratio(clip, x - o, a, &clipped);
@@ -150,8 +151,8 @@ void rlhf__sapo_row(int32_t level, double pos, double neg, double w, const float
     if (level != RLHF__RATIO_TOKEN) row = row_ratio(level, logp, logp_old, len, &share);
     for (int64_t t = 0; t < len; t++) {
         double x = (double)logp[t], o = (double)logp_old[t], a = (double)adv[t];
-        double ratio = level == RLHF__RATIO_TOKEN ? exp(x - o) : row, tau = a > 0 ? pos : neg;
-        double gate = 1 / (1 + exp(-tau * (ratio - 1))), d = -4 * w * a * gate * (1 - gate);
+        double ratio = level == RLHF__RATIO_TOKEN ? rlhf_exp(x - o) : row, tau = a > 0 ? pos : neg;
+        double gate = 1 / (1 + rlhf_exp(-tau * (ratio - 1))), d = -4 * w * a * gate * (1 - gate);
         note_token(x, o, ratio, 0, s);
         if (a == 0) continue;
         s->loss -= w * a * gate * 4 / tau;

@@ -10,6 +10,7 @@
 #include "common/sums.h"
 
 #include <math.h>
+#include <rlhf/exact.h>
 #include <rlhf/log.h>
 
 enum { SIGMOID, IPO, HINGE, ROBUST, SPPO_HARD, APO_ZERO, APO_DOWN, NCA_PAIR }; // TRL's names
@@ -88,12 +89,12 @@ static struct response measure(const struct config *c, const rlhf_loss_in *in, i
     return r;
 }
 
-static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+static double sigmoid(double x) { return 1 / (1 + rlhf_exp(-x)); }
 
 // -log sigmoid(d) and its derivative.
 static double softplus(double d, double *slope) {
-    *slope = -1 / (1 + exp(d));
-    return fmax(-d, 0) + log1p(exp(-fabs(d)));
+    *slope = -1 / (1 + rlhf_exp(d));
+    return fmax(-d, 0) + rlhf_log1p(rlhf_exp(-fabs(d)));
 }
 
 static double square(double miss, double *slope) {

@@ -15,6 +15,7 @@
 #include "common/sums.h"
 
 #include <math.h>
+#include <rlhf/exact.h>
 #include <rlhf/log.h>
 
 enum { KTO, APO_ZERO_UNPAIRED };
@@ -102,7 +103,7 @@ static double row_loss(const struct state *s, const rlhf_loss_in *in, int64_t i,
     const double sign = wanted ? 1 : -1;
     const double w = (wanted ? c->desirable_weight : c->undesirable_weight) / n;
     const double logp = rlhf__sum(in->heads->logp, row), u = logp - rlhf__sum(in->logp_ref, row);
-    const double miss = 1 / (1 + exp(sign * c->beta * (u - s->z))); // 1 - sigmoid
+    const double miss = 1 / (1 + rlhf_exp(sign * c->beta * (u - s->z))); // 1 - sigmoid
     const double slope = -w * sign * c->beta * miss * (1 - miss);
     for (int64_t t = row.begin; t < row.end; t++)
         d_logp[t] = (float)slope;

@@ -10,6 +10,7 @@
 #include "common/sums.h"
 
 #include <math.h>
+#include <rlhf/exact.h>
 
 enum { SFT_TOKEN = 0, SFT_SEQUENCE = 1 };
 enum { LOSS, NLL, TOKENS, N_SUMS };
@@ -108,8 +109,8 @@ static rlhf_status sft_phase_end(void *self, int64_t phase) {
     if (s->minibatches) rlhf_metric_last(h, "objective/loss", sums[LOSS] / (double)s->minibatches);
     if (sums[TOKENS] > 0) {
         double nll = sums[NLL] / sums[TOKENS];
-        rlhf_metric_last(h, "sft/perplexity", exp(nll));
-        rlhf_metric_last(h, "sft/bits_per_token", nll / log(2.0));
+        rlhf_metric_last(h, "sft/perplexity", rlhf_exp(nll));
+        rlhf_metric_last(h, "sft/bits_per_token", nll / rlhf_log(2.0));
     }
     s->minibatches = s->seen = 0;
     return RLHF_OK;

@@ -4,6 +4,7 @@
 #include "internal.h"
 
 #include <math.h>
+#include <rlhf/exact.h>
 
 // The table grows to the longest row seen. The context is often a hundred times longer.
 enum { FIRST_ROWS = 1024 };
@@ -20,8 +21,8 @@ static void fill(const struct rlhf_tf_arch *a, uint32_t position, float *out) {
     const int32_t half = a->head_dim / 2;
     for (int32_t c = 0; c < half; c++) {
         const double angle = position * a->rotary.frequency[c];
-        out[c] = (float)(cos(angle) * a->rotary.scale);
-        out[half + c] = (float)(sin(angle) * a->rotary.scale);
+        out[c] = (float)(rlhf_cos(angle) * a->rotary.scale);
+        out[half + c] = (float)(rlhf_sin(angle) * a->rotary.scale);
     }
 }
 

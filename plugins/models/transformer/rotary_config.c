@@ -3,6 +3,7 @@
 #include "decoder.h"
 
 #include <math.h>
+#include <rlhf/exact.h>
 #include <string.h>
 
 #define PI 3.14159265358979323846
@@ -31,7 +32,7 @@ static rlhf_status refuse(const rlhf_host *host, const struct rope *r, const cha
 // Plain: theta^(-2 c / dim).
 static void plain(const struct rope *r) {
     for (int32_t c = 0; c < r->dim / 2; c++)
-        r->frequency[c] = pow(r->theta, -2.0 * c / r->dim);
+        r->frequency[c] = rlhf_pow(r->theta, -2.0 * c / r->dim);
 }
 
 static rlhf_status linear(const rlhf_host *host, const struct rope *r) {
@@ -61,11 +62,11 @@ static rlhf_status llama3(const rlhf_host *host, const struct rope *r) {
 
 // The (real-valued) index of the pair that makes `rotations` turns within the context.
 static double yarn_pair(const struct rope *r, double rotations) {
-    return r->dim * log(r->context / (rotations * 2 * PI)) / (2 * log(r->theta));
+    return r->dim * rlhf_log(r->context / (rotations * 2 * PI)) / (2 * rlhf_log(r->theta));
 }
 
 static double yarn_mscale(double factor, double mscale) {
-    return factor <= 1 ? 1 : 0.1 * mscale * log(factor) + 1;
+    return factor <= 1 ? 1 : 0.1 * mscale * rlhf_log(factor) + 1;
 }
 
 static rlhf_status yarn(const rlhf_host *host, const struct rope *r, double *scale) {

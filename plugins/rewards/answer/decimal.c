@@ -2,6 +2,7 @@
 #include "answer/decimal.h"
 
 #include <math.h>
+#include <rlhf/exact.h>
 #include <string.h>
 
 // The product, or the sum, of two decimals: digits of an integer times 10^exponent.
@@ -102,7 +103,7 @@ static double value_of(const struct rlhf__decimal *x, int64_t shift) {
         v = 10 * v + (x->digit[i] - '0');
     e += x->n - n;
     const int64_t half = e / 2;
-    return x->sign * (v * pow(10, (double)half) * pow(10, (double)(e - half)));
+    return x->sign * (v * rlhf_pow(10, (double)half) * rlhf_pow(10, (double)(e - half)));
 }
 
 double rlhf__ratio_value(const struct rlhf__ratio *x, int32_t shift) {

@@ -1,0 +1,170 @@
+// The functions of rlhf/exact.h against correctly rounded results, and their two stages against
+// each other.
+#include "support/check.h"
+#include "vectors.h"
+
+#include <rlhf/exact.h>
+#include <rlhf/rng.h>
+#include <stdio.h>
+
+#define N(a) (sizeof(a) / sizeof *(a))
+
+static double of(uint64_t bits) { return rlhf__x_double(bits); }
+
+static void same(const char *name, double x, double got, double want) {
+    if (isnan(want) ? isnan(got) : rlhf__x_bits(got) == rlhf__x_bits(want)) return;
+    fail_msg("%s(%a) is %a, not %a", name, x, got, want);
+}
+
+static double exp_wide(double x) { return rlhf__x_exp_wide(x, 0); }
+static double expm1_wide(double x) { return rlhf__x_exp_wide(x, 1); }
+static double log_wide(double x) { return rlhf__x_log_wide(x, 0, 53); }
+static double log1p_wide(double x) { return rlhf__x_log_wide(x, 1, 53); }
+static double sin_wide(double x) { return rlhf__x_sin_wide(x, 0); }
+static double cos_wide(double x) { return rlhf__x_sin_wide(x, 1); }
+
+static void check(const char *name, double (*f)(double), double (*wide)(double), double least,
+                  const uint64_t (*v)[2], size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const double x = of(v[i][0]), want = of(v[i][1]);
+        same(name, x, f(x), want);
+        if (fabs(x) >= least && isfinite(want)) same(name, x, wide(x), want);
+    }
+}
+
+static void results_are_correctly_rounded(void **state) {
+    (void)state;
+    const double tiny = 0x1p-54;
+    check("exp", rlhf_exp, exp_wide, tiny, exact_exp, N(exact_exp));
+    check("expm1", rlhf_expm1, expm1_wide, tiny, exact_expm1, N(exact_expm1));
+    check("log", rlhf_log, log_wide, 0, exact_log, N(exact_log));
+    check("log1p", rlhf_log1p, log1p_wide, tiny, exact_log1p, N(exact_log1p));
+    check("sin", rlhf_sin, sin_wide, 0x1p-27, exact_sin, N(exact_sin));
+    check("cos", rlhf_cos, cos_wide, 0x1p-27, exact_cos, N(exact_cos));
+    for (size_t i = 0; i < N(exact_logf); i++) {
+        const double x = of(exact_logf[i][0]);
+        same("logf", x, (double)rlhf_log_f32((float)x), of(exact_logf[i][1]));
+        same("logf", x, rlhf__x_log_wide(x, 0, 24), of(exact_logf[i][1]));
+    }
+    for (size_t i = 0; i < N(exact_pow); i++) {
+        const double x = of(exact_pow[i][0]), y = of(exact_pow[i][1]), got = rlhf_pow(x, y);
+        if (rlhf__x_bits(got) != exact_pow[i][2])
+            fail_msg("pow(%a, %a) is %a, not %a", x, y, got, of(exact_pow[i][2]));
+    }
+}
+
+// ---- the two stages ----
+
+struct range {
+    const char *name;
+    double (*f)(double), (*wide)(double), low, high;
+};
+
+static void both_stages_agree(void **state) {
+    (void)state;
+    static const struct range range[] = {
+        {"exp", rlhf_exp, exp_wide, -745, 709},      {"exp", rlhf_exp, exp_wide, -1e-5, 1e-5},
+        {"expm1", rlhf_expm1, expm1_wide, -50, 709}, {"expm1", rlhf_expm1, expm1_wide, -1e-6, 1e-6},
+        {"log", rlhf_log, log_wide, 0, 1e9},         {"log", rlhf_log, log_wide, 0.9, 1.1},
+        {"log1p", rlhf_log1p, log1p_wide, -1, 3},    {"log1p", rlhf_log1p, log1p_wide, 0, 1e60},
+        {"sin", rlhf_sin, sin_wide, -10, 10},        {"sin", rlhf_sin, sin_wide, 0, 1e25},
+        {"cos", rlhf_cos, cos_wide, -10, 10},        {"cos", rlhf_cos, cos_wide, 0, 1e25},
+    };
+    rlhf_rng rng = {30, rlhf_rng_stream("exact"), 0};
+    for (size_t i = 0; i < N(range); i++)
+        for (int n = 0; n < 2000; n++) {
+            const struct range *r = &range[i];
+            const double x = r->low + (r->high - r->low) * rlhf_rng_next(&rng);
+            same(r->name, x, r->f(x), r->wide(x));
+        }
+    for (int n = 0; n < 4000; n++) {
+        const double x = 3 * rlhf_rng_next(&rng),
+                     y = n & 1 ? 600 * rlhf_rng_next(&rng) - 300 : floor(500 * rlhf_rng_next(&rng));
+        if (x > 0 && y != 0) same("pow", x, rlhf_pow(x, y), rlhf__x_pow_wide(x, y));
+    }
+}
+
+// The first stage has to leave hard cases to the second.
+static void hard_cases_need_the_second_stage(void **state) {
+    (void)state;
+    int sure, left = 0;
+    for (size_t i = 0; i < N(exact_expm1); i++) {
+        const double x = of(exact_expm1[i][0]);
+        if (!(fabs(x) < 0x1p-30) || fabs(x) < 0x1p-53) continue;
+        const rlhf__x_i128 a = (rlhf__x_i128)rlhf__x_fixed(x);
+        struct rlhf__x v = rlhf__x_exp_of(x < 0 ? -a : a, 0);
+        v.m = v.e == -127 ? v.m - RLHF__X_1 : RLHF__X_1 - (v.m >> 1);
+        v.e = -127;
+        rlhf__x_round(v, 53, &sure);
+        left += !sure;
+    }
+    assert_true(left >= 3);
+    assert_true(left < 20);
+}
+
+static void logf_is_the_rounded_logarithm(void **state) {
+    (void)state;
+    for (uint32_t u = 1; u < 0x7f800000; u += 30011) {
+        float x;
+        memcpy(&x, &u, sizeof x);
+        const double a = (double)rlhf_log_f32(x);
+        if (rlhf__x_bits(a) != rlhf__x_bits(rlhf__x_log_bits((double)x, 24)))
+            fail_msg("logf(%a) is %a", (double)x, a);
+    }
+}
+
+static void special_values(void **state) {
+    (void)state;
+    const double inf = INFINITY;
+    same("exp", inf, rlhf_exp(inf), inf);
+    same("exp", -inf, rlhf_exp(-inf), 0);
+    same("exp", 710, rlhf_exp(710), inf);
+    same("exp", -1e9, rlhf_exp(-1e9), 0);
+    same("exp", 0, rlhf_exp(-0.0), 1);
+    same("exp", NAN, rlhf_exp(NAN), NAN);
+    same("expm1", -0.0, rlhf_expm1(-0.0), -0.0);
+    same("expm1", -inf, rlhf_expm1(-inf), -1);
+    same("expm1", 1e4, rlhf_expm1(1e4), inf);
+    same("expm1", NAN, rlhf_expm1(NAN), NAN);
+    same("log", 0, rlhf_log(-0.0), -inf);
+    same("log", 1, rlhf_log(1), 0);
+    same("log", -1, rlhf_log(-1), NAN);
+    same("log", inf, rlhf_log(inf), inf);
+    same("log", NAN, rlhf_log(NAN), NAN);
+    same("log1p", -1, rlhf_log1p(-1), -inf);
+    same("log1p", -0.0, rlhf_log1p(-0.0), -0.0);
+    same("log1p", -2, rlhf_log1p(-2), NAN);
+    same("log1p", inf, rlhf_log1p(inf), inf);
+    same("logf", 0, (double)rlhf_log_f32(0), -inf);
+    same("logf", -1, (double)rlhf_log_f32(-1), NAN);
+    same("logf", inf, (double)rlhf_log_f32(INFINITY), inf);
+    same("sin", -0.0, rlhf_sin(-0.0), -0.0);
+    same("sin", inf, rlhf_sin(inf), NAN);
+    same("cos", 0, rlhf_cos(0), 1);
+    same("cos", NAN, rlhf_cos(NAN), NAN);
+}
+
+static void special_powers(void **state) {
+    (void)state;
+    static const double value[] = {0.0,      -0.0,      1,   -1,     2,      -2,      0.5,
+                                   -0.5,     3,         -3,  1e300,  -1e300, 1e-300,  2.5,
+                                   INFINITY, -INFINITY, NAN, 0x1p53, 0x1p54, -0x1p52, 5e-324};
+    for (size_t i = 0; i < N(value); i++)
+        for (size_t k = 0; k < N(value); k++) {
+            const double x = value[i], y = value[k], want = pow(x, y), got = rlhf_pow(x, y);
+            const int close = isfinite(want) && fabs(got - want) <= fabs(want) * 0x1p-51;
+            if (!close) same("pow", x, got, want);
+        }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(results_are_correctly_rounded),
+        cmocka_unit_test(both_stages_agree),
+        cmocka_unit_test(hard_cases_need_the_second_stage),
+        cmocka_unit_test(logf_is_the_rounded_logarithm),
+        cmocka_unit_test(special_values),
+        cmocka_unit_test(special_powers),
+    };
+    return cmocka_run_group_tests_name("exact", tests, NULL, NULL);
+}
