@@ -13,6 +13,7 @@
 #include "base/clock.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -25,7 +26,7 @@ struct hub {
     pthread_barrier_t barrier;
     const rlhf_block *send[RANKS];
     const void *own[RANKS];
-    int mismatches;
+    atomic_int mismatches;
 };
 
 struct rank {
