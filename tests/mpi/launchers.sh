@@ -7,6 +7,9 @@ export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=no
 lib=$RLHF_BUILD_DIR/lib/rlhf/0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+# A session directory of its own: Open MPI's in /tmp is shared with other jobs, which remove it.
+export TMPDIR=$work
+mkdir "$work/ompi.$(hostname).$(id -u)"
 
 launcher_of() {
     case $1 in
