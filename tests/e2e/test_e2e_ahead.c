@@ -229,7 +229,7 @@ static void what_cannot_be_is_refused(void **state) {
         {PPO "--set rollout.threads=1", "rollout.threads has no effect here: rollout.ahead is 0"},
         {PPO "--set rollout.ahead=2", "rollout.ahead"},
         {"--algo sft.so --data texts.jsonl --policy model --set policy.init=random " AHEAD,
-         "rollout.ahead has no effect here: sft.so draws no responses"},
+         "rollout.ahead is 1, but sft.so draws no responses; rollout.ahead=0 is allowed"},
         {PPO AHEAD "--set algo.correction_cap=0.5", "correction_cap is 0.5"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(e2e_run(t, "%s --set run.phases=1 --set run.dir=x", cases[i].how), 2);
