@@ -40,39 +40,39 @@ print("""// rlhf/exact/tables.h: the constants of rlhf/exact.h. Written by tests
 #include <stdint.h>
 
 // An unsigned number of 128 bits; hi holds the upper half.
-struct rlhf__x_pair {
+struct rlhf_x_pair {
     uint64_t hi, lo;
 };
 """)
-print("// 2^(i/32) times 2^127, rounded down.\nstatic const struct rlhf__x_pair rlhf__x_exp2[32] = {")
+print("// 2^(i/32) times 2^127, rounded down.\nstatic const struct rlhf_x_pair rlhf_x_exp2[32] = {")
 print(rows([pair(bits(exp(log(mpf(2)) * i / 32), 127)) for i in range(32)], 2) + "};\n")
 f, items = 1, []
 for n in range(1, 17):
     f *= n
     if n >= 8:
         items.append("0x%016x" % bits(mpf(1) / f, 78))
-print("// 1/n! times 2^78, n = 8 to 16.\nstatic const uint64_t rlhf__x_factorial[9] = {")
+print("// 1/n! times 2^78, n = 8 to 16.\nstatic const uint64_t rlhf_x_factorial[9] = {")
 print(rows(items, 4) + "};\n")
 print("// 256 divided by the middle of an interval. Above the 53rd, of half the interval.")
-print("static const uint16_t rlhf__x_inverse[128] = {")
+print("static const uint16_t rlhf_x_inverse[128] = {")
 print(rows(["%d" % log_row(i)[0] for i in range(128)], 16) + "};\n")
-print("// |log(rlhf__x_inverse[i] / 256)| times 2^117.\nstatic const struct rlhf__x_pair rlhf__x_log[128] = {")
+print("// |log(rlhf_x_inverse[i] / 256)| times 2^117.\nstatic const struct rlhf_x_pair rlhf_x_log[128] = {")
 print(rows([pair(log_row(i)[1]) for i in range(128)], 2) + "};\n")
 print("// Sine and cosine of i pi / 128 times 2^127; rounded down, 1 is 2^127.")
-print("static const struct rlhf__x_pair rlhf__x_sin[33] = {")
+print("static const struct rlhf_x_pair rlhf_x_sin[33] = {")
 print(rows([pair(bits(sin(pi * i / 128), 127)) for i in range(33)], 2) + "};\n")
-print("static const struct rlhf__x_pair rlhf__x_cos[33] = {")
+print("static const struct rlhf_x_pair rlhf_x_cos[33] = {")
 print(rows([pair(bits(cos(pi * i / 128), 127)) for i in range(33)], 2) + "};\n")
-print("// The fraction of 2 / pi, the highest word first.\nstatic const uint64_t rlhf__x_two_over_pi[26] = {")
+print("// The fraction of 2 / pi, the highest word first.\nstatic const uint64_t rlhf_x_two_over_pi[26] = {")
 print(rows(words(2 / pi, 26), 4) + "};\n")
 print("// log 2, and a quarter of pi: six words below the binary point, the highest first.")
-print("static const uint64_t rlhf__x_log2[6] = {")
+print("static const uint64_t rlhf_x_log2[6] = {")
 print(rows(words(log(mpf(2)), 6), 3) + "};\n")
-print("static const uint64_t rlhf__x_quarter_pi[6] = {")
+print("static const uint64_t rlhf_x_quarter_pi[6] = {")
 print(rows(words(pi / 4, 6), 3) + "};\n")
 print("// log 2 / 32 times 2^132, 32 / log 2 times 2^57, log 2 times 2^127 and pi / 2 times 2^127.")
-print("static const struct rlhf__x_pair rlhf__x_step = %s;" % pair(bits(log(mpf(2)) / 32, 132)))
-print("static const int64_t rlhf__x_steps = 0x%016x;" % bits(32 / log(mpf(2)), 57))
-print("static const struct rlhf__x_pair rlhf__x_log2_pair = %s;" % pair(bits(log(mpf(2)), 127)))
-print("static const struct rlhf__x_pair rlhf__x_half_pi = %s;" % pair(bits(pi / 2, 127)))
+print("static const struct rlhf_x_pair rlhf_x_step = %s;" % pair(bits(log(mpf(2)) / 32, 132)))
+print("static const int64_t rlhf_x_steps = 0x%016x;" % bits(32 / log(mpf(2)), 57))
+print("static const struct rlhf_x_pair rlhf_x_log2_pair = %s;" % pair(bits(log(mpf(2)), 127)))
+print("static const struct rlhf_x_pair rlhf_x_half_pi = %s;" % pair(bits(pi / 2, 127)))
 print("\n#endif")

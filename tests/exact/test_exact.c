@@ -9,19 +9,19 @@
 
 #define N(a) (sizeof(a) / sizeof *(a))
 
-static double of(uint64_t bits) { return rlhf__x_double(bits); }
+static double of(uint64_t bits) { return rlhf_x_double(bits); }
 
 static void same(const char *name, double x, double got, double want) {
-    if (isnan(want) ? isnan(got) : rlhf__x_bits(got) == rlhf__x_bits(want)) return;
+    if (isnan(want) ? isnan(got) : rlhf_x_bits(got) == rlhf_x_bits(want)) return;
     fail_msg("%s(%a) is %a, not %a", name, x, got, want);
 }
 
-static double exp_wide(double x) { return rlhf__x_exp_wide(x, 0); }
-static double expm1_wide(double x) { return rlhf__x_exp_wide(x, 1); }
-static double log_wide(double x) { return rlhf__x_log_wide(x, 0, 53); }
-static double log1p_wide(double x) { return rlhf__x_log_wide(x, 1, 53); }
-static double sin_wide(double x) { return rlhf__x_sin_wide(x, 0); }
-static double cos_wide(double x) { return rlhf__x_sin_wide(x, 1); }
+static double exp_wide(double x) { return rlhf_x_exp_wide(x, 0); }
+static double expm1_wide(double x) { return rlhf_x_exp_wide(x, 1); }
+static double log_wide(double x) { return rlhf_x_log_wide(x, 0, 53); }
+static double log1p_wide(double x) { return rlhf_x_log_wide(x, 1, 53); }
+static double sin_wide(double x) { return rlhf_x_sin_wide(x, 0); }
+static double cos_wide(double x) { return rlhf_x_sin_wide(x, 1); }
 
 static void check(const char *name, double (*f)(double), double (*wide)(double), double least,
                   const uint64_t (*v)[2], size_t n) {
@@ -44,11 +44,11 @@ static void results_are_correctly_rounded(void **state) {
     for (size_t i = 0; i < N(exact_logf); i++) {
         const double x = of(exact_logf[i][0]);
         same("logf", x, (double)rlhf_log_f32((float)x), of(exact_logf[i][1]));
-        same("logf", x, rlhf__x_log_wide(x, 0, 24), of(exact_logf[i][1]));
+        same("logf", x, rlhf_x_log_wide(x, 0, 24), of(exact_logf[i][1]));
     }
     for (size_t i = 0; i < N(exact_pow); i++) {
         const double x = of(exact_pow[i][0]), y = of(exact_pow[i][1]), got = rlhf_pow(x, y);
-        if (rlhf__x_bits(got) != exact_pow[i][2])
+        if (rlhf_x_bits(got) != exact_pow[i][2])
             fail_msg("pow(%a, %a) is %a, not %a", x, y, got, of(exact_pow[i][2]));
     }
 }
@@ -80,7 +80,7 @@ static void both_stages_agree(void **state) {
     for (int n = 0; n < 4000; n++) {
         const double x = 3 * rlhf_rng_next(&rng),
                      y = n & 1 ? 600 * rlhf_rng_next(&rng) - 300 : floor(500 * rlhf_rng_next(&rng));
-        if (x > 0 && y != 0) same("pow", x, rlhf_pow(x, y), rlhf__x_pow_wide(x, y));
+        if (x > 0 && y != 0) same("pow", x, rlhf_pow(x, y), rlhf_x_pow_wide(x, y));
     }
 }
 
@@ -91,11 +91,11 @@ static void hard_cases_need_the_second_stage(void **state) {
     for (size_t i = 0; i < N(exact_expm1); i++) {
         const double x = of(exact_expm1[i][0]);
         if (!(fabs(x) < 0x1p-30) || fabs(x) < 0x1p-53) continue;
-        const rlhf__x_i128 a = (rlhf__x_i128)rlhf__x_fixed(x);
-        struct rlhf__x v = rlhf__x_exp_of(x < 0 ? -a : a, 0);
-        v.m = v.e == -127 ? v.m - RLHF__X_1 : RLHF__X_1 - (v.m >> 1);
+        const rlhf_x_i128 a = (rlhf_x_i128)rlhf_x_fixed(x);
+        struct rlhf_x v = rlhf_x_exp_of(x < 0 ? -a : a, 0);
+        v.m = v.e == -127 ? v.m - RLHF_X_1 : RLHF_X_1 - (v.m >> 1);
         v.e = -127;
-        rlhf__x_round(v, 53, &sure);
+        rlhf_x_round(v, 53, &sure);
         left += !sure;
     }
     assert_true(left >= 3);
@@ -108,7 +108,7 @@ static void logf_is_the_rounded_logarithm(void **state) {
         float x;
         memcpy(&x, &u, sizeof x);
         const double a = (double)rlhf_log_f32(x);
-        if (rlhf__x_bits(a) != rlhf__x_bits(rlhf__x_log_bits((double)x, 24)))
+        if (rlhf_x_bits(a) != rlhf_x_bits(rlhf_x_log_bits((double)x, 24)))
             fail_msg("logf(%a) is %a", (double)x, a);
     }
 }

@@ -5,12 +5,12 @@
 #include <stdint.h>
 
 // An unsigned number of 128 bits; hi holds the upper half.
-struct rlhf__x_pair {
+struct rlhf_x_pair {
     uint64_t hi, lo;
 };
 
 // 2^(i/32) times 2^127, rounded down.
-static const struct rlhf__x_pair rlhf__x_exp2[32] = {
+static const struct rlhf_x_pair rlhf_x_exp2[32] = {
     {0x8000000000000000, 0x0000000000000000}, {0x82cd8698ac2ba1d7, 0x3e2a475b46520bff},
     {0x85aac367cc487b14, 0xc5c95b8c2154c1b2}, {0x88980e8092da8527, 0x5df8d76c98c67562},
     {0x8b95c1e3ea8bd6e6, 0xfbe4628758a53c90}, {0x8ea4398b45cd53c0, 0x2dc0144c8783d4c5},
@@ -29,13 +29,13 @@ static const struct rlhf__x_pair rlhf__x_exp2[32] = {
     {0xf5257d152486cc2c, 0x7b9d0c7aed980fc3}, {0xfa83b2db722a033a, 0x7c25bb14315d7fcc}};
 
 // 1/n! times 2^78, n = 8 to 16.
-static const uint64_t rlhf__x_factorial[9] = {
+static const uint64_t rlhf_x_factorial[9] = {
     0x6806806806806806, 0x0b8ef1d2ab6399c7, 0x0127e4fb7789f5c7,
     0x001ae64567f544e3, 0x00023ddb1dff1b12, 0x00002c248c2750da,
     0x000003272e95180f, 0x00000035cfe7ce67, 0x000000035cfe7ce6};
 
 // 256 divided by the middle of an interval. Above the 53rd, of half the interval.
-static const uint16_t rlhf__x_inverse[128] = {
+static const uint16_t rlhf_x_inverse[128] = {
     256, 253, 251, 249, 247, 245, 244, 242, 240, 238, 237, 235, 233, 232, 230, 228, 227, 225, 224,
     222, 221, 219, 218, 216, 215, 213, 212, 211, 209, 208, 207, 205, 204, 203, 202, 200, 199, 198,
     197, 196, 194, 193, 192, 191, 190, 189, 188, 187, 186, 185, 184, 183, 182, 361, 359, 357, 355,
@@ -44,8 +44,8 @@ static const uint16_t rlhf__x_inverse[128] = {
     293, 292, 291, 289, 288, 287, 286, 284, 283, 282, 281, 279, 278, 277, 276, 275, 274, 272, 271,
     270, 269, 268, 267, 266, 265, 264, 263, 262, 261, 260, 259, 258, 256};
 
-// |log(rlhf__x_inverse[i] / 256)| times 2^117.
-static const struct rlhf__x_pair rlhf__x_log[128] = {
+// |log(rlhf_x_inverse[i] / 256)| times 2^117.
+static const struct rlhf_x_pair rlhf_x_log[128] = {
     {0x0000000000000000, 0x0000000000000000}, {0x00006091228e228a, 0xa88258b09bf84d00},
     {0x0000a195492cc066, 0x04e64a18dff7cdb4}, {0x0000e31e9760a557, 0x8c63f9eb2f284f31},
     {0x0001252f32f8d183, 0xe9ae021b67a9ba84}, {0x000167c94f2d4bb5, 0x84104f99417980d8},
@@ -112,7 +112,7 @@ static const struct rlhf__x_pair rlhf__x_log[128] = {
     {0x00003fc054d620cf, 0x11f86ed20723b850}, {0x0000000000000000, 0x0000000000000000}};
 
 // Sine and cosine of i pi / 128 times 2^127; rounded down, 1 is 2^127.
-static const struct rlhf__x_pair rlhf__x_sin[33] = {
+static const struct rlhf_x_pair rlhf_x_sin[33] = {
     {0x0000000000000000, 0x0000000000000000}, {0x03242abef46ccfbf, 0x2714e7b72ff6833c},
     {0x0647d97c437604f9, 0xbb50bcaa595be28b}, {0x096a9049670cfae6, 0x5f77574094d3c35c},
     {0x0c8bd35e14da15f0, 0xec7396c894bbf738}, {0x0fab272b54b9871a, 0x2704729ae56d78a3},
@@ -131,7 +131,7 @@ static const struct rlhf__x_pair rlhf__x_sin[33] = {
     {0x55f5a4d233b27e8a, 0x8df66d4044e0d4a6}, {0x5842dd5474b37b6d, 0x72656806ae4a5e68},
     {0x5a827999fcef3242, 0x2cbec4d9baa55f4f}};
 
-static const struct rlhf__x_pair rlhf__x_cos[33] = {
+static const struct rlhf_x_pair rlhf_x_cos[33] = {
     {0x8000000000000000, 0x0000000000000000}, {0x7ff62182133432ec, 0xab2baa91b34b0b99},
     {0x7fd8878de5b5f78e, 0xa10f476d57aca29e}, {0x7fa736b40620e854, 0x87b34319f8d5c2c4},
     {0x7f62368f44949678, 0x209c877ee39374f7}, {0x7f0991c3867f4d1e, 0xc8668ecacedb3a77},
@@ -151,7 +151,7 @@ static const struct rlhf__x_pair rlhf__x_cos[33] = {
     {0x5a827999fcef3242, 0x2cbec4d9baa55f4f}};
 
 // The fraction of 2 / pi, the highest word first.
-static const uint64_t rlhf__x_two_over_pi[26] = {
+static const uint64_t rlhf_x_two_over_pi[26] = {
     0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561,
     0xb7246e3a424dd2e0, 0x06492eea09d1921c, 0xfe1deb1cb129a73e, 0xe88235f52ebb4484,
     0xe99c7026b45f7e41, 0x3991d639835339f4, 0x9c845f8bbdf9283b, 0x1ff897ffde05980f,
@@ -161,18 +161,17 @@ static const uint64_t rlhf__x_two_over_pi[26] = {
     0x60e27bc08c6b47c4, 0x19c367cddce8092a};
 
 // log 2, and a quarter of pi: six words below the binary point, the highest first.
-static const uint64_t rlhf__x_log2[6] = {0xb17217f7d1cf79ab, 0xc9e3b39803f2f6af,
-                                         0x40f343267298b62d, 0x8a0d175b8baafa2b,
-                                         0xe7b876206debac98, 0x559552fb4afa1b10};
+static const uint64_t rlhf_x_log2[6] = {0xb17217f7d1cf79ab, 0xc9e3b39803f2f6af, 0x40f343267298b62d,
+                                        0x8a0d175b8baafa2b, 0xe7b876206debac98, 0x559552fb4afa1b10};
 
-static const uint64_t rlhf__x_quarter_pi[6] = {0xc90fdaa22168c234, 0xc4c6628b80dc1cd1,
-                                               0x29024e088a67cc74, 0x020bbea63b139b22,
-                                               0x514a08798e3404dd, 0xef9519b3cd3a431b};
+static const uint64_t rlhf_x_quarter_pi[6] = {0xc90fdaa22168c234, 0xc4c6628b80dc1cd1,
+                                              0x29024e088a67cc74, 0x020bbea63b139b22,
+                                              0x514a08798e3404dd, 0xef9519b3cd3a431b};
 
 // log 2 / 32 times 2^132, 32 / log 2 times 2^57, log 2 times 2^127 and pi / 2 times 2^127.
-static const struct rlhf__x_pair rlhf__x_step = {0x58b90bfbe8e7bcd5, 0xe4f1d9cc01f97b57};
-static const int64_t rlhf__x_steps = 0x5c551d94ae0bf85d;
-static const struct rlhf__x_pair rlhf__x_log2_pair = {0x58b90bfbe8e7bcd5, 0xe4f1d9cc01f97b57};
-static const struct rlhf__x_pair rlhf__x_half_pi = {0xc90fdaa22168c234, 0xc4c6628b80dc1cd1};
+static const struct rlhf_x_pair rlhf_x_step = {0x58b90bfbe8e7bcd5, 0xe4f1d9cc01f97b57};
+static const int64_t rlhf_x_steps = 0x5c551d94ae0bf85d;
+static const struct rlhf_x_pair rlhf_x_log2_pair = {0x58b90bfbe8e7bcd5, 0xe4f1d9cc01f97b57};
+static const struct rlhf_x_pair rlhf_x_half_pi = {0xc90fdaa22168c234, 0xc4c6628b80dc1cd1};
 
 #endif

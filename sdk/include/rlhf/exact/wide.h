@@ -6,49 +6,49 @@
 
 #include <rlhf/exact/core.h>
 
-#define RLHF__X_RARE static __attribute__((noinline, cold, unused))
+#define RLHF_X_RARE static __attribute__((noinline, cold, unused))
 
 // Two's complement: w[5] is the whole part, w[4] to w[0] are the fraction.
-struct rlhf__wide {
+struct rlhf_wide {
     uint64_t w[6];
 };
 
-RLHF__X_RARE struct rlhf__wide rlhf__wide_of(uint64_t whole) {
-    const struct rlhf__wide out = {{0, 0, 0, 0, 0, whole}};
+RLHF_X_RARE struct rlhf_wide rlhf_wide_of(uint64_t whole) {
+    const struct rlhf_wide out = {{0, 0, 0, 0, 0, whole}};
     return out;
 }
 
 // A fraction whose words are listed from the highest to the lowest.
-RLHF__X_RARE struct rlhf__wide rlhf__wide_from(const uint64_t *words) {
-    const struct rlhf__wide out = {{words[4], words[3], words[2], words[1], words[0], 0}};
+RLHF_X_RARE struct rlhf_wide rlhf_wide_from(const uint64_t *words) {
+    const struct rlhf_wide out = {{words[4], words[3], words[2], words[1], words[0], 0}};
     return out;
 }
 
 // a + b, or a - b.
-RLHF__X_RARE struct rlhf__wide rlhf__wide_add(struct rlhf__wide a, struct rlhf__wide b, int minus) {
+RLHF_X_RARE struct rlhf_wide rlhf_wide_add(struct rlhf_wide a, struct rlhf_wide b, int minus) {
     uint64_t carry = minus != 0;
     for (int i = 0; i < 6; i++) {
-        const rlhf__x_u128 s = (rlhf__x_u128)a.w[i] + (minus ? ~b.w[i] : b.w[i]) + carry;
+        const rlhf_x_u128 s = (rlhf_x_u128)a.w[i] + (minus ? ~b.w[i] : b.w[i]) + carry;
         a.w[i] = (uint64_t)s;
         carry = (uint64_t)(s >> 64);
     }
     return a;
 }
 
-static inline int rlhf__wide_negative(struct rlhf__wide a) { return (int)(a.w[5] >> 63); }
+static inline int rlhf_wide_negative(struct rlhf_wide a) { return (int)(a.w[5] >> 63); }
 
-RLHF__X_RARE struct rlhf__wide rlhf__wide_abs(struct rlhf__wide a) {
-    return rlhf__wide_negative(a) ? rlhf__wide_add(rlhf__wide_of(0), a, 1) : a;
+RLHF_X_RARE struct rlhf_wide rlhf_wide_abs(struct rlhf_wide a) {
+    return rlhf_wide_negative(a) ? rlhf_wide_add(rlhf_wide_of(0), a, 1) : a;
 }
 
 // a b for numbers that are not negative, rounded down.
-RLHF__X_RARE struct rlhf__wide rlhf__wide_mul(struct rlhf__wide a, struct rlhf__wide b) {
+RLHF_X_RARE struct rlhf_wide rlhf_wide_mul(struct rlhf_wide a, struct rlhf_wide b) {
     uint64_t p[12] = {0};
-    struct rlhf__wide out;
+    struct rlhf_wide out;
     for (int i = 0; i < 6; i++) {
         uint64_t carry = 0;
         for (int j = 0; j < 6; j++) {
-            const rlhf__x_u128 s = (rlhf__x_u128)a.w[i] * b.w[j] + p[i + j] + carry;
+            const rlhf_x_u128 s = (rlhf_x_u128)a.w[i] * b.w[j] + p[i + j] + carry;
             p[i + j] = (uint64_t)s;
             carry = (uint64_t)(s >> 64);
         }
@@ -58,10 +58,10 @@ RLHF__X_RARE struct rlhf__wide rlhf__wide_mul(struct rlhf__wide a, struct rlhf__
     return out;
 }
 
-RLHF__X_RARE struct rlhf__wide rlhf__wide_divide(struct rlhf__wide a, uint64_t n) {
+RLHF_X_RARE struct rlhf_wide rlhf_wide_divide(struct rlhf_wide a, uint64_t n) {
     uint64_t left = 0;
     for (int i = 5; i >= 0; i--) {
-        const rlhf__x_u128 s = (rlhf__x_u128)left << 64 | a.w[i];
+        const rlhf_x_u128 s = (rlhf_x_u128)left << 64 | a.w[i];
         a.w[i] = (uint64_t)(s / n);
         left = (uint64_t)(s % n);
     }
@@ -69,8 +69,8 @@ RLHF__X_RARE struct rlhf__wide rlhf__wide_divide(struct rlhf__wide a, uint64_t n
 }
 
 // a 2^n for a number that is not negative; bits that do not fit are dropped.
-RLHF__X_RARE struct rlhf__wide rlhf__wide_shift(struct rlhf__wide a, int n) {
-    struct rlhf__wide out;
+RLHF_X_RARE struct rlhf_wide rlhf_wide_shift(struct rlhf_wide a, int n) {
+    struct rlhf_wide out;
     const int words = n >= 0 ? n / 64 : -((63 - n) / 64), bits = n - 64 * words;
     for (int i = 0; i < 6; i++) {
         const int k = i - words;
@@ -81,82 +81,82 @@ RLHF__X_RARE struct rlhf__wide rlhf__wide_shift(struct rlhf__wide a, int n) {
 }
 
 // |a| 2^e as a number of 128 bits; what does not fit sets the lowest bit.
-RLHF__X_RARE struct rlhf__x rlhf__wide_result(struct rlhf__wide a, int64_t e) {
-    struct rlhf__x out = {0, 0, 0, rlhf__wide_negative(a)};
+RLHF_X_RARE struct rlhf_x rlhf_wide_result(struct rlhf_wide a, int64_t e) {
+    struct rlhf_x out = {0, 0, 0, rlhf_wide_negative(a)};
     int top = 5, n;
-    a = rlhf__wide_abs(a);
+    a = rlhf_wide_abs(a);
     while (top > 0 && !a.w[top])
         top--;
     if (!a.w[top]) return out;
     n = __builtin_clzll(a.w[top]);
-    a = rlhf__wide_shift(a, n + 64 * (5 - top));
-    out.m = (rlhf__x_u128)a.w[5] << 64 | a.w[4] | ((a.w[3] | a.w[2] | a.w[1] | a.w[0]) != 0);
+    a = rlhf_wide_shift(a, n + 64 * (5 - top));
+    out.m = (rlhf_x_u128)a.w[5] << 64 | a.w[4] | ((a.w[3] | a.w[2] | a.w[1] | a.w[0]) != 0);
     out.e = e - 64 - n - 64 * (5 - top);
     return out;
 }
 
 // |x| 2^-e of a double that is not 0; what is below 2^-320 is dropped.
-RLHF__X_RARE struct rlhf__wide rlhf__wide_double(double x, int e) {
+RLHF_X_RARE struct rlhf_wide rlhf_wide_double(double x, int e) {
     uint64_t m;
-    const int own = rlhf__x_split(x, &m);
-    return rlhf__wide_shift(rlhf__wide_of(m), own - 63 - e);
+    const int own = rlhf_x_split(x, &m);
+    return rlhf_wide_shift(rlhf_wide_of(m), own - 63 - e);
 }
 
 // e^r for 0 <= r < 1: the series for r / 2^16, and 16 squares.
-RLHF__X_RARE struct rlhf__wide rlhf__wide_exp(struct rlhf__wide r) {
-    const struct rlhf__wide one = rlhf__wide_of(1), t = rlhf__wide_shift(r, -16);
-    struct rlhf__wide s = one;
+RLHF_X_RARE struct rlhf_wide rlhf_wide_exp(struct rlhf_wide r) {
+    const struct rlhf_wide one = rlhf_wide_of(1), t = rlhf_wide_shift(r, -16);
+    struct rlhf_wide s = one;
     for (uint64_t n = 18; n > 0; n--)
-        s = rlhf__wide_add(one, rlhf__wide_divide(rlhf__wide_mul(t, s), n), 0);
+        s = rlhf_wide_add(one, rlhf_wide_divide(rlhf_wide_mul(t, s), n), 0);
     for (int i = 0; i < 16; i++)
-        s = rlhf__wide_mul(s, s);
+        s = rlhf_wide_mul(s, s);
     return s;
 }
 
 // e^x 2^-k with a result from 1 to 2, for |x| < 2000. *k is set.
-RLHF__X_RARE struct rlhf__wide rlhf__wide_exp_of(struct rlhf__wide x, int64_t *k) {
-    const struct rlhf__wide two = rlhf__wide_from(rlhf__x_log2), size = rlhf__wide_abs(x);
-    const int negative = rlhf__wide_negative(x);
-    uint64_t n = (uint64_t)(((rlhf__x_u128)size.w[5] << 32 | size.w[4] >> 32) * 0x171547652 >> 64);
-    struct rlhf__wide r;
+RLHF_X_RARE struct rlhf_wide rlhf_wide_exp_of(struct rlhf_wide x, int64_t *k) {
+    const struct rlhf_wide two = rlhf_wide_from(rlhf_x_log2), size = rlhf_wide_abs(x);
+    const int negative = rlhf_wide_negative(x);
+    uint64_t n = (uint64_t)(((rlhf_x_u128)size.w[5] << 32 | size.w[4] >> 32) * 0x171547652 >> 64);
+    struct rlhf_wide r;
     for (;; n++) { // n log 2 <= |x| < (n + 1) log 2; negative: (n - 1) log 2 < |x| <= n log 2
-        const struct rlhf__wide whole = rlhf__wide_mul(two, rlhf__wide_of(n));
-        r = negative ? rlhf__wide_add(whole, size, 1) : rlhf__wide_add(size, whole, 1);
-        if (!rlhf__wide_negative(negative ? r : rlhf__wide_add(two, r, 1))) break;
+        const struct rlhf_wide whole = rlhf_wide_mul(two, rlhf_wide_of(n));
+        r = negative ? rlhf_wide_add(whole, size, 1) : rlhf_wide_add(size, whole, 1);
+        if (!rlhf_wide_negative(negative ? r : rlhf_wide_add(two, r, 1))) break;
     }
     *k = negative ? -(int64_t)n : (int64_t)n;
-    return rlhf__wide_exp(r);
+    return rlhf_wide_exp(r);
 }
 
 // log(m 2^e) for 1 <= m < 2: a value y of 117 bits, and log(m / e^y) by its series.
-RLHF__X_RARE struct rlhf__wide rlhf__wide_log(struct rlhf__wide m, int e) {
-    const struct rlhf__wide two = rlhf__wide_from(rlhf__x_log2), one = rlhf__wide_of(1);
-    const rlhf__x_u128 top = RLHF__X_1 | (rlhf__x_u128)m.w[4] << 63 | m.w[3] >> 1;
-    const struct rlhf__x near = rlhf__x_log_of(top >> 10 << 10, 0);
-    struct rlhf__wide y = rlhf__wide_of(0), d, square;
+RLHF_X_RARE struct rlhf_wide rlhf_wide_log(struct rlhf_wide m, int e) {
+    const struct rlhf_wide two = rlhf_wide_from(rlhf_x_log2), one = rlhf_wide_of(1);
+    const rlhf_x_u128 top = RLHF_X_1 | (rlhf_x_u128)m.w[4] << 63 | m.w[3] >> 1;
+    const struct rlhf_x near = rlhf_x_log_of(top >> 10 << 10, 0);
+    struct rlhf_wide y = rlhf_wide_of(0), d, square;
     if (!near.negative) {
         y.w[4] = (uint64_t)(near.m >> 64), y.w[3] = (uint64_t)near.m; // 128 bits below the point
-        y = rlhf__wide_shift(y, (int)near.e + 128);
+        y = rlhf_wide_shift(y, (int)near.e + 128);
     }
-    d = rlhf__wide_exp(rlhf__wide_add(two, y, 1)); // 2 / e^y
-    d = rlhf__wide_add(rlhf__wide_shift(rlhf__wide_mul(m, d), -1), one, 1);
-    square = rlhf__wide_abs(d);
-    square = rlhf__wide_shift(rlhf__wide_mul(square, square), -1);
-    y = rlhf__wide_add(rlhf__wide_add(y, d, 0), square, 1);
-    const struct rlhf__wide whole = rlhf__wide_mul(two, rlhf__wide_of((uint64_t)(e < 0 ? -e : e)));
-    return rlhf__wide_add(y, whole, e < 0);
+    d = rlhf_wide_exp(rlhf_wide_add(two, y, 1)); // 2 / e^y
+    d = rlhf_wide_add(rlhf_wide_shift(rlhf_wide_mul(m, d), -1), one, 1);
+    square = rlhf_wide_abs(d);
+    square = rlhf_wide_shift(rlhf_wide_mul(square, square), -1);
+    y = rlhf_wide_add(rlhf_wide_add(y, d, 0), square, 1);
+    const struct rlhf_wide whole = rlhf_wide_mul(two, rlhf_wide_of((uint64_t)(e < 0 ? -e : e)));
+    return rlhf_wide_add(y, whole, e < 0);
 }
 
 // Sine (want_cos: cosine) of f pi / 2 for 0 <= f <= 1/2, by its series.
-RLHF__X_RARE struct rlhf__wide rlhf__wide_sin(struct rlhf__wide f, int want_cos) {
-    const struct rlhf__wide one = rlhf__wide_of(1);
-    const struct rlhf__wide x =
-        rlhf__wide_shift(rlhf__wide_mul(f, rlhf__wide_from(rlhf__x_quarter_pi)), 1);
-    const struct rlhf__wide square = rlhf__wide_mul(x, x);
-    struct rlhf__wide s = one;
+RLHF_X_RARE struct rlhf_wide rlhf_wide_sin(struct rlhf_wide f, int want_cos) {
+    const struct rlhf_wide one = rlhf_wide_of(1);
+    const struct rlhf_wide x =
+        rlhf_wide_shift(rlhf_wide_mul(f, rlhf_wide_from(rlhf_x_quarter_pi)), 1);
+    const struct rlhf_wide square = rlhf_wide_mul(x, x);
+    struct rlhf_wide s = one;
     for (uint64_t n = want_cos ? 66 : 67; n > 1; n -= 2)
-        s = rlhf__wide_add(one, rlhf__wide_divide(rlhf__wide_mul(square, s), n * (n - 1)), 1);
-    return want_cos ? s : rlhf__wide_mul(x, s);
+        s = rlhf_wide_add(one, rlhf_wide_divide(rlhf_wide_mul(square, s), n * (n - 1)), 1);
+    return want_cos ? s : rlhf_wide_mul(x, s);
 }
 
 #endif
