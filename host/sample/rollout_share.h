@@ -13,7 +13,8 @@ rlhf_status rlhf__rollout_share(struct rlhf__team *team, const struct rlhf__roll
                                 const int64_t *row, struct rlhf__rows *e, int64_t *tokens,
                                 struct rlhf__error *err);
 
-// Append the responses of e to a message. `tokens` is what the model computed for them. [step]
+// Append the responses of e to a message. `tokens` is the number of tokens that the model computed
+// for them. [step]
 void rlhf__rollout_pack(const struct rlhf__rows *e, int64_t tokens, struct rlhf__buf *out);
 
 // Put together the rows of a request that several ranks sampled. Rank r has sampled the rows

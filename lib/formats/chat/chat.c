@@ -18,7 +18,7 @@ struct rlhf__chat {
     struct rlhf__template template; // usable where known
     // The entry "tool_use" of a list of templates, for rows with tools, as in transformers.
     struct rlhf__template *for_tools; // NULL = none, or unusable
-    char tools_why[1000];             // why it is unusable; "" = there is none
+    char tools_why[1000];             // why it is unusable; "" if the directory has none
     json_t *vars;                     // variables of templates: special tokens, tools
     char *dir;
     char *known;    // name or file of the template in use; NULL = no usable one

@@ -35,11 +35,11 @@ rlhf_status rlhf__template_render(const struct rlhf__template *t, const struct r
 
 // ---- texts ----
 
-static rlhf_str text_of(const struct rlhf__jinja_result *r) {
+rlhf_str rlhf__template_text(const struct rlhf__jinja_result *r) {
     return (rlhf_str){rlhf__buf_text(&r->turns.text), r->turns.text.len};
 }
 
-static size_t common(rlhf_str a, rlhf_str b) {
+size_t rlhf__template_common(rlhf_str a, rlhf_str b) {
     size_t n = 0;
     while (n < a.len && n < b.len && a.ptr[n] == b.ptr[n])
         n++;
@@ -106,7 +106,7 @@ static rlhf_status begin_of(struct search *s, size_t i, rlhf_str head, size_t *f
     if (i) {
         rlhf_status st = rlhf__template_render(s->t, &asked, 1, &s->prompt, &why);
         if (st == RLHF_E_NOMEM) return rlhf__fail(s->err, st, "%s", why.text);
-        *from = st == RLHF_OK ? common(text_of(&s->prompt), head) : 0;
+        *from = st == RLHF_OK ? rlhf__template_common(rlhf__template_text(&s->prompt), head) : 0;
         // If the common part is shorter, an earlier turn was rendered differently.
         if (st == RLHF_OK && *from + header.len >= s->prompt.turns.text.len) return RLHF_OK;
     }
@@ -156,7 +156,7 @@ static rlhf_str after_turn(const struct search *s, size_t i, rlhf_str rest) {
 }
 
 static rlhf_status add_turn(struct search *s, struct rlhf__message *copy, size_t i) {
-    const rlhf_str whole = text_of(&s->whole);
+    const rlhf_str whole = rlhf__template_text(&s->whole);
     const struct rlhf__messages talk = {.item = copy, .n = s->m->n, .tools = s->m->tools};
     const size_t n = strlen(s->stand_in);
     struct rlhf__error why = {0, ""};
@@ -166,14 +166,14 @@ static rlhf_status add_turn(struct search *s, struct rlhf__message *copy, size_t
     if (s->m->item[i].calls) json_decref((json_t *)(uintptr_t)copy[i].calls);
     copy[i] = s->m->item[i];
     if (st == RLHF_E_NOMEM) return rlhf__fail(s->err, st, "%s", why.text);
-    const rlhf_str with = text_of(&s->with);
+    const rlhf_str with = rlhf__template_text(&s->with);
     const char *at = st == RLHF_OK ? strstr(with.ptr, s->stand_in) : NULL;
     if (!at || strstr(at + n, s->stand_in)) return not_told(s, i);
     const rlhf_str head = {with.ptr, (uint64_t)(at - with.ptr)},
                    tail = after_turn(s, i, (rlhf_str){at + n, with.len - head.len - n});
     if (!tail.ptr) return not_told(s, i);
     RLHF_TRY(begin_of(s, i, head, &from));
-    if (whole.len < from + tail.len || common(whole, head) < from ||
+    if (whole.len < from + tail.len || rlhf__template_common(whole, head) < from ||
         memcmp(whole.ptr + (whole.len - tail.len), tail.ptr, (size_t)tail.len) != 0)
         return not_told(s, i);
     const size_t end = s->m->item[i].calls ? rlhf__template_token_at(s->t, tail).len
@@ -196,7 +196,7 @@ static rlhf_status add_turns(struct search *s, size_t first) {
     int number = 0;
     do
         snprintf(s->stand_in, sizeof s->stand_in, "Zq7turn%d7qZ", number++);
-    while (number < STAND_INS && strstr(text_of(&s->whole).ptr, s->stand_in));
+    while (number < STAND_INS && strstr(rlhf__template_text(&s->whole).ptr, s->stand_in));
     if (st == RLHF_OK && turns_from(s, first) > WORK_MAX / (s->whole.turns.text.len + 1))
         st = rlhf__fail(s->err, RLHF_E_INVALID,
                         "%zu turns in a text of %zu bytes: too many to look for each of them; mark "
@@ -211,7 +211,7 @@ static rlhf_status add_turns(struct search *s, size_t first) {
 // Finds turns by their {% generation %} blocks. The token that ends a turn is inside the turn's
 // block or follows it.
 static rlhf_status add_marks(struct search *s) {
-    const rlhf_str whole = text_of(&s->whole);
+    const rlhf_str whole = rlhf__template_text(&s->whole);
     const char *end = s->t->past_end ? s->t->past_end : s->t->end;
     for (size_t i = 0; i < s->whole.turns.n; i++) {
         const struct rlhf__turn *mark = &s->whole.turns.item[i];

@@ -70,4 +70,10 @@ rlhf_status rlhf__template_render_turns(const struct rlhf__template *,
                                         const struct rlhf__messages *m, size_t first, int generate,
                                         struct rlhf__turns *out, struct rlhf__error *err);
 
+// Returns the rendered text of a result; it belongs to the result. [any]
+rlhf_str rlhf__template_text(const struct rlhf__jinja_result *);
+
+// Returns how many bytes a and b have in common at their beginnings. [any]
+size_t rlhf__template_common(rlhf_str a, rlhf_str b);
+
 #endif

@@ -9,17 +9,6 @@ static const char stand_in[] = "Zq7learn7qZ";
 
 static rlhf_str text(const char *s) { return (rlhf_str){s, strlen(s)}; }
 
-static rlhf_str text_of(const struct rlhf__jinja_result *r) {
-    return (rlhf_str){rlhf__buf_text(&r->turns.text), r->turns.text.len};
-}
-
-static size_t common(rlhf_str a, rlhf_str b) {
-    size_t n = 0;
-    while (n < a.len && n < b.len && a.ptr[n] == b.ptr[n])
-        n++;
-    return n;
-}
-
 static rlhf_status render(const struct rlhf__template *t, struct rlhf__message *m, size_t n,
                           int generate, struct rlhf__jinja_result *out, struct rlhf__error *err) {
     const struct rlhf__messages talk = {.item = m, .n = n};
@@ -43,7 +32,7 @@ static rlhf_status learn_question(struct rlhf__template *t, struct rlhf__jinja_r
         st = rlhf__fail(err, RLHF_E_UNSUPPORTED, "it does not write what a user says");
     if (st == RLHF_OK) st = render(t, &q, 1, 1, &asks, err);
     const struct rlhf__buf *a = &r->turns.text, *b = &asks.turns.text;
-    const size_t same = common(text_of(r), text_of(&asks));
+    const size_t same = rlhf__template_common(rlhf__template_text(r), rlhf__template_text(&asks));
     if (st == RLHF_OK) {
         rlhf__buf_put(&t->header, b->data + same, b->len - same);
         rlhf__buf_put(&t->before, a->data,
@@ -77,7 +66,8 @@ static rlhf_status learn_lead(struct rlhf__template *t, struct rlhf__jinja_resul
     if (st == RLHF_OK) st = render(t, m, 2, 0, r, err);
     if (st == RLHF_OK && after_stand_in(r).ptr) {
         const struct rlhf__buf *all = &r->turns.text;
-        const size_t same = common(text_of(&asks), text_of(r)),
+        const size_t same =
+                         rlhf__template_common(rlhf__template_text(&asks), rlhf__template_text(r)),
                      head = all->len - (size_t)after_stand_in(r).len - strlen(stand_in);
         if (same < head) rlhf__buf_put(&t->lead, all->data + same, head - same);
     }
@@ -140,9 +130,9 @@ static rlhf_status learn_call(struct rlhf__template *t, const struct rlhf__messa
     const struct rlhf__messages asked = {.item = m->item, .n = 1};
     rlhf_status st = rlhf__template_render(t, m, 0, r, err);
     if (st == RLHF_OK) st = rlhf__template_render(t, &asked, 1, &asks, err);
-    rlhf_str turn = text_of(r);
+    rlhf_str turn = rlhf__template_text(r);
     if (st == RLHF_OK) {
-        const size_t same = common(turn, text_of(&asks));
+        const size_t same = rlhf__template_common(turn, rlhf__template_text(&asks));
         turn.ptr += same;
         turn.len -= same;
         const char *end = t->end ? strstr(turn.ptr, t->end) : NULL;
@@ -167,7 +157,7 @@ static rlhf_status learn_tools(struct rlhf__template *t, struct rlhf__jinja_resu
     rlhf_status st = tools && calls ? RLHF_OK : RLHF__NOMEM(err, "out of memory for a template");
     if (st == RLHF_OK) st = writes(t, &asked, r, &t->tools.lists, err);
     if (st == RLHF_OK) st = learn_call(t, &called, r, err);
-    if (st == RLHF_OK && !t->tools.calls) { // some want no content beside calls
+    if (st == RLHF_OK && !t->tools.calls) { // some write calls only without content
         m[1].written = RLHF__CONTENT_NULL;
         st = learn_call(t, &called, r, err);
     }

@@ -41,7 +41,7 @@ struct rlhf__called {
 struct rlhf__tool_calls {
     struct rlhf__called item[RLHF__TOOL_CALLS_MAX + 1]; // [n] in the order of the turn
     size_t n;
-    int32_t faults; // calls that are not good; the good ones beside them are NOT_RUN
+    int32_t faults; // invalid calls; the valid calls of the same turn are NOT_RUN
     int32_t forged; // marks with which only the environment or the template begins a message
 };
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Stand-ins for what the policy said, and for the names of its calls.
+// Placeholders for the policy's text and for the names of its calls.
 static const char *const stand_ins[] = {"Zq7bridge7qZ", "Qz one\nmore 7qZ"};
 
 // ---- the conversation around the stand-in ----

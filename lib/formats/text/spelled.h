@@ -16,7 +16,7 @@ struct rlhf__spelled {
     struct rlhf__messages marked; // the messages with marks in their contents
     struct rlhf__buf text;        // of the contents that have marks
     struct rlhf__cuts cuts;
-    char mark[8]; // "": no message has a special token to spell out
+    char mark[8]; // "" if no message has special tokens to spell out
 };
 
 // Mark the special tokens in the contents that are RLHF__CONTENT_SPELLED. *out borrows the

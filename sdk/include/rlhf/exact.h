@@ -282,7 +282,7 @@ static inline double rlhf_x_pow_positive(double x, double y) {
     return sure ? out : rlhf_x_pow_wide(x, y);
 }
 
-// x^y where x is 0, or x or y is infinite or NaN, and neither x is 1 nor y 0.
+// x^y for special values: x is 0, or x or y is infinite or NaN. The caller handles x = 1 and y = 0.
 static inline double rlhf_x_pow_special(double x, double y, int odd) {
     const double size = fabs(x);
     if (x != x || y != y) return x + y;
