@@ -68,6 +68,13 @@ static void lines_are_kept(void **state) {
     e2e_says(t, "temperature 0.5, up to 6 tokens, beside 00000");
 }
 
+// Ctrl-D during a text ends the dialogue after the text.
+static void ctrl_d_in_a_text(void **state) {
+    struct e2e *t = *state;
+    const struct e2e_keys keys[] = {{"> ", "/n 300\n"}, {"> ", "It was\n"}, {"\n", "\004"}};
+    ends(t, e2e_typed(t, 24, 100, keys, N(keys), TALK), 0);
+}
+
 // Bad arguments are one sentence, and the dialogue goes on.
 static void bad_commands(void **state) {
     struct e2e *t = *state;
@@ -139,6 +146,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_text),
         cmocka_unit_test(lines_are_kept),
+        cmocka_unit_test(ctrl_d_in_a_text),
         cmocka_unit_test(bad_commands),
         cmocka_unit_test(two_models),
         cmocka_unit_test(ctrl_c),

@@ -20,6 +20,7 @@
 #define LIBRARY       "libedit.so.2"
 #define HISTORY_LINES 1000
 #define WAIT_MS       200 // a signal that another thread handled is noticed after this time
+#define CTRL_D        4
 
 // The functions of libedit; lib NULL: it is not used.
 struct library {
@@ -98,13 +99,15 @@ static struct rlhf__editor *editor_of(EditLine *el) {
     return e;
 }
 
-// Read one character. Invalid UTF-8 becomes U+FFFD.
+// Read one character. Invalid UTF-8 becomes U+FFFD. A Ctrl-D that was typed during the last text,
+// when the terminal still collected lines, arrives as a byte 0.
 static int read_char(EditLine *el, wchar_t *out) {
     struct rlhf__editor *e = editor_of(el);
     mbstate_t state = {0};
     char c;
     for (int got; e && (got = next_byte(e, &c)) != 0;) {
         if (got < 0) return -1;
+        if (c == 0) c = CTRL_D;
         const size_t n = mbrtowc(out, &c, 1, &state);
         if (n == (size_t)-2) continue;
         if (n == (size_t)-1) *out = 0xfffd;
