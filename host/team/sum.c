@@ -26,19 +26,27 @@ static uint64_t choose_len(const struct rlhf__sum *s) {
     return len > 0 ? len : 1;
 }
 
+// With in_place, the buffers are memory of the table, which can add what is received there.
 static rlhf_status make_buffers(struct rlhf__sum *s, struct rlhf__error *err) {
     const uint32_t ranks = s->share->ranks;
-    const uint64_t peers = (uint64_t)most_nodes(s) * (ranks - 1);
-    int ok = 1;
-    for (int i = 0; i < RLHF__SUM_DEPTH; i++) {
-        s->send[i] = calloc(peers * s->len + 1, sizeof(float));
-        s->recv[i] = calloc(peers * s->len + 1, sizeof(float));
-        ok = ok && s->send[i] && s->recv[i];
+    const uint64_t each = (uint64_t)most_nodes(s) * (ranks - 1) * s->len * sizeof(float);
+    const rlhf_compute *t = s->compute;
+    void *all = NULL;
+    if (s->in_place) {
+        const rlhf_status st = t->alloc(t->ctx, 2 * RLHF__SUM_DEPTH * each, &s->device);
+        if (st != RLHF_OK) return rlhf__fail(err, st, "no memory for messages to other ranks");
+        all = (void *)s->device;
+    } else {
+        all = s->host = calloc(2 * RLHF__SUM_DEPTH, each + 1);
     }
     s->out = calloc((size_t)ranks + 1, sizeof *s->out);
     s->in = calloc((size_t)ranks + 1, sizeof *s->in);
-    if (!ok || !s->out || !s->in)
+    if (!all || !s->out || !s->in)
         return RLHF__NOMEM(err, "out of memory for messages to other ranks");
+    for (uint64_t i = 0; i < RLHF__SUM_DEPTH; i++) {
+        s->send[i] = (float *)((char *)all + 2 * i * each);
+        s->recv[i] = (float *)((char *)all + (2 * i + 1) * each);
+    }
     return RLHF_OK;
 }
 
@@ -47,6 +55,7 @@ rlhf_status rlhf__sum_init(struct rlhf__sum *s, const rlhf_compute *t,
                            struct rlhf__error *err) {
     uint64_t nodes = 0;
     *s = (struct rlhf__sum){.compute = t, .blocks = blocks, .share = share};
+    s->in_place = (t->flags & RLHF_COMPUTE_HOST_MEMORY) != 0;
     s->has = calloc((size_t)share->ranks + 1, sizeof *s->has);
     if (!s->has) return RLHF__NOMEM(err, "out of memory for %u ranks", share->ranks);
     for (uint32_t k = 0; k < share->ranks; k++) {
@@ -61,11 +70,11 @@ rlhf_status rlhf__sum_init(struct rlhf__sum *s, const rlhf_compute *t,
 }
 
 void rlhf__sum_finish(struct rlhf__sum *s) {
-    if (s->compute) s->compute->release(s->compute->ctx, s->node);
-    for (int i = 0; i < RLHF__SUM_DEPTH; i++) {
-        free(s->send[i]);
-        free(s->recv[i]);
+    if (s->compute) {
+        s->compute->release(s->compute->ctx, s->node);
+        s->compute->release(s->compute->ctx, s->device);
     }
+    free(s->host);
     free(s->has);
     free(s->out);
     free(s->in);
@@ -141,6 +150,21 @@ static rlhf_status move(const struct rlhf__sum *s, struct part part, uint32_t ra
     return RLHF_OK;
 }
 
+// Returns the address of a part that lies in one piece, else NULL.
+static rlhf_dev whole_part(const struct rlhf__sum *s, struct part part, uint32_t rank,
+                           enum place place, rlhf_dev aside) {
+    if (len_of(s, part, rank) == 0) return NULL;
+    const struct rlhf__block *b = &s->blocks->block[block_of(s, part, rank)];
+    const struct rlhf__piece *p = &s->blocks->piece[b->first];
+    if (b->end - b->first != 1) return NULL;
+    return rlhf_dev_at(address(p, place, aside), part.from * sizeof(float));
+}
+
+// Returns where the part can be sent from, or received, without a buffer, else NULL.
+static float *direct(const struct rlhf__sum *s, struct part p, uint32_t rank, enum place place) {
+    return s->in_place ? (float *)(void *)whole_part(s, p, rank, place, NULL) : NULL;
+}
+
 static enum place node_place(const struct rlhf__sum *s, uint32_t node) {
     return node + 1 == s->has[s->share->rank].n ? GRAD : ASIDE;
 }
@@ -195,26 +219,18 @@ static rlhf_status begin_reduce(struct rlhf__sum *s, struct part p, uint32_t slo
     rlhf_status st = RLHF_OK;
     for (uint32_t k = 0; k < s->share->ranks; k++) {
         const uint64_t len = len_of(s, p, k);
+        float *grad = nodes == 1 ? direct(s, p, k, GRAD) : NULL;
         s->out[k] = s->in[k] = (rlhf_block){NULL, 0};
         if (k == own) continue;
-        s->out[k] = block_at(send, nodes * len);
+        s->out[k] = block_at(grad ? grad : send, nodes * len);
         s->in[k] = block_at(recv, s->has[k].n * mine);
-        for (uint32_t j = 0; j < nodes; j++, send += len) {
+        recv += s->has[k].n * mine;
+        for (uint32_t j = 0; !grad && j < nodes; j++, send += len) {
             const enum place place = node_place(s, j);
             note(&st, move(s, p, k, place, place == ASIDE ? aside[j] : NULL, DOWN, send, NULL));
         }
-        recv += s->has[k].n * mine;
     }
     return st;
-}
-
-// Returns the address of a part that lies in one piece, else NULL.
-static rlhf_dev whole_part(const struct rlhf__sum *s, struct part part, uint32_t rank,
-                           enum place place, rlhf_dev aside) {
-    const struct rlhf__block *b = &s->blocks->block[block_of(s, part, rank)];
-    const struct rlhf__piece *p = &s->blocks->piece[b->first];
-    if (b->end - b->first != 1) return NULL;
-    return rlhf_dev_at(address(p, place, aside), part.from * sizeof(float));
 }
 
 // The nodes of one part while they are added. f32 addition is commutative, so a sum can replace
@@ -251,25 +267,33 @@ static rlhf_status own_node(const struct rlhf__sum *s, struct part p, uint32_t n
     return move(s, p, s->share->rank, place, copy, OUT, NULL, *x);
 }
 
+// Set *x to the address of a node of another rank, which is at *recv in the receive buffer.
+static rlhf_status received_node(const struct rlhf__sum *s, float **recv, struct adding *a,
+                                 rlhf_dev *x) {
+    const uint64_t bytes = a->len * sizeof(float);
+    const float *from = *recv;
+    *x = s->in_place ? (rlhf_dev)(void *)*recv : a->next;
+    *recv += a->len;
+    if (s->in_place) return RLHF_OK;
+    a->next = rlhf_dev_at(*x, bytes);
+    return s->compute->upload(s->compute->ctx, *x, from, bytes);
+}
+
 static rlhf_status end_reduce(struct rlhf__sum *s, struct part p, uint32_t slot,
                               const rlhf_dev *aside) {
-    const rlhf_compute *t = s->compute;
     const uint32_t own = s->share->rank;
-    const float *recv = s->recv[slot];
+    float *recv = s->recv[slot];
     struct adding a = {.tree.shards = s->share->shards, .next = s->node, .len = len_of(s, p, own)};
     if (a.len == 0) return RLHF_OK;
     a.grad = whole_part(s, p, own, GRAD, NULL);
     for (uint32_t k = 0; k < s->share->ranks; k++)
         for (uint32_t j = 0; j < s->has[k].n; j++) {
             rlhf_dev x = a.next;
-            if (k == own) {
+            if (k == own)
                 RLHF_TRY(own_node(s, p, j, aside, &a, &x));
-            } else {
-                RLHF_TRY(t->upload(t->ctx, x, recv, a.len * sizeof(float)));
-                a.next = rlhf_dev_at(x, a.len * sizeof(float));
-                recv += a.len;
-            }
-            RLHF_TRY(add_node(t, &a, s->has[k].at[j], x));
+            else
+                RLHF_TRY(received_node(s, &recv, &a, &x));
+            RLHF_TRY(add_node(s->compute, &a, s->has[k].at[j], x));
         }
     if (a.at[0] == a.grad) return RLHF_OK;
     return move(s, p, own, GRAD, NULL, IN, NULL, a.at[0]);
@@ -287,17 +311,18 @@ static rlhf_status begin_spread(struct rlhf__sum *s, struct part p, uint32_t slo
                                 const rlhf_dev *aside) {
     const uint32_t own = s->share->rank;
     const uint64_t mine = len_of(s, p, own);
-    float *recv = s->recv[slot];
+    float *recv = s->recv[slot], *value = direct(s, p, own, VALUE);
     (void)aside;
     for (uint32_t k = 0; k < s->share->ranks; k++) {
         const uint64_t len = len_of(s, p, k);
+        float *to = direct(s, p, k, VALUE);
         s->out[k] = s->in[k] = (rlhf_block){NULL, 0};
         if (k == own) continue;
-        s->out[k] = block_at(s->send[slot], mine);
-        s->in[k] = block_at(recv, len);
-        recv += len;
+        s->out[k] = block_at(value ? value : s->send[slot], mine);
+        s->in[k] = block_at(to ? to : recv, len);
+        if (!to) recv += len;
     }
-    return move(s, p, own, VALUE, NULL, DOWN, s->send[slot], NULL);
+    return value ? RLHF_OK : move(s, p, own, VALUE, NULL, DOWN, s->send[slot], NULL);
 }
 
 static rlhf_status end_spread(struct rlhf__sum *s, struct part p, uint32_t slot,
@@ -305,7 +330,7 @@ static rlhf_status end_spread(struct rlhf__sum *s, struct part p, uint32_t slot,
     float *recv = s->recv[slot];
     (void)aside;
     for (uint32_t k = 0; k < s->share->ranks; k++) {
-        if (k == s->share->rank) continue;
+        if (k == s->share->rank || direct(s, p, k, VALUE)) continue;
         RLHF_TRY(move(s, p, k, VALUE, NULL, UP, recv, NULL));
         recv += len_of(s, p, k);
     }

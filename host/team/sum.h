@@ -7,6 +7,9 @@
 //
 // Blocks are exchanged in windows: `ranks` consecutive blocks, one for each rank. Several windows
 // are under way at a time.
+//
+// If device memory is host memory (RLHF_COMPUTE_HOST_MEMORY), a block that is one piece is sent
+// from where it is, and values are received there. Other blocks pass through buffers.
 #ifndef RLHF_HOST_TEAM_SUM_H
 #define RLHF_HOST_TEAM_SUM_H
 
@@ -24,7 +27,10 @@ struct rlhf__sum {
     const struct rlhf__share *share;
     struct rlhf__tree *has;       // [ranks] the nodes that each rank has
     uint64_t len;                 // elements of a block that are exchanged at a time
-    float *send[RLHF__SUM_DEPTH]; // host memory for each window
+    int32_t in_place, reserved;   // in_place: 1 if device memory is host memory
+    rlhf_dev device;              // with in_place: the memory of send and recv
+    void *host;                   // without: the same
+    float *send[RLHF__SUM_DEPTH]; // for each window
     float *recv[RLHF__SUM_DEPTH];
     uint64_t ticket[RLHF__SUM_DEPTH];
     rlhf_block *out, *in; // [ranks]

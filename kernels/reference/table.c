@@ -59,6 +59,7 @@ rlhf_status rlhf_reference_open(const rlhf_host *host, const rlhf_kernels_open *
     *c = description;
     fill(c);
     c->ctx = r;
+    if (!o.guard) c->flags |= RLHF_COMPUTE_HOST_MEMORY;
     if (o.guard) c->detail = "naive C, double accumulation, 1 thread, guarded buffers";
     *out = c;
     return RLHF_OK;

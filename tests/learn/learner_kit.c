@@ -145,6 +145,7 @@ void learner_open(struct fixture *f, const char *backend, int32_t dtype, int64_t
     struct rlhf__run_config run = {.seed = 1, .threads = threads};
     fixture_close(f);
     MUST(rlhf__session_init(&f->session, &f->dirs, NULL, NULL, f->plugins, &compute, &run, &err));
+    if (f->apart) f->session.compute->table->flags &= ~(uint32_t)RLHF_COMPUTE_HOST_MEMORY;
     f->policy = open_model(f, "policy", 1, !critic);
     f->reference = open_model(f, "reference", 2, 0);
     if (critic) f->critic = open_model(f, "critic", 3, 1);

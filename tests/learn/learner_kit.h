@@ -44,6 +44,8 @@ struct fixture {
     struct rlhf__share share;                      // of optimizers and learner; zeros: one shard
     int32_t stop;
     int32_t no_range; // 1: the optimizers do not know the range of all gradients
+    int32_t apart;    // 1: the table does not say that device memory is host memory
+    int32_t reserved;
 };
 
 #define MUST(call)                                                                                 \

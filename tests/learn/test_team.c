@@ -32,6 +32,7 @@ struct job {
     int skip;       // 1: the second step's loss is not finite
     int fails;      // the rank whose loss fails, or -1
     int rank, critic, muon;
+    int apart; // 1: gradients cannot be sent from where they are
     struct outcome out;
 };
 
@@ -145,6 +146,7 @@ static void run(const struct job *like, uint32_t ranks, struct outcome *out) {
         f->share = (struct rlhf__share){
             .shards = like->shards, .rank = k, .ranks = ranks, .block = like->block};
         f->optim_config = &config;
+        f->apart = like->apart;
         learner_open(f, "cpu", RLHF__DTYPE_F32, 1, like->critic);
         f->e.use[6] = RLHF_ROW_EXCLUDED; // 7 rows, so that shards differ
         f->plugin.ops.algo.minibatch_end = NULL;
@@ -198,6 +200,12 @@ static void nor_parts_of_blocks(void **state) {
     check(&(struct job){.shards = 4, .block = 1000, .part = 300, .fails = -1});
 }
 
+static void nor_copies(void **state) {
+    (void)state;
+    check(&(struct job){.shards = 4, .block = 1000, .apart = 1, .fails = -1});
+    check(&(struct job){.shards = 12, .block = 1000, .part = 300, .apart = 1, .fails = -1});
+}
+
 static void nor_with_a_critic(void **state) {
     (void)state;
     check(&(struct job){.shards = 4, .block = 1000, .critic = 1, .fails = -1});
@@ -227,9 +235,12 @@ static void one_fails_and_all_leave(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks_do_not_matter),      cmocka_unit_test(nor_parts_of_blocks),
-        cmocka_unit_test(nor_with_a_critic),        cmocka_unit_test(nor_with_muon),
-        cmocka_unit_test(all_skip_a_step_together), cmocka_unit_test(one_fails_and_all_leave)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(ranks_do_not_matter),
+                                       cmocka_unit_test(nor_parts_of_blocks),
+                                       cmocka_unit_test(nor_copies),
+                                       cmocka_unit_test(nor_with_a_critic),
+                                       cmocka_unit_test(nor_with_muon),
+                                       cmocka_unit_test(all_skip_a_step_together),
+                                       cmocka_unit_test(one_fails_and_all_leave)};
     return cmocka_run_group_tests_name("learn/team", tests, NULL, NULL);
 }

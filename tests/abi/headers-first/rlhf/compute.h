@@ -1,9 +1,10 @@
 // rlhf/compute.h: the compute table, the same type for every device. Compute backends implement it
 // (kernels_cpu.so, kernels_reference.so, kernels_cuda.so); model plugins call it.
 //
-// Device memory is opaque: an rlhf_dev is never dereferenced outside a table function. Byte offsets
-// into one allocation are allowed (rlhf_dev_at). Everything called `dev` below lives on the device;
-// host memory appears only in upload/download and where a parameter is named host_*.
+// Device memory is opaque: an rlhf_dev is never dereferenced outside a table function, except by a
+// host that uses RLHF_COMPUTE_HOST_MEMORY. Byte offsets into one allocation are allowed
+// (rlhf_dev_at). Everything called `dev` below lives on the device; host memory appears only in
+// upload/download and where a parameter is named host_*.
 //
 // Guarantees of a backend, asserted by tests:
 //   row exactness     with RLHF_COMPUTE_ROW_EXACT: the bits of output row i do not depend on which
@@ -310,12 +311,15 @@ typedef struct rlhf_call {
 enum rlhf_device { RLHF_DEVICE_CPU = 1, RLHF_DEVICE_CUDA = 2 };
 
 enum rlhf_compute_flag {
-    RLHF_COMPUTE_ROW_EXACT = 1, // see the top of this file; without it rows may differ by rounding
-    RLHF_COMPUTE_MIN_P = 2,     // supports rlhf_dist.min_p
-    RLHF_COMPUTE_DIVERGENCE = 4 // supports rlhf_lm_head.divergence and ref_d
+    RLHF_COMPUTE_ROW_EXACT = 1,  // see the top of this file; without it rows may differ by rounding
+    RLHF_COMPUTE_MIN_P = 2,      // supports rlhf_dist.min_p
+    RLHF_COMPUTE_DIVERGENCE = 4, // supports rlhf_lm_head.divergence and ref_d
+    // Device memory is host memory: an rlhf_dev is its address there, and a call is done when it
+    // returns. Between calls the host may read and write the memory itself.
+    RLHF_COMPUTE_HOST_MEMORY = 8
 };
 // All bits defined in this header; others are rejected.
-#define RLHF_COMPUTE_KNOWN (2 * RLHF_COMPUTE_DIVERGENCE - 1)
+#define RLHF_COMPUTE_KNOWN (2 * RLHF_COMPUTE_HOST_MEMORY - 1)
 
 // What the caller of record does next.
 enum rlhf_record { RLHF_RECORD_RUN = 0, RLHF_RECORD_CAPTURE = 1, RLHF_RECORD_REPLAY = 2 };
