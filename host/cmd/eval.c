@@ -115,8 +115,9 @@ static rlhf_status text_quality(struct rlhf__command_setup *w, const char *dir,
                           m->dir);
     int assistant_only;
     RLHF_TRY(which_tokens(w, dir, o, ds, &assistant_only, err));
+    const struct rlhf__evaluating how = {.cancelled = w->env->cancelled};
     rlhf__progress_note(w->progress, "measuring the rows");
-    rlhf_status st = rlhf__evaluate_text(m, ds, assistant_only, w->env->cancelled, &q, err);
+    rlhf_status st = rlhf__evaluate_text(m, ds, assistant_only, &how, &q, err);
     rlhf__progress_hide(w->progress);
     if (st != RLHF_OK) return st;
     double bits = rlhf__bits_per_byte(&q);
@@ -142,9 +143,9 @@ static rlhf_status label_quality(struct rlhf__command_setup *w, const struct rlh
     if (o->max_tokens > m->info.n_ctx)
         return rlhf__fail(err, RLHF_E_INVALID, "--max-tokens is %lld; the context of '%s' is %d",
                           (long long)o->max_tokens, m->dir, m->info.n_ctx);
+    const struct rlhf__evaluating how = {.cancelled = w->env->cancelled};
     rlhf__progress_note(w->progress, "measuring the rows");
-    rlhf_status st =
-        rlhf__evaluate_labels(m, ds, (int32_t)o->max_tokens, w->env->cancelled, &q, err);
+    rlhf_status st = rlhf__evaluate_labels(m, ds, (int32_t)o->max_tokens, &how, &q, err);
     rlhf__progress_hide(w->progress);
     if (st != RLHF_OK) return st;
     double accuracy = (double)q.correct / (double)q.rows;

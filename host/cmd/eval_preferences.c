@@ -64,8 +64,9 @@ rlhf_status rlhf__eval_preferences(struct rlhf__command_setup *w, const char *di
     if (st != RLHF_OK) return rlhf__command_setup_opened(o->model, st, err);
     const struct rlhf__model *m = rm->model;
     st = open_rows(w, o, m, m, rlhf__tokenizer_has_bos(m->tok), 0, &set, err);
+    const struct rlhf__evaluating how = {.cancelled = w->env->cancelled};
     rlhf__progress_note(w->progress, "scoring the rows");
-    if (st == RLHF_OK) st = rlhf__evaluate_preferences(rm, set, w->env->cancelled, &q, err);
+    if (st == RLHF_OK) st = rlhf__evaluate_preferences(rm, set, &how, &q, err);
     rlhf__progress_hide(w->progress);
     if (st == RLHF_OK) st = print_quality(o, m->dir, &q, err);
     rlhf__preferences_close(set);
@@ -174,10 +175,10 @@ rlhf_status rlhf__eval_policy_preferences(struct rlhf__command_setup *w, const c
                                           struct rlhf__error *err) {
     struct policy_measured m = {.o = o};
     rlhf_status st = open_policy(w, dir, &m, err);
+    const struct rlhf__evaluating how = {.cancelled = w->env->cancelled};
     rlhf__progress_note(w->progress, "measuring the rows");
     if (st == RLHF_OK)
-        st = rlhf__evaluate_policy_preferences(m.policy, m.reference, m.set, w->env->cancelled,
-                                               &m.q, err);
+        st = rlhf__evaluate_policy_preferences(m.policy, m.reference, m.set, &how, &m.q, err);
     rlhf__progress_hide(w->progress);
     if (st == RLHF_OK) st = print_policy(&m, err);
     rlhf__preferences_close(m.set);
@@ -222,10 +223,10 @@ rlhf_status rlhf__eval_completions(struct rlhf__command_setup *w, const char *di
                                            {"--tokens", o->tokens != NULL, 0}};
     RLHF_TRY(rlhf__flags_idle(idle, 2, "eval", "on labelled completions", err));
     rlhf_status st = open_policy(w, dir, &m, err);
+    const struct rlhf__evaluating how = {.cancelled = w->env->cancelled};
     rlhf__progress_note(w->progress, "measuring the rows");
     if (st == RLHF_OK)
-        st = rlhf__evaluate_policy_completions(m.policy, m.reference, m.set, w->env->cancelled, &q,
-                                               err);
+        st = rlhf__evaluate_policy_completions(m.policy, m.reference, m.set, &how, &q, err);
     rlhf__progress_hide(w->progress);
     if (st == RLHF_OK) st = print_completions(&m, &q, err);
     rlhf__preferences_close(m.set);

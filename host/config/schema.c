@@ -315,6 +315,9 @@ static const rlhf_opt parallel_opts[] = {
       "how many of the processes only sample the responses of the next phase while the others "
       "train; "
       "needs rollout.ahead=1 (docs/staleness.md)"),
+    I(check_every, 16, 0, BIG,
+      "phases after which the processes compare their weights, as they also do before each "
+      "checkpoint; 0: never"),
 };
 #undef T
 #define T struct rlhf__early_stop_config

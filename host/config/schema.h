@@ -219,6 +219,7 @@ struct rlhf__parallel_config {
     double timeout_s;    // seconds that the ranks wait for one of them; 0 = no limit
     int64_t shards;      // parts of a minibatch; 0 = as many as processes that train
     int64_t actors;      // processes that only sample responses; see docs/staleness.md
+    int64_t check_every; // phases after which the ranks compare their weights; 0 = never
 };
 
 struct rlhf__early_stop_config {

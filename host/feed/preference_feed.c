@@ -49,20 +49,22 @@ static rlhf_status report_head(struct rlhf__reward_training *r, const struct rlh
 static rlhf_status measure(const struct preference_feed *f, struct rlhf__preference_quality *q,
                            struct rlhf__error *err) {
     const struct rlhf__cast *cast = f->feed.env->cast;
+    const struct rlhf__evaluating how = {.team = cast->share.team};
     if (!f->reward_training)
-        return rlhf__evaluate_policy_preferences(cast->policy, cast->reference, f->held_out, NULL,
+        return rlhf__evaluate_policy_preferences(cast->policy, cast->reference, f->held_out, &how,
                                                  q, err);
     struct rlhf__reward_model rm = {cast->policy, f->reward_training->written};
-    return rlhf__evaluate_preferences(&rm, f->held_out, NULL, q, err);
+    return rlhf__evaluate_preferences(&rm, f->held_out, &how, q, err);
 }
 
 // Labels that no row has are not reported.
 static rlhf_status evaluate_completions(const struct preference_feed *f,
                                         const struct rlhf__held_out *h, struct rlhf__error *err) {
     const struct rlhf__cast *cast = f->feed.env->cast;
+    const struct rlhf__evaluating how = {.team = cast->share.team};
     struct rlhf__completion_quality q;
     double mean[2];
-    RLHF_TRY(rlhf__evaluate_policy_completions(cast->policy, cast->reference, f->held_out, NULL, &q,
+    RLHF_TRY(rlhf__evaluate_policy_completions(cast->policy, cast->reference, f->held_out, &how, &q,
                                                err));
     for (int wanted = 0; wanted < 2; wanted++)
         mean[wanted] = q.reward[wanted] / (double)q.rows[wanted];

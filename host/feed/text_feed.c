@@ -61,9 +61,10 @@ static rlhf_status evaluate_labels(struct rlhf__feed *feed, const struct rlhf__h
                                    struct rlhf__error *err) {
     const struct text_feed *f = of(feed);
     struct rlhf__label_quality q;
+    const struct rlhf__evaluating how = {.team = feed->env->cast->share.team};
     if (!is_due(f, h)) return RLHF_OK;
     rlhf_status st =
-        rlhf__evaluate_labels(f->feed.env->cast->policy, f->held_out, f->max_tokens, NULL, &q, err);
+        rlhf__evaluate_labels(f->feed.env->cast->policy, f->held_out, f->max_tokens, &how, &q, err);
     if (st != RLHF_OK) return st;
     rlhf__metrics_set(h->metrics, "eval/accuracy", (double)q.correct / (double)q.rows);
     rlhf__metrics_set(h->metrics, "eval/loss", q.nats / (double)q.rows);
@@ -76,9 +77,10 @@ static rlhf_status evaluate_text(struct rlhf__feed *feed, const struct rlhf__hel
                                  struct rlhf__error *err) {
     const struct text_feed *f = of(feed);
     struct rlhf__text_quality q;
+    const struct rlhf__evaluating how = {.team = feed->env->cast->share.team};
     if (!is_due(f, h)) return RLHF_OK;
     rlhf_status st = rlhf__evaluate_text(f->feed.env->cast->policy, f->held_out,
-                                         feed->env->config->data.assistant_only, NULL, &q, err);
+                                         feed->env->config->data.assistant_only, &how, &q, err);
     if (st != RLHF_OK) return st;
     rlhf__metrics_set(h->metrics, "eval/bits_per_byte", rlhf__bits_per_byte(&q));
     rlhf__metrics_set(h->metrics, "eval/loss", q.nats / (double)q.tokens);

@@ -1,7 +1,7 @@
 // evaluate.c: see evaluate.h.
 #include "learn/evaluate.h"
 #include "data/token_rows.h"
-#include "learn/pass.h"
+#include "learn/pass_share.h"
 #include "text/conversation.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@
 struct chunk {
     struct rlhf__ids ids, offset, prompt_len, label;
     struct rlhf__buf skip; // one byte per id, 1 = not scored; empty if all ids are scored
-    const volatile sig_atomic_t *cancelled;
+    const struct rlhf__evaluating *how;
 };
 
 static void chunk_finish(struct chunk *c) {
@@ -60,8 +60,9 @@ static rlhf_status score_text(const struct rlhf__model *m, struct chunk *c,
     float *logp = calloc(c->ids.n, sizeof *logp);
     if (!logp) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory evaluating");
     rlhf_dist dist = RLHF_DIST_WHOLE;
-    struct rlhf__pass_out pass = {.logp = logp, .cancelled = c->cancelled};
-    rlhf_status st = rlhf__pass(m, &e, &dist, RLHF__MICROBATCH_TOKENS, &pass, err);
+    struct rlhf__pass_out pass = {.logp = logp, .cancelled = c->how->cancelled};
+    rlhf_status st =
+        rlhf__pass_share(c->how->team, m, &e, &dist, RLHF__MICROBATCH_TOKENS, &pass, err);
     for (uint32_t i = 0; st == RLHF_OK && i < e.n; i++)
         for (int32_t k = e.offset[i] + e.prompt_len[i]; k < e.offset[i + 1]; k++) {
             if (c->skip.len && c->skip.data[k]) continue;
@@ -194,19 +195,23 @@ static rlhf_status read_row(const struct rlhf__model *m, const struct rlhf__data
     return rlhf__error_context(err, "%s", where);
 }
 
+static int is_stopped(const struct rlhf__evaluating *how) {
+    return how->cancelled && *how->cancelled;
+}
+
 static rlhf_status stopped(struct rlhf__error *err) {
     return rlhf__fail(err, RLHF_E_CANCELLED, "stopped while the rows were measured");
 }
 
 rlhf_status rlhf__evaluate_text(const struct rlhf__model *m, const struct rlhf__dataset *ds,
-                                int assistant_only, const volatile sig_atomic_t *cancelled,
+                                int assistant_only, const struct rlhf__evaluating *how,
                                 struct rlhf__text_quality *out, struct rlhf__error *err) {
     *out = (struct rlhf__text_quality){0};
-    struct chunk c = {.cancelled = cancelled};
+    struct chunk c = {.how = how};
     struct scored_row row = {0};
     rlhf_status st = RLHF_OK;
     for (int64_t i = 0; st == RLHF_OK && i < rlhf__dataset_rows(ds); i++) {
-        if (cancelled && *cancelled) st = stopped(err);
+        if (is_stopped(how)) st = stopped(err);
         if (st == RLHF_OK) st = read_row(m, ds, i, assistant_only, &row, err);
         if (st != RLHF_OK) break;
         out->rows++;
@@ -254,8 +259,9 @@ static rlhf_status score_labels(const struct rlhf__model *m, struct chunk *c,
     float *logits = calloc((size_t)e.n * width, sizeof *logits);
     if (!logits) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory evaluating");
     rlhf_dist dist = RLHF_DIST_WHOLE;
-    struct rlhf__pass_out pass = {.score = logits, .cancelled = c->cancelled};
-    rlhf_status st = rlhf__pass(m, &e, &dist, RLHF__MICROBATCH_TOKENS, &pass, err);
+    struct rlhf__pass_out pass = {.score = logits, .cancelled = c->how->cancelled};
+    rlhf_status st =
+        rlhf__pass_share(c->how->team, m, &e, &dist, RLHF__MICROBATCH_TOKENS, &pass, err);
     for (uint32_t i = 0; st == RLHF_OK && i < e.n; i++)
         count_row(logits + i * width, m->n_labels, c->label.data[i], out);
     free(logits);
@@ -281,11 +287,11 @@ static rlhf_status labelled_ids(const struct rlhf__model *m, const struct rlhf__
 }
 
 rlhf_status rlhf__evaluate_labels(const struct rlhf__model *m, const struct rlhf__dataset *ds,
-                                  int32_t max_tokens, const volatile sig_atomic_t *cancelled,
+                                  int32_t max_tokens, const struct rlhf__evaluating *how,
                                   struct rlhf__label_quality *out, struct rlhf__error *err) {
     *out = (struct rlhf__label_quality){0};
     size_t longest = (size_t)(max_tokens > 0 ? max_tokens : m->info.n_ctx);
-    struct chunk c = {.cancelled = cancelled};
+    struct chunk c = {.how = how};
     struct rlhf__ids ids = {0};
     rlhf_status st = RLHF_OK;
     for (int64_t i = 0; st == RLHF_OK && i < rlhf__dataset_rows(ds); i++) {
@@ -295,7 +301,7 @@ rlhf_status rlhf__evaluate_labels(const struct rlhf__model *m, const struct rlhf
         if (row.label < 0 || row.label >= m->n_labels)
             st = rlhf__fail(err, RLHF_E_INVALID, "%s: label %d is outside 0..%d, what '%s' knows",
                             where, row.label, m->n_labels - 1, m->dir);
-        if (st == RLHF_OK && cancelled && *cancelled) st = stopped(err);
+        if (st == RLHF_OK && is_stopped(how)) st = stopped(err);
         if (st == RLHF_OK) {
             st = labelled_ids(m, &row, longest, &ids, err);
             if (st != RLHF_OK) rlhf__error_context(err, "%s", where);

@@ -9,6 +9,14 @@
 
 #include <signal.h>
 
+struct rlhf__team;
+
+// How rows are measured; zeros: in this process, to the end.
+struct rlhf__evaluating {
+    const volatile sig_atomic_t *cancelled; // checked between microbatches (RLHF_E_CANCELLED)
+    struct rlhf__team *team;                // the ranks that divide the rows
+};
+
 struct rlhf__text_quality {
     double nats;                 // sum over all scored tokens
     int64_t rows, tokens, bytes; // tokens: scored tokens; bytes: their UTF-8 bytes
@@ -22,10 +30,9 @@ struct rlhf__text_quality {
 // token therefore sees at least half a context before it, or the whole beginning of the text.
 //
 // Messages are rendered by the chat template, with nothing added around them. With assistant_only,
-// only the assistant's tokens are scored and counted. `cancelled` is checked between microbatches
-// (RLHF_E_CANCELLED); NULL = never. [main]
+// only the assistant's tokens are scored and counted. [main]
 rlhf_status rlhf__evaluate_text(const struct rlhf__model *, const struct rlhf__dataset *ds,
-                                int assistant_only, const volatile sig_atomic_t *cancelled,
+                                int assistant_only, const struct rlhf__evaluating *how,
                                 struct rlhf__text_quality *out, struct rlhf__error *err);
 
 // Returns the bits per byte of a result. [any]
@@ -37,9 +44,9 @@ struct rlhf__label_quality {
 };
 
 // Compare the arg max of the score head with the labels of ds. Texts are cut to max_tokens (0 = the
-// context). cancelled is as in rlhf__evaluate_text. [main]
+// context). [main]
 rlhf_status rlhf__evaluate_labels(const struct rlhf__model *, const struct rlhf__dataset *ds,
-                                  int32_t max_tokens, const volatile sig_atomic_t *cancelled,
+                                  int32_t max_tokens, const struct rlhf__evaluating *how,
                                   struct rlhf__label_quality *out, struct rlhf__error *err);
 
 // Sums over the rows.
@@ -52,11 +59,11 @@ struct rlhf__preference_quality {
     double chosen, rejected;
 };
 
-// Compute the reward, with gain and bias, of every response in the set. `cancelled` is checked
-// every few rows. [main]
+// Compute the reward, with gain and bias, of every response in the set; every rank does so for all
+// of them. [main]
 rlhf_status rlhf__evaluate_preferences(const struct rlhf__reward_model *rm,
                                        const struct rlhf__preferences *set,
-                                       const volatile sig_atomic_t *cancelled,
+                                       const struct rlhf__evaluating *how,
                                        struct rlhf__preference_quality *out,
                                        struct rlhf__error *err);
 
@@ -66,7 +73,7 @@ rlhf_status rlhf__evaluate_preferences(const struct rlhf__reward_model *rm,
 rlhf_status rlhf__evaluate_policy_preferences(const struct rlhf__model *policy,
                                               const struct rlhf__model *reference,
                                               const struct rlhf__preferences *set,
-                                              const volatile sig_atomic_t *cancelled,
+                                              const struct rlhf__evaluating *how,
                                               struct rlhf__preference_quality *out,
                                               struct rlhf__error *err);
 
@@ -83,7 +90,7 @@ struct rlhf__completion_quality {
 rlhf_status rlhf__evaluate_policy_completions(const struct rlhf__model *policy,
                                               const struct rlhf__model *reference,
                                               const struct rlhf__preferences *set,
-                                              const volatile sig_atomic_t *cancelled,
+                                              const struct rlhf__evaluating *how,
                                               struct rlhf__completion_quality *out,
                                               struct rlhf__error *err);
 

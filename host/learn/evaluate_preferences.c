@@ -1,7 +1,7 @@
 // evaluate_preferences.c: the part of evaluate.h about preferences, for a reward model or a policy.
 #include "batch/preference_source.h"
 #include "learn/evaluate.h"
-#include "learn/pass.h"
+#include "learn/pass_share.h"
 
 #include <math.h>
 #include <rlhf/exact.h>
@@ -40,16 +40,16 @@ static void count_completion(float r, int32_t best, struct rlhf__completion_qual
 struct measured {
     const struct rlhf__reward_model *rm;
     const struct rlhf__model *policy, *reference;
-    const volatile sig_atomic_t *cancelled; // NULL: cannot be cancelled
+    const struct rlhf__evaluating *how;
 };
 
 // Add sign * the log-probability of row i's response to score[i].
-static rlhf_status add_logp(const struct rlhf__model *m, const struct rlhf__rows *e, float sign,
-                            struct rlhf__error *err) {
+static rlhf_status add_logp(struct rlhf__team *team, const struct rlhf__model *m,
+                            const struct rlhf__rows *e, float sign, struct rlhf__error *err) {
     rlhf_dist dist = RLHF_DIST_WHOLE;
     float *logp = e->token[RLHF__LOGP_OLD];
     struct rlhf__pass_out pass = {.logp = logp};
-    rlhf_status st = rlhf__pass(m, e, &dist, RLHF__MICROBATCH_TOKENS, &pass, err);
+    rlhf_status st = rlhf__pass_share(team, m, e, &dist, RLHF__MICROBATCH_TOKENS, &pass, err);
     for (uint32_t i = 0; st == RLHF_OK && i < e->n; i++) {
         double sum = 0;
         for (int32_t k = e->offset[i] + e->prompt_len[i]; k < e->offset[i + 1]; k++)
@@ -60,7 +60,7 @@ static rlhf_status add_logp(const struct rlhf__model *m, const struct rlhf__rows
 }
 
 static rlhf_status check_cancelled(const struct measured *m, struct rlhf__error *err) {
-    if (!m->cancelled || !*m->cancelled) return RLHF_OK;
+    if (!m->how->cancelled || !*m->how->cancelled) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_CANCELLED, "stopped while the rows were measured");
 }
 
@@ -70,7 +70,7 @@ static rlhf_status score(const struct measured *m, const struct rlhf__rows *e,
     if (m->rm)
         return rlhf__reward_model_score(m->rm, e->n, e->ids, e->offset, e->prompt_len, 0, e->score,
                                         NULL, err);
-    return add_logp(m->policy, e, 1, err);
+    return add_logp(m->how->team, m->policy, e, 1, err);
 }
 
 // The result to add to; the other member is NULL.
@@ -99,7 +99,7 @@ static rlhf_status score_rows(const struct measured *m, const struct rlhf__prefe
     st = score(m, &e, err);
     if (st == RLHF_OK && out->preferences) count_own(set, pick, n, e.score, out->preferences);
     if (st == RLHF_OK) st = check_cancelled(m, err);
-    if (st == RLHF_OK && m->reference) st = add_logp(m->reference, &e, -1, err);
+    if (st == RLHF_OK && m->reference) st = add_logp(m->how->team, m->reference, &e, -1, err);
     uint32_t at = 0;
     for (uint32_t i = 0; st == RLHF_OK && i < n; i++) {
         struct rlhf__preference p = rlhf__preferences_get(set, pick[i]);
@@ -150,34 +150,32 @@ static rlhf_status measure(const struct measured *m, const struct rlhf__preferen
 
 rlhf_status rlhf__evaluate_preferences(const struct rlhf__reward_model *rm,
                                        const struct rlhf__preferences *set,
-                                       const volatile sig_atomic_t *cancelled,
+                                       const struct rlhf__evaluating *how,
                                        struct rlhf__preference_quality *out,
                                        struct rlhf__error *err) {
     *out = (struct rlhf__preference_quality){0};
-    return measure(&(struct measured){.rm = rm, .cancelled = cancelled}, set,
+    return measure(&(struct measured){.rm = rm, .how = how}, set,
                    &(struct counted){.preferences = out}, err);
 }
 
 rlhf_status rlhf__evaluate_policy_preferences(const struct rlhf__model *policy,
                                               const struct rlhf__model *reference,
                                               const struct rlhf__preferences *set,
-                                              const volatile sig_atomic_t *cancelled,
+                                              const struct rlhf__evaluating *how,
                                               struct rlhf__preference_quality *out,
                                               struct rlhf__error *err) {
     *out = (struct rlhf__preference_quality){0};
-    return measure(
-        &(struct measured){.policy = policy, .reference = reference, .cancelled = cancelled}, set,
-        &(struct counted){.preferences = out}, err);
+    return measure(&(struct measured){.policy = policy, .reference = reference, .how = how}, set,
+                   &(struct counted){.preferences = out}, err);
 }
 
 rlhf_status rlhf__evaluate_policy_completions(const struct rlhf__model *policy,
                                               const struct rlhf__model *reference,
                                               const struct rlhf__preferences *set,
-                                              const volatile sig_atomic_t *cancelled,
+                                              const struct rlhf__evaluating *how,
                                               struct rlhf__completion_quality *out,
                                               struct rlhf__error *err) {
     *out = (struct rlhf__completion_quality){0};
-    return measure(
-        &(struct measured){.policy = policy, .reference = reference, .cancelled = cancelled}, set,
-        &(struct counted){.completions = out}, err);
+    return measure(&(struct measured){.policy = policy, .reference = reference, .how = how}, set,
+                   &(struct counted){.completions = out}, err);
 }

@@ -11,6 +11,7 @@
 #include "keep/checkpoint_dir.h"
 #include "keep/run_dir.h"
 #include "learn/optim_state.h"
+#include "learn/same_weights.h"
 #include "outer/reward_round.h"
 #include "run/run.h"
 #include "team/agree.h"
@@ -360,13 +361,28 @@ rlhf_status rlhf__saving_meet(struct rlhf__run *r, rlhf_status st, struct rlhf__
     return rlhf__team_agree(team, RLHF__DOOR_PHASE, &wish, st, err);
 }
 
+// Compare the weights of all processes. If they differ, this phase is not saved: the checkpoint
+// before it stays the last one.
+static rlhf_status compare_weights(struct rlhf__run *r, struct rlhf__error *err) {
+    const struct rlhf__changing what = changing(r);
+    if (r->config->parallel.check_every == 0) return RLHF_OK;
+    const rlhf_status st =
+        rlhf__same_weights(r->req->team, (const struct rlhf__model *const *)what.model,
+                           RLHF__ROLLBACK_MODELS, r->count.phase, err);
+    if (st != RLHF_OK) r->saved.attempted = r->count.phase;
+    return st;
+}
+
 rlhf_status rlhf__saving_phase(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__checkpoint_config *c = &r->config->checkpoint;
     const struct rlhf__team *team = rlhf__run_learners(r);
     int now = team && team->saves == 2;
     const int due =
         (team ? team->saves : is_time(r, &now)) || (c->every > 0 && r->count.phase % c->every == 0);
-    rlhf_status st = due ? save(r, err) : RLHF_OK;
+    const int64_t check = r->config->parallel.check_every;
+    rlhf_status st = RLHF_OK;
+    if (due || (check > 0 && r->count.phase % check == 0)) st = compare_weights(r, err);
+    if (st == RLHF_OK && due) st = save(r, err);
     if (st == RLHF_OK && now)
         rlhf__logf(r->report.log, RLHF_LOG_INFO, "checkpoint written: %s/checkpoints/%06lld",
                    r->req->dir->name, (long long)r->count.phase);
@@ -374,7 +390,10 @@ rlhf_status rlhf__saving_phase(struct rlhf__run *r, struct rlhf__error *err) {
 }
 
 rlhf_status rlhf__saving_end(struct rlhf__run *r, struct rlhf__error *err) {
-    if (r->saved.phase != r->count.phase) RLHF_TRY(save(r, err));
+    if (r->saved.phase != r->count.phase) {
+        RLHF_TRY(compare_weights(r, err));
+        RLHF_TRY(save(r, err));
+    }
     prune(r);
     return RLHF_OK;
 }

@@ -18,11 +18,17 @@ struct header {
 _Static_assert(sizeof(struct header) == RLHF__TEAM_HEADER, "team.h allocates the headers");
 
 static const char *const names[RLHF__DOORS] = {
-    [RLHF__DOOR_SETUP] = "the set-up",           [RLHF__DOOR_ROLLOUT] = "sampling",
-    [RLHF__DOOR_REWARDS] = "the rewards",        [RLHF__DOOR_PASS] = "a forward pass",
-    [RLHF__DOOR_MINIBATCH] = "a minibatch",      [RLHF__DOOR_REDUCE] = "sums of the algorithm",
-    [RLHF__DOOR_PHASE] = "the end of a phase",   [RLHF__DOOR_SAVE] = "a checkpoint",
-    [RLHF__DOOR_ORDER] = "the order of a batch", [RLHF__DOOR_END] = "the end of the run",
+    [RLHF__DOOR_SETUP] = "the set-up",
+    [RLHF__DOOR_ROLLOUT] = "sampling",
+    [RLHF__DOOR_REWARDS] = "the rewards",
+    [RLHF__DOOR_PASS] = "a forward pass",
+    [RLHF__DOOR_MINIBATCH] = "a minibatch",
+    [RLHF__DOOR_REDUCE] = "sums of the algorithm",
+    [RLHF__DOOR_PHASE] = "the end of a phase",
+    [RLHF__DOOR_SAVE] = "a checkpoint",
+    [RLHF__DOOR_ORDER] = "the order of a batch",
+    [RLHF__DOOR_WEIGHTS] = "a comparison of the weights",
+    [RLHF__DOOR_END] = "the end of the run",
 };
 
 static const char *name_of(int32_t door) {

@@ -23,8 +23,9 @@ enum rlhf__door {
     RLHF__DOOR_REDUCE, // sums of an algorithm
     RLHF__DOOR_PHASE,  // the end of a phase
     RLHF__DOOR_SAVE,
-    RLHF__DOOR_ORDER, // the learners tell the actors what to sample
-    RLHF__DOOR_END,   // the run has ended; also the door of a rank that leaves after a failure
+    RLHF__DOOR_ORDER,   // the learners tell the actors what to sample
+    RLHF__DOOR_WEIGHTS, // whether all ranks have the same weights
+    RLHF__DOOR_END,     // the run has ended; also the door of a rank that leaves after a failure
     RLHF__DOORS
 };
 

@@ -13,16 +13,17 @@ static void a_stop_is_heard_before_a_row(void **state) {
                                    .want = RLHF__FIELD_BIT(RLHF__FIELD_TEXT) |
                                            RLHF__FIELD_BIT(RLHF__FIELD_LABEL)};
     const volatile sig_atomic_t stop = 1;
+    const struct rlhf__evaluating how = {.cancelled = &stop};
     struct rlhf__model nothing = {.n_labels = 1};
     struct rlhf__error err = {0};
     struct rlhf__dataset *ds = NULL;
     struct rlhf__text_quality text;
     struct rlhf__label_quality labels;
     check_ok(rlhf__dataset_open(&o, &ds, &err), &err);
-    check_error(rlhf__evaluate_text(&nothing, ds, 0, &stop, &text, &err), RLHF_E_CANCELLED, &err,
+    check_error(rlhf__evaluate_text(&nothing, ds, 0, &how, &text, &err), RLHF_E_CANCELLED, &err,
                 "stopped while the rows were measured");
-    check_error(rlhf__evaluate_labels(&nothing, ds, 1, &stop, &labels, &err), RLHF_E_CANCELLED,
-                &err, "stopped while the rows were measured");
+    check_error(rlhf__evaluate_labels(&nothing, ds, 1, &how, &labels, &err), RLHF_E_CANCELLED, &err,
+                "stopped while the rows were measured");
     rlhf__dataset_close(ds);
 }
 
@@ -33,6 +34,7 @@ static void a_stop_is_heard_before_a_pair(void **state) {
         s, "pairs.jsonl", "{\"prompt\": \"It\", \"chosen\": \" was\", \"rejected\": \" is\"}\n");
     struct rlhf__preference_opts o = {.paths = &path, .n_paths = 1, .max_tokens = 64};
     const volatile sig_atomic_t stop = 1;
+    const struct rlhf__evaluating how = {.cancelled = &stop};
     const struct rlhf__model nothing = {.n_labels = 1};
     const struct rlhf__reward_model rm = {0};
     struct rlhf__error err = {0};
@@ -41,9 +43,9 @@ static void a_stop_is_heard_before_a_pair(void **state) {
     struct rlhf__preference_quality q;
     check_ok(rlhf__tokenizer_open("../text/data/bpe", &tok, &err), &err);
     check_ok(rlhf__preferences_open(&o, tok, &set, &err), &err);
-    check_error(rlhf__evaluate_preferences(&rm, set, &stop, &q, &err), RLHF_E_CANCELLED, &err,
+    check_error(rlhf__evaluate_preferences(&rm, set, &how, &q, &err), RLHF_E_CANCELLED, &err,
                 "stopped while the rows were measured");
-    check_error(rlhf__evaluate_policy_preferences(&nothing, NULL, set, &stop, &q, &err),
+    check_error(rlhf__evaluate_policy_preferences(&nothing, NULL, set, &how, &q, &err),
                 RLHF_E_CANCELLED, &err, "stopped while the rows were measured");
     rlhf__preferences_close(set);
     rlhf__tokenizer_close(tok);

@@ -5,6 +5,7 @@
 
 #include "learn/optim_blocks.h"
 #include "learn/optim_state.h"
+#include "learn/same_weights.h"
 #include "learn/shards.h"
 #include "model/parameters.h"
 
@@ -32,7 +33,8 @@ struct job {
     int skip;       // 1: the second step's loss is not finite
     int fails;      // the rank whose loss fails, or -1
     int rank, critic, muon;
-    int apart; // 1: gradients cannot be sent from where they are
+    int differs; // 1: one bit of rank 2's weights changes after the steps
+    int apart;   // 1: gradients cannot be sent from where they are
     struct outcome out;
 };
 
@@ -101,11 +103,28 @@ static rlhf_status steps(struct job *j, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
+// Change the last bit of a weight.
+static rlhf_status change_bit(const struct rlhf__model *m) {
+    const rlhf_compute *t = m->compute;
+    const rlhf_param *p = &m->params[m->n_tensors / 2];
+    uint32_t x;
+    RLHF_TRY(t->download(t->ctx, &x, p->value, sizeof x));
+    x ^= 1;
+    return t->upload(t->ctx, p->value, &x, sizeof x);
+}
+
+static rlhf_status compare(struct job *j, struct rlhf__error *err) {
+    const struct rlhf__model *const models[] = {j->f->critic, j->f->policy};
+    if (j->differs && j->rank == 2) RLHF_TRY(change_bit(j->f->policy));
+    return rlhf__same_weights(j->f->share.team, models, 2, 16, err);
+}
+
 static rlhf_status run_job(struct job *j, struct rlhf__error *err) {
     struct fixture *f = j->f;
     struct outcome *out = &j->out;
     out->weights = out->moments = 0xcbf29ce484222325U;
     RLHF_TRY(steps(j, err));
+    RLHF_TRY(compare(j, err));
     RLHF_TRY(weights_hash(f->policy, &out->weights));
     if (f->critic) RLHF_TRY(weights_hash(f->critic, &out->weights));
     RLHF_TRY(moments_hash(f->optim, f->share.rank, &out->moments, err));
@@ -234,6 +253,18 @@ static void one_fails_and_all_leave(void **state) {
     }
 }
 
+static void other_weights_are_found(void **state) {
+    (void)state;
+    struct outcome out[4];
+    const struct job like = {.shards = 4, .differs = 1, .fails = -1};
+    run(&like, 4, out);
+    for (int k = 0; k < 4; k++) {
+        assert_int_equal(out[k].status, RLHF_E_INTERNAL);
+        assert_memory_equal(out[k].said, "after phase 16 the weights of rank 2 on ", 40);
+        assert_non_null(strstr(out[k].said, " are not those of rank 0 on "));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(ranks_do_not_matter),
                                        cmocka_unit_test(nor_parts_of_blocks),
@@ -241,6 +272,7 @@ int main(void) {
                                        cmocka_unit_test(nor_with_a_critic),
                                        cmocka_unit_test(nor_with_muon),
                                        cmocka_unit_test(all_skip_a_step_together),
-                                       cmocka_unit_test(one_fails_and_all_leave)};
+                                       cmocka_unit_test(one_fails_and_all_leave),
+                                       cmocka_unit_test(other_weights_are_found)};
     return cmocka_run_group_tests_name("learn/team", tests, NULL, NULL);
 }

@@ -43,6 +43,27 @@ says() {
     [ "$(grep -c -- "$1" "$work/out")" = 1 ] || fail "the output should have once: $1"
 }
 
+# small_model DIR: a model with several blocks of parameters.
+small_model() {
+    mkdir "$1"
+    cp "$RLHF_BUILD_DIR/share/rlhf/models/policy/vocab.json" "$RLHF_BUILD_DIR/share/rlhf/models/policy/merges.txt" "$1"
+    cat >"$1/config.json" <<'END'
+{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 8192, "n_positions": 64,
+ "n_embd": 64, "n_layer": 2, "n_head": 2, "layer_norm_epsilon": 1e-05, "initializer_range": 0.02,
+ "activation_function": "gelu_new", "bos_token_id": 0, "eos_token_id": 0}
+END
+}
+
+# Hashes of what a run leaves, without times.
+left() {
+    find "$1"/checkpoints/latest/ -name '*.safetensors' | sort | while read -r file; do
+        echo "${file#"$1"} $(sha256sum <"$file")"
+    done
+    for file in metrics samples; do
+        [ ! -f "$1/$file.jsonl" ] || sed -E 's/"[^"]*(time|perf)[^"]*": [^,}]*//g' "$1/$file.jsonl"
+    done
+}
+
 launchers=$(each_launcher)
 if [ -z "$launchers" ]; then
     echo "skipped: no collective was built, or its launcher is missing (libopenmpi-dev openmpi-bin)"

@@ -9,30 +9,13 @@ status=0
 host=$RLHF_BUILD_DIR/bin/rlhf-host
 cd "$work"
 
-# A small model with several blocks of parameters, and rows.
-mkdir model
-cp "$RLHF_BUILD_DIR/share/rlhf/models/policy/vocab.json" "$RLHF_BUILD_DIR/share/rlhf/models/policy/merges.txt" model
-cat >model/config.json <<'END'
-{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 8192, "n_positions": 64,
- "n_embd": 64, "n_layer": 2, "n_head": 2, "layer_norm_epsilon": 1e-05, "initializer_range": 0.02,
- "activation_function": "gelu_new", "bos_token_id": 0, "eos_token_id": 0}
-END
+small_model model
 for a in tree lamp boat letter garden window song clock; do
     for b in river market school; do
         echo "{\"text\": \"The $a was near the $b, and nobody asked why.\"}" >>texts.jsonl
         echo "{\"prompt\": \"The $a was\", \"chosen\": \" near the $b.\", \"rejected\": \" not.\"}" >>pairs.jsonl
     done
 done
-
-# Hashes of what a run leaves, without times.
-left() {
-    find "$1"/checkpoints/latest/ -name '*.safetensors' | sort | while read -r file; do
-        echo "${file#"$1"} $(sha256sum <"$file")"
-    done
-    for file in metrics samples; do
-        [ ! -f "$1/$file.jsonl" ] || sed -E 's/"[^"]*(time|perf)[^"]*": [^,}]*//g' "$1/$file.jsonl"
-    done
-}
 
 common="--policy model --set policy.init=random --set log.progress=off --set run.threads=1 --set parallel.shards=4"
 draws="--reward period_count.so --set sampling.max_new_tokens=8"
@@ -68,8 +51,8 @@ same rloo --algo rloo.so $groups --phases 1
 same iterative --algo grpo_iterative.so --reward bt_rm.so --judge imdb.so --set sampling.max_new_tokens=8 \
     --set algo.group_size=4 --set batch.size=16 --set algo.iteration_phases=1 \
     --policy "$RLHF_BUILD_DIR/share/rlhf/models/policy" --set policy.init=pretrained --phases 2
-same sft --algo sft.so --data texts.jsonl --set batch.size=8 --phases 2
-same dpo --algo dpo.so --data pairs.jsonl --set batch.size=8 --phases 2
+same sft --algo sft.so --data texts.jsonl --set data.eval_path=texts.jsonl --set data.eval_every=1 --set batch.size=8 --phases 2
+same dpo --algo dpo.so --data pairs.jsonl --set data.eval_path=pairs.jsonl --set data.eval_every=1 --set batch.size=8 --phases 2
 same bradley_terry --algo bradley_terry.so --data pairs.jsonl --set batch.size=8 --phases 2
 
 # Two phases on four ranks, two on two, and the rest on one process.

@@ -1,0 +1,14 @@
+// same_weights.h: whether all ranks of a team have the same weights.
+#ifndef RLHF_HOST_SAME_WEIGHTS_H
+#define RLHF_HOST_SAME_WEIGHTS_H
+
+#include "model/model.h"
+#include "team/team.h"
+
+// Compare the trained weights of n models, some of which may be NULL, between the ranks. All ranks
+// must call it. Without a team: nothing. Errors: RLHF_E_INTERNAL if a rank has other bits than rank
+// 0, with a sentence that names it; those of rlhf__team_agree. [main]
+rlhf_status rlhf__same_weights(struct rlhf__team *team, const struct rlhf__model *const *models,
+                               uint32_t n, int64_t phase, struct rlhf__error *err);
+
+#endif
