@@ -367,7 +367,7 @@ static rlhf_status compare_weights(struct rlhf__run *r, struct rlhf__error *err)
     const struct rlhf__changing what = changing(r);
     if (r->config->parallel.check_every == 0) return RLHF_OK;
     const rlhf_status st =
-        rlhf__same_weights(r->req->team, (const struct rlhf__model *const *)what.model,
+        rlhf__same_weights(rlhf__run_learners(r), (const struct rlhf__model *const *)what.model,
                            RLHF__ROLLBACK_MODELS, r->count.phase, err);
     if (st != RLHF_OK) r->saved.attempted = r->count.phase;
     return st;
