@@ -7,6 +7,7 @@
 #include "cmd/commands.h"
 #include "cmd/flags.h"
 #include "cmd/program.h"
+#include "cmd/ranks.h"
 #include "config/layer.h"
 #include "config/resume.h"
 #include "keep/manifest.h"
@@ -182,56 +183,45 @@ static rlhf_status say_trust(const struct options *o, const struct rlhf__config_
     return st;
 }
 
-// Choose which processes only sample. A run with actors that is resumed in one process samples
-// ahead there.
-static rlhf_status choose_actors(const struct options *o, struct rlhf__run_request *run,
-                                 struct rlhf__split *split, struct rlhf__error *err) {
-    struct rlhf__parallel_config *c = &run->config->parallel;
-    const int typed = rlhf__layer_typed_by(run->config, "parallel", "actors") != NULL;
-    if (!run->team && o->resume && !typed) c->actors = 0;
-    if (!run->team && c->actors > 0)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "parallel.actors is %lld, but the run has one process; begin the command "
-                          "with mpirun or srun, or leave the setting out: with rollout.ahead=1 a "
-                          "part of the threads samples",
-                          (long long)c->actors);
-    if (!run->team) return RLHF_OK;
-    RLHF_TRY(rlhf__split_init(split, run->team, c->actors, err));
-    if (c->actors > 0) run->split = split;
-    return RLHF_OK;
+// Returns the value of a setting that was typed as --set PATH=VALUE, or NULL.
+static const char *typed(const struct options *o, const char *path) {
+    const size_t n = strlen(path);
+    for (size_t i = o->set.n; i-- > 0;)
+        if (strncmp(o->set.item[i], path, n) == 0 && o->set.item[i][n] == '=')
+            return o->set.item[i] + n + 1;
+    return NULL;
 }
 
-// Join the other processes of the run, and agree with them on st. A resumed run asks its launcher
-// again, because it may now run as other processes.
-static rlhf_status join(const struct options *o, struct rlhf__run_request *run,
-                        struct rlhf__collective *ranks, struct rlhf__split *split, rlhf_status st,
-                        struct rlhf__error *err) {
-    struct rlhf__parallel_config *c = &run->config->parallel;
-    if (st == RLHF_OK && o->resume && !rlhf__layer_typed_by(run->config, "parallel", "backend"))
-        c->backend = "auto";
-    st = rlhf__join(run->env, c->backend, c->timeout_s, ranks, st, err);
-    run->team = rlhf__joined(ranks);
-    run->collective = run->team ? ranks : NULL;
-    return st == RLHF_OK ? choose_actors(o, run, split, err) : st;
+// Under a launcher, a resumed run's settings may have to come from rank 0.
+static rlhf_status find_settings(const struct rlhf__env *env, const struct options *o,
+                                 struct rlhf__config_request *req, struct rlhf__ranks *ranks,
+                                 struct rlhf__error *err) {
+    const char *timeout = typed(o, "parallel.timeout_s");
+    if (o->print_config) return RLHF_OK;
+    return rlhf__ranks_resume(ranks, env, &req->resume, typed(o, "parallel.backend"),
+                              timeout ? strtod(timeout, NULL) : 0, err);
 }
 
 // Sets *exit_status if it returns RLHF_OK.
 static rlhf_status with_run(const struct rlhf__env *env, const struct options *o,
-                            const struct rlhf__config_request *req, const struct rlhf__cli_use *use,
+                            struct rlhf__config_request *req, const struct rlhf__cli_use *use,
                             int *exit_status, struct rlhf__error *err) {
     struct rlhf__config config;
     struct rlhf__run_dir dir;
-    struct rlhf__run_request run = {
-        .env = env, .config = &config, .resume = req->resume, .dir = &dir};
-    struct rlhf__collective ranks = {0};
-    struct rlhf__split split = {0};
+    struct rlhf__run_request run = {.env = env, .config = &config, .dir = &dir};
+    struct rlhf__ranks ranks = {.joined = 0};
+    memset(&config, 0, sizeof config);
+    rlhf_status status = find_settings(env, o, req, &ranks, err);
+    run.resume = req->resume;
     rlhf__run_dir_begin(&dir, req->resume);
-    rlhf_status status = rlhf__config_load(req, &config, err);
+    rlhf__path_put(dir.shipped, "%s", ranks.shipped);
+    if (status == RLHF_OK) status = rlhf__config_load(req, &config, err);
     if (status < 0) rlhf__config_hint(req, &config, err);
     run.dry_run = o->dry_run;
     run.allow_changed_plugins = o->allow_changed_plugins;
     run.allow_changed_inputs = o->allow_changed_inputs;
-    if (status == RLHF_OK) env->log->level = config.log.level;
+    if (status == RLHF_OK && rlhf__team_rank(rlhf__joined(&ranks.collective)) == 0)
+        env->log->level = config.log.level;
     if (status == RLHF_OK && config.log.format == RLHF__LOG_JSON) speak_json(env->log);
     if (status == RLHF_OK) status = rlhf__plugins_create(env->dirs, &run.plugins, err);
     if (status == RLHF_OK)
@@ -244,11 +234,10 @@ static rlhf_status with_run(const struct rlhf__env *env, const struct options *o
         if (status == RLHF_OK) status = rlhf__join_refuse("--print-config", err);
         if (status == RLHF_OK) status = print_config(&config, err);
     } else {
-        status = join(o, &run, &ranks, &split, status, err);
+        status = rlhf__ranks_join(&ranks, &run, status, err);
         // a resolved config has an algorithm
         if (status == RLHF_OK && run.algo) *exit_status = use->run(&run, use->self);
-        rlhf__split_finish(&split);
-        rlhf__collective_close(&ranks, status < 0 ? rlhf__exit_status(status) : *exit_status);
+        rlhf__ranks_leave(&ranks, status < 0 ? rlhf__exit_status(status) : *exit_status);
     }
     free(run.rewards);
     free(run.sinks);
@@ -334,19 +323,6 @@ static rlhf_status find_dir(const struct rlhf__run_request *req, struct rlhf__er
     return rlhf__run_dir_attach(req->dir, req->resume, req->dry_run, req->env->log, err);
 }
 
-// Let the other ranks read the checkpoint that rank 0 resumes from.
-static rlhf_status share_dir(const struct rlhf__run_request *req, struct rlhf__error *err) {
-    struct rlhf__team *t = req->team;
-    char(*all)[sizeof req->dir->checkpoint];
-    if (!t || !req->resume) return RLHF_OK;
-    all = calloc((size_t)t->ranks, sizeof *all);
-    if (!all) return RLHF__NOMEM(err, "out of memory for %d ranks", t->ranks);
-    rlhf_status st = rlhf__team_gather(t, req->dir->checkpoint, sizeof *all, all, err);
-    if (st == RLHF_OK && t->rank > 0) st = rlhf__run_dir_follow(req->dir, all[0], err);
-    free(all);
-    return st;
-}
-
 // Print to standard output how much memory the run will need.
 static rlhf_status print_memory(const struct rlhf__memory_need *need, int json,
                                 struct rlhf__error *err) {
@@ -379,7 +355,7 @@ int rlhf__cmd_run(const struct rlhf__run_request *asked_for) {
     with_need.need = &need;
     rlhf_status st = find_dir(req, &err);
     st = rlhf__team_agree(req->team, RLHF__DOOR_SETUP, NULL, st, &err);
-    if (st == RLHF_OK) st = share_dir(req, &err);
+    if (st == RLHF_OK) st = rlhf__ranks_share(req, &err);
     if (st == RLHF_OK) st = rlhf__run_create(req, &t, &err);
     if (t && req->dry_run) rlhf__progress_end(t->report.progress); // do not leave a partial bar
     if (req->dry_run && rlhf__team_rank(req->team) == 0 &&

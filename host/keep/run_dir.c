@@ -31,6 +31,7 @@ void rlhf__run_dir_begin(struct rlhf__run_dir *d, const char *resume) {
 }
 
 void rlhf__run_dir_finish(struct rlhf__run_dir *d) {
+    if (d->shipped[0]) rlhf__folder_remove(NULL, d->shipped, NULL);
     if (d->lock >= 0) close(d->lock);
     rlhf__folder_close(d->root);
     rlhf__folder_close(d->start);

@@ -8,14 +8,15 @@
 #include "config/config.h"
 
 struct rlhf__run_dir {
-    char name[4096];            // as shown in messages
-    char path[4096];            // resumed: absolute
-    char checkpoint[4096];      // resumed: absolute path of the checkpoint
-    struct rlhf__folder *start; // the working directory at the start; NULL if it cannot be read
-    struct rlhf__folder *root;  // NULL until the directory has been created
-    int lock;                   // descriptor, -1 = none
-    int32_t numbered;           // 1: named runs/<algo>-<date>-<n>, where n may still increase
-    int32_t found;              // 1: it already exists, with nothing worth keeping
+    char name[4096];              // as shown in messages
+    char path[4096];              // resumed: absolute
+    char checkpoint[4096];        // resumed: absolute path of the checkpoint
+    char shipped[RLHF__PATH_CAP]; // resumed: directory with a copy of what rank 0 sees; "" = none
+    struct rlhf__folder *start;   // the working directory at the start; NULL if it cannot be read
+    struct rlhf__folder *root;    // NULL until the directory has been created
+    int lock;                     // descriptor, -1 = none
+    int32_t numbered;             // 1: named runs/<algo>-<date>-<n>, where n may still increase
+    int32_t found;                // 1: it already exists, with nothing worth keeping
     int32_t reserved;
 };
 

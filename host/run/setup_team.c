@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "keep/manifest.h"
+#include "keep/run_dir.h"
 #include "team/identity.h"
 
 #include <sched.h>
@@ -56,12 +57,23 @@ static void forget_threads(json_t *compute) {
     json_object_set_new(compute, "detail", json_string(kept));
 }
 
+// A rank may read a copy of the run to resume.
+static void forget_copies(const struct rlhf__run *r, json_t *own) {
+    json_t *policy = json_object_get(json_object_get(own, "program"), "policy");
+    if (r->req->resume)
+        json_object_del(json_object_get(json_object_get(own, "settings"), "run"), "dir");
+    const char *path = json_string_value(json_object_get(policy, "path"));
+    if (r->req->resume && path && strcmp(path, r->req->dir->checkpoint) == 0)
+        json_object_set_new(policy, "path", json_string("the checkpoint"));
+}
+
 // Compare learners and actors in what both need.
 static rlhf_status same_as_actors(const struct rlhf__run *r, struct rlhf__error *err) {
     json_t *own = NULL;
     if (!r->req->split) return RLHF_OK;
     rlhf_status st = rlhf__setup_actor_same(r, &own, err);
-    if (own) forget_threads(own);
+    forget_threads(own);
+    forget_copies(r, own);
     if (st == RLHF_OK) st = rlhf__team_same(r->req->team, own, err);
     json_decref(own);
     return st;
@@ -85,6 +97,7 @@ rlhf_status rlhf__setup_same(const struct rlhf__run *r, struct rlhf__error *err)
                         (json_int_t)r->count.phase);
     if (st == RLHF_OK && !own) st = RLHF__NOMEM(err, "out of memory comparing processes");
     forget_threads(json_object_get(json_object_get(own, "program"), "compute"));
+    forget_copies(r, own);
     if (st == RLHF_OK) st = rlhf__team_same(rlhf__run_learners(r), own, err);
     json_decref(own);
     return st;

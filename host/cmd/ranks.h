@@ -1,0 +1,36 @@
+// ranks.h: how a training command becomes one of the ranks of a run: it joins the others, reads
+// what rank 0 sends if they have no common directory, and becomes a learner or an actor.
+#ifndef RLHF_HOST_CMD_RANKS_H
+#define RLHF_HOST_CMD_RANKS_H
+
+#include "run/run.h"
+#include "team/join.h"
+
+struct rlhf__ranks {
+    struct rlhf__collective collective;
+    struct rlhf__split split;
+    char shipped[RLHF__PATH_CAP]; // directory with what rank 0 sent; "" = none
+    int32_t joined, reserved;     // joined 1: with the other ranks, if there are any
+};
+
+// Before the settings of a resumed run are read: if a launcher started several processes, join
+// them, and receive the settings if this rank cannot see the run directory *resume, which is then
+// replaced. backend, timeout_s: as typed; NULL, 0 = not. Errors: those of rlhf__join and
+// rlhf__ship_files. [main]
+rlhf_status rlhf__ranks_resume(struct rlhf__ranks *, const struct rlhf__env *env,
+                               const char **resume, const char *backend, double timeout_s,
+                               struct rlhf__error *err);
+
+// Join the others, unless that was done, and agree with them on st. Then choose the actors. Errors:
+// st of any rank; those of rlhf__join; RLHF_E_INVALID (parallel.actors). [main]
+rlhf_status rlhf__ranks_join(struct rlhf__ranks *, struct rlhf__run_request *run, rlhf_status st,
+                             struct rlhf__error *err);
+
+// When rank 0 has chosen the checkpoint: let the others read it, or a copy of it. All ranks must
+// call it. Errors: those of rlhf__ship_files. [main]
+rlhf_status rlhf__ranks_share(const struct rlhf__run_request *run, struct rlhf__error *err);
+
+// Leave the others; see rlhf__collective_close. Accepts a zeroed struct. [main]
+void rlhf__ranks_leave(struct rlhf__ranks *, int status);
+
+#endif
