@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""One sha256 for each training run, at every instruction set and with one or two threads.
+
+    golden.py BUILD [--jobs a,b] [--dtypes f32,bf16] [--levels avx2,avx512] [--threads 1,2] [--update]
+
+Each job trains a small model. The hash is of all tensors of its last checkpoint: weights, moments, value
+head. It must be the line of golden.txt, which has one line for each job and dtype and no other column.
+Metrics and samples of all runs of a job and dtype must also be the same. Levels that this CPU lacks are left out.
+Without --threads, levels take one and two threads in turn. --update writes golden.txt; then the highest
+level defines the hashes. Exit status 1 if a hash differs.
+"""
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+GOLDEN = os.path.join(HERE, "golden.txt")
+LEVELS = ("avx512_bf16", "avx512", "avx2", "baseline", "neon")
+SMALL = ("llama", "qwen3")  # jobs that `baseline` runs too; it takes ten times as long as avx2
+
+SAMPLED = "--set batch.size=8 --set sampling.max_new_tokens=12 --phases 2"
+ROWS = "--set batch.size=8 --phases 2"
+TINY = "--set sampling.max_new_tokens=8 --set batch.size=8 --phases 2"
+RANDOM = "--set policy.init=random"
+# Of a job whose policy is `trained`: the run that makes it, as adapters need a trained model.
+BEFORE = {"llama": f"--algo sft.so --policy llama --data texts.jsonl --phases 1 --set batch.size=8 {RANDOM}"}
+JOBS = {
+    "ppo": f"--algo ppo.so --reward imdb.so {SAMPLED}",
+    "grpo": f"--algo grpo.so --reward imdb.so {SAMPLED} --set algo.group_size=4 "
+            "--set sampling.top_p=0.9 --set optim.kind=muon",
+    "sft": f"--algo sft.so --data texts.jsonl {ROWS}",
+    "dpo": f"--algo dpo.so --data preferences.jsonl {ROWS}",
+    "bradley_terry": f"--algo bradley_terry.so --data preferences.jsonl {ROWS}",
+    "classify": f"--algo classify.so --data labels.jsonl {ROWS}",
+    "llama": f"--algo ppo.so --policy trained --prompts prompts.jsonl --reward python.so:file=reward.py,function=score {TINY} "
+             "--set policy.adapter.rank=4",
+    "qwen3": f"--algo grpo.so --policy qwen3 --prompts prompts.jsonl --reward python.so:file=reward.py,function=score {TINY} {RANDOM} "
+             "--set algo.group_size=4",
+}
+QUIET = "--set log.tensorboard=false --set log.samples_every=1 --out run"
+
+# 600 and 1100 inputs: below and above the lengths at which chains of f32 products are cut.
+SHAPE = {"hidden_size": 96, "num_hidden_layers": 2, "max_position_embeddings": 64, "hidden_act": "silu",
+         "rms_norm_eps": 1e-6, "initializer_range": 0.02}
+LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "intermediate_size": 600,
+         "num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": False,
+         "attention_bias": False, "rope_parameters": {
+             "rope_type": "llama3", "rope_theta": 1e4, "factor": 2.0, "low_freq_factor": 1.0,
+             "high_freq_factor": 4.0, "original_max_position_embeddings": 32}}
+QWEN3 = {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "intermediate_size": 1100,
+         "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 24, "tie_word_embeddings": True,
+         "attention_bias": False, "rope_theta": 1e6}
+
+
+def write_lines(path, lines):
+    with open(path, "w") as f:
+        f.writelines(json.dumps(line) + "\n" for line in lines)
+
+
+def prepare(where):
+    things = ["tree", "lamp", "boat", "letter", "garden", "window", "song", "clock"]
+    said = [f"The {a} was near the {b}, and nobody asked why." for a in things for b in things[:4]]
+    write_lines(f"{where}/texts.jsonl", ({"text": t} for t in said))
+    write_lines(f"{where}/prompts.jsonl", ({"prompt": f"The {a}"} for a in things))
+    write_lines(f"{where}/preferences.jsonl",
+                ({"prompt": t[:12], "chosen": t[12:], "rejected": t[12:] + " No."} for t in said))
+    write_lines(f"{where}/labels.jsonl", ({"text": t, "label": i % 2} for i, t in enumerate(said)))
+    with open(f"{where}/reward.py", "w") as f:  # varies even for texts of an untrained model
+        f.write("def score(prompts, completions, **rest):\n"
+                "    return [sum(map(ord, c)) % 7 / 7 for c in completions]\n")
+    source = os.path.join(HERE, "..", "hf", "dirs", "gpt2")
+    with open(f"{source}/config.json") as f:
+        gpt2 = json.load(f)
+    for name, config in (("llama", LLAMA), ("qwen3", QWEN3)):
+        shutil.copytree(source, f"{where}/{name}")
+        ids = {k: gpt2[k] for k in ("vocab_size", "bos_token_id", "eos_token_id") if k in gpt2}
+        with open(f"{where}/{name}/config.json", "w") as f:
+            json.dump({**SHAPE, **config, **ids}, f)
+
+
+def available(build):
+    """The levels of the cpu backend that this CPU has."""
+    said = subprocess.run([f"{build}/bin/rlhf-host", "devices", "--json"], capture_output=True, text=True)
+    if said.returncode:
+        sys.exit(f"golden.py: {said.stdout}{said.stderr}")
+    found = {v["level"] for d in json.loads(said.stdout) if d["backend"] == "cpu" for v in d["levels"] if v["has"]}
+    return [level for level in LEVELS if level in found]
+
+
+def tensors(path):
+    """(name, dtype and shape, bytes) of a safetensors file, by name."""
+    with open(path, "rb") as f:
+        head = json.loads(f.read(int.from_bytes(f.read(8), "little")))
+        data = f.read()
+    head.pop("__metadata__", None)
+    for name, t in sorted(head.items()):
+        low, high = t["data_offsets"]
+        yield name, f"{t['dtype']}{t['shape']}", data[low:high]
+
+
+def weights_of(run):
+    h = hashlib.sha256()
+    last = os.path.realpath(f"{run}/checkpoints/latest")
+    for folder, _, names in sorted(os.walk(last)):
+        for name in sorted(names):
+            if not name.endswith(".safetensors"):
+                continue
+            for tensor, kind, data in tensors(os.path.join(folder, name)):
+                h.update(f"{name} {tensor} {kind}\n".encode())
+                h.update(data)
+    return h.hexdigest()
+
+
+def metrics_of(run):
+    h = hashlib.sha256()
+    for name in ("metrics.jsonl", "samples.jsonl"):
+        if not os.path.exists(f"{run}/{name}"):
+            continue
+        with open(f"{run}/{name}") as f:
+            for line in f:
+                row = {k: v for k, v in json.loads(line).items() if "time" not in k and "perf" not in k}
+                h.update(json.dumps(row, sort_keys=True).encode())
+    return h.hexdigest()
+
+
+def train(build, where, words, dtype, level, threads):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("RLHF_")}
+    env["RLHF_CPU_ISA"] = level
+    wrapper = os.environ.get("RLHF_RUN_UNDER", "").split()  # an emulator
+    command = [*wrapper, f"{build}/bin/rlhf-host", *words.split(), *QUIET.split(),
+               "--set", f"compute.dtype={dtype}", "--set", f"run.threads={threads}"]
+    done = subprocess.run(command, cwd=where, env=env, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        sys.exit(f"golden.py: {words} in {dtype} at {level}: exit status {done.returncode}\n{done.stdout}")
+
+
+def run(build, where, job, dtype, level, threads):
+    if job in BEFORE:
+        train(build, where, BEFORE[job], dtype, level, threads)
+        shutil.copytree(os.path.realpath(f"{where}/run/checkpoints/latest"), f"{where}/trained")
+        shutil.rmtree(f"{where}/run")
+    train(build, where, JOBS[job], dtype, level, threads)
+    return weights_of(f"{where}/run"), metrics_of(f"{where}/run")
+
+
+def read_golden():
+    try:
+        with open(GOLDEN) as f:
+            return dict(((job, dtype), h) for job, dtype, h in
+                        (line.split() for line in f if line.strip() and line[0] != "#"))
+    except FileNotFoundError:
+        return {}
+
+
+def main():
+    p = argparse.ArgumentParser(usage=__doc__)
+    p.add_argument("build")
+    p.add_argument("--jobs", default=",".join(JOBS))
+    p.add_argument("--dtypes", default="f32,bf16")
+    p.add_argument("--levels")
+    p.add_argument("--threads")
+    p.add_argument("--update", action="store_true")
+    a = p.parse_args()
+    a.build = os.path.abspath(a.build)
+    levels = a.levels.split(",") if a.levels else available(a.build)
+    golden, bad, runs = read_golden(), 0, 0
+    for job in a.jobs.split(","):
+        for dtype in a.dtypes.split(","):
+            first = None
+            mine = [v for v in levels if v != "baseline" or job in SMALL]
+            for i, level in enumerate(mine):
+                for threads in a.threads.split(",") if a.threads else [str(1 + i % 2)]:
+                    where = tempfile.mkdtemp(prefix="golden-")
+                    prepare(where)
+                    got = run(a.build, where, job, dtype, level, threads)
+                    shutil.rmtree(where)
+                    runs += 1
+                    if a.update and first is None:
+                        golden[job, dtype] = got[0]
+                    first = first or (got[1], level)
+                    what = f"{job} in {dtype} at {level} with {threads} threads"
+                    if got[0] != golden.get((job, dtype)):
+                        print(f"{what}: the tensors' sha256 is {got[0]}, not {golden.get((job, dtype))}")
+                        bad += 1
+                    elif got[1] != first[0]:
+                        print(f"{what}: metrics or samples differ from those at {first[1]}")
+                        bad += 1
+    if a.update:
+        with open(GOLDEN, "w") as f:
+            f.write("# sha256 of all tensors of the last checkpoint; see golden.py\n")
+            f.writelines(f"{job} {dtype} {h}\n" for (job, dtype), h in golden.items())
+    print(f"{runs} runs, {bad} differ")
+    return 1 if bad or not runs else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
