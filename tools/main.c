@@ -12,6 +12,7 @@
 #include "recompute/recompute.h"
 #include "runs/runs.h"
 #include "scale/scale.h"
+#include "verify/verify.h"
 #include "team/join.h"
 #include "worker/serve.h"
 
@@ -32,7 +33,8 @@ static const struct {
     {"inspect", rlhf__cmd_inspect},     {"plugin", rlhf__cmd_plugin},
     {"devices", rlhf__cmd_devices},     {"report", rlhf__cmd_report},
     {"recompute", rlhf__cmd_recompute}, {"runs", rlhf__cmd_runs},
-    {"scale", rlhf__cmd_scale},         {"help", cmd_help},
+    {"scale", rlhf__cmd_scale},         {"verify", rlhf__cmd_verify},
+    {"help", cmd_help},
 };
 
 // Internal command, started by the host itself; not for users.

@@ -35,6 +35,8 @@ void rlhf__help(FILE *out) {
         "       rlhf-host plugin check FILE                           what is wrong with a plugin\n"
         "       rlhf-host recompute RUN [--phases A..B]               compute a run's phases "
         "again\n"
+        "       rlhf-host verify RUN [--all | --phase N]              prove that a run is what its "
+        "files say\n"
         "       rlhf-host scale --network 10gbit,20us ...             what a run costs on several "
         "ranks\n"
         "       rlhf-host devices [--json]                            look at CPU and GPUs\n"

@@ -255,3 +255,45 @@ rlhf_status rlhf__recorded_take(const struct rlhf__recorded *r, const struct rlh
     x->drawn = e->n;
     return RLHF_OK;
 }
+
+// ---- scores of rows that were sampled again ----
+
+static int same_ids(const struct source *s, const struct rlhf__rows *e) {
+    const json_t *ids = json_object_get(s->row, "ids");
+    const int32_t from = e->offset[s->i], n = e->offset[s->i + 1] - from;
+    int same = json_array_size(ids) == (size_t)n;
+    for (int32_t k = 0; same && k < n; k++)
+        same = json_integer_value(json_array_get(ids, (size_t)k)) == e->ids[from + k];
+    return same;
+}
+
+static rlhf_status score_row(const struct source *s, struct rlhf__rows *e,
+                             struct rlhf__error *err) {
+    const json_t *score = json_object_get(s->row, "score");
+    if (!json_is_number(score)) return wrong(s, "score", err);
+    e->score[s->i] = number(score);
+    if (!same_ids(s, e)) return RLHF_OK; // the comparison will say so
+    return take_tokens(s, "token_reward", e, e->token[RLHF__TOKEN_REWARD], err);
+}
+
+rlhf_status rlhf__recorded_score(const struct rlhf__recorded *r, const struct rlhf__feed *feed,
+                                 struct rlhf__experience *x, struct rlhf__error *err) {
+    struct rlhf__rows *e = &x->rows;
+    struct source s = {.from = r, .prompts = feed->prompts};
+    const size_t n = json_array_size(r->rows);
+    uint8_t *keep = calloc((size_t)e->n + 1, 1);
+    if (!keep) return RLHF__NOMEM(err, "out of memory for %u rows", e->n);
+    rlhf_status st = RLHF_OK;
+    size_t next = 0;
+    for (s.i = 0; st == RLHF_OK && s.i < e->n && next < n; s.i++) {
+        s.row = json_array_get(r->rows, next);
+        keep[s.i] = n == e->n || same_ids(&s, e);
+        if (!keep[s.i]) continue;
+        next++;
+        st = score_row(&s, e, err);
+    }
+    if (st == RLHF_OK) st = rlhf__experience_keep(x, keep, err);
+    if (st == RLHF_OK) rlhf__rows_sum_rewards(&x->rows);
+    free(keep);
+    return st;
+}

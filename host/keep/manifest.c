@@ -73,10 +73,12 @@ static json_t *processes_json(const struct rlhf__collective *c) {
 json_t *rlhf__manifest_json(const struct rlhf__manifest *m) {
     const struct rlhf__compute *c = m->compute;
     const char *dtype = m->policy->env->dtype == RLHF_BF16 ? "bf16" : "f32";
+    const char *arithmetic = rlhf__compute_arithmetic(c, m->policy->env->dtype);
     return json_pack(
-        "{s:s, s:{s:s, s:s, s:s, s:s, s:s, s:o*, s:b}, s:{s:s, s:I}, s:o, s:o*, s:o*, s:O}",
+        "{s:s, s:{s:s, s:s, s:s, s:s*, s:s, s:s, s:o*, s:b}, s:{s:s, s:I}, s:o, s:o*, s:o*, s:O}",
         "version", RLHF_SDK_VERSION, "compute", "backend", c->table->name, "detail",
-        c->table->detail, "dtype", dtype, "path", c->path, "sha256", c->sha256, "options",
+        c->table->detail, "dtype", dtype, "arithmetic",
+        arithmetic[0] ? arithmetic : NULL, "path", c->path, "sha256", c->sha256, "options",
         kernels_options(c), "row_exact", is_exact(c), "policy", "path", m->policy->dir,
         "parameters", (json_int_t)m->policy->info.n_params, "plugins", plugins_json(m), "sinks",
         sinks_json(m), "processes", processes_json(m->collective), "inputs", m->inputs);

@@ -78,14 +78,17 @@ static rlhf_status make_table(struct rlhf__compute *c, const struct rlhf__comput
     return read_table(c, err);
 }
 
-// If the device has its own memory, asks how much of it is free.
-static rlhf_status look_at_memory(struct rlhf__compute *c, const struct rlhf__compute_spec *spec,
+// Asks for the names of the arithmetic and, if the device has its own memory, how much of it is
+// free.
+static rlhf_status look_at_device(struct rlhf__compute *c, const struct rlhf__compute_spec *spec,
                                   struct rlhf__error *err) {
     struct rlhf__device_info d;
-    if (c->table->device == RLHF_DEVICE_CPU) return RLHF_OK;
     const rlhf_status st = rlhf__kernels_describe(&c->kernels, spec->gpu, &d, err);
-    c->device_memory =
-        (struct rlhf__free_memory){d.memory_free + c->table->bytes_in_use(c->table->ctx), d.memory};
+    for (int i = 0; st == RLHF_OK && i < 2; i++)
+        snprintf(c->arithmetic[i], sizeof c->arithmetic[i], "%s", d.arithmetic[i]);
+    if (c->table->device != RLHF_DEVICE_CPU)
+        c->device_memory = (struct rlhf__free_memory){
+            d.memory_free + c->table->bytes_in_use(c->table->ctx), d.memory};
     rlhf__device_info_finish(&d);
     return st;
 }
@@ -96,7 +99,7 @@ static rlhf_status open_into(struct rlhf__compute *c, const struct rlhf__compute
     shorten_spinning();
     RLHF_TRY(rlhf__kernels_load(spec->dirs, spec->backend, spec->log, &c->kernels, err));
     RLHF_TRY(make_table(c, spec, err));
-    RLHF_TRY(look_at_memory(c, spec, err));
+    RLHF_TRY(look_at_device(c, spec, err));
     return rlhf__sha256_file(c->path, c->sha256, err);
 }
 
@@ -217,6 +220,10 @@ uint32_t rlhf__compute_slots(const rlhf_compute *t, int64_t configured) {
 int64_t rlhf__compute_microbatch(const rlhf_compute *t, int64_t configured) {
     if (configured > 0) return configured;
     return RLHF_COMPUTE_HAS(t, microbatch_hint) ? t->microbatch_hint : 4096;
+}
+
+const char *rlhf__compute_arithmetic(const struct rlhf__compute *c, int32_t dtype) {
+    return c->arithmetic[dtype == RLHF_BF16];
 }
 
 int32_t rlhf__compute_dtype(const rlhf_compute *t, const char *configured) {

@@ -19,6 +19,7 @@ struct rlhf__compute {
     rlhf_compute *table;       // &read: the table to use
     char path[RLHF__PATH_CAP]; // resolved path of the shared object
     char sha256[65];           // of the file
+    char arithmetic[2][16];    // for f32 and bf16; "": no equal bits are promised
     char reserved[3];
     int32_t passed_level;                   // log level for passed_over
     char passed_over[1024];                 // why "auto" chose the CPU; else ""
@@ -51,6 +52,10 @@ void rlhf__compute_close(struct rlhf__compute *);
 // Returns RLHF_E_UNSUPPORTED, with a message, if the backend does not implement one of the sampling
 // rules. [any]
 rlhf_status rlhf__compute_draws(const rlhf_compute *, const rlhf_dist *, struct rlhf__error *);
+
+// Returns the name of the arithmetic for products in this dtype. Backends with the same name give the
+// same bits. "": none. [any]
+const char *rlhf__compute_arithmetic(const struct rlhf__compute *, int32_t dtype);
 
 // Return the number of rows decoded at once and the number of tokens in a microbatch. If the
 // configured value is 0, the device's hint is used or, without a hint, 64 and 4096. [any]

@@ -1,18 +1,22 @@
 // loop.c: rlhf__run_phases of run.h: the loop over the phases, with everything that is the same for
 // all algorithms.
 #include "base/signals.h"
+#include "feed/recorded.h"
 #include "keep/run_dir.h"
 #include "learn/plan.h"
 #include "report/closing.h"
 #include "report/phase_report.h"
 #include "run/actor.h"
 #include "run/ahead_phase.h"
+#include "run/chained.h"
 #include "run/phase_run.h"
 #include "run/run.h"
 #include "run/run_sinks.h"
 #include "run/saving.h"
 #include "sample/actors.h"
 #include "team/agree.h"
+
+#include <stdio.h>
 
 // On resume, an earlier rollouts file loses the rows of later phases even if this process writes
 // none.
@@ -52,6 +56,7 @@ static rlhf_status open_files(struct rlhf__run *r, const struct rlhf__folder *to
     RLHF_TRY(rlhf__samples_open(to, keep, p->log, &p->samples, err));
     RLHF_TRY(rlhf__spread_open(to, keep, p->log, &p->spread, err));
     RLHF_TRY(rlhf__events_open(to, keep, p->log, &p->events, err));
+    RLHF_TRY(rlhf__chained_open(r, to, keep, err));
     return begin_history(r, keep, err);
 }
 
@@ -118,6 +123,7 @@ static rlhf_status end_phase(struct rlhf__run *r, const struct rlhf__phase *p,
     rlhf__best_see(&r->best, &r->config->checkpoint, r->report.metrics);
     rlhf_status known = rlhf__early_stop_measured(&r->early_stop, &r->best, p, err);
     r->bad_input = known != RLHF_OK;
+    RLHF_TRY(rlhf__chained_phase(r, p, err));
     rlhf_status st = rlhf__run_sinks_phase(r, known == RLHF_OK ? err : NULL);
     r->session.services.phase = -1;
     if (known == RLHF_OK && st == RLHF_OK) return rlhf__saving_note(r, err);
@@ -158,7 +164,8 @@ static rlhf_status run_phase(struct rlhf__run *r, struct rlhf__error *err) {
                             .feed = r->feed,
                             .learner = &r->learner,
                             .report = &r->report,
-                            .recorded = r->req->recorded};
+                            .recorded = r->req->recorded,
+                            .samples_again = r->req->samples_again};
     rlhf__learner_begin(&r->learner);
     r->learner.phase = r->count.phase;
     r->report.times = (struct rlhf__phase_times){.start = rlhf__seconds()};
@@ -188,6 +195,7 @@ static rlhf_status look_first(struct rlhf__run *r, struct rlhf__error *err) {
     if (r->count.phase > 0 || !responds) return RLHF_OK;
     RLHF_TRY(r->feed->ops->evaluate(r->feed, &h, err));
     RLHF_TRY(rlhf__run_history_add(&r->history, r->report.metrics, 0, err));
+    RLHF_TRY(rlhf__chained_phase(r, NULL, err));
     return rlhf__run_sinks_phase(r, err);
 }
 
@@ -310,14 +318,37 @@ static rlhf_status open_again(struct rlhf__run *r, const struct rlhf__folder *ou
     return rlhf__rollout_log_open(out, -1, r->report.log, &r->report.rollout_log, err);
 }
 
-rlhf_status rlhf__run_again(struct rlhf__run *r, const struct rlhf__folder *out, const char *before,
-                            const char *after, struct rlhf__error *err) {
+static rlhf_status copy(struct rlhf__run *r, const struct rlhf__folder *out,
+                        struct rlhf__error *err) {
+    char name[32];
+    snprintf(name, sizeof name, "%06lld", (long long)r->count.phase);
+    return rlhf__saving_copy(r, out, name, err);
+}
+
+// The record must be positioned at the phase.
+static rlhf_status seek(const struct rlhf__run *r, struct rlhf__error *err) {
+    int found = 0;
+    if (!r->req->samples_again) return RLHF_OK;
+    return rlhf__recorded_seek(r->req->recorded, r->count.phase + 1, &found, err);
+}
+
+rlhf_status rlhf__run_again(struct rlhf__run *r, const struct rlhf__folder *out,
+                            const struct rlhf__again_wish *wish, struct rlhf__error *err) {
     RLHF_TRY(open_again(r, out, err));
     r->report.began = rlhf__seconds();
-    if (before) RLHF_TRY(rlhf__saving_note(r, err));
-    if (before) RLHF_TRY(rlhf__saving_copy(r, out, before, err));
-    RLHF_TRY(rlhf__run_advise(r, run_phase(r, err), err));
-    return rlhf__saving_copy(r, out, after, err);
+    if (wish->phases == 0) return RLHF_OK;
+    RLHF_TRY(rlhf__saving_note(r, err));
+    if (wish->start) RLHF_TRY(copy(r, out, err));
+    if (!r->req->recorded) RLHF_TRY(look_first(r, err));
+    for (int64_t i = 0; i < wish->phases; i++) {
+        if (is_cancelled(r))
+            return rlhf__fail(err, RLHF_E_CANCELLED, "stopped before phase %lld",
+                              (long long)r->count.phase + 1);
+        RLHF_TRY(seek(r, err));
+        RLHF_TRY(rlhf__run_advise(r, run_phase(r, err), err));
+        if (wish->keep(wish->arg, r->count.phase)) RLHF_TRY(copy(r, out, err));
+    }
+    return RLHF_OK;
 }
 
 // ---- phases that are timed ----

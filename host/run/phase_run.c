@@ -380,7 +380,8 @@ static rlhf_status begin_next(const struct rlhf__phase *p, struct rlhf__error *e
 }
 
 static rlhf_status collect(struct rlhf__phase *p, struct rlhf__error *err) {
-    if (p->recorded && rlhf__cast_samples(p->cast)) return collect_recorded(p, err);
+    if (p->recorded && !p->samples_again && rlhf__cast_samples(p->cast))
+        return collect_recorded(p, err);
     struct rlhf__phase_times *times = &p->report->times;
     double from = rlhf__seconds();
     p->x.phase = p->count->phase;
@@ -391,6 +392,8 @@ static rlhf_status collect(struct rlhf__phase *p, struct rlhf__error *err) {
     if (st == RLHF_OK) st = rlhf__phase_refer(p, &p->x, err);
     double referred = rlhf__seconds();
     if (st == RLHF_OK) st = rlhf__phase_score(p, &p->x, 0, err);
+    if (st == RLHF_OK && p->samples_again)
+        st = rlhf__recorded_score(p->recorded, p->feed, &p->x, err);
     if (st == RLHF_OK && rlhf__cast_samples(p->cast)) st = rlhf__completions_measure(p, err);
     times->reward = rlhf__seconds() - referred;
     if (st == RLHF_OK) st = rlhf__fresh_groups(p, err);

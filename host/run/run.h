@@ -25,6 +25,7 @@
 #include "team/split.h"
 #include "team/team.h"
 
+struct rlhf__chain_log;
 struct rlhf__memory_need;
 struct rlhf__recorded;
 struct rlhf__run_dir;
@@ -48,6 +49,8 @@ struct rlhf__run_request {
     // A record from which phases take their responses and scores; no reward, judge or sink is
     // opened. NULL = responses are sampled and scored.
     struct rlhf__recorded *recorded;
+    // 1: with a record, responses are sampled, and only their scores come from it
+    int32_t samples_again, unused;
     struct rlhf__team *team;   // the processes that work on this run; NULL = this one alone
     struct rlhf__split *split; // which of them only sample; NULL = none
     const struct rlhf__collective *collective; // that connects them; NULL = none
@@ -81,6 +84,7 @@ struct rlhf__run {
     struct rlhf__saved saved;
     struct rlhf__iteration iteration; // updates of the reference, reward-model training
     struct rlhf__actors *actors;      // on learners and actors of a split run (sample/actors.h)
+    struct rlhf__chain_log *chain;    // keep/chain_log.h; NULL: this process does not write it
     json_t *inputs;                   // files it reads besides its checkpoints (keep/manifest.h)
     int32_t bad_input;      // 1: a phase showed that the config names something that does not exist
     int32_t collapsed;      // 1: run.stop_on ends the run
@@ -132,12 +136,22 @@ enum { RLHF__EXIT_COLLAPSED = 3 };
 // the last phase boundary is saved, as described in saving.h. [main]
 rlhf_status rlhf__run_phases(struct rlhf__run *, struct rlhf__error *err);
 
-// Run only the next phase, and write what a run leaves of it to the folder `out`: manifest.json,
-// metrics.jsonl, rollouts.jsonl (if responses are sampled) and the checkpoint, as the directory
-// `after`. With `before` (NULL allowed), also write the checkpoint of the phase's beginning. The
-// run directory is not changed. [main]
-rlhf_status rlhf__run_again(struct rlhf__run *, const struct rlhf__folder *out, const char *before,
-                            const char *after, struct rlhf__error *err);
+// Which of the next phases to run once more, and which checkpoints to write.
+struct rlhf__again_wish {
+    int64_t phases; // how many; 0: only manifest.json and the beginning of chain.jsonl
+    int32_t start;  // 1: also the checkpoint of the first phase's beginning
+    int32_t reserved;
+    // Returns 1 if the checkpoint after this phase is wanted.
+    int (*keep)(void *arg, int64_t phase);
+    void *arg;
+};
+
+// Run only some of the next phases, and write what a run leaves of them to the folder `out`:
+// manifest.json, metrics.jsonl, chain.jsonl, rollouts.jsonl (if responses are sampled) and
+// checkpoints, as directories with the names of checkpoints. The run directory is not changed.
+// [main]
+rlhf_status rlhf__run_again(struct rlhf__run *, const struct rlhf__folder *out,
+                            const struct rlhf__again_wish *, struct rlhf__error *err);
 
 // The shortest seconds of some phases, by activity.
 struct rlhf__run_timing {

@@ -7,12 +7,14 @@
 #include "base/signals.h"
 #include "config/resume.h"
 #include "feed/ahead.h"
+#include "keep/chain_log.h"
 #include "keep/checkpoint.h"
 #include "keep/checkpoint_dir.h"
 #include "keep/run_dir.h"
 #include "learn/optim_state.h"
 #include "learn/same_weights.h"
 #include "outer/reward_round.h"
+#include "run/chained.h"
 #include "run/run.h"
 #include "team/agree.h"
 
@@ -187,6 +189,7 @@ static rlhf_status save_in(struct rlhf__run *r, const struct rlhf__folder *all, 
     if (st == RLHF_OK) st = rlhf__samples_sync(r->report.samples, err);
     if (st == RLHF_OK) st = rlhf__spread_sync(r->report.spread, err);
     if (st == RLHF_OK) st = rlhf__events_sync(r->report.events, err);
+    if (st == RLHF_OK && r->chain) st = rlhf__chain_log_sync(r->chain, err);
     if (st == RLHF_OK && r->report.rollout_log)
         st = rlhf__rollout_log_sync(r->report.rollout_log, err);
     *written = st == RLHF_OK;
@@ -196,6 +199,7 @@ static rlhf_status save_in(struct rlhf__run *r, const struct rlhf__folder *all, 
     if (st != RLHF_OK) rlhf__folder_remove(all, fresh, NULL);
     if (st == RLHF_OK) st = point_best(r, all, err);
     if (st == RLHF_OK) rlhf__events_checkpoint(r->report.events, r->count.phase);
+    if (st == RLHF_OK) st = rlhf__chained_checkpoint(r, err);
     // Keep the previous checkpoint until the next one is written, because a process that found it
     // through `latest` may be reading it.
     const int64_t keep = r->config->checkpoint.keep;

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "config/layer.h"
+#include "keep/chain_log.h"
 #include "keep/manifest.h"
 #include "keep/run_dir.h"
 #include "learn/shards.h"
@@ -405,6 +406,7 @@ void rlhf__run_destroy(struct rlhf__run *r) {
     rlhf__reward_training_destroy(r->reward_training);
     finish_models(&r->cast);
     rlhf__instance_destroy(r->cast.algo);
+    rlhf__chain_log_close(r->chain);
     json_decref(r->inputs);
     rlhf__session_finish(&r->session);
     rlhf__memory_plan_destroy(r->memory_plan);

@@ -52,6 +52,15 @@ static void write_level(struct rlhf__json *j, int i, int used, const char *cap) 
     rlhf__json_end(j, "}");
 }
 
+// The arithmetic by which results are computed, by dtype. oneDNN promises none.
+static void write_arithmetic(struct rlhf__json *j, int used) {
+    if (!RLHF__EXACT) return;
+    rlhf__json_begin(j, "arithmetic", "{");
+    rlhf__json_text(j, "f32", "v1");
+    rlhf__json_text(j, "bf16", used == RLHF__ISA_AMX ? "v1-amx" : "v1");
+    rlhf__json_end(j, "}");
+}
+
 rlhf_status rlhf__cpu_describe(void *self, uint32_t gpu, const char **json) {
     struct rlhf__backend *b = self;
     struct rlhf__json *j = &b->json;
@@ -71,5 +80,6 @@ rlhf_status rlhf__cpu_describe(void *self, uint32_t gpu, const char **json) {
     for (int i = 0; i < RLHF__ISA_COUNT; i++)
         write_level(j, i, used, cap);
     rlhf__json_end(j, "]");
+    write_arithmetic(j, used);
     return rlhf__backend_described(b, json);
 }

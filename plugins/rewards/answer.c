@@ -100,6 +100,7 @@ static const rlhf_opt options[] = {
 };
 static const rlhf_reward_ops ops = {
     .size = sizeof ops,
+    .flags = RLHF_REWARD_FUNCTION,
     .score = answer_score,
     .check_row = answer_check_row,
 };

@@ -99,7 +99,7 @@ static const rlhf_opt options[] = {
 };
 static const rlhf_reward_ops ops = {
     .size = sizeof ops,
-    .flags = RLHF_REWARD_PER_TOKEN,
+    .flags = RLHF_REWARD_PER_TOKEN | RLHF_REWARD_FUNCTION,
     .score = bt_rm_score,
 };
 static const rlhf_plugin plugin = {

@@ -175,6 +175,7 @@ static const char *length_why_unused(const void *config, const char *key) {
 
 static const rlhf_reward_ops ops = {
     .size = sizeof ops,
+    .flags = RLHF_REWARD_FUNCTION,
     .score = length_score,
     .check_row = length_check_row,
 };

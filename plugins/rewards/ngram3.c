@@ -128,6 +128,7 @@ static const rlhf_opt options[] = {
 };
 static const rlhf_reward_ops ops = {
     .size = sizeof ops,
+    .flags = RLHF_REWARD_FUNCTION,
     .score = ngram_score,
 };
 static const rlhf_plugin plugin = {

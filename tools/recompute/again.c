@@ -2,6 +2,7 @@
 #include "recompute/again.h"
 
 #include "config/config.h"
+#include "config/layer.h"
 #include "keep/run_dir.h"
 #include "run/run.h"
 
@@ -11,21 +12,29 @@
 
 // ---- the settings ----
 
+enum { MOST_SET = 64 };
+
 static rlhf_status load_config(const struct rlhf__again *a, struct rlhf__config *out,
                                struct rlhf__error *err) {
-    char backend[4200], threads[64];
-    const char *const set[] = {backend, threads};
-    const char *const flag[] = {"--backend", "--threads"};
+    char backend[4200], threads[64], dtype[64];
+    const char *set[MOST_SET + 3] = {backend, threads};
+    const char *flag[MOST_SET + 3] = {"--backend", "--threads"};
+    size_t n = 2;
     snprintf(backend, sizeof backend, "compute.backend=%.4100s", a->backend);
     snprintf(threads, sizeof threads, "run.threads=%lld", (long long)a->threads);
+    snprintf(dtype, sizeof dtype, "compute.dtype=%.30s", a->dtype ? a->dtype : "");
+    for (size_t i = 0; i < a->n_set && i < MOST_SET; i++) {
+        set[n] = a->set[i];
+        flag[n++] = "--set";
+    }
     const struct rlhf__config_request q = {.dirs = a->env->dirs,
                                            .algo = a->algo,
                                            .set = set,
                                            .set_flag = flag,
-                                           .n_set = 2,
+                                           .n_set = n,
                                            .resume = a->run,
                                            .trust_run = a->trust_run,
-                                           .algo_alone = 1};
+                                           .algo_alone = !a->rewards};
     RLHF_TRY(rlhf__config_load(&q, out, err));
     // Turn off settings that do not affect the numbers of a phase.
     out->early_stop.kl = out->early_stop.reward = 0;
@@ -34,21 +43,29 @@ static rlhf_status load_config(const struct rlhf__again *a, struct rlhf__config 
     out->log.progress = RLHF__PROGRESS_OFF;
     out->log.tensorboard = out->log.csv = 0;
     out->log.samples = 0;
+    if (a->dtype)
+        out->compute.dtype = strcmp(a->dtype, "bf16") == 0 ? RLHF__DTYPE_BF16 : RLHF__DTYPE_F32;
+    rlhf__sinks_clear(out);
     return RLHF_OK;
 }
 
-// ---- the phase ----
+// ---- the phases ----
 
-static rlhf_status run_phase(const struct rlhf__run_request *q, const struct rlhf__folder *out,
-                             int found, struct rlhf__again_told *told, struct rlhf__error *err) {
+static int lacks_rows(const struct rlhf__again_part *p, const struct rlhf__again_told *told) {
+    if (!told->samples || !p->rows || p->samples) return 0;
+    return json_array_size(rlhf__recorded_rows(p->rows)) == 0;
+}
+
+static rlhf_status run_part(const struct rlhf__run_request *q, const struct rlhf__folder *out,
+                            const struct rlhf__again_part *part, struct rlhf__again_told *told,
+                            struct rlhf__error *err) {
     struct rlhf__run *r = NULL;
+    const struct rlhf__again_wish wish = {
+        .phases = part->phases, .start = part->from == 0, .keep = part->keep, .arg = part->arg};
     RLHF_TRY(rlhf__run_create(q, &r, err));
     told->samples = rlhf__cast_samples(&r->cast);
-    told->lacks_rows = told->samples && !found;
-    rlhf_status st = RLHF_OK;
-    if (!told->lacks_rows)
-        st = rlhf__run_again(r, out, told->reads_start ? NULL : RLHF__AGAIN_BEFORE,
-                             RLHF__AGAIN_AFTER, err);
+    told->lacks_rows = lacks_rows(part, told);
+    const rlhf_status st = told->lacks_rows ? RLHF_OK : rlhf__run_again(r, out, &wish, err);
     rlhf__run_destroy(r);
     return st;
 }
@@ -61,24 +78,24 @@ static rlhf_status with_plugins(const struct rlhf__again *a, struct rlhf__run_re
     return rlhf__config_resolve(config, q->plugins, &q->algo, &q->rewards, &q->judge, err);
 }
 
-rlhf_status rlhf__again_phase(const struct rlhf__again *a, int64_t phase,
-                              struct rlhf__recorded *rows, const struct rlhf__folder *out,
-                              struct rlhf__again_told *told, struct rlhf__error *err) {
+rlhf_status rlhf__again(const struct rlhf__again *a, const struct rlhf__again_part *part,
+                        const struct rlhf__folder *out, struct rlhf__again_told *told,
+                        struct rlhf__error *err) {
     struct rlhf__config config = {0};
     struct rlhf__run_dir dir;
     struct rlhf__run_request q = {.env = a->env,
                                   .dir = &dir,
-                                  .resume = phase > 1 ? a->run : NULL,
+                                  .resume = part->from > 0 ? a->run : NULL,
                                   .allow_changed_plugins = a->changed_plugins,
                                   .allow_changed_inputs = a->changed_inputs,
-                                  .recorded = rows};
-    *told = (struct rlhf__again_told){.reads_start = phase > 1};
+                                  .recorded = part->rows,
+                                  .samples_again = part->rows && part->samples};
+    *told = (struct rlhf__again_told){.reads_start = part->from > 0};
     rlhf__run_dir_begin(&dir, a->run);
     snprintf(dir.checkpoint, sizeof dir.checkpoint, "%.4000s/checkpoints/%06lld", dir.path,
-             (long long)(phase - 1));
+             (long long)part->from);
     rlhf_status st = with_plugins(a, &q, &config, err);
-    if (st == RLHF_OK)
-        st = run_phase(&q, out, json_array_size(rlhf__recorded_rows(rows)) > 0, told, err);
+    if (st == RLHF_OK) st = run_part(&q, out, part, told, err);
     free(q.rewards);
     rlhf__plugins_destroy(q.plugins);
     rlhf__config_finish(&config);

@@ -1,4 +1,4 @@
-// again.h: computes one phase of a finished run once more, from the run's files. The results are
+// again.h: computes phases of a finished run once more, from the run's files. The results are
 // written as files of the same form, into a folder of the caller.
 #ifndef RLHF_TOOLS_RECOMPUTE_AGAIN_H
 #define RLHF_TOOLS_RECOMPUTE_AGAIN_H
@@ -7,16 +7,28 @@
 #include "base/folder.h"
 #include "feed/recorded.h"
 
-#define RLHF__AGAIN_BEFORE "before" // the checkpoints in the folder
-#define RLHF__AGAIN_AFTER  "after"
-
 struct rlhf__again {
     const struct rlhf__env *env;
     const char *run, *algo; // algo NULL: as the run's config.json names it
     const char *backend;    // "reference", "cpu", ...
     int64_t threads;        // 0: all cores
     int32_t trust_run, changed_plugins, changed_inputs;
+    int32_t rewards;   // 1: rewards and the judge are opened, and score again
+    const char *dtype; // of the products; NULL: as the run's config.json says
+    const char *const *set; // [n_set] further settings, "path=value"
+    size_t n_set;
+};
+
+// Which phases to compute.
+struct rlhf__again_part {
+    int64_t from;     // the phase whose checkpoint they begin at; 0: as the run began
+    int64_t phases;   // how many
+    int32_t samples;  // 1: responses are sampled; 0: they come from `rows`
     int32_t reserved;
+    struct rlhf__recorded *rows; // of the run; NULL: responses and their scores are computed
+    // Returns 1 if the checkpoint after this phase is wanted.
+    int (*keep)(void *arg, int64_t phase);
+    void *arg;
 };
 
 // How a phase went.
@@ -27,12 +39,12 @@ struct rlhf__again_told {
     int32_t reserved;
 };
 
-// Compute phase `phase` (from 1). The first phase begins as the run did; every other phase begins
-// at the checkpoint of the phase before it. The recorded rows must be positioned at the phase. If
-// the phase begins as the run did, a checkpoint of that beginning is also written to the folder.
-// Rewards, judges and sinks are not opened. Errors: those of resuming the run. [main]
-rlhf_status rlhf__again_phase(const struct rlhf__again *, int64_t phase,
-                              struct rlhf__recorded *rows, const struct rlhf__folder *out,
-                              struct rlhf__again_told *told, struct rlhf__error *err);
+// Compute the phases. Rows of a single phase must be positioned at it. The checkpoints in the folder
+// have the names of checkpoints; if the part begins as the run did, there is also one of that
+// beginning, 000000. Sinks are not opened, and rewards and the judge only if asked. Errors: those of
+// resuming the run. [main]
+rlhf_status rlhf__again(const struct rlhf__again *, const struct rlhf__again_part *,
+                        const struct rlhf__folder *out, struct rlhf__again_told *told,
+                        struct rlhf__error *err);
 
 #endif

@@ -75,6 +75,7 @@ struct tensors {
 struct measured {
     double most; // largest difference
     double most_run, most_again;
+    int64_t most_at;   // its element
     double beyond;     // largest difference, less the rounding that is allowed for the element
     double moved;      // largest change of an element in the phase
     double size;       // largest recomputed element
@@ -83,7 +84,7 @@ struct measured {
     int64_t bits;                // elements whose bits differ
 };
 
-static void see(struct measured *m, float before, float run, float again, double v,
+static void see(struct measured *m, int64_t at, float before, float run, float again, double v,
                 double rounding) {
     uint32_t bits[2];
     memcpy(&bits[0], &run, sizeof run);
@@ -98,6 +99,7 @@ static void see(struct measured *m, float before, float run, float again, double
         m->most = isnan(d) ? INFINITY : d;
         m->most_run = (double)run;
         m->most_again = (double)again;
+        m->most_at = at;
     }
     const double beyond = d - rounding * fabs((double)again);
     if (!(beyond <= m->beyond)) m->beyond = isnan(beyond) ? INFINITY : beyond;
@@ -120,7 +122,7 @@ static rlhf_status measure(const struct tensors *t, float *room, double rounding
         if (t->before) RLHF_TRY(rlhf__tensor_read_f32(t->before, at, n, before, err));
         if (t->v) RLHF_TRY(rlhf__tensor_read_f32(t->v, at, n, v, err));
         for (int64_t k = 0; k < n; k++)
-            see(out, t->before ? before[k] : 0, run[k], again[k], t->v ? (double)v[k] : 1,
+            see(out, at + k, t->before ? before[k] : 0, run[k], again[k], t->v ? (double)v[k] : 1,
                 rounding);
     }
     return RLHF_OK;
@@ -174,7 +176,7 @@ static rlhf_status note(struct rlhf__checks *c, const char *file, const struct r
                             .has_values = 1,
                             .wrong = 1};
     snprintf(k.what, sizeof k.what, "element of %.100s", file);
-    snprintf(k.where, sizeof k.where, "%s", t->name);
+    snprintf(k.where, sizeof k.where, "%.170s[%lld]", t->name, (long long)m->most_at);
     return rlhf__checks_add(c, &k, err);
 }
 

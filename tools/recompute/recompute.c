@@ -9,6 +9,7 @@
 #include "recompute/again.h"
 #include "recompute/checkpoints.h"
 #include "recompute/numbers.h"
+#include "recompute/phase_range.h"
 #include "recompute/report.h"
 #include "recompute/run_files.h"
 
@@ -46,6 +47,7 @@ struct job {
     const struct options *o;
     const char *run;
     struct rlhf__again again;
+    char dtype[8]; // of the run's products
     int64_t first, last;
     struct rlhf__recorded *rows; // of the run
     json_t *phases, *skipped;    // for --json
@@ -115,11 +117,11 @@ static rlhf_status compare(struct job *j, int64_t phase, const char *dir,
     json_decref(row);
     RLHF_TRY(st);
     rlhf__path_put(run, "%s/checkpoints/%06lld", j->run, (long long)phase);
-    rlhf__path_put(again, "%s/" RLHF__AGAIN_AFTER, dir);
+    rlhf__path_put(again, "%s/%06lld", dir, (long long)phase);
     if (told->reads_start)
         rlhf__path_put(before, "%s/checkpoints/%06lld", j->run, (long long)(phase - 1));
     else
-        rlhf__path_put(before, "%s/" RLHF__AGAIN_BEFORE, dir);
+        rlhf__path_put(before, "%s/%06d", dir, 0);
     const struct rlhf__checkpoints dirs = {before, run, again};
     return rlhf__checkpoints_compare(&dirs, &l, c, err);
 }
@@ -136,12 +138,20 @@ static rlhf_status show(struct job *j, const struct rlhf__recomputed *p, struct 
     return RLHF__NOMEM(err, "out of memory for the report");
 }
 
+static int every_one(void *arg, int64_t phase) {
+    (void)arg;
+    (void)phase;
+    return 1;
+}
+
 static rlhf_status in_folder(struct job *j, int64_t phase, const struct rlhf__folder *out,
                              struct rlhf__error *err) {
     struct rlhf__again_told told;
     struct rlhf__checks checks = {0};
     int exact = 0, bf16 = 0;
-    const rlhf_status ran = rlhf__again_phase(&j->again, phase, j->rows, out, &told, err);
+    const struct rlhf__again_part part = {
+        .from = phase - 1, .phases = 1, .rows = j->rows, .keep = every_one};
+    const rlhf_status ran = rlhf__again(&j->again, &part, out, &told, err);
     // The models that the run began with may be gone, while its checkpoints are there.
     if (ran == RLHF_E_UNSUPPORTED || (ran != RLHF_OK && ran != RLHF_E_CANCELLED && phase == 1)) {
         skip(j, phase, err->text);
@@ -186,26 +196,6 @@ static rlhf_status one_phase(struct job *j, int64_t phase, struct rlhf__error *e
 
 // ---- the command ----
 
-static rlhf_status parse_phases(struct job *j, int64_t last, struct rlhf__error *err) {
-    const char *text = j->o->phases;
-    char a[32];
-    j->first = 1;
-    j->last = last;
-    if (!text) return RLHF_OK;
-    const char *dots = strstr(text, "..");
-    snprintf(a, sizeof a, "%.*s", (int)(dots ? dots - text : 30), text);
-    const int ok = rlhf__typed_integer(a, &j->first) &&
-                   rlhf__typed_integer(dots ? dots + 2 : a, &j->last) && j->first >= 1 &&
-                   j->first <= j->last;
-    if (!ok)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "--phases must be a phase or a range of phases, as 7 or 2..5, found %s",
-                          *text ? text : "nothing");
-    if (j->first <= last && j->last <= last) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_INVALID, "--phases is %s, but the run has %lld phases", text,
-                      (long long)last);
-}
-
 static rlhf_status begin(struct job *j, struct rlhf__error *err) {
     char path[RLHF__PATH_CAP];
     json_t *row = NULL;
@@ -218,7 +208,7 @@ static rlhf_status begin(struct job *j, struct rlhf__error *err) {
     json_decref(row);
     if (last == 0)
         return rlhf__fail(err, RLHF_E_INVALID, "recompute: %s/metrics.jsonl has no phases", j->run);
-    RLHF_TRY(parse_phases(j, last, err));
+    RLHF_TRY(rlhf__phase_range("--phases", j->o->phases, last, &j->first, &j->last, err));
     rlhf__path_put(path, "%s/rollouts.jsonl", j->run);
     return rlhf__recorded_open(path, &j->rows, err);
 }
@@ -270,6 +260,8 @@ int rlhf__cmd_recompute(const struct rlhf__env *env, int argc, char **argv) {
                                        .trust_run = o.trust_run,
                                        .changed_plugins = o.changed_plugins,
                                        .changed_inputs = o.changed_inputs};
+        rlhf__run_files_dtype(j.run, j.dtype);
+        if (j.dtype[0]) j.again.dtype = j.dtype; // what auto means differs between machines
         env->log->level = RLHF_LOG_ERROR; // the warnings of the run are not repeated
         st = recompute(&j, &err);
     }

@@ -62,11 +62,18 @@ static int same_detail(const json_t *a, const json_t *b) {
     return n == (end_y ? (size_t)(end_y - y) : strlen(y)) && memcmp(x, y, n) == 0;
 }
 
+static int is_row_exact(const json_t *c) { return json_is_true(json_object_get(c, "row_exact")); }
+
+// Backends whose arithmetic has a name give the same bits if the names are the same. Others do if
+// they are the same file and describe themselves alike.
 static int same_compute(const json_t *a, const json_t *b) {
     static const char *const keys[] = {"backend", "dtype", "sha256"};
+    const char *x = text(a, "arithmetic"), *y = text(b, "arithmetic");
+    if (!is_row_exact(a) || strcmp(text(a, "dtype"), text(b, "dtype")) != 0) return 0;
+    if (*x || *y) return strcmp(x, y) == 0;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (strcmp(text(a, keys[i]), text(b, keys[i])) != 0) return 0;
-    return same_detail(a, b) && json_is_true(json_object_get(a, "row_exact"));
+    return same_detail(a, b);
 }
 
 // A resumed run may have computed earlier phases in another way.
@@ -96,4 +103,14 @@ rlhf_status rlhf__run_files_arithmetic(const char *run, const char *again, int *
     json_decref(theirs);
     json_decref(mine);
     return st;
+}
+
+void rlhf__run_files_dtype(const char *run, char dtype[8]) {
+    char path[RLHF__PATH_CAP];
+    struct rlhf__error unread;
+    json_t *manifest = NULL;
+    rlhf__path_put(path, "%s/manifest.json", run);
+    if (rlhf__json_load(path, &manifest, &unread) != RLHF_OK) manifest = NULL;
+    snprintf(dtype, 8, "%s", text(json_object_get(manifest, "compute"), "dtype"));
+    json_decref(manifest);
 }

@@ -18,9 +18,12 @@ rlhf_status rlhf__run_files_metrics(const char *dir, int64_t phase, json_t **row
 int rlhf__run_files_checkpoint(const char *run, int64_t phase);
 
 // Compare the manifests of a run and of a recomputed phase. *exact is 1 if both computed with the
-// same kernels in the same way, so that each bit must be equal; *bf16 is 1 if the run's products
+// same arithmetic, so that each bit must be equal; *bf16 is 1 if the run's products
 // are in bf16. Errors: RLHF_E_INVALID (no manifest). [main]
 rlhf_status rlhf__run_files_arithmetic(const char *run, const char *again, int *exact, int *bf16,
                                        struct rlhf__error *err);
+
+// Set dtype to that of the run's products, "" if manifest.json does not say it. [main]
+void rlhf__run_files_dtype(const char *run, char dtype[8]);
 
 #endif

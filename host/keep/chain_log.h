@@ -1,0 +1,41 @@
+// chain_log.h: writes RUN/chain.jsonl, the hash chain of a run (chain/chain_file.h): a link for
+// every phase, and the digests of every checkpoint's files.
+#ifndef RLHF_HOST_CHAIN_LOG_H
+#define RLHF_HOST_CHAIN_LOG_H
+
+#include "base/folder.h"
+#include "base/log.h"
+#include "chain/digest.h"
+
+#include <jansson.h>
+
+struct rlhf__chain_log; // opaque
+
+// What a run begins with. Both are owned by the function that gets them, even after a failure.
+struct rlhf__chain_start {
+    json_t *begin;    // everything that the results depend on
+    json_t *settings; // those that they do not depend on
+};
+
+// Begin the file of a new run (keep < 0) or of a run that was resumed from the checkpoint of phase
+// `keep`. If a resumed run has another start than before, a line says so. Inputs that `begin` lacks
+// are taken from the line before. Errors: RLHF_E_INVALID, RLHF_E_IO, RLHF_E_NOMEM. [main]
+rlhf_status rlhf__chain_log_open(const struct rlhf__folder *run, int64_t keep,
+                                 struct rlhf__chain_start start, struct rlhf__log *log,
+                                 struct rlhf__chain_log **out, struct rlhf__error *err);
+void rlhf__chain_log_close(struct rlhf__chain_log *); // NULL allowed [main]
+
+// Append the link of a phase. `unsteady` is the digest of the metrics that belong to the machine,
+// which is not part of the link. [main]
+rlhf_status rlhf__chain_log_phase(struct rlhf__chain_log *, const struct rlhf__chain_link *,
+                                  const char *unsteady, struct rlhf__error *err);
+
+// Append the digests of all files in the checkpoint RUN/checkpoints/`name`, unless the file has
+// them. [main]
+rlhf_status rlhf__chain_log_checkpoint(struct rlhf__chain_log *, int64_t phase, const char *name,
+                                       struct rlhf__error *err);
+
+// fsync, before a checkpoint is committed. [main]
+rlhf_status rlhf__chain_log_sync(struct rlhf__chain_log *, struct rlhf__error *err);
+
+#endif

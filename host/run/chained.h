@@ -1,0 +1,23 @@
+// chained.h: what a run adds to its hash chain, RUN/chain.jsonl (keep/chain_log.h).
+#ifndef RLHF_HOST_CHAINED_H
+#define RLHF_HOST_CHAINED_H
+
+#include "base/folder.h"
+#include "learn/phase.h"
+
+struct rlhf__run;
+
+// Open the file in the folder `to`; keep < 0: a new file, else the phase that the run was resumed
+// from. Errors: those of rlhf__chain_log_open. [main]
+rlhf_status rlhf__chained_open(struct rlhf__run *, const struct rlhf__folder *to, int64_t keep,
+                               struct rlhf__error *err);
+
+// Append the link of the phase r->count.phase, before its metrics are flushed. p NULL: the row of
+// held-out responses before the first phase. [main]
+rlhf_status rlhf__chained_phase(const struct rlhf__run *, const struct rlhf__phase *p,
+                                struct rlhf__error *err);
+
+// Append the digests of the checkpoint of the phase r->count.phase. [main]
+rlhf_status rlhf__chained_checkpoint(const struct rlhf__run *, struct rlhf__error *err);
+
+#endif

@@ -1,0 +1,14 @@
+// phase_range.h: phases as a flag names them: 7, or 2..5.
+#ifndef RLHF_TOOLS_RECOMPUTE_PHASE_RANGE_H
+#define RLHF_TOOLS_RECOMPUTE_PHASE_RANGE_H
+
+#include "base/error.h"
+
+#include <stdint.h>
+
+// Read the text of `flag` for a run with `phases` phases; NULL means all. Errors: RLHF_E_INVALID.
+// [any]
+rlhf_status rlhf__phase_range(const char *flag, const char *text, int64_t phases, int64_t *first,
+                              int64_t *last, struct rlhf__error *err);
+
+#endif

@@ -1,0 +1,35 @@
+// receipt.h: the receipt of a verification: one JSON file, and the same as one HTML page. Both name
+// their own digest, so that an edited one is refused.
+#ifndef RLHF_TOOLS_VERIFY_RECEIPT_H
+#define RLHF_TOOLS_VERIFY_RECEIPT_H
+
+#include "chain/chain_file.h"
+#include "verify/replay.h"
+
+// What a receipt tells.
+struct rlhf__receipt {
+    const char *run, *dir; // its name, and its directory
+    const struct rlhf__chain_file *chain;
+    const struct rlhf__replay_told *told; // zeros: nothing was recomputed
+    const struct rlhf__faults *faults;
+    int64_t first, last;    // the phases that were asked for; 0: none
+    const json_t *on_trust; // a list of ids of rewards; NULL: none
+};
+
+// Returns the receipt as JSON. New reference, NULL if out of memory. [main]
+json_t *rlhf__receipt_json(const struct rlhf__receipt *);
+
+// Returns the digest "begin", "head" or "seal" of the run's chain, "" if there is none. [any]
+const char *rlhf__receipt_digest(const struct rlhf__receipt *, const char *key);
+
+// Refuse a path that does not end in .json, or where a file exists that is no receipt. [main]
+rlhf_status rlhf__receipt_can_write(const char *path, struct rlhf__error *err);
+
+// Write the receipt as the file `path`, and as a page with the ending .html. [main]
+rlhf_status rlhf__receipt_write(const char *path, const json_t *receipt, struct rlhf__error *err);
+
+// Read a receipt, *.json or *.html, into *out (new reference). Errors: RLHF_E_INVALID if it is not
+// one, or was edited. [main]
+rlhf_status rlhf__receipt_read(const char *path, json_t **out, struct rlhf__error *err);
+
+#endif

@@ -1,0 +1,15 @@
+// receipt_page.h: a receipt as a page.
+#ifndef RLHF_TOOLS_VERIFY_RECEIPT_PAGE_H
+#define RLHF_TOOLS_VERIFY_RECEIPT_PAGE_H
+
+#include "base/buf.h"
+
+#include <jansson.h>
+
+// What stands before the receipt's JSON in the page.
+#define RLHF__RECEIPT_SCRIPT "<script type=\"application/json\" id=\"receipt\">"
+
+// Append the page. It loads nothing and has no scripts. [main]
+void rlhf__receipt_page(const json_t *receipt, struct rlhf__buf *out);
+
+#endif

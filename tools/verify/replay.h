@@ -1,0 +1,33 @@
+// replay.h: recomputes phases of a run, rewards included, and compares them with the run's.
+#ifndef RLHF_TOOLS_VERIFY_REPLAY_H
+#define RLHF_TOOLS_VERIFY_REPLAY_H
+
+#include "recompute/again.h"
+#include "verify/same.h"
+
+// What to recompute, and how.
+struct rlhf__replay_job {
+    struct rlhf__again again;
+    const struct rlhf__chain_file *chain;
+    int64_t first, last; // phases
+    int32_t trusted;     // 1: scores come from rollouts.jsonl
+    int32_t shows;       // 1: print each phase
+};
+
+// How it went.
+struct rlhf__replay_told {
+    int64_t from;              // the checkpoint at which it began; 0: as the run began
+    int64_t recomputed, equal; // phases
+    json_t *begin, *manifest;  // of the recomputed phases; new references
+};
+
+// Check that the run can be recomputed here: version, arithmetic, plugins and inputs. Errors:
+// RLHF_E_INVALID with one sentence, and those of resuming the run. [main]
+rlhf_status rlhf__replay_check(const struct rlhf__replay_job *, struct rlhf__replay_told *,
+                               struct rlhf__error *err);
+
+// Recompute the phases and append what differs to the faults. [main]
+rlhf_status rlhf__replay_run(const struct rlhf__replay_job *, struct rlhf__replay_told *,
+                             struct rlhf__faults *, struct rlhf__error *err);
+
+#endif

@@ -1,0 +1,28 @@
+// same.h: compares a recomputed phase with the run's, to the bit: the digests of the chain,
+// metrics.jsonl, rollouts.jsonl and the checkpoint.
+#ifndef RLHF_TOOLS_VERIFY_SAME_H
+#define RLHF_TOOLS_VERIFY_SAME_H
+
+#include "chain/chain_file.h"
+#include "feed/recorded.h"
+#include "verify/faults.h"
+
+// What is compared. The files of the recomputed phases are in the folder `again`.
+struct rlhf__same {
+    const char *run, *again;
+    const struct rlhf__chain_file *chain, *chain_again;
+    struct rlhf__recorded *rows, *rows_again; // positioned here; without lines if a file is missing
+    int32_t trusted;                          // 1: scores came from the record
+    int32_t reserved;
+};
+
+// Append what differs in the phase to the faults. Errors: RLHF_E_INVALID, RLHF_E_IO, RLHF_E_NOMEM.
+// [main]
+rlhf_status rlhf__same_phase(const struct rlhf__same *, int64_t phase, struct rlhf__faults *,
+                             struct rlhf__error *err);
+
+// The same for the checkpoint of the phase alone. [main]
+rlhf_status rlhf__same_checkpoint(const struct rlhf__same *, int64_t phase, struct rlhf__faults *,
+                                  struct rlhf__error *err);
+
+#endif

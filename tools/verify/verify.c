@@ -1,0 +1,288 @@
+// verify.c: `rlhf-host verify`: checks a run against its hash chain, recomputes phases to the bit,
+// rewards included, and writes a receipt.
+#include "verify/verify.h"
+
+#include "base/file.h"
+#include "base/printable.h"
+#include "cmd/commands.h"
+#include "cmd/flags.h"
+#include "cmd/program.h"
+#include "recompute/phase_range.h"
+#include "verify/receipt.h"
+#include "verify/record.h"
+#include "verify/replay.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rlhf/plugin.h>
+
+struct options {
+    const char *phase, *out, *receipt, *backend, *algo;
+    struct rlhf__flag_list set;
+    int64_t threads;
+    int32_t all, json, trust_run, reserved;
+};
+
+#define O struct options
+static const struct rlhf__flag flags[] = {
+    RLHF__FLAG_SW(O, "--all", all, "recompute all phases"),
+    RLHF__FLAG_S(O, "--phase", phase, "N", "recompute a phase, or a range: 2..5"),
+    RLHF__FLAG_S(O, "--out", out, "FILE.json", "write a receipt, and the page FILE.html"),
+    RLHF__FLAG_S(O, "--receipt", receipt, "FILE", "check this receipt (.json or .html), and with "
+                                                  "RUN that it belongs to the run"),
+    RLHF__FLAG_S(O, "--backend", backend, "NAME", "kernels to compute with [cpu]"),
+    RLHF__FLAG_I(O, "--threads", threads, "N", 0, 1024, "CPU threads; 0: one a core [0]"),
+    RLHF__FLAG_L(O, "--set", set, "KEY=VALUE",
+                 "where a file of the run is: prompts.path=..., policy.path=..., ..."),
+    RLHF__FLAG_S(O, "--algo", algo, "X.so", "the run's algorithm, if it was not installed"),
+    RLHF__FLAG_SW(O, "--trust-run", trust_run, "run the code that the run's config.json names"),
+    RLHF__FLAG_SW(O, "--json", json, "print the receipt instead of sentences"),
+};
+#undef O
+#define N_FLAGS (sizeof flags / sizeof *flags)
+#define USAGE   "rlhf-host verify RUN [--all | --phase N] [options]"
+
+struct job {
+    const struct rlhf__env *env;
+    const struct options *o;
+    const char *run;
+    struct rlhf__chain_file chain;
+    struct rlhf__faults faults;
+    struct rlhf__replay_told told;
+    json_t *on_trust; // ids of rewards that are no functions; NULL: none
+    int64_t first, last, phases;
+};
+
+// ---- before anything is computed ----
+
+static const json_t *begin_of(const struct job *j) {
+    const struct rlhf__chain_line *l =
+        rlhf__chain_file_last(&j->chain, RLHF__CHAIN_BEGIN, INT64_MAX);
+    return l ? json_object_get(l->value, "begin") : NULL;
+}
+
+static rlhf_status read_chain(struct job *j, struct rlhf__error *err) {
+    char path[RLHF__PATH_CAP];
+    rlhf__path_put(path, "%s/config.json", j->run);
+    if (!rlhf__is_file(path))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "verify: %s is not a run directory (it has no config.json)", j->run);
+    RLHF_TRY(rlhf__chain_file_read(j->run, &j->chain, err));
+    const struct rlhf__chain_line *last =
+        rlhf__chain_file_last(&j->chain, RLHF__CHAIN_PHASE, INT64_MAX);
+    if (!begin_of(j) || !last)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "verify: %s has no hash chain (" RLHF__CHAIN_FILE
+                          "), which runs have since version 0.10; rlhf-host recompute %s --backend "
+                          "cpu compares what there is",
+                          j->run, j->run);
+    j->phases = last->phase;
+    const char *was = rlhf__chain_text(begin_of(j), "version");
+    if (strcmp(was, RLHF_SDK_VERSION) == 0) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "verify: %s was made by version %s, and this is version %s: verify it with the "
+                      "version that made it",
+                      j->run, was, RLHF_SDK_VERSION);
+}
+
+// Take the phases from the flags. Settings that changed on a resume replaced the earlier ones in
+// config.json, so only the phases after that can be recomputed.
+static rlhf_status choose_phases(struct job *j, struct rlhf__error *err) {
+    const struct rlhf__chain_line *l =
+        rlhf__chain_file_last(&j->chain, RLHF__CHAIN_BEGIN, INT64_MAX);
+    if (j->o->phase && j->o->all)
+        return rlhf__fail(err, RLHF_E_INVALID, "verify: give --all or --phase, not both");
+    if (!j->o->phase && !j->o->all) return RLHF_OK;
+    RLHF_TRY(rlhf__phase_range("--phase", j->o->phase, j->phases, &j->first, &j->last, err));
+    if (j->first > l->phase) return RLHF_OK;
+    if (j->o->all && l->phase < j->phases) {
+        if (!j->o->json)
+            printf("phases 1 to %lld are not recomputed: the run was resumed with other settings "
+                   "after them\n",
+                   (long long)l->phase);
+        j->first = l->phase + 1;
+        return RLHF_OK;
+    }
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "verify: phase %lld cannot be recomputed: after phase %lld the run was resumed "
+                      "with other settings, which replaced those of config.json; phases from %lld "
+                      "on can be",
+                      (long long)j->first, (long long)l->phase, (long long)l->phase + 1);
+}
+
+// List the rewards that are no functions of their arguments.
+static rlhf_status see_rewards(struct job *j, struct rlhf__error *err) {
+    char path[RLHF__PATH_CAP];
+    const json_t *plugins = json_object_get(begin_of(j), "plugins");
+    size_t i;
+    json_t *p;
+    json_array_foreach(plugins, i, p) {
+        const char *role = rlhf__chain_text(p, "role");
+        if (strcmp(role, "reward") != 0 && strcmp(role, "judge") != 0) continue;
+        if (json_is_true(json_object_get(p, "function"))) continue;
+        if (!j->on_trust) j->on_trust = json_array();
+        json_array_append(j->on_trust, json_object_get(p, "id"));
+    }
+    if (!j->on_trust || j->first == 0) return RLHF_OK;
+    const char *id = json_string_value(json_array_get(j->on_trust, 0));
+    const json_t *rollout = json_object_get(json_object_get(begin_of(j), "config"), "rollout");
+    rlhf__path_put(path, "%s/rollouts.jsonl", j->run);
+    if (!rlhf__is_file(path))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "verify: %s is no function of its arguments, and %s has not recorded its "
+                          "scores: only runs with log.rollouts=true can be recomputed then",
+                          id ? id : "a reward", j->run);
+    if (json_integer_value(json_object_get(rollout, "ahead")) == 0) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "verify: %s is no function of its arguments, so its scores come from "
+                      "rollouts.jsonl; that does not work for a run with rollout.ahead",
+                      id ? id : "a reward");
+}
+
+// ---- the checks ----
+
+static rlhf_status check_record(struct job *j, struct rlhf__error *err) {
+    RLHF_TRY(rlhf__record_chain(&j->chain, &j->faults, err));
+    RLHF_TRY(rlhf__record_config(j->run, &j->chain, &j->faults, err));
+    RLHF_TRY(rlhf__record_metrics(j->run, &j->chain, &j->faults, err));
+    RLHF_TRY(rlhf__record_rollouts(j->run, &j->chain, &j->faults, err));
+    RLHF_TRY(rlhf__record_checkpoints(j->run, &j->chain, &j->faults, err));
+    if (j->o->json) return RLHF_OK;
+    printf("files: %s\n", j->faults.n == 0 ? "as the chain says" : "not as the chain says");
+    for (size_t i = 0; i < j->faults.n; i++)
+        rlhf__fault_print(&j->faults.item[i]);
+    return rlhf__print_flush(err);
+}
+
+static rlhf_status replay(struct job *j, struct rlhf__error *err) {
+    const struct options *o = j->o;
+    const struct rlhf__replay_job r = {.again = {.env = j->env,
+                                                 .run = j->run,
+                                                 .algo = o->algo,
+                                                 .backend = o->backend,
+                                                 .threads = o->threads,
+                                                 .trust_run = o->trust_run,
+                                                 .changed_plugins = 1,
+                                                 .changed_inputs = 1,
+                                                 .rewards = !j->on_trust,
+                                                 .dtype = rlhf__chain_text(begin_of(j), "dtype"),
+                                                 .set = o->set.item,
+                                                 .n_set = o->set.n},
+                                       .chain = &j->chain,
+                                       .first = j->first,
+                                       .last = j->last,
+                                       .trusted = j->on_trust != NULL,
+                                       .shows = !o->json};
+    if (j->first == 0) return RLHF_OK;
+    if (rlhf__faults_count(&j->faults, 0, 0) > 0) { // config.json, or the chain's own beginning
+        if (!o->json) printf("nothing is recomputed: the settings are not those of the run\n");
+        return RLHF_OK;
+    }
+    RLHF_TRY(rlhf__replay_check(&r, &j->told, err));
+    if (!o->json && j->told.from < j->first - 1)
+        printf("phase %lld begins at %s %lld, so all phases from there on are recomputed\n",
+               (long long)j->first, j->told.from ? "checkpoint" : "phase", (long long)j->told.from);
+    RLHF_TRY(rlhf__print_flush(err));
+    return rlhf__replay_run(&r, &j->told, &j->faults, err);
+}
+
+static void print_end(const struct job *j) {
+    const long long done = j->told.recomputed;
+    if (j->first == 0)
+        printf("nothing was recomputed; --all or --phase N does\n");
+    else
+        printf("%lld of %lld phases are equal to the bit (%s, arithmetic %s)\n",
+               (long long)j->told.equal, done, rlhf__chain_text(begin_of(j), "dtype"),
+               rlhf__chain_text(begin_of(j), "arithmetic"));
+    if (j->on_trust && done > 0) {
+        printf("rewards of %lld phases were taken on trust:", done);
+        for (size_t i = 0; i < json_array_size(j->on_trust); i++)
+            printf("%s %s", i ? "," : "", json_string_value(json_array_get(j->on_trust, i)));
+        printf("\n");
+    }
+    printf("head of the chain: %s\n", rlhf__chain_file_head(&j->chain, j->chain.n));
+}
+
+static rlhf_status give_receipt(const struct job *j, struct rlhf__error *err) {
+    const struct rlhf__receipt r = {.run = rlhf__path_base(j->run),
+                                    .dir = j->run,
+                                    .chain = &j->chain,
+                                    .told = &j->told,
+                                    .faults = &j->faults,
+                                    .first = j->first,
+                                    .last = j->last,
+                                    .on_trust = j->on_trust};
+    json_t *v = rlhf__receipt_json(&r);
+    if (!v) return RLHF__NOMEM(err, "out of memory for the receipt");
+    rlhf_status st = j->o->out ? rlhf__receipt_write(j->o->out, v, err) : RLHF_OK;
+    if (st == RLHF_OK && j->o->json) return rlhf__print_json_new(v, err);
+    json_decref(v);
+    if (st == RLHF_OK && j->o->out) printf("receipt: %s\n", j->o->out);
+    return st == RLHF_OK ? rlhf__print_flush(err) : st;
+}
+
+static rlhf_status verify(struct job *j, struct rlhf__error *err) {
+    if (j->o->out) RLHF_TRY(rlhf__receipt_can_write(j->o->out, err));
+    RLHF_TRY(read_chain(j, err));
+    RLHF_TRY(choose_phases(j, err));
+    RLHF_TRY(see_rewards(j, err));
+    RLHF_TRY(check_record(j, err));
+    RLHF_TRY(replay(j, err));
+    if (!j->o->json) print_end(j);
+    return give_receipt(j, err);
+}
+
+// ---- receipts ----
+
+static rlhf_status check_receipt(struct job *j, struct rlhf__error *err) {
+    static const char *const keys[] = {"begin", "head", "seal"};
+    const char *path = j->o->receipt;
+    json_t *v = NULL;
+    RLHF_TRY(rlhf__receipt_read(path, &v, err));
+    rlhf_status st = RLHF_OK;
+    const struct rlhf__receipt r = {.run = "", .dir = j->run, .chain = &j->chain};
+    if (j->run) {
+        st = rlhf__chain_file_read(j->run, &j->chain, err);
+        for (size_t i = 0; st == RLHF_OK && i < sizeof keys / sizeof *keys; i++) {
+            const char *is = rlhf__receipt_digest(&r, keys[i]);
+            if (strcmp(is, rlhf__chain_text(v, keys[i])) != 0)
+                st = rlhf__fail(err, RLHF_E_INVALID,
+                                "verify: %s is the receipt of another run: its %s is %.12s, and "
+                                "that of %s is %.12s",
+                                path, keys[i], rlhf__chain_text(v, keys[i]), j->run,
+                                *is ? is : "missing");
+        }
+    }
+    if (st == RLHF_OK)
+        printf("%s is unchanged%s: the run %s\n", path, j->run ? " and belongs to the run" : "",
+               json_is_true(json_object_get(v, "equal")) ? "is equal to the bit" : "differs");
+    json_decref(v);
+    return st == RLHF_OK ? rlhf__print_flush(err) : st;
+}
+
+int rlhf__cmd_verify(const struct rlhf__env *env, int argc, char **argv) {
+    struct options o = {.backend = "cpu"};
+    struct rlhf__flag_list rest = {0};
+    struct rlhf__error err = {0, ""};
+    struct job j = {.env = env, .o = &o};
+    if (rlhf__flags_helped(flags, N_FLAGS, USAGE, argc, argv)) return 0;
+    rlhf_status st = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, &rest, &err);
+    if (st == RLHF_OK && rest.n != 1 && !(o.receipt && rest.n == 0))
+        st = rlhf__fail(&err, RLHF_E_INVALID, "verify: give one run directory, as in " USAGE);
+    if (st == RLHF_OK) {
+        j.run = rest.n ? rest.item[0] : NULL;
+        env->log->level = RLHF_LOG_ERROR; // the warnings of the run are not repeated
+        st = o.receipt ? check_receipt(&j, &err) : verify(&j, &err);
+    }
+    const int differs = j.faults.n > 0;
+    rlhf__faults_finish(&j.faults);
+    rlhf__chain_file_finish(&j.chain);
+    json_decref(j.told.begin);
+    json_decref(j.told.manifest);
+    json_decref(j.on_trust);
+    free(o.set.item);
+    free(rest.item);
+    return st == RLHF_OK ? differs : rlhf__cmd_end(env, st, &err);
+}

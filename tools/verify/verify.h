@@ -1,0 +1,10 @@
+// verify.h: `rlhf-host verify`.
+#ifndef RLHF_TOOLS_VERIFY_H
+#define RLHF_TOOLS_VERIFY_H
+
+#include "base/env.h"
+
+// As the commands in cmd/commands.h; 1 also if something differs. [main]
+int rlhf__cmd_verify(const struct rlhf__env *env, int argc, char **argv);
+
+#endif
