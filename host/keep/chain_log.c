@@ -14,7 +14,7 @@
 struct rlhf__chain_log {
     struct rlhf__jsonl file;
     struct rlhf__sha256 bytes; // of the file
-    char run[32];              // a path of the directory that does not depend on the working directory
+    char run[32]; // a path of the directory that does not depend on the working directory
     char head[RLHF__HEX];
     char reserved[7];
     int64_t sealed; // phase of the last checkpoint in the file; -1: none
@@ -47,9 +47,9 @@ rlhf_status rlhf__chain_log_phase(struct rlhf__chain_log *l, const struct rlhf__
     char head[RLHF__HEX];
     rlhf__chain_head(l->head, link, head);
     RLHF_TRY(append(l,
-                    json_pack("{s:I, s:s?, s:s?, s:s?, s:s, s:s}", "phase",
-                              (json_int_t)link->phase, "rows", link->rows, "rewards", link->rewards,
-                              "metrics", link->metrics, "head", head, "unsteady", unsteady),
+                    json_pack("{s:I, s:s?, s:s?, s:s?, s:s, s:s}", "phase", (json_int_t)link->phase,
+                              "rows", link->rows, "rewards", link->rewards, "metrics",
+                              link->metrics, "head", head, "unsteady", unsteady),
                     NULL, err));
     memcpy(l->head, head, sizeof head);
     return RLHF_OK;
@@ -99,8 +99,7 @@ rlhf_status rlhf__chain_log_checkpoint(struct rlhf__chain_log *l, int64_t phase,
                            : RLHF__NOMEM(err, "out of memory for " RLHF__CHAIN_FILE);
     if (st == RLHF_OK) st = add_files(files, dir, "state/", err);
     if (st == RLHF_OK)
-        st = append(l,
-                    json_pack("{s:I, s:O}", "phase", (json_int_t)phase, "checkpoint", files),
+        st = append(l, json_pack("{s:I, s:O}", "phase", (json_int_t)phase, "checkpoint", files),
                     "seal", err);
     json_decref(files);
     if (st == RLHF_OK) l->sealed = phase;
@@ -125,7 +124,8 @@ static void keep_settings(json_t *settings, const json_t *before) {
     static const char *const keys[] = {"dir", "stop_after"};
     json_t *was = json_object_get(before, "run"), *is = json_object_get(settings, "run");
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (json_object_get(was, keys[i])) json_object_set(is, keys[i], json_object_get(was, keys[i]));
+        if (json_object_get(was, keys[i]))
+            json_object_set(is, keys[i], json_object_get(was, keys[i]));
 }
 
 static rlhf_status put_begin(struct rlhf__chain_log *l, int64_t phase, json_t *begin,
@@ -137,10 +137,9 @@ static rlhf_status put_begin(struct rlhf__chain_log *l, int64_t phase, json_t *b
     if (st == RLHF_OK) rlhf__chain_begin(l->head, phase, rlhf__buf_text(&text), head);
     rlhf__buf_free(&text);
     if (st != RLHF_OK) return st;
-    RLHF_TRY(append(l,
-                    json_pack("{s:I, s:O, s:s}", "phase", (json_int_t)phase, "begin", begin, "head",
-                              head),
-                    NULL, err));
+    RLHF_TRY(append(
+        l, json_pack("{s:I, s:O, s:s}", "phase", (json_int_t)phase, "begin", begin, "head", head),
+        NULL, err));
     memcpy(l->head, head, sizeof head);
     return RLHF_OK;
 }

@@ -19,11 +19,11 @@
 static const struct made {
     const char *name;
     enum { WRITTEN, ROWS, FOLDER, CHECKPOINTS } is;
-} made[] = {{"config.json", WRITTEN},      {"manifest.json", WRITTEN}, {"lock", WRITTEN},
-            {"metrics.jsonl", ROWS},       {"samples.jsonl", ROWS},    {"rollouts.jsonl", ROWS},
-            {"spread.jsonl", ROWS},        {"events.jsonl", WRITTEN},  {"checkpoints", CHECKPOINTS},
-            {"tensorboard", FOLDER},       {"metrics.csv", WRITTEN},   {"sink-wandb.json", WRITTEN},
-            {"sink-trackio.json", WRITTEN}};
+} made[] = {{"config.json", WRITTEN},     {"manifest.json", WRITTEN},    {"lock", WRITTEN},
+            {"metrics.jsonl", ROWS},      {"samples.jsonl", ROWS},       {"rollouts.jsonl", ROWS},
+            {"spread.jsonl", ROWS},       {"events.jsonl", WRITTEN},     {"chain.jsonl", WRITTEN},
+            {"checkpoints", CHECKPOINTS}, {"tensorboard", FOLDER},       {"metrics.csv", WRITTEN},
+            {"sink-wandb.json", WRITTEN}, {"sink-trackio.json", WRITTEN}};
 enum { MADE = sizeof made / sizeof *made };
 
 // Returns 1 if the folder `name` contains nothing but unfinished checkpoints.

@@ -77,11 +77,11 @@ json_t *rlhf__manifest_json(const struct rlhf__manifest *m) {
     return json_pack(
         "{s:s, s:{s:s, s:s, s:s, s:s*, s:s, s:s, s:o*, s:b}, s:{s:s, s:I}, s:o, s:o*, s:o*, s:O}",
         "version", RLHF_SDK_VERSION, "compute", "backend", c->table->name, "detail",
-        c->table->detail, "dtype", dtype, "arithmetic",
-        arithmetic[0] ? arithmetic : NULL, "path", c->path, "sha256", c->sha256, "options",
-        kernels_options(c), "row_exact", is_exact(c), "policy", "path", m->policy->dir,
-        "parameters", (json_int_t)m->policy->info.n_params, "plugins", plugins_json(m), "sinks",
-        sinks_json(m), "processes", processes_json(m->collective), "inputs", m->inputs);
+        c->table->detail, "dtype", dtype, "arithmetic", arithmetic[0] ? arithmetic : NULL, "path",
+        c->path, "sha256", c->sha256, "options", kernels_options(c), "row_exact", is_exact(c),
+        "policy", "path", m->policy->dir, "parameters", (json_int_t)m->policy->info.n_params,
+        "plugins", plugins_json(m), "sinks", sinks_json(m), "processes",
+        processes_json(m->collective), "inputs", m->inputs);
 }
 
 // ---- what changed -----------------------------------------------------------------------------

@@ -169,13 +169,13 @@ static rlhf_status add_inputs(const struct rlhf__run *r, int64_t keep, json_t *i
         json_object_set(inputs, name, json_object_get(e, "sha256"));
     }
     if (keep > 0 || r->count.phase > 0) return RLHF_OK;
-    RLHF_TRY(add_start(inputs, "policy", policy->dir,
-                       r->config->policy.init != RLHF__INIT_RANDOM, err));
+    RLHF_TRY(
+        add_start(inputs, "policy", policy->dir, r->config->policy.init != RLHF__INIT_RANDOM, err));
     return add_start(inputs, "policy's adapter", policy->peft.dir, 1, err);
 }
 
-static rlhf_status make_begin(const struct rlhf__run *r, int64_t keep, json_t *config,
-                              json_t **out, struct rlhf__error *err) {
+static rlhf_status make_begin(const struct rlhf__run *r, int64_t keep, json_t *config, json_t **out,
+                              struct rlhf__error *err) {
     const int32_t dtype = r->session.models.dtype;
     json_t *inputs = json_object();
     const rlhf_status st = add_inputs(r, keep, inputs, err);
@@ -195,8 +195,7 @@ rlhf_status rlhf__chained_open(struct rlhf__run *r, const struct rlhf__folder *t
     rlhf_status st = divide(r, &config, start.settings, err);
     if (st == RLHF_OK) st = make_begin(r, keep, config, &start.begin, err);
     json_decref(config);
-    if (st == RLHF_OK)
-        return rlhf__chain_log_open(to, keep, start, r->report.log, &r->chain, err);
+    if (st == RLHF_OK) return rlhf__chain_log_open(to, keep, start, r->report.log, &r->chain, err);
     json_decref(start.begin);
     json_decref(start.settings);
     return st;
@@ -268,11 +267,11 @@ rlhf_status rlhf__chained_phase(const struct rlhf__run *r, const struct rlhf__ph
     rlhf__sha256_hex(&m.steady, metrics);
     rlhf__sha256_hex(&m.unsteady, unsteady);
     if (p) RLHF_TRY(hash_rows(p, rows, rewards, err));
-    const struct rlhf__chain_link link = {
-        .phase = r->count.phase,
-        .rows = p ? rows : NULL,
-        .rewards = p && rlhf__cast_samples(p->cast) ? rewards : NULL,
-        .metrics = metrics};
+    const struct rlhf__chain_link link = {.phase = r->count.phase,
+                                          .rows = p ? rows : NULL,
+                                          .rewards =
+                                              p && rlhf__cast_samples(p->cast) ? rewards : NULL,
+                                          .metrics = metrics};
     return rlhf__chain_log_phase(r->chain, &link, unsteady, err);
 }
 

@@ -176,7 +176,7 @@ static void nothing_is_written_through_a_link(void **state) {
     struct e2e *t = *state;
     static const char *const names[] = {"metrics.jsonl", "metrics.csv",  "samples.jsonl",
                                         "spread.jsonl",  "events.jsonl", "checkpoints",
-                                        "tensorboard",   "lock"};
+                                        "tensorboard",   "lock",         "chain.jsonl"};
     fine(t, e2e_run(t, SFT "--set run.phases=1 --set log.csv=true --out whole"));
     for (size_t i = 0; i < 2 * sizeof names / sizeof *names; i++) {
         const char *name = names[i / 2], *to = i % 2 ? "kept" : "../kept";

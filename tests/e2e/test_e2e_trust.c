@@ -216,15 +216,10 @@ static void changed_code_is_named(void **state) {
 // Links in a run directory must not lead out of it.
 static void no_link_leads_out_of_a_run(void **state) {
     struct e2e *t = *state;
-    static const char *const links[] = {"metrics.jsonl",
-                                        "samples.jsonl",
-                                        "spread.jsonl",
-                                        "events.jsonl",
-                                        "checkpoints",
-                                        "checkpoints/latest",
-                                        "checkpoints/000001/state",
-                                        "manifest.json",
-                                        "config.json"};
+    static const char *const links[] = {
+        "metrics.jsonl", "samples.jsonl", "spread.jsonl",       "chain.jsonl",
+        "events.jsonl",  "checkpoints",   "checkpoints/latest", "checkpoints/000001/state",
+        "manifest.json", "config.json"};
     assert_int_equal(e2e_run(t, SFT "--set run.phases=1 --set run.dir=r"), 0);
     e2e_write(t, "victim", "precious\n");
     for (size_t i = 0; i < sizeof links / sizeof *links; i++) {

@@ -14,8 +14,8 @@ rlhf_status rlhf__phase_range(const char *flag, const char *text, int64_t phases
     if (!text) return RLHF_OK;
     const char *dots = strstr(text, "..");
     snprintf(a, sizeof a, "%.*s", (int)(dots ? dots - text : 30), text);
-    const int ok = rlhf__typed_integer(a, first) && rlhf__typed_integer(dots ? dots + 2 : a, last) &&
-                   *first >= 1 && *first <= *last;
+    const int ok = rlhf__typed_integer(a, first) &&
+                   rlhf__typed_integer(dots ? dots + 2 : a, last) && *first >= 1 && *first <= *last;
     if (!ok)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s must be a phase or a range of phases, as 7 or 2..5, found %s", flag,

@@ -262,7 +262,7 @@ int rlhf__cmd_recompute(const struct rlhf__env *env, int argc, char **argv) {
                                        .changed_inputs = o.changed_inputs};
         rlhf__run_files_dtype(j.run, j.dtype);
         if (j.dtype[0]) j.again.dtype = j.dtype; // what auto means differs between machines
-        env->log->level = RLHF_LOG_ERROR; // the warnings of the run are not repeated
+        env->log->level = RLHF_LOG_ERROR;        // the warnings of the run are not repeated
         st = recompute(&j, &err);
     }
     rlhf__recorded_close(j.rows);

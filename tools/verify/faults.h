@@ -8,11 +8,11 @@
 #include <stdint.h>
 
 struct rlhf__fault {
-    int64_t phase;      // 0: the beginning of the run
-    char file[160];     // below the run: "checkpoints/000002/model.safetensors"
-    char where[280];    // "h.0.attn.c_attn.weight[17]", "row 3, ids[4]", or a sentence
-    char was[80];       // in the run; may be empty
-    char expected[80];  // as it should be; may be empty
+    int64_t phase;     // 0: the beginning of the run
+    char file[160];    // below the run: "checkpoints/000002/model.safetensors"
+    char where[280];   // "h.0.attn.c_attn.weight[17]", "row 3, ids[4]", or a sentence
+    char was[80];      // in the run; may be empty
+    char expected[80]; // as it should be; may be empty
 };
 
 // Zero-initialise; release with rlhf__faults_finish.

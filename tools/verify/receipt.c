@@ -77,12 +77,12 @@ static json_t *verified(const json_t *manifest) {
 static json_t *faults(const struct rlhf__faults *f) {
     json_t *out = json_array();
     for (size_t i = 0; i < f->n && i < MOST_FAULTS; i++)
-        json_array_append_new(
-            out, json_pack("{s:I, s:o, s:o, s:o, s:o}", "phase", (json_int_t)f->item[i].phase,
-                           "file", rlhf__json_text(f->item[i].file), "where",
-                           rlhf__json_text(f->item[i].where), "was",
-                           rlhf__json_text(f->item[i].was), "expected",
-                           rlhf__json_text(f->item[i].expected)));
+        json_array_append_new(out, json_pack("{s:I, s:o, s:o, s:o, s:o}", "phase",
+                                             (json_int_t)f->item[i].phase, "file",
+                                             rlhf__json_text(f->item[i].file), "where",
+                                             rlhf__json_text(f->item[i].where), "was",
+                                             rlhf__json_text(f->item[i].was), "expected",
+                                             rlhf__json_text(f->item[i].expected)));
     return out;
 }
 
@@ -96,12 +96,11 @@ const char *rlhf__receipt_digest(const struct rlhf__receipt *r, const char *key)
 static json_t *phases(const struct rlhf__receipt *r) {
     const struct rlhf__chain_line *last =
         rlhf__chain_file_last(r->chain, RLHF__CHAIN_PHASE, INT64_MAX);
-    return json_pack("{s:I, s:[I, I], s:I, s:I, s:I, s:I}", "run",
-                     (json_int_t)(last ? last->phase : 0), "asked", (json_int_t)r->first,
-                     (json_int_t)r->last, "from_checkpoint", (json_int_t)r->told->from,
-                     "recomputed", (json_int_t)r->told->recomputed, "equal",
-                     (json_int_t)r->told->equal, "rewards_on_trust",
-                     (json_int_t)(r->on_trust ? r->told->recomputed : 0));
+    return json_pack(
+        "{s:I, s:[I, I], s:I, s:I, s:I, s:I}", "run", (json_int_t)(last ? last->phase : 0), "asked",
+        (json_int_t)r->first, (json_int_t)r->last, "from_checkpoint", (json_int_t)r->told->from,
+        "recomputed", (json_int_t)r->told->recomputed, "equal", (json_int_t)r->told->equal,
+        "rewards_on_trust", (json_int_t)(r->on_trust ? r->told->recomputed : 0));
 }
 
 static void digest_of(const json_t *receipt, char hex[RLHF__HEX]) {
@@ -127,9 +126,9 @@ json_t *rlhf__receipt_json(const struct rlhf__receipt *r) {
         "run", rlhf__json_text(r->run), "equal", r->faults->n == 0, "arithmetic",
         rlhf__chain_text(begin, "arithmetic"), "dtype", rlhf__chain_text(begin, "dtype"), "version",
         rlhf__chain_text(begin, "version"), "begin", rlhf__receipt_digest(r, "begin"), "head",
-        rlhf__receipt_digest(r, "head"), "seal", rlhf__receipt_digest(r, "seal"), "phases", phases(r), "faults", faults(r->faults),
-        "rewards_on_trust", r->on_trust, "made", made(r->dir), "verified",
-        verified(r->told->manifest));
+        rlhf__receipt_digest(r, "head"), "seal", rlhf__receipt_digest(r, "seal"), "phases",
+        phases(r), "faults", faults(r->faults), "rewards_on_trust", r->on_trust, "made",
+        made(r->dir), "verified", verified(r->told->manifest));
     if (!v) return NULL;
     json_object_set_new(v, "all_faults", json_integer((json_int_t)r->faults->n));
     digest_of(v, hex);
@@ -186,10 +185,11 @@ rlhf_status rlhf__receipt_write(const char *path, const json_t *receipt, struct 
 }
 
 static rlhf_status not_a_receipt(const char *path, struct rlhf__error *err) {
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "verify: %s is no receipt; one is a .json or .html file that `rlhf-host verify "
-                      "--out` wrote",
-                      path);
+    return rlhf__fail(
+        err, RLHF_E_INVALID,
+        "verify: %s is no receipt; one is a .json or .html file that `rlhf-host verify "
+        "--out` wrote",
+        path);
 }
 
 // Find the JSON of a page. Returns 0 if there is none.

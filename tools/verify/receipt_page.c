@@ -96,8 +96,9 @@ static void put_faults(struct rlhf__buf *out, const json_t *receipt) {
 }
 
 void rlhf__receipt_page(const json_t *receipt, struct rlhf__buf *out) {
-    static const char *const keys[] = {"run",   "arithmetic",       "dtype", "version", "begin", "head",
-                                       "seal", "rewards_on_trust", "sha256"};
+    static const char *const keys[] = {"run",   "arithmetic", "dtype", "version",
+                                       "begin", "head",       "seal",  "rewards_on_trust",
+                                       "sha256"};
     struct rlhf__buf json = RLHF__BUF_INIT;
     rlhf__buf_puts(out, head);
     put_verdict(out, receipt);

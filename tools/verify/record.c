@@ -91,8 +91,8 @@ struct lines {
 
 // Read the next line. Sets *v to NULL, after a fault, if it is not as the program writes it.
 // Returns 0 at the end.
-static int next(struct lines *l, int64_t phase, json_t **v, struct rlhf__faults *f,
-                rlhf_status *st, struct rlhf__error *err) {
+static int next(struct lines *l, int64_t phase, json_t **v, struct rlhf__faults *f, rlhf_status *st,
+                struct rlhf__error *err) {
     char where[200];
     const ssize_t n = getline(&l->text, &l->cap, l->file);
     *v = NULL;
@@ -228,10 +228,10 @@ static void put_row(struct rows *r, const json_t *row) {
         .n_logp = (int32_t)(r->logp.len / sizeof(float))};
     rlhf__chain_put_row(&r->drawn, &one);
     const json_t *score = json_object_get(row, "score");
-    rlhf__chain_put_reward(
-        &r->rewards, json_is_number(score) ? (float)json_number_value(score) : NAN,
-        (const float *)(const void *)rlhf__buf_text(&r->paid),
-        (int32_t)(r->paid.len / sizeof(float)));
+    rlhf__chain_put_reward(&r->rewards,
+                           json_is_number(score) ? (float)json_number_value(score) : NAN,
+                           (const float *)(const void *)rlhf__buf_text(&r->paid),
+                           (int32_t)(r->paid.len / sizeof(float)));
     r->n++;
 }
 

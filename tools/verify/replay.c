@@ -60,9 +60,9 @@ static rlhf_status compute(const struct rlhf__replay_job *j, int64_t from, int64
 static rlhf_status check_name(const char *run, const char *what, const char *was, const char *is,
                               const char *advice, struct rlhf__error *err) {
     if (strcmp(was, is) == 0) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_INVALID, "verify: %s was computed with %s %s, and here it is %s: %s",
-                      run, what, *was ? was : "without a name", *is ? is : "without a name",
-                      advice);
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "verify: %s was computed with %s %s, and here it is %s: %s", run, what,
+                      *was ? was : "without a name", *is ? is : "without a name", advice);
 }
 
 static rlhf_status check_plugins(const char *run, const json_t *was, const json_t *is,
@@ -132,8 +132,8 @@ static rlhf_status compare_begin(const struct rlhf__replay_job *j, const json_t 
     RLHF_TRY(check_name(run, "the arithmetic", rlhf__chain_text(was, "arithmetic"),
                         rlhf__chain_text(is, "arithmetic"),
                         "a machine or a setting that keeps to it can verify it", err));
-    RLHF_TRY(check_plugins(run, json_object_get(was, "plugins"), json_object_get(is, "plugins"),
-                           err));
+    RLHF_TRY(
+        check_plugins(run, json_object_get(was, "plugins"), json_object_get(is, "plugins"), err));
     RLHF_TRY(check_inputs(run, json_object_get(was, "inputs"), json_object_get(is, "inputs"), err));
     json_t *a = trimmed(was, j->trusted, "config"), *b = trimmed(is, j->trusted, "config");
     const rlhf_status st = check_config(run, a, b, err);

@@ -17,9 +17,9 @@ static void strip(json_t *row, const json_t *other, int trusted) {
     const char *name;
     json_t *v;
     void *next;
-    json_object_foreach_safe(row, next, name, v)
-        if (!rlhf__chain_is_steady(name) || (trusted && !json_object_get(other, name)))
-            json_object_del(row, name);
+    json_object_foreach_safe(row, next, name, v) if (!rlhf__chain_is_steady(name) ||
+                                                     (trusted && !json_object_get(other, name)))
+        json_object_del(row, name);
 }
 
 static rlhf_status same_metrics(const struct rlhf__same *s, int64_t phase, struct rlhf__faults *f,
@@ -69,14 +69,14 @@ static rlhf_status same_rollouts(const struct rlhf__same *s, int64_t phase, stru
                                  struct rlhf__error *err) {
     int found, mine;
     const rlhf_status read = rlhf__recorded_seek(s->rows, phase, &found, err);
-    if (read == RLHF_E_INVALID)
-        return rlhf__faults_say(f, phase, "rollouts.jsonl", err->text, err);
+    if (read == RLHF_E_INVALID) return rlhf__faults_say(f, phase, "rollouts.jsonl", err->text, err);
     RLHF_TRY(read);
     RLHF_TRY(rlhf__recorded_seek(s->rows_again, phase, &mine, err));
     const json_t *rows = rlhf__recorded_rows(s->rows);
     const json_t *steps = rlhf__recorded_updates(s->rows);
     if (!mine || (json_array_size(rows) == 0 && json_array_size(steps) == 0)) return RLHF_OK;
-    RLHF_TRY(same_lines(phase, "row", rows, rlhf__recorded_rows(s->rows_again), s->trusted, f, err));
+    RLHF_TRY(
+        same_lines(phase, "row", rows, rlhf__recorded_rows(s->rows_again), s->trusted, f, err));
     return same_lines(phase, "step", steps, rlhf__recorded_updates(s->rows_again), 0, f, err);
 }
 
@@ -216,8 +216,8 @@ rlhf_status rlhf__same_checkpoint(const struct rlhf__same *s, int64_t phase, str
     const size_t before = f->n;
     RLHF_TRY(name_tensors(s, phase, run, again, f, err));
     if (f->n > before) return RLHF_OK;
-    return rlhf__faults_say(f, phase, at_file(phase, "").file,
-                            "a header of its tensors was edited", err);
+    return rlhf__faults_say(f, phase, at_file(phase, "").file, "a header of its tensors was edited",
+                            err);
 }
 
 rlhf_status rlhf__same_phase(const struct rlhf__same *s, int64_t phase, struct rlhf__faults *f,

@@ -30,8 +30,9 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_SW(O, "--all", all, "recompute all phases"),
     RLHF__FLAG_S(O, "--phase", phase, "N", "recompute a phase, or a range: 2..5"),
     RLHF__FLAG_S(O, "--out", out, "FILE.json", "write a receipt, and the page FILE.html"),
-    RLHF__FLAG_S(O, "--receipt", receipt, "FILE", "check this receipt (.json or .html), and with "
-                                                  "RUN that it belongs to the run"),
+    RLHF__FLAG_S(O, "--receipt", receipt, "FILE",
+                 "check this receipt (.json or .html), and with "
+                 "RUN that it belongs to the run"),
     RLHF__FLAG_S(O, "--backend", backend, "NAME", "kernels to compute with [cpu]"),
     RLHF__FLAG_I(O, "--threads", threads, "N", 0, 1024, "CPU threads; 0: one a core [0]"),
     RLHF__FLAG_L(O, "--set", set, "KEY=VALUE",
@@ -81,10 +82,11 @@ static rlhf_status read_chain(struct job *j, struct rlhf__error *err) {
     j->phases = last->phase;
     const char *was = rlhf__chain_text(begin_of(j), "version");
     if (strcmp(was, RLHF_SDK_VERSION) == 0) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "verify: %s was made by version %s, and this is version %s: verify it with the "
-                      "version that made it",
-                      j->run, was, RLHF_SDK_VERSION);
+    return rlhf__fail(
+        err, RLHF_E_INVALID,
+        "verify: %s was made by version %s, and this is version %s: verify it with the "
+        "version that made it",
+        j->run, was, RLHF_SDK_VERSION);
 }
 
 // Take the phases from the flags. Settings that changed on a resume replaced the earlier ones in
@@ -105,11 +107,12 @@ static rlhf_status choose_phases(struct job *j, struct rlhf__error *err) {
         j->first = l->phase + 1;
         return RLHF_OK;
     }
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "verify: phase %lld cannot be recomputed: after phase %lld the run was resumed "
-                      "with other settings, which replaced those of config.json; phases from %lld "
-                      "on can be",
-                      (long long)j->first, (long long)l->phase, (long long)l->phase + 1);
+    return rlhf__fail(
+        err, RLHF_E_INVALID,
+        "verify: phase %lld cannot be recomputed: after phase %lld the run was resumed "
+        "with other settings, which replaced those of config.json; phases from %lld "
+        "on can be",
+        (long long)j->first, (long long)l->phase, (long long)l->phase + 1);
 }
 
 // List the rewards that are no functions of their arguments.

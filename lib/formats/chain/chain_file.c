@@ -49,9 +49,10 @@ static rlhf_status read_line(struct rlhf__chain_file *f, size_t from, size_t to,
     f->n++;
     l->phase = json_integer_value(json_object_get(l->value, "phase"));
     if (kind_of(l->value, &l->kind)) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "%s:%d: the line is none of a chain: it lacks its phase, head, settings or seal",
-                      f->path, l->number);
+    return rlhf__fail(
+        err, RLHF_E_INVALID,
+        "%s:%d: the line is none of a chain: it lacks its phase, head, settings or seal", f->path,
+        l->number);
 }
 
 rlhf_status rlhf__chain_file_read(const char *dir, struct rlhf__chain_file *f,
@@ -144,8 +145,8 @@ static int is_canonical(const struct rlhf__chain_file *f, size_t i) {
     const struct rlhf__chain_line *l = &f->line[i];
     struct rlhf__buf text = RLHF__BUF_INIT;
     rlhf__json_write(&text, l->value, 0);
-    const int same = text.len == l->to - l->from &&
-                     memcmp(text.data, f->text.data + l->from, text.len) == 0;
+    const int same =
+        text.len == l->to - l->from && memcmp(text.data, f->text.data + l->from, text.len) == 0;
     rlhf__buf_free(&text);
     return same;
 }

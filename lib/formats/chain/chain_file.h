@@ -58,8 +58,7 @@ const struct rlhf__chain_line *rlhf__chain_file_at(const struct rlhf__chain_file
 const char *rlhf__chain_file_head(const struct rlhf__chain_file *, size_t n);
 
 // Write the digest of `n` bytes of text and of `line`, without the closing brace, to `seal`. [any]
-void rlhf__chain_seal(struct rlhf__sha256 before, const char *line, size_t n,
-                      char seal[RLHF__HEX]);
+void rlhf__chain_seal(struct rlhf__sha256 before, const char *line, size_t n, char seal[RLHF__HEX]);
 
 // The text of a member of an object, "" if it is missing. Borrowed. [any]
 const char *rlhf__chain_text(const json_t *object, const char *key);

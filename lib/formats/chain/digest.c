@@ -41,6 +41,9 @@ void rlhf__chain_put_metric(struct rlhf__sha256 *s, const char *name, double val
 }
 
 int rlhf__chain_is_steady(const char *metric) {
+    static const char ratio[] = "/idle_ratio"; // of times
+    const size_t length = strlen(metric), end = sizeof ratio - 1;
+    if (length > end && strcmp(metric + length - end, ratio) == 0) return 0;
     for (const char *part = metric; part; part = strchr(part, '/')) {
         part += *part == '/';
         const size_t n = strcspn(part, "/");

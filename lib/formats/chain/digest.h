@@ -1,8 +1,8 @@
 // digest.h: the digests and links of a run's hash chain, as docs/verifying.md defines them.
 //
-// All digests are SHA-256. Integers and floats are hashed as their little-endian bytes. -0 counts as
-// 0, and all numbers that are not finite count as the same NaN, because the files of a run do not
-// tell them apart.
+// All digests are SHA-256. Integers and floats are hashed as their little-endian bytes. -0 counts
+// as 0, and all numbers that are not finite count as the same NaN, because the files of a run do
+// not tell them apart.
 #ifndef RLHF_FORMATS_CHAIN_DIGEST_H
 #define RLHF_FORMATS_CHAIN_DIGEST_H
 
@@ -27,7 +27,8 @@ void rlhf__chain_put_reward(struct rlhf__sha256 *, float score, const float *tok
 // [any]
 void rlhf__chain_put_metric(struct rlhf__sha256 *, const char *name, double value);
 
-// Returns 1 if the metric is the same on every machine: no part of its name is "time" or "perf".
+// Returns 1 if the metric is the same on every machine: it is no time, rate or memory. Those have
+// "time" or "perf" as a part of their names, or are an idle_ratio.
 // [any]
 int rlhf__chain_is_steady(const char *metric);
 

@@ -1,0 +1,257 @@
+// test_e2e_flips.c: flipped bits in what a run left are found and named: the phase, and the tensor
+// and index, the row, the metric or the setting.
+//
+// The run is verified once. The recomputed files are then equal to the run's, so a copy of the run
+// takes their place, and the comparison is repeated for every flip.
+#include "e2e.h"
+
+#include "base/file.h"
+#include "recompute/run_files.h"
+#include "verify/record.h"
+#include "verify/same.h"
+#include "weights/safetensors.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { PHASES = 2 };
+
+// A run, the recomputed phases, and what was read of them.
+struct fixture {
+    struct e2e *e;
+    char run[300], again[300];
+    struct rlhf__chain_file chain, chain_again;
+    uint64_t random;
+};
+static struct fixture at;
+
+static uint64_t draw(uint64_t below) {
+    at.random = at.random * 6364136223846793005u + 1442695040888963407u;
+    return (at.random >> 33) % below;
+}
+
+static int setup(void **state) {
+    if (e2e_setup(state) != 0) return -1;
+    at.e = *state;
+    at.random = 30;
+    const int status = e2e_shell(
+        at.e, "\"$HOST\" --algo sft.so --data texts.jsonl --policy model --set policy.init=random "
+              "--phases 1 --out s --threads 1 && cp -rL s/checkpoints/latest policy && \"$HOST\" "
+              "--algo ppo.so --reward 'format.so:pattern=[a-p]' --policy policy --prompts "
+              "prompts.txt --set batch.size=8 --set sampling.max_new_tokens=6 --set "
+              "log.rollouts=true --set checkpoint.every=1 --set checkpoint.keep=0 --set "
+              "compute.dtype=f32 --phases 2 --threads 1 --out run && \"$HOST\" verify run --all && "
+              "cp -r run again && mv again/checkpoints/0* again");
+    if (status) fail_msg("exit %d\n%s", status, at.e->out);
+    e2e_says(at.e, "2 of 2 phases are equal to the bit");
+    snprintf(at.run, sizeof at.run, "%s/run", at.e->dir);
+    snprintf(at.again, sizeof at.again, "%s/again", at.e->dir);
+    struct rlhf__error err;
+    assert_int_equal(rlhf__chain_file_read(at.run, &at.chain, &err), RLHF_OK);
+    assert_int_equal(rlhf__chain_file_read(at.again, &at.chain_again, &err), RLHF_OK);
+    return 0;
+}
+
+static int teardown(void **state) {
+    rlhf__chain_file_finish(&at.chain);
+    rlhf__chain_file_finish(&at.chain_again);
+    return e2e_teardown(state);
+}
+
+// ---- a flip, and what is found ----
+
+static int64_t size_of(const char *path) {
+    struct stat is;
+    assert_int_equal(stat(path, &is), 0);
+    return is.st_size;
+}
+
+// Flip a bit of a file below the run.
+static void flip(const char *name, int64_t byte, int bit) {
+    char path[600];
+    snprintf(path, sizeof path, "%s/%s", at.run, name);
+    FILE *f = fopen(path, "r+b");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, (long)byte, SEEK_SET), 0);
+    const int was = fgetc(f);
+    assert_int_equal(fseek(f, (long)byte, SEEK_SET), 0);
+    fputc(was ^ 1 << bit, f);
+    assert_int_equal(fclose(f), 0);
+}
+
+// The checks of `verify --all`, for one phase.
+static void look(int64_t phase, struct rlhf__faults *f) {
+    struct rlhf__error err = {0, ""};
+    struct rlhf__same s = {
+        .run = at.run, .again = at.again, .chain = &at.chain, .chain_again = &at.chain_again};
+    char path[600];
+    rlhf_status st = rlhf__record_config(at.run, &at.chain, f, &err);
+    if (st == RLHF_OK) st = rlhf__record_metrics(at.run, &at.chain, f, &err);
+    if (st == RLHF_OK) st = rlhf__record_rollouts(at.run, &at.chain, f, &err);
+    snprintf(path, sizeof path, "%s/rollouts.jsonl", at.run);
+    if (st == RLHF_OK) st = rlhf__recorded_open(path, &s.rows, &err);
+    snprintf(path, sizeof path, "%s/rollouts.jsonl", at.again);
+    if (st == RLHF_OK) st = rlhf__recorded_open(path, &s.rows_again, &err);
+    if (st == RLHF_OK) st = rlhf__same_phase(&s, phase, f, &err);
+    rlhf__recorded_close(s.rows);
+    rlhf__recorded_close(s.rows_again);
+    if (st != RLHF_OK) fail_msg("%s", err.text);
+}
+
+// Whether a fault names the phase, the file and the place (NULL: any).
+static int is_named(const struct rlhf__faults *f, int64_t phase, const char *file,
+                    const char *where) {
+    for (size_t i = 0; i < f->n; i++)
+        if (f->item[i].phase == phase && strcmp(f->item[i].file, file) == 0 &&
+            (!where || strcmp(f->item[i].where, where) == 0))
+            return 1;
+    return 0;
+}
+
+static void must_find(const char *file, int64_t byte, int bit, int64_t phase, const char *where) {
+    struct rlhf__faults f = {0};
+    flip(file, byte, bit);
+    look(phase, &f);
+    if (!is_named(&f, phase, file, where)) {
+        for (size_t i = 0; i < f.n; i++)
+            rlhf__fault_print(&f.item[i]);
+        fail_msg("bit %d of byte %lld of %s: phase %lld, %s, is not named", bit, (long long)byte,
+                 file, (long long)phase, where ? where : "any place");
+    }
+    rlhf__faults_finish(&f);
+    flip(file, byte, bit);
+}
+
+// ---- tensors ----
+
+// Flip a random bit of a random element of a file of tensors.
+static void flip_tensor(const char *name) {
+    char file[200], path[600], where[400];
+    struct rlhf__weights *w;
+    struct rlhf__error err;
+    uint64_t header;
+    const int64_t phase = 1 + (int64_t)draw(PHASES);
+    snprintf(file, sizeof file, "checkpoints/%06lld/%s", (long long)phase, name);
+    snprintf(path, sizeof path, "%s/%s", at.run, file);
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    assert_int_equal(fread(&header, sizeof header, 1, f), 1);
+    fclose(f);
+    assert_int_equal(rlhf__weights_open(path, &w, &err), RLHF_OK);
+    const struct rlhf__tensor *t = rlhf__weights_at(w, draw(rlhf__weights_count(w)));
+    const int64_t i = (int64_t)draw((uint64_t)t->count);
+    const uint64_t bit = draw(32);
+    snprintf(where, sizeof where, "%s[%lld]", t->name, (long long)i);
+    // Find the tensor's first byte in the file: its data pointer is relative to the mapping.
+    const int64_t byte = rlhf__tensor_offset(t) + 4 * i + (int64_t)bit / 8;
+    rlhf__weights_close(w);
+    assert_in_range((uint64_t)byte, 8 + header, (uint64_t)size_of(path) - 1);
+    must_find(file, byte, (int)(bit % 8), phase, where);
+}
+
+static void flips_of_weights_and_moments_are_named(void **state) {
+    (void)state;
+    for (int i = 0; i < 1500; i++) {
+        flip_tensor("model.safetensors");
+        flip_tensor("state/value_head.safetensors");
+        flip_tensor("state/optimizer.safetensors");
+    }
+}
+
+// ---- lines ----
+
+static struct rlhf__buf read_all(const char *name) {
+    char path[600];
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    struct rlhf__error err;
+    snprintf(path, sizeof path, "%s/%s", at.run, name);
+    assert_int_equal(rlhf__file_read(path, 1 << 30, &text, &err), RLHF_OK);
+    return text;
+}
+
+// The phase of the line with this byte.
+static int64_t phase_at(const struct rlhf__buf *text, size_t byte) {
+    size_t from = byte;
+    long long phase = 0;
+    while (from > 0 && text->data[from - 1] != '\n')
+        from--;
+    assert_int_equal(sscanf(text->data + from, "{\"phase\": %lld", &phase), 1);
+    return phase;
+}
+
+static void flips_of_rows_and_rewards_are_named(void **state) {
+    (void)state;
+    struct rlhf__buf text = read_all("rollouts.jsonl");
+    for (int i = 0; i < 2500; i++) {
+        size_t byte = draw(text.len);
+        if (i % 2) { // within a score
+            const char *score = strstr(text.data + byte, "\"score\": ");
+            if (score) byte = (size_t)(score - text.data) + 9;
+        }
+        must_find("rollouts.jsonl", (int64_t)byte, (int)draw(8), phase_at(&text, byte), NULL);
+    }
+    rlhf__buf_free(&text);
+}
+
+static void flips_of_metrics_are_named(void **state) {
+    (void)state;
+    struct rlhf__buf text = read_all("metrics.jsonl");
+    for (int i = 0; i < 1500; i++) {
+        const size_t byte = draw(text.len);
+        must_find("metrics.jsonl", (int64_t)byte, (int)draw(8), phase_at(&text, byte), NULL);
+    }
+    rlhf__buf_free(&text);
+}
+
+static void flips_of_the_settings_are_named(void **state) {
+    (void)state;
+    struct rlhf__buf text = read_all("config.json");
+    for (int i = 0; i < 1500; i++)
+        must_find("config.json", (int64_t)draw(text.len), (int)draw(8), 0, NULL);
+    rlhf__buf_free(&text);
+}
+
+// Every bit of the chain itself: a flip is a fault, or the file is refused.
+static void flips_of_the_chain_are_found(void **state) {
+    (void)state;
+    struct rlhf__buf text = read_all("chain.jsonl");
+    for (int i = 0; i < 1500; i++) {
+        struct rlhf__chain_file c = {.n = 0};
+        struct rlhf__faults f = {0};
+        struct rlhf__error err;
+        const int64_t byte = (int64_t)draw(text.len);
+        const int bit = (int)draw(8);
+        flip("chain.jsonl", byte, bit);
+        rlhf_status st = rlhf__chain_file_read(at.run, &c, &err);
+        if (st == RLHF_OK) st = rlhf__record_chain(&c, &f, &err);
+        if (st == RLHF_OK) st = rlhf__record_metrics(at.run, &c, &f, &err);
+        if (st == RLHF_OK && f.n == 0)
+            fail_msg("bit %d of byte %lld is not found", bit, (long long)byte);
+        flip("chain.jsonl", byte, bit);
+        rlhf__faults_finish(&f);
+        rlhf__chain_file_finish(&c);
+    }
+    rlhf__buf_free(&text);
+}
+
+static void without_a_flip_nothing_is_found(void **state) {
+    (void)state;
+    struct rlhf__faults f = {0};
+    for (int64_t phase = 1; phase <= PHASES; phase++)
+        look(phase, &f);
+    assert_int_equal(f.n, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_a_flip_nothing_is_found),
+        cmocka_unit_test(flips_of_weights_and_moments_are_named),
+        cmocka_unit_test(flips_of_rows_and_rewards_are_named),
+        cmocka_unit_test(flips_of_metrics_are_named),
+        cmocka_unit_test(flips_of_the_settings_are_named),
+        cmocka_unit_test(flips_of_the_chain_are_found),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,273 @@
+// test_e2e_verify.c: `rlhf-host verify`: runs of several algorithms are equal to the bit at another
+// instruction set, rewards included; edits are found and named; receipts; bad input.
+#include "e2e.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEEP                                                                                       \
+    " --set run.phases=3 --set log.level=error --set log.progress=off --set compute.backend=cpu "  \
+    "--policy policy "
+#define EVERY " --set checkpoint.every=1 --set checkpoint.keep=0 "
+#define RL                                                                                         \
+    " --prompts prompts.txt --set batch.size=8 --set sampling.max_new_tokens=6 "                   \
+    "--set log.rollouts=true" KEEP
+#define FORM " --reward 'format.so:pattern=[a-p]' "
+
+// ---- the runs ----
+
+static const struct {
+    const char *name, *args;
+} runs[] = {
+    {"ppo", "--algo ppo.so --set compute.dtype=f32" FORM RL EVERY},
+    {"critic", "--algo ppo.so --set value.critic=separate --set compute.dtype=bf16" FORM RL},
+    {"grpo",
+     "--algo grpo.so:group_size=4 --set compute.dtype=bf16 --set data.eval_path=prompts.txt "
+     "--set data.eval_every=2" FORM RL EVERY},
+    {"lora", "--algo grpo.so:group_size=4 --set policy.adapter.rank=2 "
+             "--set compute.dtype=f32 --set optim.kind=adamw" FORM RL EVERY},
+    {"ahead", "--algo ppo.so --set rollout.ahead=1 --set compute.dtype=f32" FORM RL
+              " --set checkpoint.every=2 --set checkpoint.keep=0"},
+    {"sft", "--algo sft.so --data texts.jsonl --set optim.kind=muon --set batch.size=4 "
+            "--set compute.dtype=f32" KEEP EVERY},
+};
+enum { N_RUNS = sizeof runs / sizeof *runs };
+
+static int setup(void **state) {
+    if (e2e_setup(state) != 0) return -1;
+    struct e2e *t = *state;
+    assert_int_equal(e2e_shell(t, "\"$HOST\" --algo sft.so --data texts.jsonl --policy model "
+                                  "--set policy.init=random --phases 1 --out s --threads 1 && "
+                                  "cp -rL s/checkpoints/latest policy"),
+                     0);
+    for (int i = 0; i < N_RUNS; i++) {
+        const int status =
+            e2e_shell(t, "\"$HOST\" --threads 1 --out %s %s", runs[i].name, runs[i].args);
+        if (status) fail_msg("%s: exit %d\n%s", runs[i].name, status, t->out);
+    }
+    return 0;
+}
+
+static void expect(struct e2e *t, int status, int wanted) {
+    if (status != wanted) fail_msg("exit status %d, not %d:\n%s", status, wanted, t->out);
+}
+
+// ---- equal runs ----
+
+// At another instruction set, with another number of threads.
+static void all_phases_are_equal_on_another_machine(void **state) {
+    struct e2e *t = *state;
+    for (int i = 0; i < N_RUNS; i++) {
+        expect(
+            t,
+            e2e_shell(t, "RLHF_CPU_ISA=avx2 \"$HOST\" verify %s --all --threads 2", runs[i].name),
+            0);
+        e2e_says(t, "files: as the chain says");
+        e2e_says(t, "phase 1: equal to the bit\nphase 2: equal to the bit\nphase 3: equal");
+        e2e_says(t, "3 of 3 phases are equal to the bit");
+    }
+}
+
+// Threads, checkpoints, logs and a stop do not change the head of the chain.
+static void the_head_belongs_to_the_settings(void **state) {
+    struct e2e *t = *state;
+    expect(t,
+           e2e_shell(t, "\"$HOST\" --threads 2 --out other --algo ppo.so "
+                        "--set compute.dtype=f32" FORM RL
+                        "--set log.rollouts=false --set run.stop_after=2 && "
+                        "RLHF_CPU_ISA=avx2 \"$HOST\" --resume other --threads 1"),
+           0);
+    expect(t,
+           e2e_shell(t, "for r in ppo other; do grep -o '\"head\": \"[0-9a-f]*\"' "
+                        "$r/chain.jsonl > $r.heads; done; cmp ppo.heads other.heads && "
+                        "[ $(wc -l < ppo.heads) = 4 ]"),
+           0);
+    expect(t, e2e_run(t, "verify other --all"), 0);
+    e2e_says(t, "3 of 3 phases are equal to the bit (f32, arithmetic v1)");
+}
+
+static void a_phase_begins_at_the_checkpoint_before_it(void **state) {
+    struct e2e *t = *state;
+    expect(t, e2e_run(t, "verify ppo --phase 2"), 0);
+    e2e_says(t, "1 of 1 phases are equal");
+    assert_null(strstr(t->out, "phase 1"));
+    expect(t, e2e_run(t, "verify critic --phase 2"), 0); // only the last checkpoint is there
+    e2e_says(t, "phase 2 begins at phase 0, so all phases from there on are recomputed");
+    e2e_says(t, "2 of 2 phases are equal");
+    expect(t, e2e_run(t, "verify ppo"), 0);
+    e2e_says(t, "nothing was recomputed; --all or --phase N does");
+}
+
+static void nothing_is_written_to_the_run(void **state) {
+    struct e2e *t = *state;
+    expect(t, e2e_shell(t, "cp -r sft before && \"$HOST\" verify sft --all --out r.json"), 0);
+    e2e_same_tree(t, "sft", "before");
+}
+
+// ---- rewards on trust ----
+
+static void rewards_of_others_are_taken_on_trust(void **state) {
+    struct e2e *t = *state;
+    expect(t,
+           e2e_shell(t, "\"$HOST\" --threads 1 --out judged --algo ppo.so --reward "
+                        "\"$RLHF_TEST_PLUGINS/even_judge.so\" --set compute.dtype=f32" RL),
+           0);
+    // The reward is not opened: it need not be there.
+    expect(t, e2e_run(t, "verify judged --all"), 0);
+    e2e_says(t, "3 of 3 phases are equal to the bit");
+    e2e_says(t, "rewards of 3 phases were taken on trust: ");
+    expect(t,
+           e2e_shell(t, "rm -rf x && cp -r judged x && sed -i "
+                        "'/\"phase\": 2, \"row\": 3,/s/\"score\": [-0-9.e]*/\"score\": 7/' "
+                        "x/rollouts.jsonl && \"$HOST\" verify x --phase 2"),
+           1);
+    e2e_says(t, "phase 2: rollouts.jsonl: its rewards are not those of the chain");
+    e2e_says(t, "phase 2: differs");
+    expect(t, e2e_shell(t, "rm x/rollouts.jsonl && \"$HOST\" verify x --phase 2"), 2);
+    e2e_says(t, "is no function of its arguments, and x has not recorded its scores");
+}
+
+// ---- edits ----
+
+// Change a copy of the run by a shell command, and verify the copy.
+static void finds(struct e2e *t, const char *run, const char *change, const char *what) {
+    assert_int_equal(e2e_shell(t, "rm -rf x && cp -r %s x && cd x && %s", run, change), 0);
+    expect(t, e2e_run(t, "verify x --all"), 1);
+    e2e_says(t, what);
+}
+
+static void edits_are_named(void **state) {
+    struct e2e *t = *state;
+    finds(t, "ppo",
+          "sed -i '2s/\"objective.loss\": [-0-9.e]*/\"objective\\/loss\": 0.5/' metrics.jsonl",
+          "phase 2: metrics.jsonl: objective/loss: 0.5, not ");
+    finds(t, "ppo",
+          "sed -i '2s/\"time.training\": [-0-9.e]*/\"time\\/training\": 0.5/' metrics.jsonl",
+          "phase 2: metrics.jsonl: its times or rates are not those of the chain");
+    finds(t, "ppo", "sed -i 's/\"lr\": 0.0002/\"lr\": 0.0003/' config.json",
+          "phase 0: config.json: optim.lr: 0.0003, not 0.0002");
+    e2e_says(t, "nothing is recomputed: the settings are not those of the run");
+    finds(t, "ppo", "sed -i 's/\"threads\": 1/\"threads\": 2/' config.json",
+          "config.json: run.threads: 2, not 1");
+    finds(t, "ppo",
+          "sed -i '/\"phase\": 2, \"row\": 3,/s/\"ids\": \\[[0-9]*/\"ids\": [7/' rollouts.jsonl",
+          "phase 2: rollouts.jsonl: row 3, ids[0]: 7, not ");
+    finds(t, "ppo",
+          "sed -i '/\"phase\": 2, \"epoch\": 1/s/\"loss\": [-0-9.e]*/\"loss\": 7/' rollouts.jsonl",
+          "phase 2: rollouts.jsonl: step 4, loss: 7, not ");
+    finds(t, "ppo", "sed -i 's/\"rows\": \"./\"rows\": \"z/' chain.jsonl",
+          "phase 1: chain.jsonl: line 3: its head does not follow");
+    finds(t, "ppo", "sed -i '5d' chain.jsonl", "chain.jsonl: line 5: lines before it are missing");
+    finds(t, "critic", "rm checkpoints/000003/state/critic.safetensors",
+          "checkpoints/000003/state/critic.safetensors: the file is missing");
+}
+
+// A checkpoint that was replaced by another one's, with a chain that says so.
+static void a_forged_run_is_found(void **state) {
+    struct e2e *t = *state;
+    finds(t, "ppo", "cp checkpoints/000003/model.safetensors checkpoints/000002/",
+          "phase 2: checkpoints/000002/model.safetensors: sha256: ");
+    e2e_says(t, "phase 2: checkpoints/000002/model.safetensors: transformer.");
+    e2e_says(t, "phase 3: differs"); // it begins at the forged one
+    e2e_says(t, "1 of 3 phases are equal");
+}
+
+// ---- receipts ----
+
+static void an_edited_receipt_is_refused(void **state) {
+    struct e2e *t = *state;
+    expect(t, e2e_run(t, "verify ppo --phase 3 --out r.json"), 0);
+    expect(t, e2e_run(t, "verify --receipt r.json ppo"), 0);
+    e2e_says(t, "r.json is unchanged and belongs to the run: the run is equal to the bit");
+    expect(t, e2e_run(t, "verify ppo --receipt r.html"), 0);
+    expect(t, e2e_run(t, "verify grpo --receipt r.json"), 2);
+    e2e_says(t, "r.json is the receipt of another run: its begin is ");
+    expect(t,
+           e2e_shell(t, "sed 's/\"recomputed\": 1/\"recomputed\": 3/' r.json > e.json; "
+                        "\"$HOST\" verify --receipt e.json"),
+           2);
+    e2e_says(t, "e.json was edited: its content does not fit its sha256 ");
+    expect(t,
+           e2e_shell(t, "sed 's/1 of the run/3 of the run/' r.html > e.html; "
+                        "! cmp -s e.html r.html && \"$HOST\" verify --receipt e.html"),
+           2);
+    e2e_says(t, "e.html was edited");
+    expect(t, e2e_shell(t, "\"$HOST\" verify --receipt ppo/config.json"), 2);
+    e2e_says(t, "ppo/config.json is no receipt");
+    expect(t, e2e_run(t, "verify ppo --out prompts.json.txt"), 2);
+    e2e_says(t, "give a name that ends in .json");
+    expect(t, e2e_shell(t, "echo '{}' > own.json; \"$HOST\" verify ppo --out own.json"), 2);
+    e2e_says(t, "would overwrite own.json, which is no receipt");
+}
+
+// ---- bad input ----
+
+static void refuses(struct e2e *t, const char *change, const char *args, const char *what) {
+    assert_int_equal(e2e_shell(t, "rm -rf x && cp -r ppo x && cd x && %s", change), 0);
+    expect(t, e2e_shell(t, "\"$HOST\" verify x %s 2>&1 >/dev/null", args), 2);
+    e2e_says(t, what);
+    const char *end = strchr(t->out, '\n');
+    if (!end || end[1]) fail_msg("more than one sentence:\n%s", t->out);
+}
+
+static void bad_input_is_one_sentence(void **state) {
+    struct e2e *t = *state;
+    refuses(t, "rm chain.jsonl", "--all",
+            "x has no hash chain (chain.jsonl), which runs have since");
+    refuses(t, "sed -i 's/\"version\": \"[0-9.]*\"}, \"head/\"version\": \"0.9.7\"}, \"head/' chain.jsonl", "",
+            "x was made by version 0.9.7, and this is version 0.");
+    refuses(t, "true", "--phase 9", "--phase is 9, but the run has 3 phases");
+    refuses(t, "true", "--all --phase 2", "give --all or --phase, not both");
+    refuses(t, "rm -r checkpoints/00000[12] && mv ../policy ../gone", "--phase 2", "policy");
+    assert_int_equal(e2e_shell(t, "mv gone policy"), 0);
+    refuses(t, "true", "--all --backend reference",
+            "x was computed with the arithmetic v1, and here it is without a name");
+    refuses(t, "echo '{' >> chain.jsonl", "--all", "chain.jsonl:9:");
+}
+
+static void another_input_is_refused(void **state) {
+    struct e2e *t = *state;
+    expect(t,
+           e2e_shell(t, "cp prompts.txt p2.txt; echo More >> p2.txt; \"$HOST\" verify ppo --all "
+                        "--set prompts.path=p2.txt"),
+           2);
+    e2e_says(t, "ppo read another prompts.path: its sha256 was ");
+    expect(t,
+           e2e_shell(t, "cp prompts.txt p3.txt; \"$HOST\" verify ppo --phase 2 "
+                        "--set prompts.path=p3.txt"),
+           0);
+}
+
+// config.json keeps only the newest settings.
+static void phases_before_other_settings_are_refused(void **state) {
+    struct e2e *t = *state;
+    expect(t,
+           e2e_shell(t, "rm -rf x && cp -r ppo x && \"$HOST\" --resume x --set run.phases=4 "
+                        "--threads 1"),
+           0);
+    expect(t, e2e_run(t, "verify x --phase 4"), 0);
+    expect(t, e2e_run(t, "verify x --phase 2"), 2);
+    e2e_says(t,
+             "phase 2 cannot be recomputed: after phase 3 the run was resumed with other settings");
+    expect(t, e2e_run(t, "verify x --all"), 0);
+    e2e_says(t, "phases 1 to 3 are not recomputed");
+    e2e_says(t, "1 of 1 phases are equal");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_phases_are_equal_on_another_machine),
+        cmocka_unit_test(the_head_belongs_to_the_settings),
+        cmocka_unit_test(a_phase_begins_at_the_checkpoint_before_it),
+        cmocka_unit_test(nothing_is_written_to_the_run),
+        cmocka_unit_test(rewards_of_others_are_taken_on_trust),
+        cmocka_unit_test(edits_are_named),
+        cmocka_unit_test(a_forged_run_is_found),
+        cmocka_unit_test(an_edited_receipt_is_refused),
+        cmocka_unit_test(bad_input_is_one_sentence),
+        cmocka_unit_test(another_input_is_refused),
+        cmocka_unit_test(phases_before_other_settings_are_refused),
+    };
+    return cmocka_run_group_tests(tests, setup, e2e_teardown);
+}
