@@ -144,8 +144,7 @@ static void flip_tensor(const char *name) {
     const int64_t i = (int64_t)draw((uint64_t)t->count);
     const uint64_t bit = draw(32);
     snprintf(where, sizeof where, "%s[%lld]", t->name, (long long)i);
-    // Find the tensor's first byte in the file: its data pointer is relative to the mapping.
-    const int64_t byte = rlhf__tensor_offset(t) + 4 * i + (int64_t)bit / 8;
+    const int64_t byte = (t->data - t->in->bytes) + 4 * i + (int64_t)bit / 8;
     rlhf__weights_close(w);
     assert_in_range((uint64_t)byte, 8 + header, (uint64_t)size_of(path) - 1);
     must_find(file, byte, (int)(bit % 8), phase, where);

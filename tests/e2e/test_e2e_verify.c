@@ -215,8 +215,10 @@ static void bad_input_is_one_sentence(void **state) {
     struct e2e *t = *state;
     refuses(t, "rm chain.jsonl", "--all",
             "x has no hash chain (chain.jsonl), which runs have since");
-    refuses(t, "sed -i 's/\"version\": \"[0-9.]*\"}, \"head/\"version\": \"0.9.7\"}, \"head/' chain.jsonl", "",
-            "x was made by version 0.9.7, and this is version 0.");
+    refuses(
+        t,
+        "sed -i 's/\"version\": \"[0-9.]*\"}, \"head/\"version\": \"0.9.7\"}, \"head/' chain.jsonl",
+        "", "x was made by version 0.9.7, and this is version 0.");
     refuses(t, "true", "--phase 9", "--phase is 9, but the run has 3 phases");
     refuses(t, "true", "--all --phase 2", "give --all or --phase, not both");
     refuses(t, "rm -r checkpoints/00000[12] && mv ../policy ../gone", "--phase 2", "policy");
