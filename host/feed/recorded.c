@@ -272,7 +272,7 @@ static rlhf_status score_row(const struct source *s, struct rlhf__rows *e,
     const json_t *score = json_object_get(s->row, "score");
     if (!json_is_number(score)) return wrong(s, "score", err);
     e->score[s->i] = number(score);
-    if (!same_ids(s, e)) return RLHF_OK; // the comparison will say so
+    if (!same_ids(s, e)) return RLHF_OK; // the comparison reports it
     return take_tokens(s, "token_reward", e, e->token[RLHF__TOKEN_REWARD], err);
 }
 

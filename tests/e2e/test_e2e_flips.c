@@ -18,7 +18,7 @@
 
 enum { PHASES = 2 };
 
-// A run, the recomputed phases, and what was read of them.
+// A run, the recomputed phases, and both chains.
 struct fixture {
     struct e2e *e;
     char run[300], again[300];
@@ -60,7 +60,7 @@ static int teardown(void **state) {
     return e2e_teardown(state);
 }
 
-// ---- a flip, and what is found ----
+// ---- a flip, and the faults that are found ----
 
 static int64_t size_of(const char *path) {
     struct stat is;

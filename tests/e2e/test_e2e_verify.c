@@ -125,7 +125,7 @@ static void rewards_of_others_are_taken_on_trust(void **state) {
     e2e_says(t, "phase 2: rollouts.jsonl: its rewards are not those of the chain");
     e2e_says(t, "phase 2: differs");
     expect(t, e2e_shell(t, "rm x/rollouts.jsonl && \"$HOST\" verify x --phase 2"), 2);
-    e2e_says(t, "is no function of its arguments, and x has not recorded its scores");
+    e2e_says(t, "is not a function of its arguments, and x has not recorded its scores");
 }
 
 // ---- edits ----
@@ -163,7 +163,7 @@ static void edits_are_named(void **state) {
           "checkpoints/000003/state/critic.safetensors: the file is missing");
 }
 
-// A checkpoint that was replaced by another one's, with a chain that says so.
+// A checkpoint that was replaced by that of another phase.
 static void a_forged_run_is_found(void **state) {
     struct e2e *t = *state;
     finds(t, "ppo", "cp checkpoints/000003/model.safetensors checkpoints/000002/",
@@ -194,11 +194,11 @@ static void an_edited_receipt_is_refused(void **state) {
            2);
     e2e_says(t, "e.html was edited");
     expect(t, e2e_shell(t, "\"$HOST\" verify --receipt ppo/config.json"), 2);
-    e2e_says(t, "ppo/config.json is no receipt");
+    e2e_says(t, "ppo/config.json is not a receipt");
     expect(t, e2e_run(t, "verify ppo --out prompts.json.txt"), 2);
     e2e_says(t, "give a name that ends in .json");
     expect(t, e2e_shell(t, "echo '{}' > own.json; \"$HOST\" verify ppo --out own.json"), 2);
-    e2e_says(t, "would overwrite own.json, which is no receipt");
+    e2e_says(t, "would overwrite own.json, which is not a receipt");
 }
 
 // ---- bad input ----

@@ -156,7 +156,7 @@ static rlhf_status is_free(const char *path, struct rlhf__error *err) {
     rlhf__buf_free(&text);
     if (ours) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
-                      "verify: --out would overwrite %s, which is no receipt; give another name",
+                      "verify: --out would overwrite %s, which is not a receipt; give another name",
                       path);
 }
 
@@ -187,12 +187,12 @@ rlhf_status rlhf__receipt_write(const char *path, const json_t *receipt, struct 
 static rlhf_status not_a_receipt(const char *path, struct rlhf__error *err) {
     return rlhf__fail(
         err, RLHF_E_INVALID,
-        "verify: %s is no receipt; one is a .json or .html file that `rlhf-host verify "
+        "verify: %s is not a receipt, which is a .json or .html file that `rlhf-host verify "
         "--out` wrote",
         path);
 }
 
-// Find the JSON of a page. Returns 0 if there is none.
+// Find the JSON of a page. Returns 0 if it is missing.
 static int in_page(const struct rlhf__buf *text, const char **from, size_t *n) {
     const char *begin = strstr(rlhf__buf_text(text), RLHF__RECEIPT_SCRIPT);
     const char *end = begin ? strstr(begin, "</script>") : NULL;

@@ -19,10 +19,10 @@ struct rlhf__receipt {
 // Returns the receipt as JSON. New reference, NULL if out of memory. [main]
 json_t *rlhf__receipt_json(const struct rlhf__receipt *);
 
-// Returns the digest "begin", "head" or "seal" of the run's chain, "" if there is none. [any]
+// Returns the digest "begin", "head" or "seal" of the run's chain, or "". [any]
 const char *rlhf__receipt_digest(const struct rlhf__receipt *, const char *key);
 
-// Refuse a path that does not end in .json, or where a file exists that is no receipt. [main]
+// Refuse a path that does not end in .json, or where a file exists that is not a receipt. [main]
 rlhf_status rlhf__receipt_can_write(const char *path, struct rlhf__error *err);
 
 // Write the receipt as the file `path`, and as a page with the ending .html. [main]

@@ -6,10 +6,10 @@
 
 #include <jansson.h>
 
-// What stands before the receipt's JSON in the page.
+// The text before the receipt's JSON in the page.
 #define RLHF__RECEIPT_SCRIPT "<script type=\"application/json\" id=\"receipt\">"
 
-// Append the page. It loads nothing and has no scripts. [main]
+// Append the page. It loads nothing and runs nothing. [main]
 void rlhf__receipt_page(const json_t *receipt, struct rlhf__buf *out);
 
 #endif

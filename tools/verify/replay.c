@@ -27,7 +27,7 @@ static int has_checkpoint(const struct rlhf__replay_job *j, int64_t phase) {
     return rlhf__run_files_checkpoint(j->again.run, phase);
 }
 
-// The last checkpoint before a phase, 0 if there is none.
+// The last checkpoint before a phase, or 0.
 static int64_t checkpoint_before(const struct rlhf__replay_job *j, int64_t phase) {
     for (int64_t p = phase - 1; p > 0; p--)
         if (has_checkpoint(j, p)) return p;

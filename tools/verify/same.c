@@ -11,7 +11,7 @@
 
 // ---- metrics.jsonl ----
 
-// Keep only the metrics that are computed again: of both those that are the same on every machine,
+// Keep only the metrics that are recomputed: of both those that are the same on every machine,
 // and with trusted scores those that both have.
 static void strip(json_t *row, const json_t *other, int trusted) {
     const char *name;
@@ -82,7 +82,7 @@ static rlhf_status same_rollouts(const struct rlhf__same *s, int64_t phase, stru
 
 // ---- the chain ----
 
-// The files are named by their own comparison. What remains is a digest of numbers that the run
+// The files are named by their own comparison. Then only digests of numbers remain that the run
 // did not keep, or an edited digest.
 static rlhf_status same_link(const struct rlhf__same *s, int64_t phase, struct rlhf__faults *f,
                              struct rlhf__error *err) {
@@ -114,15 +114,13 @@ static struct rlhf__fault at_file(int64_t phase, const char *name) {
 }
 
 // Name the elements of tensors that differ, the largest difference of each tensor.
-static rlhf_status name_tensors(const struct rlhf__same *s, int64_t phase, const char *run,
-                                const char *again, struct rlhf__faults *f,
-                                struct rlhf__error *err) {
+static rlhf_status name_tensors(int64_t phase, const char *run, const char *again,
+                                struct rlhf__faults *f, struct rlhf__error *err) {
     static const char element[] = "element of ";
     const struct rlhf__check_limits exact = rlhf__check_limits(0, 1);
     const struct rlhf__checkpoints dirs = {again, run, again};
     struct rlhf__checks checks = {0};
     rlhf_status st = rlhf__checkpoints_compare(&dirs, &exact, &checks, err);
-    (void)s;
     for (size_t i = 0; st == RLHF_OK && i < checks.n; i++) {
         const struct rlhf__check *k = &checks.item[i];
         const int is_element = strncmp(k->what, element, sizeof element - 1) == 0;
@@ -136,7 +134,7 @@ static rlhf_status name_tensors(const struct rlhf__same *s, int64_t phase, const
         st = rlhf__faults_add(f, &at, err);
     }
     rlhf__checks_finish(&checks);
-    if (st == RLHF_E_INVALID) { // a file that is none
+    if (st == RLHF_E_INVALID) { // a file that cannot be read
         st = rlhf__faults_say(f, phase, at_file(phase, "").file, err->text, err);
     }
     return st;
@@ -147,7 +145,7 @@ static int ends_in(const char *name, const char *end) {
     return n >= m && strcmp(name + n - m, end) == 0;
 }
 
-// Compare a file that has no tensors.
+// Compare a file without tensors.
 static rlhf_status name_bytes(const char *path, const char *again, struct rlhf__fault at,
                               struct rlhf__faults *f, struct rlhf__error *err) {
     struct rlhf__buf a = RLHF__BUF_INIT, b = RLHF__BUF_INIT;
@@ -214,7 +212,7 @@ rlhf_status rlhf__same_checkpoint(const struct rlhf__same *s, int64_t phase, str
                            there, &tensors, f, err));
     if (!tensors) return RLHF_OK;
     const size_t before = f->n;
-    RLHF_TRY(name_tensors(s, phase, run, again, f, err));
+    RLHF_TRY(name_tensors(phase, run, again, f, err));
     if (f->n > before) return RLHF_OK;
     return rlhf__faults_say(f, phase, at_file(phase, "").file, "a header of its tensors was edited",
                             err);

@@ -52,7 +52,7 @@ struct job {
     struct rlhf__chain_file chain;
     struct rlhf__faults faults;
     struct rlhf__replay_told told;
-    json_t *on_trust; // ids of rewards that are no functions; NULL: none
+    json_t *on_trust; // ids of rewards that are not functions, or NULL
     int64_t first, last, phases;
 };
 
@@ -115,7 +115,7 @@ static rlhf_status choose_phases(struct job *j, struct rlhf__error *err) {
         (long long)j->first, (long long)l->phase, (long long)l->phase + 1);
 }
 
-// List the rewards that are no functions of their arguments.
+// List the rewards that are not functions of their arguments.
 static rlhf_status see_rewards(struct job *j, struct rlhf__error *err) {
     char path[RLHF__PATH_CAP];
     const json_t *plugins = json_object_get(begin_of(j), "plugins");
@@ -133,13 +133,14 @@ static rlhf_status see_rewards(struct job *j, struct rlhf__error *err) {
     const json_t *rollout = json_object_get(json_object_get(begin_of(j), "config"), "rollout");
     rlhf__path_put(path, "%s/rollouts.jsonl", j->run);
     if (!rlhf__is_file(path))
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "verify: %s is no function of its arguments, and %s has not recorded its "
-                          "scores: only runs with log.rollouts=true can be recomputed then",
-                          id ? id : "a reward", j->run);
+        return rlhf__fail(
+            err, RLHF_E_INVALID,
+            "verify: %s is not a function of its arguments, and %s has not recorded its "
+            "scores: only runs with log.rollouts=true can be recomputed then",
+            id ? id : "a reward", j->run);
     if (json_integer_value(json_object_get(rollout, "ahead")) == 0) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
-                      "verify: %s is no function of its arguments, so its scores come from "
+                      "verify: %s is not a function of its arguments, so its scores come from "
                       "rollouts.jsonl; that does not work for a run with rollout.ahead",
                       id ? id : "a reward");
 }

@@ -4,7 +4,7 @@
 // depend on. A phase has the digests of its rows, rewards and metrics. Both have the head of the
 // chain after them. `settings` has the settings that the results do not depend on. `checkpoint` has
 // the digests of a checkpoint's files, and a seal: the digest of all bytes of the file up to the
-// seal. So the head does not depend on the machine, nor on when checkpoints were written.
+// seal. So the head depends neither on the machine nor on when checkpoints were written.
 #ifndef RLHF_FORMATS_CHAIN_FILE_H
 #define RLHF_FORMATS_CHAIN_FILE_H
 
@@ -37,7 +37,7 @@ struct rlhf__chain_file {
 };
 void rlhf__chain_file_finish(struct rlhf__chain_file *);
 
-// Read DIR/chain.jsonl. A missing file has no lines. Errors: RLHF_E_INVALID (a line that is not one
+// Read DIR/chain.jsonl. For a missing file, n is 0. Errors: RLHF_E_INVALID (a line that is not one
 // of these kinds, with its number), RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__chain_file_read(const char *dir, struct rlhf__chain_file *,
                                   struct rlhf__error *err);
@@ -46,15 +46,15 @@ rlhf_status rlhf__chain_file_read(const char *dir, struct rlhf__chain_file *,
 // the program writes it. Returns NULL, or what is wrong with it. [any]
 const char *rlhf__chain_file_wrong(const struct rlhf__chain_file *, size_t i);
 
-// Returns the last line of this kind up to this phase, NULL if there is none. [any]
+// Returns the last line of this kind up to this phase, or NULL. [any]
 const struct rlhf__chain_line *rlhf__chain_file_last(const struct rlhf__chain_file *,
                                                      enum rlhf__chain_kind, int64_t phase);
 
-// Returns the line of this kind of exactly this phase, NULL if there is none. [any]
+// Returns the line of this kind of exactly this phase, or NULL. [any]
 const struct rlhf__chain_line *rlhf__chain_file_at(const struct rlhf__chain_file *,
                                                    enum rlhf__chain_kind, int64_t phase);
 
-// Returns the head of the chain after the first n lines, "" if there is none. [any]
+// Returns the head of the chain after the first n lines, or "". [any]
 const char *rlhf__chain_file_head(const struct rlhf__chain_file *, size_t n);
 
 // Write the digest of `n` bytes of text and of `line`, without the closing brace, to `seal`. [any]

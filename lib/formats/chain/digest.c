@@ -8,7 +8,7 @@
 
 #define CHAIN "rlhf-chain-1\n"
 
-// Hash floats as a file of text holds them: it does not tell -0 from 0, nor NaN from infinity.
+// Hash floats as a file of text holds them: -0 and 0 are the same there, as are NaN and infinity.
 static void put_floats(struct rlhf__sha256 *s, const float *x, int32_t n) {
     float room[64];
     for (int32_t at = 0, m = 0; at < n; at += m) {

@@ -27,12 +27,12 @@ void rlhf__chain_put_reward(struct rlhf__sha256 *, float score, const float *tok
 // [any]
 void rlhf__chain_put_metric(struct rlhf__sha256 *, const char *name, double value);
 
-// Returns 1 if the metric is the same on every machine: it is no time, rate or memory. Those have
+// Returns 1 if the metric is the same on every machine: all but times, rates and memory. Those have
 // "time" or "perf" as a part of their names, or are an idle_ratio.
 // [any]
 int rlhf__chain_is_steady(const char *metric);
 
-// What a phase adds to the chain. A NULL digest: the phase has no such numbers.
+// The digests that a phase adds to the chain. A digest is NULL if the phase lacks such numbers.
 struct rlhf__chain_link {
     int64_t phase;
     const char *rows, *rewards, *metrics; // 64 hexadecimal digits each

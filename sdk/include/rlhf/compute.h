@@ -603,9 +603,9 @@ typedef struct rlhf_kernels_ops {
     // fail. "levels" is a list of the instruction sets to choose from, lowest first. Each level has
     // "name", "supported" and "used" (booleans), "loops", "f32" and "bf16" (the code for row
     // operations and for GEMMs in f32 and bf16), and "why_unused". "arithmetic" is an object: for
-    // "f32" and "bf16" the name of the arithmetic, at most 15 characters. Two backends with the same
-    // name give the same bits. If describe is NULL, the backend has one device, and open() reports
-    // all problems. [main] [R:describe]
+    // "f32" and "bf16" the name of the arithmetic, at most 15 characters. Two backends with the
+    // same name give the same bits. If describe is NULL, the backend has one device, and open()
+    // reports all problems. [main] [R:describe]
     rlhf_status (*describe)(void *self, uint32_t gpu, const char **json);
 } rlhf_kernels_ops;
 

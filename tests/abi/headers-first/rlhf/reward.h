@@ -29,9 +29,14 @@ enum rlhf_reward_flag {
     // Compares the rows of a batch with each other, beyond their groups. So if several processes
     // work on a run, one of them asks about all rows; other rewards without state are asked by each
     // process about some groups.
-    RLHF_REWARD_WHOLE_BATCH = 64
+    RLHF_REWARD_WHOLE_BATCH = 64,
+    // score() is a function of its arguments, of the options, of files and models that the options
+    // name, and of state that save() stores. It gives the same bits on every machine: it does not
+    // read the clock, other files or the network, and draws no random numbers. So `rlhf-host
+    // verify` may call it again. Rewards without the flag are taken on trust there.
+    RLHF_REWARD_FUNCTION = 128
 };
-#define RLHF_REWARD_KNOWN (2 * RLHF_REWARD_WHOLE_BATCH - 1) // all bits of this header
+#define RLHF_REWARD_KNOWN (2 * RLHF_REWARD_FUNCTION - 1) // all bits of this header
 
 // Whether a response is correct, for rewards that can tell.
 enum rlhf_verdict { RLHF_VERDICT_NONE = 0, RLHF_VERDICT_RIGHT = 1, RLHF_VERDICT_WRONG = 2 };
