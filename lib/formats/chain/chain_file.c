@@ -51,8 +51,8 @@ static rlhf_status read_line(struct rlhf__chain_file *f, size_t from, size_t to,
     if (kind_of(l->value, &l->kind)) return RLHF_OK;
     return rlhf__fail(
         err, RLHF_E_INVALID,
-        "%s:%d: the line is none of a chain: it lacks its phase, head, settings or seal", f->path,
-        l->number);
+        "%s:%d: the line is not one of a chain: it lacks its phase, head, settings or seal",
+        f->path, l->number);
 }
 
 rlhf_status rlhf__chain_file_read(const char *dir, struct rlhf__chain_file *f,
