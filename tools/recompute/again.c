@@ -38,6 +38,7 @@ static rlhf_status load_config(const struct rlhf__again *a, struct rlhf__config 
     RLHF_TRY(rlhf__config_load(&q, out, err));
     // Turn off settings that do not affect the numbers of a phase.
     out->early_stop.kl = out->early_stop.reward = 0;
+    out->parallel.actors = 0;
     out->checkpoint.best = "";
     out->checkpoint.undo_mib = 0;
     out->log.progress = RLHF__PROGRESS_OFF;
