@@ -86,7 +86,7 @@ static rlhf_status add_files(json_t *files, const char *dir, const char *below,
     return st;
 }
 
-rlhf_status rlhf__chain_log_checkpoint(struct rlhf__chain_log *l, int64_t phase, const char *name,
+rlhf_status rlhf__chain_log_checkpoint(struct rlhf__chain_log *l, int64_t phase,
                                        struct rlhf__error *err) {
     char dir[RLHF__PATH_CAP];
     json_t *files = json_object();
@@ -94,7 +94,7 @@ rlhf_status rlhf__chain_log_checkpoint(struct rlhf__chain_log *l, int64_t phase,
         json_decref(files);
         return RLHF_OK;
     }
-    rlhf__path_put(dir, "%s/checkpoints/%s", l->run, name);
+    rlhf__path_put(dir, "%s/checkpoints/%06lld", l->run, (long long)phase);
     rlhf_status st = files ? add_files(files, dir, "", err)
                            : RLHF__NOMEM(err, "out of memory for " RLHF__CHAIN_FILE);
     if (st == RLHF_OK) st = add_files(files, dir, "state/", err);
@@ -197,11 +197,8 @@ rlhf_status rlhf__chain_log_open(const struct rlhf__folder *run, int64_t keep,
     if (st == RLHF_OK) st = rlhf__jsonl_open(run, RLHF__CHAIN_FILE, keep, log, &l->file, err);
     if (st == RLHF_OK)
         st = keep < 0 ? put_start(l, 0, &start, NULL, NULL, err) : go_on(l, keep, &start, err);
-    if (keep >= 0 && st == RLHF_OK) {
-        char name[32];
-        snprintf(name, sizeof name, "%06lld", (long long)keep);
-        st = rlhf__chain_log_checkpoint(l, keep, name, err); // a crash may have prevented it
-    }
+    if (keep >= 0 && st == RLHF_OK)
+        st = rlhf__chain_log_checkpoint(l, keep, err); // a crash may have prevented it
     json_decref(start.begin);
     json_decref(start.settings);
     return st;

@@ -30,9 +30,9 @@ void rlhf__chain_log_close(struct rlhf__chain_log *); // NULL allowed [main]
 rlhf_status rlhf__chain_log_phase(struct rlhf__chain_log *, const struct rlhf__chain_link *,
                                   const char *unsteady, struct rlhf__error *err);
 
-// Append the digests of all files in the checkpoint RUN/checkpoints/`name`, unless the file has
+// Append the digests of all files in the run's checkpoint of this phase, unless chain.jsonl has
 // them. [main]
-rlhf_status rlhf__chain_log_checkpoint(struct rlhf__chain_log *, int64_t phase, const char *name,
+rlhf_status rlhf__chain_log_checkpoint(struct rlhf__chain_log *, int64_t phase,
                                        struct rlhf__error *err);
 
 // fsync, before a checkpoint is committed. [main]

@@ -96,7 +96,7 @@ struct rlhf__phase {
     struct rlhf__learner *learner;
     struct rlhf__report *report;
     const struct rlhf__recorded *recorded; // the phase's responses and scores; NULL: sampled
-    int32_t samples_again; // 1: of the record, only the scores are used
+    int32_t samples_again;                 // 1: of the record, only the scores are used
     int32_t unused;
     int32_t has_adapter, reserved;
     double adapter_norm;       // how far the adapter moved (model/adapter.h)

@@ -53,8 +53,8 @@ void rlhf__compute_close(struct rlhf__compute *);
 // rules. [any]
 rlhf_status rlhf__compute_draws(const rlhf_compute *, const rlhf_dist *, struct rlhf__error *);
 
-// Returns the name of the arithmetic for products in this dtype. Backends with the same name give the
-// same bits. "": none. [any]
+// Returns the name of the arithmetic for products in this dtype. Backends with the same name give
+// the same bits. "": none. [any]
 const char *rlhf__compute_arithmetic(const struct rlhf__compute *, int32_t dtype);
 
 // Return the number of rows decoded at once and the number of tokens in a microbatch. If the

@@ -275,10 +275,3 @@ rlhf_status rlhf__chained_phase(const struct rlhf__run *r, const struct rlhf__ph
                                           .metrics = metrics};
     return rlhf__chain_log_phase(r->chain, &link, unsteady, err);
 }
-
-rlhf_status rlhf__chained_checkpoint(const struct rlhf__run *r, struct rlhf__error *err) {
-    char name[32];
-    if (!r->chain) return RLHF_OK;
-    snprintf(name, sizeof name, "%06lld", (long long)r->count.phase);
-    return rlhf__chain_log_checkpoint(r->chain, r->count.phase, name, err);
-}

@@ -17,7 +17,4 @@ rlhf_status rlhf__chained_open(struct rlhf__run *, const struct rlhf__folder *to
 rlhf_status rlhf__chained_phase(const struct rlhf__run *, const struct rlhf__phase *p,
                                 struct rlhf__error *err);
 
-// Append the digests of the checkpoint of the phase r->count.phase. [main]
-rlhf_status rlhf__chained_checkpoint(const struct rlhf__run *, struct rlhf__error *err);
-
 #endif

@@ -14,7 +14,6 @@
 #include "learn/optim_state.h"
 #include "learn/same_weights.h"
 #include "outer/reward_round.h"
-#include "run/chained.h"
 #include "run/run.h"
 #include "team/agree.h"
 
@@ -199,7 +198,7 @@ static rlhf_status save_in(struct rlhf__run *r, const struct rlhf__folder *all, 
     if (st != RLHF_OK) rlhf__folder_remove(all, fresh, NULL);
     if (st == RLHF_OK) st = point_best(r, all, err);
     if (st == RLHF_OK) rlhf__events_checkpoint(r->report.events, r->count.phase);
-    if (st == RLHF_OK) st = rlhf__chained_checkpoint(r, err);
+    if (st == RLHF_OK && r->chain) st = rlhf__chain_log_checkpoint(r->chain, r->count.phase, err);
     // Keep the previous checkpoint until the next one is written, because a process that found it
     // through `latest` may be reading it.
     const int64_t keep = r->config->checkpoint.keep;
