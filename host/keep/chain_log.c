@@ -14,7 +14,7 @@
 struct rlhf__chain_log {
     struct rlhf__jsonl file;
     struct rlhf__sha256 bytes; // of the file
-    char run[32]; // a path of the directory that does not depend on the working directory
+    char run[RLHF__PATH_CAP];  // the directory, also if a plugin changes the working directory
     char head[RLHF__HEX];
     char reserved[7];
     int64_t sealed; // phase of the last checkpoint in the file; -1: none
@@ -185,6 +185,7 @@ rlhf_status rlhf__chain_log_open(const struct rlhf__folder *run, int64_t keep,
                                  struct rlhf__chain_start start, struct rlhf__log *log,
                                  struct rlhf__chain_log **out, struct rlhf__error *err) {
     struct rlhf__chain_log *l = *out = calloc(1, sizeof *l);
+    char held[64];
     rlhf_status st = l && start.begin && start.settings
                          ? RLHF_OK
                          : RLHF__NOMEM(err, "out of memory for " RLHF__CHAIN_FILE);
@@ -192,7 +193,8 @@ rlhf_status rlhf__chain_log_open(const struct rlhf__folder *run, int64_t keep,
         l->sealed = -1;
         l->file.fd = -1;
         rlhf__sha256_init(&l->bytes);
-        snprintf(l->run, sizeof l->run, "/proc/self/fd/%d", run->fd);
+        snprintf(held, sizeof held, "/proc/self/fd/%d", run->fd);
+        if (!rlhf__path_real(held, l->run)) rlhf__path_put(l->run, "%s", run->path);
     }
     if (st == RLHF_OK) st = rlhf__jsonl_open(run, RLHF__CHAIN_FILE, keep, log, &l->file, err);
     if (st == RLHF_OK)
