@@ -57,6 +57,8 @@ void rlhf__rows_finish(struct rlhf__rows *e) {
     free(e->margin);
     free(e->turn);
     free(e->end);
+    free(e->paid);
+    free(e->verdict);
     for (uint32_t k = 0; k < e->n_named; k++)
         free(e->named[k]);
     memset(e, 0, sizeof *e);
@@ -69,6 +71,9 @@ static void copy_turns(struct rlhf__rows *dst, uint32_t to, const struct rlhf__r
     for (int32_t k = 0; k < len; k++)
         dst->turn[a + k] = src->turn ? src->turn[b + k] : k < src->prompt_len[from] ? -1 : 0;
     dst->end[to] = src->turn ? src->end[from] : RLHF_EPISODE_OPEN;
+    if (!src->turn) return;
+    memcpy(dst->paid + a, src->paid + b, (size_t)len * sizeof *dst->paid);
+    dst->verdict[to] = src->verdict[from];
 }
 
 static void copy_row(struct rlhf__rows *dst, uint32_t to, const struct rlhf__rows *src,
@@ -121,7 +126,9 @@ rlhf_status rlhf__rows_add_margins(struct rlhf__rows *e, struct rlhf__error *err
 rlhf_status rlhf__rows_add_turns(struct rlhf__rows *e, struct rlhf__error *err) {
     e->turn = zeroed(e->total, sizeof *e->turn);
     e->end = zeroed(e->n, 1);
-    if (!e->turn || !e->end)
+    e->paid = zeroed(e->total, sizeof *e->paid);
+    e->verdict = zeroed(e->n, 1);
+    if (!e->turn || !e->end || !e->paid || !e->verdict)
         return RLHF__NOMEM(err, "out of memory for a batch of %u tokens", e->total);
     for (uint32_t t = 0; t < e->total; t++)
         e->turn[t] = -1;

@@ -67,6 +67,10 @@ struct rlhf__rows {
     // policy, in its turn k. NULL, here and in models: all tokens from prompt_len on are turn 0.
     int32_t *turn;
     uint8_t *end; // [n] enum rlhf_episode_end; NULL without turns
+    // What an environment paid, on the last token of each turn [total], and its verdict on each row
+    // [n] (enum rlhf_verdict). NULL without turns.
+    float *paid;
+    uint8_t *verdict;
     // [n_named][total] log-probs under the plan's named models; n_named 0: none
     float *named[RLHF_NAMED_MAX];
     uint32_t n_named, unused;
@@ -99,7 +103,8 @@ rlhf_status rlhf__rows_add_margins(struct rlhf__rows *e, struct rlhf__error *err
 rlhf_status rlhf__rows_add_named(struct rlhf__rows *e, uint32_t n, struct rlhf__error *err);
 
 // Prepare rows for several turns: mark every token -1 (not written by the policy), and the end of
-// every row OPEN. Set prompt_len before the rows are used. Errors: RLHF_E_NOMEM. [any]
+// every row OPEN; nothing is paid. Set prompt_len before the rows are used. Errors: RLHF_E_NOMEM.
+// [any]
 rlhf_status rlhf__rows_add_turns(struct rlhf__rows *e, struct rlhf__error *err);
 
 // Returns 1 if the policy wrote token t, i.e. if it is a response token. t is an index into e->ids

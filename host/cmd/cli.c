@@ -22,7 +22,7 @@
 #include <string.h>
 
 struct options {
-    const char *algo, *judge, *config, *preset, *resume;
+    const char *algo, *judge, *environment, *config, *preset, *resume;
     const char *policy, *adapter, *data, *prompts, *out, *phases, *seed, *threads;
     struct rlhf__flag_list reward, sink, set;
     int32_t print_config, dry_run, trust_run, allow_changed_plugins, allow_changed_inputs;
@@ -35,6 +35,8 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_L(O, "--reward", reward, "X.so[:k=v,..]", "reward, repeatable: imdb.so:weight=1"),
     RLHF__FLAG_S(O, "--judge", judge, "X.so[:k=v,..]",
                  "reward that scores and labels pairs but does not train"),
+    RLHF__FLAG_S(O, "--env", environment, "X.so[:k=v,..]",
+                 "answers the policy between its turns: a game, tools, a user"),
     RLHF__FLAG_L(O, "--sink", sink, "X.so[:k=v,..]",
                  "gets the run's metrics and samples, repeatable: wandb.so"),
     RLHF__FLAG_S(O, "--policy", policy, "DIR", "model to train (policy.path)"),
@@ -136,16 +138,17 @@ static void say_whole_command(const struct rlhf__config_request *req,
     struct rlhf__config_request trusting = *req;
     struct rlhf__config c;
     struct rlhf__error none;
-    const struct rlhf__plugin *algo, **rewards = NULL, **sinks = NULL, *judge = NULL;
+    const struct rlhf__plugin *algo, **rewards = NULL, **sinks = NULL, *judge = NULL, *env = NULL;
     struct rlhf__buf say = RLHF__BUF_INIT;
     if (!run->plugins || strstr(err->text, "names code that lies elsewhere")) return;
     trusting.trust_run = 1;
     rlhf_status st = rlhf__config_load(&trusting, &c, &none);
     if (st == RLHF_OK) st = rlhf__config_resolve(&c, run->plugins, &algo, &rewards, &judge, &none);
+    if (st == RLHF_OK) st = rlhf__config_resolve_environment(&c, run->plugins, &env, &none);
     if (st == RLHF_OK) st = rlhf__config_resolve_sinks(&c, run->plugins, &sinks, &none);
     if (st == RLHF_OK) {
         rlhf__put_shell(&say, req->resume);
-        rlhf__resume_words(req->dirs, &c, rewards, judge, sinks, &say);
+        rlhf__resume_words(req->dirs, &c, rewards, judge, env, sinks, &say);
         const size_t n = strlen(err->text);
         if (!say.bad && say.len + 64 < sizeof err->text - n)
             snprintf(err->text + n, sizeof err->text - n,
@@ -228,6 +231,8 @@ static rlhf_status with_run(const struct rlhf__env *env, const struct options *o
         status =
             rlhf__config_resolve(&config, run.plugins, &run.algo, &run.rewards, &run.judge, err);
     if (status == RLHF_OK)
+        status = rlhf__config_resolve_environment(&config, run.plugins, &run.environment, err);
+    if (status == RLHF_OK)
         status = rlhf__config_resolve_sinks(&config, run.plugins, &run.sinks, err);
     status = say_trust(o, req, &run, status, err);
     if (o->print_config) {
@@ -289,6 +294,7 @@ int rlhf__cli_with_run(const struct rlhf__env *env, int argc, char **argv,
                                            .preset = o.preset,
                                            .algo = o.algo,
                                            .judge = o.judge,
+                                           .environment = o.environment,
                                            .reward = o.reward.item,
                                            .n_reward = o.reward.n,
                                            .sink = o.sink.item,

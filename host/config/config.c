@@ -17,6 +17,7 @@
 void rlhf__config_finish(struct rlhf__config *c) {
     rlhf__plugin_config_clear(&c->algo);
     rlhf__plugin_config_clear(&c->judge);
+    rlhf__plugin_config_clear(&c->environment);
     rlhf__rewards_clear(c);
     rlhf__sinks_clear(c);
     free(c->reward);
@@ -33,6 +34,7 @@ static rlhf_status built_in(struct rlhf__config *c, struct rlhf__error *err) {
     memset(c, 0, sizeof *c);
     for (size_t i = 0; i < n; i++)
         RLHF_TRY(rlhf__opts_defaults(&s[i].table, (char *)c + s[i].offset, &c->strings, err));
+    c->environment.weight = 1;
     c->algo.options = json_object();
     c->algo.origin = json_object();
     c->given = json_object();
@@ -173,6 +175,8 @@ static rlhf_status apply_flags(const struct rlhf__config_request *req, struct rl
     if (req->n_reward) RLHF_TRY(apply_rewards(req, c, err));
     if (req->n_sink) RLHF_TRY(apply_sinks(req, c, err));
     if (req->judge) RLHF_TRY(rlhf__spec_apply(req->judge, "--judge", &c->judge, c, err));
+    if (req->environment)
+        RLHF_TRY(rlhf__spec_apply(req->environment, "--env", &c->environment, c, err));
     for (size_t i = 0; i < req->n_set; i++) {
         const char *flag = req->set_flag ? req->set_flag[i] : "--set";
         RLHF_TRY(rlhf__layer_set(flag, req->set[i], c, err));
@@ -184,6 +188,10 @@ static rlhf_status apply_flags(const struct rlhf__config_request *req, struct rl
 }
 
 static rlhf_status check_rewards(struct rlhf__config *c, struct rlhf__error *err) {
+    if (!(c->environment.weight >= -1e9 && c->environment.weight <= 1e9))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "environment.weight must be a number from -1e9 to 1e9, found %g",
+                          c->environment.weight);
     for (size_t i = 0; i < c->n_reward; i++)
         if (!(c->reward[i].weight >= -1e9 && c->reward[i].weight <= 1e9))
             return rlhf__fail(err, RLHF_E_INVALID,
@@ -223,15 +231,15 @@ static rlhf_status check_best(const struct rlhf__config *c, struct rlhf__error *
 static rlhf_status go_on(const struct rlhf__config_request *req, struct rlhf__config *out,
                          struct rlhf__error *err) {
     struct rlhf__config stored = {0};
-    int plain =
-        req->n_set == 0 && req->n_reward == 0 && req->n_sink == 0 && !req->algo && !req->judge;
+    int plain = req->n_set == 0 && req->n_reward == 0 && req->n_sink == 0 && !req->algo &&
+                !req->judge && !req->environment;
     rlhf_status status = rlhf__resume_load(req, out, err);
     if (status == RLHF_OK) status = apply_flags(req, out, err);
     if (status == RLHF_OK && !plain) status = built_in(&stored, err);
     if (status == RLHF_OK && !plain) status = rlhf__resume_load(req, &stored, err);
     if (status == RLHF_OK) status = rlhf__resume_check(req, plain ? NULL : &stored, out, err);
     if (status == RLHF_OK) status = rlhf__resume_trust(req, out, err);
-    out->algo.stored = out->judge.stored = !req->trust_run;
+    out->algo.stored = out->judge.stored = out->environment.stored = !req->trust_run;
     for (size_t i = 0; i < out->n_reward; i++)
         out->reward[i].stored = !req->trust_run;
     for (size_t i = 0; i < out->n_sink; i++)

@@ -21,6 +21,7 @@ struct rlhf__config_request {
     const char *algo;          // "X.so[:k=v,...]", NULL = none
     const char *default_algo;  // algorithm to use if none is named; NULL = none
     const char *judge;         // "X.so[:k=v,...]", NULL = none
+    const char *environment;   // "X.so[:weight=..,k=v]", NULL = none
     const char *const *reward; // [n_reward] "X.so[:weight=..,k=v]"
     size_t n_reward;
     const char *const *sink; // [n_sink] "X.so[:k=v,...]"; the one word "none": no sinks
@@ -31,7 +32,7 @@ struct rlhf__config_request {
     size_t n_set;
     const char *resume; // run directory whose config.json is the base layer; NULL = a new run
     int32_t trust_run;  // 1: trust the resumed config to name code anywhere
-    int32_t algo_alone; // 1: drop the rewards, judge and sinks of the resumed config
+    int32_t algo_alone; // 1: drop the rewards, judge, environment and sinks of the resumed config
 };
 
 struct rlhf__plugins;
@@ -60,6 +61,11 @@ rlhf_status rlhf__config_resolve(struct rlhf__config *c, struct rlhf__plugins *p
 // The same for the sinks, which only runs have: *out [c->n_sink]; free(*out). [main]
 rlhf_status rlhf__config_resolve_sinks(struct rlhf__config *c, struct rlhf__plugins *plugins,
                                        const struct rlhf__plugin ***out, struct rlhf__error *err);
+
+// The same for the environment, which only runs have: *out is NULL if none is given.
+rlhf_status rlhf__config_resolve_environment(struct rlhf__config *c, struct rlhf__plugins *plugins,
+                                             const struct rlhf__plugin **out,
+                                             struct rlhf__error *err);
 
 // Set *out to the whole config as JSON (new reference), in the form that --print-config prints and
 // config.json stores. Reading it with --config gives the same config. [any]

@@ -120,6 +120,7 @@ static rlhf_status unknown_section(const struct rlhf__layer *l, const char *key,
     rlhf__nearest_offer(&near, "algo");
     rlhf__nearest_offer(&near, "reward");
     rlhf__nearest_offer(&near, "judge");
+    rlhf__nearest_offer(&near, "environment");
     rlhf__nearest_offer(&near, RLHF__NAMED_SECTION);
     rlhf__nearest_offer(&near, "sink");
     place(l, key, where, sizeof where);
@@ -201,20 +202,23 @@ static rlhf_status apply_algo(const struct rlhf__layer *l, json_t *v, const char
     return apply_plugin(l, "algo", RLHF__ENTRY_ALGO, v, other, &c->algo, err);
 }
 
-void rlhf__judge_name(struct rlhf__config *c, const char *name) {
+void rlhf__layer_name(struct rlhf__plugin_config *p, const char *name) {
     char was[256], is[256];
-    if (!c->judge.plugin) return;
-    rlhf__plugin_stem(c->judge.plugin, was, sizeof was);
+    if (!p->plugin) return;
+    rlhf__plugin_stem(p->plugin, was, sizeof was);
     rlhf__plugin_stem(name, is, sizeof is);
-    if (strcmp(was, is) != 0) rlhf__plugin_config_clear(&c->judge);
+    if (strcmp(was, is) == 0) return;
+    rlhf__plugin_config_clear(p);
+    p->weight = 1;
 }
 
-static rlhf_status apply_judge(const struct rlhf__layer *l, json_t *v, struct rlhf__config *c,
-                               struct rlhf__error *err) {
-    if (!json_is_object(v)) return wrong_kind(l, "judge", "an object with a \"plugin\"", v, err);
+// Apply "judge" or "environment".
+static rlhf_status apply_one(const struct rlhf__layer *l, const char *key, int entry, json_t *v,
+                             struct rlhf__plugin_config *p, struct rlhf__error *err) {
+    if (!json_is_object(v)) return wrong_kind(l, key, "an object with a \"plugin\"", v, err);
     const char *named = json_string_value(json_object_get(v, "plugin"));
-    if (named) rlhf__judge_name(c, named);
-    return apply_plugin(l, "judge", RLHF__ENTRY_JUDGE, v, 0, &c->judge, err);
+    if (named) rlhf__layer_name(p, named);
+    return apply_plugin(l, key, entry, v, 0, p, err);
 }
 
 // Apply the list "reward" or "sink", which replaces the earlier list.
@@ -302,7 +306,9 @@ rlhf_status rlhf__layer_apply(const struct rlhf__layer *l, const char *algo_stem
         } else if (strcmp(key, "sink") == 0) {
             RLHF_TRY(apply_list(l, key, RLHF__ENTRY_SINK, v, c, err));
         } else if (strcmp(key, "judge") == 0) {
-            RLHF_TRY(apply_judge(l, v, c, err));
+            RLHF_TRY(apply_one(l, key, RLHF__ENTRY_JUDGE, v, &c->judge, err));
+        } else if (strcmp(key, "environment") == 0) {
+            RLHF_TRY(apply_one(l, key, RLHF__ENTRY_ENVIRONMENT, v, &c->environment, err));
         } else if (strcmp(key, RLHF__NAMED_SECTION) == 0) {
             RLHF_TRY(apply_named(l, v, c, err));
         } else if (i == n) {

@@ -57,8 +57,9 @@ void rlhf__sinks_clear(struct rlhf__config *c);
 // as in `pairs`. [any]
 void rlhf__reward_section(const struct rlhf__plugin_config *p, size_t i, char out[32]);
 
-// Set the judge's name. If it names another plugin, the options are dropped. [main]
-void rlhf__judge_name(struct rlhf__config *c, const char *name);
+// Prepare to name the judge or the environment. If it names another plugin, the options are
+// dropped. [main]
+void rlhf__layer_name(struct rlhf__plugin_config *p, const char *name);
 
 // Free what an entry owns and zero it. [any]
 void rlhf__plugin_config_clear(struct rlhf__plugin_config *p);

@@ -97,6 +97,7 @@ static rlhf_status set_pair(void *arg, const char *key, const char *value,
 static int entry_of(const struct rlhf__config *c, const struct rlhf__plugin_config *p) {
     if (p == &c->algo) return RLHF__ENTRY_ALGO;
     if (p == &c->judge) return RLHF__ENTRY_JUDGE;
+    if (p == &c->environment) return RLHF__ENTRY_ENVIRONMENT;
     for (size_t i = 0; i < c->n_sink; i++)
         if (p == &c->sink[i]) return RLHF__ENTRY_SINK;
     return RLHF__ENTRY_REWARD;
@@ -106,8 +107,11 @@ rlhf_status rlhf__spec_apply(const char *spec, const char *flag, struct rlhf__pl
                              struct rlhf__config *c, struct rlhf__error *err) {
     RLHF_TRY(rlhf__typed_utf8(flag, spec, err));
     char section[32];
-    const int entry = entry_of(c, p), is_judge = entry == RLHF__ENTRY_JUDGE;
-    snprintf(section, sizeof section, "%s", is_judge ? "judge" : "algo");
+    const int entry = entry_of(c, p);
+    snprintf(section, sizeof section, "%s",
+             entry == RLHF__ENTRY_JUDGE         ? "judge"
+             : entry == RLHF__ENTRY_ENVIRONMENT ? "environment"
+                                                : "algo");
     if (entry == RLHF__ENTRY_SINK)
         snprintf(section, sizeof section, "sink.%zu", (size_t)(p - c->sink));
     if (entry == RLHF__ENTRY_REWARD) rlhf__reward_section(p, (size_t)(p - c->reward), section);
@@ -116,7 +120,7 @@ rlhf_status rlhf__spec_apply(const char *spec, const char *flag, struct rlhf__pl
     if (n == 0) return rlhf__fail(err, RLHF_E_INVALID, "%s: the plugin's name is empty", flag);
     char *name = strndup(spec, n);
     if (!name) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
-    if (is_judge) rlhf__judge_name(c, name);
+    if (entry == RLHF__ENTRY_JUDGE || entry == RLHF__ENTRY_ENVIRONMENT) rlhf__layer_name(p, name);
     free(p->plugin);
     p->plugin = name;
     p->from = RLHF__NAME_TYPED;
@@ -183,8 +187,13 @@ static rlhf_status set_path(const char *flag, const char *section, const char *k
         return set_entry(section, key, raw, c, err);
     if (strcmp(section, RLHF__NAMED_SECTION) == 0) return set_named(flag, key, raw, c, err);
     if (strcmp(section, "judge") == 0) {
-        if (strcmp(key, "plugin") == 0) rlhf__judge_name(c, raw);
+        if (strcmp(key, "plugin") == 0) rlhf__layer_name(&c->judge, raw);
         return set_member("--set", "judge", key, raw, RLHF__ENTRY_JUDGE, &c->judge, err);
+    }
+    if (strcmp(section, "environment") == 0) {
+        if (strcmp(key, "plugin") == 0) rlhf__layer_name(&c->environment, raw);
+        return set_member("--set", section, key, raw, RLHF__ENTRY_ENVIRONMENT, &c->environment,
+                          err);
     }
     for (size_t i = 0; i < n; i++) {
         if (strcmp(s[i].name, section) == 0) return set_section(flag, &s[i], key, raw, c, err);
@@ -193,6 +202,7 @@ static rlhf_status set_path(const char *flag, const char *section, const char *k
     rlhf__nearest_offer(&near, "algo");
     rlhf__nearest_offer(&near, "reward");
     rlhf__nearest_offer(&near, "judge");
+    rlhf__nearest_offer(&near, "environment");
     rlhf__nearest_offer(&near, RLHF__NAMED_SECTION);
     rlhf__nearest_offer(&near, "sink");
     struct rlhf__buf theirs = RLHF__BUF_INIT;

@@ -88,9 +88,10 @@ static rlhf_status set_options(const struct rlhf__plugin *plugin,
         const char *raw = json_string_value(json_object_get(place, "raw"));
         struct rlhf__origin from = {source ? source : plugin->file, section, NULL, 0, 0, 0};
         if (rlhf__opt_find(&plugin->table, key) < 0) {
-            const int reward = plugin->desc.kind == RLHF_KIND_REWARD;
-            const char *const *own =
-                rlhf__host_keys(reward ? RLHF__ENTRY_REWARD : RLHF__ENTRY_ALGO);
+            const int entry = plugin->desc.kind == RLHF_KIND_REWARD        ? RLHF__ENTRY_REWARD
+                              : plugin->desc.kind == RLHF_KIND_ENVIRONMENT ? RLHF__ENTRY_ENVIRONMENT
+                                                                           : RLHF__ENTRY_ALGO;
+            const char *const *own = rlhf__host_keys(entry);
             rlhf_status status = rlhf__opts_unknown(&plugin->table, key, own, &from, err);
             size_t n = strlen(err->text);
             snprintf(err->text + n, sizeof err->text - n, "; see rlhf-host plugin info %s",
@@ -397,6 +398,23 @@ rlhf_status rlhf__config_resolve_sinks(struct rlhf__config *c, struct rlhf__plug
     return st;
 }
 
+rlhf_status rlhf__config_resolve_environment(struct rlhf__config *c, struct rlhf__plugins *plugins,
+                                             const struct rlhf__plugin **out,
+                                             struct rlhf__error *err) {
+    struct rlhf__plugin_config *p = &c->environment;
+    *out = NULL;
+    if (!p->plugin && json_object_size(p->options) == 0) return RLHF_OK;
+    if (!p->plugin)
+        return rlhf__fail(
+            err, RLHF_E_INVALID,
+            "environment.plugin is missing: name an environment, e.g. --env guess.so");
+    if (!p->options) p->options = json_object();
+    RLHF_TRY(
+        rlhf__plugin_open(plugins, p->plugin, RLHF_KIND_ENVIRONMENT, p->from, "--env", out, err));
+    RLHF_TRY(complete(*out, p, "environment", c, err));
+    return keep_path(*out, p, err);
+}
+
 rlhf_status rlhf__config_resolve(struct rlhf__config *c, struct rlhf__plugins *plugins,
                                  const struct rlhf__plugin **algo,
                                  const struct rlhf__plugin ***rewards,
@@ -432,11 +450,12 @@ rlhf_status rlhf__config_resolve(struct rlhf__config *c, struct rlhf__plugins *p
 
 // ---- as JSON ----------------------------------------------------------------------------------
 
-static json_t *plugin_json(const struct rlhf__plugin_config *p, int is_reward) {
+// pays 1: a reward or an environment, which have a weight.
+static json_t *plugin_json(const struct rlhf__plugin_config *p, int pays) {
     json_t *o = json_object();
     if (p->plugin) json_object_set_new(o, "plugin", json_string(p->plugin));
-    if (is_reward && p->name) json_object_set_new(o, "name", json_string(p->name));
-    if (is_reward) json_object_set_new(o, "weight", json_real(p->weight));
+    if (pays && p->name) json_object_set_new(o, "name", json_string(p->name));
+    if (pays) json_object_set_new(o, "weight", json_real(p->weight));
     if (p->isolate) json_object_set_new(o, "isolate", json_boolean(p->isolate > 0));
     if (p->network) json_object_set_new(o, "network", json_true());
     if (p->options) json_object_update(o, p->options);
@@ -450,8 +469,8 @@ rlhf_status rlhf__config_to_json(const struct rlhf__config *c, json_t **out,
     json_t *all = json_object(), *rewards = json_array(), *sinks = json_array();
     json_t *named = rlhf__named_json(c);
     rlhf_status status = RLHF_OK;
-    const size_t more =
-        (size_t)(c->judge.plugin != NULL) + (size_t)(c->n_sink > 0) + (named != NULL);
+    const size_t more = (size_t)(c->judge.plugin != NULL) + (size_t)(c->n_sink > 0) +
+                        (named != NULL) + (c->environment.plugin != NULL);
     for (size_t i = 0; i < c->n_reward; i++)
         json_array_append_new(rewards, plugin_json(&c->reward[i], 1));
     for (size_t i = 0; i < c->n_sink; i++)
@@ -464,6 +483,8 @@ rlhf_status rlhf__config_to_json(const struct rlhf__config *c, json_t **out,
         json_object_set_new(all, "algo", plugin_json(&c->algo, 0));
         json_object_set(all, "reward", rewards);
         if (c->judge.plugin) json_object_set_new(all, "judge", plugin_json(&c->judge, 0));
+        if (c->environment.plugin)
+            json_object_set_new(all, "environment", plugin_json(&c->environment, 1));
         if (c->n_sink) json_object_set(all, "sink", sinks);
         if (named) json_object_set_new(all, RLHF__NAMED_SECTION, named);
     }

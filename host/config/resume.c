@@ -136,6 +136,8 @@ rlhf_status rlhf__resume_load(const struct rlhf__config_request *req, struct rlh
         rlhf__rewards_clear(c);
         rlhf__sinks_clear(c);
         rlhf__plugin_config_clear(&c->judge);
+        rlhf__plugin_config_clear(&c->environment);
+        c->environment.weight = 1;
     }
     rlhf__layer_finish(&layer);
     return status;
@@ -284,6 +286,8 @@ static rlhf_status mark_moved(const json_t *was, const json_t *is, struct rlhf__
         RLHF_TRY(mark_options(json_array_get(json_object_get(was, "reward"), i),
                               json_array_get(json_object_get(is, "reward"), i), &c->reward[i],
                               err));
+    RLHF_TRY(mark_options(json_object_get(was, "environment"), json_object_get(is, "environment"),
+                          &c->environment, err));
     return mark_options(json_object_get(was, "judge"), json_object_get(is, "judge"), &c->judge,
                         err);
 }

@@ -33,9 +33,10 @@ rlhf_status rlhf__resume_trust(const struct rlhf__config_request *req, const str
 // --trust-run, quoted for a shell: " --reward PATH", " --set SETTING=VALUE", ... They name code
 // that rlhf__resume_trust rejects, options with RLHF_OPT_CODE, and settings that weaken a worker's
 // confinement. plugin [c->n_reward] and sink [c->n_sink] are the opened plugins of the rewards and
-// sinks; judge may be NULL. [main]
+// sinks; judge and environment may be NULL. [main]
 void rlhf__resume_words(const struct rlhf__dirs *dirs, const struct rlhf__config *c,
                         const struct rlhf__plugin *const *plugin, const struct rlhf__plugin *judge,
+                        const struct rlhf__plugin *environment,
                         const struct rlhf__plugin *const *sink, struct rlhf__buf *words);
 
 #endif

@@ -61,6 +61,7 @@ rlhf_status rlhf__resume_trust(const struct rlhf__config_request *req, const str
         look_at_stored(req, &c->reward[i], section, &list);
     }
     look_at_stored(req, &c->judge, "judge", &list);
+    look_at_stored(req, &c->environment, "environment", &list);
     for (size_t i = 0; i < c->n_sink; i++) {
         char section[32];
         snprintf(section, sizeof section, "sink.%zu", i);
@@ -73,7 +74,8 @@ rlhf_status rlhf__resume_trust(const struct rlhf__config_request *req, const str
         st = rlhf__fail(err, RLHF_E_INVALID,
                         "--resume: %s/config.json names code that lies elsewhere than the "
                         "installed plugins and RLHF_PLUGIN_PATH: %s; it is opened when you name it "
-                        "again (--algo, --reward, --judge, --sink, --set compute.backend=) or give "
+                        "again (--algo, --reward, --judge, --env, --sink, --set "
+                        "compute.backend=) or give "
                         "--trust-run",
                         req->resume, rlhf__buf_text(&list));
     rlhf__buf_free(&list);
@@ -125,13 +127,14 @@ static void add_code(const struct rlhf__dirs *dirs, const struct rlhf__plugin_co
         rlhf__buf_free(&text);
     }
     if (p->network) add_set(words, section, "network", "true");
-    if (plugin && plugin->desc.kind == RLHF_KIND_SINK) return; // sinks never run in a worker
+    if (plugin && plugin->desc.kind != RLHF_KIND_REWARD) return; // others never run in a worker
     if (!plugin || plugin->outside || rlhf__plugin_is_shipped(dirs, plugin->path)) return;
     add_set(words, p->isolate ? section : "rewards", "isolate", p->isolate ? "false" : "never");
 }
 
 void rlhf__resume_words(const struct rlhf__dirs *dirs, const struct rlhf__config *c,
                         const struct rlhf__plugin *const *plugin, const struct rlhf__plugin *judge,
+                        const struct rlhf__plugin *environment,
                         const struct rlhf__plugin *const *sink, struct rlhf__buf *words) {
     add_plugin(dirs, &c->algo, "algo", "--algo", words);
     for (size_t i = 0; i < c->n_reward; i++) {
@@ -141,6 +144,7 @@ void rlhf__resume_words(const struct rlhf__dirs *dirs, const struct rlhf__config
                  words);
     }
     add_code(dirs, &c->judge, judge, "judge", "--judge", words);
+    add_code(dirs, &c->environment, environment, "environment", "--env", words);
     for (size_t i = 0; i < c->n_sink; i++) {
         char section[32];
         snprintf(section, sizeof section, "sink.%zu", i);

@@ -251,6 +251,17 @@ static const rlhf_opt mixing_opts[] = {
       "results are the same"),
 };
 #undef T
+#define T struct rlhf__episodes_config
+static const rlhf_opt episodes_opts[] = {
+    I(turns, 8, 1, 4096, "turns that the policy may take; the last one is answered and paid too"),
+    I(tokens, 0, 0, 1 << 24,
+      "longest row in tokens, with its prompt; 0: the longest prompt, and episodes.turns times "
+      "sampling.max_new_tokens and episodes.reply_tokens, at most the model's context"),
+    I(reply_tokens, 256, 1, 1 << 20,
+      "tokens that an environment may add after a turn, and at the beginning; longer texts are "
+      "cut"),
+};
+#undef T
 #define T struct rlhf__ahead_config
 static const rlhf_opt rollout_opts[] = {
     I(ahead, 0, 0, 1,
@@ -388,6 +399,7 @@ static const struct rlhf__section all_sections[] = {
     SECTION(sampling, "how responses are drawn"),
     SECTION(response, "what is scored"),
     SECTION_OF(mixing, "rewards", "how scores are mixed"),
+    SECTION(episodes, "limits of an environment's episodes"),
     SECTION(rollout, "responses ahead of training"),
     SECTION(batch, "sizes"),
     SECTION(optim, "the optimizer"),

@@ -175,6 +175,13 @@ struct rlhf__mixing_config {
     int32_t reserved;
 };
 
+// Limits of an episode (environment).
+struct rlhf__episodes_config {
+    int64_t turns;        // of the policy
+    int64_t tokens;       // longest row; 0 = as long as the other limits and the context allow
+    int64_t reply_tokens; // longest text that the environment adds after a turn, and at the start
+};
+
 // Sampling the responses of the next phase while this one trains.
 struct rlhf__ahead_config {
     int64_t ahead;   // phases: 0 or 1
@@ -268,7 +275,7 @@ struct rlhf__log_config {
 struct rlhf__plugin_config {
     char *plugin;            // name or path; rlhf__config_resolve makes the path of a file absolute
     char *name;              // rewards: metric name, unique in the list; NULL for the algorithm
-    double weight;           // rewards
+    double weight;           // rewards and the environment
     const char *weight_flag; // the flag that gave the weight, NULL = none; static
     const char *flag; // that named it, for messages; NULL = by its place ("--reward"); static
     int32_t from;     // enum rlhf__name_from: the source of `plugin`
@@ -306,6 +313,7 @@ struct rlhf__config {
     struct rlhf__sampling_config sampling;
     struct rlhf__response_config response;
     struct rlhf__mixing_config mixing; // section "rewards"
+    struct rlhf__episodes_config episodes;
     struct rlhf__ahead_config rollout;
     struct rlhf__batch_config batch;
     struct rlhf__optim_config optim;
@@ -317,7 +325,8 @@ struct rlhf__config {
     struct rlhf__plugin_config algo; // algo.plugin NULL = not given
     // plugin NULL = none. A reward whose scores are not trained on
     struct rlhf__plugin_config judge;
-    struct rlhf__plugin_config *reward; // [n_reward]
+    struct rlhf__plugin_config environment; // plugin NULL = none; responses are single turns
+    struct rlhf__plugin_config *reward;     // [n_reward]
     size_t n_reward;
     struct rlhf__plugin_config *sink; // [n_sink]; plugins that get metrics and samples
     size_t n_sink;
@@ -329,6 +338,15 @@ struct rlhf__config {
     // `why` has the reason. Set when the config is resolved.
     json_t *unused;
 };
+
+// Returns the most tokens that the policy can write in a row: in its response or, with an
+// environment, in all its turns. [any]
+static inline int64_t rlhf__config_most_drawn(const struct rlhf__config *c) {
+    const int64_t turn = c->sampling.max_new_tokens;
+    if (!c->environment.plugin) return turn;
+    const int64_t all = c->episodes.turns * turn, tokens = c->episodes.tokens;
+    return tokens > 0 && tokens < all ? tokens : all;
+}
 
 // A section: its name in JSON, its table, and its offset in struct rlhf__config.
 struct rlhf__section {

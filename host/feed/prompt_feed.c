@@ -2,6 +2,7 @@
 #include "feed/feed.h"
 
 #include "base/clock.h"
+#include "episode/episodes.h"
 #include "feed/ahead.h"
 #include "feed/start_check.h"
 #include "learn/plan.h"
@@ -25,6 +26,7 @@ struct prompt_feed {
     int32_t share;              // 1: rows of a group share its prompt in the KV cache
     int32_t keep_support;       // 1: log-probs are over the tokens that top-k and top-p kept
     int32_t reference_is_start; // 1: the reference is the policy as it starts
+    struct rlhf__episode_setup episodes; // with an environment
 };
 
 static struct prompt_feed *of(struct rlhf__feed *f) { return (struct prompt_feed *)f; }
@@ -91,6 +93,28 @@ static rlhf_status pick_prompts(struct prompt_feed *f, uint32_t n, int64_t phase
     return RLHF_OK;
 }
 
+// Sample episodes instead of single responses.
+static rlhf_status play(const struct prompt_feed *f, struct rlhf__rollout_request *q,
+                        const int64_t *row, struct rlhf__experience *x, struct rlhf__error *err) {
+    const struct rlhf__episodes_request of = {.setup = &f->episodes,
+                                              .row = row,
+                                              .n = q->n,
+                                              .group = f->group,
+                                              .first = q->first,
+                                              .stream = "environment",
+                                              .phase = x->phase};
+    struct rlhf__episodes *episodes;
+    RLHF_TRY(rlhf__episodes_create(&of, &episodes, err));
+    q->turns = rlhf__episodes_turns(episodes);
+    q->turn_prompt = rlhf__episodes_prompt(episodes);
+    q->turn_prompt_len = rlhf__episodes_prompt_len(episodes);
+    const rlhf_status st = rlhf__rollout(q, row, &x->rows, &x->tokens, err);
+    if (st == RLHF_OK) rlhf__episodes_take(episodes, &x->rows);
+    x->replies = rlhf__episodes_counts(episodes);
+    rlhf__episodes_destroy(episodes);
+    return st;
+}
+
 static rlhf_status draw(struct rlhf__feed *feed, uint32_t n, uint64_t first, int64_t version,
                         struct rlhf__experience *x, struct rlhf__error *err) {
     struct prompt_feed *f = of(feed);
@@ -104,9 +128,11 @@ static rlhf_status draw(struct rlhf__feed *feed, uint32_t n, uint64_t first, int
     q.first = first;
     q.version = version;
     rlhf_status st = pick_prompts(f, n, x->phase, row, err);
-    if (st == RLHF_OK) st = open_overlap(f, n, x, err);
+    if (st == RLHF_OK && !f->episodes.environment) st = open_overlap(f, n, x, err);
     q.overlap = x->overlap;
-    if (st == RLHF_OK)
+    if (st == RLHF_OK && f->episodes.environment)
+        st = play(f, &q, row, x, err);
+    else if (st == RLHF_OK)
         st = rlhf__rollout_share(feed->env->cast->share.team, &q, row, &x->rows, &x->tokens, err);
     free(row);
     if (st != RLHF_OK) return st;
@@ -200,6 +226,7 @@ int rlhf__prompt_feed_keeps_support(const struct rlhf__feed *feed) {
 
 int32_t rlhf__prompt_feed_longest(const struct rlhf__feed *feed) {
     const struct prompt_feed *f = look(feed);
+    if (f->episodes.environment) return f->episodes.limits.tokens;
     const int32_t held_out = f->held_out ? rlhf__prompts_longest(f->held_out) : 0;
     const int32_t longest = rlhf__prompts_longest(f->prompts);
     return (longest > held_out ? longest : held_out) +
@@ -329,12 +356,20 @@ static rlhf_status longest_of_all(const struct prompt_feed *f, uint32_t n, int64
     return RLHF_OK;
 }
 
-// Make rows of these prompts, with responses of max_new tokens.
+// Returns the most tokens after prompt p. An episode is at its largest if all of them are drawn.
+static int32_t most_after(const struct prompt_feed *f, const struct rlhf__prompt *p) {
+    if (f->episodes.environment) return f->episodes.limits.tokens - p->n;
+    return (int32_t)f->feed.env->config->sampling.max_new_tokens;
+}
+
+// Make rows of these prompts, with responses of full length.
 static rlhf_status lay_out(const struct prompt_feed *f, const int64_t *row, uint32_t n,
-                           int32_t max_new, struct rlhf__rows *e, struct rlhf__error *err) {
+                           struct rlhf__rows *e, struct rlhf__error *err) {
     int64_t total = 0;
-    for (uint32_t i = 0; i < n; i++)
-        total += rlhf__prompts_get(f->prompts, row[i]).n + max_new;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct rlhf__prompt p = rlhf__prompts_get(f->prompts, row[i]);
+        total += p.n + most_after(f, &p);
+    }
     if (total > INT32_MAX)
         return rlhf__fail(err, RLHF_E_INVALID, "a batch of %lld tokens is too large",
                           (long long)total);
@@ -346,7 +381,7 @@ static rlhf_status lay_out(const struct prompt_feed *f, const int64_t *row, uint
         e->prompt_len[i] = p.n;
         e->source[i] = row[i];
         e->group[i] = (int32_t)(i / f->group);
-        e->offset[i + 1] = e->offset[i] + p.n + max_new;
+        e->offset[i + 1] = e->offset[i] + p.n + most_after(f, &p);
     }
     if (!f->keep_support) return RLHF_OK;
     return rlhf__rows_add_support(e, f->feed.env->cast->policy->info.n_vocab, err);
@@ -366,9 +401,7 @@ static rlhf_status prompt_largest(struct rlhf__feed *feed, struct rlhf__experien
     else
         longest_prompts(f, (uint32_t)n, row + n, row);
     if (st == RLHF_OK) st = rlhf__order_seek(&f->order, pass, pos, err);
-    if (st == RLHF_OK)
-        st = lay_out(f, row, (uint32_t)n, (int32_t)feed->env->config->sampling.max_new_tokens,
-                     &x->rows, err);
+    if (st == RLHF_OK) st = lay_out(f, row, (uint32_t)n, &x->rows, err);
     free(row);
     return st;
 }
@@ -434,20 +467,71 @@ static const struct rlhf__feed_ops prompt_ops = {.next = prompt_next,
                                                  .evaluate = prompt_evaluate,
                                                  .destroy = prompt_destroy};
 
+// Returns 1 if the run's environment states its tasks, and the run has no prompts of its own.
+static int is_alone(const struct rlhf__feed_env *env) {
+    const struct rlhf__instance *e = env->cast->environment;
+    const struct rlhf__prompts_config *c = &env->config->prompts;
+    return e && (e->plugin->ops.environment.flags & RLHF_ENVIRONMENT_TASKS) && !c->path[0] &&
+           !c->text[0];
+}
+
+// The one prompt of a run without prompts. Its only token takes no part in episodes.
+static rlhf_status no_prompts(struct prompt_feed *f, struct rlhf__error *err) {
+    const struct rlhf__tokenizer *tok = f->feed.env->cast->policy->tok;
+    const struct rlhf__tokenizer_info *info = rlhf__tokenizer_info(tok);
+    const int32_t id = info->bos >= 0 ? info->bos : info->eos >= 0 ? info->eos : 0, len = 1;
+    const int32_t *ids = &id;
+    return rlhf__prompts_from_ids(&ids, &len, 1, tok, &f->prompts, err);
+}
+
+// Prepare for episodes. The template decides about BOS in prompts of messages.
+static rlhf_status open_episodes(struct prompt_feed *f, int alone, struct rlhf__error *err) {
+    const struct rlhf__feed_env *env = f->feed.env;
+    const struct rlhf__config *c = env->config;
+    const struct rlhf__model *policy = env->cast->policy;
+    const char *template = rlhf__chat_known(rlhf__tokenizer_chat(policy->tok));
+    const int64_t chats = rlhf__prompts_chats(f->prompts);
+    if (!env->cast->environment) return RLHF_OK;
+    if (chats != 0 && chats != f->n)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "prompts.path: %lld of %lld prompts are messages and the others texts; "
+                          "with an environment all must be of one kind",
+                          (long long)chats, (long long)f->n);
+    const int templated = template && strcmp(template, "plain") != 0;
+    f->episodes = (struct rlhf__episode_setup){.environment = env->cast->environment,
+                                               .model = policy,
+                                               .rules = env->cast->rules,
+                                               .prompts = f->prompts,
+                                               .field = c->prompts.field,
+                                               .alone = alone,
+                                               .chat = templated && (alone || chats > 0),
+                                               .bos = c->prompts.prepend_bos,
+                                               .seed = (uint64_t)c->run.seed};
+    RLHF_TRY(rlhf__episode_limits(c, policy->info.n_ctx, rlhf__prompts_longest(f->prompts),
+                                  &f->episodes.limits, err));
+    RLHF_TRY(rlhf__episode_check_rows(env->cast->environment, f->prompts, err));
+    return rlhf__episode_check_template(&f->episodes, err);
+}
+
 static rlhf_status open_feed(struct prompt_feed *f, struct rlhf__error *err) {
     const struct rlhf__feed_env *env = f->feed.env;
     const struct rlhf__config *c = env->config;
     const struct rlhf__model *policy = env->cast->policy;
     RLHF_TRY(rlhf__rollout_check_model(c, policy, env->log, err));
-    RLHF_TRY(rlhf__rollout_prompts(&c->prompts, "prompts.path", policy, &c->sampling, env->dirs,
-                                   env->log, env->loading, &f->prompts, err));
+    const int alone = is_alone(env);
+    if (alone)
+        RLHF_TRY(no_prompts(f, err));
+    else
+        RLHF_TRY(rlhf__rollout_prompts(&c->prompts, "prompts.path", policy, &c->sampling, env->dirs,
+                                       env->log, env->loading, &f->prompts, err));
     f->n = rlhf__prompts_count(f->prompts);
     // else it was logged already
-    if (!c->prompts.prepend_bos || rlhf__tokenizer_info(policy->tok)->bos >= 0)
+    if (!alone && (!c->prompts.prepend_bos || rlhf__tokenizer_info(policy->tok)->bos >= 0))
         rlhf__model_text_note(policy, "texts", f->n - rlhf__prompts_chats(f->prompts),
                               c->prompts.prepend_bos ? RLHF__ENCODE_BOS : 0, 0, env->log);
     RLHF_TRY(rlhf__held_out_prompts_open(env, &f->held_out, err));
-    RLHF_TRY(rlhf__rollout_check_rows(c, f->prompts, err));
+    if (!alone) RLHF_TRY(rlhf__rollout_check_rows(c, f->prompts, err));
+    RLHF_TRY(open_episodes(f, alone, err));
     f->feed.prompts = f->prompts;
     f->feed.texts_alone = rlhf__prompts_chats(f->prompts) == 0;
     f->feed.held_out = f->held_out;

@@ -29,6 +29,7 @@ static json_t *plugins_json(const struct rlhf__manifest *m) {
     for (size_t i = 0; i < m->n_rewards; i++)
         bad |= add(plugins, m->rewards[i], "reward");
     if (m->judge) bad |= add(plugins, m->judge, "judge");
+    if (m->environment) bad |= add(plugins, m->environment, "environment");
     bad |= add(plugins, policy, "model");
     for (size_t i = 0; i < n; i++)
         if (all[i]->desc.kind == RLHF_KIND_MODEL && all[i] != policy)

@@ -16,6 +16,7 @@ struct rlhf__manifest {
     const struct rlhf__compute *compute;
     const struct rlhf__model *policy;
     const struct rlhf__plugin *algo, *judge;   // judge NULL = none
+    const struct rlhf__plugin *environment;    // NULL = none
     const struct rlhf__plugin *const *rewards; // [n_rewards]
     size_t n_rewards;
     const struct rlhf__plugin *const *sinks; // [n_sinks]; may change on resuming

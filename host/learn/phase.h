@@ -26,6 +26,7 @@ struct rlhf__cast {
     struct rlhf__instance **rewards;    // [n_rewards]
     size_t n_rewards;                   // 0: rows of a file, or responses without rewards
     struct rlhf__instance *judge;       // NULL = none
+    struct rlhf__instance *environment; // NULL = rows are single responses
     struct rlhf__response_rules *rules; // for responses; NULL if none are sampled
     rlhf_plan plan;
     rlhf_iteration iteration; // the algorithm's extension; zeros: none
@@ -43,8 +44,12 @@ static inline int rlhf__cast_samples(const struct rlhf__cast *c) {
     return c->plan.source == RLHF_SOURCE_ROLLOUT;
 }
 
-// Returns 1 if rewards score the run's responses. [any]
-static inline int rlhf__cast_has_rewards(const struct rlhf__cast *c) { return c->n_rewards > 0; }
+// Returns 1 if rewards, or an environment, score the run's responses. [any]
+static inline int rlhf__cast_has_rewards(const struct rlhf__cast *c) {
+    const struct rlhf__instance *e = c->environment;
+    return c->n_rewards > 0 ||
+           (e && (e->plugin->ops.environment.flags & RLHF_ENVIRONMENT_PAYS) != 0);
+}
 
 // Returns 1 if the run needs the reference's log-probs of its rows. [any]
 static inline int rlhf__cast_wants_reference(const struct rlhf__cast *c) {

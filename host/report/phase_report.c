@@ -26,7 +26,7 @@ rlhf_status rlhf__completions_measure(const struct rlhf__phase *p, struct rlhf__
     double n = (double)e->n, mean, std, distinct = 0, stopped = 0;
     rlhf__mean_std(e->reward, NULL, e->n, &mean, &std);
     for (uint32_t i = 0; i < e->n; i++)
-        stopped += e->finished[i];
+        stopped += e->turn ? e->end[i] != RLHF_EPISODE_TURN_LENGTH : e->finished[i];
     double length = (double)rlhf__rows_response_tokens(e, 0, e->n) / n;
     rlhf_status st = rlhf__rows_distinct3(e, &distinct, err);
     if (st != RLHF_OK) return st;

@@ -46,7 +46,7 @@ static void add_algo_rules(struct rules *rules, const struct rlhf__run *r) {
     const int calibrates = reward_model || outer->reward_model;
     const int draws = rollout || reward_model; // responses are sampled
     const int compared = calibrates || rlhf__cast_wants_reference(&r->cast);
-    const int unscored = c->n_reward == 0 && !c->judge.plugin;
+    const int unscored = c->n_reward == 0 && !c->judge.plugin && !c->environment.plugin;
     const int critic = (p->heads & RLHF_HEAD_VALUE) != 0, scores = labelled || reward_model;
     const struct rlhf__effect_rule added[] = {
         BY_ALGO("data.path", rollout, RESPONDS),
@@ -69,6 +69,7 @@ static void add_algo_rules(struct rules *rules, const struct rlhf__run *r) {
         BY_ALGO("prompts.shuffle", rollout && chooses, "chooses the prompts of each phase"),
         BY_ALGO("sampling.", !draws, "draws no responses"),
         BY_ALGO("rollout.", !rollout, "draws no responses"),
+        BY_SETTING("episodes.", !c->environment.plugin, "the run has no environment (--env)"),
         {"response.", !rollout, 0, algo, "has no responses to score",
          draws ? "response.truncate" : NULL},
         BY_SETTING("response.", rollout && unscored, "the run has no rewards"),

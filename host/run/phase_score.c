@@ -2,6 +2,7 @@
 #include "run/phase_run.h"
 
 #include "base/clock.h"
+#include "episode/metrics.h"
 #include "sample/mixing.h"
 
 #include <math.h>
@@ -37,6 +38,7 @@ rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experien
         free(raw);
         return RLHF__NOMEM(err, "out of memory scoring");
     }
+    if (!more) rlhf__episode_metrics(&x->rows, &x->replies, rlhf__metrics_put, p->report->metrics);
     rlhf_status st = rlhf__scored_init(&x->scored, &by, &x->rows, err);
     if (st == RLHF_OK) st = rlhf__score(&s, &x->scored, &x->rows, keep, raw, err);
     if (st == RLHF_OK) st = rlhf__scored_take_paid(&x->scored, raw, n_reward, err);

@@ -36,14 +36,15 @@ struct rlhf__run_request {
     struct rlhf__config *config;   // setting up writes the backend that "auto" found into it
     struct rlhf__plugins *plugins; // for opening models
     const struct rlhf__plugin *algo;
-    const struct rlhf__plugin **rewards; // [config->n_reward]
-    const struct rlhf__plugin *judge;    // NULL = none
-    const struct rlhf__plugin **sinks;   // [config->n_sink]
-    const char *resume;                  // run directory to resume, NULL = a new run
-    struct rlhf__run_dir *dir;           // keep/run_dir.h
-    int32_t dry_run;                     // 1: set everything up, run no phase, write nothing
-    int32_t allow_changed_plugins;       // 1: resume even if the code has changed
-    int32_t allow_changed_inputs;        // 1: resume even if rows or frozen models have changed
+    const struct rlhf__plugin **rewards;    // [config->n_reward]
+    const struct rlhf__plugin *judge;       // NULL = none
+    const struct rlhf__plugin *environment; // NULL = none
+    const struct rlhf__plugin **sinks;      // [config->n_sink]
+    const char *resume;                     // run directory to resume, NULL = a new run
+    struct rlhf__run_dir *dir;              // keep/run_dir.h
+    int32_t dry_run;                        // 1: set everything up, run no phase, write nothing
+    int32_t allow_changed_plugins;          // 1: resume even if the code has changed
+    int32_t allow_changed_inputs;           // 1: resume even if rows or frozen models have changed
     int32_t reserved;
     struct rlhf__memory_need *need; // receives the memory that the run needs; may be NULL
     // A record from which phases take their responses and scores; no reward, judge or sink is

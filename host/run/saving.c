@@ -262,8 +262,8 @@ rlhf_status rlhf__saving_load(struct rlhf__run *r, struct rlhf__error *err) {
 static void put_command(const struct rlhf__run *r, struct rlhf__buf *out) {
     rlhf__buf_puts(out, "rlhf-host --resume ");
     rlhf__put_shell(out, r->req->dir->name);
-    rlhf__resume_words(r->req->env->dirs, r->config, r->req->rewards, r->req->judge, r->req->sinks,
-                       out);
+    rlhf__resume_words(r->req->env->dirs, r->config, r->req->rewards, r->req->judge,
+                       r->req->environment, r->req->sinks, out);
 }
 
 static void say_command(const struct rlhf__run *r, const char *text) {

@@ -153,6 +153,10 @@ static void ask_rewards(struct rlhf__run *r) {
     cast->rewards_sampled = (flags & RLHF_REWARD_LOGP_SAMPLED) != 0;
 }
 
+static int pays(const struct rlhf__plugin *environment) {
+    return environment && (environment->ops.environment.flags & RLHF_ENVIRONMENT_PAYS) != 0;
+}
+
 // Make the plan, which determines the heads and the kind of rows of the run.
 static rlhf_status make_plan(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
@@ -173,9 +177,9 @@ static rlhf_status make_plan(struct rlhf__run *r, struct rlhf__error *err) {
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s wants a value head, but value.kind is none; linear or mlp is allowed",
                           cast->algo->plugin->desc.id);
-    st = rlhf__early_stop_check(&c->early_stop, r->req->algo->file,
-                                plan->source == RLHF_SOURCE_ROLLOUT, c->n_reward > 0,
-                                rlhf__plan_wants_reference(plan), err);
+    st = rlhf__early_stop_check(
+        &c->early_stop, r->req->algo->file, plan->source == RLHF_SOURCE_ROLLOUT,
+        c->n_reward > 0 || pays(r->req->environment), rlhf__plan_wants_reference(plan), err);
     const struct rlhf__early_stop fresh = {.config = &c->early_stop};
     if (st == RLHF_OK && !r->req->resume)
         st = check_early_stop(r, &fresh, c->run.phases ? c->run.phases : RLHF__DEFAULT_PHASES, err);
@@ -243,6 +247,7 @@ struct rlhf__manifest rlhf__run_manifest(const struct rlhf__run *r) {
                                    .policy = r->cast.policy,
                                    .algo = r->req->algo,
                                    .judge = r->req->judge,
+                                   .environment = r->req->environment,
                                    .rewards = r->req->rewards,
                                    .n_rewards = r->cast.n_rewards,
                                    .sinks = r->req->sinks,
@@ -378,6 +383,7 @@ static void finish_report(struct rlhf__report *p) {
 // Does not destroy the algorithm, which owns the names in the plan and must go last.
 static void finish_plugins(struct rlhf__cast *c) {
     rlhf__instance_destroy(c->judge);
+    rlhf__instance_destroy(c->environment);
     rlhf__rewards_close(c->rewards, c->n_rewards);
 }
 

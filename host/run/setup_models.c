@@ -22,8 +22,8 @@ rlhf_status rlhf__setup_ask_plan(const struct rlhf__run *r, int64_t phases, int3
     rlhf_run_info info = {.size = sizeof info,
                           .phases = phases,
                           .batch_size = (uint32_t)c->batch.size,
-                          .max_new_tokens = (uint32_t)c->sampling.max_new_tokens,
-                          .max_turns = 1,
+                          .max_new_tokens = (uint32_t)rlhf__config_most_drawn(c),
+                          .max_turns = c->environment.plugin ? (uint32_t)c->episodes.turns : 1,
                           .shards = r->cast.share.shards,
                           .n_labels = (uint32_t)n_labels,
                           .temperature = c->sampling.temperature,
@@ -394,6 +394,6 @@ struct rlhf__learner rlhf__setup_learner(const struct rlhf__run *r, struct rlhf_
                                   .microbatch_tokens = rlhf__compute_microbatch(
                                       cast->policy->compute, c->batch.microbatch_tokens),
                                   .written_out = !c->batch.share_prompts,
-                                  .max_new_tokens = c->sampling.max_new_tokens,
+                                  .max_new_tokens = rlhf__config_most_drawn(c),
                                   .watch = rlhf__progress_watch(r->report.progress)};
 }

@@ -9,6 +9,7 @@
 #include "model/reward_model.h"
 #include "sample/rewards.h"
 #include "sample/rollout.h"
+#include "team/team.h"
 
 #include <rlhf/draft/iteration.h>
 
@@ -16,7 +17,12 @@
 
 static rlhf_status check_rewards(const struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
-    if (c->n_reward > 0) return RLHF_OK;
+    if (rlhf__cast_has_rewards(&r->cast) || c->n_reward > 0) return RLHF_OK;
+    if (r->req->environment && !(r->cast.plan.flags & RLHF_PLAN_REWARDS_OPTIONAL))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s needs a reward, and %s pays nothing: --reward FILE.so (e.g. "
+                          "answer.so)",
+                          r->req->algo->file, r->req->environment->file);
     if (!(r->cast.plan.flags & RLHF_PLAN_REWARDS_OPTIONAL))
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s needs at least one reward: --reward FILE.so (e.g. imdb.so)",
@@ -69,6 +75,53 @@ static void say_uneven(const struct rlhf__run *r) {
         (long long)(down > 0 && size - down <= up - size ? down : up));
 }
 
+// Check that this run can have an environment.
+static rlhf_status check_environment(const struct rlhf__run *r, struct rlhf__error *err) {
+    const struct rlhf__config *c = r->config;
+    const struct rlhf__model *all[] = {r->cast.policy, r->cast.reference, r->cast.critic};
+    const char *file = r->req->environment->file, *with = NULL;
+    if (r->req->recorded) with = "phases of a run with an environment cannot be computed again yet";
+    if (c->rollout.ahead) with = "rollout.ahead is 1; only 0 is possible with an environment";
+    if (c->data.eval_path[0])
+        with = "data.eval_path: held-out prompts are not answered by an environment yet";
+    if (c->response.truncate == RLHF__TRUNCATE_PERIOD)
+        with = "response.truncate is period, which cuts single responses; none and stop are "
+               "possible with an environment";
+    if (r->cast.iteration.reward_model)
+        with = "the algorithm trains a reward model on single responses";
+    if (rlhf__team_shares(r->req->team))
+        with = "the run has several processes; with an environment it has one";
+    if (with) return rlhf__fail(err, RLHF_E_INVALID, "%s: %s", file, with);
+    for (size_t i = 0; i < 3 + r->cast.plan.n_named; i++) {
+        const struct rlhf__model *m = i < 3 ? all[i] : r->cast.named[i - 3];
+        if (m && !(m->info.caps & RLHF_CAP_TURNS))
+            return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                              "%s: rows have several turns, which %s cannot compute for '%s' "
+                              "(RLHF_CAP_TURNS)",
+                              file, m->instance->plugin->file, m->dir);
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status open_environment(struct rlhf__run *r, struct rlhf__error *err) {
+    const struct rlhf__plugin *p = r->req->environment;
+    const struct rlhf__origin from = {"the config", "environment", NULL, 0, 0, 0};
+    if (!p) return RLHF_OK;
+    RLHF_TRY(check_environment(r, err));
+    rlhf__progress_note(r->report.progress, "loading the environment");
+    RLHF_TRY(rlhf__instance_create(p, &r->session.services, "environment",
+                                   r->config->environment.options, &from, &r->cast.environment,
+                                   err));
+    const struct rlhf__instance *e = r->cast.environment;
+    const struct rlhf__call call = rlhf__call_begin(e, "tools()");
+    const char *tools = p->ops.environment.tools ? p->ops.environment.tools(e->self) : NULL;
+    RLHF_TRY(rlhf__call_end(&call, RLHF_OK, err));
+    if (!tools) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                      "%s has tools, and this version plays only environments without tools",
+                      p->file);
+}
+
 static rlhf_status open_prompts(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__cast *cast = &r->cast;
     int is_start = !r->config->reference.path[0] && !r->req->resume;
@@ -79,6 +132,7 @@ static rlhf_status open_prompts(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(rlhf__setup_critic(r, err));
     RLHF_TRY(rlhf__setup_reference(r, err));
     RLHF_TRY(rlhf__setup_named(r, err));
+    RLHF_TRY(open_environment(r, err));
     RLHF_TRY(rlhf__prompt_feed_open(&r->feed_env, is_start, &r->feed, err));
     if (!r->req->recorded) RLHF_TRY(rlhf__setup_ahead(r, err));
     say_uneven(r);
@@ -104,6 +158,9 @@ static rlhf_status check_file(const struct rlhf__run *r, struct rlhf__error *err
         return rlhf__fail(err, RLHF_E_INVALID,
                           "--judge: %s trains on rows of a file and has no responses to judge",
                           algo);
+    if (r->req->environment)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "--env: %s trains on rows of a file and takes no turns", algo);
     if (c->n_reward > 0)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "--reward: %s trains on rows of a file and has no responses to score",

@@ -51,6 +51,8 @@ rlhf_status rlhf__experience_join(struct rlhf__experience *x, struct rlhf__exper
     x->rows = both;
     x->sampled += y->sampled;
     x->tokens += y->tokens;
+    x->replies.cut += y->replies.cut;
+    x->replies.specials += y->replies.specials;
     rlhf__experience_finish(y);
     return RLHF_OK;
 }

@@ -5,6 +5,12 @@
 
 #include "sample/scoring.h"
 
+// What an environment's replies needed in a batch: replies that were cut, and special tokens that
+// were encoded as ordinary ones.
+struct rlhf__episode_counts {
+    int64_t cut, specials;
+};
+
 // Zero-initialize; release with rlhf__experience_finish.
 struct rlhf__experience {
     struct rlhf__rows rows;
@@ -20,8 +26,9 @@ struct rlhf__experience {
                     // Seconds that sampling the rows took while the phase before trained; 0: they
                     // were sampled in their own phase, or this is not known.
     double seconds;
-    const rlhf_compute *compute; // owns ref_hidden
-    rlhf_dev ref_hidden;         // borrowed by rows.ref_dev_hidden; NULL: none
+    struct rlhf__episode_counts replies; // of an environment
+    const rlhf_compute *compute;         // owns ref_hidden
+    rlhf_dev ref_hidden;                 // borrowed by rows.ref_dev_hidden; NULL: none
 };
 
 void rlhf__experience_finish(struct rlhf__experience *x); // accepts a zeroed one [step]

@@ -100,6 +100,9 @@ void rlhf__mix(const struct rlhf__config *c, const struct rlhf__reward_parts *pa
     memset(e->token[RLHF__TOKEN_REWARD], 0, e->total * sizeof(float));
     for (size_t k = 0; k < c->n_reward; k++)
         add(e, &parts[k], keep, c->reward[k].weight, c->mixing.normalize == RLHF__NORMALIZE_BEFORE);
+    if (c->environment.plugin && e->paid)
+        add(e, &parts[c->n_reward], keep, c->environment.weight,
+            c->mixing.normalize == RLHF__NORMALIZE_BEFORE);
     for (uint32_t i = 0; i < e->n; i++)
         take_reward(e, i);
     double mean = 0, std = 0;

@@ -178,11 +178,13 @@ struct rlhf__rollout_request rlhf__rollout_request(const struct rlhf__config *c,
         .seed = (uint64_t)c->run.seed};
 }
 
-// Returns the length of response i after cutting, and whether a stop token or text ended it.
+// Returns the length of response i after cutting, and whether a stop token or text ended it. Rows
+// of several turns are not cut.
 static int32_t kept_length(const struct rlhf__rollout_request *q, const struct rlhf__gen_result *r,
                            uint32_t i, uint8_t *finished) {
     const int32_t *ids = r->ids + (size_t)i * (size_t)r->stride;
     *finished = r->stopped[i];
+    if (r->turn) return r->len[i];
     for (int32_t k = 0; k < r->len[i]; k++) {
         if (!rlhf__ends_has(&q->model->ends, ids[k])) continue;
         *finished = 1;
@@ -205,28 +207,42 @@ static rlhf_status assemble_support(const struct rlhf__rollout_request *q,
     return st;
 }
 
+// A row's prompt.
+struct prompt {
+    const int32_t *ids;
+    int32_t n, reserved;
+};
+
+static struct prompt prompt_of(const struct rlhf__rollout_request *q, const int64_t *row,
+                               uint32_t i) {
+    if (q->turns) return (struct prompt){.ids = q->turn_prompt[i], .n = q->turn_prompt_len[i]};
+    const struct rlhf__prompt p = rlhf__prompts_get(q->prompts, row[i]);
+    return (struct prompt){.ids = p.ids, .n = p.n};
+}
+
 static rlhf_status assemble(const struct rlhf__rollout_request *q, const int64_t *row,
                             const struct rlhf__gen_result *r, struct rlhf__rows *e,
                             struct rlhf__error *err) {
     uint64_t total = 0;
     uint8_t finished;
     for (uint32_t i = 0; i < q->n; i++)
-        total +=
-            (uint64_t)(rlhf__prompts_get(q->prompts, row[i]).n + kept_length(q, r, i, &finished));
+        total += (uint64_t)(prompt_of(q, row, i).n + kept_length(q, r, i, &finished));
     if (total > INT32_MAX)
         return rlhf__fail(err, RLHF_E_INVALID, "a batch of %llu tokens is too large",
                           (unsigned long long)total);
     rlhf_status st = rlhf__rows_init(e, q->n, (uint32_t)total, err);
     if (st != RLHF_OK) return st;
     e->flags |= RLHF__DRAWN;
+    if (r->turn) RLHF_TRY(rlhf__rows_add_turns(e, err));
     for (uint32_t i = 0; i < q->n; i++) {
-        struct rlhf__prompt p = rlhf__prompts_get(q->prompts, row[i]);
+        const struct prompt p = prompt_of(q, row, i);
         int32_t at = e->offset[i] + p.n, len = kept_length(q, r, i, &e->finished[i]);
         size_t from = (size_t)i * (size_t)r->stride;
         memcpy(e->ids + e->offset[i], p.ids, (size_t)p.n * sizeof *e->ids);
         memcpy(e->ids + at, r->ids + from, (size_t)len * sizeof *e->ids);
         memcpy(e->token[RLHF__LOGP_OLD] + at, r->logp + from, (size_t)len * sizeof(float));
         memcpy(e->token[RLHF__LOGP_SAMPLED] + at, r->logp + from, (size_t)len * sizeof(float));
+        if (r->turn) memcpy(e->turn + at, r->turn + from, (size_t)len * sizeof *e->turn);
         e->prompt_len[i] = p.n;
         e->source[i] = row[i];
         e->version[i] = q->version;
@@ -291,11 +307,17 @@ static rlhf_status draw(const struct rlhf__rollout_request *q, const int64_t *ro
                                   .watch = q->watch,
                                   .doing = q->doing,
                                   .ended = q->overlap ? row_ended : NULL,
-                                  .ended_ctx = &telling};
+                                  .ended_ctx = &telling,
+                                  .turns = q->turns};
+    if (q->turns) {
+        g.prompt = q->turn_prompt;
+        g.prompt_len = q->turn_prompt_len;
+    }
+    const int32_t longest =
+        q->turns ? q->turns->longest : rlhf__prompts_longest(q->prompts) + q->max_new;
     if (st == RLHF_OK && !cache)
-        st = rlhf__model_gen_open(q->model, slots + q->prefix_slots,
-                                  (uint32_t)(rlhf__prompts_longest(q->prompts) + q->max_new),
-                                  &cache, err);
+        st =
+            rlhf__model_gen_open(q->model, slots + q->prefix_slots, (uint32_t)longest, &cache, err);
     if (st == RLHF_OK) st = rlhf__generate(q->model, cache, &g, r, err);
     if (!q->cache) rlhf__model_gen_close(q->model, cache);
     free(ids);

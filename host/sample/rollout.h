@@ -36,6 +36,8 @@ rlhf_status rlhf__rollout_check_model(const struct rlhf__config *c, const struct
 rlhf_status rlhf__rollout_check_rows(const struct rlhf__config *c, const struct rlhf__prompts *set,
                                      struct rlhf__error *err);
 
+struct rlhf__gen_turns;
+
 struct rlhf__rollout_request {
     const struct rlhf__model *model;
     rlhf_gen
@@ -58,6 +60,11 @@ struct rlhf__rollout_request {
     const struct rlhf__watch *watch; // receives the number of responses sampled; NULL = none
     const char *doing;               // label for the watch
     struct rlhf__overlap *overlap;   // receives each finished row; NULL = none
+    // Rows of several turns, whose prompts are turn_prompt[n] and turn_prompt_len[n]; NULL: rows
+    // are single responses
+    const struct rlhf__gen_turns *turns;
+    const int32_t *const *turn_prompt;
+    const int32_t *turn_prompt_len;
 };
 
 // Returns 1 if the model's end tokens end a response (sampling.stop_at_eos). With auto they do,

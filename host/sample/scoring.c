@@ -42,12 +42,18 @@ static int has_token_rewards(const struct rlhf__scorer *s, size_t k) {
     return (s->rewards[k]->plugin->ops.reward.flags & RLHF_REWARD_PER_TOKEN) != 0;
 }
 
+// Returns 1 if an environment pays rows, like a further reward.
+static int is_paid(const struct rlhf__scorer *s, const struct rlhf__rows *e) {
+    return s->config->environment.plugin && e->paid;
+}
+
 static rlhf_status totals_init(struct totals *l, const struct rlhf__scorer *s,
                                const struct rlhf__scored *x, const struct rlhf__rows *e, float *raw,
                                struct rlhf__error *err) {
     size_t n_reward = s->config->n_reward, cells = 2 * n_reward * e->n;
     for (size_t k = 0; k < n_reward; k++)
         if (has_token_rewards(s, k)) cells += e->total;
+    cells += 2 * (size_t)e->n; // the environment's
     l->parts = calloc(n_reward + 1, sizeof *l->parts);
     l->numbers = calloc(cells + 1, sizeof *l->numbers);
     if (!l->parts || !l->numbers) return RLHF__NOMEM(err, "out of memory scoring %u rows", e->n);
@@ -59,6 +65,9 @@ static rlhf_status totals_init(struct totals *l, const struct rlhf__scorer *s,
         l->parts[k].token = token;
         token += e->total;
     }
+    float *own = l->numbers + cells - 2 * (size_t)e->n;
+    l->parts[n_reward] =
+        (struct rlhf__reward_parts){.seq = own, .row = own + e->n, .token = e->paid};
     uint32_t flags = 0;
     for (size_t k = 0; k < n_reward; k++)
         flags |= s->rewards[k]->plugin->ops.reward.flags;
@@ -156,24 +165,60 @@ static rlhf_status score_one(const struct rlhf__scorer *s, struct rlhf__scored *
     return RLHF_OK;
 }
 
+// ---- the environment ----
+
+static void forgive(struct rlhf__rows *e, uint32_t i) {
+    for (int32_t t = e->offset[i]; t < e->offset[i + 1]; t++)
+        e->paid[t] = 0;
+}
+
+// Take what the environment paid and decided, and apply rewards.nan_policy.
+static rlhf_status take_environment(const struct rlhf__scorer *s, struct rlhf__scored *x,
+                                    struct rlhf__rows *e, struct totals *l,
+                                    struct rlhf__error *err) {
+    const struct rlhf__reward_parts *parts = &l->parts[s->config->n_reward];
+    const struct rlhf__reward_answer verdicts = {.verdict = e->verdict};
+    if (!is_paid(s, e)) return RLHF_OK;
+    take_verdicts(x, &verdicts);
+    for (uint32_t i = 0; i < e->n; i++) {
+        double paid = rlhf__rows_response_sum(e, i, e->paid, NULL);
+        if (!isfinite(paid)) {
+            l->not_finite++;
+            if (s->config->mixing.nan_policy == RLHF__NAN_STOP)
+                return rlhf__fail(err, RLHF_E_NUMERIC,
+                                  "the environment (%s) paid %g for row %u of phase %llu; "
+                                  "rewards.nan_policy says stop (zero and drop are allowed too)",
+                                  s->config->environment.plugin, isnan(paid) ? (double)NAN : paid,
+                                  i, (unsigned long long)s->phase + 1);
+            if (s->config->mixing.nan_policy == RLHF__NAN_DROP) l->keep[i] = 0;
+            forgive(e, i);
+            paid = 0;
+        }
+        parts->row[i] = (float)paid;
+    }
+    return RLHF_OK;
+}
+
 // ---- all of them ----
 
-static void report(const struct rlhf__scorer *s, size_t k, const float *raw, const uint8_t *keep,
-                   uint32_t n) {
+static void report(const struct rlhf__scorer *s, const char *reward, const float *raw,
+                   const uint8_t *keep, uint32_t n) {
     double mean, std;
     char name[192];
     rlhf__mean_std(raw, keep, n, &mean, &std);
-    snprintf(name, sizeof name, "rewards/%s/mean", s->config->reward[k].name);
+    snprintf(name, sizeof name, "rewards/%s/mean", reward);
     s->metric(s->metric_ctx, name, mean);
-    snprintf(name, sizeof name, "rewards/%s/std", s->config->reward[k].name);
+    snprintf(name, sizeof name, "rewards/%s/std", reward);
     s->metric(s->metric_ctx, name, std);
 }
 
 static void report_all(const struct rlhf__scorer *s, const struct rlhf__scored *x,
-                       const struct totals *l) {
+                       const struct rlhf__rows *e, const struct totals *l) {
     if (!s->metric) return;
     for (size_t k = 0; k < s->config->n_reward; k++)
-        report(s, k, l->parts[k].row, l->keep, l->rows.n);
+        report(s, s->config->reward[k].name, l->parts[k].row, l->keep, l->rows.n);
+    if (is_paid(s, e))
+        report(s, "environment", l->parts[s->config->n_reward].row, l->keep, l->rows.n);
     s->metric(s->metric_ctx, "rewards/not_finite", (double)l->not_finite);
     const double correct = rlhf__scored_correct(x, l->keep);
     if (!isnan(correct)) s->metric(s->metric_ctx, "objective/verifiable_correct_rate", correct);
@@ -196,15 +241,15 @@ static rlhf_status check_left(const struct rlhf__scorer *s, const struct totals 
 }
 
 static rlhf_status score_all(const struct rlhf__scorer *s, struct rlhf__scored *x,
-                             const struct rlhf__rows *e, struct totals *l,
-                             struct rlhf__error *err) {
+                             struct rlhf__rows *e, struct totals *l, struct rlhf__error *err) {
     for (size_t k = 0; k < s->config->n_reward; k++) {
         char doing[64];
         snprintf(doing, sizeof doing, "reward %.40s", s->config->reward[k].name);
         rlhf__watch_seen(s->watch, doing, 0, 0);
         RLHF_TRY(score_one(s, x, e, k, l, err));
     }
-    report_all(s, x, l);
+    RLHF_TRY(take_environment(s, x, e, l, err));
+    report_all(s, x, e, l);
     return check_left(s, l, err);
 }
 

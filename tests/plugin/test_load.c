@@ -232,7 +232,7 @@ static void a_wrong_kind_is_called_by_name(void **state) {
     check_error(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, RLHF__NAME_TYPED, "--reward",
                                   &p, &err),
                 RLHF_E_INVALID, &err, "algo.so is an algorithm, --reward wants a reward");
-    module_path("guess.so", path);
+    snprintf(path, sizeof path, "%s/lib/rlhf/0/environments/guess.so", getenv("RLHF_BUILD_DIR"));
     check_error(rlhf__plugin_open(f->plugins, path, RLHF_KIND_REWARD, RLHF__NAME_TYPED, "--reward",
                                   &p, &err),
                 RLHF_E_INVALID, &err, "guess.so is an environment, --reward wants a reward");
@@ -243,7 +243,7 @@ static void an_environment_is_opened(void **state) {
     char path[1024];
     const struct rlhf__plugin *p;
     struct rlhf__error err = {0};
-    module_path("guess.so", path);
+    snprintf(path, sizeof path, "%s/lib/rlhf/0/environments/guess.so", getenv("RLHF_BUILD_DIR"));
     check_ok(rlhf__plugin_open(f->plugins, path, RLHF_KIND_ENVIRONMENT, RLHF__NAME_TYPED, "--env",
                                &p, &err),
              &err);

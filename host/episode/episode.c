@@ -1,0 +1,46 @@
+// episode.c: see episode.h.
+#include "episode/episode.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+rlhf_status rlhf__episode_init(struct rlhf__episode *e, int32_t turns, uint64_t state_size,
+                               struct rlhf__error *err) {
+    memset(e, 0, sizeof *e);
+    e->paid = calloc((size_t)turns, sizeof *e->paid);
+    if (state_size) e->state = calloc(1, (size_t)state_size);
+    if (e->paid && (e->state || !state_size)) return RLHF_OK;
+    rlhf__episode_finish(e);
+    return RLHF__NOMEM(err, "out of memory for an episode of %d turns", turns);
+}
+
+void rlhf__episode_finish(struct rlhf__episode *e) {
+    free(e->state);
+    free(e->paid);
+    rlhf__buf_free(&e->text);
+    for (uint32_t k = 0; k < RLHF__EPISODE_MESSAGES; k++)
+        rlhf__buf_free(&e->said[k].text);
+    rlhf__ids_finish(&e->read);
+    rlhf__ids_finish(&e->prompt);
+    memset(e, 0, sizeof *e);
+}
+
+rlhf_status rlhf__episode_say(struct rlhf__episode *e, int32_t role, rlhf_str text) {
+    if (e->n_said == RLHF__EPISODE_MESSAGES) return RLHF_E_INVALID;
+    struct rlhf__said *s = &e->said[e->n_said];
+    s->role = role;
+    s->text.len = 0;
+    rlhf__buf_put(&s->text, text.ptr, (size_t)text.len);
+    if (s->text.bad) return RLHF_E_NOMEM;
+    e->n_said++;
+    return RLHF_OK;
+}
+
+void rlhf__episode_metric(struct rlhf__episode *e, const char *name, double value) {
+    uint32_t k = 0;
+    while (k < e->n_metrics && strcmp(e->metric[k].name, name) != 0)
+        k++;
+    if (k == RLHF__EPISODE_METRICS || strlen(name) >= sizeof e->metric[k].name) return;
+    if (k == e->n_metrics) memcpy(e->metric[e->n_metrics++].name, name, strlen(name) + 1);
+    e->metric[k].value = value;
+}

@@ -1,0 +1,66 @@
+// episode.h: one episode: what the environment has said and paid, and where it stands.
+#ifndef RLHF_HOST_EPISODE_H
+#define RLHF_HOST_EPISODE_H
+
+#include "base/buf.h"
+#include "text/vocab.h"
+
+#include <rlhf/draft/environment.h>
+
+// What an episode waits for.
+enum rlhf__episode_wants {
+    RLHF__WANTS_SLOT = 0, // the decoder has not begun it
+    RLHF__WANTS_RESET = 1,
+    RLHF__WANTS_STEP = 2,
+    RLHF__WANTS_READING = 3, // the decoder: `read` is what the policy reads next, or its prompt
+    RLHF__WANTS_FINISH = 4,
+    RLHF__WANTS_NOTHING = 5
+};
+
+// A message of the environment.
+struct rlhf__said {
+    int32_t role; // enum rlhf_role
+    int32_t reserved;
+    struct rlhf__buf text;
+};
+
+enum { RLHF__EPISODE_MESSAGES = 16, RLHF__EPISODE_METRICS = 32 };
+
+struct rlhf__episode_metric {
+    char name[64];
+    double value;
+};
+
+// Zero-initialise; release with rlhf__episode_finish.
+struct rlhf__episode {
+    int32_t wants; // enum rlhf__episode_wants
+    int32_t seen;  // 1: a call has seen its state
+    uint64_t number, seed;
+    rlhf_str meta; // borrowed
+    void *state;
+    int32_t turns;  // that the policy has taken
+    int32_t tokens; // of its row so far
+    int32_t closed; // 1: its last turn has an end token
+    uint8_t end, verdict, reserved[2];
+    float *paid;                                    // [limits.turns]
+    struct rlhf__buf text;                          // of its last turn
+    struct rlhf__said said[RLHF__EPISODE_MESSAGES]; // in the last call
+    uint32_t n_said, n_metrics;
+    struct rlhf__episode_metric metric[RLHF__EPISODE_METRICS];
+    struct rlhf__ids read;   // what the policy reads next
+    struct rlhf__ids prompt; // of the first row of a group
+};
+
+// Allocate for `turns` turns and a state of this size. Errors: RLHF_E_NOMEM. [any]
+rlhf_status rlhf__episode_init(struct rlhf__episode *, int32_t turns, uint64_t state_size,
+                               struct rlhf__error *err);
+void rlhf__episode_finish(struct rlhf__episode *); // accepts a zeroed one [any]
+
+// Add a message. Errors: RLHF_E_NOMEM; RLHF_E_INVALID if there are too many. [any]
+rlhf_status rlhf__episode_say(struct rlhf__episode *, int32_t role, rlhf_str text);
+
+// Set a metric; the last value counts. Further names than RLHF__EPISODE_METRICS, and names that are
+// too long, are ignored. [any]
+void rlhf__episode_metric(struct rlhf__episode *, const char *name, double value);
+
+#endif

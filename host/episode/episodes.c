@@ -1,0 +1,296 @@
+// episodes.c: see episodes.h.
+#include "episode/episodes.h"
+
+#include "episode/call.h"
+#include "text/bridge.h"
+
+#include <rlhf/rng.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+struct rlhf__episodes {
+    struct rlhf__episodes_request q;
+    struct rlhf__gen_turns turns;
+    struct rlhf__speaking speaking;
+    struct rlhf__episode *of;       // [n]
+    struct rlhf__episode **waiting; // [n] those of one call
+    const int32_t **prompt;         // [n]
+    int32_t *prompt_len;            // [n]
+};
+
+// ---- what a run's episodes share ----
+
+rlhf_status rlhf__episode_check_template(const struct rlhf__episode_setup *s,
+                                         struct rlhf__error *err) {
+    if (!s->chat || rlhf__bridge_check(s->model->tok, 0, err) == RLHF_OK) return RLHF_OK;
+    return rlhf__error_context(err, "%s", s->environment->plugin->file);
+}
+
+// ---- calls ----
+
+static const struct rlhf__instance *environment(const struct rlhf__episodes *x) {
+    return x->q.setup->environment;
+}
+
+// List the episodes that want something. Returns their number.
+static uint32_t list(const struct rlhf__episodes *x, int32_t wants) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < x->q.n; i++)
+        if (x->of[i].wants == wants) x->waiting[n++] = &x->of[i];
+    return n;
+}
+
+static rlhf_status named(const struct rlhf__episodes *x, rlhf_status st, struct rlhf__error *err) {
+    return st == RLHF_E_INVALID ? rlhf__error_context(err, "%s", environment(x)->plugin->file) : st;
+}
+
+// Check that the rows of e's group have the same prompt, and let them share the first one's ids.
+static rlhf_status share_prompt(const struct rlhf__episodes *x, uint32_t i,
+                                struct rlhf__error *err) {
+    const uint32_t first = i / x->q.group * x->q.group;
+    struct rlhf__ids *own = &x->of[i].read, *of = &x->of[first].prompt;
+    if (i == first) { // replies come later, and the prompt has to stay
+        *of = *own;
+        *own = (struct rlhf__ids){.n = 0};
+        own = of;
+    }
+    x->prompt[i] = of->data;
+    x->prompt_len[i] = (int32_t)of->n;
+    if (own->n == of->n && memcmp(own->data, of->data, own->n * sizeof *own->data) == 0)
+        return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INTERNAL,
+                      "environment %s, reset(), phase %lld: episodes %llu and %llu have the same "
+                      "seed and data row, but begin with different texts",
+                      environment(x)->plugin->desc.id, (long long)x->q.phase + 1,
+                      (unsigned long long)x->of[first].number, (unsigned long long)x->of[i].number);
+}
+
+static rlhf_status reset(struct rlhf__episodes *x, struct rlhf__error *err) {
+    const uint32_t n = list(x, RLHF__WANTS_RESET);
+    RLHF_TRY(rlhf__episode_call(environment(x), x->q.phase, RLHF__CALL_RESET, x->waiting, n, err));
+    for (uint32_t k = 0; k < n; k++) {
+        struct rlhf__episode *e = x->waiting[k];
+        const uint32_t i = (uint32_t)(e - x->of);
+        RLHF_TRY(named(
+            x, rlhf__speak_prompt(&x->speaking, &x->q.setup->limits, e, x->q.row[i], err), err));
+        RLHF_TRY(share_prompt(x, i, err));
+        e->tokens = x->prompt_len[i];
+        e->wants = RLHF__WANTS_READING;
+    }
+    return RLHF_OK;
+}
+
+// What follows a turn that the environment has answered.
+static rlhf_status follow(struct rlhf__episodes *x, struct rlhf__episode *e,
+                          struct rlhf__error *err) {
+    const struct rlhf__episode_limits *l = &x->q.setup->limits;
+    if (e->end == RLHF_EPISODE_OPEN && e->turns == l->turns) e->end = RLHF_EPISODE_TURNS;
+    if (e->end == RLHF_EPISODE_OPEN) {
+        RLHF_TRY(named(x, rlhf__speak_reply(&x->speaking, l, e, err), err));
+        if (e->tokens + (int32_t)e->read.n >= l->tokens) e->end = RLHF_EPISODE_LENGTH;
+    }
+    if (e->end == RLHF_EPISODE_OPEN) e->tokens += (int32_t)e->read.n;
+    e->wants = e->end == RLHF_EPISODE_OPEN ? RLHF__WANTS_READING : RLHF__WANTS_FINISH;
+    return RLHF_OK;
+}
+
+static rlhf_status step(struct rlhf__episodes *x, struct rlhf__error *err) {
+    const uint32_t n = list(x, RLHF__WANTS_STEP);
+    RLHF_TRY(rlhf__episode_call(environment(x), x->q.phase, RLHF__CALL_STEP, x->waiting, n, err));
+    for (uint32_t k = 0; k < n; k++)
+        RLHF_TRY(follow(x, x->waiting[k], err));
+    return RLHF_OK;
+}
+
+static rlhf_status finish(struct rlhf__episodes *x, struct rlhf__error *err) {
+    const uint32_t n = list(x, RLHF__WANTS_FINISH);
+    RLHF_TRY(rlhf__episode_call(environment(x), x->q.phase, RLHF__CALL_FINISH, x->waiting, n, err));
+    rlhf__episode_close(environment(x), x->waiting, n);
+    for (uint32_t k = 0; k < n; k++)
+        x->waiting[k]->wants = RLHF__WANTS_NOTHING;
+    return RLHF_OK;
+}
+
+// ---- for the decoder ----
+
+// Reset is for whole groups, so that rows can share their prompt.
+static rlhf_status begin(void *ctx, uint32_t i, struct rlhf__error *err) {
+    struct rlhf__episodes *x = ctx;
+    const uint32_t first = i / x->q.group * x->q.group;
+    (void)err;
+    for (uint32_t k = first; k < first + x->q.group && k < x->q.n; k++)
+        if (x->of[k].wants == RLHF__WANTS_SLOT) x->of[k].wants = RLHF__WANTS_RESET;
+    return RLHF_OK;
+}
+
+// The text of a turn, as the environment gets it.
+static rlhf_status read_turn(const struct rlhf__episodes *x, struct rlhf__episode *e,
+                             const int32_t *ids, int32_t n, struct rlhf__error *err) {
+    const struct rlhf__episode_setup *s = x->q.setup;
+    size_t len = 0;
+    char *text =
+        rlhf__tokenizer_text(s->model->tok, ids, (size_t)n, RLHF__DECODE_SKIP_SPECIAL, &len);
+    if (!text) return RLHF__NOMEM(err, "out of memory for a turn of %d tokens", n);
+    if (s->rules) len = rlhf__response_text_end(s->rules, text, len);
+    rlhf__buf_clear(&e->text);
+    rlhf__buf_put(&e->text, text, len);
+    free(text);
+    return rlhf__buf_ok(&e->text, err);
+}
+
+static rlhf_status ended(void *ctx, uint32_t i, const int32_t *ids, int32_t n, int stopped,
+                         struct rlhf__error *err) {
+    struct rlhf__episodes *x = ctx;
+    struct rlhf__episode *e = &x->of[i];
+    RLHF_TRY(read_turn(x, e, ids, n, err));
+    e->turns++;
+    e->tokens += n;
+    e->closed = rlhf__ends_has(&x->q.setup->model->ends, ids[n - 1]);
+    if (!stopped) e->end = RLHF_EPISODE_TURN_LENGTH; // half a turn is not answered
+    e->wants = stopped ? RLHF__WANTS_STEP : RLHF__WANTS_FINISH;
+    return RLHF_OK;
+}
+
+static rlhf_status advance(void *ctx, int wait, struct rlhf__error *err) {
+    struct rlhf__episodes *x = ctx;
+    (void)wait; // calls return when they are done
+    RLHF_TRY(reset(x, err));
+    RLHF_TRY(step(x, err));
+    return finish(x, err);
+}
+
+static int next(void *ctx, uint32_t i, const int32_t **ids, int32_t *n) {
+    const struct rlhf__episodes *x = ctx;
+    const struct rlhf__episode *e = &x->of[i];
+    *ids = e->read.data;
+    *n = (int32_t)e->read.n;
+    return e->wants == RLHF__WANTS_NOTHING   ? RLHF__GEN_OVER
+           : e->wants == RLHF__WANTS_READING ? RLHF__GEN_READ
+                                             : RLHF__GEN_WAIT;
+}
+
+// ---- life ----
+
+static uint64_t seed_of(const struct rlhf__episodes_request *q, uint32_t i) {
+    uint32_t word[4];
+    const rlhf_rng dice = {q->setup->seed, rlhf_rng_stream(q->stream),
+                           q->first + i / q->group * q->group};
+    rlhf_rng_block(&dice, word);
+    return (uint64_t)word[0] << 32 | word[1];
+}
+
+static rlhf_status open_all(struct rlhf__episodes *x, struct rlhf__error *err) {
+    const struct rlhf__episodes_request *q = &x->q;
+    const uint64_t bytes = environment(x)->plugin->ops.environment.state_size;
+    x->of = calloc((size_t)q->n + 1, sizeof *x->of);
+    x->waiting = calloc((size_t)q->n + 1, sizeof(struct rlhf__episode *));
+    x->prompt = calloc((size_t)q->n + 1, sizeof(int32_t *));
+    x->prompt_len = calloc((size_t)q->n + 1, sizeof *x->prompt_len);
+    if (!x->of || !x->waiting || !x->prompt || !x->prompt_len)
+        return RLHF__NOMEM(err, "out of memory for %u episodes", q->n);
+    for (uint32_t i = 0; i < q->n; i++) {
+        RLHF_TRY(rlhf__episode_init(&x->of[i], q->setup->limits.turns, bytes, err));
+        x->of[i].number = q->first + i;
+        x->of[i].seed = seed_of(q, i);
+        x->of[i].meta = rlhf__prompts_get(q->setup->prompts, q->row[i]).meta;
+    }
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__episodes_create(const struct rlhf__episodes_request *q,
+                                  struct rlhf__episodes **out, struct rlhf__error *err) {
+    const struct rlhf__episode_setup *s = q->setup;
+    *out = NULL;
+    struct rlhf__episodes *x = calloc(1, sizeof *x);
+    if (!x) return RLHF__NOMEM(err, "out of memory for %u episodes", q->n);
+    x->q = *q;
+    if (x->q.group == 0) x->q.group = 1;
+    x->turns = (struct rlhf__gen_turns){.ctx = x,
+                                        .longest = s->limits.tokens,
+                                        .begin = begin,
+                                        .ended = ended,
+                                        .advance = advance,
+                                        .next = next};
+    x->speaking =
+        (struct rlhf__speaking){.tok = s->model->tok,
+                                .prompts = s->prompts,
+                                .field = s->field,
+                                .alone = s->alone,
+                                .chat = s->chat,
+                                .bos = s->bos ? rlhf__tokenizer_info(s->model->tok)->bos : -1};
+    const rlhf_status st = open_all(x, err);
+    if (st == RLHF_OK)
+        *out = x;
+    else
+        rlhf__episodes_destroy(x);
+    return st;
+}
+
+void rlhf__episodes_destroy(struct rlhf__episodes *x) {
+    if (!x) return;
+    for (uint32_t i = 0; x->of && i < x->q.n; i++) {
+        struct rlhf__episode *e = &x->of[i];
+        rlhf__episode_close(environment(x), &e, 1);
+        rlhf__episode_finish(e);
+    }
+    free(x->of);
+    free(x->waiting);
+    free(x->prompt);
+    free(x->prompt_len);
+    free(x);
+}
+
+const struct rlhf__gen_turns *rlhf__episodes_turns(const struct rlhf__episodes *x) {
+    return &x->turns;
+}
+
+const int32_t *const *rlhf__episodes_prompt(const struct rlhf__episodes *x) { return x->prompt; }
+
+const int32_t *rlhf__episodes_prompt_len(const struct rlhf__episodes *x) { return x->prompt_len; }
+
+struct rlhf__episode_counts rlhf__episodes_counts(const struct rlhf__episodes *x) {
+    return (struct rlhf__episode_counts){x->speaking.cut, x->speaking.specials};
+}
+
+rlhf_status rlhf__episode_check_rows(const struct rlhf__instance *env,
+                                     const struct rlhf__prompts *prompts, struct rlhf__error *err) {
+    const rlhf_environment_ops *ops = &env->plugin->ops.environment;
+    const int64_t n = ops->check_row ? rlhf__prompts_count(prompts) : 0;
+    for (int64_t i = 0; i < n; i++) {
+        char where[512];
+        if (env->host->cancelled(env->host)) return rlhf__fail(err, RLHF_E_CANCELLED, "stopped");
+        const struct rlhf__call call = rlhf__call_begin(env, "check_row()");
+        const rlhf_str row = rlhf__prompts_get(prompts, i).meta;
+        const rlhf_status st = rlhf__call_end(&call, ops->check_row(env->self, row), err);
+        if (st == RLHF_OK) continue;
+        rlhf__prompts_where(prompts, i, where, sizeof where);
+        return *where ? rlhf__error_context(err, "%s", where) : st;
+    }
+    return RLHF_OK;
+}
+
+// ---- afterwards ----
+
+// Each turn is paid on its last token.
+static void take_paid(const struct rlhf__episode *e, struct rlhf__rows *rows, uint32_t i) {
+    const int32_t end = rows->offset[i + 1];
+    for (int32_t t = rows->offset[i] + rows->prompt_len[i]; t < end; t++) {
+        const int32_t turn = rows->turn[t];
+        if (turn >= 0 && turn < e->turns && (t + 1 == end || rows->turn[t + 1] != turn))
+            rows->paid[t] = e->paid[turn];
+    }
+}
+
+void rlhf__episodes_take(const struct rlhf__episodes *x, struct rlhf__rows *rows) {
+    const rlhf_host *host = environment(x)->host;
+    for (uint32_t i = 0; i < x->q.n && i < rows->n; i++) {
+        const struct rlhf__episode *e = &x->of[i];
+        rows->end[i] = e->end;
+        rows->finished[i] = e->end == RLHF_EPISODE_DONE;
+        rows->verdict[i] = e->verdict;
+        take_paid(e, rows, i);
+        for (uint32_t k = 0; host && k < e->n_metrics; k++)
+            rlhf_metric_mean(host, e->metric[k].name, e->metric[k].value, 1);
+    }
+}

@@ -1,0 +1,71 @@
+// episodes.h: the episodes of a batch. They answer the decoder between the turns of its sequences
+// (rlhf__gen_turns), and say afterwards what each row was paid and how it ended.
+//
+// The environment is called between two steps of the decoder, with all episodes that wait for the
+// same function.
+#ifndef RLHF_HOST_EPISODES_H
+#define RLHF_HOST_EPISODES_H
+
+#include "batch/rows.h"
+#include "episode/opening.h"
+#include "plugin/services.h"
+#include "sample/decode.h"
+#include "sample/experience.h"
+
+struct rlhf__episodes; // opaque
+
+// What the episodes of a run have in common; borrowed.
+struct rlhf__episode_setup {
+    const struct rlhf__instance *environment;
+    const struct rlhf__model *model;
+    struct rlhf__response_rules *rules; // sampling.stop
+    const struct rlhf__prompts *prompts;
+    const char *field; // prompts.field
+    int32_t alone;     // 1: the run has no prompts (RLHF_ENVIRONMENT_TASKS)
+    int32_t chat;      // 1: prompts are messages
+    int32_t bos;       // 1: the plain form without prompts begins with BOS
+    int32_t reserved;
+    uint64_t seed; // of the run
+    struct rlhf__episode_limits limits;
+};
+
+// Check that the chat template can be used for episodes. Errors: those of rlhf__bridge_check, with
+// the environment's name. [main]
+rlhf_status rlhf__episode_check_template(const struct rlhf__episode_setup *,
+                                         struct rlhf__error *err);
+
+// A batch: rows row[n], in groups of adjacent rows that begin with the same task.
+struct rlhf__episodes_request {
+    const struct rlhf__episode_setup *setup;
+    const int64_t *row; // [n] their prompts
+    uint32_t n, group;
+    uint64_t first;     // number of row 0 within the run
+    const char *stream; // of the episodes' seeds
+    int64_t phase;
+};
+
+// The caller owns *out. Errors: RLHF_E_NOMEM. [step]
+rlhf_status rlhf__episodes_create(const struct rlhf__episodes_request *,
+                                  struct rlhf__episodes **out, struct rlhf__error *err);
+// Closes the states of episodes that are still open. NULL allowed. [step]
+void rlhf__episodes_destroy(struct rlhf__episodes *);
+
+// For the decoder; both live as long as the episodes. prompt[n] and prompt_len[n] are set when a
+// group begins. [step]
+const struct rlhf__gen_turns *rlhf__episodes_turns(const struct rlhf__episodes *);
+const int32_t *const *rlhf__episodes_prompt(const struct rlhf__episodes *);
+const int32_t *rlhf__episodes_prompt_len(const struct rlhf__episodes *);
+
+// After sampling: set end, finished, paid and verdict of rows that were sampled with these
+// episodes, in their order, and report the episodes' metrics. [step]
+void rlhf__episodes_take(const struct rlhf__episodes *, struct rlhf__rows *e);
+
+// Let the environment check the data row of every prompt. Errors: RLHF_E_INVALID with file and
+// line, and the plugin's message; RLHF_E_CANCELLED. [main]
+rlhf_status rlhf__episode_check_rows(const struct rlhf__instance *environment,
+                                     const struct rlhf__prompts *, struct rlhf__error *err);
+
+// Returns how many replies were cut, and how many special tokens replies had. [any]
+struct rlhf__episode_counts rlhf__episodes_counts(const struct rlhf__episodes *);
+
+#endif

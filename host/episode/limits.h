@@ -1,0 +1,20 @@
+// limits.h: the limits of an episode, all in tokens and turns. Time is not among them, so what a
+// row contains does not depend on it.
+#ifndef RLHF_HOST_EPISODE_LIMITS_H
+#define RLHF_HOST_EPISODE_LIMITS_H
+
+#include "config/schema.h"
+
+struct rlhf__episode_limits {
+    int32_t turns;  // of the policy
+    int32_t turn;   // tokens of a turn
+    int32_t reply;  // tokens that the environment adds after a turn, and at the beginning
+    int32_t tokens; // of the whole row
+};
+
+// Set *out for a model with a context of n_ctx tokens, and prompts of at most `prompt` tokens.
+// Errors: RLHF_E_INVALID if they leave no room for a turn and a reply, or are out of range. [main]
+rlhf_status rlhf__episode_limits(const struct rlhf__config *, int32_t n_ctx, int32_t prompt,
+                                 struct rlhf__episode_limits *out, struct rlhf__error *err);
+
+#endif

@@ -1,0 +1,217 @@
+// opening.c: see opening.h.
+#include "episode/opening.h"
+
+#include "base/json.h"
+#include "base/printable.h"
+#include "text/bridge.h"
+#include "text/unicode.h"
+
+#include <string.h>
+
+// What an environment said, as messages. Its texts are well-formed UTF-8, and special tokens in
+// them are spelled out.
+struct speech {
+    struct rlhf__buf text[RLHF__EPISODE_MESSAGES];
+    struct rlhf__buf joined; // the prompt's last message with what was added to it
+    struct rlhf__messages m;
+    int64_t specials;
+};
+
+static void speech_finish(struct speech *s) {
+    for (int k = 0; k < RLHF__EPISODE_MESSAGES; k++)
+        rlhf__buf_free(&s->text[k]);
+    rlhf__buf_free(&s->joined);
+    rlhf__messages_finish(&s->m);
+}
+
+static int32_t role_of(int32_t role) {
+    return role == RLHF_ROLE_SYSTEM ? RLHF__ROLE_SYSTEM : RLHF__ROLE_USER;
+}
+
+static rlhf_str str_of(const struct rlhf__buf *b) { return (rlhf_str){rlhf__buf_text(b), b->len}; }
+
+// Count the special tokens that a text would have.
+static rlhf_status count_specials(const struct rlhf__speaking *by, rlhf_str text, int64_t *n,
+                                  struct rlhf__error *err) {
+    struct rlhf__ids ids = {0};
+    rlhf_status st = RLHF_OK;
+    if (by->chat) st = rlhf__tokenizer_encode(by->tok, text, RLHF__ENCODE_SPECIAL, 0, &ids, err);
+    for (size_t i = 0; st == RLHF_OK && i < ids.n; i++)
+        *n += rlhf__tokenizer_is_special(by->tok, ids.data[i]) != 0;
+    rlhf__ids_finish(&ids);
+    return st;
+}
+
+// Take the text of message k, of which at most `most` bytes are kept.
+static rlhf_status take_text(const struct rlhf__speaking *by, const struct rlhf__episode *e,
+                             uint32_t k, size_t most, struct speech *s, struct rlhf__error *err) {
+    const struct rlhf__buf *said = &e->said[k].text;
+    const char *text = rlhf__buf_text(said);
+    const size_t len = said->len <= most ? said->len : rlhf__utf8_floor(text, most);
+    const size_t n = rlhf__utf8_repair(text, len, NULL, 0);
+    char *to = n ? rlhf__buf_grow(&s->text[k], n) : NULL;
+    if (to) rlhf__utf8_repair(text, len, to, n);
+    if (len < said->len) rlhf__buf_printf(&s->text[k], " [cut: %zu more bytes]", said->len - len);
+    RLHF_TRY(rlhf__buf_ok(&s->text[k], err));
+    return count_specials(by, str_of(&s->text[k]), &s->specials, err);
+}
+
+static rlhf_status add_said(struct speech *s, int32_t role, const struct rlhf__buf *text,
+                            struct rlhf__error *err) {
+    const struct rlhf__message m = {
+        .role = role_of(role), .content = str_of(text), .written = RLHF__CONTENT_SPELLED};
+    return rlhf__messages_put(&s->m, &m, err);
+}
+
+// Append the contents, in order. No text of a special token becomes that token.
+static rlhf_status encode_contents(const struct rlhf__speaking *by, const struct rlhf__messages *m,
+                                   struct rlhf__ids *out, struct rlhf__error *err) {
+    struct rlhf__buf all = RLHF__BUF_INIT;
+    for (size_t i = 0; i < m->n; i++)
+        rlhf__buf_put(&all, m->item[i].content.ptr, (size_t)m->item[i].content.len);
+    rlhf_status st = rlhf__buf_ok(&all, err);
+    if (st == RLHF_OK) st = rlhf__tokenizer_encode(by->tok, str_of(&all), 0, 0, out, err);
+    rlhf__buf_free(&all);
+    return st;
+}
+
+// Add the messages of one role.
+static rlhf_status add(struct rlhf__episode *e, int32_t role, struct speech *s,
+                       struct rlhf__error *err) {
+    for (uint32_t k = 0; k < e->n_said; k++)
+        if (e->said[k].role == role) RLHF_TRY(add_said(s, role, &s->text[k], err));
+    return RLHF_OK;
+}
+
+// ---- prompts ----
+
+// Add a data row's messages.
+static rlhf_status add_row(const struct rlhf__speaking *by, const json_t *row, struct speech *s,
+                           struct rlhf__error *err) {
+    const char *const keys[] = {by->field, "prompt", "messages"};
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *list = keys[i] ? json_object_get(row, keys[i]) : NULL;
+        if (json_is_array(list)) return rlhf__messages_read(&s->m, list, keys[i], err);
+    }
+    return rlhf__fail(err, RLHF_E_INTERNAL, "a prompt of messages has no messages");
+}
+
+// Join the first USER message to the prompt's last message, if that is a user's.
+static rlhf_status add_users(struct rlhf__episode *e, struct speech *s, struct rlhf__error *err) {
+    struct rlhf__message *last = s->m.n ? &s->m.item[s->m.n - 1] : NULL;
+    int joins = last && last->role == RLHF__ROLE_USER;
+    for (uint32_t k = 0; k < e->n_said; k++) {
+        if (e->said[k].role != RLHF_ROLE_USER) continue;
+        if (joins) {
+            rlhf__buf_put(&s->joined, last->content.ptr, (size_t)last->content.len);
+            rlhf__buf_put(&s->joined, rlhf__buf_text(&s->text[k]), s->text[k].len);
+            RLHF_TRY(rlhf__buf_ok(&s->joined, err));
+            last->content = str_of(&s->joined);
+            last->written = RLHF__CONTENT_SPELLED;
+        } else {
+            RLHF_TRY(add_said(s, RLHF_ROLE_USER, &s->text[k], err));
+        }
+        joins = 0;
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status encode_chat(struct rlhf__speaking *by, struct rlhf__episode *e, struct speech *s,
+                               struct rlhf__error *err) {
+    json_t *row = NULL;
+    rlhf_status st = add(e, RLHF_ROLE_SYSTEM, s, err);
+    if (st == RLHF_OK && !by->alone)
+        st = rlhf__json_parse("a data row", e->meta.ptr, (size_t)e->meta.len, &row, err);
+    if (st == RLHF_OK && !by->alone) st = add_row(by, row, s, err);
+    if (st == RLHF_OK) st = add_users(e, s, err);
+    if (st == RLHF_OK) st = rlhf__conversation_encode(by->tok, &s->m, 1, &e->read, NULL, err);
+    json_decref(row);
+    return st;
+}
+
+static rlhf_status encode_plain(struct rlhf__speaking *by, struct rlhf__episode *e,
+                                struct rlhf__prompt p, struct speech *s, struct rlhf__error *err) {
+    if (by->alone && by->bos >= 0) RLHF_TRY(rlhf__ids_push(&e->read, by->bos, err));
+    for (int32_t k = 0; !by->alone && k < p.n; k++)
+        RLHF_TRY(rlhf__ids_push(&e->read, p.ids[k], err));
+    RLHF_TRY(add(e, RLHF_ROLE_SYSTEM, s, err));
+    RLHF_TRY(add(e, RLHF_ROLE_USER, s, err));
+    return s->m.n ? encode_contents(by, &s->m, &e->read, err) : RLHF_OK;
+}
+
+static rlhf_status encode_prompt(struct rlhf__speaking *by, struct rlhf__episode *e,
+                                 struct rlhf__prompt p, size_t most, struct rlhf__error *err) {
+    struct speech s = {.specials = 0};
+    rlhf_status st = RLHF_OK;
+    e->read.n = 0;
+    for (uint32_t k = 0; st == RLHF_OK && k < e->n_said; k++)
+        st = take_text(by, e, k, most, &s, err);
+    // without anything said, a prompt has the tokens that it has in other runs
+    if (st == RLHF_OK && by->chat && (e->n_said || by->alone))
+        st = encode_chat(by, e, &s, err);
+    else if (st == RLHF_OK)
+        st = encode_plain(by, e, p, &s, err);
+    by->specials += s.specials;
+    speech_finish(&s);
+    return st;
+}
+
+rlhf_status rlhf__speak_prompt(struct rlhf__speaking *by, const struct rlhf__episode_limits *l,
+                               struct rlhf__episode *e, int64_t row, struct rlhf__error *err) {
+    const struct rlhf__prompt p = rlhf__prompts_get(by->prompts, row);
+    RLHF_TRY(encode_prompt(by, e, p, SIZE_MAX, err));
+    if (e->read.n == 0)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "the environment says nothing in reset(), and the run has no prompts; "
+                          "give some with --prompts FILE");
+    if (e->read.n >= (size_t)l->tokens)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "a prompt has %zu tokens with what the environment adds in reset(), and "
+                          "episodes.tokens is %d, which leaves no room for a turn",
+                          e->read.n, l->tokens);
+    return RLHF_OK;
+}
+
+// ---- replies ----
+
+static rlhf_status encode_reply(struct rlhf__speaking *by, struct rlhf__episode *e, size_t most,
+                                struct rlhf__error *err) {
+    struct speech s = {.specials = 0};
+    rlhf_status st = RLHF_OK;
+    e->read.n = 0;
+    for (uint32_t k = 0; st == RLHF_OK && k < e->n_said; k++) {
+        st = take_text(by, e, k, most, &s, err);
+        if (st == RLHF_OK) st = add_said(&s, e->said[k].role, &s.text[k], err);
+    }
+    const struct rlhf__bridge bridge = {.said = &s.m, .with_end = !e->closed};
+    if (st == RLHF_OK && by->chat)
+        st = rlhf__bridge_encode(by->tok, &bridge, &e->read, err);
+    else if (st == RLHF_OK)
+        st = encode_contents(by, &s.m, &e->read, err);
+    if (most == SIZE_MAX) by->specials += s.specials;
+    speech_finish(&s);
+    return st;
+}
+
+rlhf_status rlhf__speak_reply(struct rlhf__speaking *by, const struct rlhf__episode_limits *l,
+                              struct rlhf__episode *e, struct rlhf__error *err) {
+    const size_t most = (size_t)l->reply;
+    size_t longest = 0;
+    for (uint32_t k = 0; k < e->n_said; k++)
+        if (e->said[k].text.len > longest) longest = e->said[k].text.len;
+    // A token has at least one byte in nearly all tokenizers, so long texts are not encoded whole.
+    size_t bytes = longest > 64 * most ? 64 * most : SIZE_MAX;
+    RLHF_TRY(encode_reply(by, e, bytes, err));
+    by->cut += e->read.n > most || bytes != SIZE_MAX;
+    for (bytes = bytes < longest ? bytes : longest; e->read.n > most && bytes > 0;) {
+        const size_t n = e->read.n > 0 ? e->read.n : 1, fewer = bytes * most / n;
+        bytes = fewer < bytes ? fewer : bytes - 1;
+        RLHF_TRY(encode_reply(by, e, bytes, err));
+    }
+    if (e->read.n == 0 || e->read.n > most)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "episodes.reply_tokens is %d, but even a reply that is cut to nothing "
+                          "takes %zu tokens with the chat template",
+                          l->reply, e->read.n);
+    return RLHF_OK;
+}

@@ -1,0 +1,32 @@
+// opening.h: the texts of an environment as ids: the prompt of an episode, and replies.
+#ifndef RLHF_HOST_EPISODE_OPENING_H
+#define RLHF_HOST_EPISODE_OPENING_H
+
+#include "data/prompts.h"
+#include "episode/episode.h"
+#include "episode/limits.h"
+
+// How texts become ids, with counts of what was changed.
+struct rlhf__speaking {
+    const struct rlhf__tokenizer *tok;
+    const struct rlhf__prompts *prompts;
+    const char *field; // member of a data row with its messages (prompts.field)
+    // 1: the environment states the whole task; the run has no prompts of its own
+    int32_t alone;
+    int32_t chat; // 1: prompts are messages
+    int32_t bos;  // of the plain form without prompts: an id, or -1
+    int32_t reserved;
+    int64_t cut, specials; // replies that were cut; special tokens in replies
+};
+
+// Set e->read to the ids of the prompt: those of the run's prompt `row`, and what reset() said.
+// Errors: RLHF_E_NOMEM, RLHF_E_INVALID (there is no prompt), those of the template. [step]
+rlhf_status rlhf__speak_prompt(struct rlhf__speaking *, const struct rlhf__episode_limits *,
+                               struct rlhf__episode *e, int64_t row, struct rlhf__error *err);
+
+// Set e->read to the ids of what was said after a turn, at most limits->reply. Errors: as above.
+// [step]
+rlhf_status rlhf__speak_reply(struct rlhf__speaking *, const struct rlhf__episode_limits *,
+                              struct rlhf__episode *e, struct rlhf__error *err);
+
+#endif

@@ -1,0 +1,124 @@
+// answering_env.c: an environment that counts what the policy writes, says so, and pays for it. On
+// request it breaks a rule.
+#include "support/plugin.h"
+
+#include <rlhf/draft/environment.h>
+
+#include <math.h>
+#include <stdio.h>
+
+enum fault {
+    NONE,
+    SILENT,
+    BAD_END,
+    FAILED,
+    STATUS,
+    TOOL,
+    PAY_NAN,
+    SPECIAL,
+    HUGE_REPLY,
+    OTHER,
+    QUIET,
+    TOOLS
+};
+static const char *const faults[] = {"none",  "silent", "bad_end", "failed", "status",
+                                     "tool",  "nan",    "special", "huge",   "other",
+                                     "quiet", "tools",  NULL};
+
+struct config {
+    int64_t turns;
+    int32_t fault, starts;
+};
+
+struct self {
+    const rlhf_host *host;
+    const struct config *config;
+};
+TEST_INSTANCE(struct self)
+
+struct state {
+    int64_t bytes, luck;
+    char *held;
+};
+
+static const rlhf_opt opts[] = {
+    RLHF_OPT_I64(struct config, turns, 3, 1, 100, "turns after which it ends an episode"),
+    RLHF_OPT_ENUM(struct config, fault, NONE, faults, "the rule that it breaks"),
+    RLHF_OPT_BOOL(struct config, starts, 1, "reset() says something"),
+};
+
+static const char *tools(void *self) {
+    const struct self *s = self;
+    return s->config->fault == TOOLS ? "[]" : NULL;
+}
+
+static rlhf_status reset(void *self, const rlhf_episode_in *in, const rlhf_episode_out *out) {
+    const struct self *s = self;
+    for (uint32_t i = 0; i < in->n; i++) {
+        struct state *e = in->state[i];
+        rlhf_rng dice = {in->seed[i], rlhf_rng_stream("luck"), 0};
+        e->luck = (int64_t)rlhf_rng_below(&dice, 4);
+        e->held = s->host->alloc(s->host, 16);
+        if (s->config->fault == OTHER) e->luck = (int64_t)in->episode[i];
+        if (s->config->starts)
+            RLHF_TRY(rlhf_sayf(out, i, RLHF_ROLE_USER, "%lld?", (long long)e->luck));
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status answer(const struct self *s, const rlhf_episode_out *out, uint32_t i,
+                          const struct state *e) {
+    static char many[4000];
+    const int fault = s->config->fault;
+    const rlhf_str all = {many, sizeof many};
+    memset(many, 'y', sizeof many);
+    if (fault == SILENT) return RLHF_OK;
+    if (fault == HUGE_REPLY) return out->say(out, i, RLHF_ROLE_USER, all);
+    return rlhf_sayf(out, i, fault == TOOL ? RLHF_ROLE_TOOL : RLHF_ROLE_USER, "%s%lld.",
+                     fault == SPECIAL ? "a<|endoftext|>b" : "", (long long)e->bytes);
+}
+
+static rlhf_status step(void *self, const rlhf_episode_in *in, const rlhf_episode_out *out) {
+    const struct self *s = self;
+    const int fault = s->config->fault;
+    if (fault == STATUS) return s->host->fail(s->host, RLHF_E_IO, "the game's server is away");
+    for (uint32_t i = 0; i < in->n; i++) {
+        struct state *e = in->state[i];
+        e->bytes += (int64_t)in->text[i].len;
+        out->metric(out, i, "bytes", (double)e->bytes);
+        out->failed[i] = fault == FAILED;
+        if (fault != QUIET)
+            out->reward[i] = fault == PAY_NAN ? NAN : (float)((e->bytes + e->luck) % 3);
+        if (fault == BAD_END) out->end[i] = RLHF_EPISODE_TURNS;
+        if (in->turn[i] < s->config->turns)
+            RLHF_TRY(answer(s, out, i, e));
+        else if (fault != BAD_END)
+            out->end[i] = RLHF_EPISODE_DONE;
+        out->verdict[i] = out->end[i] ? RLHF_VERDICT_RIGHT : RLHF_VERDICT_NONE;
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status finish(void *self, const rlhf_episode_in *in, const rlhf_episode_out *out) {
+    (void)self;
+    for (uint32_t i = 0; i < in->n; i++)
+        out->metric(out, i, "ended", in->end[i]);
+    return RLHF_OK;
+}
+
+static void close_states(void *self, uint32_t n, void *const *state) {
+    const struct self *s = self;
+    for (uint32_t i = 0; i < n; i++)
+        s->host->free(s->host, ((struct state *)state[i])->held);
+}
+
+static const rlhf_environment_ops ops = {.size = sizeof ops,
+                                         .flags = RLHF_ENVIRONMENT_PAYS | RLHF_ENVIRONMENT_TASKS,
+                                         .state_size = sizeof(struct state),
+                                         .tools = tools,
+                                         .reset = reset,
+                                         .step = step,
+                                         .finish = finish,
+                                         .close = close_states};
+TEST_PLUGIN(RLHF_KIND_ENVIRONMENT, "answering", .summary = "counts bytes", TEST_OPTIONS(opts),
+            .create = create, .destroy = destroy)

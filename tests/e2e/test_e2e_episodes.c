@@ -1,0 +1,242 @@
+// test_e2e_episodes.c: runs with an environment: log-probs of sampling and training, what rows
+// contain, that results do not depend on slots and threads, pay, limits, broken rules and refusals.
+#include "e2e.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TEMPLATE                                                                                   \
+    "{% for m in messages %}{{ m.content }}{% if m.role == 'assistant' %}{{ eos_token }}{% endif " \
+    "%}{% endfor %}"
+// Bytes are ids; a turn ends at one of many letters, or at the end token 259.
+#define STOP "--set 'sampling.stop=[\"a\",\"e\",\"o\",\"i\",\"n\",\"t\",\"s\",\"r\",259]' "
+#define ANY                                                                                        \
+    "--set batch.size=12 --set run.phases=2 --set sampling.max_new_tokens=40 "                     \
+    "--set episodes.reply_tokens=20 --set optim.lr=0.01 --set log.rollouts=true --set run.seed=5 " \
+    "--set episodes.tokens=62 " STOP
+#define RUN          "--policy model --set policy.init=random " ANY
+#define ENV(options) "--env \"$RLHF_TEST_PLUGINS/answering_env.so" options "\" "
+#define GRPO         "--algo grpo.so --set algo.group_size=4 " RUN
+
+static int setup(void **state) {
+    if (e2e_setup(state) != 0) return -1;
+    e2e_write(*state, "chat.txt", TEMPLATE);
+    return 0;
+}
+
+static void run(struct e2e *t, const char *args) {
+    if (e2e_run(t, "%s", args) != 0) fail_msg("%s\n%s", args, t->out);
+}
+
+// Log-probs are equal in sampling and training, for every algorithm, and episodes have turns.
+static void log_probs_are_equal(void **state) {
+    struct e2e *t = *state;
+#define GROUPS "--set algo.group_size=4 "
+    static const char *const algos[] = {
+        "--algo ppo.so " RUN, "--algo grpo.so " GROUPS RUN, "--algo rloo.so " GROUPS RUN,
+        "--algo ppo.so --set sampling.top_k=40 " RUN,
+        "--algo grpo.so " GROUPS
+        "--policy algo1/checkpoints/latest --set policy.adapter.rank=2 " ANY};
+    for (size_t i = 0; i < sizeof algos / sizeof *algos; i++) {
+        char args[2048];
+        snprintf(args, sizeof args, "%s" ENV("") "--set run.dir=algo%zu", algos[i], i);
+        run(t, args);
+        snprintf(args, sizeof args, "algo%zu", i);
+        json_t *rows = e2e_metrics(t, args);
+        for (int phase = 0; phase < 2; phase++) {
+            assert_true(e2e_metric(rows, phase, "sampling/logp_difference/max") <= 0);
+            assert_true(e2e_metric(rows, phase, "episodes/turns") > 1.5);
+            assert_true(e2e_metric(rows, phase, "episodes/given_tokens") > 1);
+            assert_true(e2e_metric(rows, phase, "environment/bytes") > 1);
+            assert_true(e2e_metric(rows, phase, "rewards/environment/std") > 0);
+        }
+        json_decref(rows);
+    }
+}
+
+// Slots and threads change nothing. Shared prompts change no row. (They change how gradients are
+// rounded, also without an environment.)
+static void nothing_depends_on_slots(void **state) {
+    struct e2e *t = *state;
+    static const char *const others[] = {"--set sampling.slots=1",
+                                         "--set sampling.slots=5 --threads 2",
+                                         "--set sampling.slots=64 --set batch.share_prompts=false"};
+    run(t, GRPO ENV("") "--set run.dir=first");
+    for (size_t i = 0; i < 3; i++) {
+        char args[2048];
+        snprintf(args, sizeof args, GRPO ENV("") "--set run.dir=other%zu %s", i, others[i]);
+        run(t, args);
+        assert_int_equal(e2e_shell(t,
+                                   "for run in first other%zu; do head -12 $run/rollouts.jsonl "
+                                   "> $run.rows; done; cmp first.rows other%zu.rows",
+                                   i, i),
+                         0);
+        if (i == 2) continue;
+        assert_int_equal(e2e_shell(t,
+                                   "cmp first/checkpoints/latest/model.safetensors "
+                                   "other%zu/checkpoints/latest/model.safetensors",
+                                   i),
+                         0);
+    }
+}
+
+// An environment that ends every episode after one turn and pays nothing changes nothing.
+static void one_turn_is_a_response(void **state) {
+    struct e2e *t = *state;
+#define ALONE "--prompts prompts.txt --reward period_count.so --set response.truncate=none "
+    run(t, GRPO ALONE ENV(":turns=1,fault=quiet,starts=false") "--set run.dir=one");
+    assert_int_equal(e2e_shell(t, "$HOST " ALONE
+                                  "--algo grpo.so --set algo.group_size=4 --policy model "
+                                  "--set policy.init=random --set batch.size=12 --set run.phases=2 "
+                                  "--set sampling.max_new_tokens=40 --set optim.lr=0.01 "
+                                  "--set run.seed=5 --threads 1 " STOP "--set run.dir=none"),
+                     0);
+    assert_int_equal(e2e_shell(t, "cmp one/checkpoints/latest/model.safetensors "
+                                  "none/checkpoints/latest/model.safetensors"),
+                     0);
+}
+
+// ---- what rows contain ----
+
+static json_t *rows_of(struct e2e *t, const char *dir) {
+    assert_int_equal(e2e_shell(t, "grep '\"segments\"' %s/rollouts.jsonl > rows", dir), 0);
+    char path[512];
+    snprintf(path, sizeof path, "%s/rows", t->dir);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    json_t *rows = json_array(), *v;
+    while ((v = json_loadf(f, JSON_DISABLE_EOF_CHECK, NULL)))
+        json_array_append_new(rows, v);
+    fclose(f);
+    assert_true(json_array_size(rows) >= 12);
+    return rows;
+}
+
+static int32_t id_at(const json_t *row, size_t k) {
+    return (int32_t)json_integer_value(json_array_get(json_object_get(row, "ids"), k));
+}
+
+// Checks the environment's segments of a row: with `ended`, each begins with the end token unless
+// the turn before ended with it; all other ids are bytes. Returns the number of segments.
+static size_t check_segments(const json_t *row, int templated, int *bare) {
+    const json_t *segments = json_object_get(row, "segments"), *s;
+    size_t at = (size_t)json_integer_value(json_object_get(row, "prompt_length")), i, given = 0;
+    json_array_foreach(segments, i, s) {
+        const size_t n = (size_t)json_integer_value(json_array_get(s, 1));
+        if (strcmp(json_string_value(json_array_get(s, 0)), "environment") == 0) {
+            const int closed = id_at(row, at - 1) == 259, begins = id_at(row, at) == 259;
+            assert_int_equal(begins, templated && !closed);
+            *bare += closed;
+            for (size_t k = at + (begins ? 1 : 0); k < at + n; k++)
+                assert_true(id_at(row, k) < 256);
+            assert_int_equal(id_at(row, at + n - 1), '.');
+            given++;
+        }
+        at += n;
+    }
+    return given;
+}
+
+// The bridge between turns has the template's end token if the policy did not write one. A special
+// token in a reply is spelled in bytes.
+static void bridges(void **state) {
+    struct e2e *t = *state;
+    static const char *const forms[] = {"plain", "chat.jinja"};
+    assert_int_equal(e2e_shell(t, "mv chat.txt chat.jinja"), 0);
+    for (int templated = 0; templated < 2; templated++) {
+        char args[2048];
+        int bare = 0;
+        size_t given = 0, i;
+        json_t *row;
+        snprintf(args, sizeof args,
+                 GRPO "--set run.dir=form%d --set prompts.template=%s " ENV(":fault=special"),
+                 templated, forms[templated]);
+        run(t, args);
+        snprintf(args, sizeof args, "form%d", templated);
+        json_t *rows = rows_of(t, args), *metrics = e2e_metrics(t, args);
+        json_array_foreach(rows, i, row) given += check_segments(row, templated, &bare);
+        assert_true(given > 12);
+        assert_true(e2e_metric(metrics, 0, "sampling/logp_difference/max") <= 0);
+        assert_int_equal(e2e_metric(metrics, 0, "episodes/special_in_replies") > 0, templated);
+        json_decref(metrics);
+        json_decref(rows);
+    }
+}
+
+// A long reply is cut, and says so; a row that has no room for a reply ends.
+static void limits(void **state) {
+    struct e2e *t = *state;
+    run(t, GRPO ENV(":fault=huge") "--set run.dir=cut --set episodes.reply_tokens=30 ");
+    json_t *m = e2e_metrics(t, "cut");
+    assert_true(e2e_metric(m, 0, "episodes/cut_replies") > 0);
+    json_decref(m);
+    json_t *rows = rows_of(t, "cut"), *row;
+    size_t i, cut = 0;
+    json_array_foreach(rows, i, row) cut += json_array_size(json_object_get(row, "segments")) > 1;
+    assert_true(cut > 0);
+    json_decref(rows);
+    run(t, GRPO ENV(":turns=9") "--set run.dir=two --set episodes.turns=2");
+    m = e2e_metrics(t, "two");
+    assert_true(e2e_metric(m, 0, "episodes/turns_max") <= 2);
+    assert_true(e2e_metric(m, 0, "episodes/ended/turns") > 0.2);
+    assert_true(e2e_metric(m, 0, "episodes/ended/done") <= 0);
+    json_decref(m);
+}
+
+// ---- faults and refusals ----
+
+static void faults(void **state) {
+    struct e2e *t = *state;
+    static const struct {
+        const char *fault, *says;
+    } list[] = {
+        {"silent", "stays open, but nothing was said to the policy"},
+        {"bad_end", "has an end that an environment cannot give"},
+        {"failed", "could not be answered"},
+        {"status", "step(), phase 1: the game's server is away"},
+        {"tool", "it speaks as a tool, but the policy has called none"},
+        {"nan", "rewards.nan_policy says stop (zero and drop are allowed too)"},
+        {"other", "have the same seed and data row, but begin with different texts"},
+    };
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        assert_true(e2e_run(t, GRPO "--set run.dir=f%zu " ENV(":fault=%s"), i, list[i].fault) != 0);
+        e2e_says(t, list[i].says);
+    }
+    run(t, GRPO ENV(":fault=nan") "--set run.dir=zero --set rewards.nan_policy=zero");
+}
+
+static void refusals(void **state) {
+    struct e2e *t = *state;
+    static const struct {
+        const char *args, *says;
+    } list[] = {
+        {"--algo sft.so --data texts.jsonl --policy model --set policy.init=random " ENV(""),
+         "--env: sft.so trains on rows of a file and takes no turns"},
+        {GRPO "--set rollout.ahead=1 --set algo.correction=token " ENV(""),
+         "rollout.ahead is 1; only 0 is possible with an environment"},
+        {GRPO ENV(":fault=tools"), "has tools, and this version plays only environments without"},
+        {GRPO "--set data.eval_path=prompts.txt " ENV(""), "held-out prompts are not answered"},
+        {GRPO "--env period_count.so ", "period_count.so is a reward, --env wants an environment"},
+        {GRPO ENV("") "--set episodes.tokens=65 ", "but the model's context has 64 tokens"},
+        {GRPO ENV("") "--set environment.weight=x ", "environment.weight must be a number"},
+        {GRPO ENV(":turm=1"), "unknown key \"environment.turm\""},
+    };
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        assert_int_equal(e2e_run(t, "%s --set run.dir=r%zu", list[i].args, i), 2);
+        e2e_says(t, list[i].says);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(log_probs_are_equal, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(nothing_depends_on_slots, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(one_turn_is_a_response, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(bridges, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(limits, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(faults, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(refusals, setup, e2e_teardown),
+    };
+    return cmocka_run_group_tests_name("episodes", tests, NULL, NULL);
+}
