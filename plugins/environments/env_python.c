@@ -1,0 +1,124 @@
+// env_python.c: environments in Python, played by the system's python3: classes as TRL's
+// environment_factory takes them, functions as tools, and Gymnasium's environments with spaces of
+// text (docs/environments.md). Nothing of Python is linked, and no Python package is needed.
+#include "environment_driver.h" // generated: rlhf__environment_driver
+#include "lines/lines.h"
+
+enum { TRL, GYMNASIUM };
+
+struct config {
+    const char *file, *class_name, *tools, *python;
+    int32_t api, reserved;
+};
+
+struct env {
+    struct rlhf__lines lines;
+    char *argv[8];
+    char name[256]; // "game.py (python3)"
+};
+
+static const char *const environment[] = {
+    "PYTHONHASHSEED=0", // sets have the same order when a run is resumed
+    NULL,
+};
+
+static char *word(const char *text) {
+    const union {
+        const char *text;
+        char *word; // execve() does not modify them
+    } u = {text};
+    return u.word;
+}
+
+static void destroy(void *self) {
+    struct env *e = self;
+    if (!e) return;
+    rlhf__lines_finish(&e->lines);
+    e->lines.host->free(e->lines.host, e);
+}
+
+static rlhf_status check(const rlhf_host *host, const struct config *c) {
+    if (!c->class_name && !c->tools)
+        return (host->fail)(host, RLHF_E_INVALID,
+                            "one of class=NAME and tools=NAME,NAME is needed: what in the file "
+                            "plays");
+    if (c->api == GYMNASIUM && (c->tools || !c->class_name))
+        return (host->fail)(host, RLHF_E_INVALID, "api=gymnasium is for class=NAME, without tools");
+    return RLHF_OK;
+}
+
+static rlhf_status open_python(struct env *e, const struct config *c) {
+    static const char *const apis[] = {"trl", "gymnasium"};
+    const char *slash = strrchr(c->file, '/');
+    RLHF_TRY(check(e->lines.host, c));
+    char *const argv[] = {word(c->python),
+                          word("-c"),
+                          word(rlhf__environment_driver),
+                          word(c->file),
+                          word(apis[c->api]),
+                          word(c->class_name ? c->class_name : ""),
+                          word(c->tools ? c->tools : ""),
+                          NULL};
+    memcpy(e->argv, argv, sizeof argv);
+    snprintf(e->name, sizeof e->name, "%.120s (%.120s)", slash ? slash + 1 : c->file, c->python);
+    RLHF_TRY(rlhf__program_init(&e->lines.program, e->lines.host, e->argv, environment));
+    e->lines.program.name = e->name;
+    return rlhf__lines_start(&e->lines, RLHF_E_INVALID);
+}
+
+static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
+    struct env *e = host->alloc(host, sizeof *e);
+    if (!e) return (host->fail)(host, RLHF_E_NOMEM, "out of memory");
+    e->lines.host = e->lines.closed.host = host;
+    e->lines.doing = "while it imported the file";
+    e->lines.phase = -1;
+    const rlhf_status st = open_python(e, config);
+    if (st < 0) {
+        destroy(e);
+        return st;
+    }
+    *self = e;
+    return RLHF_OK;
+}
+
+static const char *const apis[] = {"trl", "gymnasium", NULL};
+static const rlhf_opt options[] = {
+    {.key = "file",
+     .help = "the Python file",
+     .type = RLHF_T_PATH,
+     .flags = RLHF_OPT_REQUIRED | RLHF_OPT_CODE,
+     .offset = offsetof(struct config, file)},
+    {.key = "class",
+     .help = "the class in it, or a function that makes an environment",
+     .type = RLHF_T_STR,
+     .offset = offsetof(struct config, class_name)},
+    RLHF_OPT_STR(struct config, tools, NULL, "functions in it that are tools, with + between"),
+    RLHF_OPT_ENUM(struct config, api, TRL, apis,
+                  "trl: a class as TRL's environment_factory takes it; gymnasium: reset() and "
+                  "step() with texts"),
+    {.key = "python",
+     .help = "the interpreter, found on PATH or given by path, as one of a venv is",
+     .type = RLHF_T_STR,
+     .flags = RLHF_OPT_CODE,
+     .offset = offsetof(struct config, python),
+     .s_def = "python3"},
+};
+static const rlhf_plugin plugin = {
+    .size = sizeof plugin,
+    .kind = RLHF_KIND_ENVIRONMENT,
+    .id = "org.rlhf-host.env_python",
+    .version = RLHF_SDK_VERSION,
+    .summary = "an environment in Python: a class as TRL's environment_factory takes it, functions "
+               "as tools, or Gymnasium's",
+    .vendor = "rlhf-host",
+    .license = "Apache-2.0",
+    .opts = options,
+    .n_opts = sizeof options / sizeof *options,
+    .opt_stride = sizeof *options,
+    .config_size = sizeof(struct config),
+    .create = create,
+    .destroy = destroy,
+    .ops = &rlhf__lines_ops,
+    .extension = rlhf__program_extension,
+};
+RLHF_DEFINE_PLUGIN(plugin)

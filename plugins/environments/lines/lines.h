@@ -1,0 +1,40 @@
+// lines.h: an environment that a program plays, which reads and writes lines of JSON.
+//
+// The program is started once and plays many episodes at a time. It fails if it exits, does not
+// answer in time, or writes an invalid answer. Episodes of the call without an answer have then
+// failed, and so have the other open episodes, once they are asked for. The program is started
+// again for the next call. docs/environments.md describes the lines.
+#ifndef RLHF_PLUGINS_ENVIRONMENTS_LINES_LINES_H
+#define RLHF_PLUGINS_ENVIRONMENTS_LINES_LINES_H
+
+#include "lines/hello.h"
+#include "lines/reply.h"
+#include "process/talk.h"
+
+// Bytes of an episode's state (rlhf_environment_ops.state_size).
+struct rlhf__lines_state {
+    uint64_t episode; // its number; meaningful if `start` is not 0
+    uint64_t start;   // of the program that plays it, counted from 1
+};
+
+// The user sets host, program and doing; everything else is zero.
+struct rlhf__lines {
+    const rlhf_host *host;
+    struct rlhf__program program;
+    const char *doing; // for messages, "while it imported the file"
+    struct rlhf__hello hello;
+    struct rlhf__bytes closed; // lines of closed episodes, to send with the next call
+    uint64_t starts;
+    int64_t phase; // the phase whose lines on standard error are shown
+};
+
+// Start the program and read its first line. Failures have this status. [main]
+rlhf_status rlhf__lines_start(struct rlhf__lines *, rlhf_status);
+
+// The functions of an environment whose self begins with a struct rlhf__lines.
+extern const rlhf_environment_ops rlhf__lines_ops;
+
+// End the program and release everything. [main]
+void rlhf__lines_finish(struct rlhf__lines *);
+
+#endif

@@ -1,0 +1,61 @@
+"""Environments for test_env_python.c."""
+import random
+
+
+class Counter:
+    """As TRL's environment_factory takes it."""
+
+    def __init__(self):
+        self.made = 1
+
+    def reset(self, start: int = 0, **kwargs) -> str:
+        self.count = start + random.randint(0, 5)
+        return f"at {self.count}"
+
+    def add(self, by: int) -> int:
+        """
+        Adds to the count.
+
+        Args:
+            by: How much.
+
+        Returns:
+            The count.
+        """
+        if by < 0:
+            raise ValueError("not below 0")
+        self.count += by + random.randint(0, 1000)
+        return self.count
+
+    def get_reward(self) -> float:
+        return float(self.count)
+
+
+class Text:
+    """As gymnasium has them, with spaces of text."""
+
+    def reset(self, seed=None, options=None):
+        self.left = 2
+        return f"seed {seed}", {"options": len(options)}
+
+    def step(self, action):
+        self.left -= 1
+        print("stepped")
+        if action == "boom":
+            raise KeyError("boom")
+        return action.upper(), 0.5, self.left == 0, False, {"left": self.left, "word": "x"}
+
+
+async def twice(x: float, how: str = "plain") -> float:
+    """Doubles.
+
+    Args:
+        x (float): A number.
+        how: In which way
+            it is done. (choices: ["plain", "fancy"])
+    """
+    return 2 * x
+
+
+def silent(x: int):
+    return x

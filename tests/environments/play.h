@@ -1,0 +1,42 @@
+// play.h: an environment plugin loaded from the build tree, and the episodes that a test plays.
+#ifndef RLHF_TESTS_ENVIRONMENTS_PLAY_H
+#define RLHF_TESTS_ENVIRONMENTS_PLAY_H
+
+#include "rewards/fixture.h"
+
+#include <rlhf/draft/environment.h>
+
+enum { PLAY_MOST = 8, PLAY_SAID = 2048 };
+
+struct play {
+    struct rlhf_test_host host;
+    const rlhf_plugin *plugin;
+    const rlhf_environment_ops *ops;
+    void *self;
+    union {
+        unsigned char bytes[256];
+        double align;
+    } config;
+    // Of the episodes 0, 1, ...: their states, and what the last call said and gave.
+    uint64_t state[PLAY_MOST][8];
+    char said[PLAY_MOST][PLAY_SAID]; // "user: text|tool: text|"
+    float reward[PLAY_MOST];
+    uint8_t end[PLAY_MOST], verdict[PLAY_MOST], failed[PLAY_MOST];
+    double metric[PLAY_MOST]; // the last
+    int32_t turn[PLAY_MOST];
+};
+
+// Load env_NAME.so and call create() with these options: "a=1;b=x". play_close asserts that nothing
+// leaks.
+rlhf_status play_open(struct play *, const char *file, const char *options);
+void play_close(struct play *);
+
+// Calls of n episodes whose numbers are in `which`. text: of each, NULL = empty. A text that begins
+// with '{' is the arguments of a call of `tool` instead.
+rlhf_status play_reset(struct play *, uint32_t n, const uint64_t *which, const char *row);
+rlhf_status play_step(struct play *, uint32_t n, const uint64_t *which, const char *const *text,
+                      const char *tool);
+rlhf_status play_finish(struct play *, uint32_t n, const uint64_t *which, int32_t end);
+void play_end(struct play *, uint32_t n, const uint64_t *which); // close()
+
+#endif

@@ -1,0 +1,155 @@
+// test_env_exec.c: env_exec.so and the programs that play for it: whole episodes, and every fault
+// at every call, after which the episodes are played again and are the same.
+#include "environments/play.h"
+
+#include <unistd.h>
+
+static struct play p;
+static const uint64_t both[] = {0, 1};
+static const char *const row = "{\"x\": \"!\"}";
+
+static const char *command(const char *fault, int call, const char *mark) {
+    static char text[900];
+    snprintf(text, sizeof text, "command=python3 %s/playing.py %s %d %s", PLAY_SOURCE_DIR, fault,
+             call, mark);
+    return text;
+}
+
+static void open_it(const char *options) {
+    if (play_open(&p, "env_exec.so", options) < 0) fail_msg("%s", p.host.fail_text);
+}
+
+static void episodes(void **state) {
+    (void)state;
+    char options[900];
+    snprintf(options, sizeof options, "command=python3 %s/playing.py", PLAY_SOURCE_DIR);
+    open_it(options);
+    assert_non_null(strstr(p.ops->tools(p.self), "\"name\":\"add\""));
+    assert_int_equal(play_reset(&p, 2, both, row), RLHF_OK);
+    assert_string_equal(p.said[0], "user: from 0, P!|");
+    assert_string_equal(p.said[1], "user: from 2, P!|"); // 2^29 % 3
+    const char *const first[] = {"3", "9"};
+    assert_int_equal(play_step(&p, 2, both, first, NULL), RLHF_OK);
+    assert_string_equal(p.said[0], "user: 3|");
+    assert_string_equal(p.said[1], "");
+    assert_int_equal(p.end[0], RLHF_EPISODE_OPEN);
+    assert_int_equal(p.end[1], RLHF_EPISODE_DONE);
+    assert_int_equal(p.verdict[1], RLHF_VERDICT_RIGHT);
+    assert_true(p.reward[0] == 1.5f && p.reward[1] == 5.5f);
+    assert_true(p.metric[0] == 3 && p.metric[1] == 11);
+    const char *const tool[] = {"{\"by\":2}"};
+    assert_int_equal(play_step(&p, 1, both, tool, "add"), RLHF_OK);
+    assert_string_equal(p.said[0], "tool: {\"by\": 2}|");
+    assert_int_equal(play_finish(&p, 1, both, RLHF_EPISODE_TURNS), RLHF_OK);
+    assert_true(p.reward[0] == 100);
+    play_end(&p, 2, both);
+    assert_int_equal(play_reset(&p, 1, both, NULL), RLHF_OK); // the number is free again
+    assert_string_equal(p.said[0], "user: from 0, P|");
+    const char *const up[] = {"up"};
+    assert_int_equal(play_step(&p, 1, both, up, NULL), RLHF_OK);
+    assert_int_equal(p.failed[0], 1);
+    play_close(&p);
+}
+
+// Plays both episodes to their end, as the host does: a failed episode is closed, and played again
+// from its reset. Returns the number of failures, and what was said and paid in out.
+static int play_all(char out[400]) {
+    static const char *const turns[] = {"4", "1", "9"};
+    int at[] = {-1, -1}, failures = 0; // turns taken; -1: to be reset
+    char log[2][200];
+    while (at[0] < 3 || at[1] < 3) {
+        for (int k = 0; k < 2; k++) { // each in a call of its own, while the other is open
+            const uint64_t which[] = {(uint64_t)k};
+            if (at[k] == 3) continue;
+            if (at[k] < 0) log[k][0] = 0;
+            const rlhf_status st = at[k] < 0 ? play_reset(&p, 1, which, row)
+                                             : play_step(&p, 1, which, &turns[at[k]], NULL);
+            if (st < 0 || p.failed[k]) {
+                assert_true(st < 0 || p.failed[k]);
+                play_end(&p, 1, which);
+                assert_true(++failures < 20);
+                at[k] = -1;
+                continue;
+            }
+            const size_t n = strlen(log[k]);
+            snprintf(log[k] + n, sizeof log[k] - n, "%s%g/%d ", p.said[k], (double)p.reward[k],
+                     (int)p.end[k]);
+            at[k]++;
+        }
+    }
+    play_end(&p, 2, both);
+    snprintf(out, 400, "%s\n%s", log[0], log[1]);
+    return failures;
+}
+
+static void faults(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *why;
+    } all[] = {{"hang", "did not answer within 3 s"},
+               {"crash", "was ended by signal 11"},
+               {"exit", "ended with status 1"},
+               {"nonsense", "\"}{\": it is not a JSON object"},
+               {"huge", "the line is longer than 4 MiB"},
+               {"late", "did not answer within"},
+               {"twice", "episode"},
+               {"other", "it is of an episode that was not asked"},
+               {"unknown", "\"score\" is no member of an answer to"},
+               {"close", "closed its standard output"}};
+    char good[400], mark[64] = "/tmp/rlhf-play-XXXXXX", options[900];
+    snprintf(options, sizeof options, "command=python3 %s/playing.py", PLAY_SOURCE_DIR);
+    open_it(options);
+    assert_int_equal(play_all(good), 0);
+    play_close(&p);
+    assert_non_null(mkdtemp(mark));
+    strcat(mark, "/m");
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const int slow = strcmp(all[i].name, "hang") == 0 || strcmp(all[i].name, "late") == 0 ||
+                         strcmp(all[i].name, "close") == 0;
+        for (int call = slow ? 3 : 1; call <= 8; call += slow ? 8 : 1) {
+            char got[400];
+            unlink(mark);
+            open_it(command(all[i].name, call, mark));
+            p.host.limits.timeout_s = slow ? 3 : 60;
+            rlhf_test_offer(&p.host, RLHF_SVC_LIMITS, &p.host.limits);
+            const int failures = play_all(got);
+            // A second answer may come too late for its call; after the last one it does no harm.
+            if (!failures && strcmp(all[i].name, "twice") == 0 && call == 8) {
+                play_close(&p);
+                continue;
+            }
+            if (!failures) fail_msg("%s at call %d: no failure", all[i].name, call);
+            if (!strstr(p.host.fail_text, all[i].why))
+                fail_msg("%s at call %d: \"%s\"", all[i].name, call, p.host.fail_text);
+            assert_string_equal(got, good);
+            play_close(&p);
+        }
+    }
+    unlink(mark);
+    mark[strlen(mark) - 2] = 0;
+    rmdir(mark);
+}
+
+static void first_lines(void **state) {
+    (void)state;
+    static const struct {
+        const char *line, *why;
+    } all[] = {{"x", "the first line is not a JSON object"},
+               {"{\"tool\":[]}", "the first line has \"tool\"; allowed: \"tools\""},
+               {"{\"tools\":[3]}", "tool 0 is not {\"type\""},
+               {"{\"tools\":3}", "\"tools\" is not a list"}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        char options[200];
+        snprintf(options, sizeof options, "command=echo '%s'", all[i].line);
+        assert_int_equal(play_open(&p, "env_exec.so", options), RLHF_E_INVALID);
+        if (!strstr(p.host.fail_text, all[i].why))
+            fail_msg("\"%s\" is not in \"%s\"", all[i].why, p.host.fail_text);
+        play_close(&p);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(episodes), cmocka_unit_test(first_lines),
+                                       cmocka_unit_test(faults)};
+    return cmocka_run_group_tests_name("env_exec", tests, NULL, NULL);
+}
