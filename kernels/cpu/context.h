@@ -74,9 +74,9 @@ struct rlhf__lm_kept {
 struct rlhf__cpu {
     rlhf_compute table; // what open returns points here
     int threads;
-    int isa;                    // enum rlhf__isa of hot.h
-    int isa_capped;             // the user requested this level
-    int has_bf16;               // bf16 GEMMs are those of gemm.h; otherwise f32 GEMMs replace them
+    int isa;                             // enum rlhf__isa of hot.h
+    int isa_capped;                      // the user requested this level
+    const struct rlhf__bf16_gemms *bf16; // NULL: f32 GEMMs replace bf16 GEMMs
     int bf16_weights;           // 1: a bf16 weight exists, so the run is in bf16 (for Muon)
     int64_t half_l2;            // half of a core's L2 cache, in bytes
     struct rlhf__hot hot;       // hot loops of this instruction set

@@ -1,33 +1,19 @@
 // describe.c: rlhf_kernels_ops.describe for the CPU.
 #include "context.h"
+#include "cpu_name.h"
 #include "instance.h"
 #include "table.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-// The value in the first line "key<blanks>: value" of a file in /proc; "" if the key is missing.
-static void proc_value(const char *path, const char *key, char *out, size_t cap) {
-    char line[512];
-    out[0] = 0;
-    FILE *f = fopen(path, "r");
-    while (f && !out[0] && fgets(line, sizeof line, f)) {
-        const char *colon = strchr(line, ':');
-        if (!colon || strncmp(line, key, strlen(key)) != 0) continue;
-        colon += 1 + strspn(colon + 1, " \t");
-        snprintf(out, cap, "%.*s", (int)strcspn(colon, "\n"), colon);
-    }
-    if (f) fclose(f);
-}
 
 static void write_memory(struct rlhf__json *j) {
     const long page = sysconf(_SC_PAGESIZE), all = sysconf(_SC_PHYS_PAGES);
     unsigned long long kib = 0;
     char text[64];
     if (page > 0 && all > 0) rlhf__json_number(j, "memory", (uint64_t)page * (uint64_t)all);
-    proc_value("/proc/meminfo", "MemAvailable", text, sizeof text);
+    rlhf__proc_value("/proc/meminfo", "MemAvailable", text, sizeof text);
     if (sscanf(text, "%llu", &kib) == 1) rlhf__json_number(j, "memory_free", (uint64_t)kib << 10);
 }
 
@@ -69,10 +55,10 @@ rlhf_status rlhf__cpu_describe(void *self, uint32_t gpu, const char **json) {
     const int used = rlhf__isa_choose(cap);
     rlhf__cpu_try(detail, missing, sizeof missing);
     if (gpu) snprintf(missing, sizeof missing, "there is one device, 0");
-    proc_value("/proc/cpuinfo", "model name", name, sizeof name);
+    rlhf__cpu_name("", name, sizeof name);
     rlhf__json_start(j);
     rlhf__json_number(j, "devices", 1);
-    rlhf__json_text(j, "name", name[0] ? name : "CPU");
+    rlhf__json_text(j, "name", name);
     rlhf__json_text(j, "library", detail);
     write_memory(j);
     rlhf__json_text(j, "missing", missing);

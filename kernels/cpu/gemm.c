@@ -13,16 +13,14 @@
 #define K_CHAIN ((int64_t)RLHF__GEMM_ROWS_STEP)
 
 int rlhf__gemm_used(const struct rlhf__cpu *cpu, int32_t dtype) {
-    return !cpu->library && (dtype != RLHF_BF16 || cpu->has_bf16);
+    return !cpu->library && (dtype != RLHF_BF16 || cpu->bf16);
 }
 
 static void run_panel(const struct rlhf__gemm_job *j, const struct rlhf__panel *p) {
-    if (j->s->in_dtype != RLHF_BF16)
-        j->cpu->hot.gemm_panel(p);
-    else if (j->cpu->isa == RLHF__ISA_AMX)
-        rlhf__amx_panel(p);
+    if (j->s->in_dtype == RLHF_BF16)
+        j->cpu->bf16->panel(p);
     else
-        rlhf__bf16_panel(p);
+        j->cpu->hot.gemm_panel(p);
 }
 
 // The number of words of a panel as this pass reads it, and the offset of the pass's first step of
@@ -112,15 +110,16 @@ static void run_range(const struct rlhf__gemm_job *j, int64_t from, int64_t to) 
 
 static void run_pass(const struct rlhf__gemm_job *whole, uint64_t a_words) {
     const int64_t total = whole->s->m * whole->panels, threads = whole->cpu->threads;
-    const int amx = whole->cpu->isa == RLHF__ISA_AMX && whole->s->in_dtype == RLHF_BF16;
+    const struct rlhf__bf16_gemms *bf16 =
+        whole->s->in_dtype == RLHF_BF16 && whole->cpu->bf16->begin ? whole->cpu->bf16 : NULL;
 #pragma omp parallel for schedule(static, 1) num_threads(whole->cpu->threads)
     for (int64_t t = 0; t < threads; t++) {
         struct rlhf__gemm_job j = *whole;
         if (j.a_pack) j.a_pack += (uint64_t)t * a_words;
         if (j.sum) j.sum += t * j.block * j.width;
-        if (amx) rlhf__amx_begin();
+        if (bf16) bf16->begin();
         run_range(&j, total * t / threads, total * (t + 1) / threads);
-        if (amx) rlhf__amx_end();
+        if (bf16) bf16->end();
     }
 }
 

@@ -5,20 +5,16 @@
 #define RLHF_CPU_GEMM_JOB_H
 
 #include "context.h"
-#include "hot/amx.h"
-#include "hot/bf16.h"
 #include "matmul.h"
 
 // ---- geometry ----
 
 static inline int64_t rlhf__gemm_panel_width(const struct rlhf__cpu *cpu, int32_t dtype) {
-    if (dtype == RLHF_BF16) return RLHF__BF16_NC;
-    return cpu->isa >= RLHF__ISA_AVX512 ? 32 : cpu->isa == RLHF__ISA_AVX2 ? 16 : 8;
+    return dtype == RLHF_BF16 ? cpu->bf16->columns : (int64_t)cpu->hot.gemm_columns;
 }
 
 static inline int64_t rlhf__gemm_tile_rows(const struct rlhf__cpu *cpu, int32_t dtype) {
-    if (dtype == RLHF_BF16) return cpu->isa == RLHF__ISA_AMX ? RLHF__AMX_MR : RLHF__BF16_MR;
-    return cpu->isa >= RLHF__ISA_AVX512 ? 12 : 6;
+    return dtype == RLHF_BF16 ? cpu->bf16->rows : (int64_t)cpu->hot.gemm_rows;
 }
 
 static inline int64_t rlhf__gemm_words(int32_t dtype, int64_t k) {
@@ -28,8 +24,8 @@ static inline int64_t rlhf__gemm_words(int32_t dtype, int64_t k) {
 // Words of a packed row of A.
 static inline int64_t rlhf__gemm_a_row_words(const struct rlhf__cpu *cpu, int32_t dtype,
                                              int64_t k) {
-    if (dtype == RLHF_BF16 && cpu->isa == RLHF__ISA_AMX)
-        k = (k + RLHF__AMX_K - 1) / RLHF__AMX_K * RLHF__AMX_K;
+    const int64_t step = dtype == RLHF_BF16 ? cpu->bf16->k_step : 1;
+    k = (k + step - 1) / step * step;
     return rlhf__gemm_words(dtype, k);
 }
 

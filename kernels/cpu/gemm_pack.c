@@ -1,8 +1,8 @@
 // gemm_pack.c: see gemm_pack.h.
 #include "gemm_pack.h"
 
-#define PACK_PANELS 12 // with AMX
-#define TURN_ROWS   24 // without AMX
+#define PACK_PANELS 12 // with pack_a_rows (AMX)
+#define TURN_ROWS   24 // with gemm_turn_a
 #define TURN_PANELS 4
 #define TURN_BLOCKS 16 // with fewer, one thread converts them
 
@@ -20,13 +20,13 @@ static void pack_panel(const struct rlhf__cpu *cpu, uint32_t *dst, int32_t dtype
     else if (dtype == RLHF_F32)
         cpu->hot.gemm_pack_rows(dst, src, k, columns, stride, stream);
     else if (src_dtype == RLHF_F32 && transposed)
-        rlhf__bf16_pack_cols_f32(dst, src, k, columns, stride, stream);
+        cpu->bf16->pack_cols_f32(dst, src, k, columns, stride, stream);
     else if (src_dtype == RLHF_F32)
-        rlhf__bf16_pack_rows_f32(dst, src, k, columns, stride, stream);
+        cpu->bf16->pack_rows_f32(dst, src, k, columns, stride, stream);
     else if (transposed)
-        rlhf__bf16_pack_cols(dst, src, k, columns, stride);
+        cpu->bf16->pack_cols(dst, src, k, columns, stride);
     else
-        rlhf__bf16_pack_rows(dst, src, k, columns, stride);
+        cpu->bf16->pack_rows(dst, src, k, columns, stride);
 }
 
 void rlhf__gemm_pack(const struct rlhf__cpu *cpu, void *dst, int32_t dtype, const void *src,
@@ -52,8 +52,8 @@ void rlhf__gemm_pack(const struct rlhf__cpu *cpu, void *dst, int32_t dtype, cons
 // on AVX512_BF16 (the same at 320 columns).
 int rlhf__gemm_packs_a(const struct rlhf__gemm_job *j, int64_t rows, int64_t panels) {
     if (j->s->src_transposed) return 1;
-    if (j->s->in_dtype == RLHF_BF16 && j->cpu->isa == RLHF__ISA_AMX)
-        return rows > RLHF__AMX_MR && panels >= PACK_PANELS;
+    if (j->s->in_dtype == RLHF_BF16 && j->cpu->bf16->pack_a_rows)
+        return rows > j->cpu->bf16->rows && panels >= PACK_PANELS;
     const int words_whole = j->s->in_dtype == RLHF_F32 || j->s->k % 2 == 0;
     return words_whole && rows >= TURN_ROWS && panels >= TURN_PANELS;
 }
@@ -63,19 +63,17 @@ void rlhf__gemm_pack_a(const struct rlhf__gemm_job *j, int64_t row, size_t rows,
     const int64_t at = j->s->src_transposed ? j->k0 * j->s->m + row : row * j->s->k + j->k0;
     const char *from = j->src + (uint64_t)at * rlhf_dtype_size(j->s->in_dtype);
     const uint16_t *bf16 = (const uint16_t *)(const void *)from;
-    const int amx = j->s->in_dtype == RLHF_BF16 && j->cpu->isa == RLHF__ISA_AMX;
-    if (!j->s->src_transposed && amx)
-        rlhf__amx_pack_rows((uint16_t *)j->a_pack, bf16, rows, k, (size_t)j->s->k);
+    const int own = j->s->in_dtype == RLHF_BF16 && j->cpu->bf16->pack_a_rows;
+    if (!j->s->src_transposed && own)
+        j->cpu->bf16->pack_a_rows(j->a_pack, bf16, rows, k, (size_t)j->s->k);
     else if (!j->s->src_transposed) // a bf16 pair is moved like an f32
         j->cpu->hot.gemm_turn_a(j->a_pack, (const float *)(const void *)from, rows,
                                 (size_t)rlhf__gemm_words(j->s->in_dtype, (int64_t)k),
                                 (size_t)rlhf__gemm_words(j->s->in_dtype, j->s->k));
     else if (j->s->in_dtype != RLHF_BF16)
         j->cpu->hot.gemm_pack_a(j->a_pack, (const float *)(const void *)from, rows, k, m);
-    else if (amx)
-        rlhf__amx_pack_a((uint16_t *)j->a_pack, bf16, rows, k, m);
     else
-        rlhf__bf16_pack_a(j->a_pack, bf16, rows, k, m);
+        j->cpu->bf16->pack_a(j->a_pack, bf16, rows, k, m);
 }
 
 // ---- B from its transpose ----
@@ -100,7 +98,7 @@ static void turn_b(const struct rlhf__gemm_job *j, uint32_t *to, const uint32_t 
             const size_t r = (size_t)(rows < width ? rows : width);
             const size_t c = (size_t)(columns < width ? columns : width);
             if (in == RLHF_BF16)
-                rlhf__bf16_turn_b(dst, src, r, c, (size_t)from_words);
+                j->cpu->bf16->turn_b(dst, src, r, c, (size_t)from_words);
             else
                 j->cpu->hot.gemm_turn_b(dst, src, r, c, (size_t)from_words, j->s->pairs);
         }

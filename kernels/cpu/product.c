@@ -14,7 +14,7 @@ void rlhf__cpu_use_threads(const struct rlhf__cpu *cpu) { omp_set_num_threads(cp
 // The dtype combinations without a native GEMM: bf16 operands on a CPU without bf16 GEMMs, and f32
 // to bf16.
 static int needs_f32(const struct rlhf__cpu *cpu, const struct rlhf__matmul *s) {
-    return s->in_dtype == RLHF_BF16 ? !cpu->has_bf16 : s->out_dtype == RLHF_BF16;
+    return s->in_dtype == RLHF_BF16 ? !cpu->bf16 : s->out_dtype == RLHF_BF16;
 }
 
 // Copy n elements as f32 to *ws and advance *ws. Input that is f32 is used in place.

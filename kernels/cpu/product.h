@@ -32,7 +32,7 @@ static inline int rlhf__cpu_keeps_both(const struct rlhf__cpu *cpu) { return cpu
 
 // True if f32 GEMMs of operands in pairs (matmul.h) replace the GEMMs of this dtype.
 static inline int rlhf__cpu_pairs(const struct rlhf__cpu *cpu, int32_t dtype) {
-    return dtype == RLHF_BF16 && !cpu->has_bf16 && !cpu->library;
+    return dtype == RLHF_BF16 && !cpu->bf16 && !cpu->library;
 }
 
 // The steps of k of a packed weight.
@@ -42,7 +42,7 @@ static inline int64_t rlhf__packed_k(const struct rlhf__cpu *cpu, int32_t dtype,
 
 // The GEMM dtype for a weight of this dtype.
 static inline int32_t rlhf__cpu_exec_dtype(const struct rlhf__cpu *cpu, int32_t dtype) {
-    return cpu->has_bf16 ? dtype : RLHF_F32;
+    return cpu->bf16 ? dtype : RLHF_F32;
 }
 
 // A weight with these arguments but without memory, for computing sizes.

@@ -21,9 +21,13 @@
 #define ID      "org.rlhf-host.kernels.cpu-free"
 #define SUMMARY "CPU backend that gives up exactness, to measure what that costs"
 #else
-#define NAME    "cpu"
-#define ID      "org.rlhf-host.kernels.cpu"
+#define NAME "cpu"
+#define ID   "org.rlhf-host.kernels.cpu"
+#ifdef __aarch64__
+#define SUMMARY "CPU backend: own kernels for NEON"
+#else
 #define SUMMARY "CPU backend: own kernels for AMX, AVX-512, AVX2 and plain x86-64"
+#endif
 #endif
 
 static void context_free(struct rlhf__cpu *cpu) {
@@ -87,20 +91,18 @@ static rlhf_status choose(struct rlhf__cpu *cpu) {
     const char *cap = getenv("RLHF_CPU_ISA");
     cpu->isa = rlhf__isa_choose(cap);
     if (cpu->isa < 0)
-        return rlhf__cpu_fail(cpu, RLHF_E_INVALID,
-                              "RLHF_CPU_ISA is \"%s\", allowed are baseline, avx2, avx512, "
-                              "avx512_bf16, amx",
-                              cap);
+        return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "RLHF_CPU_ISA is \"%s\", allowed %s", cap,
+                              RLHF__ISA_NAMES);
     cpu->hot = *rlhf__isa_level(cpu->isa)->hot;
     cpu->isa_capped = cap && *cap;
-    cpu->has_bf16 = cpu->isa >= RLHF__ISA_AVX512_BF16;
+    cpu->bf16 = rlhf__isa_level(cpu->isa)->bf16_gemms;
     const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE); // 0: unknown
     cpu->half_l2 = (l2 > 0 ? l2 : 1 << 20) / 2;
 #ifdef RLHF_FREE
     RLHF_TRY(rlhf__onednn_open(cpu));
 #endif
     snprintf(cpu->detail, sizeof cpu->detail, "%s%s%s, %d thread%s%s", cpu->library_name,
-             rlhf__isa_level(cpu->isa)->name, cpu->has_bf16 ? ", bf16 products" : "", cpu->threads,
+             rlhf__isa_level(cpu->isa)->name, cpu->bf16 ? ", bf16 products" : "", cpu->threads,
              cpu->threads == 1 ? "" : "s", RLHF__EXACT ? "" : ", rows not exact");
     return RLHF_OK;
 }
@@ -114,7 +116,7 @@ static rlhf_status context_init(struct rlhf__cpu *cpu, const rlhf_kernels_open *
     rlhf_compute *t = &cpu->table;
     t->size = sizeof *t;
     t->device = RLHF_DEVICE_CPU;
-    t->dtypes = 1u << RLHF_F32 | (cpu->has_bf16 ? 1u << RLHF_BF16 : 0u);
+    t->dtypes = 1u << RLHF_F32 | (cpu->bf16 ? 1u << RLHF_BF16 : 0u);
     t->threads = (uint32_t)cpu->threads;
     t->flags = RLHF_COMPUTE_MIN_P | RLHF_COMPUTE_DIVERGENCE | RLHF_COMPUTE_HOST_MEMORY |
                (RLHF__EXACT ? (uint32_t)RLHF_COMPUTE_ROW_EXACT : 0);

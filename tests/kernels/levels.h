@@ -1,5 +1,7 @@
 // levels.h: calls each hot function at every instruction-set level that this CPU has, and compares
-// the outputs bit for bit. Used by test_levels_rows.c and test_levels_products.c.
+// the outputs bit for bit: those of the levels with each other, and a hash of all outputs of a
+// function with the one in levels.txt, which other machines and compilers have to reach, too. Used
+// by test_levels_rows.c and test_levels_products.c.
 #ifndef RLHF_TESTS_KERNELS_LEVELS_H
 #define RLHF_TESTS_KERNELS_LEVELS_H
 
@@ -8,19 +10,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LEVELS_LARGEST = 1 << 20 }; // elements of an input array
+enum {
+    LEVELS_LARGEST = 1 << 20, // elements of an input array
+    LEVELS_MOST = 8           // levels of an architecture
+};
 
 // Inputs and outputs of one test program. All arrays are 64-byte aligned.
 struct levels {
-    const struct rlhf__hot *table[RLHF__ISA_COUNT];
-    const char *name[RLHF__ISA_COUNT];
-    int isa[RLHF__ISA_COUNT];
+    const struct rlhf__hot *table[LEVELS_MOST];
+    const char *name[LEVELS_MOST];
     size_t n;                       // levels to compare
-    char *out[RLHF__ISA_COUNT];     // what a call wrote, one array per level
+    char *out[LEVELS_MOST];         // what a call wrote, one array per level
     float *a, *b, *c, *d, *scratch; // inputs in f32, set by levels_fill
     uint16_t *ha, *hb, *hc, *hd;    // the same inputs rounded to bf16
     uint64_t state;
     const char *called[128]; // names of the functions that were compared
+    uint64_t hash[128];      // FNV-1a of all outputs of each
     size_t n_called, comparisons;
 };
 
@@ -39,7 +44,9 @@ void levels_fill(struct levels *l, size_t n, float scale);
 void levels_compare(struct levels *l, const char *name, levels_call *call, const void *args,
                     size_t bytes);
 
-// Fails the test if a function of the table's list `names` was not compared.
+// Fails the test if a function of the table's list `names` was not compared, or has another hash
+// than in levels.txt of the source directory. With RLHF_TEST_UPDATE set, prints the lines of that
+// file.
 void levels_all_called(const struct levels *l, const char *const *names, size_t n);
 
 // The input a, b, c or d as bf16 or f32.

@@ -17,30 +17,16 @@
 
 struct level {
     const char *name;
-    int isa;
     void (*exp)(float *out, const float *x, size_t n);
     void (*to_bf16)(uint16_t *out, const float *x, size_t n);
 };
 
-static const struct level levels[] = {
-    {"baseline", RLHF__ISA_BASELINE, vec_exp_baseline, vec_to_bf16_baseline},
-    {"avx2", RLHF__ISA_AVX2, vec_exp_avx2, vec_to_bf16_avx2},
-    {"avx512", RLHF__ISA_AVX512, vec_exp_avx512, vec_to_bf16_avx512},
-    {"avx512_bf16", RLHF__ISA_AVX512_BF16, vec_exp_avx512_bf16, vec_to_bf16_avx512_bf16},
-};
+#define LEVEL(name) {#name, vec_exp_##name, vec_to_bf16_##name},
+static const struct level levels[] = {VEC_LEVELS(LEVEL)};
 enum { LEVELS = sizeof levels / sizeof *levels };
 
-static int has(int isa) {
-    __builtin_cpu_init();
-    if (isa == RLHF__ISA_AVX2)
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    if (isa == RLHF__ISA_AVX512)
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    if (isa == RLHF__ISA_AVX512_BF16)
-        return has(RLHF__ISA_AVX512) && __builtin_cpu_supports("avx512bf16");
-    return 1;
-}
+// Whether the CPU has the level number i of levels[], and all before it.
+static int has(size_t i) { return !rlhf__isa_lacks((int)i); }
 
 static float of_bits(uint32_t bits) {
     float f;
@@ -94,7 +80,7 @@ static void exp_is_right_up_to_the_edges(void **state) {
     float *x = exp_inputs(&n), *y = malloc(n * sizeof *y);
     assert_non_null(y);
     int bad = 0;
-    for (size_t l = 0; l < LEVELS && has(levels[l].isa); l++) {
+    for (size_t l = 0; l < LEVELS && has(l); l++) {
         levels[l].exp(y, x, n);
         for (size_t i = 0; i < n; i++) {
             const char *why = wrong_exp(x[i], y[i]);
@@ -134,7 +120,7 @@ static void rounding_is_the_same_at_every_level(void **state) {
         memcpy(x + i, &bits, sizeof bits); // keeps a NaN's bits
     }
     int bad = 0;
-    for (size_t l = 0; l < LEVELS && has(levels[l].isa); l++) {
+    for (size_t l = 0; l < LEVELS && has(l); l++) {
         levels[l].to_bf16(h, x, N);
         for (uint32_t i = 0; i < N; i++)
             if (h[i] != bf16_of(x[i]) && bad++ < 10)

@@ -6,7 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __aarch64__
+#define VEC_LEVELS(X) X(neon)
+#else
 #define VEC_LEVELS(X) X(baseline) X(avx2) X(avx512) X(avx512_bf16)
+#endif
 
 #define VEC_PROTO(level)                                                                           \
     void vec_exp_##level(float *out, const float *x, size_t n);                                    \

@@ -22,9 +22,9 @@ void rlhf__amx_panel(const struct rlhf__panel *p);
 
 // Pack A from its transpose: rows 0 .. m-1 of A are columns of src[k][stride]. Each block of 16
 // rows by one step of k is contiguous: [ceil(m / 16)][ceil(k / 32)][16][32], zero-filled.
-void rlhf__amx_pack_a(uint16_t *dst, const uint16_t *src, size_t m, size_t k, size_t stride);
+void rlhf__amx_pack_a(uint32_t *dst, const uint16_t *src, size_t m, size_t k, size_t stride);
 
 // The same packing from rows stored as src[m][stride].
-void rlhf__amx_pack_rows(uint16_t *dst, const uint16_t *src, size_t m, size_t k, size_t stride);
+void rlhf__amx_pack_rows(uint32_t *dst, const uint16_t *src, size_t m, size_t k, size_t stride);
 
 #endif

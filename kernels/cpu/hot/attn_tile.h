@@ -39,14 +39,14 @@ static inline void fetch_next(const struct rlhf__attn_item *it, size_t g, size_t
     for (size_t r = t; r < t + n; r++)
         for (size_t c = 0; c < bytes; c += 64) {
             size_t at = g * bytes + c;
-            _mm_prefetch((const char *)it->q + it->next_q + r * qs + at, _MM_HINT_T1);
+            __builtin_prefetch((const char *)it->q + it->next_q + r * qs + at, 0, 2);
             if (!g) {
-                _mm_prefetch((const char *)it->k + it->next_kv + r * ks + c, _MM_HINT_T1);
-                _mm_prefetch((const char *)it->v + it->next_kv + r * ks + c, _MM_HINT_T1);
+                __builtin_prefetch((const char *)it->k + it->next_kv + r * ks + c, 0, 2);
+                __builtin_prefetch((const char *)it->v + it->next_kv + r * ks + c, 0, 2);
             }
             if (!it->dout) continue;
-            _mm_prefetch((const char *)it->dout + it->next_out + r * os + at, _MM_HINT_T1);
-            _mm_prefetch((const char *)it->out + it->next_out + r * os + at, _MM_HINT_T1);
+            __builtin_prefetch((const char *)it->dout + it->next_out + r * os + at, 0, 2);
+            __builtin_prefetch((const char *)it->out + it->next_out + r * os + at, 0, 2);
         }
 }
 
@@ -60,8 +60,8 @@ INLINE void ahead_step(struct ahead *a) {
     size_t n = a->each < a->left ? a->each : a->left;
     a->left -= n;
     for (; n; n--, a->k += 64, a->v += 64) {
-        _mm_prefetch(a->k, _MM_HINT_T1);
-        _mm_prefetch(a->v, _MM_HINT_T1);
+        __builtin_prefetch(a->k, 0, 2);
+        __builtin_prefetch(a->v, 0, 2);
     }
 }
 

@@ -202,7 +202,7 @@ void rlhf__bf16_turn_b(uint32_t *dst, const uint32_t *src, size_t rows, size_t c
         }                                                                                          \
     }
 
-void rlhf__amx_pack_a(uint16_t *dst, const uint16_t *src, size_t m, size_t k, size_t stride) {
+void rlhf__amx_pack_a(uint32_t *dst, const uint16_t *src, size_t m, size_t k, size_t stride) {
     const size_t steps = (k + RLHF__AMX_K - 1) / RLHF__AMX_K;
     // Rows of src are pages apart. With k as the outer loop, all of them advance together.
     for (size_t i = 0; i < steps; i++)
@@ -216,16 +216,16 @@ void rlhf__amx_pack_a(uint16_t *dst, const uint16_t *src, size_t m, size_t k, si
                 v[j] = interleave(load_bf16(lo, at < k ? n : 0), load_bf16(hi, at + 1 < k ? n : 0));
             }
             transpose16(v);
-            uint16_t *out = dst + (r / 16 * steps + i) * 512;
+            uint32_t *out = dst + (r / 16 * steps + i) * 256;
             for (size_t j = 0; j < 16; j++)
-                _mm512_storeu_si512(out + 32 * j, v[j]);
+                _mm512_storeu_si512(out + 16 * j, v[j]);
         }
 }
 
-void rlhf__amx_pack_rows(uint16_t *dst, const uint16_t *src, size_t m, size_t k, size_t stride) {
+void rlhf__amx_pack_rows(uint32_t *dst, const uint16_t *src, size_t m, size_t k, size_t stride) {
     const size_t step = RLHF__AMX_K, steps = (k + step - 1) / step;
     for (size_t r = 0; r < m; r++) {
-        uint16_t *out = dst + (r / 16 * steps * 16 + r % 16) * step;
+        uint16_t *out = (uint16_t *)(void *)dst + (r / 16 * steps * 16 + r % 16) * step;
         const uint16_t *row = src + r * stride;
         for (size_t i = 0; i < k; i += step, out += 16 * step) {
             const size_t n = k - i < step ? k - i : step;

@@ -1,16 +1,8 @@
 // hot/gemm.c: f32 GEMMs: tiles of up to MR rows by two vectors, and packing. The bf16 counterparts
 // are bf16_tile.c and bf16_pack.c.
+#include "gemm_tile.h"
 #include "hot.h"
 #include "vec.h"
-
-#define NC ((size_t)2 * VP_LANES)
-
-// Two sums per row stay in registers. That takes 24 of 32 registers, or 12 of 16.
-#if VP_LANES == 16
-#define MR 12
-#else
-#define MR 6
-#endif
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -20,13 +12,7 @@ INLINE void put(float *p, vp v, const int stream) {
     if (!stream)
         vp_store(p, v);
     else
-#if VP_LANES == 16
-        _mm512_stream_ps(p, v);
-#elif VP_LANES == 8
-        _mm256_stream_ps(p, v);
-#else
-        _mm_stream_ps(p, v);
-#endif
+        vp_stream(p, v);
 }
 
 enum { AHEAD_ROWS = 16, AHEAD_COLS = 64 }; // rows, and elements of a row
@@ -48,7 +34,7 @@ void RLHF__HOT(gemm_pack_rows)(uint32_t *dst, const float *src, size_t k, size_t
         pack_rows((float *)(void *)dst, src, k, columns, stride, 1);
     else
         pack_rows((float *)(void *)dst, src, k, columns, stride, 0);
-    if (stream) _mm_sfence();
+    if (stream) vp_stream_end();
 }
 
 // Takes VP_LANES steps of k for VP_LANES columns at a time: reads the rows of src along k and
@@ -79,7 +65,7 @@ void RLHF__HOT(gemm_pack_cols)(uint32_t *dst, const float *src, size_t k, size_t
         pack_cols((float *)(void *)dst, src, k, columns, stride, 1);
     else
         pack_cols((float *)(void *)dst, src, k, columns, stride, 0);
-    if (stream) _mm_sfence();
+    if (stream) vp_stream_end();
 }
 
 void RLHF__HOT(gemm_pack_a)(uint32_t *dst, const float *src, size_t m, size_t k, size_t stride) {
@@ -111,8 +97,8 @@ void RLHF__HOT(gemm_turn_a)(uint32_t *dst, const float *src, size_t m, size_t k,
             for (size_t j = 0; j < VP_LANES; j++) {
                 const float *from = src + (r + j) * stride + i;
                 v[j] = j >= MR || r + j >= m ? vp_zero()
-                       : n == VP_LANES ? vp_load(from)
-                                       : vp_load_n(from, n);
+                       : n == VP_LANES       ? vp_load(from)
+                                             : vp_load_n(from, n);
             }
             vp_transpose(v);
             // Lanes after the MR-th are overwritten by the next store. The very last store has no
@@ -250,25 +236,61 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, con
     }
 }
 
-INLINE void rest(const struct rlhf__panel *p, size_t row, size_t rows, const int packed,
-                 const int pairs, struct ahead *next) {
-#define REST(n)                                                                                    \
-    case n:                                                                                        \
+// Each form of a tile is a function of its own: GCC 12 keeps the sums of only some of them in
+// registers when all are in one function.
+#define FORM(n, packed, pairs)                                                                     \
+    static __attribute__((noinline)) void tile_##n##_##packed##_##pairs(                           \
+        const struct rlhf__panel *p, size_t row, struct ahead *next) {                             \
         tile(p, row, n, packed, pairs, next);                                                      \
+    }
+#define FORMS(n)                                                                                   \
+    FORM(n, 0, 0)                                                                                  \
+    FORM(n, 0, 1)                                                                                  \
+    FORM(n, 1, 0)                                                                                  \
+    FORM(n, 1, 1)
+FORMS(1)
+FORMS(2)
+FORMS(3)
+FORMS(4)
+FORMS(5)
+FORMS(6)
+#if MR >= 10
+FORMS(7)
+FORMS(8)
+FORMS(9)
+FORMS(10)
+#endif
+#if MR == 12
+FORMS(11)
+FORMS(12)
+#endif
+
+// At most MR rows.
+INLINE void some_rows(const struct rlhf__panel *p, size_t row, size_t rows, const int packed,
+                      const int pairs, struct ahead *next) {
+#define ROWS(n)                                                                                    \
+    case n:                                                                                        \
+        if (packed)                                                                                \
+            pairs ? tile_##n##_1_1(p, row, next) : tile_##n##_1_0(p, row, next);                   \
+        else                                                                                       \
+            pairs ? tile_##n##_0_1(p, row, next) : tile_##n##_0_0(p, row, next);                   \
         break;
     switch (rows) {
-        REST(1)
-        REST(2)
-        REST(3)
-        REST(4)
-        REST(5)
+        ROWS(1)
+        ROWS(2)
+        ROWS(3)
+        ROWS(4)
+        ROWS(5)
+        ROWS(6)
+#if MR >= 10
+        ROWS(7)
+        ROWS(8)
+        ROWS(9)
+        ROWS(10)
+#endif
 #if MR == 12
-        REST(6)
-        REST(7)
-        REST(8)
-        REST(9)
-        REST(10)
-        REST(11)
+        ROWS(11)
+        ROWS(12)
 #endif
     default:
         break;
@@ -280,8 +302,8 @@ INLINE void all_rows(const struct rlhf__panel *p, const int packed, const int pa
     struct ahead next = {(const char *)(p->b + p->b_next), (NC * 4 + tiles - 1) / tiles};
     size_t row = 0;
     for (; row + MR <= p->m; row += MR)
-        tile(p, row, MR, packed, pairs, &next);
-    rest(p, row, p->m - row, packed, pairs, &next);
+        some_rows(p, row, MR, packed, pairs, &next);
+    some_rows(p, row, p->m - row, packed, pairs, &next);
 }
 
 void RLHF__HOT(gemm_panel)(const struct rlhf__panel *p) {

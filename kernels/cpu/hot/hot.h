@@ -10,8 +10,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The levels. Each level includes the features of the previous levels. The last level has separate
-// GEMMs, but shares all other loops with the level before it.
+// The levels. Each level includes the features of the previous levels. The last level of x86-64 has
+// separate GEMMs, but shares all other loops with the level before it.
+#ifdef __aarch64__
+enum rlhf__isa { RLHF__ISA_NEON, RLHF__ISA_COUNT };
+#define RLHF__ISA_NAMES "is neon"
+#else
 enum rlhf__isa {
     RLHF__ISA_BASELINE,
     RLHF__ISA_AVX2,
@@ -20,6 +24,8 @@ enum rlhf__isa {
     RLHF__ISA_AMX,
     RLHF__ISA_COUNT
 };
+#define RLHF__ISA_NAMES "are baseline, avx2, avx512, avx512_bf16, amx"
+#endif
 
 // One row of an attention call, and `group` adjacent query heads that read one key head. Pointers
 // are to the row's first query or key and to the first element of the (first) head. The next query
@@ -136,10 +142,11 @@ size_t rlhf__attn_scratch_bwd(uint32_t nq, uint32_t nk, int32_t head_dim);
 struct rlhf__hot {
     RLHF__HOT_ROWS(RLHF__HOT_MEMBER)
     RLHF__HOT_PRODUCTS(RLHF__HOT_MEMBER)
+    size_t gemm_rows, gemm_columns; // of an f32 tile; a panel has as many columns
 };
 
-// In a hot source, RLHF_HOT_LEVEL is baseline, avx2, avx512 or avx512_bf16, and RLHF__HOT(norm) is
-// that level's function.
+// In a hot source, RLHF_HOT_LEVEL is baseline, avx2, avx512, avx512_bf16 or neon, and
+// RLHF__HOT(norm) is that level's function.
 #ifdef RLHF_HOT_LEVEL
 #define RLHF__HOT_PASTE2(name, level) rlhf__hot_##name##_##level
 #define RLHF__HOT_PASTE(name, level)  RLHF__HOT_PASTE2(name, level)
@@ -149,15 +156,35 @@ RLHF__HOT_ROWS(RLHF__HOT_PROTO)
 RLHF__HOT_PRODUCTS(RLHF__HOT_PROTO)
 #endif
 
+extern const struct rlhf__hot rlhf__hot_table_neon;
 extern const struct rlhf__hot rlhf__hot_table_baseline;
 extern const struct rlhf__hot rlhf__hot_table_avx2;
 extern const struct rlhf__hot rlhf__hot_table_avx512;
 extern const struct rlhf__hot rlhf__hot_table_avx512_bf16;
 
+// The bf16 GEMMs of a level (bf16.h, amx.h). Rows of A that are packed from rows are filled with
+// zeros to a multiple of k_step.
+struct rlhf__bf16_gemms {
+    int64_t rows, columns, k_step;     // rows of a tile, columns of a panel
+    void (*begin)(void), (*end)(void); // around the panels of a thread; NULL: nothing to do
+    void (*panel)(const struct rlhf__panel *p);
+    // pack_a_rows NULL: gemm_turn_a moves a pair of A like an f32.
+    void (*pack_a_rows)(uint32_t *dst, const uint16_t *src, size_t m, size_t k, size_t stride);
+    void (*pack_a)(uint32_t *dst, const uint16_t *src, size_t m, size_t k, size_t stride);
+    void (*pack_rows_f32)(uint32_t *dst, const float *src, size_t k, size_t columns, size_t stride,
+                          int stream);
+    void (*pack_cols_f32)(uint32_t *dst, const float *src, size_t k, size_t columns, size_t stride,
+                          int stream);
+    void (*pack_rows)(uint32_t *dst, const uint16_t *src, size_t k, size_t columns, size_t stride);
+    void (*pack_cols)(uint32_t *dst, const uint16_t *src, size_t k, size_t columns, size_t stride);
+    void (*turn_b)(uint32_t *dst, const uint32_t *src, size_t rows, size_t columns, size_t next);
+};
+
 struct rlhf__level {
     const char *name;               // its name in RLHF_CPU_ISA
     const struct rlhf__hot *hot;    // NULL: the build leaves this level out
     const char *loops, *f32, *bf16; // descriptions: what runs the row operations and the GEMMs
+    const struct rlhf__bf16_gemms *bf16_gemms; // NULL: f32 GEMMs in the same order replace them
 };
 
 // isa: an enum rlhf__isa.

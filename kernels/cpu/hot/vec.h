@@ -1,7 +1,7 @@
-// hot/vec.h: vectors of f32 lanes, written once for four instruction sets. A hot source includes
+// hot/vec.h: vectors of f32 lanes, written once for five instruction sets. A hot source includes
 // this file and is compiled once per level. The compiler flags choose the machine vectors: 4 lanes
-// (x86-64 baseline, SSE2), 8 lanes (AVX2 + FMA) or 16 lanes (AVX-512 F/BW/DQ/VL, with or without
-// BF16).
+// (aarch64, NEON; x86-64 baseline, SSE2), 8 lanes (AVX2 + FMA) or 16 lanes (AVX-512 F/BW/DQ/VL,
+// with or without BF16).
 //
 // All levels give the same bits: a vf has 16 lanes everywhere (vec_parts.h), and every operation
 // below is exact or rounded once. An element goes through the same operations at every position,
@@ -11,7 +11,11 @@
 // (gemm.c). The functions below that gemm.c needs exist for vp, too: vp_add, vp_load_n and so on.
 //
 //   vf, VF_LANES = 16                the vector and its number of lanes
-//   vp, VP_LANES                     the machine's vector and its number of lanes
+//   vp, VP_LANES, VP_COUNT           the machine's vector, its number of lanes, and how many such
+//                                    registers the machine has
+//   vp_stream(p, v)                  vp_store that bypasses the caches, if the machine can do that;
+//   p
+//                                    is aligned to a vector. vp_stream_end() follows the last one
 //   vf_zero() vf_set1(x)
 //   vf_load(p) vf_store(p, v)        f32, any alignment
 //   vf_load_n(p, n) vf_store_n(...)  the first n lanes, 0 <= n <= VF_LANES; other lanes read as 0,
@@ -34,12 +38,19 @@
 #ifndef RLHF_KERNELS_CPU_HOT_VEC_H
 #define RLHF_KERNELS_CPU_HOT_VEC_H
 
-#include <immintrin.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+#ifdef __x86_64__
+#include <immintrin.h>
+static inline void vp_stream_end(void) { _mm_sfence(); }
+#endif
+
+#if defined(__aarch64__)
+#include "vec_neon.h"
+#elif defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) &&                    \
+    defined(__AVX512VL__)
 #include "vec_avx512.h"
 #elif defined(__AVX2__) && defined(__FMA__)
 #include "vec_avx2.h"

@@ -3,6 +3,7 @@
 #define RLHF_KERNELS_CPU_HOT_VEC_AVX2_H
 
 #define VP_LANES 8
+#define VP_COUNT 16
 
 typedef __m256 vp;
 
@@ -15,6 +16,7 @@ static inline vp vp_zero(void) { return _mm256_setzero_ps(); }
 static inline vp vp_set1(float x) { return _mm256_set1_ps(x); }
 static inline vp vp_load(const float *p) { return _mm256_loadu_ps(p); }
 static inline void vp_store(float *p, vp v) { _mm256_storeu_ps(p, v); }
+static inline void vp_stream(float *p, vp v) { _mm256_stream_ps(p, v); }
 #ifndef RLHF_SANITIZED // see vec_tails.h
 #define VP_MASKED_F32
 static inline vp vp_load_n(const float *p, size_t n) { return _mm256_maskload_ps(p, vp__mask(n)); }

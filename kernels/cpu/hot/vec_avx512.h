@@ -144,5 +144,7 @@ typedef vf vp;
 #define vp_add       vf_add
 #define vp_fma       vf_fma
 #define vp_transpose vf_transpose
+#define vp_stream    _mm512_stream_ps
+#define VP_COUNT     32
 
 #endif

@@ -3,11 +3,24 @@
 //
 // vp_flush_on() returns the previous mode, and vp_flush_off() restores it. Between the two calls,
 // denormal operands count as zero, and results that are denormal after rounding become zero. The
-// sign is kept. VP_PIN(v) and VF_PIN(v) stop the compiler from moving the computation of v across
-// such a call.
+// sign is kept. (aarch64 looks at the result before rounding: a result that rounds up to 2^-126
+// from below is 2^-126 on x86-64 and 0 there.) VP_PIN(v) and VF_PIN(v) stop the compiler from
+// moving the computation of v across such a call.
 #ifndef RLHF_KERNELS_CPU_HOT_VEC_FLUSH_H
 #define RLHF_KERNELS_CPU_HOT_VEC_FLUSH_H
 
+#ifdef __aarch64__
+// FPCR, bit 24 (FZ).
+static inline unsigned vp_flush_on(void) {
+    uint64_t mode;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
+    __asm__ volatile("msr fpcr, %0" ::"r"(mode | (uint64_t)1 << 24));
+    return (unsigned)mode;
+}
+static inline void vp_flush_off(unsigned mode) {
+    __asm__ volatile("msr fpcr, %0" ::"r"((uint64_t)mode));
+}
+#else
 static inline unsigned vp_flush_on(void) {
     const unsigned flush_and_daz = 0x8040;
     unsigned mode, flush;
@@ -17,8 +30,11 @@ static inline unsigned vp_flush_on(void) {
     return mode;
 }
 static inline void vp_flush_off(unsigned mode) { __asm__ volatile("ldmxcsr %0" ::"m"(mode)); }
+#endif
 
-#if VP_LANES == 16
+#if defined(__aarch64__)
+#define VP_PIN(v) __asm__ volatile("" : "+w"(v))
+#elif VP_LANES == 16
 #define VP_PIN(v) __asm__ volatile("" : "+v"(v))
 #else
 #define VP_PIN(v) __asm__ volatile("" : "+x"(v))

@@ -4,6 +4,7 @@
 #define RLHF_KERNELS_CPU_HOT_VEC_SSE2_H
 
 #define VP_LANES 4
+#define VP_COUNT 16
 
 typedef __m128 vp;
 
@@ -11,6 +12,7 @@ static inline vp vp_zero(void) { return _mm_setzero_ps(); }
 static inline vp vp_set1(float x) { return _mm_set1_ps(x); }
 static inline vp vp_load(const float *p) { return _mm_loadu_ps(p); }
 static inline void vp_store(float *p, vp v) { _mm_storeu_ps(p, v); }
+static inline void vp_stream(float *p, vp v) { _mm_stream_ps(p, v); }
 
 static inline vp vp_load_bf16(const uint16_t *p) {
     __m128i h = _mm_loadl_epi64((const __m128i *)(const void *)p);

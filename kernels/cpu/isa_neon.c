@@ -1,0 +1,17 @@
+// isa_neon.c: the instruction set of aarch64. Every such CPU has NEON.
+#include "hot/hot.h"
+
+#include <stddef.h>
+
+static const struct rlhf__level neon = {
+    "neon", &rlhf__hot_table_neon, "NEON, 4 lanes", "own tiles", "as f32", NULL};
+
+const struct rlhf__level *rlhf__isa_level(int isa) {
+    (void)isa; // there is one
+    return &neon;
+}
+
+const char *rlhf__isa_lacks(int isa) {
+    (void)isa;
+    return NULL;
+}
