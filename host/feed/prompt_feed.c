@@ -2,7 +2,7 @@
 #include "feed/feed.h"
 
 #include "base/clock.h"
-#include "episode/episodes.h"
+#include "episode/playing.h"
 #include "feed/ahead.h"
 #include "feed/start_check.h"
 #include "learn/plan.h"
@@ -94,7 +94,7 @@ static rlhf_status pick_prompts(struct prompt_feed *f, uint32_t n, int64_t phase
 }
 
 // Sample episodes instead of single responses.
-static rlhf_status play(const struct prompt_feed *f, struct rlhf__rollout_request *q,
+static rlhf_status play(const struct prompt_feed *f, const struct rlhf__rollout_request *q,
                         const int64_t *row, struct rlhf__experience *x, struct rlhf__error *err) {
     const struct rlhf__episodes_request of = {.setup = &f->episodes,
                                               .row = row,
@@ -103,16 +103,7 @@ static rlhf_status play(const struct prompt_feed *f, struct rlhf__rollout_reques
                                               .first = q->first,
                                               .stream = "environment",
                                               .phase = x->phase};
-    struct rlhf__episodes *episodes;
-    RLHF_TRY(rlhf__episodes_create(&of, &episodes, err));
-    q->turns = rlhf__episodes_turns(episodes);
-    q->turn_prompt = rlhf__episodes_prompt(episodes);
-    q->turn_prompt_len = rlhf__episodes_prompt_len(episodes);
-    const rlhf_status st = rlhf__rollout(q, row, &x->rows, &x->tokens, err);
-    if (st == RLHF_OK) rlhf__episodes_take(episodes, &x->rows);
-    x->replies = rlhf__episodes_counts(episodes);
-    rlhf__episodes_destroy(episodes);
-    return st;
+    return rlhf__playing_sample(&of, *q, &x->rows, &x->tokens, &x->replies, err);
 }
 
 static rlhf_status draw(struct rlhf__feed *feed, uint32_t n, uint64_t first, int64_t version,
@@ -467,50 +458,16 @@ static const struct rlhf__feed_ops prompt_ops = {.next = prompt_next,
                                                  .evaluate = prompt_evaluate,
                                                  .destroy = prompt_destroy};
 
-// Returns 1 if the run's environment states its tasks, and the run has no prompts of its own.
-static int is_alone(const struct rlhf__feed_env *env) {
-    const struct rlhf__instance *e = env->cast->environment;
-    const struct rlhf__prompts_config *c = &env->config->prompts;
-    return e && (e->plugin->ops.environment.flags & RLHF_ENVIRONMENT_TASKS) && !c->path[0] &&
-           !c->text[0];
-}
-
-// The one prompt of a run without prompts. Its only token takes no part in episodes.
-static rlhf_status no_prompts(struct prompt_feed *f, struct rlhf__error *err) {
-    const struct rlhf__tokenizer *tok = f->feed.env->cast->policy->tok;
-    const struct rlhf__tokenizer_info *info = rlhf__tokenizer_info(tok);
-    const int32_t id = info->bos >= 0 ? info->bos : info->eos >= 0 ? info->eos : 0, len = 1;
-    const int32_t *ids = &id;
-    return rlhf__prompts_from_ids(&ids, &len, 1, tok, &f->prompts, err);
-}
-
-// Prepare for episodes. The template decides about BOS in prompts of messages.
 static rlhf_status open_episodes(struct prompt_feed *f, int alone, struct rlhf__error *err) {
     const struct rlhf__feed_env *env = f->feed.env;
-    const struct rlhf__config *c = env->config;
-    const struct rlhf__model *policy = env->cast->policy;
-    const char *template = rlhf__chat_known(rlhf__tokenizer_chat(policy->tok));
-    const int64_t chats = rlhf__prompts_chats(f->prompts);
-    if (!env->cast->environment) return RLHF_OK;
-    if (chats != 0 && chats != f->n)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "prompts.path: %lld of %lld prompts are messages and the others texts; "
-                          "with an environment all must be of one kind",
-                          (long long)chats, (long long)f->n);
-    const int templated = template && strcmp(template, "plain") != 0;
-    f->episodes = (struct rlhf__episode_setup){.environment = env->cast->environment,
-                                               .model = policy,
-                                               .rules = env->cast->rules,
-                                               .prompts = f->prompts,
-                                               .field = c->prompts.field,
-                                               .alone = alone,
-                                               .chat = templated && (alone || chats > 0),
-                                               .bos = c->prompts.prepend_bos,
-                                               .seed = (uint64_t)c->run.seed};
-    RLHF_TRY(rlhf__episode_limits(c, policy->info.n_ctx, rlhf__prompts_longest(f->prompts),
-                                  &f->episodes.limits, err));
-    RLHF_TRY(rlhf__episode_check_rows(env->cast->environment, f->prompts, err));
-    return rlhf__episode_check_template(&f->episodes, err);
+    const struct rlhf__playing p = {.config = env->config,
+                                    .environment = env->cast->environment,
+                                    .policy = env->cast->policy,
+                                    .rules = env->cast->rules,
+                                    .prompts = f->prompts,
+                                    .alone = alone,
+                                    .seed = (uint64_t)env->config->run.seed};
+    return p.environment ? rlhf__playing_open(&p, &f->episodes, err) : RLHF_OK;
 }
 
 static rlhf_status open_feed(struct prompt_feed *f, struct rlhf__error *err) {
@@ -518,9 +475,9 @@ static rlhf_status open_feed(struct prompt_feed *f, struct rlhf__error *err) {
     const struct rlhf__config *c = env->config;
     const struct rlhf__model *policy = env->cast->policy;
     RLHF_TRY(rlhf__rollout_check_model(c, policy, env->log, err));
-    const int alone = is_alone(env);
+    const int alone = rlhf__playing_alone(env->cast->environment, &c->prompts);
     if (alone)
-        RLHF_TRY(no_prompts(f, err));
+        RLHF_TRY(rlhf__playing_no_prompts(policy->tok, &f->prompts, err));
     else
         RLHF_TRY(rlhf__rollout_prompts(&c->prompts, "prompts.path", policy, &c->sampling, env->dirs,
                                        env->log, env->loading, &f->prompts, err));

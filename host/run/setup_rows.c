@@ -3,6 +3,7 @@
 // settings against it.)
 #include "run/setup.h"
 
+#include "episode/playing.h"
 #include "feed/feed.h"
 #include "model/adapter.h"
 #include "model/model_config.h"
@@ -94,32 +95,18 @@ static rlhf_status check_environment(const struct rlhf__run *r, struct rlhf__err
     if (with) return rlhf__fail(err, RLHF_E_INVALID, "%s: %s", file, with);
     for (size_t i = 0; i < 3 + r->cast.plan.n_named; i++) {
         const struct rlhf__model *m = i < 3 ? all[i] : r->cast.named[i - 3];
-        if (m && !(m->info.caps & RLHF_CAP_TURNS))
-            return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                              "%s: rows have several turns, which %s cannot compute for '%s' "
-                              "(RLHF_CAP_TURNS)",
-                              file, m->instance->plugin->file, m->dir);
+        if (m) RLHF_TRY(rlhf__playing_check_model(file, m, err));
     }
     return RLHF_OK;
 }
 
 static rlhf_status open_environment(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__plugin *p = r->req->environment;
-    const struct rlhf__origin from = {"the config", "environment", NULL, 0, 0, 0};
     if (!p) return RLHF_OK;
     RLHF_TRY(check_environment(r, err));
     rlhf__progress_note(r->report.progress, "loading the environment");
-    RLHF_TRY(rlhf__instance_create(p, &r->session.services, "environment",
-                                   r->config->environment.options, &from, &r->cast.environment,
-                                   err));
-    const struct rlhf__instance *e = r->cast.environment;
-    const struct rlhf__call call = rlhf__call_begin(e, "tools()");
-    const char *tools = p->ops.environment.tools ? p->ops.environment.tools(e->self) : NULL;
-    RLHF_TRY(rlhf__call_end(&call, RLHF_OK, err));
-    if (!tools) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                      "%s has tools, and this version plays only environments without tools",
-                      p->file);
+    return rlhf__playing_create(p, &r->session.services, &r->config->environment, "environment",
+                                &r->cast.environment, err);
 }
 
 static rlhf_status open_prompts(struct rlhf__run *r, struct rlhf__error *err) {

@@ -1,0 +1,89 @@
+// playing.c: see playing.h.
+#include "episode/playing.h"
+
+#include <string.h>
+
+// ---- the environment ----
+
+rlhf_status rlhf__playing_create(const struct rlhf__plugin *p, struct rlhf__services *services,
+                                 const struct rlhf__plugin_config *c, const char *section,
+                                 struct rlhf__instance **out, struct rlhf__error *err) {
+    const struct rlhf__origin from = {"the config", section, NULL, 0, 0, 0};
+    RLHF_TRY(rlhf__instance_create(p, services, "environment", c->options, &from, out, err));
+    const struct rlhf__call call = rlhf__call_begin(*out, "tools()");
+    const char *tools = p->ops.environment.tools ? p->ops.environment.tools((*out)->self) : NULL;
+    RLHF_TRY(rlhf__call_end(&call, RLHF_OK, err));
+    if (!tools) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                      "%s has tools, and this version plays only environments without tools",
+                      p->file);
+}
+
+rlhf_status rlhf__playing_check_model(const char *file, const struct rlhf__model *m,
+                                      struct rlhf__error *err) {
+    if (m->info.caps & RLHF_CAP_TURNS) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_UNSUPPORTED,
+                      "%s: rows have several turns, which %s cannot compute for '%s' "
+                      "(RLHF_CAP_TURNS)",
+                      file, m->instance->plugin->file, m->dir);
+}
+
+// ---- prompts ----
+
+int rlhf__playing_alone(const struct rlhf__instance *e, const struct rlhf__prompts_config *c) {
+    return e && (e->plugin->ops.environment.flags & RLHF_ENVIRONMENT_TASKS) && !c->path[0] &&
+           !c->text[0];
+}
+
+rlhf_status rlhf__playing_no_prompts(const struct rlhf__tokenizer *tok, struct rlhf__prompts **out,
+                                     struct rlhf__error *err) {
+    const struct rlhf__tokenizer_info *info = rlhf__tokenizer_info(tok);
+    const int32_t id = info->bos >= 0 ? info->bos : info->eos >= 0 ? info->eos : 0, len = 1;
+    const int32_t *ids = &id;
+    return rlhf__prompts_from_ids(&ids, &len, 1, tok, out, err);
+}
+
+// The template decides about BOS in prompts of messages.
+rlhf_status rlhf__playing_open(const struct rlhf__playing *p, struct rlhf__episode_setup *out,
+                               struct rlhf__error *err) {
+    const struct rlhf__config *c = p->config;
+    const char *template = rlhf__chat_known(rlhf__tokenizer_chat(p->policy->tok));
+    const int64_t chats = rlhf__prompts_chats(p->prompts), n = rlhf__prompts_count(p->prompts);
+    if (chats != 0 && chats != n)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "prompts.path: %lld of %lld prompts are messages and the others texts; "
+                          "with an environment all must be of one kind",
+                          (long long)chats, (long long)n);
+    const int templated = template && strcmp(template, "plain") != 0;
+    *out = (struct rlhf__episode_setup){.environment = p->environment,
+                                        .model = p->policy,
+                                        .rules = p->rules,
+                                        .prompts = p->prompts,
+                                        .field = c->prompts.field,
+                                        .alone = p->alone,
+                                        .chat = templated && (p->alone || chats > 0),
+                                        .bos = c->prompts.prepend_bos,
+                                        .seed = p->seed};
+    RLHF_TRY(rlhf__episode_limits(c, p->policy->info.n_ctx, rlhf__prompts_longest(p->prompts),
+                                  &out->limits, err));
+    RLHF_TRY(rlhf__episode_check_rows(p->environment, p->prompts, err));
+    return rlhf__episode_check_template(out, err);
+}
+
+// ---- rows ----
+
+rlhf_status rlhf__playing_sample(const struct rlhf__episodes_request *of,
+                                 struct rlhf__rollout_request q, struct rlhf__rows *e,
+                                 int64_t *tokens, struct rlhf__episode_counts *counts,
+                                 struct rlhf__error *err) {
+    struct rlhf__episodes *episodes;
+    RLHF_TRY(rlhf__episodes_create(of, &episodes, err));
+    q.turns = rlhf__episodes_turns(episodes);
+    q.turn_prompt = rlhf__episodes_prompt(episodes);
+    q.turn_prompt_len = rlhf__episodes_prompt_len(episodes);
+    const rlhf_status st = rlhf__rollout(&q, of->row, e, tokens, err);
+    if (st == RLHF_OK) rlhf__episodes_take(episodes, e);
+    *counts = rlhf__episodes_counts(episodes);
+    rlhf__episodes_destroy(episodes);
+    return st;
+}

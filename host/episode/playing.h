@@ -1,0 +1,51 @@
+// playing.h: what an environment needs to play: its instance, the settings of its episodes for a
+// model and its prompts, and batches of rows sampled with it.
+#ifndef RLHF_HOST_EPISODE_PLAYING_H
+#define RLHF_HOST_EPISODE_PLAYING_H
+
+#include "episode/episodes.h"
+#include "sample/rollout.h"
+
+// Create the environment with its options. `section` names them in messages. Errors: those of the
+// plugin; RLHF_E_UNSUPPORTED (it has tools). [main]
+rlhf_status rlhf__playing_create(const struct rlhf__plugin *, struct rlhf__services *,
+                                 const struct rlhf__plugin_config *, const char *section,
+                                 struct rlhf__instance **out, struct rlhf__error *err);
+
+// Check that a model can compute rows of several turns. file: of the environment. Errors:
+// RLHF_E_UNSUPPORTED. [main]
+rlhf_status rlhf__playing_check_model(const char *file, const struct rlhf__model *,
+                                      struct rlhf__error *err);
+
+// Returns 1 if the environment states its tasks, and the config has no prompts. [any]
+int rlhf__playing_alone(const struct rlhf__instance *environment,
+                        const struct rlhf__prompts_config *);
+
+// Open the one prompt of that case. Its only token takes no part in episodes. [main]
+rlhf_status rlhf__playing_no_prompts(const struct rlhf__tokenizer *, struct rlhf__prompts **out,
+                                     struct rlhf__error *err);
+
+// What the settings of episodes are made from. All members are borrowed.
+struct rlhf__playing {
+    const struct rlhf__config *config;
+    const struct rlhf__instance *environment;
+    const struct rlhf__model *policy;
+    struct rlhf__response_rules *rules;
+    const struct rlhf__prompts *prompts;
+    int32_t alone, reserved;
+    uint64_t seed;
+};
+
+// Check the prompts and their rows, the limits and the chat template, and set *out. Errors:
+// RLHF_E_INVALID; those of the plugin. [main]
+rlhf_status rlhf__playing_open(const struct rlhf__playing *, struct rlhf__episode_setup *out,
+                               struct rlhf__error *err);
+
+// Sample the episodes of a batch as rows. *q has all else about sampling. *tokens (may be NULL)
+// grows as in rlhf__rollout. [step]
+rlhf_status rlhf__playing_sample(const struct rlhf__episodes_request *,
+                                 struct rlhf__rollout_request q, struct rlhf__rows *e,
+                                 int64_t *tokens, struct rlhf__episode_counts *counts,
+                                 struct rlhf__error *err);
+
+#endif
