@@ -8,10 +8,10 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#define ENTER "\033[?1049h\033[?25l" // and hide the cursor
+#define ENTER "\033[?1049h\033[?25l" // show the alternate screen, then hide the cursor
 #define LEAVE "\033[?25h\033[?1049l"
 
-static volatile sig_atomic_t kept = -1; // file in memory that keeps the output; -1: not shown
+static volatile sig_atomic_t kept = -1; // file in memory that collects the output; -1: not shown
 
 static int put(int fd, const char *text, size_t n) {
     while (n > 0) {
@@ -41,7 +41,7 @@ void rlhf__alternate_close(void) {
     char part[4096];
     ssize_t n;
     if (fd < 0) return;
-    kept = -1; // a handler that interrupts this prints nothing twice
+    kept = -1; // so that a handler that interrupts this cannot print the text twice
     put(STDOUT_FILENO, LEAVE, strlen(LEAVE));
     for (off_t at = 0; (n = pread(fd, part, sizeof part, at)) > 0; at += n)
         if (!put(STDOUT_FILENO, part, (size_t)n)) break;

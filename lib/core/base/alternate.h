@@ -1,13 +1,14 @@
 // alternate.h: the alternate screen of the terminal on standard output. While it is shown, the
-// program's output is kept in memory. That output is printed when the screen is closed, even if a
-// crash closes it.
+// program's output is kept in memory. Closing the screen prints that output, even if the screen is
+// closed because of a crash.
 //
-// Its state is global, because signal handlers need it. Only alternate.c has access to it.
+// The state is global, because signal handlers need it. Only alternate.c has access to it.
 #ifndef RLHF_HOST_ALTERNATE_H
 #define RLHF_HOST_ALTERNATE_H
 
-// Show the alternate screen. Returns a descriptor: text written to it is kept in memory. After a
-// failure, returns -1 and leaves the screen unchanged. The caller must not close it. [main]
+// Show the alternate screen. Returns a descriptor for output: what is written to it is kept in
+// memory. The caller must not close the descriptor. On failure, returns -1 and leaves the screen
+// unchanged. [main]
 int rlhf__alternate_open(void);
 
 // Close the screen, if it is shown, and print the kept text. Async-signal-safe. [any]

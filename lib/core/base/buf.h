@@ -1,7 +1,8 @@
-// buf.h: a growable byte buffer. One byte past len is always NUL, so text can be read as a string.
+// buf.h: a growable byte buffer. The byte after the contents is always NUL, so text can be read as
+// a string.
 //
 // After a failed allocation the buffer is bad: later appends do nothing, and rlhf__buf_ok returns
-// the failure. So callers check once, at the end.
+// the failure. So callers check only once, at the end.
 #ifndef RLHF_HOST_BUF_H
 #define RLHF_HOST_BUF_H
 
@@ -23,7 +24,7 @@ struct rlhf__buf {
 // Free the bytes and make *b empty again. [any]
 void rlhf__buf_free(struct rlhf__buf *b);
 
-// Set the length to 0, keep the memory. [any]
+// Set the length to 0, but keep the memory for later appends. [any]
 void rlhf__buf_clear(struct rlhf__buf *b);
 
 // Append n bytes; bytes may be NULL when n is 0. [any]
@@ -42,7 +43,8 @@ void rlhf__buf_u64le(struct rlhf__buf *b, uint64_t v);
 // Append n bytes in base64, with padding. [any]
 void rlhf__put_base64(struct rlhf__buf *b, const void *bytes, size_t n);
 
-// Make room for n more bytes and return a pointer to them (len grows by n); NULL when bad. [any]
+// Increase the length by n bytes. Returns a pointer to the new bytes, for the caller to fill, or
+// NULL if the buffer is bad. [any]
 void *rlhf__buf_grow(struct rlhf__buf *b, size_t n);
 
 // RLHF_OK, or RLHF_E_NOMEM when an append failed. [any]

@@ -13,28 +13,28 @@ struct rlhf__dirs {
     char lib[1100];   // <...>/lib/rlhf/0: algos, rewards, models, kernels below it
     char share[1100]; // <...>/share/rlhf: models, configs, prompts below it
     char user[1100];  // the user's own plugins, a directory for each kind; "" = none
-    // The program's own executable file, which it runs again as the warden of foreign code. Set by
-    // main(). In other programs it is "", and they cannot start wardens.
+    // The program's executable file. The program runs this file again as the warden of foreign
+    // code. main() sets the path. Programs in which it is "" cannot start wardens.
     char program[1024];
 };
 
-// The absolute path of the program's file. This is the target of `link` (/proc/self/exe) or, if
-// that link does not exist, the path that the program was started with. Errors: RLHF_E_IO,
-// RLHF_E_INVALID (longer than cap). [main]
+// The absolute path of the program's file: the target of `link` (/proc/self/exe) or, if that link
+// does not exist, the path that the program was started with. Errors: RLHF_E_IO, RLHF_E_INVALID
+// (the path does not fit in cap bytes). [main]
 rlhf_status rlhf__dirs_program(const char *link, char *out, size_t cap, struct rlhf__error *err);
 
 // Find the program's directories:
-//   lib    the first that exists of <exe>/../lib/rlhf/0, <exe>/../<libdir>/rlhf/0, and the one
-//          under the configured install prefix; if none exists, the first
+//   lib    the first of these that exists: <exe>/../lib/rlhf/0, <exe>/../<libdir>/rlhf/0, and the
+//          directory under the configured install prefix; if none exists, the first
 //   share  found in the same way
 //   user   $XDG_DATA_HOME/rlhf/plugins, or ~/.local/share/rlhf/plugins if the variable is unset or
-//          not absolute (XDG base directory specification), whether the directory exists or not
+//          not absolute (XDG base directory specification); set even if the directory is missing
 // [main]
 rlhf_status rlhf__dirs_find(struct rlhf__dirs *out, struct rlhf__error *err);
 
 // Returns `path` if that file or directory exists. Otherwise looks for the same relative name among
-// the files that ship with the program, and returns its path, stored in room. (Presets, for
-// example, name the model models/arith.) If that is missing too, returns `path`. [any]
+// the files that ship with the program, such as models/arith, and returns the path found, stored in
+// room. If nothing is found, returns `path`. [any]
 const char *rlhf__dirs_shared(const struct rlhf__dirs *, const char *path,
                               char room[RLHF__PATH_CAP]);
 

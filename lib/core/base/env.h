@@ -1,4 +1,4 @@
-// env.h: what main() set up for every command.
+// env.h: the environment that main() sets up for every command.
 #ifndef RLHF_HOST_ENV_H
 #define RLHF_HOST_ENV_H
 
@@ -11,10 +11,10 @@ struct rlhf__env {
     const struct rlhf__dirs *dirs;
     struct rlhf__log *log;
     const volatile sig_atomic_t *cancelled; // see base/signals.h; NULL = never
-    volatile sig_atomic_t *checkpoint;      // likewise: 1 = a checkpoint is requested; NULL = never
+    volatile sig_atomic_t *checkpoint;      // likewise, 1 = a checkpoint is requested; NULL = never
     const char *const *argv;                // the command as typed, up to a NULL; NULL = not known
-    // If log.report is set, this function is called with the directory of each run that ended after
-    // at least one phase. The function itself reports its failures. May be NULL.
+    // Called, if the setting log.report is on, with the directory of each run that ended after at
+    // least one phase. The function reports its own failures. May be NULL.
     void (*run_ended)(const struct rlhf__env *env, const char *run);
 };
 

@@ -116,7 +116,8 @@ const char *rlhf__path_checkpoint(const char *path) {
 
 #define BUFFER_BYTES ((size_t)1 << 18)
 
-// The writer creates a temporary file in the target's directory, syncs it and renames it.
+// The writer creates a temporary file in the target's directory, writes and syncs it, and renames
+// it to the target.
 struct rlhf__file_writer {
     const struct rlhf__folder *in; // NULL: the names are paths
     char *name, *temp;
@@ -143,11 +144,11 @@ static rlhf_status failed(const struct rlhf__file_writer *w, struct rlhf__error 
     rlhf_status code = w->why == ENAMETOOLONG ? RLHF_E_INVALID : RLHF_E_IO;
     rlhf__fail(err, code, "%s%s%s: cannot write: %s", w->in ? w->in->path : "", w->in ? "/" : "",
                w->name, strerror(w->why));
-    return code == RLHF_E_INVALID ? RLHF_E_INVALID : RLHF_E_IO; // seen as a failure by analysers
+    return code == RLHF_E_INVALID ? RLHF_E_INVALID : RLHF_E_IO; // so that analyzers see a failure
 }
 
-// This name may already exist: as a file left by a killed process with our process ID, or as a link
-// planted by another user. Remove it, and do not write through it.
+// A file with this temporary name may exist already: left by a killed process that had our process
+// id, or planted by another user as a link. Remove it, rather than write through it.
 static void make_temp(struct rlhf__file_writer *w) {
     const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
     w->fd = openat(at(w), w->temp, flags, 0666);

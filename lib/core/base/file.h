@@ -7,9 +7,9 @@
 
 // ---- reading, and paths ----
 
-// Append the whole of path to *out. A file of more than max_bytes is refused; the message gives its
-// name and size. Errors: RLHF_E_INVALID when the file does not exist, RLHF_E_IO when it cannot be
-// opened or read for another reason. [any]
+// Append the whole file to *out. A file of more than max_bytes is refused; the message has the
+// file's name and size. Errors: RLHF_E_INVALID if the file does not exist, RLHF_E_IO if it cannot
+// be opened or read for another reason. [any]
 rlhf_status rlhf__file_read(const char *path, uint64_t max_bytes, struct rlhf__buf *out,
                             struct rlhf__error *err);
 
@@ -26,8 +26,8 @@ int rlhf__is_dir(const char *path);
 #define RLHF__PATH_CAP 4096
 char *rlhf__path_real(const char *path, char out[RLHF__PATH_CAP]);
 
-// Print a path into out and return out. A path that does not fit becomes "", which names nothing.
-// [any]
+// Print a path into out and return out. If the path does not fit, out becomes "", which is not the
+// name of any file. [any]
 __attribute__((format(printf, 2, 3))) const char *rlhf__path_put(char out[RLHF__PATH_CAP],
                                                                  const char *fmt, ...);
 
@@ -40,8 +40,8 @@ const char *rlhf__path_in(char *out, size_t cap, const char *dir, const char *na
 // The part of path after its last '/'. Borrowed from path. [any]
 const char *rlhf__path_base(const char *path);
 
-// Like rlhf__path_base, but keeps the run of a checkpoint, whose own name is only a number: for
-// "a/RUN/checkpoints/000060" returns "RUN/checkpoints/000060". [any]
+// Like rlhf__path_base, except for a checkpoint. A checkpoint's last part is only a number, so the
+// run's name is kept: for "a/RUN/checkpoints/000060" returns "RUN/checkpoints/000060". [any]
 const char *rlhf__path_checkpoint(const char *path);
 
 // ---- writing ----
@@ -51,14 +51,14 @@ struct rlhf__folder; // folder.h
 // A file being written under a temporary name in its target's directory. [step]
 struct rlhf__file_writer;
 
-// Start writing the file `name` in a folder. The folder is borrowed until the end; if it is NULL,
-// name is a path. Creates a new file "<name>.tmp-<pid>" and never writes through a link of that
-// name. Only commit changes the target.
+// Start writing the file `name` in a folder. The folder is borrowed until the writer is freed; if
+// it is NULL, `name` is a path. Creates a new file "<name>.tmp-<pid>" and never writes through a
+// link of that name. The target changes only when the writer commits.
 rlhf_status rlhf__file_writer_open(const struct rlhf__folder *in, const char *name,
                                    struct rlhf__file_writer **out, struct rlhf__error *err);
 
 // Write n bytes (buffered). After a failure, every later call returns the same failure. A full disk
-// gives RLHF_E_IO with the target's name and the system's reason.
+// gives RLHF_E_IO, with the target's name and the system's reason in the message.
 rlhf_status rlhf__file_writer_put(struct rlhf__file_writer *w, const void *bytes, size_t n,
                                   struct rlhf__error *err);
 
@@ -66,7 +66,7 @@ rlhf_status rlhf__file_writer_put(struct rlhf__file_writer *w, const void *bytes
 // failure. A failure removes the temporary file and leaves the target unchanged.
 rlhf_status rlhf__file_writer_commit(struct rlhf__file_writer *w, struct rlhf__error *err);
 
-// Drop what was written; frees w. NULL allowed.
+// Remove the temporary file and free w. NULL allowed.
 void rlhf__file_writer_abort(struct rlhf__file_writer *w);
 
 // Open, put and commit in one call.

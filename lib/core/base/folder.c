@@ -58,7 +58,7 @@ void rlhf__folder_close(struct rlhf__folder *f) {
 }
 
 int rlhf__folder_hold(const char *dir, char real[RLHF__PATH_CAP]) {
-    enum { TRIES = 100 }; // retries while a link keeps being redirected
+    enum { TRIES = 100 }; // how often to follow a link that someone keeps redirecting
     for (int i = 0; i < TRIES && rlhf__path_real(dir, real); i++) {
         struct stat held, named;
         const int fd = open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

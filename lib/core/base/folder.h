@@ -1,9 +1,9 @@
 // folder.h: a directory held open by its descriptor. Reads and writes through it reach the
-// directory that was opened, even if the working directory changes or a parent is renamed.
+// directory that was opened, even if the working directory changes or a parent directory is
+// renamed.
 //
-// In all functions `in` may be NULL; `name` is then an ordinary path. Otherwise name is relative to
-// `in` and may contain slashes. Its last part must not be a link when it is opened for writing or
-// as a directory.
+// In all functions, `name` is relative to the folder `in` and may contain slashes. If `in` is NULL,
+// `name` is an ordinary path. A file to write or a directory to open must not be a link.
 #ifndef RLHF_HOST_FOLDER_H
 #define RLHF_HOST_FOLDER_H
 
@@ -21,31 +21,32 @@ rlhf_status rlhf__folder_open(const struct rlhf__folder *in, const char *name,
                               struct rlhf__folder **out, struct rlhf__error *err);
 void rlhf__folder_close(struct rlhf__folder *f); // NULL allowed
 
-// Open the directory. If it is missing, create it and sync its name to disk. If `taken` is not NULL
-// and the entry exists already, the entry is not opened: the function returns RLHF_OK with *taken 1
-// and *out NULL. [any]
+// Open the directory. If it is missing, create it and sync its name to disk. With `taken` not NULL,
+// an entry that exists already is not opened: the function returns RLHF_OK with *taken 1 and *out
+// NULL. [any]
 rlhf_status rlhf__folder_make(const struct rlhf__folder *in, const char *name, int *taken,
                               struct rlhf__folder **out, struct rlhf__error *err);
 
-// mkdir -p of the parent directories of name, each synced to disk. [any]
+// Create the parent directories of `name` that are missing, and sync each to disk. [any]
 rlhf_status rlhf__folder_make_above(const struct rlhf__folder *in, const char *name,
                                     struct rlhf__error *err);
 
 // Lock the directory `dir`. Returns a descriptor; closing it ends the lock. While the lock lasts,
-// rlhf__folder_is_held() returns 1 to everyone else, including other processes, and `real` holds
-// the directory's absolute path without links. Returns -1 if the directory does not exist or its
-// file system lacks locks. Then `real` is unset, or names a directory that is not locked. [any]
+// rlhf__folder_is_held() returns 1 to all other callers, including other processes. `real` gets the
+// directory's absolute path without links. Returns -1 if the directory does not exist or its file
+// system lacks locks; `real` is then unset, or the path of a directory that is not locked. [any]
 int rlhf__folder_hold(const char *dir, char real[RLHF__PATH_CAP]);
 
-// Returns 1 when a process holds the lock. Otherwise returns 0 and, if the file system has locks,
-// takes the lock: while f is open, other processes cannot take it. [any]
+// Returns 1 if a process holds the lock. Otherwise returns 0 and takes the lock, if the file system
+// has locks: while f is open, other processes cannot take the lock. [any]
 int rlhf__folder_is_held(const struct rlhf__folder *f);
 
 // fsync the directory `name` ("." is `in` itself), so that the names in it are on disk. [any]
 rlhf_status rlhf__folder_sync(const struct rlhf__folder *in, const char *name,
                               struct rlhf__error *err);
 
-// Remove a file or a directory tree without following links. A missing one is no error. [any]
+// Remove a file or a directory tree without following links. If it is missing, the function
+// succeeds. [any]
 rlhf_status rlhf__folder_remove(const struct rlhf__folder *in, const char *name,
                                 struct rlhf__error *err);
 
@@ -60,20 +61,20 @@ rlhf_status rlhf__folder_link(const struct rlhf__folder *f, const char *target, 
 // The target of the link `name`, cut to cap - 1 bytes. Returns 0 if it is not a link. [any]
 int rlhf__folder_target(const struct rlhf__folder *f, const char *name, char *out, size_t cap);
 
-// 1 when an entry of that name exists. A link counts, wherever it points. [any]
+// 1 if an entry of that name exists, including a link that leads nowhere. [any]
 int rlhf__folder_has(const struct rlhf__folder *f, const char *name);
 
 // 1 when a regular file of that name exists, directly or through links. [any]
 int rlhf__folder_is_file(const struct rlhf__folder *f, const char *name);
 
-// Refuse `name` if it is a symbolic link. A missing entry is no error. Errors: RLHF_E_INVALID.
-// [any]
+// Refuse `name` if it is a symbolic link. If the entry is missing, the function succeeds. Errors:
+// RLHF_E_INVALID. [any]
 rlhf_status rlhf__folder_no_link(const struct rlhf__folder *f, const char *name,
                                  struct rlhf__error *err);
 
 // Open a regular file for reading and appending. If it is missing, create it and sync its name to
-// disk; with `empty`, truncate it. Anything else, including a link, is refused (RLHF_E_INVALID).
-// The caller closes *fd. [any]
+// disk. With `empty`, truncate it. Anything other than a regular file, including a link, is refused
+// (RLHF_E_INVALID). The caller closes *fd. [any]
 rlhf_status rlhf__folder_append(const struct rlhf__folder *f, const char *name, int empty, int *fd,
                                 struct rlhf__error *err);
 

@@ -12,8 +12,8 @@
 
 // ---- SHA-256 ----
 
-// FIPS 180-4, sections 4.1.2, 5 and 6.2. The constants are the first 32 bits of the fractional
-// parts of roots of the first primes: cube roots for k, square roots for h.
+// FIPS 180-4, sections 4.1.2, 5 and 6.2. The constants come from the roots of the first primes: the
+// first 32 bits of the fractional parts of the cube roots (k) and of the square roots (h).
 static const uint32_t k_round[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
@@ -59,8 +59,8 @@ static int has_instructions(void) {
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_SHA);
 }
 
-// compress(), four rounds at a time. The SHA instructions need the state as two vectors. From the
-// highest word to the lowest, they hold (a, b, e, f) and (c, d, g, h).
+// compress(), four rounds at a time. The SHA instructions need the state as two vectors. Written
+// from the highest word to the lowest, these are (a, b, e, f) and (c, d, g, h).
 __attribute__((target("sha,sse4.1,ssse3"))) static void compress_fast(uint32_t h[8],
                                                                       const uint8_t block[64]) {
     const __m128i big_endian = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
@@ -166,8 +166,8 @@ rlhf_status rlhf__sha256_file(const char *path, char hex[65], struct rlhf__error
 
 // ---- CRC-32C ----
 
-// Uses a table of 16 entries, four bits at a time. That is fast enough, because events and state
-// files are small.
+// Processes four bits at a time with a table of 16 entries. That is fast enough, because the event
+// and state files are small.
 #define POLY      0x82f63b78u
 #define STEP(c)   ((c)&1u ? ((c) >> 1) ^ POLY : (c) >> 1)
 #define NIBBLE(n) STEP(STEP(STEP(STEP((uint32_t)(n)))))

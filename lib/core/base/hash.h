@@ -12,7 +12,7 @@
 struct rlhf__sha256 {
     uint32_t h[8];
     uint32_t used;    // bytes in block
-    int32_t hardware; // 1: use the CPU's SHA instructions; 0 gives the same digest, slower
+    int32_t hardware; // 1: use the CPU's SHA instructions; 0: slower, with the same digest
     uint64_t total;   // bytes hashed
     uint8_t block[64];
 };
@@ -29,10 +29,12 @@ rlhf_status rlhf__sha256_file(const char *path, char hex[65], struct rlhf__error
 
 // ---- CRC-32C (Castagnoli, reflected polynomial 0x82f63b78), as TFRecord files use it ----
 
-// CRC of n bytes appended to data whose CRC is crc (0 at the start). [any]
+// The CRC of earlier data followed by these n bytes; `crc` is the CRC of the earlier data, 0 if
+// there are none. [any]
 uint32_t rlhf__crc32c(uint32_t crc, const void *bytes, size_t n);
 
-// TFRecord's masked form: rotated right by 15, plus a constant. [any]
+// The masked form that TFRecord files store: the CRC rotated right by 15 bits, plus a constant.
+// [any]
 uint32_t rlhf__crc32c_mask(uint32_t crc);
 
 #endif

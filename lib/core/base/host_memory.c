@@ -8,8 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-// Set *out to the number after `key` at the start of a line; "" finds the file's first number.
-// Returns 0 if a number is missing. (The file may contain "max", which means unlimited.)
+// Set *out to the number that follows `key` at the start of a line. With key "", this is the number
+// at the start of the file. Returns 0 if the number is missing, or if the file contains "max",
+// which means unlimited.
 static int number_in(const char *path, const char *key, uint64_t *out) {
     char line[512];
     const size_t n = strlen(key);
@@ -42,7 +43,7 @@ static void read_group(struct rlhf__host_memory *m, const char *dir, int v2) {
 }
 
 // Reads the group and all its parents, because each may have a limit. In a container, `path` may
-// belong to another namespace; then only the top of the mount is readable.
+// belong to another cgroup namespace. Then only the group at the top of the mount can be read.
 static void read_groups(struct rlhf__host_memory *m, const char *top, char *path, int v2) {
     char dir[RLHF__PATH_CAP];
     for (;;) {

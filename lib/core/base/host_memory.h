@@ -4,16 +4,16 @@
 
 #include <stdint.h>
 
-// Bytes; total 0: unknown.
+// In bytes. If total is 0, nothing is known.
 struct rlhf__host_memory {
     uint64_t total; // of the machine, or the limit of this process's control group
     uint64_t left;  // bytes that can be allocated before something is swapped or killed
     uint64_t own;   // resident in this process
 };
 
-// Read from the kernel: MemAvailable, and the limits of the process's control group and of the
-// group's parents (version 2 or 1). root is ""; in tests it is a directory that holds proc/ and
-// sys/. [any]
+// Reads the amounts from the kernel: MemAvailable, and the limits of the process's control group
+// and of its parent groups (version 2 or 1). root is ""; tests pass a directory that contains proc/
+// and sys/. [any]
 struct rlhf__host_memory rlhf__host_memory(const char *root);
 
 #endif

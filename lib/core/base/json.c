@@ -78,7 +78,8 @@ const char *rlhf__json_kind(const json_t *v) {
 
 // ---- the line of a key ----
 
-// A walk over text that is known to be valid. Every step still checks the end.
+// A position in text that is known to be valid JSON. Every step still checks for the end of the
+// text.
 
 struct cursor {
     const char *p, *end;
@@ -90,7 +91,7 @@ static void skip_space(struct cursor *c) {
         if (*c->p == '\n') c->line++;
 }
 
-// At a quote: move past the string. *from and *n give the bytes between the quotes.
+// Called at a quote: move past the string. *from and *n give the bytes between its quotes.
 static void skip_string(struct cursor *c, const char **from, size_t *n) {
     *from = ++c->p;
     while (c->p < c->end && *c->p != '"')
@@ -123,7 +124,7 @@ static void skip_value(struct cursor *c) {
     } while (depth > 0);
 }
 
-// In the object or list at c, move to the member called key[n]. Returns 0 if it is missing.
+// In the object or list at c, move to the value of the member key[n]. Returns 0 if it is missing.
 static int enter(struct cursor *c, const char *key, size_t n) {
     skip_space(c);
     if (c->p >= c->end || !strchr("[{", *c->p)) return 0;
@@ -177,12 +178,13 @@ rlhf_status rlhf__json_counts(const json_t *object, const struct rlhf__json_coun
 
 // ---- integers of any size ----
 
-// Jansson keeps integers in 64 bits and refuses longer ones. JSON allows them and some programs
-// write them: transformers gives a tokenizer without a limit the length 10^30.
+// JSON allows integers of any size, and some programs write long ones: transformers writes 10^30 as
+// the length of a tokenizer without a limit. Jansson refuses integers beyond 64 bits. So they are
+// replaced before Jansson reads the text.
 
-// If the integer literal s[0..n) does not fit in 64 bits, replace it by the nearest double and
-// return 1. The double takes the same n bytes (17 digits, an exponent, spaces), so that the rest of
-// the text stays in place.
+// If the integer literal s[0..n) does not fit in 64 bits, replace it with the nearest double and
+// return 1. The replacement has the same length (17 digits, an exponent, spaces), so the rest of
+// the text does not move.
 static int widen(char *s, size_t n) {
     size_t sign = *s == '-';
     if (n < sign + 19 || s[sign] == '0' || strspn(s + sign, "0123456789") < n - sign) return 0;
@@ -199,8 +201,8 @@ static int widen(char *s, size_t n) {
     return 1;
 }
 
-// Replace every such literal outside of strings in the NUL-ended text[len]. Returns how many were
-// replaced.
+// Replace every integer beyond 64 bits outside of strings in the NUL-ended text[len]. Returns how
+// many were replaced.
 static size_t widen_all(char *text, size_t len) {
     size_t found = 0;
     for (size_t i = 0; i < len;) {
@@ -246,7 +248,7 @@ const char *rlhf__format_double(double v, int real, char out[40]) {
         snprintf(out, 40, "%.*g", digits, v);
         if (strtod(out, NULL) == v) break;
     }
-    // "10", not "1e+01": %g uses an exponent when the number has more places than digits asked for.
+    // Print "10", not "1e+01": with too few digits, %g would use an exponent.
     if (fabs(v) >= 1 && fabs(v) < 1e9 && digits < 10) snprintf(out, 40, "%.10g", v);
     if (real && !strpbrk(out, ".e")) memcpy(out + strlen(out), ".0", sizeof ".0");
     return out;
@@ -262,7 +264,7 @@ const char *rlhf__format_float(float v, char out[40]) {
     return out;
 }
 
-// Append a character that must not be shown, as a JSON escape.
+// Append a character as a JSON escape, because it is unsafe to show.
 static void put_escaped(struct rlhf__buf *out, uint32_t c) {
     if (c < 0x10000)
         rlhf__buf_printf(out, "\\u%04x", c);
@@ -317,7 +319,7 @@ static void newline(struct rlhf__buf *out, int indent, int depth) {
 static void write_value(struct rlhf__buf *out, const json_t *v, int indent, int depth);
 
 static void write_object(struct rlhf__buf *out, const json_t *v, int indent, int depth) {
-    // Jansson iterates a const object but asks for a plain pointer.
+    // Jansson can iterate over a const object, but its function takes a pointer without const.
     json_t *object = (json_t *)(uintptr_t)v;
     const char *key, *comma = "";
     json_t *item;
@@ -388,7 +390,8 @@ rlhf_status rlhf__json_save_new(const struct rlhf__folder *in, const char *name,
 
 // ---- memory ----
 
-// After a failure this must not allocate, flush buffers or run exit handlers. So it calls _exit().
+// After a failed allocation this function must not allocate, flush buffers or run exit handlers. So
+// it calls _exit().
 static void *must_allocate(size_t n) {
     char text[96];
     void *p = malloc(n ? n : 1);

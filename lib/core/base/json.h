@@ -1,8 +1,8 @@
 // json.h: reads JSON strictly and writes it readably.
 //
-// Jansson does the parsing. This file adds integers of any size, the file's name and the line in
-// messages, the line of a key, and a writer. The writer prints the shortest number that reads back
-// the same: 0.1, not 0.10000000000000001.
+// Jansson does the parsing. This file adds integers of any size, messages with the file's name and
+// line, the line number of a key, and a writer. The writer prints the shortest number that reads
+// back as the same value: 0.1, not 0.10000000000000001.
 #ifndef RLHF_HOST_JSON_H
 #define RLHF_HOST_JSON_H
 
@@ -10,8 +10,9 @@
 
 #include <jansson.h>
 
-// Like json_loadb, but integers beyond 64 bits become the nearest double. *why (NULL allowed) gives
-// the position in text. New reference. All JSON is read through this function. [any]
+// Like json_loadb, but integers beyond 64 bits become the nearest double. On failure, *why (NULL
+// allowed) has the position in the text. New reference. All JSON is read through this function.
+// [any]
 json_t *rlhf__json_decode(const char *text, size_t len, size_t flags, json_error_t *why);
 
 // The error to return after rlhf__json_decode returned NULL: RLHF_E_INVALID with "NAME:LINE:COLUMN:
@@ -19,21 +20,22 @@ json_t *rlhf__json_decode(const char *text, size_t len, size_t flags, json_error
 rlhf_status rlhf__json_failed(const char *name, int64_t line, const json_error_t *why,
                               struct rlhf__error *err);
 
-// Parse text (len bytes). Duplicate keys, trailing bytes and invalid UTF-8 are refused; the message
-// is "<name>:<line>:<column>: reason". *out is a new reference. [any]
+// Parse text (len bytes). Duplicate keys, bytes after the end and invalid UTF-8 are refused; the
+// message is "<name>:<line>:<column>: reason". *out is a new reference. [any]
 rlhf_status rlhf__json_parse(const char *name, const char *text, size_t len, json_t **out,
                              struct rlhf__error *err);
 
 // Read and parse a file of at most 64 MiB. [any]
 rlhf_status rlhf__json_load(const char *path, json_t **out, struct rlhf__error *err);
 
-// rlhf__json_load for the file dir/name. If the file is missing, *out is NULL. If it does not hold
-// an object, returns RLHF_E_INVALID. [any]
+// rlhf__json_load for the file dir/name. If the file is missing, *out is NULL. If the file's value
+// is not an object, returns RLHF_E_INVALID. [any]
 rlhf_status rlhf__json_load_any(const char *dir, const char *name, json_t **out,
                                 struct rlhf__error *err);
 
 // Write v as the file `name` in a folder, with a final newline; see file.h. If the folder is NULL,
-// name is a path. v is released, also on failure; v NULL gives RLHF_E_NOMEM. [any]
+// name is a path. The function takes the reference to v, also on failure. If v is NULL, it returns
+// RLHF_E_NOMEM. [any]
 rlhf_status rlhf__json_save_new(const struct rlhf__folder *in, const char *name, json_t *v,
                                 int indent, struct rlhf__error *err);
 
@@ -57,12 +59,13 @@ json_t *rlhf__json_text(const char *bytes);
 // text would look like an integer. A number that is not finite gives "null". Returns out. [any]
 const char *rlhf__format_double(double v, int real, char out[40]);
 
-// Writes a short decimal from which v can be read back, both as a float and as a double that is
-// then converted to float. A number that is not finite gives "null". Returns out. [any]
+// Writes a short decimal from which v can be read back in two ways: as a float, or as a double that
+// is then converted to float. A number that is not finite gives "null". Returns out. [any]
 const char *rlhf__format_float(float v, char out[40]);
 
-// Read fields of an object that are counts: integers of 0 or more. If one of them is invalid, none
-// is set, and the message of RLHF_E_INVALID names the invalid one. [any]
+// Reads fields of an object that are counts: integers of 0 or more. If one of the fields is
+// invalid, no count is set, and the function returns RLHF_E_INVALID with the field's name in the
+// message. [any]
 struct rlhf__json_count {
     const char *name;
     int64_t *to;
@@ -73,11 +76,11 @@ rlhf_status rlhf__json_counts(const json_t *object, const struct rlhf__json_coun
 // The type of a value in words: "a string", "an integer", "null", ...; "missing" for NULL. [any]
 const char *rlhf__json_kind(const json_t *v);
 
-// Let a failed allocation of Jansson end the program, with one sentence and status 1. Call it
-// before the first use of Jansson. Jansson 2.14 dereferences NULL after some failed allocations and
-// reports others as wrong input, and its setters would have to be checked in a hundred places.
-// Ending the program is safe: files are written so that a run survives a kill at any instant. The
-// rest of the host reports RLHF_E_NOMEM. [main]
+// Make a failed allocation of Jansson end the program, with one sentence and status 1. Call this
+// function before the first use of Jansson. The reason: after some failed allocations, Jansson 2.14
+// dereferences NULL; others it reports as wrong input; and its setters would have to be checked in
+// a hundred places. Ending the program is safe, because files are written so that a run survives a
+// kill at any instant. The rest of the host reports RLHF_E_NOMEM. [main]
 void rlhf__json_guard_memory(void);
 
 #endif

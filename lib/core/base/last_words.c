@@ -1,4 +1,5 @@
-// last_words.c: see last_words.h. Handlers can only use static variables.
+// last_words.c: see last_words.h. The variables are static, because signal handlers can reach
+// nothing else.
 #include "base/last_words.h"
 
 #include "base/alternate.h"
@@ -33,7 +34,7 @@ static void append(char *out, size_t cap, const char *text) {
     memcpy(out + at, text, n + 1);
 }
 
-// Bytes that are not allowed inside a JSON string are left out.
+// Remove the bytes that are not allowed in a JSON string, in place.
 static void keep_plain(char *text) {
     char *to = text;
     for (const char *c = text; *c; c++)
@@ -50,7 +51,7 @@ static void say(const char *what) {
         keep_plain(who);
         append(text, sizeof text, "{\"event\": \"log\", \"level\": \"error\", \"message\": \"");
     } else {
-        if (isatty(STDERR_FILENO)) append(text, sizeof text, "\n"); // the progress line stays above
+        if (isatty(STDERR_FILENO)) append(text, sizeof text, "\n"); // keep the progress line
         append(text, sizeof text, "rlhf-host: error: ");
     }
     append(text, sizeof text, prefix);
@@ -71,12 +72,12 @@ static void on_fatal(int number, siginfo_t *info, void *context) {
             sigaction(number, &earlier[i], NULL);
         }
     say(text);
-    // After the handler returns, a fault occurs again at the same instruction, and the previous
-    // action handles it. A signal that was sent by a process must be sent again.
+    // If the signal was sent by a process, it must be sent again. A fault needs no help: after the
+    // handler returns, it occurs again at the same instruction, and the previous action handles it.
     if (info->si_code <= 0) raise(number);
 }
 
-// exit() on the main thread without a recorded call comes from the host itself.
+// If no plugin call is recorded, exit() on the main thread was called by the host itself.
 static void on_exit_call(void) {
     char who[16];
     if (rlhf__running_is_main() ? !rlhf__running_describe(who, sizeof who)
@@ -96,9 +97,9 @@ static void on_thread_end(void *value) {
     _exit(1);
 }
 
-// After a stack overflow the handler needs another stack. Its size depends on the CPU: the kernel
-// saves all registers there, AMX tiles included. If memory runs out, the program goes on without
-// it.
+// After a stack overflow, the handler needs a separate stack. Its size depends on the CPU, because
+// the kernel saves all registers there, including AMX tiles. If memory runs out, the program
+// continues without this stack.
 static void stack_for_handlers(void) {
     static stack_t own;
     const long size = sysconf(_SC_SIGSTKSZ);

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SHOWN_BYTES 8192 // length of a line: a text of 2 KiB, some of it escaped
+#define SHOWN_BYTES 8192 // of a line: a text of 2 KiB, in which some characters are escaped
 
 void rlhf__log_init(struct rlhf__log *log) {
     memset(log, 0, sizeof *log);
@@ -86,7 +86,8 @@ void rlhf__log_event(struct rlhf__log *log, const char *event, const char *membe
 }
 
 // If the output is not a terminal, print one line, because programs read it. On a terminal, print
-// as many lines as needed, broken at blanks; `used` columns of the first line are taken already.
+// as many lines as needed, broken at blanks. The first `used` columns of the first line are already
+// taken.
 static void add_text(const struct rlhf__log *log, struct rlhf__buf *out, const char *text,
                      int used) {
     enum { INDENT = 4 };
@@ -100,8 +101,9 @@ static void add_text(const struct rlhf__log *log, struct rlhf__buf *out, const c
     rlhf__buf_free(&lines);
 }
 
-// Print `head`, the text, `tail` and a line feed. This is one write, so that the output of other
-// processes, such as a launcher, does not get in between; without memory, it is several writes.
+// Print `head`, the text, `tail` and a line feed in one write, so that the output of other
+// processes, such as a launcher, does not get in between. If memory runs out, print them in several
+// writes.
 static void put(const struct rlhf__log *log, const char *head, const char *text, const char *tail,
                 int used) {
     struct rlhf__buf line = RLHF__BUF_INIT;
@@ -147,8 +149,8 @@ void rlhf__logf(struct rlhf__log *log, int32_t level, const char *fmt, ...) {
     put_line(log, level < 0 ? 0 : level > 3 ? 3 : level, text);
 }
 
-// Print the command as one line. The terminal wraps the line, so a user who copies the command does
-// not copy line ends.
+// Print the command as one line. If it is long, the terminal wraps it, so a user who copies the
+// command does not copy any line breaks.
 static void put_command(struct rlhf__log *log, const char *text, const char *command) {
     struct rlhf__buf shown = RLHF__BUF_INIT;
     char when[32];

@@ -2,8 +2,8 @@
 // characters are escaped (printable.h). On a terminal, a text longer than a line is broken at
 // blanks.
 //
-// A progress bar shares the terminal. It registers hooks that clear it before a line and draw it
-// again afterwards.
+// A progress bar shares the terminal. It registers hooks, which clear the bar before a log line is
+// printed and draw it again afterwards.
 #ifndef RLHF_HOST_LOG_H
 #define RLHF_HOST_LOG_H
 
@@ -17,10 +17,10 @@ struct rlhf__log {
     int32_t level; // lines below it are dropped
     int32_t color; // 1: out is a terminal and NO_COLOR is not set
     int32_t json;  // 1: lines are JSON objects
-    int32_t day;   // of the last line with a date
-    int32_t mute;  // 1: no errors are printed (rlhf__log_error): another process prints them
+    int32_t day;   // the day of the last line with a date
+    int32_t mute;  // 1: rlhf__log_error prints nothing, because another process prints the errors
     int32_t reserved;
-    char prefix[96]; // begins every text, e.g. "rank 2 on b: "; usually ""
+    char prefix[96]; // printed before every text, e.g. "rank 2 on b: "; usually ""
     pthread_mutex_t lock;
     void (*before)(void *arg); // may be NULL
     void (*after)(void *arg);
@@ -31,7 +31,8 @@ struct rlhf__log {
 void rlhf__log_init(struct rlhf__log *log);
 void rlhf__log_finish(struct rlhf__log *log);
 
-// The time as "HH:MM:SS". If the day is not *day, the date precedes it and *day is updated. [any]
+// The time as "HH:MM:SS". If the day differs from *day, the date precedes the time, and *day is
+// updated. [any]
 const char *rlhf__clock_text(int32_t *day, char out[32]);
 
 // Print one line "HH:MM:SS level text". The first line of a day begins with the date; info lines
@@ -40,20 +41,20 @@ const char *rlhf__clock_text(int32_t *day, char out[32]);
 __attribute__((format(printf, 3, 4))) void rlhf__logf(struct rlhf__log *log, int32_t level,
                                                       const char *fmt, ...);
 
-// Print an info line "text command" with a shell command. On a terminal the command is on a
-// separate line, which is not broken, so that users can copy it. log NULL: nothing is printed.
-// [any]
+// Print an info line "text command", where the command is a shell command. On a terminal the
+// command has a separate line, which is not broken, so that users can copy it. log NULL: nothing is
+// printed. [any]
 void rlhf__log_command(struct rlhf__log *log, const char *text, const char *command);
 
 // Print "error: text" without a time, as the last line of a failing command. If the log is JSON,
-// print a line as rlhf__logf does. [any]
+// print the same line as rlhf__logf. [any]
 void rlhf__log_error(struct rlhf__log *log, const char *text);
 
-// Print a JSON line with the caller's members: `members` ("\"phase\": 3, ...") follow the time and
-// the event. [any]
+// Print a JSON line for an event: the time, the event, and then `members` ("\"phase\": 3, ..."),
+// which the caller provides. [any]
 void rlhf__log_event(struct rlhf__log *log, const char *event, const char *members);
 
-// Set hooks around lines (NULL removes them). [main]
+// Set the functions that are called before and after each line (NULL removes them). [main]
 void rlhf__log_hooks(struct rlhf__log *log, void (*before)(void *), void (*after)(void *),
                      void *arg);
 

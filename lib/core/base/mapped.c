@@ -21,14 +21,14 @@ static rlhf_status map(struct rlhf__mapped *m, struct rlhf__error *err) {
         return rlhf__fail(err, RLHF_E_IO, "cannot map %s: %s", m->path, strerror(errno));
     m->bytes = at;
     m->len = (uint64_t)info.st_size;
-    madvise(at, (size_t)m->len, MADV_SEQUENTIAL); // read ahead; only advice
+    madvise(at, (size_t)m->len, MADV_SEQUENTIAL); // ask the system to read ahead
     return RLHF_OK;
 }
 
 rlhf_status rlhf__mapped_open(const char *path, struct rlhf__mapped *m, struct rlhf__error *err) {
     *m = (struct rlhf__mapped){.fd = -1, .path = strdup(path)};
     if (!m->path) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a path");
-    m->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // do not wait for a pipe
+    m->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // never wait for a pipe
     if (m->fd < 0)
         return rlhf__fail(err,
                           errno == ENOENT || errno == ENAMETOOLONG || errno == EACCES
@@ -38,7 +38,7 @@ rlhf_status rlhf__mapped_open(const char *path, struct rlhf__mapped *m, struct r
     return map(m, err);
 }
 
-// Without a path the struct is zeroed, and its descriptor 0 must not be closed.
+// A struct without a path is zeroed, so its descriptor is 0. That descriptor must stay open.
 void rlhf__mapped_close(struct rlhf__mapped *m) {
     if (m->bytes) munmap((void *)(uintptr_t)m->bytes, (size_t)m->len);
     if (m->path && m->fd >= 0) close(m->fd);
@@ -48,13 +48,13 @@ void rlhf__mapped_close(struct rlhf__mapped *m) {
 
 // ---- reading a file that may be truncated ----
 
-// Where this thread continues when a page that it reads is missing. NULL: it is not reading.
+// Where this thread continues if it reads a missing page. NULL if it is not reading.
 static _Thread_local sigjmp_buf *volatile way_out;
 
 static void on_page_gone(int number) {
     sigjmp_buf *to = way_out;
     if (to) siglongjmp(*to, 1);
-    signal(number, SIG_DFL); // not ours: the fault repeats and ends the process
+    signal(number, SIG_DFL); // not from rlhf__mapped_read: the fault repeats and ends the process
 }
 
 static int guarded(void (*work)(void *arg), void *arg) {
@@ -77,7 +77,8 @@ rlhf_status rlhf__mapped_read(const struct rlhf__mapped *m, void (*work)(void *a
                               struct rlhf__error *err) {
     struct stat info;
     const int whole = guarded(work, arg);
-    // Bytes after the new end, in its last page, read as zeros and raise no signal.
+    // A page that contains the file's new end is not missing: its bytes after the end read as zeros
+    // without a signal. So compare the file's size as well.
     if (whole && fstat(m->fd, &info) == 0 && (uint64_t)info.st_size >= m->len) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_IO,
                       "%s had %llu bytes and became shorter, or unreadable, while it was read",

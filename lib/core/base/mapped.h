@@ -1,5 +1,5 @@
-// mapped.h: a file mapped for reading. Pages that were used can be dropped. Another process may
-// truncate the file at any time.
+// mapped.h: a file mapped for reading. Pages that have been used can be dropped from memory. The
+// file may be truncated by another process at any time.
 //
 // It supports only reading, from one thread at a time.
 #ifndef RLHF_HOST_MAPPED_H
@@ -18,17 +18,18 @@ struct rlhf__mapped {
 // Map a regular file without reading it. *m needs rlhf__mapped_close, also after a failure. Errors:
 // RLHF_E_INVALID (the file is missing or not a regular file), RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__mapped_open(const char *path, struct rlhf__mapped *m, struct rlhf__error *err);
-void rlhf__mapped_close(struct rlhf__mapped *m); // accepts a zeroed one [main]
+void rlhf__mapped_close(struct rlhf__mapped *m); // a zeroed struct is allowed [main]
 
-// Call work(arg), which reads m->bytes. If the file was truncated, some of its pages are missing or
-// read as zeros; a missing page raises SIGBUS, which aborts work. In both cases the function
-// returns RLHF_E_IO, and the output of work is invalid. work may only copy or convert. It must not
-// allocate, lock, call anything that does, or call this function. [main]
+// Call work(arg), which reads m->bytes. If another process has truncated the file, some of its
+// pages are missing or read as zeros. A missing page raises SIGBUS, which aborts `work`. In both
+// cases the function returns RLHF_E_IO, and the output of `work` is invalid. `work` may only copy
+// or convert data. It must not allocate memory, take locks, call anything that does, or call this
+// function. [main]
 rlhf_status rlhf__mapped_read(const struct rlhf__mapped *m, void (*work)(void *arg), void *arg,
                               struct rlhf__error *err);
 
-// Drop the pages of bytes [from, to) from the process. The system may still cache them. A later
-// access reads them again. [main]
+// Drop the pages of bytes [from, to) from the process. The system may keep them in its cache. If
+// the bytes are accessed later, the pages are read again. [main]
 void rlhf__mapped_used(const struct rlhf__mapped *m, uint64_t from, uint64_t to);
 
 #endif

@@ -30,7 +30,7 @@ size_t rlhf__edit_distance(const char *a, const char *b) {
     return row[na % 3][nb];
 }
 
-// 1 when `part` is a whole part of `name`; underscores, dots and dashes separate parts.
+// 1 if `part` is one of the parts of `name`, which underscores, dots and dashes separate.
 static int is_part(const char *name, const char *part) {
     size_t n = strlen(part);
     if (n < 2) return 0;
@@ -42,7 +42,8 @@ static int is_part(const char *name, const char *part) {
     return 0;
 }
 
-// 1 when both begin with the same bytes: at least four, and at least half of the longer name.
+// 1 if both names begin with the same bytes: at least four bytes, and at least half of the longer
+// name.
 static int same_start(const char *a, const char *b) {
     size_t n = 0, la = strlen(a), lb = strlen(b);
     while (a[n] && a[n] == b[n])
@@ -59,7 +60,7 @@ void rlhf__nearest_offer(struct rlhf__nearest *n, const char *candidate) {
         if (!is_part(candidate, n->wanted) && !is_part(n->wanted, candidate) &&
             !same_start(candidate, n->wanted))
             return;
-        d += MAX_NAME; // any close spelling is better
+        d += MAX_NAME; // so that any close spelling is preferred
     }
     if (n->best && d >= n->distance) return;
     n->best = candidate;

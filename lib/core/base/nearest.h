@@ -1,4 +1,4 @@
-// nearest.h: "did you mean": the valid name closest to a misspelled one.
+// nearest.h: finds the valid name closest to a misspelled one, for "did you mean" hints.
 #ifndef RLHF_HOST_NEAREST_H
 #define RLHF_HOST_NEAREST_H
 
@@ -7,7 +7,7 @@
 // Damerau-Levenshtein distance (optimal string alignment) of the first 63 bytes of a and b. [any]
 size_t rlhf__edit_distance(const char *a, const char *b);
 
-// The search so far; start from zero.
+// The state of a search. Start from zero.
 struct rlhf__nearest {
     const char *wanted;
     const char *best; // NULL: nothing near enough; borrowed from the candidates
@@ -16,8 +16,8 @@ struct rlhf__nearest {
 
 // Offer a candidate. It is near enough in any of these cases:
 //   its edit distance is at most a third of the longer name's length, or 1
-//   one name contains the other as a whole part; underscores, dots and dashes separate parts
-//   both begin with the same bytes, at least four and at least half of the longer name
+//   one name is a whole part of the other; underscores, dots and dashes separate parts
+//   both begin with the same bytes: at least four, and at least half of the longer name
 // [any]
 void rlhf__nearest_offer(struct rlhf__nearest *n, const char *candidate);
 

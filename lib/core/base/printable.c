@@ -45,8 +45,8 @@ int rlhf__is_printable(uint32_t c) {
     }
 }
 
-// Writes the character (or invalid byte) at s to out as it is shown, NUL-ended. Returns the number
-// of bytes that the character has in s.
+// Writes the character (or invalid byte) at s to out in its printable form, NUL-ended. Returns how
+// many bytes the character has in s.
 static size_t show(const char *s, size_t n, const char *keep, char out[16]) {
     uint32_t c;
     size_t len = rlhf__char_at(s, n, &c);
@@ -146,8 +146,8 @@ size_t rlhf__wrap_at(rlhf_str text, int columns) {
     return at < text.len && space && text.ptr[at] != ' ' ? space : at;
 }
 
-// Find the word at *at together with the blanks before it. Returns where the word begins, sets
-// *columns to the width of both, and moves *at past the word.
+// Find the word at *at and the blanks before it. Returns where the word begins. *columns becomes
+// the width of the blanks and the word, and *at moves past the word.
 static size_t next_word(rlhf_str text, size_t *at, int *columns) {
     struct rlhf__buf seen = RLHF__BUF_INIT;
     size_t from = *at;

@@ -6,7 +6,7 @@
 //   \x1b ...             other controls (C0, DEL and C1) and invalid UTF-8
 //   \u202e \U000e0001    formatting characters: bidi overrides and marks, zero-width characters,
 //                        line and paragraph separators, tags
-// A backslash stays as it is, because people read this form and no program does.
+// A backslash is not escaped. The result is for people; programs must not parse it.
 #ifndef RLHF_HOST_PRINTABLE_H
 #define RLHF_HOST_PRINTABLE_H
 
@@ -14,19 +14,20 @@
 
 #include <rlhf/base.h>
 
-// The length of the UTF-8 character at p, which has n >= 1 bytes; *c gets its code point. Returns 0
-// when it is invalid, which includes overlong forms, surrogates and values out of range. [any]
+// Returns the length of the UTF-8 character at p and sets *c to its code point. p has n >= 1 bytes.
+// Returns 0 if the character is invalid: an overlong form, a surrogate, a value out of range, and
+// so on. [any]
 size_t rlhf__char_at(const char *p, size_t n, uint32_t *c);
 
-// The last place at or before n where UTF-8 text may be cut without splitting a character. text[n]
-// is read: it may be the NUL at the end. Invalid UTF-8 is cut at n. [any]
+// The last position at or before n where UTF-8 text can be cut without splitting a character. The
+// function reads text[n], which may be the NUL at the end. Invalid UTF-8 is cut at n. [any]
 size_t rlhf__utf8_floor(const char *text, size_t n);
 
 // 1 when code point c may be shown unescaped. [any]
 int rlhf__is_printable(uint32_t c);
 
-// Append n bytes as described. keep lists the control characters that stay as they are: "" for one
-// line, "\n\t" for text of several lines. [any]
+// Append n bytes in the form above. The control characters in `keep` are not escaped: pass "" for a
+// single line, "\n\t" for text of several lines. [any]
 void rlhf__put_printable(struct rlhf__buf *out, const char *s, size_t n, const char *keep);
 
 // Write s to out[cap] in the same form, NUL-ended and cut to fit. Allocates nothing. Returns out.
@@ -39,8 +40,8 @@ void rlhf__put_shell(struct rlhf__buf *out, const char *s);
 
 // ---- columns ----
 
-// The columns of the terminal on file descriptor fd, or `otherwise` when fd is not a terminal.
-// [any]
+// The number of columns of the terminal on file descriptor fd, or `otherwise` if fd is not a
+// terminal. [any]
 int rlhf__terminal_width(int fd, int otherwise);
 
 // Append bytes as one line of at most `columns` columns. Control characters and line breaks become
@@ -48,14 +49,14 @@ int rlhf__terminal_width(int fd, int otherwise);
 // in "...". Returns the columns used. [any]
 int rlhf__put_clipped(struct rlhf__buf *out, rlhf_str text, int columns);
 
-// How many bytes of text to put on a line of `columns` columns: at least one character, otherwise
-// as many as fit. If the cut would split a word that begins in the second half of the line, the
-// line ends at the space before that word. [any]
+// How many bytes of text to put on a line of `columns` columns: as many as fit, but at least one
+// character. If the end of the line would split a word that begins in its second half, the line
+// ends at the space before that word. [any]
 size_t rlhf__wrap_at(rlhf_str text, int columns);
 
-// Append text in lines of at most `columns` columns, broken at blanks. `used` columns of the first
-// line are taken already; the other lines begin with `indent` spaces. A word longer than a line
-// stays whole. With columns <= indent, the text is one line. [any]
+// Append text in lines of at most `columns` columns, broken at blanks. The first `used` columns of
+// the first line are already taken. The other lines begin with `indent` spaces. A word longer than
+// a line is not broken. If columns <= indent, the text becomes one line. [any]
 void rlhf__put_wrapped(struct rlhf__buf *out, rlhf_str text, int columns, int used, int indent);
 
 #endif

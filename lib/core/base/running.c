@@ -7,14 +7,15 @@
 #include <unistd.h>
 
 static _Thread_local volatile struct rlhf__running now;
-static volatile struct rlhf__running *volatile first; // of the thread that is watched
+static volatile struct rlhf__running *volatile first; // the record of the watched thread
 static volatile pid_t home;
 
 static struct rlhf__running get(const volatile struct rlhf__running *r) {
     return (struct rlhf__running){r->kind, r->name, r->function, r->pid, 0};
 }
 
-// A handler may run between these stores; the strings are valid after each of them.
+// A signal handler may run between these stores. After each store, all strings in the record are
+// valid.
 static void set(const struct rlhf__running *r) {
     now.kind = r->kind;
     now.name = r->name;
@@ -50,7 +51,7 @@ static void end_child(void) {
     append(text, sizeof text, ": a process that it forked returned to the host; it is ended\n");
     const ssize_t put = write(STDERR_FILENO, text, strlen(text));
     (void)put;
-    _exit(1); // no exit handlers and no buffers of the parent
+    _exit(1); // it runs no exit handlers and flushes no buffers of the parent
 }
 
 void rlhf__running_end(const struct rlhf__running *before) {

@@ -1,8 +1,9 @@
-// running.h: records which plugin function runs on this thread. The host does so around every call
-// of a plugin, so that a crash or exit inside it can be reported by name.
+// running.h: records which plugin function is running on this thread. The host makes a record
+// around every call of a plugin, so that a crash or exit inside the call can be reported with the
+// plugin's name.
 //
-// The handlers of signals and of exit read the record (last_words.h, signals.h). The record holds
-// strings and does not know plugins.
+// The handlers of signals and of exit read the record (last_words.h, signals.h). The record
+// consists of strings and does not depend on the plugin types.
 #ifndef RLHF_HOST_RUNNING_H
 #define RLHF_HOST_RUNNING_H
 
@@ -11,7 +12,7 @@
 
 struct rlhf__running {
     const char *kind, *name, *function; // "reward", "org.x.y", "score()"; NULL = the host itself
-    pid_t pid;                          // of the process that made the call
+    pid_t pid;                          // the process that made the call
     int reserved;
 };
 
@@ -19,23 +20,24 @@ struct rlhf__running {
 // record, which rlhf__running_end restores. Calls nest. [any]
 struct rlhf__running rlhf__running_begin(const char *kind, const char *name, const char *function);
 
-// The call returned. If it returned in another process (a child that the plugin forked), report
-// that on standard error and end that process with status 1. [any]
+// Called when the plugin function has returned. If it returned in another process (a child that the
+// plugin forked), report that on standard error and end that process with status 1. [any]
 void rlhf__running_end(const struct rlhf__running *before);
 
-// Make the calling thread the watched one. Code on a thread without a record is attributed to the
-// plugin function that runs on the watched thread. Called once, by main(). [main]
+// Make the calling thread the watched thread. If another thread without a record crashes or exits,
+// the report names the plugin function that runs on the watched thread. Called once, by main().
+// [main]
 void rlhf__running_watch(void);
 
 // 1 on the thread and in the process of rlhf__running_watch. Async-signal-safe. [any]
 int rlhf__running_is_main(void);
 
-// The process that called rlhf__running_watch, 0 before. Async-signal-safe. [any]
+// The process that called rlhf__running_watch, or 0 before that call. Async-signal-safe. [any]
 pid_t rlhf__running_home(void);
 
-// Write the name of the running function to out, NUL-ended: "reward org.x.y, score()". On a thread
-// without a record, while a plugin runs on the watched thread, the text begins with "a thread
-// beside". Returns 0 and writes "" while only the host runs. Async-signal-safe. [any]
+// Write the name of the running function to out, NUL-ended: "reward org.x.y, score()". If the
+// calling thread has no record but a plugin runs on the watched thread, the text begins with "a
+// thread beside". If only the host is running, returns 0 and writes "". Async-signal-safe. [any]
 int rlhf__running_describe(char *out, size_t cap);
 
 #endif

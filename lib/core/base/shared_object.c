@@ -10,14 +10,15 @@
 rlhf_status rlhf__shared_object_open(const char *path, void **out, struct rlhf__error *err) {
     int flags = RTLD_NOW | RTLD_LOCAL;
 #ifdef RLHF_SANITIZED
-    flags |= RTLD_NODELETE; // leak reports keep their file names
+    flags |= RTLD_NODELETE; // so that leak reports can still name the file
 #endif
     const struct rlhf__running before = rlhf__running_begin("shared object", path, "dlopen()");
     errno = 0;
     *out = dlopen(path, flags);
     rlhf__running_end(&before);
     if (*out) return RLHF_OK;
-    // dlerror() returns the cause as text, but may lack the memory for that text.
+    // dlerror() returns the cause as text. If memory ran out, it may be unable to build that text,
+    // so errno is checked too.
     const int memory = errno == ENOMEM;
     const char *why = dlerror();
     const size_t n = strlen(path);

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define FIRST_WAIT 5  // seconds until a message names the running function
-#define NEXT_WAIT  60 // and until it is repeated
+#define NEXT_WAIT  60 // seconds until that message is repeated
 
 // Handlers can only use static variables.
 static volatile sig_atomic_t caught;
@@ -23,7 +23,7 @@ static volatile sig_atomic_t interrupted; // by Ctrl-C in a dialogue
 static _Atomic int64_t phase_now;         // 0: none
 static _Atomic int64_t phase_end_ms;      // of rlhf__seconds(); 0: not known
 static char kept[512];                    // text for a second signal, about the newest checkpoint
-static _Atomic int32_t kept_whole;        // 1: kept can be read
+static _Atomic int32_t kept_whole;        // 1: `kept` is complete
 
 static void append(char *out, size_t cap, const char *text) {
     const size_t at = strlen(out), n = strlen(text);
@@ -39,23 +39,24 @@ static void append_number(char *out, size_t cap, int64_t v) {
     append(out, cap, at);
 }
 
-// A line on standard error, as log lines are. Async-signal-safe.
+// Print a line on standard error in the format of a log line. Async-signal-safe.
 static void say(const char *what) {
     char text[700] = "";
     if (quiet) return;
     if (json)
         append(text, sizeof text, "{\"event\": \"log\", \"level\": \"info\", \"message\": \"");
-    else if (isatty(STDERR_FILENO)) // leave the line with ^C and the progress bar
+    else if (isatty(STDERR_FILENO)) // begin a new line after the ^C and the progress bar
         append(text, sizeof text, "\n");
     append(text, sizeof text, what);
     append(text, sizeof text, json ? "\"}\n" : "\n");
-    if (rlhf__alternate_keep(text)) return; // shown by the next drawing, and printed at the end
+    if (rlhf__alternate_keep(text)) return; // the next drawing shows it; printed at the end
     const ssize_t put = write(STDERR_FILENO, text, strlen(text));
     (void)put;
 }
 
-// Outside phases: "stopping when reward org.x.y, score() has returned; press again to stop at
-// once". A plugin's code in this process cannot be ended separately.
+// The message outside of phases: "stopping when reward org.x.y, score() has returned; press again
+// to stop at once". The program must wait, because it cannot end only the plugin's code in its own
+// process.
 static void put_waiting(char *out, size_t cap) {
     char who[400];
     append(out, cap, "stopping");
@@ -72,8 +73,9 @@ static void put_again(char *out, size_t cap, int number) {
     append(out, cap, number == SIGINT ? "; Ctrl-C again: at once" : "; a second signal: at once");
 }
 
-// The text ", then a checkpoint". It is left out while a reward is running: programs and workers
-// are ended soon after the signal, so the phase does not finish.
+// Append whether a checkpoint follows. While a reward is running, that depends on how soon it
+// answers: its programs and workers are ended soon after the signal, and then the phase does not
+// finish.
 static void put_keeping(char *out, size_t cap, int64_t phase) {
     char who[400];
     if (!rlhf__running_describe(who, sizeof who) || strncmp(who, "reward ", 7) != 0) {
@@ -106,7 +108,7 @@ static void put_phase(char *out, size_t cap, int number, int64_t phase) {
     put_again(out, cap, number);
 }
 
-// If it takes long, name the function that the program waits for.
+// If the program is still waiting, name the function that it waits for.
 static void on_wait(int number) {
     char who[400], text[600] = "still waiting for ";
     const int error = errno;
@@ -122,7 +124,7 @@ static void on_wait(int number) {
 
 static void handle(int number, void (*handler)(int));
 
-// Set the alarm unless a plugin uses it.
+// Set the alarm, unless a plugin uses the alarm itself.
 static void wait_for_it(void) {
     struct sigaction before;
     if (sigaction(SIGALRM, NULL, &before) != 0 || before.sa_handler != SIG_DFL) return;
@@ -146,7 +148,7 @@ static void say_stopping(int number) {
 static void say_stopped(void) {
     char text[640] = "stopped at once";
     rlhf__alternate_close();
-    if (phase_now && kept_whole && !json) { // a command needs escapes in JSON
+    if (phase_now && kept_whole && !json) { // not in JSON, where the command would need escapes
         append(text, sizeof text, "; ");
         append(text, sizeof text, kept);
     } else if (phase_now) {
@@ -157,7 +159,7 @@ static void say_stopped(void) {
 
 static void on_end(int number) {
     const int error = errno;
-    if (caught) { // the default action, on return from here
+    if (caught) { // the default action runs when this handler returns
         say_stopped();
         signal(number, SIG_DFL);
         raise(number);

@@ -1,5 +1,6 @@
-// signals.h: signals that request something become flags, which the loop polls. SIGINT, SIGTERM and
-// SIGHUP ask to end, SIGUSR1 asks for a checkpoint. last_words.h handles signals of faults.
+// signals.h: turns signals that request something into flags, which the main loop polls. SIGINT,
+// SIGTERM and SIGHUP ask the program to end; SIGUSR1 asks for a checkpoint. last_words.h handles
+// the signals of faults.
 //
 // The handlers' state is global and exists only here.
 #ifndef RLHF_HOST_SIGNALS_H
@@ -10,43 +11,46 @@
 #include <stdint.h>
 
 // Install the handlers. The first signal that asks to end is recorded, and a line on standard error
-// says what happens next. The second one, whichever signal it is, prints a line and ends the
-// program at once. SIGHUP stays ignored if it was (nohup). SIGPIPE and SIGXFSZ are ignored, so that
-// a closed pipe, or a file that may not grow, becomes an error of write(). [main]
+// says what happens next. A second signal that asks to end, whichever it is, prints a line and ends
+// the program at once. SIGHUP stays ignored if it was ignored at the start (nohup). SIGPIPE and
+// SIGXFSZ are ignored, so that a closed pipe, or a file that may not grow, becomes an error of
+// write(). [main]
 void rlhf__signals_install(void);
 
-// 1: the handlers print JSON objects like the log, but without a time. [main]
+// If on is 1, the handlers print JSON objects like those of the log, but without a time. [main]
 void rlhf__signals_json(int on);
 
-// The handlers print nothing from now on: another process prints it. [main]
+// From now on the handlers print nothing, because another process prints the messages. [main]
 void rlhf__signals_quiet(void);
 
 // Set the current phase, counted from 1, or 0 outside of phases. The first signal's message
-// promises to finish this phase. seconds is the estimated time to its end; below 0: unknown. [main]
+// promises to finish this phase. `seconds` is the estimated time until the phase ends, or below 0
+// if that is unknown. [main]
 void rlhf__signals_phase(int64_t phase, double seconds);
 
-// Set what a second signal during a phase prints about the newest checkpoint: "phase 20 is kept; go
-// on: ...". Not printed as JSON. A text of more than 500 bytes is ignored. [main]
+// Set the text about the newest checkpoint that a second signal prints during a phase: "phase 20 is
+// kept; go on: ...". JSON output does not contain it. A text of more than 500 bytes is ignored.
+// [main]
 void rlhf__signals_kept(const char *text);
 
 // Begin (on = 1) or end (on = 0) a dialogue, in which Ctrl-C ends one answer and not the program.
-// During a dialogue, SIGINT prints nothing and sets the returned flag; the reader of the flag
-// resets it to 0. After the dialogue, SIGINT asks to end again. The flag is valid for the program's
-// life. [main]
+// During a dialogue, SIGINT prints nothing and sets the returned flag; the code that reads the flag
+// resets it to 0. After the dialogue, SIGINT asks the program to end again. The flag is valid until
+// the program ends. [main]
 volatile sig_atomic_t *rlhf__signals_dialogue(int on);
 
-// Record a signal that asks to end, without a message: another process got it. [main]
+// Record a signal that another process received and that asks to end. Prints nothing. [main]
 void rlhf__signals_adopt(int number);
 
-// Starts a thread that receives only the signals of faults in that thread. The calling thread
-// receives all other signals. Returns 1, or 0 if the thread cannot be started. [any]
+// Starts a thread. It receives only signals of faults that occur in it; the calling thread receives
+// all other signals. Returns 1, or 0 if the thread cannot be started. [any]
 int rlhf__signals_thread(pthread_t *thread, void *(*work)(void *), void *arg);
 
-// Points at 0 until a signal asks to end, then at the signal's number. Valid for the program's
-// life. [any]
+// The target is 0 until a signal asks to end, then that signal's number. Valid until the program
+// ends. [any]
 const volatile sig_atomic_t *rlhf__signals_flag(void);
 
-// Points at 1 from SIGUSR1 until the reader sets it to 0. Valid for the program's life. [any]
+// SIGUSR1 sets the target to 1; the reader resets it to 0. Valid until the program ends. [any]
 volatile sig_atomic_t *rlhf__signals_checkpoint(void);
 
 #endif

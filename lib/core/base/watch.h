@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 struct rlhf__watch {
-    // what: a few words ("rollout", "reading rows"). `done` is how much is finished, and `of` is
-    // the total, or 0 if it is unknown. The callback may be NULL.
+    // `what` is a few words ("rollout", "reading rows"). `done` is the finished amount, and `of` is
+    // the total, or 0 if the total is unknown. The callback may be NULL.
     void (*seen)(void *arg, const char *what, int64_t done, int64_t of);
     void *arg;
 };

@@ -110,7 +110,7 @@ static const struct rlhf__alias all[] = {
     {"peft", "policy.adapter.rank", "a rank above 0; adapters are LoRA's"},
     {"use_peft", "policy.adapter.rank", "a rank above 0, such as 8"},
     {"use_vllm", NULL, "sampling and training are one program"},
-    // programs and techniques that are looked for
+    // programs and techniques that users look for
     {"wandb", "--sink", "wandb.so"},
     {"mlflow", NULL,
      "not supported; metrics.jsonl has every metric, and a sink can send them (plugin new sink)"},
@@ -136,7 +136,7 @@ const struct rlhf__alias *rlhf__aliases(size_t *n) {
     return all;
 }
 
-// 1 if the words are equal, where '-' in a matches '_' in b.
+// 1 if the words are equal. A '-' in a also matches a '_' in b.
 static int same_word(const char *a, const char *b) {
     for (; *a && *b; a++, b++)
         if (*a != *b && !(*a == '-' && *b == '_')) return 0;

@@ -1,7 +1,8 @@
-// aliases.h: the names by which TRL, Hugging Face's Trainer and PEFT call settings that have
-// another name here.
+// aliases.h: the names that TRL, Hugging Face's Trainer and PEFT use for settings that have another
+// name here.
 //
-// They serve hints and docs/from-trl.md only; settings are not accepted under these names.
+// They are only for hints and for docs/from-trl.md. The program does not accept settings under
+// these names.
 #ifndef RLHF_HOST_ALIASES_H
 #define RLHF_HOST_ALIASES_H
 
@@ -16,14 +17,14 @@ struct rlhf__alias {
 // All aliases, in the order of docs/from-trl.md. [any]
 const struct rlhf__alias *rlhf__aliases(size_t *n);
 
-// Find a flag or key: "--learning-rate", "optim.learning_rate" and "learning_rate" are the same.
-// NULL if it is not an alias. [any]
+// Find a flag or key; "--learning-rate", "optim.learning_rate" and "learning_rate" find the same
+// alias. Returns NULL if the word is not an alias. [any]
 const struct rlhf__alias *rlhf__alias_find(const char *typed);
 
-// Append what a message says about the typed word: " (here it is --set optim.lr=)", or why
-// rlhf-host has no equivalent. as_flag 1: the word was typed as a flag, so a setting is shown with
-// --set. Returns 0 and appends nothing if the word is not an alias, or is our own name of the
-// setting. [any]
+// Append a hint about the typed word: " (here it is --set optim.lr=)", or why rlhf-host has no
+// equivalent. as_flag 1: the user typed the word as a flag, so the hint shows a setting with --set.
+// If the word is not an alias, or is our own name of the setting, appends nothing and returns 0.
+// [any]
 int rlhf__alias_hint(const char *typed, int as_flag, struct rlhf__buf *out);
 
 #endif

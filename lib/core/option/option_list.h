@@ -6,22 +6,22 @@
 
 #include "option/options.h"
 
-// Read v. If v is a number or a boolean, read the typed text `raw` (may be NULL) instead. *out and
-// its items live as long as `strings`. Returns 1 if the list was read, 0 if v is not a list or an
-// item is not allowed, and -1 when out of memory. [any]
+// Read v as a list. If v is a number or a boolean, read the typed text `raw` (may be NULL) instead.
+// *out and its items live as long as `strings`. Returns 1 if the list was read, 0 if v is not a
+// list or has an item that is not allowed, and -1 if memory runs out. [any]
 int rlhf__list_read(const rlhf_opt *o, const json_t *v, const char *raw,
                     struct rlhf__strings *strings, const char *const **out);
 
 // Append "a list of strings, a,b or [\"a\", \"b\"]", or a list of the allowed items. [any]
 void rlhf__list_allowed(const rlhf_opt *o, struct rlhf__buf *out);
 
-// For a v that rlhf__list_read refuses because of one item: append that item and the nearest
-// allowed one, and return 1. Returns 0 if v is not a list. [any]
+// For a v that rlhf__list_read refused because of one item: append that item and the nearest
+// allowed item, and return 1. Returns 0 if v is not a list. [any]
 int rlhf__list_put_wrong(const rlhf_opt *o, const json_t *v, const char *raw,
                          struct rlhf__buf *out);
 
-// _default returns an option's default, never NULL. _json returns a list as JSON (NULL means the
-// empty list): a new reference, or NULL when out of memory. [any]
+// _default returns an option's default, never NULL. _json returns a list as JSON: a new reference,
+// or NULL if memory runs out. A NULL list becomes the empty list. [any]
 const char *const *rlhf__list_default(const rlhf_opt *o);
 json_t *rlhf__list_json(const char *const *list);
 int rlhf__list_equal(const char *const *a, const char *const *b); // [any]

@@ -1,5 +1,5 @@
-// option_value.c: writes one JSON value into one field of a config struct, or says in a sentence
-// why it cannot.
+// option_value.c: writes one JSON value into one field of a config struct. If that is impossible,
+// the error is a sentence that says why.
 #include "option/option_list.h"
 
 #include "base/nearest.h"
@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
-// Limits beyond these are not printed.
+// A limit of at least this size counts as no limit, and is not printed.
 #define NO_LIMIT     1e30
 #define NO_LIMIT_I64 ((int64_t)1 << 40)
 
-// "source:line: " of section.key into out.
+// Write "source:line: " for section.key into out.
 static void place(const struct rlhf__origin *from, const char *key, struct rlhf__buf *out) {
     char path[256];
     snprintf(path, sizeof path, "%s%s%s", from->section, *from->section ? "." : "", key);
@@ -85,7 +85,8 @@ void rlhf__opt_allowed(const rlhf_opt *o, struct rlhf__buf *out) {
     }
 }
 
-// The value as written, cut to 60 bytes; a text has quotes. For a list or an object, its type.
+// The value as the user wrote it, cut to 60 bytes; a text is in quotes. For a list or an object,
+// only the type.
 static void put_found(const json_t *v, const char *raw, struct rlhf__buf *out) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     if (raw)
@@ -102,7 +103,7 @@ static void put_found(const json_t *v, const char *raw, struct rlhf__buf *out) {
     rlhf__buf_free(&text);
 }
 
-// 1: a text that is not empty, or a token id.
+// 1 if v is a non-empty text or a token id.
 static int is_end(const json_t *v) {
     if (json_is_string(v)) return json_string_length(v) > 0;
     return json_is_integer(v) && json_integer_value(v) >= 0 && json_integer_value(v) <= INT32_MAX;
@@ -198,7 +199,7 @@ static int store_ends(const json_t *v, char *at, struct rlhf__strings *strings) 
     return 1;
 }
 
-// Write the value to `at`; 0 when it does not fit the option, -1 when out of memory.
+// Write the value to `at`. Returns 0 if the value does not fit the option, -1 if memory runs out.
 static int store(const rlhf_opt *o, const json_t *v, const char *raw, char *at,
                  struct rlhf__strings *strings) {
     int32_t small = json_is_true(v);
@@ -257,8 +258,8 @@ rlhf_status rlhf__opts_set(const struct rlhf__opt_table *t, const char *key, con
     return stored ? RLHF_OK : refuse(&o, v, raw, from, err);
 }
 
-// A lenient table need not have an option for a key whose value is an object or a list. The table
-// then describes the object's members as "key.member", and each item of the list as "key[]".
+// For a key whose value is an object or a list, a lenient table may lack an option. The members of
+// the object are then the options "key.member", and each item of the list is the option "key[]".
 static rlhf_status apply_inside(const struct rlhf__opt_table *t, const char *key, const json_t *v,
                                 const struct rlhf__origin *from, void *config,
                                 struct rlhf__strings *strings, struct rlhf__error *err) {

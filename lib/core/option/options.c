@@ -10,11 +10,11 @@
 // ---- the rows of a table ----
 
 #define MAX_OPTIONS 4096u
-// The size of a row in the first SDK, and the largest row that may be searched for later fields.
+// The size of a row in the first SDK, and the largest row in which later fields are searched for.
 #define FIRST_ROW   RLHF_SIZE_TO(rlhf_opt, choices)
 #define LONGEST_ROW 4096u
 
-// 1 when row i has a nonzero byte in a field that this host does not know.
+// 1 if row i has a nonzero byte in a field that is newer than this host.
 static int is_newer(const struct rlhf__opt_table *t, uint64_t i) {
     const char *row = (const char *)t->opts + t->stride * i;
     for (uint32_t at = sizeof(rlhf_opt); at < t->stride; at++)
@@ -22,7 +22,7 @@ static int is_newer(const struct rlhf__opt_table *t, uint64_t i) {
     return 0;
 }
 
-// Add the options of row i to t->n. Returns what is wrong with it, or NULL.
+// Add the number of options of row i to t->n. Returns NULL, or what is wrong with the row.
 static const char *count(struct rlhf__opt_table *t, uint32_t i) {
     rlhf_opt o, inner;
     rlhf_opt_row(t->opts, t->stride, i, &o);
@@ -68,7 +68,7 @@ rlhf_status rlhf__opt_table_init(struct rlhf__opt_table *t, const rlhf_opt *opts
 
 void rlhf__opt_at(const struct rlhf__opt_table *t, uint32_t i, rlhf_opt *out) {
     (void)rlhf_opt_at(t->opts, t->n, t->stride, i,
-                      out); // each row has at least one option, so n rows suffice
+                      out); // n rows have room, because each row has at least one option
 }
 
 int32_t rlhf__opt_find(const struct rlhf__opt_table *t, const char *key) {
@@ -166,13 +166,14 @@ rlhf_status rlhf__opts_new(const struct rlhf__opt_table *t, uint32_t config_size
 
 static json_t *text_or_null(const char *s) { return s ? json_string(s) : json_null(); }
 
-// A text field or default as JSON. The text of an RLHF__OPT_ENDS is a list in JSON, and is parsed.
+// A text field or default as JSON. For an RLHF__OPT_ENDS, whose text is a JSON list, the result is
+// that list.
 static json_t *text_json(const rlhf_opt *o, const char *s) {
     return o->flags & RLHF__OPT_ENDS ? json_loads(s, 0, NULL) : text_or_null(s);
 }
 
-// A choice, given by its name. "true" and "false" become JSON booleans. So a switch can become a
-// choice in a later version, and still reads and writes the same values.
+// A choice, as its name. The names "true" and "false" become JSON booleans. So a later version can
+// turn a switch into a choice and still read and write the same values.
 static json_t *choice_json(const char *name) {
     if (strcmp(name, "true") == 0) return json_true();
     return strcmp(name, "false") == 0 ? json_false() : json_string(name);
@@ -293,7 +294,7 @@ json_t *rlhf__opts_schema(const struct rlhf__opt_table *t) {
     return properties;
 }
 
-// ---- the host's own members ----
+// ---- members that belong to the host ----
 
 const char *const *rlhf__host_keys(int entry) {
     static const char *const algo[] = {"plugin", NULL};

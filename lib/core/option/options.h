@@ -1,6 +1,6 @@
-// options.h: option tables. This is the only validator: it reads JSON values into a config struct
-// as an rlhf_opt table describes. It serves the host's own sections, plugins' options and the
-// config.json of checkpoints.
+// options.h: option tables. This is the only code that validates options: it reads JSON values into
+// a config struct as a table of rlhf_opt describes. The host's own sections, plugins' options and
+// the config.json of checkpoints all use it.
 #ifndef RLHF_HOST_OPTIONS_H
 #define RLHF_HOST_OPTIONS_H
 
@@ -14,38 +14,40 @@
 
 // ---- the rows of a table ----
 
-// A flag in the host's own tables, for RLHF_T_STR: the value is a list of non-empty texts and token
-// ids. In JSON it is an array of strings and integers, or a single string or integer. In the struct
-// it is that array as JSON text, "[]" if empty. (A list of only strings is an RLHF_T_LIST.)
+// A flag for RLHF_T_STR, only in the host's own tables: the value is a list of non-empty texts and
+// token ids. In JSON it is an array of strings and integers, or a single string or integer. The
+// struct holds that array as JSON text, "[]" if it is empty. (A list of only strings is an
+// RLHF_T_LIST.)
 #define RLHF__OPT_ENDS 0x10000u
 
-// A table of options; n counts them, including those of included tables.
+// A table of options. n is their number, including the options of included tables.
 struct rlhf__opt_table {
     const rlhf_opt *opts;
     uint32_t n, stride; // stride 0 = sizeof(rlhf_opt)
 };
 
-// Make a table of a plugin's `rows` rows; borrows opts. RLHF_E_UNSUPPORTED when they cannot be
-// read: the stride is shorter than in the first SDK, opts is NULL, or a row uses a field of a later
-// SDK. [any]
+// Make a table from the `rows` rows of a plugin; borrows opts. Returns RLHF_E_UNSUPPORTED if the
+// rows cannot be read: the stride is shorter than in the first SDK, opts is NULL, or a row uses a
+// field of a later SDK. [any]
 rlhf_status rlhf__opt_table_init(struct rlhf__opt_table *t, const rlhf_opt *opts, uint32_t rows,
                                  uint32_t stride, struct rlhf__error *err);
 
-// Option i < n, copied as far as the stride reaches. Fields that the table does not have are 0.
+// Copy option i < n to *out, as far as the stride reaches. Fields that the table lacks become 0.
 // [any]
 void rlhf__opt_at(const struct rlhf__opt_table *t, uint32_t i, rlhf_opt *out);
 
 // Index of the option called key, or -1. [any]
 int32_t rlhf__opt_find(const struct rlhf__opt_table *t, const char *key);
 
-// Refuse an unsafe table with RLHF_E_UNSUPPORTED: an offset outside of config_size or misaligned,
-// an unknown type, no key, duplicate keys, no choices, or a default outside of the range. [any]
+// Refuse an unsafe table with RLHF_E_UNSUPPORTED. A table is unsafe if it has an offset that is
+// misaligned or outside of config_size, an unknown type, a missing or duplicate key, an enum
+// without choices, or a default outside of its range. [any]
 rlhf_status rlhf__opts_check(const struct rlhf__opt_table *t, uint32_t config_size,
                              struct rlhf__error *err);
 
 // ---- values ----
 
-// Fill every field with its default (RLHF_OPT_REQUIRED ones with zero). [any]
+// Set every field to its default; a field with RLHF_OPT_REQUIRED becomes zero. [any]
 rlhf_status rlhf__opts_defaults(const struct rlhf__opt_table *t, void *config,
                                 struct rlhf__strings *strings, struct rlhf__error *err);
 
@@ -53,41 +55,42 @@ rlhf_status rlhf__opts_defaults(const struct rlhf__opt_table *t, void *config,
 struct rlhf__origin {
     const char *source;  // "my.json", "--set", "config.json"
     const char *section; // "optim", "algo", "reward.0"; "" = none
-    const char *text;    // the source's text to look lines up in, or NULL
+    const char *text;    // the source's text, for finding line numbers in it, or NULL
     size_t text_len;
     // 1: keys that the table does not know are skipped, and null means the default. The contents of
-    // objects and lists are the options "object.member" and "list[]"; each item is checked.
+    // objects and lists are the options "object.member" and "list[]"; every item of a list is
+    // checked.
     int32_t lenient;
     int32_t reserved;
 };
 
-// Write one value. raw is the text as typed on the command line, or NULL. A string or list option
-// is set from raw if v is a number or a boolean. For a wrong type or range, the error is one
-// sentence with the value and the allowed values. [any]
+// Set one option from v. `raw` is the text as typed on the command line, or NULL. If v is a number
+// or a boolean, a string or list option is set from `raw` instead. If the type or range is wrong,
+// the error is one sentence with the value and the allowed values. [any]
 rlhf_status rlhf__opts_set(const struct rlhf__opt_table *t, const char *key, const json_t *v,
                            const char *raw, const struct rlhf__origin *from, void *config,
                            struct rlhf__strings *strings, struct rlhf__error *err);
 
 // Fail with a sentence about a key that the table does not know. The sentence suggests the nearest
-// key of the table and of `skip` (NULL-ended, may be NULL). Returns RLHF_E_INVALID. [any]
+// key, from the table and from `skip` (NULL-ended, may be NULL). Returns RLHF_E_INVALID. [any]
 rlhf_status rlhf__opts_unknown(const struct rlhf__opt_table *t, const char *key,
                                const char *const *skip, const struct rlhf__origin *from,
                                struct rlhf__error *err);
 
-// Apply every member of object. Keys listed in `skip` (NULL-ended, may be NULL) are the caller's
-// and are left alone. [any]
+// Set an option from every member of `object`, except members whose keys are in `skip` (NULL-ended,
+// may be NULL), which the caller handles. [any]
 rlhf_status rlhf__opts_apply(const struct rlhf__opt_table *t, const json_t *object,
                              const char *const *skip, const struct rlhf__origin *from, void *config,
                              struct rlhf__strings *strings, struct rlhf__error *err);
 
-// Make a fresh config struct from an object alone: calloc(config_size), defaults, then the members.
-// Every RLHF_OPT_REQUIRED key must be present. Free it with free(). Use a lenient origin for the
-// config.json of models. [any]
+// Make a new config struct from an object: calloc(config_size), defaults, then the members of the
+// object. Every RLHF_OPT_REQUIRED key must be present. Free the struct with free(). For the
+// config.json of models, use a lenient origin. [any]
 rlhf_status rlhf__opts_new(const struct rlhf__opt_table *t, uint32_t config_size,
                            const json_t *object, const struct rlhf__origin *from,
                            struct rlhf__strings *strings, void **out, struct rlhf__error *err);
 
-// Every RLHF_OPT_REQUIRED key must be a member of object (NULL = empty). [any]
+// Check that every RLHF_OPT_REQUIRED key is a member of object (NULL = empty). [any]
 rlhf_status rlhf__opts_required(const struct rlhf__opt_table *t, const json_t *object,
                                 const struct rlhf__origin *from, struct rlhf__error *err);
 
@@ -95,20 +98,20 @@ rlhf_status rlhf__opts_required(const struct rlhf__opt_table *t, const json_t *o
 rlhf_status rlhf__opts_to_json(const struct rlhf__opt_table *t, const void *config, json_t *object,
                                struct rlhf__error *err);
 
-// The option's field of config as JSON; new reference, NULL when out of memory. [any]
+// The value of the option in `config` as JSON; new reference, NULL if memory runs out. [any]
 json_t *rlhf__opt_json(const rlhf_opt *o, const void *config);
 
-// "a number from 0 to 1", "one of adamw, muon", ... [any]
+// Append the allowed values in words: "a number from 0 to 1", "one of adamw, muon", ... [any]
 void rlhf__opt_allowed(const rlhf_opt *o, struct rlhf__buf *out);
 
-// 1 when the option's field of config has its default. [any]
+// 1 if the option has its default value in `config`. [any]
 int rlhf__opt_is_default(const rlhf_opt *o, const void *config);
 
 // The default of an option as JSON; new reference, NULL when out of memory. [any]
 json_t *rlhf__opt_default(const rlhf_opt *o);
 
-// JSON Schema of one option / of a whole table (draft 2020-12 "properties" object). New
-// references, NULL when out of memory. [any]
+// JSON Schema (draft 2020-12) of one option, and of a whole table as a "properties" object. New
+// references, NULL if memory runs out. [any]
 json_t *rlhf__opt_schema(const rlhf_opt *o);
 json_t *rlhf__opts_schema(const struct rlhf__opt_table *t);
 
@@ -120,9 +123,9 @@ enum rlhf__entry {
     RLHF__ENTRY_ENVIRONMENT = 4
 };
 
-// Members of a plugin entry (enum rlhf__entry) that belong to the host, NULL-ended. All entries
+// The members of a plugin entry (enum rlhf__entry) that belong to the host, NULL-ended. All entries
 // have "plugin". Judges and rewards also have "isolate" and "network", rewards have "name", and
-// rewards and environments have "weight". Plugins must not have options of these names. [any]
+// rewards and environments have "weight". Plugins must not have options with these names. [any]
 const char *const *rlhf__host_keys(int entry);
 
 #endif

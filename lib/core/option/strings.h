@@ -6,14 +6,14 @@
 
 #include <stddef.h>
 
-// They live until rlhf__strings_finish.
+// The memory lives until rlhf__strings_finish.
 struct rlhf__strings {
     char **item;
     size_t n, cap;
 };
 
 void rlhf__strings_finish(struct rlhf__strings *s); // [any]
-// A copy owned by s; NULL when text is NULL or memory runs out. [any]
+// A copy of text, owned by s; NULL if text is NULL or memory runs out. [any]
 const char *rlhf__strings_add(struct rlhf__strings *s, const char *text);
 // A NULL-ended copy of a JSON list of strings, owned by s; NULL when memory runs out. [any]
 const char *const *rlhf__strings_add_list(struct rlhf__strings *s, const json_t *list);

@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 #define PREFIX      "rlhf-host-"
-#define PATIENCE    1.0  // seconds in which killed processes leave a group
-#define PATIENCE_OF 0.05 // the same for a group of another host
+#define PATIENCE    1.0  // seconds in which the killed processes of a group should disappear
+#define PATIENCE_OF 0.05 // the same, for a group that another host left
 enum { MOST_NAMES = 100 };
 
 // ---- files of a group ----
@@ -83,7 +83,7 @@ static int own_group(const char *root, char out[RLHF__PATH_CAP]) {
     return found ? 0 : -1;
 }
 
-// "\040" in a path of mountinfo is a blank, in place.
+// Replace "\040" in a path of mountinfo with a blank, in place.
 static void unescape(char *path) {
     char *to = path;
     for (const char *at = path; *at; at++) {
@@ -98,15 +98,15 @@ static void unescape(char *path) {
     *to = '\0';
 }
 
-// The part of `path` below `top`; NULL when it does not begin with `top`.
+// The rest of `path` after `top`; NULL if `path` does not begin with `top`.
 static const char *below(const char *path, const char *top) {
     const size_t n = strcmp(top, "/") == 0 ? 0 : strlen(top);
     if (strncmp(path, top, n) != 0 || (path[n] && path[n] != '/')) return NULL;
     return strcmp(path + n, "/") == 0 ? "" : path + n;
 }
 
-// A line of mountinfo: "31 23 0:28 <root> <mount point> rw,... - cgroup2 ...". Returns the part
-// of the group's path below the mount point, or NULL.
+// Reads a line of mountinfo: "31 23 0:28 <root> <mount point> rw,... - cgroup2 ...". Returns the
+// part of the group's path below the mount point, or NULL.
 static const char *mounted(const char *line, const char *group, char point[RLHF__PATH_CAP]) {
     char top[RLHF__PATH_CAP];
     if (!strstr(line, " - cgroup2 ") || strlen(line) >= RLHF__PATH_CAP) return NULL;
@@ -135,8 +135,8 @@ static int find_dir(const char *root, const char *group, char out[RLHF__PATH_CAP
 }
 
 // Open the directory in which groups can be made, and put its path into `out`. Returns -1 if there
-// is none. Only the root of the whole hierarchy, which lacks a cgroup.type, may contain both
-// processes and groups.
+// is none. A group that contains processes cannot contain groups with controllers, except the root
+// of the whole hierarchy. The root lacks the file cgroup.type.
 static int open_parent(const char *root, char out[RLHF__PATH_CAP]) {
     char group[RLHF__PATH_CAP], text[1024];
     int is_top = 0;
@@ -152,8 +152,8 @@ static int open_parent(const char *root, char out[RLHF__PATH_CAP]) {
 
 // ---- the end ----
 
-// Processes that were killed disappear a moment later. cgroup.kill exists since Linux 5.14. On
-// older kernels, the group disappears after the warden has ended the processes in it.
+// Killed processes disappear a moment later. Linux has cgroup.kill since version 5.14. On older
+// kernels, the group can be removed only after the warden has ended its processes.
 static void end_group(int parent, const char *name, int fd, double patience) {
     const struct timespec pause = {0, 1000000};
     const double until = rlhf__seconds() + patience;
@@ -162,7 +162,8 @@ static void end_group(int parent, const char *name, int fd, double patience) {
         nanosleep(&pause, NULL);
 }
 
-// A host holds the lock of its group as long as it lives. This works across PID namespaces.
+// A host holds the lock of its group as long as it lives, so a group without a lock is an old one.
+// This works across PID namespaces.
 static void end_old(int parent, const char *name) {
     struct stat s;
     const int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -204,9 +205,9 @@ enum rlhf__cgroup_end rlhf__cgroup_close(struct rlhf__cgroup *g) {
 
 // ---- making one ----
 
-// Makes a new directory, locks it and stores its path in dir. Returns its descriptor, or -1.
-// Between these steps, another host that cleans up may mistake the directory for an old one and
-// remove it. The loop then tries another name.
+// Makes a new directory, locks it and stores its path in dir. Returns its descriptor, or -1. Before
+// the directory is locked, another host that cleans up may take it for an old one and remove it.
+// Then the loop tries another name.
 static int make_dir(int parent, const char *path, char dir[RLHF__PATH_CAP]) {
     char name[64];
     for (unsigned i = 0; i < MOST_NAMES; i++) {
@@ -228,9 +229,9 @@ static int make_dir(int parent, const char *path, char dir[RLHF__PATH_CAP]) {
 
 static int set_bounds(int fd, uint64_t bytes) {
     if (put_number(fd, "memory.max", bytes) != 0) return -1;
-    if (put(fd, "memory.oom.group", "1") != 0) return -1; // kill the whole group or nothing
-    put(fd, "memory.swap.max", "0");                      // if the kernel counts swap
-    put_number(fd, "pids.max", RLHF__MOST_PROCESSES);     // if the parent has the controller
+    if (put(fd, "memory.oom.group", "1") != 0) return -1; // if memory runs out, kill all
+    put(fd, "memory.swap.max", "0");                      // works if the kernel counts swap
+    put_number(fd, "pids.max", RLHF__MOST_PROCESSES);     // works if the parent has the controller
     return 0;
 }
 

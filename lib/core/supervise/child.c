@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 enum { TICK_MS = 200, ANSWER_MAX = 16 << 20 };
-#define LATE_S 5.0 // seconds after its alarm, and for its end
+#define LATE_S 5.0 // seconds to wait after the child's alarm, and again for its end
 
 static void limit(int what, rlim_t most) {
     struct rlimit now;
@@ -29,9 +29,9 @@ static void limit(int what, rlim_t most) {
 }
 
 static void confine(const struct rlhf__child_limits *limits) {
-    const rlim_t seconds = (rlim_t)limits->seconds + 1; // the alarm comes first
+    const rlim_t seconds = (rlim_t)limits->seconds + 1; // later than the alarm
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-#ifndef __SANITIZE_THREAD__ // its runtime enlarges a file at program start
+#ifndef __SANITIZE_THREAD__ // because its runtime enlarges a file when the program starts
     limit(RLIMIT_FSIZE, (rlim_t)limits->file_bytes);
 #endif
     limit(RLIMIT_CORE, 0);
@@ -49,7 +49,7 @@ struct job {
     int fd;
 };
 
-// The status goes first, as 4 bytes, then the text.
+// Send the status as 4 bytes, then the text.
 static int work_and_tell(void *arg, unsigned spaces) {
     const struct job *job = arg;
     struct rlhf__buf text = RLHF__BUF_INIT;
@@ -62,10 +62,10 @@ static int work_and_tell(void *arg, unsigned spaces) {
         n = write(job->fd, text.data + at, text.len - at);
         if (n < 0 && errno == EINTR) n = 0;
     }
-    return 0; // by _exit(): no exit handlers of plugins
+    return 0; // the caller then calls _exit(), so that no exit handlers of plugins run
 }
 
-// In the forked process: never returns.
+// Runs in the forked process; never returns.
 _Noreturn static void child(long parent, struct job *job) {
     const struct rlhf__warden_rules rules = {.host = parent, .orders = -1};
     rlhf__last_words_silence();
@@ -76,7 +76,8 @@ _Noreturn static void child(long parent, struct job *job) {
     rlhf__warden(&rules, work_and_tell, job);
 }
 
-// End the child. Its warden does this; if the warden is prevented, this process does it.
+// End the child by asking its warden. If `again` is set because the warden did not do it, this
+// process kills the child's session and the warden.
 static void end_child(pid_t pid, int again) {
     if (again) {
         rlhf__session_kill(pid);
@@ -88,9 +89,9 @@ static void end_child(pid_t pid, int again) {
 
 enum how { AS_IT_ENDED, TOO_LATE, TOO_MUCH };
 
-// Read to the end. Forwards signals that ask this program to end, because the child is in another
-// session and does not receive the terminal's keys. The child's own alarm fires first, unless the
-// child's code removed it.
+// Read the child's answer to its end. Meanwhile, forward signals that ask this program to end,
+// because the child is in another session and does not receive the terminal's keys. The time limit
+// here is longer than the child's own alarm; it matters if the child's code removed that alarm.
 static enum how read_all(int fd, pid_t pid, double seconds, struct rlhf__buf *out) {
     const volatile sig_atomic_t *asked = rlhf__signals_flag();
     double until = rlhf__seconds() + seconds + LATE_S;

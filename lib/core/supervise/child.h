@@ -8,32 +8,32 @@
 
 // The limits of a child.
 struct rlhf__child_limits {
-    const char *what; // for messages: a path
-    int32_t seconds;  // limit of its run time and of its processor time
-    // 1: no new privileges, no writing to files, no core dump. Standard output goes to standard
-    // error.
+    const char *what; // the path to show in messages
+    int32_t seconds;  // limit of the run time, and of the processor time
+    // 1: no new privileges, no writing to files, no core dump. What the child prints on standard
+    // output goes to standard error.
     int32_t confined;
-    int64_t file_bytes; // if confined: it may write files of up to this size; 0: none
+    int64_t file_bytes; // if confined: the largest size of a file that it may write; 0: none
 };
 
-// How a child ended without an answer.
+// How a child ended if it did not answer.
 struct rlhf__child_end {
-    int32_t answered; // 1: the rest is 0
-    int32_t signal;   // 0: it ended by itself
+    int32_t answered; // 1: it answered, and the other members are 0
+    int32_t signal;   // the signal that ended it; 0: it ended by itself
     int32_t status, reserved;
 };
 
 // Call work(arg, out) in a child process and wait for it. The child belongs to a warden (warden.h).
-// Returns the status of work. On success, the output of work is appended to *out; on failure, that
-// output is the text of err.
+// Returns the status of `work`. On success, appends the output of `work` to *out. On failure, that
+// output becomes the text of err.
 //
 // When the child ends, the processes that it started are ended too. If this process ends, the child
-// and those processes are ended as well. If the child crashes, exits or exceeds `seconds`
+// and those processes are ended as well. If the child crashes, exits or runs longer than `seconds`
 // (SIGALRM), the function returns RLHF_E_INTERNAL; err and *end (NULL allowed) say how the child
 // ended. A child that disables its alarm is ended 5 s later. A child that sends more than 16 MiB is
 // ended at once.
 //
-// Foreign code in the child can send any text: check it and escape it. [main]
+// Foreign code in the child can send any text, so check and escape the text before use. [main]
 rlhf_status rlhf__child_ask(const struct rlhf__child_limits *limits,
                             rlhf_status (*work)(void *arg, struct rlhf__buf *out), void *arg,
                             struct rlhf__buf *out, struct rlhf__child_end *end,

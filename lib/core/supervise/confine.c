@@ -28,7 +28,7 @@ static int put_file(const char *path, const char *text) {
     return bad ? -1 : 0;
 }
 
-// Inside, the user keeps their ids, and all other ids are unmapped.
+// Inside the namespace, the user and group keep their ids. All other ids are unmapped.
 static void map_user(uid_t uid, gid_t gid) {
     char text[64];
     put_file("/proc/self/setgroups", "deny");
@@ -38,8 +38,8 @@ static void map_user(uid_t uid, gid_t gid) {
     put_file("/proc/self/gid_map", text);
 }
 
-// A user namespace also removes root's rights over the machine. The other namespaces are created in
-// the same call, so that there is never a user namespace without them.
+// A user namespace also takes away root's rights over the machine. The other namespaces are created
+// in the same call, so a worker never gets a user namespace without them.
 static unsigned with_users(int network) {
     static const int most[] = {CLONE_NEWIPC, 0};
     const uid_t uid = geteuid();
@@ -73,8 +73,8 @@ static int kernel_is(unsigned major, unsigned minor) {
            (has > major || (has == major && then >= minor));
 }
 
-// Since Linux 6.14 each PID namespace has a separate pid_max, which its root may set. Before that,
-// pid_max is global to the machine, and we must not change it.
+// Since Linux 6.14 each PID namespace has its own pid_max, which root of the namespace may set. On
+// older kernels pid_max applies to the whole machine, so we must not change it.
 unsigned rlhf__confine_count(void) {
     char text[16];
     snprintf(text, sizeof text, "%d", RLHF__MOST_PROCESSES);
@@ -82,9 +82,9 @@ unsigned rlhf__confine_count(void) {
     return RLHF__CONFINED_COUNT;
 }
 
-// The limit on a user's processes. Since Linux 5.14 it counts only processes in the user namespace;
-// before that it counted all processes of the user. Root ignores the limit, so a fork tests whether
-// it works.
+// Set the limit on the user's processes. Since Linux 5.14 the kernel counts only the processes in
+// the user namespace; before, it counted all processes of the user. The limit does not apply to
+// root, so a fork tests whether it works.
 static unsigned count_of_user(void) {
     const struct rlimit none = {0, RLHF__MOST_PROCESSES};
     const struct rlimit most = {RLHF__MOST_PROCESSES, RLHF__MOST_PROCESSES};
@@ -98,13 +98,13 @@ static unsigned count_of_user(void) {
 
 // ---- all ----
 
-// Empty all capability sets, so that started programs cannot have any either.
+// Empty all capability sets, so that programs started later cannot have capabilities either.
 static unsigned no_capabilities(void) {
     const struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
     const struct __user_cap_data_struct none[2] = {{0, 0, 0}, {0, 0, 0}};
     int left = 0;
     for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++) {
-        prctl(PR_CAPBSET_DROP, cap, 0, 0, 0); // fails without capabilities, harmlessly
+        prctl(PR_CAPBSET_DROP, cap, 0, 0, 0); // harmless if it fails
         left += prctl(PR_CAPBSET_READ, cap, 0, 0, 0) == 1;
     }
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
@@ -123,9 +123,9 @@ static void at_most(int what, rlim_t most) {
 }
 
 // The limit on the address space does not cover files in memory (memfd) or the buffers of pipes and
-// sockets. So the size and the number of files are limited too. A process that exceeds the
-// limit gets EFBIG rather than a signal, because a signal would end a process that exceeds it by
-// accident.
+// sockets. So the size and the number of files are limited too. A write beyond the size fails with
+// EFBIG instead of raising a signal, because the signal would end a process that exceeds the limit
+// by accident.
 static void limit_files(void) {
     signal(SIGXFSZ, SIG_IGN);
     at_most(RLIMIT_FSIZE, LARGEST_FILE);
@@ -150,7 +150,8 @@ static unsigned confine(unsigned spaces, int network) {
     return in_force;
 }
 
-// A process that can write files can leave its control group or change the group's limits.
+// The bits of a control group are dropped if the process can write files, because it could then
+// leave the group or change the group's limits.
 unsigned rlhf__confine(unsigned spaces, int network) {
     const unsigned group = RLHF__CONFINED_GROUP | RLHF__CONFINED_GROUP_COUNT;
     const unsigned in_force = confine(spaces, network);
@@ -161,7 +162,7 @@ unsigned rlhf__confine(unsigned spaces, int network) {
 unsigned rlhf__confine_memory(uint64_t bytes) {
     at_most(RLIMIT_FSIZE, 0);
 #ifdef RLHF_SANITIZED
-    (void)bytes; // its shadow is larger than any limit
+    (void)bytes; // the sanitizer's shadow memory is larger than any limit
     return 0;
 #else
     unsigned long long pages = 0;
@@ -182,7 +183,8 @@ unsigned rlhf__confine_time(double seconds) {
     const int known = sched_getaffinity(0, sizeof cores, &cores) == 0;
     const double n = known ? CPU_COUNT(&cores) : (double)sysconf(_SC_NPROCESSORS_ONLN);
     const double so_far = (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec);
-    // 2: covers the fractions of a second that both times above lost to rounding.
+    // Rounding to whole seconds may have lost a fraction of each of the two times above, hence the
+    // 2.
     const double most = so_far + 2 + ceil(seconds * n);
     limit.rlim_cur = seconds > 0 && most < 1e15 ? (rlim_t)most : limit.rlim_max;
     if (limit.rlim_cur > limit.rlim_max) limit.rlim_cur = limit.rlim_max;
@@ -195,17 +197,17 @@ static void add(struct rlhf__buf *list, const char *text) {
     rlhf__buf_printf(list, "%s%s", list->len ? ", " : "", text);
 }
 
-// Append text with the mechanisms that are in force. Two of them may protect against the same
-// thing.
+// Append text, with the mechanisms that are in force in parentheses. Two mechanisms may protect
+// against the same thing.
 static void add_with(struct rlhf__buf *list, const char *text, const char *one, const char *two) {
     rlhf__buf_printf(list, "%s%s (%s%s%s)", list->len ? ", " : "", text, one,
                      *one && *two ? ", " : "", two);
 }
 
-// A protection by one of two mechanisms, or by both.
+// A protection that either of two mechanisms provides.
 struct wall {
     unsigned one, two;
-    int wanted; // 0: do not report it as missing
+    int wanted; // 0: do not list it if it is missing
     const char *text, *by_one, *by_two;
 };
 

@@ -1,74 +1,77 @@
 // confine.h: confines a worker as far as the kernel allows. The worker has no root privileges and
 // cannot gain privileges. It cannot write to the file system or read from devices (landlock,
 // mounts). It cannot make system calls that administer the machine or send signals to others
-// (seccomp). It has no network unless that is allowed. Processes, queues and shared memory are
-// private (namespaces). The number of processes, memory and processor time are limited.
+// (seccomp). It has no network, unless the user allows that. Its processes, queues and shared
+// memory are separate from those of the machine (namespaces). Its number of processes, memory and
+// processor time are limited.
 #ifndef RLHF_SUPERVISE_CONFINE_H
 #define RLHF_SUPERVISE_CONFINE_H
 
 #include "base/buf.h"
 
 enum rlhf__confined {
-    RLHF__CONFINED_PROCESSES = 1 << 0,     // PID namespace: outside processes are invisible
-    RLHF__CONFINED_NETWORK = 1 << 1,       // a private network namespace
-    RLHF__CONFINED_PRIVILEGES = 1 << 2,    // no new privileges
-    RLHF__CONFINED_FILES = 1 << 3,         // landlock: no writes to files
-    RLHF__CONFINED_CALLS = 1 << 4,         // seccomp
-    RLHF__CONFINED_MEMORY = 1 << 5,        // an address space of limited size
-    RLHF__CONFINED_OPEN = 1 << 6,          // network access was allowed
-    RLHF__CONFINED_USERS = 1 << 7,         // a user namespace, whose processes are counted apart
-    RLHF__CONFINED_COUNT = 1 << 8,         // at most RLHF__MOST_PROCESSES
-    RLHF__CONFINED_TIME = 1 << 9,          // processor time
-    RLHF__CONFINED_IPC = 1 << 10,          // an IPC namespace
-    RLHF__CONFINED_CAPABILITIES = 1 << 11, // none, and none can be gained
-    RLHF__CONFINED_READ_ONLY = 1 << 12,    // all that is mounted
-    RLHF__CONFINED_DEVICES = 1 << 13,      // no terminal, no disk
-    RLHF__CONFINED_SIGHT = 1 << 14,        // /proc does not show processes outside
-    RLHF__CONFINED_GROUP = 1 << 15,        // a control group bounds their memory in total
-    RLHF__CONFINED_GROUP_COUNT = 1 << 16   // and their number, as _COUNT does
+    RLHF__CONFINED_PROCESSES = 1 << 0,  // PID namespace: outside processes are invisible
+    RLHF__CONFINED_NETWORK = 1 << 1,    // a private network namespace
+    RLHF__CONFINED_PRIVILEGES = 1 << 2, // no new privileges
+    RLHF__CONFINED_FILES = 1 << 3,      // landlock: no writes to files
+    RLHF__CONFINED_CALLS = 1 << 4,      // seccomp
+    RLHF__CONFINED_MEMORY = 1 << 5,     // an address space of limited size
+    RLHF__CONFINED_OPEN = 1 << 6,       // network access was allowed
+    RLHF__CONFINED_USERS = 1 << 7,      // a user namespace, which counts its processes separately
+    RLHF__CONFINED_COUNT = 1 << 8,      // at most RLHF__MOST_PROCESSES processes
+    RLHF__CONFINED_TIME = 1 << 9,       // limited processor time
+    RLHF__CONFINED_IPC = 1 << 10,       // an IPC namespace
+    RLHF__CONFINED_CAPABILITIES = 1 << 11, // no capabilities, and no way to gain any
+    RLHF__CONFINED_READ_ONLY = 1 << 12,    // all mounts are read-only
+    RLHF__CONFINED_DEVICES = 1 << 13,      // no access to terminals or disks
+    RLHF__CONFINED_SIGHT = 1 << 14,        // /proc does not show outside processes
+    RLHF__CONFINED_GROUP = 1 << 15,        // a control group limits the total memory
+    RLHF__CONFINED_GROUP_COUNT = 1 << 16   // and the number of processes, as _COUNT does
 };
 
-// The greatest number of processes and threads, counting the worker and all that it starts.
+// The greatest number of processes and threads: the worker and all that it starts.
 enum { RLHF__MOST_PROCESSES = 1024 };
 
-// Create namespaces for the processes forked afterwards. network 1: without a network namespace.
-// Returns the protections in force, as bits of enum rlhf__confined. [main]
+// Create namespaces for the processes that are forked afterwards; with network 1, do not create a
+// network namespace. Returns the protections in force, as bits of enum rlhf__confined. [main]
 unsigned rlhf__confine_spaces(int network);
 
-// Give a PID namespace a private view of the file system. Call it in the namespace's first process,
-// before that process forks. Returns which of _READ_ONLY, _DEVICES and _SIGHT are in force. [main]
+// Give the calling process's PID namespace a private view of the file system. Call this function in
+// the first process of the namespace, before that process forks. Returns which of _READ_ONLY,
+// _DEVICES and _SIGHT are in force. [main]
 unsigned rlhf__mounts(void);
 
-// Limit a PID namespace to RLHF__MOST_PROCESSES. Call it in the namespace's first process, before
-// that process forks. Returns the bit, or 0 if the kernel counts the processes of all namespaces
-// together. [main]
+// Limit the calling process's PID namespace to RLHF__MOST_PROCESSES. Call this function in the
+// first process of the namespace, before that process forks. Returns the bit of this protection, or
+// 0 if the kernel counts the processes of all namespaces together. [main]
 unsigned rlhf__confine_count(void);
 
-// Apply the remaining protections to the calling process, permanently. network 1: it may use
+// Apply the remaining protections to the calling process, permanently. With network 1, it may use
 // sockets. `spaces` has the bits that the functions above and rlhf__cgroup_enter returned. Returns
 // the bits of all protections in force. [main]
 unsigned rlhf__confine(unsigned spaces, int network);
 
-// Allow the process this many bytes on top of its present use, and do not let files grow. Returns
-// the bit, or 0 if the limit cannot be set (in a build with a sanitizer). [main]
+// Allow the process this many bytes in addition to its present use, and do not let files grow.
+// Returns the bit of this protection, or 0 if the limit cannot be set (in a build with a
+// sanitizer). [main]
 unsigned rlhf__confine_memory(uint64_t bytes);
 
-// Limit processor time, from now on, of the calling process and of each process that it starts. The
-// limit is `seconds` for each core that the process may run on; SIGXCPU follows. 0 = unlimited.
-// Returns the bit, or 0. [main]
+// Limit the processor time that the calling process, and each process that it starts, may use from
+// now on. The limit is `seconds` for each core that the process may run on, 0 = unlimited. A
+// process that reaches it gets SIGXCPU. Returns the bit of this protection, or 0. [main]
 unsigned rlhf__confine_time(double seconds);
 
 // Append the protections that are in force ("no new privileges, no writing to files, ..."), then
-// those that are not. [any]
+// those that are missing. [any]
 void rlhf__confined_text(unsigned in_force, uint64_t memory_mib, struct rlhf__buf *out);
 
-// In file_access.c: forbids writing files, and reading devices and /proc entries about other
-// processes. own_proc 1: /proc shows only the worker's own processes. Returns 0, or -1 without
-// landlock. [main]
+// In file_access.c: forbids writing to files and reading from devices and from /proc entries of
+// other processes. own_proc 1: /proc shows only the worker's own processes. Returns 0, or -1
+// without landlock. [main]
 int rlhf__landlock(int own_proc, int network);
 
-// In seccomp.c: installs the list of system calls. own_processes 1: a PID namespace already keeps
-// signals inside. Returns 0 or -1. [main]
+// In seccomp.c: installs the filter of system calls. own_processes 1: a PID namespace already keeps
+// the worker's signals inside. Returns 0 or -1. [main]
 int rlhf__seccomp(int own_processes, int network);
 
 #endif

@@ -1,4 +1,5 @@
-// descendants.c: see descendants.h. Each call reads /proc once, whatever the number of processes.
+// descendants.c: see descendants.h. Each call reads /proc only once, however many processes there
+// are.
 #include "supervise/descendants.h"
 
 #include <dirent.h>
@@ -10,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_PID = 1 << 22 }; // Linux gives no higher ones
+enum { MOST_PID = 1 << 22 }; // Linux gives no higher ids
 
 struct process {
     pid_t pid, parent, group, session;
@@ -23,7 +24,7 @@ struct table {
     size_t n, cap;
 };
 
-// All members but pid are 0 if the process has ended.
+// If the process has ended, all members except pid are 0.
 static struct process read_one(pid_t pid) {
     struct process p = {.pid = pid};
     char path[64], text[512];
@@ -40,7 +41,7 @@ static struct process read_one(pid_t pid) {
     p.parent = (pid_t)strtol(end + 4, &at, 10);
     p.group = (pid_t)strtol(at, &at, 10);
     p.session = (pid_t)strtol(at, &at, 10);
-    uint64_t field[17]; // field number k, from 7 to 22, is at k - 6
+    uint64_t field[17]; // for k from 7 to 22, field number k is field[k - 6]
     for (int i = 1; i < 17; i++)
         field[i] = strtoull(at, &at, 10);
     p.ticks = field[14 - 6] + field[15 - 6];
@@ -81,7 +82,8 @@ static void read_all(struct table *t) {
     if (dir) closedir(dir);
 }
 
-// Set found[pid] = 1 for all descendants of root. It takes as many passes as there are generations.
+// Set found[pid] = 1 for all descendants of root. The loop makes as many passes as the tree has
+// generations.
 static void find(const struct table *t, pid_t root, uint8_t *found) {
     int more = 1;
     found[root] = 1;

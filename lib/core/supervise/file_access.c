@@ -1,6 +1,6 @@
-// file_access.c: what a worker can do with files; see confine.h. There are two independent
+// file_access.c: limits what a worker can do with files; see confine.h. There are two independent
 // protections: a private view of the file system (mounts), and landlock. The code uses raw system
-// calls, because Debian 12's libc lacks functions for them and its headers lack landlock's later
+// calls, because Debian 12's libc lacks functions for them, and its headers lack landlock's later
 // rights.
 #include "supervise/confine.h"
 
@@ -64,7 +64,7 @@ static unsigned own_dev(void) {
 
 // ---- mounts: a private /proc ----
 
-// In a container that hides parts of /proc the kernel may refuse to mount a complete one.
+// The kernel may refuse to mount a complete /proc in a container that hides parts of it.
 static unsigned mount_proc(void) {
     const unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY;
     if (mount("proc", "/proc", "proc", flags, NULL) == 0) return RLHF__CONFINED_SIGHT;
@@ -85,7 +85,7 @@ static int change(const char *path, unsigned how, uint64_t set, uint64_t clear) 
     return (int)syscall(MOUNT_SETATTR, AT_FDCWD, path, how, &what, sizeof what);
 }
 
-// Makes all mounts read-only; devices open only where own_dev() has put them.
+// Makes all mounts read-only, and forbids opening devices except those that own_dev() provides.
 static unsigned read_only(int has_dev) {
     char path[64];
     int bad = 0;
@@ -101,7 +101,8 @@ static unsigned read_only(int has_dev) {
 
 unsigned rlhf__mounts(void) {
     if (unshare(CLONE_NEWNS) != 0) return 0;
-    // Later mounts outside become visible here; mounts made here stay invisible outside.
+    // From now on, mounts made outside appear here too, but mounts made here stay invisible
+    // outside.
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0) return 0;
     unsigned in_force = own_dev();
     in_force |= mount_proc();
@@ -110,9 +111,9 @@ unsigned rlhf__mounts(void) {
 
 // ---- landlock ----
 
-// Forbid writing, creating, moving and removing files. Allow reading all files, with two
-// exceptions: devices, including terminals, and /proc entries about other processes. Landlock can
-// only list what is allowed, so the rules list every entry of the root directory except these two.
+// Forbid writing, creating, moving and removing files. Allow reading all files except devices,
+// including terminals, and /proc entries of other processes. A landlock rule can only allow access.
+// So the rules list every entry of the root directory except /dev and /proc.
 
 struct ruleset {
     uint64_t files, network, scoped;
@@ -130,11 +131,11 @@ enum {
     WRITE_FILE = 1 << 1,
     READ_FILE = 1 << 2,
     READ_DIR = 1 << 3,
-    CHANGE = 0x1ff0,        // remove and make, by kind
-    REFER = 1 << 13,        // since version 2: move
-    TRUNCATE = 1 << 14,     // 3
-    IOCTL_DEV = 1 << 15,    // 5
-    RESOLVE_UNIX = 1 << 16, // 9: reach a socket by its path
+    CHANGE = 0x1ff0,        // remove files, and create files of any kind
+    REFER = 1 << 13,        // move; since version 2 of landlock
+    TRUNCATE = 1 << 14,     // since version 3
+    IOCTL_DEV = 1 << 15,    // since version 5
+    RESOLVE_UNIX = 1 << 16, // reach a socket by its path; since version 9
     READ = READ_FILE | READ_DIR
 };
 
@@ -155,7 +156,7 @@ static int open_ruleset(int network, struct ruleset *rules) {
     return (int)syscall(CREATE_RULESET, rules, known, 0);
 }
 
-// Rights of directories cannot be given for a file.
+// Some rights apply only to directories, and the kernel refuses them for a file.
 static void allow_fd(int rules, int fd, const struct stat *s, uint64_t rights) {
     struct rule_beneath rule = {rights, fd};
     if (!S_ISDIR(s->st_mode)) rule.allowed &= ~(uint64_t)READ_DIR;
@@ -169,7 +170,8 @@ static void allow(int rules, const char *path, uint64_t rights) {
     if (fd >= 0) close(fd);
 }
 
-// 1 for the directories that are allowed only in part. s may have been reached through a link.
+// 1 for the directories in which only some entries are allowed. s may have been reached through a
+// link.
 static int is_apart(const struct stat *s) {
     static const char *const apart[] = {"/", "/dev", "/proc"};
     struct stat other;
@@ -193,14 +195,15 @@ static int allow_root(int rules) {
     return 0;
 }
 
-// own_proc 1: /proc shows only the worker's own processes.
+// Add the rules for the system's directories. own_proc 1: /proc shows only the worker's own
+// processes.
 static void allow_system(int rules, uint64_t handled, int own_proc) {
     static const char *const readable[] = {"/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"};
     static const char *const told[] = {"/proc/self",    "/proc/cpuinfo", "/proc/filesystems",
                                        "/proc/loadavg", "/proc/meminfo", "/proc/stat",
                                        "/proc/sys",     "/proc/uptime",  "/proc/version"};
     const uint64_t device = READ_FILE | (handled & IOCTL_DEV);
-    // Programs discard output there.
+    // Programs write output there to discard it.
     allow(rules, "/dev/null", device | (handled & (WRITE_FILE | TRUNCATE)));
     for (size_t i = 0; i < sizeof readable / sizeof *readable; i++)
         allow(rules, readable[i], device);

@@ -1,12 +1,12 @@
-// seccomp.c: the system calls that a worker may not make; see confine.h. A refused call fails with
-// EPERM, a socket with EACCES, an ioctl with ENOTTY. If programs know an older alternative to a
-// call, it fails with ENOSYS, so that they use the alternative.
+// seccomp.c: refuses system calls that a worker may not make; see confine.h. A refused call fails
+// with EPERM, a socket with EACCES, an ioctl with ENOTTY. If programs know an older alternative to
+// the call, it fails with ENOSYS, so that they use the alternative.
 //
-// Most of this file is a list of refused calls, because a reward can be any code, and the calls
-// that its libraries make are not known in advance. The refused calls administer the machine, reach
-// other processes, or change files in ways that landlock does not see. Three other lists name what
-// is allowed: ioctls, kinds of sockets, and the numbers of newer system calls. A call newer than
-// the last number examined fails with ENOSYS.
+// A reward can be any code, and we do not know in advance which calls its libraries make. So most
+// of this file is a list of refused calls, and other calls are allowed. The refused calls
+// administer the machine, reach other processes, or change files in ways that landlock does not
+// see. Three other lists name what is allowed: ioctls, kinds of sockets, and the numbers of newer
+// system calls. A call with a number above the last one examined fails with ENOSYS.
 #include "supervise/confine.h"
 
 #include <errno.h>
@@ -23,22 +23,22 @@
 
 #if defined(__x86_64__)
 #define ARCH AUDIT_ARCH_X86_64
-enum { OLDER_END = 337 }; // one past uprobe
+enum { OLDER_END = 337 }; // the number after uprobe
 #elif defined(__aarch64__)
 #define ARCH AUDIT_ARCH_AARCH64
-enum { OLDER_END = 295 }; // one past kexec_file_load
+enum { OLDER_END = 295 }; // the number after kexec_file_load
 #endif
 
 #ifdef ARCH
 
-// From 424 on, a number means the same call on every machine. 471 is rseq_slice_yield of Linux 7.0.
+// From 424 on, call numbers are the same on every machine. 471 is rseq_slice_yield of Linux 7.0.
 enum { NEWER = 424, NEWER_END = 472 };
 
 static const int refused[] = {
-#ifndef __SANITIZE_ADDRESS__ // its leak checker stops its own threads by ptrace
+#ifndef __SANITIZE_ADDRESS__ // because its leak checker stops its own threads by ptrace
     SYS_ptrace,
 #endif
-    // Other processes and the machine.
+    // Calls that reach other processes or administer the machine.
     SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp, SYS_get_robust_list, SYS_mount,
     SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_swapon, SYS_swapoff, SYS_reboot, SYS_kexec_load,
     SYS_kexec_file_load, SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_bpf,
@@ -46,8 +46,8 @@ static const int refused[] = {
     SYS_userfaultfd, SYS_open_by_handle_at, SYS_quotactl, SYS_acct, SYS_settimeofday,
     SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex, SYS_sethostname, SYS_setdomainname,
     SYS_vhangup, SYS_syslog, SYS_personality, SYS_fanotify_init, SYS_lookup_dcookie, SYS_nfsservctl,
-    // Calls on files that change modes, owners, times and attributes, or take the locks that keep
-    // runs apart. Landlock does not see truncate() before Linux 6.2.
+    // Calls that change the modes, owners, times or attributes of files, or take the locks that
+    // keep runs apart. Also truncate(), which landlock does not see before Linux 6.2.
     SYS_mknodat, SYS_fchmod, SYS_fchmodat, SYS_fchown, SYS_fchownat, SYS_setxattr, SYS_lsetxattr,
     SYS_fsetxattr, SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr, SYS_utimensat, SYS_truncate,
     SYS_flock,
@@ -55,9 +55,9 @@ static const int refused[] = {
     SYS_chmod, SYS_chown, SYS_lchown, SYS_mknod, SYS_utime, SYS_utimes, SYS_futimesat, SYS_iopl,
     SYS_ioperm, SYS_modify_ldt, SYS_uselib,
 #endif
-    // The newer calls, by number, because the installed headers may be older.
-    424,           // pidfd_send_signal: signals that the filter cannot look at
-    425, 426, 427, // io_uring: calls that no filter sees
+    // Newer calls, listed by number because the installed headers may be older.
+    424,           // pidfd_send_signal: the filter cannot see whom it signals
+    425, 426, 427, // io_uring: makes calls that no filter sees
     428, 429, 430, // open_tree, move_mount, fsopen
     431, 432, 433, // fsconfig, fsmount, fspick
     438,           // pidfd_getfd: files of other processes
@@ -84,7 +84,7 @@ static const int refused[] = {
 //   435 clone3 and 437 openat2 fail with ENOSYS (see below).
 
 // System V shared memory, queues and semaphores, and POSIX queues. They belong to the whole
-// machine, or hold memory that no limit counts.
+// machine, or use memory that no limit counts.
 static const int shared_ipc[] = {
     SYS_shmget, SYS_shmat, SYS_shmctl, SYS_msgget,  SYS_msgsnd,    SYS_msgrcv,     SYS_msgctl,
     SYS_semget, SYS_semop, SYS_semctl, SYS_mq_open, SYS_mq_unlink, SYS_semtimedop,
@@ -132,7 +132,7 @@ static void load(struct program *p, size_t at) {
     emit(p, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)at));
 }
 
-// Load the low half of an argument. If the argument is an int, the kernel uses only this half.
+// Load the low half of argument i. If the argument is an int, the kernel uses only this half.
 static void load_arg(struct program *p, int i) {
     load(p, offsetof(struct seccomp_data, args) + 8 * (size_t)i);
 }
@@ -145,7 +145,7 @@ static void give(struct program *p, uint32_t what) {
     emit(p, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, what));
 }
 
-// Return `what` when the loaded word is v.
+// Return `what` if the loaded word is v.
 static void give_if(struct program *p, uint32_t v, uint32_t what) {
     emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, v, 0, 1));
     give(p, what);
@@ -185,8 +185,8 @@ static void only(struct program *p, int number, int i, uint32_t v, uint32_t w) {
     end(p, at, REFUSE(EPERM));
 }
 
-// Without a PID namespace, calls that take a process id may only act on the caller. For priorities,
-// `who` is a process only if argument 0 says so.
+// Without a PID namespace, calls that take a process id may only act on the caller. In the calls on
+// priorities, argument 0 says whether `who` is a process.
 static void only_itself(struct program *p) {
     static const int by_first[] = {SYS_sched_setaffinity, SYS_sched_setscheduler,
                                    SYS_sched_setparam,    SYS_sched_setattr,
@@ -197,8 +197,8 @@ static void only_itself(struct program *p) {
     only(p, SYS_rt_sigqueueinfo, 0, own, own);
     only(p, SYS_rt_tgsigqueueinfo, 0, own, own);
     give_if(p, SYS_tkill, REFUSE(EPERM));
-    // Every process stays in the worker's group and session, because the warden and the host use
-    // these to end it. In another group, kill(0) would reach foreign processes.
+    // No process may leave the worker's group or session, because the warden and the host use these
+    // to end it. If the worker joined another group, its kill(0) would reach foreign processes.
     give_if(p, SYS_setpgid, REFUSE(EPERM));
     give_if(p, SYS_setsid, REFUSE(EPERM));
     for (size_t i = 0; i < COUNT(by_first); i++)
@@ -224,8 +224,8 @@ static void some_ioctls(struct program *p) {
     end(p, at, REFUSE(ENOTTY));
 }
 
-// Refuses commands of fcntl that choose who gets signals, set leases or watches, which make other
-// processes wait, or enlarge pipes, whose memory no limit counts.
+// Refuse three kinds of fcntl commands: those that choose who gets signals; leases and watches,
+// which make other processes wait; and enlarging pipes, whose memory no limit counts.
 static void some_fcntls(struct program *p) {
     static const uint32_t no[] = {8,    10,   15,    // F_SETOWN, F_SETSIG, F_SETOWN_EX
                                   1024, 1026, 1031}; // F_SETLEASE, F_NOTIFY, F_SETPIPE_SZ
@@ -236,7 +236,7 @@ static void some_fcntls(struct program *p) {
     end(p, at, SECCOMP_RET_ALLOW);
 }
 
-// PR_SCHED_CORE can change the core scheduling of any process.
+// Refuse PR_SCHED_CORE, which can change the core scheduling of any process.
 static void some_prctls(struct program *p) {
     const size_t at = begin(p, SYS_prctl);
     load_arg(p, 0);
@@ -244,7 +244,7 @@ static void some_prctls(struct program *p) {
     end(p, at, SECCOMP_RET_ALLOW);
 }
 
-// Refuse O_TRUNC without write access. It would empty the file, and landlock does not see that
+// Refuse O_TRUNC without write access. It would empty the file, and landlock does not notice that
 // before Linux 6.2.
 static void no_emptying(struct program *p, int number, int flags) {
     const size_t at = begin(p, number);
@@ -255,22 +255,22 @@ static void no_emptying(struct program *p, int number, int flags) {
     end(p, at, SECCOMP_RET_ALLOW);
 }
 
-// Allows only stream and seqpacket pairs, whose two sockets can reach only each other. A datagram
-// socket of a pair could send to the path of any other socket.
+// Allow only pairs of stream or seqpacket sockets, in which each socket reaches only the other. A
+// datagram socket could send to the path of any other socket.
 static void some_pairs(struct program *p) {
     const size_t at = begin(p, SYS_socketpair);
     load_arg(p, 0);
     emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 1, 0));
     give(p, REFUSE(EACCES));
     load_arg(p, 1);
-    keep_bits(p, 0xf); // without SOCK_CLOEXEC and SOCK_NONBLOCK
+    keep_bits(p, 0xf); // ignore SOCK_CLOEXEC and SOCK_NONBLOCK
     give_if(p, SOCK_STREAM, SECCOMP_RET_ALLOW);
     give_if(p, SOCK_SEQPACKET, SECCOMP_RET_ALLOW);
     end(p, at, REFUSE(EACCES));
 }
 
-// Network access does not include local (AF_UNIX) sockets. A session bus or a Docker daemon that
-// listens on one would execute any request of the user.
+// Refuse local (AF_UNIX) sockets even if the network is allowed. A session bus or a Docker daemon
+// that listens on a local socket would execute any request of the user.
 static void some_sockets(struct program *p) {
     const size_t at = begin(p, SYS_socket);
     load_arg(p, 0);
@@ -279,7 +279,7 @@ static void some_sockets(struct program *p) {
     emit(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_NETLINK, 1, 0));
     give(p, REFUSE(EACCES));
     load_arg(p, 2);
-    give_if(p, 0, SECCOMP_RET_ALLOW); // NETLINK_ROUTE: the addresses of the interfaces
+    give_if(p, 0, SECCOMP_RET_ALLOW); // NETLINK_ROUTE, for reading the addresses of the interfaces
     end(p, at, REFUSE(EACCES));
 }
 
@@ -293,7 +293,7 @@ static void write_program(struct program *p, int own_processes, int network) {
     give(p, SECCOMP_RET_KILL_PROCESS);
     load(p, offsetof(struct seccomp_data, nr));
     give_from(p, OLDER_END, NEWER, REFUSE(ENOSYS));
-    give_from(p, NEWER_END, UINT32_MAX, REFUSE(ENOSYS)); // those of x32 too
+    give_from(p, NEWER_END, UINT32_MAX, REFUSE(ENOSYS)); // including the calls of x32
     give_list(p, refused, COUNT(refused), REFUSE(EPERM));
     give_if(p, 435, REFUSE(ENOSYS)); // clone3 and openat2: a filter cannot read their flags
     give_if(p, 437, REFUSE(ENOSYS));

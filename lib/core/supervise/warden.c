@@ -24,7 +24,7 @@ enum { LOW_FDS = 64, TICK_MS = 300, MOST_RESTLESS = 3 };
 
 // ---- the end ----
 
-// End with the wait status of the worker.
+// End this process with the wait status of the worker.
 _Noreturn static void end_as(int status) {
     const struct rlimit none = {0, 0};
     if (WIFEXITED(status)) _exit(WEXITSTATUS(status));
@@ -37,8 +37,8 @@ _Noreturn static void end_as(int status) {
     _exit(128 + WTERMSIG(status));
 }
 
-// The children of a killed process become children of this process. The next round finds them, and
-// processes forked in the meantime.
+// Kill all descendants and reap them. The children of a killed process become children of this
+// process. The next round finds them, and also the processes that were forked during this round.
 static void end_all(void) {
     const struct timespec pause = {0, 1000000};
     for (;;) {
@@ -46,7 +46,7 @@ static void end_all(void) {
         if (got == 0) {
             rlhf__descendants_kill();
             got = waitpid(-1, NULL, 0);
-            if (got > 0) nanosleep(&pause, NULL); // they die together: one round reaps many
+            if (got > 0) nanosleep(&pause, NULL); // wait, so that one round reaps many
         }
         while (got > 0)
             got = waitpid(-1, NULL, WNOHANG);
@@ -65,16 +65,16 @@ static void waited_for(sigset_t *set) {
     sigaddset(set, SIGHUP);
 }
 
-// Close all files but these; -1 = none.
+// Close all files except these descriptors; -1 = none.
 static void close_but(int a, int b, int c) {
     for (int fd = 0; fd < LOW_FDS; fd++)
         if (fd != a && fd != b && fd != c) close(fd);
-    close_range(LOW_FDS, ~0u, 0); // best effort: older kernels lack it
+    close_range(LOW_FDS, ~0u, 0); // fails on older kernels, which lack the call
 }
 
-// Reap ended children. Returns 1, with the status of `child`, when `child` has ended, and -1 when
-// no children are left. The kernel reserves a process id for its group only until the process is
-// reaped, so the group is killed first.
+// Reap ended children. If `child` has ended, returns 1 with its status; if no children are left,
+// returns -1. Kills the process group of `child` before reaping `child`: once it is reaped, the
+// kernel may reuse its process id, and the kill could hit other processes.
 static int reap(pid_t child, int *status) {
     for (;;) {
         siginfo_t info = {.si_pid = 0};
@@ -86,18 +86,18 @@ static int reap(pid_t child, int *status) {
     }
 }
 
-// A warden and the first process of a namespace both have this state: what the process waits for,
-// and which processes it controls.
+// The state of a warden, or of the first process of a namespace: the events that it waits for, and
+// the processes that it controls.
 struct watch {
     pid_t child; // the process whose end is awaited
-    long host;   // the parent, which may end; 0: do not check
+    long host;   // the parent process; ends the wait if it has ended; 0: do not check
     int orders;  // the socket on which orders arrive; -1 = none arrive
-    int to;      // the socket on which orders are passed on; -1 = they are obeyed here
-    pid_t whom;  // argument of kill() to obey them: a group, or -1 = the namespace
+    int to;      // the socket to pass orders on to; -1 = this process obeys them
+    pid_t whom;  // whom kill() signals to obey an order: a group, or -1 = the namespace
     int resting, signals, seen;
     int told;       // the signal that asked this process to end, 0 = none
-    int restless;   // how often the stopped tree was found running
-    double checked; // when
+    int restless;   // how often the tree was found running although it was stopped
+    double checked; // time of the last check
     struct rlhf__tree tree;
 };
 
@@ -110,7 +110,7 @@ static void pass_on(const struct watch *w, char order) {
         kill(w->whom, order == RLHF__WARDEN_REST ? SIGSTOP : SIGCONT);
 }
 
-// Obey the last of the received orders; earlier ones are obsolete. Returns 0 when the sender is
+// Obey the last of the received orders, which replaces the earlier ones. Returns 0 if the sender is
 // gone.
 static int obey(struct watch *w) {
     char order[64];
@@ -124,8 +124,9 @@ static int obey(struct watch *w) {
     return 1;
 }
 
-// A stopped tree uses no processor time and starts no processes, so two checks must give the same
-// values. A debugger may continue a stopped process. A worker cannot act as a debugger, because
+// Check that the stopped tree does not run: it uses no processor time and starts no processes, so
+// two checks must give the same values. A tree that is being debugged is not counted, because a
+// debugger may continue a stopped process. A worker cannot pretend to be a debugger, because
 // seccomp refuses ptrace().
 static int rests(struct watch *w) {
     if (!w->resting || rlhf__seconds() < w->checked + CHECK) return 1;
@@ -139,7 +140,7 @@ static int rests(struct watch *w) {
     return w->restless < MOST_RESTLESS;
 }
 
-// Handle signals, orders and the end of the parent. Returns GOES_ON, or how the wait ends.
+// Handle signals, orders and the end of the parent. Returns GOES_ON, or the reason to stop waiting.
 static int look(struct watch *w) {
     struct pollfd p[2] = {{w->signals, POLLIN, 0}, {w->orders, POLLIN, 0}};
     struct signalfd_siginfo got;
@@ -156,9 +157,9 @@ static int look(struct watch *w) {
 }
 
 // Wait. Returns ENDED if the child has ended (*status is set), GONE if a signal asks this process
-// to end or its parent has ended, and BURNS if the tree does not stay stopped. PR_SET_PDEATHSIG is
-// not used to notice the parent's end: it fires when the thread that started this process ends, and
-// that need not be the host's main thread.
+// to end or its parent has ended, and BURNS if the tree does not stay stopped. PR_SET_PDEATHSIG
+// would not do to notice the parent's end: it fires when the thread that started this process ends,
+// and that may be another thread than the host's main thread.
 static int wait_for(struct watch *w, int *status) {
     sigset_t set;
     waited_for(&set);
@@ -181,31 +182,31 @@ static void work_in_child(int (*work)(void *arg, unsigned spaces), void *arg, un
     _exit(work(arg, spaces));
 }
 
-// fork() with a child that dies with its parent.
+// fork() a child that is killed when its parent ends.
 static pid_t fork_with_parent(void) {
     const pid_t parent = getpid(), pid = fork();
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        // In a new PID namespace a parent outside reads as 0.
+        // In a new PID namespace, getppid() is 0 if the parent is outside.
         if (getppid() != parent && getppid() != 0) _exit(1);
     }
     return pid;
 }
 
-// The work that this process watches.
+// The work that this process watches over.
 struct job {
     const struct rlhf__warden_rules *rules;
     int (*work)(void *arg, unsigned spaces);
     void *arg;
 };
 
-// The first process of a PID namespace: it writes the wait status of the work to `report`.
+// The first process of a PID namespace. It writes the wait status of the work to `report`.
 _Noreturn static void first_process(const struct job *job, int report, int orders,
                                     unsigned spaces) {
     struct watch w = {.orders = orders, .to = -1, .whom = -1};
     int status = 0;
     spaces |= rlhf__confine_count();
-    spaces |= rlhf__mounts(); // here, because this /proc shows the namespace's processes
+    spaces |= rlhf__mounts(); // here, because this process sees the namespace's /proc
     w.child = fork_with_parent();
     if (w.child == 0) {
         close(report);
@@ -265,7 +266,7 @@ _Noreturn void rlhf__warden(const struct rlhf__warden_rules *rules,
     sigset_t set;
     waited_for(&set);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    setsid(); // detaches it from the terminal; fails if it already leads a session
+    setsid(); // leave the terminal; fails if this process already leads a session
     if ((long)getppid() != rules->host) _exit(1); // the host has ended already
     const unsigned spaces = rules->walls ? rlhf__confine_spaces(rules->network) : 0;
     if (spaces & RLHF__CONFINED_PROCESSES) with_space(&job, spaces);
@@ -299,7 +300,7 @@ static int spawn(pid_t *pid, const char *program, char *const *argv, char *const
         bad |= given[i] >= 0 ? posix_spawn_file_actions_adddup2(&files, given[i], i)
                              : posix_spawn_file_actions_addclose(&files, i);
     bad |= posix_spawn_file_actions_addclosefrom_np(&files, RLHF__WARD_FILES);
-    // A new session detaches it from the user's terminal.
+    // A new session detaches the warden from the user's terminal.
     posix_spawnattr_setflags(&attr,
                              POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     posix_spawnattr_setsigmask(&attr, &none);
@@ -342,7 +343,7 @@ int rlhf__ward_over(const struct rlhf__ward *w) {
            info.si_pid == w->pid;
 }
 
-// Wait for the warden for up to `seconds`; 1 when it has ended, with its wait status.
+// Wait for the warden for up to `seconds`. Returns 1, with its wait status, if it has ended.
 static int wait_until_ended(pid_t pid, double seconds, int *status) {
     const double until = rlhf__seconds() + seconds;
     for (;;) {
@@ -355,7 +356,7 @@ static int wait_until_ended(pid_t pid, double seconds, int *status) {
     }
 }
 
-// Kill the processes that a killed or unresponsive warden left in its session.
+// Kill the processes that a warden left in its session because it was killed or did not respond.
 static void end_session(pid_t warden) {
     const double until = rlhf__seconds() + PATIENCE;
     const struct timespec ms = {0, 1000000};
@@ -375,7 +376,7 @@ int rlhf__ward_end(struct rlhf__ward *w, double patience, int *status) {
             wait_until_ended(w->pid, PATIENCE, status);
         }
     } else if (WIFSIGNALED(*status) && WTERMSIG(*status) == SIGKILL) {
-        end_session(w->pid); // it may have been the warden that was killed
+        end_session(w->pid); // in case the warden was killed and left processes
     }
     close(w->orders);
     *w = (struct rlhf__ward){0, -1};

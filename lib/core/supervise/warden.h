@@ -1,12 +1,12 @@
 // warden.h: the supervisor of foreign code. The warden is a process between the host and that code.
 // It forks the work, confined or not. When the work ends, when the host ends, or on SIGTERM, the
-// warden ends everything that the work has started. Then the warden ends with the wait status of
-// the work.
+// warden ends everything that the work has started. Then the warden itself ends, with the wait
+// status of the work.
 //
-// The warden leads a new session, in which the work leads a new process group. The warden obeys the
-// host's orders. Between calls, the warden stops all processes that the work started (SIGSTOP).
-// Every CHECK seconds it checks that these processes are still stopped. If they are found running
-// for the third time, the warden ends them with the wait status SIGXCPU.
+// The warden leads a new session, in which the work leads a new process group. The host sends
+// orders to the warden: between calls, the warden must stop all processes that the work started
+// (SIGSTOP). Every CHECK seconds, the warden checks that these processes are still stopped. If it
+// finds them running for the third time, it ends them with the wait status SIGXCPU.
 //
 // With a PID namespace there is one more process, the first one in the namespace. When it ends, the
 // kernel ends all other processes of the namespace. Without a PID namespace, the seccomp filter
@@ -20,7 +20,7 @@
 
 // ---- in the warden ----
 
-// Orders, a byte each. RLHF__WARDEN_REST stops everything that the work started, until the next
+// Orders, one byte each. RLHF__WARDEN_REST stops everything that the work started, until the next
 // RLHF__WARDEN_WAKE.
 enum { RLHF__WARDEN_REST = 'r', RLHF__WARDEN_WAKE = 'w' };
 
@@ -28,34 +28,35 @@ struct rlhf__warden_rules {
     long host;       // the process that started this one
     int32_t walls;   // 1: in new namespaces (confine.h), as far as the kernel allows
     int32_t network; // 1: it may use the network although it is confined
-    int32_t orders;  // the socket of the orders, which only the warden keeps open; -1 = none
+    int32_t orders;  // the socket that orders arrive on; only the warden keeps it; -1 = none
     int32_t reserved;
 };
 
-// Run work(arg, spaces) in a child of this process. Its result is the child's exit status. spaces
-// is for rlhf__confine. The child inherits all open files of this process except `orders`. Never
-// returns. [main]
+// Run work(arg, spaces) in a child of this process. The result of `work` is the child's exit
+// status. `work` passes `spaces` to rlhf__confine. The child inherits all open files of this
+// process except `orders`. Never returns. [main]
 _Noreturn void rlhf__warden(const struct rlhf__warden_rules *rules,
                             int (*work)(void *arg, unsigned spaces), void *arg);
 
 // ---- in the host: starting a warden, giving it orders, ending it ----
 
-// A warden is started with descriptors 0 to RLHF__WARD_ORDERS.
+// The descriptors with which a warden is started are 0 to RLHF__WARD_ORDERS.
 enum { RLHF__WARD_ORDERS = 7, RLHF__WARD_FILES = RLHF__WARD_ORDERS + 1 };
 
 struct rlhf__ward {
-    pid_t pid;  // of the warden; 0: it has ended
-    int orders; // our end; -1 = none
+    pid_t pid;  // of the warden; 0 after it has ended
+    int orders; // our end of the socket; -1 = none
 };
 
-// Duplicate fd to a number of at least RLHF__WARD_FILES, as rlhf__ward_start requires for `given`,
-// and close fd. Returns the new descriptor, or -1 if fd is -1 or on failure. [any]
+// Move fd to a number of at least RLHF__WARD_FILES, because rlhf__ward_start requires that of the
+// descriptors in `given`. Closes fd. Returns the new descriptor, or -1 if fd is -1 or on failure.
+// [any]
 int rlhf__ward_file(int fd);
 
-// Start `program`, which must call rlhf__warden, in a new session, with default signals and no
-// other open files. given[i] becomes its descriptor i; -1 means closed. The descriptor of its
-// orders is created here. All of `given` are closed. env NULL: the environment of this process.
-// Returns 0 or an errno. [any]
+// Start `program`, which must call rlhf__warden, in a new session, with default signals. Its only
+// open files are given[i] as descriptor i, where -1 means closed, and the socket of its orders,
+// which this function creates. All of `given` are closed in this process. env NULL: the environment
+// of this process. Returns 0 or an errno. [any]
 int rlhf__ward_start(struct rlhf__ward *w, const char *program, char *const *argv, char *const *env,
                      int given[RLHF__WARD_FILES]);
 
@@ -65,9 +66,9 @@ void rlhf__ward_order(const struct rlhf__ward *w, char order);
 // 1 if the warden has ended but has not been reaped. [any]
 int rlhf__ward_over(const struct rlhf__ward *w);
 
-// End the warden and everything that the foreign code has started. For `patience` seconds the
-// warden may still end by itself. Returns 1 if it did, with its wait status in *status. Processes
-// that it left behind are ended too. [any]
+// End the warden and everything that the foreign code has started. The warden has `patience`
+// seconds to end by itself. If it does, returns 1 with its wait status in *status. Processes that
+// it leaves behind are ended too. [any]
 int rlhf__ward_end(struct rlhf__ward *w, double patience, int *status);
 
 #endif
