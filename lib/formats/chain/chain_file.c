@@ -67,7 +67,7 @@ rlhf_status rlhf__chain_file_read(const char *dir, struct rlhf__chain_file *f,
     if (!f->line) return RLHF__NOMEM(err, "out of memory for %s", f->path);
     for (size_t at = 0, to; at < f->text.len; at = to + 1) {
         const char *end = memchr(f->text.data + at, '\n', f->text.len - at);
-        if (!end) break; // it is still being written
+        if (!end) break; // the program is still writing this line
         to = (size_t)(end - f->text.data);
         RLHF_TRY(read_line(f, at, to, err));
     }
@@ -151,13 +151,14 @@ static int is_canonical(const struct rlhf__chain_file *f, size_t i) {
     return same;
 }
 
-// Phases follow each other; all other lines are of the phase before them.
+// Checks the phase of line i. A phase line has the number after that of the phase before it. Every
+// other line has the number of the phase before it.
 static int follows(const struct rlhf__chain_file *f, size_t i) {
     const struct rlhf__chain_line *l = &f->line[i];
     if (i == 0) return l->kind == RLHF__CHAIN_BEGIN;
     const int64_t before = f->line[i - 1].phase;
     if (l->kind != RLHF__CHAIN_PHASE) return l->phase == before;
-    // Held-out rows before the first phase are a link of phase 0.
+    // Exception: if held-out rows are scored before the first phase, their line is of phase 0.
     const struct rlhf__chain_line *last = rlhf__chain_file_at(f, RLHF__CHAIN_PHASE, 0);
     return l->phase == before + 1 || (l->phase == 0 && before == 0 && last == l);
 }
@@ -170,7 +171,7 @@ const char *rlhf__chain_file_wrong(const struct rlhf__chain_file *f, size_t i) {
     if (l->kind == RLHF__CHAIN_CHECKPOINT)
         return is_sealed(f, i) ? NULL
                                : "its seal does not belong to the lines up to it: one was edited";
-    if (l->kind == RLHF__CHAIN_SETTINGS) return NULL; // seals include it
+    if (l->kind == RLHF__CHAIN_SETTINGS) return NULL; // the seal of a checkpoint covers this line
     expected_head(f, i, head);
     if (strcmp(head, rlhf__chain_text(l->value, "head")) == 0) return NULL;
     return "its head does not follow from the line and the head before it: one was edited";

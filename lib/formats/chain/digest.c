@@ -8,7 +8,8 @@
 
 #define CHAIN "rlhf-chain-1\n"
 
-// Hash floats as a file of text holds them: -0 and 0 are the same there, as are NaN and infinity.
+// Hash floats. As in the run's text files, -0 equals 0, and all numbers that are not finite are
+// equal.
 static void put_floats(struct rlhf__sha256 *s, const float *x, int32_t n) {
     float room[64];
     for (int32_t at = 0, m = 0; at < n; at += m) {
@@ -41,7 +42,7 @@ void rlhf__chain_put_metric(struct rlhf__sha256 *s, const char *name, double val
 }
 
 int rlhf__chain_is_steady(const char *metric) {
-    static const char ratio[] = "/idle_ratio"; // of times
+    static const char ratio[] = "/idle_ratio"; // a ratio of two times, so it varies too
     const size_t length = strlen(metric), end = sizeof ratio - 1;
     if (length > end && strcmp(metric + length - end, ratio) == 0) return 0;
     for (const char *part = metric; part; part = strchr(part, '/')) {

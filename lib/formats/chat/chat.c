@@ -15,14 +15,14 @@
 enum { TEMPLATE_MAX = 1 << 18 };
 
 struct rlhf__chat {
-    struct rlhf__template template; // usable where known
-    // The entry "tool_use" of a list of templates, for rows with tools, as in transformers.
-    struct rlhf__template *for_tools; // NULL = none, or unusable
-    char tools_why[1000];             // why it is unusable; "" if the directory has none
-    json_t *vars;                     // variables of templates: special tokens, tools
+    struct rlhf__template template; // usable if `known` is set
+    // The entry "tool_use" in a list of templates. As in transformers, it is for rows with tools.
+    struct rlhf__template *for_tools; // NULL = there is no entry, or it is unusable
+    char tools_why[1000];             // why the entry is unusable; "" if there is none
+    json_t *vars;                     // variables that templates can read: special tokens, tools
     char *dir;
-    char *known;    // name or file of the template in use; NULL = no usable one
-    char *named;    // text of a template chosen by name; NULL = the directory's
+    char *known;    // name or file of the template in use; NULL = no usable template
+    char *named;    // text of a template chosen by name; NULL = the directory's template
     char why[1200]; // why the template cannot be used
     int32_t has;    // 1: the directory has a template, usable or not
 };
@@ -31,7 +31,7 @@ static rlhf_status no_memory(struct rlhf__error *err) {
     return RLHF__NOMEM(err, "out of memory for a chat template");
 }
 
-// ---- the directory's own ----
+// ---- the directory's own template ----
 
 // Returns the entry with this name in a list of templates; NULL if there is none.
 static const json_t *entry(const json_t *list, const char *wanted) {
@@ -58,7 +58,7 @@ static json_t *variables(const struct rlhf__chat_tokens *t) {
     json_t *vars = json_object();
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].token) json_object_set_new(vars, all[i].name, json_string(all[i].token));
-    json_object_set_new(vars, "tools", json_null()); // as transformers passes them
+    json_object_set_new(vars, "tools", json_null()); // transformers passes these too
     json_object_set_new(vars, "documents", json_null());
     return vars;
 }
@@ -84,7 +84,8 @@ static rlhf_status take(struct rlhf__chat *c, const char *file, const char *text
     return st == RLHF_E_NOMEM ? no_memory(err) : RLHF_OK;
 }
 
-// Reads the template for rows with tools. An unusable one is reported when such a row is rendered.
+// Reads the template for rows with tools. If it is unusable, the error is reported later, when such
+// a row is rendered.
 static rlhf_status take_for_tools(struct rlhf__chat *c, const json_t *text,
                                   struct rlhf__error *err) {
     struct rlhf__error why = {0, ""};
@@ -227,8 +228,8 @@ rlhf_status rlhf__chat_check_name(const char *name, struct rlhf__error *err) {
                       rlhf__nearest_hint(&near, hint, sizeof hint));
 }
 
-// Finds the file of a template. A name that is a path is the file itself; any other name is a
-// template that ships with the program.
+// Finds the file of a template. If the name is a path, that is the file. Any other name is that of
+// a template that ships with the program.
 static rlhf_status file_of(const char *name, char out[RLHF__PATH_CAP], struct rlhf__error *err) {
     struct rlhf__dirs dirs;
     if (rlhf__chat_is_file(name)) {
@@ -254,7 +255,7 @@ rlhf_status rlhf__chat_name(struct rlhf__chat *c, const char *name, struct rlhf_
         rlhf__error_context(err, "the chat template of %s cannot be used", path);
         if (err) err->code = st = RLHF_E_INVALID;
     }
-    // A token that the tokenizer lacks is reported when a conversation is rendered.
+    // A token that the tokenizer lacks is not reported here but when a conversation is rendered.
     if (st == RLHF_OK)
         st = rlhf__template_learn(&t, &no) == RLHF_E_NOMEM ? no_memory(err) : RLHF_OK;
     char *known = st == RLHF_OK ? strdup(name) : NULL;
@@ -282,7 +283,7 @@ static const struct rlhf__template *template_for(const struct rlhf__chat *c, int
     return has_tools && c->for_tools ? c->for_tools : &c->template;
 }
 
-// Refuses what the template would leave out.
+// Refuses a conversation if the template would leave out its tools, tool calls or results.
 static rlhf_status check_tools(const struct rlhf__chat *c, const struct rlhf__messages *m,
                                struct rlhf__error *err) {
     static const char advice[] =
@@ -334,7 +335,8 @@ static rlhf_status check(const struct rlhf__chat *c, const struct rlhf__messages
     return check_tools(c, m, err);
 }
 
-// The program's own templates refuse a conversation in whole sentences, so they need no context.
+// Adds context to an error, except that of a template which ships with the program: such a template
+// refuses a conversation in whole sentences.
 static rlhf_status failed(const struct rlhf__chat *c, rlhf_status st, struct rlhf__error *err) {
     char shown[400];
     if (st != RLHF_E_INVALID || (c->named && !rlhf__chat_is_file(c->known))) return st;

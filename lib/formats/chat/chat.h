@@ -1,10 +1,10 @@
-// chat.h: the chat template of a model directory, which turns messages into text in the form that
-// the model was trained on.
+// chat.h: the chat template of a model directory. It turns messages into text in the form that the
+// model was trained on.
 //
-// The program runs the Jinja text of a template. The template is the directory's
-// (chat_template.jinja, else chat_template of tokenizer_config.json), a named one from the
-// program's data (configs/chat), or the user's file. The rendered text contains special tokens as
-// text, as in transformers; the tokenizer finds them (RLHF__ENCODE_SPECIAL).
+// The program runs the Jinja text of a template. This is the directory's template
+// (chat_template.jinja, else chat_template of tokenizer_config.json), a named template that ships
+// with the program (configs/chat), or a file of the user. As in transformers, the rendered text
+// contains special tokens as text; the tokenizer finds them (RLHF__ENCODE_SPECIAL).
 //
 // It is not a general Jinja library or a tokenizer.
 #ifndef RLHF_HOST_CHAT_CHAT_H
@@ -14,27 +14,28 @@
 
 struct rlhf__chat; // opaque
 
-// The special tokens that a template sees; NULL for one that the tokenizer lacks. Borrowed during
-// the call.
+// The special tokens that a template can write; NULL for a token that the tokenizer lacks. Borrowed
+// during the call.
 struct rlhf__chat_tokens {
     const char *bos, *eos, *unk, *pad;
 };
 
-// Read the template of a directory. A missing or unusable template is reported by
-// rlhf__chat_render. Caller owns *out; free with rlhf__chat_close. Errors: RLHF_E_NOMEM. [main]
+// Read the template of a directory. If the template is missing or unusable, rlhf__chat_render
+// reports that. The caller owns *out; free it with rlhf__chat_close. Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__chat_open(const char *dir, const struct rlhf__chat_tokens *tokens,
                             struct rlhf__chat **out, struct rlhf__error *err);
 void rlhf__chat_close(struct rlhf__chat *); // NULL allowed
 
-// Replace the template by a named one or by a file; "auto" changes nothing. Errors: RLHF_E_INVALID
-// (an unknown name, in which case the message lists the names; a missing file; text that cannot be
-// parsed). [one thread]
+// Replace the template with a named template or with that of a file; "auto" changes nothing.
+// Errors: RLHF_E_INVALID (an unknown name, in which case the message lists the known names; a
+// missing file; text that cannot be parsed). [one thread]
 rlhf_status rlhf__chat_name(struct rlhf__chat *, const char *name, struct rlhf__error *err);
 
 // The names that rlhf__chat_name accepts, NULL-ended, "auto" first. [any]
 const char *const *rlhf__chat_names(void);
 
-// 1 if rlhf__chat_name takes the name as a file: it contains a '/' or ends with ".jinja". [any]
+// 1 if rlhf__chat_name treats the name as a file, because it contains a '/' or ends with ".jinja".
+// [any]
 int rlhf__chat_is_file(const char *name);
 
 // Check that the name is a known name or looks like a file; opens no file. Errors: RLHF_E_INVALID.
@@ -48,20 +49,20 @@ rlhf_status rlhf__chat_check_name(const char *name, struct rlhf__error *err);
 rlhf_status rlhf__chat_render(const struct rlhf__chat *, const struct rlhf__messages *,
                               int generate, struct rlhf__buf *out, struct rlhf__error *err);
 
-// rlhf__chat_render, but also finds where the assistant speaks in messages [first, n). Errors: also
-// RLHF_E_INVALID if such a place cannot be determined. [any]
+// rlhf__chat_render that also finds the assistant's turns in messages [first, n). Errors: also
+// RLHF_E_INVALID if the position of a turn cannot be determined. [any]
 rlhf_status rlhf__chat_turns(const struct rlhf__chat *, const struct rlhf__messages *, size_t first,
                              int generate, struct rlhf__turns *out, struct rlhf__error *err);
 
-// The template's name or file; NULL without a usable template. [any]
+// The template's name or file; NULL if there is no usable template. [any]
 const char *rlhf__chat_known(const struct rlhf__chat *);
 
-// Returns a clause that says why the directory's template cannot be used. NULL if it can be used,
-// or if the directory has none. [any]
+// Returns a clause that says why the directory's template cannot be used. Returns NULL if the
+// template can be used, or if the directory has none. [any]
 const char *rlhf__chat_unknown(const struct rlhf__chat *);
 
-// Append a description for the log: "zephyr (named)", or the file and the text that the template
-// puts before the first question. Appends nothing without a usable template. [any]
+// Append a description for the log: "zephyr (named)", or the template's file and the text that the
+// template puts before the first question. If there is no usable template, appends nothing. [any]
 void rlhf__chat_describe(const struct rlhf__chat *, struct rlhf__buf *out);
 
 // The Jinja text of a named template; NULL for the directory's own. [any]
@@ -70,11 +71,11 @@ const char *rlhf__chat_jinja(const struct rlhf__chat *);
 // 1 if the template writes the tools that a row lists. [any]
 int rlhf__chat_lists_tools(const struct rlhf__chat *);
 
-// The form of the template's tool calls (enum rlhf__tool_form); RLHF__TOOL_FORM_NONE if it writes
-// none, or of a form that cannot be read. [any]
+// The form of the tool calls that the template writes (enum rlhf__tool_form). RLHF__TOOL_FORM_NONE
+// if it writes no calls, or writes them in a form that we cannot read. [any]
 int32_t rlhf__chat_tool_form(const struct rlhf__chat *);
 
-// The special token that ends an assistant's turn, as text; NULL if unknown. [any]
+// The special token that ends an assistant's turn, as text; NULL if it is unknown. [any]
 const char *rlhf__chat_turn_end(const struct rlhf__chat *);
 
 #endif

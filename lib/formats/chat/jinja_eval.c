@@ -14,7 +14,7 @@ typedef struct rlhf__jinja_node node;
 
 static const node *at(const machine *m, int32_t i) { return &m->j->node[i]; }
 
-// The arguments of "%.*s" for a name, cut to 40 bytes.
+// The two arguments of "%.*s" that print a name, cut to 40 bytes.
 #define NAME(s) (int)((s).len < 40 ? (s).len : 40), (s).ptr
 
 int rlhf__jinja_spend(machine *m, const node *n) {
@@ -117,8 +117,8 @@ static rlhf__value range(machine *m, const struct rlhf__jinja_args *args) {
     return list;
 }
 
-// Makes the object of namespace(...) or dict(...). Members of an object argument come first, then
-// the named arguments.
+// Makes the object of namespace(...) or dict(...). It has the members of the argument that is an
+// object, then the named arguments.
 static rlhf__value object(machine *m, int32_t type, const struct rlhf__jinja_args *args) {
     rlhf__value out = rlhf__jinja_dict(&m->w, type, args->n);
     for (size_t i = 0; i < args->n; i++) {
@@ -156,7 +156,7 @@ static rlhf__value function(machine *m, const node *f, const struct rlhf__jinja_
                             "the function '%.*s'", NAME(f->text));
 }
 
-// Calls loop.cycle(...), which returns its arguments in turn.
+// Calls loop.cycle(...), which returns another one of its arguments in each iteration.
 static rlhf__value loop_method(machine *m, rlhf_str name, const struct rlhf__jinja_loop *loop,
                                const struct rlhf__jinja_args *args) {
     if (rlhf__jinja_is(name, "cycle") && args->n) return args->value[loop->at % args->n];

@@ -20,14 +20,14 @@ struct rlhf__jinja_machine {
     rlhf__value *global;             // [j->n_symbols]
     struct rlhf__jinja_local *local; // [n_local]
     size_t n_local, cap_local;
-    size_t frame;   // the first visible local; earlier ones belong to a macro's caller
-    size_t scope;   // the first local of the innermost block
-    int32_t blocks; // open blocks; 0: variables are global
+    size_t frame; // the first visible local; earlier locals belong to the code that called a macro
+    size_t scope; // the first local of the innermost block
+    int32_t blocks; // number of open blocks; 0: variables are global
     int32_t levels, loops;
     int32_t leave;         // enum rlhf__jinja_leave
-    int32_t captured;      // 1: the text becomes a value
-    struct rlhf__buf *out; // where text goes
-    size_t held;           // bytes of the unfinished texts around `out`
+    int32_t captured;      // 1: the text becomes a value instead of output
+    struct rlhf__buf *out; // the text is appended here
+    size_t held;           // size of the unfinished texts that will be continued after `out`
     struct rlhf__turns *turns;
 };
 
@@ -45,7 +45,7 @@ rlhf__value rlhf__jinja_look_up(struct rlhf__jinja_machine *, int32_t symbol);
 // Returns the value of a node; after a failure, undefined. [any]
 rlhf__value rlhf__jinja_eval(struct rlhf__jinja_machine *, int32_t node);
 
-// Count a step of node n. Returns 0 when the template must stop. [any]
+// Count the evaluation of node n. Returns 0 if the template must stop. [any]
 int rlhf__jinja_spend(struct rlhf__jinja_machine *, const struct rlhf__jinja_node *n);
 
 #endif

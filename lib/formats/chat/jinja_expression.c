@@ -219,7 +219,8 @@ static rlhf_status subscript(struct rlhf__jinja_parser *p, int32_t *out) {
     return rlhf__jinja_node(p, n, out);
 }
 
-// 1 if the next token begins a test's argument without parentheses, as in "x is divisibleby 3".
+// 1 if the next token begins an argument that a test takes without parentheses, as in "x is
+// divisibleby 3".
 static int has_argument(const struct rlhf__jinja_parser *p) {
     static const char *const ends[] = {"and", "or", "not", "if", "else", "is", "in", "recursive"};
     const struct rlhf__jinja_token *t = rlhf__jinja_look(p);
@@ -272,7 +273,7 @@ static rlhf_status postfix(struct rlhf__jinja_parser *p, int32_t *out) {
     }
 }
 
-// Filters and tests bind tighter than a sign: -x|abs is -(x|abs).
+// A filter or a test binds more tightly than a sign: -x|abs is -(x|abs).
 static rlhf_status unary(struct rlhf__jinja_parser *p, int with_filters, int32_t *out) {
     rlhf_status st = rlhf__jinja_deeper(p);
     if (st == RLHF_OK && rlhf__jinja_take_op(p, "+")) {
@@ -313,7 +314,7 @@ static rlhf_status powers(struct rlhf__jinja_parser *p, int32_t *out) {
     return RLHF_OK;
 }
 
-// Parses operators of one level. 0: * / // and %; 1: ~; 2: + and -.
+// Parses the operators of one precedence level: 0 is * / // and %; 1 is ~; 2 is + and -.
 static rlhf_status arithmetic(struct rlhf__jinja_parser *p, int level, int32_t *out) {
     static const char *const ops[3][5] = {
         {"*", "/", "//", "%", NULL}, {"~", NULL}, {"+", "-", NULL}};
@@ -358,7 +359,7 @@ static rlhf_status negation(struct rlhf__jinja_parser *p, int32_t *out) {
     while (rlhf__jinja_take_word(p, "not"))
         times++;
     RLHF_TRY(comparison(p, out));
-    for (int i = 0; i < 2 - times % 2 && times; i++) // two are bool(x)
+    for (int i = 0; i < 2 - times % 2 && times; i++) // two NOTs make bool(x)
         RLHF_TRY(
             rlhf__jinja_node(p, (struct rlhf__jinja_node){.kind = RLHF__JN_NOT, .a = *out}, out));
     return RLHF_OK;

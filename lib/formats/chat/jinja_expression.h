@@ -1,6 +1,6 @@
 // jinja_expression.h: parses the expressions of a chat template into nodes. It also declares the
-// parser that expressions and statements share: a position in the tokens, and the nodes made so
-// far.
+// parser that expressions and statements share. The parser consists of a position in the tokens and
+// the nodes made so far.
 //
 // It does not parse statements (jinja_parse.c does). Internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_EXPRESSION_H
@@ -17,7 +17,8 @@ struct rlhf__jinja_parser {
     struct rlhf__error *err;
 };
 
-// Fail with the parser's current line; fmt takes one or more arguments.
+// Fail with the parser's current line in the message. After fmt, the macro needs at least one
+// argument.
 #define RLHF__JINJA_UNKNOWN_HERE(p, fmt, ...)                                                      \
     (rlhf__fail((p)->err, RLHF_E_UNSUPPORTED, "line %d: " fmt, rlhf__jinja_look(p)->line,          \
                 __VA_ARGS__),                                                                      \
@@ -27,12 +28,12 @@ struct rlhf__jinja_parser {
 const struct rlhf__jinja_token *rlhf__jinja_look(const struct rlhf__jinja_parser *p);
 // The text of a NAME token; empty for other tokens.
 rlhf_str rlhf__jinja_word(const struct rlhf__jinja_token *t);
-// 1 if the next token is this word. The take functions do the same and also consume the word or
-// operator.
+// 1 if the next token is this word. The _take_ functions test the next token in the same way and
+// consume it if it matches.
 int rlhf__jinja_is_word(const struct rlhf__jinja_parser *p, const char *name);
 int rlhf__jinja_take_op(struct rlhf__jinja_parser *p, const char *op);
 int rlhf__jinja_take_word(struct rlhf__jinja_parser *p, const char *name);
-// Add a node; *to = its index.
+// Add a node and set *to to its index.
 rlhf_status rlhf__jinja_node(struct rlhf__jinja_parser *p, struct rlhf__jinja_node node,
                              int32_t *to);
 // Consume a name and add a node of this kind with the name's symbol. Fails if the next token is not
@@ -41,7 +42,8 @@ rlhf_status rlhf__jinja_name(struct rlhf__jinja_parser *p, int32_t kind, int32_t
 // Append node to the list from *first to *last.
 void rlhf__jinja_chain(const struct rlhf__jinja_parser *p, int32_t *first, int32_t *last,
                        int32_t node);
-// Go one level deeper; the caller decrements p->depth afterwards.
+// Count one more level of nesting; fails if there are too many. The caller decrements p->depth
+// afterwards.
 rlhf_status rlhf__jinja_deeper(struct rlhf__jinja_parser *p);
 
 // Consume this operator; fails on any other token.
@@ -49,11 +51,12 @@ rlhf_status rlhf__jinja_want_op(struct rlhf__jinja_parser *p, const char *op);
 
 // ---- expressions ----
 
-// Parse an expression; *out = its node. Errors: RLHF_E_UNSUPPORTED, RLHF_E_NOMEM. [any]
+// Parse an expression and set *out to its node. Errors: RLHF_E_UNSUPPORTED, RLHF_E_NOMEM. [any]
 rlhf_status rlhf__jinja_expression(struct rlhf__jinja_parser *p, int32_t *out);
-// Like rlhf__jinja_expression, but several expressions separated by commas become a tuple.
+// Like rlhf__jinja_expression, but if several expressions are separated by commas, they become a
+// tuple.
 rlhf_status rlhf__jinja_tuple(struct rlhf__jinja_parser *p, int32_t *out);
-// Parse an expression without a condition: "a if b" ends before the "if". With is_or 0 it also ends
+// Parse an expression but no condition: in "a if b", stop before the "if". With is_or 0, also stop
 // before an "or".
 rlhf_status rlhf__jinja_logic(struct rlhf__jinja_parser *p, int is_or, int32_t *out);
 

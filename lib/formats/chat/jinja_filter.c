@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A call of a filter.
+// The call of a filter: its value, its arguments and the state.
 struct filtering {
     struct rlhf__jinja_work *w;
     rlhf_str name;
     rlhf__value v;
     const struct rlhf__jinja_args *args;
-    int32_t depth; // map('map', ...)
+    int32_t depth; // of nested filters, as in map('map', ...)
 };
 
 static rlhf__value arg(const struct filtering *f, size_t i, const char *name) {
@@ -57,9 +57,9 @@ static rlhf__value f_string(struct filtering *f) {
     return f->v.type ? rlhf__jinja_text(f->w, f->v) : empty();
 }
 
-static rlhf__value f_same(struct filtering *f) { return f->v; } // safe
+static rlhf__value f_same(struct filtering *f) { return f->v; } // the filter `safe`
 
-// Applies the string method with the filter's name to the value as text.
+// Converts the value to text and applies the string method that has the filter's name.
 static rlhf__value f_method(struct filtering *f) {
     const rlhf_str name = rlhf__jinja_is(f->name, "trim") ? (rlhf_str){"strip", 5} : f->name;
     const rlhf__value text = f_string(f);
@@ -151,7 +151,7 @@ static rlhf__value f_reverse(struct filtering *f) {
     return f->w->state ? none : rlhf__jinja_slice(f->w, of, none, none, rlhf__jinja_int(-1));
 }
 
-// The attribute "a.b.0" of v. Undefined if one of the parts is.
+// The attribute of v at a path such as "a.b.0". Undefined if a part of the path is undefined.
 static rlhf__value attribute(struct rlhf__jinja_work *w, rlhf__value v, rlhf__value path) {
     if (path.type == RLHF__JINJA_INT) return rlhf__jinja_item(w, v, path);
     for (size_t at = 0, n; path.type == RLHF__JINJA_STRING && at < path.s.len && v.type;
@@ -219,7 +219,8 @@ static rlhf__value f_select(struct filtering *f) {
     return out;
 }
 
-// The sort key of an item: the item itself or one of its attributes, in lower case unless `exact`.
+// The sort key of an item: the item itself or one of its attributes. A string is converted to lower
+// case unless `exact` is set.
 static rlhf__value key_of(struct filtering *f, rlhf__value v, rlhf__value by, int exact) {
     const struct rlhf__jinja_args none = {0};
     int known;
@@ -228,7 +229,7 @@ static rlhf__value key_of(struct filtering *f, rlhf__value v, rlhf__value by, in
     return rlhf__jinja_string_method(f->w, (rlhf_str){"lower", 5}, v.s, &none, &known);
 }
 
-// Stable sort of list by `key`, a list that is permuted in the same way.
+// Stable sort of `list` by the list `key`, which is permuted in the same way.
 static void sort(struct filtering *f, rlhf__value list, rlhf__value key, int backwards) {
     for (size_t i = 1; !f->w->state && i < list.list->n; i++)
         for (size_t k = i; k && !f->w->state; k--) {

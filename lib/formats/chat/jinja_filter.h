@@ -1,8 +1,8 @@
 // jinja_filter.h: the filters of a chat template, `v | name(arguments)`, and the methods of values,
 // `v.name(arguments)`.
 //
-// Filters and methods never change a value. Methods that would (append, update) are refused, as in
-// the sandbox of transformers. Internal to chat/.
+// Filters and methods never change a value. As in the sandbox of transformers, methods that would
+// change one (append, update) are refused. Internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_FILTER_H
 #define RLHF_HOST_CHAT_JINJA_FILTER_H
 
@@ -11,7 +11,7 @@
 // The filter of this name; 0 = unknown. [any]
 int32_t rlhf__jinja_filter_find(rlhf_str name);
 
-// Apply filter `which` to v. name is for messages. [any]
+// Apply filter `which` to v. `name` is only used in messages. [any]
 rlhf__value rlhf__jinja_filter(struct rlhf__jinja_work *, int32_t which, rlhf_str name,
                                rlhf__value v, const struct rlhf__jinja_args *args);
 
@@ -19,7 +19,8 @@ rlhf__value rlhf__jinja_filter(struct rlhf__jinja_work *, int32_t which, rlhf_st
 rlhf__value rlhf__jinja_method(struct rlhf__jinja_work *, rlhf_str name, rlhf__value v,
                                const struct rlhf__jinja_args *args);
 
-// 1 when objects have a method of this name; it takes precedence over a member. [any]
+// 1 if objects have a method of this name. A method takes precedence over a member with the same
+// name. [any]
 int rlhf__jinja_has_method(rlhf_str name);
 
 #endif

@@ -11,9 +11,9 @@
 enum { TOKENS_MAX = 1 << 17 };
 
 struct lexer {
-    const char *s; // lines end with \n
+    const char *s; // the text; its lines end with \n
     size_t n, at;
-    int32_t line, braces; // braces: open { inside of a tag
+    int32_t line, braces; // braces: how many { are open inside of a tag
     struct rlhf__jinja_work *w;
     struct rlhf__jinja_tokens *out;
     struct rlhf__error *err;
@@ -74,8 +74,8 @@ static void step(struct lexer *x, size_t n) {
         if (x->s[x->at++] == '\n') x->line++;
 }
 
-// Skips white space after a tag: all of it if the tag ends with "-"; otherwise one line end, if
-// `trim` is set.
+// Skips white space after a tag. If the tag ends with "-", skips all of it. Otherwise skips one
+// line end, if `trim` is set.
 static void step_behind(struct lexer *x, int minus, int trim) {
     if (minus) {
         rlhf_str rest = rlhf__space_trim((rlhf_str){x->s + x->at, x->n - x->at}, 1, 0);
@@ -114,8 +114,8 @@ static void put_code(struct rlhf__buf *b, uint32_t c) {
     }
 }
 
-// Append the character that an escape stands for. s[0..n) is the text after the backslash. Returns
-// the length of the escape, or 0 if it is unknown.
+// Append the character that an escape sequence stands for. s[0..n) is the text after the backslash.
+// Returns the length of the sequence, or 0 if it is unknown.
 static size_t put_escape(struct rlhf__buf *b, const char *s, size_t n) {
     static const char from[] = "ntr\\'\"bfav", to[] = "\n\t\r\\'\"\b\f\a\v";
     const char *known = n && s[0] ? strchr(from, s[0]) : NULL;
@@ -161,7 +161,7 @@ static rlhf_status lex_string(struct lexer *x) {
 
 static int is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// 12, 1_000, 1.5, 2e-3.
+// Reads a number: 12, 1_000, 1.5, 2e-3.
 static rlhf_status lex_number(struct lexer *x) {
     char text[32];
     size_t n = 0;
@@ -232,7 +232,7 @@ static rlhf_status lex_tag(struct lexer *x, int out) {
 
 // ---- between tags ----
 
-// Adds the text s[0..n) that comes before the tag at x->at. at_line: s begins a line.
+// Adds the text s[0..n) before the tag at x->at. at_line 1: the text begins at the start of a line.
 static rlhf_status push_between(struct lexer *x, const char *s, size_t n, int at_line) {
     char sign = x->n - x->at > 2 ? x->s[x->at + 2] : '\0';
     if (sign == '-') {

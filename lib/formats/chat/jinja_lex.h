@@ -1,7 +1,7 @@
-// jinja_lex.h: splits a Jinja template into tokens. White space is removed as in transformers
-// (trim_blocks, lstrip_blocks), and where a tag has a "-".
+// jinja_lex.h: splits a Jinja template into tokens. Removes white space where transformers does
+// (trim_blocks, lstrip_blocks), and next to a "-" in a tag.
 //
-// It knows no statements. Internal to chat/.
+// It does not know the statements. Internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_LEX_H
 #define RLHF_HOST_CHAT_JINJA_LEX_H
 
@@ -22,7 +22,7 @@ enum rlhf__jinja_kind {
 struct rlhf__jinja_token {
     int32_t kind, line;
     char op[4];
-    rlhf__value value; // undefined for signs
+    rlhf__value value; // undefined for operators and tags
 };
 
 // Zero-initialize; release with rlhf__jinja_tokens_finish. The last token is an END.
@@ -31,8 +31,8 @@ struct rlhf__jinja_tokens {
     size_t n, cap;
 };
 
-// w owns the texts of tokens. Errors: RLHF_E_UNSUPPORTED ("line 3: ..."),
-// RLHF_E_NOMEM. [any]
+// Split the text into tokens. w owns the texts of the tokens. Errors: RLHF_E_UNSUPPORTED ("line 3:
+// ..."), RLHF_E_NOMEM. [any]
 rlhf_status rlhf__jinja_lex(const char *text, size_t n, struct rlhf__jinja_work *w,
                             struct rlhf__jinja_tokens *out, struct rlhf__error *err);
 void rlhf__jinja_tokens_finish(struct rlhf__jinja_tokens *);

@@ -24,7 +24,7 @@ static rlhf__value cannot(struct rlhf__jinja_work *w, int32_t op, rlhf__value a,
                             rlhf__jinja_kind(b));
 }
 
-static int is_whole(rlhf__value v) { // Python's bool is a number
+static int is_whole(rlhf__value v) { // in Python, a bool is a number
     return v.type == RLHF__JINJA_BOOL || v.type == RLHF__JINJA_INT;
 }
 static int is_number(rlhf__value v) { return is_whole(v) || v.type == RLHF__JINJA_FLOAT; }
@@ -85,7 +85,7 @@ static rlhf__value reals(struct rlhf__jinja_work *w, int32_t op, double x, doubl
     }
 }
 
-// 'ab' * 3, [1] * 3.
+// 'ab' * 3, or [1] * 3.
 static rlhf__value repeated(struct rlhf__jinja_work *w, rlhf__value v, int64_t times) {
     rlhf__value out = v.type == RLHF__JINJA_STRING ? rlhf__jinja_str((rlhf_str){"", 0})
                                                    : rlhf__jinja_list(w, v.type, 0);
@@ -226,7 +226,7 @@ rlhf__value rlhf__jinja_item(struct rlhf__jinja_work *w, rlhf__value of, rlhf__v
     return i < 0 || i >= n ? rlhf__jinja_undefined() : of.list->item[i];
 }
 
-// Where a slice begins or ends, as in Python.
+// The index at which a slice begins or ends, as in Python.
 static int64_t slice_end(rlhf__value at, int64_t n, int64_t by, int64_t missing) {
     if (!is_whole(at)) return missing;
     int64_t i = at.i;
@@ -253,7 +253,7 @@ rlhf__value rlhf__jinja_slice(struct rlhf__jinja_work *w, rlhf__value of, rlhf__
     const int64_t n = (int64_t)all.list->n;
     int64_t i = slice_end(from, n, step, step < 0 ? n - 1 : 0);
     const int64_t end = slice_end(to, n, step, step < 0 ? -1 : n);
-    if (text && step == 1) { // a part of the string itself
+    if (text && step == 1) { // the slice is a part of the string
         if (i >= end) return out;
         const char *first = all.list->item[i].s.ptr;
         const rlhf_str last = all.list->item[end - 1].s;

@@ -28,7 +28,7 @@ static rlhf_status end_tag(struct rlhf__jinja_parser *p) {
     return RLHF_OK;
 }
 
-// Parses the end of the current tag, statements up to the tag `end`, and that tag.
+// Parses the end of the current tag, then statements up to the tag `end`, then that tag.
 static rlhf_status block(struct rlhf__jinja_parser *p, const char *end, int32_t *first) {
     const char *const ends[] = {end, NULL};
     RLHF_TRY(end_tag(p));
@@ -75,7 +75,7 @@ static rlhf_status for_statement(struct rlhf__jinja_parser *p, int32_t *out) {
     RLHF_TRY(names(p, &n.e));
     if (!rlhf__jinja_take_word(p, "in"))
         return RLHF__JINJA_UNKNOWN_HERE(p, "a loop without '%s'", "in");
-    RLHF_TRY(rlhf__jinja_logic(p, 1, &n.a)); // an "if" here is the loop's
+    RLHF_TRY(rlhf__jinja_logic(p, 1, &n.a)); // an "if" after this belongs to the loop
     if (rlhf__jinja_take_word(p, "if")) RLHF_TRY(rlhf__jinja_expression(p, &n.d));
     if (rlhf__jinja_is_word(p, "recursive"))
         return RLHF__JINJA_UNKNOWN_HERE(p, "a loop that is '%s'", "recursive");
@@ -170,8 +170,8 @@ static rlhf_status statement(struct rlhf__jinja_parser *p, int32_t *out) {
     return rlhf__jinja_node(p, n, out);
 }
 
-// Parse statements up to a tag in `ends` (NULL: to the end of the text). The next token is then the
-// tag's name.
+// Parse statements up to one of the tags in `ends`, or to the end of the text if `ends` is NULL.
+// Afterwards the next token is that tag's name.
 static rlhf_status body(struct rlhf__jinja_parser *p, const char *const *ends, int32_t *first) {
     int32_t last = 0, node = 0;
     *first = 0;

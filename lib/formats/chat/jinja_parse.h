@@ -1,7 +1,7 @@
 // jinja_parse.h: parses a chat template into a tree of nodes. It knows the statements and
 // expressions of Jinja that chat templates use. Unknown tags are refused here. Unknown filters,
-// tests and functions are refused only when the template evaluates them (jinja_run.h), because most
-// templates have branches for tools that are never entered.
+// tests and functions are refused only if the template evaluates them (jinja_run.h), because most
+// templates contain branches for tools that are never executed.
 //
 // It computes nothing. Internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_PARSE_H
@@ -9,8 +9,8 @@
 
 #include "chat/jinja_value.h"
 
-// The operands a, b, c and d of a node are indices of nodes; 0 = none. `next` links the nodes of a
-// list.
+// The operands a, b, c and d of a node are indices of other nodes; 0 = there is no operand. The
+// member `next` links the nodes of a list.
 enum rlhf__jinja_node_kind {
     RLHF__JN_NONE = 0,
     // statements
@@ -72,7 +72,7 @@ void rlhf__jinja_finish(struct rlhf__jinja *); // [any]
 rlhf_status rlhf__jinja_parse(const char *text, size_t n, struct rlhf__jinja *out,
                               struct rlhf__error *err);
 
-// The symbol of a name; -1 = the template does not use it. [any]
+// The symbol of a name; -1 if the template does not contain the name. [any]
 int32_t rlhf__jinja_symbol(const struct rlhf__jinja *, const char *name);
 
 #endif

@@ -8,15 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Where and how a value is printed.
+// The destination and the style of printing a value.
 struct printer {
     struct rlhf__jinja_work *w;
     struct rlhf__buf *out;
-    const struct rlhf__jinja_json *json; // NULL: as Python prints it
+    const struct rlhf__jinja_json *json; // NULL: print as Python does
     int depth;
 };
 
-// 1 when n more bytes are allowed; else 0, with the state set.
+// Returns 1 if n more bytes are allowed. Otherwise sets the state and returns 0.
 static int fits(struct printer *p, size_t n) {
     if (p->out->len + n > RLHF__JINJA_TEXT_MAX)
         rlhf__jinja_stop(p->w, RLHF__JINJA_UNKNOWN, "more text than is allowed (%d MiB)",
@@ -63,7 +63,7 @@ static void put_escaped(struct printer *p, uint32_t c, int json) {
                      (unsigned)c);
 }
 
-// Prints a string in quotes, as JSON or as repr() does, which prefers single quotes.
+// Prints a string in quotes, as JSON or as Python's repr() does. repr() prefers single quotes.
 static void put_quoted(struct printer *p, rlhf_str s) {
     static const char from[] = "\n\r\t\b\f", to[] = "nrtbf";
     const int json = p->json != NULL;
@@ -103,7 +103,7 @@ static void new_line(struct printer *p, int depth) {
         rlhf__buf_putc(p->out, ' ');
 }
 
-// The separator before item i.
+// Prints the separator before item i.
 static void put_next(struct printer *p, size_t i) {
     const int lines = p->json && p->json->indent >= 0;
     if (i && p->json && p->json->item.ptr)
@@ -160,7 +160,7 @@ static void put_dict(struct printer *p, const struct rlhf__jinja_dict *d) {
     rlhf__buf_putc(p->out, '}');
 }
 
-// Prints v as an item of a list, or as JSON.
+// Prints v in the form that it has as an item of a list, or as JSON.
 static void put(struct printer *p, rlhf__value v) {
     static const char *const words[2][3] = {{"None", "False", "True"}, {"null", "false", "true"}};
     const int json = p->json != NULL;
@@ -210,7 +210,7 @@ void rlhf__jinja_print(struct rlhf__jinja_work *w, rlhf__value v, struct rlhf__b
         put(&p, v);
 }
 
-// Makes the printed text a value. Frees out.
+// Turns the printed text into a value. Frees out.
 static rlhf__value taken(struct rlhf__jinja_work *w, struct rlhf__buf *out) {
     rlhf__value v = rlhf__jinja_undefined();
     if (out->bad) rlhf__jinja_stop(w, RLHF__JINJA_UNKNOWN, "out of memory");

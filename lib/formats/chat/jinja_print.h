@@ -12,12 +12,12 @@
 // Append str(v); undefined appends nothing. [any]
 void rlhf__jinja_print(struct rlhf__jinja_work *, rlhf__value v, struct rlhf__buf *out);
 
-// str(v) as a value. A string is returned unchanged. [any]
+// The value str(v). A string is returned unchanged. [any]
 rlhf__value rlhf__jinja_text(struct rlhf__jinja_work *, rlhf__value v);
 
-// json.dumps(v, ensure_ascii=False), as in transformers' tojson. indent < 0: everything on one
-// line. item and key are the separators; with ptr NULL, Python's default is used. sorted 1: keys in
-// order. [any]
+// json.dumps(v, ensure_ascii=False), as in transformers' tojson. If indent < 0, everything is on
+// one line. `item` and `key` are the separators after items and keys; if their ptr is NULL,
+// Python's defaults are used. sorted 1: sort the keys. [any]
 struct rlhf__jinja_json {
     int64_t indent;
     rlhf_str item, key;
@@ -26,7 +26,7 @@ struct rlhf__jinja_json {
 rlhf__value rlhf__jinja_tojson(struct rlhf__jinja_work *, rlhf__value v,
                                const struct rlhf__jinja_json *how);
 
-// Converts a JSON value to a value of a rendering. Strings are borrowed. [any]
+// Converts a JSON value to a value of a template. Strings are borrowed. [any]
 rlhf__value rlhf__jinja_from_json(struct rlhf__jinja_work *, const json_t *v);
 
 #endif

@@ -68,7 +68,7 @@ rlhf__value rlhf__jinja_macro(machine *m, const node *macro, const struct rlhf__
     struct capture c;
     const int32_t loops = m->loops;
     rlhf__jinja_open_scope(m, &scope);
-    m->frame = m->n_local; // a macro sees its arguments and global variables
+    m->frame = m->n_local; // a macro can read only its arguments and the global variables
     m->loops = 0;
     begin_capture(m, &c);
     bind(m, macro, args);
@@ -82,7 +82,7 @@ rlhf__value rlhf__jinja_macro(machine *m, const node *macro, const struct rlhf__
 
 // ---- statements ----
 
-// Assigns v to a name, or the items of v to several names.
+// Assigns v to a name; if there are several names, assigns them the items of v.
 static void assign(machine *m, int32_t names, rlhf__value v) {
     if (!at(m, names)->next) {
         rlhf__jinja_set(m, at(m, names)->which, v);

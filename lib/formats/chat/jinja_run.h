@@ -1,11 +1,12 @@
-// jinja_run.h: runs a chat template on a conversation, with bounds on steps, text and depth
+// jinja_run.h: runs a chat template on a conversation, with limits on steps, text and depth
 // (jinja_value.h).
 //
 // A template can read its variables and nothing else: no files, no clock, no environment.
-// `strftime_now` is undefined. Templates that test for it use their own fixed date instead; a
-// template that calls it without a test is refused.
+// `strftime_now` is undefined. Many templates test for it and use a fixed date if it is undefined;
+// a template that calls it without a test is refused.
 //
-// It is not all of Jinja. An unknown construct is an error, not a guess. Internal to chat/.
+// It is not all of Jinja. An unknown construct is an error; its meaning is never guessed. Internal
+// to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_RUN_H
 #define RLHF_HOST_CHAT_JINJA_RUN_H
 
@@ -14,8 +15,8 @@
 
 #include <jansson.h>
 
-// The variables of a template are the members of vars. If `messages` is not NULL, `messages` and
-// add_generation_prompt are variables too, and so is `tools` unless it is NULL.
+// The variables that a template can read: the members of vars; if `messages` is not NULL, also
+// `messages` and add_generation_prompt; if `tools` is not NULL, also `tools`.
 struct rlhf__jinja_input {
     const json_t *vars;                   // an object
     const json_t *tools;                  // a list
@@ -24,21 +25,22 @@ struct rlhf__jinja_input {
     int32_t generate, reserved;
 };
 
-// The rendered text and where its {% generation %} blocks are; or the reason why the template
-// raised an error.
+// The result: the rendered text and the positions of its {% generation %} blocks, or the reason why
+// the template raised an error.
 struct rlhf__jinja_result {
     struct rlhf__turns turns;
-    char why[300];  // what raise_exception() said, or the operation that Jinja refuses
-    int32_t raised; // 1: raised, so turns holds no complete text
-    int32_t line;   // where it raised
+    char why[300];  // the text of raise_exception(), or the operation that Jinja refuses
+    int32_t raised; // 1: an error was raised, so the text in `turns` is incomplete
+    int32_t line;   // the line that raised it
 };
 
-// Run the template. *out is zeroed or was used before; release it with rlhf__turns_finish. Errors:
-// RLHF_E_UNSUPPORTED ("line 3: the filter 'map' of a list"), RLHF_E_NOMEM. [any]
+// Run the template. The first time, *out must be zeroed; it can be reused for later runs. Release
+// it with rlhf__turns_finish. Errors: RLHF_E_UNSUPPORTED ("line 3: the filter 'map' of a list"),
+// RLHF_E_NOMEM. [any]
 rlhf_status rlhf__jinja_run(const struct rlhf__jinja *, const struct rlhf__jinja_input *,
                             struct rlhf__jinja_result *out, struct rlhf__error *err);
 
-// Call a macro with these arguments; returns its text. For jinja_eval.c. [any]
+// Call a macro with these arguments and return its text. Used by jinja_eval.c. [any]
 rlhf__value rlhf__jinja_macro(struct rlhf__jinja_machine *, const struct rlhf__jinja_node *macro,
                               const struct rlhf__jinja_args *args);
 

@@ -23,7 +23,7 @@ enum test {
     ODD,
     EVEN,
     CALLABLE,
-    WITH_ARGUMENT, // tests from here on take one
+    WITH_ARGUMENT, // the tests from here on take an argument
     DIVISIBLE = WITH_ARGUMENT,
     EQ,
     NE,
@@ -115,7 +115,7 @@ static int of_kind(struct rlhf__jinja_work *w, int32_t which, rlhf__value v) {
     }
 }
 
-// Compares types too: 1 is not the same as true.
+// Compares the types too: 1 differs from true.
 static int is_same(struct rlhf__jinja_work *w, rlhf__value v, rlhf__value a) {
     return v.type == a.type && rlhf__jinja_equal(w, v, a);
 }

@@ -22,7 +22,7 @@ static int is_space(uint32_t c) {
            c == 0x202f || c == 0x205f || c == 0x3000;
 }
 
-// Bytes of white space at the beginning of s.
+// The number of bytes of white space at the beginning of s.
 static size_t space_at(rlhf_str s) {
     uint32_t c = 0;
     const size_t n = s.len ? rlhf__char_at(s.ptr, (size_t)s.len, &c) : 0;
@@ -41,8 +41,8 @@ rlhf_str rlhf__space_trim(rlhf_str s, int left, int right) {
     return s;
 }
 
-// Returns 1 if the last character of s (with left = 1, the first) is in set. *n is set to the
-// character's length in bytes.
+// Returns 1 if the last character of s is in `set`; with left = 1, tests the first character. *n is
+// set to the character's length in bytes.
 static int edge_in(rlhf_str s, rlhf_str set, int left, size_t *n) {
     const size_t at = left ? 0 : rlhf__utf8_floor(s.ptr, (size_t)s.len - 1);
     for (*n = 1; at + *n < s.len && ((unsigned char)s.ptr[at + *n] & 0xc0) == 0x80;)
@@ -70,8 +70,8 @@ static rlhf__value strip(struct rlhf__jinja_work *w, rlhf_str s, rlhf__value set
 
 // ---- parts ----
 
-// The offset of the first (with last = 1, the last) occurrence of `part` in s, or s.len if there is
-// none. `part` is not empty.
+// The offset of the last occurrence of `part` in s, or of the first one if last = 0. Returns s.len
+// if s does not contain `part`, which must not be empty.
 static size_t find(struct rlhf__jinja_work *w, rlhf_str s, rlhf_str part, int last) {
     size_t found = (size_t)s.len;
     if (!rlhf__jinja_pay(w, (size_t)s.len) || !part.len) return found;
@@ -84,7 +84,8 @@ static size_t find(struct rlhf__jinja_work *w, rlhf_str s, rlhf_str part, int la
     return found;
 }
 
-// split() or rsplit() at `by`: at most `most` times, or everywhere if most < 0.
+// split() or rsplit() with the separator `by`. Splits at most `most` times, or everywhere if most <
+// 0.
 static rlhf__value split(struct rlhf__jinja_work *w, rlhf_str s, rlhf_str by, int64_t most,
                          int from_right) {
     rlhf__value list = rlhf__jinja_list(w, RLHF__JINJA_LIST, 4);
@@ -171,7 +172,7 @@ static rlhf__value letters(struct rlhf__jinja_work *w, rlhf_str s, enum letters 
     return v;
 }
 
-// isdigit(), isalpha(), isalnum(), isspace(), of ASCII.
+// isdigit(), isalpha(), isalnum() and isspace(), for ASCII.
 static int all_of(struct rlhf__jinja_work *w, rlhf_str s, int digits, int alphas, int spaces) {
     if (!rlhf__jinja_pay(w, (size_t)s.len)) return 0;
     for (size_t i = 0; i < s.len; i++) {
@@ -185,7 +186,8 @@ static int all_of(struct rlhf__jinja_work *w, rlhf_str s, int digits, int alphas
 
 // ---- methods ----
 
-// 1 if s begins (with left = 0, ends) with edge, or with one of the strings if edge is a tuple.
+// 1 if s begins with `edge`; with left = 0, if s ends with it. If `edge` is a tuple, one of its
+// strings suffices.
 static int has_edge(struct rlhf__jinja_work *w, rlhf_str s, rlhf__value edge, int left) {
     int yes = 0;
     for (size_t i = 0; edge.type == RLHF__JINJA_TUPLE && i < edge.list->n && rlhf__jinja_pay(w, 1);
@@ -221,7 +223,7 @@ static int64_t count(struct rlhf__jinja_work *w, rlhf_str s, rlhf_str part) {
     return n;
 }
 
-// The number of characters before byte `at`.
+// The number of characters before the byte at offset `at`.
 static int64_t characters(rlhf_str s, size_t at) {
     int64_t n = 0;
     for (size_t i = 0; i < at && i < s.len; i++)
@@ -229,7 +231,7 @@ static int64_t characters(rlhf_str s, size_t at) {
     return n;
 }
 
-// The methods that take a string.
+// Calls one of the methods that take a string.
 static rlhf__value with_part(struct rlhf__jinja_work *w, rlhf_str name, rlhf_str s,
                              const struct rlhf__jinja_args *args, int *known) {
     const rlhf__value a = rlhf__jinja_arg(args, 0, "sep"), b = rlhf__jinja_arg(args, 1, "maxsplit"),

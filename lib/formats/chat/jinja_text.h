@@ -6,7 +6,7 @@
 
 #include "chat/jinja_value.h"
 
-// Arguments of a call. Positional arguments have empty names.
+// The arguments of a call. Positional arguments have empty names.
 enum { RLHF__JINJA_ARGS_MAX = 12 };
 struct rlhf__jinja_args {
     size_t n;
@@ -17,12 +17,12 @@ struct rlhf__jinja_args {
 // The argument at position i or with this name; undefined if neither is given. [any]
 rlhf__value rlhf__jinja_arg(const struct rlhf__jinja_args *, size_t i, const char *name);
 
-// Call a method of a string. *known = 0: unknown name. [any]
+// Call a method of a string. If the name is unknown, sets *known to 0. [any]
 rlhf__value rlhf__jinja_string_method(struct rlhf__jinja_work *, rlhf_str method, rlhf_str s,
                                       const struct rlhf__jinja_args *args, int *known);
 
-// s without the white space at its beginning (with left) and at its end (with right). Invalid bytes
-// are kept. [any]
+// Returns s without the white space at its beginning (if `left` is set) and at its end (if `right`
+// is set). Invalid bytes are kept. [any]
 rlhf_str rlhf__space_trim(rlhf_str s, int left, int right);
 
 #endif

@@ -78,7 +78,7 @@ void *rlhf__jinja_alloc(struct rlhf__jinja_work *w, size_t n) {
     if ((size_t)(m->end - m->at) >= n + skip && m->at)
         m->at += skip;
     else if (w->state || n > RLHF__JINJA_MEMORY_MAX || !more(w, n + ALIGN))
-        return take(w, RLHF__JINJA_MEMORY_MAX + (size_t)1); // sets the reason
+        return take(w, RLHF__JINJA_MEMORY_MAX + (size_t)1); // fails and sets the reason
     return take(w, n);
 }
 
@@ -149,7 +149,7 @@ rlhf__value rlhf__jinja_dict(struct rlhf__jinja_work *w, int32_t type, size_t ca
     return (rlhf__value){.type = type, .dict = dict};
 }
 
-// The index of a key; d->n = not found.
+// The index of a key, or d->n if the key is missing.
 static size_t place_of(struct rlhf__jinja_work *w, const struct rlhf__jinja_dict *d, rlhf_str key) {
     size_t i = 0, bytes = 0;
     for (; i < d->n; i++) {
@@ -274,7 +274,7 @@ const char *rlhf__jinja_kind(rlhf__value v) {
     return names[v.type];
 }
 
-// Bytes of the character at s, which is well-formed.
+// The length in bytes of the character at s, which must be valid UTF-8.
 static size_t char_bytes(const char *s) {
     const unsigned char c = (unsigned char)*s;
     return c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;

@@ -1,27 +1,27 @@
 // jinja_value.h: the values that occur while a template is rendered, and their memory.
 //
-// A rendering frees all its memory at once, so values can be copied freely and need no owner. Only
-// namespaces change after they are created.
+// All memory of a rendering is freed at once, so values have no owners and can be copied freely.
+// Only namespaces change after they are created.
 //
-// It knows no variables and reads nothing but its arguments. Internal to chat/.
+// It knows no variables and reads only its arguments. Internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_VALUE_H
 #define RLHF_HOST_CHAT_JINJA_VALUE_H
 
 #include "base/buf.h"
 
 enum {
-    // Bounds of one rendering. A published template takes a few hundred steps for each message.
-    RLHF__JINJA_STEPS_MAX = 2 << 20,   // parts evaluated
-    RLHF__JINJA_MEMORY_MAX = 64 << 20, // bytes of all values made
-    RLHF__JINJA_TEXT_MAX = 32 << 20,   // bytes written
-    RLHF__JINJA_LEVELS_MAX = 200,      // calls, blocks and expressions inside one another
-    RLHF__JINJA_RANGE_MAX = 100000     // numbers of a range(), as in Jinja's own sandbox
+    // Limits of one rendering. Published templates take a few hundred steps for each message.
+    RLHF__JINJA_STEPS_MAX = 2 << 20,   // steps: evaluated nodes
+    RLHF__JINJA_MEMORY_MAX = 64 << 20, // bytes of all values created
+    RLHF__JINJA_TEXT_MAX = 32 << 20,   // bytes of text written
+    RLHF__JINJA_LEVELS_MAX = 200,      // depth of nested calls, blocks and expressions
+    RLHF__JINJA_RANGE_MAX = 100000     // length of a range(), as in Jinja's own sandbox
 };
 
 enum rlhf__jinja_state {
     RLHF__JINJA_GOES_ON = 0,
-    RLHF__JINJA_RAISED = 1, // raise_exception(), or what Jinja itself raises on such values
-    RLHF__JINJA_UNKNOWN = 2 // unknown to this interpreter, or beyond the limits
+    RLHF__JINJA_RAISED = 1, // raise_exception(), or an error that Jinja itself would raise
+    RLHF__JINJA_UNKNOWN = 2 // an unknown operation, or a limit that is exceeded
 };
 
 struct rlhf__jinja_memory {
@@ -33,9 +33,9 @@ struct rlhf__jinja_memory {
 // The state of a rendering.
 struct rlhf__jinja_work {
     struct rlhf__jinja_memory memory;
-    int64_t steps;       // left to spend
-    int32_t state, line; // enum rlhf__jinja_state; the line that ended it
-    char why[300];       // what was unknown or raised
+    int64_t steps;       // steps that are left
+    int32_t state, line; // enum rlhf__jinja_state; the line at which rendering stopped
+    char why[300];       // the unknown construct, or the raised error
 };
 
 enum rlhf__jinja_type {
@@ -55,7 +55,7 @@ enum rlhf__jinja_type {
 };
 
 struct rlhf__jinja_value {
-    int32_t type, reserved; // enum rlhf__jinja_type
+    int32_t type, reserved; // type: enum rlhf__jinja_type
     union {
         int64_t i;
         double f;
@@ -85,20 +85,20 @@ struct rlhf__jinja_dict {
 struct rlhf__jinja_loop {
     const struct rlhf__jinja_list *list;
     size_t at;
-    int64_t depth; // loops around it
+    int64_t depth; // number of loops around this loop
 };
 
 // ---- memory and failure ----
 
-// n bytes, aligned for any value; NULL with the state set. [any]
+// Allocate n bytes, aligned for any value. Returns NULL, with the state set, if that fails. [any]
 void *rlhf__jinja_alloc(struct rlhf__jinja_work *, size_t n);
 void rlhf__jinja_memory_free(struct rlhf__jinja_memory *); // [any]
 
-// Set the state and the reason, unless already set. Returns undefined. [any]
+// Set the state and the reason, unless they are already set. Returns undefined. [any]
 __attribute__((format(printf, 3, 4))) rlhf__value rlhf__jinja_stop(struct rlhf__jinja_work *,
                                                                    int state, const char *fmt, ...);
 
-// Count an operation on n bytes or items against the bounds. Returns 0 when the rendering must
+// Count an operation on n bytes or items toward the limit of steps. Returns 0 if the rendering must
 // stop. [any]
 int rlhf__jinja_pay(struct rlhf__jinja_work *, size_t n);
 
@@ -120,13 +120,13 @@ static inline rlhf__value rlhf__jinja_str(rlhf_str s) {
     return (rlhf__value){.type = RLHF__JINJA_STRING, .s = s};
 }
 
-// _copied makes a string from a copy of the bytes. _joined joins a and b, in place if a is the
-// newest value. [any]
+// _copied makes a string from a copy of the bytes. _joined joins a and b. If a is the newest value,
+// it does so in place. [any]
 rlhf__value rlhf__jinja_copied(struct rlhf__jinja_work *, const char *s, size_t n);
 rlhf__value rlhf__jinja_joined(struct rlhf__jinja_work *, rlhf_str a, rlhf_str b);
 
-// Make an empty list or tuple, and add values to it while it is new. After a failure (w->state is
-// set), a new list is undefined, and adding does nothing. [any]
+// Make an empty list or tuple, and add values to it before it is used. After a failure (w->state is
+// set), the new list is undefined, and adding to it does nothing. [any]
 rlhf__value rlhf__jinja_list(struct rlhf__jinja_work *, int32_t type, size_t cap);
 void rlhf__jinja_add(struct rlhf__jinja_work *, rlhf__value list, rlhf__value v);
 
@@ -145,19 +145,19 @@ static inline int rlhf__jinja_is_dict(rlhf__value v) {
     return v.type == RLHF__JINJA_DICT || v.type == RLHF__JINJA_NAMESPACE;
 }
 
-// Returns the value of a key, or NULL if the key is missing. After an error, returns NULL and the
-// state is set. [any]
+// Returns the value of a key, or NULL if the key is missing. Also returns NULL after an error, with
+// the state set. [any]
 const rlhf__value *rlhf__jinja_get(struct rlhf__jinja_work *, const struct rlhf__jinja_dict *,
                                    rlhf_str key);
 
 int rlhf__jinja_true(rlhf__value v);
 int rlhf__jinja_equal(struct rlhf__jinja_work *, rlhf__value a, rlhf__value b);
 
-// "a list", "what is undefined" and so on, for messages.
+// The type of v in words for messages: "a list", "what is undefined" and so on.
 const char *rlhf__jinja_kind(rlhf__value v);
 
-// The list that `for` iterates over: the items of a list, the keys of a dictionary, or the
-// characters of a string. Empty for undefined.
+// The list of items that `for` visits: the items of a list, the keys of a dictionary, or the
+// characters of a string. If v is undefined, the list is empty.
 rlhf__value rlhf__jinja_items(struct rlhf__jinja_work *, rlhf__value v);
 
 #endif

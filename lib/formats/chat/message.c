@@ -43,12 +43,12 @@ static rlhf_status read_role(const json_t *v, const char *field, size_t i, int32
                       i, rlhf__printable(json_string_value(v), shown, sizeof shown));
 }
 
-// 1 unless the value is missing, null or an empty list.
+// 1 if the value is there and is neither null nor an empty list.
 static int is_given(const json_t *v) {
     return v && !json_is_null(v) && !(json_is_array(v) && json_array_size(v) == 0);
 }
 
-// Refuses members that are not supported but would have to be rendered.
+// Refuses members that we do not support but would have to render.
 static rlhf_status check_members(const json_t *message, const char *field, size_t i,
                                  struct rlhf__error *err) {
     static const char *const refused[] = {"function_call", "reasoning", "thinking"};
@@ -62,7 +62,7 @@ static rlhf_status check_members(const json_t *message, const char *field, size_
     return RLHF_OK;
 }
 
-// Takes the member `name`, which only messages of one role have; role -1: of any.
+// Reads the member `name`, which only messages of one role may have; with role -1, any message may.
 static rlhf_status read_text(const json_t *message, const char *name, int32_t role,
                              const char *field, size_t i, const struct rlhf__message *of,
                              rlhf_str *out, struct rlhf__error *err) {
@@ -79,7 +79,8 @@ static rlhf_status read_text(const json_t *message, const char *name, int32_t ro
     return RLHF_OK;
 }
 
-// A call is {"type": "function", "function": {"name", "arguments"}}, or the inner object alone.
+// Checks a call. It is {"type": "function", "function": {"name", "arguments"}}, or the inner object
+// alone.
 static rlhf_status check_call(const json_t *call, const char *field, size_t i, size_t k,
                               struct rlhf__error *err) {
     const json_t *inner = json_object_get(call, "function");
@@ -207,7 +208,7 @@ rlhf_status rlhf__messages_unpack(rlhf_str packed, json_t **held, struct rlhf__m
                                   struct rlhf__error *err) {
     rlhf__messages_clear(out);
     *held = rlhf__json_decode(packed.ptr, (size_t)packed.len, JSON_ALLOW_NUL, NULL);
-    if (!*held) return RLHF__NOMEM(err, "out of memory for messages"); // it was valid
+    if (!*held) return RLHF__NOMEM(err, "out of memory for messages"); // the text was valid
     const json_t *list = json_is_object(*held) ? json_object_get(*held, "messages") : *held;
     out->tools = json_object_get(*held, "tools");
     return rlhf__messages_read(out, list, "messages", err);

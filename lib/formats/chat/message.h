@@ -1,5 +1,5 @@
 // message.h: the messages of a conversation, {"role", "content"} objects as in data rows, and the
-// tools that its row lists.
+// tools that the conversation's row lists.
 //
 // It knows no template; see chat.h.
 #ifndef RLHF_HOST_CHAT_MESSAGE_H
@@ -13,25 +13,25 @@ enum rlhf__role {
     RLHF__ROLE_SYSTEM = 0,
     RLHF__ROLE_USER = 1,
     RLHF__ROLE_ASSISTANT = 2,
-    RLHF__ROLE_TOOL = 3, // the result of a call
+    RLHF__ROLE_TOOL = 3, // the result of a tool call
     RLHF__N_ROLES = 4
 };
 
-// How the content of a message is written.
+// How the content of a message was given.
 enum rlhf__content {
     RLHF__CONTENT_TEXT = 0,
     RLHF__CONTENT_NULL = 1,   // "content": null, as in some messages with tool calls
     RLHF__CONTENT_ABSENT = 2, // no content
-    // A text whose special tokens are spelled out in ordinary tokens (text/conversation.h).
+    // a text in which special tokens are spelled with ordinary tokens (text/conversation.h)
     RLHF__CONTENT_SPELLED = 3
 };
 
-// Everything but the roles is borrowed. A text that is missing has ptr NULL.
+// A message. Everything but the roles is borrowed. A missing text has ptr NULL.
 struct rlhf__message {
     rlhf_str content;
     rlhf_str thoughts;      // "reasoning_content"
-    rlhf_str name, call_id; // "name"; "tool_call_id" of a tool's message
-    const json_t *calls;    // "tool_calls" of an assistant's message; NULL = none
+    rlhf_str name, call_id; // "name"; "tool_call_id" of a tool message
+    const json_t *calls;    // "tool_calls" of an assistant message; NULL = none
     int32_t role;           // enum rlhf__role
     int32_t written;        // enum rlhf__content
 };
@@ -53,12 +53,12 @@ rlhf_status rlhf__messages_add(struct rlhf__messages *, int32_t role, rlhf_str c
 rlhf_status rlhf__messages_put(struct rlhf__messages *, const struct rlhf__message *,
                                struct rlhf__error *err);
 
-// Append the messages of a JSON list; field is the list's name, for error messages. The contents
+// Append the messages of a JSON list. `field` is the list's name, for error messages. The contents
 // are borrowed from the list. Errors: RLHF_E_NOMEM, and RLHF_E_INVALID for:
-//   anything but a list, and an empty list
+//   a value that is not a list, or an empty list
 //   an unknown role
-//   content that is not a string, unless an assistant's message has tool calls
-//   reasoning_content or tool_calls in a message of another role than assistant
+//   content that is not a string, unless the message is an assistant's and has tool calls
+//   reasoning_content or tool_calls in a message that is not an assistant's
 //   a tool call without a name, or whose arguments are neither an object nor a text
 //   an unsupported member that would have to be rendered (function_call, ...)
 // [any]
@@ -69,21 +69,21 @@ rlhf_status rlhf__messages_read(struct rlhf__messages *, const json_t *list, con
 // chat_template_kwargs. Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__messages_check_row(const json_t *row, struct rlhf__error *err);
 
-// Read the field "tools" of a row: a list of objects, or the text of such a list, as datasets that
-// cannot hold objects of several forms have it. *tools is a new reference; NULL when the row has
-// none. Errors: RLHF_E_INVALID, RLHF_E_NOMEM. [any]
+// Read the field "tools" of a row: a list of objects, or the text of such a list. (Some dataset
+// formats cannot store objects with different members, so they use a text.) *tools is a new
+// reference, or NULL if the row has no tools. Errors: RLHF_E_INVALID, RLHF_E_NOMEM. [any]
 rlhf_status rlhf__messages_tools(const json_t *row, json_t **tools, struct rlhf__error *err);
 
-// The text in which a dataset keeps the messages of a row, whose list is `list`, and tools (NULL
-// allowed): rlhf__messages_unpack reads it. Caller frees; NULL when out of memory. [any]
+// The text in which a dataset stores the messages of a row (`list`) and its tools (NULL allowed).
+// rlhf__messages_unpack reads this text. The caller frees it; NULL if memory runs out. [any]
 char *rlhf__messages_pack(const json_t *list, const json_t *tools);
 
-// Read what rlhf__messages_pack wrote. Everything is borrowed from *held, a new reference. Errors:
-// RLHF_E_NOMEM. [any]
+// Read a text of rlhf__messages_pack. *held is a new reference; everything in *out is borrowed from
+// it. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__messages_unpack(rlhf_str packed, json_t **held, struct rlhf__messages *out,
                                   struct rlhf__error *err);
 
-// Refuse messages that are not a prompt: the last message must be the user's or a tool's. Errors:
+// Refuse messages that are not a prompt: the last message must be from the user or a tool. Errors:
 // RLHF_E_INVALID. [any]
 rlhf_status rlhf__messages_check_prompt(const struct rlhf__messages *, const char *field,
                                         struct rlhf__error *err);
@@ -96,8 +96,9 @@ void rlhf__messages_finish(struct rlhf__messages *);
 
 // ---- a conversation as one text ----
 
-// Bytes [from, to) of the text are an assistant's turn with its end token. If the template marks
-// turns itself, the range may be a little longer than the turn. end is just after the end token.
+// One turn of the assistant: bytes [from, to) of the text, including the token that ends the turn.
+// If the template marks turns itself, the range may be a little longer than the turn. `end` is the
+// position after the end token.
 struct rlhf__turn {
     size_t from, to, end;
 };
@@ -109,7 +110,7 @@ struct rlhf__turns {
     size_t n, cap;
 };
 
-// Errors: RLHF_E_NOMEM. [any]
+// Append a turn. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__turns_add(struct rlhf__turns *, size_t from, size_t to, struct rlhf__error *err);
 void rlhf__turns_clear(struct rlhf__turns *);
 void rlhf__turns_finish(struct rlhf__turns *);

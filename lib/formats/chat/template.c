@@ -69,12 +69,12 @@ size_t rlhf__template_end(const struct rlhf__template *t, rlhf_str s) {
 
 // ---- where the assistant speaks ----
 
-// WORK_MAX bounds the work for one conversation. The work is the number of turns times the bytes of
+// WORK_MAX limits the work for one conversation. The work is the number of turns times the bytes of
 // text, because the text is rendered twice for each turn. STAND_INS is how many stand-ins are tried
-// to find one that does not occur in the text.
+// until one does not occur in the text.
 enum { WORK_MAX = 256 << 20, STAND_INS = 1000 };
 
-// A conversation whose turns are to be found.
+// A search for the turns of a conversation.
 struct search {
     const struct rlhf__template *t;
     const struct rlhf__messages *m;
@@ -82,7 +82,7 @@ struct search {
     char stand_in[32];
     struct rlhf__jinja_result whole, with, prompt; // unchanged, with a stand-in, up to the turn
     struct rlhf__turns *out;
-    size_t base; // of the text in out
+    size_t base; // offset at which the text begins in `out`
     struct rlhf__error *err;
 };
 
@@ -98,7 +98,7 @@ static size_t last_end(rlhf_str s, rlhf_str part) {
     return end;
 }
 
-// Finds where turn i begins. head is the text before the turn's stand-in.
+// Finds where turn i begins. `head` is the text before the turn's stand-in.
 static rlhf_status begin_of(struct search *s, size_t i, rlhf_str head, size_t *from) {
     const rlhf_str header = {rlhf__buf_text(&s->t->header), s->t->header.len};
     struct rlhf__error why = {0, ""};
@@ -107,11 +107,11 @@ static rlhf_status begin_of(struct search *s, size_t i, rlhf_str head, size_t *f
         rlhf_status st = rlhf__template_render(s->t, &asked, 1, &s->prompt, &why);
         if (st == RLHF_E_NOMEM) return rlhf__fail(s->err, st, "%s", why.text);
         *from = st == RLHF_OK ? rlhf__template_common(rlhf__template_text(&s->prompt), head) : 0;
-        // If the common part is shorter, an earlier turn was rendered differently.
+        // If less is common, an earlier turn was rendered differently, and *from is too early.
         if (st == RLHF_OK && *from + header.len >= s->prompt.turns.text.len) return RLHF_OK;
     }
-    // Otherwise the turn begins after the last header. In a text without headers, it begins before
-    // the text that precedes the content.
+    // Fallback: the turn begins after the last header. If the text has no headers, the turn begins
+    // before the text that the template puts before the content.
     const rlhf_str lead = {rlhf__buf_text(&s->t->lead), s->t->lead.len};
     const int led = head.len >= lead.len && lead.len &&
                     memcmp(head.ptr + (head.len - lead.len), lead.ptr, (size_t)lead.len) == 0;
@@ -122,7 +122,7 @@ static rlhf_status begin_of(struct search *s, size_t i, rlhf_str head, size_t *f
 
 static rlhf_status not_told(const struct search *s, size_t i) {
     const struct rlhf__message *m = &s->m->item[i];
-    if (!m->content.len && !m->thoughts.len && !m->calls) return RLHF_OK; // says nothing
+    if (!m->content.len && !m->thoughts.len && !m->calls) return RLHF_OK; // the turn is empty
     return rlhf__fail(s->err, RLHF_E_INVALID,
                       "messages[%zu]: it cannot be told which part of the text is this turn, since "
                       "what the chat template writes around it depends on its content; mark the "
@@ -130,7 +130,8 @@ static rlhf_status not_told(const struct search *s, size_t i) {
                       i);
 }
 
-// Puts the stand-in for message i: its content or, if it has calls, the name of its only call.
+// Sets the stand-in of message i. It replaces the content or, if the message has calls, the name of
+// its only call.
 static rlhf_status put_stand_in(const struct search *s, struct rlhf__message *m) {
     m->content = (rlhf_str){s->stand_in, strlen(s->stand_in)};
     m->written = RLHF__CONTENT_TEXT;
@@ -141,8 +142,8 @@ static rlhf_status put_stand_in(const struct search *s, struct rlhf__message *m)
     return m->calls ? RLHF_OK : RLHF__NOMEM(s->err, "out of memory for a conversation");
 }
 
-// Where the text around turn i goes on after the stand-in. After a call, that is at the token that
-// ends the turn.
+// The text around turn i that continues after the stand-in. If the turn is a call, this text begins
+// at the token that ends the turn.
 static rlhf_str after_turn(const struct search *s, size_t i, rlhf_str rest) {
     const char *ends[] = {s->t->end, s->t->past_end,
                           json_string_value(json_object_get(s->t->vars, "eos_token"))};
@@ -181,7 +182,7 @@ static rlhf_status add_turn(struct search *s, struct rlhf__message *copy, size_t
     return rlhf__turns_add(s->out, s->base + from, s->base + whole.len - tail.len + end, s->err);
 }
 
-// The assistant's turns from message `first` on.
+// The number of the assistant's turns from message `first` on.
 static size_t turns_from(const struct search *s, size_t first) {
     size_t n = 0;
     for (size_t i = first; i < s->m->n; i++)
@@ -208,8 +209,8 @@ static rlhf_status add_turns(struct search *s, size_t first) {
     return st;
 }
 
-// Finds turns by their {% generation %} blocks. The token that ends a turn is inside the turn's
-// block or follows it.
+// Finds turns by their {% generation %} blocks. The token that ends a turn is either in the block
+// or just after it.
 static rlhf_status add_marks(struct search *s) {
     const rlhf_str whole = rlhf__template_text(&s->whole);
     const char *end = s->t->past_end ? s->t->past_end : s->t->end;

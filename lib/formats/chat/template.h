@@ -1,18 +1,18 @@
-// template.h: a chat template: its parsed Jinja, the tokenizer's variables, and properties found by
+// template.h: a chat template: its parsed Jinja, its variables, and properties that are found by
 // rendering short conversations.
 //
-// It reads no files and chooses none (chat.h). Internal to chat/.
+// It does not read files, and it does not choose a template (chat.h does). Internal to chat/.
 #ifndef RLHF_HOST_CHAT_TEMPLATE_H
 #define RLHF_HOST_CHAT_TEMPLATE_H
 
 #include "chat/jinja_run.h"
 
-// What a template does with tools.
+// What a template does with tools and their calls.
 struct rlhf__template_tools {
-    int32_t lists;   // 1: it writes the tools that there are
-    int32_t calls;   // 1: it writes the tool calls of an assistant's message
-    int32_t results; // 1: it writes the messages of tools
-    int32_t form;    // of its calls: enum rlhf__tool_form; RLHF__TOOL_FORM_NONE = unknown
+    int32_t lists;   // 1: it writes the list of tools
+    int32_t calls;   // 1: it writes the tool calls of an assistant message
+    int32_t results; // 1: it writes tool messages
+    int32_t form;    // the form of its calls: enum rlhf__tool_form; RLHF__TOOL_FORM_NONE = unknown
 };
 
 // Zero-initialize; release with rlhf__template_finish.
@@ -21,50 +21,52 @@ struct rlhf__template {
     json_t *vars;
     struct rlhf__buf
         before; // text before the first question of a conversation without a system message
-    struct rlhf__buf header; // text that add_generation_prompt adds to a question
+    struct rlhf__buf header; // text that add_generation_prompt adds after a question
     struct rlhf__buf lead;   // text between the header and the content of an answer
-    char *end;               // token that ends the last answer; NULL = none
-    char *past_end;          // token that ends an answer before another turn
+    char *end;               // token that ends the last answer of a conversation; NULL = none
+    char *past_end;          // token that ends an answer which another turn follows
     int32_t thoughts;        // 1: the template writes the field reasoning_content
     int32_t reserved;
     struct rlhf__template_tools tools;
 };
 
-// Read a template's text. vars are those that transformers passes (bos_token, ..., tools). Errors:
-// RLHF_E_UNSUPPORTED ("line 3: ..."), RLHF_E_NOMEM. [any]
+// Parse a template's text. `vars` has the variables that transformers passes (bos_token, ...,
+// tools). Errors: RLHF_E_UNSUPPORTED ("line 3: ..."), RLHF_E_NOMEM. [any]
 rlhf_status rlhf__template_parse(struct rlhf__template *, const char *text, size_t n,
                                  const json_t *vars, struct rlhf__error *err);
 void rlhf__template_finish(struct rlhf__template *);
 
-// Render short conversations to find the fields above. Errors: RLHF_E_UNSUPPORTED if the template
-// cannot render a conversation of one question (the fields then stay empty); RLHF_E_NOMEM. [any]
+// Find the fields above by rendering short conversations. Errors: RLHF_E_UNSUPPORTED if the
+// template cannot render a conversation with one question (the fields then stay empty);
+// RLHF_E_NOMEM. [any]
 rlhf_status rlhf__template_learn(struct rlhf__template *, struct rlhf__error *err);
 
-// *out is as for rlhf__jinja_run. Errors: RLHF_E_NOMEM, and RLHF_E_INVALID if the template cannot
-// render the conversation or refuses it; if it refuses the conversation, err has the template's own
-// message. [any]
+// Render a conversation. For *out, see rlhf__jinja_run. Errors: RLHF_E_NOMEM, and RLHF_E_INVALID if
+// the template cannot render the conversation or refuses it. If the template refuses it, err has
+// the template's own message. [any]
 rlhf_status rlhf__template_render(const struct rlhf__template *, const struct rlhf__messages *,
                                   int generate, struct rlhf__jinja_result *out,
                                   struct rlhf__error *err);
 
-// The token at the beginning of s, after white space: <...>, [...] or the eos token; empty = none.
-// [any]
+// The token at the beginning of s or after white space there: <...>, [...] or the eos token; empty
+// = none. [any]
 rlhf_str rlhf__template_token_at(const struct rlhf__template *, rlhf_str s);
 
-// If s begins with the template's end token, returns the length of this token and of the white
-// space before it. Otherwise returns 0. [any]
+// If s begins with white space (possibly none) and the template's end token, returns the length of
+// both. Otherwise returns 0. [any]
 size_t rlhf__template_end(const struct rlhf__template *, rlhf_str s);
 
 // ---- where the assistant speaks ----
 
-// Append the text of a conversation to *out, with the assistant's turns in messages [first, n).
+// Append the text of a conversation to *out, with the positions of the assistant's turns in
+// messages [first, n).
 //
-// If the template has {% generation %} blocks, they mark the turns. Otherwise the conversation is
-// rendered again for each answer, with a stand-in in place of the answer. The text before and after
-// the stand-in is also the text before and after the answer. The turn begins where the
-// text differs from the prompt that add_generation_prompt produces. It ends with its end token.
+// If the template has {% generation %} blocks, they mark the turns. Otherwise, the conversation is
+// rendered again for each answer, with a stand-in instead of the answer. The text before and after
+// the stand-in is the same as before and after the answer. The turn begins where this text first
+// differs from the prompt that add_generation_prompt produces. It ends with its end token.
 //
-// Errors: those of rlhf__template_render, and RLHF_E_INVALID if a turn's place cannot be
+// Errors: those of rlhf__template_render, and RLHF_E_INVALID if the position of a turn cannot be
 // determined. [any]
 rlhf_status rlhf__template_render_turns(const struct rlhf__template *,
                                         const struct rlhf__messages *m, size_t first, int generate,
@@ -73,7 +75,7 @@ rlhf_status rlhf__template_render_turns(const struct rlhf__template *,
 // Returns the rendered text of a result; it belongs to the result. [any]
 rlhf_str rlhf__template_text(const struct rlhf__jinja_result *);
 
-// Returns how many bytes a and b have in common at their beginnings. [any]
+// Returns the length of the common beginning of a and b, in bytes. [any]
 size_t rlhf__template_common(rlhf_str a, rlhf_str b);
 
 #endif

@@ -1,4 +1,5 @@
-// template_learn.c: what rendering short conversations tells about a chat template; see template.h.
+// template_learn.c: finds properties of a chat template by rendering short conversations; see
+// template.h.
 #include "chat/template.h"
 #include "chat/tool_calls.h"
 
@@ -42,7 +43,7 @@ static rlhf_status learn_question(struct rlhf__template *t, struct rlhf__jinja_r
     return st;
 }
 
-// The token that ends the assistant's turn in a conversation of n messages.
+// Finds the token that ends the assistant's turn in a conversation of n messages.
 static rlhf_status learn_end(struct rlhf__template *t, size_t n, char **to,
                              struct rlhf__jinja_result *r, struct rlhf__error *err) {
     struct rlhf__message m[] = {{.role = RLHF__ROLE_USER, .content = text("Q")},
@@ -87,7 +88,7 @@ static rlhf_status learn_thoughts(struct rlhf__template *t, struct rlhf__jinja_r
 
 // ---- tools ----
 
-// 1 if the template writes the stand-in that is somewhere in these messages.
+// Sets *yes to 1 if the rendered text contains the stand-in, which is somewhere in these messages.
 static rlhf_status writes(const struct rlhf__template *t, const struct rlhf__messages *m,
                           struct rlhf__jinja_result *r, int32_t *yes, struct rlhf__error *err) {
     const rlhf_status st = rlhf__template_render(t, m, 1, r, err);
@@ -107,7 +108,7 @@ static json_t *call(void) {
                      "function", "name", stand_in, "arguments", "a", "b");
 }
 
-// The form of the call in a turn: the first whose parser finds it there.
+// The form of the call in a turn: the first form whose parser finds a call there.
 static rlhf_status form_of(struct rlhf__template *t, rlhf_str turn, struct rlhf__error *err) {
     struct rlhf__tool_calls found = {0};
     rlhf_status st = RLHF_OK;
@@ -121,7 +122,7 @@ static rlhf_status form_of(struct rlhf__template *t, rlhf_str turn, struct rlhf_
     return st;
 }
 
-// m: a question and its answer, a call.
+// Finds the form of tool calls. m has two messages: a question, and an answer that is a call.
 static rlhf_status learn_call(struct rlhf__template *t, const struct rlhf__messages *m,
                               struct rlhf__jinja_result *r, struct rlhf__error *err) {
     struct rlhf__jinja_result asks = {0};
@@ -157,7 +158,7 @@ static rlhf_status learn_tools(struct rlhf__template *t, struct rlhf__jinja_resu
     rlhf_status st = tools && calls ? RLHF_OK : RLHF__NOMEM(err, "out of memory for a template");
     if (st == RLHF_OK) st = writes(t, &asked, r, &t->tools.lists, err);
     if (st == RLHF_OK) st = learn_call(t, &called, r, err);
-    if (st == RLHF_OK && !t->tools.calls) { // some write calls only without content
+    if (st == RLHF_OK && !t->tools.calls) { // some write calls only if the content is null
         m[1].written = RLHF__CONTENT_NULL;
         st = learn_call(t, &called, r, err);
     }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The visible part of a turn, and where reading has come to.
+// The visible part of a turn, and the current position in it.
 struct reader {
     const char *s; // NUL-ended
     size_t n, at;
@@ -34,20 +34,20 @@ static int take(struct reader *r, const char *text) {
     return 1;
 }
 
-// Where `text` begins, at or after `from`; r->n if it does not occur.
+// The position of `text` at or after `from`; r->n if `text` does not occur.
 static size_t find(const struct reader *r, size_t from, const char *text) {
     const char *p = memmem(r->s + from, r->n - from, text, strlen(text));
     return p ? (size_t)(p - r->s) : r->n;
 }
 
-// Go to the next place after `text`. Returns 0, and goes to the end, if it does not occur.
+// Move past the next occurrence of `text`. If there is none, moves to the end and returns 0.
 static int pass(struct reader *r, const char *text) {
     const size_t at = find(r, r->at, text);
     r->at = at == r->n ? at : at + strlen(text);
     return at != r->n;
 }
 
-// Take the text up to `end`, and `end` too. ptr NULL: it does not occur.
+// Take the text before `end`, and move past `end`. ptr is NULL if `end` does not occur.
 static rlhf_str take_until(struct reader *r, const char *end) {
     const size_t from = r->at, at = find(r, from, end);
     if (at == r->n) return (rlhf_str){NULL, 0};
@@ -57,7 +57,8 @@ static rlhf_str take_until(struct reader *r, const char *end) {
 
 // ---- JSON ----
 
-// The bytes of the JSON object or list at the beginning of s; 0 if it does not end or is too deep.
+// The length in bytes of the JSON object or list at the beginning of s; 0 if it has no end or is
+// nested too deeply.
 static size_t json_extent(const char *s, size_t n) {
     int depth = 0, quoted = 0;
     for (size_t i = 0; i < n; i++) {
@@ -95,7 +96,8 @@ static json_t *text_json(rlhf_str s) { return json_stringn(s.ptr, (size_t)s.len)
 
 // ---- calls ----
 
-// Adds a call; takes the references. name or arguments NULL: it is malformed.
+// Adds a call; takes the references. If name is not a string or arguments is not an object, the
+// call is malformed.
 static void add(struct reader *r, json_t *name, json_t *arguments, json_t *id) {
     struct rlhf__tool_calls *out = r->out;
     const int full = out->n >= RLHF__TOOL_CALLS_MAX;
@@ -114,7 +116,8 @@ static void add(struct reader *r, json_t *name, json_t *arguments, json_t *id) {
 
 static void add_malformed(struct reader *r) { add(r, NULL, NULL, NULL); }
 
-// The arguments of a call written as an object. New reference; NULL = they are none.
+// The arguments of a call that is written as an object. New reference; NULL = they are not valid
+// JSON.
 static json_t *arguments_of(const json_t *call) {
     json_t *v = json_object_get(call, "arguments");
     if (!v) v = json_object_get(call, "parameters");
@@ -124,7 +127,8 @@ static json_t *arguments_of(const json_t *call) {
     return json_incref(v);
 }
 
-// Adds a call written as {"name", "arguments"}; takes the reference. NULL: malformed.
+// Adds a call written as {"name", "arguments"}; takes the reference. If the object is NULL, the
+// call is malformed.
 static void add_object(struct reader *r, json_t *call) {
     json_t *id = json_object_get(call, "id");
     add(r, json_incref(json_object_get(call, "name")), arguments_of(call), json_incref(id));
@@ -165,7 +169,8 @@ static void read_llama3(struct reader *r) {
         return;
     }
     json_decref(call);
-    // An answer may be JSON; what begins like a call is one that went wrong.
+    // This is not a call. An answer may be JSON too, so it is a malformed call only if it begins
+    // like a call.
     r->at = from;
     const int open = take(r, "{");
     skip_space(r);
@@ -216,7 +221,8 @@ static const struct marks coder = {"<tool_call>", "<function=",   ">",          
 static const struct marks xml = {"<call name=\"", "",       "\">",     "<arg name=\"",
                                  "\">",           "</arg>", "</call>", ""};
 
-// The declared tool of this name; NULL = none. *inner is its {"name", "parameters"} object.
+// The declared tool of this name; NULL = there is none. *inner is the tool's {"name", "parameters"}
+// object.
 static const json_t *tool_named(const json_t *tools, const json_t *name, const json_t **inner) {
     for (size_t i = 0; i < json_array_size(tools); i++) {
         const json_t *tool = json_array_get(tools, i), *in = json_object_get(tool, "function");
@@ -227,7 +233,8 @@ static const json_t *tool_named(const json_t *tools, const json_t *name, const j
     return NULL;
 }
 
-// The value of an argument written as text: JSON if its schema says another type than a string.
+// The value of an argument that is written as text. It is read as JSON if its schema declares a
+// type other than string.
 static json_t *typed(const struct reader *r, const json_t *name, rlhf_str key, rlhf_str value) {
     const json_t *inner;
     tool_named(r->tools, name, &inner);
@@ -248,7 +255,7 @@ static rlhf_str without_line_ends(rlhf_str s) {
     return s;
 }
 
-// Reads a call after its opening mark. Returns 0 if it is malformed.
+// Reads a call, after its opening mark. Returns 0 if the call is malformed.
 static int read_marked(struct reader *r, const struct marks *m) {
     json_t *arguments = json_object(), *name = NULL;
     const size_t from = r->at;
@@ -288,7 +295,8 @@ static void read_marks(struct reader *r, const struct marks *m) {
 
 // ---- the whole ----
 
-// Replaces thoughts by spaces. A turn may begin inside a block that the template has opened.
+// Replaces thoughts with spaces. A turn may begin inside a block of thoughts, because the template
+// may have opened the block.
 static void hide_thoughts(char *s) {
     static const char open[] = "<think>", close[] = "</think>";
     char *from = strstr(s, open), *to = strstr(s, close);
@@ -353,7 +361,7 @@ rlhf_status rlhf__tool_calls_read(int32_t form, rlhf_str turn, const json_t *too
     rlhf_status st = rlhf__buf_ok(&text, err);
     struct reader r = {.s = rlhf__buf_text(&text), .n = text.len, .tools = tools, .out = out};
     if (st == RLHF_OK) {
-        // A NUL ends no search: it is a space here.
+        // A NUL must not end the searches, so it is replaced with a space.
         for (size_t i = 0; i < text.len; i++)
             if (!text.data[i]) text.data[i] = ' ';
         out->forged = count_forged(&r);

@@ -1,7 +1,6 @@
-// tool_form.h: the forms in which models write tool calls, by name.
+// tool_form.h: the names of the forms in which models write tool calls.
 //
-// How a form is read is in tool_calls.h; how tools and results are written is the chat template's
-// business.
+// tool_calls.h reads the forms. Chat templates write the tools and their results.
 #ifndef RLHF_HOST_CHAT_TOOL_FORM_H
 #define RLHF_HOST_CHAT_TOOL_FORM_H
 
@@ -13,7 +12,7 @@ enum rlhf__tool_form {
     // {"name": "f", "arguments": {"x": 1}}
     // </tool_call>        several in a turn (Qwen2.5, Qwen3, Hermes)
     RLHF__TOOL_FORM_HERMES,
-    // {"name": "f", "parameters": {"x": 1}}        the whole turn; <|python_tag|> may stand before
+    // {"name": "f", "parameters": {"x": 1}}        the whole turn, sometimes after <|python_tag|>
     RLHF__TOOL_FORM_LLAMA3,
     // [TOOL_CALLS] [{"name": "f", "arguments": {"x": 1}, "id": "..."}], or
     // [TOOL_CALLS]f[ARGS]{"x": 1}
@@ -26,7 +25,7 @@ enum rlhf__tool_form {
     // </function>
     // </tool_call>        (Qwen3-Coder, Qwen3.5)
     RLHF__TOOL_FORM_QWEN3_CODER,
-    // <call name="f"><arg name="x">1</arg></call>        for models without a form of their own
+    // <call name="f"><arg name="x">1</arg></call>        for models that have no other form
     RLHF__TOOL_FORM_XML,
     RLHF__N_TOOL_FORMS
 };
