@@ -30,7 +30,7 @@ void rlhf__deal(const struct rlhf__rows *e, uint32_t shards, int share, uint32_t
     for (uint32_t i = 0, to; i < e->n; i = to) {
         to = whole ? rlhf__rows_group_end(e, i) : i + 1;
         const int64_t own = cost(e, i, to, share);
-        // the middle, times 2 * shards
+        // The shard that contains the unit's middle, which is at (before + own / 2) / all.
         const int64_t of = all > 0 ? (2 * before + own) * (int64_t)shards / (2 * all) : 0;
         while ((int64_t)s < of && s + 1 < shards)
             first[++s] = i;

@@ -1,5 +1,5 @@
-// minibatches.h: cuts a phase's batch into minibatches and shuffles them in each epoch. The units
-// are groups if there are enough of them, otherwise rows.
+// minibatches.h: shuffles a phase's batch in each epoch and cuts it into minibatches. It moves
+// whole units: groups if there are at least as many groups as minibatches, otherwise rows.
 //
 // It only computes row numbers: it copies no rows and does not depend on the algorithm.
 #ifndef RLHF_HOST_MINIBATCHES_H

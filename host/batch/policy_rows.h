@@ -36,8 +36,8 @@ float *rlhf__policy_rows_take(struct rlhf__policy_rows *, const float *full);
 uint8_t *rlhf__policy_rows_take_bytes(struct rlhf__policy_rows *, const uint8_t *full);
 
 // Copy an array of this layout back to the full slice. Only entries of the policy's tokens are
-// written. All others stay 0, as they are in such arrays. Does nothing if either pointer is NULL.
-// [any]
+// written. The entries of other tokens are not touched: they are already 0 in such arrays. Does
+// nothing if either pointer is NULL. [any]
 void rlhf__policy_rows_put(const struct rlhf__policy_rows *, float *full, const float *own);
 
 #endif

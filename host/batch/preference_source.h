@@ -13,12 +13,13 @@
 struct rlhf__preference_source {
     struct rlhf__preferences *set;
     struct rlhf__batches batches;
-    int32_t max_tokens; // most tokens of a row
+    int32_t max_tokens; // maximum number of tokens in a row
     int32_t mismatched; // 1: after each row, add its prompt with another row's completion
 };
 
-// Read and tokenize the rows. *s must not move. Release with rlhf__preference_source_finish, also
-// after a failure. Errors: those of rlhf__preferences_open. [main]
+// Read and tokenize the rows. Do not move *s afterwards. Release with
+// rlhf__preference_source_finish, also after a failure. Errors: those of rlhf__preferences_open.
+// [main]
 rlhf_status rlhf__preference_source_open(struct rlhf__preference_source *s,
                                          const struct rlhf__preference_opts *rows,
                                          const struct rlhf__batch_opts *batches,
@@ -30,17 +31,18 @@ void rlhf__preference_source_finish(struct rlhf__preference_source *); // zeroed
 rlhf_status rlhf__preference_source_next(struct rlhf__preference_source *s, struct rlhf__rows *e,
                                          struct rlhf__error *err);
 
-// Make rows from preferences pick[0..n) of a set: each response follows its prompt, the flags are
-// SHARE_PROMPTS and WHOLE_GROUPS, and source is the index in the set. *e must be zeroed or
-// finished. Errors: RLHF_E_INVALID (over 2^31 - 1 tokens), RLHF_E_NOMEM. [any]
+// Make rows from preferences pick[0..n) of a set. Each row is a prompt and one response. The batch
+// gets the flags SHARE_PROMPTS and WHOLE_GROUPS, and a row's source is its preference's index in
+// the set. *e must be zeroed or finished. Errors: RLHF_E_INVALID (over 2^31 - 1 tokens),
+// RLHF_E_NOMEM. [any]
 rlhf_status rlhf__preference_rows(const struct rlhf__preferences *set, const int64_t *pick,
                                   uint32_t n, struct rlhf__rows *e, struct rlhf__error *err);
 
 // Make rows from completions pick[0..n), and add a mismatched row after each of them. A mismatched
 // row has the same prompt and group, label -1, and the completion of the previous row of the batch.
-// The first one takes the last row's completion. In a batch of one row, the completion comes from
-// the previous row of the set, which must have at least two rows. Prompt and completion together
-// have at most max_tokens tokens. [any]
+// The first mismatched row takes the completion of the batch's last row. In a batch of one row, the
+// completion comes from the previous row of the set, which must have at least two rows. Prompt and
+// completion together have at most max_tokens tokens. [any]
 rlhf_status rlhf__mismatched_rows(const struct rlhf__preferences *set, const int64_t *pick,
                                   uint32_t n, int32_t max_tokens, struct rlhf__rows *e,
                                   struct rlhf__error *err);

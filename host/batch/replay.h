@@ -1,5 +1,6 @@
 // replay.h: preference pairs as token ids. Fresh pairs were collected since the last round of
-// reward-model training; history contains those of earlier rounds. Chooses the pairs of a round.
+// reward-model training; history contains those of earlier rounds. This file also chooses the pairs
+// of a round.
 //
 // It runs no model and handles no texts. outer/reward_round.h trains on the rows.
 #ifndef RLHF_HOST_REPLAY_H
@@ -47,23 +48,23 @@ rlhf_status rlhf__replay_round(const struct rlhf__replay *r, uint64_t seed, int3
                                double share, uint32_t **out, uint32_t *n, struct rlhf__error *err);
 
 // Make rows from the pairs pick[0..n), two per pair: first the chosen one with label 1, then the
-// rejected one. The group number is the pair's position. Pairs are never split and may share their
-// prompt. *e must be zeroed or finished. Errors: RLHF_E_NOMEM, RLHF_E_INVALID (too many tokens).
-// [any]
+// rejected one. The group number is the pair's position. The batch's flags keep a pair in one
+// microbatch and let its rows share their prompt. *e must be zeroed or finished. Errors:
+// RLHF_E_NOMEM, RLHF_E_INVALID (too many tokens). [any]
 rlhf_status rlhf__replay_rows(const struct rlhf__replay *r, const uint32_t *pick, uint32_t n,
                               struct rlhf__rows *e, struct rlhf__error *err);
 
-// End a round: its fresh pairs become history, of which only the newest `keep` pairs are kept (0 =
-// all). [main]
+// End a round: add its fresh pairs to history, then drop all but the newest `keep` pairs of history
+// (0 = keep all). [main]
 void rlhf__replay_retire(struct rlhf__replay *r, size_t keep);
 
 // Copy src to dst, which is zeroed or already has pairs. After RLHF_E_NOMEM dst is empty. [main]
 rlhf_status rlhf__replay_copy(struct rlhf__replay *dst, const struct rlhf__replay *src,
                               struct rlhf__error *err);
 
-// Write everything to the file `name` in a folder (NULL: name is a path); or read it back into a
+// Write everything to the file `name` in a folder (NULL: name is a path), or read that file into a
 // zeroed or finished *r. Format: "RLHFPAIR"; little-endian u64 rounds, history, pairs, ids; three
-// u32 lengths per pair; the ids as u32; a CRC-32C of everything before it. On reading, ids must be
+// u32 lengths per pair; the ids as u32; a CRC-32C of everything before it. The reader requires ids
 // below n_vocab. Errors: RLHF_E_IO, RLHF_E_INVALID (damaged; the message has the file's name),
 // RLHF_E_NOMEM. [main]
 rlhf_status rlhf__replay_write(const struct rlhf__replay *r, const struct rlhf__folder *in,

@@ -38,8 +38,8 @@ struct rlhf__rows {
     int32_t *prompt_len; // [n]
     int32_t *group;      // [n]
     int32_t *label;      // [n]
-    // [n] index of the prompt that the row responds to, as in rlhf__prompts_get. For rows of a
-    // file: their row number in the file, which also counts rows that were left out.
+    // [n] index of the prompt that the row responds to, as in rlhf__prompts_get. For a row that was
+    // read from a file: its row number in the file, where rows that were left out are also counted.
     int64_t *source;
     int64_t *version;                   // [n] optimizer steps of the policy that sampled the row
     uint8_t *finished;                  // [n] 1 = ended by a stop token
@@ -47,17 +47,17 @@ struct rlhf__rows {
     float *score;                       // [n] reward at the end of a row
     float *reward;                      // [n] total reward: score and token rewards
     float *token[RLHF__N_TOKEN_ARRAYS]; // [total] each
-    // The reference's hidden states, if a head needs them. They are either on the host
-    // (rlhf_forward.kl_hidden, [total, d_hidden]); or on the device, where row numbers select them
-    // (kl_dev_hidden, kl_dev_row). States on the device are borrowed, and shared with batches that
-    // are picked from this one.
+    // The reference's hidden states, if a head needs them. In host memory they are in ref_hidden
+    // (rlhf_forward.kl_hidden, [total, d_hidden]). On the device they are at ref_dev_hidden
+    // (kl_dev_hidden), and ref_row (kl_dev_row) selects rows of it. States on the device are
+    // borrowed: batches that are picked from this one use the same ones.
     float *ref_hidden;
     rlhf_dev ref_dev_hidden;
     int32_t *ref_row; // [response tokens], one row after the other
     int32_t d_hidden;
     uint32_t flags;         // bits of enum rlhf__rows_flag
-    uint32_t *support;      // [response tokens, support_words], one row after the other: the set
-    uint32_t support_words; // that each was sampled from (rlhf_forward.support); NULL: all ids
+    uint32_t *support;      // [response tokens, support_words] the set of ids that each token was
+    uint32_t support_words; // sampled from (rlhf_forward.support); NULL: all ids
     uint32_t reserved;
     // [total] 1 = a response token that is not in the loss (rlhf_loss_in.left_out); NULL: every
     // response token is in the loss.
@@ -67,8 +67,8 @@ struct rlhf__rows {
     // policy, in its turn k. NULL, here and in models: all tokens from prompt_len on are turn 0.
     int32_t *turn;
     uint8_t *end; // [n] enum rlhf_episode_end; NULL without turns
-    // What an environment paid, on the last token of each turn [total], and its verdict on each row
-    // [n] (enum rlhf_verdict). NULL without turns.
+    // paid: an environment's rewards, each on the last token of its turn [total]. verdict: the
+    // environment's verdict on each row [n] (enum rlhf_verdict). Both are NULL without turns.
     float *paid;
     uint8_t *verdict;
     // [n_named][total] log-probs under the plan's named models; n_named 0: none
@@ -102,9 +102,9 @@ rlhf_status rlhf__rows_add_margins(struct rlhf__rows *e, struct rlhf__error *err
 // Add zeroed arrays for the log-probs of n named models. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_add_named(struct rlhf__rows *e, uint32_t n, struct rlhf__error *err);
 
-// Prepare rows for several turns: mark every token -1 (not written by the policy), and the end of
-// every row OPEN; nothing is paid. Set prompt_len before the rows are used. Errors: RLHF_E_NOMEM.
-// [any]
+// Prepare rows for several turns: every token gets turn -1 (not written by the policy), and every
+// row gets the end OPEN. The environment's rewards are 0. Set prompt_len before the rows are used.
+// Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_add_turns(struct rlhf__rows *e, struct rlhf__error *err);
 
 // Returns 1 if the policy wrote token t, i.e. if it is a response token. t is an index into e->ids
@@ -136,7 +136,7 @@ int64_t rlhf__rows_loss_tokens(const struct rlhf__rows *e, uint32_t from, uint32
 uint32_t *rlhf__rows_support(const struct rlhf__rows *e, uint32_t from);
 
 // Use the reference's hidden states on the device at `hidden`, one for each response token. offset
-// must be set. Borrowed. Errors: RLHF_E_NOMEM. [any]
+// must be set. The states are borrowed. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_refer(struct rlhf__rows *e, rlhf_dev hidden, struct rlhf__error *err);
 
 // Returns the number of response tokens (rlhf__rows_is_response) of rows [from, to). [any]

@@ -1,10 +1,11 @@
-// rows_file.h: rows as they were sampled, as the bytes of a file: tokens, log-probs, lengths, what
-// each row responds to. Scores, values and other numbers that are computed later are not included.
+// rows_file.h: stores sampled rows as the bytes of a file, and reads them back: tokens, log-probs,
+// lengths, and the prompt that each row responds to. Scores, values and other numbers that are
+// computed later are not included.
 //
-// Format: "RLHFROWS"; little-endian u64 rows, tokens, flags, words of a support, first number, and
-// tokens that the model computed; per row u32 length, prompt length, group, finished, and u64
-// source and version; the ids as u32; the log-probs as the bits of f32, those of prompts included;
-// the supports as u32; a CRC-32C of everything before it.
+// Format: "RLHFROWS"; little-endian u64 number of rows, number of tokens, flags, words per support,
+// number of the first row, and number of tokens that the model computed; per row u32 length, prompt
+// length, group, finished, and u64 source and version; the ids as u32; the log-probs as the bits of
+// f32, those of prompts included; the supports as u32; a CRC-32C of everything before it.
 #ifndef RLHF_HOST_ROWS_FILE_H
 #define RLHF_HOST_ROWS_FILE_H
 
@@ -12,27 +13,29 @@
 #include "base/folder.h"
 #include "batch/rows.h"
 
-// Numbers about the rows that a file includes.
+// Numbers about all the rows of a file.
 struct rlhf__rows_about {
     uint64_t first; // number of the first row within the run
     int64_t tokens; // tokens that the model computed for them
 };
 
-// Append the file of the rows, which have no turns, to *out. Errors: RLHF_E_NOMEM. [any]
+// Append the rows to *out in this format. They must not have turns. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_put(const struct rlhf__rows *e, const struct rlhf__rows_about *about,
                            struct rlhf__buf *out, struct rlhf__error *err);
 
-// What rows read from a file must fit.
+// The limits within which the rows of a file must be.
 struct rlhf__rows_fit {
-    int64_t prompts;                  // number of the run's prompts
-    uint32_t n_ctx;                   // most tokens in a row
-    int32_t n_vocab, n_vocab_support; // ids are below the first; supports are over the second, or 0
+    int64_t prompts; // number of the run's prompts
+    uint32_t n_ctx;  // maximum number of tokens in a row
+    // Ids < n_vocab; a support covers n_vocab_support ids, 0 = none.
+    int32_t n_vocab, n_vocab_support;
     int32_t reserved;
 };
 
-// Read into *e, which must be zeroed, a file that rlhf__rows_put has made. The file is not trusted.
-// The rows have RLHF__DRAWN, and their old log-probs are those of sampling. Errors: RLHF_E_INVALID
-// (damaged, or not of this run; the message has the file's name), RLHF_E_IO, RLHF_E_NOMEM. [main]
+// Read a file with the bytes of rlhf__rows_put into *e, which must be zeroed. Everything in the
+// file is checked, because it is not trusted. The rows get the flag RLHF__DRAWN, and their
+// RLHF__LOGP_OLD is set to the log-probs of sampling. Errors: RLHF_E_INVALID (damaged, or not of
+// this run; the message has the file's name), RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__rows_read(const char *path, const struct rlhf__rows_fit *fit,
                             struct rlhf__rows *e, struct rlhf__rows_about *about,
                             struct rlhf__error *err);

@@ -15,9 +15,9 @@ struct rlhf__text_opts {
     const char *path;
     int64_t limit, skip;    // rows of the file; limit 0 = all
     int64_t batch_size;     // rows per batch, > 0
-    int64_t batch_tokens;   // > 0: instead of batch_size, as many rows as fit, at least one
+    int64_t batch_tokens;   // > 0: replaces batch_size: as many rows as fit into it, at least one
     double epochs;          // number of passes; 0 = no end
-    int32_t max_len;        // most tokens of a row, > 0
+    int32_t max_len;        // maximum number of tokens in a row, > 0
     int32_t split;          // 1: split long rows into several; 0: cut them
     int32_t labelled;       // 1: every row needs a label; rows are encoded for a classifier
     int32_t assistant_only; // 1: only the assistant's tokens are in the loss
@@ -57,8 +57,8 @@ rlhf_status rlhf__text_source_batches(struct rlhf__text_source *, int64_t *out,
                                       struct rlhf__error *err);
 
 // Make the next batch. prompt_len is 1. With assistant_only, prompt_len covers everything before
-// the assistant's first token, and later tokens of others are left out of the loss. *e must be
-// zeroed or finished. [main]
+// the assistant's first token, and later tokens of other speakers are left out of the loss. *e must
+// be zeroed or finished. [main]
 rlhf_status rlhf__text_source_next(struct rlhf__text_source *, struct rlhf__rows *e,
                                    struct rlhf__error *err);
 
