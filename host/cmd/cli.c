@@ -131,8 +131,9 @@ static void speak_json(struct rlhf__log *log) {
     rlhf__last_words_json(1);
 }
 
-// Append the resume command with all code named again, as the run printed it when it ended. If some
-// of its plugins are not installed, append nothing, because the message already lists those.
+// Append the complete command that resumes the run, as the run printed it when it ended. It names
+// all code of the run. If some of the run's plugins are not installed, append nothing, because the
+// message already lists those.
 static void say_whole_command(const struct rlhf__config_request *req,
                               const struct rlhf__run_request *run, struct rlhf__error *err) {
     struct rlhf__config_request trusting = *req;
@@ -240,7 +241,8 @@ static rlhf_status with_run(const struct rlhf__env *env, const struct options *o
         if (status == RLHF_OK) status = print_config(&config, err);
     } else {
         status = rlhf__ranks_join(&ranks, &run, status, err);
-        // a resolved config has an algorithm
+        // A resolved config always has an algorithm, so this checks only that the config was
+        // resolved.
         if (status == RLHF_OK && run.algo) *exit_status = use->run(&run, use->self);
         rlhf__ranks_leave(&ranks, status < 0 ? rlhf__exit_status(status) : *exit_status);
     }
@@ -322,7 +324,7 @@ int rlhf__cli_with_run(const struct rlhf__env *env, int argc, char **argv,
 // The training command: set up, run, report how it ended.
 
 static rlhf_status find_dir(const struct rlhf__run_request *req, struct rlhf__error *err) {
-    if (rlhf__team_rank(req->team) > 0) return RLHF_OK; // rank 0 has it
+    if (rlhf__team_rank(req->team) > 0) return RLHF_OK; // rank 0 chooses it
     if (!req->resume) return rlhf__run_dir_choose(req->dir, req->config, req->algo->stem, err);
     if (strlen(req->resume) >= 4000)
         return rlhf__fail(err, RLHF_E_INVALID, "--resume: the path is longer than 4,000 bytes");

@@ -8,15 +8,15 @@
 // exit status as in commands.h. [main]
 int rlhf__cli_train(const struct rlhf__env *env, int argc, char **argv);
 
-// What a command does with a run that was described by a training run's flags. `run` gets the
-// request, valid only during the call, and returns the exit status.
+// A command that takes the flags of a training run, but does something else with the run that they
+// describe. `run` gets the request, valid only during the call, and returns the exit status.
 struct rlhf__cli_use {
     int (*run)(const struct rlhf__run_request *req, void *self);
     void *self;
-    const char *command; // its name: it rejects --resume and --dry-run; NULL: training
+    const char *command; // the command's name: it rejects --resume and --dry-run; NULL: training
 };
 
-// rlhf__cli_train, but call use->run in place of running it. [main]
+// Like rlhf__cli_train, but calls use->run instead of running the run. [main]
 int rlhf__cli_with_run(const struct rlhf__env *env, int argc, char **argv,
                        const struct rlhf__cli_use *use);
 

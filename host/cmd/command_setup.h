@@ -33,7 +33,7 @@ struct rlhf__command_setup_flags {
         RLHF__FLAG_I(T, "--gpu", at.gpu, "N", 0, 1023, "which GPU [0]"),                           \
         RLHF__FLAG_S(T, "--dtype", at.dtype, "T", "auto, f32 or bf16 [auto]")
 
-// Zero-initialize; release with rlhf__command_setup_finish, also after a failure. Must not move.
+// Zero-initialize; release with rlhf__command_setup_finish, also after a failure. Do not move it.
 struct rlhf__command_setup {
     const struct rlhf__env *env;
     struct rlhf__plugins *plugins;
@@ -51,7 +51,8 @@ rlhf_status rlhf__command_setup_init(struct rlhf__command_setup *, const struct 
                                      const struct rlhf__command_setup_flags *, int32_t progress,
                                      struct rlhf__error *err);
 
-// After _init: open compute and services. seed seeds the random numbers. [main]
+// Open compute and services; call this after _init. `seed` is the seed of the random numbers.
+// [main]
 rlhf_status rlhf__command_setup_start(struct rlhf__command_setup *, int64_t seed,
                                       struct rlhf__error *err);
 

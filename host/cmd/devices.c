@@ -1,6 +1,6 @@
 // devices.c: `rlhf-host devices`: lists the devices that the installed backends can use, and gives
 // the reason for those that they cannot use. A child process queries each backend, so that a driver
-// that hangs or crashes costs only one line.
+// that hangs or crashes spoils only its own line.
 #include "cmd/help.h"
 
 #include "base/json.h"

@@ -1,6 +1,6 @@
-// eval.c: `rlhf-host eval`: measures a model on a file. A language model gets bits per byte on
-// {"text"} rows; a classifier, or a model on preference rows, gets an accuracy. With --reward, the
-// model responds to {"prompt"} rows and the rewards are reported.
+// eval.c: `rlhf-host eval`: measures a model on a file. For a language model on {"text"} rows it
+// prints bits per byte; for a classifier, or any model on preference rows, the accuracy. With
+// --reward, the model responds to {"prompt"} rows and the rewards are reported.
 #include "base/json.h"
 #include "cmd/eval_impl.h"
 #include "cmd/eval_stats.h"
@@ -82,8 +82,8 @@ static rlhf_status open_rows(const struct rlhf__eval_options *o, const struct rl
     return rlhf__dataset_open(&d, out, err);
 }
 
-// Choose which tokens of the rows count: those that --tokens names, or else those that the
-// checkpoint's run trained on.
+// Choose the tokens of the rows that are measured: those that --tokens names, or else those that
+// the checkpoint's run trained on.
 static rlhf_status which_tokens(const struct rlhf__command_setup *w, const char *dir,
                                 const struct rlhf__eval_options *o, const struct rlhf__dataset *ds,
                                 int *assistant_only, struct rlhf__error *err) {

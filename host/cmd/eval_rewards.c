@@ -24,14 +24,14 @@ struct side {
     float *raw;                  // [n_reward * n]
     double *value;               // [n] scratch: one value per response
     uint8_t *keep;               // [n] 1: the response was scored
-    uint8_t *known, *right;      // [n] a verdict exists; the verdict
+    uint8_t *known, *right;      // [n] 1: a verdict exists; 1: the verdict is "right"
     struct rlhf__table_side out; // what the table shows
 };
 
 struct measured {
     const struct rlhf__eval_options *o;
     struct rlhf__eval_setup with;
-    struct rlhf__model *other; // --compare; NULL: none
+    struct rlhf__model *other; // the model of --compare; NULL: none
     struct side side[2];
     uint32_t sides, n; // models, responses of each
     int32_t fd;        // evaluations.jsonl for --save; -1: none
@@ -86,7 +86,7 @@ static rlhf_status score_responses(struct measured *m, struct side *s, struct rl
     struct rlhf__scored x = {0};
     struct rlhf__pass_out out = {.logp = s->e.token[RLHF__LOGP_REF]};
     rlhf_status st = RLHF_OK;
-    if (m->with.reference) // before the rewards, which may need it
+    if (m->with.reference) // computed before the rewards, which may need it
         st = rlhf__pass(m->with.reference, &s->e, &m->with.logp_dist, RLHF__MICROBATCH_TOKENS, &out,
                         err);
     if (st == RLHF_OK) st = rlhf__eval_setup_score(&m->with, &s->e, &x, s->keep, s->raw, err);

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// This command uses only settings for sampling and scoring. The config of a run may contain others,
-// but an ineffective setting on the command line is reported.
+// This command uses only settings for sampling and scoring. Other settings in a run's config are
+// ignored. Other settings on the command line are reported.
 static rlhf_status check_effect(const struct rlhf__eval_setup *t,
                                 const struct rlhf__eval_setup_options *o, struct rlhf__error *err) {
     const char *who = o->command;
@@ -60,7 +60,8 @@ static rlhf_status check_rewards(const struct rlhf__eval_setup *t,
 }
 
 // If --adapter or --model names a run or one of its checkpoints, set *run to the run's
-// configuration (a new reference) and path to its file. Otherwise set *run to NULL.
+// configuration (a new reference) and `path` to the configuration's file. Otherwise set *run to
+// NULL.
 static rlhf_status run_config(const struct rlhf__eval_setup_options *o, char path[RLHF__PATH_CAP],
                               json_t **run, struct rlhf__error *err) {
     const char *given = o->at->adapter ? o->at->adapter : o->model;
@@ -68,7 +69,8 @@ static rlhf_status run_config(const struct rlhf__eval_setup_options *o, char pat
     int is_run = 0;
     *run = NULL;
     if (!given || !o->as_the_run || o->config) return RLHF_OK;
-    if (rlhf__run_is(given, &is_run, err) != RLHF_OK) return RLHF_OK; // opening it reports that
+    // Opening it reports the error.
+    if (rlhf__run_is(given, &is_run, err) != RLHF_OK) return RLHF_OK;
     if (is_run)
         rlhf__path_put(dir, "%s", given);
     else
@@ -115,7 +117,7 @@ static rlhf_status load_config(struct rlhf__eval_setup *t, const struct rlhf__en
                                        .n_reward = o->reward->n,
                                        .set = o->set->item,
                                        .n_set = o->set->n};
-    // of the run's config; unused here, outside training
+    // the judge of the run's config; only training uses it
     const struct rlhf__plugin *judge;
     char run[RLHF__PATH_CAP];
     RLHF_TRY(take_settings(env, o, run, &req.settings, err));
@@ -131,7 +133,7 @@ static rlhf_status load_config(struct rlhf__eval_setup *t, const struct rlhf__en
     if (st == RLHF_OK) st = check_effect(t, o, err);
     t->config.mixing.normalize = RLHF__NORMALIZE_NONE;
     t->config.mixing.clip = 0;
-    // the KL is over full distributions
+    // Sampling may cut the distribution (top-p, top-k), but the KL is over full distributions.
     t->logp_dist = (rlhf_dist)RLHF_DIST(1 / t->config.sampling.temperature, 1, 0, 0);
     return st;
 }

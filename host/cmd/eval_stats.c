@@ -38,7 +38,8 @@ rlhf_status rlhf__estimate_mean(const struct rlhf__answers *a, const double *x,
     return RLHF_OK;
 }
 
-// 1 - prod over i in (n - c, n] of (1 - k / i): the binomials of large n would overflow.
+// Compute 1 - prod over i in (n - c, n] of (1 - k / i), because the binomials of large n would
+// overflow.
 double rlhf__pass_at(uint32_t n, uint32_t c, uint32_t k) {
     double none = 1;
     if (n < k) return NAN;
@@ -50,7 +51,8 @@ double rlhf__pass_at(uint32_t n, uint32_t c, uint32_t k) {
 
 rlhf_status rlhf__pass_by_prompt(const struct rlhf__answers *a, const uint8_t *right, uint32_t k,
                                  double *pass, struct rlhf__error *err) {
-    uint32_t *of = calloc((size_t)a->n_prompts * 2 + 1, sizeof *of); // responses, right responses
+    // Two counts per prompt: its responses, and the right ones of them.
+    uint32_t *of = calloc((size_t)a->n_prompts * 2 + 1, sizeof *of);
     if (!of) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for pass@k");
     for (uint32_t i = 0; i < a->n; i++) {
         if (!counts(a, i)) continue;

@@ -27,7 +27,7 @@ struct rlhf__table {
     const char *data; // file of the prompts, borrowed; NULL: the run's prompts
     uint32_t responses, sides, rewards, per_prompt;
     int64_t seed, prompts; // prompts: those with responses
-    double pass;           // a response is right from this reward on; NaN: the rewards say it
+    double pass;           // lowest reward of a right response; NaN: the rewards' verdicts decide
     struct rlhf__table_side side[2];
     struct rlhf__table_row *row; // [n] owned; "reward" first, then each of the `rewards` rewards
     size_t n;
@@ -48,7 +48,8 @@ json_t *rlhf__table_json(const struct rlhf__table *);
 // wrote the model, RLHF_E_IO. [main]
 rlhf_status rlhf__table_open(const struct rlhf__model *, int *fd, struct rlhf__error *err);
 
-// Append the results, an array of such objects, to that file. Errors: RLHF_E_IO. [main]
+// Append the results, an array of objects from rlhf__table_json, to that file. Errors: RLHF_E_IO.
+// [main]
 rlhf_status rlhf__table_save(int fd, const json_t *results, struct rlhf__log *,
                              struct rlhf__error *err);
 

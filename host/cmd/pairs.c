@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #define MAX_SLOTS     128  // responses decoded at once
-#define CHUNK_ROWS    1024 // responses sampled, then judged
-#define PLAIN_SECONDS 10   // between two progress lines without a bar
+#define CHUNK_ROWS    1024 // responses sampled before they are judged
+#define PLAIN_SECONDS 10   // between two progress lines if there is no bar
 
 struct options {
     const char *model, *prompts, *out, *config;
@@ -78,10 +78,10 @@ static int same_text(rlhf_str a, rlhf_str b) {
     return a.len == b.len && memcmp(a.ptr, b.ptr, (size_t)a.len) == 0;
 }
 
-// Returns 1 if response i may be in a row whose best response is `best` (-1 = not known yet). It
-// may not if it is empty, if nan_policy dropped it, or if its text equals the best one. Equal texts
-// can consist of different tokens and get different scores, but a row of texts cannot express such
-// a preference.
+// Returns 1 if response i may be in a row whose best response is `best` (-1 = not known yet). Empty
+// responses and those that nan_policy dropped may not, and neither may those whose text equals the
+// best one. Equal texts can consist of different tokens and get different scores, but a row of
+// texts cannot express such a preference.
 static int usable(const struct rlhf__scored *x, const uint8_t *keep, int32_t i, int32_t best) {
     if (!keep[i] || x->response[i].len == 0) return 0;
     return i == best || best < 0 || !same_text(x->response[i], x->response[best]);

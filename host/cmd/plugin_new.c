@@ -13,7 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-// The Makefile checks the plugin only if rlhf-host is installed; its test needs only the SDK.
+// The Makefile checks the plugin only if rlhf-host is installed. The plugin's test needs only the
+// SDK.
 #define PLUGIN_CHECK                                                                               \
     "; \\\n\tif command -v rlhf-host >/dev/null; then rlhf-host plugin check ./$< || bad=1; fi"
 

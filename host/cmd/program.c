@@ -26,8 +26,8 @@ static void fill_descriptors(void) {
     }
 }
 
-// Returns 1 if stdout is a pipe whose reader has gone, as with head. errno cannot tell: the write
-// that failed may have been an earlier one.
+// Returns 1 if stdout is a pipe whose reader has gone, as with head. errno does not tell this,
+// because the write that failed may have been an earlier one.
 static int reader_is_gone(void) {
     struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
     return poll(&p, 1, 0) == 1 && (p.revents & POLLERR);
@@ -61,7 +61,7 @@ int rlhf__program(int argc, char **argv,
     if (rlhf__dirs_find(&dirs, &err) < 0) {
         rlhf__log_error(&log, err.text);
     } else {
-        // This names the running program even if its file has been replaced.
+        // This path names the running program even if its file has been replaced.
         snprintf(dirs.program, sizeof dirs.program, "/proc/self/exe");
         struct rlhf__env env = {&dirs,
                                 &log,

@@ -18,7 +18,7 @@
 
 struct digest {
     uint8_t sha256[32];
-    int32_t there, reserved; // there 0: nothing was found
+    int32_t there, reserved; // there is 0 if nothing was found
 };
 
 static void add_file(struct rlhf__sha256 *sum, struct digest *d, const char *dir,
@@ -34,7 +34,7 @@ static void add_file(struct rlhf__sha256 *sum, struct digest *d, const char *dir
     rlhf__buf_free(&text);
 }
 
-// Set *any to 1 if a rank has something else than rank 0, and *differs if this rank has.
+// Set *any to 1 if a rank's digest differs from rank 0's, and *differs to 1 if this rank's does.
 static rlhf_status compare(struct rlhf__team *t, const struct digest *own, int *any, int *differs,
                            struct rlhf__error *err) {
     struct digest *all = calloc((size_t)t->ranks, sizeof *all);
@@ -50,7 +50,7 @@ static rlhf_status compare(struct rlhf__team *t, const struct digest *own, int *
     return st;
 }
 
-// Make a private directory for what rank 0 sends.
+// Make a private directory for the files that rank 0 sends.
 static rlhf_status make_room(char out[RLHF__PATH_CAP], struct rlhf__error *err) {
     const char *tmp = getenv("TMPDIR");
     if (out[0]) return RLHF_OK;
@@ -105,7 +105,8 @@ rlhf_status rlhf__ranks_resume(struct rlhf__ranks *r, const struct rlhf__env *en
     return t ? share_settings(r, t, resume, err) : RLHF_OK;
 }
 
-// What a rank sees of a checkpoint: its files' names and sizes, and its counts.
+// Describe a checkpoint as this rank sees it: `list` gets the names and sizes of its files, and *d
+// the digest of the list and of the counts.
 static void see_checkpoint(const char *dir, struct rlhf__buf *list, struct digest *d) {
     struct rlhf__sha256 sum;
     rlhf__sha256_init(&sum);
@@ -170,7 +171,7 @@ static rlhf_status choose_actors(struct rlhf__ranks *r, struct rlhf__run_request
     return RLHF_OK;
 }
 
-// A resumed run asks its launcher again: it may have other processes now.
+// A resumed run queries its launcher again, because the run may have other processes than before.
 rlhf_status rlhf__ranks_join(struct rlhf__ranks *r, struct rlhf__run_request *run, rlhf_status st,
                              struct rlhf__error *err) {
     struct rlhf__parallel_config *c = &run->config->parallel;

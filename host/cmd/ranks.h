@@ -13,10 +13,10 @@ struct rlhf__ranks {
     int32_t joined, reserved;     // joined 1: with the other ranks, if there are any
 };
 
-// Before the settings of a resumed run are read: if a launcher started several processes, join
-// them, and receive the settings if this rank cannot see the run directory *resume, which is then
-// replaced. backend, timeout_s: as typed; NULL, 0 = not. Errors: those of rlhf__join and
-// rlhf__ship_files. [main]
+// Call this before the settings of a resumed run are read. If a launcher started several processes,
+// join them. If this rank cannot see the run directory *resume, receive the settings from rank 0
+// and set *resume to the directory that holds them. backend and timeout_s are as typed (NULL and 0
+// = not typed). Errors: those of rlhf__join and rlhf__ship_files. [main]
 rlhf_status rlhf__ranks_resume(struct rlhf__ranks *, const struct rlhf__env *env,
                                const char **resume, const char *backend, double timeout_s,
                                struct rlhf__error *err);
@@ -26,8 +26,8 @@ rlhf_status rlhf__ranks_resume(struct rlhf__ranks *, const struct rlhf__env *env
 rlhf_status rlhf__ranks_join(struct rlhf__ranks *, struct rlhf__run_request *run, rlhf_status st,
                              struct rlhf__error *err);
 
-// When rank 0 has chosen the checkpoint: let the others read it, or a copy of it. All ranks must
-// call it. Errors: those of rlhf__ship_files. [main]
+// Call this when rank 0 has chosen the checkpoint. It lets the other ranks read the checkpoint or a
+// copy of it. All ranks must call it. Errors: those of rlhf__ship_files. [main]
 rlhf_status rlhf__ranks_share(const struct rlhf__run_request *run, struct rlhf__error *err);
 
 // Leave the others; see rlhf__collective_close. Accepts a zeroed struct. [main]
