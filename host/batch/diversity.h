@@ -5,8 +5,8 @@
 #include "batch/rows.h"
 
 // Set *out to the number of distinct n-grams of token ids divided by the number of all n-grams. An
-// n-gram lies within one row. If no row has n tokens, *out is 1. Row i is ids[begin[i] .. end[i]).
-// Errors: RLHF_E_NOMEM. [any]
+// n-gram lies within one row. If all rows are shorter than n, *out is 1. Row i is ids[begin[i] ..
+// end[i]). Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__distinct_n(const int32_t *ids, const int32_t *begin, const int32_t *end,
                              uint32_t rows, int32_t n, double *out, struct rlhf__error *err);
 

@@ -23,7 +23,7 @@ struct rlhf__rows_about {
 rlhf_status rlhf__rows_put(const struct rlhf__rows *e, const struct rlhf__rows_about *about,
                            struct rlhf__buf *out, struct rlhf__error *err);
 
-// The limits within which the rows of a file must be.
+// The rows of a file must be within these limits.
 struct rlhf__rows_fit {
     int64_t prompts; // number of the run's prompts
     uint32_t n_ctx;  // maximum number of tokens in a row
