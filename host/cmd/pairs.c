@@ -18,7 +18,7 @@
 
 #define MAX_SLOTS     128  // responses decoded at once
 #define CHUNK_ROWS    1024 // responses sampled before they are judged
-#define PLAIN_SECONDS 10   // between two progress lines if there is no bar
+#define PLAIN_SECONDS 10   // between two progress lines without a bar
 
 struct options {
     const char *model, *prompts, *out, *config;
