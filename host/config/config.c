@@ -201,7 +201,8 @@ static rlhf_status check_rewards(struct rlhf__config *c, struct rlhf__error *err
     return RLHF_OK;
 }
 
-// Reject contradictions in a new run. Stored settings are not checked again.
+// Reject settings of a new run that contradict each other. The stored settings of a resumed run are
+// not checked again.
 static rlhf_status check_settings(const struct rlhf__config *c, struct rlhf__error *err) {
     const struct rlhf__response_config *r = &c->response;
     if (r->period_min > r->period_max)
@@ -218,7 +219,7 @@ static rlhf_status check_settings(const struct rlhf__config *c, struct rlhf__err
     return RLHF_OK;
 }
 
-// Also called for a resumed run, where checkpoint.* may change.
+// Check checkpoint.best. Also called for a resumed run, where checkpoint.* may change.
 static rlhf_status check_best(const struct rlhf__config *c, struct rlhf__error *err) {
     if (strncmp(c->checkpoint.best, "eval/", 5) != 0 || c->data.eval_path[0]) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
@@ -293,8 +294,8 @@ static void offer(struct search *s, const char *section, const struct rlhf__opt_
     }
 }
 
-// Offer the options of the algorithm that c names, if it can be opened. On resuming, the stored
-// config may not have been read yet, so there may be no name.
+// Offer the options of the algorithm that c names, if the algorithm can be opened. c may not name
+// one yet: on resuming, the stored config may not have been read.
 static void offer_algo(struct search *s, const struct rlhf__config_request *req,
                        const struct rlhf__config *c) {
     struct rlhf__plugins *plugins = NULL;

@@ -3,8 +3,9 @@
 //
 // Each of these layers overrides those before it: built-in defaults;
 // share/rlhf/configs/<algo>.json; the preset; settings of a run; the --config file; flags (--algo,
-// --reward, --policy, ...); --set. A "reward" or "sink" list replaces the whole list. The algorithm
-// options in a file are ignored if the file names an algorithm other than the chosen one.
+// --reward, --policy, ...); --set. A "reward" or "sink" list replaces the whole list of the layers
+// before it. The algorithm options in a file are ignored if the file names an algorithm other than
+// the chosen one.
 #ifndef RLHF_HOST_CONFIG_H
 #define RLHF_HOST_CONFIG_H
 
@@ -14,9 +15,9 @@
 // All members are borrowed.
 struct rlhf__config_request {
     const struct rlhf__dirs *dirs;
-    const char *config_file; // --config, NULL = none
-    json_t *settings; // sections that override a preset, below --config and flags; NULL = none
-    const char *settings_from; // their file, for messages
+    const char *config_file;   // --config, NULL = none
+    json_t *settings;          // sections above a preset, below --config and flags; NULL = none
+    const char *settings_from; // the file of `settings`, for messages
     const char *preset;        // --preset, NULL = none
     const char *algo;          // "X.so[:k=v,...]", NULL = none
     const char *default_algo;  // algorithm to use if none is named; NULL = none
@@ -26,12 +27,13 @@ struct rlhf__config_request {
     size_t n_reward;
     const char *const *sink; // [n_sink] "X.so[:k=v,...]"; the one word "none": no sinks
     size_t n_sink;
-    const char *reward_flag;     // the flag they came from, for messages; NULL = "--reward"
-    const char *const *set;      // [n_set] "path.to.key=value", in order
-    const char *const *set_flag; // [n_set] the flag each came from, for messages; NULL = "--set"
+    const char *reward_flag; // flag that `reward` came from, for messages; NULL = "--reward"
+    const char *const *set;  // [n_set] "path.to.key=value", in order
+    // [n_set] flag that each `set` came from, for messages; NULL = "--set".
+    const char *const *set_flag;
     size_t n_set;
     const char *resume; // run directory whose config.json is the base layer; NULL = a new run
-    int32_t trust_run;  // 1: trust the resumed config to name code anywhere
+    int32_t trust_run;  // 1: the resumed config may name code in any directory
     int32_t algo_alone; // 1: drop the rewards, judge, environment and sinks of the resumed config
 };
 
@@ -80,7 +82,7 @@ rlhf_status rlhf__config_leaves(const char *path, json_t *was, json_t *is,
                                                      const json_t *is, struct rlhf__error *err),
                                 void *arg, struct rlhf__error *err);
 
-// Append this JSON as text, with a final newline. [any]
+// Append the config's JSON as text, with a final newline. [any]
 rlhf_status rlhf__config_print(const struct rlhf__config *c, struct rlhf__buf *out,
                                struct rlhf__error *err);
 

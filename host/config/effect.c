@@ -39,16 +39,16 @@ static int is_default(const struct rlhf__config *c, const char *path) {
     return 1;
 }
 
-// Settings in files that do nothing.
+// Settings without effect that were given in files.
 struct in_files {
     struct rlhf__buf list;
-    const char *last; // the last file that has one
+    const char *last; // the last file with such a setting
 };
 
 static int is_typed(const json_t *from) { return json_is_true(json_object_get(from, "typed")); }
 
-// Report that the setting `path` does nothing; `from` says where it was given. files NULL: it was
-// typed.
+// Report that the setting `path` does nothing; `from` says where it was given. It is an error if
+// the setting was typed, or if `files` is NULL.
 static rlhf_status found_unused(const char *path, const json_t *from, const char *who,
                                 const char *why, struct in_files *files, struct rlhf__error *err) {
     const char *source = json_string_value(json_object_get(from, "source"));

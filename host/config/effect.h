@@ -1,6 +1,5 @@
-// effect.h: reports settings that were given but do nothing in this run or command.
-//
-// For the options of a plugin, the plugin decides (rlhf_plugin.why_unused).
+// effect.h: reports settings that were given but do nothing in this run or command. Each plugin
+// decides this for its own options (rlhf_plugin.why_unused).
 //
 // A setting that has its default value is never reported. A setting without effect is an error on
 // the command line, but only a warning in a --config file, because such a file may have settings
@@ -12,7 +11,7 @@
 #include "config/config.h"
 
 // A rule about a setting ("optim.muon_lr") or about all settings with a prefix ("sampling.",
-// "optim.muon_"), perhaps with exceptions. It says whether they are unused in this run or command.
+// "optim.muon_"), perhaps with exceptions. `unused` says whether this run or command ignores them.
 struct rlhf__effect_rule {
     const char *path;
     int32_t unused, reserved;

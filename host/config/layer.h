@@ -30,8 +30,8 @@ rlhf_status rlhf__layer_set(const char *flag, const char *assignment, struct rlh
 rlhf_status rlhf__layer_given(struct rlhf__config *c, const char *section, const char *key,
                               const char *source, int typed, struct rlhf__error *err);
 
-// Returns the flag that gave section.key, or NULL if no flag did. It lives as long as c->given.
-// [main]
+// Returns the flag that gave section.key, or NULL if no flag did. The text lives as long as
+// c->given. [main]
 const char *rlhf__layer_typed_by(const struct rlhf__config *c, const char *section,
                                  const char *key);
 
@@ -57,8 +57,8 @@ void rlhf__sinks_clear(struct rlhf__config *c);
 // as in `pairs`. [any]
 void rlhf__reward_section(const struct rlhf__plugin_config *p, size_t i, char out[32]);
 
-// Prepare to name the judge or the environment. If it names another plugin, the options are
-// dropped. [main]
+// Call this before setting the name of *p, the judge or the environment. If `name` is another
+// plugin than before, drops the options of the old one. [main]
 void rlhf__layer_name(struct rlhf__plugin_config *p, const char *name);
 
 // Free what an entry owns and zero it. [any]

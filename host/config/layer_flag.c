@@ -168,7 +168,7 @@ static rlhf_status set_named(const char *flag, const char *name, const char *raw
     const char *before = rlhf__layer_typed_by(c, RLHF__NAMED_SECTION, name);
     if (before && strcmp(before, flag) != 0)
         return given_twice(flag, RLHF__NAMED_SECTION, name, before, err);
-    json_t *v = json_string(raw); // a directory may be named "1"
+    json_t *v = json_string(raw); // never a number: a directory may be named "1"
     if (!v) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory");
     rlhf_status status = rlhf__named_set(c, name, v, flag, err);
     json_decref(v);

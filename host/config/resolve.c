@@ -204,8 +204,8 @@ static rlhf_status keep_path(const struct rlhf__plugin *plugin, struct rlhf__plu
     return RLHF_OK;
 }
 
-// Choose the metric name of reward i: the name that the user gave, or else the file's name. If that
-// is taken, append "-2", "-3", ...
+// Choose the metric name of reward i: the name that the user gave, or else the file's name. If
+// another reward has that name, append "-2", "-3", ...
 static rlhf_status name_reward(struct rlhf__config *c, size_t i, const struct rlhf__plugin *plugin,
                                struct rlhf__error *err) {
     struct rlhf__plugin_config *p = &c->reward[i];
@@ -450,7 +450,7 @@ rlhf_status rlhf__config_resolve(struct rlhf__config *c, struct rlhf__plugins *p
 
 // ---- as JSON ----------------------------------------------------------------------------------
 
-// pays 1: a reward or an environment, which have a weight.
+// `pays` is 1 for a reward or an environment: these have a weight.
 static json_t *plugin_json(const struct rlhf__plugin_config *p, int pays) {
     json_t *o = json_object();
     if (p->plugin) json_object_set_new(o, "plugin", json_string(p->plugin));

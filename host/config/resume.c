@@ -184,7 +184,7 @@ static rlhf_status changed(const char *run, const char *path, const json_t *was,
     return RLHF_E_INVALID;
 }
 
-// Returns 1 for the same plugin, named once by its file name and once by its path.
+// Returns 1 if both values name the same plugin, one by its file name and the other by its path.
 static int same_plugin(const char *path, const json_t *was, const json_t *is) {
     if (!ends_in(path, ".plugin") || !json_is_string(was) || !json_is_string(is)) return 0;
     char a[256], b[256];
@@ -202,11 +202,11 @@ static int same_place(const char *path, const json_t *was, const json_t *is) {
     if (!of_plugin && !named && !ends_in(path, "path") && !ends_in(path, ".model")) return 0;
     if (!json_is_string(was) || !json_is_string(is)) return 0;
     if (!rlhf__path_real(json_string_value(is), real)) return 0;
-    if (named) return 1; // its weights will be compared
+    if (named) return 1; // the model's weights will be compared
     for (size_t i = 0; may_move[i] && json_string_length(was) > 0; i++)
         if (strcmp(path, may_move[i]) == 0) return 1;
-    // run/setup_inputs.c later rejects options that do not name a file: it knows the plugin's
-    // options.
+    // A reward's option may name a file or be any other text. run/setup_inputs.c, which knows the
+    // plugin's options, later rejects those that do not name a file.
     const int is_option = of_plugin && !ends_in(path, ".plugin") && !ends_in(path, ".name");
     if (is_option && *json_string_value(was) == '/' && rlhf__is_file(real)) return 1;
     return !strcmp(real, json_string_value(was));
@@ -226,8 +226,7 @@ static rlhf_status check_leaf(void *arg, const char *path, const json_t *was, co
     return changed(*run, path, was, is, err);
 }
 
-// The run may have moved since its config was stored, so only a run.dir that is given now is
-// checked.
+// The run may have moved since its config was stored. So check only a run.dir that was given now.
 static rlhf_status same_dir(const struct rlhf__config_request *req, struct rlhf__error *err) {
     for (size_t i = 0; i < req->n_set; i++) {
         if (strncmp(req->set[i], "run.dir=", 8) != 0) continue;

@@ -134,9 +134,9 @@ struct rlhf__response_config {
     int32_t truncate;         // enum rlhf__truncate
     int32_t non_stop;         // enum rlhf__non_stop: effect of non_stop_penalty
     const char *period_token; // text of the one token that is a period; "" = any with a "."
-    // the first period among these tokens, counted from 1, ends the text
+    // the first period among the tokens period_min to period_max, counted from 1, ends the text
     int64_t period_min, period_max;
-    double period_penalty;   // the score without a period
+    double period_penalty;   // score of a text without such a period
     double non_stop_penalty; // for responses that no stop token ended
 };
 
@@ -217,7 +217,7 @@ struct rlhf__optim_config {
     int64_t schedule_phases; // length of the schedule in phases, or run.phases if that is more.
                              // Set it if a run will be resumed with more phases, so that lr does
                              // not depend on run.phases
-    int64_t max_skipped;     // steps in a row that may be skipped before the run stops
+    int64_t max_skipped;     // consecutive steps that may be skipped before the run stops
 };
 
 // How a run is divided between processes.
@@ -277,7 +277,7 @@ struct rlhf__plugin_config {
     char *name;              // rewards: metric name, unique in the list; NULL for the algorithm
     double weight;           // rewards and the environment
     const char *weight_flag; // the flag that gave the weight, NULL = none; static
-    const char *flag; // that named it, for messages; NULL = by its place ("--reward"); static
+    const char *flag; // flag that named it, for messages; NULL = the usual one ("--reward"); static
     int32_t from;     // enum rlhf__name_from: the source of `plugin`
     int32_t stored;   // 1: from a run resumed without --trust-run (resume_trust.c)
     // rewards and judge: 1 = in a worker, -1 = in this process, 0 = as rewards.isolate says
@@ -339,8 +339,8 @@ struct rlhf__config {
     json_t *unused;
 };
 
-// Returns the most tokens that the policy can write in a row: in its response or, with an
-// environment, in all its turns. [any]
+// Returns the maximum number of tokens that the policy can write for one row: in its response or,
+// with an environment, in all its turns. [any]
 static inline int64_t rlhf__config_most_drawn(const struct rlhf__config *c) {
     const int64_t turn = c->sampling.max_new_tokens;
     if (!c->environment.plugin) return turn;
