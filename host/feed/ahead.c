@@ -15,8 +15,9 @@ struct rlhf__ahead {
     struct rlhf__sampled batch;
     struct rlhf__rows_about about;
     int32_t begun, ready;
-    struct rlhf__ahead_idle idle; // of this process's phases
-    // The batch's file, at the last phase boundary and at the one that is being noted. Empty: none.
+    struct rlhf__ahead_idle idle; // sums over this process's phases
+    // The bytes of the batch's file; empty without a batch. noted: at the last phase boundary.
+    // next: at the boundary for which rlhf__ahead_prepare was called.
     struct rlhf__buf noted, next;
 };
 

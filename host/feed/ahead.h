@@ -1,8 +1,8 @@
 // ahead.h: the batch in flight of a run with rollout.ahead, i.e. the responses of the next phase.
-// They are sampled while the current phase trains, with the weights from its start, by a thread of
-// this process (sample/sampler.h) or by other processes (sample/actors.h), and handed over when
-// both are done. So the weights that sampled a row are always exactly one phase older than those
-// that train on it, whichever side is faster.
+// While the current phase trains, a thread of this process (sample/sampler.h) or other processes
+// (sample/actors.h) sample them, with the weights from the start of the current phase. The batch is
+// handed over when both training and sampling are done. So the weights that sampled a row are
+// always exactly one phase older than those that train on it, whichever side is faster.
 //
 // A checkpoint contains the batch in flight in state/ahead.rows (batch/rows_file.h), because the
 // weights that sampled it are gone. The prompts' cursor points past the batch's prompts.
@@ -34,17 +34,17 @@ rlhf_status rlhf__ahead_begin(struct rlhf__ahead *, const struct rlhf__rollout_r
 
 // How long each side of a phase waited for the other, in seconds.
 struct rlhf__ahead_idle {
-    double trainer;   // after training, until the batch was complete
-    double rollouter; // without a batch to sample
-    double all;       // of the whole phase
+    double trainer;   // waited after training until the batch was complete
+    double rollouter; // had no batch to sample
+    double all;       // length of the whole phase
 };
 
-// At the end of a phase: wait until the batch is complete. phase_start: rlhf__seconds at the start
-// of the phase. If no batch was begun, only sets *idle to zeros. Errors: those of rlhf__rollout.
-// [step]
+// At the end of a phase: wait until the batch is complete. phase_start is rlhf__seconds at the
+// start of the phase. If no batch was begun, only sets *idle to zeros. Errors: those of
+// rlhf__rollout. [step]
 rlhf_status rlhf__ahead_wait(struct rlhf__ahead *, double phase_start,
                              struct rlhf__ahead_idle *idle, struct rlhf__error *err);
-// Returns the sums over the phases of this process. [any]
+// Returns the idle times, summed over the phases of this process. [any]
 struct rlhf__ahead_idle rlhf__ahead_idle(const struct rlhf__ahead *);
 
 // Returns 1 if there is a complete batch for the next phase. [any]

@@ -15,8 +15,8 @@
 #include "sample/experience.h"
 #include "sample/rollout.h"
 
-// What is needed to create feeds; borrowed for their lifetime. The functions below say which parts
-// of the cast must exist when a feed is opened.
+// Everything that is needed to create feeds; borrowed for their lifetime. The functions below say
+// which parts of the cast must exist when a feed is opened.
 struct rlhf__feed_env {
     const struct rlhf__config *config;
     const struct rlhf__cast *cast;
@@ -61,14 +61,14 @@ struct rlhf__feed_ops {
     // there are none. [step]
     rlhf_status (*estimate)(struct rlhf__feed *, const struct rlhf__experience *x,
                             struct rlhf__error *err);
-    // Returns the cursor, for epochs and the checkpoint. With `choice` it only counts prompts.
-    // [any]
+    // Returns the cursor, for epochs and the checkpoint. If `choice` is set, the cursor only counts
+    // prompts. [any]
     struct rlhf__order *(*order)(struct rlhf__feed *);
     // Create the parts that need loaded models. NULL = nothing to create. [main]
     rlhf_status (*ready)(struct rlhf__feed *, struct rlhf__error *err);
     // Make the checks that are possible only just before the first phase. NULL = none. [step]
     rlhf_status (*check)(struct rlhf__feed *, struct rlhf__error *err);
-    // Measure held-out rows. Called after every phase. NULL = not supported. [step]
+    // Measure held-out rows. Called after every phase. NULL: this feed does not measure any. [step]
     rlhf_status (*evaluate)(struct rlhf__feed *, const struct rlhf__held_out *,
                             struct rlhf__error *err);
     // Must be called before the models are closed. [main]
@@ -105,7 +105,7 @@ void rlhf__feed_few_rows(const struct rlhf__feed_env *, int64_t rows, int64_t ph
 
 // ---- text_feed.c: {"text"} rows, and {"text", "label"} rows for a classifier ----
 //
-// On held-out rows it measures bits per byte, or accuracy if there are labels.
+// On held-out rows this feed measures bits per byte, or accuracy if there are labels.
 
 // Read and check data.path. Tokenizing comes later, because the policy may need the labels before
 // it can be opened. The caller owns *out. labels is NULL for rows without labels. If labels->n is
@@ -141,8 +141,8 @@ void rlhf__preference_feed_trains(struct rlhf__feed *, struct rlhf__reward_train
 // ---- prompt_feed.c: responses of the policy to the run's prompts, a batch in each phase ----
 
 // Read the prompts, check that they fit the context with sampling.max_new_tokens, and open the KV
-// cache. Needs plan, logp_dist, rules, policy and reference. A batch has batch.size rows in groups
-// of plan.group_size. The caller owns *out. Errors: RLHF_E_INVALID, and those of
+// cache. The cast must have plan, logp_dist, rules, policy and reference. A batch has batch.size
+// rows in groups of plan.group_size. The caller owns *out. Errors: RLHF_E_INVALID, and those of
 // rlhf__rollout_prompts.
 //
 // ops->check is rlhf__start_check. reference_is_start = 1: the reference equals the policy at the
@@ -153,7 +153,7 @@ rlhf_status rlhf__prompt_feed_open(const struct rlhf__feed_env *, int reference_
 // Returns 1 if log-probs are over the tokens that top-k, top-p or min-p kept while sampling. [any]
 int rlhf__prompt_feed_keeps_support(const struct rlhf__feed *);
 
-// Returns the longest prompt + sampling.max_new_tokens, in tokens. [any]
+// Returns the tokens of the longest prompt plus sampling.max_new_tokens. [any]
 int32_t rlhf__prompt_feed_longest(const struct rlhf__feed *);
 
 // Sample responses of `model` (the policy, or a model with its vocabulary) to n prompts, which are
@@ -189,16 +189,16 @@ rlhf_status rlhf__prompt_feed_estimate_ahead(struct rlhf__feed *, const struct r
 // The responses to held-out prompts are sampled, cut and rewarded as in a phase, but not trained
 // on. (The other feeds measure held-out rows of a file.)
 
-// Open the first data.eval_limit rows of data.eval_path, as prompts.* says. *out = NULL if
-// data.eval_path is not set. Needs the policy. The caller owns *out. Errors: those of
+// Open the first data.eval_limit rows of data.eval_path, with the settings prompts.*. *out is NULL
+// if data.eval_path is not set. Needs the policy. The caller owns *out. Errors: those of
 // rlhf__rollout_prompts. [main]
 rlhf_status rlhf__held_out_prompts_open(const struct rlhf__feed_env *, struct rlhf__prompts **out,
                                         struct rlhf__error *err);
 
-// Sample one response to each of q.prompts, with the same random numbers every time. All else in q
-// is as in a phase's request. Sets eval/reward, the mean reward without normalization and clipping,
-// and eval/<name> for every metric <name> of the rewards. Logs the mean. Errors: those of
-// rlhf__rollout and rlhf__score. [step]
+// Sample one response to each of q.prompts, with the same random numbers every time. All other
+// members of q are as in a phase's request. Sets eval/reward, the mean reward without normalization
+// and clipping, and eval/<name> for every metric <name> of the rewards. Logs the mean. Errors:
+// those of rlhf__rollout and rlhf__score. [step]
 rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *,
                                            struct rlhf__rollout_request q,
                                            const struct rlhf__held_out *, struct rlhf__error *err);

@@ -126,7 +126,7 @@ rlhf_status rlhf__prompt_choice_ask(struct rlhf__prompt_choice *c, int64_t phase
                              .seen = c->now.seen,
                              .meta = c->meta};
     for (uint32_t k = 0; k < n; k++)
-        row[k] = -1; // so that an index which is not written is rejected
+        row[k] = -1; // an index that is not written is then rejected
     struct rlhf__call call = rlhf__call_begin(algo, "choose_prompts()");
     const rlhf_status st = algo->plugin->ops.algo.choose_prompts(algo->self, &in, row);
     RLHF_TRY(rlhf__call_end(&call, st, err));

@@ -1,6 +1,6 @@
 // prompt_choice.h: for runs in which the algorithm chooses the prompts
-// (rlhf_algo_ops.choose_prompts). Asks for the prompts of a phase, and keeps what the algorithm is
-// told about every prompt: its last score and how often it was used.
+// (rlhf_algo_ops.choose_prompts). It asks the algorithm for the prompts of a phase, and keeps the
+// data about every prompt that the algorithm gets: its last score and how often it was used.
 //
 // A checkpoint contains both arrays in state/prompts.safetensors.
 #ifndef RLHF_HOST_PROMPT_CHOICE_H
@@ -36,8 +36,8 @@ void rlhf__prompt_choice_chosen(struct rlhf__prompt_choice *, int64_t phase,
 void rlhf__prompt_choice_scored(struct rlhf__prompt_choice *, int64_t phase,
                                 const struct rlhf__rows *);
 
-// Call at each phase boundary. Copies the state; rlhf__prompt_choice_save writes this copy, even if
-// it is called during the next phase. [main]
+// Call this at each phase boundary. It copies the state. rlhf__prompt_choice_save writes the copy,
+// even when the next phase has begun. [main]
 void rlhf__prompt_choice_note(struct rlhf__prompt_choice *);
 
 // Write to a checkpoint's folder, or read from the checkpoint in `dir`. Errors of reading:

@@ -71,7 +71,8 @@ static rlhf_status open_overlap(const struct prompt_feed *f, uint32_t n, struct 
         .log = env->log,
         .n = n,
         .group = f->group};
-    // Several processes ask about the rows that they sampled, when all are there.
+    // Several processes do not overlap: each calls the rewards for its rows after sampling all of
+    // them.
     if (rlhf__team_shares(env->cast->share.team)) return RLHF_OK;
     return env->config->mixing.overlap ? rlhf__overlap_create(&q, &x->overlap, err) : RLHF_OK;
 }
@@ -177,7 +178,7 @@ rlhf_status rlhf__prompt_feed_ahead_load(struct rlhf__feed *feed, const char *di
     return rlhf__ahead_load(feed->ahead, dir, &fit, err);
 }
 
-// Take the batch that was sampled while the phase before trained.
+// Take the batch that was sampled while the previous phase trained.
 static rlhf_status take_ahead(struct prompt_feed *f, uint64_t first, struct rlhf__experience *x,
                               struct rlhf__error *err) {
     RLHF_TRY(rlhf__ahead_take(f->feed.ahead, first, x, err));
@@ -204,7 +205,7 @@ rlhf_status rlhf__prompt_feed_sample(const struct rlhf__feed *feed, const struct
     struct rlhf__rollout_request q = request(look(feed));
     q.model = model;
     q.cache = NULL;
-    q.keep_support = 0; // only the texts are used
+    q.keep_support = 0; // only the text of the rows is used
     q.n = n;
     q.stream = stream;
     q.first = first;
@@ -347,7 +348,8 @@ static rlhf_status longest_of_all(const struct prompt_feed *f, uint32_t n, int64
     return RLHF_OK;
 }
 
-// Returns the most tokens after prompt p. An episode is at its largest if all of them are drawn.
+// Returns the maximum number of tokens after prompt p. In an episode the environment may write some
+// of them, but the rows are largest if the policy writes all.
 static int32_t most_after(const struct prompt_feed *f, const struct rlhf__prompt *p) {
     if (f->episodes.environment) return f->episodes.limits.tokens - p->n;
     return (int32_t)f->feed.env->config->sampling.max_new_tokens;
@@ -397,8 +399,8 @@ static rlhf_status prompt_largest(struct rlhf__feed *feed, struct rlhf__experien
     return st;
 }
 
-// On the memory plan, let m fill every slot of a cache and decode one more token. *cache, which the
-// caller closes, stays open.
+// On the memory plan, let m fill every slot of a cache and decode one more token. *cache stays
+// open; the caller closes it.
 static rlhf_status estimate(struct prompt_feed *f, const struct rlhf__model *m,
                             const struct rlhf__experience *x, rlhf_gen **cache,
                             struct rlhf__error *err) {
@@ -482,7 +484,7 @@ static rlhf_status open_feed(struct prompt_feed *f, struct rlhf__error *err) {
         RLHF_TRY(rlhf__rollout_prompts(&c->prompts, "prompts.path", policy, &c->sampling, env->dirs,
                                        env->log, env->loading, &f->prompts, err));
     f->n = rlhf__prompts_count(f->prompts);
-    // else it was logged already
+    // otherwise the note was logged already
     if (!alone && (!c->prompts.prepend_bos || rlhf__tokenizer_info(policy->tok)->bos >= 0))
         rlhf__model_text_note(policy, "texts", f->n - rlhf__prompts_chats(f->prompts),
                               c->prompts.prepend_bos ? RLHF__ENCODE_BOS : 0, 0, env->log);

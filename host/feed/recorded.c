@@ -175,7 +175,7 @@ static rlhf_status take_tokens(const struct source *s, const char *key, struct r
 static int find_prompt(const struct rlhf__prompts *set, int64_t row, int64_t *out) {
     const int64_t n = rlhf__prompts_count(set);
     for (int64_t k = 0; k < n; k++) {
-        *out = (row + k) % n; // without rows that were left out, the index is the row
+        *out = (row + k) % n; // if no rows were left out, the index is the row
         if (rlhf__prompts_get(set, *out).row == row) return 1;
     }
     return 0;
@@ -272,7 +272,7 @@ static rlhf_status score_row(const struct source *s, struct rlhf__rows *e,
     const json_t *score = json_object_get(s->row, "score");
     if (!json_is_number(score)) return wrong(s, "score", err);
     e->score[s->i] = number(score);
-    if (!same_ids(s, e)) return RLHF_OK; // the comparison reports it
+    if (!same_ids(s, e)) return RLHF_OK; // the comparison reports the difference
     return take_tokens(s, "token_reward", e, e->token[RLHF__TOKEN_REWARD], err);
 }
 

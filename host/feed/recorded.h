@@ -34,8 +34,8 @@ rlhf_status rlhf__recorded_take(const struct rlhf__recorded *, const struct rlhf
                                 int64_t version, struct rlhf__experience *x,
                                 struct rlhf__error *err);
 
-// Give rows that were sampled again the recorded scores and token rewards. If the record has fewer
-// rows, the others were dropped because of their scores, and are dropped here. Errors:
+// Copy the recorded scores and token rewards to rows that were sampled again. If the record has
+// fewer rows, the others were dropped because of their scores, and are dropped here too. Errors:
 // RLHF_E_INVALID (a row without score), RLHF_E_NOMEM. [step]
 rlhf_status rlhf__recorded_score(const struct rlhf__recorded *, const struct rlhf__feed *,
                                  struct rlhf__experience *x, struct rlhf__error *err);

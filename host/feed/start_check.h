@@ -1,5 +1,5 @@
-// start_check.h: the check before a run's first phase: log-probs from decoding are those of the
-// training forward pass.
+// start_check.h: checks before a run's first phase that decoding and the training forward pass give
+// the same log-probs.
 #ifndef RLHF_HOST_START_CHECK_H
 #define RLHF_HOST_START_CHECK_H
 
@@ -14,7 +14,7 @@ struct rlhf__start_check {
 
 // Sample a few short responses and compare their log-probs from decoding with those of the training
 // forward pass and, with reference_is_start, of the reference. Errors: RLHF_E_INTERNAL if they
-// differ: on a backend with exact rows at all, on others by more than rounding. [step]
+// differ; a backend without exact rows may differ by rounding errors. [step]
 rlhf_status rlhf__start_check(const struct rlhf__start_check *, struct rlhf__error *err);
 
 #endif
