@@ -1,11 +1,11 @@
-// boundary.h: the last phase boundary of a run, to which the run returns if the next phase fails.
-// A boundary has everything that a checkpoint has except the weights. It also has a copy
-// (`rollback`) of everything that an update changes: weights, moments, the reference if it is
-// updated, and a reward model in training with its optimizer and pairs.
+// boundary.h: the last phase boundary of a run, to which the run returns if the next phase fails. A
+// boundary has everything that a checkpoint has except the weights. It also has a copy (`rollback`)
+// of everything that an update changes: weights, moments, the reference if it is updated, and a
+// reward model in training with its optimizer and pairs.
 //
 // The boundary is noted after every phase and kept in memory; checkpoint.h writes files. The copy
-// takes as much memory as the tensors (AdamW: 12 bytes per trained parameter). Above the limit
-// checkpoint.undo_mib no copy is made.
+// takes as much memory as the tensors (AdamW: 12 bytes per trained parameter). If that is above the
+// limit checkpoint.undo_mib, the copy is not made.
 #ifndef RLHF_HOST_BOUNDARY_H
 #define RLHF_HOST_BOUNDARY_H
 
@@ -90,7 +90,7 @@ struct rlhf__boundary {
     struct rlhf__rollback rollback;
 };
 
-// The current values, to be noted.
+// The current values, for rlhf__boundary_note.
 struct rlhf__boundary_now {
     int64_t phase;
     struct rlhf__best best;

@@ -61,7 +61,7 @@ static int by_name(const struct dirent **a, const struct dirent **b) {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-// Add the digests of the regular files in dir/below to `files`, and those of its folder "state".
+// Add the digests of the regular files in dir/below to `files`.
 static rlhf_status add_files(json_t *files, const char *dir, const char *below,
                              struct rlhf__error *err) {
     struct dirent **all = NULL;
@@ -108,7 +108,8 @@ rlhf_status rlhf__chain_log_checkpoint(struct rlhf__chain_log *l, int64_t phase,
 
 // ---- the beginning ----
 
-// Give `begin` the inputs of the line before that it lacks. A resumed run does not read all files.
+// Add to `begin` the inputs of `before` that it lacks. A resumed run does not read all files, so
+// its `begin` does not have all inputs.
 static void keep_inputs(json_t *begin, const json_t *before) {
     json_t *inputs = json_object_get(begin, "inputs");
     json_t *was = json_object_get(before, "inputs");
@@ -200,7 +201,7 @@ rlhf_status rlhf__chain_log_open(const struct rlhf__folder *run, int64_t keep,
     if (st == RLHF_OK)
         st = keep < 0 ? put_start(l, 0, &start, NULL, NULL, err) : go_on(l, keep, &start, err);
     if (keep >= 0 && st == RLHF_OK)
-        st = rlhf__chain_log_checkpoint(l, keep, err); // a crash may have prevented it
+        st = rlhf__chain_log_checkpoint(l, keep, err); // a crash may have prevented this line
     json_decref(start.begin);
     json_decref(start.settings);
     return st;

@@ -14,12 +14,13 @@ struct rlhf__chain_log; // opaque
 // What a run begins with. Both are owned by the function that gets them, even after a failure.
 struct rlhf__chain_start {
     json_t *begin;    // everything that the results depend on
-    json_t *settings; // those that they do not depend on
+    json_t *settings; // settings that the results do not depend on
 };
 
 // Begin the file of a new run (keep < 0) or of a run that was resumed from the checkpoint of phase
-// `keep`. If a resumed run has another start than before, a line is added. Inputs that `begin`
-// lacks are taken from the line before. Errors: RLHF_E_INVALID, RLHF_E_IO, RLHF_E_NOMEM. [main]
+// `keep`. If a resumed run's `start` differs from the last one in the file, a line is added. Inputs
+// that `begin` lacks are taken from the last one. Errors: RLHF_E_INVALID, RLHF_E_IO, RLHF_E_NOMEM.
+// [main]
 rlhf_status rlhf__chain_log_open(const struct rlhf__folder *run, int64_t keep,
                                  struct rlhf__chain_start start, struct rlhf__log *log,
                                  struct rlhf__chain_log **out, struct rlhf__error *err);

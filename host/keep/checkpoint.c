@@ -51,7 +51,7 @@ void rlhf__plugin_states_finish(struct rlhf__plugin_states *s) {
     *s = (struct rlhf__plugin_states){0};
 }
 
-// Write them to the folder of a checkpoint.
+// Write the states to the folder of a checkpoint.
 static rlhf_status write_states(const struct rlhf__plugin_states *s,
                                 const struct rlhf__folder *checkpoint, struct rlhf__error *err) {
     for (size_t i = 0; i < s->n; i++) {

@@ -219,7 +219,7 @@ rlhf_status rlhf__checkpoint_dir_commit(const struct rlhf__folder *all, const ch
     if (st == RLHF_OK) st = rlhf__folder_rename(all, LINKING, "latest", err);
     if (st == RLHF_OK) return rlhf__folder_sync(all, ".", err);
     unlinkat(all->fd, LINKING, 0);
-    if (named) rlhf__folder_rename(all, name, fresh, NULL); // back: the caller removes it
+    if (named) rlhf__folder_rename(all, name, fresh, NULL); // the caller then removes `fresh`
     return st;
 }
 
@@ -273,7 +273,7 @@ rlhf_status rlhf__checkpoint_dir_remove(const struct rlhf__folder *all, const ch
     RLHF_TRY(rlhf__folder_open(all, name, &checkpoint, err));
     rlhf_status st = RLHF_OK;
     if (!rlhf__folder_is_held(checkpoint)) st = rlhf__folder_rename(all, name, going, err);
-    rlhf__folder_close(checkpoint); // it has been renamed, so no process can open it now
+    rlhf__folder_close(checkpoint); // after the renaming, processes can no longer open it
     return st == RLHF_OK ? rlhf__folder_remove(all, going, err) : st;
 }
 
@@ -301,7 +301,7 @@ rlhf_status rlhf__checkpoint_dir_each_old(const struct rlhf__folder *all, int64_
                                           void *arg, struct rlhf__error *err) {
     struct list l;
     if (keep <= 0) return RLHF_OK;
-    rlhf_status st = list_all(all, &l, err); // first: what is visited may be removed
+    rlhf_status st = list_all(all, &l, err); // list first: `visit` may remove some
     if (st == RLHF_OK) st = each_old(&l, phase, keep, visit, arg, err);
     free(l.phase);
     return st;

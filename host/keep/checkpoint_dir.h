@@ -13,9 +13,9 @@
 // prefix of the name of a checkpoint that is being written
 #define RLHF__CHECKPOINT_WRITING ".writing-"
 
-// Repair the directory after a crash: set the link of a checkpoint that had its name but not its
-// link, and remove directories that were being written or removed. Does nothing if the run has no
-// checkpoints/. [main]
+// Repair the directory after a crash: set the link of a checkpoint that has its name but not yet
+// its link, and remove directories that were being written or removed. Does nothing if checkpoints/
+// does not exist. [main]
 rlhf_status rlhf__checkpoint_dir_recover(const struct rlhf__folder *run, struct rlhf__error *err);
 
 // Returns the number of the run's checkpoints; *newest is the phase of the last one. [main]
@@ -37,9 +37,9 @@ rlhf_status rlhf__checkpoint_dir_commit(const struct rlhf__folder *all, const ch
 rlhf_status rlhf__checkpoint_dir_best(const struct rlhf__folder *all, int64_t phase,
                                       struct rlhf__error *err);
 
-// Call visit with the name of each checkpoint up to `phase`, the oldest first, that
-// rlhf__checkpoint_dir_prune may remove. visit may remove it. Stops at the first error of visit and
-// returns it. Other errors: RLHF_E_IO, RLHF_E_NOMEM. [main]
+// Call visit with the name of each checkpoint that rlhf__checkpoint_dir_prune may remove, the
+// oldest first. visit may remove the checkpoint. Stops at the first error of visit and returns it.
+// Other errors: RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__checkpoint_dir_each_old(const struct rlhf__folder *all, int64_t phase,
                                           int64_t keep,
                                           rlhf_status (*visit)(void *arg, const char *name,

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 // The files that a run creates before its first checkpoint. Files of rows are empty until a phase
-// ends. TensorBoard files only repeat metrics.jsonl. Of sinks, only those in plugins/sinks have
-// their files listed here.
+// ends. TensorBoard files only repeat metrics.jsonl. The files of sinks are listed only for the
+// sinks in plugins/sinks.
 static const struct made {
     const char *name;
     enum { WRITTEN, ROWS, FOLDER, CHECKPOINTS } is;

@@ -63,7 +63,8 @@ static json_t *kernels_options(const struct rlhf__compute *c) {
     return all;
 }
 
-// Returns which collective connects how many processes, or NULL without one. New reference.
+// Returns the number of processes and the collective that connects them; NULL without a collective.
+// New reference.
 static json_t *processes_json(const struct rlhf__collective *c) {
     if (!c) return NULL;
     return json_pack("{s:i, s:s, s:s, s:s, s:s}", "ranks", (int)c->team.ranks, "collective",
@@ -198,7 +199,7 @@ static rlhf_status read_stored(const struct rlhf__folder *run, json_t **stored,
                       run->path);
 }
 
-// Get the stored manifest, the current one, and the list of differences between their code. The
+// Get the stored manifest, the current one, and a list of the code that differs between them. The
 // caller releases them.
 static rlhf_status look(const struct rlhf__manifest *m, const struct rlhf__folder *run,
                         json_t **stored, json_t **now, struct rlhf__buf *list,

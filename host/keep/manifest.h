@@ -1,6 +1,6 @@
 // manifest.h: manifest.json of a run. It lists the program, plugins and kernels that made the run,
 // with version and sha256, and the inputs that are not in its checkpoints. When the run is resumed,
-// they are compared.
+// the stored lists are compared with the current ones.
 #ifndef RLHF_HOST_MANIFEST_H
 #define RLHF_HOST_MANIFEST_H
 
@@ -47,9 +47,9 @@ rlhf_status rlhf__manifest_check_inputs(const struct rlhf__manifest *m,
                                         const struct rlhf__folder *run, const char *name,
                                         struct rlhf__error *err);
 
-// Append the code files of the run `dir` (in rewards' options that name a file) that differ from
-// manifest.json, in the form of rlhf__inputs_compare. Appends nothing if manifest.json cannot be
-// read. [main]
+// Append the code files of the run `dir` that differ from manifest.json, in the form of
+// rlhf__inputs_compare. Code files are those that options of rewards name. Appends nothing if
+// manifest.json cannot be read. [main]
 void rlhf__manifest_changed_code(const char *dir, struct rlhf__buf *out);
 
 // Warn if the run used another backend before or, on a GPU, another card, driver or library.

@@ -20,7 +20,7 @@ void rlhf__run_dir_begin(struct rlhf__run_dir *d, const char *resume) {
     memset(d, 0, sizeof *d);
     d->lock = -1;
     if (rlhf__folder_open(NULL, ".", &d->start, NULL) == RLHF_OK)
-        d->start->path[0] = '\0'; // names in messages are then as given
+        d->start->path[0] = '\0'; // messages then show names as given
     if (!resume || strlen(resume) >= 4000) return;
     char *real = realpath(resume, NULL);
     if (real && strlen(real) < 4000 && rlhf__folder_open(NULL, resume, &d->root, NULL) == RLHF_OK) {
@@ -47,7 +47,7 @@ enum there {
     NO_DIRECTORY,
     OTHER,
     MODEL,
-    LEFTOVER,      // files of a run that ended before its first phase did
+    LEFTOVER,      // files of a run that ended before the end of its first phase
     BEGUN,         // files of a run with these settings that ended before its first checkpoint
     NO_CHECKPOINT, // the same, but with other settings or with files of a user
     RUN,
@@ -177,7 +177,7 @@ static rlhf_status refuse_existing(const char *name, const struct rlhf__config *
     case NOTHING:
     case EMPTY:
     case LEFTOVER:
-    case BEGUN: // it has changed after it was classified
+    case BEGUN: // the directory has changed since then
         break;
     }
     return rlhf__fail(err, RLHF_E_INVALID, "the run directory '%s' exists already%s", name, how);

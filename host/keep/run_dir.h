@@ -43,7 +43,7 @@ rlhf_status rlhf__run_dir_attach(struct rlhf__run_dir *d, const char *resume, in
                                  struct rlhf__log *log, struct rlhf__error *err);
 
 // For a process that only reads a run that another one has attached to: use its checkpoint. Errors:
-// RLHF_E_INVALID if that is not there. [main]
+// RLHF_E_INVALID if the checkpoint does not exist. [main]
 rlhf_status rlhf__run_dir_follow(struct rlhf__run_dir *d, const char *checkpoint,
                                  struct rlhf__error *err);
 

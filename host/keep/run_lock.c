@@ -1,5 +1,5 @@
-// run_lock.c: see run_lock.h. It is a POSIX record lock, because network file systems support those
-// and child processes of a plugin do not inherit them.
+// run_lock.c: see run_lock.h. The lock is a POSIX record lock, because network file systems support
+// those and child processes of a plugin do not inherit them.
 #include "keep/run_lock.h"
 
 #include <errno.h>
@@ -42,8 +42,8 @@ static rlhf_status taken(const struct rlhf__folder *run, int fd, struct rlhf__er
 static void say_who(int fd) {
     char host[256] = "", text[320];
     struct stat s;
-    // A copy made of hard links shares this file. It may then belong to another run, or be no lock
-    // at all.
+    // A copy of the run that consists of hard links shares this file. The file may then belong to
+    // another run or not be a lock at all, so do not write to it.
     if (fstat(fd, &s) != 0 || s.st_nlink > 1) return;
     gethostname(host, sizeof host - 1);
     int n = snprintf(text, sizeof text, "%ld %s\n", (long)getpid(), *host ? host : UNKNOWN);

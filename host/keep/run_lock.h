@@ -12,7 +12,7 @@
 rlhf_status rlhf__run_lock(const struct rlhf__folder *run, struct rlhf__log *log, int *fd,
                            struct rlhf__error *err);
 
-// Returns what rlhf__run_lock would, but writes and holds nothing. [main]
+// Returns the result that rlhf__run_lock would have, but writes nothing and takes no lock. [main]
 rlhf_status rlhf__run_lock_probe(const struct rlhf__folder *run, struct rlhf__error *err);
 
 #endif
