@@ -99,7 +99,7 @@ static rlhf_status put_skip(struct chunk *c, const struct scored_row *row, size_
 static rlhf_status add_windows(const struct rlhf__model *m, const struct scored_row *row,
                                struct chunk *c, struct rlhf__error *err) {
     size_t context = (size_t)m->info.n_ctx, half = context / 2 ? context / 2 : 1;
-    // earlier tokens have been scored, or are only context
+    // The tokens before `scored` have been scored, or are only context.
     size_t scored = 1, n = row->ids.n;
     for (size_t begin = 0; scored < n; begin += half) {
         size_t end = begin + context < n ? begin + context : n;

@@ -11,7 +11,7 @@
 
 struct rlhf__team;
 
-// How rows are measured; zeros: in this process, to the end.
+// How rows are measured. All zeros: this process measures all rows, and cannot be cancelled.
 struct rlhf__evaluating {
     const volatile sig_atomic_t *cancelled; // checked between microbatches (RLHF_E_CANCELLED)
     struct rlhf__team *team;                // the ranks that divide the rows
@@ -59,8 +59,8 @@ struct rlhf__preference_quality {
     double chosen, rejected;
 };
 
-// Compute the reward, with gain and bias, of every response in the set; every rank does so for all
-// of them. [main]
+// Compute the reward, with gain and bias, of every response in the set. This work is not divided:
+// every rank computes all of them. [main]
 rlhf_status rlhf__evaluate_preferences(const struct rlhf__reward_model *rm,
                                        const struct rlhf__preferences *set,
                                        const struct rlhf__evaluating *how,

@@ -7,7 +7,7 @@
 #include <rlhf/exact.h>
 #include <stdlib.h>
 
-#define CHUNK_ROWS 64 // fewer if they reach RLHF__MICROBATCH_TOKENS tokens
+#define CHUNK_ROWS 64 // rows at a time; fewer if they reach RLHF__MICROBATCH_TOKENS tokens
 
 // Returns the mean of a row's k rewards without r[best].
 static double mean_of_others(const float *r, int32_t k, int32_t best) {
@@ -79,7 +79,7 @@ struct counted {
     struct rlhf__completion_quality *completions;
 };
 
-// Add up the model's values of the responses, from which nothing is subtracted.
+// Add up the model's values of the responses; a reference's log-probs are not subtracted.
 static void count_own(const struct rlhf__preferences *set, const int64_t *pick, uint32_t n,
                       const float *score, struct rlhf__preference_quality *out) {
     for (uint32_t i = 0; i < n; i++) {

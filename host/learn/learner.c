@@ -140,7 +140,7 @@ void rlhf__learner_expect(struct rlhf__learner *l, uint32_t minibatches, int64_t
     l->comparing = compare;
 }
 
-// Returns 1 if the weights that train on row i sampled it.
+// Returns 1 if row i was sampled by the weights that will now be trained on it, not by older ones.
 static int is_own(const struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t i) {
     return !(e->flags & RLHF__DRAWN) || e->version[i] == l->optim->count.step;
 }
@@ -199,12 +199,13 @@ static rlhf_status rows_of(struct rlhf__learner *l, const struct rlhf__rows *e, 
     return st;
 }
 
-// Called if all rows of a phase's first minibatch are excluded. Compares their log-probs with a
-// forward pass alone, because the step that follows changes the weights that sampled the rows.
+// Called if all rows of a phase's first minibatch are excluded. Compares their log-probs in a
+// forward pass without a loss. This must be done now, because the step that follows changes the
+// weights that sampled the rows.
 static rlhf_status compare_masked(struct rlhf__learner *l, const struct rlhf__rows *e,
                                   struct rlhf__place *p, struct rlhf__error *err) {
     const struct rlhf__rows none = {0};
-    if (l->shards) RLHF_TRY(run_rows(l, &none, p, err)); // all gradients are 0
+    if (l->shards) RLHF_TRY(run_rows(l, &none, p, err)); // adds only gradients of 0
     p->train = 0;
     p->only_compares = 1;
     return run_rows(l, e, p, err);

@@ -84,7 +84,7 @@ struct rlhf__learner {
     struct rlhf__shards *shards;
     double *sums[RLHF__LEARNER_SUMS]; // the objective's own sums, kept for each shard; or NULL
     rlhf_plan plan;
-    rlhf_dist dist; // log-probs are computed under it
+    rlhf_dist dist; // the distribution that log-probs are of
     int64_t microbatch_tokens, max_new_tokens;
     struct rlhf__head_store out, grad;  // with every prompt written out, as the algorithm sees rows
     struct rlhf__shared_batch batch;    // the current microbatch
@@ -137,14 +137,14 @@ void rlhf__learner_expect(struct rlhf__learner *, uint32_t minibatches, int64_t 
 
 // Train on one minibatch: compute the gradients of the objective's loss over all rows, and take an
 // optimizer step with learning rates times lr_factor. Then pack the weights again and call the
-// objective's minibatch_end; *stop = 1 if it ends the phase.
+// objective's minibatch_end; *stop is 1 if that ends the phase.
 //
 // - Prompts are shared if the rows allow it (RLHF__SHARE_PROMPTS) and the model can.
 //   microbatch_tokens limits the tokens that the model computes at a time.
 // - If a loss or gradient is not finite, the step is skipped.
 // - Policy and critic are clipped by separate gradient norms.
 // - Rows that the algorithm marked (rows->use) as without a gradient or as excluded are left out of
-//   the backward pass. A step is taken even if all rows are. [step]
+//   the backward pass. A step is taken even if all rows are left out. [step]
 rlhf_status rlhf__learner_minibatch(struct rlhf__learner *, const struct rlhf__rows *,
                                     uint32_t epoch, uint32_t minibatch, double lr_factor,
                                     int32_t *stop, struct rlhf__error *err);

@@ -97,7 +97,7 @@ static rlhf_status reference_hidden(struct rlhf__learner *l, const struct rlhf__
     return RLHF_OK;
 }
 
-// The two forward passes of a microbatch. Without a critic its heads are 0.
+// The two forward passes of a microbatch. The heads of `critic` are 0 if there is only one model.
 struct forwards {
     rlhf_forward model, critic;
 };
@@ -181,9 +181,9 @@ static int any_derivative(const struct rlhf__learner *l) {
            any(d->score, (size_t)b->n * (size_t)l->model->n_labels);
 }
 
-// Sum up by how much the policy's log-probs, before the update, are below the reference's, on
-// wanted responses of a file (label 1). Tokens that the policy did not write add 0: both of their
-// log-probs are 0.
+// Sum up how far the policy's log-probs before the update are below the reference's. Only wanted
+// responses of a file (label 1) are measured. Tokens that the policy did not write add 0, because
+// both of their log-probs are 0.
 static void measure_fall(struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t from,
                          const rlhf_loss_in *in) {
     if (!in->logp_ref || !in->heads->logp || (e->flags & RLHF__DRAWN)) return;

@@ -103,7 +103,7 @@ static rlhf_status items_init(struct rlhf__optim *o, const struct rlhf__optim_sp
                       spec->n);
 }
 
-// The moments of all parameters, as one process has them alone.
+// Allocate the moments of all parameters, for a process that keeps the whole state.
 static rlhf_status moments_init(struct rlhf__optim *o, struct rlhf__error *err) {
     const rlhf_compute *t = o->compute;
     rlhf_status st = RLHF_OK;
@@ -157,7 +157,7 @@ int rlhf__optim_divided(const struct rlhf__optim *o) { return o->blocks && o->bl
 void rlhf__optim_destroy(struct rlhf__optim *o) {
     if (!o) return;
     for (uint32_t i = 0; i < o->n && rlhf__optim_divided(o); i++)
-        o->items[i].m = NULL; // part of the blocks' moments
+        o->items[i].m = NULL; // a part of the blocks' buffer
     rlhf__optim_blocks_destroy(o);
     for (uint32_t i = 0; i < o->n; i++) {
         o->compute->release(o->compute->ctx, o->items[i].m);

@@ -25,7 +25,7 @@ struct rlhf__optim_item {
 struct rlhf__optim_count {
     int64_t step;        // steps taken, without skipped ones
     int64_t skipped;     // in total
-    int64_t skipped_row; // skipped in a row, up to now
+    int64_t skipped_row; // consecutive ones, up to now
 };
 
 struct rlhf__optim {
@@ -84,9 +84,9 @@ rlhf_status rlhf__optim_create(const rlhf_compute *, const struct rlhf__optim_sp
 void rlhf__optim_destroy(struct rlhf__optim *); // NULL allowed [main]
 
 // Take a step with learning rates times `factor`, then zero the gradients. If the gradient norm is
-// not finite, or loss_ok is 0, the update is skipped; RLHF_E_NUMERIC after max_skipped in a row.
-// The caller refreshes the model. If the backend takes lists of tensors, waits for the device once.
-// [step]
+// not finite, or loss_ok is 0, the update is skipped; Returns RLHF_E_NUMERIC after max_skipped
+// consecutive skips. The caller refreshes the model. If the backend takes lists of tensors, waits
+// for the device once. [step]
 rlhf_status rlhf__optim_step(struct rlhf__optim *, double factor, int32_t loss_ok,
                              struct rlhf__optim_report *, struct rlhf__error *err);
 
@@ -100,17 +100,17 @@ rlhf_status rlhf__optim_tensor(const struct rlhf__optim *, uint32_t i, char *nam
 
 // Returns 1 if the state is divided between processes. [any]
 int rlhf__optim_divided(const struct rlhf__optim *);
-// Returns the elements of tensor i of the state, 0 past the end. [any]
+// Returns the number of elements of tensor i of the state, 0 past the end. [any]
 uint64_t rlhf__optim_elements(const struct rlhf__optim *, uint32_t i);
 // Copy elements [from, from + n) of tensor i of the state to `host`, or from it. If the state is
 // divided between processes, all must call get in the same order, and only rank 0 receives
-// anything: for others, host may be NULL. put sets those elements that the process has. [main]
+// anything: for others, host may be NULL. put sets only the elements that the process has. [main]
 rlhf_status rlhf__optim_get(const struct rlhf__optim *, uint32_t i, uint64_t from, uint64_t n,
                             float *host, struct rlhf__error *err);
 rlhf_status rlhf__optim_put(struct rlhf__optim *, uint32_t i, uint64_t from, uint64_t n,
                             const float *host, struct rlhf__error *err);
-// List the k-th piece of device memory with this process's part of the state. Returns 0 past the
-// end. [any]
+// Get the k-th piece of device memory that holds this process's part of the state. Returns 0 past
+// the end. [any]
 int rlhf__optim_memory(const struct rlhf__optim *, uint32_t k, rlhf_dev *out, uint64_t *bytes);
 
 // ---- parts of a step, for optim_blocks.c ----

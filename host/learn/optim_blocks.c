@@ -165,7 +165,7 @@ void rlhf__optim_blocks_destroy(struct rlhf__optim *o) {
 
 // ---- the norm ----
 
-// The sum of squares of one block, for backends that take one tensor per call.
+// Compute the sum of squares of one block, for backends that take one tensor per call.
 static rlhf_status sum_singly(const struct rlhf__optim *o, uint32_t block) {
     const struct rlhf__optim_blocks *b = o->blocks;
     double sum = 0;
@@ -178,7 +178,7 @@ static rlhf_status sum_singly(const struct rlhf__optim *o, uint32_t block) {
     return RLHF_OK;
 }
 
-// The sums of squares of own blocks. The device is asked once for all of them.
+// Compute the sums of squares of own blocks. A single download fetches all of them.
 static rlhf_status own_sums(const struct rlhf__optim *o) {
     const struct rlhf__optim_blocks *b = o->blocks;
     const rlhf_compute *t = o->compute;

@@ -23,15 +23,16 @@ struct rlhf__optim_blocks {
     uint64_t moments_bytes;
     rlhf_clip *clip; // [n_own] as downloaded from dev_clip
     rlhf_dev dev_clip;
-    // All pieces as one list, then o->n_between ranges between them. Only pieces of own blocks, and
-    // none of Muon's matrices, have a weight.
+    // All pieces as one list, then the o->n_between ranges between them. Only pieces of own blocks
+    // have a weight; pieces of Muon's matrices never do.
     uint64_t *len;
     rlhf_dev *places; // g, w, m, v
     double *rates;    // lr, weight_decay of the current step
     uint32_t n_list, reserved2;
 };
 
-// Divide o's parameters into blocks: sets o->blocks. o has its items and ranges. [main]
+// Divide o's parameters into blocks: sets o->blocks. o must have its items and ranges already.
+// [main]
 rlhf_status rlhf__optim_blocks_init(struct rlhf__optim *o, const struct rlhf__share *,
                                     struct rlhf__error *err);
 void rlhf__optim_blocks_destroy(struct rlhf__optim *o); // without blocks: nothing [main]

@@ -4,14 +4,14 @@
 
 #include <string.h>
 
-// The elements that a piece has of [from, from + n) of its tensor.
+// The elements [from, from + n) of a tensor, as far as one piece contains them.
 struct overlap {
     rlhf_dev at;       // on the device, NULL if another process owns them
-    uint64_t first, n; // first: the first one, counted from `from`
+    uint64_t first, n; // first: index of the first one, counted from `from`
     uint32_t owner, reserved;
 };
 
-// Finds the overlap of piece k of block i; n is 0 if there is none.
+// Finds the overlap of piece k of block i; n is 0 if they do not overlap.
 static struct overlap overlap_of(const struct rlhf__optim_blocks *b, uint32_t i, uint32_t k,
                                  uint32_t item, int v, uint64_t from, uint64_t n) {
     const struct rlhf__piece *p = &b->cut.piece[k];

@@ -10,8 +10,8 @@
 #include <signal.h>
 
 // Returns the FLOPs of the GEMMs that `model` computes for `heads` of the rows of `full`. `tokens`
-// go through the layers, a shared prompt counting once. The LM head is computed for response
-// tokens, if a head needs it. Attention scores are not counted. [any]
+// is the number of tokens that go through the layers; a shared prompt counts once. The LM head is
+// computed for response tokens, if a head needs it. Attention scores are not counted. [any]
 double rlhf__forward_flops(const struct rlhf__model *model, uint32_t heads, int64_t tokens,
                            const rlhf_batch *full);
 
@@ -20,7 +20,7 @@ double rlhf__forward_flops(const struct rlhf__model *model, uint32_t heads, int6
 // gradients are skipped. Without a backward pass it is 1. [any]
 double rlhf__train_ways(const struct rlhf__model *model, int32_t train);
 
-// The same for the LM head alone, forward only. [any]
+// Returns the FLOPs of the LM head alone, in a forward pass. [any]
 double rlhf__lm_head_flops(const struct rlhf__model *model, const rlhf_batch *full);
 
 // Returns 1 if a group's prompt is computed once, i.e. if the rows allow it (RLHF__SHARE_PROMPTS)

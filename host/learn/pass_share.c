@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// One array of a pass: numbers of rows are adjacent in it.
+// One array of a pass. The numbers of adjacent rows are adjacent in it.
 struct array {
     char *at;
     size_t each; // bytes of an element
@@ -81,7 +81,7 @@ static rlhf_status make_hidden(struct share *s, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// ---- the door ----
+// ---- the divided pass ----
 
 static rlhf_status pass_own(const struct share *s, const rlhf_dist *dist, int64_t tokens,
                             struct rlhf__error *err) {

@@ -30,7 +30,7 @@ struct rlhf__cast {
     struct rlhf__response_rules *rules; // for responses; NULL if none are sampled
     rlhf_plan plan;
     rlhf_iteration iteration; // the algorithm's extension; zeros: none
-    rlhf_dist logp_dist;      // log-probs in training are computed under it
+    rlhf_dist logp_dist;      // the distribution of log-probs in training
     // 1: a reward or the judge needs the reference's log-probs (RLHF_REWARD_LOGP_REF)
     int32_t rewards_refer;
     // 1: a reward or the judge needs the log-probs from sampling, also of held-out responses
@@ -101,7 +101,7 @@ struct rlhf__phase {
     struct rlhf__learner *learner;
     struct rlhf__report *report;
     const struct rlhf__recorded *recorded; // the phase's responses and scores; NULL: sampled
-    int32_t samples_again;                 // 1: of the record, only the scores are used
+    int32_t samples_again;                 // 1: use only the scores of `recorded`
     int32_t unused;
     int32_t has_adapter, reserved;
     double adapter_norm;       // how far the adapter moved (model/adapter.h)

@@ -205,7 +205,8 @@ rlhf_status rlhf__plan_ask(const struct rlhf__instance *algo, const rlhf_run_inf
     struct rlhf__call call = rlhf__call_begin(algo, "plan()");
     rlhf_status st = rlhf__call_end(&call, algo->plugin->ops.algo.plan(algo->self, info, out), err);
     if (st == RLHF_OK) st = rlhf__plan_check(algo->plugin, out, err);
-    if (st != RLHF_OK) *out = (rlhf_plan){.size = sizeof *out}; // do not use any of it
+    // A rejected plan is not used at all.
+    if (st != RLHF_OK) *out = (rlhf_plan){.size = sizeof *out};
     return st;
 }
 

@@ -10,7 +10,7 @@
 
 #define CHUNK ((uint64_t)1 << 18) // elements that are read at a time
 
-// A hash of 64 bits: the same bits in the same order.
+// Returns a 64-bit hash, which depends on all bits and on their order.
 static uint64_t hashed(uint64_t h, const uint32_t *x, uint64_t n) {
     for (uint64_t i = 0; i < n; i++)
         h = (h ^ x[i]) * 0x9E3779B97F4A7C15U + (h >> 32);
@@ -46,7 +46,7 @@ static rlhf_status hash_all(const struct rlhf__model *const *models, uint32_t n,
     return st;
 }
 
-// One sentence, the same on all ranks.
+// Fail with one sentence, the same on all ranks.
 static rlhf_status different(struct rlhf__team *t, int32_t rank, int32_t others, int64_t phase,
                              struct rlhf__error *err) {
     char more[64] = "";

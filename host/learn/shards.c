@@ -74,7 +74,7 @@ struct part {
 
 static uint32_t parts(const struct rlhf__optim *o) { return o->grads ? 1 : o->n; }
 
-// *at is the position in the buffer, and moves on.
+// Returns part i. *at is the part's offset in the buffer and is moved past the part.
 static struct part part_of(const struct rlhf__optim *o, rlhf_dev aside, uint32_t i, uint64_t *at) {
     if (o->grads) return (struct part){o->grads, aside, o->grads_bytes};
     const struct rlhf__optim_item *it = &o->items[i];
@@ -84,7 +84,7 @@ static struct part part_of(const struct rlhf__optim *o, rlhf_dev aside, uint32_t
     return p;
 }
 
-// Move the sum that waits last in the tree from the gradients to its buffer.
+// Move the sum that is last in the tree from the gradients to its buffer.
 static rlhf_status put_aside(struct rlhf__shards *s) {
     const rlhf_compute *t = s->compute;
     for (int k = 0; k < 2; k++) {

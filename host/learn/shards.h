@@ -1,6 +1,6 @@
-// shards.h: the shards of a learner's minibatches: their gradients, added up in the order of a
-// fixed tree (team/tree.h), and their numbers, added up in order. Neither depends on which process
-// computed which shard.
+// shards.h: the shards of a learner's minibatches. The gradients of the shards are added up in the
+// order of a fixed tree (team/tree.h), and their numbers in the order of the shards. So neither
+// result depends on which process computed which shard.
 #ifndef RLHF_HOST_SHARDS_H
 #define RLHF_HOST_SHARDS_H
 
@@ -28,8 +28,8 @@ struct rlhf__shards {
     struct rlhf__shard_numbers *own;     // [shards] what is sent to other processes
 };
 
-// Set l->shards for share's shards; with one shard, leave it NULL. share is borrowed. l has its
-// optimizers. The buffers are allocated here. [main]
+// Set l->shards for share's shards; with one shard, leave it NULL. share is borrowed. l must have
+// its optimizers already. The buffers are allocated here. [main]
 rlhf_status rlhf__shards_create(struct rlhf__learner *l, const struct rlhf__share *share,
                                 struct rlhf__error *err);
 void rlhf__shards_destroy(struct rlhf__shards *); // NULL allowed [main]
