@@ -13,7 +13,7 @@ rlhf_status rlhf__classifier_open(const struct rlhf__model_env *env, const char 
                                   struct rlhf__classifier **out, struct rlhf__error *err);
 // Loads the classifier's model if it is only on a memory plan so far. [main]
 rlhf_status rlhf__classifier_load(struct rlhf__classifier *c, struct rlhf__error *err);
-// Returns its model; borrowed. [any]
+// Returns the classifier's model; borrowed. [any]
 const struct rlhf__model *rlhf__classifier_model(const struct rlhf__classifier *c);
 
 void rlhf__classifier_close(struct rlhf__classifier *); // NULL allowed [main]

@@ -12,7 +12,7 @@
 #include <string.h>
 
 // libgomp's threads spin for milliseconds before they sleep. On a busy machine this stalls every
-// parallel region for a time slice: at a load of 14, work of 2 s was measured to take 38 s. This
+// parallel region for a time slice: at a load of 14, we measured 38 s for 2 s of work. This
 // function makes them sleep soon, which costs nothing on an idle machine. It must run before a
 // backend is loaded, because that loads libgomp.
 static void shorten_spinning(void) {
@@ -78,8 +78,8 @@ static rlhf_status make_table(struct rlhf__compute *c, const struct rlhf__comput
     return read_table(c, err);
 }
 
-// Asks for the names of the arithmetic and, if the device has its own memory, how much of it is
-// free.
+// Asks for the names of the arithmetic and, if the device has its own memory, how much of that
+// memory is free.
 static rlhf_status look_at_device(struct rlhf__compute *c, const struct rlhf__compute_spec *spec,
                                   struct rlhf__error *err) {
     struct rlhf__device_info d;
@@ -267,8 +267,8 @@ static rlhf_status fill(const rlhf_compute *t, rlhf_dev to, uint64_t n) {
     return st;
 }
 
-// If the device has its own memory, fills the weight and the input of the product with random
-// numbers.
+// If the device has its own memory, fills the weight and the input of the matrix product with
+// random numbers.
 static rlhf_status feed(const rlhf_compute *t, rlhf_dev src, int32_t dim, rlhf_dev x, int32_t dtype,
                         uint32_t rows) {
     const uint64_t n = (uint64_t)rows * (uint64_t)dim, all = (uint64_t)dim * (uint64_t)dim;
@@ -277,7 +277,7 @@ static rlhf_status feed(const rlhf_compute *t, rlhf_dev src, int32_t dim, rlhf_d
     return t->convert(t->ctx, x, dtype, src, RLHF_F32, n);
 }
 
-// Returns the best speed of products of `rows` rows that are repeated for `budget` seconds; 0 on
+// Repeats a matrix product of `rows` rows for `budget` seconds. Returns the highest speed; 0 on
 // failure.
 static double best_product(const rlhf_compute *t, int32_t dtype, int32_t dim, uint32_t rows,
                            double budget) {
@@ -298,7 +298,7 @@ static double best_product(const rlhf_compute *t, int32_t dtype, int32_t dim, ui
                 t->sync(t->ctx) != RLHF_OK)
                 break;
             double speed = flops / (rlhf__seconds() - from);
-            if (i > 0 && speed > best) best = speed; // the first one prepares the kernel
+            if (i > 0 && speed > best) best = speed; // the first one also prepares the kernel
         }
     }
     t->weight_destroy(t->ctx, w);
@@ -312,7 +312,7 @@ static double best_product(const rlhf_compute *t, int32_t dtype, int32_t dim, ui
 
 double rlhf__compute_peak(const rlhf_compute *t, int32_t dtype) {
     double small = best_product(t, dtype, 256, 32, 0.002);
-    if (small < 2e10) return small; // a slow backend: a large product would take seconds
+    if (small < 2e10) return small; // a large product would take seconds on this slow backend
     double best = best_product(t, dtype, LARGE, LARGE, 0.05);
     // A GPU needs a larger product: measure the largest one that fits its memory.
     for (int32_t dim = 8192; t->device != RLHF_DEVICE_CPU && best > 1e12 && dim > 1024; dim /= 2) {

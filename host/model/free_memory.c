@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-// "1.20 GiB", "3.4 MiB", "120 KiB".
+// A size as a text: "1.20 GiB", "3.4 MiB" or "120 KiB".
 struct size_text {
     char text[32];
 };

@@ -94,7 +94,8 @@ void rlhf__memory_plan_account(struct rlhf__memory_plan *, const char *owner, in
 // Count packed weights for `owner` until the next rlhf__memory_plan_account. [step]
 void rlhf__memory_plan_packs(struct rlhf__memory_plan *, const char *owner);
 // Later calls are those of `second`, another table of the backend, which has its own workspaces and
-// may have another number of threads. NULL: they are those of the first one again. [step]
+// may have another number of threads. If `second` is NULL, later calls are those of the first table
+// again. [step]
 void rlhf__memory_plan_second(struct rlhf__memory_plan *, const rlhf_compute *second);
 // Change the use of the allocation that contains `dev`. [step]
 void rlhf__memory_plan_set_use(struct rlhf__memory_plan *, rlhf_dev dev, int32_t use);

@@ -82,7 +82,7 @@ rlhf_status rlhf__allocations_add(struct rlhf__allocations *l, uint64_t bytes, i
 
 static struct rlhf__allocation *find(const struct rlhf__allocations *l, rlhf_dev dev) {
     const uint64_t at = (uintptr_t)dev;
-    size_t from = 0, to = l->n; // binary search for the last block that does not begin after it
+    size_t from = 0, to = l->n; // Binary search for the last block that does not begin after `at`.
     while (to - from > 1) {
         const size_t mid = from + (to - from) / 2;
         if (l->block[mid].at <= at)

@@ -71,7 +71,8 @@ rlhf_status rlhf__model_backward(const struct rlhf__model *m, const rlhf_batch *
     return rlhf__call_end(&call, m->ops->backward(m->self, b, f, grad), err);
 }
 
-// Parameter names are keys in weight files. In the optimizer's files, the keys are one word longer.
+// Parameter names are keys in weight files. In the optimizer's files the keys have a prefix, so a
+// name may not use the whole length of a key.
 static rlhf_status check_name(const char *id, uint32_t i, const rlhf_param *p,
                               struct rlhf__error *err) {
     if (!p->name || !*p->name)
@@ -85,7 +86,7 @@ static rlhf_status check_name(const char *id, uint32_t i, const rlhf_param *p,
 }
 
 static rlhf_status check_shape(const char *id, const rlhf_param *p, struct rlhf__error *err) {
-    int64_t most = INT64_MAX / (int64_t)sizeof(float); // most elements whose size in bytes fits
+    int64_t most = INT64_MAX / (int64_t)sizeof(float); // maximum whose size in bytes fits
     if (p->ndim < 1 || p->ndim > 4)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s, param(): its parameter '%s' has %d dimensions; 1 to 4", id, p->name,

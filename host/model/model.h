@@ -23,8 +23,8 @@
 
 #define RLHF__ENDS_MAX 63
 
-// A member of config.json. If false, end tokens do not end this model's responses in a run, unless
-// sampling.stop_at_eos is true. The default policy's config.json has it.
+// A member of config.json. If it is false, end tokens do not end this model's responses in a run,
+// unless sampling.stop_at_eos is true. It is false for the default policy.
 #define RLHF__STOP_AT_EOS_KEY "rlhf_stop_at_eos"
 
 struct rlhf__ends {
@@ -102,7 +102,7 @@ struct rlhf__model_spec {
     // embedding, as in transformers.
     int32_t tokens_only;
     int32_t moments;  // values that the optimizer keeps per parameter, for model/free_memory.h
-    int32_t language; // 1: fail before weights are read if it lacks a language head
+    int32_t language; // 1: fail before weights are read if the model lacks a language head
 };
 
 struct rlhf__model {
@@ -113,14 +113,16 @@ struct rlhf__model {
     void *self;
     char *dir;      // directory of the weights (the base's); absolute if it can be resolved
     char *text_dir; // directory of the tokenizer: the adapter's if it has the files, else dir
-    struct rlhf__peft peft;   // rank 0: without an adapter
-    char base_sha256[65];     // of dir's config and weights; "": not computed
-    int64_t base_bytes;       // their size
-    struct rlhf__model *base; // the model whose trunk it shares, or NULL; counted in its users
-    // its instance on the memory plan, kept while other models share it
+    struct rlhf__peft peft; // rank 0: without an adapter
+    char base_sha256[65];   // of dir's config and weights; "": not computed
+    int64_t base_bytes;     // size of these files
+    // The model whose trunk this one shares, or NULL; counted in base->users.
+    struct rlhf__model *base;
+    // this model's instance on the memory plan, kept while other models share it
     struct rlhf__instance *was;
     int32_t users, reserved1; // 1 for the owner, plus 1 for each model that has it as its base
-    // locks on its directory and the adapter's until it is filled (rlhf__folder_hold), or -1
+    // locks on this model's directory and its adapter's until it is filled (rlhf__folder_hold), or
+    // -1
     int held[2];
     const char *role;
     json_t *config;             // config.json as read
@@ -132,7 +134,7 @@ struct rlhf__model {
     uint32_t n_tensors;
     int32_t n_labels, pooling, trainable;
     int32_t frozen;
-    struct rlhf__model_spec spec; // what it was opened with; its dir is `dir`
+    struct rlhf__model_spec spec; // the spec that it was opened with; spec.dir is `dir`
     int32_t planned;              // 1: on the memory plan; parameters are not allocated
     int32_t reserved;
 };
@@ -185,7 +187,7 @@ rlhf_status rlhf__model_refresh(const struct rlhf__model *, struct rlhf__error *
 // plan. [any]
 const struct rlhf__instance *rlhf__model_kernels(const struct rlhf__model *);
 
-// Fill params from the plugin. Repeat after values were allocated or released. [main]
+// Fill params from the plugin. Call it again after values were allocated or released. [main]
 rlhf_status rlhf__model_list_params(const struct rlhf__model *, struct rlhf__error *err);
 
 // Open a KV cache for n_slots sequences of max_len tokens. [step]
@@ -195,8 +197,8 @@ rlhf_status rlhf__model_gen_step(const struct rlhf__model *, rlhf_gen *, const r
                                  struct rlhf__error *err);
 void rlhf__model_gen_close(const struct rlhf__model *, rlhf_gen *); // NULL allowed
 
-// Let m release memory that it keeps only for speed (trim() of rlhf_model_ops), because it will not
-// be used for a while. Does nothing if the backend records calls, because recorded buffers must
+// Let m release memory that it keeps only for speed (trim() of rlhf_model_ops). Call this if m will
+// not be used for a while. Does nothing if the backend records calls, because recorded buffers must
 // keep their addresses. No session may be open. NULL allowed. [step]
 void rlhf__model_trim(const struct rlhf__model *);
 

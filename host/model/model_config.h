@@ -6,11 +6,11 @@
 
 #include "model/model.h"
 
-// Rejects what is not supported: quantized weights (quantization_config), an unknown dtype, an
-// unknown use (architectures), an encoder with a decoder, pruned heads, several labels per text
-// (problem_type, if labels > 1), and a number of labels that does not match their names. The
-// message names field and value; dir is used in it. Errors: RLHF_E_INVALID, RLHF_E_UNSUPPORTED.
-// [any]
+// Rejects configs that this program does not support: quantized weights (quantization_config), an
+// unknown dtype, an unknown use (architectures), an encoder with a decoder, pruned heads, several
+// labels per text (problem_type, if labels > 1), and a number of labels that does not match their
+// names. The message names dir, the field and its value. Errors: RLHF_E_INVALID,
+// RLHF_E_UNSUPPORTED. [any]
 rlhf_status rlhf__config_common(const json_t *config, const char *dir, struct rlhf__error *err);
 rlhf_status rlhf__config_labels(const json_t *config, const char *dir, int32_t labels,
                                 struct rlhf__error *err);

@@ -33,8 +33,8 @@ static int is_type(struct rlhf__plugins *plugins, const char *stem) {
     return o.type != RLHF_T_ENUM;
 }
 
-// Append the model types of all plugins to *out, as "a, b". Set *there to 1 if one of them is
-// model_type: its plugin exists, but could not be opened.
+// Append the model types of all plugins to *out, as "a, b". Set *there to 1 if model_type is one of
+// them. If so, its plugin exists but could not be opened.
 static rlhf_status list_types(struct rlhf__plugins *plugins, const char *model_type,
                               struct rlhf__buf *out, int *there) {
     struct rlhf__buf stems = RLHF__BUF_INIT;
@@ -284,7 +284,7 @@ rlhf_status rlhf__model_load(struct rlhf__model *m, struct rlhf__error *err) {
     if (m->env->memory_plan) RLHF_TRY(rlhf__free_memory_check_model(m, err));
     drop_instance(m);
     m->planned = 0;
-    if (m->base && m->base->planned) rlhf__adapter_part(m); // it is used before its base is loaded
+    if (m->base && m->base->planned) rlhf__adapter_part(m); // m is used before its base is loaded
     RLHF_TRY(open_for_good(m, err));
     return fill(m, m->spec.start, err);
 }

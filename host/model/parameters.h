@@ -1,4 +1,5 @@
-// parameters.h: filling, copying and writing the parameters of a model, through rlhf_param only.
+// parameters.h: fills, copies and writes the parameters of a model. It knows them only as
+// rlhf_param.
 #ifndef RLHF_HOST_PARAMETERS_H
 #define RLHF_HOST_PARAMETERS_H
 
@@ -22,9 +23,9 @@ rlhf_status rlhf__param_check(const struct rlhf__model *m, const rlhf_param *p,
 //   kind; otherwise they are drawn at random.
 // - A missing score head is drawn if draw_score is set; otherwise it is an error.
 // - An adapter and its score head come from the adapter's directory, or are drawn if there is none
-// yet.
+//   yet.
 //
-// Does not refresh. [main]
+// Does not refresh the model. [main]
 rlhf_status rlhf__params_read(struct rlhf__model *m, int draw_score, struct rlhf__error *err);
 
 // Returns the errors of rlhf__params_read about names and shapes, without reading values. m may be

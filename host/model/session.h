@@ -36,7 +36,7 @@ struct rlhf__compute_spec rlhf__session_compute(const struct rlhf__dirs *dirs,
                                                 const struct rlhf__compute_config *compute,
                                                 int64_t threads, struct rlhf__log *log);
 
-// Open a backend and its services. plugins is borrowed. *s must not move; release with
+// Open a backend and its services. plugins is borrowed. Do not move *s; release it with
 // rlhf__session_finish, also after a failure. [main]
 rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs *dirs,
                                struct rlhf__log *log, const volatile sig_atomic_t *cancelled,
