@@ -64,8 +64,8 @@ const char *rlhf__format_double(double v, int real, char out[40]);
 const char *rlhf__format_float(float v, char out[40]);
 
 // Reads fields of an object that are counts: integers of 0 or more. If one of the fields is
-// invalid, no count is set, and the function returns RLHF_E_INVALID with the field's name in the
-// message. [any]
+// invalid, all counts stay unset, and the function returns RLHF_E_INVALID with the field's name in
+// the message. [any]
 struct rlhf__json_count {
     const char *name;
     int64_t *to;

@@ -29,7 +29,7 @@ rlhf_status rlhf__mapped_read(const struct rlhf__mapped *m, void (*work)(void *a
                               struct rlhf__error *err);
 
 // Drop the pages of bytes [from, to) from the process. The system may keep them in its cache. If
-// the bytes are accessed later, the pages are read again. [main]
+// the bytes are accessed later, the system reads the pages again. [main]
 void rlhf__mapped_used(const struct rlhf__mapped *m, uint64_t from, uint64_t to);
 
 #endif

@@ -1,9 +1,9 @@
-// confine.h: confines a worker as far as the kernel allows. The worker has no root privileges and
+// confine.h: confines a worker as far as the kernel allows. The worker lacks root privileges and
 // cannot gain privileges. It cannot write to the file system or read from devices (landlock,
 // mounts). It cannot make system calls that administer the machine or send signals to others
-// (seccomp). It has no network, unless the user allows that. Its processes, queues and shared
-// memory are separate from those of the machine (namespaces). Its number of processes, memory and
-// processor time are limited.
+// (seccomp). It cannot use the network, unless the user allows that. Its processes, queues and
+// shared memory are separate from those of the machine (namespaces). Its number of processes,
+// memory and processor time are limited.
 #ifndef RLHF_SUPERVISE_CONFINE_H
 #define RLHF_SUPERVISE_CONFINE_H
 

@@ -30,7 +30,7 @@ void rlhf__chain_put_metric(struct rlhf__sha256 *, const char *name, double valu
 // names have the part "time" or "perf", or end in idle_ratio. [any]
 int rlhf__chain_is_steady(const char *metric);
 
-// What a phase adds to the chain. A digest is NULL if the phase has no such numbers.
+// What a phase adds to the chain. A digest is NULL if the phase lacks such numbers.
 struct rlhf__chain_link {
     int64_t phase;
     const char *rows, *rewards, *metrics; // 64 hexadecimal digits each

@@ -17,8 +17,8 @@ enum { TEMPLATE_MAX = 1 << 18 };
 struct rlhf__chat {
     struct rlhf__template template; // usable if `known` is set
     // The entry "tool_use" in a list of templates. As in transformers, it is for rows with tools.
-    struct rlhf__template *for_tools; // NULL = there is no entry, or it is unusable
-    char tools_why[1000];             // why the entry is unusable; "" if there is none
+    struct rlhf__template *for_tools; // NULL = the entry is missing or unusable
+    char tools_why[1000];             // why the entry is unusable; "" if it is missing
     json_t *vars;                     // variables that templates can read: special tokens, tools
     char *dir;
     char *known;    // name or file of the template in use; NULL = no usable template
@@ -33,7 +33,7 @@ static rlhf_status no_memory(struct rlhf__error *err) {
 
 // ---- the directory's own template ----
 
-// Returns the entry with this name in a list of templates; NULL if there is none.
+// Returns the entry with this name in a list of templates; NULL if it is missing.
 static const json_t *entry(const json_t *list, const char *wanted) {
     const json_t *item;
     size_t i;

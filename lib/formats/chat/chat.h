@@ -54,15 +54,15 @@ rlhf_status rlhf__chat_render(const struct rlhf__chat *, const struct rlhf__mess
 rlhf_status rlhf__chat_turns(const struct rlhf__chat *, const struct rlhf__messages *, size_t first,
                              int generate, struct rlhf__turns *out, struct rlhf__error *err);
 
-// The template's name or file; NULL if there is no usable template. [any]
+// The template's name or file; NULL without a usable template. [any]
 const char *rlhf__chat_known(const struct rlhf__chat *);
 
 // Returns a clause that says why the directory's template cannot be used. Returns NULL if the
-// template can be used, or if the directory has none. [any]
+// template can be used, or if the directory lacks one. [any]
 const char *rlhf__chat_unknown(const struct rlhf__chat *);
 
 // Append a description for the log: "zephyr (named)", or the template's file and the text that the
-// template puts before the first question. If there is no usable template, appends nothing. [any]
+// template puts before the first question. Without a usable template, appends nothing. [any]
 void rlhf__chat_describe(const struct rlhf__chat *, struct rlhf__buf *out);
 
 // The Jinja text of a named template; NULL for the directory's own. [any]

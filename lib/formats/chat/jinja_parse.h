@@ -9,7 +9,7 @@
 
 #include "chat/jinja_value.h"
 
-// The operands a, b, c and d of a node are indices of other nodes; 0 = there is no operand. The
+// The operands a, b, c and d of a node are indices of other nodes; 0 = without an operand. The
 // member `next` links the nodes of a list.
 enum rlhf__jinja_node_kind {
     RLHF__JN_NONE = 0,

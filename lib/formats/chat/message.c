@@ -43,7 +43,7 @@ static rlhf_status read_role(const json_t *v, const char *field, size_t i, int32
                       i, rlhf__printable(json_string_value(v), shown, sizeof shown));
 }
 
-// 1 if the value is there and is neither null nor an empty list.
+// 1 unless the value is missing, null or an empty list.
 static int is_given(const json_t *v) {
     return v && !json_is_null(v) && !(json_is_array(v) && json_array_size(v) == 0);
 }

@@ -110,7 +110,7 @@ static rlhf_status begin_of(struct search *s, size_t i, rlhf_str head, size_t *f
         // If less is common, an earlier turn was rendered differently, and *from is too early.
         if (st == RLHF_OK && *from + header.len >= s->prompt.turns.text.len) return RLHF_OK;
     }
-    // Fallback: the turn begins after the last header. If the text has no headers, the turn begins
+    // Fallback: the turn begins after the last header. In a text without headers, the turn begins
     // before the text that the template puts before the content.
     const rlhf_str lead = {rlhf__buf_text(&s->t->lead), s->t->lead.len};
     const int led = head.len >= lead.len && lead.len &&

@@ -40,7 +40,7 @@ static size_t find(const struct reader *r, size_t from, const char *text) {
     return p ? (size_t)(p - r->s) : r->n;
 }
 
-// Move past the next occurrence of `text`. If there is none, moves to the end and returns 0.
+// Move past the next occurrence of `text`. If it does not occur, moves to the end and returns 0.
 static int pass(struct reader *r, const char *text) {
     const size_t at = find(r, r->at, text);
     r->at = at == r->n ? at : at + strlen(text);
@@ -57,8 +57,8 @@ static rlhf_str take_until(struct reader *r, const char *end) {
 
 // ---- JSON ----
 
-// The length in bytes of the JSON object or list at the beginning of s; 0 if it has no end or is
-// nested too deeply.
+// The length in bytes of the JSON object or list at the beginning of s; 0 if its end is missing or
+// it is nested too deeply.
 static size_t json_extent(const char *s, size_t n) {
     int depth = 0, quoted = 0;
     for (size_t i = 0; i < n; i++) {
@@ -83,7 +83,7 @@ static json_t *decode(rlhf_str s, size_t flags) {
     return rlhf__json_decode(s.ptr, (size_t)s.len, flags | JSON_ALLOW_NUL, NULL);
 }
 
-// Take the object or list that begins here. New reference; NULL = there is none.
+// Take the object or list that begins here. New reference; NULL = it is missing.
 static json_t *take_json(struct reader *r) {
     if (r->at == r->n || (r->s[r->at] != '{' && r->s[r->at] != '[')) return NULL;
     const size_t n = json_extent(r->s + r->at, r->n - r->at);
@@ -221,8 +221,8 @@ static const struct marks coder = {"<tool_call>", "<function=",   ">",          
 static const struct marks xml = {"<call name=\"", "",       "\">",     "<arg name=\"",
                                  "\">",           "</arg>", "</call>", ""};
 
-// The declared tool of this name; NULL = there is none. *inner is the tool's {"name", "parameters"}
-// object.
+// The declared tool of this name; NULL = it is not declared. *inner is the tool's {"name",
+// "parameters"} object.
 static const json_t *tool_named(const json_t *tools, const json_t *name, const json_t **inner) {
     for (size_t i = 0; i < json_array_size(tools); i++) {
         const json_t *tool = json_array_get(tools, i), *in = json_object_get(tool, "function");

@@ -25,7 +25,7 @@ enum rlhf__tool_form {
     // </function>
     // </tool_call>        (Qwen3-Coder, Qwen3.5)
     RLHF__TOOL_FORM_QWEN3_CODER,
-    // <call name="f"><arg name="x">1</arg></call>        for models that have no other form
+    // <call name="f"><arg name="x">1</arg></call>        for models without another form
     RLHF__TOOL_FORM_XML,
     RLHF__N_TOOL_FORMS
 };

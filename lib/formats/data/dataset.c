@@ -1,5 +1,5 @@
 // dataset.c: see dataset.h. One large buffer holds the wanted fields of all rows, one after the
-// other. So a row takes the bytes of its text plus 56.
+// other. So a row needs 56 bytes in addition to its text.
 #include "data/dataset.h"
 
 #include "base/json.h"
@@ -14,10 +14,10 @@ enum { META = RLHF__N_TEXT_FIELDS, MESSAGES, PARTS };
 #define ABSENT UINT32_MAX
 
 struct record {
-    uint64_t at; // first part in the buffer
+    uint64_t at; // where the row's first part begins in the buffer
     int64_t line;
     int32_t file, label, asked;
-    uint32_t len[PARTS]; // text fields, the meta, the messages; ABSENT takes no bytes
+    uint32_t len[PARTS]; // lengths of the text fields, the meta, the messages; ABSENT: not stored
 };
 
 struct rlhf__dataset {
@@ -54,7 +54,7 @@ static rlhf_status no_memory(struct rlhf__error *err) {
     return RLHF_E_NOMEM;
 }
 
-// NULL when out of memory.
+// Returns NULL if memory runs out.
 static struct record *add_record(struct reader *r) {
     struct rlhf__dataset *ds = r->ds;
     if (ds->n == ds->cap) {
@@ -101,8 +101,8 @@ static rlhf_status read_label(struct reader *r, const json_t *v, int32_t *out) {
 
 // ---- messages ----
 
-// Returns the list of messages of a row, or NULL. *name = the field that holds it. As in TRL, this
-// field is "messages" or a field that may also hold a text.
+// Returns the list of messages of a row, or NULL. *name is the field that holds the list. As in
+// TRL, this is "messages", or a field that usually holds a text.
 static const json_t *messages_of(const struct reader *r, const json_t *row, const char **name) {
     const json_t *v = json_object_get(row, "messages");
     *name = "messages";
@@ -117,7 +117,8 @@ static const json_t *messages_of(const struct reader *r, const json_t *row, cons
     return NULL;
 }
 
-// Returns another field with the same meaning, in a row that has its messages in `name`.
+// For a row whose messages are in the field `name`: returns another field that the row may not have
+// at the same time, or NULL.
 static const char *beside(const struct reader *r, const json_t *row, const char *name) {
     for (int field = 0; field < RLHF__N_TEXT_FIELDS; field++) {
         const char *other = field_name(r->opts, field);
@@ -153,7 +154,7 @@ static rlhf_status read_messages(struct reader *r, const json_t *row, const json
     if (!text) return no_memory(r->err);
     size_t len = strlen(text);
     rlhf_status st = RLHF_OK;
-    if (len < ABSENT) // the text of a line cannot grow beyond that
+    if (len < ABSENT) // always true: the text comes from one line
         put_part(r, rec, MESSAGES, text, len);
     else
         st = no_memory(r->err);
@@ -177,7 +178,7 @@ static int has(const json_t *row, const char *name) {
     return v && !json_is_null(v);
 }
 
-// 1 if the reader wants completions, and the row's only text is a completion.
+// 1 if the reader wants completions, and the row has a completion instead of a text.
 static int is_completion(const struct reader *r, const json_t *row) {
     return wants(r->opts, RLHF__FIELD_COMPLETION) && has(row, "completion") &&
            !has(row, field_name(r->opts, RLHF__FIELD_TEXT)) && !has(row, "messages");

@@ -22,7 +22,8 @@ static json_t *said_by_assistant(const json_t *text) {
     return m;
 }
 
-// Joins prompt and completion to one list, which the caller owns. NULL = out of memory.
+// Joins prompt and completion into one list, which the caller owns. Returns NULL if memory runs
+// out.
 static json_t *join(const json_t *prompt, const json_t *completion) {
     json_t *all = json_deep_copy(prompt), *rest = NULL;
     int bad = !all;
@@ -90,7 +91,7 @@ rlhf_status rlhf__completion_row_read(const json_t *row, struct rlhf__completion
     return RLHF_OK;
 }
 
-// Row formats of other tools, and the commands that convert them.
+// Recognizes the row formats of other tools and names the commands that convert them.
 const char *rlhf__completion_row_hint(const json_t *row) {
     const json_t *turns = json_object_get(row, "conversations");
     if (json_is_string(json_object_get(json_array_get(turns, 0), "from")))

@@ -79,7 +79,7 @@ static int ends_with(const char *path, size_t n, const char *end) {
     return n > k && !strncasecmp(path + n - k, end, k);
 }
 
-// Refuses files of other kinds (CSV, Parquet, ...), with advice: RLHF_E_UNSUPPORTED.
+// Refuses files of other kinds (CSV, Parquet, ...) with RLHF_E_UNSUPPORTED and advice.
 static rlhf_status check_kind(const char *path, struct rlhf__error *err) {
     size_t n = plain_length(path);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
@@ -91,7 +91,8 @@ static rlhf_status check_kind(const char *path, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// RLHF_E_INVALID if a .json file's first byte shows that it holds one list instead of rows.
+// Returns RLHF_E_INVALID if the first byte of a .json file shows that the file is a single list
+// instead of rows.
 static rlhf_status check_begin(const char *path, int first, struct rlhf__error *err) {
     if (first != '[' || !ends_with(path, plain_length(path), ".json")) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
@@ -115,7 +116,7 @@ struct rlhf__lines {
     int32_t at_end, reserved;
 };
 
-// Opens the path or, if fd is not -1, reads from fd. Takes over fd, also on failure.
+// Opens the path or, if fd is not -1, reads from fd. Takes ownership of fd, also on failure.
 static rlhf_status open_lines(const char *path, int fd, struct rlhf__lines **out,
                               struct rlhf__error *err) {
     struct rlhf__lines *l = calloc(1, sizeof *l);
@@ -182,7 +183,7 @@ static rlhf_status read_error(struct rlhf__lines *l, struct rlhf__error *err) {
                       (long long)l->number, why);
 }
 
-// Read more bytes at `end`.
+// Read more bytes into the buffer at `end`.
 static rlhf_status fill(struct rlhf__lines *l, struct rlhf__error *err) {
     if (l->begin) {
         memmove(l->data, l->data + l->begin, l->end - l->begin);
@@ -206,8 +207,8 @@ static rlhf_status fill(struct rlhf__lines *l, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Returns the bytes [begin, begin + len) as the next line. Moves past the line and its line end of
-// `skip` bytes.
+// Returns the bytes [begin, begin + len) as the next line. Moves past the line and past its line
+// end, which has `skip` bytes.
 static rlhf_str take(struct rlhf__lines *l, size_t len, size_t skip) {
     const char *s = l->data + l->begin;
     l->begin += len + skip;
@@ -222,7 +223,7 @@ static rlhf_str take(struct rlhf__lines *l, size_t len, size_t skip) {
 
 rlhf_status rlhf__lines_next(struct rlhf__lines *l, rlhf_str *line, int64_t *number, int *more,
                              struct rlhf__error *err) {
-    size_t seen = 0; // bytes after begin that hold no line end
+    size_t seen = 0; // bytes after `begin` that have been searched for a line end
     *more = 1;
     for (;;) {
         size_t have = l->end - l->begin;
@@ -299,7 +300,7 @@ rlhf_status rlhf__row_line_json(rlhf_str line, const char *path, int64_t number,
 
 struct rlhf__line_writer {
     struct rlhf__file_writer *file;
-    int32_t gz, open; // open: z must be ended
+    int32_t gz, open; // open: 1 = deflateEnd is needed
     z_stream z;
     unsigned char out[65536];
 };
@@ -309,12 +310,13 @@ static int ends_with_gz(const char *s) {
     return n >= 3 && strcmp(s + n - 3, ".gz") == 0;
 }
 
-// Check the name itself, not the target of a link: the new file would replace the link.
+// Check the name itself, even if it is a link, because the new file would replace the link and not
+// the link's target.
 rlhf_status rlhf__line_writer_free_target(const char *command, const char *target, int force,
                                           struct rlhf__error *err) {
     struct stat there;
     const char *why = "; --force replaces it";
-    if (lstat(target, &there) != 0) return RLHF_OK; // if it cannot be created, opening reports why
+    if (lstat(target, &there) != 0) return RLHF_OK; // if it cannot be created, opening it says why
     if (S_ISREG(there.st_mode) && force) return RLHF_OK;
     if (S_ISDIR(there.st_mode))
         why = " and is a directory";
@@ -331,7 +333,7 @@ rlhf_status rlhf__line_writer_open(const char *target, struct rlhf__line_writer 
     *out = NULL;
     if (!w) return RLHF__NOMEM(err, "out of memory for '%s'", target);
     w->gz = ends_with_gz(target);
-    // 16 asks for a gzip header; zlib writes it without time and name.
+    // 16 asks for a gzip header; zlib writes one without a time or a name.
     if (w->gz && deflateInit2(&w->z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
         free(w);
         return RLHF__NOMEM(err, "out of memory for '%s'", target);
@@ -347,14 +349,14 @@ rlhf_status rlhf__line_writer_open(const char *target, struct rlhf__line_writer 
 
 static rlhf_status deflate_bytes(struct rlhf__line_writer *w, const char *bytes, size_t n,
                                  int flush, struct rlhf__error *err) {
-    // zlib does not write to its input.
+    // zlib does not write to its input, although the pointer is not const.
     w->z.next_in = (unsigned char *)(uintptr_t)bytes;
     w->z.avail_in = (unsigned)n;
     rlhf_status st = RLHF_OK;
     do {
         w->z.next_out = w->out;
         w->z.avail_out = sizeof w->out;
-        deflate(&w->z, flush); // cannot fail: the stream is sound and there is room
+        deflate(&w->z, flush); // cannot fail: the stream is valid, and there is room for the output
         st = rlhf__file_writer_put(w->file, w->out, sizeof w->out - w->z.avail_out, err);
     } while (st == RLHF_OK && w->z.avail_out == 0);
     return st;

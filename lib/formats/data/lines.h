@@ -1,5 +1,5 @@
-// lines.h: files of rows, plain or gzip. Reads them line by line within a memory limit, tells text
-// from JSON, and writes JSON Lines.
+// lines.h: files of rows, plain or gzip. Reads them line by line within a memory limit, recognizes
+// JSON rows, and writes JSON Lines.
 //
 // It does not know what a row means (dataset.c does).
 #ifndef RLHF_HOST_DATA_LINES_H
@@ -14,33 +14,34 @@
 
 // ---- how a file is loaded ----
 
-#define RLHF__DATA_MAX_MIB 1024 // of memory, by default
+#define RLHF__DATA_MAX_MIB 1024 // default memory limit
 
-// Borrowed by everything that loads rows; NULL = the default limit, never stopped.
+// Options of everything that loads rows. Borrowed. NULL = the default limit, and loading cannot be
+// canceled.
 struct rlhf__loading {
-    int64_t max_mib;     // memory limit of the rows and their tokens; 0 = the default
-    const char *setting; // its name in messages; NULL = "data.max_mib"
-    const volatile sig_atomic_t *cancelled; // stop when it is not 0; NULL = never
+    int64_t max_mib;     // memory limit of the rows and their tokens, in MiB; 0 = the default
+    const char *setting; // for messages: the name of that setting; NULL = "data.max_mib"
+    const volatile sig_atomic_t *cancelled; // loading stops if this is not 0; NULL = never
     const struct rlhf__watch *watch;        // for progress; may be NULL
 };
 
-// Call it for every row. bytes is the memory in use so far; line 0 = unknown. Errors:
-// RLHF_E_CANCELLED, and RLHF_E_INVALID if bytes exceeds the limit. [any]
+// Call this function for every row. `bytes` is the memory in use so far; line 0 = unknown. Errors:
+// RLHF_E_CANCELLED, and RLHF_E_INVALID if `bytes` exceeds the limit. [any]
 rlhf_status rlhf__loading_check(const struct rlhf__loading *, uint64_t bytes, const char *path,
                                 int64_t line, struct rlhf__error *err);
 
-// Report progress every so many rows. [main]
+// Call it after every row; reports progress at every 256th row. [main]
 void rlhf__loading_seen(const struct rlhf__loading *, const char *what, int64_t done, int64_t of);
 
 // ---- lines ----
 
-#define RLHF__LINE_MAX ((size_t)8 << 20) // bytes of a line; its parsed JSON takes many times that
+#define RLHF__LINE_MAX ((size_t)8 << 20) // of a line; its parsed JSON takes many times that memory
 
 struct rlhf__lines; // opaque
 
-// Open a file of lines. Caller owns *out; path must outlive it. setting is the setting that gave
-// the path ("--data", NULL = unknown); error messages begin with it. Errors: RLHF_E_INVALID (no
-// such file), RLHF_E_IO, RLHF_E_NOMEM. [main]
+// Open a file of lines. The caller owns *out; path must outlive it. `setting` is the setting that
+// gave the path ("--data"; NULL = unknown). Error messages begin with it. Errors: RLHF_E_INVALID
+// (no such file), RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__lines_open(const char *path, const char *setting, struct rlhf__lines **out,
                              struct rlhf__error *err);
 
@@ -50,67 +51,68 @@ rlhf_status rlhf__lines_open_stdin(struct rlhf__lines **out, struct rlhf__error 
 // NULL allowed. [main]
 void rlhf__lines_close(struct rlhf__lines *lines);
 
-// Get the next line without its line end (LF or CRLF), and line 1 also without a UTF-8 byte-order
-// mark. Borrowed until the next call. *number counts from 1. At the end of the file, *more is 0.
-// Errors: RLHF_E_INVALID (damaged or truncated gzip, line too long), RLHF_E_IO, RLHF_E_NOMEM.
-// [main]
+// Get the next line without its line end (LF or CRLF) and, for line 1, without a UTF-8 byte-order
+// mark. The line is borrowed until the next call. *number is its number, from 1. At the end of the
+// file, *more is 0. Errors: RLHF_E_INVALID (damaged or truncated gzip, line too long), RLHF_E_IO,
+// RLHF_E_NOMEM. [main]
 rlhf_status rlhf__lines_next(struct rlhf__lines *lines, rlhf_str *line, int64_t *number, int *more,
                              struct rlhf__error *err);
 
 // ---- kinds of values ----
 
-// 1 when the file's name means that each line is a text rather than JSON: .txt or .txt.gz. [any]
+// 1 if the file's name, .txt or .txt.gz, means that each line is a text and not JSON. [any]
 int rlhf__data_is_text(const char *path);
 
 // ---- rows ----
 
-// 1 when the line is empty or white space. [any]
+// 1 if the line is empty or consists of white space. [any]
 int rlhf__row_line_blank(rlhf_str line);
 
-// 1 if the text begins like a JSON row: with `{"`, or with a brace that is alone on its line, which
-// is unlikely in a text. [any]
+// 1 if the text begins like a JSON row: with `{"`, or with a brace that is alone on its line. A
+// text is unlikely to begin like this. [any]
 int rlhf__row_line_begins_object(rlhf_str line);
 
 // Returns st. If st is RLHF_E_INVALID, first adds a hint to err that the piped text looks like a
 // JSON row. [any]
 rlhf_status rlhf__row_line_hint_text(rlhf_status st, struct rlhf__error *err);
 
-// RLHF_E_INVALID with file, line and byte unless it is valid UTF-8. [any]
+// Returns RLHF_E_INVALID, with the file, line and byte in the message, if the line is not valid
+// UTF-8. [any]
 rlhf_status rlhf__row_line_check(rlhf_str line, const char *path, int64_t number,
                                  struct rlhf__error *err);
 
-// Parse the object of a UTF-8 line; caller owns *out. Errors: RLHF_E_INVALID (not valid JSON, a
-// duplicate key, not an object), RLHF_E_NOMEM. [any]
+// Parse a line, which is valid UTF-8, as an object. The caller owns *out. Errors: RLHF_E_INVALID
+// (not valid JSON, a duplicate key, not an object), RLHF_E_NOMEM. [any]
 rlhf_status rlhf__row_line_json(rlhf_str line, const char *path, int64_t number, json_t **out,
                                 struct rlhf__error *err);
 
 // ---- writing JSON Lines ----
 
-// Writes a file that appears complete or not at all. If its name ends in ".gz", it is compressed.
-// The same lines give the same bytes.
+// Writes a file that appears complete or not at all. If the file's name ends in ".gz", the file is
+// compressed. The same lines always give the same bytes.
 struct rlhf__line_writer; // opaque
 
-// Refuse an existing target: "pairs: --out 'x' exists already; --force replaces it". With force, a
-// regular file may be replaced, but not a link (even a dangling one), a device, a pipe or a
-// directory. The message begins with `command`. Errors: RLHF_E_INVALID. [main]
+// Refuse a target that exists already: "pairs: --out 'x' exists already; --force replaces it". With
+// `force`, an existing regular file is allowed, but not a link (even a dangling one), a device, a
+// pipe or a directory. The message begins with `command`. Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__line_writer_free_target(const char *command, const char *target, int force,
                                           struct rlhf__error *err);
 
-// Start writing target under a temporary name in its directory. Caller owns *out; end with commit
-// or abort. Errors: RLHF_E_IO, RLHF_E_NOMEM. [main]
+// Start writing the file `target`, under a temporary name in the same directory. The caller owns
+// *out, and ends it with commit or abort. Errors: RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__line_writer_open(const char *target, struct rlhf__line_writer **out,
                                    struct rlhf__error *err);
 
-// Append row as one line and release it, also on failure. row NULL (after a failed json_pack) gives
-// RLHF_E_NOMEM. [main]
+// Append the row as one line. The function takes the reference to the row, also on failure. If row
+// is NULL (after a failed json_pack), returns RLHF_E_NOMEM. [main]
 rlhf_status rlhf__line_writer_put_new(struct rlhf__line_writer *w, json_t *row,
                                       struct rlhf__error *err);
 
-// Rename the file to its final name and free w, also on failure. Errors: RLHF_E_IO; the temporary
-// file is then removed. [main]
+// Rename the temporary file to the target and free w, also on failure. Errors: RLHF_E_IO; the
+// temporary file is then removed. [main]
 rlhf_status rlhf__line_writer_commit(struct rlhf__line_writer *w, struct rlhf__error *err);
 
-// Drop what was written and free w. NULL allowed. [main]
+// Remove the temporary file and free w. NULL allowed. [main]
 void rlhf__line_writer_abort(struct rlhf__line_writer *w);
 
 #endif

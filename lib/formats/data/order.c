@@ -1,5 +1,5 @@
-// order.c: see order.h. Fisher-Yates with one Philox block for each draw. Pass p uses the counters
-// from p * 2^40 on.
+// order.c: see order.h. A Fisher-Yates shuffle that uses one Philox block for each draw. Pass p
+// uses the counters from p * 2^40 on.
 #include "data/order.h"
 
 #include <math.h>
@@ -89,7 +89,8 @@ static int64_t visited(const struct rlhf__batches *b) {
     return (int64_t)b->order.pass * b->order.n + b->order.pos;
 }
 
-// Puts the row that no longer fits into the batch back into the order.
+// Chooses the rows of a batch. A row that does not fit into the batch any more goes back into the
+// order.
 static rlhf_status choose(struct rlhf__batches *b, int64_t **pick, int64_t *n, int64_t *total,
                           struct rlhf__error *err) {
     int64_t cap = 0;

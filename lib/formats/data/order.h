@@ -1,7 +1,7 @@
-// order.h: the order in which rows are visited: a fresh permutation in each pass.
+// order.h: the order in which rows are visited. Each pass visits all rows in a new permutation.
 //
 // The permutation of pass p is a pure function of (seed, stream name, p, n). So a checkpoint needs
-// only the cursor, which is two integers.
+// only the position, which is two integers.
 //
 // It does not know what the rows are.
 #ifndef RLHF_HOST_DATA_ORDER_H
@@ -10,13 +10,13 @@
 #include "base/error.h"
 
 struct rlhf__order {
-    int64_t n;             // rows
+    int64_t n;             // number of rows
     uint64_t seed, stream; // key of the permutations; stream is rlhf_rng_stream(name)
-    int32_t shuffle;       // 0: file order on every pass
+    int32_t shuffle;       // 0: every pass visits the rows in the order of the files
     int32_t reserved;
-    uint64_t pass;   // cursor: passes finished
-    int64_t pos;     // cursor: rows of this pass already given, 0 <= pos < n
-    uint64_t loaded; // pass that perm holds, plus one; 0 = none
+    uint64_t pass;   // cursor: number of finished passes
+    int64_t pos;     // cursor: number of rows of this pass already visited, 0 <= pos < n
+    uint64_t loaded; // 1 + the pass whose permutation is in perm; 0 = none
     int64_t *perm;   // [n], NULL without shuffle
 };
 
@@ -36,16 +36,15 @@ int64_t rlhf__order_next(struct rlhf__order *order);
 rlhf_status rlhf__order_seek(struct rlhf__order *order, uint64_t pass, int64_t pos,
                              struct rlhf__error *err);
 
-// Passes so far as a fraction, pass + pos / n. [any]
+// The number of passes so far, as a fraction: pass + pos / n. [any]
 double rlhf__order_epoch(const struct rlhf__order *order);
 
 // ---- batches ----
 
 struct rlhf__batch_opts {
-    int64_t batch_size;   // rows a batch, > 0
-    int64_t batch_tokens; // > 0: a batch holds as many rows as fit in this many tokens, at least
-                          // one
-    double epochs;        // passes after which the batches end; 0 = never
+    int64_t batch_size;   // number of rows in a batch, > 0
+    int64_t batch_tokens; // > 0: a batch has as many rows as fit in this many tokens, at least one
+    double epochs;        // number of passes after which the batches end; 0 = never
     uint64_t seed;
     int32_t shuffle, reserved;
 };
@@ -53,26 +52,26 @@ struct rlhf__batch_opts {
 struct rlhf__batches {
     struct rlhf__order order;
     int64_t batch_size, batch_tokens;
-    int64_t end; // rows to visit in all passes; INT64_MAX = no end
-    int64_t (*length)(const void *ctx, int64_t row); // tokens of a row
+    int64_t end; // number of rows to visit in all passes; INT64_MAX = no end
+    int64_t (*length)(const void *ctx, int64_t row); // number of tokens of a row
     const void *ctx;
 };
 
-// Make batches of n rows. `length` returns a row's length; ctx must outlive the batches. Release
-// with rlhf__batches_finish. Errors: those of rlhf__order_init. [main]
+// Make batches of n rows. `length` returns the number of tokens of a row; ctx must outlive the
+// batches. Release with rlhf__batches_finish. Errors: those of rlhf__order_init. [main]
 rlhf_status rlhf__batches_init(struct rlhf__batches *, int64_t n, const struct rlhf__batch_opts *,
                                int64_t (*length)(const void *ctx, int64_t row), const void *ctx,
                                struct rlhf__error *err);
-void rlhf__batches_finish(struct rlhf__batches *); // accepts zeroed ones [main]
+void rlhf__batches_finish(struct rlhf__batches *); // accepts a zeroed struct [main]
 
-// Get the rows of the next batch: *n rows in *pick, a fresh array that the caller frees with
-// free(). The rows have *total tokens together. *n = 0 after the end. Errors: RLHF_E_NOMEM,
-// RLHF_E_INVALID (more than 2^31 - 1 tokens). [main]
+// Get the *n rows of the next batch in *pick, a new array that the caller frees with free(). *total
+// is their number of tokens. After the end, *n is 0. Errors: RLHF_E_NOMEM, RLHF_E_INVALID (more
+// than 2^31 - 1 tokens). [main]
 rlhf_status rlhf__batches_next(struct rlhf__batches *, int64_t **pick, uint32_t *n, uint32_t *total,
                                struct rlhf__error *err);
 
-// The number of batches from the first to the end; 0 = endless. Walks through the order and then
-// restores the cursor. [main]
+// Set *out to the total number of batches; 0 = they never end. The function visits the whole order
+// and then restores the cursor. [main]
 rlhf_status rlhf__batches_count(struct rlhf__batches *, int64_t *out, struct rlhf__error *err);
 
 #endif

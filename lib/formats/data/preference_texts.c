@@ -15,7 +15,8 @@ struct place {
     struct rlhf__error *err;
 };
 
-// "FILE:LINE: sentence". A macro, so that the compiler checks the format and sees a failure.
+// Fails with "FILE:LINE: sentence". This is a macro, so that the compiler checks the format and
+// static analyzers see a failure.
 #define BAD(r, fmt, ...)                                                                           \
     (rlhf__fail((r)->err, RLHF_E_INVALID, "%s:%lld: " fmt, (r)->path, (long long)(r)->line,        \
                 __VA_ARGS__),                                                                      \
@@ -40,7 +41,7 @@ static rlhf_status check_answer(const struct place *r, const json_t *v, const ch
     return RLHF_OK;
 }
 
-// Refuse v unless it is a string. It may be empty only if that is allowed.
+// Refuse v unless it is a string. If may_be_empty is 0, also refuse an empty string.
 static rlhf_status check_text(const struct place *r, const json_t *v, const char *what,
                               int may_be_empty) {
     if (!v) return BAD(r, "the row has no field '%s'", what);
@@ -50,7 +51,7 @@ static rlhf_status check_text(const struct place *r, const json_t *v, const char
     return RLHF_OK;
 }
 
-// Add response t->n of the row.
+// Check response t->n of the row, and count it.
 static rlhf_status check_response(const struct place *r, const struct rlhf__preference_texts *t,
                                   const char *what) {
     const json_t *v = t->response[t->n];
@@ -60,7 +61,8 @@ static rlhf_status check_response(const struct place *r, const struct rlhf__pref
     return check_text(r, v, what, 0);
 }
 
-// Takes the beginning that both responses share as the prompt, as TRL does if a row has no prompt.
+// For a row without a prompt: as in TRL, the messages that both responses share at the beginning
+// are the prompt.
 static rlhf_status take_shared(const struct place *r, struct rlhf__preference_texts *t) {
     const json_t *a = t->response[0], *b = t->response[1];
     size_t n = 0;
@@ -79,7 +81,7 @@ static rlhf_status take_shared(const struct place *r, struct rlhf__preference_te
     return RLHF_OK;
 }
 
-// Takes the prompt, which is a text or messages. needed 1: it must be present, because the
+// Takes the prompt, which is a text or messages. needed 1: the row must have a prompt, because its
 // responses do not contain it.
 static rlhf_status take_prompt(const struct place *r, const json_t *row, int empty_prompt,
                                int needed, struct rlhf__preference_texts *t) {
@@ -161,8 +163,7 @@ static rlhf_status take_responses(const struct place *r, const json_t *row,
     return take_best(r, row, t);
 }
 
-// Reads "margin". If only some rows of a dataset have a margin, the others omit it or set it to
-// null.
+// Reads "margin". Rows without a margin omit it or set it to null.
 static rlhf_status take_margin(const struct place *r, const json_t *row, const char *refused_by,
                                struct rlhf__preference_texts *t) {
     const json_t *v = json_object_get(row, "margin");

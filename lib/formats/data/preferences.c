@@ -1,5 +1,5 @@
-// preferences.c: see preferences.h. Rows are read one at a time and kept as tokens in one pool. The
-// pool holds the rows in order, each with its prompt first and then its responses.
+// preferences.c: see preferences.h. Rows are read one at a time, and their tokens are kept in one
+// pool in the order of the rows. In the pool, each row has its prompt first and then its responses.
 #include "data/preferences.h"
 
 #include "base/file.h"
@@ -12,18 +12,18 @@
 #include <unistd.h>
 
 struct item {
-    size_t ids, len; // places in the pools: prompt ids, response lengths
+    size_t ids, len; // where the row begins in the pools of ids and of response lengths
     int64_t row;
     int32_t n_prompt, n, best;
     float margin;
 };
 
 struct rlhf__preferences {
-    struct rlhf__ids ids, len; // len: the lengths of all responses
+    struct rlhf__ids ids, len; // len: the lengths of all responses of all rows
     struct item *item;         // [n]
     size_t n, cap;
     int64_t truncated, dropped, chats, too_long;
-    int32_t margins, reserved; // margins: 1 = a row has one
+    int32_t margins, reserved; // margins: 1 = some row has a margin
 };
 
 // The state of a reading loop.
@@ -41,7 +41,8 @@ static rlhf_status no_memory(struct rlhf__error *err) {
     return RLHF__NOMEM(err, "out of memory for the preference rows");
 }
 
-// "FILE:LINE: sentence". A macro, so that the compiler checks the format and sees a failure.
+// Fails with "FILE:LINE: sentence". This is a macro, so that the compiler checks the format and
+// static analyzers see a failure.
 #define BAD(r, fmt, ...)                                                                           \
     (rlhf__fail((r)->err, RLHF_E_INVALID, "%s:%lld: " fmt, (r)->path, (long long)(r)->line,        \
                 __VA_ARGS__),                                                                      \
@@ -60,14 +61,14 @@ static rlhf_status encode(struct reader *r, const json_t *text, uint32_t flags, 
     return RLHF_OK;
 }
 
-// The greatest number of tokens of any response, whatever its prompt.
+// The greatest number of tokens that a response may have, even if its prompt is short.
 static int32_t response_room(const struct rlhf__preference_opts *o) {
     int32_t room = o->max_tokens - 1 - (o->prepend_bos ? 1 : 0);
     return o->max_response > 0 && o->max_response < room ? o->max_response : room;
 }
 
-// Cuts r->ids, r->len and r->prompt as the options say. A prompt of messages leaves room for a
-// response; this has been checked.
+// Cuts r->ids, r->len and r->prompt as the options say. A prompt of messages is not cut. It was
+// checked before that such a prompt leaves room for a response.
 static rlhf_status fit(struct reader *r, int is_chat) {
     const struct rlhf__preference_opts *o = r->opts;
     int refuse = o->long_rows == RLHF__PREFERENCE_REFUSE, cut = 0;
@@ -102,7 +103,7 @@ static rlhf_status fit(struct reader *r, int is_chat) {
     return RLHF_OK;
 }
 
-// 1 if another response has the same tokens as the best one.
+// 1 if another response has the same tokens as the best response.
 static int ambiguous(const struct reader *r, int32_t best) {
     size_t at = 0, best_at = 0;
     if (best < 0) return 0;
@@ -159,7 +160,8 @@ static rlhf_status encode_texts(struct reader *r, const struct rlhf__preference_
     return RLHF_OK;
 }
 
-// Take messages [from, to) of a checked list, or make an assistant's message from a string.
+// Take the messages [from, to) of a list, which has been checked. If v is a string, it becomes one
+// message of the assistant.
 static rlhf_status take_messages(const json_t *v, size_t from, size_t to, struct rlhf__messages *m,
                                  struct rlhf__error *err) {
     if (json_is_string(v)) {
@@ -250,7 +252,7 @@ static int full(const struct reader *r) {
     return r->opts->limit > 0 && used >= r->opts->limit;
 }
 
-// Bytes in memory.
+// The number of bytes in memory.
 static uint64_t held(const struct rlhf__preferences *set) {
     return (set->ids.n + set->len.n) * sizeof *set->ids.data + set->n * sizeof *set->item;
 }

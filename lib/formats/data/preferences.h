@@ -1,21 +1,21 @@
 // preferences.h: rows that say which response to a prompt is better, tokenized and held in memory.
 //
-// A row has one of two forms, which a file may mix:
+// A row has one of two forms; a file may contain both:
 //     {"prompt": text, "chosen": text, "rejected": text}
-//     {"prompt": text, "responses": [text, text, ...], "best": index of the better one, from 0}
-// It may also have a "margin": the number by which the better response should lead. With
+//     {"prompt": text, "responses": [text, text, ...], "best": index of the best one, from 0}
+// It may also have a "margin": the difference in reward that the better response should reach. With
 // opts.completions, a row instead has a single response and a label:
 //     {"prompt": text, "completion": text, "label": true or false}
 // Other keys are ignored.
 //
-// TRL's conversational form is allowed too. The prompt is then a list of messages, under "prompt"
-// or "messages". Each response or completion is a list of messages too, or the assistant's text.
-// Without a prompt, chosen and rejected are whole conversations, and their common beginning is the
-// prompt. The tokenizer's chat template turns messages into tokens; a response ends with the token
-// that ends the assistant's turn.
+// TRL's conversational form is allowed too. The prompt is then a list of messages, in "prompt" or
+// "messages". Each response or completion is also a list of messages, or the text of the
+// assistant's message. If the row has no prompt, chosen and rejected are whole conversations, and
+// the prompt is the beginning that they share. The tokenizer's chat template turns messages into
+// tokens. A response ends with the token that ends the assistant's turn.
 //
-// Prompt and response are tokenized separately, as in a rollout: the response continues the
-// prompt's tokens.
+// Prompt and response are tokenized separately, as in a rollout, where the response's tokens follow
+// the prompt's.
 //
 // It is not an epoch order (data/order.h) or a model batch.
 #ifndef RLHF_HOST_DATA_PREFERENCES_H
@@ -24,57 +24,57 @@
 #include "data/lines.h"
 #include "text/tokenizer.h"
 
-#define RLHF__RESPONSES_MAX 1024 // responses per row at most
+#define RLHF__RESPONSES_MAX 1024 // maximal number of responses in a row
 
-// How to treat a row if prompt + response is longer than max_tokens, or if a response is longer
+// What to do with a row if prompt + response is longer than max_tokens, or if a response is longer
 // than max_response.
 enum rlhf__preference_long {
-    // Cut the row. First, each response loses its last tokens until it has at most max_response
-    // tokens and fits after one prompt token (and bos). Then the prompt loses its first tokens,
-    // except bos, until the longest response fits. So all responses keep the same prompt. A prompt
-    // of messages is never cut; only the responses are cut, to fit after it. If no response token
-    // would fit, the row is left out.
+    // Cut the row. First, the end of each response is cut, so that it has at most max_response
+    // tokens and fits after one prompt token (and bos). Then the beginning of the prompt is cut,
+    // except bos, so that the longest response fits. So all responses keep the same prompt. A
+    // prompt of messages is never cut; only the responses are cut, to fit after it. If it leaves no
+    // room for a response, the row is left out.
     RLHF__PREFERENCE_CUT = 0,
-    RLHF__PREFERENCE_REFUSE = 1 // RLHF_E_INVALID with file and line
+    RLHF__PREFERENCE_REFUSE = 1 // fail with RLHF_E_INVALID; the message has file and line
 };
 
 struct rlhf__preference_opts {
     const char *const *paths; // [n_paths] .jsonl or .jsonl.gz, read as one sequence of rows
     size_t n_paths;
-    const char *setting; // the setting that gave the paths, for messages; NULL = unknown
+    const char *setting; // for messages: the setting that gave the paths; NULL = unknown
     int64_t skip, limit; // leave out the first `skip` rows; keep at most `limit`, 0 = all
-    // 1: put bos in front of every prompt that is a text. An empty prompt is then allowed.
+    // 1: put bos before every prompt that is a text. An empty prompt is then allowed.
     int32_t prepend_bos;
-    int32_t max_tokens;   // prompt + response, with bos: the context; at least 2 (3 with bos)
-    int32_t max_response; // longest response; 0 = whatever max_tokens leaves
+    int32_t max_tokens;   // of prompt + response and bos: the context; at least 2 (3 with bos)
+    int32_t max_response; // of a response; 0 = as many as max_tokens allows
     int32_t long_rows;    // enum rlhf__preference_long
-    int32_t completions;  // 1: rows of one response each, labeled desirable or not
+    int32_t completions;  // 1: each row has one response, labeled desirable or not
     int32_t reserved;
-    const char *no_margins;              // the algorithm that refuses margins; NULL = they are read
-    const struct rlhf__loading *loading; // NULL = the default bound, never stopped
+    const char *no_margins; // name of the algorithm that refuses margins; NULL = allowed
+    const struct rlhf__loading *loading; // NULL = default memory limit, no cancellation
 };
 
-// The responses to one prompt: one row of the file. Borrowed from the set.
+// One row: a prompt and the responses to it. Borrowed from the set.
 struct rlhf__preference {
     const int32_t *prompt; // [n_prompt], n_prompt >= 1, bos included
-    // [sum of len] response 0, then response 1, ... In a pair, chosen is response 0 and rejected is
-    // 1.
+    // [sum of len] the ids of response 0, then those of response 1, ... In a pair, response 0 is
+    // chosen and response 1 is rejected.
     const int32_t *ids;
-    const int32_t *len; // [n] tokens of each response, at least 1
+    const int32_t *len; // [n] number of tokens of each response, at least 1
     int32_t n_prompt;
-    int32_t n;    // responses: at least 2, or 1 if the row is a completion
-    int32_t best; // the preferred one, 0 <= best < n; -1 for an undesirable completion
-    float margin; // of the row; 0 if unset
-    int64_t row;  // index of the row in the files, from 0; skipped rows count
+    int32_t n;    // number of responses: at least 2, or 1 if the row is a completion
+    int32_t best; // index of the best response, 0 <= best < n; -1 for an undesirable completion
+    float margin; // 0 if the row has none
+    int64_t row;  // number of the row in the files, from 0; skipped rows count
 };
 
 struct rlhf__preferences; // opaque
 
-// Read and tokenize the rows. If the preferred response of a row has the same tokens (after
-// cutting) as another response, the row carries no signal: it is left out and counted. Caller owns
-// *out; the option struct is not kept. Errors name the file and the line: RLHF_E_IO, RLHF_E_NOMEM,
-// and RLHF_E_INVALID for:
-//   a missing file; no rows, or none left; invalid JSON or UTF-8
+// Read and tokenize the rows. A row is left out and counted if, after cutting, another response has
+// the same tokens as the preferred one, because such a row gives no training signal. The caller
+// owns *out; the options are not kept. The error messages have the file and the line. Errors:
+// RLHF_E_IO, RLHF_E_NOMEM, and RLHF_E_INVALID for:
+//   a missing file; files without rows, or no row left; invalid JSON or UTF-8
 //   a field that is missing, empty or of the wrong type; two forms in one row
 //   chosen equals rejected, or another response equals the best one; best out of range
 //   a row that is too long, with REFUSE; a prompt without tokens
@@ -83,7 +83,8 @@ rlhf_status rlhf__preferences_open(const struct rlhf__preference_opts *opts,
                                    const struct rlhf__tokenizer *tok,
                                    struct rlhf__preferences **out, struct rlhf__error *err);
 
-// Look at the first row of a file of JSON rows. Errors: those of reading that row. *are is set to
+// Determine the form of a file of JSON rows from its first row. Errors: those of reading that row.
+// *are is set to
 //   1 if the row has no "text" but a field "chosen", "rejected" or "responses"
 //   2 if it has a "completion" and a "label" that is true or false
 //   -1 for a pipe, which can be read only once
@@ -95,7 +96,8 @@ rlhf_status rlhf__preferences_are(const char *path, const char *setting, int *ar
 // NULL allowed. [main]
 void rlhf__preferences_close(struct rlhf__preferences *set);
 
-// The number of rows that are left, at least 1. A pair or a best-of-n row counts as one. [any]
+// The number of rows, at least 1, without those that were left out. A row counts as one, however
+// many responses it has. [any]
 int64_t rlhf__preferences_count(const struct rlhf__preferences *set);
 
 // Row i, 0 <= i < count. [any]
@@ -105,20 +107,20 @@ struct rlhf__preference rlhf__preferences_get(const struct rlhf__preferences *se
 // [any]
 int64_t rlhf__preferences_responses(const struct rlhf__preferences *set);
 
-// Whether any used row has a margin. [any]
+// 1 if any row that is used has a margin. [any]
 int rlhf__preferences_margins(const struct rlhf__preferences *set);
 
-// _truncated: the number of rows that lost tokens. _dropped: the number of rows left out because
-// their tokens are equal. [any]
+// _truncated: the number of rows that lost tokens. _dropped: the number of rows that were left out
+// because two responses have equal tokens. [any]
 int64_t rlhf__preferences_truncated(const struct rlhf__preferences *set);
 int64_t rlhf__preferences_dropped(const struct rlhf__preferences *set);
 
-// _chats: the number of used rows of messages. _too_long: the number of rows left out because their
-// prompt of messages fills the context. [any]
+// _chats: the number of rows of messages that are used. _too_long: the number of rows that were
+// left out because their prompt of messages fills the context. [any]
 int64_t rlhf__preferences_chats(const struct rlhf__preferences *set);
 int64_t rlhf__preferences_too_long(const struct rlhf__preferences *set);
 
-// The number of tokens of the row when every response is written out after the prompt. [any]
+// The number of tokens of the row, if the prompt is repeated for every response. [any]
 static inline int64_t rlhf__preference_tokens(const struct rlhf__preference *p) {
     int64_t sum = (int64_t)p->n * p->n_prompt;
     for (int32_t i = 0; i < p->n; i++)

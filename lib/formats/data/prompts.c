@@ -1,6 +1,5 @@
-// prompts.c: see prompts.h. The query rules of the 2019 code: take the tokens after the first
-// period, at most `length` of them, up to the last period. At the end, the prompt is cut to
-// max_tokens.
+// prompts.c: see prompts.h. The query rules of the 2019 code take the tokens between the first
+// period and the last period, at most `length` of them. Afterwards the prompt is cut to max_tokens.
 #include "data/prompts.h"
 
 #include "base/buf.h"
@@ -12,21 +11,21 @@
 #include <string.h>
 
 struct item {
-    size_t ids, text, n_text; // places in the pools
+    size_t ids, text, n_text; // where it begins in the pools; length of its text
     int32_t n, is_chat;
     int64_t row;
 };
 
 struct rlhf__prompts {
-    struct rlhf__dataset *ds; // NULL for the constant prompt
+    struct rlhf__dataset *ds; // NULL if the prompt is a constant text
     struct rlhf__ids ids;
     struct rlhf__buf text;
     struct item *item; // [n]
     size_t n, cap;
     int64_t chats;
     struct rlhf__prompt_counts count;
-    int32_t least, most;     // tokens of a prompt that is used
-    int32_t longest, period; // period: id of "."
+    int32_t least, most;     // bounds on the number of tokens of a prompt
+    int32_t longest, period; // period: the id of "."
 };
 
 static rlhf_status no_memory(struct rlhf__error *err) {
@@ -37,8 +36,8 @@ static int has_rules(const struct rlhf__prompt_opts *o) {
     return o->start_after_period || o->end_at_period;
 }
 
-// Applies the rules to ids[0..*n). The prompt is then the *n ids from ids[*from] on. *cut = 1 if
-// the prompt was too long. Returns 0 if the text must be skipped.
+// Applies the rules to ids[0..*n). Afterwards the prompt is the *n ids from ids[*from] on. *cut is
+// 1 if the prompt was too long. Returns 0 if the text must be skipped.
 static int apply_rules(const struct rlhf__prompt_opts *o, int32_t period, const int32_t *ids,
                        size_t *from, size_t *n, int *cut) {
     *from = 0;
@@ -63,8 +62,8 @@ static int apply_rules(const struct rlhf__prompt_opts *o, int32_t period, const 
     return 1;
 }
 
-// Encodes only as much of the text as the rules can use. Most texts have a period early, so the
-// whole text is encoded only if its beginning has no period.
+// Encodes only as much of the text as the rules can use. Most texts have a period early. If the
+// beginning lacks one, the whole text is encoded.
 static rlhf_status encode(const struct rlhf__prompt_opts *o, const struct rlhf__tokenizer *tok,
                           int32_t period, rlhf_str text, struct rlhf__ids *ids,
                           struct rlhf__error *err) {
@@ -100,7 +99,7 @@ static rlhf_status add_text(struct rlhf__prompts *set, const struct rlhf__tokeni
     return put_text(set, it, from, err);
 }
 
-// m: the encoded messages; NULL if the prompt was a text.
+// m is the messages that were encoded, or NULL if the prompt is a text.
 static rlhf_status add_item(struct rlhf__prompts *set, const struct rlhf__prompt_opts *o,
                             const struct rlhf__tokenizer *tok, const int32_t *ids, size_t n,
                             const struct rlhf__messages *m, int64_t row, struct rlhf__error *err) {
@@ -175,7 +174,7 @@ static rlhf_status check_rules(const struct rlhf__prompt_opts *o, struct rlhf__e
         rule);
 }
 
-// A conversation is used whole or left out, because a cut one would not be a conversation.
+// Uses a conversation whole or leaves it out: a part of one would not be a conversation.
 static rlhf_status add_messages(struct rlhf__prompts *set, const struct rlhf__prompt_opts *o,
                                 const struct rlhf__tokenizer *tok, const struct rlhf__messages *m,
                                 int64_t row, struct rlhf__ids *scratch, struct rlhf__error *err) {
@@ -215,7 +214,7 @@ static rlhf_status open_files(struct rlhf__prompts *set, const struct rlhf__prom
     return rlhf__dataset_open(&d, &set->ds, err);
 }
 
-// Bytes in memory.
+// The number of bytes in memory.
 static uint64_t held(const struct rlhf__prompts *set) {
     return rlhf__dataset_bytes(set->ds) + set->ids.n * sizeof *set->ids.data + set->text.len +
            set->n * sizeof *set->item;
@@ -259,7 +258,7 @@ static rlhf_status add_rows(struct rlhf__prompts *set, const struct rlhf__prompt
     return RLHF_OK;
 }
 
-// "; left out: 2 under 3 tokens, 1 over 5 tokens", or nothing.
+// Append "; left out: 2 under 3 tokens, 1 over 5 tokens", or nothing.
 static void put_left_out(const struct rlhf__prompts *set, struct rlhf__buf *out) {
     const struct rlhf__prompt_counts *c = &set->count;
     const char *before = "; left out: ";

@@ -1,5 +1,5 @@
-// token_rows.c: see token_rows.h. Threads take chunks of dataset rows. The chunks are joined in
-// order, so the result does not depend on the number of threads.
+// token_rows.c: see token_rows.h. Each thread takes chunks of the dataset's rows. The chunks are
+// joined in their order, so the result does not depend on the number of threads.
 #include "data/token_rows.h"
 
 #include "text/conversation.h"
@@ -17,16 +17,16 @@ enum { CHUNK_ROWS = 128, MAX_THREADS = 256, FIRST_ROWS = 128 };
 struct cut {
     const struct rlhf__tokenizer *tok;
     const struct rlhf__token_opts *opts;
-    int32_t narrow, template; // ids take 2 bytes; the tokenizer adds special tokens itself
+    int32_t narrow, template; // 1: ids take 2 bytes; 1: the tokenizer adds special tokens
 };
 
-// The tokens of some rows of the dataset, in the order of the rows.
+// The tokens of some consecutive rows of the dataset.
 struct chunk {
-    int32_t *len;    // [n] tokens of each row made
-    int64_t *source; // [n] the dataset row of each
+    int32_t *len;    // [n] number of tokens of each row made
+    int64_t *source; // [n] the dataset row that it was made from
     size_t n, cap;
     void *ids;     // [total] of 2 or 4 bytes; set by chunk_store
-    uint8_t *says; // [total] if opts->says; set there too
+    uint8_t *says; // [total] if opts->says; also set by chunk_store
     int64_t total, truncated, dropped, silent, chats;
     int64_t unreached, first_unreached; // see struct rlhf__token_rows
 };
@@ -52,7 +52,7 @@ static rlhf_status add_row(struct chunk *c, int64_t source, int32_t len, struct 
     return RLHF_OK;
 }
 
-// Mark every id from `from` on as the assistant's.
+// Mark every id from index `from` on as the assistant's.
 static void mark(struct rlhf__ids *ids, size_t from) {
     for (size_t i = from; i < ids->n; i++)
         ids->data[i] |= RLHF__TOKEN_SAYS;
@@ -96,8 +96,8 @@ static rlhf_status encode_row(const struct cut *how, rlhf_str text, struct rlhf_
     *cut = 0;
     if (o->long_rows == RLHF__LONG_SPLIT)
         return rlhf__tokenizer_encode(how->tok, text, o->encode_flags, 0, ids, err);
-    // Encode one token more than fits, to see whether the row is cut. A cut row does not get eos,
-    // because its text does not end there. It keeps [SEP].
+    // Encode one token more than fits, to find out whether the row must be cut. A cut row does not
+    // get eos, because the text does not end there. It does get [SEP].
     RLHF_TRY(rlhf__tokenizer_encode(how->tok, text, o->encode_flags & ~(uint32_t)RLHF__ENCODE_EOS,
                                     max + 1, ids, err));
     if (o->encode_flags & RLHF__ENCODE_EOS)
@@ -110,7 +110,7 @@ static rlhf_status encode_row(const struct cut *how, rlhf_str text, struct rlhf_
     return rlhf__tokenizer_encode(how->tok, text, flags, max, ids, err);
 }
 
-// Append a conversation's ids, with RLHF__TOKEN_SAYS if requested.
+// Append the ids of a conversation, with RLHF__TOKEN_SAYS if the marks are requested.
 static rlhf_status encode_messages(const struct cut *how, const struct rlhf__data_row *row,
                                    struct rlhf__ids *ids, int *cut, struct rlhf__error *err) {
     struct rlhf__messages m = {0};
@@ -133,7 +133,7 @@ static rlhf_status encode_messages(const struct cut *how, const struct rlhf__dat
     return st;
 }
 
-// 1 when any token after the first is the assistant's, or when marks are not requested.
+// 1 if any token after the first is marked as the assistant's, or if marks are not requested.
 static int has_says(const struct cut *how, const int32_t *ids, size_t n) {
     int found = !how->opts->says;
     for (size_t i = 1; i < n && !found; i++)
@@ -141,24 +141,24 @@ static int has_says(const struct cut *how, const int32_t *ids, size_t n) {
     return found;
 }
 
-// Turns the n ids at ids->data[at] into rows. Windows overlap by one token, so the tokens that
-// two windows share are first duplicated.
+// Turns the n ids at ids->data[at] into rows. If they are too many, they become windows that
+// overlap by one token. The token that two windows share is first duplicated.
 static rlhf_status cut_row(const struct cut *how, struct chunk *c, int64_t source,
                            struct rlhf__ids *ids, size_t at, struct rlhf__error *err) {
     size_t n = ids->n - at, max = (size_t)how->opts->max_len;
     size_t min = how->opts->min_len > 0 ? (size_t)how->opts->min_len : 1;
     if (n <= max) {
-        const int says = n > 0 && has_says(how, ids->data + at, n); // data is NULL before any id
+        const int says = n > 0 && has_says(how, ids->data + at, n); // without ids, data is NULL
         if (n >= min && says) return add_row(c, source, (int32_t)n, err);
         ids->n = at;
         c->dropped += n < min;
         c->silent += n >= min;
         return RLHF_OK;
     }
-    size_t windows = (n - 2) / (max - 1) + 1; // n > max >= 2; the last has 2 tokens or more
+    size_t windows = (n - 2) / (max - 1) + 1; // n > max >= 2: the last has at least 2 tokens
     RLHF_TRY(rlhf__ids_reserve(ids, windows, err));
     int32_t *data = ids->data + at;
-    size_t kept = 0, end = n + windows - 1; // the last window is moved furthest, so it goes first
+    size_t kept = 0, end = n + windows - 1; // start with the last window, which moves furthest
     for (size_t w = windows; w-- > 0;) {
         size_t begin = w * (max - 1), len = n - begin < max ? n - begin : max;
         memmove(data + w * max, data + begin, len * sizeof *data);
@@ -166,7 +166,7 @@ static rlhf_status cut_row(const struct cut *how, struct chunk *c, int64_t sourc
     for (size_t w = 0; w < windows; w++) {
         size_t len = w + 1 < windows ? max : end - w * max;
         const int32_t *window = data + w * max;
-        if (len < min || !has_says(how, window, len)) { // only the last one can be short
+        if (len < min || !has_says(how, window, len)) { // only the last window can be short
             c->dropped += len < min;
             c->silent += len >= min;
             continue;
@@ -189,7 +189,7 @@ static rlhf_status encode_text(const struct cut *how, const struct rlhf__data_ro
     return encode_row(how, text, ids, cut, err);
 }
 
-// Like a cut text, a cut row does not get eos.
+// Encodes a prompt and a completion. As for a text, a cut row does not get eos.
 static rlhf_status encode_pair(const struct cut *how, const struct rlhf__data_row *row,
                                struct rlhf__ids *ids, int *cut, struct rlhf__error *err) {
     const size_t before = ids->n, max = (size_t)how->opts->max_len;
@@ -199,7 +199,7 @@ static rlhf_status encode_pair(const struct cut *how, const struct rlhf__data_ro
     return RLHF_OK;
 }
 
-// Append the ids of row `source` to *ids, and the rows made from them to the chunk. Errors:
+// Append the ids of row `source` to *ids, and append the rows made from them to the chunk. Errors:
 // RLHF_E_NOMEM, RLHF_E_INVALID (no such field; messages that cannot be rendered).
 static rlhf_status chunk_add(struct chunk *c, const struct cut *how, int64_t source,
                              const struct rlhf__data_row *row, struct rlhf__ids *ids,
@@ -223,7 +223,8 @@ static rlhf_status chunk_add(struct chunk *c, const struct cut *how, int64_t sou
     return cut_row(how, c, source, ids, at, err);
 }
 
-// Copy the ids of all rows of the chunk. Called once, at the end. Clears RLHF__TOKEN_SAYS in *ids.
+// Copy the ids of all rows to the chunk. Called once, after the last row. Clears RLHF__TOKEN_SAYS
+// in *ids.
 static rlhf_status chunk_store(struct chunk *c, const struct cut *how, struct rlhf__ids *ids,
                                struct rlhf__error *err) {
     size_t width = how->narrow ? sizeof(uint16_t) : sizeof(int32_t);
@@ -262,7 +263,7 @@ struct job {
     struct chunk *chunk; // [n_chunks]
     pthread_t main;
     atomic_llong next, done;
-    atomic_ullong bytes; // of the rows and the tokens so far
+    atomic_ullong bytes; // used by the rows and the tokens so far
     atomic_int failed;
     pthread_mutex_t lock; // guards err, err_chunk
     struct rlhf__error *err;

@@ -1,4 +1,4 @@
-// token_rows.h: one text field of a whole dataset, tokenized once into ragged rows.
+// token_rows.h: tokenizes one text field of a whole dataset, once, into rows of different lengths.
 //
 // An id is stored in two bytes if the vocabulary is small enough. The result does not depend on the
 // number of threads.
@@ -10,12 +10,12 @@
 #include "data/dataset.h"
 #include "text/tokenizer.h"
 
-// Which tokens are marked in rlhf__token_rows.says. A row is left out if no token after its first
-// is marked.
+// Which tokens are marked in rlhf__token_rows.says. A row is left out if none of its tokens after
+// the first is marked.
 enum rlhf__says {
     RLHF__SAYS_NOTHING = 0,   // none
-    RLHF__SAYS_ASSISTANT = 1, // the assistant's; rows are messages, or prompt and completion
-    RLHF__SAYS_COMPLETION = 2 // the completion's; in rows without a completion all tokens
+    RLHF__SAYS_ASSISTANT = 1, // the assistant's; a row is messages, or prompt and completion
+    RLHF__SAYS_COMPLETION = 2 // the completion's; all tokens of a row without a completion
 };
 
 enum rlhf__long { RLHF__LONG_TRUNCATE = 0, RLHF__LONG_SPLIT = 1 };
@@ -23,40 +23,40 @@ enum rlhf__long { RLHF__LONG_TRUNCATE = 0, RLHF__LONG_SPLIT = 1 };
 struct rlhf__token_opts {
     int32_t field;         // enum rlhf__field, one of the text fields
     uint32_t encode_flags; // enum rlhf__encode_flag: BOS, EOS, TEMPLATE
-    int32_t max_len;       // tokens per row at most (the context), > 0
-    int32_t long_rows; // enum rlhf__long. SPLIT cuts bos + ids + eos into windows of max_len that
-                       // overlap by one token, so that every token but the first is predicted
-                       // exactly once
-    int32_t min_len;   // rows and windows with fewer tokens are left out; 0 = 1
-    int32_t threads;   // 0 = all online cores
-    int32_t says;      // enum rlhf__says
+    int32_t max_len;       // maximal number of tokens in a row (the context), > 0
+    int32_t long_rows;     // enum rlhf__long. SPLIT cuts bos + ids + eos into windows of max_len
+                       // tokens. The windows overlap by one token, so every token except the first
+                       // is predicted exactly once
+    int32_t min_len; // rows and windows with fewer tokens are left out; 0 = 1
+    int32_t threads; // 0 = all online cores
+    int32_t says;    // enum rlhf__says
     int32_t reserved;
-    const struct rlhf__loading *loading; // NULL = the default bound, never stopped
+    const struct rlhf__loading *loading; // NULL = default memory limit, no cancellation
 };
 
 struct rlhf__token_rows {
-    int64_t n, total;          // rows, tokens
-    int64_t *offset;           // [n + 1]
-    int64_t *source;           // [n] dataset row of each
-    uint16_t *ids16;           // [total], or NULL when the vocabulary has more than 65,536 tokens
-    int32_t *ids32;            // [total], or NULL
-    uint8_t *says;             // [total] 1 = the assistant's token; NULL unless requested
-    int64_t chats;             // dataset rows of messages
-    int64_t truncated;         // dataset rows that lost tokens
-    int64_t dropped;           // dataset rows and windows left out by min_len
-    int64_t silent;            // dataset rows and windows left out for lack of an assistant's token
-    int64_t unreached;         // rows left out because cutting left none; not in `silent`
+    int64_t n, total;  // number of rows, number of tokens
+    int64_t *offset;   // [n + 1]
+    int64_t *source;   // [n] the dataset row that each row was made from
+    uint16_t *ids16;   // [total], or NULL when the vocabulary has more than 65,536 tokens
+    int32_t *ids32;    // [total], or NULL
+    uint8_t *says;     // [total] 1 = the token is marked; NULL unless requested
+    int64_t chats;     // number of dataset rows that are messages
+    int64_t truncated; // number of dataset rows that lost tokens
+    int64_t dropped;   // number of dataset rows and windows left out by min_len
+    int64_t silent;    // number of those left out because none of their tokens is marked
+    int64_t unreached; // number of rows that lost all marked tokens by cutting; not in `silent`
     char first_unreached[256]; // file and line of the first such row
 };
 
-// A bit that is set in the ids of the assistant or of a completion.
+// This bit is set in the ids of the assistant's tokens, or of a completion's tokens.
 #define RLHF__TOKEN_SAYS (1 << 30)
 
-// Append the ids of a prompt and of its completion, which are tokenized separately, as in a
-// rollout. The completion's ids have RLHF__TOKEN_SAYS set. Flags: RLHF__ENCODE_BOS puts bos before
-// the prompt, RLHF__ENCODE_EOS puts eos after the completion. If the row is messages, the first
-// `asked` messages are the prompt, and the completion ends with the token that ends its last turn.
-// Errors: RLHF_E_NOMEM, those of rlhf__conversation_encode. [any]
+// Append the ids of a prompt and of its completion. As in a rollout, they are tokenized separately.
+// The completion's ids have RLHF__TOKEN_SAYS set. Flags: RLHF__ENCODE_BOS puts bos before the
+// prompt, RLHF__ENCODE_EOS puts eos after the completion. If the row is messages, the first `asked`
+// messages are the prompt, and the completion ends with the token that ends its last turn. Errors:
+// RLHF_E_NOMEM, those of rlhf__conversation_encode. [any]
 rlhf_status rlhf__token_completion(const struct rlhf__tokenizer *tok,
                                    const struct rlhf__data_row *row, uint32_t flags,
                                    struct rlhf__ids *ids, struct rlhf__error *err);
@@ -64,19 +64,19 @@ rlhf_status rlhf__token_completion_chat(const struct rlhf__tokenizer *tok,
                                         const struct rlhf__messages *m, size_t asked,
                                         struct rlhf__ids *ids, struct rlhf__error *err);
 
-// Tokenize every row of ds. The tokenizer's chat template renders messages, and no further tokens
-// are put around them. *out must be zero-initialized or finished; release it with
+// Tokenize every row of ds. The tokenizer's chat template renders messages; no other tokens are
+// added to them. *out must be zero-initialized or finished; release it with
 // rlhf__token_rows_finish. Errors: RLHF_E_NOMEM, RLHF_E_CANCELLED, those of
 // rlhf__conversation_encode, and RLHF_E_INVALID for:
 //   rows that are all shorter than min_len, or a row without the field
-//   bos or eos requested but absent; RLHF__SAYS_ASSISTANT with a text
-//   rows and tokens that exceed opts->loading
+//   bos or eos that is requested but missing; RLHF__SAYS_ASSISTANT with a text
+//   rows and tokens that need more memory than opts->loading allows
 // [main]
 rlhf_status rlhf__token_rows_init(struct rlhf__token_rows *out, const struct rlhf__dataset *ds,
                                   const struct rlhf__tokenizer *tok,
                                   const struct rlhf__token_opts *opts, struct rlhf__error *err);
 
-// Accepts zeroed rows. [main]
+// Accepts a zeroed struct. [main]
 void rlhf__token_rows_finish(struct rlhf__token_rows *rows);
 
 // Length of row i in tokens. [any]
