@@ -21,6 +21,7 @@ void rlhf__help(FILE *out) {
         "usage: rlhf-host --algo ppo.so --reward imdb.so [options]    train\n"
         "       rlhf-host --resume RUN [options]                      go on with a run\n"
         "       rlhf-host generate --model DIR [--prompt TEXT] ...    sample from a model\n"
+        "       rlhf-host play --env X.so ...                         be the policy yourself\n"
         "       rlhf-host tokenize [--model DIR] [TEXT ...]           texts to token ids and back\n"
         "       rlhf-host eval --model DIR --data FILE ...            measure a model\n"
         "       rlhf-host label --data FILE --out FILE ...            label texts by a classifier\n"

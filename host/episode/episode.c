@@ -25,6 +25,13 @@ void rlhf__episode_finish(struct rlhf__episode *e) {
     memset(e, 0, sizeof *e);
 }
 
+uint64_t rlhf__episode_seed(uint64_t run_seed, const char *stream, uint64_t first) {
+    uint32_t word[4];
+    const rlhf_rng dice = {run_seed, rlhf_rng_stream(stream), first};
+    rlhf_rng_block(&dice, word);
+    return (uint64_t)word[0] << 32 | word[1];
+}
+
 rlhf_status rlhf__episode_say(struct rlhf__episode *e, int32_t role, rlhf_str text) {
     if (e->n_said == RLHF__EPISODE_MESSAGES) return RLHF_E_INVALID;
     struct rlhf__said *s = &e->said[e->n_said];

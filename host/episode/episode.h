@@ -56,6 +56,9 @@ rlhf_status rlhf__episode_init(struct rlhf__episode *, int32_t turns, uint64_t s
                                struct rlhf__error *err);
 void rlhf__episode_finish(struct rlhf__episode *); // accepts a zeroed one [any]
 
+// Returns the seed of the episodes of a group whose first row has this number within the run. [any]
+uint64_t rlhf__episode_seed(uint64_t run_seed, const char *stream, uint64_t first);
+
 // Add a message. Errors: RLHF_E_NOMEM; RLHF_E_INVALID if there are too many. [any]
 rlhf_status rlhf__episode_say(struct rlhf__episode *, int32_t role, rlhf_str text);
 

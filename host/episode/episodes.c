@@ -4,8 +4,6 @@
 #include "episode/call.h"
 #include "text/bridge.h"
 
-#include <rlhf/rng.h>
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -172,14 +170,6 @@ static int next(void *ctx, uint32_t i, const int32_t **ids, int32_t *n) {
 
 // ---- life ----
 
-static uint64_t seed_of(const struct rlhf__episodes_request *q, uint32_t i) {
-    uint32_t word[4];
-    const rlhf_rng dice = {q->setup->seed, rlhf_rng_stream(q->stream),
-                           q->first + i / q->group * q->group};
-    rlhf_rng_block(&dice, word);
-    return (uint64_t)word[0] << 32 | word[1];
-}
-
 static rlhf_status open_all(struct rlhf__episodes *x, struct rlhf__error *err) {
     const struct rlhf__episodes_request *q = &x->q;
     const uint64_t bytes = environment(x)->plugin->ops.environment.state_size;
@@ -190,10 +180,14 @@ static rlhf_status open_all(struct rlhf__episodes *x, struct rlhf__error *err) {
     if (!x->of || !x->waiting || !x->prompt || !x->prompt_len)
         return RLHF__NOMEM(err, "out of memory for %u episodes", q->n);
     for (uint32_t i = 0; i < q->n; i++) {
+        const struct rlhf__prompt p = rlhf__prompts_get(q->setup->prompts, q->row[i]);
         RLHF_TRY(rlhf__episode_init(&x->of[i], q->setup->limits.turns, bytes, err));
         x->of[i].number = q->first + i;
-        x->of[i].seed = seed_of(q, i);
-        x->of[i].meta = rlhf__prompts_get(q->setup->prompts, q->row[i]).meta;
+        x->of[i].seed =
+            rlhf__episode_seed(q->setup->seed, q->stream, q->first + i / q->group * q->group);
+        x->of[i].meta = p.meta;
+        if (!q->setup->alone) rlhf__buf_put(&x->of[i].text, p.text.ptr, (size_t)p.text.len);
+        RLHF_TRY(rlhf__buf_ok(&x->of[i].text, err));
     }
     return RLHF_OK;
 }

@@ -35,3 +35,5 @@ void rlhf__episode_metrics(const struct rlhf__rows *e, const struct rlhf__episod
     metric(ctx, "episodes/cut_replies", (double)replies->cut);
     metric(ctx, "episodes/special_in_replies", (double)replies->specials);
 }
+
+const char *rlhf__episode_end_name(uint8_t end) { return end < ENDS ? ends[end] : "other"; }

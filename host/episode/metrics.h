@@ -9,4 +9,7 @@
 void rlhf__episode_metrics(const struct rlhf__rows *, const struct rlhf__episode_counts *,
                            void (*metric)(void *ctx, const char *name, double value), void *ctx);
 
+// Returns "done" for RLHF_EPISODE_DONE, and so on. [any]
+const char *rlhf__episode_end_name(uint8_t end);
+
 #endif

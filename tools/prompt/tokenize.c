@@ -8,14 +8,12 @@
 #include "cmd/commands.h"
 #include "cmd/program.h"
 #include "data/dataset.h"
-#include "model/adapter.h"
-#include "model/session.h"
 #include "prompt/generate_prompts.h"
 #include "prompt/token_table.h"
+#include "prompt/typed_tokenizer.h"
 #include "text/conversation.h"
 #include "text/pieces.h"
 #include "text/unicode.h"
-#include "weights/run_checkpoint.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,31 +59,6 @@ static void shown_finish(struct shown *s) {
     rlhf__ids_finish(&s->ids);
     rlhf__buf_free(&s->text);
     free(s->end);
-}
-
-// ---- the tokenizer ----
-
-static rlhf_status open_tokenizer(const struct rlhf__env *env, const struct options *o,
-                                  struct rlhf__tokenizer **out, struct rlhf__error *err) {
-    char room[RLHF__PATH_CAP], base[RLHF__PATH_CAP];
-    const char *dir = room;
-    struct rlhf__peft adapter = {0};
-    const struct rlhf__model_adapter none = {0};
-    if (o->model) {
-        dir = rlhf__dirs_shared(env->dirs, o->model, room);
-        RLHF_TRY(rlhf__run_model("--model", &dir, room, env->log, err));
-    } else {
-        rlhf__default_model(env->dirs, "policy", room);
-    }
-    rlhf_status st = rlhf__adapter_find(dir, &none, &adapter, base, err);
-    if (st == RLHF_OK && adapter.dir && rlhf__adapter_has_text(adapter.dir))
-        st = rlhf__tokenizer_open(adapter.dir, out, err);
-    else if (st == RLHF_OK)
-        st = rlhf__tokenizer_open(base, out, err);
-    rlhf__peft_finish(&adapter);
-    if (st == RLHF_OK && o->template && rlhf__tokenizer_name_chat(*out, o->template, err) < 0)
-        return rlhf__error_context(err, "--template");
-    return rlhf__command_setup_opened(o->model, st, err);
 }
 
 // ---- output ----
@@ -302,7 +275,7 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
     if (!typed->n && !o->data && !rlhf__stdin_is_fed())
         return rlhf__fail(err, RLHF_E_INVALID,
                           "tokenize: give texts as arguments, by --data FILE or by a pipe");
-    rlhf_status st = open_tokenizer(env, o, &tok, err);
+    rlhf_status st = rlhf__typed_tokenizer(env, "--model", o->model, o->template, &tok, err);
     if (st == RLHF_OK && typed->n) st = print_typed(o, tok, typed, &s, err);
     if (st == RLHF_OK && !typed->n) st = print_rows(env, o, tok, &s, err);
     shown_finish(&s);

@@ -1,0 +1,256 @@
+// play.c: `rlhf-host play`: a person, or a script, is the policy of an environment for one episode.
+// A line of the input is a turn.
+#include "prompt/prompt.h"
+
+#include "cmd/command_setup.h"
+#include "cmd/commands.h"
+#include "config/config.h"
+#include "data/dataset.h"
+#include "episode/call.h"
+#include "episode/playing.h"
+#include "prompt/play_reading.h"
+#include "prompt/play_show.h"
+#include "text/unicode.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct options {
+    const char *environment, *prompts, *policy, *template, *script;
+    int64_t row, turns, seed, max_mib;
+    int32_t json, reserved;
+};
+
+#define O struct options
+static const struct rlhf__flag flags[] = {
+    RLHF__FLAG_S(O, "--env", environment, "X.so[:k=v,..]", "the environment"),
+    RLHF__FLAG_S(O, "--prompts", prompts, "FILE", "rows that episodes begin with: .jsonl or .txt"),
+    RLHF__FLAG_I(O, "--row", row, "N", 0, INT64_MAX / 2, "which of them, from 0 [0]"),
+    RLHF__FLAG_I(O, "--turns", turns, "N", 1, 65535, "turns at most [episodes.turns: 8]"),
+    RLHF__FLAG_S(O, "--policy", policy, "DIR",
+                 "also show what this model would read, with its template and tokens"),
+    RLHF__FLAG_S(O, "--template", template, "NAME",
+                 "with --policy: its chat template: chatml, llama2, ... [auto: its own]"),
+    RLHF__FLAG_S(O, "--script", script, "FILE", "turns, one a line [standard input]"),
+    RLHF__FLAG_I(O, "--seed", seed, "S", 0, INT64_MAX,
+                 "the episode is the first of a run with this run.seed [1]"),
+    RLHF__FLAG_I(O, "--max-mib", max_mib, "N", 1, 1 << 20,
+                 "MiB of memory that the rows may take [1024]"),
+    RLHF__FLAG_SW(O, "--json", json, "one JSON object a line: tools, each turn, and the end"),
+};
+#undef O
+#define N_FLAGS (sizeof flags / sizeof *flags)
+
+struct game {
+    const struct options *o;
+    const struct rlhf__env *env;
+    struct rlhf__instance *environment;
+    struct rlhf__dataset *rows; // NULL without prompts
+    struct rlhf__play_reading reading;
+    struct rlhf__play_show show;
+    struct rlhf__episode episode;
+    FILE *input;
+    int32_t typed, left; // typed 1: a person at a terminal; left 1: the input has ended
+};
+
+// ---- the row ----
+
+static rlhf_status check_row(const struct game *g, const struct rlhf__data_row *row,
+                             struct rlhf__error *err) {
+    const rlhf_environment_ops *ops = &g->environment->plugin->ops.environment;
+    char where[512];
+    if (!ops->check_row) return RLHF_OK;
+    const struct rlhf__call call = rlhf__call_begin(g->environment, "check_row()");
+    const rlhf_status st =
+        rlhf__call_end(&call, ops->check_row(g->environment->self, row->meta), err);
+    if (st == RLHF_OK) return st;
+    rlhf__dataset_where(g->rows, 0, where, sizeof where);
+    return rlhf__error_context(err, "%s", where);
+}
+
+static rlhf_status take_messages(const struct rlhf__data_row *row, struct rlhf__buf *text,
+                                 struct rlhf__error *err) {
+    struct rlhf__messages m = {0};
+    json_t *held = NULL;
+    rlhf_status st = rlhf__data_row_messages(row, &held, &m, err);
+    if (st == RLHF_OK) rlhf__messages_text(&m, text);
+    rlhf__messages_finish(&m);
+    json_decref(held);
+    return st == RLHF_OK ? rlhf__buf_ok(text, err) : st;
+}
+
+// Read the data row, and give its prompt to the episode.
+static rlhf_status open_row(struct game *g, const struct rlhf__loading *loading,
+                            struct rlhf__error *err) {
+    const struct options *o = g->o;
+    const struct rlhf__dataset_opts d = {.paths = &o->prompts,
+                                         .n_paths = 1,
+                                         .setting = "--prompts",
+                                         .want = RLHF__FIELD_BIT(RLHF__FIELD_PROMPT) |
+                                                 RLHF__FIELD_BIT(RLHF__FIELD_TEXT) |
+                                                 RLHF__FIELD_BIT(RLHF__FIELD_MESSAGES),
+                                         .line_field = RLHF__FIELD_PROMPT,
+                                         .keep_meta = 1,
+                                         .prompts = 1,
+                                         .skip = o->row,
+                                         .limit = 1,
+                                         .loading = loading};
+    if (!o->prompts) return RLHF_OK;
+    RLHF_TRY(rlhf__dataset_open(&d, &g->rows, err));
+    const struct rlhf__data_row row = rlhf__dataset_row(g->rows, 0);
+    const rlhf_str text = row.text[RLHF__FIELD_PROMPT].ptr ? row.text[RLHF__FIELD_PROMPT]
+                                                           : row.text[RLHF__FIELD_TEXT];
+    if (row.messages.ptr)
+        RLHF_TRY(take_messages(&row, &g->episode.text, err));
+    else
+        rlhf__buf_put(&g->episode.text, text.ptr, (size_t)text.len);
+    if (!rlhf__dataset_is_lines(g->rows)) g->episode.meta = row.meta;
+    RLHF_TRY(check_row(g, &row, err));
+    return rlhf__buf_ok(&g->episode.text, err);
+}
+
+// ---- turns ----
+
+// Read a line. Sets g->left at the end of the input.
+static rlhf_status read_turn(struct game *g, struct rlhf__error *err) {
+    char *line = NULL;
+    size_t cap = 0;
+    if (g->typed) {
+        fputs("> ", stdout);
+        fflush(stdout);
+    }
+    ssize_t n = getline(&line, &cap, g->input);
+    if (n > 0 && line[n - 1] == '\n') n--;
+    g->left = n < 0;
+    rlhf__buf_clear(&g->episode.text);
+    if (n > 0) rlhf__buf_put(&g->episode.text, line, (size_t)n);
+    const size_t good = n > 0 ? rlhf__utf8_valid(line, (size_t)n) : 0;
+    free(line);
+    if (*g->env->cancelled) return rlhf__fail(err, RLHF_E_CANCELLED, "stopped");
+    if (n > 0 && good < (size_t)n)
+        return rlhf__fail(err, RLHF_E_INVALID, "play: turn %d: invalid UTF-8 at byte %zu",
+                          g->episode.turns + 1, good + 1);
+    if (!g->left && !g->typed && !g->o->json)
+        printf("> %.*s\n", (int)g->episode.text.len, rlhf__buf_text(&g->episode.text));
+    return rlhf__buf_ok(&g->episode.text, err);
+}
+
+static rlhf_status call(struct game *g, int function, struct rlhf__error *err) {
+    struct rlhf__episode *e = &g->episode;
+    return rlhf__episode_call(g->environment, 0, function, &e, 1, err);
+}
+
+static rlhf_status say(struct game *g, struct rlhf__error *err) {
+    struct rlhf__episode *e = &g->episode;
+    if (e->end == RLHF_EPISODE_OPEN) RLHF_TRY(rlhf__play_read(&g->reading, e, err));
+    rlhf__play_show_said(&g->show, e);
+    return RLHF_OK;
+}
+
+static rlhf_status play(struct game *g, struct rlhf__error *err) {
+    struct rlhf__episode *e = &g->episode;
+    rlhf__play_show_prompt(&g->show, (rlhf_str){rlhf__buf_text(&e->text), e->text.len});
+    RLHF_TRY(call(g, RLHF__CALL_RESET, err));
+    RLHF_TRY(say(g, err));
+    while (e->end == RLHF_EPISODE_OPEN) {
+        RLHF_TRY(read_turn(g, err));
+        if (g->left) break;
+        e->turns++;
+        RLHF_TRY(call(g, RLHF__CALL_STEP, err));
+        if (e->end == RLHF_EPISODE_OPEN && e->turns == g->o->turns) e->end = RLHF_EPISODE_TURNS;
+        RLHF_TRY(say(g, err));
+    }
+    if (!g->left) RLHF_TRY(call(g, RLHF__CALL_FINISH, err));
+    rlhf__play_show_end(&g->show, e, g->left);
+    return RLHF_OK;
+}
+
+// ---- set-up ----
+
+static rlhf_status open_input(struct game *g, struct rlhf__error *err) {
+    g->input = g->o->script ? fopen(g->o->script, "re") : stdin;
+    if (!g->input)
+        return rlhf__fail(err, RLHF_E_INVALID, "--script: '%s' cannot be read", g->o->script);
+    g->typed = !g->o->script && !g->o->json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    return RLHF_OK;
+}
+
+static rlhf_status open_environment(struct game *g, struct rlhf__command_setup *w,
+                                    struct rlhf__config *c, struct rlhf__error *err) {
+    const struct rlhf__plugin *plugin;
+    const struct rlhf__config_request req = {
+        .dirs = g->env->dirs, .default_algo = "ppo.so", .environment = g->o->environment};
+    RLHF_TRY(rlhf__config_load(&req, c, err));
+    RLHF_TRY(rlhf__config_resolve_environment(c, w->plugins, &plugin, err));
+    return rlhf__playing_create(plugin, &w->session.services, &c->environment, "environment",
+                                &g->environment, err);
+}
+
+static rlhf_status start(struct game *g, struct rlhf__command_setup *w, struct rlhf__error *err) {
+    const struct options *o = g->o;
+    const struct rlhf__loading loading = rlhf__command_setup_loading(w, o->max_mib);
+    const rlhf_environment_ops *ops = &g->environment->plugin->ops.environment;
+    const struct rlhf__play_policy policy = {.env = g->env,
+                                             .dir = o->policy,
+                                             .template = o->template,
+                                             .prompts = o->prompts,
+                                             .row = o->row,
+                                             .turns = o->turns,
+                                             .loading = &loading};
+    if (!o->prompts && !(ops->flags & RLHF_ENVIRONMENT_TASKS))
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "%s states no tasks of its own, so it needs prompts: --prompts FILE",
+                          g->environment->plugin->file);
+    RLHF_TRY(rlhf__episode_init(&g->episode, (int32_t)o->turns, ops->state_size, err));
+    g->episode.seed = rlhf__episode_seed((uint64_t)o->seed, "environment", 0);
+    RLHF_TRY(open_row(g, &loading, err));
+    RLHF_TRY(rlhf__play_reading_open(&g->reading, &policy, err));
+    g->show = (struct rlhf__play_show){.tok = g->reading.tok, .json = o->json};
+    return open_input(g, err);
+}
+
+static void finish(struct game *g) {
+    struct rlhf__episode *e = &g->episode;
+    if (g->environment) rlhf__episode_close(g->environment, &e, 1);
+    rlhf__episode_finish(e);
+    rlhf__play_reading_finish(&g->reading);
+    rlhf__dataset_close(g->rows);
+    if (g->input && g->input != stdin) fclose(g->input);
+    rlhf__instance_destroy(g->environment);
+}
+
+static rlhf_status run(const struct rlhf__env *env, const struct options *o,
+                       struct rlhf__error *err) {
+    const struct rlhf__command_setup_flags at = RLHF__COMMAND_SETUP_DEFAULTS;
+    const struct rlhf__flag_idle idle[] = {{"--row", o->row > 0 && !o->prompts, 0}};
+    const struct rlhf__flag_idle reading[] = {{"--template", o->template != NULL && !o->policy, 0}};
+    struct rlhf__command_setup w = {0};
+    struct rlhf__config config = {0};
+    struct game g = {.o = o, .env = env};
+    if (!o->environment)
+        return rlhf__fail(err, RLHF_E_INVALID, "play: name the environment: --env X.so");
+    RLHF_TRY(rlhf__flags_idle(idle, 1, "play", "without --prompts", err));
+    RLHF_TRY(rlhf__flags_idle(reading, 1, "play", "without --policy", err));
+    rlhf_status st = rlhf__command_setup_init(&w, env, &at, RLHF__PROGRESS_OFF, err);
+    if (st == RLHF_OK) st = rlhf__command_setup_start(&w, o->seed, err);
+    if (st == RLHF_OK) st = open_environment(&g, &w, &config, err);
+    if (st == RLHF_OK) st = start(&g, &w, err);
+    if (st == RLHF_OK) st = play(&g, err);
+    finish(&g);
+    rlhf__command_setup_finish(&w);
+    rlhf__config_finish(&config);
+    return st;
+}
+
+int rlhf__cmd_play(const struct rlhf__env *env, int argc, char **argv) {
+    struct rlhf__error err = {0, ""};
+    struct options o = {.turns = 8, .seed = 1, .max_mib = 1024};
+    if (rlhf__flags_helped(flags, N_FLAGS, "rlhf-host play --env X.so[:key=value,..] [flags]", argc,
+                           argv))
+        return 0;
+    rlhf_status st = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, NULL, &err);
+    if (st == RLHF_OK) st = run(env, &o, &err);
+    return rlhf__cmd_end(env, st, &err);
+}

@@ -1,0 +1,26 @@
+// play_show.h: prints an episode that a person plays: as text, or a JSON object for each call.
+#ifndef RLHF_TOOLS_PROMPT_PLAY_SHOW_H
+#define RLHF_TOOLS_PROMPT_PLAY_SHOW_H
+
+#include "episode/episode.h"
+#include "text/tokenizer.h"
+
+struct rlhf__play_show {
+    const struct rlhf__tokenizer *tok; // of the policy; NULL: none
+    int32_t json, reserved;
+};
+
+// Print the tools of the environment, a JSON list as text; NULL: none. [main]
+void rlhf__play_show_tools(const struct rlhf__play_show *, const char *tools);
+
+// Print the prompt of the data row. Only as text. [main]
+void rlhf__play_show_prompt(const struct rlhf__play_show *, rlhf_str prompt);
+
+// Print what the environment has said in reset() or after the last turn, its pay for that turn, and
+// what a policy reads. [main]
+void rlhf__play_show_said(const struct rlhf__play_show *, const struct rlhf__episode *);
+
+// Print how the episode has ended, and its pay in all. left 1: the input ended before. [main]
+void rlhf__play_show_end(const struct rlhf__play_show *, const struct rlhf__episode *, int left);
+
+#endif
