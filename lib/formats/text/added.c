@@ -57,10 +57,10 @@ void rlhf__matcher_sort(struct rlhf__matcher *m) {
     }
 }
 
-// item[*lo..*hi) have the same first `depth` bytes. Narrows the range to the items that have byte b
-// at `depth`.
+// All items in [*lo, *hi) have the same first `depth` bytes. Narrows the range to the items whose
+// byte at `depth` is b.
 static void narrow(const struct rlhf__matcher *m, size_t *lo, size_t *hi, size_t depth, uint8_t b) {
-    for (int side = 0; side < 2; side++) { // find the first item with a byte >= b, then > b
+    for (int side = 0; side < 2; side++) { // the first item with a byte >= b, then > b
         size_t from = *lo, to = *hi;
         while (from < to) {
             size_t mid = from + (to - from) / 2;
@@ -73,13 +73,13 @@ static void narrow(const struct rlhf__matcher *m, size_t *lo, size_t *hi, size_t
     }
 }
 
-// The longest text that is a prefix of s[0..n), or NULL.
+// The longest of the matcher's texts that s[0..n) begins with, or NULL.
 static const struct rlhf__needle *longest(const struct rlhf__matcher *m, const uint8_t *s,
                                           size_t n) {
     size_t lo = m->first[s[0]], hi = m->first[s[0] + 1];
     const struct rlhf__needle *found = NULL;
     for (size_t depth = 1; lo < hi; depth++) {
-        if (m->item[lo].len == depth) found = &m->item[lo++]; // the shortest comes first
+        if (m->item[lo].len == depth) found = &m->item[lo++]; // shorter items come first
         if (lo == hi || depth == n) break;
         uint8_t a = bytes_of(m, &m->item[lo])[depth], z = bytes_of(m, &m->item[hi - 1])[depth];
         if (s[depth] < a || s[depth] > z) break;

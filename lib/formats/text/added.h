@@ -1,36 +1,38 @@
-// added.h: a tokenizer's list of added tokens, which are not in the model's vocabulary; and a
+// added.h: a tokenizer's list of added tokens, which are not in the model's vocabulary. Also a
 // search for many texts in one text.
 //
-// This file does not read the files that name the tokens (added_read.h) or split texts
-// (tokenizer.c). Internal to text/.
+// This file does not read the files that define the tokens (added_read.h does) or split texts
+// (tokenizer.c does). Internal to text/.
 #ifndef RLHF_HOST_TEXT_ADDED_H
 #define RLHF_HOST_TEXT_ADDED_H
 
 #include "base/buf.h"
 #include "text/vocab.h"
 
-// ---- finding many texts in one: the earliest match first, then the longest ----
+// ---- finding many texts in one: of several matches, the earliest; of these, the longest ----
 
 struct rlhf__needle {
-    uint32_t at, len; // bytes in `bytes`
+    uint32_t at, len; // position and length in `bytes`
     uint32_t value, order;
 };
 
-// Zero-initialize; release with rlhf__matcher_finish. Texts are added, then sorted once.
+// Zero-initialize; release with rlhf__matcher_finish. First all texts are added, then they are
+// sorted once.
 struct rlhf__matcher {
     struct rlhf__buf bytes;
-    struct rlhf__needle *item; // [n], by their bytes once sorted
+    struct rlhf__needle *item; // [n]; after sorting, in the order of their bytes
     size_t n, cap;
-    uint32_t first[257]; // those that begin with byte b are item[first[b]..first[b + 1])
+    uint32_t first[257]; // items that begin with byte b are item[first[b]..first[b + 1])
 };
 
-// Add the text s[0..len), which the search then finds as `value`. Of equal texts, the one added
-// first counts. An empty text is never found. Errors: RLHF_E_NOMEM, RLHF_E_INVALID (more than 4
-// GiB). [one thread]
+// Add the text s[0..len). If the search finds it, it returns `value`. If equal texts are added, the
+// first one is used. An empty text is never found. Errors: RLHF_E_NOMEM, RLHF_E_INVALID (more than
+// 4 GiB). [one thread]
 rlhf_status rlhf__matcher_add(struct rlhf__matcher *m, const char *s, size_t len, uint32_t value,
                               struct rlhf__error *err);
 
-// Call it after the last text is added and before the first search. [one thread]
+// Sort the texts. Call this function after the last text is added and before the first search. [one
+// thread]
 void rlhf__matcher_sort(struct rlhf__matcher *m);
 
 struct rlhf__match {
@@ -38,7 +40,7 @@ struct rlhf__match {
     uint32_t value;
 };
 
-// The first match in s[from..n); 0 = not found. [any]
+// Find the first match in s[from..n). Returns 0 if there is no match. [any]
 int rlhf__matcher_next(const struct rlhf__matcher *m, const char *s, size_t n, size_t from,
                        struct rlhf__match *out);
 
@@ -47,11 +49,12 @@ void rlhf__matcher_finish(struct rlhf__matcher *m);
 // ---- the list ----
 
 // Flags as in tokenizer.json. single_word: the token matches only whole words. lstrip, rstrip: the
-// token includes the white space on that side. normalized: the token's normal form is searched for
-// in the normalized text, after the other tokens were found in the original text.
+// token includes the white space on its left or right. normalized: the tokenizer searches for the
+// token's normal form in the normalized text, after it has found the other tokens in the original
+// text.
 struct rlhf__added_token {
-    uint32_t at, len;             // bytes in `text`
-    uint32_t shown_at, shown_len; // its decoded text, in `text`; only if vocab_token.shown is set
+    uint32_t at, len;             // position and length in `text`
+    uint32_t shown_at, shown_len; // decoded text, in `text`; if vocab_token.shown is set
     int32_t id;
     uint8_t special, single_word, lstrip, rstrip, normalized;
     uint8_t reserved[3];
@@ -62,16 +65,17 @@ struct rlhf__added {
     struct rlhf__buf text;
     struct rlhf__added_token *item; // [n]
     size_t n, cap;
-    uint32_t *slot;                      // [n_slots] hash table of places, UINT32_MAX = empty
-    size_t n_slots;                      // a power of two, at least twice n
-    int32_t n_model;                     // tokens of the model itself
-    int32_t largest;                     // the largest id of the list, -1 = the list is empty
-    struct rlhf__matcher plain, normal;  // values are places in the list
-    int plain_ordinary, normal_ordinary; // 1 when one of them is not special
+    uint32_t *slot;  // [n_slots] hash table of indices in the list, UINT32_MAX = empty
+    size_t n_slots;  // a power of two, at least twice n
+    int32_t n_model; // number of tokens of the model itself
+    int32_t largest; // the largest id on the list, -1 = the list is empty
+    struct rlhf__matcher plain, normal;  // their values are indices in the list
+    int plain_ordinary, normal_ordinary; // 1 if the matcher has a token that is not special
 };
 
-// Append a token with the text s[0..len), which must not be on the list yet. Sets `at` and `len` in
-// the list's copy of *token. Errors: RLHF_E_NOMEM, RLHF_E_INVALID (more than 4 GiB). [main]
+// Append a token with the text s[0..len). The text must not be on the list yet. The list keeps a
+// copy of *token, in which it sets `at` and `len`. Errors: RLHF_E_NOMEM, RLHF_E_INVALID (more than
+// 4 GiB). [main]
 rlhf_status rlhf__added_append(struct rlhf__added *added, const char *s, size_t len,
                                const struct rlhf__added_token *token, struct rlhf__error *err);
 
@@ -79,14 +83,14 @@ rlhf_status rlhf__added_append(struct rlhf__added *added, const char *s, size_t 
 struct rlhf__added_token *rlhf__added_find(const struct rlhf__added *added, const char *s,
                                            size_t len);
 
-// The text of a token on the list: its len bytes. [any]
+// The text of a token on the list; it has t->len bytes. [any]
 const char *rlhf__added_text(const struct rlhf__added *added, const struct rlhf__added_token *t);
 
 // The text of the token with this id; {NULL, 0} if the id is not on the list. [any]
 rlhf_str rlhf__added_content(const struct rlhf__added *added, int32_t id);
 
-// The decoded text of a token: its bytes in the vocabulary or, for a normalized token, its normal
-// form, as in the tokenizers library. {NULL, 0} for ids without a token. [any]
+// The decoded text of a token. This is its bytes in the vocabulary or, as in the tokenizers
+// library, the normal form of a normalized token. {NULL, 0} if the id has no token. [any]
 rlhf_str rlhf__added_shown(const struct rlhf__added *added, const struct rlhf__vocab *vocab,
                            int32_t id);
 

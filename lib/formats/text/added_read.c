@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-// ---- which token of the model ----
+// ---- finding the model's token ----
 
-// Finds the bytes of the token s[0..len). If the model sees bytes and all characters of s are
-// stand-ins for bytes (vocab.h), these are translated; otherwise *out is a copy of s. *stands = 1
-// if the bytes are in the form of the model's tokens. The caller frees *out. Errors: RLHF_E_NOMEM.
+// Finds the bytes of the token s[0..len). If the model works on bytes and all characters of s are
+// stand-ins for bytes (vocab.h), *out is these bytes. Otherwise *out is a copy of s. *stands is 1
+// if *out has the form of the model's tokens. The caller frees *out. Errors: RLHF_E_NOMEM.
 static rlhf_status added_bytes(const struct rlhf__tokenizer *tok, const char *s, size_t len,
                                char **out, size_t *n, int *stands, struct rlhf__error *err) {
     *out = malloc(len + 1);
@@ -26,11 +26,11 @@ static rlhf_status added_bytes(const struct rlhf__tokenizer *tok, const char *s,
     return RLHF_OK;
 }
 
-// The id of the model's token with the bytes from added_bytes; -1 = none.
+// The id of the model's token with the bytes that added_bytes returned; -1 = none.
 static int32_t model_id(const struct rlhf__tokenizer *tok, const char *bytes, size_t n,
                         int stands) {
     if (stands) return rlhf__vocab_find(&tok->vocab, bytes, n);
-    int32_t other = rlhf__vocab_find(&tok->vocab, bytes, n); // written in stand-ins
+    int32_t other = rlhf__vocab_find(&tok->vocab, bytes, n); // a token in stand-ins
     for (int32_t i = 0; i < tok->vocab.n; i++) {
         rlhf_str b = rlhf__vocab_bytes(&tok->vocab, i);
         if (b.len == n && n && i != other && !memcmp(b.ptr, bytes, n)) return i;
@@ -64,8 +64,8 @@ static uint8_t *flag(struct rlhf__added_token *t, size_t i) {
     return flags[i];
 }
 
-// Reads the flags. A missing flag is false, except that a token that is not special is normalized
-// by default. content[0..len) need not end in a NUL.
+// Reads the flags of a token. A missing flag is false, with one exception: `normalized` is true by
+// default for a token that is not special. content[0..len) need not end in a NUL.
 static rlhf_status read_flags(const json_t *entry, const char *content, size_t len,
                               struct rlhf__added_token *t, struct rlhf__error *err) {
     for (size_t i = 0; i < N_FLAGS; i++) {
@@ -79,8 +79,8 @@ static rlhf_status read_flags(const json_t *entry, const char *content, size_t l
     return RLHF_OK;
 }
 
-// Checks that an entry for a token that is already on the list agrees with the list. A tokenizer
-// without tokenizer.json takes the flags from the entry.
+// Called for a token that is already on the list: checks that the entry agrees with the list. If
+// the tokenizer has no tokenizer.json, takes the flags from the entry instead.
 static rlhf_status say_again(struct rlhf__tokenizer *tok, struct rlhf__added_token *t, int64_t id,
                              const json_t *entry, struct rlhf__error *err) {
     const char *content = rlhf__added_text(&tok->added, t);
@@ -104,7 +104,7 @@ static rlhf_status say_again(struct rlhf__tokenizer *tok, struct rlhf__added_tok
     return RLHF_OK;
 }
 
-// The id that the tokenizers library gives to the next token that its model does not have.
+// The id that the tokenizers library gives to the next token that is missing in its model.
 static int32_t next_id(const struct rlhf__added *a) {
     return a->largest >= a->n_model ? a->largest + 1 : a->n_model;
 }
@@ -128,7 +128,7 @@ static rlhf_status check_id(const struct rlhf__tokenizer *tok, int64_t id, const
                               : "the vocabulary has it already");
 }
 
-// Adds one token. entry, which may be NULL, has its flags.
+// Adds one token. `entry` has its flags; NULL means the defaults.
 static rlhf_status add(struct rlhf__tokenizer *tok, int64_t id, const char *content,
                        const json_t *entry, struct rlhf__error *err) {
     struct rlhf__added *a = &tok->added;
@@ -238,7 +238,7 @@ rlhf_status rlhf__added_mark_id(struct rlhf__tokenizer *tok, int32_t id, struct 
 
 // ---- preparing the search ----
 
-// Make the token decode as its normal form, s[0..n).
+// Make the token's decoded text its normal form, s[0..n).
 static rlhf_status show(struct rlhf__tokenizer *tok, struct rlhf__added_token *t, const char *s,
                         size_t n, struct rlhf__error *err) {
     struct rlhf__buf *text = &tok->added.text;
@@ -267,7 +267,8 @@ static rlhf_status add_needle(struct rlhf__tokenizer *tok, size_t i, struct rlhf
     RLHF_TRY(rlhf__normaliser_apply(tok->normaliser, rlhf__added_text(a, t), t->len, normal, spare,
                                     err));
     RLHF_TRY(show(tok, t, rlhf__buf_text(normal), normal->len, err));
-    // As in the library, decoding skips tokens that look like a special token.
+    // A token whose normal form is the text of a special token is skipped in decoding, as in the
+    // library.
     const struct rlhf__added_token *like = rlhf__added_find(a, rlhf__buf_text(normal), normal->len);
     tok->vocab.token[t->id].special |= like && like->special;
     return rlhf__matcher_add(&a->normal, rlhf__buf_text(normal), normal->len, (uint32_t)i, err);
@@ -277,7 +278,8 @@ rlhf_status rlhf__added_ready(struct rlhf__tokenizer *tok, struct rlhf__error *e
     struct rlhf__added *a = &tok->added;
     struct rlhf__buf normal = RLHF__BUF_INIT, spare = RLHF__BUF_INIT;
     rlhf_status st = RLHF_OK;
-    // If two tokens have the same normal form, the first one counts (the library takes either).
+    // If two tokens have the same normal form, the first one is found. (The library may find
+    // either.)
     for (size_t i = 0; i < a->n && st == RLHF_OK; i++)
         st = add_needle(tok, i, &normal, &spare, err);
     for (size_t i = 0; i < a->n; i++) {
@@ -286,7 +288,7 @@ rlhf_status rlhf__added_ready(struct rlhf__tokenizer *tok, struct rlhf__error *e
         if (!v->shown) v->special |= t->special;
         *(t->normalized ? &a->normal_ordinary : &a->plain_ordinary) |= !t->special;
     }
-    if (st == RLHF_OK) { // after a failure a needle may be empty
+    if (st == RLHF_OK) { // after a failure, the text of a needle may be empty
         rlhf__matcher_sort(&a->plain);
         rlhf__matcher_sort(&a->normal);
     }

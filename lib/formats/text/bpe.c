@@ -1,5 +1,6 @@
-// bpe.c: see bpe.h. Most words of a text are one token. Such words are found with one lookup, in a
-// table of the tokens that result from merging their own bytes. Other words are merged.
+// bpe.c: see bpe.h. Most words of a text are a single token. These words are found with one lookup,
+// in a table of the tokens that result from merging their own bytes. Only the other words are
+// merged.
 #include "text/bpe.h"
 
 #include "text/unicode.h"
@@ -10,9 +11,9 @@
 
 // ---- merges ----
 //
-// A short word is scanned for the best pair. A long word uses a heap of candidate pairs over a
-// linked list of symbols. A candidate whose symbols have changed is dropped when it is taken from
-// the heap.
+// In a short word, each step scans all pairs for the best one. In a long word, candidate pairs are
+// in a heap, and the symbols are in a linked list. A candidate taken from the heap is dropped if
+// its symbols have changed since.
 
 enum { SHORT_WORD = 32 };
 
@@ -20,7 +21,7 @@ static uint64_t pair_of(int32_t left, int32_t right) {
     return ((uint64_t)(uint32_t)left << 32) | (uint32_t)right;
 }
 
-// The slot of the pair, or the empty slot for it.
+// The slot that holds the pair, or the empty slot where it belongs.
 static struct rlhf__merge *probe(const struct rlhf__merges *m, uint64_t pair) {
     uint64_t h = (pair ^ (pair >> 31)) * 0xFF51AFD7ED558CCDu;
     size_t mask = m->n_slots - 1, i = (size_t)(h ^ (h >> 33)) & mask;
@@ -71,12 +72,12 @@ void rlhf__merges_finish(struct rlhf__merges *m) {
     *m = (struct rlhf__merges){0};
 }
 
-// Merges ids[0..n), n <= SHORT_WORD. pair[] holds the merge of each adjacent pair.
+// Merges ids[0..n), n <= SHORT_WORD. pair[i] is the merge of ids[i] and the id after it.
 static size_t apply_short(const struct rlhf__merges *m, int32_t *ids, size_t n) {
     const struct rlhf__merge *pair[SHORT_WORD];
     for (size_t i = 0; i + 1 < n; i++)
         pair[i] = find(m, ids[i], ids[i + 1]);
-    pair[n - 1] = NULL; // nothing follows the last
+    pair[n - 1] = NULL; // the last id has no right neighbor
     for (;;) {
         const struct rlhf__merge *best = NULL;
         size_t at = 0;
@@ -108,7 +109,7 @@ struct candidate {
 
 struct symbol {
     size_t prev, next; // SIZE_MAX = none
-    int32_t id;        // -1 = merged away
+    int32_t id;        // -1 = merged into its left neighbor
     int32_t reserved;
 };
 
@@ -121,8 +122,8 @@ static int before(const struct candidate *a, const struct candidate *b) {
     return a->rank != b->rank ? a->rank < b->rank : a->at < b->at;
 }
 
-// Every pair of symbols is pushed at most once, when it appears: n - 1 pairs at first, and at most
-// 2 after each merge. So 3n items are enough.
+// Every pair of symbols is pushed once, when it appears: n - 1 pairs at the beginning, and at most
+// 2 after each merge. So room for 3n items is enough.
 static void heap_push(struct heap *h, struct candidate c) {
     size_t i = h->n++;
     while (i > 0 && before(&c, &h->item[(i - 1) / 2])) {
@@ -198,8 +199,9 @@ static rlhf_status apply_long(const struct rlhf__merges *m, int32_t *ids, size_t
     return RLHF_OK;
 }
 
-// Merges ids[0..n) in place: always the pair of lowest rank, and of equal ranks the leftmost. *n =
-// the number of ids that are left. Long words take n log n steps. Errors: RLHF_E_NOMEM.
+// Merges ids[0..n) in place. Each step merges the pair of lowest rank or, if several have that
+// rank, the leftmost one. Sets *n to the number of ids that remain. A long word takes n log n
+// steps. Errors: RLHF_E_NOMEM.
 static rlhf_status merges_apply(const struct rlhf__merges *m, int32_t *ids, size_t *n,
                                 struct rlhf__error *err) {
     if (*n < 2 || !m->n_slots) return RLHF_OK;
@@ -214,16 +216,16 @@ struct rlhf__bpe {
     struct rlhf__bpe_opts opts;
     const struct rlhf__vocab *vocab;
     struct rlhf__merges merges;
-    struct rlhf__vocab words; // tokens that result from merging their own bytes
-    uint8_t cuts[256];        // a part ends at this byte if a space character follows
-    int32_t byte_id[256];     // of a byte, or of <0xHH>; -1 = none
+    struct rlhf__vocab words; // the tokens that result from merging their own bytes
+    uint8_t cuts[256];    // 1: a part of a word ends after this byte if a space character follows
+    int32_t byte_id[256]; // token of a byte, or <0xHH>; -1 = none
 };
 
 // The symbols of one word, before any merge.
 struct symbols {
     const struct rlhf__bpe *bpe;
     struct rlhf__ids *out;
-    int waits; // a pending unk that the next one may be fused into
+    int waits; // 1: an unk is pending, because the next one may be fused into it
 };
 
 static rlhf_status end_unk(struct symbols *to, struct rlhf__error *err) {
@@ -232,7 +234,7 @@ static rlhf_status end_unk(struct symbols *to, struct rlhf__error *err) {
     return waits ? rlhf__ids_push(to->out, to->bpe->opts.unk, err) : RLHF_OK;
 }
 
-// Whether each of these bytes has a token.
+// 1 if each of these bytes has a token.
 static int have_tokens(const struct rlhf__bpe *bpe, const char *s, size_t n) {
     int have = bpe->opts.byte_fallback;
     for (size_t i = 0; i < n && have; i++)
@@ -240,7 +242,7 @@ static int have_tokens(const struct rlhf__bpe *bpe, const char *s, size_t n) {
     return have;
 }
 
-// Adds a character without a token, as its bytes or as unk. An unk is kept pending, and byte tokens
+// Adds a character that has no token, as its bytes or as unk. An unk stays pending, so byte tokens
 // that follow it are written before it, as in the tokenizers library.
 static rlhf_status put_unknown(struct symbols *to, const char *s, size_t n,
                                struct rlhf__error *err) {
@@ -298,7 +300,7 @@ static rlhf_status merge_word(const struct rlhf__bpe *bpe, const char *s, size_t
 static rlhf_status find_words(struct rlhf__bpe *bpe, struct rlhf__error *err) {
     const struct rlhf__vocab *v = bpe->vocab;
     RLHF_TRY(rlhf__vocab_index(&bpe->words, v->n, err));
-    bpe->words.token = v->token; // shares the tokens, owns only its slots
+    bpe->words.token = v->token; // `words` shares the tokens and owns only its slots
     bpe->words.bytes = v->bytes;
     bpe->words.n = v->n;
     struct rlhf__ids ids = {0};
@@ -319,9 +321,9 @@ static rlhf_status find_words(struct rlhf__bpe *bpe, struct rlhf__error *err) {
 static const char space[] = "\xE2\x96\x81"; // U+2581
 enum { SPACE_LEN = 3 };
 
-// Sets cuts[b] for every byte b at which a part may end. If a merge joins a symbol to a space
-// character, no part may end after that symbol, so the symbol's last byte is not set. If such a
-// symbol is an unknown character or a byte, its last byte is not known, so no byte is set.
+// Sets cuts[b] for every byte b after which a part of a word may end. If a merge joins a symbol to
+// a space character, no part may end after that symbol, so its last byte gets 0. But if that symbol
+// is an unknown character or a byte token, its last byte can be any byte, so all bytes get 0.
 static void find_cuts(struct rlhf__bpe *bpe) {
     if (bpe->opts.bytes || bpe->opts.ignore_merges ||
         rlhf__vocab_find(bpe->vocab, space, SPACE_LEN) < 0)

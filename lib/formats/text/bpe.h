@@ -1,6 +1,6 @@
 // bpe.h: byte-pair encoding (BPE): merges the bytes or characters of each word into tokens.
 //
-// The model reads no files, does not split text into words and knows no special tokens. Internal to
+// The model does not read files, split texts into words, or handle special tokens. Internal to
 // text/.
 #ifndef RLHF_HOST_TEXT_BPE_H
 #define RLHF_HOST_TEXT_BPE_H
@@ -12,7 +12,7 @@
 struct rlhf__merge {
     uint64_t pair; // left id << 32 | right id
     uint32_t rank;
-    int32_t id; // the token made; -1 = empty slot
+    int32_t id; // the merged token; -1 = empty slot
 };
 
 // Zero-initialize; release with rlhf__merges_finish.
@@ -21,15 +21,15 @@ struct rlhf__merges {
     size_t n_slots;
 };
 
-// Make room for n merges; drops previous merges. Errors: RLHF_E_NOMEM. [one thread]
+// Make room for n merges and drop earlier merges. Errors: RLHF_E_NOMEM. [one thread]
 rlhf_status rlhf__merges_init(struct rlhf__merges *m, size_t n, struct rlhf__error *err);
 
-// Add the merge left + right -> id. Merges with a lower rank are applied first. At most the n
-// merges given to init may be added. [one thread]
+// Add the merge left + right -> id. Merges with a lower rank are applied first. After init with n,
+// at most n merges may be added. [one thread]
 void rlhf__merges_add(struct rlhf__merges *m, int32_t left, int32_t right, uint32_t rank,
                       int32_t id);
 
-// 1 when both hold the same merges in the same order. [any]
+// 1 if a and b hold the same merges in the same order. [any]
 int rlhf__merges_equal(const struct rlhf__merges *a, const struct rlhf__merges *b);
 
 void rlhf__merges_finish(struct rlhf__merges *m);
@@ -38,31 +38,31 @@ void rlhf__merges_finish(struct rlhf__merges *m);
 
 struct rlhf__bpe; // opaque
 
-// The model's options in its file. Flags are 0 or 1.
+// The options of the model in its file. Flags are 0 or 1.
 struct rlhf__bpe_opts {
-    int32_t bytes;         // words are bytes; else characters
-    int32_t ignore_merges; // a word that is a token is encoded as that token, without merges
-    int32_t byte_fallback; // a character without a token becomes the tokens <0x00> to <0xFF>
-    int32_t fuse_unk;      // adjacent characters without a token become one unk
+    int32_t bytes;         // 1: the symbols of a word are its bytes; 0: its characters
+    int32_t ignore_merges; // 1: a word that is a token becomes that token without merging
+    int32_t byte_fallback; // a character without a token becomes its bytes: <0x00> to <0xFF>
+    int32_t fuse_unk;      // 1: adjacent characters without a token become one unk
     int32_t unk;           // -1 = characters without a token are dropped
     int32_t reserved;
 };
 
-// Make a model. vocab (borrowed, must outlive it) holds the tokens. Every token that a word may
-// become must be in the vocabulary's hash table. Takes ownership of *merges. Errors: RLHF_E_INVALID
-// (a byte without a token), RLHF_E_NOMEM. [main]
+// Make a model. `vocab` has the tokens; it is borrowed and must outlive the model. Its hash table
+// must contain every token that a word may become. Takes ownership of *merges. Errors:
+// RLHF_E_INVALID (a byte without a token), RLHF_E_NOMEM. [main]
 rlhf_status rlhf__bpe_create(const struct rlhf__bpe_opts *opts, const struct rlhf__vocab *vocab,
                              struct rlhf__merges *merges, struct rlhf__bpe **out,
                              struct rlhf__error *err);
 
 void rlhf__bpe_destroy(struct rlhf__bpe *bpe); // NULL allowed
 
-// Returns where the part of the word s[0..n) that begins at `at` ends. A part encodes to the same
-// ids alone as inside the word. A new part begins at each space character (U+2581) that no merge
-// joins to the character before it. [any]
+// Divides the word s[0..n) into parts that can be encoded separately with the same result. Returns
+// the end of the part that begins at `at`. A part ends before each space character (U+2581) that no
+// merge joins to the character before it. [any]
 size_t rlhf__bpe_part_end(const struct rlhf__bpe *bpe, const char *s, size_t n, size_t at);
 
-// Append the ids of the word s[0..n), any bytes. Errors: RLHF_E_NOMEM. [any]
+// Append the ids of the word s[0..n), which may contain any bytes. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__bpe_encode(const struct rlhf__bpe *bpe, const char *s, size_t n,
                              struct rlhf__ids *out, struct rlhf__error *err);
 

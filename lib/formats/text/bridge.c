@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Placeholders for the policy's text and for the names of its calls.
+// Two stand-ins: placeholders for the policy's text or for the names of its calls.
+// rlhf__bridge_check compares the results of both.
 static const char *const stand_ins[] = {"Zq7bridge7qZ", "Qz one\nmore 7qZ"};
 
 // ---- the conversation around the stand-in ----
@@ -16,7 +17,7 @@ struct around {
     json_t *calls;
 };
 
-// n calls by the name of the stand-in, with the ids of the tools' messages.
+// Make n calls of a tool called `name`, with the call ids of the tools' messages.
 static json_t *make_calls(const struct rlhf__bridge *b, const char *name) {
     json_t *list = json_array();
     size_t at = 0;
@@ -72,7 +73,8 @@ static rlhf_status no_end(const struct rlhf__tokenizer *tok, struct rlhf__error 
         rlhf__chat_known(tok->chat));
 }
 
-// Finds the end token after the n-th stand-in. *end = 0 if the template writes none.
+// Finds the end token after the n-th stand-in. *from is where it begins and *end is its length. If
+// the template writes no end token, *end is 0.
 static rlhf_status find_end(const struct rlhf__tokenizer *tok, rlhf_str s, const char *stand_in,
                             size_t n, size_t *from, size_t *end, struct rlhf__error *err) {
     const char *token = rlhf__chat_turn_end(tok->chat), *after = s.ptr;
@@ -87,7 +89,7 @@ static rlhf_status find_end(const struct rlhf__tokenizer *tok, rlhf_str s, const
     return RLHF_OK;
 }
 
-// Renders what follows the turn: *text is it, from the end token on, whose length is *end.
+// Renders the text after the turn: *text begins with the end token, which has *end bytes.
 static rlhf_status render(const struct rlhf__tokenizer *tok, const struct rlhf__bridge *b,
                           const char *stand_in, struct rlhf__spelled *s, struct rlhf__turns *text,
                           size_t *end, struct rlhf__error *err) {
@@ -104,7 +106,7 @@ static rlhf_status render(const struct rlhf__tokenizer *tok, const struct rlhf__
         memmove(text->text.data, text->text.data + from, text->text.len - from + 1);
         text->text.len -= from;
         for (size_t i = 0; i < s->cuts.n; i++)
-            s->cuts.at[i] -= from; // they are in what is said, which follows
+            s->cuts.at[i] -= from; // all cuts are in the text that was kept
     }
     around_finish(&a);
     return st;

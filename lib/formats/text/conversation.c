@@ -12,8 +12,8 @@ static rlhf_str text_of(const struct rlhf__buf *b, size_t from, size_t to) {
 
 // ---- the positions of tokens in a text ----
 
-// A position in a text: `at` is after the tokens so far, and `begin` is where the last token
-// begins.
+// A position in a text while its tokens are followed: `at` is the end of the last token, and
+// `begin` is its beginning.
 struct place {
     const char *s;
     size_t n, at, begin;
@@ -28,9 +28,10 @@ static int is_here(struct place *p, size_t at, const char *t, size_t n) {
     return 1;
 }
 
-// Steps over a token with the bytes t[0..n). There are three cases. The token's text is at the
-// position. The token begins with a space that the text lacks. Or the token's text comes after
-// white space that belongs to the special token before it. Returns 0 if the token is not found.
+// Moves past a token with the bytes t[0..n). There are three cases. The text continues with the
+// token's bytes. Or the token begins with a space that the text lacks. Or white space, which
+// belongs to the special token before it, comes before the token's bytes. Returns 0 if none of
+// these cases applies.
 static int step(struct place *p, const char *t, size_t n) {
     if (is_here(p, p->at, t, n)) return 1;
     if (n && t[0] == ' ' && is_here(p, p->at, t + 1, n - 1)) return 1;
@@ -39,7 +40,7 @@ static int step(struct place *p, const char *t, size_t n) {
     return 0;
 }
 
-// Sets says[i] = 1 for the ids that contain a byte of a turn.
+// Sets says[i] = 1 for the ids that contain at least one byte of a turn.
 static rlhf_status mark(const struct rlhf__tokenizer *tok, const struct rlhf__buf *text,
                         const struct rlhf__turn *turn, size_t n_turns, const int32_t *ids, size_t n,
                         char *says, struct rlhf__error *err) {
@@ -59,8 +60,8 @@ static rlhf_status mark(const struct rlhf__tokenizer *tok, const struct rlhf__bu
     return RLHF_OK;
 }
 
-// Like mark(), for a tokenizer whose normalizer changes the text. Finds the ids in the text's
-// normal form. There, the turns are the normal forms of the original turns.
+// Does the same as mark() for a tokenizer whose normalizer changes the text. The ids are found in
+// the text's normal form. The turns there are the normal forms of the original turns.
 static rlhf_status mark_normal(const struct rlhf__tokenizer *tok, struct rlhf__turns *c,
                                const int32_t *ids, size_t n, char *says, struct rlhf__error *err) {
     struct rlhf__buf normal = RLHF__BUF_INIT;
@@ -118,7 +119,8 @@ rlhf_status rlhf__conversation_encode(const struct rlhf__tokenizer *tok,
     return st;
 }
 
-// The length of the common beginning of both texts. The text after a prompt begins there.
+// The length of the beginning that both texts have in common. After it comes the text that follows
+// the prompt.
 static size_t common(const struct rlhf__buf *a, const struct rlhf__buf *b) {
     size_t n = 0;
     while (n < a->len && n < b->len && a->data[n] == b->data[n])
@@ -148,8 +150,8 @@ rlhf_status rlhf__conversation_answer(const struct rlhf__tokenizer *tok,
     if (st == RLHF_OK)
         st = rlhf__tokenizer_encode(tok, text_of(&whole.text, 0, end), RLHF__ENCODE_SPECIAL, 0,
                                     &all, err);
-    // The prompt keeps the tokens that it has in a rollout, even if prompt and answer would be
-    // encoded differently together.
+    // Even if prompt and answer would be encoded differently together, the prompt keeps the tokens
+    // that it has in a rollout.
     size_t from = common(&asked, &whole.text);
     if (st == RLHF_OK && begins_with(&all, prompt, n)) {
         for (size_t i = n; st == RLHF_OK && i < all.n; i++)

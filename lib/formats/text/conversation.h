@@ -1,28 +1,28 @@
-// conversation.h: encodes messages with the tokenizer's chat template, and tells which ids are the
+// conversation.h: encodes messages with the tokenizer's chat template, and says which ids are the
 // assistant's.
 //
 // The rendered text is encoded as in transformers' apply_chat_template. Special tokens are found
-// wherever their text occurs, even in the content of messages, except in messages whose `written`
-// is RLHF__CONTENT_SPELLED. None are added around the text.
+// wherever their text occurs, even in the content of a message, unless the message's `written` is
+// RLHF__CONTENT_SPELLED. No special tokens are added around the text.
 #ifndef RLHF_HOST_TEXT_CONVERSATION_H
 #define RLHF_HOST_TEXT_CONVERSATION_H
 
 #include "chat/chat.h"
 #include "text/tokenizer.h"
 
-// Append the ids of a conversation to *out. generate 1: end where the assistant speaks next. says
-// (NULL allowed) gets a byte for each id: 1 if the id is the assistant's, which includes the token
-// that ends a turn. Errors: those of rlhf__chat_render, and RLHF_E_UNSUPPORTED if the tokenizer
-// changes texts so much that says cannot be determined. [any]
+// Append the ids of a conversation to *out. generate 1: end where the assistant's next turn begins.
+// `says` (NULL allowed) gets one byte for each id: 1 if the id is the assistant's, including the
+// token that ends a turn. Errors: those of rlhf__chat_render, and RLHF_E_UNSUPPORTED if the
+// tokenizer changes texts so much that `says` cannot be determined. [any]
 rlhf_status rlhf__conversation_encode(const struct rlhf__tokenizer *tok,
                                       const struct rlhf__messages *m, int generate,
                                       struct rlhf__ids *out, struct rlhf__buf *says,
                                       struct rlhf__error *err);
 
-// Append the ids that `answer` adds to the conversation `m`, rendered with generate. `answer` is an
-// assistant's turn, or several turns that begin and end with an assistant's. The ids include the
-// token that ends the last turn, as in a rollout. prompt[0..n) are the ids of m. Errors: those of
-// rlhf__conversation_encode. [any]
+// Append the ids that `answer` adds to the conversation `m`, which is rendered with generate 1.
+// `answer` is one turn of the assistant, or several messages of which the first and the last are
+// the assistant's. The ids include the token that ends the last turn, as in a rollout. prompt[0..n)
+// are the ids of m. Errors: those of rlhf__conversation_encode. [any]
 rlhf_status rlhf__conversation_answer(const struct rlhf__tokenizer *tok,
                                       const struct rlhf__messages *m,
                                       const struct rlhf__messages *answer, const int32_t *prompt,

@@ -1,5 +1,5 @@
-// decoder.c: see decoder.h. Each step changes a list of texts, like the decoder of the same name in
-// the tokenizers library.
+// decoder.c: see decoder.h. Each step changes a list of texts, as the decoder of the same name in
+// the tokenizers library does.
 #include "text/decoder.h"
 
 #include "base/json.h"
@@ -15,8 +15,8 @@
 struct step;
 
 struct decoding {
-    int inside; // the tokens come from the middle of a text, without its first and last
-    int fused;  // the list is already one text, no longer one text per token
+    int inside; // 1: the tokens are from the middle of a text, without its first and last token
+    int fused;  // 1: the list has become one text; before, it has one text per token
 };
 
 typedef void step_fn(const struct step *step, const struct rlhf__spans *in, struct decoding *how,
@@ -24,10 +24,10 @@ typedef void step_fn(const struct step *step, const struct rlhf__spans *in, stru
 
 struct step {
     step_fn *apply;
-    rlhf_str what, with; // borrowed from the JSON that it was read from
-    int32_t start, stop; // Strip: the most to strip
-    int32_t on;          // Metaspace: encoding adds a space at the start; WordPiece: clean up
-    int32_t bytes;       // ByteLevel
+    rlhf_str what, with; // borrowed from the JSON of the decoder
+    int32_t start, stop; // Strip: how many characters to remove at most
+    int32_t on;    // Metaspace: encoding adds a space at the start; WordPiece: clean up spaces
+    int32_t bytes; // ByteLevel
 };
 
 #define REPLACEMENT "\xEF\xBF\xBD" // U+FFFD
@@ -36,7 +36,7 @@ static int begins(rlhf_str s, rlhf_str with) {
     return s.len >= with.len && (!with.len || !memcmp(s.ptr, with.ptr, (size_t)with.len));
 }
 
-// s with every `what` replaced.
+// Append s, with every occurrence of `what` replaced by `with`.
 static void put_replaced(struct rlhf__spans *out, rlhf_str s, rlhf_str what, rlhf_str with) {
     for (uint64_t at = 0; at < s.len;) {
         rlhf_str rest = {s.ptr + at, s.len - at};
@@ -55,8 +55,8 @@ static void apply_replace(const struct step *step, const struct rlhf__spans *in,
     }
 }
 
-// Turns the replacement character into a space. At the start of a text, the character is the added
-// prefix and is dropped.
+// Replaces the step's character with a space. At the start of a text, the character is the prefix
+// that encoding added, so it is dropped.
 static void apply_metaspace(const struct step *step, const struct rlhf__spans *in,
                             struct decoding *how, struct rlhf__spans *out) {
     for (size_t i = 0; i < in->n; i++) {
@@ -66,7 +66,7 @@ static void apply_metaspace(const struct step *step, const struct rlhf__spans *i
     }
 }
 
-// Join all texts into one. Invalid UTF-8 becomes U+FFFD, unless how->inside is set.
+// Join all texts into one. Invalid UTF-8 becomes U+FFFD unless how->inside is set.
 static void apply_fuse(const struct step *step, const struct rlhf__spans *in, struct decoding *how,
                        struct rlhf__spans *out) {
     rlhf_str all = {rlhf__buf_text(&in->bytes), in->n ? in->end[in->n - 1] : 0};
@@ -87,15 +87,15 @@ static int hex(char c) {
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-// The byte of a token such as "<0x41>"; -1 for other tokens. Like the library, also reads "<0x+A>".
+// The byte of a token such as "<0x41>"; -1 for other tokens. As in the library, "<0x+A>" is allowed
+// too.
 static int byte_of(rlhf_str s) {
     if (s.len != 6 || memcmp(s.ptr, "<0x", 3) != 0 || s.ptr[5] != '>') return -1;
     int high = s.ptr[3] == '+' ? 0 : hex(s.ptr[3]), low = hex(s.ptr[4]);
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
-// Turns a run of bytes into one text if they are valid UTF-8, otherwise into a U+FFFD for each
-// byte.
+// Turns a run of bytes into one text. If the bytes are not valid UTF-8, each byte becomes a U+FFFD.
 static void put_bytes(struct rlhf__spans *out, const struct rlhf__spans *in, size_t from, size_t to,
                       int inside) {
     size_t begin = out->bytes.len, n = to - from;
@@ -132,7 +132,7 @@ static void apply_byte_fallback(const struct step *step, const struct rlhf__span
 
 static void apply_strip(const struct step *step, const struct rlhf__spans *in, struct decoding *how,
                         struct rlhf__spans *out) {
-    int off = how->fused && how->inside; // these are not the ends of the text
+    int off = how->fused && how->inside; // these are not the ends of the whole text
     for (size_t i = 0; i < in->n; i++) {
         rlhf_str s = rlhf__spans_get(in, i), c = step->what;
         for (int32_t k = 0; !off && k < step->start && begins(s, c); k++)
@@ -158,7 +158,7 @@ static void apply_spaces(const struct step *step, const struct rlhf__spans *in,
     }
 }
 
-// The library's cleanup of English, applied to the text of each token in turn.
+// Removes superfluous spaces in English, as the library does, from the text of each token in turn.
 static void clean(struct rlhf__spans *text, struct rlhf__spans *spare) {
     static const char *const pairs[][2] = {
         {" .", "."},   {" ?", "?"},     {" !", "!"},     {" ,", ","},
@@ -248,8 +248,9 @@ static rlhf_status read_strip(const json_t *part, struct step *step, struct rlhf
     return count_of(part, "stop", &step->stop, err);
 }
 
-// Makes a step from one part of tokenizer.json, which must outlive the step. A part of NULL puts a
-// space between two tokens. Errors: RLHF_E_UNSUPPORTED names the type, RLHF_E_INVALID the field.
+// Makes a step from one part of tokenizer.json, which must outlive the step. If the part is NULL,
+// the step puts a space between two tokens. Errors: RLHF_E_UNSUPPORTED with the type in the
+// message, RLHF_E_INVALID with the field.
 static rlhf_status read_step(const json_t *part, struct step *step, struct rlhf__error *err) {
     *step = (struct step){.apply = apply_spaces};
     if (!part) return RLHF_OK;
@@ -277,11 +278,11 @@ static rlhf_status read_step(const json_t *part, struct step *step, struct rlhf_
 // ---- the list of steps ----
 
 struct rlhf__decoder {
-    json_t *json; // what the steps borrow from
+    json_t *json; // the steps borrow from it
     struct step *step;
     size_t n;
-    int bytes;                // 1: each token is one byte
-    struct rlhf__spans piece; // [n_vocab] of the other kind
+    int bytes;                // 1: the tokens of the model are bytes
+    struct rlhf__spans piece; // [n_vocab] if `bytes` is 0
 };
 
 static rlhf_status add_step(struct rlhf__decoder *d, const json_t *part, struct rlhf__error *err) {
@@ -298,7 +299,7 @@ static rlhf_status add_step(struct rlhf__decoder *d, const json_t *part, struct 
                                         : "for tokens that are not bytes");
 }
 
-// A Sequence may hold another.
+// Adds the steps of a part. A Sequence may contain other Sequences.
 static rlhf_status add_part(struct rlhf__decoder *d, const json_t *part, int depth,
                             struct rlhf__error *err) {
     const json_t *inner = json_object_get(part, "decoders"), *item;

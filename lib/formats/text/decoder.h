@@ -1,7 +1,8 @@
-// decoder.h: turns ids into text: the "decoder" of tokenizer.json as a list of steps.
+// decoder.h: turns ids into text: reads the "decoder" of tokenizer.json as a list of steps and runs
+// them.
 //
-// The decoder does not find tokens in texts and knows no special tokens. Internal to text/, see
-// rlhf__tokenizer_text.
+// The decoder does not find tokens in texts, and it does not know special tokens. Internal to
+// text/, see rlhf__tokenizer_text.
 #ifndef RLHF_HOST_TEXT_DECODER_H
 #define RLHF_HOST_TEXT_DECODER_H
 
@@ -14,25 +15,25 @@ struct rlhf__decoder; // opaque
 struct rlhf__tokenizer;
 
 // Read a "decoder" of tokenizer.json. bytes 1: the model's tokens are bytes. If the part is NULL or
-// null, the decoder is ByteLevel with bytes 1, and otherwise joins the tokens by spaces. Errors:
-// RLHF_E_UNSUPPORTED names the type, RLHF_E_INVALID, RLHF_E_NOMEM. [main]
+// null, the decoder is ByteLevel for bytes 1; otherwise it puts spaces between the tokens. Errors:
+// RLHF_E_UNSUPPORTED with the type in the message, RLHF_E_INVALID, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__decoder_create(const json_t *part, int bytes, struct rlhf__decoder **out,
                                  struct rlhf__error *err);
 
 void rlhf__decoder_destroy(struct rlhf__decoder *decoder); // NULL allowed
 
-// Store, for rlhf__decoder_piece, the text that each token has inside a text. Call it after the
-// last token is added. Errors: RLHF_E_NOMEM. [main]
+// Store the text that each token has in the middle of a text, for rlhf__decoder_piece. Call this
+// function after the last token is added. Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__decoder_prepare(struct rlhf__decoder *decoder, const struct rlhf__added *added,
                                   const struct rlhf__vocab *vocab, struct rlhf__error *err);
 
-// The bytes that a token has inside a text; {NULL, 0} for ids without a token. Uses the vocabulary
-// given to rlhf__decoder_prepare. Borrowed. [any]
+// The bytes that a token has in the middle of a text; {NULL, 0} if the id has no token. vocab must
+// be the one that was given to rlhf__decoder_prepare. Borrowed. [any]
 rlhf_str rlhf__decoder_piece(const struct rlhf__decoder *decoder, const struct rlhf__added *added,
                              const struct rlhf__vocab *vocab, int32_t id);
 
-// Turn *list from the tokens of a text into the parts of the decoded text. The parts are
-// well-formed UTF-8 if the tokens are. spare is overwritten. Errors: RLHF_E_NOMEM. [any]
+// Decode: *list has the tokens of a text, and becomes the parts of the decoded text. If the tokens
+// are valid UTF-8, so are the parts. spare is overwritten. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__decoder_run(const struct rlhf__decoder *decoder, struct rlhf__spans *list,
                               struct rlhf__spans *spare, int inside, struct rlhf__error *err);
 

@@ -1,5 +1,5 @@
-// frame.c: the frame, which is the special tokens around a text. Reads it from the files, and
-// writes a changed frame so that transformers reads the same one.
+// frame.c: the frame, which is the special tokens that are put around a text. Reads the frame from
+// the files. A changed frame is written so that transformers reads the same frame.
 #include "text/tokenizer_impl.h"
 
 #include "base/json.h"
@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-// Adds a token as the outermost one after the text (behind 1) or before it.
+// Adds a token before the text or, if `behind` is 1, after it. It becomes the outermost token on
+// that side.
 static rlhf_status wrap(struct rlhf__tokenizer *tok, int behind, json_int_t id,
                         struct rlhf__error *err) {
     struct rlhf__tokenizer_frame *f = &tok->frame;
@@ -26,7 +27,7 @@ static rlhf_status wrap(struct rlhf__tokenizer *tok, int behind, json_int_t id,
     return RLHF_OK;
 }
 
-// Puts the ids of a template's SpecialToken around the text, in the right order.
+// Puts the ids of a SpecialToken of a template around the text, in the right order.
 static rlhf_status wrap_special(struct rlhf__tokenizer *tok, const json_t *post, const char *name,
                                 int behind, struct rlhf__error *err) {
     const json_t *ids =
@@ -42,7 +43,7 @@ static rlhf_status wrap_special(struct rlhf__tokenizer *tok, const json_t *post,
     return RLHF_OK;
 }
 
-// {"single": [{"SpecialToken": {"id"}}, {"Sequence": {"id": "A"}}, ...], "special_tokens"}
+// Reads {"single": [{"SpecialToken": {"id"}}, {"Sequence": {"id": "A"}}, ...], "special_tokens"}.
 static rlhf_status read_template(struct rlhf__tokenizer *tok, const json_t *post,
                                  struct rlhf__error *err) {
     const json_t *single = json_object_get(post, "single");
@@ -53,7 +54,7 @@ static rlhf_status read_template(struct rlhf__tokenizer *tok, const json_t *post
         return rlhf__fail(err, RLHF_E_UNSUPPORTED,
                           "the post_processor TemplateProcessing must name the text once");
     for (size_t k = 0; k < n; k++) {
-        size_t i = k < text ? text - 1 - k : k; // before the text from the inside out
+        size_t i = k < text ? text - 1 - k : k; // before the text, start with the innermost token
         if (i == text) continue;
         const char *name = json_string_value(
             json_object_get(json_object_get(json_array_get(single, i), "SpecialToken"), "id"));
@@ -62,7 +63,7 @@ static rlhf_status read_template(struct rlhf__tokenizer *tok, const json_t *post
     return RLHF_OK;
 }
 
-// {"cls": [text, id], "sep": [text, id]}
+// Reads {"cls": [text, id], "sep": [text, id]}.
 static rlhf_status read_pair(struct rlhf__tokenizer *tok, const json_t *post,
                              struct rlhf__error *err) {
     const json_t *cls = json_array_get(json_object_get(post, "cls"), 1);
@@ -76,7 +77,7 @@ static rlhf_status read_pair(struct rlhf__tokenizer *tok, const json_t *post,
 static rlhf_status read_one(struct rlhf__tokenizer *tok, const json_t *post,
                             struct rlhf__error *err) {
     const char *type = rlhf__part_type(post);
-    if (!strcmp(type, "ByteLevel")) return RLHF_OK; // about offsets, not ids
+    if (!strcmp(type, "ByteLevel")) return RLHF_OK; // it changes offsets, not ids
     if (!strcmp(type, "TemplateProcessing")) return read_template(tok, post, err);
     if (!strcmp(type, "BertProcessing") || !strcmp(type, "RobertaProcessing"))
         return read_pair(tok, post, err);
@@ -153,7 +154,7 @@ static json_t *special_items(const struct rlhf__tokenizer *tok, const int32_t *i
     return single;
 }
 
-// The frame as a post_processor; NULL when out of memory.
+// The frame in the form of a post_processor; NULL if memory runs out.
 static json_t *as_template(const struct rlhf__tokenizer *tok) {
     const struct rlhf__tokenizer_frame *f = &tok->frame;
     json_t *single = json_array(), *named = json_object();
@@ -166,7 +167,7 @@ static json_t *as_template(const struct rlhf__tokenizer *tok) {
                      pair, "special_tokens", named);
 }
 
-// The object in a file of dir, or a new one if the file is missing.
+// Reads the object in the file `name` of dir. If the file is missing, *out is a new object.
 static rlhf_status read_object(const struct rlhf__folder *dir, const char *name, json_t **out,
                                struct rlhf__error *err) {
     struct rlhf__buf text = RLHF__BUF_INIT;
@@ -186,8 +187,8 @@ static rlhf_status read_object(const struct rlhf__folder *dir, const char *name,
     return st;
 }
 
-// Writes add_bos_token of tokenizer_config.json, if it is there. Some versions of transformers use
-// it even if the directory has a tokenizer.json.
+// Writes add_bos_token of tokenizer_config.json if the file has this member. Some versions of
+// transformers use it even if the directory has a tokenizer.json.
 static rlhf_status write_add_bos(const struct rlhf__tokenizer *tok, const struct rlhf__folder *dir,
                                  struct rlhf__error *err) {
     static const char name[] = "tokenizer_config.json";

@@ -1,6 +1,6 @@
 // normal_form.c: see normal_form.h. utf8proc computes NFC, NFD, NFKC and NFKD, but only for
-// characters that the tokenizers library's tables contain (unicode.h). Other characters are kept,
-// and nothing is composed across them.
+// characters that are in the tables of the tokenizers library (unicode.h). All other characters
+// stay unchanged, and nothing is composed across them.
 #include "text/normal_form.h"
 
 #include "text/unicode.h"
@@ -38,8 +38,8 @@ static rlhf_status reserve(struct chars *c, const struct rlhf__buf *out, struct 
 
 static int class_of(utf8proc_int32_t cp) { return utf8proc_get_property(cp)->combining_class; }
 
-// Stable sort of cp[0..n) by combining class. It is a counting sort, because a whole text may be
-// one run.
+// Stable sort of cp[0..n) by combining class. It is a counting sort, because a whole text may be a
+// single run of marks.
 static rlhf_status sort_marks(utf8proc_int32_t *cp, size_t n, struct rlhf__error *err) {
     if (n <= FEW) {
         for (size_t i = 1; i < n; i++) {
@@ -110,8 +110,8 @@ static rlhf_status put_region(int32_t form, const char *s, size_t n, struct char
     return flush(form, c, out, err);
 }
 
-// How many bytes of s[0..n), from `at` on, are below `limit`. The characters of these bytes do not
-// change.
+// The number of bytes of s[0..n), from `at` on, that are below `limit`. Normalization does not
+// change the characters of these bytes.
 static size_t easy_end(const char *s, size_t n, size_t at, uint8_t limit) {
     while (at < n) {
         uint64_t w;
@@ -131,8 +131,8 @@ static size_t easy_end(const char *s, size_t n, size_t at, uint8_t limit) {
 rlhf_status rlhf__normal_form(int32_t form, const char *s, size_t n, struct rlhf__buf *out,
                               struct rlhf__error *err) {
     // NFC does not change characters below U+0300 (0xCC 0x80); the other forms do not change ASCII.
-    // Continuation bytes are below the limit too, but here they only follow lead bytes that are
-    // also below it.
+    // Continuation bytes are below the limit too. But here they only follow lead bytes that are
+    // also below it, so their characters do not change either.
     int nfc = form == (UTF8PROC_STABLE | UTF8PROC_COMPOSE);
     uint8_t limit = nfc ? 0xCC : 0x80;
     struct chars c = {0};
@@ -143,7 +143,7 @@ rlhf_status rlhf__normal_form(int32_t form, const char *s, size_t n, struct rlhf
             rlhf__buf_put(out, s + at, n - at);
             break;
         }
-        size_t from = end; // the last unchanged character may combine with the next
+        size_t from = end; // the next character may combine with the last unchanged one
         if (from > at) from--;
         while (from > at && ((uint8_t)s[from] & 0xC0) == 0x80)
             from--;

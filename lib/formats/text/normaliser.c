@@ -25,8 +25,8 @@ static void put(struct rlhf__buf *out, uint32_t cp) {
     rlhf__buf_put(out, c, rlhf__utf8_put(cp, c));
 }
 
-// Append s[0..n) to out. clean: drop control characters, NUL and U+FFFD, and turn white space into
-// ' '. split_cjk: put spaces around CJK ideographs. Ill-formed UTF-8 counts as U+FFFD.
+// Append s[0..n) to out. `clean`: drop control characters, NUL and U+FFFD, and replace white space
+// with ' '. `split_cjk`: put spaces around CJK ideographs. Invalid UTF-8 is treated as U+FFFD.
 static void bert_clean(const struct rlhf__bert_opts *opts, const char *s, size_t n,
                        struct rlhf__buf *out) {
     for (size_t at = 0; at < n;) {
@@ -43,8 +43,8 @@ static void bert_clean(const struct rlhf__bert_opts *opts, const char *s, size_t
     }
 }
 
-// Appends s[0..n) to out, in lower case and without non-spacing marks if the options request that.
-// If accents are stripped, s must be in NFD.
+// Appends s[0..n) to out. Depending on the options, makes it lower case and drops non-spacing
+// marks. If it drops marks, s must be in NFD.
 static void bert_finish(const struct rlhf__bert_opts *opts, const char *s, size_t n,
                         struct rlhf__buf *out) {
     for (size_t at = 0, len; at < n; at += len) {
@@ -65,14 +65,14 @@ static void bert_finish(const struct rlhf__bert_opts *opts, const char *s, size_
 enum { STEPS_MAX = 16 };
 
 struct step {
-    // Append the normal form of s[0..n) to out, which is empty.
+    // Append the result of the step for s[0..n) to out, which is empty.
     rlhf_status (*apply)(const struct step *step, const char *s, size_t n, struct rlhf__buf *out,
                          struct rlhf__error *err);
     struct rlhf__bert_opts bert;
     struct rlhf__pattern *pattern; // Replace: owned
-    char *text;                    // Replace: instead; Prepend: in front; owned
+    char *text;                    // owned; Replace: the replacement; Prepend: the prefix
     size_t n_text;
-    int32_t is_bert, left, right; // Strip: white space where
+    int32_t is_bert, left, right; // Strip: remove white space on the left, on the right
     int32_t form;                 // utf8proc's options of NFC, NFD, NFKC, NFKD
 };
 
@@ -104,13 +104,13 @@ static rlhf_status read_bert(const json_t *part, struct step *step) {
     step->bert.lower = !json_is_false(json_object_get(part, "lowercase"));
     step->bert.strip_accents = json_is_boolean(strip) ? json_is_true(strip) : step->bert.lower;
     step->bert.split_cjk = !json_is_false(json_object_get(part, "handle_chinese_chars"));
-    step->form = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE; // of strip_accents
+    step->form = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE; // needed by strip_accents
     step->is_bert = 1;
     step->apply = apply_bert;
     return RLHF_OK;
 }
 
-// ---- character by character; ill-formed bytes stay ----
+// ---- character by character; invalid bytes stay ----
 
 static rlhf_status apply_lower(const struct step *step, const char *s, size_t n,
                                struct rlhf__buf *out, struct rlhf__error *err) {
@@ -148,7 +148,7 @@ static rlhf_status apply_strip_accents(const struct step *step, const char *s, s
     return RLHF_OK;
 }
 
-// The length of the white space at the beginning of s[0..n), or at its end.
+// The length of the white space at the beginning of s[0..n) (before) or at its end (behind).
 static size_t space_before(const char *s, size_t n) {
     uint32_t cp = 0;
     size_t at = 0, len;
@@ -192,7 +192,7 @@ static rlhf_status apply_prepend(const struct step *step, const char *s, size_t 
     return RLHF_OK;
 }
 
-// Replaces in a run of well-formed bytes.
+// Replaces the matches in a run of valid UTF-8.
 static rlhf_status replace_run(const struct step *step, const char *s, size_t n,
                                struct rlhf__search *match, struct rlhf__buf *out,
                                struct rlhf__error *err) {
@@ -255,7 +255,7 @@ static rlhf_status apply_form(const struct step *step, const char *s, size_t n,
     return rlhf__normal_form(step->form, s, n, out, err);
 }
 
-// NFC, NFD, NFKC, NFKD; 0 = none of them.
+// utf8proc's options for NFC, NFD, NFKC or NFKD; 0 = another type.
 static int32_t form_of(const char *type) {
     if (strncmp(type, "NF", 2) != 0) return 0;
     const char *name = type + 2;
@@ -268,8 +268,8 @@ static int32_t form_of(const char *type) {
     return strcmp(name, "D") ? 0 : form | UTF8PROC_DECOMPOSE;
 }
 
-// Fill *step (zeros) from a part of tokenizer.json that is not a Sequence. finish_step releases it,
-// also after a failure.
+// Fill *step, which is zeroed, from a part of tokenizer.json that is not a Sequence. finish_step
+// releases the step, also after a failure.
 static rlhf_status read_step(const json_t *part, struct step *step, struct rlhf__error *err) {
     const char *type = rlhf__part_type(part);
     if (!strcmp(type, "BertNormalizer")) return read_bert(part, step);

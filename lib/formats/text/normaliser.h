@@ -1,5 +1,5 @@
-// normalizer.h: the "normalizer" of tokenizer.json as a list of steps, which change a text before
-// it is split into words.
+// normalizer.h: reads the "normalizer" of tokenizer.json as a list of steps. The steps change a
+// text before it is split into words.
 //
 // This file does not find added tokens (added.h) or split texts (pre_tokenizer.h). Internal to
 // text/.
@@ -16,22 +16,23 @@ struct rlhf__bert_opts {
 
 struct rlhf__normaliser; // opaque
 
-// Read a "normalizer" of tokenizer.json. If it is NULL or null, *out is NULL, which changes
-// nothing. Errors: RLHF_E_UNSUPPORTED names an unknown type, RLHF_E_INVALID, RLHF_E_NOMEM. [main]
+// Read a "normalizer" of tokenizer.json. If it is NULL or null, *out is NULL, and texts stay
+// unchanged. Errors: RLHF_E_UNSUPPORTED (an unknown type, which the message names), RLHF_E_INVALID,
+// RLHF_E_NOMEM. [main]
 rlhf_status rlhf__normaliser_create(const json_t *part, struct rlhf__normaliser **out,
                                     struct rlhf__error *err);
 
 void rlhf__normaliser_destroy(struct rlhf__normaliser *normaliser); // NULL allowed
 
-// *out becomes the normal form of s[0..n). s may be any bytes; ill-formed bytes are kept, except by
-// BERT's normalizer, which drops them. spare is overwritten. s must not overlap *out or spare.
+// Set *out to the normal form of s[0..n). s may contain any bytes. Invalid bytes are kept, except
+// by BERT's normalizer, which drops them. spare is overwritten. s must not overlap *out or spare.
 // Errors: RLHF_E_NOMEM, RLHF_E_UNSUPPORTED (a pattern that takes too long). [any]
 rlhf_status rlhf__normaliser_apply(const struct rlhf__normaliser *normaliser, const char *s,
                                    size_t n, struct rlhf__buf *out, struct rlhf__buf *spare,
                                    struct rlhf__error *err);
 
-// The options of the normalizer's BertNormalizer, or NULL if it has none. They may be changed
-// before the first use. [main]
+// The options of the BertNormalizer in the list of steps, or NULL if the list lacks one. They may
+// be changed before the first use. [main]
 struct rlhf__bert_opts *rlhf__normaliser_bert(struct rlhf__normaliser *normaliser);
 
 #endif

@@ -13,13 +13,13 @@
 //
 // Each function implements its pattern, alternative by alternative.
 
-enum class { OTHER, LETTER, NUMBER, SPACE, LINE }; // LINE: \r and \n, which are white space too
+enum class { OTHER, LETTER, NUMBER, SPACE, LINE }; // LINE: \r, \n; also white space
 
 #define LLAMA3(digits)                                                                             \
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}" digits                     \
     "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
-// The rule with this pattern text; 0 = unknown.
+// The rule for the pattern with this text; 0 = no rule matches it by hand.
 static int32_t word_rule_of(const char *text, size_t n) {
     static const struct {
         const char *text;
@@ -49,7 +49,7 @@ static const uint8_t ascii[128] = {
     0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0,
 };
 
-// Class and length of the character at s[at].
+// The class and the length of the character at s[at].
 static inline enum class look(const char *s, size_t n, size_t at, size_t *len) {
     uint8_t c = (uint8_t)s[at]; *len = 1; if (c < 0x80) return (enum class)ascii[c];
     uint32_t cp = 0;
@@ -63,8 +63,8 @@ static size_t run_of(enum class class, const char *s, size_t n, size_t at) {
     return at;
 }
 
-// A run of white space: where it ends, where its last character starts, and where its last \r or \n
-// ends (0 if it contains neither).
+// A run of white space: where it ends, where its last character begins, and where its last \r or \n
+// ends (0 if it has none).
 struct gap {
     size_t end, last, line;
 };
@@ -85,8 +85,8 @@ static size_t end_of_gap(struct gap gap, size_t n, size_t at) {
     return gap.end < n && gap.last > at ? gap.last : gap.end;
 }
 
-// The length of the suffix (s, t, re, ve, m, ll or d) after the ' at s[at]; 0 = none of these.
-// folded 1: ignores case, and also accepts the long s, U+017F.
+// s[at] is a '. Returns the length of the suffix after it (s, t, re, ve, m, ll or d), or 0 if there
+// is no such suffix. folded 1: ignore case, and also accept the long s, U+017F.
 static size_t contraction(const char *s, size_t n, size_t at, int folded) {
     size_t left = n - at - 1;
     const uint8_t *p = (const uint8_t *)s + at + 1;
@@ -103,7 +103,7 @@ static size_t end_gpt2(const char *s, size_t n, size_t at) {
     size_t len, next_len = 0, end;
     if (s[at] == '\'' && (end = contraction(s, n, at, 0)) != 0) return end;
     enum class class = look(s, n, at, &len);
-    if (s[at] == ' ' && at + 1 < n) { // " ?" before the others
+    if (s[at] == ' ' && at + 1 < n) { // the " ?" of the other alternatives
         enum class next = look(s, n, at + 1, &next_len);
         if (next < SPACE) return run_of(next, s, n, at + 1 + next_len);
     }
@@ -111,7 +111,7 @@ static size_t end_gpt2(const char *s, size_t n, size_t at) {
     return end_of_gap(gap_at(s, n, at), n, at);
 }
 
-// The end of a run of at most `most` numbers from `at` on.
+// The end of the numbers that begin at `at`: a run of at most `most` characters.
 static size_t end_of_number(const char *s, size_t n, size_t at, int most) {
     for (size_t len; most > 0 && at < n && look(s, n, at, &len) == NUMBER; at += len)
         most--;
@@ -147,12 +147,12 @@ size_t rlhf__word_end(int32_t rule, const char *s, size_t n, size_t at) {
 
 // ---- patterns ----
 
-// A pattern is a rule, or else PCRE2 code, or else a literal text.
+// A pattern is one of three: a rule, PCRE2 code, or a literal text.
 struct rlhf__pattern {
     int32_t rule; // enum rlhf__word_rule
     int32_t reserved;
     pcre2_code *code;
-    char *text; // [n], the literal, or the text of the code's pattern
+    char *text; // [n] the literal text, or the text that was compiled
     size_t n;
 };
 
@@ -167,7 +167,7 @@ static rlhf_status refuse(const char *text, size_t n, const char *why, struct rl
     return st;
 }
 
-// Compiles the PCRE2 form. For ^ and $, only \n ends a line.
+// Compiles the PCRE2 form of the pattern. Only \n ends a line for ^ and $.
 static rlhf_status compile(struct rlhf__pattern *pattern, const char *text, size_t n,
                            struct rlhf__error *err) {
     struct rlhf__buf form = RLHF__BUF_INIT;
@@ -196,7 +196,7 @@ static rlhf_status compile(struct rlhf__pattern *pattern, const char *text, size
         }
     }
     rlhf__buf_free(&form);
-    if (st == RLHF_OK) pcre2_jit_compile(pattern->code, PCRE2_JIT_COMPLETE); // or interpreted
+    if (st == RLHF_OK) pcre2_jit_compile(pattern->code, PCRE2_JIT_COMPLETE); // else interpreted
     return st;
 }
 
@@ -288,8 +288,9 @@ static rlhf_status gave_up(const struct rlhf__pattern *pattern, int code, struct
     return refuse(pattern->text, pattern->n, why, err);
 }
 
-// Limits on a search: steps from one position, and bytes of memory. Both grow with the text. A
-// search that needs far more keeps trying the same bytes again.
+// Limits on a search: on the steps from one position, and on memory. Both grow with the length of
+// the text. A search that needs far more than the limits allow tries the same bytes again and
+// again.
 enum { STEPS = 100000, STEPS_A_BYTE = 32, ROOM_KIB = 64 << 10, ROOM_A_BYTE = 256 };
 
 static int set_limits(struct rlhf__search *match, size_t n) {
@@ -339,7 +340,7 @@ rlhf_status rlhf__pattern_next(const struct rlhf__pattern *pattern, const char *
             match->seen = 1;
             return 1;
         }
-        do // an empty match directly after the last one
+        do // skip an empty match directly after the last match
             match->from++;
         while (match->from < n && ((uint8_t)s[match->from] & 0xC0) == 0x80);
     }

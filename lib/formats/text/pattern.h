@@ -1,9 +1,10 @@
 // pattern.h: a regular expression in tokenizer.json, and its matches in texts.
 //
 // Patterns are written for Oniguruma, the engine of the tokenizers library. The patterns that
-// nearly all byte-level models use are matched by hand. Others are translated and given to PCRE2.
+// nearly all byte-level models use are matched by hand. Other patterns are translated and given to
+// PCRE2.
 //
-// Callers decide what to do with matches. Internal to text/.
+// This file does not decide what is done with the matches; its callers do. Internal to text/.
 #ifndef RLHF_HOST_TEXT_PATTERN_H
 #define RLHF_HOST_TEXT_PATTERN_H
 
@@ -16,12 +17,13 @@
 struct rlhf__pattern; // opaque
 
 // Read a pattern {"Regex": text} or {"String": text}. Errors: RLHF_E_INVALID, RLHF_E_NOMEM, and
-// RLHF_E_UNSUPPORTED with the pattern's text if it cannot be translated or does not compile. [main]
+// RLHF_E_UNSUPPORTED if the pattern cannot be translated or does not compile; the message has its
+// text. [main]
 rlhf_status rlhf__pattern_read(const json_t *pattern, struct rlhf__pattern **out,
                                struct rlhf__error *err);
 
 // Make a pattern from the text of a regular expression. by_hand 0: use PCRE2 even if the pattern
-// could be matched by hand. Errors: those of the function above. [main]
+// could be matched by hand. Errors: those of rlhf__pattern_read. [main]
 rlhf_status rlhf__pattern_create(const char *text, size_t n, int by_hand,
                                  struct rlhf__pattern **out, struct rlhf__error *err);
 
@@ -31,27 +33,27 @@ rlhf_status rlhf__pattern_create(const char *text, size_t n, int by_hand,
 
 void rlhf__pattern_destroy(struct rlhf__pattern *pattern); // NULL allowed
 
-// A search: zero-initialize, release with rlhf__search_finish. [begin, end) is the last match.
+// A search. Zero-initialize; release with rlhf__search_finish. [begin, end) is the last match.
 struct rlhf__search {
     size_t begin, end;
     size_t from;  // where the next search begins
-    int32_t seen; // there was a match
+    int32_t seen; // 1: a match was found before
     int32_t reserved;
-    void *room, *limits; // PCRE2's
+    void *room, *limits; // memory of PCRE2
 };
 
 // Begin a search in another text. [any, one thread per search]
 void rlhf__search_reset(struct rlhf__search *match);
 void rlhf__search_finish(struct rlhf__search *match);
 
-// Find the next match in s[0..n), which is well-formed UTF-8. As in Oniguruma's find_iter, an empty
-// match directly after another match is skipped. Returns 1 for a match, 0 for none, or an error:
-// RLHF_E_NOMEM, or RLHF_E_UNSUPPORTED with the pattern's text if the search takes too long for a
-// text of that length. [any, one thread per search]
+// Find the next match in s[0..n), which must be valid UTF-8. As in Oniguruma's find_iter, an empty
+// match directly after another match is skipped. Returns 1 for a match and 0 for none. Errors:
+// RLHF_E_NOMEM, and RLHF_E_UNSUPPORTED if the search takes too long for a text of this length; the
+// message has the pattern's text. [any, one thread per search]
 rlhf_status rlhf__pattern_next(const struct rlhf__pattern *pattern, const char *s, size_t n,
                                struct rlhf__search *match, struct rlhf__error *err);
 
-// The rule that matches the pattern by hand (enum rlhf__word_rule); 0 = PCRE2 matches it. [any]
+// The rule that matches the pattern by hand (enum rlhf__word_rule), or 0 if PCRE2 matches it. [any]
 int32_t rlhf__pattern_rule(const struct rlhf__pattern *pattern);
 
 // Append the PCRE2 form of an Oniguruma pattern to out. Returns NULL, or the part of the pattern
@@ -63,11 +65,11 @@ const char *rlhf__pattern_translate(const char *text, size_t n, struct rlhf__buf
 enum rlhf__word_rule {
     RLHF__WORD_GPT2 = 1,
     RLHF__WORD_LLAMA3, // numbers in groups of up to three digits
-    RLHF__WORD_QWEN2   // every digit alone
+    RLHF__WORD_QWEN2   // every digit is a separate word
 };
 
 // Returns the end of the word that begins at s[at], at < n. Every character belongs to a word. s is
-// well-formed UTF-8. [any]
+// valid UTF-8. [any]
 size_t rlhf__word_end(int32_t rule, const char *s, size_t n, size_t at);
 
 #endif

@@ -1,6 +1,6 @@
-// pattern_translate.c: translates Oniguruma's patterns to PCRE2's. The same syntax may mean another
-// set of characters in PCRE2, or something else altogether. Only syntax with the same meaning is
-// passed on; the rest is refused.
+// pattern_translate.c: translates Oniguruma's patterns to PCRE2's. Some syntax means another set of
+// characters in PCRE2, or something else altogether. Only syntax with the same meaning is copied or
+// translated; all other syntax is refused.
 #include "text/pattern.h"
 
 #include "text/unicode.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// Oniguruma's \s and \w, as the inside of a character class. Oniguruma's \w includes the
+// Oniguruma's \s and \w, as the contents of a character class. Oniguruma's \w includes the
 // superscripts and fractions of Latin-1.
 #define SPACE "\\p{White_Space}"
 #define WORD  "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}"
@@ -17,7 +17,7 @@ struct reader {
     const char *s, *end;
     struct rlhf__buf *out;
     int in_class; // inside [...]
-    int groups;   // open parentheses
+    int groups;   // number of open parentheses
 };
 
 static int is_at(const struct reader *r, const char *text) {
@@ -25,8 +25,8 @@ static int is_at(const struct reader *r, const char *text) {
     return (size_t)(r->end - r->s) >= n && memcmp(r->s, text, n) == 0;
 }
 
-// Writes the ranges of characters that PCRE2's Unicode version lacks and whose category begins with
-// `name`.
+// Writes the ranges of the characters whose category begins with `name` and which are missing in
+// PCRE2's version of Unicode.
 static void put_new(struct reader *r, const char *name) {
     struct rlhf__unicode_range range;
     for (size_t i = 0; rlhf__unicode_new(i, &range); i++) {
@@ -39,7 +39,7 @@ static void put_new(struct reader *r, const char *name) {
     }
 }
 
-// Writes a set of characters, alone or inside a class. `inside` is how a class spells the set.
+// Writes a set of characters, alone or as a part of a class. `inside` is its syntax inside a class.
 static const char *put_set(struct reader *r, const char *inside, const char *const *fresh,
                            int negated) {
     if (negated && r->in_class) return "a negated set inside [...]";
@@ -51,8 +51,8 @@ static const char *put_set(struct reader *r, const char *inside, const char *con
     return NULL;
 }
 
-// Translates \p{Name}, \P{Name} and \p{^Name}: general categories, Han and Alphabetic (without new
-// marks).
+// Translates \p{Name}, \P{Name} and \p{^Name}. Name can be a general category, Han or Alphabetic
+// (without new marks).
 static const char *put_property(struct reader *r, int negated) {
     static const char *const known[] = {"L",  "Lu", "Ll", "Lt", "Lm", "Lo", "M",  "Mn", "Mc",
                                         "Me", "N",  "Nd", "Nl", "No", "P",  "Pc", "Pd", "Ps",
@@ -67,7 +67,7 @@ static const char *put_property(struct reader *r, int negated) {
     }
     size_t n = (size_t)(close - name);
     r->s = close + 1;
-    if (n == 3 && !memcmp(name, "Han", 3)) // the script, not its script extensions
+    if (n == 3 && !memcmp(name, "Han", 3)) // sc: the script without its script extensions
         return put_set(r, "\\p{sc:Han}\\x{2EBF0}-\\x{2EE5D}\\x{31350}-\\x{323AF}", NULL, negated);
     if (n == 10 && !memcmp(name, "Alphabetic", 10)) {
         static const char *const letters[] = {"L", NULL};
@@ -88,7 +88,7 @@ static const char *put_word_set(struct reader *r, int negated) {
     return put_set(r, WORD, fresh, negated);
 }
 
-// Translates \b and \B, by Oniguruma's definition of a word.
+// Translates \b and \B with Oniguruma's definition of a word.
 static const char *put_boundary(struct reader *r, int negated) {
     if (r->in_class) return "\\b inside [...]";
     rlhf__buf_puts(r->out, "(?:(?<=");
@@ -107,7 +107,7 @@ static int is_hex(char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-// Translates the code point of \uHHHH, \xHH or \x{H...} to \x{...}.
+// Translates \uHHHH, \xHH or \x{H...} to \x{...} with the same code point.
 static const char *put_code(struct reader *r, char kind) {
     char digits[9];
     size_t n = 0;
@@ -131,7 +131,7 @@ static const char *put_escape(struct reader *r) {
     switch (c) {
     case 's':
         return put_set(r, SPACE, NULL, 0);
-    case 'S': // inside a class use \P{..}: none of the new characters is white space
+    case 'S': // inside a class, use \P{..}: none of the new characters is white space
         if (r->in_class) rlhf__buf_puts(r->out, "\\P{White_Space}");
         return r->in_class ? NULL : put_set(r, SPACE, NULL, 1);
     case 'd':
@@ -161,7 +161,7 @@ static const char *put_escape(struct reader *r) {
         break;
     }
     int same = strchr("nrtfaeAzZ", c) != NULL && !(r->in_class && strchr("AzZ", c));
-    if (c == 'v') { // a vertical tab; PCRE2 means all vertical spaces
+    if (c == 'v') { // a vertical tab; in PCRE2, \v is any vertical white space
         rlhf__buf_puts(r->out, "\\x{B}");
         return NULL;
     }
@@ -205,7 +205,7 @@ static const char *put_group(struct reader *r) {
     }
     if (is_at(r, "(*")) return "(*";
     if (!is_at(r, "(?")) {
-        rlhf__buf_puts(r->out, "(?:"); // its capture is not needed
+        rlhf__buf_puts(r->out, "(?:"); // a group without a capture, which is not needed
         r->s++;
         return NULL;
     }
@@ -218,7 +218,7 @@ static const char *put_group(struct reader *r) {
     return "a kind of group";
 }
 
-// Translates {n}, {n,}, {,n} and {n,m}. Any other { is a character.
+// Translates {n}, {n,}, {,n} and {n,m}. Any other { is an ordinary character.
 static const char *put_braces(struct reader *r) {
     const char *s = r->s + 1, *digits = s;
     while (s < r->end && *s >= '0' && *s <= '9')
@@ -235,8 +235,8 @@ static const char *put_braces(struct reader *r) {
     rlhf__buf_puts(r->out, low ? "{" : "{0");
     rlhf__buf_put(r->out, digits, (size_t)(s + 1 - digits));
     r->s = s + 1;
-    // In Oniguruma, {n,m}+ repeats the repetition; in PCRE2, it forbids backtracking. {n}? differs
-    // too.
+    // In Oniguruma, {n,m}+ repeats the repetition; in PCRE2, it forbids backtracking. The meaning
+    // of {n}? differs too.
     if (r->s < r->end && (*r->s == '+' || *r->s == '*')) return "{...} followed by + or *";
     if (r->s < r->end && *r->s == '?' && !comma) return "{n}?";
     return NULL;

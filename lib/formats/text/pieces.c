@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-// How many bytes at the end of s[0..n) begin a character that is not complete.
+// How many bytes at the end of s[0..n) are the beginning of an incomplete character.
 static size_t unfinished(const char *s, size_t n) {
     for (size_t back = 1; back <= 3 && back <= n; back++) {
         const unsigned char c = (unsigned char)s[n - back];
@@ -33,7 +33,7 @@ rlhf_status rlhf__pieces(const struct rlhf__tokenizer *tok, const int32_t *ids, 
     char *s = malloc(bytes + 1);
     rlhf_status st = s ? RLHF_OK : RLHF__NOMEM(err, "out of memory for the texts of tokens");
     if (s) rlhf__tokenizer_decode(tok, ids, n, 0, s, bytes);
-    size_t from = 0, to = 0; // bytes written, and decoded so far
+    size_t from = 0, to = 0; // number of bytes written, and of bytes decoded so far
     for (size_t i = 0; st == RLHF_OK && i < n; i++) {
         to += rlhf__tokenizer_decode(tok, ids + i, 1, 0, NULL, 0);
         const size_t whole = i + 1 < n ? to - unfinished(s + from, to - from) : to;

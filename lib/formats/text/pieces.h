@@ -1,13 +1,14 @@
-// pieces.h: the text of each token of a sequence. Together the pieces are the text of all tokens.
+// pieces.h: the text of each token of a sequence. Joined together, the pieces are the text of the
+// whole sequence.
 #ifndef RLHF_HOST_TEXT_PIECES_H
 #define RLHF_HOST_TEXT_PIECES_H
 
 #include "base/buf.h"
 #include "text/tokenizer.h"
 
-// Append the text of ids[0..n) to *text, special tokens included, as rlhf__tokenizer_text does, and
-// set end[i] to the length of *text after piece i. Bytes of an unfinished character belong to the
-// token that completes it, so a piece may be empty. Errors: RLHF_E_NOMEM. [any]
+// Append the text of ids[0..n) to *text, as rlhf__tokenizer_text does, including special tokens.
+// Set end[i] to the length of *text after piece i. If a character spans several tokens, it belongs
+// to the last of them, so a piece may be empty. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__pieces(const struct rlhf__tokenizer *tok, const int32_t *ids, size_t n,
                          struct rlhf__buf *text, size_t *end, struct rlhf__error *err);
 

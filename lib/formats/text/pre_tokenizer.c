@@ -1,4 +1,4 @@
-// pre_tokenizer.c: see pre_tokenizer.h. Reads the list of steps, and splits a text by them.
+// pre_tokenizer.c: see pre_tokenizer.h. Reads the list of steps, and splits texts with it.
 #include "text/pre_tokenizer.h"
 
 #include "base/json.h"
@@ -11,28 +11,28 @@
 
 enum { STEPS_MAX = 16 };
 
-// What to do with a delimiter: the values of "behavior" in tokenizer.json, in its order.
+// What to do with a delimiter: the values of "behavior" in tokenizer.json, in the library's order.
 enum behaviour {
     CUT_REMOVED,
     CUT_ISOLATED,
-    CUT_PREVIOUS, // joins the piece before it
-    CUT_NEXT,     // joins the piece after it
-    CUT_RUNS      // adjacent spans of the same kind are joined
+    CUT_PREVIOUS, // it joins the piece before it
+    CUT_NEXT,     // it joins the piece after it
+    CUT_RUNS      // adjacent delimiters are joined, and so are adjacent other spans
 };
 
 enum prefix {
     PREFIX_NEVER,
-    PREFIX_FIRST, // where the whole text begins
+    PREFIX_FIRST, // only at the beginning of the whole text
     PREFIX_ALWAYS
 };
 
-// `is` or `pattern` finds the delimiters; none if both are NULL.
+// `is` or `pattern` finds the delimiters. If both are NULL, the step finds none.
 struct step {
     int (*is)(uint32_t cp);
     struct rlhf__pattern *pattern; // owned
-    int32_t behaviour, invert;     // invert: the text between matches is the delimiter
-    // Done before splitting: `replaces` turns spaces into the character `space`; `prefix` puts that
-    // character in front of a piece that does not begin with it.
+    int32_t behaviour, invert;     // invert 1: the text between the matches is the delimiter
+    // Two changes before splitting. `replaces`: spaces become the character `space`. `prefix`: a
+    // piece that does not begin with that character gets it in front.
     char space[4];
     size_t n_space;
     int32_t prefix, replaces; // enum prefix
@@ -41,7 +41,7 @@ struct step {
 struct rlhf__pre_tokenizer {
     struct step step[STEPS_MAX];
     size_t n;
-    int32_t bytes; // the model sees bytes
+    int32_t bytes; // 1: the model works on bytes
 };
 
 // ---- reading a step ----
@@ -54,7 +54,7 @@ static rlhf_status invalid(const char *type, const char *key, const json_t *foun
                       text ? "'" : "");
 }
 
-// "behavior", or `fallback` if it is not given.
+// Reads "behavior"; a missing value is `fallback`.
 static rlhf_status read_behaviour(const json_t *part, int32_t fallback, int32_t *out,
                                   struct rlhf__error *err) {
     static const char *const names[] = {"Removed", "Isolated", "MergedWithPrevious",
@@ -91,7 +91,7 @@ static rlhf_status read_byte_level(const json_t *part, struct step *step, struct
                                 err);
 }
 
-// Reads one character: its UTF-8 into out, its length into *n.
+// Reads one character: its UTF-8 goes into out, and its length into *n.
 static rlhf_status read_character(const json_t *part, const char *key, char out[4], size_t *n,
                                   struct rlhf__error *err) {
     const json_t *value = json_object_get(part, key);
@@ -142,8 +142,8 @@ static rlhf_status read_delimiter(const json_t *part, struct step *step, struct 
     return st;
 }
 
-// The words of Whitespace are \w+|[^\w\s]+ in Rust's regular expressions. Rust's \w includes
-// joiners and excludes superscripts. Text between matches is dropped.
+// The words of Whitespace are \w+|[^\w\s]+ in Rust's regular expressions, where \w includes joiners
+// and excludes superscripts. The text between the words is dropped.
 static rlhf_status read_whitespace(struct step *step, struct rlhf__error *err) {
 #define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200C}\\x{200D}"
     static const char words[] = "[" WORD "]+|[^" WORD "\\s]+";
@@ -164,7 +164,7 @@ static rlhf_status read_one(const json_t *part, struct rlhf__pre_tokenizer *pre,
     if (!strcmp(type, "CharDelimiterSplit")) return read_delimiter(part, step, err);
     if (!strcmp(type, "Whitespace")) return read_whitespace(step, err);
     if (!strcmp(type, "WhitespaceSplit")) {
-        step->is = rlhf__unicode_is_space; // removed
+        step->is = rlhf__unicode_is_space; // white space is removed
     } else if (!strcmp(type, "Digits")) {
         step->is = rlhf__unicode_is_number;
         step->behaviour =
@@ -187,7 +187,7 @@ static rlhf_status read_one(const json_t *part, struct rlhf__pre_tokenizer *pre,
     return RLHF_OK;
 }
 
-// Add the steps of a part of tokenizer.json other than a Sequence.
+// Add the steps of a part of tokenizer.json that is not a Sequence.
 static rlhf_status read_steps(const json_t *part, struct rlhf__pre_tokenizer *pre,
                               struct rlhf__error *err) {
     if (pre->bytes)
@@ -195,7 +195,7 @@ static rlhf_status read_steps(const json_t *part, struct rlhf__pre_tokenizer *pr
                           "the pre_tokenizer '%.60s' behind ByteLevel is not supported; allowed: "
                           "ByteLevel as the last of a Sequence",
                           rlhf__part_type(part));
-    if (pre->n + 2 > STEPS_MAX) // BERT's is two
+    if (pre->n + 2 > STEPS_MAX) // BERT's part has two steps
         return rlhf__fail(err, RLHF_E_UNSUPPORTED, "the pre_tokenizer has more than %d steps",
                           STEPS_MAX - 1);
     return read_one(part, pre, err);
@@ -244,15 +244,15 @@ int rlhf__pre_tokenizer_bytes(const struct rlhf__pre_tokenizer *pre) { return pr
 
 // ---- one step over one piece: finding the delimiters and attaching them ----
 
-// Turns the spans of a piece, delimiters and others, into pieces, in order.
+// Turns the spans of a piece, which are delimiters and other text, into pieces, in order.
 struct joiner {
     const struct step *step;
     struct rlhf__pieces *out;
     struct rlhf__error *err;
-    size_t base;        // of the piece in the text
+    size_t base;        // where the piece begins in the text
     size_t begin, end;  // a span that may still grow
-    int waits, matched; // a span is pending; it ends with a delimiter
-    uint32_t flags;     // of the next piece
+    int waits, matched; // 1: a span is pending; 1: its end is a delimiter
+    uint32_t flags;     // flags of the next piece
 };
 
 static rlhf_status push(struct joiner *j, size_t begin, size_t end) {
@@ -267,7 +267,7 @@ static rlhf_status flush(struct joiner *j) {
     return waits ? push(j, j->begin, j->end) : RLHF_OK;
 }
 
-// Whether a span joins the pending one.
+// 1 if a span joins the pending one.
 static int joins(const struct joiner *j, int matched) {
     switch (j->step->behaviour) {
     case CUT_PREVIOUS:
@@ -322,7 +322,7 @@ static rlhf_status by_pattern(struct joiner *j, const char *s, size_t n,
     return from < n ? put(j, from, n, 0) : RLHF_OK;
 }
 
-// Makes a piece of each word that the rule finds. Nearly all texts take this path.
+// Makes a piece of each word that the rule finds. Nearly all texts are split here.
 static rlhf_status by_rule(struct joiner *j, const char *s, size_t n, int32_t rule) {
     for (size_t at = 0, end; at < n; at = end) {
         end = rlhf__word_end(rule, s, n, at);
@@ -331,7 +331,7 @@ static rlhf_status by_rule(struct joiner *j, const char *s, size_t n, int32_t ru
     return RLHF_OK;
 }
 
-// Append the pieces of s[at..at + n), well-formed UTF-8, to out.
+// Append the pieces of s[at..at + n), which is valid UTF-8, to out.
 static rlhf_status cut_piece(const struct step *step, const char *s, size_t at, size_t n,
                              uint32_t flags, struct rlhf__search *match, struct rlhf__pieces *out,
                              struct rlhf__error *err) {
@@ -350,7 +350,7 @@ static rlhf_status cut_piece(const struct step *step, const char *s, size_t at, 
 
 // ---- all steps over a text ----
 
-// Splits the text into runs of well-formed and of ill-formed bytes.
+// Splits the text into runs of valid UTF-8 and of invalid bytes.
 static rlhf_status cut_runs(const char *s, size_t n, struct rlhf__pieces *out,
                             struct rlhf__error *err) {
     uint32_t on = 0;
@@ -370,7 +370,7 @@ static rlhf_status cut_runs(const char *s, size_t n, struct rlhf__pieces *out,
     return RLHF_OK;
 }
 
-// Appends a piece's text to `text`, with its spaces replaced and the prefix in front.
+// Appends the text of a piece to `text`, with its spaces replaced and with the prefix.
 static void put_changed(const struct step *step, const char *s, const struct rlhf__piece *p,
                         int first, struct rlhf__buf *text) {
     const char *from = s + p->at, *end = from + p->n;
@@ -389,7 +389,7 @@ static void put_changed(const struct step *step, const char *s, const struct rlh
     rlhf__buf_put(text, from, (size_t)(end - from));
 }
 
-// out becomes the pieces of `in`, with replaced spaces and prefixes. Their text is a copy that out
+// Sets out to the pieces of `in`, with replaced spaces and prefixes. Their text is a copy that out
 // owns.
 static rlhf_status change(const struct step *step, const struct rlhf__pieces *in,
                           struct rlhf__pieces *out, struct rlhf__buf *text, int at_start,
@@ -406,7 +406,7 @@ static rlhf_status change(const struct step *step, const struct rlhf__pieces *in
         RLHF_TRY(rlhf__pieces_push(out, at, text->len - at, p->flags, err));
     }
     RLHF_TRY(rlhf__buf_ok(text, err));
-    struct rlhf__buf old = out->own; // the source of out->text is no longer needed
+    struct rlhf__buf old = out->own; // the source of out->text, which is no longer needed
     out->own = *text;
     *text = old;
     out->text = rlhf__buf_text(&out->own);

@@ -1,5 +1,5 @@
 // pre_tokenizer.h: splits a normalized text into words. The "pre_tokenizer" of tokenizer.json is a
-// list of steps; each step splits the pieces of the previous one.
+// list of steps; each step splits the pieces that the previous step made.
 //
 // It does not use the vocabulary. Internal to text/.
 #ifndef RLHF_HOST_TEXT_PRE_TOKENIZER_H
@@ -12,20 +12,20 @@
 
 struct rlhf__pre_tokenizer; // opaque
 
-// Read a "pre_tokenizer" of tokenizer.json. If it is NULL or null, *out is NULL, and a text is one
-// word. Errors: RLHF_E_UNSUPPORTED names an unsupported type or pattern, RLHF_E_INVALID,
-// RLHF_E_NOMEM. [main]
+// Read a "pre_tokenizer" of tokenizer.json. If it is NULL or null, *out is NULL, and a whole text
+// is one word. Errors: RLHF_E_UNSUPPORTED (the message names the unsupported type or pattern),
+// RLHF_E_INVALID, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__pre_tokenizer_create(const json_t *part, struct rlhf__pre_tokenizer **out,
                                        struct rlhf__error *err);
 
 void rlhf__pre_tokenizer_destroy(struct rlhf__pre_tokenizer *pre); // NULL allowed
 
-// 1 if the model sees bytes, that is, if there is a ByteLevel step. Tokens are then written with
-// stand-ins for bytes (vocab.h). NULL allowed. [any]
+// 1 if the model works on bytes, which is the case if there is a ByteLevel step. Tokens are then
+// written with stand-ins for bytes (vocab.h). NULL allowed. [any]
 int rlhf__pre_tokenizer_bytes(const struct rlhf__pre_tokenizer *pre);
 
-// work->pieces becomes the words of s[0..n). at_start: s begins the whole text, without an added
-// token before it. s must outlive the pieces. pre NULL: one word. Errors: RLHF_E_NOMEM,
+// Set work->pieces to the words of s[0..n). at_start 1: s is the beginning of the whole text. s
+// must outlive the pieces. If pre is NULL, the text is one word. Errors: RLHF_E_NOMEM,
 // RLHF_E_UNSUPPORTED (PCRE2 gave up). [any, one thread per work]
 rlhf_status rlhf__pre_tokenizer_cut(const struct rlhf__pre_tokenizer *pre, struct rlhf__work *work,
                                     const char *s, size_t n, int at_start, struct rlhf__error *err);

@@ -17,7 +17,8 @@ static int next_of(const struct rlhf__tokenizer *tok, const struct rlhf__matcher
     return 0;
 }
 
-// The first place at or after `from` where the text of a special token begins. 0 = none.
+// Finds the first position at or after `from` where the text of a special token begins. Returns 0
+// if there is none.
 static int next_special(const struct rlhf__tokenizer *tok, rlhf_str s, size_t from, size_t *at) {
     size_t a = 0, b = 0;
     const int plain = next_of(tok, &tok->added.plain, s, from, &a),
@@ -33,13 +34,14 @@ static int to_mark(const struct rlhf__tokenizer *tok, const struct rlhf__message
 
 // ---- marks ----
 
-// Chooses a mark that is in no message: characters for private use, which templates leave alone.
+// Chooses a mark that does not occur in any message. It consists of characters for private use,
+// which templates do not change.
 static void choose(struct rlhf__spelled *s, const struct rlhf__messages *m) {
     for (unsigned number = 0, taken = 1; taken; number++) {
         const unsigned c = 0xE000 + number % 6400;
         snprintf(s->mark, sizeof s->mark, "%c%c%c", (char)(0xE0 | (c >> 12)),
                  (char)(0x80 | ((c >> 6) & 63)), (char)(0x80 | (c & 63)));
-        if (number >= 6400) memcpy(s->mark + 3, s->mark, 4); // twice, if all are used
+        if (number >= 6400) memcpy(s->mark + 3, s->mark, 4); // two, if all occur
         taken = 0;
         for (size_t i = 0; i < m->n && !taken && number < 12800; i++)
             taken = memmem(m->item[i].content.ptr, (size_t)m->item[i].content.len, s->mark,
@@ -71,7 +73,7 @@ rlhf_status rlhf__spelled_mark(const struct rlhf__tokenizer *tok, const struct r
         RLHF_TRY(rlhf__messages_put(&out->marked, &copy, err));
     }
     RLHF_TRY(rlhf__buf_ok(&out->text, err));
-    // The text has its place now.
+    // The buffer does not move any more, so set the pointers into it.
     for (size_t i = 0, at = 0; i < m->n; i++) {
         if (!to_mark(tok, &m->item[i])) continue;
         out->marked.item[i].content.ptr = rlhf__buf_text(&out->text) + at;
@@ -92,7 +94,7 @@ static rlhf_status add_cut(struct rlhf__cuts *c, size_t at, struct rlhf__error *
     return RLHF_OK;
 }
 
-// The place that `at` has once the marks before it, n bytes each, are gone.
+// The position that `at` gets when the marks before it, of n bytes each, are removed.
 static size_t moved(const struct rlhf__cuts *c, size_t n, size_t at) {
     size_t before = 0;
     while (before < c->n && c->at[before] + before * n < at)

@@ -1,4 +1,4 @@
-// tokenizer.c: see tokenizer.h. Queries; encoding and decoding.
+// tokenizer.c: see tokenizer.h. Queries, encoding and decoding.
 #include "text/tokenizer.h"
 
 #include "base/file.h"
@@ -87,17 +87,18 @@ int rlhf__tokenizer_equal(const struct rlhf__tokenizer *a, const struct rlhf__to
 
 enum { WORD_MAX = 100, WORD_BYTES = WORD_MAX * 4 };
 
-// A word as UTF-8, with two free bytes in front for "##". end[i] is where character i ends.
+// A word as UTF-8, with two free bytes before it for "##". end[i] is where character i ends.
 struct word {
     char bytes[2 + WORD_BYTES];
     size_t end[WORD_MAX + 1];
     size_t n; // characters
 };
 
-// Finds the longest token at character `from`. Returns how many characters it takes; 0 = none.
+// Finds the longest token that begins at character `from`. Returns how many characters it has; 0 =
+// none.
 static size_t longest(const struct rlhf__vocab *v, struct word *w, size_t from, int32_t *id) {
     size_t at = w->end[from];
-    if (from) { // the bytes before are already encoded: "##" may overwrite them
+    if (from) { // the bytes before are already encoded, so "##" may overwrite them
         at -= 2;
         memcpy(w->bytes + at, "##", 2);
     }
@@ -111,7 +112,7 @@ static size_t longest(const struct rlhf__vocab *v, struct word *w, size_t from, 
     return 0;
 }
 
-// Puts the characters of s[0..n) into w. Returns 0 if there are too many, or if one is ill-formed.
+// Puts the characters of s[0..n) into w. Returns 0 if there are too many, or if one is invalid.
 static int read_word(struct word *w, const char *s, size_t n) {
     size_t at = 0;
     w->n = 0;
@@ -127,8 +128,7 @@ static int read_word(struct word *w, const char *s, size_t n) {
     return 1;
 }
 
-// Append the ids of the word s[0..n). A word with ill-formed UTF-8 is unknown. Errors:
-// RLHF_E_NOMEM.
+// Append the ids of the word s[0..n). A word with invalid UTF-8 becomes unk. Errors: RLHF_E_NOMEM.
 static rlhf_status wordpiece_encode(const struct rlhf__wordpiece *wp, const char *s, size_t n,
                                     struct rlhf__ids *out, struct rlhf__error *err) {
     struct word w;
@@ -150,7 +150,7 @@ static rlhf_status wordpiece_encode(const struct rlhf__wordpiece *wp, const char
 // ---- words ----
 
 // Sets *out and *len to the normal form of s[0..n). Without a normalizer this is s itself;
-// otherwise it is in work->normal.
+// otherwise it is stored in work->normal.
 static rlhf_status normal_of(const struct rlhf__tokenizer *tok, struct rlhf__work *work,
                              const char *s, size_t n, const char **out, size_t *len,
                              struct rlhf__error *err) {
@@ -175,7 +175,7 @@ rlhf_status rlhf__tokenizer_normal(const struct rlhf__tokenizer *tok, const char
     return st == RLHF_OK ? rlhf__buf_ok(out, err) : st;
 }
 
-// Appends the ids of a word, or of a part of it that no merge crosses.
+// Appends the ids of a word, or of a part of a word that can be encoded separately.
 static rlhf_status encode_part(const struct rlhf__tokenizer *tok, struct rlhf__work *work,
                                const char *s, size_t n, struct rlhf__ids *out,
                                struct rlhf__error *err) {
@@ -217,11 +217,11 @@ struct splitting {
     size_t stop_at;
     struct rlhf__ids *out;
     struct rlhf__error *err;
-    const char *whole; // the text that the cuts are places of
+    const char *whole; // the text in which the positions of the cuts are
     const struct rlhf__cuts *cuts;
 };
 
-// 1 if a cut is in [from, to) of the whole text.
+// 1 if a cut is in [from, to), which is a part of s in the whole text.
 static int is_cut(const struct splitting *sp, const char *s, size_t from, size_t to) {
     const size_t base = sp->cuts ? (size_t)(s - sp->whole) : 0;
     for (size_t i = 0; sp->cuts && i < sp->cuts->n; i++)
@@ -231,7 +231,7 @@ static int is_cut(const struct splitting *sp, const char *s, size_t from, size_t
 
 typedef rlhf_status piece_fn(const struct splitting *sp, const char *s, size_t n, int at_start);
 
-// The character that ends at s + n, or 0 at the start of the text or after ill-formed bytes.
+// The character that ends at s + n. Returns 0 at the start of the text and after invalid bytes.
 static uint32_t last_char(const char *s, size_t n, size_t *len) {
     for (size_t back = 1; back <= 4 && back <= n; back++) {
         uint32_t cp = 0;
@@ -268,8 +268,9 @@ static size_t space_behind(const char *s, size_t n, size_t at) {
 
 // ---- splitting ----
 
-// Splits s at the tokens of m and passes the text between them to `piece`. A match that does not
-// count is skipped as a whole. Two tokens may share white space, as in the library.
+// Splits s at the tokens of m, and calls `piece` for the texts between them. Some matches do not
+// count, for example a special token in a text without special tokens; the search continues after
+// their end. As in the library, two tokens may share white space.
 static rlhf_status split(const struct splitting *sp, const struct rlhf__matcher *m, int ordinary,
                          const char *s, size_t n, int at_start, piece_fn *piece) {
     const struct rlhf__added *added = &sp->tok->added;
@@ -294,8 +295,9 @@ static rlhf_status put_words(const struct splitting *sp, const char *s, size_t n
     return rlhf__pipeline_words(sp->tok, sp->work, s, n, at_start, sp->stop_at, sp->out, sp->err);
 }
 
-// Passes s[0..n) on in its normal form. Cuts are no places of that form, so a text with cuts is
-// passed on in pieces that end behind the first character after a cut.
+// Calls split for the normal form of s[0..n). The cuts are positions in the original text and have
+// no meaning in its normal form. So a text with cuts is passed in pieces that end after the first
+// character after a cut.
 static rlhf_status normal_text(const struct splitting *sp, const char *s, size_t n, int at_start) {
     const struct rlhf__added *added = &sp->tok->added;
     const char *normal;
@@ -317,9 +319,9 @@ static rlhf_status normal_text(const struct splitting *sp, const char *s, size_t
     return RLHF_OK;
 }
 
-// Append the ids of s[0..n). Special tokens are recognized with RLHF__ENCODE_SPECIAL, other added
-// tokens always. Stops early once out->n >= stop_at. Errors: RLHF_E_NOMEM, RLHF_E_UNSUPPORTED (a
-// pattern that takes too long).
+// Append the ids of s[0..n). Added tokens are always recognized; special tokens only with
+// RLHF__ENCODE_SPECIAL. Stops early once out->n >= stop_at. Errors: RLHF_E_NOMEM,
+// RLHF_E_UNSUPPORTED (a pattern that takes too long).
 static rlhf_status added_encode(const struct rlhf__tokenizer *tok, struct rlhf__work *work,
                                 const char *s, size_t n, uint32_t flags, size_t stop_at,
                                 const struct rlhf__cuts *cuts, struct rlhf__ids *out,
@@ -330,8 +332,8 @@ static rlhf_status added_encode(const struct rlhf__tokenizer *tok, struct rlhf__
 
 // ---- encoding ----
 
-// The ids around the text: first those that flags request, then, next to the text, the tokenizer's
-// own.
+// The ids around the text: the outer ones are requested by flags, the inner ones are in the
+// tokenizer's frame.
 struct around {
     int32_t before[1 + RLHF__FRAME_MAX], after[RLHF__FRAME_MAX + 1];
     size_t n_before, n_after;
@@ -376,7 +378,7 @@ static rlhf_status encode(const struct rlhf__tokenizer *tok, rlhf_str text, uint
         rlhf__works_give(tok->works, work);
         RLHF_TRY(st);
     }
-    if (out->n > stop_at) out->n = stop_at; // the last word overshot
+    if (out->n > stop_at) out->n = stop_at; // the last word may have too many ids
     for (size_t i = 0; i < f.n_after; i++)
         RLHF_TRY(rlhf__ids_push(out, f.after[i], err));
     return RLHF_OK;
@@ -396,8 +398,8 @@ rlhf_status rlhf__tokenizer_encode_cut(const struct rlhf__tokenizer *tok, rlhf_s
 
 // ---- decoding ----
 
-// 1 if the id adds nothing to the text: it has no token, or it is special and flags skip special
-// tokens.
+// 1 if the id adds nothing to the text: it has no token, or it is special and the flags say to skip
+// special tokens.
 static int left_out(const struct rlhf__tokenizer *tok, int32_t id, uint32_t flags) {
     if (!rlhf__vocab_bytes(&tok->vocab, id).ptr) return 1;
     return (flags & RLHF__DECODE_SKIP_SPECIAL) && tok->vocab.token[id].special;

@@ -1,10 +1,10 @@
 // tokenizer_config.c: see tokenizer_config.h. Reads the options, then the special tokens and their
 // roles.
 //
-// The files may name special tokens in several ways, all of them optional: as added tokens
+// The files may define special tokens in several ways, all of them optional: as added tokens
 // (added_tokens.json, tokenizer_config.json), as roles by text (tokenizer_config.json,
-// special_tokens_map.json), or as roles by id (config.json). The first that names a role wins; if
-// none does, the usual names are tried.
+// special_tokens_map.json), or as roles by id (config.json). A role is taken from the first of
+// these that defines it. If none does, the usual names are tried.
 #include "text/tokenizer_config.h"
 
 #include "base/file.h"
@@ -17,9 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The model families whose usual special tokens apply when no file names any.
+// The model families. Their usual special tokens apply if no file names any.
 enum family {
-    FAMILY_GPT2, // also for classes that are not listed
+    FAMILY_GPT2, // also for classes that are not in the list
     FAMILY_QWEN2,
     FAMILY_LLAMA,
     FAMILY_BERT,
@@ -29,10 +29,10 @@ enum family {
 // ---- classes ----
 
 static const struct {
-    const char *name; // "Fast" may follow
+    const char *name; // the class name; "Fast" may follow it
     enum family family;
-    int alone;       // 1: also supported without a tokenizer.json
-    const char *bos; // where no file names one; NULL = none
+    int alone;       // 1: also supported if tokenizer.json is missing
+    const char *bos; // used if no file names one; NULL = none
 } classes[] = {
     {"GPT2Tokenizer", FAMILY_GPT2, 1, "<|endoftext|>"},
     {"CodeGenTokenizer", FAMILY_GPT2, 1, "<|endoftext|>"},
@@ -47,7 +47,7 @@ static const char *class_name(const json_t *config) {
     return json_string_value(json_object_get(config, "tokenizer_class"));
 }
 
-// Index in `classes`; N_CLASSES = not found.
+// The index in `classes`; N_CLASSES if the name is not there.
 static size_t class_at(const char *name) {
     size_t i = 0;
     for (; name && i < N_CLASSES; i++) {
@@ -64,26 +64,27 @@ static enum family family_of(const struct rlhf__tokenizer *tok, const json_t *co
     return at < N_CLASSES ? classes[at].family : FAMILY_GPT2;
 }
 
-// The class that transformers loads. It may differ from tokenizer_class, which may also be missing.
+// The class that transformers loads. It may differ from tokenizer_class, and tokenizer_class may be
+// missing.
 static const char *loaded_class(const struct rlhf__tokenizer *tok, const json_t *config,
                                 const json_t *model) {
     const char *name = class_name(config);
     const char *type = json_string_value(json_object_get(model, "model_type"));
     size_t at = class_at(name);
     if (!tok->has_json) return name;
-    if (type && !strcmp(type, "qwen2")) return "Qwen2Tokenizer"; // whatever is named
+    if (type && !strcmp(type, "qwen2")) return "Qwen2Tokenizer"; // whatever tokenizer_class says
     if (name && type && !strcmp(type, "mistral")) return "TokenizersBackend";
     if (!name && type && !strcmp(type, "gpt2")) return "GPT2Tokenizer";
-    if (!name) return "TokenizersBackend"; // Qwen2Tokenizer for qwen3: neither has a usual bos
+    if (!name) return "TokenizersBackend"; // or Qwen2Tokenizer (qwen3): both lack a usual bos
     if (at < N_CLASSES && classes[at].family == FAMILY_LLAMA && tok->bpe_opts.bytes)
-        return "TokenizersBackend"; // Llama 3: LlamaTokenizer is of SentencePiece's kind
+        return "TokenizersBackend"; // Llama 3: LlamaTokenizer would be for SentencePiece
     return name;
 }
 
-// Returns the bos token for a tokenizer whose files name none; NULL = no bos. With a
+// Returns the bos token of a tokenizer whose files do not name one; NULL = no bos. If there is a
 // tokenizer.json, it is the bos token of the class that AutoTokenizer of transformers 5 loads. That
-// class depends on tokenizer_class and on the model_type of config.json; bos_token_id of
-// config.json is then ignored. config and model may be NULL.
+// class depends on tokenizer_class and on model_type in config.json; bos_token_id in config.json is
+// then ignored. config and model may be NULL.
 static const char *usual_bos(const struct rlhf__tokenizer *tok, const json_t *config,
                              const json_t *model) {
     size_t at = class_at(loaded_class(tok, config, model));
@@ -166,7 +167,7 @@ static rlhf_status check_prefix(const struct rlhf__tokenizer *tok, const json_t 
     return RLHF_OK;
 }
 
-// Takes the options of BERT's normalizer. Refuses a tokenizer_class that is not supported, and an
+// Takes the options of BERT's normalizer. Refuses an unsupported tokenizer_class, and an
 // add_prefix_space or legacy that contradicts tokenizer.json. config may be NULL. Errors:
 // RLHF_E_UNSUPPORTED, RLHF_E_INVALID.
 static rlhf_status read_config(struct rlhf__tokenizer *tok, const json_t *config,
@@ -186,9 +187,9 @@ static rlhf_status read_config(struct rlhf__tokenizer *tok, const json_t *config
 
 // ---- around a text ----
 
-// Refuse an add_bos_token or add_eos_token that contradicts the post_processor of tokenizer.json,
-// because some versions of transformers use these options and others use the post_processor. Call
-// it after the frame is known. Errors: RLHF_E_INVALID.
+// Refuse an add_bos_token or add_eos_token that contradicts the post_processor of tokenizer.json:
+// some versions of transformers would use these options, and others the post_processor. Call this
+// function after the frame is known. Errors: RLHF_E_INVALID.
 static rlhf_status check_frame(const struct rlhf__tokenizer *tok, const json_t *config,
                                struct rlhf__error *err) {
     const json_t *bos = json_object_get(config, "add_bos_token");
@@ -254,7 +255,7 @@ rlhf_status rlhf__tokenizer_json(const char *dir, const char *name, json_t **out
     return st;
 }
 
-// The id of a token that a file names, as a text or as {"content": text}; -1 = none.
+// The id of a token that a file names by its text or as {"content": text}; -1 = none.
 static int32_t named_id(const struct rlhf__tokenizer *tok, const json_t *v) {
     if (json_is_object(v)) v = json_object_get(v, "content");
     return json_is_string(v) ? rlhf__added_id(tok, json_string_value(v), json_string_length(v))
@@ -270,7 +271,7 @@ const json_t *rlhf__special_said(const json_t *config, const json_t *map, const 
     return v ? v : json_object_get(config, key);
 }
 
-// The files, and which of them is being read.
+// The files. `at` is the file that is being read.
 enum { ADDED, CONFIG, MAP, MODEL, N_FILES };
 struct files {
     json_t *v[N_FILES]; // NULL = missing
@@ -288,7 +289,7 @@ static rlhf_status read_roles(struct rlhf__tokenizer *tok, struct files *f,
     return RLHF_OK;
 }
 
-// Reads further special tokens, from a list or from the members of an object.
+// Reads additional special tokens from a list or from the members of an object.
 static rlhf_status read_more(struct rlhf__tokenizer *tok, struct files *f, int at,
                              struct rlhf__error *err) {
     static const char *const keys[] = {"additional_special_tokens", "extra_special_tokens"};
@@ -304,8 +305,8 @@ static rlhf_status read_more(struct rlhf__tokenizer *tok, struct files *f, int a
     return RLHF_OK;
 }
 
-// Reads roles given as ids. Of several eos ids, the first one counts. An id without a token is
-// ignored.
+// Reads roles that are given as ids. If there are several eos ids, the first one is used. An id
+// without a token is ignored.
 static rlhf_status read_role_ids(struct rlhf__tokenizer *tok, const json_t *file, int skip_bos,
                                  struct rlhf__error *err) {
     for (size_t r = skip_bos ? BOS + 1 : 0; r < N_ROLES; r++) {
@@ -340,14 +341,14 @@ static rlhf_status read_usual(struct rlhf__tokenizer *tok, enum family family, c
     }
     int32_t mask;
     if (family == FAMILY_BERT) RLHF_TRY(mark_text(tok, "[MASK]", &mask, err));
-    // If the directory has only vocab.json, a token that is not written with stand-ins for bytes
-    // must be a special token.
+    // If the directory has only vocab.json, a token that is not written in stand-ins for bytes must
+    // be a special token.
     for (int32_t i = 0; i < tok->vocab.n; i++)
         if (tok->vocab.token[i].special) RLHF_TRY(rlhf__added_mark_id(tok, i, err));
     return RLHF_OK;
 }
 
-// An explicit null removes the bos token, whatever the default is.
+// 1 if a file says null for the bos token, which removes any default.
 static int says_no_bos(const struct files *f) {
     return json_is_null(rlhf__special_said(f->v[CONFIG], f->v[MAP], "bos_token"));
 }
@@ -370,7 +371,7 @@ static rlhf_status read_all(struct rlhf__tokenizer *tok, struct files *f, struct
     RLHF_TRY(read_more(tok, f, CONFIG, err));
     rlhf__frame_default(tok, config);
     RLHF_TRY(check_frame(tok, config, err));
-    f->at = N_FILES; // from here on: tokens of all files
+    f->at = N_FILES; // from here on, tokens of all files
     return rlhf__added_ready(tok, err);
 }
 

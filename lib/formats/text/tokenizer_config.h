@@ -1,5 +1,5 @@
 // tokenizer_config.h: reads tokenizer_config.json and special_tokens_map.json. If tokenizer.json
-// exists, ids in these files must agree with it. Internal to text/.
+// exists, the ids in these files must agree with it. Internal to text/.
 #ifndef RLHF_HOST_TEXT_TOKENIZER_CONFIG_H
 #define RLHF_HOST_TEXT_TOKENIZER_CONFIG_H
 
@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-// The prefix that tokenizer.json puts in front of a text before it is cut.
+// The prefix that tokenizer.json puts before a text before splitting it.
 enum rlhf__prefix {
     RLHF__PREFIX_NONE,
     RLHF__PREFIX_SPACE,  // a ByteLevel with add_prefix_space, a normalizer that prepends
@@ -19,12 +19,12 @@ enum rlhf__prefix {
 int32_t rlhf__tokenizer_prefix(const json_t *file);
 
 // Returns the member `key` (such as "eos_token") of special_tokens_map.json or of
-// tokenizer_config.json, or NULL if neither has it. config and map are these files, NULL allowed.
+// tokenizer_config.json, or NULL if both lack it. `map` and `config` are these files, NULL allowed.
 // Borrowed.
 //
-// The precedence is that of transformers (PreTrainedTokenizerBase._from_pretrained). If config has
-// an added_tokens_decoder, the map is ignored. Otherwise every member of the map, even a null,
-// overrides tokenizer_config.json. [any]
+// The precedence is that of transformers (PreTrainedTokenizerBase._from_pretrained). If `config`
+// has an added_tokens_decoder, `map` is ignored. Otherwise every member of `map`, even a null,
+// overrides that of `config`. [any]
 const json_t *rlhf__special_said(const json_t *config, const json_t *map, const char *key);
 
 #endif

@@ -1,4 +1,4 @@
-// tokenizer_files.c: opens a tokenizer. Chooses among the files of a directory and reads the
+// tokenizer_files.c: opens a tokenizer. Chooses among the files of a directory, and reads the
 // vocabulary files: vocab.json with merges.txt, or vocab.txt.
 //
 // tokenizer_json.c reads tokenizer.json, and tokenizer_config.c reads special tokens and options.
@@ -29,7 +29,8 @@ static int has(const char *dir, const char *name) {
     return n > 0 && (size_t)n < sizeof path && rlhf__is_file(path);
 }
 
-// Parses merges.txt: one "left right" per line, best first, after an optional "#version" line.
+// Parses merges.txt. Each line is one merge, "left right"; the first merges have precedence. A
+// "#version" line may come first.
 static rlhf_status parse_merges(struct rlhf__tokenizer *tok, const char *dir, const char *s,
                                 size_t n, struct rlhf__error *err) {
     size_t lines = 1, line = 0;
@@ -57,7 +58,7 @@ static rlhf_status parse_merges(struct rlhf__tokenizer *tok, const char *dir, co
     return RLHF_OK;
 }
 
-// bytes 1: tokens are written with stand-ins for bytes (vocab.h).
+// Reads vocab.json and merges.txt. bytes 1: tokens are written with stand-ins for bytes (vocab.h).
 static rlhf_status load_bpe(struct rlhf__tokenizer *tok, const char *dir, int bytes,
                             struct rlhf__error *err) {
     json_t *vocab = NULL;
@@ -76,7 +77,7 @@ static rlhf_status load_bpe(struct rlhf__tokenizer *tok, const char *dir, int by
     return st;
 }
 
-// Parses vocab.txt: one token per line. Its id is the line number, counted from 0.
+// Parses vocab.txt. Each line is one token, whose id is the line number, counted from 0.
 static rlhf_status parse_lines(struct rlhf__tokenizer *tok, const char *s, size_t n,
                                struct rlhf__error *err) {
     size_t lines = 1, good = rlhf__utf8_valid(s, n);
@@ -118,8 +119,8 @@ static int same_token(rlhf_str a, rlhf_str b) {
     return a.len == b.len && memcmp(a.ptr, b.ptr, (size_t)a.len) == 0;
 }
 
-// Checks that older files agree with tokenizer.json. A vocabulary file without its counterpart is
-// not a tokenizer and is ignored.
+// Checks that older files agree with tokenizer.json. If one file of a pair is missing, the other
+// one is not a tokenizer and is ignored.
 static rlhf_status agree(const struct rlhf__tokenizer *full, const struct rlhf__tokenizer *old,
                          const char *dir, const char *name, struct rlhf__error *err) {
     int32_t n = full->vocab.n > old->vocab.n ? full->vocab.n : old->vocab.n;
@@ -155,7 +156,7 @@ static rlhf_status check_old(const struct rlhf__tokenizer *tok, const char *dir,
     return st;
 }
 
-// Creates the parts that the older files imply. normalizer NULL: none.
+// Creates the parts that the older files imply. If normalizer is NULL, there is no normalizer.
 static rlhf_status imply(struct rlhf__tokenizer *tok, const char *normaliser, const char *cut,
                          struct rlhf__error *err) {
     json_t *parts =
@@ -172,11 +173,11 @@ static rlhf_status imply(struct rlhf__tokenizer *tok, const char *normaliser, co
     return st;
 }
 
-// Fill info.kind, vocab, and merges or piece.opts from the files of dir. Errors as
+// Fill info.kind, vocab, and either merges or piece.opts from the files of dir. Errors: those of
 // rlhf__tokenizer_open.
 static rlhf_status load(struct rlhf__tokenizer *tok, const char *dir, struct rlhf__error *err) {
     int merges = has(dir, "merges.txt"), vocab = has(dir, "vocab.json");
-    // tokenizer.json holds the most information, so it takes precedence.
+    // tokenizer.json contains the most information, so it takes precedence.
     if (has(dir, "tokenizer.json")) {
         RLHF_TRY(rlhf__tokenizer_load_json(tok, dir, err));
         return check_old(tok, dir, err);
@@ -223,7 +224,7 @@ static rlhf_status open_chat(struct rlhf__tokenizer *tok, const char *dir,
     char *text[4];
     for (int i = 0; i < 4; i++) {
         const rlhf_str s = rlhf__tokenizer_written(tok, ids[i]);
-        text[i] = s.ptr ? strndup(s.ptr, (size_t)s.len) : NULL; // NULL: no such token
+        text[i] = s.ptr ? strndup(s.ptr, (size_t)s.len) : NULL; // NULL: token missing
     }
     const struct rlhf__chat_tokens tokens = {text[0], text[1], text[2], text[3]};
     rlhf_status st = rlhf__chat_open(dir, &tokens, &tok->chat, err);

@@ -1,6 +1,6 @@
-// tokenizer_impl.h: the parts of a tokenizer, shared by its loader and its users in text/.
+// tokenizer_impl.h: the parts of a tokenizer, for its loader and its users in text/.
 //
-// It is not an interface for other directories: they use tokenizer.h.
+// It is not an interface for other directories; they use tokenizer.h.
 #ifndef RLHF_HOST_TEXT_TOKENIZER_IMPL_H
 #define RLHF_HOST_TEXT_TOKENIZER_IMPL_H
 
@@ -15,14 +15,14 @@
 
 #include <jansson.h>
 
-// BERT's WordPiece. Each word is split greedily from the left into the longest tokens that fit.
-// Tokens inside a word begin with "##".
+// BERT's WordPiece. Each word is split from left to right, each time at the end of the longest
+// token that fits. Tokens that do not begin a word start with "##".
 struct rlhf__wordpiece {
     const struct rlhf__vocab *vocab; // borrowed
-    int32_t unk; // id for words that tokens cannot spell and for words of over 100 characters
+    int32_t unk; // id of words that tokens cannot spell, and of words of over 100 characters
 };
 
-// The special tokens around a text.
+// The greatest number of special tokens on one side of a text.
 enum { RLHF__FRAME_MAX = 4 };
 struct rlhf__tokenizer_frame {
     int32_t before[RLHF__FRAME_MAX], after[RLHF__FRAME_MAX];
@@ -33,47 +33,49 @@ struct rlhf__tokenizer {
     struct rlhf__tokenizer_info info;
     struct rlhf__vocab vocab;
     struct rlhf__normaliser *normaliser;       // NULL = none
-    struct rlhf__pre_tokenizer *pre_tokenizer; // NULL = the text is one word
-    struct rlhf__works *works;                 // for the calls that encode
+    struct rlhf__pre_tokenizer *pre_tokenizer; // NULL = a text is one word
+    struct rlhf__works *works;                 // scratch memory for encoding
     struct rlhf__bpe_opts bpe_opts;
-    struct rlhf__merges merges;   // until bpe takes them over
-    struct rlhf__bpe *bpe;        // kind BPE
-    struct rlhf__wordpiece piece; // kind WORDPIECE
+    struct rlhf__merges merges;   // until bpe takes them
+    struct rlhf__bpe *bpe;        // for kind BPE
+    struct rlhf__wordpiece piece; // for kind WORDPIECE
     struct rlhf__added added;
     struct rlhf__tokenizer_frame frame;
     struct rlhf__decoder *decoder;
-    struct rlhf__chat *chat;   // the directory's chat template, or the one chosen by name
+    struct rlhf__chat *chat;   // the directory's chat template, or one that was chosen by name
     int32_t prefix;            // enum rlhf__prefix
-    int has_json, frame_given; // tokenizer.json was read; its post_processor is the frame
-    int frame_changed;         // by rlhf__tokenizer_set_bos
+    int has_json, frame_given; // tokenizer.json was read; it has a post_processor
+    int frame_changed;         // 1: rlhf__tokenizer_set_bos changed the frame
 };
 
-// Read the optional files: added tokens, roles of special tokens, letter case. Call it after load.
-// [main]
+// Read the optional files: added tokens, roles of special tokens, letter case. Call this function
+// after the vocabulary is loaded. [main]
 rlhf_status rlhf__tokenizer_load_special(struct rlhf__tokenizer *tok, const char *dir,
                                          struct rlhf__error *err);
 
-// Read tokenizer.json alone: vocabulary, added tokens, frame. Features that are not implemented are
-// refused by name. [main]
+// Read tokenizer.json alone: vocabulary, added tokens, frame. If it uses a feature that is not
+// implemented, it is refused with the feature's name in the message. [main]
 rlhf_status rlhf__tokenizer_load_json(struct rlhf__tokenizer *tok, const char *dir,
                                       struct rlhf__error *err);
 
-// Add {"token": id}. byte_level 1: tokens are written with stand-ins for bytes (vocab.h). [main]
+// Add the tokens {"token": id}. byte_level 1: tokens are written with stand-ins for bytes
+// (vocab.h). [main]
 rlhf_status rlhf__tokenizer_add_vocab(struct rlhf__tokenizer *tok, json_t *vocab, int byte_level,
                                       struct rlhf__error *err);
 
-// Add one merge of two tokens. bytes 1: they are written with stand-ins for bytes. [main]
+// Add the merge of two tokens. bytes 1: the tokens are written with stand-ins for bytes. [main]
 rlhf_status rlhf__tokenizer_add_merge(struct rlhf__tokenizer *tok, int bytes, const char *left,
                                       size_t n_left, const char *right, size_t n_right,
                                       uint32_t rank, struct rlhf__error *err);
 
-// Take the frame from a post_processor of tokenizer.json. NULL or null: the file gives none. [main]
+// Read the frame from the post_processor of tokenizer.json. If that is NULL or null, the file has
+// no frame. [main]
 rlhf_status rlhf__frame_read(struct rlhf__tokenizer *tok, const json_t *post,
                              struct rlhf__error *err);
 
-// Set the frame if tokenizer.json gave none. WordPiece has [CLS] and [SEP]; for BPE, add_bos_token
-// and add_eos_token of tokenizer_config.json (config, NULL allowed) decide. Call it after the roles
-// are known. [main]
+// Set the frame if tokenizer.json has none. For WordPiece, it is [CLS] and [SEP]. For BPE, it
+// depends on add_bos_token and add_eos_token of tokenizer_config.json (config, NULL allowed). Call
+// this function after the roles of special tokens are known. [main]
 void rlhf__frame_default(struct rlhf__tokenizer *tok, const json_t *config);
 
 // Parse DIR/name. *out is NULL if the file does not exist. [main]
@@ -85,8 +87,8 @@ rlhf_status rlhf__tokenizer_json(const char *dir, const char *name, json_t **out
 rlhf_status rlhf__tokenizer_read_cut(struct rlhf__tokenizer *tok, const json_t *file,
                                      struct rlhf__error *err);
 
-// A token as the files spell it: an added token's content, else its bytes in the vocabulary. ptr is
-// NULL for ids without a token. Borrowed. [any]
+// A token as it is written in the files: the content of an added token, otherwise its bytes in the
+// vocabulary. ptr is NULL if the id has no token. Borrowed. [any]
 rlhf_str rlhf__tokenizer_written(const struct rlhf__tokenizer *tok, int32_t id);
 
 // Append the normal form of s[0..n) to out. Without a normalizer, that is s itself. Errors:
@@ -94,9 +96,9 @@ rlhf_str rlhf__tokenizer_written(const struct rlhf__tokenizer *tok, int32_t id);
 rlhf_status rlhf__tokenizer_normal(const struct rlhf__tokenizer *tok, const char *s, size_t n,
                                    struct rlhf__buf *out, struct rlhf__error *err);
 
-// Append the ids of the normalized text s[0..n). Stops early once out->n >= stop_at (a whole word
-// may overshoot). at_start: the whole text begins at s. Errors: RLHF_E_NOMEM, RLHF_E_UNSUPPORTED.
-// [any, one thread per work]
+// Append the ids of the normalized text s[0..n). Stops early once out->n >= stop_at. (It may append
+// too many ids, because it encodes whole words.) at_start 1: s is the beginning of the whole text.
+// Errors: RLHF_E_NOMEM, RLHF_E_UNSUPPORTED. [any, one thread per work]
 rlhf_status rlhf__pipeline_words(const struct rlhf__tokenizer *tok, struct rlhf__work *work,
                                  const char *s, size_t n, int at_start, size_t stop_at,
                                  struct rlhf__ids *out, struct rlhf__error *err);

@@ -1,7 +1,8 @@
-// tokenizer_json.c: reads tokenizer.json, the file of the tokenizers library. This file reads the
-// model; the other parts of the pipeline have separate readers.
+// tokenizer_json.c: reads tokenizer.json, the file format of the tokenizers library. This file
+// reads the model; the other parts of the pipeline have separate readers.
 //
-// A part that changes ids but is not implemented is refused, and the message names its type.
+// If the file contains a part that changes ids but is not implemented, the file is refused, and the
+// message names the part's type.
 #include "text/tokenizer_impl.h"
 
 #include "base/json.h"
@@ -14,8 +15,8 @@
 
 // ---- vocabulary and merges ----
 
-// A byte-level token that is not written with stand-ins is an added token in plain text. Such a
-// token keeps its bytes, and merges cannot produce it.
+// In a byte-level vocabulary, a token that is not written in stand-ins is an added token in plain
+// text. Such a token keeps its bytes, and merges cannot produce it.
 rlhf_status rlhf__tokenizer_add_vocab(struct rlhf__tokenizer *tok, json_t *vocab, int byte_level,
                                       struct rlhf__error *err) {
     RLHF_TRY(rlhf__vocab_index(&tok->vocab, (int32_t)json_object_size(vocab), err));
@@ -42,7 +43,7 @@ rlhf_status rlhf__tokenizer_add_vocab(struct rlhf__tokenizer *tok, json_t *vocab
         if (st < 0) break;
         int32_t at = (int32_t)json_integer_value(id);
         if (byte_level && n == SIZE_MAX)
-            tok->vocab.token[at].special = !tok->has_json; // tokenizer.json says it in added_tokens
+            tok->vocab.token[at].special = !tok->has_json; // tokenizer.json has added_tokens
         else
             rlhf__vocab_hash(&tok->vocab, at);
     }
@@ -50,8 +51,8 @@ rlhf_status rlhf__tokenizer_add_vocab(struct rlhf__tokenizer *tok, json_t *vocab
     return st;
 }
 
-// Writes the bytes of a token to out. Returns how many, or SIZE_MAX if the token is not written
-// with stand-ins.
+// Writes the bytes of a token to out. Returns their number, or SIZE_MAX if the token is not written
+// in stand-ins.
 static size_t token_bytes(int bytes, const char *s, size_t n, char *out) {
     if (bytes) return rlhf__bpe_token_bytes(s, n, out);
     memcpy(out, s, n);
@@ -93,7 +94,7 @@ static int is_set(const json_t *model, const char *key) {
     return json_is_true(json_object_get(model, key));
 }
 
-// The options that a model has must be of these types, or null.
+// Checks the types of the model's options. Each option may also be null or missing.
 static rlhf_status check_kinds(const json_t *model, struct rlhf__error *err) {
     static const struct {
         const char *key, *want;
@@ -118,7 +119,7 @@ static rlhf_status check_kinds(const json_t *model, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Read the options of a BPE model except unk. Options that change ids and are not implemented are
+// Read the options of a BPE model except unk. An option that changes ids but is not implemented is
 // refused.
 static rlhf_status read_bpe_opts(struct rlhf__tokenizer *tok, const json_t *model,
                                  struct rlhf__error *err) {
@@ -141,8 +142,8 @@ static rlhf_status read_bpe_opts(struct rlhf__tokenizer *tok, const json_t *mode
     return RLHF_OK;
 }
 
-// Reads the token for characters that have no token. Byte-level models need none, because every
-// byte has a token.
+// Reads unk, the token for characters that have no token. Byte-level models do not need it, because
+// every byte has a token.
 static rlhf_status read_unk(struct rlhf__tokenizer *tok, const json_t *model,
                             struct rlhf__error *err) {
     const json_t *unk = json_object_get(model, "unk_token");
@@ -197,7 +198,7 @@ static rlhf_status read_wordpiece(struct rlhf__tokenizer *tok, const json_t *mod
     return rlhf__tokenizer_add_vocab(tok, json_object_get(model, "vocab"), 0, err);
 }
 
-// Older files do not name the model's type; it follows from the model's members.
+// Older files lack the model's type, but it follows from the model's members.
 static const char *model_type(const json_t *model) {
     if (json_object_get(model, "type")) return rlhf__part_type(model);
     if (json_object_get(model, "merges")) return "BPE";

@@ -15,7 +15,7 @@ int rlhf__part_is(const json_t *part, const char *type) {
     return strcmp(rlhf__part_type(part), type) == 0;
 }
 
-// The parts of a Sequence; NULL for another type.
+// The parts of a Sequence; NULL if the part is of another type.
 static const json_t *parts_of(const json_t *part) {
     static const char *const keys[] = {"pretokenizers", "normalizers", "processors", "decoders"};
     const json_t *found = NULL;
@@ -24,7 +24,8 @@ static const json_t *parts_of(const json_t *part) {
     return found;
 }
 
-// Writes "Sequence[Digits, ByteLevel]": the part's type, with the types of its own parts.
+// Writes the part's type and, for a Sequence, the types of its parts: "Sequence[Digits,
+// ByteLevel]".
 static void part_name(const json_t *part, char *out, size_t cap) {
     const json_t *inner = parts_of(part), *item;
     size_t at = (size_t)snprintf(out, cap, "%.60s", rlhf__part_type(part)), i;
@@ -37,8 +38,7 @@ static void part_name(const json_t *part, char *out, size_t cap) {
     if (at < cap) snprintf(out + at, cap - at, "]");
 }
 
-// The tokenizers library refuses a switch that is not a boolean, so there is no value to fall back
-// on.
+// Refuses a switch that is not a boolean, as the tokenizers library does.
 static rlhf_status check_switches(const char *key, const json_t *part, struct rlhf__error *err) {
     static const char *const names[] = {
         "add_prefix_space", "clean_text",   "cleanup",  "handle_chinese_chars", "individual_digits",

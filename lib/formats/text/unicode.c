@@ -5,8 +5,8 @@
 
 // ---- UTF-8 ----
 
-// The number of continuation bytes after lead byte c; -1 when c cannot start a character. The first
-// continuation byte must lie in [*lo, *hi].
+// The number of continuation bytes after the lead byte c; -1 if c cannot begin a character. [*lo,
+// *hi] is the allowed range of the first continuation byte.
 static int lead(uint8_t c, uint8_t *lo, uint8_t *hi) {
     *lo = 0x80;
     *hi = 0xBF;
@@ -54,7 +54,7 @@ size_t rlhf__utf8_valid(const char *s, size_t n) {
     size_t i = 0;
     while (i < n) {
         uint64_t w;
-        if (n - i >= sizeof w) { // eight ASCII bytes at a time
+        if (n - i >= sizeof w) { // checks eight ASCII bytes at a time
             memcpy(&w, s + i, sizeof w);
             if (!(w & 0x8080808080808080u)) {
                 i += sizeof w;
@@ -98,7 +98,7 @@ size_t rlhf__utf8_repair(const char *s, size_t n, char *out, size_t cap) {
         size_t bad = 1, step = rlhf__utf8_next(s + i, n - i, NULL, &bad);
         const char *from = step ? s + i : "\xEF\xBF\xBD";
         size_t bytes = step ? step : 3;
-        room = room && cap >= len && bytes <= cap - len; // once full, stay full
+        room = room && cap >= len && bytes <= cap - len; // write no more once full
         if (room) memcpy(out + len, from, bytes);
         len += bytes;
         i += step ? step : bad;
@@ -219,7 +219,7 @@ int rlhf__unicode_is_number(uint32_t cp) {
     return is_one_of(cp, UTF8PROC_CATEGORY_ND, UTF8PROC_CATEGORY_NO) || IS_IN(cp, since_17);
 }
 
-// Punctuation that came after Unicode 8.
+// Punctuation that was added after Unicode 8.
 static const struct range young_punct[] = {
     {0x61D, 0x61D},     {0x9FD, 0x9FD},     {0xA76, 0xA76},     {0xC77, 0xC77},
     {0xC84, 0xC84},     {0x1B7D, 0x1B7E},   {0x2E43, 0x2E4F},   {0x2E52, 0x2E5D},
@@ -256,7 +256,7 @@ size_t rlhf__unicode_lower(uint32_t cp, uint32_t out[2]) {
         if (cp >= 'A' && cp <= 'Z') out[0] = cp + 32;
         return 1;
     }
-    if (cp == 0x130) { // the one character whose lower case is two
+    if (cp == 0x130) { // the only character whose lower case has two code points
         out[0] = 'i';
         out[1] = 0x307;
         return 2;
@@ -268,7 +268,7 @@ size_t rlhf__unicode_lower(uint32_t cp, uint32_t out[2]) {
     return 1;
 }
 
-// Marks that came after Unicode 9.
+// Marks that were added after Unicode 9.
 static const struct range young_marks[] = {
     {0x7FD, 0x7FD},     {0x898, 0x89F},     {0x8CA, 0x8D3},     {0x9FE, 0x9FE},
     {0xAFA, 0xAFF},     {0xB55, 0xB55},     {0xC04, 0xC04},     {0xC3C, 0xC3C},
@@ -319,8 +319,8 @@ int rlhf__unicode_is_control(uint32_t cp) {
 }
 
 int rlhf__unicode_is_accent(uint32_t cp) {
-    // Marks that are newer than the Unicode version of BERT's accents (8), but not newer than that
-    // of the normal forms (9).
+    // Marks that are newer than Unicode 8, the version of BERT's accents, but not newer than
+    // Unicode 9, the version of the normal forms.
     static const struct range young[] = {
         {0x8D4, 0x8E1},     {0x1885, 0x1886},   {0x1DFB, 0x1DFB},   {0xA8C5, 0xA8C5},
         {0xA9BD, 0xA9BD},   {0x1123E, 0x1123E}, {0x11438, 0x1143F}, {0x11442, 0x11444},

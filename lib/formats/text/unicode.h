@@ -1,10 +1,10 @@
-// unicode.h: UTF-8, and how the tokenizers library classifies characters.
+// unicode.h: UTF-8, and the tokenizers library's classification of characters.
 //
 // The parts of that library use different Unicode versions: 16 for patterns, 17 for Lowercase and
 // Digits, 9 for normal forms, 8 for punctuation. Our libraries use others: 15 (utf8proc) and 14
-// (PCRE2). Short lists correct their tables, so that ids agree for every character.
+// (PCRE2). Short lists correct their tables, so that the ids are the same for every character.
 //
-// It is not a Unicode library (that is utf8proc).
+// It is not a Unicode library (utf8proc is).
 #ifndef RLHF_HOST_TEXT_UNICODE_H
 #define RLHF_HOST_TEXT_UNICODE_H
 
@@ -14,30 +14,30 @@
 
 // ---- UTF-8 ----
 
-// The length of the longest prefix of s[0..n) that is well-formed UTF-8: no overlong forms, no
-// surrogates, at most U+10FFFF. It is n if all of s is. [any]
+// The length of the longest prefix of s[0..n) that is valid UTF-8: no overlong forms, no
+// surrogates, at most U+10FFFF. If all of s is valid, this is n. [any]
 size_t rlhf__utf8_valid(const char *s, size_t n);
 
-// Returns the length of the well-formed character at s, which has n >= 1 bytes, and sets *cp to its
-// code point. Returns 0 if an ill-formed sequence starts at s; *bad is then the length of the part
-// to replace by one U+FFFD (the maximal subpart, WHATWG practice). cp and bad may be NULL. [any]
+// Returns the length of the valid character at s, which has n >= 1 bytes, and sets *cp to its code
+// point. If the bytes at s are invalid, returns 0 and sets *bad to the number of bytes that one
+// U+FFFD should replace (the maximal subpart, WHATWG practice). cp and bad may be NULL. [any]
 size_t rlhf__utf8_next(const char *s, size_t n, uint32_t *cp, size_t *bad);
 
 // Write code point cp (<= U+10FFFF) as UTF-8 to out[0..4); returns its length. [any]
 size_t rlhf__utf8_put(uint32_t cp, char *out);
 
-// Copy s[0..n) to out, with every ill-formed subpart replaced by U+FFFD. Writes at most cap bytes,
-// in whole characters. Returns the length of the whole result, which may exceed cap; out may be
-// NULL when cap is 0. No NUL is added. [any]
+// Copy s[0..n) to out, with every invalid part replaced by U+FFFD. Writes at most cap bytes, and
+// only whole characters. Returns the length of the whole result, which may exceed cap; out may be
+// NULL if cap is 0. No NUL is added. [any]
 size_t rlhf__utf8_repair(const char *s, size_t n, char *out, size_t cap);
 
 // ---- kinds of characters ----
 
-// General category as of Unicode 16. [any]
+// General category in Unicode 16. [any]
 utf8proc_category_t rlhf__unicode_category(uint32_t cp);
 
-// Entry i of the list of characters that are in Unicode 15 or 16 but not in 14. Returns 0 past its
-// end. [any]
+// Get entry i of the list of characters that were added in Unicode 15 or 16. Returns 0 if the list
+// has no entry i. [any]
 struct rlhf__unicode_range {
     uint32_t first, last;
     utf8proc_category_t category;
@@ -47,28 +47,29 @@ int rlhf__unicode_new(size_t i, struct rlhf__unicode_range *out);
 // White_Space, the same in all versions. [any]
 int rlhf__unicode_is_space(uint32_t cp);
 
-// A digit for Digits: a number of any kind. [any]
+// 1 for a character that Digits treats as a digit: a number of any kind. [any]
 int rlhf__unicode_is_number(uint32_t cp);
 
-// A punctuation mark for Punctuation and BERT's words. [any]
+// 1 for a punctuation mark, in Punctuation and in BERT's words. [any]
 int rlhf__unicode_is_punct(uint32_t cp);
 
-// Lower case of one character, 1 or 2 code points; returns how many. [any]
+// The lower case of a character, which has 1 or 2 code points; returns how many. [any]
 size_t rlhf__unicode_lower(uint32_t cp, uint32_t out[2]);
 
-// 1 if the character is newer than the Unicode version of the normal forms, which then do not
-// change it. [any]
+// 1 if the character is newer than the Unicode version of the normal forms. They leave such a
+// character unchanged. [any]
 int rlhf__unicode_is_young(uint32_t cp);
 
-// A mark that StripAccents drops: a combining mark that is not young. [any]
+// 1 for a mark that StripAccents drops: a combining mark that is not young. [any]
 int rlhf__unicode_is_mark(uint32_t cp);
 
-// BERT's control characters (categories C, except tab and line ends) and its accents (Mn). [any]
+// 1 for a control character of BERT (categories C, except tab and line ends), and for an accent of
+// BERT (Mn). [any]
 int rlhf__unicode_is_control(uint32_t cp);
 int rlhf__unicode_is_accent(uint32_t cp);
 
-// The library's \w: letters, marks, decimal numbers, connecting punctuation, joiners and other
-// alphabetic characters. [any]
+// 1 for the library's \w: letters, marks, decimal numbers, connecting punctuation, joiners and
+// other alphabetic characters. [any]
 int rlhf__unicode_is_word(uint32_t cp);
 
 #endif

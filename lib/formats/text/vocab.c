@@ -111,7 +111,7 @@ rlhf_status rlhf__vocab_index(struct rlhf__vocab *v, int32_t n, struct rlhf__err
     return RLHF_OK;
 }
 
-// The slot that holds the bytes, or the empty slot for them.
+// The slot that holds these bytes, or the empty slot where they belong.
 static size_t probe(const struct rlhf__vocab *v, const char *s, size_t len) {
     size_t mask = v->n_slots - 1, i = (size_t)rlhf__vocab_hash_bytes(s, len) & mask;
     for (; v->slot[i] >= 0; i = (i + 1) & mask) {
@@ -156,7 +156,7 @@ void rlhf__bpe_byte_chars(uint16_t chars[256]) {
     }
 }
 
-// The byte that a stand-in character stands for; -1 = none. The inverse of rlhf__bpe_byte_chars.
+// The byte that a stand-in character represents; -1 = none. The inverse of rlhf__bpe_byte_chars.
 static int byte_of(uint32_t cp) {
     if ((cp >= '!' && cp <= '~') || (cp >= 0xA1 && cp <= 0xAC) || (cp >= 0xAE && cp <= 0xFF))
         return (int)cp;

@@ -1,6 +1,6 @@
 // vocab.h: the tokens of a vocabulary (from id to bytes and from bytes to id), and lists of ids.
 //
-// It knows no merges, no special tokens and no ragged batches (data/token_rows.h).
+// It does not handle merges, special tokens or batches of rows (data/token_rows.h).
 #ifndef RLHF_HOST_TEXT_VOCAB_H
 #define RLHF_HOST_TEXT_VOCAB_H
 
@@ -14,7 +14,7 @@ struct rlhf__ids {
     size_t n, cap;
 };
 
-// Make room for `more` further ids. Errors: RLHF_E_NOMEM. [any, one thread per array]
+// Make room for `more` additional ids. Errors: RLHF_E_NOMEM. [any, one thread per array]
 rlhf_status rlhf__ids_reserve(struct rlhf__ids *ids, size_t more, struct rlhf__error *err);
 
 // Append one id. Errors: RLHF_E_NOMEM. [any, one thread per array]
@@ -28,10 +28,10 @@ void rlhf__ids_finish(struct rlhf__ids *ids);
 #define RLHF__VOCAB_MAX (1 << 22) // ids of a vocabulary file must be below this
 
 struct rlhf__vocab_token {
-    uint32_t at, len;      // bytes of the token in `bytes`; len 0 with used 0 = unused id
-    uint8_t used, special; // special: found only if special tokens are searched for
-    uint8_t added;         // found in every text before it is cut into words
-    uint8_t shown;         // decodes as something else, see added.h
+    uint32_t at, len; // position and length in `bytes`; if len and used are 0, the id is unused
+    uint8_t used, special; // special 1: found only in a search for special tokens
+    uint8_t added;         // 1: found in every text, before the text is split into words
+    uint8_t shown;         // 1: decodes as another text, see added.h
 };
 
 // Zero-initialize; release with rlhf__vocab_finish.
@@ -44,22 +44,22 @@ struct rlhf__vocab {
     uint32_t longest, hashed;
 };
 
-// Give id the bytes s[0..len). Errors: RLHF_E_INVALID (id negative, too large or taken),
-// RLHF_E_NOMEM. The caller adds the file's name to messages. [one thread]
+// Give id the bytes s[0..len). Errors: RLHF_E_INVALID (id is negative, too large or already used),
+// RLHF_E_NOMEM. The caller adds the file's name to the message. [one thread]
 rlhf_status rlhf__vocab_add(struct rlhf__vocab *v, int64_t id, const char *s, size_t len,
                             struct rlhf__error *err);
 
 // Make room in the lookup table for n tokens. [one thread]
 rlhf_status rlhf__vocab_index(struct rlhf__vocab *v, int32_t n, struct rlhf__error *err);
 
-// Make a token findable by its bytes. A later token with the same bytes replaces an earlier one.
-// rlhf__vocab_index must have made the table large enough for all tokens. [one thread]
+// Add a token to the lookup table. If two tokens have the same bytes, the later one is found.
+// rlhf__vocab_index must have made room for all tokens. [one thread]
 void rlhf__vocab_hash(struct rlhf__vocab *v, int32_t id);
 
 // Id of the token with these bytes; -1 = none. [any, after building]
 int32_t rlhf__vocab_find(const struct rlhf__vocab *v, const char *s, size_t len);
 
-// Bytes of a token; {NULL, 0} when id is not in the vocabulary. Borrowed. [any]
+// The bytes of a token; {NULL, 0} if id is not in the vocabulary. Borrowed. [any]
 rlhf_str rlhf__vocab_bytes(const struct rlhf__vocab *v, int32_t id);
 
 void rlhf__vocab_finish(struct rlhf__vocab *v);
@@ -69,13 +69,13 @@ uint64_t rlhf__vocab_hash_bytes(const char *s, size_t len);
 
 // ---- how the files write bytes ----
 
-// GPT-2's stand-ins: the printable character that stands for each byte in vocab.json and
-// merges.txt. Bytes that print as themselves keep their code point. The others get code points from
-// U+0100 on, in order. [any]
+// GPT-2's stand-ins: the printable characters that represent the bytes in vocab.json and
+// merges.txt. A byte that is a printable character keeps its code point. The other bytes get the
+// code points from U+0100 on, in order. [any]
 void rlhf__bpe_byte_chars(uint16_t chars[256]);
 
-// Translate a token from the files' form (stand-ins, in UTF-8) to its bytes in out[len]. Returns
-// how many bytes, or SIZE_MAX if a character is not a stand-in. [any]
+// Translate a token from the form of the files (stand-ins, in UTF-8) to its bytes in out[len].
+// Returns the number of bytes, or SIZE_MAX if a character is not a stand-in. [any]
 size_t rlhf__bpe_token_bytes(const char *s, size_t len, char *out);
 
 #endif

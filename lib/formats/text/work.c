@@ -32,7 +32,7 @@ static void pieces_finish(struct rlhf__pieces *p) {
     *p = (struct rlhf__pieces){0};
 }
 
-// ---- the ids of recent words: each hash has one slot, which holds the latest word ----
+// ---- the ids of recent words: each hash value has one slot, which holds the latest word ----
 
 enum { N_WORDS = 1 << 14, WORD_BYTES = 38, WORD_IDS = 6 };
 
@@ -48,7 +48,7 @@ struct rlhf__word_cache {
     struct word word[N_WORDS];
 };
 
-// NULL when out of memory. Free with free().
+// Returns NULL if memory runs out. Free with free().
 static struct rlhf__word_cache *word_cache_create(void) {
     return calloc(1, sizeof(struct rlhf__word_cache));
 }

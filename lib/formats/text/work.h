@@ -1,8 +1,9 @@
-// work.h: scratch memory for encoding and decoding, reused from text to text.
+// work.h: scratch memory for encoding and decoding, which is reused for later texts.
 //
 // A tokenizer is read-only and shared by threads. Each call takes a work object from the
-// tokenizer's store and puts it back. So there are never more objects than threads that encoded at
-// the same time. The contents of a work object never change a text's ids. Internal to text/.
+// tokenizer's store and puts it back. So the number of objects is at most the number of threads
+// that have encoded at the same time. The contents of a work object never change the ids of a text.
+// Internal to text/.
 #ifndef RLHF_HOST_TEXT_WORK_H
 #define RLHF_HOST_TEXT_WORK_H
 
@@ -15,12 +16,12 @@
 // ---- a text and its cuts ----
 
 enum rlhf__piece_flag {
-    RLHF__PIECE_RAW = 1, // ill-formed UTF-8: every part skips it
-    RLHF__PIECE_ON = 2   // continues after ill-formed bytes: not the beginning of a text
+    RLHF__PIECE_RAW = 1, // invalid UTF-8: every part of the pipeline skips it
+    RLHF__PIECE_ON = 2   // comes after invalid bytes, so it is not the beginning of a text
 };
 
 struct rlhf__piece {
-    size_t at, n; // bytes of the text
+    size_t at, n; // position and length in the text
     uint32_t flags, reserved;
 };
 
@@ -29,11 +30,11 @@ struct rlhf__pieces {
     const char *text; // borrowed, or own.data
     struct rlhf__piece *item;
     size_t n, cap;
-    struct rlhf__buf own; // the text, if a part changed it
+    struct rlhf__buf own; // the text, if a part of the pipeline changed it
 };
 
-// Append the bytes [at, at + n) of the text as a piece; nothing when n is 0. Errors: RLHF_E_NOMEM.
-// [any, one thread per list]
+// Append the bytes [at, at + n) of the text as a piece. If n is 0, appends nothing. Errors:
+// RLHF_E_NOMEM. [any, one thread per list]
 rlhf_status rlhf__pieces_push(struct rlhf__pieces *p, size_t at, size_t n, uint32_t flags,
                               struct rlhf__error *err);
 
@@ -41,37 +42,37 @@ rlhf_status rlhf__pieces_push(struct rlhf__pieces *p, size_t at, size_t n, uint3
 
 struct rlhf__word_cache; // opaque: about 1 MiB
 
-// If the ids of s[0..n), n >= 1, are in the cache, append them to out and return 1, otherwise
-// return 0. Errors: RLHF_E_NOMEM. [any, one thread per cache]
+// If the cache has the ids of s[0..n), n >= 1, append them to out and return 1. Otherwise return 0.
+// Errors: RLHF_E_NOMEM. [any, one thread per cache]
 rlhf_status rlhf__word_cache_get(const struct rlhf__word_cache *cache, const char *s, size_t n,
                                  struct rlhf__ids *out, struct rlhf__error *err);
 
-// Store that s[0..n) encodes to ids[0..n_ids), unless either is too long. [any, one thread per
-// cache]
+// Remember that s[0..n) encodes to ids[0..n_ids), unless one of them is too long. [any, one thread
+// per cache]
 void rlhf__word_cache_put(struct rlhf__word_cache *cache, const char *s, size_t n,
                           const int32_t *ids, size_t n_ids);
 
 // ---- lists of texts ----
 
 // Zero-initialize; release with rlhf__spans_finish. Text i ends at end[i], where text i + 1 begins.
-// Bytes after the last end belong to a text that is still being written. After a failed allocation
-// the list stays bad, as in buf.h.
+// Bytes after the last end are the beginning of an unfinished text. After a failed allocation the
+// list stays bad, as in buf.h.
 struct rlhf__spans {
     struct rlhf__buf bytes;
     size_t *end; // [n]
     size_t n, cap;
 };
 
-// Append to the text that is being written. [one thread]
+// Append bytes to the unfinished text. [one thread]
 void rlhf__spans_put(struct rlhf__spans *list, const void *bytes, size_t n);
 
-// End the text that is being written; the next put begins another. [one thread]
+// Finish the text; the next put begins another one. [one thread]
 void rlhf__spans_end(struct rlhf__spans *list);
 
 // Text i < n. Borrowed until the next put. [any]
 rlhf_str rlhf__spans_get(const struct rlhf__spans *list, size_t i);
 
-// Make the list empty and keep its memory. [one thread]
+// Make the list empty, but keep its memory. [one thread]
 void rlhf__spans_clear(struct rlhf__spans *list);
 
 void rlhf__spans_finish(struct rlhf__spans *list);
@@ -93,12 +94,12 @@ struct rlhf__works {
 
 void rlhf__works_init(struct rlhf__works *store);
 
-// Take a work from the store, to use until it is given back. Errors: RLHF_E_NOMEM. [any]
+// Take a work object from the store, for use until it is given back. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__works_take(struct rlhf__works *store, struct rlhf__work **out,
                              struct rlhf__error *err);
 void rlhf__works_give(struct rlhf__works *store, struct rlhf__work *work);
 
-// Free all; none may be in use. [one thread]
+// Free all work objects; none of them may be in use. [one thread]
 void rlhf__works_finish(struct rlhf__works *store);
 
 #endif
