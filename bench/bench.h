@@ -1,6 +1,6 @@
 // bench.h: shared by the parts of rlhf-bench: the clock, the loaded backend, one result line.
 //
-// Does not include the host. Kernels and models are loaded as the host loads them, from
+// rlhf-bench does not contain the host. It loads kernels and models as the host does, from
 // ../lib/rlhf/0 relative to the program.
 #ifndef RLHF_BENCH_H
 #define RLHF_BENCH_H
@@ -18,7 +18,7 @@ struct bench {
     int tiny;                                // shapes suitable for an emulated device
     uint32_t threads;                        // 0: all cores
     int cpu_time;                            // measure CPU time of the process instead of wall time
-    int32_t dtype;                           // act dtype of the model parts
+    int32_t dtype;                           // dtype of activations in the model parts
     int only_dtype;                          // --dtype was given: measure only this one
     double peak_bf16, peak_f32;              // GFLOP/s, best shape; 0 until measured
     int rows, len, slots, prompt, fresh;     // shapes of the training step and of decoding
@@ -64,22 +64,23 @@ void bench_grouped(const struct bench *b, double copy); // attention of Qwen2.5-
 double bench_attention_time(const struct bench *b, uint32_t rows, uint32_t len, int32_t heads,
                             int32_t kv_heads);
 
-// The cost per token of a gpt2 model, for different numbers of rows, tokens per row, layers and
-// widths.
+// Measures the cost of a token in gpt2 models, for different numbers of rows, tokens per row,
+// layers and widths.
 void bench_curve(const struct bench *b);
 
 // Compares rows of GEMMs of many shapes, computed alone and in batches, bit for bit. Ends the
 // program if rows of a backend that claims row exactness differ.
 void bench_exact(const struct bench *b);
 
-// Runs the same work with the backend and with kernels_cpu_free.so in turn: the cost of exactness.
+// Measures the cost of exactness: runs the same work alternately with the backend and with
+// kernels_cpu_free.so.
 void bench_exactness(const struct bench *b);
 
-// The time of a training step and a decode step by operation.
+// Measures a training step and a decode step by operation.
 void bench_profile(const struct bench *b);
 
-// Some phases of the default PPO run. Starts the rlhf-host of the program's own directory, in a
-// temporary directory.
+// Measures some phases of the default PPO run, which it runs in a temporary directory. Starts the
+// rlhf-host that is in the same directory as this program.
 void bench_phase(const struct bench *b);
 struct phase_times { // seconds, of the fastest phase
     double training, rollout, reward, reference, update;
@@ -87,7 +88,7 @@ struct phase_times { // seconds, of the fastest phase
 };
 struct phase_times bench_phase_times(const struct bench *b);
 
-// Rows per second of rewards that are programs.
+// Measures how many rows per second the rewards exec.so and python.so score.
 void bench_programs(const struct bench *b);
 void bench_answer(void); // the program for bench_programs: prints 1 for each line of its input
 

@@ -1,6 +1,7 @@
 // chat.c: `rlhf-bench-chat [ROWS [FILE...]]`: the number of rows per second that chat templates
 // render on one core. Measures the program's own templates and those in the files. Short
-// conversations of two and four turns alternate. "with turns" also finds the assistant's turns.
+// conversations of two and four turns alternate. In the column "with turns" the rendering also
+// locates the assistant's turns.
 #include "chat/chat.h"
 
 #include <stdio.h>
@@ -15,7 +16,7 @@ static void add(struct rlhf__messages *m, int32_t role, const char *text) {
     if (rlhf__messages_add(m, role, (rlhf_str){text, strlen(text)}, &err) != RLHF_OK) exit(1);
 }
 
-// Conversation i, whose first content is written to room.
+// Set m to conversation i. room receives the text of its first message.
 static void conversation(struct rlhf__messages *m, size_t i, char room[256]) {
     snprintf(room, 256, "What is the sum of %zu and %zu? Answer in one sentence, please.", i,
              i + 7);

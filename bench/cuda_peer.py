@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The same work in PyTorch on the same card: GPT-2 124M, random weights, training and generation.
+"""The work of rlhf-bench in PyTorch on the same card: GPT-2 124M, random weights, training and generation.
 
 Prints one Markdown table row per measurement: name, milliseconds, tokens per second. Needs torch with
 CUDA and transformers; exits with status 77 and a message if one is missing.

@@ -1,7 +1,7 @@
 // curve.c: the cost of a token in training, forward and backward, for different numbers of rows,
 // tokens per row, layers and widths. The cost of attention per token grows with the row length, so
-// attention is measured separately and subtracted. The rest should not depend on the rows, and
-// should be proportional to the parameters of the layers.
+// attention is measured separately and subtracted. The cost of everything else should not depend on
+// the rows, and should be proportional to the number of parameters in the layers.
 #include "model.h"
 #include "series.h"
 
@@ -45,9 +45,9 @@ static void step(struct sized *s, int i) {
     if (i > 1) series_add(&s->whole, t.forward + t.backward);
 }
 
-// The shortest time of a forward and a backward pass without attention, the time of attention, and
-// the time of the reference point, in seconds. The two points are measured alternately, in case the
-// speed of the machine changes.
+// Times of a point, in seconds: rest is the shortest time of a forward and a backward pass, without
+// attention. reference is the same time for the reference point. The two points are measured
+// alternately, in case the speed of the machine changes.
 struct cost {
     double rest, attention, reference;
 };
@@ -65,7 +65,7 @@ static struct cost cost_of(const struct bench *base, struct point p, struct size
                          series_least(&reference->whole) - reference->attention};
 }
 
-// Parameters of the layers that are used in GEMMs.
+// The number of the layers' parameters that GEMMs use.
 static double size_of(struct point p) { return 12.0 * p.layers * p.width * p.width; }
 
 static void print_point(struct point p, struct cost c, struct point reference) {

@@ -34,7 +34,7 @@ static void run_rows(const struct sweep *s, uint32_t from, uint32_t rows, char *
     bench_check(s->b, c->download(c->ctx, to, s->out, bytes), "download");
 }
 
-// The number of slices that differ from the same rows of the whole product.
+// Returns how many slices differ from the same rows of the whole product.
 static int differing(struct sweep *s, uint32_t rows) {
     static const uint32_t lengths[] = {1,   2,   3,   7,   8,   9,   15,   16,   17,  31,
                                        32,  33,  63,  64,  65,  127, 128,  129,  255, 256,

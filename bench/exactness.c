@@ -1,7 +1,7 @@
 // exactness.c: the cost of exactness. Runs the same training steps, generations and whole phases
-// with the CPU backend and with kernels_cpu_free.so in turn. The latter is the same backend without
-// the promise of exactness: its GEMMs are oneDNN's, and the compiler may reorder its loops. Also
-// compares the log-probs of sampling with those of training.
+// alternately with the CPU backend and with kernels_cpu_free.so. The latter is the same backend
+// without the promise of exactness: oneDNN computes its GEMMs, and the compiler may reorder sums in
+// its loops. Also compares the log-probs of sampling with those of training.
 #include "model.h"
 #include "series.h"
 
@@ -44,7 +44,8 @@ static void train(struct side s[2], struct model m[2]) {
     print_pair("training step", "ms", 1e3, s);
 }
 
-// One generation of every row, timed step by step, then scored in one forward.
+// Generate all rows and time each step. Then compute the log-probs of the same tokens in one
+// forward pass.
 static void generate(struct side *s, const struct model *m, int counts) {
     const struct bench *b = &s->b;
     const int len = b->prompt + b->fresh, n = b->slots;

@@ -7,7 +7,8 @@
 
 enum { HEADS = 14, KV_HEADS = 2, DIM = 64 };
 
-// `rows` rows of `len` keys. A row has one query in decoding, `len` queries in training.
+// Attention over `rows` rows of `len` keys each. A row has one query in decoding, and `len` queries
+// in training.
 struct grouped {
     uint32_t rows, len;
     int32_t heads, kv_heads, decoding, dtype;
@@ -16,7 +17,7 @@ struct grouped {
     rlhf_dev q, k, v, out, lse, dq, dk, dv;
 };
 
-// Completes g, which gives the shape, with allocated buffers.
+// Returns a copy of g, which has the shape, with the buffers allocated.
 static struct grouped grouped_open(const struct bench *b, struct grouped g) {
     const uint32_t rows = g.rows, len = g.len;
     const int32_t decoding = g.decoding;
@@ -54,13 +55,13 @@ static rlhf_status forward(const struct bench *b, const struct grouped *g) {
                            g->q, g->k, g->v);
 }
 
-// Passes out as the derivative of out as well, since the time does not depend on the numbers.
+// Passes the array `out` also as its derivative, because the time does not depend on the numbers.
 static rlhf_status backward(const struct bench *b, const struct grouped *g) {
     return b->c->attention_bwd(b->c->ctx, &g->how, &g->ragged, g->dq, g->dk, g->dv, g->out, g->out,
                                g->lse, g->q, g->k, g->v);
 }
 
-// The shortest of some calls, in seconds.
+// Returns the shortest time of several calls, in seconds.
 static double time_of(const struct bench *b, const struct grouped *g,
                       rlhf_status (*run)(const struct bench *, const struct grouped *)) {
     double best = 1e30;
@@ -77,7 +78,7 @@ static void train(const struct bench *b, uint32_t rows, uint32_t len, int32_t kv
     const struct grouped g = grouped_open(
         b, (struct grouped){
                .rows = rows, .len = len, .heads = HEADS, .kv_heads = kv_heads, .dtype = RLHF_BF16});
-    // Operations of one GEMM; every query counts only the keys that it sees.
+    // Operations of one GEMM. For a query only the keys that it attends to count.
     const double product = (double)rows * len * (len + 1.0) * HEADS * DIM * 1e-9;
     const double fwd = time_of(b, &g, forward), bwd = time_of(b, &g, backward);
     char title[64];

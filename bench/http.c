@@ -16,7 +16,8 @@
 
 enum { CALLS = 10 };
 
-// Rows are counted by the text at their start.
+// Answers every row of the request with the same reward. Counts the rows by the text with which
+// each of them begins.
 static void serve(void *context, const struct http_request *q, struct http_reply *reply) {
     size_t n = 0;
     (void)context;

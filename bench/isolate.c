@@ -1,5 +1,5 @@
 // isolate.c: rlhf-bench-isolate: the cost of a worker. period_count.so scores batches of 128 rows
-// in this process and in a worker, in turn.
+// alternately in this process and in a worker.
 //
 //   rlhf-bench-isolate [BATCHES]     2000
 #include "plugin/services.h"
@@ -39,7 +39,7 @@ static _Noreturn void die(const char *what, const struct rlhf__error *err) {
     exit(1);
 }
 
-// Seconds of one batch.
+// Returns the seconds that scoring one batch takes.
 static double score(const struct rlhf__instance *reward, struct rows *r, struct rlhf__error *err) {
     const rlhf_reward_in in = {.size = sizeof in,
                                .n = ROWS,

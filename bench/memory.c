@@ -18,7 +18,7 @@ struct rows {
 struct op {
     const char *name;
     rlhf_status (*run)(const struct bench *b, const struct rows *r);
-    double bytes; // per number of the [rows, WIDTH] array
+    double bytes; // per element of the [rows, WIDTH] array
 };
 
 static rlhf_status run_read(const struct bench *b, const struct rows *r) {

@@ -72,7 +72,7 @@ static const rlhf_host bench_host = {.size = sizeof(rlhf_host),
 
 // ---- the model ----
 
-// The option's default, or the value from --set.
+// Returns the value that --set gives the option, otherwise the option's default.
 static int64_t integer_of(const struct bench *b, const rlhf_opt *o) {
     const size_t n = strlen(o->key);
     for (char *const *s = b->set; *s; s++)
@@ -99,7 +99,7 @@ static void *config_of(const struct bench *b, const rlhf_plugin *p) {
     return config;
 }
 
-// Matrices N(0, 0.02)-like, norms 1, biases 0: as in a fresh model.
+// Fill the parameters as in an untrained model: matrices roughly N(0, 0.02), norms 1, biases 0.
 static void fill_params(const struct bench *b, struct model *m) {
     rlhf_param p = {.size = sizeof p};
     for (uint32_t i = 0; m->ops->param(m->self, i, &p) == RLHF_OK; i++) {

@@ -2,7 +2,8 @@
 // benchmark drives the model's plugin as the host does: training steps (train.c) and generations
 // (decode.c).
 //
-// The host is not involved. There are no data rows and no rewards, and log-probs are the only loss.
+// The host takes no part in this: there are no data rows and no rewards, and the loss is made of
+// log-probs only.
 #ifndef RLHF_BENCH_MODEL_H
 #define RLHF_BENCH_MODEL_H
 

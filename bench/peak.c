@@ -1,4 +1,4 @@
-// peak.c: GEMMs through the compute table.
+// peak.c: the speed of GEMMs, called through the compute table.
 #include "bench.h"
 
 #include <stdio.h>
@@ -48,7 +48,7 @@ static void product_run(const struct bench *b, const struct product *p, enum kin
     bench_check(b, st, "product");
 }
 
-// Best time of one call, in seconds; measures for about a quarter of a second.
+// Returns the shortest time of one call, in seconds. Measures for about a quarter of a second.
 static double product_time(const struct bench *b, const struct product *p, enum kind kind,
                            struct shape s, int32_t dtype) {
     double best = 1e30, spent = 0;
@@ -64,7 +64,7 @@ static double product_time(const struct bench *b, const struct product *p, enum 
 
 static double flops(struct shape s) { return 2.0 * s.rows * s.k * s.n; }
 
-// A shape as measured: a tenth of each side with --tiny.
+// Returns the shape to measure: s, or with --tiny a tenth of each of its sides.
 static struct shape sized(const struct bench *b, struct shape s) {
     if (!b->tiny) return s;
     return (struct shape){s.rows / 10 + 1, s.k / 10 + 1, s.n / 10 + 1};

@@ -37,7 +37,7 @@ static int run_program(const char *program, char *const *argv) {
     return WEXITSTATUS(status);
 }
 
-// The value of a metric in one line of metrics.jsonl.
+// Returns the value of a metric in one line of metrics.jsonl.
 static double metric(const char *line, const char *name) {
     char key[64];
     snprintf(key, sizeof key, "\"%s\":", name);
@@ -46,7 +46,7 @@ static double metric(const char *line, const char *name) {
     return strtod(at + strlen(key), NULL);
 }
 
-// The times of the fastest phase.
+// Returns the times of the fastest phase.
 static struct phase_times best_phase(const char *run_dir) {
     char path[4200], line[16384];
     snprintf(path, sizeof path, "%s/metrics.jsonl", run_dir);
@@ -72,7 +72,7 @@ static void print_split(const struct phase_times *s) {
            s->rollout, s->reward, s->reference, s->update, other);
 }
 
-// Runs the default PPO run without its progress display. Returns its exit status.
+// Starts the default PPO run without its progress display, and returns the exit status.
 static int run_default(const struct bench *b, const char *run_dir) {
     enum { SETTINGS = 7 };
     char program[4200], set[SETTINGS][4200];

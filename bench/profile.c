@@ -1,6 +1,6 @@
 // profile.c: the time of a training step and a decode step by operation. The model runs on a
-// compute table that times each operation within the step, so that the caches are in their real
-// state. GEMMs are distinguished by shape.
+// compute table that times each operation while the step runs, so that the caches have the contents
+// that they have in a real step. GEMMs of different shapes are counted separately.
 #include "model.h"
 
 #include <stdio.h>
@@ -17,7 +17,8 @@ struct row {
     unsigned long calls;
 };
 
-// Operations lack a user argument, so their records are kept here.
+// The functions of a compute table have no user argument, so the records of the operations are kept
+// here.
 static struct {
     const struct bench *b;
     const rlhf_compute *inner;

@@ -1,5 +1,5 @@
-// programs.c: the cost per row of a reward that is a program: exec.so, with this program itself,
-// which answers 1 to each line, and python.so, with a function that returns ones.
+// programs.c: the cost per row of rewards in another process. exec.so starts this program itself,
+// which answers 1 to each line. python.so calls a function that returns ones.
 #include "bench.h"
 
 #include "worker/programs.h"
@@ -50,8 +50,8 @@ static void fill(struct rows *r) {
     }
 }
 
-// Measures the fastest of several batches in seconds. A first batch, which starts everything, does
-// not count.
+// Prints the time of the fastest of several batches. A first batch does not count, because it
+// starts the program.
 static void measure(const struct bench *b, const char *plugin, const char *const (*set)[2]) {
     static struct rows r;
     struct rlhf_test_host host;

@@ -1,4 +1,4 @@
-// series.h: several times of the same work, of which the shortest and the median count.
+// series.h: a series of measurements of the same work, and their shortest and median time.
 #ifndef RLHF_BENCH_SERIES_H
 #define RLHF_BENCH_SERIES_H
 

@@ -31,8 +31,8 @@ static struct optimiser *optimiser_of(const struct bench *b, const struct model 
     return o;
 }
 
-// Computes the norm of all gradients, then runs AdamW on every tensor, which zeroes the gradients.
-// The host makes the same calls.
+// Computes the norm of all gradients. Then runs AdamW on every tensor, which also zeroes the
+// gradients. The host makes the same calls.
 static void optimise(const struct bench *b, struct model *m, int64_t step, struct train_times *t) {
     const rlhf_compute *c = b->c;
     if (!m->optimiser) m->optimiser = optimiser_of(b, m);

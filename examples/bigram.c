@@ -1,12 +1,13 @@
-// bigram.c: a minimal language model in one file: the next token depends only on the last one,
-// logits = W e(last) with an embedding e [vocab, d] and a head W [vocab, d]
-// (log-bilinear, Mnih and Hinton 2007). It shows the functions of a model: open, info, param,
-// refresh, forward, backward, gen_*, using only the compute table.
+// bigram.c: a minimal language model in one file. The next token depends only on the last one:
+// logits = W e(last), with an embedding e [vocab, d] and a head W [vocab, d] (log-bilinear, Mnih
+// and Hinton 2007). The file shows how to implement the functions of a model (open, info, param,
+// refresh, forward, backward, gen_*) with the compute table alone.
 //
-// If a call of the table fails, the model need not add a message: the backend has given one to the
-// host. The model does not support value, score and hidden heads, kl, prefixes, supports and
-// adapters. info.heads and info.caps do not list them, so the host refuses them. f32 only (--set
-// compute.dtype=f32). "model_type": "bigram".
+// If a call of the table fails, the model need not add a message, because the backend has already
+// passed one to the host. The model does not support value, score and hidden heads, kl, prefixes,
+// supports and adapters. info.heads and info.caps do not list these, so the host refuses runs that
+// need them. The model computes in f32 only (--set compute.dtype=f32). Its config.json has
+// "model_type": "bigram".
 #include <rlhf/log.h>
 #include <rlhf/model.h>
 
@@ -23,7 +24,7 @@ struct bigram {
     int32_t vocab, d, trainable, reserved; // vocab: ids that have a token
     rlhf_param param[N_PARAMS];
     rlhf_weight *packed; // of the head
-    // Space for up to `cap` scored tokens: arrays on the host and on the device.
+    // The arrays below, on the host and on the device, have space for up to `cap` scored tokens.
     uint32_t cap, rows;
     int32_t *host_last, *host_target;
     float *host_out; // [3 cap]: logp, entropy; d_logp, d_entropy
@@ -194,7 +195,8 @@ static rlhf_status list_rows(struct bigram *m, const rlhf_batch *b) {
     return RLHF_OK;
 }
 
-// Copies values of response tokens [rows] to an array of all tokens [total], which is 0 elsewhere.
+// Copies the values `rows` of the response tokens to `all`, an array with an element for every
+// token. The elements of other tokens are 0.
 static void spread(const rlhf_batch *b, const float *rows, float *all) {
     memset(all, 0, b->total * sizeof *all);
     for (uint32_t i = 0, r = 0; i < b->n; i++)

@@ -4,7 +4,7 @@
 // resumed run continues the table with the same columns. It first removes the rows of phases after
 // its checkpoint, since those phases arrive again.
 //
-// The names of the columns are copied, because the arguments of a call are borrowed until it
+// The sink copies the names of the columns, because the arguments of a call are valid only until it
 // returns.
 #include <rlhf/log.h>
 #include <rlhf/sink.h>
@@ -37,7 +37,8 @@ static void destroy(void *self) {
     s->host->free(s->host, s);
 }
 
-// Reads the columns of an existing table, after phase, steps and elapsed.
+// Reads the names of the columns of an existing table. Skips the first three: phase, steps and
+// elapsed.
 static void read_head(struct state *s, const char *line) {
     for (int k = 0; *line; k++) {
         const size_t n = strcspn(line, ",\n");

@@ -62,7 +62,7 @@ static void fill_weights(const struct state *s, const rlhf_prompts *in, double *
     }
 }
 
-// Draws one of the prompts that have a weight, and sets its weight to 0.
+// Draws one of the prompts whose weight is not 0, and sets its weight to 0.
 static int64_t draw(struct state *s, double *weights, int64_t n) {
     double total = 0;
     int64_t last = 0;

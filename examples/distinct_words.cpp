@@ -1,8 +1,9 @@
 // distinct_words.cpp: a reward in C++ (11 and later): the share of a response's words that occur
 // for the first time. A repetitive text gets a lower reward.
 //
-// The tables are constexpr, so the compiler writes them out and no constructor has to run. They are
-// filled by position, as C++11 requires. Exceptions must not leave score().
+// The tables are constexpr, so the compiler computes them and no constructor runs when the file is
+// loaded. Their fields are set by position, because C++11 has no designated initializers. score()
+// must not let exceptions escape.
 #include <rlhf/log.h>
 #include <rlhf/reward.h>
 
@@ -53,7 +54,7 @@ rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *o
 }
 
 // key, help, type, flags, offset, reserved, i_def, i_min, i_max, f_def, f_min, f_max, s_def,
-// choices, l_def, table, n_table: RLHF_OPT_F64 and RLHF_OPT_I64 written out.
+// choices, l_def, table, n_table: what RLHF_OPT_F64 and RLHF_OPT_I64 expand to.
 constexpr rlhf_opt options[] = {
     {"factor", "what a response without a repetition is paid", RLHF_T_F64, 0,
      offsetof(Config, factor), 0, 0, 0, 0, 1.0, -1000.0, 1000.0, nullptr, nullptr, nullptr, nullptr,

@@ -1,9 +1,9 @@
 // exclamations.rs: a reward in Rust. The score is the number of exclamation marks in a response,
 // times `factor`.
 //
-// The structs of rlhf/base.h, option.h, reward.h and plugin.h are written by hand; the first field of
-// a sized struct is its size. A panic must not leave score(). Built with just rustc: see the
-// Makefile.
+// The structs of rlhf/base.h, option.h, reward.h and plugin.h are written by hand; the first field
+// of a sized struct is its size. score() must not let a panic escape. Built with just rustc: see
+// the Makefile.
 use std::os::raw::{c_char, c_void};
 
 #[repr(C)]

@@ -32,7 +32,7 @@ static void prefers_the_middle(const rlhf_algo_ops *ops) {
         for (int k = 0; k < 5; k++)
             middle += chosen[k] / 10 == 1;
     }
-    RLHF_TEST_CHECK(&host, middle > 400 && middle < 500); // of 500; by chance a third
+    RLHF_TEST_CHECK(&host, middle > 400 && middle < 500); // of 500; a third if chosen at random
     plugin->destroy(self);
 }
 
@@ -49,7 +49,7 @@ static void resumes_where_it_was(const rlhf_algo_ops *ops) {
     RLHF_TEST_CHECK(&host, stream.in.left(&stream.in) == 0);
     RLHF_TEST_CHECK(&host, rlhf_test_choose(ops, other, &prompts, again) == RLHF_OK);
     RLHF_TEST_CHECK(&host, memcmp(first, again, sizeof first) == 0);
-    RLHF_TEST_CHECK(&host, plugin->load(other, &stream.in, 1) < 0); // nothing is left
+    RLHF_TEST_CHECK(&host, plugin->load(other, &stream.in, 1) < 0); // the stream has ended
     plugin->destroy(self);
     plugin->destroy(other);
 }

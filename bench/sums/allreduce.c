@@ -1,4 +1,4 @@
-// allreduce.c: the time of MPI_Allreduce over the same number of floats as rlhf-bench-sums.
+// allreduce.c: measures MPI_Allreduce over the same number of floats as rlhf-bench-sums.
 //
 //   allreduce FLOATS ROUNDS
 #include <mpi.h>
@@ -25,7 +25,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < floats; i++)
         x[i] = 1;
     double before = 0;
-    for (int i = -1; i < rounds; i++) { // the first one touches the memory
+    for (int i = -1; i < rounds; i++) { // round -1 only touches the memory
         if (i == 0) before = processor_seconds();
         MPI_Barrier(MPI_COMM_WORLD);
         const double from = MPI_Wtime();

@@ -1,10 +1,10 @@
-// sums.c: the time of the ordered sum over ranks and of spreading new values (team/sum.h), without
-// a model. Started by bench/sums/run, under a launcher:
+// sums.c: measures the ordered sum over ranks and the spreading of new values (team/sum.h), without
+// a model. bench/sums/run starts this program under a launcher:
 //
 //   rlhf-bench-sums FLOATS ROUNDS
 //
-// Rank 0 prints the shortest time of a sum, of a spread and of both, and the processor time of all
-// ranks per round.
+// Rank 0 prints the shortest time of a sum, of a spread and of both together, and the processor
+// time per round, added up over all ranks.
 #include "base/clock.h"
 #include "model/compute.h"
 #include "team/open.h"
@@ -31,7 +31,7 @@ static rlhf_status rounds(struct rlhf__sum *s, int n, struct times *best, struct
     double *all = calloc((size_t)t->ranks, sizeof *all);
     rlhf_status st = all ? RLHF_OK : RLHF__NOMEM(err, "out of memory for %d ranks", t->ranks);
     double before = 0;
-    for (int i = -1; st == RLHF_OK && i < n; i++) { // the first one touches the memory
+    for (int i = -1; st == RLHF_OK && i < n; i++) { // round -1 only touches the memory
         double own = 0;
         if (i == 0) before = processor_seconds();
         st = rlhf__team_gather(t, &own, sizeof own, all, err); // all begin together

@@ -1,6 +1,6 @@
-// baseline.c: an algorithm with state in checkpoints: REINFORCE with a running mean of the scores
-// as its baseline. A resumed run needs that mean. In addition to algo.c, this file shows save() and
-// load(), state_version and why_unused().
+// baseline.c: an algorithm that stores state in checkpoints: REINFORCE whose baseline is a running
+// mean of the scores. A resumed run needs that mean. Unlike the template of `plugin new algo`, this
+// file also shows save(), load(), state_version and why_unused().
 //
 //   advantage of row i = score_i - b;  after the phase b = decay b + (1 - decay) mean score
 #include <rlhf/algo.h>
@@ -120,7 +120,7 @@ static rlhf_status load(void *self, const rlhf_istream *in, uint32_t state_versi
     return RLHF_OK;
 }
 
-// With `warm` the first phase's mean replaces `start`.
+// With `warm` the baseline starts from the first phase's mean score, so `start` has no effect.
 static const char *why_unused(const void *config, const char *key) {
     const struct config *c = config;
     return c->warm && strcmp(key, "start") == 0 ? "warm begins at the first mean" : NULL;

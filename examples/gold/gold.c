@@ -1,7 +1,7 @@
 // gold.c: a reward that reads the right answer from the prompt's data row ("answer"). A response
-// that contains the answer gets 1 plus `rare` times the share of its group without the answer. A
-// data row without an answer is refused before the first phase. Verdicts are reported separately
-// from the rewards.
+// that contains the answer gets 1, plus `rare` times the share of responses in its group that do
+// not contain the answer. A data row without an answer is refused before the first phase. Verdicts
+// are reported separately from the rewards.
 //
 // Rows of prompts come from a file of {"text": ..., "answer": ...} lines (--prompts rows.jsonl).
 #include <rlhf/reward.h>

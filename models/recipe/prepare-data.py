@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Split the IMDB reviews into what the stages of the recipe read.
+"""Split the IMDB reviews into the files that the stages of the recipe read.
 
 usage: prepare-data.py IMDB_DIR OUT_DIR
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Openings of reviews, the prompts that the reward model's pairs are made from.
+"""Write openings of reviews: the prompts for the responses in the reward model's pairs.
 
 usage: prepare-openings.py DATA_DIR
 
-DATA_DIR is what prepare-data.py wrote. Writes openings.jsonl (20,000 rows of 2 to 8 words, from texts
-that sft saw) and openings-heldout.jsonl (1,000 rows from the held-out reviews).
+DATA_DIR is the output directory of prepare-data.py. Writes openings.jsonl (20,000 rows of 2 to 8 words,
+from texts that sft saw) and openings-heldout.jsonl (1,000 rows from the held-out reviews).
 """
 import gzip
 import json

@@ -8,12 +8,13 @@ usage: make-problems.py OUT_DIR [EXAMPLES AT MOST]
   prompts.jsonl       {"prompt": "27+65=", "answer": "92"}  for reinforcement learning
   heldout.jsonl       the same, only for evaluation
 
-Numbers of a sum or a difference have up to three digits, of a product up to two and one. One
-problem in ten is held out, by a checksum of what it is apart from the order of its operands, so
-neither it nor its mirror image is in the other files. The same rows on every machine.
+The numbers of a sum or a difference have up to three digits. The first number of a product has up
+to two digits, the second has one. One problem in ten is held out. A checksum that does not depend
+on the order of the operands decides this, so neither the problem nor its mirror image is in the
+other files. The rows are the same on every machine.
 
-In a wrong example a digit of the answer, any one, is one too high or one too low: who learns from
-them knows how, and yet is wrong more often than right.
+In a wrong example one digit of the answer, at a random place, is too high or too low by one. A
+model that learns from these examples knows the task, but is wrong more often than right.
 """
 import gzip
 import json

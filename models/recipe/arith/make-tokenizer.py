@@ -3,8 +3,8 @@
 
 usage: make-tokenizer.py OUT_DIR
 
-A BPE of characters without a single merge. Spaces are dropped, the typographic signs for minus and times
-are read as "-" and "*"; any other character is <|unknown|>.
+The tokenizer is a BPE of characters without merges. It drops spaces and reads the typographic signs for
+minus and times as "-" and "*". Any other character becomes <|unknown|>.
 """
 import json
 import os
