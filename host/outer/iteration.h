@@ -23,13 +23,13 @@ struct rlhf__iteration {
     struct rlhf__services *services;
     const struct rlhf__experience *x; // of the phase that ends; NULL: the service rejects calls
     uint64_t syncs;                   // number of times the policy was copied to the reference
-    // 1: the rows are recorded. The run then has no judge and no reward model, and calls about them
+    // 1: the rows are recorded. Such a run lacks a judge and a reward model, and calls about them
     // do nothing.
     int32_t recorded;
     int32_t reserved;
     struct rlhf__replay replay;         // used with rlhf_iteration.reward_model
     struct rlhf__reward_model *trained; // the reward model that is trained, or NULL; borrowed
-    struct rlhf__reward_round *round;   // trains it; made once it is loaded; owned
+    struct rlhf__reward_round *round; // trains `trained`; created once that model is loaded; owned
 };
 
 // Offer the service. All arguments are borrowed, and *it must not move in memory. Release with
@@ -64,8 +64,7 @@ void rlhf__iteration_end(struct rlhf__iteration *it);
 //   the run trains a reward model;
 // - state/iteration.json.
 //
-// A run that neither updates the reference nor trains a reward model has none of these files.
-// [main]
+// These files exist only if the run updates the reference or trains a reward model. [main]
 rlhf_status rlhf__iteration_save(const struct rlhf__iteration *it, const struct rlhf__folder *dir,
                                  struct rlhf__error *err);
 rlhf_status rlhf__iteration_load(struct rlhf__iteration *it, const char *dir,
