@@ -185,7 +185,7 @@ static rlhf_status check_options(struct rlhf__plugin *out, struct rlhf__error *e
     return RLHF_OK;
 }
 
-// Check and copy one descriptor. The message does not have the path.
+// Check and copy one descriptor. The caller adds the file's path to the message.
 static rlhf_status check(const rlhf_plugin *src, struct rlhf__plugin *out,
                          struct rlhf__error *err) {
     rlhf_plugin *d = &out->desc;

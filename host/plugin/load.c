@@ -322,8 +322,8 @@ static rlhf_status add_stem(void *arg, int32_t kind, const char *path) {
     memcpy(stem, file, n);
     stem[n] = '\0';
     if (strcmp(stem, s->name) == 0) s->there = 1;
-    // A directory of RLHF_PLUGIN_PATH may contain plugins of any kind. Only if it has the name of a
-    // kind's folder, such as "models", is the kind known without opening the file.
+    // A directory of RLHF_PLUGIN_PATH may contain plugins of any kind. The kind is known without
+    // opening the file only if the directory has the name of a kind's folder, such as "models".
     const char *dir = rlhf__kind_dir(kind);
     size_t k = strlen(dir), before = (size_t)(file - path);
     int sorted = before > k + 1 && !strncmp(file - k - 1, dir, k) && file[-(ptrdiff_t)k - 2] == '/';

@@ -48,7 +48,7 @@ struct rlhf__plugin {
     char *path;                    // absolute
     char *file;                    // last part of path
     char *stem;                    // file without ".so": "imdb"
-    struct rlhf__outside *outside; // NULL: it runs in this process
+    struct rlhf__outside *outside; // NULL: the plugin runs in this process
     char sha256[65];               // of the file; "" after rlhf__plugins_leave_sums
     char reserved[7];
 };
@@ -83,7 +83,7 @@ rlhf_status rlhf__plugin_open(struct rlhf__plugins *p, const char *name, int32_t
                               struct rlhf__error *err);
 
 // Find the file for a name, as rlhf__plugin_open does. *path is heap-allocated, and so is *id, the
-// part after "#"; *id is NULL if none exists. [main]
+// part after "#"; *id is NULL without that part. [main]
 rlhf_status rlhf__plugins_find(const struct rlhf__plugins *p, const char *name, int32_t kind,
                                int32_t from, const char *asker, char **path, char **id,
                                struct rlhf__error *err);

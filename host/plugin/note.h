@@ -1,8 +1,9 @@
 // note.h: stores the message of the last failure. The function that fails sets it, and the caller
 // that reports the failure reads it.
 //
-// A failure that was handled must not be reported with a later one. The reader therefore takes a
-// mark when its own call begins, and asks only for a message that was set after the mark.
+// If a failure was handled, its message must not appear in the report of a later failure. The
+// reader therefore takes a mark when its own call begins, and asks only for a message that was set
+// after the mark.
 #ifndef RLHF_HOST_NOTE_H
 #define RLHF_HOST_NOTE_H
 

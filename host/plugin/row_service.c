@@ -85,7 +85,7 @@ static json_t *member(json_t *object, const char *step, size_t n) {
     return NULL;
 }
 
-// Look up an array index; it has no leading zeros, as the RFC says.
+// Look up an array index. The RFC forbids leading zeros.
 static json_t *entry(const json_t *list, const char *step, size_t n) {
     size_t at = 0;
     if (n == 0 || n > 9 || (n > 1 && *step == '0')) return NULL;

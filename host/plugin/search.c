@@ -223,7 +223,7 @@ static rlhf_status resolve(char **path, const char *asker, const char *name,
                       strerror(errno));
 }
 
-// Checked here, because the loader's message would mention ELF headers.
+// Reject a Python file here, because the loader's message would be about ELF headers.
 static rlhf_status refuse_python(const char *file, const char *asker, struct rlhf__error *err) {
     const size_t n = strlen(file);
     if (n < 3 || strcmp(file + n - 3, ".py") != 0) return RLHF_OK;
@@ -233,7 +233,7 @@ static rlhf_status refuse_python(const char *file, const char *asker, struct rlh
                       asker, file, file);
 }
 
-// A script starts with an interpreter line, or has a script's file name extension.
+// Reject a script: a file that starts with an interpreter line or has a script's extension.
 static rlhf_status refuse_script(const char *file, const char *asker, struct rlhf__error *err) {
     static const char *const ends[] = {".sh", ".bash", ".pl", ".rb", ".js", ".lua", ".R"};
     const size_t n = strlen(file);

@@ -109,11 +109,11 @@ struct rlhf__call rlhf__call_begin(const struct rlhf__instance *i, const char *f
 // RLHF_E_INTERNAL. A failure becomes err: "reward org.x.period, score(), phase 12: <why>". <why> is
 // the first of these that exists:
 //
-// 1. the last message of host->fail during the call, from the plugin or from a service that it
-// called;
-//    for RLHF_E_NOMEM and RLHF_E_CANCELLED, which need no message, only if it has the same code
-// 2. the message of the kernels, if they failed with this status during the call
-// 3. the status' text
+// - the last message of host->fail during the call, from the plugin or from a service that it
+//   called; RLHF_E_NOMEM and RLHF_E_CANCELLED need no message, so for them it must have the same
+//   code
+// - the message of the kernels, if they failed with this status during the call
+// - the status' text
 //
 // Ends the process if it is a child that the plugin forked. [any]
 rlhf_status rlhf__call_end(const struct rlhf__call *call, rlhf_status status,
