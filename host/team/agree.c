@@ -35,14 +35,15 @@ static const char *name_of(int32_t door) {
     return door >= 0 && door < RLHF__DOORS ? names[door] : "an unknown place";
 }
 
-// A failure that all ranks share needs no rank.
+// Returns 1 if all ranks have this failure. Its message then need not name a rank.
 static int is_common(const struct rlhf__team *t, const struct header *all, const struct header *h) {
     for (int32_t k = 0; k < t->ranks; k++)
         if (all[k].status != h->status || strcmp(all[k].text, h->text) != 0) return 0;
     return 1;
 }
 
-// The ranks of a part that have left it will tell the whole team the same sentence.
+// All ranks of this team now leave it with the same message. If the team is a part of another one,
+// the message already names its rank there.
 static void note_left(struct rlhf__team *t) {
     t->left = 1;
     if (t->parent) t->parent->said = 1;
@@ -58,7 +59,7 @@ static rlhf_status leave(struct rlhf__team *t, const struct header *all, int32_t
                       (int)sizeof h->text, h->text);
 }
 
-// Ranks that are not at the same door, or that differ in what must be equal, can only end.
+// Ranks that are at different doors, or that differ in a number that must be equal, cannot go on.
 static rlhf_status out_of_step(struct rlhf__team *t, const struct header *h, int32_t rank,
                                struct rlhf__error *err) {
     note_left(t);
@@ -106,7 +107,7 @@ rlhf_status rlhf__team_agree(struct rlhf__team *t, enum rlhf__door door,
     const rlhf_status sent = rlhf__team_gather(t, &own, sizeof own, t->headers, &unsaid);
     t->doors++;
     if (sent == RLHF_OK) return judge(t, t->headers, err);
-    if (st != RLHF_OK) return st; // this rank's own failure says more
+    if (st != RLHF_OK) return st; // this rank's own failure tells more
     if (err) *err = unsaid;
     return sent;
 }

@@ -13,7 +13,7 @@
 
 #include "team/team.h"
 
-// Where the ranks meet.
+// The places at which the ranks synchronize.
 enum rlhf__door {
     RLHF__DOOR_SETUP = 0,
     RLHF__DOOR_ROLLOUT,
@@ -24,12 +24,12 @@ enum rlhf__door {
     RLHF__DOOR_PHASE,  // the end of a phase
     RLHF__DOOR_SAVE,
     RLHF__DOOR_ORDER,   // the learners tell the actors what to sample
-    RLHF__DOOR_WEIGHTS, // whether all ranks have the same weights
+    RLHF__DOOR_WEIGHTS, // do all ranks have the same weights?
     RLHF__DOOR_END,     // the run has ended; also the door of a rank that leaves after a failure
     RLHF__DOORS
 };
 
-// What this rank tells the others, besides the status.
+// The data that this rank sends the others at a door, in addition to its status.
 struct rlhf__wish {
     int32_t save, reserved; // save: nonzero if it is time for a checkpoint; only rank 0's counts
     // A number that must be equal on all ranks, e.g. a count of rows. If this number differs, the
@@ -40,11 +40,11 @@ struct rlhf__wish {
 
 // Synchronize the ranks at a door. st is the result of this rank's work so far, with the message in
 // *err. Returns st if t is NULL. Otherwise returns RLHF_OK if all ranks succeeded, else the status
-// of the lowest rank that failed, with the message "rank 2 on HOST: ...". Then t->left is 1, and no
-// further door may be passed; a second call returns st. wish may be NULL. If *t->signal is set on
-// any rank, all ranks adopt it (rlhf__signals_adopt), and t->cancelled is set. Also sets t->saves.
-// Errors, besides those of ranks: RLHF_E_INTERNAL (the ranks are at different doors); those of
-// gather. [main]
+// of the lowest rank that failed, with the message "rank 2 on HOST: ...". After a failure t->left
+// is 1, and no further door may be passed; a second call returns st. wish may be NULL. If
+// *t->signal is set on any rank, all ranks adopt it (rlhf__signals_adopt), and t->cancelled is set.
+// Also sets t->saves. Errors, besides those of ranks: RLHF_E_INTERNAL (the ranks are at different
+// doors); those of gather. [main]
 rlhf_status rlhf__team_agree(struct rlhf__team *t, enum rlhf__door door,
                              const struct rlhf__wish *wish, rlhf_status st,
                              struct rlhf__error *err);

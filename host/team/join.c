@@ -18,7 +18,7 @@ rlhf_status rlhf__join_refuse(const char *command, struct rlhf__error *err) {
                       command, l.launcher, l.variable);
 }
 
-// Let rank 0 speak for all.
+// Let rank 0 log for all ranks; the others log only errors.
 static void be_silent(struct rlhf__log *log, const struct rlhf__team *t) {
     char who[96];
     snprintf(who, sizeof who, "rank %d on %.60s: ", t->rank, t->host[t->rank]);
@@ -26,7 +26,7 @@ static void be_silent(struct rlhf__log *log, const struct rlhf__team *t) {
     log->mute = t->rank > 0;
     if (t->rank == 0) return;
     snprintf(log->prefix, sizeof log->prefix, "%s", who);
-    log->level = RLHF_LOG_ERROR; // the set-up's warnings are those of rank 0
+    log->level = RLHF_LOG_ERROR; // rank 0 logs the set-up's warnings
     rlhf__signals_quiet();
 }
 
@@ -46,7 +46,7 @@ rlhf_status rlhf__join(const struct rlhf__env *env, const char *backend, double 
         return opened;
     }
     struct rlhf__team *t = rlhf__joined(out);
-    if (!t) env->log->mute = 0; // parallel.backend=none: a run of its own
+    if (!t) env->log->mute = 0; // parallel.backend=none: this is a separate run
     if (!t) return st;
     t->signal = env->cancelled;
     be_silent(env->log, t);

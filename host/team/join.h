@@ -1,5 +1,5 @@
-// join.h: what a training command does under a launcher: joining the other ranks, and being silent
-// unless it is rank 0.
+// join.h: connects a training command that a launcher started with the other ranks, and silences
+// every rank but rank 0.
 #ifndef RLHF_HOST_TEAM_JOIN_H
 #define RLHF_HOST_TEAM_JOIN_H
 
@@ -10,7 +10,8 @@
 // the ranks agree on errors, and rank 0 prints them. Call this first. [main]
 void rlhf__join_prepare(struct rlhf__log *log);
 
-// Returns RLHF_E_INVALID if a launcher started several processes: `command` works in one. [main]
+// Returns RLHF_E_INVALID if a launcher started several processes, because `command` works only in
+// one. [main]
 rlhf_status rlhf__join_refuse(const char *command, struct rlhf__error *err);
 
 // Join the other ranks, if there are any, and agree with them on st, the result of this process's

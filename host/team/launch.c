@@ -6,10 +6,10 @@
 
 extern char **environ;
 
-// The environment variables that launchers set for the processes that they start. Open MPI's mpirun
-// also sets PMIX_RANK, and srun sets its variables in addition to those of the MPI library. So the
-// order of this list matters. A batch script of Slurm has SLURM_NTASKS and SLURM_PROCID without
-// srun; they do not count.
+// The environment variables that launchers set for the processes that they start. The order of this
+// list matters, because Open MPI's mpirun also sets PMIX_RANK, and srun sets its variables in
+// addition to those of the MPI library. SLURM_NTASKS and SLURM_PROCID are not used, because a batch
+// script of Slurm has them even without srun.
 static const struct {
     const char *ranks, *rank, *launcher, *mpi;
 } launchers[] = {

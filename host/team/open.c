@@ -97,7 +97,8 @@ static rlhf_status load(struct rlhf__collective *c, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// A rank is gone: nothing can be agreed on any more. (The text has the rank and its machine.)
+// A rank is lost, so the ranks can no longer agree on anything. End all of them. (`why` has the
+// rank and its machine.)
 static void lost(void *ctx, const char *why) {
     struct rlhf__collective *c = ctx;
     c->log->mute = 0;
@@ -113,7 +114,7 @@ static rlhf_status make(struct rlhf__collective *c, const struct rlhf__collectiv
     struct rlhf__running before = rlhf__running_begin("collective", c->path, "create()");
     const rlhf_status st = c->plugin->create(&o, &c->made, why, sizeof why);
     rlhf__running_end(&before);
-    rlhf__last_words_renew(); // a library may have taken the fatal signals
+    rlhf__last_words_renew(); // a library may have replaced their handlers
     if (st == RLHF_OK && c->made)
         return rlhf_copy_in(&c->read, sizeof c->read, c->made,
                             RLHF_SIZE_TO(rlhf_collective, last_error)) == RLHF_OK

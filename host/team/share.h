@@ -1,4 +1,4 @@
-// share.h: what a process has of a minibatch that is divided into shards.
+// share.h: the part of a minibatch's shards that belongs to a process.
 #ifndef RLHF_HOST_TEAM_SHARE_H
 #define RLHF_HOST_TEAM_SHARE_H
 
@@ -6,10 +6,11 @@
 
 struct rlhf__team;
 
-// A zeroed struct, or NULL for it: one process, and no shards. shards is a multiple of ranks.
+// A zeroed struct, or a NULL pointer to one, means one process and no shards. shards is a multiple
+// of ranks.
 struct rlhf__share {
     uint32_t shards;      // parts of a minibatch; 0 = 1
-    uint32_t rank, ranks; // of this process, and how many there are; ranks 0 = 1
+    uint32_t rank, ranks; // rank of this process; number of ranks, 0 = 1
     uint32_t block;       // elements of a block of parameters (blocks.h); 0: RLHF__BLOCK
     // Borrowed. NULL: nothing is exchanged, because there is one process, or because memory is only
     // counted.

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { CHUNK = 4 << 20, DEPTH_MOST = 8 }; // bytes sent at a time; folders below each other
+enum { CHUNK = 4 << 20, DEPTH_MOST = 8 }; // bytes sent at a time; levels of folders
 
 // ---- the list ----
 
@@ -51,7 +51,7 @@ struct shipping {
     char path[RLHF__PATH_CAP];
 };
 
-// The first failure is kept in *st. The exchange goes on.
+// Keep the first failure in *st, but let the exchange continue.
 static void fail_file(const struct shipping *s, rlhf_status *st, const char *what,
                       struct rlhf__error *err) {
     const char *why = strerror(errno);
@@ -101,7 +101,7 @@ static rlhf_status send_file(struct shipping *s, const char *name, uint64_t byte
 
 // ---- all files ----
 
-// The text of the list is changed.
+// Send all files of the list. Changes `text`.
 static rlhf_status send_all(struct shipping *s, char *text, rlhf_status *st,
                             struct rlhf__error *err) {
     char *next, *name;
@@ -140,7 +140,7 @@ rlhf_status rlhf__ship_files(struct rlhf__team *t, const struct rlhf__buf *list,
         rlhf__buf_put(&text, all.at, (size_t)(all.end - all.at));
         rlhf__buf_putc(&text, '\0');
         made = rlhf__buf_ok(&text, err);
-        // Without the list, this rank cannot take part.
+        // Without the list, this rank cannot take part in the exchange.
         if (made != RLHF_OK) t->broken = 1;
         if (made == RLHF_OK) st = send_all(&s, text.data, &made, err);
     }

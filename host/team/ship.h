@@ -1,4 +1,4 @@
-// ship.h: sends files of rank 0 to ranks that cannot see them, because the machines have no common
+// ship.h: sends files of rank 0 to ranks that cannot see them, because the machines do not share a
 // directory.
 #ifndef RLHF_HOST_TEAM_SHIP_H
 #define RLHF_HOST_TEAM_SHIP_H

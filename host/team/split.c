@@ -57,7 +57,7 @@ static const char *last_error(void *ctx) {
 
 // ---- life ----
 
-// The ranks have not compared their settings yet.
+// Check that all ranks have the same number of actors. They have not compared their settings yet.
 static rlhf_status compare(struct rlhf__team *all, int64_t actors, struct rlhf__error *err) {
     int64_t *of = calloc((size_t)all->ranks, sizeof *of);
     if (!of) return RLHF__NOMEM(err, "out of memory for %d ranks", all->ranks);

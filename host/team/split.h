@@ -1,8 +1,8 @@
 // split.h: divides the ranks of a run into learners, which train, and actors, which sample the
-// responses of the next phase meanwhile (parallel.actors).
+// responses of the next phase at the same time (parallel.actors).
 //
-// The learners are the first ranks. They form a team of their own, whose doors the actors do not
-// pass. At the doors of the whole team (sample/actors.h) both meet.
+// The learners are the first ranks. They form a separate team with doors of which the actors are
+// not a part. Learners and actors meet at the doors of the whole team (sample/actors.h).
 #ifndef RLHF_HOST_TEAM_SPLIT_H
 #define RLHF_HOST_TEAM_SPLIT_H
 
@@ -17,8 +17,8 @@ struct rlhf__split {
     int32_t actors, reserved;
 };
 
-// Divide the ranks: the last `actors` of them are actors. At least one rank must learn. *s must not
-// move; finish it also after a failure. All ranks must call it. Errors: RLHF_E_INVALID if the ranks
+// Divide the ranks: the last `actors` of them are actors. At least one rank must learn. Do not move
+// *s; finish it also after a failure. All ranks must call it. Errors: RLHF_E_INVALID if the ranks
 // do not agree on the number; RLHF_E_NOMEM. [main]
 rlhf_status rlhf__split_init(struct rlhf__split *s, struct rlhf__team *all, int64_t actors,
                              struct rlhf__error *err);
@@ -29,7 +29,7 @@ static inline int32_t rlhf__split_learners(const struct rlhf__split *s) {
     return s->all->ranks - s->actors;
 }
 
-// Returns 1 if this process is an actor. NULL allowed: no ranks are actors. [any]
+// Returns 1 if this process is an actor. If s is NULL, all processes learn. [any]
 static inline int rlhf__split_acts(const struct rlhf__split *s) {
     return s && s->all->rank >= rlhf__split_learners(s);
 }

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEAST  ((uint64_t)1 << 14) // elements that are exchanged at a time, if blocks are so long
+// Least elements of a block that are exchanged at a time, if it has so many.
+#define LEAST  ((uint64_t)1 << 14)
 #define BUFFER ((uint64_t)1 << 22) // elements of all buffers on the host, roughly
 
 // ---- life ----
@@ -16,7 +17,7 @@ static uint32_t most_nodes(const struct rlhf__sum *s) {
     return most;
 }
 
-// All ranks choose the same length.
+// Choose how many elements of a block are exchanged at a time. All ranks choose the same number.
 static uint64_t choose_len(const struct rlhf__sum *s) {
     const uint64_t each = 2 * (uint64_t)most_nodes(s) * (s->share->ranks - 1) * RLHF__SUM_DEPTH;
     uint64_t len = each > 0 ? BUFFER / each : BUFFER;
@@ -26,7 +27,7 @@ static uint64_t choose_len(const struct rlhf__sum *s) {
     return len > 0 ? len : 1;
 }
 
-// With in_place, the buffers are memory of the table, which can add what is received there.
+// With in_place, the buffers are memory of the table, so that its ops can add the received numbers.
 static rlhf_status make_buffers(struct rlhf__sum *s, struct rlhf__error *err) {
     const uint32_t ranks = s->share->ranks;
     const uint64_t each = (uint64_t)most_nodes(s) * (ranks - 1) * s->len * sizeof(float);
@@ -83,7 +84,7 @@ void rlhf__sum_finish(struct rlhf__sum *s) {
 
 // ---- parts of a block ----
 
-// The same part of the blocks of one window.
+// A part of a window: the same range of elements in each of its blocks.
 struct part {
     uint32_t window, reserved;
     uint64_t from; // elements of each block before the part
@@ -93,7 +94,7 @@ static uint32_t block_of(const struct rlhf__sum *s, struct part p, uint32_t rank
     return p.window * s->share->ranks + rank;
 }
 
-// Returns the elements of the part in a rank's block.
+// Returns the number of elements that the part has in a rank's block.
 static uint64_t len_of(const struct rlhf__sum *s, struct part p, uint32_t rank) {
     const uint32_t b = block_of(s, p, rank);
     const uint64_t all = b < s->blocks->n ? s->blocks->block[b].len : 0;
@@ -150,7 +151,7 @@ static rlhf_status move(const struct rlhf__sum *s, struct part part, uint32_t ra
     return RLHF_OK;
 }
 
-// Returns the address of a part that lies in one piece, else NULL.
+// Returns the address of a part that is within one piece, else NULL.
 static rlhf_dev whole_part(const struct rlhf__sum *s, struct part part, uint32_t rank,
                            enum place place, rlhf_dev aside) {
     if (len_of(s, part, rank) == 0) return NULL;
@@ -160,7 +161,8 @@ static rlhf_dev whole_part(const struct rlhf__sum *s, struct part part, uint32_t
     return rlhf_dev_at(address(p, place, aside), part.from * sizeof(float));
 }
 
-// Returns where the part can be sent from, or received, without a buffer, else NULL.
+// Returns the memory from which the part can be sent, or in which it can be received, without a
+// buffer; else NULL.
 static float *direct(const struct rlhf__sum *s, struct part p, uint32_t rank, enum place place) {
     return s->in_place ? (float *)(void *)whole_part(s, p, rank, place, NULL) : NULL;
 }
@@ -171,7 +173,7 @@ static enum place node_place(const struct rlhf__sum *s, uint32_t node) {
 
 // ---- windows ----
 
-// What a walk over the windows does with each of them.
+// The two steps that a walk over the windows takes for each of them.
 struct walk {
     // Fill the send buffer and the messages.
     rlhf_status (*begin)(struct rlhf__sum *s, struct part p, uint32_t slot, const rlhf_dev *aside);
@@ -210,7 +212,8 @@ static rlhf_block block_at(float *at, uint64_t n) {
 
 // ---- reduce ----
 
-// Send each rank this rank's nodes of its block; receive the others' nodes of the own block.
+// Send each rank this rank's nodes of that rank's block, and receive the others' nodes of this
+// rank's block.
 static rlhf_status begin_reduce(struct rlhf__sum *s, struct part p, uint32_t slot,
                                 const rlhf_dev *aside) {
     const uint32_t own = s->share->rank, nodes = s->has[own].n;

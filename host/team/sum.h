@@ -1,4 +1,4 @@
-// sum.h: sums of gradients over the ranks of a team, and new parameters for all of them.
+// sum.h: sums up gradients over the ranks of a team, and sends new parameters to all of them.
 //
 // Every block of parameters (blocks.h) belongs to one rank. reduce sends each block's gradients to
 // the rank that owns it, which adds them in the order of the tree (tree.h), so that the bits do not
@@ -8,8 +8,8 @@
 // Blocks are exchanged in windows: `ranks` consecutive blocks, one for each rank. Several windows
 // are under way at a time.
 //
-// If device memory is host memory (RLHF_COMPUTE_HOST_MEMORY), a block that is one piece is sent
-// from where it is, and values are received there. Other blocks pass through buffers.
+// If device memory is host memory (RLHF_COMPUTE_HOST_MEMORY), a block that is one piece is sent and
+// received in place. Other blocks pass through buffers.
 #ifndef RLHF_HOST_TEAM_SUM_H
 #define RLHF_HOST_TEAM_SUM_H
 
@@ -52,7 +52,8 @@ void rlhf__sum_finish(struct rlhf__sum *); // accepts a zeroed struct [main]
 rlhf_status rlhf__sum_reduce(struct rlhf__sum *, const rlhf_dev *aside, rlhf_status *table,
                              struct rlhf__error *err);
 
-// Replace the values of other ranks' blocks by those that their owners have. As reduce. [step]
+// Replace the values of other ranks' blocks by those that their owners have. Failures are as in
+// rlhf__sum_reduce. [step]
 rlhf_status rlhf__sum_spread(struct rlhf__sum *, rlhf_status *table, struct rlhf__error *err);
 
 #endif

@@ -24,13 +24,12 @@ struct rlhf__team {
     int32_t rank, ranks;          // this process, from 0, and the number of processes
     int32_t local, locals;        // the same, counting only the ranks on this machine
     int32_t same;                 // ranks here that may use the same processors, with this one
-    int32_t
-        said; // 1: the failure of this rank is one that some ranks agreed on, and names its rank
+    int32_t said; // 1: its failure is one that some ranks agreed on; the text names one
     char (*host)[RLHF__HOST_CAP];        // [ranks] the name of each rank's machine
     void *headers;                       // [ranks][RLHF__TEAM_HEADER] what agree.c receives
     const volatile sig_atomic_t *signal; // asks this process to stop; NULL = never
     int64_t doors;                       // doors passed
-    int32_t left;      // 1: the ranks have agreed that the run fails; there are no further doors
+    int32_t left;      // 1: the ranks have agreed that the run fails; they pass no further door
     int32_t broken;    // 1: a rank is missing; no further calls are possible
     int32_t cancelled; // the signal because of which the ranks have agreed to stop; 0 = none
     int32_t saves;     // the wish of rank 0 (agree.h)
@@ -58,8 +57,8 @@ rlhf_status rlhf__team_init(struct rlhf__team *t, const rlhf_collective *table,
                             struct rlhf__error *err);
 void rlhf__team_finish(struct rlhf__team *t); // accepts a zeroed one [main]
 
-// The functions of the collective (rlhf/draft/collective.h), with a host error. A failed call sets
-// t->broken. gather accepts any number of bytes. [main]
+// Call the functions of the collective (rlhf/draft/collective.h), and turn failures into host
+// errors. A failed call sets t->broken. gather accepts any number of bytes. [main]
 rlhf_status rlhf__team_exchange(struct rlhf__team *t, const rlhf_block *send,
                                 const rlhf_block *recv, uint64_t *ticket, struct rlhf__error *err);
 rlhf_status rlhf__team_wait(struct rlhf__team *t, uint64_t ticket, struct rlhf__error *err);

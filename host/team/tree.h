@@ -29,7 +29,8 @@ static inline uint32_t rlhf__tree_end(uint32_t shards, struct rlhf__tree_node x)
     return end < shards ? (uint32_t)end : shards;
 }
 
-// A node whose right sibling would be empty is also its parent.
+// Returns the highest node with the same sum: a node whose right sibling would be empty equals its
+// parent.
 static inline struct rlhf__tree_node rlhf__tree_rise(uint32_t shards, struct rlhf__tree_node x) {
     while (!(x.index & 1) && x.index > 0 && x.level + 1 < RLHF__TREE_DEPTH &&
            rlhf__tree_end(shards, x) == shards)
@@ -52,7 +53,7 @@ static inline uint32_t rlhf__tree_push(struct rlhf__tree *t, struct rlhf__tree_n
     return adds;
 }
 
-// Returns the nodes that are left of the shards [from, to). [any]
+// Returns the nodes that remain after the shards [from, to) were pushed. [any]
 static inline struct rlhf__tree rlhf__tree_of(uint32_t shards, uint32_t from, uint32_t to) {
     struct rlhf__tree t = {.shards = shards};
     for (uint32_t i = from; i < to; i++)
