@@ -146,7 +146,7 @@ void rlhf__closing_say(const struct rlhf__closing *c) {
     struct rlhf__verdict v;
     struct rlhf__error unsaid;
     if (c->log->level > RLHF_LOG_INFO || !h.series->n) return;
-    if (rlhf__verdict_make(&h, &v, &unsaid) != RLHF_OK) return; // a run does not fail for it
+    if (rlhf__verdict_make(&h, &v, &unsaid) != RLHF_OK) return; // the run must not fail for this
     if (c->log->json)
         say_object(c, &v);
     else

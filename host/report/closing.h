@@ -1,5 +1,5 @@
 // closing.h: the summary at the end of a run: the verdict (history/verdict.h) with a small curve,
-// KL and length, what was found, and commands to go on with.
+// KL and length, the findings, and commands for the next steps.
 #ifndef RLHF_HOST_CLOSING_H
 #define RLHF_HOST_CLOSING_H
 
@@ -9,8 +9,8 @@ struct rlhf__closing {
     const struct rlhf__run_history *history;
     const struct rlhf__findings *findings;
     struct rlhf__log *log;
-    const char *dir;  // the run's, as the user named it
-    const char *data; // held-out rows of a model that does not generate; NULL: it does
+    const char *dir;  // the run's directory, as the user named it
+    const char *data; // held-out rows, if the model cannot generate; NULL: it can
     rlhf_str prompt;  // of a sample; empty: none
 };
 

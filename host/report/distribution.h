@@ -9,21 +9,21 @@
 #include <stdint.h>
 
 enum {
-    RLHF__DISTRIBUTION_FEW = 16,      // different values that are counted one by one; with more,
-    RLHF__DISTRIBUTION_QUANTILES = 32 // so many intervals lie between the quantiles
+    RLHF__DISTRIBUTION_FEW = 16,      // with up to so many different values, each one is counted
+    RLHF__DISTRIBUTION_QUANTILES = 32 // with more, so many intervals lie between quantiles
 };
 
 struct rlhf__distribution {
-    size_t n;               // finite numbers; 0: the rest is not set
+    size_t n;               // number of finite values; 0: the other members are not set
     double mean, deviation; // standard deviation
-    int32_t counted;        // > 0: so many different values, with their counts; 0: quantiles
+    int32_t counted;        // > 0: number of different values, each with its count; 0: quantiles
     int32_t reserved;
     double value[RLHF__DISTRIBUTION_QUANTILES + 1]; // ascending
     int64_t count[RLHF__DISTRIBUTION_FEW];
 };
 
-// Set *out to the distribution of the finite values of x[0..n). They are moved to the front of x
-// and sorted. [any]
+// Set *out to the distribution of the finite values of x[0..n). These values are moved to the front
+// of x and sorted. [any]
 void rlhf__distribution_of(double *x, size_t n, struct rlhf__distribution *out);
 
 // Append a distribution as JSON: null, {"m": mean, "n": [[value, count], ...]}, or {"m": mean, "s":

@@ -63,17 +63,17 @@ enum { RLHF__FINDINGS_NORMS = 64 };
 // Zero-initialize before the first phase. Everything but `is_collapsed` and `is_far` is part of a
 // checkpoint.
 struct rlhf__findings {
-    int64_t phases;                    // phases so far
-    double entropy;                    // of the first phase, nats per token
-    double correct;                    // share of right answers in it; NaN: not verified
-    double kl;                         // of the last phase, nats per token
-    double loss;                       // of the first phase; NaN: not known
+    int64_t phases; // phases so far
+    double entropy; // of the first phase, nats per token
+    double correct; // share of right answers in the first phase; NaN: not verified
+    double kl;      // of the last phase, nats per token
+    double loss;    // of the first phase; NaN: not known
     double norm[RLHF__FINDINGS_NORMS]; // mean gradient norms of the newest phases, oldest first
     int64_t norms;
     int64_t said;         // bits of enum rlhf__finding and of trends (findings.c) reported so far
     int64_t wild;         // the first phase that jumped or exploded, from 1; 0 = none
     int32_t is_collapsed; // 1: the policy of the last phase has collapsed
-    int32_t is_far;       // 1: it is far from the reference
+    int32_t is_far;       // 1: that policy is far from the reference
 };
 
 // A trend is reported from phase RLHF__TREND_PHASES on, if it has lasted for RLHF__TREND_LASTED

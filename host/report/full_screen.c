@@ -52,7 +52,7 @@ struct rlhf__full_screen *rlhf__full_screen_open(struct rlhf__log *log, const ch
     }
     fflush(stdout);
     s->fd = rlhf__alternate_open();
-    const int own = s->fd < 0 ? -1 : dup(s->fd); // the stream closes its own
+    const int own = s->fd < 0 ? -1 : dup(s->fd); // the stream closes its own descriptor
     s->kept = own < 0 ? NULL : fdopen(own, "a");
     if (!s->kept) {
         if (own >= 0) close(own);
@@ -197,7 +197,7 @@ static int put_curves(const struct rlhf__full_screen *s, struct rlhf__buf *out) 
         const struct rlhf__series *v = rlhf__series_of(&s->series, rows[i].metric);
         struct rlhf__buf line = RLHF__BUF_INIT;
         char number[40];
-        // The loss is shown if the run has no rewards.
+        // The loss is shown only for runs without rewards.
         if (v->n == 0) continue;
         if (strcmp(rows[i].label, "loss") == 0 && isfinite(last(s, RLHF__REWARD_METRIC))) continue;
         rlhf__buf_printf(&line, " %-10s %-10s", rows[i].label,

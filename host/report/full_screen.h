@@ -1,5 +1,5 @@
-// full_screen.h: a run on the whole terminal (log.progress=full): curves, times, samples and the
-// newest log line. It only draws and reads no keys.
+// full_screen.h: shows a run on the whole terminal (log.progress=full): curves, times, samples and
+// the newest log line. It only draws and reads no keys.
 //
 // While it is shown, log lines and sample tables are kept, and printed when it is closed
 // (base/alternate.h).
@@ -33,7 +33,7 @@ void rlhf__full_screen_phase(struct rlhf__full_screen *, int64_t phase,
 void rlhf__full_screen_samples(struct rlhf__full_screen *, const struct rlhf__sample_table *,
                                const struct rlhf__sample *, size_t n);
 
-// What changes while a phase runs. Borrowed.
+// The data that changes while a phase runs. Borrowed.
 struct rlhf__full_now {
     int64_t phase, phases;
     const char *eta;  // "1:12"; "" = not known

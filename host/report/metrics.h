@@ -18,7 +18,7 @@ struct rlhf__metrics;
 
 // Open for a new run (keep_phase < 0) or a resumed one. Every file drops rows of phases >
 // keep_phase and rows cut short by a crash, even a file that is no longer enabled. run is borrowed
-// until close. Without run (NULL) there are no files, only the values in memory. [main]
+// until close. If run is NULL, nothing is written: the values are only in memory. [main]
 rlhf_status rlhf__metrics_open(const struct rlhf__folder *run, const struct rlhf__log_config *want,
                                int64_t keep_phase, struct rlhf__log *log,
                                struct rlhf__metrics **out, struct rlhf__error *err);

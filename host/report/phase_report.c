@@ -270,7 +270,7 @@ static rlhf_status write_spread(const struct rlhf__phase *p, struct rlhf__error 
     uint32_t flags = samples ? RLHF__SPREAD_RESPONSES : 0;
     if (samples && rlhf__cast_has_rewards(c)) flags |= RLHF__SPREAD_REWARD;
     if (samples && rlhf__cast_wants_reference(c)) flags |= RLHF__SPREAD_REFERENCE;
-    // In minibatches, only copies of the rows get advantages.
+    // With minibatch scope, only copies of the rows get advantages, so these rows lack them.
     if (samples && !(c->plan.flags & RLHF_PLAN_MINIBATCH_SCOPE)) flags |= RLHF__SPREAD_ADVANTAGE;
     return rlhf__spread_write(p->report->spread, p->count->phase + 1, &p->x.rows, flags,
                               p->report->metrics, err);

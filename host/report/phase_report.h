@@ -28,7 +28,7 @@ double rlhf__rows_entropy(const struct rlhf__rows *);
 
 // Set objective/entropy_per_token, lr, episode, optim/*, time/*, perf/* and sampling/*. Call it
 // after the algorithm's phase_end() and after the phase's sequences were added to the count, but
-// before the phase itself is. [main]
+// before the phase itself is counted. [main]
 void rlhf__phase_metrics(const struct rlhf__phase *p);
 
 // Write and show the samples and the progress line of a phase whose metrics are set. is_last = 1:

@@ -22,7 +22,7 @@ struct rlhf__progress {
     int32_t kind; // BAR, PLAIN or OFF
     int32_t color;
     int32_t drawn;   // columns of the bar on the screen, 0: not shown
-    int32_t hidden;  // 1: do not show it
+    int32_t hidden;  // 1: do not show the bar
     int32_t day;     // day of the last line that showed a date
     int32_t counted; // 1: note has "done/of"
     int32_t fills;   // 1: rlhf__progress_fill may take the whole terminal
@@ -115,7 +115,8 @@ static int put_fitting(const struct rlhf__progress *p, int terminal, struct rlhf
             rlhf__buf_puts(text, "  ETA ");
             put_duration(text, seconds_left(s));
         }
-        if (width + (int)text->len <= room || shed == VALUE) return width; // all of it is ASCII
+        // The text is ASCII, so its bytes are its columns.
+        if (width + (int)text->len <= room || shed == VALUE) return width;
     }
     return 0;
 }
@@ -195,7 +196,8 @@ rlhf_status rlhf__progress_create(int32_t kind, struct rlhf__log *log, struct rl
     const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
     int tty = isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0;
     p->fills = kind == RLHF__PROGRESS_FULL && tty && !(log && log->json);
-    if (kind == RLHF__PROGRESS_FULL) kind = RLHF__PROGRESS_AUTO; // until the first phase
+    // The whole terminal is used from the first phase on.
+    if (kind == RLHF__PROGRESS_FULL) kind = RLHF__PROGRESS_AUTO;
     if (kind == RLHF__PROGRESS_AUTO) kind = tty ? RLHF__PROGRESS_BAR : RLHF__PROGRESS_PLAIN;
     if (log && log->json && kind == RLHF__PROGRESS_BAR) kind = RLHF__PROGRESS_PLAIN;
     p->kind = kind;

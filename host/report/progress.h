@@ -29,15 +29,15 @@ struct rlhf__full_screen; // report/full_screen.h
 
 // Show progress on stdout. kind is an enum rlhf__progress_kind; AUTO means a bar if stdout is a
 // terminal, otherwise plain lines. Log lines are printed above the bar, using log's hooks. With a
-// JSON log each phase is logged as an object, and there is no bar. [main]
+// JSON log each phase is logged as an object, and no bar is drawn. [main]
 rlhf_status rlhf__progress_create(int32_t kind, struct rlhf__log *log, struct rlhf__progress **out,
                                   struct rlhf__error *err);
 
 // End the display. Errors of writing progress to stdout are ignored. NULL allowed.
 void rlhf__progress_destroy(struct rlhf__progress *p);
 
-// Use the whole terminal from now on if that was asked for and the terminal is large enough. title
-// is the first line. Otherwise does nothing. [main]
+// If the user asked for the whole terminal and it is large enough, use it from now on. title is the
+// first line. Otherwise does nothing. [main]
 void rlhf__progress_fill(struct rlhf__progress *p, const char *title);
 
 // Returns the display on the whole terminal, or NULL if it is not shown. Give it the numbers and

@@ -81,7 +81,7 @@ struct rlhf__report {
 };
 
 // Log "phase N: " and the text as a warning, and write it to events.jsonl, unless r->silent. phase:
-// from 1; finding: a short name of it, such as "collapsed". [main]
+// from 1; finding: a short name for the warning, such as "collapsed". [main]
 __attribute__((format(printf, 4, 5))) void
 rlhf__report_warn(struct rlhf__report *r, int64_t phase, const char *finding, const char *fmt, ...);
 

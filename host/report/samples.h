@@ -38,7 +38,7 @@ rlhf_status rlhf__samples_sync(struct rlhf__samples *s, struct rlhf__error *err)
 // Log one sample as a JSON object: {"event": "sample", "phase", "prompt", ...}. [main]
 void rlhf__samples_event(struct rlhf__log *log, int64_t phase, const struct rlhf__sample *s);
 
-enum { RLHF__SAMPLE_REWARDS = 4 }; // most rewards with a separate column
+enum { RLHF__SAMPLE_REWARDS = 4 }; // maximum number of rewards with separate columns
 
 struct rlhf__sample_table {
     int64_t phase;

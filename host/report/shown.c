@@ -43,7 +43,7 @@ static double share_of(uint32_t i, uint32_t n) {
 
 // Returns the rank of sample i of n <= rows. Each rank is higher than the one before.
 static uint32_t rank_of(uint32_t i, uint32_t n, uint32_t rows, uint32_t before) {
-    const uint32_t last = rows - n + i; // leaves room for those above
+    const uint32_t last = rows - n + i; // leave ranks for the samples after it
     uint32_t rank = (uint32_t)lround(share_of(i, n) * (rows - 1));
     if (i > 0 && rank <= before) rank = before + 1;
     return rank < last ? rank : last;
