@@ -1,5 +1,5 @@
-// ahead_phase.h: a phase of a run with rollout.ahead: when the next batch begins and ends, and what
-// is reported about it. Without rollout.ahead these functions do nothing.
+// ahead_phase.h: a phase of a run with rollout.ahead: begins and completes the next batch, and
+// reports its age and the waiting times. Without rollout.ahead these functions do nothing.
 #ifndef RLHF_HOST_AHEAD_PHASE_H
 #define RLHF_HOST_AHEAD_PHASE_H
 

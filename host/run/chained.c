@@ -60,7 +60,7 @@ static int is_apart(const char *section, const char *key) {
     return 0;
 }
 
-// Move the settings that are apart to the object of the same section in `settings`.
+// Move the settings that `apart` lists to the object of the same section in `settings`.
 static void move_section(json_t *section, const char *name, json_t *settings) {
     json_t *v, *to = json_object();
     const char *key;
@@ -83,7 +83,7 @@ static int is_path(const struct rlhf__plugin *plugin, const char *key) {
     return 0;
 }
 
-// The same for a reward or the judge: the file of the plugin, and its options that are paths.
+// For a plugin, move the name of its file and its options that are paths.
 static json_t *move_plugin(json_t *config, const struct rlhf__plugin *plugin) {
     json_t *v, *to = json_object();
     const char *key;
@@ -155,7 +155,7 @@ static rlhf_status add_start(json_t *inputs, const char *name, const char *dir, 
     return RLHF_OK;
 }
 
-// Set the digests of the files and models that the run reads, by setting.
+// Set the digests of the files and models that the run reads, with their settings as keys.
 static rlhf_status add_inputs(const struct rlhf__run *r, int64_t keep, json_t *inputs,
                               struct rlhf__error *err) {
     const struct rlhf__model *policy = r->cast.policy;
@@ -165,7 +165,7 @@ static rlhf_status add_inputs(const struct rlhf__run *r, int64_t keep, json_t *i
     json_array_foreach(r->inputs, i, e) {
         const char *setting = json_string_value(json_object_get(e, "setting"));
         snprintf(name, sizeof name, "%s", setting ? setting : "");
-        for (int k = 2; json_object_get(inputs, name); k++) // several classifiers of rewards
+        for (int k = 2; json_object_get(inputs, name); k++) // several inputs may be of one setting
             snprintf(name, sizeof name, "%.250s %d", setting, k);
         json_object_set(inputs, name, json_object_get(e, "sha256"));
     }

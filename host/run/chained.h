@@ -12,8 +12,8 @@ struct rlhf__run;
 rlhf_status rlhf__chained_open(struct rlhf__run *, const struct rlhf__folder *to, int64_t keep,
                                struct rlhf__error *err);
 
-// Append the link of the phase r->count.phase, before its metrics are flushed. p NULL: the row of
-// held-out responses before the first phase. [main]
+// Append the link of the phase r->count.phase, before its metrics are flushed. If p is NULL, the
+// link is for the row of held-out responses before the first phase. [main]
 rlhf_status rlhf__chained_phase(const struct rlhf__run *, const struct rlhf__phase *p,
                                 struct rlhf__error *err);
 

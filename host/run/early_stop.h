@@ -1,6 +1,6 @@
 // early_stop.h: ends a run that stays above a limit. The measured sequence KL and the reward are
 // each averaged over the last `window` phases (fewer at the start). The run ends when an average is
-// above its limit in `patience` phases in a row. The windows are part of a checkpoint.
+// above its limit in `patience` consecutive phases. The windows are part of a checkpoint.
 #ifndef RLHF_HOST_EARLY_STOP_H
 #define RLHF_HOST_EARLY_STOP_H
 
@@ -14,7 +14,7 @@ enum rlhf__early_stop_what { RLHF__EARLY_STOP_KL = 0, RLHF__EARLY_STOP_REWARD = 
 struct rlhf__stop_rule {
     double *ring;   // values of the last `window` phases that measured it
     int64_t seen;   // phases that measured it
-    int64_t beyond; // checks in a row above the limit
+    int64_t beyond; // consecutive checks above the limit
 };
 
 struct rlhf__early_stop {
@@ -31,7 +31,8 @@ void rlhf__early_stop_finish(struct rlhf__early_stop *); // accepts a zeroed one
 int rlhf__early_stop_looks_at(const struct rlhf__early_stop_config *, int32_t what);
 
 // Reject limits for quantities that a run of `algo` cannot measure. samples, rewards and reference
-// say whether it samples responses, and has rewards and a reference. Errors: RLHF_E_INVALID. [any]
+// say whether the run samples responses, and has rewards and a reference. Errors: RLHF_E_INVALID.
+// [any]
 rlhf_status rlhf__early_stop_check(const struct rlhf__early_stop_config *, const char *algo,
                                    int samples, int rewards, int reference,
                                    struct rlhf__error *err);

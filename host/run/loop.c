@@ -112,7 +112,7 @@ static rlhf_status see_trends(struct rlhf__run *r, struct rlhf__error *err) {
     return rlhf__run_history_warn(&r->history, &r->findings, &r->report, phase, err);
 }
 
-// After a phase has been counted: check that the metrics which settings need exist, write the
+// After a phase has been counted: check that the metrics exist to which settings refer, write the
 // metrics, and note the phase boundary.
 static rlhf_status end_phase(struct rlhf__run *r, const struct rlhf__phase *p,
                              struct rlhf__error *err) {
@@ -208,7 +208,7 @@ static void say_spared(const struct rlhf__run *r) {
                (long long)s->rows, (long long)s->all, s->seconds);
 }
 
-// With several processes: if they have agreed on it.
+// Several processes stop only after all of them have agreed to stop.
 static int is_cancelled(const struct rlhf__run *r) {
     const struct rlhf__team *t = rlhf__run_learners(r);
     if (t) return t->cancelled != 0;
@@ -303,11 +303,11 @@ static rlhf_status run_phases(struct rlhf__run *r, struct rlhf__error *err) {
 rlhf_status rlhf__run_phases(struct rlhf__run *r, struct rlhf__error *err) {
     if (rlhf__run_acts(r)) return rlhf__actor_run(r, err);
     const rlhf_status st = run_phases(r, err);
-    // After a failure, the actors get it at the next door of all ranks.
+    // If the run failed, the actors receive the failure at the next door of all ranks instead.
     return st == RLHF_OK && r->actors ? rlhf__actors_end(r->actors, err) : st;
 }
 
-// ---- a phase again ----
+// ---- phases that are run again ----
 
 static rlhf_status open_again(struct rlhf__run *r, const struct rlhf__folder *out,
                               struct rlhf__error *err) {

@@ -144,8 +144,7 @@ static rlhf_status open_planned_models(const struct rlhf__run *r, struct planned
     return RLHF_OK;
 }
 
-// Returns m if it is on the plan, else the copy of m that was opened there, or NULL if there is
-// none.
+// Returns m if it is on the plan, else the copy of m that was opened there, or NULL without a copy.
 static const struct rlhf__model *planned_model(const struct rlhf__model *m,
                                                const struct planned_models *t) {
     for (size_t i = 0; i < t->n; i++)
@@ -188,7 +187,7 @@ static uint64_t params_bytes(const struct rlhf__model *m) {
 static uint64_t rollback_bytes(const struct rlhf__run *r) {
     const struct rlhf__cast *c = &r->cast;
     if (rlhf__run_acts(r)) return 0;
-    const uint64_t ranks = c->share.ranks > 1 ? c->share.ranks : 1; // moments are divided
+    const uint64_t ranks = c->share.ranks > 1 ? c->share.ranks : 1; // divide the moments
     const uint64_t params = params_bytes(c->policy) + params_bytes(c->critic);
     uint64_t bytes = params + params * (uint64_t)rlhf__setup_moments(r->config) / ranks;
     if (c->reference && !c->reference->frozen) bytes += params_bytes(c->reference);
@@ -251,7 +250,7 @@ static rlhf_status optimizers(const struct rlhf__run *r, struct rlhf__optim *mad
     return RLHF_OK;
 }
 
-// The sampler decodes while the phase runs, so that its memory is added to the phase's.
+// The sampler decodes while the phase runs, so its memory is added to the phase's.
 static rlhf_status sample_ahead(const struct rlhf__run *r, const struct rlhf__experience *x,
                                 rlhf_gen **cache, struct rlhf__error *err) {
     const struct rlhf__sampler *s = r->feed->ahead ? rlhf__ahead_sampler(r->feed->ahead) : NULL;
@@ -353,7 +352,8 @@ rlhf_status rlhf__estimate_memory(struct rlhf__run *r, struct rlhf__memory_need 
                    "of memory does not include them",
                    need->uncounted);
     rlhf__free_memory_get(&r->session.models, need);
-    // The resident size already includes the models that rewards have used.
+    // The resident size already includes the models that rewards have used. Do not count them
+    // twice.
     const uint64_t loaded = need->own_memory ? 0 : need->there;
     count_host(r, &p.x.rows, resident > loaded ? resident - loaded : 0, &need->uses);
     rlhf__experience_finish(&p.x);

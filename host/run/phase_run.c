@@ -357,11 +357,12 @@ static void tell_signals(const struct rlhf__phase *p) {
 // Take the phase's rows and scores from a record.
 static rlhf_status collect_recorded(struct rlhf__phase *p, struct rlhf__error *err) {
     p->x.phase = p->count->phase;
-    // With rollout.ahead, the file does not say which rows are those of the phase before.
+    // With rollout.ahead, the file does not say which rows were sampled by the weights of the
+    // previous phase.
     const int64_t version =
         p->config->rollout.ahead && p->count->phase > 0 ? -1 : p->learner->optim->count.step;
     RLHF_TRY(rlhf__recorded_take(p->recorded, p->feed, version, &p->x, err));
-    RLHF_TRY(rlhf__phase_score(p, &p->x, 0, err)); // only makes the texts
+    RLHF_TRY(rlhf__phase_score(p, &p->x, 0, err)); // scores nothing; only makes the texts
     RLHF_TRY(rlhf__completions_measure(p, err));
     return pass_reference(p, err);
 }
@@ -373,7 +374,7 @@ static int has_all_prompts(const struct rlhf__phase *p) {
     return !p->recorded && p->cast->plan.resample_rounds == 0 && !p->feed->choice;
 }
 
-// The epoch is that of the phase's own prompts.
+// Set the epoch of this phase's prompts before the next batch moves the cursor.
 static rlhf_status begin_next(const struct rlhf__phase *p, struct rlhf__error *err) {
     rlhf__metrics_set(p->report->metrics, "epoch", rlhf__order_epoch(p->feed->ops->order(p->feed)));
     return rlhf__ahead_phase_begin(p, err);
@@ -419,7 +420,7 @@ static rlhf_status describe(struct rlhf__phase *p, struct rlhf__error *err) {
 static rlhf_status evaluate(struct rlhf__phase *p, struct rlhf__error *err) {
     int64_t every = p->config->data.eval_every, done = p->count->phase + 1;
     int due = (every > 0 && done % every == 0) || done == p->count->phases;
-    if (p->recorded && rlhf__cast_samples(p->cast)) return RLHF_OK; // would ask the rewards
+    if (p->recorded && rlhf__cast_samples(p->cast)) return RLHF_OK; // it would call the rewards
     const struct rlhf__held_out h = {.phase = done,
                                      .due = due,
                                      .metrics = p->report->metrics,

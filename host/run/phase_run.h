@@ -21,7 +21,7 @@ rlhf_status rlhf__phase_passes(struct rlhf__phase *p, struct rlhf__error *err);
 rlhf_status rlhf__phase_refer(const struct rlhf__phase *p, struct rlhf__experience *x,
                               struct rlhf__error *err);
 
-// Call when a part of the phase no longer uses policy and critic: frees their buffers, so that the
+// Call when a part of the phase no longer uses policy and critic. Frees their buffers, so that the
 // memory of a phase's parts does not add up. Does nothing for rows of a file, because such a phase
 // is a single step. [step]
 void rlhf__phase_trim(const struct rlhf__phase *p);
@@ -34,11 +34,11 @@ void rlhf__phase_trim(const struct rlhf__phase *p);
 rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experience *x, int more,
                               struct rlhf__error *err);
 
-// Dynamic sampling (Yu et al. 2025): groups whose rewards have no spread are replaced
-// by groups of responses to further prompts. p->x is the first round, sampled and scored. Further
-// rounds run while groups without spread remain and the plan's resample_rounds allows it. Each
-// round samples and scores as many groups as are to be replaced. Those of its groups that have
-// spread take the places of groups that have none.
+// Dynamic sampling (Yu et al. 2025): groups whose rewards have no spread are replaced by groups of
+// responses to further prompts. p->x is the first round, sampled and scored. Further rounds run
+// while groups without spread remain and the plan's resample_rounds allows it. Each round samples
+// and scores as many groups as are to be replaced. Its groups with spread replace groups without
+// spread.
 //
 // Groups without spread that remain after the last round are kept, so the batch keeps its size.
 // Sets sampling/fresh_rounds, prompts, flat_ratio and flat_left; other metrics are those of the

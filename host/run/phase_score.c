@@ -27,7 +27,7 @@ rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experien
                              .team = p->cast->share.team};
     const struct rlhf__scored_by by = {&p->config->response, p->cast->rules, p->feed->prompts};
     if (!rlhf__cast_samples(p->cast)) return RLHF_OK;
-    if (!rlhf__cast_has_rewards(p->cast)) // there are only texts: all scores are 0
+    if (!rlhf__cast_has_rewards(p->cast)) // only texts: all scores are 0
         return rlhf__scored_init(&x->scored, &by, &x->rows, err);
     rlhf__progress_note(p->report->progress, "reward");
     const uint32_t n_reward = (uint32_t)p->config->n_reward;

@@ -33,7 +33,7 @@ struct rlhf__run_dir;
 // A validated request for a training run: the config is resolved and the plugins are open.
 struct rlhf__run_request {
     const struct rlhf__env *env;
-    struct rlhf__config *config;   // setting up writes the backend that "auto" found into it
+    struct rlhf__config *config;   // the set-up replaces "auto" in it by the backend that it found
     struct rlhf__plugins *plugins; // for opening models
     const struct rlhf__plugin *algo;
     const struct rlhf__plugin **rewards;    // [config->n_reward]
@@ -54,13 +54,13 @@ struct rlhf__run_request {
     int32_t samples_again, unused;
     struct rlhf__team *team;   // the processes that work on this run; NULL = this one alone
     struct rlhf__split *split; // which of them only sample; NULL = none
-    const struct rlhf__collective *collective; // that connects them; NULL = none
+    const struct rlhf__collective *collective; // the collective that connects them; NULL = none
 };
 
 // The run's checkpoints on disk.
 struct rlhf__saved {
     int64_t phase;     // phases that the run's newest checkpoint contains; -1 = no checkpoint yet
-    int64_t attempted; // the same for the newest attempt
+    int64_t attempted; // the phase of the newest attempt to write one
     double at;         // time of that attempt, or else of the start
 };
 
@@ -96,7 +96,7 @@ struct rlhf__run {
     struct rlhf__memory_plan *memory_plan;
 };
 
-// Returns 1 if this process writes and shows what the run leaves; otherwise rank 0 does. [any]
+// Returns 1 if this process writes the files and messages of the run; otherwise rank 0 does. [any]
 static inline int rlhf__run_writes(const struct rlhf__run *r) {
     return rlhf__team_rank(r->req->team) == 0;
 }
@@ -147,10 +147,9 @@ struct rlhf__again_wish {
     void *arg;
 };
 
-// Run only some of the next phases, and write what a run leaves of them to the folder `out`:
-// manifest.json, metrics.jsonl, chain.jsonl, rollouts.jsonl (if responses are sampled) and
-// checkpoints, as directories with the names of checkpoints. The run directory is not changed.
-// [main]
+// Run only some of the next phases, and write their files to the folder `out`: manifest.json,
+// metrics.jsonl, chain.jsonl, rollouts.jsonl (if responses are sampled) and checkpoints, as
+// directories with the names of checkpoints. The run directory is not changed. [main]
 rlhf_status rlhf__run_again(struct rlhf__run *, const struct rlhf__folder *out,
                             const struct rlhf__again_wish *, struct rlhf__error *err);
 

@@ -355,7 +355,7 @@ static int is_time(const struct rlhf__run *r, int *now) {
     return *now || (every_s > 0 && rlhf__seconds() - r->saved.at >= (double)every_s);
 }
 
-// Clocks and signals differ between processes. Rank 0 decides.
+// Clocks and signals differ between processes, so rank 0 decides.
 rlhf_status rlhf__saving_meet(struct rlhf__run *r, rlhf_status st, struct rlhf__error *err) {
     int now = 0;
     struct rlhf__team *team = rlhf__run_learners(r);
@@ -425,7 +425,8 @@ void rlhf__saving_rescue(struct rlhf__run *r) {
     rlhf__progress_end(r->report.progress);
     if (boundary > 0 && s->attempted != boundary) {
         rlhf_status st = restore(r, &err);
-        st = rlhf__team_all_ok(rlhf__run_learners(r), st, &err); // each has a part of the moments
+        // Each process restores a part of the moments, so all of them must succeed.
+        st = rlhf__team_all_ok(rlhf__run_learners(r), st, &err);
         if (st == RLHF_OK) st = save(r, &err);
         if (st != RLHF_OK)
             rlhf__logf(r->report.log, RLHF_LOG_WARN, "phase %lld cannot be gone back to: %s",
@@ -433,7 +434,8 @@ void rlhf__saving_rescue(struct rlhf__run *r) {
     }
     r->count.phase = s->phase > 0 ? s->phase : 0;
     const volatile sig_atomic_t *cancelled = r->req->env->cancelled;
-    if (s->phase > 0 && cancelled && *cancelled) return; // rlhf__saving_say_next will log it
+    // Rlhf__saving_say_next will log the command.
+    if (s->phase > 0 && cancelled && *cancelled) return;
     if (s->phase > 0)
         say_kept(r, s->phase);
     else if (boundary > 0)

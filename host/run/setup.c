@@ -190,8 +190,8 @@ static rlhf_status make_plan(struct rlhf__run *r, struct rlhf__error *err) {
 
 // ---- rows and models ----
 
-// Returns 1 for a dry run that ends before models are loaded. With a checkpoint to check, they are
-// loaded.
+// Returns 1 for a dry run that ends before models are loaded. A dry run of a resumed run loads
+// them, to check the checkpoint.
 static int only_told(const struct rlhf__run *r) { return r->req->dry_run && !r->req->resume; }
 
 static rlhf_status open_rows(struct rlhf__run *r, struct rlhf__error *err) {
@@ -326,7 +326,7 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
     set_phases(r);
     RLHF_TRY(resume(r, err));
     RLHF_TRY(rlhf__setup_same(r, err));
-    const int checks = r->feed->ops->check && !r->req->recorded; // it samples
+    const int checks = r->feed->ops->check && !r->req->recorded; // the check samples responses
     return checks ? r->feed->ops->check(r->feed, err) : RLHF_OK;
 }
 

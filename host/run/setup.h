@@ -99,23 +99,24 @@ struct rlhf__learner rlhf__setup_learner(const struct rlhf__run *r, struct rlhf_
 // ---- shards: setup_shards.c ----
 
 // Set the run's share: how many shards a minibatch has, and which of them are this process's. With
-// parallel.shards=0, writes the number found into the config. Errors: RLHF_E_INVALID if the
-// processes do not divide the shards. [main]
+// parallel.shards=0, writes the number that it chose into the config. Errors: RLHF_E_INVALID if the
+// number of shards is not a multiple of the number of processes. [main]
 rlhf_status rlhf__setup_shards(struct rlhf__run *r, struct rlhf__error *err);
 
-// Check that a phase has a group, or a row, for each process. The plan must be there. Errors:
+// Check that a phase has a group, or a row, for each process. The plan must have been made. Errors:
 // RLHF_E_INVALID. [main]
 rlhf_status rlhf__setup_check_batch(const struct rlhf__run *r, struct rlhf__error *err);
 
 // ---- rollout.ahead: setup_ahead.c ----
 
-// Returns 1 if the run samples responses ahead of training. Its plan has been made. [any]
+// Returns 1 if the run samples responses ahead of training. The plan must have been made. [any]
 int rlhf__setup_is_ahead(const struct rlhf__run *r);
 
-// Reject rollout.ahead if the algorithm draws no responses or does not correct for old rows, if
-// several processes train without actors, or together with rewards.overlap; and actors without
-// rollout.ahead, or more of them than a batch has groups. Call after the plan has been made.
-// Errors: RLHF_E_INVALID. [main]
+// Call after the plan has been made. Errors: RLHF_E_INVALID [main] if
+// - rollout.ahead is set, but the algorithm draws no responses or does not correct for old rows;
+// - rollout.ahead is set, and several processes train without actors;
+// - rollout.ahead and rewards.overlap are both set;
+// - the run has actors without rollout.ahead, or more actors than a batch has groups.
 rlhf_status rlhf__setup_check_ahead(const struct rlhf__run *r, struct rlhf__error *err);
 
 // Set r->ahead_threads, of the run's `all` threads. Errors: RLHF_E_INVALID. [main]
@@ -133,8 +134,8 @@ rlhf_status rlhf__setup_ahead_ready(struct rlhf__run *r, struct rlhf__error *err
 // [main]
 rlhf_status rlhf__setup_actor_rows(struct rlhf__run *r, struct rlhf__error *err);
 
-// Set out to what learners and actors must have in common. New reference. Everything must be open
-// and loaded. Errors: RLHF_E_NOMEM. [main]
+// Set *out to the values that must be equal on learners and actors. New reference. Everything must
+// be open and loaded. Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__setup_actor_same(const struct rlhf__run *r, json_t **out,
                                    struct rlhf__error *err);
 
@@ -144,7 +145,7 @@ rlhf_status rlhf__setup_actor_same(const struct rlhf__run *r, json_t **out,
 // threads that this process gets of them. [main]
 int64_t rlhf__setup_threads(const struct rlhf__run *r);
 
-// Check that all processes do the same run. Everything must be open, and a checkpoint loaded.
+// Check that all processes execute the same run. Everything must be open, and a checkpoint loaded.
 // Errors: those of rlhf__team_same. [main]
 rlhf_status rlhf__setup_same(const struct rlhf__run *r, struct rlhf__error *err);
 

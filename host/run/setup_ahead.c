@@ -3,7 +3,8 @@
 
 #include "feed/ahead.h"
 
-// Returns the most threads that may sample, if the run has `all`. One must train.
+// Returns the maximum number of threads that may sample if the run has `all` threads. At least one
+// must train.
 static int64_t most_threads(int64_t all) { return all > 1 ? all - 1 : 1; }
 
 static rlhf_status check_actors(const struct rlhf__run *r, struct rlhf__error *err) {
@@ -82,7 +83,7 @@ rlhf_status rlhf__setup_ahead(struct rlhf__run *r, struct rlhf__error *err) {
     return rlhf__ahead_create(sampler, &r->feed->ahead, err);
 }
 
-// Learners and actors get to know each other.
+// Connect learners and actors.
 static rlhf_status meet_actors(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(rlhf__actors_create(r->req->split, r->cast.policy, &r->actors, err));
     if (r->feed->ahead) rlhf__ahead_act(r->feed->ahead, r->actors);

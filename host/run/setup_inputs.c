@@ -234,7 +234,7 @@ static rlhf_status take_options(const struct rlhf__run *r, const struct rlhf__pl
         if (o.type != RLHF_T_PATH || !path) continue;
         if (rlhf__run_model(o.key, &path, room, NULL, err) != RLHF_OK || path != room ||
             !is_open(r, room))
-            continue; // it is not a model to the plugin
+            continue; // the plugin did not open it as a model
         if (json_object_set_new(options, o.key, json_string(room)) != 0)
             return RLHF__NOMEM(err, "out of memory for settings");
     }

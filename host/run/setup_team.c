@@ -45,7 +45,7 @@ int64_t rlhf__setup_threads(const struct rlhf__run *r) {
 
 // ---- the same run ----
 
-// The number of threads is not part of what must be equal.
+// Remove the number of threads, which may differ between processes.
 static void forget_threads(json_t *compute) {
     const char *detail = json_string_value(json_object_get(compute, "detail"));
     const char *end = detail ? strstr(detail, " thread") : NULL;
@@ -57,7 +57,7 @@ static void forget_threads(json_t *compute) {
     json_object_set_new(compute, "detail", json_string(kept));
 }
 
-// A rank may read a copy of the run to resume.
+// Remove the paths of a resumed run, because a rank may read a copy of it.
 static void forget_copies(const struct rlhf__run *r, json_t *own) {
     json_t *policy = json_object_get(json_object_get(own, "program"), "policy");
     if (r->req->resume)
