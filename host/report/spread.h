@@ -16,7 +16,7 @@ rlhf_status rlhf__spread_open(const struct rlhf__folder *run, int64_t keep_phase
                               struct rlhf__error *err);
 void rlhf__spread_close(struct rlhf__spread *); // NULL allowed
 
-// The kind of rows, and the numbers that they have.
+// The kind of rows, and the numbers that are known of them.
 enum rlhf__spread_flag {
     RLHF__SPREAD_RESPONSES = 1, // they are responses; else rows of a file, whose prompts count too
     RLHF__SPREAD_REWARD = 2,
