@@ -18,7 +18,7 @@ struct rlhf__actors {
     int32_t begun, reserved;
 };
 
-// An order as it is sent, followed by its rows. Bytes: none is left unset.
+// An order as it is sent, followed by its rows. The struct lacks padding, so all its bytes are set.
 struct message {
     uint64_t first;
     int64_t version;
@@ -135,7 +135,8 @@ rlhf_status rlhf__actors_receive(struct rlhf__actors *a, struct rlhf__actor_orde
     const struct rlhf__part from = rlhf__part_of(&parts, 0);
     if (from.at < from.end) {
         struct rlhf__error unread = {0, ""};
-        a->begun = 1; // the learners send weights and wait for responses, whatever happens here
+        // From here on, the learners send weights and wait for responses, even if this rank fails.
+        a->begun = 1;
         st = read_order(a, from, out, &unread);
         const rlhf_status shipped = rlhf__ship_weights(a->ship, err);
         if (st != RLHF_OK) *err = unread;

@@ -1,9 +1,9 @@
-// actors.h: what the learners and the actors of a run say to each other (team/split.h).
+// actors.h: the messages between the learners and the actors of a run (team/split.h).
 //
-// A batch has two doors, which all ranks pass. At the first one, rank 0 says which responses are to
-// be sampled, and the actors receive the weights. At the second one, the actors hand over the
-// responses: each has sampled those of some of the groups. In between, the learners train. A last
-// order without responses ends the actors.
+// A batch has two doors, which all ranks pass. At the first one, rank 0 announces which responses
+// are to be sampled, and the actors receive the weights. At the second one, the actors hand over
+// the responses: each has sampled those of some of the groups. In between, the learners train. A
+// last order without responses ends the actors.
 #ifndef RLHF_HOST_ACTORS_H
 #define RLHF_HOST_ACTORS_H
 
@@ -18,7 +18,7 @@ rlhf_status rlhf__actors_create(struct rlhf__split *split, struct rlhf__model *m
                                 struct rlhf__actors **out, struct rlhf__error *err);
 void rlhf__actors_destroy(struct rlhf__actors *); // NULL allowed [main]
 
-// Returns what sends the weights. Borrowed. [any]
+// Returns the sender of the weights. Borrowed. [any]
 const struct rlhf__ship *rlhf__actors_ship(const struct rlhf__actors *);
 
 // ---- on a learner: in the place of a sampler (sampler.h) ----
@@ -41,15 +41,15 @@ struct rlhf__actor_order {
     int64_t version;     // optimizer steps that the weights have had
     const int64_t *row;  // [n] the prompts of the whole batch; valid until the next order
     uint32_t n, group;   // responses of the batch; adjacent ones with the same prompt
-    uint32_t begin, end; // those that this actor samples
+    uint32_t begin, end; // the responses that this actor samples
 };
 
-// Receive an order, and the weights for it. n is 0 if there are no more. Errors: those of a
-// learner, rlhf__ship_weights; RLHF_E_INTERNAL. [step]
+// Receive an order, and the weights for it. n is 0 if the run ends. Errors: those of a learner,
+// rlhf__ship_weights; RLHF_E_INTERNAL. [step]
 rlhf_status rlhf__actors_receive(struct rlhf__actors *, struct rlhf__actor_order *out,
                                  struct rlhf__error *err);
-// Hand over the responses, or report that st is not RLHF_OK; e and the numbers then do not matter.
-// seconds: how long they took. Returns st, or the error of another rank. [step]
+// Hand over the responses or, if st is not RLHF_OK, report that sampling has failed; the responses
+// are then ignored. Returns st, or the error of another rank. [step]
 rlhf_status rlhf__actors_give(struct rlhf__actors *, const struct rlhf__sampled *, rlhf_status st,
                               struct rlhf__error *err);
 

@@ -64,7 +64,7 @@ static void decoder_finish(struct decoder *d) {
     free(d->support);
 }
 
-// The most tokens that a row of a step can have.
+// Returns the maximum number of tokens that a row of a step can have.
 static size_t longest_row(const struct rlhf__gen_request *q) {
     size_t longest = 1;
     if (q->turns) return (size_t)q->turns->longest;
@@ -168,8 +168,8 @@ static void go_on(struct decoder *d, uint32_t s) {
     w->fed = len;
 }
 
-// The rows that take part in a step: running ones, with one token each, and those that start now or
-// read.
+// The rows that take part in a step: rows that go on with one drawn token, and rows that start or
+// read several tokens.
 enum rows { GOING_ON = 1, STARTING = 2 };
 
 static int kind_of(const struct decoder *d, const struct row *w) {
@@ -202,7 +202,7 @@ static void leave(struct decoder *d, struct row *w) {
     d->running--;
 }
 
-// A sequence has ended.
+// End the sequence of w.
 static void end(struct decoder *d, struct row *w) {
     const struct rlhf__gen_request *q = d->q;
     const uint32_t i = (uint32_t)w->sequence;
@@ -224,7 +224,7 @@ static rlhf_status ends(struct decoder *d, const struct row *w, struct rlhf__err
     return RLHF_OK;
 }
 
-// Returns 1 if the turn of w has as many tokens as it may have.
+// Returns 1 if the turn of w has reached its maximum length.
 static int is_full(const struct decoder *d, const struct row *w) {
     const struct rlhf__gen_request *q = d->q;
     const int32_t len = d->out->len[w->sequence];
@@ -232,7 +232,7 @@ static int is_full(const struct decoder *d, const struct row *w) {
     return q->turns && q->prompt_len[w->sequence] + len == q->turns->longest;
 }
 
-// A turn has ended. With turns, the sequence waits for what follows.
+// End the turn of w. If the request has turns, the sequence then waits to learn what follows.
 static rlhf_status end_turn(struct decoder *d, struct row *w, struct rlhf__error *err) {
     const struct rlhf__gen_turns *turns = d->q->turns;
     const size_t i = (size_t)w->sequence;
@@ -293,7 +293,7 @@ static rlhf_status read_tokens(struct decoder *d, struct row *w, const int32_t *
     return RLHF_OK;
 }
 
-// Let the sequence of w go on if what follows is known.
+// Continue the sequence of w if it is known what follows its turn.
 static rlhf_status follow(struct decoder *d, struct row *w, struct rlhf__error *err) {
     const struct rlhf__gen_turns *turns = d->q->turns;
     const int32_t *ids = NULL;
@@ -321,8 +321,8 @@ static rlhf_status fill_slots(struct decoder *d, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Prepare the next step. A sequence that is over leaves its slot to another, which may be over as
-// well.
+// Prepare the next step. A sequence that has ended leaves its slot to another one, which may have
+// ended as well.
 static rlhf_status prepare(struct decoder *d, int wait, struct rlhf__error *err) {
     const struct rlhf__gen_request *q = d->q;
     RLHF_TRY(fill_slots(d, err));
@@ -358,8 +358,8 @@ static rlhf_status step(struct decoder *d, const struct rlhf__model *m, rlhf_gen
     return st == RLHF_OK ? take(d, err) : st;
 }
 
-// On a device that records calls, the running rows have steps of their own. Those steps are all
-// alike, so the device can replay the recorded calls.
+// On a device that records calls, the running rows have separate steps. All those steps are alike,
+// so the device can replay the recorded calls.
 static rlhf_status run(struct decoder *d, const struct rlhf__model *m, rlhf_gen *cache,
                        struct rlhf__error *err) {
     const struct rlhf__gen_request *q = d->q;

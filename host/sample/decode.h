@@ -23,7 +23,7 @@
 
 #define RLHF__MAX_NEW_TOKENS 65535 // limit of the counters
 
-// What a sequence that waits does next.
+// The next action of a sequence that waits.
 enum rlhf__gen_next {
     RLHF__GEN_WAIT = 0,
     RLHF__GEN_READ = 1, // its next step reads tokens; at the beginning, its prompt
@@ -34,9 +34,10 @@ enum rlhf__gen_next {
 // decodes. Errors end the batch.
 struct rlhf__gen_turns {
     void *ctx;
-    int32_t longest; // most tokens of a sequence: prompt, turns, and what is read between them
+    // Maximum number of tokens in a sequence: prompt, turns, and tokens read between them.
+    int32_t longest;
     int32_t longest_prompt;
-    // Sequence i has a slot, and begins as soon as `next` says so.
+    // Sequence i now has a slot. It begins when `next` returns RLHF__GEN_READ.
     rlhf_status (*begin)(void *ctx, uint32_t i, struct rlhf__error *err);
     // A turn of n tokens has ended. stopped 1: an end token or a rule ended it; otherwise it
     // reached max_new or `longest`.
@@ -45,15 +46,15 @@ struct rlhf__gen_turns {
     // Called before each step. wait 1: all sequences wait, so return when one can go on.
     rlhf_status (*advance)(void *ctx, int wait, struct rlhf__error *err);
     // Returns enum rlhf__gen_next. READ: *ids[*n] are the tokens to read, at least one, borrowed
-    // until the next `ended` of this sequence; with them and one token more the sequence is not
-    // longer than `longest`. At the beginning of a sequence they are not used: the request's
+    // until the next `ended` of this sequence. With these tokens and one more, the sequence must
+    // not be longer than `longest`. At the beginning of a sequence, *ids is not used: the request's
     // prompt[i] and prompt_len[i] are set then.
     int (*next)(void *ctx, uint32_t i, const int32_t **ids, int32_t *n);
 };
 
 struct rlhf__gen_request {
     uint32_t n, slots;     // sequences; how many are decoded at once
-    uint32_t prefix_slots; // KV caches for shared prompts, 0 = none; see below
+    uint32_t prefix_slots; // KV caches for shared prompts (rlhf__prefix_slots), 0 = none
     // 1: store the set that each token was sampled from; log-probs are over this set
     int32_t keep_support;
     // [n] ids. With turns, NULL until the sequence begins.

@@ -5,7 +5,7 @@
 
 #include "sample/scoring.h"
 
-// What an environment's replies needed in a batch: replies that were cut, and special tokens that
+// Numbers about an environment's replies in a batch: replies that were cut, and special tokens that
 // were encoded as ordinary ones.
 struct rlhf__episode_counts {
     int64_t cut, specials;

@@ -13,7 +13,7 @@ struct rlhf__gen_result {
     float *logp;      // [n * stride] 0 for tokens that were read
     int32_t *len;     // [n]
     uint8_t *stopped; // [n] 1 = an end token or a rule ended the response, or the last turn
-    int64_t stride;   // cells of a row
+    int64_t stride;   // array elements of a row
     // [n * stride, rlhf_support_words] with keep_support, else NULL. Row i's entries are those of
     // its drawn tokens.
     uint32_t *support;

@@ -20,10 +20,10 @@ struct rlhf__reward_parts {
     float *row;   // [n] sum of both
 };
 
-// Compute e's score, reward and token[RLHF__TOKEN_REWARD] from parts[n_reward], and from
-// parts[n_reward] behind them if an environment pays the rows (e->paid). With config's
-// weights, normalization, clip and penalties. Rows that are not kept get 0 and do not count in
-// means. no_period is as in struct rlhf__scored. [any]
+// Compute e's score, reward and token[RLHF__TOKEN_REWARD] from parts[n_reward], with the weights,
+// normalization, clip and penalties of the config. If an environment also gives rewards (e->paid),
+// they are the element after these, parts[n_reward]. Rows that are not kept get 0 and do not count
+// in means. no_period is as in struct rlhf__scored. [any]
 void rlhf__mix(const struct rlhf__config *, const struct rlhf__reward_parts *parts,
                const uint8_t *keep, const uint8_t *no_period, struct rlhf__rows *e);
 

@@ -49,7 +49,7 @@ static void keep(struct rlhf__overlap_answers *e, const struct rlhf__reward_rows
     e->known[i] = 1;
 }
 
-// ---- which metrics count: `reports` are values that a reward reported during a call ----
+// ---- reports: values that a reward reported during a call, and whether they count ----
 
 // Returns 1 if row i must be scored again because its reward is not finite and would end the run.
 static int is_odd(const struct rlhf__mixing_config *rules, const struct rlhf__reward_answer *a,
@@ -145,7 +145,8 @@ static int policy_is(const struct asking *s, int32_t policy) {
 static void say_no_number(struct asking *s, uint32_t i) {
     const float paid = rlhf__reward_answer_paid(s->a, s->r, i);
     char what[48];
-    snprintf(what, sizeof what, "it gave %g", isnan(paid) ? (double)NAN : (double)paid); // no -nan
+    // Print nan, not -nan.
+    snprintf(what, sizeof what, "it gave %g", isnan(paid) ? (double)NAN : (double)paid);
     rlhf__fail(&s->why, RLHF_E_NUMERIC, "reward %s, score(), phase %llu: %s",
                s->q->plugin->plugin->desc.id, (unsigned long long)s->q->phase + 1,
                rlhf__reward_answer_unwritten(s->a, i) ? "it wrote no result" : what);
@@ -251,7 +252,7 @@ static void check_early(struct asking *s) {
     if (s->q->tally) s->q->tally->failures += s->n_open - counted;
 }
 
-// The first try scores all rows that have no early answer.
+// The first try scores all rows that lack an early answer.
 static rlhf_status ask_first(struct asking *s, struct rlhf__error *err) {
     s->n_open = s->r->n;
     take_early(s);

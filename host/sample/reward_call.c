@@ -100,13 +100,14 @@ static void keep(void *arg, const char *name, double value, double weight, int32
     if (one && !rlhf__combine_add(&one->now, value, weight, combine)) mixed(m, name);
 }
 
-// Before a call of the reward: *m will store the metrics that it reports.
+// Call this before a call of the reward. From then on, *m stores the metrics that the reward
+// reports.
 static void metrics_begin(struct rlhf__reward_metrics *m, const struct rlhf__instance *reward) {
     m->reward = reward;
     rlhf__instance_metrics_to(reward, keep, m);
 }
 
-// After a call that scored `rows` rows: if it scored none, drop its reports.
+// Call this after a call that scored `rows` rows. If it scored none, drop its reports.
 static void metrics_end(struct rlhf__reward_metrics *m, uint32_t rows) {
     rlhf__instance_metrics_to(m->reward, NULL, NULL);
     for (size_t i = 0; i < m->n; i++) {

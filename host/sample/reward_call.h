@@ -16,7 +16,7 @@
 // Time and counts over the calls of one reward.
 struct rlhf__reward_tally {
     double seconds;     // spent in calls
-    int64_t failures;   // rows that it could not score, counted in every try
+    int64_t failures;   // rows that the reward could not score, counted in every try
     int64_t retries;    // rows that were scored again, counted in every try
     int64_t unscored;   // rows without a score in the end
     int64_t not_finite; // rows that rewards.nan_policy zero or drop affected
@@ -38,7 +38,7 @@ void rlhf__reward_tally_say(const struct rlhf__reward_tally *b, const char *name
 
 // ---- metrics ----
 
-// The most metrics that a reward may report in a phase. Further ones are ignored.
+// Maximum number of metrics that a reward may report in a phase. Further ones are ignored.
 enum { RLHF__MOST_METRICS = 1024 };
 
 // A metric that a reward reports (host->metric).
@@ -101,8 +101,8 @@ int rlhf__reward_bisects(const struct rlhf__mixing_config *rules);
 // The call is repeated in parts under three conditions: q->bisects is set, the call ended the
 // reward's process, and the reward keeps no state. The search for the rows that end the process is
 // as follows:
-// - First come the rows before the one at which the process ended, then that row, then those after
-//   it. The row comes with its group, unless RLHF_REWARD_ROW_ALONE.
+// - The first three calls are for the rows before the one at which the process ended, for that row,
+//   and for the rows after it. That row is scored with its group, unless RLHF_REWARD_ROW_ALONE.
 // - If that row was not the cause, the other parts are split in halves, and so on.
 // - After the process has ended sixteen times, or after four times rewards.timeout_s, the rows that
 //   are still unanswered count as failed.

@@ -48,8 +48,8 @@ rlhf_status rlhf__scored_take_paid(struct rlhf__scored *, const float *raw, uint
 // Keep only the rows pick[0..n), ascending. [any]
 void rlhf__scored_pick(struct rlhf__scored *, const uint32_t *pick, uint32_t n);
 
-// Returns the share of right answers among the rows that have a verdict and keep[i] != 0, or NaN if
-// there are none. [any]
+// Returns the share of right answers among the rows that have a verdict and keep[i] != 0, or NaN
+// without such rows. [any]
 double rlhf__scored_correct(const struct rlhf__scored *, const uint8_t *keep);
 
 // Rows in the form that reward plugins get. All arrays are owned; the texts belong to a struct
@@ -101,7 +101,7 @@ void rlhf__reward_answer_clear(struct rlhf__reward_answer *a, const struct rlhf_
 // Returns 1 if the reward has not written a->seq of row i. [any]
 int rlhf__reward_answer_unwritten(const struct rlhf__reward_answer *a, uint32_t i);
 
-// Void the answer for row i. [any]
+// Discard the answer for row i. [any]
 void rlhf__reward_answer_void(struct rlhf__reward_answer *a, const struct rlhf__reward_rows *r,
                               uint32_t i);
 

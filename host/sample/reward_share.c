@@ -8,7 +8,7 @@
 
 // ---- which rows ----
 
-// Returns 1 if every rank may ask about a part of the rows.
+// Returns 1 if each rank may call the reward for a part of the rows.
 static int is_dealt(const struct rlhf__instance *reward) {
     return reward->plugin->desc.state_version == 0 &&
            !(reward->plugin->ops.reward.flags & RLHF_REWARD_WHOLE_BATCH);
@@ -112,7 +112,7 @@ static rlhf_status unpack(struct rlhf__part *p, const struct rlhf__reward_call *
 
 // ---- the door ----
 
-// Ask about the rows [from, to).
+// Call the reward for the rows [from, to).
 static rlhf_status ask(const struct rlhf__reward_call *q, const struct rlhf__reward_rows *r,
                        uint32_t from, uint32_t to, struct rlhf__buf *out, struct rlhf__error *err) {
     struct rlhf__reward_rows some = {0};

@@ -25,8 +25,8 @@ struct rlhf__rewards_request {
 rlhf_status rlhf__rewards_open(const struct rlhf__rewards_request *, struct rlhf__instance ***out,
                                struct rlhf__error *err);
 
-// Reject explicit rewards.timeout_s, rewards.memory_mib and rewards.overlap if they affect neither
-// a reward nor the judge (NULL: none). The two limits affect plugins that asked for
+// Reject explicit rewards.timeout_s, rewards.memory_mib and rewards.overlap if no plugin uses them,
+// i.e. a reward or the judge (NULL: none). The two limits affect plugins that asked for
 // "rlhf.limits/0"; overlap affects those that may be called early (overlap.h). Errors:
 // RLHF_E_INVALID. [main]
 rlhf_status rlhf__rewards_check_limits(const struct rlhf__config *c,

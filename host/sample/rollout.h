@@ -41,7 +41,7 @@ struct rlhf__gen_turns;
 struct rlhf__rollout_request {
     const struct rlhf__model *model;
     rlhf_gen
-        *cache; // slots + prefix_slots sequences of the longest prompt + max_new; NULL: its own
+        *cache; // slots + prefix_slots sequences of prompt + max_new tokens; NULL: a temporary one
     const struct rlhf__prompts *prompts;
     uint32_t n, slots; // rows; rows decoded at once
     uint32_t group;    // adjacent rows with the same prompt; 0 means 1

@@ -10,7 +10,7 @@ static int32_t length(const struct rlhf__rows *e, uint32_t i) {
     return e->offset[i + 1] - e->offset[i] - e->prompt_len[i];
 }
 
-// Only what cannot be known from the request: lengths, ends, ids, log-probs and supports.
+// Pack only data that the request does not determine: lengths, ends, ids, log-probs and supports.
 void rlhf__rollout_pack(const struct rlhf__rows *e, int64_t tokens, struct rlhf__buf *out) {
     rlhf__buf_put(out, &tokens, sizeof tokens);
     for (uint32_t i = 0; i < e->n; i++) {

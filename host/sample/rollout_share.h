@@ -1,4 +1,4 @@
-// rollout_share.h: sampling that is divided among the ranks of a team.
+// rollout_share.h: divides sampling among the ranks of a team.
 #ifndef RLHF_HOST_ROLLOUT_SHARE_H
 #define RLHF_HOST_ROLLOUT_SHARE_H
 
@@ -19,7 +19,8 @@ void rlhf__rollout_pack(const struct rlhf__rows *e, int64_t tokens, struct rlhf_
 
 // Put together the rows of a request that several ranks sampled. Rank r has sampled the rows
 // [first[r], first[r + 1]); part[r] is its message, which is read. Ranks without rows need no
-// message. *e must be zeroed; *tokens grows. Errors: RLHF_E_INTERNAL, RLHF_E_NOMEM. [step]
+// message. *e must be zeroed. *tokens grows by the tokens that the models of all ranks computed.
+// Errors: RLHF_E_INTERNAL, RLHF_E_NOMEM. [step]
 rlhf_status rlhf__rollout_unpack(const struct rlhf__rollout_request *q, const int64_t *row,
                                  int32_t ranks, const uint32_t *first, struct rlhf__part *part,
                                  struct rlhf__rows *e, int64_t *tokens, struct rlhf__error *err);

@@ -11,12 +11,13 @@
 
 struct rlhf__sampler {
     struct rlhf__sampler_request from;
-    struct rlhf__services services; // the run's, with this sampler's backend
+    struct rlhf__services services; // a copy of the run's, with this sampler's backend
     struct rlhf__model_env env;     // likewise
     struct rlhf__compute *compute;
     struct rlhf__model *model;
-    struct rlhf__response_rules *rules; // with scratch, so that the run's cannot be shared
-    rlhf_gen *cache;                    // NULL: each batch opens and closes one
+    // Separate from the run's, because rules have scratch memory.
+    struct rlhf__response_rules *rules;
+    rlhf_gen *cache; // NULL: each batch opens and closes one
     // The batch that the thread samples. While `drawing` is set, only the thread uses these.
     struct rlhf__rollout_request q;
     int64_t *row;
@@ -40,7 +41,7 @@ static rlhf_status open_table(struct rlhf__sampler *s, struct rlhf__error *err) 
     return RLHF_OK;
 }
 
-// The model that the policy was opened from, without what only training needs.
+// Returns the spec of the policy, without the parts that only training needs.
 static struct rlhf__model_spec spec_of(const struct rlhf__model *policy) {
     struct rlhf__model_spec spec = policy->spec;
     spec.role = "sampler";
@@ -129,7 +130,7 @@ rlhf_status rlhf__sampler_begin(struct rlhf__sampler *s, const struct rlhf__roll
     s->q.model = s->model;
     s->q.cache = s->cache;
     s->q.rules = s->rules;
-    s->q.watch = NULL; // progress is the main thread's
+    s->q.watch = NULL; // only the main thread shows progress
     s->q.overlap = NULL;
     s->q.cancelled = &s->stop;
     if (st == RLHF_OK && !(s->drawing = rlhf__signals_thread(&s->thread, work, s)))

@@ -2,7 +2,7 @@
 // samples responses on a separate thread while the policy trains. It gets the policy's weights
 // before each batch, and hands over whole batches.
 //
-// The caller decides when: begin and wait alternate. feed/ahead.h keeps the batches.
+// The caller alternates rlhf__sampler_begin and rlhf__sampler_wait. feed/ahead.h keeps the batches.
 #ifndef RLHF_HOST_SAMPLER_H
 #define RLHF_HOST_SAMPLER_H
 
@@ -12,7 +12,7 @@
 
 struct rlhf__sampler; // opaque
 
-// What a sampler is made from. Everything is borrowed for its lifetime.
+// The parts that a sampler is created from. Everything is borrowed for its lifetime.
 struct rlhf__sampler_request {
     const struct rlhf__session *session;
     const struct rlhf__config *config;
@@ -29,13 +29,13 @@ rlhf_status rlhf__sampler_open(const struct rlhf__sampler_request *, struct rlhf
                                struct rlhf__error *err);
 // Load an instance that is on the memory plan. [main]
 rlhf_status rlhf__sampler_load(struct rlhf__sampler *, struct rlhf__error *err);
-// Cancels what it samples. The policy must still exist. NULL allowed. [main]
+// Cancel sampling and free the sampler. The policy must still exist. NULL allowed. [main]
 void rlhf__sampler_destroy(struct rlhf__sampler *);
 
-// Returns its instance of the policy. [any]
+// Returns the sampler's instance of the policy. [any]
 const struct rlhf__model *rlhf__sampler_model(const struct rlhf__sampler *);
 
-// Returns the table that it samples with, also while its model is on the memory plan. [any]
+// Returns the table that the sampler uses, also while its model is on the memory plan. [any]
 const rlhf_compute *rlhf__sampler_table(const struct rlhf__sampler *);
 
 // Copy the policy's weights, and begin to sample responses to the prompts row[q->n] as the request

@@ -42,7 +42,7 @@ static int has_token_rewards(const struct rlhf__scorer *s, size_t k) {
     return (s->rewards[k]->plugin->ops.reward.flags & RLHF_REWARD_PER_TOKEN) != 0;
 }
 
-// Returns 1 if an environment pays rows, like a further reward.
+// Returns 1 if an environment gives rewards for rows, like a further reward.
 static int is_paid(const struct rlhf__scorer *s, const struct rlhf__rows *e) {
     return s->config->environment.plugin && e->paid;
 }
@@ -92,7 +92,7 @@ static rlhf_status refuse(const struct rlhf__scorer *s, size_t k, const struct r
     char what[48];
     int shown = (int)(x->response[i].len < 60 ? x->response[i].len : 60);
     snprintf(what, sizeof what, "gave %g for",
-             isnan(value) ? (double)NAN : (double)value); // no -nan
+             isnan(value) ? (double)NAN : (double)value); // print nan, not -nan
     return rlhf__fail(err, RLHF_E_NUMERIC,
                       "reward %s (%s) %s row %u of phase %llu, response \"%.*s\"; "
                       "rewards.nan_policy says stop (zero and drop are allowed too)",
@@ -172,7 +172,7 @@ static void forgive(struct rlhf__rows *e, uint32_t i) {
         e->paid[t] = 0;
 }
 
-// Take what the environment paid and decided, and apply rewards.nan_policy.
+// Take the environment's rewards and verdicts, and apply rewards.nan_policy.
 static rlhf_status take_environment(const struct rlhf__scorer *s, struct rlhf__scored *x,
                                     struct rlhf__rows *e, struct totals *l,
                                     struct rlhf__error *err) {

@@ -28,7 +28,7 @@ struct rlhf__scorer {
     rlhf__metric_fn *reported; // receives what the rewards report; NULL = none
     void *metric_ctx;          // context of both functions
     int64_t phase;
-    // 1: it is not an error if no row is left after nan_policy and on_failure have dropped rows
+    // 1: nan_policy and on_failure may drop all rows; otherwise that is an error
     int32_t may_drop_all;
     // 1: the prompts are held out, so rewards get no prompt index (rlhf_reward_in.source)
     int32_t held_out;
@@ -39,8 +39,8 @@ struct rlhf__scorer {
     struct rlhf__team *team; // that the rows are divided among (reward_share.h); NULL = none
 };
 
-// Call a plugin whose scores are not trained on, such as a judge. There are no weights, mixing,
-// penalties or nan_policy. The rows are divided among the team, which may be NULL. raw[n] receives
+// Call a plugin whose scores are not trained on, such as a judge. Weights, mixing, penalties and
+// nan_policy do not apply. The rows are divided among the team, which may be NULL. raw[n] receives
 // the scores. failed[n] is set to 1 for rows that it could not score; their raw is NaN. Errors:
 // those of rlhf__reward_ask. [step]
 rlhf_status rlhf__score_alone(struct rlhf__team *team, const struct rlhf__reward_call *,
