@@ -92,7 +92,7 @@ static void end_flood(struct rlhf__asked *a) {
 // one more time, because calls may have been sent before it.
 static int next_call(struct rlhf__asked *a, struct rlhf__wire *in, size_t *bytes) {
     struct rlhf__channel *c = &a->worker->call;
-    // Unread replies stay in memory: do not make another one until the worker has read the last.
+    // An unread reply stays in memory, so do not make another one until the worker has read it.
     if (c->out.len) return 0;
     const int got = rlhf__channel_front(c, in, bytes);
     if (got != 0 || a->filled) return got;
@@ -241,7 +241,7 @@ static size_t look(struct wait *w, int *more) {
         if (rlhf__ear_flooded(a->ear)) end_flood(a);
         if (!a->done && a->answered == 0) take_answer(a);
         if (a->done) continue;
-        // Calls that it made before it answered or ended belong to this request.
+        // Calls that the worker made before it answered or ended belong to this request.
         const int again = take_calls(a, &worked);
         if (!a->done && !again && a->answered) end_call(a);
         if (w->until > 0) w->until += worked;

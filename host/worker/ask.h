@@ -15,7 +15,7 @@ struct rlhf__asked {
     struct rlhf__buf answer;  // bytes of the answer
     struct rlhf__wire result; // the part of the answer after status and text
     char *why;                // the text; "" = none
-    uint64_t most;            // most bytes of an answer; 0 = RLHF__MOST_ANSWER
+    uint64_t most;            // maximum bytes of an answer; 0 = RLHF__MOST_ANSWER
     rlhf_status status;       // the plugin's status; not set if the worker failed
     int32_t answered;         // 1: has answered; -1: has ended without an answer
     int32_t filled;           // 1: all calls sent before the answer have been received
@@ -24,7 +24,7 @@ struct rlhf__asked {
     int32_t reserved;
 };
 
-// The most bytes of an answer without state.
+// Maximum bytes of an answer without state.
 #define RLHF__MOST_ANSWER ((uint64_t)16 << 20)
 
 // Send each request and wait for all answers, for at most timeout_s seconds (0 = no limit). Time

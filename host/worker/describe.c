@@ -71,8 +71,8 @@ void rlhf__description_put(const struct rlhf__plugin *p, struct rlhf__buf *out) 
 
 // ---- reading ----
 
-// Read a text that may be missing. Returns a copy that lives as long as the description; or NULL if
-// there is no text, if it is malformed (in->bad), or if memory runs out (*no_memory).
+// Read a text that may be missing. Returns a copy that lives as long as the description. Returns
+// NULL if the text is missing or malformed (in->bad), or if memory runs out (*no_memory).
 static const char *get_text(struct rlhf__wire *in, struct rlhf__description *d, int *no_memory) {
     const uint32_t given = rlhf__wire_get_u32(in);
     const rlhf_str s = rlhf__wire_get_text(in);

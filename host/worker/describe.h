@@ -10,9 +10,9 @@
 void rlhf__description_put(const struct rlhf__plugin *p, struct rlhf__buf *out);
 
 enum {
-    RLHF__DESCRIBED_WHY_UNUSED = 1, // it has why_unused()
-    RLHF__DESCRIBED_CHECK_ROW = 2,  // it has check_row()
-    RLHF__DESCRIBED_PROGRAM = 4     // it has the extension RLHF_EXT_PROGRAM
+    RLHF__DESCRIBED_WHY_UNUSED = 1, // the plugin has why_unused()
+    RLHF__DESCRIBED_CHECK_ROW = 2,  // the plugin has check_row()
+    RLHF__DESCRIBED_PROGRAM = 4     // the plugin has the extension RLHF_EXT_PROGRAM
 };
 
 // A worker's description of a reward. It owns its memory. Its config struct has one slot of 8 bytes

@@ -1,4 +1,4 @@
-// fence.c: see fence.h. The state is static, because signal handlers can reach nothing else.
+// fence.c: see fence.h. The state is static, because signal handlers can reach only static data.
 #include "worker/fence.h"
 
 #include <signal.h>

@@ -1,5 +1,5 @@
-// fence.h: for the worker: maps the arrays of rlhf_reward_out, each followed by an inaccessible
-// guard page. If the plugin writes into a guard page, it reports this before the worker ends.
+// fence.h: used in a worker: maps the arrays of rlhf_reward_out, each followed by an inaccessible
+// guard page. If the plugin writes into a guard page, the worker records this before it ends.
 #ifndef RLHF_HOST_WORKER_FENCE_H
 #define RLHF_HOST_WORKER_FENCE_H
 
@@ -28,12 +28,12 @@ int rlhf__fence_input(struct rlhf__fence *f, uint64_t bytes);
 int rlhf__fence_output(struct rlhf__fence *f, uint32_t n, uint64_t total, int has_token,
                        rlhf_reward_out *out);
 
-// Returns the array before whose start something was written, as 1 + enum rlhf__out, or 0 if there
-// is none. [main]
+// Returns the array before whose start something was written, as 1 + enum rlhf__out; otherwise 0.
+// [main]
 unsigned rlhf__fence_before(const struct rlhf__fence *f);
 
 // From now on, if a signal ends this process, record in f->note the signal and the guard page that
-// was hit. *f must not move. [main]
+// was hit. Do not move *f. [main]
 void rlhf__fence_watch(struct rlhf__fence *f);
 
 // Returns the name of the array in a note's `fence`: "out->seq", ..., "its input". [any]

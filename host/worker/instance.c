@@ -121,7 +121,7 @@ rlhf_status rlhf__pool_said(const struct rlhf__pool *t, const struct rlhf__asked
     if (a->status == RLHF_E_NOMEM && t->s->rules.memory_mib) {
         snprintf(text, sizeof text, "%.1900s (rewards.memory_mib allows its worker %llu MiB)", own,
                  (unsigned long long)t->s->rules.memory_mib);
-        // The limit is the worker's, not the host's, so some of the rows may still be scored.
+        // The worker's limit was reached, not the host's, so some of the rows may still be scored.
         return rlhf__pool_fail_part(t, RLHF_E_INTERNAL, text, first);
     }
     if (*a->why) own = rlhf__printable(a->why, text, sizeof text);

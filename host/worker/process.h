@@ -16,18 +16,18 @@ struct rlhf__channel {
     int fd, ended;
     struct rlhf__buf in, out;
     size_t taken, sent; // bytes consumed of `in`, and sent of `out`
-    uint64_t most;      // most bytes of a frame; 0 = RLHF__WIRE_MAX
+    uint64_t most;      // maximum bytes of a frame; 0 = RLHF__WIRE_MAX
 };
 
 struct rlhf__worker {
-    struct rlhf__ward ward; // pid 0: it has ended; failed.text has the cause
-    int noise;              // what it prints; -1 = closed
+    struct rlhf__ward ward; // pid 0: the worker has ended; failed.text has the cause
+    int noise;              // its printed output; -1 = closed
     struct rlhf__channel ask, call;
     struct rlhf__buf printed; // the incomplete last line
     int input_fd, output_fd;
     char *input, *output;
     uint64_t input_bytes, output_bytes;
-    uint64_t most;       // most bytes of a frame that it sends; 0 = RLHF__WIRE_MAX
+    uint64_t most;       // maximum bytes of a frame that the worker sends; 0 = RLHF__WIRE_MAX
     uint64_t memory_mib; // limit of its control group
     struct rlhf__cgroup group;
     struct rlhf__error failed; // code 0: none

@@ -20,12 +20,12 @@ struct rlhf__program_walls {
 struct rlhf__programs {
     rlhf_program_service table; // first member; offered as RLHF_SVC_PROGRAM
     const char *program;        // executable of the warden (rlhf__dirs.program), borrowed
-    // Returns the confinement of a plugin's programs. There is none if this is NULL or returns
-    // NULL.
+    // Returns the confinement of a plugin's programs. If this is NULL or returns NULL, they are not
+    // confined.
     struct rlhf__program_walls *(*walls)(const rlhf_host *plugin);
 };
 
-// Fill *p, which must not move. [main]
+// Fill *p. Do not move it afterwards. [main]
 void rlhf__programs_init(struct rlhf__programs *p, const char *program,
                          struct rlhf__program_walls *(*walls)(const rlhf_host *plugin));
 

@@ -276,7 +276,7 @@ static int work(void *arg, unsigned spaces) {
             answer(s, RLHF_OK, "");
         else
             serve_one(s, &in);
-        fflush(stdout); // so that the plugin's printed lines count to this call
+        fflush(stdout); // so that lines which the plugin printed belong to this call
         rlhf__wire_end(&s->out);
         if (rlhf__wire_send(RLHF__WORKER_ASK, &s->out) != 0) return 1;
     }

@@ -67,7 +67,7 @@ out:
 // ---- extensions ----
 
 // Functions in another process cannot be called. Among the extensions that the host knows, only
-// this one is without functions and can be returned.
+// this one consists of data alone, so only this one can be returned.
 static const void *extension(const struct rlhf__plugin *p, void *self, const char *id) {
     static const rlhf_program_use programs = {sizeof programs, 0};
     const struct rlhf__stand_in *s = of(p->outside);

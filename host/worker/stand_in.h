@@ -15,7 +15,7 @@ enum { RLHF__MOST_WORKERS = 64 };
 struct rlhf__worker_rules {
     double timeout_s;    // limit of a call, 0 = none
     uint64_t memory_mib; // 0 = no limit
-    uint32_t workers;    // number that share a batch, 1 to RLHF__MOST_WORKERS
+    uint32_t workers;    // number of workers that share a batch, 1 to RLHF__MOST_WORKERS
     int32_t network;     // 1: they may use the network
 };
 

@@ -8,7 +8,7 @@
 
 enum rlhf__handle_kind { CLASSIFIER = 1, TOKENIZER = 2, MODEL = 3 };
 enum { MOST_TEXTS = 1 << 24 };
-#define MOST_REPLY (RLHF__WIRE_MAX / 4) // most bytes of a reply
+#define MOST_REPLY (RLHF__WIRE_MAX / 4) // maximum bytes of a reply
 
 // ---- the services ----
 
@@ -304,7 +304,7 @@ static void call_close(struct rlhf__ear *e, struct rlhf__wire *in, struct rlhf__
     answer(out, known ? RLHF_OK : RLHF_E_INVALID);
 }
 
-// Refuse a call while responses are being sampled, because that uses the host's models.
+// Refuse a call while responses are being sampled, because the call would use the host's models.
 static void not_beside(const struct rlhf__ear *e, struct rlhf__buf *out) {
     struct rlhf__error err = {0, ""};
     rlhf__fail(&err, RLHF_E_UNSUPPORTED,

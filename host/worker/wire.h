@@ -50,7 +50,7 @@ enum rlhf__wire_call {
     RLHF__CALL_CLOSE = 11 // u32 handle ->
 };
 
-// The most bytes of a frame.
+// Maximum bytes of a frame.
 #define RLHF__WIRE_MAX ((uint64_t)1 << 30)
 
 // The maximum size in bytes of the text of a log line, a failure or a metric's name. Longer texts
