@@ -7,8 +7,8 @@
 
 #define POINTS_MAX  400    // points of a curve; up to twice as many phases are kept one by one
 #define POINTS_MIN  60     // the least number of points, however many metrics there are
-#define BUDGET      150000 // numbers of all curves together
-#define METRICS_MAX 2000   // of a run
+#define BUDGET      150000 // limit on the numbers of all curves together
+#define METRICS_MAX 2000   // metrics of a run
 #define NAME_BYTES  200    // bytes of a metric's name
 
 // ---- the range ----
@@ -104,12 +104,12 @@ static void put(const struct rlhf__curve_range *r, struct rlhf__curve *one, int6
 
 struct reading {
     struct rlhf__curves *c;
-    json_t *at;   // {name: place of its curve}
-    size_t guess; // curves come in the same order in every line
+    json_t *at;   // {name: index of its curve}
+    size_t guess; // the expected next curve: every line has the same order
     int64_t dropped;
 };
 
-// Not by trying all curves: a line may have any number of names.
+// Finds the curve of a name. Does not try all curves, because a line may have any number of names.
 static struct rlhf__curve *find(struct reading *r, const char *name) {
     struct rlhf__curves *c = r->c;
     if (r->guess < c->n && strcmp(c->all[r->guess].name, name) == 0) return &c->all[r->guess++];
@@ -149,7 +149,8 @@ static rlhf_status put_row(struct reading *r, const json_t *row, int64_t phase,
     return RLHF_OK;
 }
 
-// Older versions did not report this metric; the series have it (rlhf__series_set_derive).
+// Adds a metric that older versions did not report. rlhf__series_set_derive has computed it in the
+// series.
 static rlhf_status put_derived(struct reading *r, const json_t *row, int64_t phase,
                                const struct rlhf__series_set *series, struct rlhf__error *err) {
     static const char name[] = "objective/entropy_per_token";
@@ -168,7 +169,7 @@ static rlhf_status read_rows(struct rlhf__run_lines *l, struct reading *r,
     int64_t before = -1, out_of_order = 0;
     while (rlhf__run_lines_next(l)) {
         if (l->phase > c->range.last && l->phase > before)
-            continue; // written after the range was read
+            continue; // the program wrote this line after the range was read
         if (l->phase <= before || l->phase < c->range.first) {
             out_of_order++;
             continue;

@@ -1,62 +1,62 @@
-// curves.h: the metrics of a run as curves of at most a few hundred points, read in one pass and in
-// memory that does not depend on the number of phases.
+// curves.h: the metrics of a run as curves of at most a few hundred points. They are read in one
+// pass, in memory that does not depend on the number of phases.
 //
-// With few phases a point is a phase. With more, the phases are divided into equal buckets, the
-// same ones for all runs; a bucket keeps the mean, the least and the largest value, so that no
-// spike is lost.
+// If there are few phases, each point is a phase. Otherwise the phases are divided into equal
+// buckets, which are the same for all runs. A bucket has the mean, the least and the largest value,
+// so that spikes stay visible.
 #ifndef RLHF_FORMATS_HISTORY_CURVES_H
 #define RLHF_FORMATS_HISTORY_CURVES_H
 
 #include "history/run_lines.h"
 #include "history/series.h"
 
-// The phases of one or several runs, and how they are divided.
+// The phases of one or more runs, and how they are divided into buckets.
 struct rlhf__curve_range {
-    int64_t first, last; // last < first: no phases
-    int64_t n_metrics;   // of all runs together, counted in their first and last lines
-    int64_t n_points;    // buckets
-    int32_t exact;       // 1: a bucket is a phase
+    int64_t first, last; // last < first: there are no phases
+    int64_t n_metrics;   // of all runs together, counted in the first and the last line of each
+    int64_t n_points;    // number of buckets
+    int32_t exact;       // 1: each bucket is one phase
     int32_t reserved;
 };
 
 struct rlhf__curve_point {
     double sum, lo, hi;
-    int64_t last, n; // the last phase in the bucket; values in it, 0 = none
+    int64_t last, n; // the last phase in the bucket; the number of values in it, 0 = none
 };
 
 struct rlhf__curve {
     char *name;
     struct rlhf__curve_point *point; // [range.n_points]
-    double first, last;              // values
+    double first, last;              // the first and the last value
     double sum;
-    int64_t n; // values
+    int64_t n; // number of values
 };
 
 struct rlhf__curves {
     struct rlhf__curve_range range;
-    struct rlhf__curve *all; // [n], by name
+    struct rlhf__curve *all; // [n], sorted by name
     size_t n, cap;
-    int64_t first, last; // phases of this run; both -1 without any
+    int64_t first, last; // phases of this run; both are -1 if it has none
 };
 
-// Add the phases and metrics of a run to a range, which starts as RLHF__CURVE_RANGE_INIT; then
-// divide it. [any]
+// Add the phases and metrics of a run to a range, which begins as RLHF__CURVE_RANGE_INIT. After the
+// last run, divide the range. [any]
 #define RLHF__CURVE_RANGE_INIT                                                                     \
     { 0, -1, 0, 0, 0, 0 }
 void rlhf__curve_range_add(struct rlhf__curve_range *range, struct rlhf__run_files *run);
 void rlhf__curve_range_divide(struct rlhf__curve_range *range);
 
-// Read metrics.jsonl of a run into curves, and the metrics that rules read into *series, which the
-// caller has zeroed. Values that are not finite are left out. A line is skipped if its phase is
-// outside the range, or is not greater than the phase of the line before. A file with too many
-// metrics is cut. Each of these adds a sentence to the run's trouble. Errors: RLHF_E_NOMEM. Release
-// both, also after a failure. [any]
+// Read metrics.jsonl of a run into curves, and the metrics that the rules need into *series, which
+// the caller has zeroed. Values that are not finite are left out. A line is skipped if its phase is
+// outside of the range, or is not greater than the phase of the line before. If a file has too many
+// metrics, some are left out. Each of these cases adds a sentence to the run's trouble. Errors:
+// RLHF_E_NOMEM. Release *out and *series, also after a failure. [any]
 rlhf_status rlhf__curves_read(struct rlhf__run_files *run, const struct rlhf__curve_range *range,
                               struct rlhf__curves *out, struct rlhf__series_set *series,
                               struct rlhf__error *err);
 void rlhf__curves_finish(struct rlhf__curves *c);
 
-// The curve of a name, or NULL. Borrowed. [any]
+// The curve with this name, or NULL. Borrowed. [any]
 const struct rlhf__curve *rlhf__curves_find(const struct rlhf__curves *c, const char *name);
 
 #endif

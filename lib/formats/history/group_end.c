@@ -7,7 +7,7 @@
 
 // ---- the end of one run ----
 
-// The end of a metric that is in the curves but not in the series.
+// The end value of a metric that is in the curves but not in the series.
 static double end_of_curve(const struct rlhf__judged_run *r, const char *metric) {
     const struct rlhf__curve *c = rlhf__curves_find(&r->curves, metric);
     struct rlhf__series_set set = {0};
@@ -34,9 +34,10 @@ static double end_of(const struct rlhf__judged_run *r, const char *metric) {
     return s->n ? rlhf__trend_ends(s).last : end_of_curve(r, metric);
 }
 
-// ---- the spread of its rows ----
+// ---- the spread of a run's rows ----
 
-// The mean number of rows of a phase: the sequences sampled, divided by the number of phases.
+// The mean number of rows in a phase: the number of sampled sequences, divided by the number of
+// phases.
 static double rows_of(const struct rlhf__judged_run *r) {
     const struct rlhf__curve *c = rlhf__curves_find(&r->curves, "episode");
     const double phases = (double)(r->curves.last - r->curves.first);
@@ -44,9 +45,9 @@ static double rows_of(const struct rlhf__judged_run *r) {
     return phases > 0 ? (c->last - c->first) / phases : c->first;
 }
 
-// Variance of a distribution as spread.jsonl has it. Older versions did not write the standard
-// deviation; their quantiles are evenly spaced. The first and the last quantile each stand for half
-// as many rows as the others.
+// The variance of a distribution in spread.jsonl. If the standard deviation is missing, as in files
+// of older versions, the variance is computed from the quantiles. They are evenly spaced, and each
+// stands for the same number of rows, except that the first and the last stand for half as many.
 static double variance_of(const json_t *d) {
     const json_t *counts = json_object_get(d, "n"), *quantiles = json_object_get(d, "q");
     const size_t n = json_array_size(counts ? counts : quantiles);
@@ -94,7 +95,7 @@ static double mean_square(const struct rlhf__series *s, int64_t width) {
     return sum / (double)width;
 }
 
-// Variance of the rows of the last `width` phases; NaN if the run did not record it.
+// The variance of the rows of the last `width` phases; NaN if the run did not record it.
 static double row_variance(const struct rlhf__judged_run *r, const char *metric, double end,
                            int64_t width) {
     static const struct {
@@ -130,7 +131,7 @@ static int same_seed(const struct rlhf__judged_run *a, const struct rlhf__judged
     return x == y || (x && y && json_equal(x, y));
 }
 
-// 1 if no earlier run that has the metric has the seed of run i.
+// 1 if no earlier run with this metric has the same seed as run i.
 static int is_new_seed(const struct rlhf__judged_run *const *run, size_t i, const char *metric) {
     for (size_t k = 0; k < i; k++)
         if (isfinite(end_of(run[k], metric)) && same_seed(run[k], run[i])) return 0;

@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAMED 2 // settings in the label of a group; more where labels would be the same
+#define NAMED 2 // settings in the label of a group; more if labels would be equal
 
 // ---- groups ----
 
-// Settings that do not make runs different: the seed, names, what is logged, and what cannot change
-// results.
+// 1 for settings that may differ between the runs of one group: the seed, names, log settings, and
+// settings that cannot change results.
 static int may_differ(const char *key) {
     static const char *const names[] = {"run.seed", "run.dir", "run.note", "run.threads",
                                         "run.stop_after"};
@@ -26,7 +26,7 @@ static int may_differ(const char *key) {
 
 static int same(const json_t *a, const json_t *b) { return a == b || (a && b && json_equal(a, b)); }
 
-// The settings, other than those of may_differ, that are not the same in all runs: a list of keys.
+// The keys of the settings that differ between the runs, except those of may_differ. New reference.
 static json_t *differing(json_t *const *flat, size_t n) {
     json_t *seen = json_object(), *out = json_array();
     const char *key;
@@ -114,7 +114,7 @@ static int labels_repeat(const json_t *groups) {
     return 0;
 }
 
-// A group of one run has the name of the run.
+// Set the labels. The label of a group with one run is the name of the run.
 static void put_labels(const struct rlhf__judged_run *runs, json_t *const *flat, const json_t *keys,
                        size_t named, const json_t *groups) {
     for (size_t g = 0; g < json_array_size(groups); g++) {
@@ -161,9 +161,9 @@ const struct rlhf__judged_run **rlhf__group_members(const struct rlhf__judged_ru
     return out;
 }
 
-// ---- what they say together ----
+// ---- what the groups show together ----
 
-// Where the runs of a group end: the compared metric, and the KL as its price.
+// The end values of a group's runs: of the compared metric, and of the KL that it cost.
 struct group_ends {
     const char *label;
     struct rlhf__group_end end, kl;
@@ -181,7 +181,7 @@ static rlhf_status ends_of(const struct rlhf__judged_run *runs, const json_t *gr
     return RLHF_OK;
 }
 
-// "0.946 (0.925 to 0.983, 3 seeds), KL 7.59"
+// Append "0.946 (0.925 to 0.983, 3 seeds), KL 7.59".
 static void put_span(struct rlhf__buf *out, const struct group_ends *g) {
     const struct rlhf__group_end *e = &g->end;
     char a[40], b[40];
@@ -212,7 +212,7 @@ static void put_problems(struct rlhf__buf *out, const struct rlhf__judged_run *r
 }
 
 // 1 if the values of objective/scores cannot be compared, because the runs differ in their rewards,
-// in the weights or options of these, or in settings that change the scale of rewards.
+// in the weights or options of the rewards, or in settings that change the scale of rewards.
 static int rewards_differ(const struct rlhf__judged_run *runs, size_t n) {
     static const char *const scale[] = {"normalize", "clip"};
     for (size_t i = 1; i < n; i++) {

@@ -8,13 +8,15 @@
 
 #include <jansson.h>
 
-// Runs that differ in nothing but run.seed, run.dir, run.note, run.threads, run.stop_after and
-// log.* are one group. *groups: [{"label", "runs": [indices]}], in the order of the runs; *differ:
-// [{"key", "values": [texts]}], a value for each group. New references. [any]
+// Divide the runs into groups. Runs that differ only in run.seed, run.dir, run.note, run.threads,
+// run.stop_after and log.* are one group. *groups: [{"label", "runs": [indices]}], in the order of
+// the runs. *differ: [{"key", "values": [texts]}], with one value for each group. New references.
+// [any]
 void rlhf__groups_make(const struct rlhf__judged_run *runs, size_t n, json_t **groups,
                        json_t **differ);
 
-// The runs of one of these groups; free() the list. NULL if out of memory. [any]
+// The runs of one of these groups. The caller frees the list with free(). NULL if memory runs out.
+// [any]
 const struct rlhf__judged_run **rlhf__group_members(const struct rlhf__judged_run *runs,
                                                     const json_t *group, size_t *n);
 

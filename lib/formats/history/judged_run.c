@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-// Findings that compare two phases, so that no rule finds them in the series.
+// Findings of training that compare two phases. No rule finds them again in the series.
 static const char *const of_a_phase[] = {"far", "jumped", "exploded", "diverged", "fell"};
 enum { OF_A_PHASE = sizeof of_a_phase / sizeof *of_a_phase };
 
@@ -37,7 +37,8 @@ static int is_of_a_phase(const char *finding) {
     return 0;
 }
 
-// What cannot be read of the file is left to those who show more of it.
+// Reads the warnings of training. Lines that cannot be read are not reported here; commands that
+// show more of the file report them.
 static rlhf_status read_warnings(struct rlhf__judged_run *r, struct rlhf__error *err) {
     struct rlhf__run_lines l;
     json_t *const said = r->files.trouble;
@@ -64,7 +65,8 @@ rlhf_status rlhf__judged_run_read(struct rlhf__judged_run *r, const struct rlhf_
     return rlhf__texts_read(&r->files, &r->texts, err);
 }
 
-// A policy that is far away jumped before, with large gradients: these are not listed beside it.
+// Lists the warnings. If the policy is far from the reference ("far"), only that is listed, because
+// jumps and large gradients came before it.
 static size_t list_warnings(const struct rlhf__judged_run *r, struct rlhf__reported *out) {
     const size_t n = json_object_get(r->warned, of_a_phase[0]) ? 1 : OF_A_PHASE;
     size_t used = 0;

@@ -20,7 +20,8 @@ static int32_t hex4(const char *p, const char *end) {
     return v;
 }
 
-// At the backslash of an escape: append it, repaired, and return its length.
+// Called at the backslash of an escape: append the escape, repaired if necessary, and return its
+// length in the input.
 static size_t put_escape(struct rlhf__buf *out, const char *p, const char *end) {
     const int32_t c = end - p >= 6 && p[1] == 'u' ? hex4(p + 2, end) : -1;
     size_t n = c >= 0 ? 6 : (size_t)(end - p < 2 ? end - p : 2);
@@ -35,8 +36,8 @@ static size_t put_escape(struct rlhf__buf *out, const char *p, const char *end) 
     return n;
 }
 
-// Outside of strings: if the text at p is a word for a number that is not finite, append null and
-// return the word's length. Otherwise return 0.
+// Called outside of strings: if the text at p is a word for a number that is not finite, append
+// null and return the word's length. Otherwise return 0.
 static size_t put_word(struct rlhf__buf *out, const char *p, const char *end) {
     static const char *const words[] = {"NaN", "Infinity", "-Infinity"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {

@@ -1,5 +1,5 @@
-// loose_json.h: reads the JSON of a file that another program, another version or a stranger may
-// have written, and repairs some mistakes.
+// loose_json.h: reads JSON that another program, another version or a stranger may have written.
+// Repairs some mistakes.
 #ifndef RLHF_FORMATS_HISTORY_LOOSE_JSON_H
 #define RLHF_FORMATS_HISTORY_LOOSE_JSON_H
 
@@ -7,9 +7,9 @@
 
 #include <jansson.h>
 
-// Decode n bytes. If they are not valid JSON, repair them and try once more: invalid UTF-8, lone
-// surrogates and NUL in keys become U+FFFD, and NaN and Infinity become null. New reference; NULL
-// if the repaired text is not JSON either. [any]
+// Decode n bytes. If they are not valid JSON, repair them and try once more. The repairs: invalid
+// UTF-8, lone surrogates and NUL in keys become U+FFFD, and NaN and Infinity become null. New
+// reference; NULL if the repaired text is not valid JSON either. [any]
 json_t *rlhf__loose_json(const char *bytes, size_t n);
 
 #endif

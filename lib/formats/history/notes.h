@@ -1,5 +1,5 @@
-// notes.h: what was found in a run: a list of sentences, each with the rule that led to it and what
-// to change.
+// notes.h: the findings about a run, as a list of sentences. Each sentence has the rule that led to
+// it and advice on what to change.
 //
 // After a failed allocation the list is bad: later additions do nothing, and rlhf__notes_ok returns
 // the failure.
@@ -15,9 +15,9 @@ struct rlhf__run_note {
     int32_t level;
     int32_t reserved;
     const char *id;         // "flat_groups": a name for scripts; static
-    const char *rule;       // in words; static, NULL: none
+    const char *rule;       // the rule in words; static, NULL: none
     const char *change;     // the likely cause and the setting to change; static, NULL: none
-    struct rlhf__held held; // since which phase; phase 0: not said
+    struct rlhf__held held; // since which phase it holds; phase 0: the sentence does not say
     char *text;             // a sentence
 };
 
@@ -29,17 +29,17 @@ struct rlhf__notes {
 
 void rlhf__notes_finish(struct rlhf__notes *); // accepts a zeroed list [any]
 
-// Append a copy of *form, with the sentence that fmt gives. [any]
+// Append a copy of *form with a sentence, which fmt formats. [any]
 __attribute__((format(printf, 3, 4))) void
 rlhf__notes_add(struct rlhf__notes *, const struct rlhf__run_note *form, const char *fmt, ...);
 
-// Sort the notes by level, the worst first. Notes of one level keep their order. [any]
+// Sort the notes by level, the worst first. Notes of the same level keep their order. [any]
 void rlhf__notes_sort(struct rlhf__notes *);
 
-// RLHF_OK, or RLHF_E_NOMEM when an addition failed. [any]
+// Returns RLHF_OK, or RLHF_E_NOMEM if an addition failed. [any]
 rlhf_status rlhf__notes_ok(const struct rlhf__notes *, struct rlhf__error *err);
 
-// The note of this id, NULL: none. Borrowed. [any]
+// The note with this id, or NULL. Borrowed. [any]
 const struct rlhf__run_note *rlhf__notes_find(const struct rlhf__notes *, const char *id);
 
 // Write v with three significant digits. Values from 1,000 to 1e15 are written without an exponent.

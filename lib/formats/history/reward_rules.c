@@ -11,7 +11,7 @@ static const struct rlhf__series *of(const struct rlhf__history *h, const char *
     return rlhf__series_of(h->series, name);
 }
 
-// The series rewards/NAME/what of reward k.
+// The series rewards/NAME/WHAT, where NAME is reward k and WHAT is `what`.
 static const struct rlhf__series *of_reward(const struct rlhf__history *h, size_t k,
                                             const char *what) {
     char name[256];
@@ -19,14 +19,15 @@ static const struct rlhf__series *of_reward(const struct rlhf__history *h, size_
     return of(h, name);
 }
 
-// The last values that are all worse than the first one by more than the noise.
+// The values at the end of the series that are all worse than the first value by more than the
+// noise.
 static struct rlhf__held worse_since(const struct rlhf__series *s, int better) {
     const struct rlhf__first_last e = rlhf__trend_ends(s);
     const double bar = 3 * rlhf__trend_noise(s) * sqrt(1 + 1 / (double)e.width);
     return better > 0 ? rlhf__trend_below(s, e.first - bar) : rlhf__trend_above(s, e.first + bar);
 }
 
-// ---- rewards that do not differ ----
+// ---- rewards that are all equal ----
 
 static void constant_reward(const struct rlhf__history *h, struct rlhf__notes *out) {
     const struct rlhf__series *s = of(h, "reward_std");
@@ -49,7 +50,8 @@ static void constant_reward(const struct rlhf__history *h, struct rlhf__notes *o
                     rlhf__figure(e.last, value));
 }
 
-// If other notes say that the reward may be wrong, drop the advice that makes it easier to learn.
+// If other notes say that the reward may be wrong, drop the advice that would make it easier to
+// learn.
 static void keep_prompts(struct rlhf__notes *l) {
     static const char *const doubts[] = {"sign", "hacked", "measure_worse", "negative_weights"};
     int doubted = 0;
@@ -60,7 +62,8 @@ static void keep_prompts(struct rlhf__notes *l) {
             l->all[i].change = NULL;
 }
 
-// Groups may also become flat because nearly all of their answers are right.
+// Notes groups whose responses all have the same reward. A group can also become flat because
+// nearly all of its answers are right; then it is no warning.
 static void flat_groups(const struct rlhf__history *h, struct rlhf__notes *out) {
     const struct rlhf__series *s = of(h, "frac_reward_zero_std");
     const double share = s->n ? rlhf__trend_ends(s).last : 0;
@@ -86,8 +89,8 @@ static void flat_groups(const struct rlhf__history *h, struct rlhf__notes *out) 
 
 // ---- several rewards ----
 
-// Mean weighted spread of reward k in the first phases. Later phases do not count: a reward that
-// the policy always meets has spread 0, as it should.
+// The mean weighted spread of reward k in the first phases. Later phases do not count: the spread
+// of a reward becomes 0 if the policy learns to satisfy it always, which is fine.
 static double spread_at_first(const struct rlhf__history *h, size_t k) {
     return fabs(h->facts->reward[k].weight) *
            rlhf__trend_mean_of_first(of_reward(h, k, "std"), RLHF__TREND_FEWEST);
@@ -122,8 +125,8 @@ static void drowned_from_the_start(const struct rlhf__history *h, struct rlhf__n
     }
 }
 
-// Reward k moved against the sign of its weight, by more than its own spread, while the weighted
-// sum of all rewards rose.
+// Notes that reward k moved against the sign of its weight, by more than its own spread, while the
+// weighted sum of all rewards rose.
 static void lost_reward(const struct rlhf__history *h, size_t k, struct rlhf__notes *out) {
     const struct rlhf__paid *one = &h->facts->reward[k];
     const struct rlhf__series *s = of_reward(h, k, "mean"), *std = of_reward(h, k, "std");
@@ -154,7 +157,7 @@ static void several_rewards(const struct rlhf__history *h, struct rlhf__notes *o
 
 // ---- signs and measures ----
 
-// A run whose rewards all have negative weights learns to lower them.
+// Notes that all rewards have negative weights, so the run learns to lower them.
 static void negative_weights(const struct rlhf__history *h, struct rlhf__notes *out) {
     struct rlhf__run_note form = {
         .level = RLHF__NOTE_WARN,
@@ -180,8 +183,8 @@ static void negative_weights(const struct rlhf__history *h, struct rlhf__notes *
     }
 }
 
-// Adds a sentence about each measure. It is a warning if the measure gets worse while the headline
-// improves.
+// Adds a sentence about each measure. The sentence is a warning if the measure gets worse while the
+// headline improves.
 static void witnesses(const struct rlhf__history *h, struct rlhf__notes *out) {
     const struct rlhf__headline top = rlhf__headline_of(h->series);
     const int improves = rlhf__headline_moved(h->series) > 0;
@@ -216,7 +219,7 @@ static void witnesses(const struct rlhf__history *h, struct rlhf__notes *out) {
     }
 }
 
-// Adds a note if the reward rises while the share of right answers, which is the headline, falls.
+// Notes that the reward rises while the headline, which is the share of right answers, falls.
 static void right_answers(const struct rlhf__history *h, struct rlhf__notes *out) {
     const struct rlhf__series *right = of(h, "objective/verifiable_correct_rate");
     const struct rlhf__first_last e = rlhf__trend_ends(right);

@@ -7,8 +7,8 @@ static const struct rlhf__series *of(const struct rlhf__history *h, const char *
     return rlhf__series_of(h->series, name);
 }
 
-// 1 if the mean at the end is beyond the rule's limit, and so are at least RLHF__RULE_HELD values
-// at the end.
+// 1 if the mean at the end of the series is beyond the rule's limit, and at least the last
+// RLHF__RULE_HELD values are too.
 static int holds(const struct rlhf__run_note *form, int beyond) {
     return beyond && form->held.n >= RLHF__RULE_HELD;
 }
@@ -17,8 +17,8 @@ static double last_of(const struct rlhf__series *s) { return s->n ? rlhf__trend_
 
 // ---- responses ----
 
-// Whether responses may end before the length limit. If the settings leave this to the model, the
-// answer is yes if the mean length was ever below the limit.
+// 1 if responses may end before the length limit. If the settings leave this to the model, they may
+// if the mean length was ever below the limit.
 static int may_end(const struct rlhf__history *h) {
     const struct rlhf__run_facts *f = h->facts;
     const struct rlhf__series *length = of(h, "completions/mean_length");
@@ -44,7 +44,8 @@ static void cut_off(const struct rlhf__history *h, struct rlhf__notes *out) {
         100 * last_of(s), (long long)h->facts->max_new_tokens);
 }
 
-// Notes lengths that grow to the limit or shrink to nothing, unless a reward asks for a length.
+// Notes that lengths grow to the limit or shrink to nothing, unless a reward asks for a certain
+// length.
 static void lengths(const struct rlhf__history *h, struct rlhf__notes *out) {
     const struct rlhf__series *s = of(h, "completions/mean_length"),
                               *cut = of(h, "completions/clipped_ratio");

@@ -1,7 +1,8 @@
-// rules.h: the rules that find problems in the metrics of a run so far. The verdict applies them to
-// a whole run. A training run applies them from the tenth phase on, and prints warnings that agree
-// with the report. From phase 1,000 on it does not apply them after every phase. Notes of level
-// info, constant_reward and kl_over_target are only in the report.
+// rules.h: the rules that find problems in the metrics of a run. The verdict applies them to a
+// whole run. A training run applies them too, from the tenth phase on, and prints warnings that
+// agree with the report. From phase 1,000 on, it applies them only after some of the phases. Three
+// kinds of notes appear only in the report: those of level info, constant_reward and
+// kl_over_target.
 //
 // The rules about rewards are in reward_rules.h. docs/did-it-work.md explains all rules.
 #ifndef RLHF_FORMATS_HISTORY_RULES_H
@@ -11,19 +12,19 @@
 #include "history/notes.h"
 
 // Limits. KL is in nats per token.
-#define RLHF__RULE_KL_FAR      1.0  // KL from the reference, far above what a good run needs
-#define RLHF__RULE_KL_AWAY     0.5  // KL from the reference, suspicious
+#define RLHF__RULE_KL_FAR      1.0  // KL from the reference that is far more than a good run needs
+#define RLHF__RULE_KL_AWAY     0.5  // KL from the reference that is suspicious
 #define RLHF__RULE_ALIKE       0.1  // share of the first entropy: all responses are nearly the same
 #define RLHF__RULE_FLAT        0.5  // share of groups whose responses have the same reward
 #define RLHF__RULE_CUT_OFF     0.9  // share of responses that reach the length limit
-#define RLHF__RULE_OVER_TARGET 1.5  // times the KL that the settings ask for
+#define RLHF__RULE_OVER_TARGET 1.5  // multiple of the KL that the settings ask for
 #define RLHF__RULE_CLIPPED     0.3  // share of tokens whose ratio is clipped
 #define RLHF__RULE_DROWNED     0.05 // share of the largest reward's spread
 
-// How many values at the end must all be beyond a limit, because a single one may be chance.
+// How many values at the end must all be beyond a limit. A single one may be due to chance.
 enum { RLHF__RULE_HELD = 3 };
 
-// Append what all rules find. A note's `held` says since which phase it has been true. [any]
+// Append the findings of all rules. A note's `held` says since which phase the finding holds. [any]
 void rlhf__rules_apply(const struct rlhf__history *, struct rlhf__notes *out);
 
 #endif

@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define OBJECT_MAX   ((uint64_t)8 << 20) // bytes of config.json and manifest.json
-#define TROUBLE_MAX  20                  // sentences
+#define OBJECT_MAX   ((uint64_t)8 << 20) // maximal size of config.json and manifest.json
+#define TROUBLE_MAX  20                  // maximal number of sentences
 #define SENTENCE_MAX 400
 
 void rlhf__run_files_trouble(struct rlhf__run_files *run, const char *fmt, ...) {
@@ -47,8 +47,8 @@ int rlhf__run_files_fd(struct rlhf__run_files *run, const char *name, int64_t *s
     return -1;
 }
 
-// Reads the JSON object in a file. If that fails, adds a sentence to the trouble and returns an
-// empty object.
+// Reads the JSON object in a file. On failure, adds a sentence to the trouble and returns an empty
+// object.
 static json_t *read_object(struct rlhf__run_files *run, const char *name) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     struct rlhf__error err = {0, ""};

@@ -20,8 +20,8 @@ int64_t rlhf__run_row_phase(const json_t *row) {
     return (double)(int64_t)phase == phase ? (int64_t)phase : -1;
 }
 
-// Finds the phase of a line without decoding it. Returns -1 if the line does not begin as the
-// program writes it.
+// Finds the phase of a line without decoding the line. Returns -1 if the line does not begin in the
+// way that the program writes it.
 static int64_t phase_at_start(const struct rlhf__buf *line) {
     static const char start[] = "{\"phase\": ";
     const size_t n = sizeof start - 1;
@@ -57,7 +57,7 @@ void rlhf__run_lines_close(struct rlhf__run_lines *l) {
     *l = (struct rlhf__run_lines){.fd = -1};
 }
 
-// Read ahead. Returns 0 at the end of the file.
+// Read more bytes of the file into the block. Returns 0 at the end of the file.
 static int fill(struct rlhf__run_lines *l) {
     if (l->fd < 0 || l->left <= 0) return 0;
     const size_t want = l->left < (int64_t)BLOCK ? (size_t)l->left : BLOCK;
@@ -115,10 +115,10 @@ int rlhf__run_lines_next(struct rlhf__run_lines *l) {
     return 0;
 }
 
-// ---- both ends ----
+// ---- the first and the last row ----
 
-// Returns the last row in text[n]. With `whole`, the text begins at the start of a line. A last
-// line without a line end is skipped.
+// Returns the last row in text[n]. A last line without a line end is skipped. If `whole` is 0, the
+// text may begin in the middle of a line.
 static json_t *last_row(const char *text, size_t n, int whole) {
     const char *end = n ? memrchr(text, '\n', n) : NULL;
     while (end) {
@@ -152,7 +152,7 @@ static json_t *find_last(struct rlhf__run_files *run, const char *name) {
 void rlhf__run_lines_ends(struct rlhf__run_files *run, const char *name, json_t **first,
                           json_t **last) {
     struct rlhf__run_lines l;
-    json_t *const said = run->trouble; // reading the whole file will report it
+    json_t *const said = run->trouble; // reading the whole file will report these problems
     run->trouble = json_array();
     *first = *last = NULL;
     if (rlhf__run_lines_open(run, name, &l, NULL) == RLHF_OK) {

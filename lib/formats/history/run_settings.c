@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SETTINGS_MAX 4000 // of a config
+#define SETTINGS_MAX 4000 // settings in a config
 #define KEY_MAX      200  // bytes of a dotted name
 #define VALUE_MAX    1000 // bytes of a value
 #define DEPTH_MAX    8

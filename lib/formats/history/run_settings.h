@@ -6,12 +6,12 @@
 
 #include <jansson.h>
 
-// The settings of a config by their dotted names, lists of objects by index: {"algo.clip_range":
-// 0.2, "reward.0.weight": 1}. At most 4,000. New reference. [any]
+// The settings of a config by their dotted names; items of lists have their index in the name:
+// {"algo.clip_range": 0.2, "reward.0.weight": 1}. At most 4,000 settings. New reference. [any]
 json_t *rlhf__settings_flat(const json_t *config);
 
-// A setting as a user would type it: a text without quotes, other values as JSON. Appended to out.
-// NULL appends nothing. [any]
+// Append a setting's value as a user would type it: a text without quotes, other values as JSON. If
+// `value` is NULL, appends nothing. [any]
 void rlhf__settings_put(struct rlhf__buf *out, const json_t *value);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SERIES_MAX = 256 }; // of a run; those of 32 rewards are read (run_facts.h)
+enum { SERIES_MAX = 256 }; // series of a run; enough for 32 rewards (run_facts.h)
 
 static const char *const read_by_name[] = {
     "objective/verifiable_correct_rate",
@@ -42,7 +42,8 @@ static const char *const read_by_name[] = {
     "time/reward",
 };
 
-// rewards/NAME/mean, std and failures; metrics of the plugins themselves are not read.
+// 1 for rewards/NAME/mean, std and failures. Metrics that the plugins report themselves are not
+// read.
 static int is_of_reward(const char *name) {
     static const char *const ends[] = {"/mean", "/std", "/failures"};
     const size_t n = strlen(name);
@@ -97,7 +98,7 @@ static struct rlhf__series *append_series(struct rlhf__series_set *s, const char
     return &s->all[s->n++];
 }
 
-// Make room for one more value; 0 if out of memory.
+// Make room for one more value. Returns 0 if memory runs out.
 static int grow(struct rlhf__series *one) {
     if (one->n < one->cap) return 1;
     const int64_t cap = one->cap ? 2 * one->cap : 32;
@@ -135,10 +136,10 @@ static rlhf_status entropy_per_token(struct rlhf__series_set *s, int64_t phase,
     return rlhf__series_set_put(s, "objective/entropy_per_token", phase, entropy / length, err);
 }
 
-// Until the first step, policy and reference are the same: every margin is 0, and each tie counts
-// as wrong. Such an accuracy of 0 measures nothing, so it is taken out, and the series begins with
-// chance: 0.5, or the first accuracy that was measured if that is lower, as with more than two
-// responses per row.
+// Replaces an accuracy of 0 that measures nothing. Until the first optimizer step, policy and
+// reference are equal: every margin is 0, and a tie counts as wrong. So the series begins with
+// chance instead: 0.5, or the first measured accuracy if that is lower, as it may be with more than
+// two responses per row.
 static rlhf_status begin_with_chance(struct rlhf__series_set *s, const char *accuracy,
                                      const char *margin, int64_t phase, struct rlhf__error *err) {
     struct rlhf__series *a = find(s, accuracy), *m = find(s, margin);

@@ -1,7 +1,7 @@
-// series.h: the metrics of a run as series of numbers, one series per name.
+// series.h: the metrics of a run as series of numbers, one series for each name.
 //
 // This file does not read files or judge runs. Callers need to keep only the metrics that the rules
-// (rules.h, verdict.h) read; rlhf__series_is_read tells which these are.
+// (rules.h, verdict.h) read; rlhf__series_is_read says which these are.
 #ifndef RLHF_FORMATS_HISTORY_SERIES_H
 #define RLHF_FORMATS_HISTORY_SERIES_H
 
@@ -9,7 +9,8 @@
 
 #include <jansson.h>
 
-// Finite values only; phases ascend. Phase 0 holds what was measured before the first one.
+// The values are finite, and the phases ascend. Phase 0 has values that were measured before the
+// first phase.
 struct rlhf__series {
     char *name;
     int64_t *phase; // [n]
@@ -25,31 +26,31 @@ struct rlhf__series_set {
 
 void rlhf__series_set_finish(struct rlhf__series_set *); // accepts a zeroed set [any]
 
-// 1 if the verdict or one of the rules reads the metric of this name. [any]
+// 1 if the verdict or one of the rules reads the metric with this name. [any]
 int rlhf__series_is_read(const char *name);
 
-// Append a value. It is ignored if it is not finite, or if the series already has a value of this
+// Append a value. It is ignored if it is not finite, or if the series already has a value for this
 // phase or a later one. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__series_set_put(struct rlhf__series_set *, const char *name, int64_t phase,
                                  double value, struct rlhf__error *err);
 
-// Append those metrics of a line of metrics.jsonl that rlhf__series_is_read accepts, as values of
-// this phase. Other members, and a line whose phase is negative, are ignored. Errors: RLHF_E_NOMEM.
-// [any]
+// Append values of this phase from a line of metrics.jsonl: those of the metrics that
+// rlhf__series_is_read accepts. Other members are ignored, and so is a line with a negative phase.
+// Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__series_set_row(struct rlhf__series_set *, const json_t *row, int64_t phase,
                                  struct rlhf__error *err);
 
-// Append objective/entropy_per_token, which older versions did not report: objective/entropy
-// divided by the mean length. Let accuracies on preferences begin with chance (0.5) where the
-// policy was still its reference. Call it after the other metrics of the phase are appended.
-// Errors: RLHF_E_NOMEM. [any]
+// Append objective/entropy_per_token, which older versions did not report. It is objective/entropy
+// divided by the mean length. Also make the series of accuracies on preferences begin with chance
+// (0.5), if the policy was then still equal to its reference. Call this function after the other
+// metrics of the phase. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__series_set_derive(struct rlhf__series_set *, int64_t phase,
                                     struct rlhf__error *err);
 
-// 1 if rlhf__series_set_derive let the series of this name begin with chance. [any]
+// 1 if rlhf__series_set_derive made the series with this name begin with chance. [any]
 int rlhf__series_begins_with_chance(const struct rlhf__series_set *, const char *name);
 
-// The value of this phase, which must be the newest. NaN if the series lacks it. [any]
+// The value of this phase, which must be the newest phase. NaN if the series lacks it. [any]
 double rlhf__series_newest(const struct rlhf__series_set *, const char *name, int64_t phase);
 
 // Find a series by name. Returns an empty series if the name is unknown. Borrowed until the next

@@ -7,11 +7,11 @@
 #include <math.h>
 #include <string.h>
 
-// Limits on the entropy. ALIKE applies if the headline did not improve. If it improved,
-// RLHF__RULE_ALIKE applies instead, both to the entropy and to the share of distinct 3-grams.
-#define ALIKE       0.25 // share of the first entropy, if the headline did not improve
-#define WILD        1.3  // times the first entropy
-#define WILD_MARGIN 1.0  // nats per token above it
+// Limits on the entropy. If the headline did not improve, the limit is ALIKE. If it improved, the
+// limit is RLHF__RULE_ALIKE, both for the entropy and for the share of distinct 3-grams.
+#define ALIKE       0.25 // share of the first entropy
+#define WILD        1.3  // multiple of the first entropy
+#define WILD_MARGIN 1.0  // nats per token above the first entropy
 
 static const struct rlhf__series *of(const struct rlhf__history *h, const char *name) {
     return rlhf__series_of(h->series, name);
@@ -63,9 +63,9 @@ static void add_fell_apart(const struct rlhf__history *h, struct rlhf__held held
                     rlhf__figure(e.first, first), rlhf__figure(e.last, last));
 }
 
-// Finds responses that are all alike, and tokens drawn at random. A policy that becomes certain of
-// right answers also gives responses that are alike, but it has not collapsed. So nothing is
-// reported if the headline measure is not the reward itself, and has improved.
+// Finds responses that are all alike, and tokens that are sampled at random. A policy that becomes
+// certain of right answers has not collapsed, although its responses become alike. So nothing is
+// reported if the headline has improved and is not the reward itself.
 static void collapse(const struct rlhf__history *h, struct rlhf__notes *out) {
     const struct rlhf__series *entropy = of(h, "objective/entropy_per_token"),
                               *distinct = of(h, "completions/distinct_3");
@@ -82,7 +82,7 @@ static void collapse(const struct rlhf__history *h, struct rlhf__notes *out) {
         add_fell_apart(h, rlhf__trend_above(entropy, wild), out);
 }
 
-// ---- a reward that rises while its purpose is missed ----
+// ---- the reward rises, but the policy does not improve ----
 
 struct found {
     struct rlhf__buf text; // "a; b"
@@ -107,7 +107,7 @@ static void see_distance(const struct rlhf__history *h, struct found *f) {
                      rlhf__figure(last, kl), far ? ", which would hardly write this" : "");
 }
 
-// Looks for a metric that fell below this share of its first value.
+// Checks whether a metric fell below this share of its first value.
 static void see_fall(const struct rlhf__history *h, const char *name, double share,
                      const char *words, const char *unit, struct found *f) {
     const struct rlhf__series *s = of(h, name);

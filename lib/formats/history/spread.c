@@ -3,7 +3,7 @@
 
 #define COLUMNS   120
 #define QUANTILES 33
-#define FEW       16 // values of a distribution that lists them with their counts
+#define FEW       16 // a distribution with at most this many values lists them with counts
 
 static const char *const names[] = {"reward", "length", "kl", "advantage"};
 enum { N_NAMES = sizeof names / sizeof *names };
@@ -32,7 +32,7 @@ static int is_counts(const json_t *n) {
     return size > 0 && size <= FEW;
 }
 
-// A distribution as the page reads it, or null. New reference.
+// A distribution in the form that the page reads, or null. New reference.
 static json_t *checked(const json_t *v) {
     json_t *m = json_object_get(v, "m"), *s = json_object_get(v, "s"), *q = json_object_get(v, "q"),
            *n = json_object_get(v, "n");
@@ -44,7 +44,7 @@ static json_t *checked(const json_t *v) {
     return json_null();
 }
 
-// The phase of column i.
+// The phase that column i shows.
 static int64_t column(int64_t first, int64_t last, int64_t i) {
     if (last - first < COLUMNS) return first + i;
     return first + (int64_t)((double)(last - first) * (double)i / (COLUMNS - 1) + 0.5);

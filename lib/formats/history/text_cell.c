@@ -9,8 +9,9 @@
 #define TOKENS_MAX  600  // of a response
 #define REWARDS_MAX 32
 
-// Returns about TEXT_MAX bytes of a string, cut between characters. With `tail`, these are its end
-// (for prompts), otherwise its beginning (for responses). New reference; "" for another type.
+// Returns about TEXT_MAX bytes of a string, cut between characters. With `tail`, returns the end of
+// the string (for prompts), otherwise the beginning (for responses). New reference; "" if v is not
+// a string.
 static json_t *shortened(const json_t *v, int tail, int *cut) {
     const char *text = json_string_value(v);
     size_t n = text ? json_string_length(v) : 0, from = 0;
@@ -28,7 +29,7 @@ static json_t *number_or_null(const json_t *v) {
     return json_is_number(v) ? json_incref((json_t *)(uintptr_t)v) : json_null();
 }
 
-// The first n of a list of numbers and nulls; null unless it is a list of length `of`.
+// The first n items of a list of numbers and nulls. Returns null unless v is a list of length `of`.
 static json_t *numbers(const json_t *list, size_t of, size_t n) {
     if (!json_is_array(list) || json_array_size(list) != of) return json_null();
     json_t *out = json_array();
@@ -43,7 +44,7 @@ static int all_texts(const json_t *list) {
     return json_array_size(list) > 0;
 }
 
-// Puts the response token by token, if the row has the text of each token. Otherwise returns 0.
+// Adds the response token by token, if the row has the text of each token. Otherwise returns 0.
 static int put_tokens(json_t *cell, const json_t *row, int *cut) {
     const json_t *pieces = json_object_get(row, "pieces");
     const size_t all = json_array_size(pieces), n = all < TOKENS_MAX ? all : TOKENS_MAX;
@@ -66,7 +67,7 @@ static int put_tokens(json_t *cell, const json_t *row, int *cut) {
 static void put_rewards(json_t *cell, const json_t *rewards) {
     const char *name;
     json_t *v, *out;
-    if (json_object_size(rewards) < 2) return; // one reward is the whole
+    if (json_object_size(rewards) < 2) return; // a single reward equals the whole reward
     out = json_object();
     json_object_foreach((json_t *)(uintptr_t)rewards, name, v) {
         if (json_object_size(out) < REWARDS_MAX) json_object_set_new(out, name, number_or_null(v));

@@ -1,10 +1,12 @@
-// text_cell.h: a row of samples.jsonl as a cell of the page, checked and shortened (texts.h).
+// text_cell.h: turns a row of samples.jsonl into a cell of the page, checked and shortened
+// (texts.h).
 #ifndef RLHF_FORMATS_HISTORY_TEXT_CELL_H
 #define RLHF_FORMATS_HISTORY_TEXT_CELL_H
 
 #include <jansson.h>
 
-// New reference. A row that is not as the program writes it gives what can be used. [any]
+// New reference. If the program did not write the row in this form, the cell has only the usable
+// parts. [any]
 json_t *rlhf__text_cell(const json_t *row);
 
 #endif

@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS_MAX   12                 // of a set
-#define SHOWN      3                  // phases: first, middle, last
-#define HELD_MAX   1000               // rows of a phase that are looked at
-#define HELD_BYTES ((size_t)16 << 20) // lines of a phase that are looked at
+#define ROWS_MAX   12                 // rows in a set
+#define SHOWN      3                  // phases that are shown: first, middle, last
+#define HELD_MAX   1000               // rows of a phase that are examined
+#define HELD_BYTES ((size_t)16 << 20) // bytes of these lines
 #define PHASES_MAX ((size_t)1 << 20)
 
-// The phases that have rows of one kind, and the rows of the shown ones.
+// The phases that have rows of one kind, and the rows of the phases that are shown.
 struct kind {
     int64_t *phase; // [n], ascending
     size_t n, cap;
@@ -53,21 +53,21 @@ static void kind_finish(struct kind *k) {
     free(k->phase);
 }
 
-// 1 for rows of held-out prompts, which have this mark near their beginning. Inside a text the
-// quotes of the mark would be escaped.
+// 1 if the row is of a held-out prompt. Such rows have this mark near their beginning. A text that
+// contains the mark cannot be mistaken for it, because its quotes are escaped there.
 static int is_eval(const struct rlhf__buf *line) {
     static const char mark[] = "\"eval\": true";
     return memmem(line->data, line->len < 100 ? line->len : 100, mark, sizeof mark - 1) != NULL;
 }
 
-// k[0]: rows that the run learned from, k[1]: held-out prompts.
+// k[0]: rows that the run learned from; k[1]: rows of held-out prompts.
 static rlhf_status read_phases(struct rlhf__run_files *run, struct kind k[2],
                                struct rlhf__error *err) {
     struct rlhf__run_lines l;
     rlhf_status st = rlhf__run_lines_open(run, "samples.jsonl", &l, err);
     while (st == RLHF_OK && rlhf__run_lines_next(&l))
         st = add_phase(&k[is_eval(&l.line)], l.phase, err);
-    l.skip = l.cut = 0; // read_rows will report it
+    l.skip = l.cut = 0; // read_rows will report skipped lines
     rlhf__run_lines_close(&l);
     choose(&k[0]);
     choose(&k[1]);
@@ -108,7 +108,7 @@ static json_t *set_of(const char *title, const char *rule, json_t *heads, json_t
                      rows);
 }
 
-// Whether two rows answer the same prompt.
+// 1 if two rows answer the same prompt.
 static int same_prompt(const json_t *a, const json_t *b) {
     const json_t *ra = json_object_get(a, "prompt_row"), *rb = json_object_get(b, "prompt_row");
     const json_t *pa = json_object_get(a, "prompt"), *pb = json_object_get(b, "prompt");
@@ -122,7 +122,7 @@ static const json_t *answer_to(const json_t *rows, const json_t *like) {
     return NULL;
 }
 
-// The rows of those prompts that occur in all shown phases, in the order of the last phase. New
+// The rows of the prompts that occur in every shown phase, in the order of the last phase. New
 // reference.
 static json_t *common_rows(const struct kind *k) {
     const json_t *last = k->n_shown ? k->rows[k->n_shown - 1] : NULL;
@@ -141,7 +141,7 @@ static json_t *common_rows(const struct kind *k) {
     return out;
 }
 
-// The rows of each phase in their own order.
+// The rows of each shown phase, in the order of that phase.
 static json_t *own_rows(const struct kind *k) {
     json_t *out = json_array();
     for (size_t i = 0; i < ROWS_MAX; i++) {
@@ -160,8 +160,8 @@ static json_t *own_rows(const struct kind *k) {
     return out;
 }
 
-// Pairs the preferred response to a prompt with the first of the other responses. Their rows follow
-// each other.
+// Pairs the preferred response to a prompt with the first of the other responses. The rows of a
+// prompt are next to each other.
 static json_t *pair_rows(const json_t *rows) {
     json_t *out = json_array();
     for (size_t i = 0; i + 1 < json_array_size(rows) && json_array_size(out) < ROWS_MAX; i++) {
@@ -176,7 +176,7 @@ static json_t *pair_rows(const json_t *rows) {
 
 static int has_rewards(const json_t *row) { return json_is_number(json_object_get(row, "reward")); }
 
-// The set of rows that the run learned from; NULL without any.
+// The set of rows that the run learned from; NULL if there are no such rows.
 static json_t *learned(const struct kind *k) {
     const json_t *first = k->n_shown ? json_array_get(k->rows[0], 0) : NULL;
     if (!first) return NULL;

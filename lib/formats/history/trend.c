@@ -28,7 +28,8 @@ static void swap(double *a, double *b) {
     *b = x;
 }
 
-// Move the k-th smallest value to v[k], smaller ones before it and larger ones after it.
+// Reorder v: the k-th smallest value moves to v[k], smaller ones before it, and larger ones after
+// it.
 static void select_kth(double *v, int64_t n, int64_t k) {
     int64_t low = 0, high = n - 1;
     while (low < high) {
@@ -50,7 +51,7 @@ static void select_kth(double *v, int64_t n, int64_t k) {
     }
 }
 
-// Reorders v.
+// Returns the median, and reorders v.
 static double median(double *v, int64_t n) {
     const int64_t k = n / 2;
     if (n == 0) return 0;
@@ -93,7 +94,8 @@ int rlhf__trend_moved(const struct rlhf__series *s) {
     return (e.last - e.first > bar) - (e.first - e.last > bar);
 }
 
-// The values at the end that are all above the limit (sign = 1), or all below it (sign = -1).
+// Finds the values at the end of the series that are all above the limit (sign = 1) or all below it
+// (sign = -1).
 static struct rlhf__held held(const struct rlhf__series *s, double sign, double limit) {
     int64_t i = s->n;
     while (i > 0 && sign * s->value[i - 1] > sign * limit)

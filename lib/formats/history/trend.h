@@ -1,35 +1,36 @@
-// trend.h: where a series began and ended, its noise, whether it moved, and since which phase it
-// has been above or below a limit. An empty series is allowed everywhere.
+// trend.h: the first and last values of a series, its noise, whether it moved, and since which
+// phase it has been above or below a limit. All functions accept an empty series.
 #ifndef RLHF_FORMATS_HISTORY_TREND_H
 #define RLHF_FORMATS_HISTORY_TREND_H
 
 #include "history/series.h"
 
 enum {
-    RLHF__TREND_FEWEST = 5, // a series of fewer values never counts as moved
-    RLHF__TREND_MOST = 20   // phases in the mean at the end
+    RLHF__TREND_FEWEST = 5, // a series with fewer values never counts as moved
+    RLHF__TREND_MOST = 20   // most values in the mean at the end
 };
 
-// The first value, which the untrained policy caused, and the mean of the last tenth of the values,
-// at least 1 and at most RLHF__TREND_MOST. NaN and 0 for an empty series.
+// The first value, which is from the untrained policy, and the mean of the last tenth of the values
+// (at least 1 and at most RLHF__TREND_MOST values). For an empty series, the values are NaN and the
+// width is 0.
 struct rlhf__first_last {
     double first, last;
-    int64_t width; // values in `last`
+    int64_t width; // number of values in `last`
 };
 struct rlhf__first_last rlhf__trend_ends(const struct rlhf__series *);
 
-// The standard deviation of a single value, estimated as 1.05 times the median step from one value
-// to the next. If that median is 0, it is the root of half the mean squared step. Returns 0 for
-// fewer than two values. Returns infinity if out of memory, so that no series counts as moved.
-// [any]
+// The standard deviation of a single value. It is estimated as 1.05 times the median step from one
+// value to the next. If that median is 0, it is the root of half the mean squared step. Returns 0
+// if there are fewer than two values. If memory runs out, returns infinity, so that no series
+// counts as moved. [any]
 double rlhf__trend_noise(const struct rlhf__series *);
 
 // Returns 1 if the series rose and -1 if it fell, by more than three standard errors of the
-// difference between its ends. Otherwise returns 0.
+// difference between its last and its first value. Otherwise returns 0.
 int rlhf__trend_moved(const struct rlhf__series *);
 
-// Returns the first phase since which all values are above (below) the limit, and the number of
-// these values. Both are 0 if the last value is not above (below) the limit. [any]
+// The values at the end of a series that are all above (below) the limit: the phase of the first of
+// them, and their number. If the last value is not above (below) the limit, both are 0. [any]
 struct rlhf__held {
     int64_t phase, n;
 };

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REPORTED = 1000 }; // bytes of a warning that are shown
+enum { REPORTED = 1000 }; // maximal length of a warning that is shown, in bytes
 
 static const struct rlhf__series *of(const struct rlhf__history *h, const char *name) {
     return rlhf__series_of(h->series, name);
@@ -32,7 +32,7 @@ static void check(struct rlhf__verdict *v, int ok, const char *fmt, ...) {
     if (!text) v->notes.bad = 1;
 }
 
-// The last phase of any series.
+// The last phase in all series.
 static int64_t phases_done(const struct rlhf__history *h) {
     int64_t last = 0;
     for (size_t i = 0; i < h->series->n; i++) {
@@ -151,7 +151,7 @@ static void put_move(const struct rlhf__history *h, struct rlhf__verdict *v,
     rlhf__figure(v->first, first);
     rlhf__figure(v->last, last);
     rlhf__figure(v->noise, noise);
-    const int same = strcmp(first, last) == 0; // in the digits that are shown
+    const int same = strcmp(first, last) == 0; // equal in the digits shown
     if (same) v->moved = 0;
     if (v->moved)
         rlhf__buf_printf(title, "%s %s from %s to %s", v->headline.word, rose ? "rose" : "fell",
@@ -176,7 +176,7 @@ static void put_move(const struct rlhf__history *h, struct rlhf__verdict *v,
                      noise);
 }
 
-// ---- what changes the sentence ----
+// ---- findings that change the sentence ----
 
 static void put_failed(struct rlhf__verdict *v, const struct rlhf__run_note *n, const char *how,
                        struct rlhf__buf *title, struct rlhf__buf *text, struct rlhf__buf *rule) {
@@ -235,8 +235,8 @@ static void add_trouble(const struct rlhf__run_facts *f, struct rlhf__notes *out
         rlhf__notes_add(out, &form, "%s.", f->trouble[i]);
 }
 
-// Warnings that training logged about single phases, which the series no longer show. They are left
-// out if the run was found to have collapsed or to exploit its reward, because they would be
+// Adds the warnings that training logged about single phases; the series no longer show them. If
+// the run has collapsed or exploits its reward, they are left out, because they would be
 // consequences of that.
 static void add_reported(const struct rlhf__run_facts *f, struct rlhf__notes *out) {
     static const char *const lost[] = {"collapsed", "fell_apart", "hacked"};
@@ -253,7 +253,7 @@ static void add_reported(const struct rlhf__run_facts *f, struct rlhf__notes *ou
     }
 }
 
-// Take the buffer's text; NULL if out of memory.
+// Take the text of the buffer; NULL if memory runs out.
 static char *take(struct rlhf__buf *b) {
     char *text = b->bad ? NULL : b->data ? b->data : strdup("");
     if (b->bad || !b->data) rlhf__buf_free(b);

@@ -1,10 +1,11 @@
-// verdict.h: whether a run worked, in one sentence with the rule that led to it, and what else was
-// found. Every command and page that judges a run uses this file, so all of them agree.
+// verdict.h: judges in one sentence whether a run worked, with the rule that led to the sentence
+// and other findings. Every command and page that judges a run uses this file, so all of them
+// agree.
 //
-// *First* is the first phase, whose responses the untrained policy wrote; *last* is the mean of the
+// *First* is the first phase, whose responses the untrained policy wrote. *Last* is the mean of the
 // last tenth of the phases (trend.h). docs/did-it-work.md explains the rules.
 //
-// It reads no files. It depends only on series of numbers and a few facts.
+// This file does not read files. The verdict depends only on series of numbers and a few facts.
 #ifndef RLHF_FORMATS_HISTORY_VERDICT_H
 #define RLHF_FORMATS_HISTORY_VERDICT_H
 
@@ -12,7 +13,7 @@
 #include "history/notes.h"
 
 enum rlhf__verdict_kind {
-    RLHF__VERDICT_NONE, // too short to judge, or nothing to judge yet
+    RLHF__VERDICT_NONE, // too short to judge, or there is nothing to judge yet
     RLHF__VERDICT_GOOD,
     RLHF__VERDICT_WARN,
     RLHF__VERDICT_BAD
@@ -27,24 +28,24 @@ struct rlhf__verdict_check {
 enum { RLHF__VERDICT_CHECKS = 5 };
 
 // Release with rlhf__verdict_finish. If the headline has fewer than two values, the members from
-// first to best are NaN.
+// `first` to `best` are NaN.
 struct rlhf__verdict {
     int32_t kind;
-    // 1: the headline improved; -1: it got worse; 0: it did neither, or by less than the digits
-    // shown.
+    // 1: the headline improved; -1: it got worse; 0: it stayed the same, or changed by less than
+    // the digits shown.
     int32_t moved;
     struct rlhf__headline headline;
     double first, last, best, noise;
-    int64_t best_phase, width; // width: values in `last`
+    int64_t best_phase, width; // width: number of values in `last`
     char *title;               // "Reward rose from 0.557 to 0.964"; never NULL
-    char *text;                // a further sentence, or ""
-    char *rule;                // the rule of the title, or ""
+    char *text;                // a second sentence, or ""
+    char *rule;                // the rule that led to the title, or ""
     struct rlhf__notes notes;  // the worst first
     struct rlhf__verdict_check check[RLHF__VERDICT_CHECKS];
     size_t n_checks;
 };
 
-// Errors: RLHF_E_NOMEM. [any]
+// Judge a run. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__verdict_make(const struct rlhf__history *, struct rlhf__verdict *out,
                                struct rlhf__error *err);
 void rlhf__verdict_finish(struct rlhf__verdict *); // accepts a zeroed verdict [any]

@@ -14,15 +14,15 @@
 #include <strings.h>
 #include <unistd.h>
 
-// transformers omits the label names from config.json if there are two labels and the user named
-// neither.
+// transformers omits the label names from config.json if there are two labels and the user did not
+// name them.
 enum { MAX_LABELS = 1 << 16, DEFAULT_LABELS = 2 };
 
 static rlhf_status no_memory(struct rlhf__error *err) {
     return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for a model directory");
 }
 
-// Refuses a run's config.json, which holds settings. The run's model is in a directory below it.
+// Refuses the config.json of a run, which has settings. The run's model is in a directory below.
 static rlhf_status no_run(const json_t *config, const char *dir, struct rlhf__error *err) {
     if (json_object_get(config, "model_type") || !json_object_get(config, "run")) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
@@ -57,7 +57,7 @@ rlhf_status rlhf__hf_config_read(const char *dir, json_t **out, struct rlhf__err
     char *path = rlhf__path_join(dir, "config.json");
     if (!path) return no_memory(err);
     rlhf_status st;
-    errno = 0; // EACCES: it exists, but we cannot search it
+    errno = 0; // EACCES: it exists, but we may not look inside
     if (!rlhf__is_dir(dir) && errno != EACCES)
         st = no_dir(dir, err);
     else if (!rlhf__is_file(path) && errno != EACCES)
@@ -210,7 +210,7 @@ static rlhf_status copy_file(const struct rlhf__folder *from, const struct rlhf_
     return st;
 }
 
-// Copies further chat templates, one per file.
+// Copies the additional chat templates, which have one file each.
 static rlhf_status copy_templates(const struct rlhf__folder *from, const struct rlhf__folder *to,
                                   struct rlhf__error *err) {
     static const char sub[] = "additional_chat_templates";

@@ -1,7 +1,7 @@
 // hf_dir.h: a Hugging Face model directory: config.json, labels, tokenizer files.
 //
-// This file does not read weights (safetensors.h) or tokenizers (text/tokenizer.h). Model plugins
-// interpret the keys of their architecture.
+// This file does not read weights (safetensors.h does) or tokenizers (text/tokenizer.h does). The
+// keys of an architecture are read by its model plugin.
 #ifndef RLHF_HOST_WEIGHTS_HF_DIR_H
 #define RLHF_HOST_WEIGHTS_HF_DIR_H
 
@@ -10,56 +10,59 @@
 #include <jansson.h>
 #include <rlhf/compute.h>
 
-// Names of the classes of a classifier, by index.
+// The names of a classifier's classes, by index.
 struct rlhf__labels {
     char **name; // [n]
     int32_t n, reserved;
 };
 
-// Read DIR/config.json. Caller owns *out (json_decref). Errors: RLHF_E_INVALID (no directory, no
-// file, bad JSON with line, not an object), RLHF_E_IO, RLHF_E_NOMEM. [main]
+// Read DIR/config.json. The caller owns *out (json_decref). Errors: RLHF_E_INVALID (a missing
+// directory or file; invalid JSON, with its line; JSON that is not an object), RLHF_E_IO,
+// RLHF_E_NOMEM. [main]
 rlhf_status rlhf__hf_config_read(const char *dir, json_t **out, struct rlhf__error *err);
 
-// "model_type" of a config; borrowed from it. dir is for the message. The value may become part of
-// a file name, so only letters, digits, '_' and '-' are allowed. Errors: RLHF_E_INVALID. [any]
+// The "model_type" of a config; borrowed from the config. dir is for the message. The value may
+// become a part of a file name, so only letters, digits, '_' and '-' are allowed. Errors:
+// RLHF_E_INVALID. [any]
 rlhf_status rlhf__hf_model_type(const json_t *config, const char *dir, const char **out,
                                 struct rlhf__error *err);
 
-// Returns 1 if the output table is the embedding, as tie_word_embeddings says or, without it,
-// transformers' default for the model_type. [any]
+// Returns 1 if the output table is the embedding. This is what tie_word_embeddings says. If it is
+// missing, the result is transformers' default for the model_type. [any]
 int rlhf__hf_tied(const json_t *config);
 
-// The labels of a config. They come from id2label {"0": "NEGATIVE", ...}; without it, they are
-// LABEL_0, LABEL_1, ..., num_labels of them. If the config has neither, there are two labels, as in
-// transformers. Release with rlhf__labels_finish. Errors: RLHF_E_INVALID (a gap, not a string),
-// RLHF_E_NOMEM. [any]
+// The labels of a config. They are in id2label {"0": "NEGATIVE", ...}. If it is missing, the labels
+// are LABEL_0, LABEL_1, ...; num_labels is their number, two if that is missing as well (as in
+// transformers). Release with rlhf__labels_finish. Errors: RLHF_E_INVALID (an index is missing, or
+// a name is not a string), RLHF_E_NOMEM. [any]
 rlhf_status rlhf__hf_labels(const json_t *config, const char *dir, struct rlhf__labels *out,
                             struct rlhf__error *err);
 
 // Accepts zeroed labels. [any]
 void rlhf__labels_finish(struct rlhf__labels *labels);
 
-// The index of the label with this name. An exact match is preferred to one that ignores ASCII
-// case; -1 = none. [any]
+// The index of the label with this name, or -1. If no label matches exactly, one that matches
+// without ASCII case is found. [any]
 int32_t rlhf__labels_find(const struct rlhf__labels *labels, const char *name);
 
-// Put id2label, label2id and num_labels for the labels into config. Errors: RLHF_E_NOMEM. [any]
+// Set id2label, label2id and num_labels of a config. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__hf_set_labels(json_t *config, const struct rlhf__labels *labels,
                                 struct rlhf__error *err);
 
-// If config has dtype or torch_dtype, set it to the dtype of the weights file (RLHF_F32,
-// RLHF_BF16), because transformers loads the weights in that dtype. Errors: RLHF_E_NOMEM. [any]
+// If the config has dtype or torch_dtype, set it to the dtype of the weights file (RLHF_F32,
+// RLHF_BF16), because transformers loads the weights in the config's dtype. Errors: RLHF_E_NOMEM.
+// [any]
 rlhf_status rlhf__hf_set_dtype(json_t *config, int32_t dtype, struct rlhf__error *err);
 
-// Write config.json into dir atomically, indented, with the keys in their order. Errors: RLHF_E_IO.
-// [main]
+// Write config.json into dir atomically, indented, without changing the order of the keys. Errors:
+// RLHF_E_IO. [main]
 rlhf_status rlhf__hf_config_write(const struct rlhf__folder *dir, json_t *config,
                                   struct rlhf__error *err);
 
-// Copy the tokenizer's files from the directory `from` to the directory `to`, each atomically, as
-// far as they exist: vocab.json, merges.txt, vocab.txt, tokenizer.json, tokenizer_config.json,
+// Copy the tokenizer's files that exist from the directory `from` to the directory `to`, each
+// atomically: vocab.json, merges.txt, vocab.txt, tokenizer.json, tokenizer_config.json,
 // special_tokens_map.json, added_tokens.json, tokenizer.model, generation_config.json,
-// chat_template.json, chat_template.jinja, and those of additional_chat_templates/. Errors:
+// chat_template.json, chat_template.jinja, and the files in additional_chat_templates/. Errors:
 // RLHF_E_IO. [main]
 rlhf_status rlhf__hf_copy_tokenizer(const struct rlhf__folder *from, const struct rlhf__folder *to,
                                     struct rlhf__error *err);

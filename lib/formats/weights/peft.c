@@ -1,4 +1,4 @@
-// peft.c: see peft.h. Reading a config is in peft_read.c.
+// peft.c: see peft.h. peft_read.c reads a config.
 #include "weights/peft.h"
 
 #include "base/json.h"
@@ -65,7 +65,7 @@ rlhf_status rlhf__peft_make(int32_t rank, double alpha, const char *targets, str
     return out->named ? RLHF_OK : RLHF__NOMEM(err, "out of memory for an adapter");
 }
 
-// ---- its base ----
+// ---- the base of an adapter ----
 
 static int is_model(const char *path, char real[RLHF__PATH_CAP]) {
     char config[RLHF__PATH_CAP];
@@ -81,7 +81,8 @@ rlhf_status rlhf__peft_base(const struct rlhf__peft *p, char out[RLHF__PATH_CAP]
                           "%s/" RLHF__PEFT_CONFIG " names no base (base_model_name_or_path); give "
                           "the model's directory too",
                           p->dir);
-    // The directory of a classifier's adapter has a config.json too, but it is not the base.
+    // A directory that is itself an adapter is not the base. (The adapter of a classifier has a
+    // config.json too.)
     if (p->base[0] != '/' && is_model(rlhf__path_put(beside, "%s/%s", p->dir, p->base), out) &&
         !rlhf__peft_is(out))
         return RLHF_OK;
@@ -99,7 +100,7 @@ static int ends(const char *name, size_t n, const char *with) {
     return n > m && memcmp(name + n - m, with, m) == 0;
 }
 
-// "score.weight", "classifier.bias", "pre_classifier.weight".
+// 1 for "score.weight", "classifier.bias", "pre_classifier.weight".
 static int is_head(const char *name) {
     static const char *const heads[] = {"score.", "classifier.", "pre_classifier."};
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {

@@ -2,10 +2,10 @@
 // the tensor names of adapter_model.safetensors.
 //
 // Only adapters that compute W x + scale * B (A x) on linear layers are supported. Any other config
-// is refused, with the field's name and value, because an adapter that is read only in part is a
-// different adapter.
+// is refused, with the field's name and value, because reading only a part of an adapter would give
+// a different adapter.
 //
-// This file does not know models; the code that opens a model checks that the layers exist.
+// This file does not know models. The code that opens a model checks that the adapted layers exist.
 #ifndef RLHF_HOST_WEIGHTS_PEFT_H
 #define RLHF_HOST_WEIGHTS_PEFT_H
 
@@ -20,63 +20,64 @@
 #define RLHF__PEFT_PREFIX   "base_model.model." // of each tensor: PEFT's wrapping of the model
 #define RLHF__PEFT_RANK_MAX 65536
 
-// Zero-initialize; release with rlhf__peft_finish, also after a failure. rank 0: no adapter.
+// Zero-initialize; release with rlhf__peft_finish, also after a failure. rank 0: there is no
+// adapter.
 struct rlhf__peft {
-    char *dir;     // absolute path it was read from; NULL: made from settings
+    char *dir;     // absolute path that it was read from; NULL: made from settings
     char *base;    // base_model_name_or_path; NULL: missing
-    json_t *named; // target_modules as read or set: a list of names, or a string
-    char **target; // [n_targets] for rlhf_adapter: names, or the modules in the file
+    json_t *named; // target_modules as read or as set: a list of names, or a string
+    char **target; // [n_targets] for rlhf_adapter: the names, or the modules in the file
     uint32_t n_targets;
     int32_t rank;
-    int32_t rslora; // 1: scaled by alpha / sqrt(rank) (Kalajdzievski 2023), not alpha / rank
-    int32_t scores; // 1: task_type is SEQ_CLS: it has a score head
+    int32_t rslora; // 1: scaled by alpha / sqrt(rank) (Kalajdzievski 2023) instead of alpha / rank
+    int32_t scores; // 1: task_type is SEQ_CLS, so there is a score head
     double alpha;   // lora_alpha
-    double dropout; // lora_dropout of its training; not applied here
+    double dropout; // lora_dropout used in its training; not applied here
 };
 
-// 1 when dir holds an adapter_config.json. [any]
+// 1 if dir contains an adapter_config.json. [any]
 int rlhf__peft_is(const char *dir);
 
-// Read DIR/adapter_config.json. The tensor names in DIR/adapter_model.safetensors tell which
-// modules have an adapter. Errors: RLHF_E_INVALID (files, fields; a tensor A without B or B without
-// A, or with another rank), RLHF_E_UNSUPPORTED (features, by name and value), RLHF_E_IO,
-// RLHF_E_NOMEM. [main]
+// Read DIR/adapter_config.json. Which modules have an adapter is read from the tensor names in
+// DIR/adapter_model.safetensors. Errors: RLHF_E_INVALID (files, fields; a tensor A without its B or
+// B without its A, or with another rank), RLHF_E_UNSUPPORTED (a feature; the message has its name
+// and value), RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__peft_read(const char *dir, struct rlhf__peft *out, struct rlhf__error *err);
 
-// Make a new adapter: rank >= 1; alpha, 0 = twice the rank; comma-separated targets. Errors:
-// RLHF_E_INVALID (an empty name), RLHF_E_NOMEM. [main]
+// Make a new adapter. rank must be at least 1; if alpha is 0, it is twice the rank; targets are
+// separated by commas. Errors: RLHF_E_INVALID (an empty name), RLHF_E_NOMEM. [main]
 rlhf_status rlhf__peft_make(int32_t rank, double alpha, const char *targets, struct rlhf__peft *out,
                             struct rlhf__error *err);
 
 void rlhf__peft_finish(struct rlhf__peft *); // [any]
 
-// The factor of B (A x). [any]
+// The scale by which B (A x) is multiplied. [any]
 double rlhf__peft_scale(const struct rlhf__peft *);
 
-// The absolute path of the base directory that the adapter names. A relative name is looked up from
-// the adapter's directory first, so that a base next to the adapter is found from any working
-// directory. Then it is looked up from the working directory, as PEFT does. Errors: RLHF_E_INVALID
-// (the adapter names no base, or the base does not exist). [main]
+// The absolute path of the base model's directory, which the adapter names. A relative name is
+// first looked up in the adapter's directory, so that a base next to the adapter is found from any
+// working directory. Then it is looked up in the working directory, as PEFT does. Errors:
+// RLHF_E_INVALID (the adapter does not name a base, or the base does not exist). [main]
 rlhf_status rlhf__peft_base(const struct rlhf__peft *, char out[RLHF__PATH_CAP],
                             struct rlhf__error *err);
 
 // The parts of a written config that depend on the model.
 struct rlhf__peft_written {
     const char *base;         // base_model_name_or_path
-    const char *const *saved; // [n_saved] modules_to_save: of a score head
-    const char *const *leaf;  // [n_leaf] the meaning of "all-linear"
+    const char *const *saved; // [n_saved] modules_to_save, for a score head
+    const char *const *leaf;  // [n_leaf] the modules that "all-linear" means
     size_t n_saved, n_leaf;
-    int32_t in_out; // fan_in_fan_out: the base stores its matrices [inputs, outputs] (GPT-2)
+    int32_t in_out; // fan_in_fan_out: the base stores matrices as [inputs, outputs] (GPT-2)
     int32_t reserved;
 };
 rlhf_status rlhf__peft_write(const struct rlhf__peft *, const struct rlhf__peft_written *,
                              const struct rlhf__folder *dir, struct rlhf__error *err); // [main]
 
-// The parts of a module to which a tensor of adapter_model.safetensors can belong.
+// The part of a module that a tensor of adapter_model.safetensors is.
 enum rlhf__peft_part { RLHF__PEFT_A = 0, RLHF__PEFT_B = 1, RLHF__PEFT_HEAD = 2 };
-// Find the module and the part of a tensor. *module gets *n bytes that are borrowed from name:
-// "model.layers.0.self_attn.q_proj" or, for a head, the parameter, "score.weight".
-// RLHF_E_UNSUPPORTED for any other tensor. [any]
+// Find the module and the part of a tensor. *module points to the module's name inside `name`, and
+// *n is its length: "model.layers.0.self_attn.q_proj" or, for a head, the parameter,
+// "score.weight". Any other tensor gives RLHF_E_UNSUPPORTED. [any]
 rlhf_status rlhf__peft_tensor_name(const char *file, const char *name, const char **module,
                                    size_t *n, int32_t *part, struct rlhf__error *err);
 

@@ -1,5 +1,6 @@
 // peft_read.c: rlhf__peft_read of peft.h. First come the fields of a config that are used, then
-// those that are ignored, then all others, which must be off. The names of the tensors come last.
+// those that are ignored, then all others, which are refused unless they are off. The names of the
+// tensors come last.
 #include "weights/peft.h"
 
 #include "base/json.h"
@@ -8,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Fields that do not change the function, because they say how the adapter was initialized, trained
-// or saved. PEFT itself sets fan_in_fan_out from the kind of layer. layers_to_transform and the
-// like are not needed, because the tensors show which layers are adapted.
+// Fields that are ignored because they do not change the function. They say how the adapter was
+// initialized, trained or saved. PEFT itself sets fan_in_fan_out from the kind of layer. Fields
+// such as layers_to_transform are not needed, because the tensors show which layers are adapted.
 static const char *const told[] = {"auto_mapping",   "exclude_modules", "fan_in_fan_out",
                                    "inference_mode", "layers_pattern",  "layers_to_transform",
                                    "megatron_core",  "peft_version",    "qalora_group_size",
@@ -29,7 +30,7 @@ static const char *const read_here[] = {"base_model_name_or_path",
                                         "use_rslora",
                                         "target_modules"};
 
-// Whether a field is off: null, false, {}, [] or "".
+// 1 if a field is off: null, false, {}, [] or "".
 static int is_off(const json_t *v) {
     return !v || json_is_null(v) || json_is_false(v) ||
            (json_is_object(v) && json_object_size(v) == 0) ||
@@ -43,7 +44,7 @@ static int is_one_of(const char *key, const char *const *list, size_t n) {
     return 0;
 }
 
-// "DIR/adapter_config.json: FIELD VALUE is not supported: WHY".
+// Fails with "DIR/adapter_config.json: FIELD VALUE is not supported: WHY".
 static rlhf_status refuse(const struct rlhf__peft *p, const char *key, const json_t *v,
                           const char *why, struct rlhf__error *err) {
     struct rlhf__buf text = RLHF__BUF_INIT, name = RLHF__BUF_INIT;
@@ -97,8 +98,8 @@ static rlhf_status check_kind(const struct rlhf__peft *p, const json_t *config,
     return RLHF_OK;
 }
 
-// Allows only initializations that leave the base unchanged. Others move a part of the base into
-// the adapter.
+// Allows only initializations that leave the base unchanged. The others move a part of the base's
+// weights into the adapter.
 static rlhf_status check_start(const struct rlhf__peft *p, const json_t *config,
                                struct rlhf__error *err) {
     static const char *const plain[] = {"gaussian", "eva", "orthogonal"};
@@ -217,7 +218,7 @@ static rlhf_status check_pair(const struct rlhf__peft *p, const struct rlhf__wei
     return RLHF_OK;
 }
 
-// Checks that a tensor B has its A.
+// Checks that the tensor b, which is a B, has its A.
 static rlhf_status check_alone(const struct rlhf__weights *w, const struct rlhf__tensor *b,
                                struct rlhf__error *err) {
     char name[512];

@@ -1,4 +1,5 @@
-// rounding.c: see rounding.h. The tensors keep their order across the files of an index.
+// rounding.c: see rounding.h. The order of the tensors continues from one file of an index to the
+// next.
 #include "weights/rounding.h"
 
 #include "base/json.h"
@@ -50,9 +51,10 @@ rlhf_status rlhf__round_f32(const float *in, size_t n, int32_t dtype, void *out,
 
 // ---- one file ----
 
-enum { CHUNK = 1 << 16 }; // elements converted at a time
+enum { CHUNK = 1 << 16 }; // number of elements converted at a time
 
-// The dtype in which tensor t is written: `dtype`, unless that is -1 or t cannot be read as floats.
+// The dtype that tensor t is written in. This is `dtype`, unless `dtype` is -1 or t cannot be read
+// as floats.
 static int32_t rounded_dtype(const struct rlhf__tensor *t, int32_t dtype) {
     return dtype >= 0 && rlhf__tensor_is_float(t->dtype) ? dtype : t->dtype;
 }
@@ -82,7 +84,7 @@ static rlhf_status put_copied(const struct rlhf__tensor *t, struct rlhf__weights
     return st;
 }
 
-// Writes the tensors. order: [f->n], their order in the file.
+// Writes the tensors. order[f->n] is their order in the file.
 static rlhf_status put_tensors(const struct rlhf__rounded_file *f,
                                const struct rlhf__tensor *const *order,
                                struct rlhf__weights_writer *w, struct rlhf__error *err) {
@@ -99,7 +101,7 @@ static rlhf_status put_tensors(const struct rlhf__rounded_file *f,
     return st;
 }
 
-// Sorts the tensors by the size of an element; the sort is stable.
+// Sorts the tensors by the size of their elements. The sort is stable.
 static void put_in_order(const struct rlhf__rounded_file *f, const struct rlhf__tensor **order,
                          struct rlhf__tensor_spec *spec) {
     size_t n = 0;
@@ -145,7 +147,7 @@ static uint64_t bytes_of(const struct rlhf__shards *s, const struct rlhf__tensor
     return (uint64_t)t->count * rlhf__tensor_dtype_size(rounded_dtype(t, s->dtype));
 }
 
-// Sets end[k] to where file k ends in the list of tensors. Returns the number of files.
+// Sets end[k] to the end of file k in the list of tensors. Returns the number of files.
 static size_t divide(const struct rlhf__shards *s, size_t *end) {
     size_t n = 0;
     uint64_t used = 0;

@@ -1,6 +1,6 @@
-// rounding.h: rounds tensors to another type and writes them, to one file or in shards.
+// rounding.h: rounds tensors to another dtype and writes them, to one file or to several shards.
 //
-// The format itself is in safetensors_writer.h.
+// The file format is in safetensors_writer.h.
 #ifndef RLHF_HOST_WEIGHTS_ROUNDING_H
 #define RLHF_HOST_WEIGHTS_ROUNDING_H
 
@@ -9,7 +9,7 @@
 
 #include <signal.h>
 
-// Where numbers come from, for messages.
+// The source of numbers, for messages.
 struct rlhf__rounding {
     const char *file, *tensor;
     int64_t first; // index of the first number in the tensor
@@ -18,13 +18,13 @@ struct rlhf__rounding {
 // 1 for the dtypes that can be read as floats: F32, F16, BF16. [any]
 int rlhf__tensor_is_float(int32_t dtype);
 
-// Returns RLHF_E_UNSUPPORTED, with file, tensor and dtype, unless the tensor can be read as floats.
-// [any]
+// Returns RLHF_E_UNSUPPORTED if the tensor cannot be read as floats. The message has the file, the
+// tensor and the dtype. [any]
 rlhf_status rlhf__tensor_check_float(const struct rlhf__tensor *, struct rlhf__error *err);
 
-// Round n floats to dtype F32, F16 or BF16 (to nearest even, little-endian) into `out` (n
-// elements). Errors: RLHF_E_INVALID, with the tensor, the place and the number, if a finite number
-// would become infinite. [any]
+// Round n floats to dtype F32, F16 or BF16 (to nearest even, little-endian) and store them in `out`
+// (n elements). If a finite number would become infinite, returns RLHF_E_INVALID; the message has
+// the tensor, the position and the number. [any]
 rlhf_status rlhf__round_f32(const float *in, size_t n, int32_t dtype, void *out,
                             const struct rlhf__rounding *from, struct rlhf__error *err);
 
@@ -39,11 +39,11 @@ struct rlhf__rounded_file {
     const volatile sig_atomic_t *cancelled; // NULL = never
 };
 
-// Write the file `name` in a folder. Wide dtypes come first, because the format asks for alignment;
-// otherwise the list's order is kept. F64 would have to be rounded and is refused
-// (RLHF_E_UNSUPPORTED). Tensors of other dtypes than F32, F16, BF16 and F64 are copied. Other
-// errors: RLHF_E_INVALID (a number that does not fit, a duplicate name), RLHF_E_IO (disk full),
-// RLHF_E_NOMEM, RLHF_E_CANCELLED. After an error the file is removed. [main]
+// Write the file `name` in a folder. Tensors with wide elements come first, because the format
+// requires alignment; otherwise the order of the list is kept. F64 would have to be rounded, so it
+// is refused (RLHF_E_UNSUPPORTED). Tensors of dtypes other than F32, F16, BF16 and F64 are copied.
+// Other errors: RLHF_E_INVALID (a number that does not fit, a duplicate name), RLHF_E_IO (disk
+// full), RLHF_E_NOMEM, RLHF_E_CANCELLED. After an error the file is removed. [main]
 rlhf_status rlhf__rounded_write(const struct rlhf__rounded_file *, const struct rlhf__folder *in,
                                 const char *name, struct rlhf__error *err);
 
@@ -54,20 +54,20 @@ struct rlhf__shards {
     size_t n;
     int32_t dtype; // the dtype that floats are rounded to; -1 = unchanged
     int32_t reserved;
-    uint64_t limit; // bytes of tensors in a file; a larger tensor has a file alone
+    uint64_t limit; // bytes of tensors in a file; a larger tensor gets its own file
     const volatile sig_atomic_t *cancelled; // NULL = never
 };
 
-// What was written.
+// The files that were written.
 struct rlhf__shards_done {
     size_t n_files;
     int64_t n_parameters;
     uint64_t n_bytes; // of tensors
 };
 
-// Write model.safetensors, or model-00001-of-0000N.safetensors and so on with
-// model.safetensors.index.json. Tensors of other dtypes than F32, F16 and BF16 are copied. Errors:
-// RLHF_E_INVALID (a number that does not fit), RLHF_E_IO (disk full), RLHF_E_NOMEM,
+// Write model.safetensors. If several files are needed, write model-00001-of-0000N.safetensors and
+// so on, with model.safetensors.index.json. Tensors of dtypes other than F32, F16 and BF16 are
+// copied. Errors: RLHF_E_INVALID (a number that does not fit), RLHF_E_IO (disk full), RLHF_E_NOMEM,
 // RLHF_E_CANCELLED. After a failure the caller removes the files. [main]
 rlhf_status rlhf__shards_write(const struct rlhf__shards *, const struct rlhf__folder *dir,
                                struct rlhf__shards_done *done, struct rlhf__error *err);

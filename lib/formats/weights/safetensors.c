@@ -1,4 +1,5 @@
-// safetensors.c: opens weight files, either one file or the shards of an index; see safetensors.h.
+// safetensors.c: opens weight files, either a single file or the shards of an index; see
+// safetensors.h.
 #include "weights/safetensors.h"
 
 #include "base/file.h"
@@ -19,8 +20,8 @@
     "load it in Python as its maker says and call save_pretrained, which writes safetensors"
 
 static const struct format {
-    const char *name, *ending; // one of them: the whole name, or its ending
-    const char *what, *how;    // "model.gguf WHAT; HOW"
+    const char *name, *ending; // one of them is set: the whole name of a file, or its ending
+    const char *what, *how;    // the message is "model.gguf WHAT; HOW"
 } formats[] = {
     {"pytorch_model.bin", NULL, "is a pickle, which is never read", LOAD SAVE},
     {"pytorch_model.bin.index.json", NULL, "names pickles, which are never read", LOAD SAVE},
@@ -44,15 +45,15 @@ static int is_of(const struct format *f, const char *name) {
     return n > m && strcmp(name + n - m, f->ending) == 0;
 }
 
-// Returns the first format in the list of which dir has a file, and writes the file's name.
-// N_FORMATS: none.
+// Returns the first format in the list for which dir has a file, and writes the file's name.
+// Returns N_FORMATS if dir has no such file.
 static size_t find(const char *dir, char name[256]) {
     size_t best = N_FORMATS;
     DIR *d = opendir(dir);
     for (struct dirent *e; d && (e = readdir(d));)
         for (size_t i = 0; i < N_FORMATS; i++) {
             if (!is_of(&formats[i], e->d_name)) continue;
-            // Of several files of one format take the first by name, because readdir's order
+            // If a format has several files, take the first by name, because the order of readdir
             // varies.
             if (i > best || (i == best && strcmp(e->d_name, name) >= 0)) break;
             best = i;
@@ -64,7 +65,8 @@ static size_t find(const char *dir, char name[256]) {
 }
 
 // Fails with a sentence that names the format of the weights in dir and says how to convert them to
-// safetensors. Most of these formats are pickles, and reading a pickle runs code.
+// safetensors. Most of these formats are pickles; we do not read them, because that would run their
+// code.
 static rlhf_status other_formats(const char *dir, struct rlhf__error *err) {
     char name[256], shown[1024];
     const size_t i = find(dir, name);
@@ -82,7 +84,7 @@ static rlhf_status other_formats(const char *dir, struct rlhf__error *err) {
 
 // ---- safetensors ----
 
-enum { MAX_SHARDS = 512 }; // each takes a descriptor; the largest checkpoints have about 200
+enum { MAX_SHARDS = 512 }; // each needs a descriptor; the largest checkpoints have about 200
 
 struct shard {
     struct rlhf__mapped file;
@@ -92,7 +94,7 @@ struct shard {
 struct rlhf__weights {
     struct shard *shard; // [n_shards]
     size_t n_shards;
-    struct rlhf__tensor *tensor; // [n] by name
+    struct rlhf__tensor *tensor; // [n] sorted by name
     size_t n;
 };
 
@@ -108,7 +110,7 @@ static void copy_head(void *head) {
     memcpy(h->to, h->from, h->n);
 }
 
-// Reads the header's text into a heap buffer.
+// Reads the header's text into a new heap buffer.
 static rlhf_status read_text(const struct rlhf__mapped *f, uint8_t **text, uint64_t *size,
                              struct rlhf__error *err) {
     uint8_t first[8];
@@ -124,7 +126,7 @@ static rlhf_status read_text(const struct rlhf__mapped *f, uint8_t **text, uint6
     return rlhf__mapped_read(f, copy_head, &head, err);
 }
 
-// Reads the tensors of one mapped file.
+// Reads the descriptions of the tensors in one mapped file.
 static rlhf_status read_header(struct shard *s, struct rlhf__tensor **fresh, size_t *n,
                                struct rlhf__error *err) {
     const struct rlhf__mapped *f = &s->file;
@@ -140,7 +142,7 @@ static rlhf_status read_header(struct shard *s, struct rlhf__tensor **fresh, siz
     return st == RLHF_OK ? st : rlhf__error_context(err, "%s", f->path);
 }
 
-// Append the tensors of one file.
+// Add the tensors of one file.
 static rlhf_status add_shard(struct rlhf__weights *w, const char *path, struct rlhf__error *err) {
     struct shard *s = &w->shard[w->n_shards++];
     struct rlhf__tensor *fresh = NULL;
@@ -173,7 +175,7 @@ static rlhf_status sort(struct rlhf__weights *w, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// The folder part of a path, or ".". Heap; NULL = out of memory.
+// The folder part of a path, or ".". Heap; NULL if memory runs out.
 static char *dir_of(const char *path) {
     size_t len = (size_t)(rlhf__path_base(path) - path);
     return len ? strndup(path, len > 1 ? len - 1 : 1) : strdup(".");
@@ -187,7 +189,7 @@ static int known_shard(const struct rlhf__weights *w, const char *name) {
     return 0;
 }
 
-// Every tensor that the index promises must be in the file it names.
+// Checks that every tensor of the index is in the file that the index gives for it.
 static rlhf_status check_index(struct rlhf__weights *w, json_t *map, struct rlhf__error *err) {
     const char *name;
     json_t *file;
@@ -202,8 +204,8 @@ static rlhf_status check_index(struct rlhf__weights *w, json_t *map, struct rlhf
 }
 
 // Opens one entry of weight_map. The first entry of a shard opens the shard. A name must not lead
-// out of the index's folder. Links are followed, because every file in the cache of huggingface_hub
-// is a link.
+// out of the index's folder. Links are followed, because all files in the cache of huggingface_hub
+// are links.
 static rlhf_status open_entry(struct rlhf__weights *w, const char *dir, const char *name,
                               const json_t *file, struct rlhf__error *err) {
     const char *base = json_string_value(file);

@@ -1,9 +1,9 @@
 // safetensors.h: reads weight files in the safetensors format; safetensors_writer.h writes them.
 //
-// A file begins with the length of the header (u64, little-endian). A JSON header {name: {dtype,
-// shape, data_offsets}} follows, with an optional "__metadata__" of strings. Then come the tensors'
-// bytes, little-endian, row-major and without gaps. The reader trusts nothing: it checks every
-// number of the header before use.
+// A file begins with the length of the header (u64, little-endian). Then comes the header, a JSON
+// object {name: {dtype, shape, data_offsets}} with an optional "__metadata__" of strings. Then come
+// the tensors' bytes, little-endian, row-major and without gaps. The reader does not trust the
+// file: it checks every number of the header before using it.
 //
 // It does not know models; a model's plugin knows which tensors the model needs.
 #ifndef RLHF_HOST_WEIGHTS_SAFETENSORS_H
@@ -14,10 +14,10 @@
 struct rlhf__weights; // opaque: the tensors of one file, or of all shards of a checkpoint
 
 // Open and validate a .safetensors file, a model.safetensors.index.json with its shards, or a
-// directory that holds model.safetensors or that index. The files are mapped, not read. Caller owns
-// *out; free with rlhf__weights_close. Errors: RLHF_E_INVALID (a missing or inconsistent file; the
-// message has the number that the file gives and the actual one), RLHF_E_IO, RLHF_E_NOMEM,
-// RLHF_E_UNSUPPORTED (unknown dtype, more than 8 dimensions). [main]
+// directory that contains model.safetensors or that index. The files are mapped, not read. The
+// caller owns *out; free it with rlhf__weights_close. Errors: RLHF_E_INVALID (a missing or
+// inconsistent file; the message has the number in the file and the correct one), RLHF_E_IO,
+// RLHF_E_NOMEM, RLHF_E_UNSUPPORTED (unknown dtype, more than 8 dimensions). [main]
 rlhf_status rlhf__weights_open(const char *path, struct rlhf__weights **out,
                                struct rlhf__error *err);
 
@@ -34,22 +34,22 @@ const struct rlhf__tensor *rlhf__weights_at(const struct rlhf__weights *weights,
 const struct rlhf__tensor *rlhf__weights_find(const struct rlhf__weights *weights,
                                               const char *name);
 
-// The value of a metadata string, for people, other programs and tests; NULL = not found. Borrowed.
+// The value of a metadata string, for users, other programs and tests; NULL = not found. Borrowed.
 // [any]
 const char *rlhf__weights_metadata(const struct rlhf__weights *weights, const char *key);
 
 // ---- unexpected tensors ----
 
-// 1 for buffers: masks, angles and tables that models compute, although old versions of
-// transformers stored them. They are attn.bias, attn.masked_bias, rotary_emb.inv_freq and
-// embeddings.position_ids, as the whole name or after a dot. [any]
+// 1 for a buffer. Buffers are masks, angles and tables that a model computes; old versions of
+// transformers stored them as tensors. Their names are attn.bias, attn.masked_bias,
+// rotary_emb.inv_freq and embeddings.position_ids, or end in a dot and one of these. [any]
 int rlhf__tensor_is_buffer(const char *name);
 
-// 1 for v_head.*: trl names its tensor v_head.summary; ours are v_head.fc and v_head.out. [any]
+// 1 for v_head.*. trl's tensors are v_head.summary, ours are v_head.fc and v_head.out. [any]
 int rlhf__tensor_is_value_head(const char *name);
 
-// *same = 1 when both have the same shape and, read as f32, the same bits. Errors: as
-// rlhf__tensor_read_f32, RLHF_E_NOMEM. [any]
+// Set *same to 1 if both tensors have the same shape and the same bits when read as f32. Errors:
+// those of rlhf__tensor_read_f32, RLHF_E_NOMEM. [any]
 rlhf_status rlhf__tensor_same(const struct rlhf__tensor *a, const struct rlhf__tensor *b, int *same,
                               struct rlhf__error *err);
 

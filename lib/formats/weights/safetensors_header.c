@@ -1,5 +1,5 @@
-// safetensors_header.c: see safetensors_header.h. Nothing in a header is trusted: every number
-// is checked against the file's size before it is used.
+// safetensors_header.c: see safetensors_header.h. The header is not trusted: every number is
+// checked against the file's size before use.
 #include "weights/safetensors_header.h"
 
 #include "base/json.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A non-negative integer of the header.
+// Reads a non-negative integer of the header.
 static int to_u64(const json_t *v, uint64_t *out) {
     if (!json_is_integer(v) || json_integer_value(v) < 0) return 0;
     *out = (uint64_t)json_integer_value(v);
@@ -114,7 +114,8 @@ static rlhf_status check_metadata(const json_t *meta, struct rlhf__error *err) {
     if (!json_is_object(meta))
         return rlhf__fail(err, RLHF_E_INVALID, "__metadata__ is %s, expected an object",
                           rlhf__json_kind(meta));
-    // Jansson iterates over objects only through non-const pointers; entries do not change.
+    // Jansson can only iterate over objects through pointers without const. The entries do not
+    // change.
     json_t *copy = json_copy((json_t *)(uintptr_t)meta);
     const char *key, *bad = NULL;
     json_t *value;

@@ -1,7 +1,7 @@
 // safetensors_header.h: parses the JSON header of one safetensors file and checks it against the
 // file's size.
 //
-// It maps no file. Internal to weights/.
+// It does not map files. Internal to weights/.
 #ifndef RLHF_HOST_WEIGHTS_SAFETENSORS_HEADER_H
 #define RLHF_HOST_WEIGHTS_SAFETENSORS_HEADER_H
 
@@ -19,10 +19,10 @@ rlhf_status rlhf__safetensors_size(const uint8_t first[8], uint64_t len, uint64_
 // Parse `text`, the JSON header of a file. data[0..len) are the bytes after the header. The header
 // is checked against len; data is not read.
 //
-// *tensors is a fresh array of *n entries. An entry's name points into *header, and its data points
-// into data. Free *tensors with free() and *header with json_decref. file is for messages and for
-// tensor.file. *header, data and file must outlive the tensors. Errors: those of
-// rlhf__weights_open, without the file's name in front. [main]
+// *tensors is a new array of *n entries. The name of an entry points into *header, and its data
+// points into `data`. Free *tensors with free() and *header with json_decref. `file` is for
+// messages and for tensor.file. *header, data and file must outlive the tensors. Errors: those of
+// rlhf__weights_open, but without the file's name in the message. [main]
 rlhf_status rlhf__safetensors_parse(const char *file, const char *text, uint64_t size,
                                     const uint8_t *data, uint64_t len, json_t **header,
                                     struct rlhf__tensor **tensors, size_t *n,

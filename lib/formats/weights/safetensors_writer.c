@@ -1,5 +1,5 @@
-// safetensors_writer.c: see safetensors_writer.h. Only the layout is kept in memory; the data goes
-// through the atomic writer of base/file.
+// safetensors_writer.c: see safetensors_writer.h. Only the layout is kept in memory; the data is
+// written by the atomic writer of base/file.
 #include "weights/safetensors_writer.h"
 
 #include "base/file.h"
@@ -18,8 +18,8 @@ struct rlhf__weights_writer {
     struct rlhf__file_writer *file;
     char *path;
     struct slot *slot; // [n]
-    size_t n, at;      // tensors; the one being filled
-    uint64_t done;     // its bytes so far
+    size_t n, at;      // number of tensors; index of the tensor that is being written
+    uint64_t done;     // bytes of that tensor written so far
 };
 
 static void destroy(struct rlhf__weights_writer *w) {
@@ -30,7 +30,7 @@ static void destroy(struct rlhf__weights_writer *w) {
     free(w);
 }
 
-// Moves past tensors without bytes, which are full at once.
+// Moves past tensors of zero bytes, which need no data.
 static void skip_full(struct rlhf__weights_writer *w) {
     while (w->at < w->n && w->done == w->slot[w->at].n_bytes) {
         w->at++;
@@ -117,7 +117,7 @@ static rlhf_status write_header(struct rlhf__weights_writer *w,
     }
     rlhf__buf_puts(&head, "}");
     for (size_t i = head.len; i % 8; i++)
-        rlhf__buf_puts(&head, " "); // the data begins at a multiple of 8
+        rlhf__buf_puts(&head, " "); // so that the data begins at a multiple of 8
     rlhf_status st = rlhf__buf_ok(&head, err);
     uint8_t size[8];
     for (int i = 0; i < 8; i++)

@@ -5,28 +5,29 @@
 #include "base/folder.h"
 #include "weights/tensor.h"
 
-// A tensor of the file to be written. name and shape are read only during create.
+// A tensor of the file to write. name and shape are read only during rlhf__weights_create.
 struct rlhf__tensor_spec {
     const char *name;
-    int32_t dtype, ndim; // dtype: any of the map
+    int32_t dtype, ndim; // dtype: any of RLHF__TENSOR_DTYPE_MAP
     int64_t shape[RLHF__TENSOR_MAX_DIMS];
 };
 
 struct rlhf__weights_writer; // opaque
 
-// Start the file `name` in a folder (NULL: name is a path). The file appears only at commit. It
-// gets the header first, then the tensors' data in the order of specs. If a narrow dtype would
-// leave a wider one unaligned, returns RLHF_E_INVALID: put wide dtypes first. metadata: n_meta
-// pairs of key and value; NULL and 0 give {"format": "pt"}. Errors: RLHF_E_INVALID (also for a
-// duplicate name or a bad shape), RLHF_E_IO, RLHF_E_NOMEM. [main]
+// Start the file `name` in a folder. If the folder is NULL, name is a path. The file appears only
+// at commit. The header is written first, then the data of the tensors in the order of specs. A
+// wide dtype after a narrow one would not be aligned. This gives RLHF_E_INVALID, so put wide dtypes
+// first. metadata: n_meta pairs of key and value; NULL and 0 give {"format": "pt"}. Errors:
+// RLHF_E_INVALID (also for a duplicate name or an invalid shape), RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__weights_create(const struct rlhf__folder *in, const char *name,
                                  const struct rlhf__tensor_spec *specs, size_t n,
                                  const char *const (*metadata)[2], size_t n_meta,
                                  struct rlhf__weights_writer **out, struct rlhf__error *err);
 
 // Append count floats to the current tensor, converted to its dtype F32, BF16 or F16 (round to
-// nearest even). When a tensor is full, the next one begins; one call may not cross tensors.
-// Errors: RLHF_E_INVALID (too many, not a float dtype), RLHF_E_IO (disk full). [main]
+// nearest even). When a tensor is full, the next one begins; one call must not write to two
+// tensors. Errors: RLHF_E_INVALID (too many numbers, or not a float dtype), RLHF_E_IO (disk full).
+// [main]
 rlhf_status rlhf__weights_put_f32(struct rlhf__weights_writer *w, const float *data, size_t count,
                                   struct rlhf__error *err);
 
@@ -34,11 +35,11 @@ rlhf_status rlhf__weights_put_f32(struct rlhf__weights_writer *w, const float *d
 rlhf_status rlhf__weights_put_bytes(struct rlhf__weights_writer *w, const void *data, size_t len,
                                     struct rlhf__error *err);
 
-// Check that every tensor is full, sync and rename. Always frees the writer. Errors:
+// Check that every tensor is full, sync the file and rename it. Always frees the writer. Errors:
 // RLHF_E_INVALID, RLHF_E_IO; the file is then removed. [main]
 rlhf_status rlhf__weights_commit(struct rlhf__weights_writer *w, struct rlhf__error *err);
 
-// Drop the file and free the writer. NULL allowed. [main]
+// Remove the file and free the writer. NULL allowed. [main]
 void rlhf__weights_abort(struct rlhf__weights_writer *w);
 
 #endif

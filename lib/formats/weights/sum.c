@@ -11,17 +11,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define WHOLE_BYTES ((int64_t)64 << 20) // model files up to this size are read whole
+#define WHOLE_BYTES ((int64_t)64 << 20) // model files up to this size are hashed completely
 #define PIECE_BYTES 65536
 #define PIECES      64
 
-// Reports an unreadable file as bad input, as rlhf__weights_open does.
+// Reports an unreadable file as invalid input, as rlhf__weights_open does.
 static rlhf_status unreadable(const char *path, struct rlhf__error *err) {
     return rlhf__fail(err, errno == EACCES ? RLHF_E_INVALID : RLHF_E_IO, "%s: cannot read: %s",
                       path, strerror(errno));
 }
 
-// Adds `n` bytes from offset `from`, or fewer if the file ends.
+// Hashes `n` bytes from offset `from`, or fewer if the file ends.
 static int put_range(struct rlhf__sha256 *s, int fd, int64_t from, int64_t n) {
     static const size_t chunk = PIECE_BYTES;
     uint8_t bytes[PIECE_BYTES];
@@ -44,7 +44,8 @@ static int put_pieces(struct rlhf__sha256 *s, int fd, int64_t size) {
     return bad;
 }
 
-// Add a regular file to the sum. For anything else, *size = -1 and nothing is added.
+// Add a regular file to the sum. If the path is not a regular file, sets *size to -1 and adds
+// nothing.
 static rlhf_status put_file(struct rlhf__sum *s, const char *path, int64_t whole, int64_t *size,
                             struct rlhf__error *err) {
     struct stat is;
@@ -72,7 +73,7 @@ static rlhf_status put_named(struct rlhf__sum *s, const char *dir, const char *n
     rlhf__path_put(path, "%s/%s", dir, name);
     RLHF_TRY(put_file(s, path, WHOLE_BYTES, &size, err));
     if (size < 0) return RLHF_OK;
-    // Add the size after the bytes, so that the sum depends on where each file ends.
+    // Hash the size after the bytes, so that the sum depends on where each file ends.
     rlhf__sha256_put(&s->hash, name, strlen(name) + 1);
     rlhf__sha256_put(&s->hash, &size, sizeof size);
     return RLHF_OK;

@@ -57,7 +57,7 @@ rlhf_status rlhf__low_rank_create(const struct rlhf__tensor *w, const struct rlh
     l->rows = w->shape[0];
     l->cols = w->shape[1];
     l->rank = a->shape[0];
-    // [in, out]: A' [in, rank] B' [rank, out]
+    // if stored as [inputs, outputs], the product is A' [inputs, rank] B' [rank, outputs]
     rlhf_status st = matrix(in_out ? a : b, in_out, &l->left, err);
     if (st == RLHF_OK) st = matrix(in_out ? b : a, in_out, &l->right, err);
     for (int64_t i = 0; st == RLHF_OK && i < l->rows * l->rank; i++)
@@ -77,7 +77,8 @@ void rlhf__low_rank_destroy(struct rlhf__low_rank *l) {
     free(l);
 }
 
-// Add elements [from, from + n) of the product to out[n]. Sums run over the rank, in order.
+// Add elements [from, from + n) of the product to out[n]. Each element is a sum over the rank, in
+// order.
 static void low_rank_add(const struct rlhf__low_rank *l, int64_t from, int64_t n, float *out) {
     while (n > 0) {
         const int64_t row = from / l->cols, col = from % l->cols;
@@ -140,7 +141,7 @@ uint16_t rlhf__f32_to_f16(float x) {
     uint32_t u = bits_of(x), sign = (u >> 16) & 0x8000, mag = u & 0x7FFFFFFF;
     if (mag > 0x7F800000) return (uint16_t)(sign | 0x7E00);
     if (mag >= 0x477FF000) return (uint16_t)(sign | 0x7C00); // rounds to 65536 or more
-    if (mag < 0x38800000) { // below 2^-14: a multiple of 2^-24; the addition rounds to it
+    if (mag < 0x38800000) { // below 2^-14, f16 is a multiple of 2^-24; the addition rounds to it
         uint32_t sub = bits_of(float_of(mag) + 0.5f) - bits_of(0.5f);
         return (uint16_t)(sign | sub);
     }
@@ -183,8 +184,9 @@ static void widen_bf16(const uint8_t *from, int64_t n, float *out) {
     }
 }
 
-// rlhf__f16_to_f32 without branches. Exponents grow by 112. A subnormal is computed as a number
-// with exponent 2^-14, minus 2^-14. Infinities and NaN keep all exponent bits.
+// rlhf__f16_to_f32 without branches. The exponent grows by 112. A subnormal is computed as a number
+// with exponent 2^-14, from which 2^-14 is subtracted. Infinities and NaN keep all exponent bits
+// set.
 static void widen_f16(const uint8_t *from, int64_t n, float *out) {
     for (int64_t i = 0; i < n; i++) {
         uint16_t h;
@@ -214,7 +216,7 @@ static void widen(void *piece) {
         widen_f16(p->from, p->n, p->out);
 }
 
-// Calls work on bytes [from, to) of the tensor.
+// Calls `work` for bytes [from, to) of the tensor.
 static rlhf_status work_on(const struct rlhf__tensor *t, uint64_t from, uint64_t to,
                            void (*work)(void *arg), void *arg, struct rlhf__error *err) {
     if (!t->in) {

@@ -8,7 +8,7 @@
 
 #define RLHF__TENSOR_MAX_DIMS 8
 
-// X(name, spelling in the file, bytes of an element): the dtypes that a file may hold. Only F32,
+// X(name, spelling in the file, bytes of an element): the dtypes that a file may contain. Only F32,
 // F16 and BF16 can be read as floats; the others can only be read as bytes.
 #define RLHF__TENSOR_DTYPE_MAP(X)                                                                  \
     X(F32, 4)                                                                                      \
@@ -32,8 +32,8 @@ enum rlhf__tensor_dtype {
         RLHF__N_TENSOR_DTYPES
 };
 
-// One tensor of an open file. data points into the mapped file and need not be aligned. Read it
-// only through the functions below, because the file may change at any time.
+// One tensor of an open file. data points into the mapped file and need not be aligned. Read the
+// data only through the functions below, because the file may change at any time.
 struct rlhf__low_rank;
 
 struct rlhf__tensor {
@@ -48,8 +48,9 @@ struct rlhf__tensor {
 };
 
 // Convert elements [from, from + n) of a F32, BF16 or F16 tensor to out[n] floats (exact). Read a
-// tensor from front to end, in pieces of any length: file pages that were read are dropped from the
-// process. Errors: RLHF_E_UNSUPPORTED (other dtypes), RLHF_E_IO (the file was truncated). [main]
+// tensor from beginning to end, in pieces of any length, because file pages that were read are
+// dropped from the process. Errors: RLHF_E_UNSUPPORTED (other dtypes), RLHF_E_IO (the file was
+// truncated). [main]
 rlhf_status rlhf__tensor_read_f32(const struct rlhf__tensor *t, int64_t from, int64_t n, float *out,
                                   struct rlhf__error *err);
 
@@ -60,17 +61,17 @@ rlhf_status rlhf__tensor_read_bytes(const struct rlhf__tensor *t, void *out,
 // The spelling of a dtype, e.g. "BF16". [any]
 const char *rlhf__tensor_dtype_name(int32_t dtype);
 
-// "[2, 3]" into out[cap]; returns out. [any]
+// Write "[2, 3]" into out[cap]; returns out. [any]
 const char *rlhf__tensor_shape_text(const int64_t *shape, int32_t ndim, char *out, size_t cap);
 
-// Bytes an element takes. [any]
+// The number of bytes of an element. [any]
 uint64_t rlhf__tensor_dtype_size(int32_t dtype);
 
-// Dtype by its spelling, -1 = unknown. [any]
+// The dtype with this spelling, -1 = unknown. [any]
 int32_t rlhf__tensor_dtype_find(const char *name);
 
-// f32 to bf16 and f16, rounded to nearest even. NaN stays NaN; a number that is too large becomes
-// infinity. [any]
+// Convert f32 to bf16 and f16, rounded to nearest even. A NaN stays a NaN; a number that is too
+// large becomes infinity. [any]
 uint16_t rlhf__f32_to_bf16(float x);
 uint16_t rlhf__f32_to_f16(float x);
 
@@ -80,16 +81,16 @@ float rlhf__f16_to_f32(uint16_t h);
 
 // ---- low-rank products ----
 
-// The matrix product left [rows, rank] x right [rank, cols] is added to a tensor [rows, cols]. Both
-// are f32 and owned.
+// A low-rank product: left [rows, rank] x right [rank, cols], which is added to a tensor [rows,
+// cols]. Both matrices are f32 and owned.
 struct rlhf__low_rank {
     int64_t rows, cols, rank;
     float *left, *right;
 };
 
 // Make a low-rank product for the matrix w from A [rank, inputs] and B [outputs, rank]. w is
-// [outputs, inputs], or [inputs, outputs] if in_out is set. left includes the scale. Errors:
-// RLHF_E_INVALID (shapes that do not fit; the message names all three), and those of
+// [outputs, inputs], or [inputs, outputs] if in_out is set. The scale is multiplied into `left`.
+// Errors: RLHF_E_INVALID (shapes that do not fit; the message has all three), and those of
 // rlhf__tensor_read_f32. [main]
 rlhf_status rlhf__low_rank_create(const struct rlhf__tensor *w, const struct rlhf__tensor *a,
                                   const struct rlhf__tensor *b, double scale, int in_out,
