@@ -217,7 +217,7 @@ int rlhf__algo_phase(struct rlhf__probe *t, struct rlhf__algo_batch *b, double *
     return 1;
 }
 
-// Compares the results for the same rows. out = the difference, or "".
+// Compares the results for the same rows. Writes the difference to out, or "" if they are equal.
 static void compare(const struct rlhf__algo_batch *a, double loss_a,
                     const struct rlhf__algo_batch *b, double loss_b, char out[160]) {
     out[0] = 0;

@@ -166,7 +166,7 @@ static int wants_reference(const rlhf_plan *p) {
            ((p->heads & RLHF_HEAD_KL) != 0 && !p->divergence_from);
 }
 
-// Space for a pointer to each named model's log-probs; NULL if there are no named models.
+// Space for a pointer to each named model's log-probs; NULL without named models.
 static const float **lay_named(struct maker *m, const struct rlhf__algo_batch *b,
                                const char *what) {
     if (!b->plan.n_named) return NULL;

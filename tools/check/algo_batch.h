@@ -20,7 +20,7 @@ struct rlhf__algo_batch {
     int32_t offset[RLHF__ALGO_ROWS + 1], prompt_len[RLHF__ALGO_ROWS], group[RLHF__ALGO_ROWS];
     int64_t source[RLHF__ALGO_ROWS];
     int32_t label[RLHF__ALGO_ROWS], ids[RLHF__ALGO_TOKENS];
-    rlhf_str meta[RLHF__ALGO_ROWS]; // NULL for every other row
+    rlhf_str meta[RLHF__ALGO_ROWS]; // every second row has one; NULL for the others
     uint8_t finished[RLHF__ALGO_ROWS], use[RLHF__ALGO_ROWS], left_out[RLHF__ALGO_TOKENS];
     int64_t version[RLHF__ALGO_ROWS];
     float score[RLHF__ALGO_ROWS], token_reward[RLHF__ALGO_TOKENS];
@@ -45,7 +45,8 @@ int32_t rlhf__algo_head_len(const struct rlhf__algo_batch *b, int32_t h);
 void rlhf__algo_batch_make(struct rlhf__algo_batch *b, const rlhf_plan *plan, int32_t spread);
 
 // Make a batch for the plan. The caller frees it; spread is as in rlhf__algo_batch_make. Returns 0
-// with *out NULL if a group is larger than a batch, which is reported, or if out of memory. [main]
+// and sets *out to NULL if a group is larger than a batch, which it reports, or if out of memory.
+// [main]
 int rlhf__algo_batch_new(struct rlhf__check *c, const rlhf_plan *plan, int32_t spread,
                          struct rlhf__algo_batch **out);
 

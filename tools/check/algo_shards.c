@@ -19,7 +19,7 @@ struct meeting {
     pthread_cond_t changed;
     double *sums[SHARDS];
     uint32_t n[SHARDS], arrived, round;
-    int32_t ended, odd; // odd: they did not make the same calls
+    int32_t ended, odd; // odd: the processes made different calls
 };
 
 struct process {
@@ -56,7 +56,7 @@ static void meet(void *ctx, double *sums, uint32_t n) {
     }
     while (m->round == round && !m->ended)
         pthread_cond_wait(&m->changed, &m->lock);
-    if (m->round == round) { // the other has returned without this call
+    if (m->round == round) { // the other process has returned without making this call
         m->arrived--;
         m->odd = 1;
     }

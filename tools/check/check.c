@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 enum { SINK_FILE = 16 << 20 };
-enum { MAX_ENDS = 6 }; // crashes of a case, after which the rest of it is skipped
+enum { MAX_ENDS = 6 }; // after so many crashes, the rest of a case is skipped
 
 // One case of one plugin of the file.
 struct work {
@@ -369,7 +369,7 @@ static rlhf_status check_plugin(struct work *w, const json_t *row, struct rlhf__
     if (kind == RLHF_KIND_REWARD) return run_cases(w, id, rlhf__reward_cases, r, err);
     if (kind == RLHF_KIND_ALGO) return run_cases(w, id, rlhf__algo_cases, r, err);
     if (kind == RLHF_KIND_KERNELS) return run_cases(w, id, rlhf__kernels_cases, r, err);
-    if (kind == RLHF_KIND_SINK) { // it may write to the run's directory
+    if (kind == RLHF_KIND_SINK) { // a sink may write to the run's directory
         w->file_bytes = SINK_FILE;
         const rlhf_status st = run_cases(w, id, rlhf__sink_cases, r, err);
         w->file_bytes = 0;

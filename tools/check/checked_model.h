@@ -29,8 +29,8 @@ int rlhf__checked_fine(struct rlhf__checked_model *m, int32_t rule, rlhf_status 
 
 // Create and open a model as in `how`. This function sets size, compute and, if dtype is 0, dtype
 // (f32). on_plan 1: on a memory plan, whose memory cannot be read. If the model cannot be opened,
-// returns 0 and reports it, unless the machine is the cause. m must be zero except for may_refuse.
-// It needs close in any case. [main]
+// returns 0 and reports it, unless the machine is the cause. m must be zero except for may_refuse,
+// and needs close in any case. [main]
 int rlhf__checked_open(struct rlhf__check *c, struct rlhf__checked_model *m, int on_plan,
                        const rlhf_model_open *how);
 void rlhf__checked_close(struct rlhf__checked_model *m); // [main]

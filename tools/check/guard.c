@@ -10,7 +10,7 @@
 
 struct guard {
     struct guard *next;
-    char *map, *at; // start of all pages; of the n bytes
+    char *map, *at; // start of all pages; start of the n bytes
     size_t n_map, n;
     int32_t rule, closed;
     const char *what;
@@ -19,7 +19,7 @@ struct guard {
 struct rlhf__guards {
     struct guard *first;
     struct rlhf__child_log *log;
-    struct rlhf__guards *next; // all live ones
+    struct rlhf__guards *next; // next one in the list of all live ones
 };
 
 // The log for this child's fault handler, which can only use a global.

@@ -12,7 +12,7 @@
 
 enum rlhf__guard_side {
     RLHF__GUARD_END = 0,  // the last byte is just before the inaccessible page
-    RLHF__GUARD_BEGIN = 1 // the first byte is just after one
+    RLHF__GUARD_BEGIN = 1 // the first byte is just after an inaccessible page
 };
 
 // Guarded memory of one call.

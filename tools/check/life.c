@@ -137,7 +137,7 @@ static int try_limit(struct rlhf__check *c, int32_t step) {
     rlhf__json_write(&shown, value, 0);
     rlhf__child_log_doing(c->log, "create() with %s=%s", o.key, rlhf__buf_text(&shown));
     json_object_set_new(options, o.key, value);
-    rlhf__probe_create(c, options, 0, &t, &err); // it may refuse, with a message
+    rlhf__probe_create(c, options, 0, &t, &err); // create() may refuse these, with a message
     const rlhf_plugin *d = &c->plugin->desc;
     for (uint32_t i = 0; t.config && d->why_unused && i < c->plugin->table.n; i++) {
         rlhf__opt_at(&c->plugin->table, i, &o);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CLOSE 1e-3 // of the largest value; everything is f32
+#define CLOSE 1e-3 // relative to the largest value; everything is f32
 
 struct tapped {
     struct rlhf__checked_model m;
@@ -56,7 +56,7 @@ static void add(struct tapped *k, const float *x, uint64_t n) {
         k->sum[i] += x[i % n];
 }
 
-// k->sum += a bias that the model may lack.
+// Adds a bias, which the model may lack, to k->sum.
 static int add_bias(struct tapped *k, int32_t layer) {
     rlhf__probe_begin(&k->m.t, "read() of " RLHF_EXT_TAP);
     const rlhf_status st = k->t->read(k->m.t.self, RLHF_TAP_OUT_BIAS, layer, k->point, k->d);
@@ -93,7 +93,7 @@ static int check_embeddings(struct tapped *k) {
     return 1;
 }
 
-// A run from the last layer's middle must end where the whole run does.
+// A run from the last layer's middle must have the same result as the whole run.
 static void check_run_from(struct tapped *k) {
     const int32_t last = k->info.n_layer - 1;
     const uint64_t n = k->n * k->d;

@@ -15,7 +15,7 @@
 #include <string.h>
 
 enum { FENCE = 64 };        // guard bytes after an allocation
-enum { MOST_METRICS = 64 }; // whose combine is compared
+enum { MOST_METRICS = 64 }; // number of metrics whose combine is compared
 #define MOST                                                                                       \
     ((uint64_t)1 << 30) // limit of one allocation: an option at its limit may ask for a
                         // huge one
@@ -38,7 +38,7 @@ struct rlhf__probe_host {
     const char *inside;   // the running function, NULL: none
     int32_t said;         // fail() was called in this call
     int32_t starved;      // 1: one of its allocations was refused
-    double warned;        // when this call warned, 0: it did not
+    double warned;        // time of this call's warning; 0: none
     int32_t stopped, pad; // 1: its waiting was ended
     char words[512], missing[64], warning[200];
     struct {
@@ -62,7 +62,7 @@ static void do_log(const rlhf_host *api, int32_t level, const char *msg) {
     struct rlhf__probe_host *h = behind(api);
     pthread_mutex_lock(&h->lock);
     if (level < RLHF_LOG_WARN || !msg) {
-        h->warned = 0; // it continues
+        h->warned = 0; // the call goes on
     } else if (h->inside) {
         h->warned = rlhf__seconds();
         snprintf(h->warning, sizeof h->warning, "%s", msg);
@@ -443,7 +443,7 @@ rlhf_status rlhf__state_buffer_save(struct rlhf__probe *t, struct rlhf__state_bu
     rlhf__child_log_doing(t->check->log, "save()");
     rlhf__probe_begin(t, "save()");
     rlhf_status st = d->save(t->self, &s->out);
-    if (s->refused) { // the host's message
+    if (s->refused) { // the host's write() has failed, which is not the plugin's fault
         rlhf__probe_end(t, RLHF_OK, NULL);
         return st;
     }

@@ -56,8 +56,8 @@ static void *run_score(void *arg) {
     return NULL;
 }
 
-// Reports as a fact that score() refused the rows, or that it marked some of them as failed. When
-// memory runs out, no scores are expected.
+// Reports as a fact that score() refused the rows, or that it marked some of them as failed. After
+// running out of memory, it need not give scores.
 static void say_refused(struct rlhf__probe *t, const struct call *call, const uint8_t *failed,
                         uint32_t n) {
     uint32_t some = 0;
@@ -123,8 +123,8 @@ static float number_of(uint32_t bits) {
     return f;
 }
 
-// Returns the first of n rows that both instances scored with different results, or n if there is
-// none.
+// Returns the first of n rows that both instances scored with different results, or n without such
+// a row.
 static uint32_t first_difference(const struct scores *a, const struct scores *b, uint32_t n) {
     uint32_t i = 0;
     while (i < n && (a->seq[i] == b->seq[i] || a->failed[i] || b->failed[i]))
