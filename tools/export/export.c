@@ -274,7 +274,8 @@ static rlhf_status run(struct job *j, struct rlhf__error *err) {
         RLHF_TRY(write_all(j, &done, err));
         return say_done(j, &done, err);
     }
-    // the checkpoint already stores the exact weights rounded to bf16
+    // The checkpoint already stores the exact weights rounded to bf16, so only f32 and f16 need
+    // these.
     const int exact = o->to_dtype == RLHF__TENSOR_F32 || o->to_dtype == RLHF__TENSOR_F16;
     RLHF_TRY(rlhf__export_tensors_open(&j->tensors, &j->source, exact, log, err));
     if (o->merge)

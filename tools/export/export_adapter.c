@@ -22,7 +22,7 @@ static rlhf_status open_weights(const struct rlhf__export_source *s, int exact,
     return rlhf__weights_open(path, out, err);
 }
 
-// A tensor's name without PEFT's prefix, whichever of the two files it is from.
+// Returns a tensor's name without PEFT's prefix; the name may be from either of the two files.
 static const char *plain(const char *name) {
     const size_t n = strlen(RLHF__PEFT_PREFIX);
     return strncmp(name, RLHF__PEFT_PREFIX, n) == 0 ? name + n : name;
@@ -45,7 +45,7 @@ static int same_end(const char *a, size_t n, const char *b, size_t m) {
     return memcmp(a + n - m, b, m) == 0 && (n == m || a[n - m - 1] == '.');
 }
 
-// The index of a module's matrix among the tensors, or x->n if there is none.
+// Returns the index of a module's matrix among the tensors, or x->n if it is missing.
 static size_t place_of(const struct rlhf__export_tensors *x, const char *module) {
     static const char tail[] = ".weight";
     for (size_t i = 0; i < x->n; i++) {

@@ -201,7 +201,7 @@ rlhf_status rlhf__export_place_open(struct rlhf__export_place *p, struct rlhf__e
     if (st == RLHF_OK)
         st = rlhf__folder_remove(NULL, fresh, err);           // left by a killed process with
                                                               // this pid
-    if (st == RLHF_OK) memcpy(p->fresh, fresh, sizeof fresh); // from now on removed on failure
+    if (st == RLHF_OK) memcpy(p->fresh, fresh, sizeof fresh); // from now on, a failure removes it
     if (st == RLHF_OK) st = rlhf__folder_make(NULL, fresh, &taken, &p->dir, err);
     if (st == RLHF_OK && taken)
         st = rlhf__fail(err, RLHF_E_IO, "%s: cannot create the directory: it exists", fresh);
@@ -268,7 +268,7 @@ static rlhf_status check_name(const char *file, int force, struct rlhf__error *e
     return rlhf__fail(err, RLHF_E_INVALID, "export: --gguf '%s' is not a valid file name", file);
 }
 
-// The part of `path` below dir; NULL if it is not below it.
+// Returns the part of `path` below dir; NULL if `path` is elsewhere.
 static const char *rest_below(const char *path, const char *dir) {
     size_t n = strlen(dir);
     if (n == 1) n = 0; // the root

@@ -13,11 +13,11 @@
 // Zero-initialize; release with rlhf__export_source_finish, also after a failure.
 struct rlhf__export_source {
     char dir[RLHF__PATH_CAP]; // the model directory, absolute, with links resolved
-    char run[RLHF__PATH_CAP]; // its run, likewise; "" = not from a run
+    char run[RLHF__PATH_CAP]; // the model's run, also absolute; "" = not from a run
     // With an adapter, dir is its PEFT directory. base is the model under the adapter; "" = none.
     struct rlhf__peft peft;
     char base[RLHF__PATH_CAP];
-    char checkpoint[64]; // its name in the run
+    char checkpoint[64]; // the checkpoint's name in the run
     int32_t is_best;
     int held;       // 1 + the descriptor that holds dir (rlhf__folder_hold); 0: none
     json_t *config; // of the model
@@ -39,7 +39,7 @@ void rlhf__export_source_finish(struct rlhf__export_source *); // [main]
 // must be absolute with links resolved. [any]
 int rlhf__export_source_holds(const struct rlhf__export_source *, const char *path);
 
-// The directory of the tokenizer's files: dir or, if an adapter has no such files, its base. [any]
+// The directory of the tokenizer's files: dir or, if an adapter lacks such files, its base. [any]
 const char *rlhf__export_source_text(const struct rlhf__export_source *);
 
 // The object in DIR/name of the model, a new reference. *out is NULL if the file is missing.
