@@ -188,8 +188,8 @@ static rlhf_status put_rope(struct rlhf__gguf *g, const struct rlhf__gguf_model 
 
 // ---- the file ----
 
-// llama.cpp's number for the type of a file. This is the type that most of its tensors have, and
-// the embedding has it too.
+// Returns llama.cpp's number for the type of a file, i.e. the type of most of its tensors. The
+// embedding has this type too.
 static uint32_t file_type(const struct plan *p) {
     for (size_t i = 0; i < p->n; i++)
         if (strcmp(p->item[i].name, "token_embd.weight") == 0)

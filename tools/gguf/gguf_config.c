@@ -250,8 +250,7 @@ static const struct {
     [RLHF__GGUF_GPT2] = {"transformer.", "h.", gpt2_block, gpt2_outside, "gpt2"},
 };
 
-// Reads "3." at *text: returns the number and moves *text past the dot. Returns -1 if there is
-// none.
+// Reads "3." at *text: returns the number and moves *text past the dot. Returns -1 for other texts.
 static int32_t layer_of(const char **text) {
     char *end;
     if (**text < '0' || **text > '9') return -1;

@@ -233,7 +233,7 @@ rlhf_status rlhf__gguf_form_spm(const json_t *vocab, const json_t *merges, const
     size_t i;
     json_array_foreach(added, i, v) {
         const char *text = json_string_value(json_object_get(v, "content"));
-        if (text) json_object_del(pieces, text); // found before any merge
+        if (text) json_object_del(pieces, text); // the tokenizer finds these before any merge
     }
     rlhf_status st = index_merges(merges, pairs, dir, err);
     if (st == RLHF_OK) {

@@ -1,4 +1,4 @@
-// gguf_form.h: finds llama.cpp's tokenizer that matches a tokenizer.json.
+// gguf_form.h: finds the tokenizer of llama.cpp that matches a tokenizer.json.
 #ifndef RLHF_HOST_WEIGHTS_GGUF_FORM_H
 #define RLHF_HOST_WEIGHTS_GGUF_FORM_H
 
@@ -26,7 +26,7 @@ struct rlhf__gguf_form rlhf__gguf_form_gpt2(void);
 rlhf_status rlhf__gguf_form_of(const json_t *tokenizer, const char *dir,
                                struct rlhf__gguf_form *out, struct rlhf__error *err);
 
-// "a b" or ["a", "b"]; 0 = neither. [any]
+// Read a merge, "a b" or ["a", "b"]. Returns 0 for anything else. [any]
 int rlhf__gguf_merge_of(const json_t *v, struct rlhf__gguf_merge *out);
 
 // Check that llama.cpp gives the same ids as these merges. llama.cpp joins any two pieces whose

@@ -12,8 +12,8 @@
 
 static const double pi = 3.14159265358979323846;
 
-// The object from which the GGUF keys are made, with all defaults filled in. Among fields with the
-// same meaning, transformers and this program's models have the same precedence.
+// The object from which the GGUF keys are made, with all defaults filled in. If several fields have
+// the same meaning, the one is taken that transformers and this program's models take.
 struct rope {
     const json_t *o; // the object with the fields; NULL = none
     const char *type;
@@ -154,7 +154,8 @@ void rlhf__gguf_llama3_rope(const json_t *config, int32_t head_dim, float *out) 
     const struct rope r = rope_of(config);
     const double low = number(r.o, "low_freq_factor", 1), high = number(r.o, "high_freq_factor", 4);
     for (int32_t i = 0; i < head_dim / 2; i++) {
-        const double length = 2 * pi * rlhf_pow(r.theta, 2.0 * i / head_dim); // of one turn
+        // Tokens in one full turn.
+        const double length = 2 * pi * rlhf_pow(r.theta, 2.0 * i / head_dim);
         const double share = (r.context / length - low) / (high - low);
         if (length < r.context / high)
             out[i] = 1;

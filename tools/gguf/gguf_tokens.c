@@ -18,7 +18,7 @@ enum { NORMAL = 1, UNKNOWN = 2, CONTROL = 3, USER_DEFINED = 4, UNUSED = 5, BYTE 
 struct token {
     const char *text; // NULL = no text for this id; borrowed
     int32_t type;
-    float score; // minus the rank of the merge that makes it
+    float score; // minus the rank of the merge whose result it is
 };
 
 struct tokens {
@@ -30,7 +30,7 @@ struct tokens {
     json_t *merges;       // ["a b"] or [["a", "b"]]
     json_t *config, *map; // tokenizer_config.json, special_tokens_map.json, or NULL
     struct rlhf__gguf_form form;
-    struct rlhf__tokenizer *tokenizer; // opened to refuse what models refuse
+    struct rlhf__tokenizer *tokenizer; // opened only to reject files that models reject
 };
 
 // ---- reading ----
@@ -139,7 +139,7 @@ static int32_t id_of(const struct tokens *t, const char *text) {
 }
 
 // The id of a special token; name is "bos", for example. Looks for bos_token in the tokenizer's
-// files, then for bos_token_id in the model's config. Returns -1 if there is none.
+// files, then for bos_token_id in the model's config. Returns -1 if none of these has it.
 static int32_t role(const struct tokens *t, const json_t *config, const char *name) {
     char key[32];
     snprintf(key, sizeof key, "%s_token", name);
@@ -244,7 +244,7 @@ static rlhf_status put_merges(struct rlhf__gguf *g, const struct tokens *t,
     return st;
 }
 
-// In a SentencePiece vocabulary, scores order the merges: a piece with a higher score is made
+// In a SentencePiece vocabulary, scores order the merges: a piece with a higher score is merged
 // earlier.
 static rlhf_status score(struct tokens *t, struct rlhf__error *err) {
     RLHF_TRY(rlhf__gguf_form_spm(t->vocab, t->merges, t->added, t->dir, err));
