@@ -34,7 +34,7 @@ static double product(const float *a, const float *b, size_t n) {
     return sum;
 }
 
-// a[s], s <= t: attention of token t.
+// Set a[s], for s <= t, to the attention weight of token t for token s.
 static void weigh(const struct head *h, size_t t, double *a) {
     double most = -INFINITY, sum = 0;
     for (size_t s = 0; s <= t; s++) {

@@ -1,4 +1,4 @@
-// inspect.c: `rlhf-host inspect`: what training changed in a model, read from one prompt.
+// inspect.c: `rlhf-host inspect`: shows what training changed in a model, on one prompt.
 #include "inspect/inspect.h"
 
 #include "cmd/command_setup.h"
@@ -263,7 +263,7 @@ int rlhf__cmd_inspect(const struct rlhf__env *env, int argc, char **argv) {
                            argv))
         return 0;
     rlhf_status st = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, NULL, &err);
-    o.at.dtype = "f32"; // whatever the run used
+    o.at.dtype = "f32"; // f32 even if the run used another dtype
     if (st == RLHF_OK) st = check(&o, &err);
     struct job *j = calloc(1, sizeof *j);
     if (!j) st = RLHF__NOMEM(&err, "out of memory");

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOKENS = 2048 }; // of a run of the base, over its rows
+enum { TOKENS = 2048 }; // maximum tokens in a run of the base, over all its rows
 
 struct work {
     struct rlhf__patching *out;
@@ -107,7 +107,7 @@ static rlhf_status patch_heads(struct work *k, int32_t l, struct rlhf__error *er
         for (size_t i = 0; i < some; i++) {
             float *row = k->rows + i * stream;
             head_output(u, l, from + i, k->w[1], row);
-            head_output(b, l, from + i, k->w[0], k->end); // not in use before the run
+            head_output(b, l, from + i, k->w[0], k->end); // k->end is not in use before the run
             make_row(row, rlhf__reading_mid(b, l), row, k->end, stream);
         }
         const struct target to = {k->out->head + (size_t)l * n * heads + from, 1, heads};

@@ -10,13 +10,13 @@ struct rlhf__reading {
     struct rlhf__tap tap;
     const int32_t *ids;         // [n], borrowed
     uint32_t n;                 // tokens
-    int32_t position_there;     // 1: position is not zeros
+    int32_t position_there;     // 1: `position` was read; 0: it is all zeros
     int32_t out_bias, mlp_bias; // 1: layers have that bias
     float *token, *position;    // [n, d]
     float *in;                  // [layers + 1, n, d]: before each layer; after the last
     float *mid;                 // [layers, n, d]
     float *q, *k, *v, *heads;   // [layers, n, heads or kv heads, width]
-    float *bias_out, *bias_mlp; // [layers, d], zeros where there is none
+    float *bias_out, *bias_mlp; // [layers, d], zeros for a layer without it
     float *gain, *norm_bias;    // [d]; RMS norms: zeros as bias
     float *scale;               // [layers]
     float *own;                 // all of them, one allocation

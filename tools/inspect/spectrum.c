@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 128, TILE = 4, STEPS = 60 }; // STEPS: of QL for one eigenvalue
+enum { BLOCK = 128, TILE = 4, STEPS = 60 }; // STEPS: maximum number of QL steps for one eigenvalue
 
 // ---- x^T x ----
 

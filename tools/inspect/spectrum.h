@@ -21,7 +21,7 @@ rlhf_status rlhf__singular_values(const float *x, size_t rows, size_t cols,
 // [any]
 double rlhf__effective_rank(const double *value, size_t n);
 
-// How many values are above `floor`. [any]
+// Returns the number of values above `floor`. [any]
 size_t rlhf__rank_above(const double *value, size_t n, double floor);
 
 #endif

@@ -12,7 +12,7 @@
 // RLHF__ATTENTION_TOKENS tokens keep none.
 enum { TOP = 32, PAIRS = 60000, FEW = 4 };
 
-#define WRONG 1e-2 // of the largest number; rounding in f32 is far below it
+#define WRONG 1e-2 // relative to the largest number; rounding in f32 is far smaller
 
 // ---- checks ----
 
@@ -105,7 +105,7 @@ static rlhf_status measure(struct rlhf__subject *s, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Contributions add up to the models' own numbers, but for rounding.
+// Check that contributions add up to the models' own numbers, up to rounding.
 static rlhf_status compare_sums(struct rlhf__subject *s, struct rlhf__error *err) {
     double most = 1;
     for (uint32_t k = 0; k < s->n_models; k++)

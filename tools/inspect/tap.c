@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDEST = 64 }; // heads together, times the width of the stream
+enum { WIDEST = 64 }; // maximum width of all heads together, as a multiple of the stream's width
 
 static const char *plugin_id(const struct rlhf__model *m) { return m->instance->plugin->desc.id; }
 

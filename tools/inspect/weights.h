@@ -7,7 +7,7 @@
 #include "report/progress.h"
 
 struct rlhf__weights_request {
-    const char *base, *tuned, *adapter; // base NULL: what the run or the adapter names
+    const char *base, *tuned, *adapter; // base NULL: the base that the run or the adapter names
     int32_t json, no_rank;              // no_rank: leave out singular values
     struct rlhf__progress *progress;
 };
