@@ -30,7 +30,7 @@ static size_t unfinished(const char *text, size_t n) {
     return open;
 }
 
-// Decode the tokens so far, and print what is new of the text.
+// Decode the tokens so far, and print the new part of the text.
 static void show(struct growing *g, int whole) {
     struct rlhf__answer *a = g->a;
     size_t len = 0;

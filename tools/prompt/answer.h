@@ -19,8 +19,8 @@ struct rlhf__answer_request {
     struct rlhf__response_rules *rules; // NULL: none
     const int32_t *prompt;              // [n_prompt] n_prompt >= 1
     size_t n_prompt;
-    uint64_t number;                    // of the text, for the random numbers
-    FILE *out;                          // receives the text as it grows; NULL: nothing does
+    uint64_t number;                    // index of the text, for the random numbers
+    FILE *out;                          // receives the text as it grows; NULL: do not print it
     const volatile sig_atomic_t *ended; // not 0: a signal ends the program
     volatile sig_atomic_t *interrupted; // not 0: Ctrl-C ends the text; the part so far is kept
 };
@@ -31,7 +31,7 @@ struct rlhf__answer {
     float *logp;  // [n] log-probs under the model itself: temperature 1, all tokens
     size_t n;
     struct rlhf__buf text;         // without special tokens, and cut before a stop text
-    double seconds;                // it took
+    double seconds;                // that sampling took
     int32_t finished, interrupted; // 1: an end token or stop text; Ctrl-C
 };
 
@@ -41,7 +41,7 @@ rlhf_status rlhf__answer_sample(const struct rlhf__answer_request *, struct rlhf
                                 struct rlhf__error *err);
 void rlhf__answer_finish(struct rlhf__answer *); // accepts a zeroed one [any]
 
-// The sum of logp[n], log-probs of the answer's tokens under any model. [any]
+// Returns the sum of logp[n], log-probs of the answer's tokens under any model. [any]
 double rlhf__answer_sum(const struct rlhf__answer *, const float *logp);
 
 // Set logp[n] to the log-probs of the answer's tokens under another model with the same

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define LISTED 200 // most candidates in a list
+#define LISTED 200 // maximum number of candidates in a list
 
 // The candidates so far: their number, and the text with which all of them continue the typed part.
 struct found {

@@ -151,7 +151,7 @@ static rlhf_status say(struct rlhf__dialogue *d, rlhf_str text, struct rlhf__err
     }
     const rlhf_str answer = {rlhf__buf_text(&d->answer.text), d->answer.text.len};
     if (st == RLHF_OK && d->chat) st = add_turn(d, RLHF__ROLE_ASSISTANT, answer, err);
-    if (st != RLHF_OK) rlhf__dialogue_forget(d, turns); // the model did not see them
+    if (st != RLHF_OK) rlhf__dialogue_forget(d, turns); // drop the turns that the model did not see
     return st;
 }
 
@@ -163,7 +163,8 @@ static rlhf_status take_line(struct rlhf__dialogue *d, const char *line, struct 
     if (line[0] == '/') return rlhf__dialogue_command(d, line, err);
     if (good < text.len)
         return rlhf__fail(err, RLHF_E_INVALID, "invalid UTF-8 at byte %zu", good + 1);
-    return text.len || !d->chat ? say(d, text, err) : RLHF_OK; // an empty turn is a mistake
+    // An empty turn is a mistake: ignore it.
+    return text.len || !d->chat ? say(d, text, err) : RLHF_OK;
 }
 
 static rlhf_status lead(struct rlhf__dialogue *d, struct rlhf__editor *e, struct rlhf__error *err) {

@@ -85,7 +85,7 @@ void rlhf__dialogue_forget(struct rlhf__dialogue *d, size_t n) {
         free((char *)(uintptr_t)d->turns.item[--d->turns.n].content.ptr);
 }
 
-// Everything that depends on the model's tokenizer.
+// Prepare everything that depends on the model's tokenizer.
 static rlhf_status prepare(struct rlhf__dialogue *d, const struct rlhf__model *m,
                            struct rlhf__response_rules **rules, int32_t *chat,
                            struct rlhf__error *err) {

@@ -56,7 +56,7 @@ void rlhf__dialogue_describe(const struct rlhf__dialogue *);
 rlhf_status rlhf__dialogue_command(struct rlhf__dialogue *, const char *line,
                                    struct rlhf__error *err);
 
-// What the editor completes. [any]
+// Returns the words that the editor completes. [any]
 struct rlhf__completion_words;
 struct rlhf__completion_words rlhf__dialogue_words(void);
 

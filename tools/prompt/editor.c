@@ -86,8 +86,8 @@ static char *prompt_of(EditLine *el) {
     return prompt;
 }
 
-// Callbacks of the library find our editor only through its client data. Reading that needs a
-// function of the library, which has been loaded.
+// Callbacks of libedit find our editor only in libedit's client data. To read these, they need a
+// function of libedit, which has been loaded when a callback runs.
 static struct rlhf__editor *editor_of(EditLine *el) {
     struct rlhf__editor *e = NULL;
     void *lib = dlopen(LIBRARY, RTLD_LAZY | RTLD_NOLOAD);
@@ -150,7 +150,7 @@ static int load_library(struct library *f) {
                  {"history_init", &f->history_init},
                  {"history_end", &f->history_end},
                  {"history", &f->history}};
-    // NODELETE: what libedit allocates for itself stays reachable.
+    // With NODELETE, memory that libedit allocates for itself stays reachable.
     f->lib = dlopen(LIBRARY, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
     for (size_t i = 0; f->lib && i < sizeof names / sizeof *names; i++) {
         void *found = dlsym(f->lib, names[i].name);

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define BLOCK_ROWS 512 // texts sampled, then printed
+#define BLOCK_ROWS 512 // texts sampled before they are printed
 
 struct options {
     const char *model, *prompts, *template;
@@ -95,7 +95,8 @@ static void log_decoding(const struct job *j, struct rlhf__log *log) {
     rlhf__buf_free(&cut);
 }
 
-// The numbers are those of the model itself: temperature 1, all tokens, whatever was drawn from.
+// The numbers are those of the model itself: temperature 1, all tokens. This is so even if sampling
+// used another temperature or fewer tokens.
 static rlhf_status put_table(const struct job *j, const struct rlhf__generated *g,
                              struct rlhf__buf *out, struct rlhf__error *err) {
     const struct rlhf__token_row row = {g->prompt_ids, g->n_prompt, g->ids, g->n};
@@ -248,7 +249,7 @@ static rlhf_status talk(struct rlhf__command_setup *w, const struct options *o,
     return rlhf__dialogue(&start, err);
 }
 
-// The critic of the run that wrote the model, if it had one.
+// The critic of the run that wrote the model, if the run had a critic.
 static rlhf_status open_critic(struct rlhf__command_setup *w, struct job *j,
                                struct rlhf__error *err) {
     const char *dir = j->m->peft.dir ? j->m->peft.dir : j->m->dir;
@@ -295,8 +296,7 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
     return st;
 }
 
-// Reject flags that have no effect with --greedy. Then set the defaults of flags that were not
-// given.
+// Reject flags without effect with --greedy. Then set the defaults of flags that were not given.
 static rlhf_status check_flags(struct options *o, struct rlhf__error *err) {
     const struct rlhf__flag_idle drawing[] = {{"--temperature", o->temperature > 0, 0},
                                               {"--top-k", o->top_k >= 0, 0},

@@ -24,7 +24,7 @@ static rlhf_status no_bos(const struct rlhf__generate_input *j, size_t i, struct
 }
 
 // Tell users that texts begin without the BOS token. Policies are trained with it
-// (prompts.prepend_bos), and transformers adds it if the tokenizer says so.
+// (prompts.prepend_bos), and transformers adds it if the tokenizer's config asks for it.
 static void log_bos(const struct rlhf__generate_input *j, struct rlhf__log *log) {
     int left_out = 0;
     for (size_t i = 0; i < j->prompts.n; i++)

@@ -1,5 +1,5 @@
 // generate_input.h: the prompts of `generate` as token ids, with or without a chat template and the
-// BOS token. The log says which.
+// BOS token. It logs which of the two are used.
 #ifndef RLHF_TOOLS_PROMPT_GENERATE_INPUT_H
 #define RLHF_TOOLS_PROMPT_GENERATE_INPUT_H
 

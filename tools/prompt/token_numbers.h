@@ -1,5 +1,5 @@
-// token_numbers.h: what a model computes for the tokens of a text that exists: log-prob, entropy,
-// and the value of a critic.
+// token_numbers.h: computes log-prob, entropy and the value of a critic for the tokens of a text
+// that already exists.
 #ifndef RLHF_TOOLS_PROMPT_TOKEN_NUMBERS_H
 #define RLHF_TOOLS_PROMPT_TOKEN_NUMBERS_H
 
