@@ -14,7 +14,7 @@ struct rlhf__again {
     int64_t threads;        // 0: all cores
     int32_t trust_run, changed_plugins, changed_inputs;
     int32_t rewards;        // 1: rewards and the judge are opened, and score again
-    const char *dtype;      // of the products; NULL: as the run's config.json says
+    const char *dtype;      // of matrix products; NULL: as the run's config.json says
     const char *const *set; // [n_set] further settings, "path=value"
     size_t n_set;
 };
@@ -22,7 +22,7 @@ struct rlhf__again {
 // Which phases to compute.
 struct rlhf__again_part {
     int64_t from;    // the phase whose checkpoint they begin at; 0: as the run began
-    int64_t phases;  // how many
+    int64_t phases;  // number of phases
     int32_t samples; // 1: responses are sampled; 0: they come from `rows`
     int32_t reserved;
     struct rlhf__recorded *rows; // of the run; NULL: responses and their scores are computed
@@ -39,10 +39,10 @@ struct rlhf__again_told {
     int32_t reserved;
 };
 
-// Compute the phases. Rows of a single phase must be positioned at it. The checkpoints in the
-// folder have the names of checkpoints; if the part begins as the run did, there is also one of
-// that beginning, 000000. Sinks are not opened, and rewards and the judge only if asked. Errors:
-// those of resuming the run. [main]
+// Compute the phases. For a single phase, `rows` must be positioned at that phase. The checkpoints
+// in the folder have the names of a run's checkpoints. If the part begins as the run did, there is
+// also a checkpoint of that beginning, 000000. Sinks are not opened, and rewards and the judge only
+// if asked. Errors: those of resuming the run. [main]
 rlhf_status rlhf__again(const struct rlhf__again *, const struct rlhf__again_part *,
                         const struct rlhf__folder *out, struct rlhf__again_told *told,
                         struct rlhf__error *err);

@@ -76,7 +76,7 @@ struct measured {
     double most; // largest difference
     double most_run, most_again;
     int64_t most_at;   // its element
-    double beyond;     // largest difference, less the rounding that is allowed for the element
+    double beyond;     // largest difference minus the rounding that is allowed for the element
     double moved;      // largest change of an element in the phase
     double size;       // largest recomputed element
     double off, whole; // sums of squares of the difference and of the change, weighted by v
@@ -94,7 +94,7 @@ static void see(struct measured *m, int64_t at, float before, float run, float a
     const double u = (double)again - (double)before, w = (double)run - (double)before;
     if (same) d = 0;
     if (!same) m->bits++;
-    if (!same && d == 0) d = FLT_MIN; // the two zeros
+    if (!same && d == 0) d = FLT_MIN; // +0 and -0 differ only in their bits
     if (!(d <= m->most)) {
         m->most = isnan(d) ? INFINITY : d;
         m->most_run = (double)run;

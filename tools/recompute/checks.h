@@ -16,8 +16,8 @@ struct rlhf__check_limits {
     double rounding; // of an element of a weight, relative to it
 };
 
-// The limits for a run whose products are in bf16 (bf16 = 1) or in f32 (bf16 = 0). exact = 1: the
-// arithmetic is exactly the same. [any]
+// The limits for a run whose matrix products are in bf16 (bf16 = 1) or in f32 (bf16 = 0). exact =
+// 1: the arithmetic is exactly the same. [any]
 struct rlhf__check_limits rlhf__check_limits(int bf16, int exact);
 
 struct rlhf__check {
@@ -41,8 +41,8 @@ void rlhf__checks_finish(struct rlhf__checks *);
 rlhf_status rlhf__checks_add(struct rlhf__checks *, const struct rlhf__check *,
                              struct rlhf__error *err);
 
-// Append a failed check, because something is missing or cannot be compared. `why` is shown in
-// place of a place. [any]
+// Append a failed check, because something is missing or cannot be compared. `why` is shown instead
+// of the place of a difference. [any]
 rlhf_status rlhf__checks_fail(struct rlhf__checks *, const char *what, const char *why,
                               struct rlhf__error *err);
 

@@ -84,7 +84,7 @@ rlhf_status rlhf__numbers_metrics(const json_t *run, const json_t *again, int ha
     json_object_foreach((json_t *)(uintptr_t)again, name, v) {
         // With recorded responses, the position in the prompts does not move.
         if (is_left_out(name) || (has_updates && strcmp(name, "epoch") == 0)) continue;
-        if (!json_object_get(run, name)) { // an earlier version of the program had fewer
+        if (!json_object_get(run, name)) { // an earlier version wrote fewer metrics
             if (strcmp(name, "objective/scores") == 0) continue; // of runs with rewards only
             if (lacking++ == 0) snprintf(lacks.where, sizeof lacks.where, "%s", name);
             continue;

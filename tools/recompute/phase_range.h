@@ -1,4 +1,4 @@
-// phase_range.h: phases as a flag names them: 7, or 2..5.
+// phase_range.h: reads a range of phases from a flag: 7, or 2..5.
 #ifndef RLHF_TOOLS_RECOMPUTE_PHASE_RANGE_H
 #define RLHF_TOOLS_RECOMPUTE_PHASE_RANGE_H
 

@@ -152,7 +152,8 @@ static rlhf_status in_folder(struct job *j, int64_t phase, const struct rlhf__fo
     const struct rlhf__again_part part = {
         .from = phase - 1, .phases = 1, .rows = j->rows, .keep = every_one};
     const rlhf_status ran = rlhf__again(&j->again, &part, out, &told, err);
-    // The models that the run began with may be gone, while its checkpoints are there.
+    // Phase 1 is skipped after any failure: the models that the run began with may no longer exist,
+    // although its checkpoints do.
     if (ran == RLHF_E_UNSUPPORTED || (ran != RLHF_OK && ran != RLHF_E_CANCELLED && phase == 1)) {
         skip(j, phase, err->text);
         return RLHF_OK;
@@ -217,7 +218,7 @@ static int is_cancelled(const struct rlhf__env *env) { return env->cancelled && 
 
 static rlhf_status finish(struct job *j, struct rlhf__error *err) {
     end_skipped(j, j->last + 1);
-    RLHF_TRY(rlhf__print_flush(err)); // before an error
+    RLHF_TRY(rlhf__print_flush(err)); // print this before an error
     if (j->done == 0)
         return rlhf__fail(err, RLHF_E_INVALID, "recompute: no phase could be recomputed%s%s",
                           j->o->json ? ": " : "", j->o->json ? j->why : "");
@@ -261,7 +262,7 @@ int rlhf__cmd_recompute(const struct rlhf__env *env, int argc, char **argv) {
                                        .changed_plugins = o.changed_plugins,
                                        .changed_inputs = o.changed_inputs};
         rlhf__run_files_dtype(j.run, j.dtype);
-        if (j.dtype[0]) j.again.dtype = j.dtype; // what auto means differs between machines
+        if (j.dtype[0]) j.again.dtype = j.dtype; // auto means f32 or bf16, depending on the machine
         env->log->level = RLHF_LOG_ERROR;        // the warnings of the run are not repeated
         st = recompute(&j, &err);
     }

@@ -64,8 +64,8 @@ static int same_detail(const json_t *a, const json_t *b) {
 
 static int is_row_exact(const json_t *c) { return json_is_true(json_object_get(c, "row_exact")); }
 
-// Backends whose arithmetic has a name give the same bits if the names are the same. Others do if
-// they are the same file and describe themselves alike.
+// Backends whose arithmetic has a name give the same bits if the names are the same. Other backends
+// do if they are the same file and have the same description.
 static int same_compute(const json_t *a, const json_t *b) {
     static const char *const keys[] = {"backend", "dtype", "sha256"};
     const char *x = text(a, "arithmetic"), *y = text(b, "arithmetic");

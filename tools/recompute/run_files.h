@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 // Set *row to the row of `phase` in DIR/metrics.jsonl (a new reference, NULL = none), and *last to
-// the last phase in the file, 0 if there was no phase. Lines that cannot be read are skipped.
+// the last phase in the file, 0 if the file lacks phases. Lines that cannot be read are skipped.
 // Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__run_files_metrics(const char *dir, int64_t phase, json_t **row, int64_t *last,
                                     struct rlhf__error *err);
@@ -23,7 +23,7 @@ int rlhf__run_files_checkpoint(const char *run, int64_t phase);
 rlhf_status rlhf__run_files_arithmetic(const char *run, const char *again, int *exact, int *bf16,
                                        struct rlhf__error *err);
 
-// Set dtype to that of the run's products, "" if manifest.json does not say it. [main]
+// Set dtype to that of the run's matrix products, "" if manifest.json lacks it. [main]
 void rlhf__run_files_dtype(const char *run, char dtype[8]);
 
 #endif
