@@ -1,4 +1,5 @@
-// compare.c: `rlhf-host runs compare`: which settings differ, and where the runs end.
+// compare.c: `rlhf-host runs compare`: shows which settings differ, and with which results the runs
+// end.
 #include "base/json.h"
 #include "base/printable.h"
 #include "cmd/commands.h"
@@ -92,7 +93,7 @@ static uint32_t put_end(struct rlhf__buf *out, const struct rlhf__group_end *e, 
     char a[40], b[40];
     if (!e->n) return 0;
     rlhf__buf_puts(out, rlhf__figure(e->mean, a));
-    if (!(e->low < e->high) && e->error_by != RLHF__ERROR_ROWS) return 0; // all the same
+    if (!(e->low < e->high) && e->error_by != RLHF__ERROR_ROWS) return 0; // all values are the same
     const int ranges = e->low < e->high, error = e->error_by && !(brief && ranges);
     if (error) rlhf__buf_printf(out, " ± %s", rlhf__figure(e->error, a));
     if (ranges)

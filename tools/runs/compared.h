@@ -10,7 +10,7 @@ struct rlhf__compared {
     size_t n;
     json_t *groups, *differ; // history/groups.h
     json_t *summary;         // likewise; NULL before rlhf__compared_judge
-    const char *headline;    // the metric that all runs are judged by; NULL: there is none
+    const char *headline; // the metric by which all runs are judged; NULL: they lack a common one
 };
 
 // Read the runs and make the groups. Errors: RLHF_E_INVALID if a path is not a run or is given

@@ -19,7 +19,7 @@ struct options {
     int32_t keep_last, yes, json, reserved;
 };
 
-// What a call does with one run.
+// The result for one run.
 struct pruned {
     const struct rlhf__run_row *run;
     struct rlhf__old_checkpoints old;
@@ -116,7 +116,7 @@ static rlhf_status prune(struct pruned *p, const struct options *o,
     return RLHF_OK;
 }
 
-// ---- what is said ----
+// ---- output ----
 
 struct total {
     size_t checkpoints;

@@ -112,7 +112,7 @@ static const char *text_of(const json_t *object, const char *key) {
     return text ? text : "";
 }
 
-// The state of a run whose lock nobody holds.
+// Returns the state of a run whose lock is free.
 static int32_t state_of(const struct rlhf__run_row *r, const json_t *event) {
     const char *status = text_of(event, "status");
     const int ended = strcmp(text_of(event, "event"), "end") == 0;
@@ -179,7 +179,8 @@ static int is_path(const json_t *name) {
 }
 
 // Returns 1 for a plugin that is named by a path, may use the network, or runs code that its
-// options name. Options of other plugins are unknown, because no plugin is opened to inspect a run.
+// options name. Options of other plugins are unknown, because inspecting a run does not open
+// plugins.
 static int has_code(const json_t *plugin) {
     static const char *const options[] = {"command", "file", "url"};
     int found = is_path(json_object_get(plugin, "plugin")) ||

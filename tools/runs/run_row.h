@@ -12,7 +12,7 @@ enum rlhf__run_state {
     RLHF__RUN_STOPPED, // it ended before its last phase, without a failure
     RLHF__RUN_FAILED,  // it ended with an error
     RLHF__RUN_DIED,    // its process is gone and did not say why
-    RLHF__RUN_EMPTY    // no phase is done
+    RLHF__RUN_EMPTY    // before the end of the first phase
 };
 
 // Release with rlhf__run_row_finish. A number that is not known is NaN.
@@ -21,7 +21,7 @@ struct rlhf__run_row {
                             // searched
     uint64_t device, inode; // of the directory
     int32_t state;
-    int32_t paths_left_out; // 1: `paths` lacks some
+    int32_t paths_left_out; // 1: `paths` is incomplete
     int32_t names_code;     // 1: it runs code, or calls a service, that --resume wants named again
     int32_t reserved;
     int64_t phase, wanted; // phases done; to do, 0: not known

@@ -7,7 +7,7 @@
 // The command; exit status as in cmd/commands.h. [main]
 int rlhf__cmd_runs(const struct rlhf__env *env, int argc, char **argv);
 
-// Its parts, one file each: runs/<name>.c. argv[0] is "runs <name>", for messages. [main]
+// The command's parts, one file each: runs/<name>.c. argv[0] is "runs <name>", for messages. [main]
 int rlhf__runs_list(const struct rlhf__env *env, int argc, char **argv);
 int rlhf__runs_compare(const struct rlhf__env *env, int argc, char **argv);
 int rlhf__runs_show(const struct rlhf__env *env, int argc, char **argv);

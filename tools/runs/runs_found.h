@@ -15,7 +15,7 @@ rlhf_status rlhf__runs_default(const char *command, struct rlhf__error *err);
 struct rlhf__runs_found {
     struct rlhf__run_row *all;
     size_t n, cap;
-    int64_t others; // directories that are not runs and hold none
+    int64_t others; // directories that are not runs and do not contain any
     int64_t closed; // directories that could not be read
 };
 

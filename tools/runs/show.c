@@ -1,4 +1,4 @@
-// show.c: `rlhf-host runs show`: whether a run worked, by which rules, and what was found.
+// show.c: `rlhf-host runs show`: shows whether a run worked, by which rules, and what was found.
 #include "base/json.h"
 #include "base/printable.h"
 #include "cmd/commands.h"

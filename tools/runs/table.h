@@ -32,7 +32,7 @@ void rlhf__text_table_cell(struct rlhf__text_table *, const char *text);
 void rlhf__text_table_take(struct rlhf__text_table *, struct rlhf__buf *text);
 
 // Append the lines of the table: a line of titles, unless all are empty, and one line for each
-// complete row. With width > 0, no line is wider than that: columns are dropped from the right
+// complete row. With width > 0, lines have at most that width: columns are dropped from the right
 // until the rest fits. If the first column alone does not fit, it is cut. Returns how many columns
 // are left. [any]
 size_t rlhf__text_table_put(const struct rlhf__text_table *, int width, struct rlhf__buf *out);
