@@ -4,9 +4,9 @@
 
 #include <jansson.h>
 
-// ["definition", "unit"] of a metric without Markdown; the unit may be "". The name of a plugin
-// matches its placeholder: rewards/imdb/mean has the definition of rewards/<plugin>/mean. A prefix
-// eval/ is ignored. New reference; NULL if the metric is not defined. [any]
+// Returns ["definition", "unit"] of a metric, without Markdown; the unit may be "". The name of a
+// plugin matches its placeholder: rewards/imdb/mean has the definition of rewards/<plugin>/mean. A
+// prefix eval/ is ignored. New reference; NULL if the metric is not defined. [any]
 json_t *rlhf__metric_words(const char *metric);
 
 #endif

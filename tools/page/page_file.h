@@ -1,4 +1,4 @@
-// page_file.h: a page as a file.
+// page_file.h: checks the file to which a page will be written.
 #ifndef RLHF_TOOLS_PAGE_FILE_H
 #define RLHF_TOOLS_PAGE_FILE_H
 

@@ -11,7 +11,7 @@ struct rlhf__report_data {
     struct rlhf__buf json; // an object in UTF-8
     char *title;           // the name of the run, or "3 runs"
     char *said;            // one sentence: the verdict of one run, or the comparison of several
-    const char *kind;      // of the verdict; "none" of several runs
+    const char *kind;      // the kind of the verdict; "none" for several runs
 };
 
 // Read the runs and judge them. Errors: RLHF_E_INVALID if a path is not a run or is given

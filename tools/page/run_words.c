@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#define WORDS_MAX 4000 // of a command
+#define WORDS_MAX 4000 // of a command, at most
 #define LIST_MAX  64   // plugins and inputs that are named
 
 // ---- the history of a run ----
