@@ -6,7 +6,7 @@
 #include "team/blocks.h"
 #include "team/tree.h"
 
-#define STAGING (16.0 * 1024 * 1024) // bytes of a rank for the blocks of the others
+#define STAGING (16.0 * 1024 * 1024) // bytes that a rank uses for the blocks of the others
 
 double rlhf__scale_curve_at(const struct rlhf__scale_curve *c, double x) {
     if (c->n == 0) return 0;
@@ -14,7 +14,7 @@ double rlhf__scale_curve_at(const struct rlhf__scale_curve *c, double x) {
     if (x <= p[0].x) return p[0].seconds;
     if (c->n == 1) return p[0].seconds * x / p[0].x;
     uint32_t i = 1;
-    if (x > last->x) { // neighbors at the end would double their error
+    if (x > last->x) { // extrapolating from the last two points would double their error
         while (i + 1 < c->n && p[i].x <= last->x / 4)
             i++;
         return last->seconds +
@@ -30,7 +30,8 @@ static double shards_of(const struct rlhf__scale_plan *p, double ranks) {
     return p->shards > 0 ? p->shards : ranks;
 }
 
-// The most nodes of the tree that are left on a rank when it has added its own shards.
+// Returns the maximum number of nodes of the tree that remain on a rank after it has added its own
+// shards.
 static uint32_t most_nodes(uint32_t shards, uint32_t ranks) {
     const uint32_t each = shards / ranks;
     uint32_t most = 1;
@@ -41,7 +42,7 @@ static uint32_t most_nodes(uint32_t shards, uint32_t ranks) {
     return most;
 }
 
-// The most buffers for sums that a rank needs in addition to its gradients.
+// Returns the maximum number of buffers for sums that a rank needs in addition to its gradients.
 static uint32_t most_asides(uint32_t shards, uint32_t ranks) {
     const uint32_t each = shards / ranks;
     uint32_t most = 0;
@@ -72,7 +73,7 @@ static double mean_length(const struct rlhf__scale_machine *m) {
     return length_of(m, 0, m->n_lengths) / m->n_lengths;
 }
 
-// A minibatch's share of the slowest rank.
+// The part of a minibatch that the slowest rank computes.
 struct share {
     double seconds, tokens, mean;
 };
@@ -134,7 +135,8 @@ static struct share slowest_of_many(const struct rlhf__scale_figures *f, double 
                           mean};
 }
 
-// The mean over the minibatches of an epoch. With many rows, only over the first of them.
+// Returns the mean over the minibatches of an epoch. If there are many rows, only the first of them
+// are used.
 static struct share learning(const struct rlhf__scale_figures *f, double rows, double ranks) {
     const double each = floor(rows / f->plan.minibatches);
     struct share sum = {0};
@@ -173,7 +175,7 @@ static void work(const struct rlhf__scale_figures *f, const struct rlhf__scale_l
     c->other = slow * m->other * own / m->rows + m->fixed * fmax(1, slow / m->threads);
 }
 
-// Fill the parts that go over the line.
+// Fill the parts that use the network.
 static void exchange(const struct rlhf__scale_figures *f, const struct rlhf__scale_layout *l,
                      double here, double slow, struct rlhf__scale_cost *c) {
     const struct rlhf__scale_plan *p = &f->plan;
@@ -197,7 +199,7 @@ static void exchange(const struct rlhf__scale_figures *f, const struct rlhf__sca
                          fmin(ready * c->spread / steps, shard / 3));
 }
 
-// The moments are divided, in the copy of the last phase boundary as well.
+// The moments are divided among the ranks, also in the copy of the last phase boundary.
 static double memory(const struct rlhf__scale_figures *f, const struct rlhf__scale_layout *l) {
     const struct rlhf__scale_plan *p = &f->plan;
     const struct rlhf__scale_machine *m = &f->machine;

@@ -6,18 +6,18 @@
 
 #include "scale/figures.h"
 
-// How a run is spread.
+// How a run is divided among ranks.
 struct rlhf__scale_layout {
     double ranks;
     double per_host; // ranks of a machine
     double rows;     // of a phase, in all ranks together
 };
 
-// Why a run cannot be spread so.
+// Why a run cannot have a layout.
 enum rlhf__scale_refusal {
     RLHF__SCALE_FITS = 0,
     RLHF__SCALE_FEW_ROWS = 1, // fewer groups of rows than ranks
-    RLHF__SCALE_SHARDS = 2    // the ranks do not divide the shards
+    RLHF__SCALE_SHARDS = 2    // the number of shards is not a multiple of the number of ranks
 };
 
 // Seconds of one phase by part; all parts but `hidden` add up, and `hidden` is subtracted.
@@ -30,10 +30,10 @@ struct rlhf__scale_cost {
     double sent;      // bytes that a rank sends in a phase
 };
 
-// Returns why the run cannot be spread so. [any]
+// Returns why the run cannot have this layout (enum rlhf__scale_refusal). [any]
 int rlhf__scale_refuses(const struct rlhf__scale_figures *f, const struct rlhf__scale_layout *l);
 
-// The layout must not be refused. [any]
+// Returns the cost of a layout that rlhf__scale_refuses accepts. [any]
 struct rlhf__scale_cost rlhf__scale_cost(const struct rlhf__scale_figures *f,
                                          const struct rlhf__scale_layout *l);
 
@@ -49,17 +49,17 @@ double rlhf__scale_efficiency(const struct rlhf__scale_figures *f,
 double rlhf__scale_rows_for(const struct rlhf__scale_figures *f, double ranks, double per_host,
                             double wanted);
 
-// Returns the number of ranks at which more ranks stop helping. It starts with the ranks of one
+// Returns the number of ranks beyond which more ranks do not help. It starts with the ranks of one
 // machine and doubles the number as long as this gives at least `gain` times the rows per second,
 // with `rows` rows in a phase. *few = 1 if there are too few rows for doubling it again. Returns 0
 // if doubling helps up to `most` ranks. [any]
 double rlhf__scale_stops(const struct rlhf__scale_figures *f, double per_host, double rows,
                          double gain, double most, int *few);
 
-// Returns the seconds at x. Between two points they lie on the line between the points. Below the
-// first point they are those of the first point. Above the last point they follow the slope from an
-// earlier point: the largest one at no more than a quarter of the last point's x, or the first.
-// [any]
+// Returns the seconds at x. Between two points, interpolates linearly. Below the first point,
+// returns the seconds of the first point. Above the last point, continues the line through the last
+// point and an earlier one: the largest one at no more than a quarter of the last point's x, or the
+// first. [any]
 double rlhf__scale_curve_at(const struct rlhf__scale_curve *c, double x);
 
 #endif

@@ -30,13 +30,13 @@ struct rlhf__scale_plan {
     double epochs;
     double shards;       // parts of a minibatch (parallel.shards); 0: as many as ranks
     double parameters;   // trained, policy and critic
-    double tied;         // the part of them whose gradient is ready last; not whole: 0 .. 1
-    double moments;      // values that the optimizer keeps a parameter
-    double reward_dealt; // 1: each rank asks the rewards about its own rows; 0: rank 0 about all
+    double tied;         // the part of them, 0 .. 1, whose gradient is ready last
+    double moments;      // values that the optimizer keeps for each parameter
+    double reward_dealt; // 1: each rank calls the rewards for its own rows; 0: rank 0 for all rows
     double overlaps;     // 1: gradients are sent during the backward pass; 0: after it
 };
 
-// What was measured with one process that had the whole machine, or the whole device.
+// Measurements with one process that had the whole machine, or the whole device.
 struct rlhf__scale_machine {
     char compute[256]; // the backend and its instruction set, for people
     double shared;     // 1: ranks on one machine share its cores and memory; 0: a device each
@@ -50,18 +50,18 @@ struct rlhf__scale_machine {
     double passes, reward, other;
     double fixed;                       // seconds of a phase for what every rank does alike
     double step, pack;                  // seconds of one optimizer step and of packing the weights
-    double copy;                        // bytes copied a second
-    double products;                    // products (FLOP) a second while learning
-    double decode_flops;                // products of drawing one token
+    double copy;                        // bytes copied per second
+    double products;                    // FLOPs of matrix products per second while learning
+    double decode_flops;                // FLOPs of matrix products for drawing one token
     uint32_t n_lengths, reserved;       // at least 1
     double length[RLHF__SCALE_LENGTHS]; // tokens of each row
     double memory, memory_moments, memory_rows, memory_undo; // bytes at the peak; parts of it
 };
 
-// The line between ranks.
+// The network between ranks.
 struct rlhf__scale_line {
     char detail[256]; // for people; "" if it was typed
-    double bytes;     // a second, each way, for one rank when `locals` ranks of a machine send
+    double bytes;     // per second, each way, for one rank while `locals` ranks of a machine send
     double locals;
     double latency; // seconds, one way
     // Seconds of an exchange with every other rank, by the bytes for each of them; n 0 if typed.
@@ -80,7 +80,7 @@ struct rlhf__scale_figures {
 rlhf_status rlhf__scale_figures_read(const char *path, struct rlhf__scale_figures *f,
                                      struct rlhf__error *err);
 
-// Returns what f has as a JSON object; NULL if out of memory. [main]
+// Returns the contents of f as a JSON object; NULL if out of memory. [main]
 json_t *rlhf__scale_figures_json(const struct rlhf__scale_figures *f);
 
 // Read "RATE,LATENCY", such as 10gbit,20us. Errors: RLHF_E_INVALID. [main]

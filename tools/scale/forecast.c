@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#define GAIN   1.3 // of twice the ranks, below which they do not help
+#define GAIN   1.3 // speed-up of twice the ranks, below which they do not help
 #define WANTED 0.9 // efficiency
 
 // ---- the parts of a phase ----
@@ -141,7 +141,7 @@ static void put_measured(const struct rlhf__scale_figures *f, const struct rlhf_
 
 // ---- the table ----
 
-// A part has no column if it is 0.000 on all lines.
+// A part gets a column unless it is 0.000 on all lines.
 static uint32_t shown_parts(const struct line *x, size_t n) {
     uint32_t shown = 0;
     for (size_t k = 0; k < PARTS; k++)

@@ -14,11 +14,12 @@ struct rlhf__scale_question {
         grows; // 1: plan.rows counts the rows of a rank, so a phase has that many times the ranks
     double ranks[RLHF__SCALE_RANKS];
     double per_host; // ranks of a machine
-    int32_t chosen;  // 1: the numbers were given; 0: the list ends where the run cannot be spread
+    // 1: the numbers were given; 0: the list ends where dividing the run is impossible.
+    int32_t chosen;
     int32_t reserved;
 };
 
-// Append what was measured, the table, and where more ranks stop helping. [any]
+// Append the measurements, the table, and the number of ranks beyond which more do not help. [any]
 void rlhf__scale_table(const struct rlhf__scale_figures *f, const struct rlhf__scale_question *q,
                        struct rlhf__buf *out);
 

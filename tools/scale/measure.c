@@ -27,7 +27,7 @@ static int64_t measured_rows(int64_t rows, int64_t most) {
     return rows;
 }
 
-// Leave out what is not part of every phase, and what would be written elsewhere.
+// Switch off everything that is not part of every phase, and output to other places.
 static void quiet(struct rlhf__config *c) {
     c->n_sink = 0;
     c->early_stop = (struct rlhf__early_stop_config){.window = c->early_stop.window};
@@ -52,7 +52,7 @@ static double parameters(const struct rlhf__model *m, double *tied) {
     return n;
 }
 
-// Returns 1 if each rank may ask all rewards about its own rows.
+// Returns 1 if each rank may call all rewards for its own rows.
 static int divides_rewards(const struct rlhf__run_request *q) {
     for (size_t i = 0; i < q->config->n_reward; i++)
         if (q->rewards[i]->desc.state_version ||
@@ -110,7 +110,8 @@ static rlhf_status timed_phases(struct rlhf__run *r, struct rlhf__run_timing *t,
     return st;
 }
 
-// What sampling, passes and updates took in the phases, beyond what they take by themselves.
+// Returns the time of sampling, passes and updates in the phases that exceeds their separately
+// measured times.
 static double rest(const struct rlhf__run_timing *t, const struct rlhf__scale_plan *p,
                    const struct rlhf__scale_machine *m) {
     const double rows = m->rows / p->minibatches, steps = p->minibatches * p->epochs;
@@ -134,7 +135,8 @@ static rlhf_status measure(struct rlhf__run *r, struct rlhf__scale_figures *f,
              table->detail, r->session.models.dtype == RLHF_BF16 ? "bf16" : "f32");
     m->reward = t.parts.reward;
     RLHF_TRY(rlhf__scale_parts(r, &f->plan, m, err));
-    if (m->rows < (double)r->config->batch.size) f->plan.rows = m->rows; // of a short file
+    // The file has fewer rows than a batch.
+    if (m->rows < (double)r->config->batch.size) f->plan.rows = m->rows;
     m->other = rest(&t, &f->plan, m);
     m->fixed = t.rest > 0 ? t.rest : 0;
     f->has_run = 1;

@@ -8,11 +8,11 @@
 
 enum { PINGS = 100, ROUNDS = 5, UNDER_WAY = 6 };
 #define LEAST     ((uint64_t)1024)
-#define BLOCK     ((uint64_t)1 << 20) // what a run sends to a rank at a time
-#define LONG_S    0.1 // larger messages than one that takes so long tell nothing new
+#define BLOCK     ((uint64_t)1 << 20)  // bytes that a run sends to a rank at a time
+#define LONG_S    0.1                  // a message that takes so long is large enough
 #define IN_FLIGHT ((uint64_t)64 << 20) // bytes to receive at a time
 
-// The buffers of the measurement. A message of each window has its own place to be received.
+// The buffers of the measurement. Each window receives its messages at a separate place.
 struct wires {
     struct rlhf__team *team;
     char *send, *recv;
@@ -87,7 +87,7 @@ static rlhf_status ping(struct wires *w, double *latency, struct rlhf__error *er
         const double half = (rlhf__seconds() - began) / 2;
         if (i == 0 || half < *latency) *latency = half;
     }
-    // Only the first rank and the last have waited for both messages.
+    // Only the first rank and the last have waited for both messages, so use the time of the first.
     if (w->team->rank != 0) *latency = 0;
     return slowest(w->team, latency, err);
 }

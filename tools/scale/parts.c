@@ -47,7 +47,8 @@ static uint32_t sizes(uint32_t n, uint32_t out[RLHF__SCALE_POINTS]) {
     return k;
 }
 
-// Other work on the machine can only lengthen a time, so a size takes no longer than a larger one.
+// Other work on the machine can only lengthen a time. So reduce the time of a size that took longer
+// than a larger size.
 static void smooth(struct rlhf__scale_curve *c) {
     for (uint32_t i = c->n; i-- > 1;)
         if (c->at[i - 1].seconds > c->at[i].seconds) c->at[i - 1].seconds = c->at[i].seconds;
@@ -115,7 +116,7 @@ static rlhf_status gradients(struct rlhf__learner *l, const struct rlhf__rows *e
     return RLHF_OK;
 }
 
-// *products receives those of one minibatch.
+// *products receives the matrix products (FLOP) of one minibatch.
 static rlhf_status time_rows(struct rlhf__run *r, const struct rlhf__rows *e, uint32_t n,
                              double *seconds, double *products, struct rlhf__error *err) {
     struct timer t = {.began = rlhf__seconds()};
