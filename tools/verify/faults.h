@@ -1,4 +1,5 @@
-// faults.h: what of a run is not as the chain or the recomputed phases say.
+// faults.h: the faults of a run, i.e. the places where its files differ from its chain or from the
+// recomputed phases.
 #ifndef RLHF_TOOLS_VERIFY_FAULTS_H
 #define RLHF_TOOLS_VERIFY_FAULTS_H
 
@@ -9,13 +10,13 @@
 
 struct rlhf__fault {
     int64_t phase;     // 0: the beginning of the run
-    char file[160];    // below the run: "checkpoints/000002/model.safetensors"
+    char file[160];    // path within the run: "checkpoints/000002/model.safetensors"
     char where[280];   // "h.0.attn.c_attn.weight[17]", "row 3, ids[4]", or a sentence
-    char was[80];      // in the run; may be empty
-    char expected[80]; // as it should be; may be empty
+    char was[80];      // value in the run; may be empty
+    char expected[80]; // correct value; may be empty
 };
 
-// Zero-initialise; release with rlhf__faults_finish.
+// Zero-initialize; release with rlhf__faults_finish.
 struct rlhf__faults {
     struct rlhf__fault *item; // [n]
     size_t n, cap;

@@ -32,7 +32,7 @@ static void put_compute(json_t *to, const json_t *manifest) {
         json_object_set(to, "version", json_object_get(manifest, "version"));
 }
 
-// The machine that the run says it was begun on.
+// The machine on which the run began, according to the run.
 static json_t *made(const char *run) {
     char path[RLHF__PATH_CAP];
     struct rlhf__error unread;

@@ -1,14 +1,14 @@
-// receipt.h: the receipt of a verification: one JSON file, and the same as one HTML page. Both name
-// their own digest, so that an edited one is refused.
+// receipt.h: the receipt of a verification: one JSON file, and the same as one HTML page. Both
+// contain their own digest, so that an edited receipt is refused.
 #ifndef RLHF_TOOLS_VERIFY_RECEIPT_H
 #define RLHF_TOOLS_VERIFY_RECEIPT_H
 
 #include "chain/chain_file.h"
 #include "verify/replay.h"
 
-// What a receipt tells.
+// The contents of a receipt.
 struct rlhf__receipt {
-    const char *run, *dir; // its name, and its directory
+    const char *run, *dir; // name and directory of the run
     const struct rlhf__chain_file *chain;
     const struct rlhf__replay_told *told; // zeros: nothing was recomputed
     const struct rlhf__faults *faults;
@@ -29,7 +29,7 @@ rlhf_status rlhf__receipt_can_write(const char *path, struct rlhf__error *err);
 rlhf_status rlhf__receipt_write(const char *path, const json_t *receipt, struct rlhf__error *err);
 
 // Read a receipt, *.json or *.html, into *out (new reference). Errors: RLHF_E_INVALID if it is not
-// one, or was edited. [main]
+// a receipt, or was edited. [main]
 rlhf_status rlhf__receipt_read(const char *path, json_t **out, struct rlhf__error *err);
 
 #endif

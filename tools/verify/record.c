@@ -89,8 +89,8 @@ struct lines {
     int32_t floats; // 1: numbers in lists are f32
 };
 
-// Read the next line. Sets *v to NULL, after a fault, if it is not as the program writes it.
-// Returns 0 at the end.
+// Read the next line. If the program would write the line differently, appends a fault and sets *v
+// to NULL. Returns 0 at the end.
 static int next(struct lines *l, int64_t phase, json_t **v, struct rlhf__faults *f, rlhf_status *st,
                 struct rlhf__error *err) {
     char where[200];
@@ -153,7 +153,7 @@ static rlhf_status check_metrics(const struct rlhf__chain_line *link, const json
     return RLHF_OK;
 }
 
-// Report the phases between two rows that are missing.
+// Report the missing phases between two rows.
 static rlhf_status check_gap(const struct rlhf__chain_file *c, int64_t from, int64_t to,
                              const char *file, struct rlhf__faults *f, struct rlhf__error *err) {
     for (int64_t p = from; p < to; p++)

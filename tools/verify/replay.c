@@ -117,7 +117,8 @@ static rlhf_status check_config(const char *run, const json_t *was, const json_t
     return st;
 }
 
-// Remove what is not in a recomputed phase whose scores come from the record.
+// Returns the member without the parts that a recomputed phase lacks if its scores come from the
+// record.
 static json_t *trimmed(const json_t *begin, int trusted, const char *key) {
     json_t *v = json_deep_copy(json_object_get(begin, key));
     if (!trusted) return v;
@@ -223,7 +224,7 @@ static rlhf_status segment(const struct rlhf__replay_job *j, int64_t from, int64
     if (st == RLHF_OK) {
         st = compare(j, dir, from + 1, to, told, f, err);
     } else if (st == RLHF_E_INVALID && rlhf__faults_count(f, 0, from) > 0) {
-        // The checkpoint was edited so that it cannot be read.
+        // The checkpoint was edited and can no longer be read. This is a fault of the run.
         snprintf(where, sizeof where, "phases %lld to %lld cannot be recomputed: %.400s",
                  (long long)from + 1, (long long)to, err->text);
         st = rlhf__faults_say(f, from + 1, "checkpoints", where, err);

@@ -14,7 +14,7 @@ struct rlhf__replay_job {
     int32_t shows;       // 1: print each phase
 };
 
-// How it went.
+// What the recomputation found out.
 struct rlhf__replay_told {
     int64_t from;              // the checkpoint at which it began; 0: as the run began
     int64_t recomputed, equal; // phases

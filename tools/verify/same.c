@@ -11,8 +11,8 @@
 
 // ---- metrics.jsonl ----
 
-// Keep only the metrics that are recomputed: of both those that are the same on every machine,
-// and with trusted scores those that both have.
+// Keep only the metrics that can be compared: those that are the same on every machine and, with
+// trusted scores, that both rows have.
 static void strip(json_t *row, const json_t *other, int trusted) {
     const char *name;
     json_t *v;
@@ -82,8 +82,8 @@ static rlhf_status same_rollouts(const struct rlhf__same *s, int64_t phase, stru
 
 // ---- the chain ----
 
-// The files are named by their own comparison. Then only digests of numbers remain that the run
-// did not keep, or an edited digest.
+// Differing files have been reported where they are compared. A digest that still differs was
+// edited, or is of numbers that the run did not keep.
 static rlhf_status same_link(const struct rlhf__same *s, int64_t phase, struct rlhf__faults *f,
                              struct rlhf__error *err) {
     static const char *const keys[] = {"rows", "rewards", "metrics"};
@@ -106,14 +106,14 @@ static rlhf_status same_link(const struct rlhf__same *s, int64_t phase, struct r
 
 // ---- checkpoints ----
 
-// What names a file of a checkpoint in a fault.
+// Returns a fault in a file of a checkpoint.
 static struct rlhf__fault at_file(int64_t phase, const char *name) {
     struct rlhf__fault at = {.phase = phase};
     snprintf(at.file, sizeof at.file, "checkpoints/%06lld/%.100s", (long long)phase, name);
     return at;
 }
 
-// Name the elements of tensors that differ, the largest difference of each tensor.
+// Report the tensors that differ, each with its element of the largest difference.
 static rlhf_status name_tensors(int64_t phase, const char *run, const char *again,
                                 struct rlhf__faults *f, struct rlhf__error *err) {
     static const char element[] = "element of ";
@@ -171,7 +171,8 @@ static rlhf_status name_bytes(const char *path, const char *again, struct rlhf__
     return st;
 }
 
-// The best checkpoint is chosen when a checkpoint is written, which recomputing does not do.
+// Leave out state/run.json: it names the best checkpoint, which is chosen when a checkpoint is
+// written. Recomputing does not do that.
 static int is_left_out(const char *name) { return strcmp(name, "state/run.json") == 0; }
 
 static rlhf_status same_file(const struct rlhf__same *s, int64_t phase, const char *name,

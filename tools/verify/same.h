@@ -7,12 +7,13 @@
 #include "feed/recorded.h"
 #include "verify/faults.h"
 
-// What is compared. The files of the recomputed phases are in the folder `again`.
+// The phases to compare. The files of the recomputed phases are in the folder `again`.
 struct rlhf__same {
     const char *run, *again;
     const struct rlhf__chain_file *chain, *chain_again;
-    struct rlhf__recorded *rows, *rows_again; // positioned here; without lines if a file is missing
-    int32_t trusted;                          // 1: scores came from the record
+    // Positioned at the phase; without lines if a file is missing.
+    struct rlhf__recorded *rows, *rows_again;
+    int32_t trusted; // 1: scores came from the record
     int32_t reserved;
 };
 

@@ -89,8 +89,8 @@ static rlhf_status read_chain(struct job *j, struct rlhf__error *err) {
         j->run, was, RLHF_SDK_VERSION);
 }
 
-// Take the phases from the flags. Settings that changed on a resume replaced the earlier ones in
-// config.json, so only the phases after that can be recomputed.
+// Take the phases from the flags. If a resume changed settings, the new ones have replaced the
+// earlier ones in config.json, so only the phases after that resume can be recomputed.
 static rlhf_status choose_phases(struct job *j, struct rlhf__error *err) {
     const struct rlhf__chain_line *l =
         rlhf__chain_file_last(&j->chain, RLHF__CHAIN_BEGIN, INT64_MAX);

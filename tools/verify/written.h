@@ -1,5 +1,5 @@
-// written.h: whether a line of a run's files is written as the program writes it. Edits that leave
-// the values as they are, such as 1E-5 for 1e-5, are found in this way.
+// written.h: checks that a line of a run's files is written as the program writes it. Edits that
+// leave the values as they are, such as 1E-5 for 1e-5, are found in this way.
 #ifndef RLHF_TOOLS_VERIFY_WRITTEN_H
 #define RLHF_TOOLS_VERIFY_WRITTEN_H
 
