@@ -46,7 +46,7 @@ void rlhf__bytes_number(struct rlhf__bytes *b, int64_t number) {
     rlhf__bytes_text(b, text);
 }
 
-// Whether a character needs no escape in a JSON string.
+// 1 if a character needs no escape in a JSON string.
 static int is_plain(uint32_t c) {
     return c >= 0x20 && c != '"' && c != '\\' && c != 0x85 && c != 0x2028 && c != 0x2029;
 }
@@ -97,7 +97,7 @@ void rlhf__bytes_json(struct rlhf__bytes *b, rlhf_str json) {
         rlhf__bytes_text(b, "null");
         return;
     }
-    // Line breaks in JSON text occur only between tokens, so a space can replace them.
+    // In JSON text, line breaks occur only between tokens, so each can be replaced by a space.
     for (size_t from = 0; from < n;) {
         size_t at = from;
         while (at < n && json.ptr[at] != '\n' && json.ptr[at] != '\r')

@@ -36,8 +36,8 @@ static rlhf_status find_by_path(struct rlhf__program *p, const char *name) {
                : RLHF_OK;
 }
 
-// Relative directories in PATH are skipped, because their meaning changes with the working
-// directory.
+// Relative directories in PATH are skipped, because the directories that they mean depend on the
+// working directory.
 static rlhf_status find_by_name(struct rlhf__program *p, const char *name) {
     const char *at = getenv("PATH");
     if (!at) at = "/usr/local/bin:/usr/bin:/bin";

@@ -69,7 +69,8 @@ static int read_chunks(struct rlhf__said *s, const rlhf_host *host, int fd, int 
 }
 
 int rlhf__said_read(struct rlhf__said *s, const rlhf_host *host, int fd) {
-    // Limited, so that a program that prints without end cannot delay its answer.
+    // The number of reads is limited, so that a program that prints without end cannot delay its
+    // answer.
     return read_chunks(s, host, fd, READS);
 }
 

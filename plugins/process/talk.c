@@ -16,12 +16,12 @@ struct talk {
     struct rlhf__program *p;
     struct rlhf__exchange *x;
     double begun;
-    double start; // seconds left for its start
-    int deaf;     // it no longer reads
-    int closed;   // it no longer writes
-    int silent;   // standard error is at its end
+    double start; // additional seconds for its start
+    int deaf;     // 1: it does not read any more
+    int closed;   // 1: it does not write any more
+    int silent;   // 1: its standard error has ended
     enum rlhf__taken taken;
-    double stop_at; // after Ctrl-C: when to stop waiting; 0 before
+    double stop_at; // when to stop waiting; set by Ctrl-C, 0 before
 };
 
 static double seconds(void) {
@@ -32,7 +32,7 @@ static double seconds(void) {
 
 static int would_block(void) { return errno == EAGAIN || errno == EWOULDBLOCK; }
 
-// send_some and take_some return 1 if bytes moved, 0 if not, -1 if the pipe failed.
+// send_some and take_some return 1 if bytes were moved, 0 if not, and -1 if the pipe failed.
 
 static int send_some(struct talk *t) {
     struct rlhf__exchange *x = t->x;
@@ -50,7 +50,8 @@ static int take_some(struct talk *t) {
     const ssize_t n = read(t->p->process->out, chunk, sizeof chunk);
     if (n == 0) t->closed = 1;
     if (n < 0) return errno == EINTR || would_block() ? 0 : -1;
-    // its first answer: the program has started, so the usual limit applies from now on
+    // The first bytes of the answer show that the program has started. From now on the usual limit
+    // applies.
     if (n > 0 && t->start > 0) {
         const double used = seconds() - t->begun;
         t->begun += used < t->start ? used : t->start;
@@ -64,13 +65,13 @@ static int is_done(const struct talk *t) {
     return t->taken == RLHF__TAKEN_ALL && (t->deaf || t->x->sent == t->x->n_send);
 }
 
-// The seconds left; 1 if unlimited.
+// The seconds that are left. If the time is unlimited, always 1.
 static double time_left(const struct talk *t) {
     const double limit = rlhf__program_timeout(t->p);
     return limit > 0 ? t->begun + t->start + limit - seconds() : 1;
 }
 
-// Waits until bytes can move, at most for a short time.
+// Waits until bytes can be moved, but only for a short time.
 static void wait_some(const struct talk *t, double left) {
     const struct rlhf__program *p = t->p;
     const int sends = !t->deaf && t->x->sent < t->x->n_send;
@@ -81,11 +82,11 @@ static void wait_some(const struct talk *t, double left) {
     poll(fd, 3, ms);
 }
 
-// Called when nothing moves. Returns the reason to stop, or DONE to continue.
+// Called if no bytes can be moved. Returns the reason to stop, or DONE to continue.
 static enum rlhf__talk look(struct talk *t) {
     struct rlhf__program *p = t->p;
     if (rlhf__program_has_ended(p)) {
-        // Earlier output may still be in the pipe.
+        // Output that was written before the end may still be in the pipe.
         while (t->taken == RLHF__TAKEN_MORE && take_some(t) > 0)
             continue;
         rlhf__said_read(&p->said, p->host, p->process->err);
@@ -99,7 +100,7 @@ static enum rlhf__talk look(struct talk *t) {
     return rlhf__program_has_ended(p) ? RLHF__TALK_ENDED : RLHF__TALK_CLOSED;
 }
 
-// After Ctrl-C an answer that arrives soon is still accepted, so that the phase can be finished.
+// After Ctrl-C, an answer that arrives soon is still accepted, so that the phase can be completed.
 static int must_stop(struct talk *t) {
     if (t->x->patient) return 0;
     if (!t->p->host->cancelled(t->p->host)) return 0;
@@ -114,7 +115,7 @@ static enum rlhf__talk go_on(struct talk *t) {
         if (!t->silent && !rlhf__said_read(&p->said, p->host, p->process->err)) t->silent = 1;
         const int sent = send_some(t), took = take_some(t);
         if (t->taken == RLHF__TAKEN_NONE) return RLHF__TALK_REFUSED;
-        if (is_done(t)) { // output before the answer may still be in the pipe
+        if (is_done(t)) { // output written before the answer may still be in the pipe
             if (!t->silent) rlhf__said_drain(&p->said, p->host, p->process->err);
             return RLHF__TALK_DONE;
         }
@@ -130,7 +131,8 @@ static enum rlhf__talk go_on(struct talk *t) {
 
 enum rlhf__talk rlhf__talk(struct rlhf__program *p, struct rlhf__exchange *x) {
     struct talk t = {.p = p, .x = x, .begun = seconds(), .start = x->start_s};
-    // Writing to a program that has ended must return an error, not raise a signal in the host.
+    // A write to a program that has ended must return an error. It must not raise a signal in the
+    // host.
     sigset_t pipe, before, waiting;
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);

@@ -7,7 +7,7 @@
 enum { RLHF__TALLY_MOST = 64, RLHF__TALLY_NAME = 96 };
 
 struct rlhf__tally {
-    // number of names; number of values dropped for lack of a slot for their name
+    // number of names; number of values that were dropped because there was no slot for their name
     uint32_t n, left_out;
     struct {
         double sum;
@@ -16,13 +16,13 @@ struct rlhf__tally {
     } of[RLHF__TALLY_MOST];
 };
 
-// Adds a value of `name`, which is shorter than RLHF__TALLY_NAME. [any]
+// Adds a value of `name`, which must be shorter than RLHF__TALLY_NAME. [any]
 void rlhf__tally_add(struct rlhf__tally *, const char *name, double value);
 
-// Adds all values of another tally, in its order. [any]
+// Adds all values of another tally, in the order of that tally. [any]
 void rlhf__tally_merge(struct rlhf__tally *, const struct rlhf__tally *);
 
-// Reports the mean of each name over its values as a metric, weighted by their number; warns if
+// Reports the mean value of each name as a metric, weighted by the number of its values. Warns if
 // there were too many names. [step]
 void rlhf__tally_report(const struct rlhf__tally *, const rlhf_host *);
 

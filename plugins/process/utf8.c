@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// The range of a character's second byte. It excludes overlong forms, surrogates and code points
-// above U+10FFFF (Unicode, table 3-7).
+// The allowed range of a character's second byte. It excludes overlong forms, surrogates and code
+// points above U+10FFFF (Unicode, table 3-7).
 static void second_byte(unsigned char first, unsigned char *low, unsigned char *high) {
     *low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
     *high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
@@ -46,7 +46,7 @@ const char *rlhf__utf8_shown(const char *s, size_t n, char *out, size_t cap) {
                                     : c == '\t' ? 't'
                                                 : 'r');
         } else {
-            if (!len) { // an invalid sequence: byte by byte
+            if (!len) { // an invalid sequence: escape every byte
                 len = 1;
                 c = (unsigned char)s[at];
             }

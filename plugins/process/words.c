@@ -5,8 +5,8 @@
 
 struct reader {
     const char *at;
-    char *to;   // where the next character of a word goes
-    char quote; // the quote that is open, 0: none
+    char *to;   // where to write the next character of a word
+    char quote; // the open quote, 0: none
     char reserved[7];
 };
 
@@ -14,7 +14,7 @@ static int is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 static int acts(char c) { return c && strchr("|&;<>()$`", c) != NULL; }
 
-// Reads one character of the command, or a quote. Returns 0, or the character that is not allowed.
+// Reads one character of the command, or a quote. Returns 0, or the character if it is not allowed.
 static char step(struct reader *r) {
     const char c = *r->at++;
     if (r->quote == '\'') {
@@ -27,7 +27,7 @@ static char step(struct reader *r) {
         if (!next) return '\\';
         r->at++;
         if (r->quote && !strchr("\"\\$`\n", next)) *r->to++ = '\\';
-        if (next != '\n') *r->to++ = next; // a backslash before a line break joins the lines
+        if (next != '\n') *r->to++ = next; // a backslash at the end of a line joins the two lines
     } else if (r->quote) {
         if (c == '"')
             r->quote = 0;
@@ -55,7 +55,8 @@ static rlhf_status refuse(const rlhf_host *host, const char *command, char bad) 
 }
 
 rlhf_status rlhf__words_split(const rlhf_host *host, const char *command, char ***out) {
-    // Each word takes at least one character and a space, and unquoting never makes it longer.
+    // Each word has at least one character and a space after it, and unquoting never makes a word
+    // longer.
     const size_t len = strlen(command), most = len / 2 + 2;
     char **words = host->alloc(host, most * sizeof *words + len + 1);
     size_t n = 0;

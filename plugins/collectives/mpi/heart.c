@@ -1,13 +1,14 @@
-// heart.c: the heartbeat. Every second each rank sends one byte to the next rank, which thereby
-// notices if the sender has died. A rank that is busy computing, or slow, still sends it.
+// heart.c: the heartbeat. Every second, each rank sends one byte to the next rank. If the sender
+// dies, the next rank notices that no bytes come. A rank that is slow or busy computing still sends
+// them.
 #include "mpi.h"
 
 #include <time.h>
 
-#define BEAT_S    1.0  // between bytes
-#define SILENCE_S 10.0 // after which a rank is given up
+#define BEAT_S    1.0  // seconds between two bytes
+#define SILENCE_S 10.0 // seconds without a byte after which a rank counts as dead
 // If this thread did not run for so long, the whole job was probably stopped and continued. The
-// silence of other ranks then does not count.
+// time in which other ranks were silent then does not count.
 #define ASLEEP_S 3.0
 
 double mpi_seconds(void) {
@@ -40,7 +41,7 @@ static void send_byte(struct mpi *m, double now) {
               MPI_COMM_WORLD, &h->request[OUT]);
 }
 
-// NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker): it knows MPI_Wait and not MPI_Test
+// NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker): the checker knows only MPI_Wait, not MPI_Test
 int mpi_beat(struct mpi *m) {
     struct heart *h = &m->heart;
     const double now = mpi_seconds();

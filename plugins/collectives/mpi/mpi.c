@@ -1,5 +1,5 @@
-// mpi.c: the collective over the system's MPI; it uses only functions of MPI 3.1 or older. It is
-// built once for each MPI on the machine, because their binary interfaces differ: RLHF_MPI_NAME is
+// mpi.c: the collective over the system's MPI. It uses only functions that MPI 3.1 has. It is built
+// once for each MPI on the machine, because their binary interfaces differ: RLHF_MPI_NAME is
 // "openmpi" or "mpich".
 #include "mpi.h"
 
@@ -9,13 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PART ((uint64_t)1 << 30) // most bytes of one message: MPI counts in int
+#define PART ((uint64_t)1 << 30) // maximal size of a message, because MPI counts in int
 
 static struct mpi self; // a process can begin MPI only once
 
 // ---- the launcher ----
 
-// Returns the number that an environment variable holds, 0 without it.
+// Returns the number in an environment variable, or 0 if the variable is unset.
 static int32_t number(const char *variable) {
     const char *text = getenv(variable);
     const long n = text ? strtol(text, NULL, 10) : 0;
@@ -67,7 +67,8 @@ static int more_room(struct mpi *m, int n) {
     return 1;
 }
 
-// Lists the parts of a job, nearest ranks first, so that not all ranks send to the same one.
+// Lists the parts of a job. Each rank begins with its nearest ranks, so that not all ranks send to
+// the same one.
 static rlhf_status make_job(struct mpi *m, const rlhf_block *send, const rlhf_block *recv,
                             struct job *j) {
     const int32_t ranks = m->table.ranks, own = m->table.rank;
@@ -130,7 +131,8 @@ static rlhf_status gather(void *ctx, const void *own, uint64_t bytes, void *all)
     return st == RLHF_OK ? wait_for(ctx, ticket) : st;
 }
 
-// If MPI's thread cannot end the others, the launcher does, once this process is gone.
+// Ends the job. If MPI's thread cannot end the other ranks, the launcher ends them after this
+// process has ended.
 static void end(void *ctx, int32_t status) {
     struct mpi *m = ctx;
     if (pthread_equal(pthread_self(), m->thread)) {
@@ -147,7 +149,8 @@ static void end(void *ctx, int32_t status) {
 
 // ---- begin and end ----
 
-// The thread gets only the signals of its own faults. The host's control thread handles all others.
+// Starts the thread. It receives only signals of its own faults. The host's control thread handles
+// all other signals.
 static int start_thread(struct mpi *m) {
     sigset_t most, before;
     sigfillset(&most);

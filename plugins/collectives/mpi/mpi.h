@@ -1,8 +1,8 @@
 // mpi.h: the parts of the collective over MPI.
 //
-// One thread makes all calls of MPI (MPI_THREAD_FUNNELED): it moves bytes while the host computes,
-// sends the heartbeat, and notices a rank that no longer answers. The host's thread hands jobs to
-// this thread and waits for them, under one lock.
+// One thread makes all calls of MPI (MPI_THREAD_FUNNELED). It moves bytes while the host computes,
+// sends the heartbeat, and notices if a rank does not answer any more. The host's thread hands jobs
+// to this thread and waits for them. One lock protects the shared state.
 #ifndef RLHF_COLLECTIVE_MPI_H
 #define RLHF_COLLECTIVE_MPI_H
 
@@ -13,27 +13,28 @@
 
 enum { HOST_CAP = 64, TAG_DATA = 1, TAG_BEAT = 2, IN = 0, OUT = 1 };
 
-// One exchange: requests to receive and to send, one for each part of at most PART bytes.
+// One exchange: the requests to receive and to send, one request for each part of at most PART
+// bytes.
 struct job {
     uint64_t ticket;
     MPI_Request *request; // [n]
     struct part *part;    // [n]
-    int n, left;          // left: requests that have not ended
+    int n, left;          // left: number of requests that have not ended
 };
 
 struct part {
     void *at;
     int bytes;
-    int rank; // of the other side
+    int rank; // the rank that sends or receives the part
     int sends, ended;
 };
 
 struct heart {
-    MPI_Request request[2]; // IN and OUT; MPI_REQUEST_NULL: none under way
+    MPI_Request request[2]; // IN and OUT; MPI_REQUEST_NULL: no request is active
     char byte_in, byte_out;
     char unused[6];
-    double heard, beaten; // when a byte came, and when one was sent
-    double awake;         // when this thread last looked
+    double heard, beaten; // time of the last byte received, and of the last byte sent
+    double awake;         // time of the last check by this thread
 };
 
 struct mpi {
@@ -41,19 +42,19 @@ struct mpi {
     rlhf_collective_options options;
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t asked; // to the thread: there is a job, or it shall leave
+    pthread_cond_t asked; // tells the thread that there is a job, or that it must leave
     pthread_cond_t done;  // to the host: a job has ended, or the thread has begun or failed
-    struct job job[RLHF_COLLECTIVE_DEPTH]; // a ring
+    struct job job[RLHF_COLLECTIVE_DEPTH]; // a ring buffer
     uint32_t first, n;
-    uint32_t posted; // jobs of the ring whose requests MPI has; they are the first ones
+    uint32_t posted; // number of jobs whose requests were passed to MPI: the first ones of the ring
     int32_t ready, leaves, failed, told, aborts, status, created;
 
     uint64_t issued, finished; // tickets
-    double moved;              // when a request of the jobs last ended
+    double moved;              // time at which the last request of a job ended
     struct heart heart;
     rlhf_block *block;      // [2 * ranks] for gather()
     char (*host)[HOST_CAP]; // [ranks]
-    int *index;             // room for MPI_Testsome, as many as the longest job has requests
+    int *index;             // memory for MPI_Testsome, for the requests of the longest job
     MPI_Status *statuses;   // the same
     int room, unused;
     char error[512], detail[256];
@@ -65,19 +66,19 @@ double mpi_seconds(void);
 // the reason. Called by the thread.
 void mpi_begin(struct mpi *m);
 
-// The thread: arg is the struct mpi.
+// The thread's function; arg is the struct mpi.
 void *mpi_thread(void *arg);
 
-// Record a failure: its sentence, and the status st that the host's calls return. These calls wait
-// until the host has been notified (told). Call with the lock held.
+// Record a failure: its sentence, and the status st, which the host's calls will return. These
+// calls first wait until the host has been notified (`told`). Call with the lock held.
 __attribute__((format(printf, 3, 4))) void mpi_fail(struct mpi *m, rlhf_status st, const char *fmt,
                                                     ...);
 
-// Start the sends and receives that the heartbeat needs now. Returns 0 after a failure (mpi_fail).
-// Call with the lock held.
+// Start the sends and receives that the heartbeat needs now. Returns 0 after a failure, for which
+// it has called mpi_fail. Call with the lock held.
 int mpi_beat(struct mpi *m);
 
-// Cancel what the heartbeat has under way. Call before MPI_Finalize.
+// Cancel the active requests of the heartbeat. Call before MPI_Finalize.
 void mpi_beat_end(struct mpi *m);
 
 #endif

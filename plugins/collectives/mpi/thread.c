@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define YIELDS 50 // before the first nap
+#define YIELDS 50 // yields of the core before the first nap
 
 void mpi_fail(struct mpi *m, rlhf_status st, const char *fmt, ...) {
     va_list args;
@@ -22,9 +22,10 @@ void mpi_fail(struct mpi *m, rlhf_status st, const char *fmt, ...) {
     m->status = st;
 }
 
-// ---- the begin ----
+// ---- the beginning ----
 
-// "Open MPI v4.1.4, package: ..." and "MPICH Version:\t4.0.2\n..." become name and number.
+// Writes the name and the version of MPI. The texts of MPI are "Open MPI v4.1.4, package: ..." and
+// "MPICH Version:\t4.0.2\n...".
 static void put_version(char out[80]) {
     char all[MPI_MAX_LIBRARY_VERSION_STRING] = "", *at;
     int n;
@@ -52,7 +53,7 @@ void mpi_begin(struct mpi *m) {
     char version[80];
     int provided = 0, machines = 0;
     rlhf_collective *t = &m->table;
-    // Open MPI would handle fatal signals. The host does, and says which plugin was at work.
+    // Open MPI must not handle fatal signals: the host does, and reports which plugin was running.
     setenv("OMPI_MCA_opal_signal", "", 1);
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS) {
         mpi_fail(m, RLHF_E_DEVICE, "MPI_Init failed");
@@ -98,7 +99,7 @@ static void post(struct mpi *m) {
     }
 }
 
-// A received message of another length means that the ranks do not make the same calls.
+// If a received message has another length, the ranks do not make the same calls.
 static void check_part(struct mpi *m, const struct part *p, MPI_Status *s) {
     int got = p->bytes;
     if (!p->sends) MPI_Get_count(s, MPI_BYTE, &got);
@@ -138,7 +139,7 @@ static void poll_job(struct mpi *m, struct job *j) {
     if (got > 0) m->moved = mpi_seconds();
 }
 
-// Returns 1 if something was sent or received.
+// Returns 1 if any bytes were sent or received.
 static int poll_jobs(struct mpi *m) {
     int ended = 0;
     const double before = m->moved;
@@ -159,7 +160,7 @@ static int poll_jobs(struct mpi *m) {
     return ended || m->moved > before;
 }
 
-// Fail if nothing has come for timeout_s.
+// Fail if nothing was sent or received for timeout_s.
 static void check_time(struct mpi *m) {
     const double limit = m->options.timeout_s;
     if (limit <= 0 || m->posted == 0 || m->failed) return;
@@ -183,9 +184,10 @@ static void end_all(struct mpi *m) {
     _exit(m->aborts);
 }
 
-// Let the others have the core, the longer the longer nothing has come: first for a moment, then
-// for a part of the wait so far, which lengthens the wait little and costs little processor time.
-// No more yields than needed: on a busy core they may give away far more time than a nap does.
+// Leave the core to other threads: first yield a few times, then sleep. The sleep is a fixed part
+// of the wait so far. So it lengthens the wait only a little, and a long wait takes little
+// processor time. Yield no more often than needed: on a busy core, a yield may give away far more
+// time than a sleep.
 static void rest(struct mpi *m, unsigned idle, double waited) {
     const double least = 5e-6, most = 500e-6;
     double s = waited / 8;
@@ -211,9 +213,9 @@ static void sleep_until_asked(struct mpi *m) {
     pthread_cond_timedwait(&m->asked, &m->lock, &until);
 }
 
-// After a failure: notify the host, then wait until it ends the process. If several ranks notice
-// the same failure, the ranks report it one second apart, so that the lowest rank can end the
-// others before they report it, too.
+// After a failure: notify the host, then wait until the host ends the process. Several ranks may
+// notice the same failure. Rank r waits r seconds before it notifies its host, so that the lowest
+// rank can end the others before they report the failure too.
 static void tell(struct mpi *m) {
     if (m->options.lost) {
         const struct timespec turn = {m->table.rank < 8 ? m->table.rank : 8, 0};
@@ -229,7 +231,7 @@ static void tell(struct mpi *m) {
     if (m->aborts) end_all(m);
 }
 
-// Leave together: the heartbeat goes on until all ranks want to leave.
+// Leave together with the other ranks: the heartbeat continues until all ranks want to leave.
 static void leave(struct mpi *m) {
     const double from = mpi_seconds();
     MPI_Request all;

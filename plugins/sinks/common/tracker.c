@@ -1,4 +1,5 @@
-// tracker.c: see tracker.h. Each call is a JSON line to driver.py, which answers with a line.
+// tracker.c: see tracker.h. Each call is a line of JSON that is sent to driver.py, which answers
+// with a line.
 #include "common/tracker.h"
 
 #include "process/bytes.h"
@@ -11,7 +12,8 @@
 #include <math.h>
 #include <stdio.h>
 
-// begin() may log in over the network, and end() sends what is left; both get more time.
+// begin() may log in over the network, and end() sends the remaining data. So both get more time
+// than other calls.
 #define BEGIN_S 120.0
 #define END_S   60.0
 
@@ -28,7 +30,7 @@ struct tracker {
 static char *word(const char *text) {
     const union {
         const char *text;
-        char *word; // execve() does not modify them
+        char *word; // not const, because execve() takes such pointers; it does not modify them
     } u = {text};
     return u.word;
 }
@@ -54,7 +56,7 @@ rlhf_status rlhf__tracker_create(const rlhf_host *host, const struct rlhf__track
     const rlhf_status st = rlhf__program_init(&t->program, host, t->argv, NULL);
     t->program.name = t->name;
     t->program.limits = NULL; // rewards.timeout_s and rewards.memory_mib do not apply to sinks
-    // A sink's program runs unconfined (docs/sinks.md). Setting this text suppresses the log line
+    // A sink's program is not confined (docs/sinks.md). With this text set, the log has no line
     // about its restrictions.
     snprintf(t->program.walls, sizeof t->program.walls, "none");
     if (st < 0) {
@@ -83,13 +85,13 @@ static enum rlhf__taken take(void *ctx, const char *bytes, size_t n) {
     return end == a->text + a->n - 1 ? RLHF__TAKEN_ALL : RLHF__TAKEN_NONE;
 }
 
-// Says why the exchange failed, and ends the program: it gets no further calls.
+// Reports why the exchange failed, and ends the program. Later calls do nothing.
 static rlhf_status give_up(struct tracker *t, enum rlhf__talk what, const struct answer *a) {
     char text[1024], shown[ANSWER];
     rlhf_status st = RLHF_E_IO;
     if (what == RLHF__TALK_CANCELLED)
         st = (t->host->fail)(t->host, RLHF_E_CANCELLED, "stopped");
-    else if (what == RLHF__TALK_DONE) // "failed <why>"
+    else if (what == RLHF__TALK_DONE) // the answer is "failed <why>"
         st = rlhf_failf(t->host, RLHF_E_IO, "%s: %s", t->name,
                         rlhf__utf8_shown(a->text + 7, a->n - 8, shown, sizeof shown));
     else if (what == RLHF__TALK_REFUSED)
@@ -101,7 +103,7 @@ static rlhf_status give_up(struct tracker *t, enum rlhf__talk what, const struct
     return st;
 }
 
-// Send a call, which is a line of JSON, and wait at most `seconds` for the answer.
+// Send a call, which is a line of JSON, and wait for the answer, at most `seconds`.
 static rlhf_status call(struct tracker *t, struct rlhf__bytes *line, double seconds, int patient) {
     struct answer a = {.n = 0};
     if (!t->program.process) return rlhf_failf(t->host, RLHF_E_IO, "%s does not run", t->name);
@@ -132,7 +134,7 @@ static void add_text(struct rlhf__bytes *b, const char *before, const char *text
     rlhf__bytes_string(b, (rlhf_str){text, strlen(text)});
 }
 
-// Append a number in the form that Python's json module reads, which includes NaN and Infinity.
+// Append a number in the form that Python's json module reads. This includes NaN and Infinity.
 static void add_number(struct rlhf__bytes *b, double v) {
     char text[40];
     snprintf(text, sizeof text, "%.17g", v);
@@ -187,7 +189,7 @@ static rlhf_status phase(void *self, const rlhf_sink_phase *in) {
         rlhf__bytes_text(&b, "]");
     }
     rlhf__bytes_text(&b, "]");
-    // The phase is sent even after Ctrl-C, because the time for this is bounded.
+    // Send the phase even after Ctrl-C, because the time that this takes is limited.
     const rlhf_status st = call(t, &b, t->spec.config->timeout_s, 1);
     rlhf__bytes_finish(&b);
     return st;
@@ -197,7 +199,7 @@ static rlhf_status end(void *self, int32_t how, const char *why) {
     static const char *const words[] = {"\"done\"", "\"stopped\"", "\"failed\""};
     struct tracker *t = self;
     struct rlhf__bytes b = {.host = t->host};
-    if (!t->program.process) return RLHF_OK; // give_up() has ended the program
+    if (!t->program.process) return RLHF_OK; // the program was ended by give_up()
     rlhf__bytes_text(&b, "{\"call\":\"end\",\"how\":");
     rlhf__bytes_text(&b, words[how >= RLHF_RUN_DONE && how <= RLHF_RUN_FAILED ? how : 2]);
     add_text(&b, ",\"why\":", why);

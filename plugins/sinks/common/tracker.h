@@ -1,6 +1,6 @@
 // tracker.h: a sink that sends the run's numbers to an experiment tracker. It runs a program
-// (driver.py) that calls the tracker's Python package. The plugins differ only in the package and
-// its options.
+// (driver.py) that calls the tracker's Python package. The plugins of the different trackers differ
+// only in the package and its options.
 #ifndef RLHF_PLUGINS_SINKS_TRACKER_H
 #define RLHF_PLUGINS_SINKS_TRACKER_H
 
@@ -8,13 +8,13 @@
 
 #include <rlhf/sink.h>
 
-// The first member of the plugin's config.
+// This struct must be the first member of the plugin's config.
 struct rlhf__tracker_config {
     const char *project, *name, *python;
     double timeout_s;
 };
 
-// A named argument of the package's init(). A NULL value is left out.
+// A named argument of the package's init(). If the value is NULL, the argument is omitted.
 struct rlhf__tracker_word {
     const char *key, *value;
 };
@@ -27,8 +27,8 @@ struct rlhf__tracker_spec {
     struct rlhf__tracker_word more[RLHF__TRACKER_WORDS];
 };
 
-// create() of such a plugin: *self is the argument of the functions below. Finds the interpreter
-// but starts nothing. [main]
+// create() of such a plugin. *self is passed to the functions below. Finds the Python interpreter
+// but does not start it. [main]
 rlhf_status rlhf__tracker_create(const rlhf_host *, const struct rlhf__tracker_spec *, void **self);
 void rlhf__tracker_destroy(void *self);
 
