@@ -17,6 +17,7 @@
 #include "team/agree.h"
 #include "team/join.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,7 +119,8 @@ static rlhf_status collect(const struct options *o, struct assignments *a,
 static rlhf_status print_config(const struct rlhf__config *c, struct rlhf__error *err) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     rlhf_status status = rlhf__config_print(c, &text, err);
-    if (status == RLHF_OK) fwrite(rlhf__buf_text(&text), 1, text.len, stdout);
+    if (status == RLHF_OK && fwrite(rlhf__buf_text(&text), 1, text.len, stdout) != text.len)
+        status = rlhf__fail(err, RLHF_E_IO, "cannot write to standard output: %s", strerror(errno));
     if (status == RLHF_OK) status = rlhf__print_flush(err);
     rlhf__buf_free(&text);
     return status;

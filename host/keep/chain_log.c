@@ -208,7 +208,9 @@ rlhf_status rlhf__chain_log_open(const struct rlhf__folder *run, int64_t keep,
 }
 
 void rlhf__chain_log_close(struct rlhf__chain_log *l) {
+    struct rlhf__error ignored; // a resumed run adds the line of a checkpoint that is lost
     if (!l) return;
+    rlhf__jsonl_sync(&l->file, &ignored);
     rlhf__jsonl_close(&l->file);
     free(l);
 }

@@ -8,6 +8,7 @@
 #include "model/adapter.h"
 #include "model/parameters.h"
 #include "outer/reward_round.h"
+#include "sample/response_rules.h"
 #include "sample/rollout.h"
 
 #include <stdio.h>
@@ -109,7 +110,7 @@ static rlhf_status open_tokenizer(const struct rlhf__kept *k, const struct rlhf_
 // responses stopped at end tokens.
 static void note_ends(const struct rlhf__kept *k) {
     const struct rlhf__cast *c = k->cast;
-    if (!rlhf__cast_samples(c) || rlhf__rollout_stops(&k->config->sampling, c->policy))
+    if (!rlhf__cast_samples(c) || rlhf__response_stops_at_eos(&k->config->sampling, c->policy))
         json_object_del(c->policy->config, RLHF__STOP_AT_EOS_KEY);
 }
 

@@ -9,6 +9,7 @@
 #include "model/compute.h"
 #include "report/full_screen.h"
 #include "sample/mixing.h"
+#include "sample/response_rules.h"
 #include "sample/rollout.h"
 
 #include <math.h>
@@ -41,7 +42,7 @@ rlhf_status rlhf__completions_measure(const struct rlhf__phase *p, struct rlhf__
 }
 
 int rlhf__responses_may_end(const struct rlhf__config *c, const struct rlhf__model *m) {
-    const int by_model = rlhf__rollout_stops(&c->sampling, m) && m->ends.n > 0,
+    const int by_model = rlhf__response_stops_at_eos(&c->sampling, m) && m->ends.n > 0,
               by_user = strcmp(c->sampling.stop, "[]") != 0;
     return (by_model || by_user) && c->response.truncate != RLHF__TRUNCATE_PERIOD;
 }

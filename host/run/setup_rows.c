@@ -9,6 +9,7 @@
 #include "model/model_config.h"
 #include "model/reward_model.h"
 #include "sample/rewards.h"
+#include "sample/response_rules.h"
 #include "sample/rollout.h"
 #include "team/team.h"
 
@@ -123,7 +124,7 @@ static rlhf_status open_prompts(struct rlhf__run *r, struct rlhf__error *err) {
     RLHF_TRY(rlhf__prompt_feed_open(&r->feed_env, is_start, &r->feed, err));
     if (!r->req->recorded) RLHF_TRY(rlhf__setup_ahead(r, err));
     say_uneven(r);
-    rlhf__rollout_say_ends(&r->config->sampling, cast->policy, r->report.log);
+    rlhf__response_say_ends(&r->config->sampling, cast->policy, r->report.log);
     r->iteration.recorded = r->req->recorded != NULL;
     if (r->req->recorded) return rlhf__reward_tallies_init(&r->report.rewards, 0, err);
     RLHF_TRY(open_rewards(r, err));

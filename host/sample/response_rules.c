@@ -1,6 +1,9 @@
 // response_rules.c: see response_rules.h.
 #include "sample/response_rules.h"
 
+#include "base/log.h"
+#include "base/printable.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -161,4 +164,47 @@ int32_t rlhf__response_period(const struct rlhf__response_rules *r, const int32_
     for (int64_t k = from; k <= n && k <= r->response->period_max; k++)
         if (is_period(r, ids[k - 1])) return (int32_t)k;
     return -1;
+}
+
+// ---- end tokens ----
+
+int rlhf__response_stops_at_eos(const struct rlhf__sampling_config *s,
+                                const struct rlhf__model *m) {
+    return s->stop_at_eos == RLHF__STOP_AUTO ? !m->ends.goes_on
+                                             : s->stop_at_eos == RLHF__STOP_ALWAYS;
+}
+
+// Write the texts of the model's first few end tokens.
+static void put_ends(const struct rlhf__model *m, struct rlhf__buf *out) {
+    enum { SHOWN = 4 };
+    for (int32_t i = 0; i < m->ends.n && i < SHOWN; i++) {
+        char *text = rlhf__tokenizer_text(m->tok, &m->ends.id[i], 1, 0, NULL);
+        rlhf__buf_puts(out, i ? ", " : "");
+        rlhf__put_printable(out, text ? text : "", text ? strlen(text) : 0, "");
+        free(text);
+    }
+    if (m->ends.n > SHOWN) rlhf__buf_printf(out, " and %d more", (int)m->ends.n - SHOWN);
+}
+
+void rlhf__response_say_ends(const struct rlhf__sampling_config *s, const struct rlhf__model *m,
+                             struct rlhf__log *log) {
+    const int listed = strcmp(s->stop, "[]") != 0,
+              ends = rlhf__response_stops_at_eos(s, m) && m->ends.n > 0;
+    struct rlhf__buf by = RLHF__BUF_INIT;
+    if (ends) put_ends(m, &by);
+    if (listed) rlhf__buf_printf(&by, "%sat sampling.stop %s", ends ? " and " : "", s->stop);
+    const char *why = s->stop_at_eos == RLHF__STOP_NEVER ? "sampling.stop_at_eos=false"
+                      : m->ends.n == 0                   ? "the model names no end token"
+                                       : "config.json of the policy has " RLHF__STOP_AT_EOS_KEY
+                                         "=false; sampling.stop_at_eos=true stops at end tokens";
+    if (ends)
+        rlhf__logf(log, RLHF_LOG_INFO, "responses: at most %lld tokens, end at %s",
+                   (long long)s->max_new_tokens, rlhf__buf_text(&by));
+    else if (listed)
+        rlhf__logf(log, RLHF_LOG_INFO, "responses: at most %lld tokens, end %s only (%s)",
+                   (long long)s->max_new_tokens, rlhf__buf_text(&by), why);
+    else
+        rlhf__logf(log, RLHF_LOG_INFO, "responses: %lld tokens each, and do not end early (%s)",
+                   (long long)s->max_new_tokens, why);
+    rlhf__buf_free(&by);
 }

@@ -1,5 +1,5 @@
 // response_rules.h: decides where responses end and which part of their text is scored. It applies
-// sampling.stop and the period rule with one tokenizer.
+// sampling.stop_at_eos, sampling.stop and the period rule.
 //
 // Stop texts are matched in the decoded bytes of the response only. They may therefore span tokens
 // and begin or end inside one, but never begin in the prompt. Nothing is sampled or scored here.
@@ -7,6 +7,7 @@
 #define RLHF_HOST_RESPONSE_RULES_H
 
 #include "config/schema.h"
+#include "model/model.h"
 #include "text/tokenizer.h"
 
 struct rlhf__response_rules; // opaque
@@ -35,5 +36,13 @@ size_t rlhf__response_text_end(const struct rlhf__response_rules *, const char *
 // Returns how many of a response's n tokens the period rule scores: those up to the first period
 // among tokens period_min..period_max, counted from 1. Returns -1 if none exists. [any]
 int32_t rlhf__response_period(const struct rlhf__response_rules *, const int32_t *ids, int32_t n);
+
+// Returns 1 if the model's end tokens end a response (sampling.stop_at_eos). With auto they do,
+// unless the model's config.json says that its texts continue after them. [any]
+int rlhf__response_stops_at_eos(const struct rlhf__sampling_config *, const struct rlhf__model *);
+
+// Log in one line how long responses may be and where they end. [main]
+void rlhf__response_say_ends(const struct rlhf__sampling_config *, const struct rlhf__model *,
+                             struct rlhf__log *log);
 
 #endif

@@ -3,7 +3,6 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "base/printable.h"
 #include "config/effect.h"
 #include "model/text_note.h"
 #include "sample/decode.h"
@@ -118,48 +117,6 @@ rlhf_dist rlhf__sampling_dist(const struct rlhf__sampling_config *s) {
     return dist;
 }
 
-// ---- where responses end ----
-
-int rlhf__rollout_stops(const struct rlhf__sampling_config *s, const struct rlhf__model *m) {
-    return s->stop_at_eos == RLHF__STOP_AUTO ? !m->ends.goes_on
-                                             : s->stop_at_eos == RLHF__STOP_ALWAYS;
-}
-
-// Write the texts of the model's first few end tokens.
-static void put_ends(const struct rlhf__model *m, struct rlhf__buf *out) {
-    enum { SHOWN = 4 };
-    for (int32_t i = 0; i < m->ends.n && i < SHOWN; i++) {
-        char *text = rlhf__tokenizer_text(m->tok, &m->ends.id[i], 1, 0, NULL);
-        rlhf__buf_puts(out, i ? ", " : "");
-        rlhf__put_printable(out, text ? text : "", text ? strlen(text) : 0, "");
-        free(text);
-    }
-    if (m->ends.n > SHOWN) rlhf__buf_printf(out, " and %d more", (int)m->ends.n - SHOWN);
-}
-
-void rlhf__rollout_say_ends(const struct rlhf__sampling_config *s, const struct rlhf__model *m,
-                            struct rlhf__log *log) {
-    const int listed = strcmp(s->stop, "[]") != 0,
-              ends = rlhf__rollout_stops(s, m) && m->ends.n > 0;
-    struct rlhf__buf by = RLHF__BUF_INIT;
-    if (ends) put_ends(m, &by);
-    if (listed) rlhf__buf_printf(&by, "%sat sampling.stop %s", ends ? " and " : "", s->stop);
-    const char *why = s->stop_at_eos == RLHF__STOP_NEVER ? "sampling.stop_at_eos=false"
-                      : m->ends.n == 0                   ? "the model names no end token"
-                                       : "config.json of the policy has " RLHF__STOP_AT_EOS_KEY
-                                         "=false; sampling.stop_at_eos=true stops at end tokens";
-    if (ends)
-        rlhf__logf(log, RLHF_LOG_INFO, "responses: at most %lld tokens, end at %s",
-                   (long long)s->max_new_tokens, rlhf__buf_text(&by));
-    else if (listed)
-        rlhf__logf(log, RLHF_LOG_INFO, "responses: at most %lld tokens, end %s only (%s)",
-                   (long long)s->max_new_tokens, rlhf__buf_text(&by), why);
-    else
-        rlhf__logf(log, RLHF_LOG_INFO, "responses: %lld tokens each, and do not end early (%s)",
-                   (long long)s->max_new_tokens, why);
-    rlhf__buf_free(&by);
-}
-
 struct rlhf__rollout_request rlhf__rollout_request(const struct rlhf__config *c,
                                                    const struct rlhf__model *model,
                                                    const struct rlhf__prompts *prompts,
@@ -170,7 +127,7 @@ struct rlhf__rollout_request rlhf__rollout_request(const struct rlhf__config *c,
         .prompts = prompts,
         .slots = rlhf__compute_slots(model->compute, c->sampling.slots),
         .max_new = (int32_t)c->sampling.max_new_tokens,
-        .stop_at_eos = rlhf__rollout_stops(&c->sampling, model),
+        .stop_at_eos = rlhf__response_stops_at_eos(&c->sampling, model),
         .cut_at_stop = c->response.truncate == RLHF__TRUNCATE_STOP,
         .rules = rules,
         .dist = dist,

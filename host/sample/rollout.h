@@ -67,14 +67,6 @@ struct rlhf__rollout_request {
     const int32_t *turn_prompt_len;
 };
 
-// Returns 1 if the model's end tokens end a response (sampling.stop_at_eos). With auto they do,
-// unless the model's config.json says that its texts continue after them. [any]
-int rlhf__rollout_stops(const struct rlhf__sampling_config *, const struct rlhf__model *);
-
-// Log in one line how long responses may be and where they end. [main]
-void rlhf__rollout_say_ends(const struct rlhf__sampling_config *, const struct rlhf__model *,
-                            struct rlhf__log *log);
-
 // Returns the distribution that a run samples from. [any]
 rlhf_dist rlhf__sampling_dist(const struct rlhf__sampling_config *);
 
