@@ -199,19 +199,20 @@ void rlhf__worker_gone(struct rlhf__worker *w) {
     const int own = end_process(w, PATIENCE, &status);
     say_fence(w, fence, sizeof fence);
     if (w->failed.code) return;
+    // A dying worker may take longer than PATIENCE to exit. It notes the signal before.
     const unsigned noted = atomic_load(&rlhf__worker_note(w)->signal);
     const char *memory = atomic_load(&rlhf__worker_note(w)->no_memory)
                              ? ", with no memory left of what rewards.memory_mib allows,"
                              : "";
-    if (own && WIFSIGNALED(status))
+    const int deadly = own && WIFSIGNALED(status) ? WTERMSIG(status)
+                       : !own && noted < NSIG     ? (int)noted
+                                                  : 0;
+    if (deadly)
         rlhf__fail(&w->failed, RLHF_E_INTERNAL, "%sits worker was ended by signal %d (%s)%s", fence,
-                   WTERMSIG(status), strsignal(WTERMSIG(status)), memory);
+                   deadly, strsignal(deadly), memory);
     else if (own && WIFEXITED(status))
         rlhf__fail(&w->failed, RLHF_E_INTERNAL, "its worker ended with status %d",
                    WEXITSTATUS(status));
-    else if (noted > 0 && noted < NSIG)
-        rlhf__fail(&w->failed, RLHF_E_INTERNAL, "%sits worker met signal %u (%s)", fence, noted,
-                   strsignal((int)noted));
     else
         rlhf__fail(&w->failed, RLHF_E_INTERNAL, "its worker closed its sockets and was ended");
 }
