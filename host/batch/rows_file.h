@@ -27,7 +27,7 @@ rlhf_status rlhf__rows_put(const struct rlhf__rows *e, const struct rlhf__rows_a
 struct rlhf__rows_fit {
     int64_t prompts; // number of the run's prompts
     uint32_t n_ctx;  // maximum number of tokens in a row
-    // Ids < n_vocab; a support covers n_vocab_support ids, 0 = none.
+    // ids are below n_vocab; supports are over n_vocab_support ids, 0 = none
     int32_t n_vocab, n_vocab_support;
     int32_t reserved;
 };
