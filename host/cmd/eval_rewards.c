@@ -141,8 +141,8 @@ static struct rlhf__answers answers_of(const struct measured *m, const uint8_t *
                                   .n_prompts = rlhf__prompts_count(m->with.prompts)};
 }
 
-// Add a row to the table: for each model, the mean of value(i) over the responses that count. For
-// two models, also the mean difference over the responses that count in both.
+// Add a row to the table: for each model, the mean of value(i) over its scored responses. For two
+// models, also the mean difference over the responses that were scored for both.
 static rlhf_status add_mean(struct measured *m, const char *name, int decimals, value_fn *value,
                             size_t k, int verdicts, struct rlhf__error *err) {
     struct rlhf__table_row *r = rlhf__table_add(&m->table, name, decimals);

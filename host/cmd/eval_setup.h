@@ -20,7 +20,7 @@ struct rlhf__eval_setup_options {
     const struct rlhf__command_setup_flags *at;
     const struct rlhf__flag_list *reward, *set;
     const char *command;   // "eval", "pairs", for messages
-    int64_t limit;         // prompts used, 0 = as in the config
+    int64_t limit;         // number of prompts to use, 0 = as in the config
     int64_t seed, max_mib; // max_mib 0: data.max_mib
     int32_t as_the_run;    // 1: without a config, use the settings of the model's run
     int32_t reserved;

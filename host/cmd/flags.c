@@ -86,7 +86,7 @@ static rlhf_status unknown(const struct rlhf__flag *flags, size_t n, const char 
 
 int rlhf__typed_integer(const char *text, int64_t *out) {
     char *end;
-    // Strtoll skips blanks, so reject them.
+    // strtoll skips blanks, so reject them
     if (!*text || text[strspn(text, "+-0123456789")]) return 0;
     errno = 0;
     *out = strtoll(text, &end, 10);

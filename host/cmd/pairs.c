@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define MAX_SLOTS     128  // responses decoded at once
-#define CHUNK_ROWS    1024 // responses sampled before they are judged
+#define CHUNK_ROWS    1024 // responses sampled before the judge scores them
 #define PLAIN_SECONDS 10   // between two progress lines without a bar
 
 struct options {
