@@ -109,8 +109,8 @@ static void add_plugin(const struct rlhf__dirs *dirs, const struct rlhf__plugin_
     rlhf__buf_free(&list);
 }
 
-// Append the flags that name a plugin, and the code that it runs for the user, again. Options with
-// the plugin's own defaults are left out.
+// Append the flags that name a plugin again, and those that name the code that the plugin runs for
+// the user. Options with the plugin's own defaults are left out.
 static void add_code(const struct rlhf__dirs *dirs, const struct rlhf__plugin_config *p,
                      const struct rlhf__plugin *plugin, const char *section, const char *flag,
                      struct rlhf__buf *words) {
