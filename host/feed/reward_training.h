@@ -1,5 +1,5 @@
-// reward_training.h: what training a reward model needs besides the learner: gain and bias, and the
-// samples of the reference policy that they are fitted to.
+// reward_training.h: the parts of reward-model training that are not in the learner: gain and bias,
+// and the samples of the reference policy that they are fitted to.
 //
 // A new head gets gain and bias before the first step, and training does not change them. For every
 // checkpoint, gain and bias are fitted to the current weights, so that rewards on the samples have
