@@ -184,7 +184,8 @@ rlhf_status rlhf__gguf_config_put(struct rlhf__gguf *g, const json_t *config, co
 
 // ---- names of tensors ----
 
-// The tensors that llama.cpp's loader of an architecture makes from a stem.
+// The architectures of llama.cpp, as bits. A stem has a weight or a bias in those architectures
+// whose loader reads it.
 enum {
     LLAMA = 1 << RLHF__GGUF_LLAMA,
     QWEN2 = 1 << RLHF__GGUF_QWEN2,
