@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Where the queries, keys and values of one head are.
+// The addresses of one head's queries, keys and values.
 struct head {
     const float *q, *k, *v;
     size_t width, q_stride, kv_stride;

@@ -213,7 +213,7 @@ static struct line head_line(const struct rlhf__subject *s, size_t layer, size_t
     return l;
 }
 
-// The heads that moved most at the last token, or of one model add most there.
+// Append the heads that moved most at the last token or, with one model, those that add most there.
 static void put_heads(const struct rlhf__subject *s, struct rlhf__buf *out) {
     const struct rlhf__attribution *a = &s->attribution[0];
     const size_t heads = (size_t)a->heads, n = (size_t)a->layers * heads;
