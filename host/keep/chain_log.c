@@ -120,7 +120,7 @@ static void keep_inputs(json_t *begin, const json_t *before) {
     json_object_set_new(begin, "inputs", merged);
 }
 
-// Two settings stay those of the run's first process, as in config.json.
+// Keep two settings of the run's first process, as config.json does.
 static void keep_settings(json_t *settings, const json_t *before) {
     static const char *const keys[] = {"dir", "stop_after"};
     json_t *was = json_object_get(before, "run"), *is = json_object_get(settings, "run");

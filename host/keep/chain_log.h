@@ -11,7 +11,8 @@
 
 struct rlhf__chain_log; // opaque
 
-// What a run begins with. Both are owned by the function that gets them, even after a failure.
+// The values with which a run begins. Both are owned by the function that gets them, even after a
+// failure.
 struct rlhf__chain_start {
     json_t *begin;    // everything that the results depend on
     json_t *settings; // settings that the results do not depend on
