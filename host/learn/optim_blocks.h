@@ -17,8 +17,8 @@ struct rlhf__optim_blocks {
     struct rlhf__blocks cut;
     uint32_t n_own, reserved; // blocks of this process
     double *sum;              // [cut.n] sums of squares
-    double *sent, *received;  // with several processes: of own blocks; of all processes' blocks
-    struct rlhf__sum over;    // sums over processes; zeros with one
+    double *sent, *received;  // with several processes: sums of own blocks; sums of all blocks
+    struct rlhf__sum over;    // for sums over processes; all zeros with one process
     rlhf_dev moments;         // of own blocks, with several processes
     uint64_t moments_bytes;
     rlhf_clip *clip; // [n_own] as downloaded from dev_clip

@@ -14,7 +14,7 @@ struct array {
     size_t each; // bytes of an element
 };
 
-// What is exchanged after a pass.
+// The data that is exchanged after a pass.
 struct share {
     struct rlhf__team *team;
     const struct rlhf__model *m;

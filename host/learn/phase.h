@@ -35,7 +35,7 @@ struct rlhf__cast {
     int32_t rewards_refer;
     // 1: a reward or the judge needs the log-probs from sampling, also of held-out responses
     int32_t rewards_sampled;
-    struct rlhf__share share; // how minibatches are divided, and what this process has of them
+    struct rlhf__share share; // how minibatches are divided, and which part this process has
 };
 
 // Returns 1 if the rows of this run are responses that it samples; 0 if they are rows of a file.

@@ -7,8 +7,8 @@
 #include "learn/microbatch.h"
 #include "team/tree.h"
 
-// What the learner counts while it trains on rows, kept for each shard. Only doubles: counts are
-// exact up to 2^53.
+// The numbers that the learner adds up while it trains on rows, kept for each shard. All are
+// doubles, in which counts are exact up to 2^53.
 struct rlhf__shard_numbers {
     double loss, difference_sum, difference_max, compared;
     double fall_sum, fall_tokens, tokens, flops, asked;
@@ -25,7 +25,7 @@ struct rlhf__shards {
     rlhf_dev aside[2][RLHF__TREE_DEPTH]; // sums that wait in the tree, as large as the gradients
     uint32_t *first;                     // [shards + 1] the rows of each shard (batch/deal.h)
     struct rlhf__shard_numbers *numbers; // [shards]
-    struct rlhf__shard_numbers *own;     // [shards] what is sent to other processes
+    struct rlhf__shard_numbers *own;     // [shards] the numbers that other processes receive
 };
 
 // Set l->shards for share's shards; with one shard, leave it NULL. share is borrowed. l must have
