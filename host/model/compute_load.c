@@ -125,7 +125,7 @@ rlhf_status rlhf__kernels_load(const struct rlhf__dirs *dirs, const char *backen
     *out = (struct rlhf__kernels){.services = {.log = log, .phase = -1}};
     RLHF_TRY(rlhf__compute_find(dirs, backend, path, err));
     rlhf_status st = rlhf__plugins_create(dirs, &out->plugins, err);
-    // Rlhf__compute_open computes the checksum.
+    // rlhf__compute_open computes the checksum
     if (st == RLHF_OK) rlhf__plugins_leave_sums(out->plugins);
     if (st == RLHF_OK)
         st = rlhf__plugin_open(out->plugins, path, RLHF_KIND_KERNELS, RLHF__NAME_TYPED,

@@ -1,4 +1,5 @@
-// memory_use.c: see memory_plan.h. Addresses are made up: they count up from an unmapped one.
+// memory_use.c: see memory_plan.h. Addresses are invented: they count up from an address that is
+// never mapped.
 #include "model/memory_plan.h"
 
 #include <stdio.h>

@@ -45,7 +45,7 @@ rlhf_status rlhf__ends_read(const char *dir, const json_t *config,
 // Returns 1 if id is one of the end tokens. ends may be NULL: none. [any]
 int rlhf__ends_has(const struct rlhf__ends *ends, int32_t id);
 
-// What is needed to open models; shared by all models of a process.
+// Everything that is needed to open models; shared by all models of a process.
 struct rlhf__model_env {
     const rlhf_compute *compute;
     struct rlhf__plugins *plugins;
@@ -120,7 +120,8 @@ struct rlhf__model {
     struct rlhf__model *base;
     // this model's instance on the memory plan, kept while other models share it
     struct rlhf__instance *was;
-    int32_t users, reserved1; // 1 for the owner, plus 1 for each model that has it as its base
+    // 1 for the owner, plus 1 for each model that has this one as its base.
+    int32_t users, reserved1;
     // locks on this model's directory and its adapter's until it is filled (rlhf__folder_hold), or
     // -1
     int held[2];

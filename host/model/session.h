@@ -31,7 +31,7 @@ void rlhf__default_model(const struct rlhf__dirs *dirs, const char *name, char o
 rlhf_status rlhf__dtype_choice(const char *text, const char *flag, int32_t *out,
                                struct rlhf__error *err);
 
-// Returns what to open for these settings. `log` gets the backend's log lines. [any]
+// Returns the compute spec for these settings. `log` gets the backend's log lines. [any]
 struct rlhf__compute_spec rlhf__session_compute(const struct rlhf__dirs *dirs,
                                                 const struct rlhf__compute_config *compute,
                                                 int64_t threads, struct rlhf__log *log);

@@ -18,8 +18,8 @@ rlhf_status rlhf__text_services_create(const struct rlhf__model_env *env,
 // Closes models and tokenizers that plugins left open. NULL allowed. [main]
 void rlhf__text_services_destroy(struct rlhf__text_services *);
 
-// Set the tokenizer for path NULL, which is NULL until then (borrowed). Reward models must have its
-// vocabulary. [main]
+// Set the tokenizer that path NULL stands for (borrowed). Until this call it is NULL. Reward models
+// must have its vocabulary. [main]
 void rlhf__text_services_policy(struct rlhf__text_services *, const struct rlhf__tokenizer *);
 
 // Loads the models of plugins that are still on a memory plan. A model that is used before this
