@@ -42,8 +42,9 @@ struct rlhf__services {
     size_t n_offered;
 };
 
-// Offer a table under an id. Copies that were made earlier do not have it. Errors: RLHF_E_INTERNAL
-// if the id is taken, or if RLHF__MAX_SERVICES tables are already offered. [main]
+// Offer a table under an id. Copies of the struct that were made earlier do not get the table.
+// Errors: RLHF_E_INTERNAL if the id is taken, or if RLHF__MAX_SERVICES tables are already offered.
+// [main]
 rlhf_status rlhf__services_offer(struct rlhf__services *, const char *id, const void *table,
                                  struct rlhf__error *err);
 
@@ -110,8 +111,8 @@ struct rlhf__call rlhf__call_begin(const struct rlhf__instance *i, const char *f
 // the first of these that exists:
 //
 // - the last message of host->fail during the call, from the plugin or from a service that it
-//   called; RLHF_E_NOMEM and RLHF_E_CANCELLED need no message, so for them it must have the same
-//   code
+//   called; RLHF_E_NOMEM and RLHF_E_CANCELLED need no message, so for them the message must have
+//   the same code
 // - the message of the kernels, if they failed with this status during the call
 // - the status' text
 //
