@@ -71,7 +71,7 @@ struct tensors {
     const struct rlhf__tensor *before, *run, *again, *v;
 };
 
-// What was measured over the elements of a tensor.
+// The measurements over the elements of a tensor.
 struct measured {
     double most; // largest difference
     double most_run, most_again;
