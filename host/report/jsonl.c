@@ -36,7 +36,7 @@ rlhf_status rlhf__append_sync(int fd, const char *path, struct rlhf__error *err)
 
 #define MAX_BYTES ((uint64_t)1 << 32)
 
-// What scan() found in the file of a resumed run.
+// The result of scan() for the file of a resumed run.
 struct found {
     size_t kept;           // bytes up to the end of the last row to keep
     int64_t odd, odd_line; // invalid lines before that end, and the line number of the first

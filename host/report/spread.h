@@ -18,7 +18,7 @@ void rlhf__spread_close(struct rlhf__spread *); // NULL allowed
 
 // The kind of rows, and the numbers that are known of them.
 enum rlhf__spread_flag {
-    RLHF__SPREAD_RESPONSES = 1, // they are responses; else rows of a file, whose prompts count too
+    RLHF__SPREAD_RESPONSES = 1, // responses; otherwise rows of a file with their prompts
     RLHF__SPREAD_REWARD = 2,
     RLHF__SPREAD_REFERENCE = 4,
     RLHF__SPREAD_ADVANTAGE = 8
