@@ -1,4 +1,5 @@
-// chained.h: what a run adds to its hash chain, RUN/chain.jsonl (keep/chain_log.h).
+// chained.h: adds the beginning and the phases of a run to its hash chain, RUN/chain.jsonl
+// (keep/chain_log.h).
 #ifndef RLHF_HOST_CHAINED_H
 #define RLHF_HOST_CHAINED_H
 

@@ -156,8 +156,9 @@ static rlhf_status write_files(struct rlhf__run *r, const struct rlhf__folder *a
 }
 
 // A checkpoint's own state says whether it is the best so far. Only planned checkpoints, which
-// every run of this configuration writes, can be the best. If those written because of time, a
-// signal or a failure could be, the state would depend on when a run was stopped.
+// every run of this configuration writes, can be the best. If checkpoints that are written because
+// of time, a signal or a failure could be the best, the state would depend on when a run was
+// stopped.
 static void choose_best(struct rlhf__run *r) {
     const struct rlhf__checkpoint_config *c = &r->config->checkpoint;
     int planned = (c->every > 0 && r->count.phase % c->every == 0) ||
@@ -434,7 +435,7 @@ void rlhf__saving_rescue(struct rlhf__run *r) {
     }
     r->count.phase = s->phase > 0 ? s->phase : 0;
     const volatile sig_atomic_t *cancelled = r->req->env->cancelled;
-    // Rlhf__saving_say_next will log the command.
+    // rlhf__saving_say_next will log the command
     if (s->phase > 0 && cancelled && *cancelled) return;
     if (s->phase > 0)
         say_kept(r, s->phase);

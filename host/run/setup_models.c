@@ -53,7 +53,7 @@ struct rlhf__model_adapter rlhf__setup_adapter(const struct rlhf__run *r) {
     return (struct rlhf__model_adapter){.dir = dir};
 }
 
-// Returns the directory that the policy started from, or "" if its adapter names it.
+// Returns the directory that the policy started from, or "" if the policy's adapter names it.
 static const char *first_dir(const struct rlhf__run *r, char out[RLHF__PATH_CAP]) {
     const struct rlhf__policy_config *c = &r->config->policy;
     if (c->path[0]) return rlhf__dirs_shared(r->req->env->dirs, c->path, out);

@@ -240,8 +240,8 @@ static rlhf_status open_labelled(struct rlhf__run *r, struct rlhf__error *err) {
 }
 
 // A reward model gets a score head, which reads the last token of a row without a response; other
-// rows are pooled by the host. Rows begin as its tokenizer says, because its directory must record
-// how it was trained; the setting can only add a BOS token.
+// rows are pooled by the host. The model's own tokenizer determines how rows begin, because the
+// model's directory must record how it was trained. The setting can only add a BOS token.
 static rlhf_status open_scored_policy(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__setup_head head = {
         .n_labels = 1, .pooling = RLHF_POOL_LAST, .init = RLHF_SCORE_INIT_REWARD, .draws = 1};
