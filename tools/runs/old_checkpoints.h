@@ -18,7 +18,7 @@ struct rlhf__needed_list {
     struct rlhf__needed *all;
     size_t n;
     const char *unknown; // a run whose settings cannot be read, borrowed; NULL: none
-    const char *crowded; // a run that names more checkpoints than were collected, likewise
+    const char *crowded; // a run that names more checkpoints than were collected, also borrowed
 };
 
 // Append the checkpoints that these runs name. The runs are borrowed. Errors: RLHF_E_NOMEM. [main]
