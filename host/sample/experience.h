@@ -23,8 +23,8 @@ struct rlhf__experience {
     int64_t sampled;               // response tokens sampled for the rows
     int64_t tokens; // tokens that the model computed for them; a shared prompt counts
                     // once
-                    // Seconds that sampling the rows took while the phase before trained; 0: they
-                    // were sampled in their own phase, or this is not known.
+                    // Seconds of sampling the rows while the previous phase trained; 0: they were
+                    // sampled in their own phase, or this is not known.
     double seconds;
     struct rlhf__episode_counts replies; // of an environment
     const rlhf_compute *compute;         // owns ref_hidden

@@ -1,7 +1,7 @@
 // reward_call.h: one call of a reward: score() for some rows. Records the time, the reward's
-// metrics, and which rows it could not score. If the call ended the reward's process, it is
-// repeated in parts, so that only the rows that end the process fail. reward_ask.h decides what
-// happens to failed rows.
+// metrics, and the rows that the reward could not score. If the call ended the reward's process,
+// the call is repeated in parts, so that only the rows that end the process fail. reward_ask.h
+// decides what happens to failed rows.
 #ifndef RLHF_HOST_REWARD_CALL_H
 #define RLHF_HOST_REWARD_CALL_H
 

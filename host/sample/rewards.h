@@ -25,10 +25,9 @@ struct rlhf__rewards_request {
 rlhf_status rlhf__rewards_open(const struct rlhf__rewards_request *, struct rlhf__instance ***out,
                                struct rlhf__error *err);
 
-// Reject explicit rewards.timeout_s, rewards.memory_mib and rewards.overlap if no plugin uses them,
-// i.e. a reward or the judge (NULL: none). The two limits affect plugins that asked for
-// "rlhf.limits/0"; overlap affects those that may be called early (overlap.h). Errors:
-// RLHF_E_INVALID. [main]
+// Reject explicit rewards.timeout_s, rewards.memory_mib and rewards.overlap if the rewards and the
+// judge (NULL: none) do not use them. The two limits affect plugins that asked for "rlhf.limits/0";
+// overlap affects those that may be called early (overlap.h). Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__rewards_check_limits(const struct rlhf__config *c,
                                        struct rlhf__instance *const *rewards,
                                        const struct rlhf__instance *judge, struct rlhf__error *err);
