@@ -7,7 +7,7 @@
 
 enum { RLHF__SCALE_RANKS = 32, RLHF__SCALE_MOST_RANKS = 65536 };
 
-// The numbers of ranks that are asked about.
+// The numbers of ranks for which a forecast is made.
 struct rlhf__scale_question {
     uint32_t n;
     int32_t

@@ -65,7 +65,7 @@ static rlhf_status slowest(struct rlhf__team *t, double *seconds, struct rlhf__e
     return st;
 }
 
-// A message from rank `from` to rank `to`; the others send nothing.
+// Send a message from rank `from` to rank `to`; the other ranks send nothing.
 static rlhf_status one_way(struct wires *w, int32_t from, int32_t to, struct rlhf__error *err) {
     const struct rlhf__team *t = w->team;
     uint64_t ticket;
