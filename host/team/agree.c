@@ -42,8 +42,8 @@ static int is_common(const struct rlhf__team *t, const struct header *all, const
     return 1;
 }
 
-// All ranks of this team now leave it with the same message. If the team is a part of another one,
-// the message already names its rank there.
+// All ranks of this team now leave it with the same message. If the team is part of a larger one,
+// the larger team does not put a rank in front of this message.
 static void note_left(struct rlhf__team *t) {
     t->left = 1;
     if (t->parent) t->parent->said = 1;

@@ -3,7 +3,8 @@
 // A door is a point in the code at which all ranks synchronize, because work is divided among them.
 // It begins with one call of rlhf__team_agree, in which every rank tells the others whether it can
 // go on. A rank that has failed anywhere, inside a door or between two doors, makes this call too,
-// as its last one. The others receive it at their next door, and all ranks return the same error.
+// as its last call. The others receive the failure at their next door, and all ranks return the
+// same error.
 //
 // At a door, a rank first does its share of the work, then agrees, then exchanges the results.
 // Between the call of rlhf__team_agree and the end of the exchange, only the collective may fail:

@@ -8,7 +8,7 @@ struct rlhf__launch {
     int32_t ranks;        // processes that the launcher started; 0: no launcher; -1: not known
     int32_t rank;         // this process among them, from 0
     const char *launcher; // for messages: "mpirun of Open MPI"; NULL without one
-    const char *mpi;      // the collective for it: "openmpi" or "mpich"; NULL: unknown
+    const char *mpi;      // the launcher's collective: "openmpi" or "mpich"; NULL: unknown
     const char *variable; // the environment variable that shows it
 };
 

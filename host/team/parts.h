@@ -1,4 +1,4 @@
-// parts.h: a door where every rank sends all others the bytes that it made, of any length.
+// parts.h: a door at which every rank sends bytes, of any length, to all others.
 #ifndef RLHF_HOST_TEAM_PARTS_H
 #define RLHF_HOST_TEAM_PARTS_H
 

@@ -173,7 +173,7 @@ static enum place node_place(const struct rlhf__sum *s, uint32_t node) {
 
 // ---- windows ----
 
-// The two steps that a walk over the windows takes for each of them.
+// The two steps of a walk over the windows, for each window.
 struct walk {
     // Fill the send buffer and the messages.
     rlhf_status (*begin)(struct rlhf__sum *s, struct part p, uint32_t slot, const rlhf_dev *aside);

@@ -24,9 +24,8 @@ struct rlhf__team {
     int32_t rank, ranks;          // this process, from 0, and the number of processes
     int32_t local, locals;        // the same, counting only the ranks on this machine
     int32_t same;                 // ranks here that may use the same processors, with this one
-    int32_t said; // 1: its failure is one that some ranks agreed on; the text names one
-    // 1: some ranks agreed on this rank's failure, whose text names a rank.
-    char (*host)[RLHF__HOST_CAP];
+    int32_t said; // 1: some ranks agreed on this rank's failure; the text names a rank
+    char (*host)[RLHF__HOST_CAP];        // [ranks] the name of each rank's machine
     void *headers;                       // [ranks][RLHF__TEAM_HEADER] what agree.c receives
     const volatile sig_atomic_t *signal; // asks this process to stop; NULL = never
     int64_t doors;                       // doors passed
