@@ -15,8 +15,8 @@ enum {
     RLHF__DESCRIBED_PROGRAM = 4     // the plugin has the extension RLHF_EXT_PROGRAM
 };
 
-// A worker's description of a reward. It owns its memory. Its config struct has one slot of 8 bytes
-// per option. desc is without functions and ops.
+// A worker's description of a reward. The description owns its memory. The reward's config struct
+// has one slot of 8 bytes per option. desc lacks functions and ops.
 struct rlhf__description {
     rlhf_plugin desc;
     rlhf_opt *opts; // [desc.n_opts]

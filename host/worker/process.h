@@ -43,7 +43,7 @@ rlhf_status rlhf__worker_start(const char *program, int network, uint64_t memory
 // End a worker and all processes that it started, and free *w. NULL allowed. [main]
 void rlhf__worker_end(struct rlhf__worker *w);
 
-// A worker has failed: end it. The reason is kept in w->failed unless it had failed before. [main]
+// A worker has failed: end it. w->failed keeps the reason of its first failure. [main]
 void rlhf__worker_fail(struct rlhf__worker *w, rlhf_status code, const char *why);
 
 // A worker has gone: end it and set w->failed to the cause ("its worker was ended by signal 11
