@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static void write_memory(struct rlhf__json *j) {
@@ -43,7 +44,8 @@ static void write_arithmetic(struct rlhf__json *j, int used) {
     if (!RLHF__EXACT) return;
     rlhf__json_begin(j, "arithmetic", "{");
     rlhf__json_text(j, "f32", "v1");
-    rlhf__json_text(j, "bf16", used == RLHF__ISA_AMX ? "v1-amx" : "v1");
+    const char *level = rlhf__isa_level(used)->name; // RLHF__ISA_AMX exists on x86-64 only
+    rlhf__json_text(j, "bf16", strcmp(level, "amx") == 0 ? "v1-amx" : "v1");
     rlhf__json_end(j, "}");
 }
 
