@@ -1,5 +1,5 @@
 // bradley_terry.c: trains a reward model on preferences. A data row has two or more responses to
-// one prompt, one of which is preferred.
+// one prompt; one of them is preferred.
 //
 //   loss_g = log(1 + sum_{j != b} exp(R_j + m - R_b)) + c (2/k sum_j R_j)^2
 //   L      = sum_g (k_g / n) loss_g
@@ -12,7 +12,7 @@
 // Stiennon et al. 2020, section 3.4), and the second is c (R_chosen + R_rejected)^2. With k > 2 the
 // first term is the cross-entropy of "b is the best of k" (Ziegler et al. 2019, eq. 1).
 //
-// The host reads the pairs, pools the token scores and fits gain and bias.
+// The host reads the pairs, pools the tokens' scores, and fits gain and bias.
 #include "common/rows.h"
 #include "common/sums.h"
 
@@ -24,14 +24,14 @@ struct bt_config {
     double margin, center_coef;
 };
 
-// Sums over the phase: LOSS over minibatches, the others over groups.
+// Sums over the phase. LOSS is a sum over minibatches, the others are sums over groups.
 enum { LOSS, ACCURACY, MARGIN, CHOSEN, REJECTED, GROUPS, N_SUMS };
 
 struct bt {
     const rlhf_host *host;
     struct bt_config config;
     struct rlhf__sums sums;
-    int64_t minibatches, seen; // seen: rows since the last minibatch_end
+    int64_t minibatches, seen; // seen: number of rows since the last minibatch_end
 };
 
 static rlhf_status bt_create(const rlhf_host *host, const void *config, void **self) {
@@ -71,8 +71,8 @@ static rlhf_status bt_check(const struct bt *b, const rlhf_loss_in *in, const rl
     return RLHF_OK;
 }
 
-// w * loss of one group with rewards r[k], a margin and the preferred response `best`; writes the
-// gradient to d[k].
+// Returns w times the loss of one group, which has the rewards r[k] and the preferred response
+// `best`. Writes the gradient to d[k].
 static double group_loss(double center_coef, double margin, const float *r, int64_t k, int64_t best,
                          double w, float *d) {
     double top = (double)r[best], sum = 0, total = 0;

@@ -21,7 +21,7 @@ struct classify {
     const rlhf_host *host;
     struct classify_config config;
     struct rlhf__sums sums;    // of the phase
-    int64_t minibatches, seen; // seen: rows since the last minibatch_end
+    int64_t minibatches, seen; // seen: number of rows since the last minibatch_end
 };
 
 static rlhf_status classify_create(const rlhf_host *host, const void *config, void **self) {
@@ -42,7 +42,7 @@ static void classify_destroy(void *self) {
 
 static rlhf_status classify_plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     struct classify *c = self;
-    if (info->n_labels == 1) // 0: the rows have not been read yet
+    if (info->n_labels == 1) // 0 means that the rows have not been read yet
         return c->host->fail(c->host, RLHF_E_INVALID,
                              "the model has 1 label; a classifier needs at least 2");
     out->source = RLHF_SOURCE_LABELLED;
@@ -52,8 +52,8 @@ static rlhf_status classify_plan(void *self, const rlhf_run_info *info, rlhf_pla
     return rlhf__sums_open(c->host, &c->sums, info, N_SUMS);
 }
 
-// Cross-entropy of one row of K scores against the smoothed label; adds w * derivative to d[K].
-// *best = index of the largest score (the first of equals).
+// The cross-entropy of one row's K scores against the smoothed label. Adds w times its derivative
+// to d[K]. Sets *best to the index of the largest score (the first one if several are equal).
 static double cross_entropy(const float *score, int32_t k, int32_t label, double smoothing,
                             double w, float *d, int32_t *best) {
     int32_t top = 0;

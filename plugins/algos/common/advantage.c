@@ -38,7 +38,8 @@ void rlhf__standardize(double *x, int64_t n, double eps, int32_t unbiased) {
         x[i] = spread ? (x[i] - m.mean) * scale : 0.0;
 }
 
-// Restore the heap property of order[0..n) below node i; larger (group, row) on top.
+// Restore the heap property of order[0..n) below node i. The root of the heap has the largest
+// (group, row).
 static void sift(int64_t *order, const int32_t *group, int64_t i, int64_t n) {
     for (;;) {
         int64_t top = i;
@@ -54,7 +55,8 @@ static void sift(int64_t *order, const int32_t *group, int64_t i, int64_t n) {
     }
 }
 
-// order[n] = rows by (group, row). A heap sort: no allocation, and rows keep their order.
+// Set order[n] to the rows, sorted by (group, row). This is a heap sort: it allocates nothing, and
+// rows of a group keep their order.
 static void sort_rows(int64_t *order, const int32_t *group, int64_t n) {
     for (int64_t i = 0; i < n; i++)
         order[i] = i;
@@ -68,7 +70,7 @@ static void sort_rows(int64_t *order, const int32_t *group, int64_t n) {
     }
 }
 
-// Moments of y over the rows of one group; *spread = 1 when they are not all equal.
+// The moments of y over the rows of one group. Sets *spread to 1 if these values are not all equal.
 static struct rlhf__moments group_moments(const double *y, const int64_t *rows, int64_t n,
                                           int *spread) {
     struct rlhf__moments m = {n, 0, 0};

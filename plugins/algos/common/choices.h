@@ -1,5 +1,5 @@
-// choices.h: settings with the same names in every policy-gradient algorithm, and the plan flags
-// they need. Each algorithm has a separate option table.
+// choices.h: settings that have the same names in every policy-gradient algorithm, and the plan
+// flags that they need. Each algorithm has a separate option table.
 #ifndef RLHF_ALGOS_COMMON_CHOICES_H
 #define RLHF_ALGOS_COMMON_CHOICES_H
 
@@ -14,8 +14,8 @@ enum rlhf__old_logp { RLHF__OLD_ROLLOUT = 0, RLHF__OLD_RECOMPUTE = 1 };
 enum rlhf__temperature { RLHF__TEMPERATURE_SAMPLING = 0, RLHF__TEMPERATURE_UNIT = 1 };
 enum rlhf__support { RLHF__SUPPORT_FULL = 0, RLHF__SUPPORT_SAMPLED = 1 };
 
-// The names of each enum's values, in the enum's order, NULL-terminated. The enum of the ratio is
-// in surrogate.h, that of the KL estimator in kl.h.
+// The names of each enum's values, in the enum's order, NULL-ended. The enum of the ratio is in
+// surrogate.h, that of the KL estimator in kl.h.
 extern const char *const rlhf__std_names[],
     *const rlhf__kl_placement_names[], *const rlhf__kl_estimator_names[],
                                            *const rlhf__kl_controller_names[],
@@ -26,7 +26,8 @@ extern const char *const rlhf__std_names[],
                                                                *const rlhf__temperature_names[],
                                                                    *const rlhf__support_names[];
 
-// The settings that determine the plan's flags. kl_measure: measure the KL even without a penalty.
+// The settings that determine the plan's flags. kl_measure 1: measure the KL even without a
+// penalty.
 struct rlhf__choices {
     int32_t kl_placement, kl_measure, scope, old_logp, temperature, support;
 };
@@ -34,7 +35,7 @@ struct rlhf__choices {
 // Bits of enum rlhf_plan_flag. [any]
 uint32_t rlhf__plan_flags(const struct rlhf__choices *);
 
-// Reject more minibatches than a phase has sequences, with a message. [main]
+// Refuse more minibatches than a phase has sequences, with a message. [main]
 rlhf_status rlhf__minibatches_check(const rlhf_host *, int64_t minibatches, const rlhf_run_info *);
 
 #endif

@@ -1,4 +1,4 @@
-// correction.c: see correction.h. The metrics have the definitions of verl (its module
+// correction.c: see correction.h. The metrics are defined as in verl (its module
 // rollout_corr_helper).
 #include "common/correction.h"
 
@@ -8,7 +8,7 @@
 #include <rlhf/exact.h>
 #include <rlhf/log.h>
 
-#define BOUND 20.0 // of log-ratios
+#define BOUND 20.0 // limit of log-ratios
 
 const char *const rlhf__correction_names[] = {"auto", "none", "token", "sequence", NULL};
 const char *const rlhf__correction_mode_names[] = {"truncate", "mask", NULL};
@@ -22,7 +22,7 @@ double rlhf__correction_weight(const struct rlhf__correction *c, double log_rati
     return c->mode == RLHF__CORRECT_TRUNCATE ? c->cap : 0;
 }
 
-// p - b of token t of row i.
+// The log-ratio p - b of token t of row i.
 static rlhf_status log_ratio(const rlhf_host *h, const rlhf_rollout *in, int64_t i, int64_t t,
                              double *r) {
     const double p = (double)in->logp_old[t], b = (double)in->logp_sampled[t];
@@ -34,7 +34,8 @@ static rlhf_status log_ratio(const rlhf_host *h, const rlhf_rollout *in, int64_t
                       (long long)(t - in->offset[i] - in->prompt_len[i]), (long long)i, p, b);
 }
 
-// Add one token, whose weight comes from the log-ratio `of`; r is the token's log-ratio.
+// Add one token to the sums. Its weight comes from the log-ratio `of`; r is the token's own
+// log-ratio.
 static void count_token(const struct rlhf__correction *c, double of, double r,
                         struct rlhf__correction_sums *s) {
     const double w = rlhf_exp(bounded(of)), ratio = rlhf_exp(bounded(r));
@@ -73,8 +74,8 @@ static void count_row(const struct rlhf__correction *c, const rlhf_rollout *in,
     s->rows++;
 }
 
-// Scale the advantages of row i, whose summed log-ratio is `sum`. *high = 1 if the weight of the
-// whole row is above the cap.
+// Scale the advantages of row i. `sum` is the sum of its log-ratios. Sets *high to 1 if the weight
+// of the whole row is above the cap.
 static void scale_row(const struct rlhf__correction *c, const rlhf_rollout *in,
                       struct rlhf__span row, double sum, int32_t *high) {
     const int whole = c->level == RLHF__CORRECT_SEQUENCE;

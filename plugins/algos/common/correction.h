@@ -7,53 +7,54 @@
 //
 //   L = -mean_t w_t min(u_t A_t, clip(u_t) A_t),  u_t = exp(x_t - p_t),  w_t = exp(p_t - b_t)
 //
-// w is constant and not negative, so w min(u A, clip(u) A) = min(u (w A), clip(u) (w A)). Scaling
-// the advantages is therefore the whole correction, and the losses do not change.
+// w is constant and not negative, so w min(u A, clip(u) A) = min(u (w A), clip(u) (w A)). So it is
+// enough to scale the advantages by w; the losses stay as they are.
 #ifndef RLHF_ALGOS_COMMON_CORRECTION_H
 #define RLHF_ALGOS_COMMON_CORRECTION_H
 
 #include <rlhf/algo.h>
 
 enum rlhf__correction_level {
-    RLHF__CORRECT_AUTO = 0, // NONE, unless the run samples ahead
+    RLHF__CORRECT_AUTO = 0, // NONE; if the run samples ahead, TOKEN or SEQUENCE
     RLHF__CORRECT_NONE = 1,
     RLHF__CORRECT_TOKEN = 2,   // a weight per token
-    RLHF__CORRECT_SEQUENCE = 3 // a weight per response, from its summed log-ratio
+    RLHF__CORRECT_SEQUENCE = 3 // a weight per response, from the sum of its log-ratios
 };
 enum rlhf__correction_mode {
-    RLHF__CORRECT_TRUNCATE = 0, // weights above the cap become the cap
-    // Tokens with a weight above the cap get weight 0, and divisors do not change. With SEQUENCE,
-    // the whole row is RLHF_ROW_EXCLUDED instead.
+    RLHF__CORRECT_TRUNCATE = 0, // a weight above the cap becomes the cap
+    // A token whose weight is above the cap gets weight 0; the divisors do not change. With
+    // SEQUENCE, a row above the cap is RLHF_ROW_EXCLUDED instead.
     RLHF__CORRECT_MASK = 1
 };
 
-// The names of the values of both enums, NULL-terminated.
+// The names of the values of both enums, NULL-ended.
 extern const char *const rlhf__correction_names[], *const rlhf__correction_mode_names[];
 
 struct rlhf__correction {
-    int32_t level, mode; // level is not AUTO
-    double cap;          // 0: none
+    int32_t level, mode; // level must not be AUTO
+    double cap;          // 0: there is no cap
 };
 
-// Statistics of a phase's weights. Empty when zeroed.
+// Statistics of the weights of a phase. Zero it before the first use.
 struct rlhf__correction_sums {
-    int64_t rows, tokens;      // responses that have tokens, and their tokens
-    int64_t units, high;       // weights (tokens or responses), and those above the cap
-    int64_t masked;            // tokens masked because of their weight
-    double weight, min, max;   // sum over tokens, before the cap
-    double near, near2;        // sums over tokens of w and w^2, with w held within [1 / cap, cap]
-    double kl, k3, chi2;       // sums over tokens of b - p, e^r - r - 1 and e^2r, with r = p - b
+    int64_t rows, tokens;    // number of responses that have tokens; number of these tokens
+    int64_t units, high;     // number of weights, and of those above the cap
+    int64_t masked;          // number of tokens masked because of their weight
+    double weight, min, max; // sum, least and largest weight of the tokens, before the cap
+    double near, near2;      // sums over tokens of w and w^2, where w is clamped to [1 / cap, cap]
+    double kl, k3, chi2;     // sums over tokens of b - p, e^r - r - 1 and e^2r, with r = p - b
     double training, sampling; // sums over rows of the mean of p and the mean of b
 };
 
-// Returns the weight for a log-ratio p - b (with SEQUENCE, the sum over the response). The
-// log-ratio is first clamped to [-20, 20]. *high = 1 if the weight was above the cap. [any]
+// Returns the weight for a log-ratio p - b (with SEQUENCE, for the sum of them over the response).
+// The log-ratio is first clamped to [-20, 20]. Sets *high to 1 if the weight was above the cap.
+// [any]
 double rlhf__correction_weight(const struct rlhf__correction *, double log_ratio, int32_t *high);
 
 // Scale the advantages of all rows by their weights. With SEQUENCE and MASK, also exclude the rows
-// above the cap; *excluded is then the number of their response tokens, of finished rows only if
-// `finished` is set. Adds to the sums unless they are NULL. RLHF_E_NUMERIC, with a message, if a
-// log-prob is not finite. [step]
+// above the cap, and set *excluded to the number of their response tokens. If `finished` is set,
+// that number does not include unfinished rows. Adds to the sums unless they are NULL. Returns
+// RLHF_E_NUMERIC, with a message, if a log-prob is not finite. [step]
 rlhf_status rlhf__correct(const rlhf_host *, const struct rlhf__correction *, const rlhf_rollout *,
                           int32_t finished, struct rlhf__correction_sums *, int64_t *excluded);
 

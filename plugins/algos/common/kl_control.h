@@ -1,5 +1,5 @@
-// kl_control.h: the coefficient of the KL penalty, fixed or adapted by a controller, and its saved
-// state. The KL is measured in metrics.h; the penalty is applied in terms.h.
+// kl_control.h: the coefficient of the KL penalty, which is fixed or adapted by a controller, and
+// its saved state. metrics.h measures the KL; terms.h applies the penalty.
 #ifndef RLHF_ALGOS_COMMON_KL_CONTROL_H
 #define RLHF_ALGOS_COMMON_KL_CONTROL_H
 
@@ -9,27 +9,27 @@
 #include <rlhf/plugin.h>
 
 // The values of placement, estimator, controller and unit are enums of choices.h and kl.h. start,
-// target and horizon come from the options; coef is the current coefficient.
+// target and horizon are options; coef is the current coefficient.
 struct rlhf__kl_control {
     double coef, start, target, horizon;
     int32_t placement, estimator, controller, unit;
 };
 
-// Reject meaningless combinations with a message; set coef. [main]
+// Refuse meaningless combinations with a message; set coef. [main]
 rlhf_status rlhf__kl_control_init(const rlhf_host *, struct rlhf__kl_control *);
 
-// Reject a horizon that one phase of n sequences could exceed. [main]
+// Refuse a horizon that is too short for a phase of n sequences: the KL coefficient could reach 0
+// or become negative. [main]
 rlhf_status rlhf__kl_control_plan(const rlhf_host *, const struct rlhf__kl_control *, uint32_t n);
 
-// Call it after a phase's report. If the controller is adaptive and the KL was measured, updates
-// coef by rlhf__kl_adapt. [step]
+// Call this function after the report of a phase. If the controller is adaptive and the KL was
+// measured, sets coef to the result of rlhf__kl_adapt. [step]
 void rlhf__kl_control_update(struct rlhf__kl_control *, const struct rlhf__pg_rollout_sums *);
 
-// The saved state has 12 bytes: the 4 bytes of magic, then coef as a little-endian double. load
-// uses the saved coef only if the controller is adaptive. If the controller is fixed, the
-// configuration decides, even if it has changed since. load returns RLHF_E_INVALID for a wrong
-// magic and for a coef that is negative or not finite; it also passes on the stream's errors.
-// [main]
+// The saved state has 12 bytes: the 4 bytes of `magic`, then coef as a little-endian double. If the
+// controller is adaptive, load uses the saved coef. If it is fixed, load uses the coef of the
+// configuration, even if that has changed since. load returns RLHF_E_INVALID for a wrong magic and
+// for a coef that is negative or not finite. It also returns the stream's errors. [main]
 enum { RLHF__KL_CONTROL_BYTES = 12 };
 rlhf_status rlhf__kl_control_save(const struct rlhf__kl_control *, const char magic[4],
                                   const rlhf_ostream *);

@@ -32,8 +32,8 @@ void rlhf__pg_add(struct rlhf__pg_update_sums *to, const struct rlhf__pg_update_
     to->value_clipped += from->value_clipped;
 }
 
-// Copy the sums of a minibatch to an array of doubles, and back. Counts are whole numbers far below
-// 2^53, so a double holds them.
+// Copy the sums of a minibatch to an array of doubles, and back. The counts are whole numbers far
+// below 2^53, so doubles represent them exactly.
 enum { N_SUMS = 11, N_COUNTS = 4, N_UPDATE = N_SUMS + N_COUNTS, N_KL = 4 };
 
 static void list_update(struct rlhf__pg_update_sums *u, double *sum[N_SUMS],
@@ -110,7 +110,7 @@ rlhf_status rlhf__pg_reduce_kl(const rlhf_host *h, struct rlhf__pg_metrics *m) {
 
 void rlhf__pg_fold(struct rlhf__pg_metrics *m, const rlhf_step_info *step) {
     double total = rlhf__pg_total_loss(&m->minibatch);
-    if (!step->skipped) { // all rows may be masked: the loss is 0
+    if (!step->skipped) { // if it is empty, all rows are masked, and the loss is 0
         if (step->epoch != m->last_epoch) {
             m->last_epoch = step->epoch;
             m->last_epoch_loss = 0;

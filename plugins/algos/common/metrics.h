@@ -1,5 +1,5 @@
-// metrics.h: statistics of a policy-gradient algorithm over a phase, reported as metrics. Names:
-// docs/metrics.md. They do not affect training.
+// metrics.h: the statistics of a policy-gradient algorithm over a phase, which it reports as
+// metrics. docs/metrics.md has their names. They do not affect training.
 #ifndef RLHF_ALGOS_COMMON_METRICS_H
 #define RLHF_ALGOS_COMMON_METRICS_H
 
@@ -10,19 +10,20 @@
 #include <rlhf/algo.h>
 #include <rlhf/host.h>
 
-// Sums over the rollout. Each sequence counts once; in minibatch scope, during the first epoch.
+// Sums over the rollout. Each sequence counts only once. If advantages are computed for each
+// minibatch, that is in the first epoch.
 struct rlhf__pg_rollout_sums {
     int64_t sequences, tokens;
-    int64_t kl_sequences, kl_tokens; // those whose KL was measured
+    int64_t kl_sequences, kl_tokens; // numbers of sequences and tokens whose KL was measured
     int64_t masked;                  // sequences excluded from the loss
-    double kl;                       // k1, or the exact KL with kl_estimator full
+    double kl;                       // k1, or the exact KL if kl_estimator is full
     double penalty;                  // sum of the configured estimator
     double nll, score;               // sum of -logp_old; sum of the rewards
     struct rlhf__moments returns, values;
 };
 
-// Reward and group of every sequence of the phase: groups may be split over minibatches, so their
-// spread is known only at the end of the phase.
+// The reward and the group of every sequence of the phase. A group may be split over several
+// minibatches, so its spread is known only at the end of the phase.
 struct rlhf__pg_rows {
     double *reward; // [cap]
     int64_t *order; // [cap] scratch
@@ -30,17 +31,17 @@ struct rlhf__pg_rows {
     int64_t n, cap;
 };
 
-// Sums over the microbatches of one minibatch, and over the minibatches of a phase.
+// Sums over the microbatches of a minibatch, or over the minibatches of a phase.
 struct rlhf__pg_update_sums {
-    struct rlhf__surrogate_sums pg;           // pg.loss: weighted policy term
-    double value_loss, kl_loss, entropy_loss; // with their coefficients
-    double value_half; // half the mean (clipped) squared error: value_loss without coefficient
+    struct rlhf__surrogate_sums pg;           // pg.loss: the weighted policy term
+    double value_loss, kl_loss, entropy_loss; // multiplied by their coefficients
+    double value_half; // half the mean (clipped) squared error, without the coefficient
     double entropy, value, value_error; // sums over tokens
     int64_t value_clipped;
 };
 
-// What loss() accumulates for one shard (rlhf/shards.h): the current minibatch and, with
-// kl_estimator full, the phase's KL.
+// Sums that loss() accumulates for one shard (rlhf/shards.h): of the current minibatch and, if
+// kl_estimator is full, the KL of the phase.
 struct rlhf__pg_shard {
     struct rlhf__pg_update_sums minibatch;
     struct rlhf__pg_rollout_sums kl;
@@ -49,56 +50,58 @@ struct rlhf__pg_shard {
 struct rlhf__pg_metrics {
     struct rlhf__pg_rollout_sums rollout;
     struct rlhf__pg_shard *shard; // [shards]
-    double *scratch;              // of reduce
+    double *scratch;              // scratch memory of reduce
     uint32_t shards, reserved;
     struct rlhf__pg_rows rows;
     struct rlhf__pg_update_sums minibatch, phase;
-    int64_t minibatches;      // folded into phase
+    int64_t minibatches;      // number of minibatches added to `phase`
     double last_epoch_loss;   // sum of total losses in the latest epoch
-    int64_t last_epoch_count; // its minibatches
-    int64_t last_epoch;       // -1 before the first
+    int64_t last_epoch_count; // number of minibatches in the latest epoch
+    int64_t last_epoch;       // the latest epoch; -1 before the first
 };
 
-// Which metrics exist under the current options.
+// Which metrics the current options have.
 struct rlhf__pg_report {
     double kl_coef;
     int32_t kl_penalised, critic, sampled_support, groups, masks, unclipped;
 };
 
-// Record reward[n], the rewards of a rollout's n rows without the KL penalty. together = 1: all
-// rows are one group. RLHF_E_NOMEM through host->fail. [step]
+// Record reward[n], the rewards of a rollout's n rows without the KL penalty. together 1: all rows
+// are one group. RLHF_E_NOMEM through host->fail. [step]
 rlhf_status rlhf__pg_take_rows(const rlhf_host *, struct rlhf__pg_metrics *, const rlhf_rollout *,
                                const double *reward, int32_t together);
 
-// Total loss of a minibatch. [any]
+// The total loss of a minibatch. [any]
 double rlhf__pg_total_loss(const struct rlhf__pg_update_sums *);
 
-// *to += *from, field by field. [any]
+// Add *from to *to, field by field. [any]
 void rlhf__pg_add(struct rlhf__pg_update_sums *to, const struct rlhf__pg_update_sums *from);
 
-// Mean (x - o)^2 / 2 of the current minibatch; 0 without tokens. [any]
+// The mean of (x - o)^2 / 2 over the current minibatch; 0 if it has no tokens. [any]
 double rlhf__pg_approx_kl(const struct rlhf__pg_update_sums *);
 
-// Allocate space for the run's shards. Call it from plan(). RLHF_E_NOMEM through host->fail. [main]
+// Allocate memory for the run's shards. Call this function from plan(). RLHF_E_NOMEM through
+// host->fail. [main]
 rlhf_status rlhf__pg_metrics_plan(const rlhf_host *, struct rlhf__pg_metrics *,
                                   const rlhf_run_info *);
 
-// Add up statistics from loss() over the shards of all workers. rlhf__pg_reduce does this for the
-// current minibatch; call it before a decision uses these statistics. rlhf__pg_reduce_kl does it
-// for the KL, if loss() measures the KL (kl_estimator full). [step]
+// Add up the statistics of loss() over the shards of all workers: rlhf__pg_reduce those of the
+// current minibatch, rlhf__pg_reduce_kl those of the KL. Call rlhf__pg_reduce before a decision
+// depends on the statistics. Call rlhf__pg_reduce_kl if loss() measures the KL (kl_estimator full).
+// [step]
 rlhf_status rlhf__pg_reduce(const rlhf_host *, struct rlhf__pg_metrics *);
 rlhf_status rlhf__pg_reduce_kl(const rlhf_host *, struct rlhf__pg_metrics *);
 
 // Add the current minibatch to the phase, unless its step was skipped, and clear the minibatch. A
-// minibatch without rows in the loss counts with loss 0, so that the mean over minibatches equals
-// the minimized loss. [step]
+// minibatch in which all rows are masked counts with loss 0, so that the mean over minibatches
+// equals the loss that is minimized. [step]
 void rlhf__pg_fold(struct rlhf__pg_metrics *, const rlhf_step_info *);
 
 // Send the phase's metrics to host->metric. [step]
 void rlhf__pg_report(const rlhf_host *, const struct rlhf__pg_metrics *,
                      const struct rlhf__pg_report *);
 
-// Clear the phase; the memory of rows and shards is kept until finish. [any]
+// Clear the phase. The memory of rows and shards is kept until finish. [any]
 void rlhf__pg_metrics_reset(struct rlhf__pg_metrics *);
 void rlhf__pg_metrics_finish(const rlhf_host *, struct rlhf__pg_metrics *); // [main]
 

@@ -79,8 +79,8 @@ void rlhf__pg_destroy(void *self) {
     g->host->free(g->host, g);
 }
 
-// Choose the level of the correction. In a run that samples ahead, `auto` is a weight per token, or
-// a weight per response if the ratio of the loss is one too.
+// Choose the level of the correction. If the run samples ahead, `auto` means a weight per token, or
+// a weight per response if the loss has one ratio per response.
 static rlhf_status plan_correction(struct rlhf__pg *g, const rlhf_run_info *info) {
     const struct rlhf__pg_options *o = &g->opt;
     const int ahead = RLHF_HAS(rlhf_run_info, info, ahead) && info->ahead > 0;
@@ -143,10 +143,10 @@ static rlhf_status scratch_reserve(struct rlhf__pg *g, uint64_t bytes) {
     }
     if (g->scratch) return RLHF_OK;
     g->host->fail(g->host, RLHF_E_NOMEM, "out of memory");
-    return RLHF_E_NOMEM; // fail's result, as a constant for static analysers
+    return RLHF_E_NOMEM; // the result of fail, written as a constant for static analyzers
 }
 
-// Response tokens of the phase that the loss counts; 0 = unknown.
+// The number of response tokens of the phase that the loss counts; 0 = unknown.
 static int64_t phase_tokens(const struct rlhf__pg *g, const rlhf_rollout *in, int64_t own) {
     const int whole = !RLHF_HAS(rlhf_rollout, in, batch_tokens);
     if (whole && g->scope != RLHF__SCOPE_BATCH) return 0;
@@ -161,14 +161,15 @@ rlhf_status rlhf__pg_begin(struct rlhf__pg *g, const rlhf_rollout *in, int64_t p
     uint64_t numbers = (uint64_t)(per_token * tokens + per_row * (int64_t)in->n + 1);
     RLHF_TRY(scratch_reserve(g, sizeof **scratch * numbers));
     *scratch = g->scratch;
-    // In minibatch scope every epoch sees each row once; the first epoch is enough.
+    // If advantages are computed for each minibatch, every epoch sees each row once. So counting in
+    // the first epoch is enough.
     int64_t first_epoch = g->scope == RLHF__SCOPE_MINIBATCH ? g->opt.minibatches : 1;
     *counts = g->advantage_calls++ < first_epoch;
     g->phase_tokens = phase_tokens(g, in, tokens);
     return RLHF_OK;
 }
 
-// Returns 1 if loss() consists only of the surrogate. Its value and gradient are then 0 wherever
+// Returns 1 if loss() consists only of the surrogate. Then its value and gradient are 0 wherever
 // the advantage is 0.
 static int surrogate_alone(const struct rlhf__pg *g) {
     const int kl = g->opt.kl_placement == RLHF__KL_IN_LOSS && g->kl.coef != 0;
@@ -209,9 +210,9 @@ rlhf_status rlhf__pg_uses(struct rlhf__pg *g, const rlhf_rollout *in, int32_t co
     return RLHF_OK;
 }
 
-// Mask the rows of groups whose advantages are all 0, and remove these rows from the divisors: row
-// counts and the phase's token count. If there are several minibatches and advantages are computed
-// over the whole batch, each minibatch is divided by the average number of remaining rows. (DAPO
+// Mask the rows of groups whose advantages are all 0, and remove these rows from the divisors: the
+// row counts and the phase's token count. If advantages are computed over the whole batch and there
+// are several minibatches, each minibatch is divided by the average number of remaining rows. (DAPO
 // does the same with tokens.)
 static rlhf_status mask_flat_groups(struct rlhf__pg *g, const rlhf_rollout *in, int64_t *order,
                                     const double *advantage, uint8_t *flat, int32_t counts) {
@@ -274,7 +275,7 @@ static rlhf_status check_loss(const struct rlhf__pg *g, const rlhf_loss_in *in,
     return RLHF_OK;
 }
 
-// Adds all loss terms of the non-empty response `row` to u and d, and the measured KL to r.
+// Adds all terms of the loss of the non-empty response `row` to u and d. Adds the measured KL to r.
 static rlhf_status row_loss(struct rlhf__pg *g, const rlhf_loss_in *in, struct rlhf__span row,
                             double w, rlhf_heads *d, struct rlhf__pg_update_sums *u,
                             struct rlhf__pg_rollout_sums *r) {

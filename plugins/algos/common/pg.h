@@ -1,5 +1,5 @@
-// pg.h: shared code of the policy-gradient algorithms: common options, plan(), the common parts of
-// advantages() and loss(), the statistics of a phase, and the saved state.
+// pg.h: the shared code of the policy-gradient algorithms: common options, plan(), the common parts
+// of advantages() and loss(), the statistics of a phase, and the saved state.
 //
 // struct rlhf__pg is the first member of an algorithm's instance, so the algorithm's function
 // tables can contain these functions directly. The algorithm describes its advantages and its
@@ -18,7 +18,8 @@
 
 #include <rlhf/algo.h>
 
-// Options with the same names in all algorithms; first member of an algorithm's options.
+// Options that have the same names in all algorithms. This must be the first member of an
+// algorithm's options.
 struct rlhf__pg_options {
     int64_t group_size, epochs, minibatches;
     double kl_coef, kl_target, kl_horizon;
@@ -33,8 +34,8 @@ struct rlhf__pg_options {
     double correction_cap;
 };
 
-// Rows for the option tables: options with the same default in every algorithm. The algorithm's
-// options begin with a struct rlhf__pg_options.
+// Rows for the option tables: options that have the same default in every algorithm. The
+// algorithm's options must begin with a struct rlhf__pg_options.
 #define RLHF__PG_OPT_LOGPROBS                                                                      \
     RLHF_OPT_ENUM(struct rlhf__pg_options, old_logp, RLHF__OLD_ROLLOUT, rlhf__old_logp_names,      \
                   "old log-probs as sampled, or from a second forward"),                           \
@@ -64,23 +65,24 @@ struct rlhf__pg_options {
                      "rounds of further prompts in a phase, at most; groups that are left "        \
                      "without spread stay in the batch")
 
-// The parts specific to an algorithm; static, outlives the instance. `self` is the instance.
+// The parts that are specific to an algorithm. Static, so it outlives the instance. `self` is the
+// instance.
 struct rlhf__pg_method {
     const char *name;       // in messages
     char magic[4];          // first bytes of the saved state
     uint32_t state_version; // 0: nothing is saved
     // For algorithms that use rlhf__pg_advantages: computes advantage[n] from paid[n], the total
-    // rewards of the rows including the KL penalty; order[n] is scratch.
+    // rewards of the rows including the KL penalty. order[n] is scratch memory.
     void (*compare)(const void *self, const rlhf_rollout *, const double *paid, int64_t *order,
                     double *advantage);
-    // The terms of one response whose tokens have weight w, without KL and entropy: adds to u and
-    // to d.
+    // Adds the terms of one response to u and d, without KL and entropy. Its tokens have the weight
+    // w.
     void (*terms)(const void *self, const rlhf_loss_in *, struct rlhf__span row, double w,
                   rlhf_heads *d, struct rlhf__pg_update_sums *u);
 };
 
-// Returns why the common option `key` has no effect given the other options. Returns NULL if it has
-// an effect or is not a common option. [any]
+// Returns why the common option `key` has no effect with the other options. If it has an effect or
+// is not a common option, returns NULL. [any]
 const char *rlhf__pg_why_unused(const struct rlhf__pg_options *, const char *key);
 
 struct rlhf__pg {
@@ -93,46 +95,50 @@ struct rlhf__pg {
     int32_t critic, together;   // critic 1: the algorithm trains a value head; together 1: all rows
                                 // of a phase are compared with each other, whatever their groups
     struct rlhf__clip clip;
-    struct rlhf__kl_control kl; // saved
+    struct rlhf__kl_control kl; // its coefficient is saved
     struct rlhf__pg_metrics metrics;
     struct rlhf__correction correction;     // set by plan()
     struct rlhf__correction_sums corrected; // of the phase
-    int64_t advantage_calls;                // in this phase
-    int64_t phase_tokens;                   // response tokens of the phase's batch, 0 = unknown
-    int64_t rows;    // how many rows of advantages() the divisors count; negative: all
-    double *scratch; // of advantages
+    int64_t advantage_calls;                // number of calls of advantages() in this phase
+    int64_t phase_tokens; // number of response tokens in the phase's batch, 0 = unknown
+    int64_t rows;         // number of rows of advantages() that the divisors count; negative: all
+    double *scratch;      // scratch memory of advantages()
     uint64_t scratch_bytes;
 };
 
-// *self = a zeroed instance of `bytes` bytes that starts with struct rlhf__pg, filled from the
-// options. The caller then sets aggregation, scope and critic. Rejects meaningless combinations of
-// options with a message. Free it with destroy, which accepts NULL. [main]
+// Set *self to a new instance of `bytes` bytes, which must start with struct rlhf__pg. It is zeroed
+// and then filled from the options. The caller then sets aggregation, scope and critic. Refuses
+// meaningless combinations of options with a message. Free the instance with destroy, which accepts
+// NULL. [main]
 rlhf_status rlhf__pg_create(const rlhf_host *, const struct rlhf__pg_method *,
                             const struct rlhf__pg_options *, uint64_t bytes, void **self);
 void rlhf__pg_destroy(void *self);
 
-// Functions of rlhf_algo_ops. plan rejects combinations that are invalid for this run. phase_end
-// reports, adapts the KL coefficient and clears the phase. plan is [main], the others are [step].
+// Functions of rlhf_algo_ops. plan refuses combinations that are invalid for this run. phase_end
+// reports the metrics, adapts the KL coefficient and clears the phase. plan is [main], the others
+// are [step].
 rlhf_status rlhf__pg_plan(void *self, const rlhf_run_info *, rlhf_plan *out);
 rlhf_status rlhf__pg_loss(void *self, const rlhf_loss_in *, rlhf_loss_out *);
 rlhf_status rlhf__pg_minibatch_end(void *self, const rlhf_step_info *, int32_t *stop);
 rlhf_status rlhf__pg_phase_end(void *self, int64_t phase);
 
 // advantages() of rlhf_algo_ops, for algorithms with one advantage per response. Computes
-//   S_i = score_i + sum_t token_reward_it [- beta sum_t k_it, with kl_placement reward],
-// passes S to `compare`, and sets S_i as the return of every token of row i. [step]
+//   S_i = score_i + sum_t token_reward_it [- beta sum_t k_it, with kl_placement reward]
+// and passes S to `compare`. The return of every token of row i is S_i. [step]
 rlhf_status rlhf__pg_advantages(void *self, const rlhf_rollout *);
 
-// Call it first in every advantages(). Checks the arrays and records the phase's token count. Sets
-// *scratch to space for 8-byte numbers: per_token of them for each response token, and per_row for
-// each row. The space is valid until the next call. Sets *counts to 1 if this call counts towards
-// the metrics. RLHF_E_NOMEM through host->fail. [step]
+// Call this function at the beginning of every advantages(). It checks the arrays and records the
+// phase's token count. It sets *scratch to memory for 8-byte numbers: per_token numbers for each
+// response token, and per_row numbers for each row. The memory is valid until the next call. It
+// sets *counts to 1 if this call counts towards the metrics. RLHF_E_NOMEM through host->fail.
+// [step]
 rlhf_status rlhf__pg_begin(struct rlhf__pg *, const rlhf_rollout *, int64_t per_token,
                            int64_t per_row, double **scratch, int32_t *counts);
 
-// Call it last in every advantages(), when the advantages are set. Corrects them for rows that an
-// older policy sampled, and decides how the loss uses each row (enum rlhf_row_use). counts is that
-// of rlhf__pg_begin. RLHF_E_INTERNAL, and the errors of rlhf__correct. [step]
+// Call this function at the end of every advantages(), when the advantages are set. It corrects
+// them for rows that an older policy sampled, and decides how the loss uses each row (enum
+// rlhf_row_use). `counts` is from rlhf__pg_begin. RLHF_E_INTERNAL, and the errors of rlhf__correct.
+// [step]
 //
 // A row whose advantages are all 0 is RLHF_ROW_NO_GRADIENT if the loss has no other term (critic,
 // KL with a coefficient, entropy bonus). With mask_truncated, an unfinished row is masked.

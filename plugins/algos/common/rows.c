@@ -56,7 +56,7 @@ rlhf_status rlhf__preferred(const rlhf_host *h, const rlhf_loss_in *in, int64_t 
     int64_t marked = 0, i = begin;
     for (; i < in->n && in->group[i] == in->group[begin]; i++) {
         if (in->label[i] == 0) continue;
-        marked += in->label[i] == 1 ? 1 : 2; // any other label is not a mark
+        marked += in->label[i] == 1 ? 1 : 2; // 1 marks the best; other labels are invalid
         *best = i;
     }
     *end = i;

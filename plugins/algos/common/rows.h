@@ -1,5 +1,5 @@
-// rows.h: finds the response tokens of a ragged batch, and checks a batch before an algorithm uses
-// it.
+// rows.h: finds the response tokens in a batch of rows of different lengths, and checks a batch
+// before an algorithm uses it.
 #ifndef RLHF_ALGOS_COMMON_ROWS_H
 #define RLHF_ALGOS_COMMON_ROWS_H
 
@@ -10,7 +10,7 @@ struct rlhf__span {
     int64_t begin, end;
 };
 
-// Response tokens of row i: offset[i] + prompt_len[i] up to offset[i + 1]. [any]
+// The response tokens of row i: from offset[i] + prompt_len[i] up to offset[i + 1]. [any]
 static inline struct rlhf__span rlhf__response(const int32_t *offset, const int32_t *prompt_len,
                                                int64_t i) {
     struct rlhf__span s = {(int64_t)offset[i] + prompt_len[i], offset[i + 1]};
@@ -26,18 +26,18 @@ double rlhf__sum(const float *x, struct rlhf__span row);
 // Total reward of row i: its score plus its token rewards. [any]
 double rlhf__row_reward(const rlhf_rollout *, int64_t i);
 
-// Returns NULL if offset[n + 1] ascends from 0 to total and 0 <= prompt_len[i] <= row length for
-// every i. Otherwise returns a sentence that names the error (static storage). [any]
+// Returns NULL if offset[n + 1] ascends from 0 to total, and 0 <= prompt_len[i] <= the length of
+// row i for every i. Otherwise returns a sentence about the error (static storage). [any]
 const char *rlhf__rows_check(const int32_t *offset, const int32_t *prompt_len, int64_t n,
                              int64_t total);
 
-// Checks the preconditions of a loss over log-probs: rows_check, the logp head, a non-empty
+// Checks the preconditions of a loss over log-probs: rlhf__rows_check, the logp head, a non-empty
 // minibatch. RLHF_E_INTERNAL with a message. [any]
 rlhf_status rlhf__logp_check(const rlhf_host *, const rlhf_loss_in *, const rlhf_loss_out *);
 
-// Finds the group that starts at row begin < n. Sets *end, so that rows [begin, *end) share the
-// group, and *best, the row that label marks as preferred. RLHF_E_INTERNAL with a message unless
-// the group has two or more rows and exactly one is marked. [any]
+// Finds the group that starts at row begin < n. Sets *end to the end of the group, which is rows
+// [begin, *end), and *best to the row that its label marks as preferred. RLHF_E_INTERNAL with a
+// message unless the group has two or more rows and exactly one of them is marked. [any]
 rlhf_status rlhf__preferred(const rlhf_host *, const rlhf_loss_in *, int64_t begin, int64_t *end,
                             int64_t *best);
 

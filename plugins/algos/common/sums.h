@@ -1,5 +1,5 @@
-// sums.h: the sums that a loss() accumulates over a phase, kept for each shard (rlhf/shards.h), so
-// that their totals have the same bits for any number of workers.
+// sums.h: the sums that loss() accumulates over a phase. There is one set of sums for each shard
+// (rlhf/shards.h), so that the totals have the same bits for any number of workers.
 #ifndef RLHF_ALGOS_COMMON_SUMS_H
 #define RLHF_ALGOS_COMMON_SUMS_H
 
@@ -11,18 +11,18 @@ struct rlhf__sums {
     uint32_t shards, n;
 };
 
-// Allocate and zero n sums for each of the run's shards. Call it from plan(), which may be called
-// again. RLHF_E_NOMEM through host->fail. Free them with finish. [main]
+// Allocate and zero n sums for each of the run's shards. Call this function from plan(), which may
+// run several times. RLHF_E_NOMEM through host->fail. Free the sums with finish. [main]
 rlhf_status rlhf__sums_open(const rlhf_host *, struct rlhf__sums *, const rlhf_run_info *,
                             uint32_t n);
 void rlhf__sums_finish(const rlhf_host *, struct rlhf__sums *);
 
-// *out = the n sums of `shard`, a microbatch's shard. RLHF_E_INTERNAL, with a message, if plan()
-// did not know of this shard. [step]
+// Set *out to the n sums of `shard`, the shard of a microbatch. RLHF_E_INTERNAL, with a message, if
+// plan() did not know this shard. [step]
 rlhf_status rlhf__sums_of(const rlhf_host *, const struct rlhf__sums *, uint32_t shard,
                           double **out);
 
-// total[n] = the sums over the shards of all workers. Resets the sums to 0. [step]
+// Set total[n] to the sums added up over the shards of all workers, and reset the sums to 0. [step]
 rlhf_status rlhf__sums_total(const rlhf_host *, struct rlhf__sums *, double *total);
 
 #endif

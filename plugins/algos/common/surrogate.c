@@ -28,7 +28,7 @@ double rlhf__surrogate(double ratio, double adv, const struct rlhf__clip *clip, 
     double bounded = fmin(fmax(ratio, 1.0 - clip->low), 1.0 + clip->high);
     *d_ratio = 0;
     *clipped = 0;
-    if (adv == 0) return 0; // also when the ratio overflowed
+    if (adv == 0) return 0; // also if the ratio overflowed
     double loss = -adv * ratio;
     *d_ratio = -adv;
     *clipped = -adv * bounded > loss;
@@ -69,8 +69,8 @@ static void token_row(const struct rlhf__clip *clip, double w, const float *logp
     }
 }
 
-// The ratio that all len > 0 tokens of a row share, for a `level` other than RLHF__RATIO_TOKEN.
-// *share = d log ratio / d logp_t.
+// The ratio that all len > 0 tokens of a row share, for every `level` except RLHF__RATIO_TOKEN.
+// Sets *share to d log ratio / d logp_t.
 static double row_ratio(int32_t level, const float *logp, const float *logp_old, int64_t len,
                         double *share) {
     double log_ratio = 0;
@@ -96,7 +96,7 @@ void rlhf__surrogate_row(int32_t level, const struct rlhf__clip *clip, double w,
         d_sum += w * d;
         note_token((double)logp[t], (double)logp_old[t], ratio, clipped, s);
     }
-    for (int64_t t = 0; d_sum != 0 && t < len; t++) // 0 also when the ratio overflowed
+    for (int64_t t = 0; d_sum != 0 && t < len; t++) // d_sum is 0 even if the ratio overflowed
         d_logp[t] += (float)(d_sum * ratio * share);
 }
 
@@ -110,14 +110,14 @@ void rlhf__cispo_row(int32_t level, double high, double w, const float *logp, co
         double ratio = level == RLHF__RATIO_TOKEN ? rlhf_exp(x - o) : row;
         double weight = w * a * (ratio > bound ? bound : ratio); // not fmin: it would hide a NaN
         note_token(x, o, ratio, a != 0 && ratio > bound, s);
-        if (a == 0 || ratio == 0) continue; // ratio 0: x may be -inf
+        if (a == 0 || ratio == 0) continue; // if ratio is 0, x may be -inf
         s->loss -= weight * x;
         d_logp[t] -= (float)weight;
     }
 }
 
-// The log-ratio d of a token, clipped only on the side where advantage a gains. *clipped = 1 if it
-// was clipped.
+// The log-ratio d of a token. It is clipped only in the direction that increases the objective for
+// advantage a. Sets *clipped to 1 if it was clipped.
 static double gmpo_log_ratio(const struct rlhf__clip *clip, double d, double a, int *clipped) {
     *clipped = a > 0 ? d > clip->high : d < -clip->low;
     if (!*clipped) return d;
@@ -137,7 +137,7 @@ void rlhf__gmpo_row(const struct rlhf__clip *clip, double w, const float *logp,
         double x = (double)logp[t], o = (double)logp_old[t];
         gmpo_log_ratio(clip, x - o, a, &clipped);
         note_token(x, o, ratio, clipped && a != 0, s);
-        if (a == 0) continue; // also when the ratio overflowed
+        if (a == 0) continue; // also if the ratio overflowed
         s->loss -= w * a * ratio;
         if (!clipped) d_logp[t] += (float)slope;
     }
@@ -156,7 +156,7 @@ void rlhf__sapo_row(int32_t level, double pos, double neg, double w, const float
         note_token(x, o, ratio, 0, s);
         if (a == 0) continue;
         s->loss -= w * a * gate * 4 / tau;
-        if (d == 0) continue; // also when the ratio overflowed
+        if (d == 0) continue; // also if the ratio overflowed
         if (level == RLHF__RATIO_TOKEN)
             d_logp[t] += (float)(d * ratio);
         else

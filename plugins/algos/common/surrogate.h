@@ -1,7 +1,8 @@
-// surrogate.h: the clipped policy-gradient surrogate and how per-token terms become one loss.
+// surrogate.h: the clipped policy-gradient surrogate, and the weights with which per-token terms
+// become one loss.
 //
 // x = log-prob now, o = log-prob at rollout, A = advantage, rho = probability ratio. The loss is
-// minimized. Value, entropy and KL terms are elsewhere (terms.h).
+// minimized. terms.h has the KL and entropy terms.
 #ifndef RLHF_ALGOS_COMMON_SURROGATE_H
 #define RLHF_ALGOS_COMMON_SURROGATE_H
 
@@ -13,9 +14,9 @@ enum rlhf__ratio_level {
     RLHF__RATIO_SEQUENCE_MEAN = 2 // one rho = exp(mean_t (x_t - o_t)), GSPO (Zheng et al. 2025)
 };
 
-// Weights w_it of the token terms. They use totals of the minibatch, so the loss does not depend on
-// how the minibatch is split into microbatches. Three of these weights also have published names:
-// GRPO, BNPO and DR_GRPO.
+// The weights w_it of the token terms. They are computed from totals of the minibatch, so the loss
+// does not depend on how the minibatch is divided into microbatches. Three of the weights also have
+// published names: GRPO, BNPO and DR_GRPO.
 enum rlhf__aggregation {
     RLHF__AGG_TOKEN = 0,    // 1 / (tokens of the minibatch)
     RLHF__AGG_SEQUENCE = 1, // 1 / (rows * tokens of the row)
@@ -24,59 +25,61 @@ enum rlhf__aggregation {
     RLHF__AGG_GRPO = 4,     // = SEQUENCE
     RLHF__AGG_BNPO = 5,     // = TOKEN
     RLHF__AGG_DR_GRPO = 6,  // = MAX_LEN
-    RLHF__AGG_SUM = 7       // 1 / rows: a response counts as the sum of its tokens
+    RLHF__AGG_SUM = 7       // 1 / rows: the term of a response is the sum over its tokens
 };
 
-// Totals for computing the weights. phase_tokens 0: unknown; DAPO then equals TOKEN.
+// The totals from which the weights are computed. If phase_tokens is 0, it is unknown, and DAPO
+// equals TOKEN.
 struct rlhf__totals {
-    double sequences;        // rows of the minibatch, or if rows are masked, mean over minibatches
+    double sequences;        // rows of the minibatch; if rows are masked, the mean over minibatches
     int64_t tokens, max_len; // of the minibatch
-    int64_t phase_tokens, minibatches; // of the phase; minibatches of one epoch
+    int64_t phase_tokens, minibatches; // of the phase; number of minibatches in one epoch
 };
 
 struct rlhf__clip {
     double low, high; // the ratio is clipped to [1 - low, 1 + high]
-    double dual;      // > 1 + high: with A < 0 the loss is at most -A * dual; 0 = off
+    double dual;      // > 1 + high: for A < 0 the loss is at most -A * dual; 0 = no such bound
 };
 
-// A row's contribution to the loss and its statistics (sums over tokens).
+// The contribution of a row to the loss, and its statistics (sums over tokens).
 struct rlhf__surrogate_sums {
     double loss;             // weighted
     double ratio, ratio2;    // sums of rho and rho^2
     double approx_kl;        // sum of (x - o)^2 / 2
-    int64_t tokens, clipped; // clipped: the clipped branch was the larger
-    int64_t out_of_support;  // tokens with x = -inf: ratio 0, no gradient
+    int64_t tokens, clipped; // clipped: tokens whose clipped branch was the larger
+    int64_t out_of_support;  // number of tokens with x = -inf: their ratio is 0, without a gradient
 };
 
-// Weight of each token term of a row with len > 0 response tokens. [any]
+// The weight of each token term of a row with len > 0 response tokens. [any]
 double rlhf__token_weight(int32_t aggregation, const struct rlhf__totals *, int64_t len);
 
-// Returns max(-A rho, -A clip(rho)), which is bounded by -A dual when A < 0 (Schulman et al. 2017,
-// eq. 7; Ye et al. 2020, eq. 3). *d_ratio = its derivative by rho. *clipped = 1 if rho has no
-// effect. [any]
+// Returns max(-A rho, -A clip(rho)), which is at most -A dual if A < 0 (Schulman et al. 2017, eq.
+// 7; Ye et al. 2020, eq. 3). Sets *d_ratio to the derivative by rho, and *clipped to 1 if the
+// result does not depend on rho. [any]
 double rlhf__surrogate(double ratio, double adv, const struct rlhf__clip *, double *d_ratio,
                        int *clipped);
 
-// Surrogate of one row: logp, logp_old, adv, d_logp are [len]; adds w * term to the sums and its
-// gradient to d_logp. [any]
+// The surrogate of one row: logp, logp_old, adv and d_logp are [len]. Adds w times the terms to the
+// sums, and their gradient to d_logp. [any]
 void rlhf__surrogate_row(int32_t level, const struct rlhf__clip *, double w, const float *logp,
                          const float *logp_old, const float *adv, int64_t len, float *d_logp,
                          struct rlhf__surrogate_sums *);
 
-// CISPO (MiniMax 2025, arXiv 2506.13585, eq. 4 with no lower bound): -min(rho, 1 + high) A x. The
-// bounded ratio is a constant weight, so every token keeps a gradient. A token counts as clipped if
-// rho > 1 + high and A is not 0. Other arguments as above. [any]
+// CISPO (MiniMax 2025, arXiv 2506.13585, eq. 4 without the lower bound): -min(rho, 1 + high) A x.
+// The bounded ratio is a constant weight, so every token has a gradient. A token counts as clipped
+// if rho > 1 + high and A is not 0. The other arguments are those of rlhf__surrogate_row. [any]
 void rlhf__cispo_row(int32_t level, double high, double w, const float *logp, const float *logp_old,
                      const float *adv, int64_t len, float *d_logp, struct rlhf__surrogate_sums *);
 
 // GMPO (Zhao et al. 2025, arXiv 2507.20673): -A rho, where rho is the geometric mean of the tokens'
-// ratios. Each log-ratio is clipped to [-low, high], but only on the side where A gains. The row
-// has one advantage, adv[0]. Other arguments as above. [any]
+// ratios. Each log-ratio is clipped to [-low, high], but only in the direction that increases the
+// objective. The row has a single advantage, adv[0]. The other arguments are those of
+// rlhf__surrogate_row. [any]
 void rlhf__gmpo_row(const struct rlhf__clip *, double w, const float *logp, const float *logp_old,
                     const float *adv, int64_t len, float *d_logp, struct rlhf__surrogate_sums *);
 
 // SAPO (Gao et al. 2025, arXiv 2511.20347): -A (4 / tau) sigmoid(tau (rho - 1)), a soft gate
-// instead of the clip. tau is pos if A > 0, else neg. The clipped count stays 0. [any]
+// instead of the clip. tau is `pos` if A > 0, otherwise `neg`. No token counts as clipped. [any]
 void rlhf__sapo_row(int32_t level, double pos, double neg, double w, const float *logp,
                     const float *logp_old, const float *adv, int64_t len, float *d_logp,
                     struct rlhf__surrogate_sums *);

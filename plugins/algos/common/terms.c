@@ -74,7 +74,7 @@ static void exact_kl_term(double beta, const rlhf_loss_in *in, struct rlhf__span
         double kl = (double)in->heads->kl[t];
         u->kl_loss += w * beta * kl;
         d->kl[t] += (float)(w * beta);
-        if (in->epoch != 0) continue; // the first epoch sees every token once
+        if (in->epoch != 0) continue; // count only in the first epoch, which sees every token once
         r->kl += kl;
         r->penalty += kl;
         r->kl_tokens++;
@@ -90,11 +90,11 @@ rlhf_status rlhf__kl_term(const rlhf_host *host, int32_t kind, double beta, cons
     }
     for (int64_t t = row.begin; t < row.end; t++) {
         double x = (double)in->heads->logp[t], f = (double)in->logp_ref[t];
-        if (!isfinite(x)) continue; // outside the sampled support: no gradient
+        if (!isfinite(x)) continue; // outside of the sampled support, there is no gradient
         if (!isfinite(f))
             return rlhf_failf(host, RLHF_E_NUMERIC, "the reference log-prob of token %lld is %g",
                               (long long)t, f);
-        if (beta == 0) continue; // avoid 0 times an overflowed value
+        if (beta == 0) continue; // because an overflowed value times 0 would be NaN
         u->kl_loss += w * beta * rlhf__kl(kind, x, f);
         d->logp[t] += (float)(w * beta * rlhf__kl_dx(kind, x, f));
     }

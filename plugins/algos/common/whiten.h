@@ -1,12 +1,12 @@
-// whiten.h: mean and variance of response tokens, and whitening with them.
+// whiten.h: the mean and variance of response tokens, and whitening with them.
 //
-// Arrays are contiguous doubles; the caller has already removed prompt tokens.
+// The arrays are contiguous doubles, from which the caller has already removed the prompt tokens.
 #ifndef RLHF_ALGOS_COMMON_WHITEN_H
 #define RLHF_ALGOS_COMMON_WHITEN_H
 
 #include <stdint.h>
 
-// n values with their mean and sum of squared deviations m2.
+// n values with their mean and m2, the sum of their squared deviations.
 struct rlhf__moments {
     int64_t n;
     double mean, m2;
@@ -17,17 +17,17 @@ enum rlhf__whiten_form {
     RLHF__WHITEN_STD = 1    // (x - mean) / (unbiased standard deviation + eps)
 };
 
-// Two passes over x[n]; all 0 when n is 0. [any]
+// Compute the moments of x[n] in two passes. If n is 0, they are all 0. [any]
 struct rlhf__moments rlhf__moments(const double *x, int64_t n);
 
 // Moments of the union of two sets (Chan et al. 1979). [any]
 struct rlhf__moments rlhf__moments_merge(struct rlhf__moments a, struct rlhf__moments b);
 
-// m2 / n and m2 / (n - 1); 0 when the divisor is not positive. [any]
+// m2 / n, and m2 / (n - 1). They are 0 if the divisor is not positive. [any]
 double rlhf__var_biased(struct rlhf__moments m);
 double rlhf__var_unbiased(struct rlhf__moments m);
 
-// Whiten x[n] in place; with shift_mean 0 the mean is added back after scaling. [any]
+// Whiten x[n] in place. If shift_mean is 0, the mean is added back after scaling. [any]
 void rlhf__whiten(double *x, int64_t n, int32_t form, double eps, int32_t shift_mean);
 
 #endif

@@ -1,5 +1,5 @@
 // dpo.c: direct preference optimization (Rafailov et al. 2023). A policy learns from preferences
-// without a reward model: each data row has a preferred response and one or more others
+// without a reward model. Each data row has a preferred response and one or more others
 // (docs/algorithms/dpo.md).
 //
 //   u_i = sum_t (x_it - f_it)    x: log-prob of the policy; f: of the reference
@@ -74,7 +74,8 @@ static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     return rlhf__sums_open(s->host, &s->sums, info, N_SUMS);
 }
 
-// One response: its tokens, its summed log-prob, u, and the factor that u has in the loss.
+// One response: its tokens, the sum of its log-probs, u, and a / u, the factor that u has in the
+// loss.
 struct response {
     struct rlhf__span row;
     double logp, u, scale;
@@ -102,8 +103,8 @@ static double square(double miss, double *slope) {
     return miss * miss;
 }
 
-// The loss of a pair, as a function of a_best and a_other, and its two derivatives. If it depends
-// only on the lead d = a_best - a_other, then d_other = -d_best.
+// The loss of a pair as a function of a_best and a_other, and its two derivatives. If the loss
+// depends only on the difference d = a_best - a_other, then d_other = -d_best.
 struct pair {
     double loss, d_best, d_other;
 };
@@ -150,7 +151,7 @@ static struct pair pair_loss(const struct config *c, double best, double other) 
         loss = square(d - 0.5 / c->beta, &slope);
         return of_lead(loss, slope);
     case HINGE:
-        return d < 1 ? of_lead(1 - d, -1) : of_lead(d >= 1 ? 0 : d, 0); // a NaN stays
+        return d < 1 ? of_lead(1 - d, -1) : of_lead(d >= 1 ? 0 : d, 0); // a NaN stays a NaN
     case ROBUST:
         return smoothed(d, e, -1, 1 - 2 * e);
     case SPPO_HARD:
@@ -171,8 +172,8 @@ static void pull(float *d_logp, const struct response *r, double d) {
         d_logp[t] = (float)(d * r->scale);
 }
 
-// Loss of the responses [begin, end) to one prompt, of which `best` is the preferred one. Adds to
-// total.
+// The loss of the responses [begin, end) to one prompt; `best` is the preferred response. Adds to
+// `total`.
 static double group_loss(const struct state *s, const rlhf_loss_in *in, int64_t begin, int64_t end,
                          int64_t best, float *d_logp, double *total) {
     double loss = 0, up = 0, others = (double)(end - begin - 1);

@@ -1,7 +1,7 @@
 // grpo.c: group relative policy optimization (Shao et al. 2024, DeepSeekMath) and the losses that
-// grew out of it. This file has the plugin's descriptor.
+// were derived from it. This file has the plugin's descriptor.
 //
-// The host samples, scores and steps the optimizer; grpo_iterative.so also updates the reference.
+// The host samples, scores, and runs the optimizer; grpo_iterative.so also updates the reference.
 // Formulas and sources: docs/algorithms/grpo.md.
 #include "grpo/method.h"
 

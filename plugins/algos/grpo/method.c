@@ -21,8 +21,8 @@ void rlhf__grpo_compare(const void *self, const rlhf_rollout *in, const double *
     if (o->advantage_scale != RLHF__GRPO_SCALE_BATCH) return;
     struct rlhf__moments m = rlhf__moments(paid, in->n);
     double std = sqrt(unbiased ? rlhf__var_unbiased(m) : rlhf__var_biased(m)) + o->advantage_eps;
-    // If no group has spread, all advantages are already 0. They are not divided, because std may
-    // be 0 too (with eps 0).
+    // If no group has spread, all advantages are already 0. Dividing them would give NaN if std is
+    // 0 too (with eps 0).
     for (int64_t i = 0; i < in->n; i++)
         if (advantage[i] != 0) advantage[i] /= std;
 }

@@ -1,5 +1,5 @@
-// method.h: group relative policy optimization, shared by grpo.so and grpo_iterative.so: the
-// instance and the parts specific to GRPO (common/pg.h has the rest). The plugin is in grpo.c.
+// method.h: group relative policy optimization, for grpo.so and grpo_iterative.so: the instance and
+// the parts that are specific to GRPO. common/pg.h has the rest, grpo.c the plugin.
 #ifndef RLHF_ALGOS_GRPO_METHOD_H
 #define RLHF_ALGOS_GRPO_METHOD_H
 
@@ -16,8 +16,8 @@ void rlhf__grpo_compare(const void *self, const rlhf_rollout *, const double *pa
 void rlhf__grpo_terms(const void *self, const rlhf_loss_in *, struct rlhf__span row, double w,
                       rlhf_heads *d, struct rlhf__pg_update_sums *u);
 
-// rlhf__pg_create and rlhf__pg_plan with GRPO's additions. bytes is the size of the instance, which
-// starts with struct rlhf__grpo. [main]
+// rlhf__pg_create and rlhf__pg_plan with the additions of GRPO. `bytes` is the size of the
+// instance, which must start with struct rlhf__grpo. [main]
 rlhf_status rlhf__grpo_create(const rlhf_host *, const struct rlhf__pg_method *,
                               const struct rlhf__grpo_options *, uint64_t bytes, void **self);
 rlhf_status rlhf__grpo_plan(void *self, const rlhf_run_info *, rlhf_plan *out);

@@ -6,7 +6,7 @@
 #include <rlhf/log.h>
 
 #define T  struct rlhf__grpo_options
-#define PG struct rlhf__pg_options // its first member
+#define PG struct rlhf__pg_options // the type of the options' first member
 
 static const char *const scale_names[] = {"group", "batch", "none", NULL};
 static const char *const loss_names[] = {"grpo",  "bnpo", "dr_grpo", "dapo",

@@ -1,4 +1,4 @@
-// options.h: the options of grpo.so, which grpo_iterative.so has in addition to its own.
+// options.h: the options of grpo.so. grpo_iterative.so has them too, in addition to its own.
 #ifndef RLHF_ALGOS_GRPO_OPTIONS_H
 #define RLHF_ALGOS_GRPO_OPTIONS_H
 
@@ -19,7 +19,7 @@ enum rlhf__grpo_loss {
     RLHF__GRPO_LOSS_SAPO = 6
 };
 
-// Filled by the host from the option table; the keys are the field names.
+// The host fills this struct from the option table; the keys are the field names.
 struct rlhf__grpo_options {
     struct rlhf__pg_options pg; // must stay the first member: the option table relies on it
     double advantage_eps, sapo_temperature_pos, sapo_temperature_neg;
@@ -29,13 +29,13 @@ struct rlhf__grpo_options {
 #define RLHF__GRPO_OPTION_COUNT 34
 extern const rlhf_opt rlhf__grpo_option_table[RLHF__GRPO_OPTION_COUNT];
 
-// The token weights selected by `loss`: enum rlhf__aggregation. [any]
+// The token weights that the option `loss` selects: enum rlhf__aggregation. [any]
 int32_t rlhf__grpo_aggregation(const struct rlhf__grpo_options *);
 
 // rlhf_plugin.why_unused, for a config that starts with struct rlhf__grpo_options. [any]
 const char *rlhf__grpo_why_unused(const void *config, const char *key);
 
-// Rejects meaningless combinations with a message through host->fail. [main]
+// Refuses meaningless combinations with a message through host->fail. [main]
 rlhf_status rlhf__grpo_options_check(const rlhf_host *, const struct rlhf__grpo_options *);
 
 #endif

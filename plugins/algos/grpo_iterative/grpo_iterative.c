@@ -1,12 +1,12 @@
 // grpo_iterative.c: the outer loop of group relative policy optimization (Shao et al. 2024,
-// DeepSeekMath, algorithm 1). An iteration is iteration_phases phases of grpo.so. At the end of an
-// iteration:
+// DeepSeekMath, algorithm 1). An iteration consists of iteration_phases phases of grpo.so. At the
+// end of an iteration:
 //
-//   replay: train the reward model on the iteration's preference pairs and a share of history
+//   replay: train the reward model on the iteration's preference pairs and on a share of older ones
 //   reference := policy
 //
 // With iteration_phases 1 and no replay this is the two-model variant: the reference is the policy
-// that sampled. The host holds the reward model, runs the judge and stores the pairs
+// that sampled. The host keeps the reward model, runs the judge and stores the pairs
 // (rlhf/draft/iteration.h). Formulas and sources: docs/algorithms/grpo_iterative.md.
 #include "grpo/method.h"
 
@@ -27,8 +27,8 @@ struct iterative {
     struct rlhf__grpo grpo; // must stay the first member
     struct iterative_options opt;
     const rlhf_iteration_service *service;
-    // Saved. phases: of the current iteration; fresh: pairs collected since the reward model was
-    // last trained.
+    // These are saved. phases: of the current iteration; fresh: pairs collected since the reward
+    // model was last trained.
     uint64_t phases, iterations, fresh;
     rlhf_iteration use; // what phase_end() does
 };
@@ -78,8 +78,8 @@ static void report_round(const rlhf_host *h, const rlhf_reward_update_report *r)
     rlhf_metric_last(h, "reward_model/history", (double)r->history);
 }
 
-// Algorithm 1, line 12. Skipped without fresh pairs, that is, if the judge scored all responses
-// equally.
+// Algorithm 1, line 12. Does nothing if there are no fresh pairs, because the judge gave all
+// responses equal scores.
 static rlhf_status train_reward(struct iterative *it, const rlhf_iteration_service *s) {
     const rlhf_host *h = it->grpo.pg.host;
     if (it->fresh == 0) {
@@ -122,7 +122,7 @@ static rlhf_status it_phase_end(void *self, int64_t phase) {
     return RLHF_OK;
 }
 
-// grpo's state, then phases, iterations and fresh, little-endian.
+// Saves the state of grpo, then phases, iterations and fresh, little-endian.
 static rlhf_status it_save(void *self, const rlhf_ostream *out) {
     const struct iterative *it = self;
     const uint64_t word[] = {it->phases, it->iterations, it->fresh};

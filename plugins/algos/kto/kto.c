@@ -26,15 +26,16 @@ struct config {
     int32_t loss;
 };
 
-// Sums over the rows of one kind; REWARD: beta u.
+// Sums over the rows of one kind (desirable or undesirable). REWARD is the sum of beta u.
 enum { ROWS, REWARD, LOGP, N_KIND_SUMS };
-// All sums of a phase: those of the undesirable rows, those of the desirable rows, the loss.
+// All sums of a phase: those of the undesirable rows, then those of the desirable rows, then the
+// loss.
 enum { LOSS = 2 * N_KIND_SUMS, N_SUMS };
 
 struct state {
     const rlhf_host *host;
     struct config config;
-    double z, n;            // of the current batch; n: its own rows
+    double z, n; // of the current batch; n: number of its rows without the mismatched ones
     struct rlhf__sums sums; // of the phase
 };
 
@@ -69,8 +70,8 @@ static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     return rlhf__sums_open(s->host, &s->sums, info, N_SUMS);
 }
 
-// Computes the reference point from the whole batch before its update. The mismatched rows are used
-// only here.
+// Computes the reference point from the whole batch, before its update. The mismatched rows are
+// used only here.
 static rlhf_status advantages(void *self, const rlhf_rollout *in) {
     struct state *s = self;
     double sum = 0, mismatched = 0;
@@ -90,11 +91,11 @@ static rlhf_status advantages(void *self, const rlhf_rollout *in) {
         in->use[i] = RLHF_ROW_EXCLUDED;
     }
     s->z = mismatched > 0 ? sum / mismatched : 0;
-    if (s->z < 0) s->z = 0; // not fmax: it would hide a NaN
+    if (s->z < 0) s->z = 0; // fmax would hide a NaN
     return RLHF_OK;
 }
 
-// Loss of row i of n; adds to sums.
+// The loss of row i, which is one of n. Adds to the sums.
 static double row_loss(const struct state *s, const rlhf_loss_in *in, int64_t i, double n,
                        float *d_logp, double *sums) {
     const struct config *c = &s->config;

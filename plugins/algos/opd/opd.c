@@ -22,9 +22,9 @@ enum {
     OPD_FORWARD = 1,
     OPD_JS = 2,
     OPD_SAMPLED = 3
-}; // the first 3: rlhf_divergence
+}; // the first 3 are those of rlhf_divergence
 enum { OPD_TOKEN = 0, OPD_SEQUENCE = 1 };
-// Sums of loss(); GAP, TEACHER and ENTROPY are taken in the first epoch.
+// Sums of loss(). GAP, TEACHER and ENTROPY are only summed in the first epoch.
 enum { LOSS, TOKENS, DIVERGENCE, FIRST_TOKENS, GAP, TEACHER, ENTROPY, CLIPPED, N_SUMS };
 
 struct opd_config {
@@ -37,7 +37,7 @@ struct opd {
     const rlhf_host *host;
     struct opd_config config;
     struct rlhf__sums sums;
-    int64_t stepped, masked, rows; // minibatches stepped; masked rows of the phase; its rows
+    int64_t stepped, masked, rows; // minibatches stepped; masked and all rows of the phase
 };
 
 static rlhf_status opd_create(const rlhf_host *host, const void *config, void **self) {
@@ -108,7 +108,7 @@ static rlhf_status opd_advantages(void *self, const rlhf_rollout *in) {
     return RLHF_OK;
 }
 
-// Loss and derivative of one row, each token with weight w.
+// The loss and the derivative of one row, whose tokens each have the weight w.
 static double row_loss(const struct opd *s, const rlhf_loss_in *in, struct rlhf__span row, double w,
                        rlhf_heads *d, double *sums) {
     const int64_t b = row.begin;
@@ -129,7 +129,7 @@ static double row_loss(const struct opd *s, const rlhf_loss_in *in, struct rlhf_
     return w * sum;
 }
 
-// Before the first update the policy is the one that sampled.
+// Sums up metrics. Before the first update, the policy is still the one that sampled.
 static void measure(const rlhf_loss_in *in, struct rlhf__span row, double *sums) {
     if (in->epoch > 0) return;
     for (int64_t t = row.begin; t < row.end; t++) {

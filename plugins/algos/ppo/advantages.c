@@ -1,25 +1,26 @@
 // advantages.c: computes advantages and returns from a rollout's scores, log-probs and values.
 //
-//   1. scores, normalized on request          4. advantages and returns
+//   1. scores, normalized if requested        4. advantages and returns
 //   2. per-token rewards with the KL penalty  5. whiten advantages
-//   3. whiten rewards                         6. back to the ragged arrays
+//   3. whiten rewards                         6. copy to the rollout's arrays
 //
-// Steps 2 to 5 work on doubles. Their arrays hold only the response tokens of all rows, in order.
+// Steps 2 to 5 work on arrays of doubles that contain only the response tokens of all rows, in
+// order.
 #include "ppo/ppo.h"
 
 #include "common/terms.h"
 
 #include <math.h>
 
-// One call's working set: n rows, m response tokens.
+// The arrays of one call: n rows, m response tokens.
 struct work {
     const rlhf_rollout *in;
     int64_t n, m;
     double *reward, *value, *advantage, *returns; // [m]
-    double *score, *plain, *row;                  // [n] score, with token rewards, advantage of row
-    int64_t *order;                               // [n]
-    double token_scale;                           // of token rewards
-    int32_t counts;                               // 1: this call counts towards the metrics
+    double *score, *plain, *row; // [n] the score, with token rewards, and the advantage of each row
+    int64_t *order;              // [n]
+    double token_scale;          // of token rewards
+    int32_t counts;              // 1: this call counts towards the metrics
 };
 
 static rlhf_status work_init(struct rlhf__ppo *p, const rlhf_rollout *in, struct work *w) {
@@ -37,14 +38,15 @@ static rlhf_status work_init(struct rlhf__ppo *p, const rlhf_rollout *in, struct
     return RLHF_OK;
 }
 
-// Total reward of row i of the phase's batch.
+// The total reward of row i of the phase's batch.
 static double batch_reward(const rlhf_rollout *in, int64_t i) {
     return RLHF_HAS(rlhf_rollout, in, batch_score) ? (double)in->batch_score[i]
                                                    : rlhf__row_reward(in, i);
 }
 
-// Copy the scores as doubles. With normalize_scores, z-score the rows' total rewards over the
-// phase's batch: subtract the mean from the score, then scale the score and the token rewards.
+// Copy the scores as doubles. With normalize_scores, they are z-scores of the rows' total rewards
+// over the phase's batch: the mean is subtracted from the score, and then the score and the token
+// rewards are scaled.
 static void take_scores(const struct rlhf__ppo *p, struct work *w) {
     const rlhf_rollout *in = w->in;
     w->token_scale = 1;
@@ -68,7 +70,7 @@ static void take_scores(const struct rlhf__ppo *p, struct work *w) {
         w->score[i] = (w->score[i] - mean) * scale;
 }
 
-// Fills reward[] and value[] for row i. The row's first response token is entry c of these arrays.
+// Fills reward[] and value[] for row i. Entry c of these arrays is the row's first response token.
 static rlhf_status fill_row(struct rlhf__ppo *p, struct work *w, int64_t i, int64_t c) {
     const rlhf_rollout *in = w->in;
     struct rlhf__span row = rlhf__response(in->offset, in->prompt_len, i);
@@ -90,7 +92,8 @@ static rlhf_status fill_row(struct rlhf__ppo *p, struct work *w, int64_t i, int6
     return RLHF_OK;
 }
 
-// One advantage per token. Without a critic the values are 0, and lambda 1 gives the reward-to-go.
+// One advantage per token. Without a critic, the values are 0. The advantage is then the
+// reward-to-go, because lambda is 1.
 static void by_token(const struct rlhf__ppo *p, struct work *w) {
     const rlhf_rollout *in = w->in;
     const double lambda = p->opt.advantage == RLHF__PPO_REWARD_TO_GO ? 1 : p->opt.lambda;
@@ -106,8 +109,8 @@ static void by_token(const struct rlhf__ppo *p, struct work *w) {
     }
 }
 
-// One advantage per row: the normalized sum of its rewards, copied to every token. The returns stay
-// unnormalized.
+// One advantage per row: the normalized sum of the row's rewards, which is copied to every token.
+// The returns are not normalized.
 static void by_row(const struct rlhf__ppo *p, struct work *w) {
     const rlhf_rollout *in = w->in;
     const struct rlhf__ppo_options *o = &p->opt;
@@ -117,7 +120,7 @@ static void by_row(const struct rlhf__ppo *p, struct work *w) {
         double sum = 0;
         for (int64_t k = c; k < c + row.end - row.begin; k++)
             sum += w->reward[k];
-        if (row.end == row.begin) sum = w->score[i]; // an empty response still has its score
+        if (row.end == row.begin) sum = w->score[i]; // an empty response has a score, but no tokens
         for (int64_t k = c; k < c + row.end - row.begin; k++)
             w->returns[k] = sum;
         w->row[i] = w->score[i] = sum;

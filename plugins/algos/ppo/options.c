@@ -6,7 +6,7 @@
 #include <rlhf/log.h>
 
 #define T  struct rlhf__ppo_options
-#define PG struct rlhf__pg_options // its first member
+#define PG struct rlhf__pg_options // the type of the options' first member
 
 static const char *const advantage_names[] = {
     "gae", "one_step", "sequence", "group", "group_mean", "broadcast_reward", "reward_to_go", NULL};

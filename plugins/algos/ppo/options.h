@@ -16,7 +16,7 @@ enum rlhf__ppo_advantage {
 };
 enum rlhf__ppo_switch { RLHF__PPO_AUTO = 0, RLHF__PPO_OFF = 1, RLHF__PPO_ON = 2 };
 
-// Filled by the host from the option table; the keys are the field names.
+// The host fills this struct from the option table; the keys are the field names.
 struct rlhf__ppo_options {
     struct rlhf__pg_options pg; // must stay the first member: its option rows rely on it
     double gamma, lambda, advantage_eps, whiten_eps, value_coef, value_clip;
@@ -28,16 +28,16 @@ struct rlhf__ppo_options {
 #define RLHF__PPO_OPTION_COUNT 37
 extern const rlhf_opt rlhf__ppo_option_table[RLHF__PPO_OPTION_COUNT];
 
-// Whether the advantage needs a critic (gae, one_step, broadcast_reward). [any]
+// 1 if the advantage needs a critic (gae, one_step, broadcast_reward). [any]
 int32_t rlhf__ppo_has_critic(const struct rlhf__ppo_options *);
 
-// Whether advantages are whitened after computing them ("auto": only with a critic). [any]
+// 1 if advantages are whitened after they are computed ("auto": only with a critic). [any]
 int32_t rlhf__ppo_whitens_advantages(const struct rlhf__ppo_options *);
 
 // rlhf_plugin.why_unused. [any]
 const char *rlhf__ppo_why_unused(const void *config, const char *key);
 
-// Rejects meaningless combinations with a message through host->fail. [main]
+// Refuses meaningless combinations with a message through host->fail. [main]
 rlhf_status rlhf__ppo_options_check(const rlhf_host *, const struct rlhf__ppo_options *);
 
 #endif

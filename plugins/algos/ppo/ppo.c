@@ -1,14 +1,14 @@
-// ppo.c: proximal policy optimization for language models, with the critic-free and group variants
-// that differ only in how advantages are computed (advantages.c). This file has the descriptor and
-// the loss.
+// ppo.c: proximal policy optimization for language models. There are also variants without a critic
+// and with groups; they differ only in how advantages are computed (advantages.c). This file has
+// the descriptor and the loss.
 //
 //   L = sum_it w_it (surrogate_it + beta kl_it - c2 entropy_it) + c1 / (2 N) sum_it value_error_it
 //
 // w_it is defined in common/surrogate.h. N is the number of response tokens of the minibatch. The
 // term with beta exists only with kl_placement loss. Every divisor is a total of the minibatch, so
-// microbatch losses and derivatives add up.
+// the losses and derivatives of microbatches add up.
 //
-// The host samples, scores and steps the optimizer; this plugin sees only per-token numbers.
+// The host samples, scores, and runs the optimizer; this plugin sees only per-token numbers.
 // Formulas and sources: docs/algorithms/ppo.md.
 #include "ppo/ppo.h"
 
@@ -16,10 +16,10 @@
 
 enum { STATE_VERSION = 1 };
 
-// Returns the larger of (v - R)^2 and (clip(v, v_old - eps, v_old + eps) - R)^2, or just (v - R)^2
-// with eps 0. The caller multiplies the result by c1/2 and the weight. *dv = the derivative by v.
-// *clipped = 1 if the clipped branch was the larger; v is then outside the window, so the
-// derivative is 0.
+// Returns the larger of (v - R)^2 and (clip(v, v_old - eps, v_old + eps) - R)^2. If eps is 0,
+// returns (v - R)^2. The caller multiplies the result by c1/2 and the weight. Sets *dv to the
+// derivative by v. Sets *clipped to 1 if the clipped branch was the larger. v is then outside of
+// the window, so the derivative is 0.
 static double value_error(double v, double v_old, double ret, double eps, double *dv,
                           int *clipped) {
     double e = v - ret, loss = e * e;
@@ -27,7 +27,7 @@ static double value_error(double v, double v_old, double ret, double eps, double
     *clipped = 0;
     if (eps <= 0) return loss;
     double c = fmin(fmax(v, v_old - eps), v_old + eps) - ret;
-    if (!(c * c > loss)) return loss; // also when v is not a number: fmax would hide it
+    if (!(c * c > loss)) return loss; // also if v is a NaN, which fmax would hide
     *dv = 0;
     *clipped = 1;
     return c * c;

@@ -1,7 +1,7 @@
-// ppo.h: the instance that ppo.so's files share.
+// ppo.h: the instance that the files of ppo.so share.
 //
-// advantages.c turns a rollout into advantages and returns; ppo.c is the plugin: its descriptor and
-// its terms of the loss. The rest is common/pg.h.
+// advantages.c turns a rollout into advantages and returns. ppo.c is the plugin: its descriptor and
+// its terms of the loss. common/pg.h has the rest.
 #ifndef RLHF_ALGOS_PPO_PPO_H
 #define RLHF_ALGOS_PPO_PPO_H
 
@@ -12,7 +12,7 @@ struct rlhf__ppo {
     struct rlhf__ppo_options opt;
 };
 
-// Of rlhf_algo_ops. [step]
+// The function of rlhf_algo_ops. [step]
 rlhf_status rlhf__ppo_advantages(void *self, const rlhf_rollout *);
 
 #endif

@@ -3,9 +3,9 @@
 //   token:    L = -(1/N) sum_t logp_t            N = response tokens of the minibatch
 //   sequence: L = -(1/n) sum_i (1/T_i) sum_t logp_it
 //
-// The first token of a row has no context and is not trained (the host sets prompt_len 1). Tokens
-// marked in rlhf_loss_in.left_out are not trained either; they are not counted in N or T. The host
-// provides the optimizer, the schedule and evaluation.
+// The first token of a row is not trained, because nothing precedes it (the host sets prompt_len
+// 1). Tokens marked in rlhf_loss_in.left_out are not trained either, and they do not count in N or
+// T. The host provides the optimizer, the schedule and evaluation.
 #include "common/rows.h"
 #include "common/sums.h"
 
@@ -23,7 +23,7 @@ struct sft {
     const rlhf_host *host;
     struct sft_config config;
     struct rlhf__sums sums;    // of the phase
-    int64_t minibatches, seen; // seen: rows since the last minibatch_end
+    int64_t minibatches, seen; // seen: number of rows since the last minibatch_end
 };
 
 static rlhf_status sft_create(const rlhf_host *host, const void *config, void **self) {
@@ -51,7 +51,7 @@ static rlhf_status sft_plan(void *self, const rlhf_run_info *info, rlhf_plan *ou
     return rlhf__sums_open(s->host, &s->sums, info, N_SUMS);
 }
 
-// Number of trained tokens in a row; left_out NULL: all.
+// The number of trained tokens in a row. If left_out is NULL, all its tokens are trained.
 static int64_t trained(const uint8_t *left_out, struct rlhf__span row) {
     int64_t n = row.end - row.begin;
     for (int64_t t = row.begin; left_out && t < row.end; t++)
