@@ -1,5 +1,5 @@
-// play.c: `rlhf-host play`: a person, or a script, is the policy of an environment for one episode.
-// A line of the input is a turn.
+// play.c: `rlhf-host play`: plays one episode of an environment. A person or a script takes the
+// place of the policy. Each line of the input is a turn.
 #include "prompt/prompt.h"
 
 #include "cmd/command_setup.h"

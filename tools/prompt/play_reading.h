@@ -1,11 +1,12 @@
-// play_reading.h: what a policy would read in an episode: ids, made as in training.
+// play_reading.h: computes the ids that a policy would read in an episode, in the same way as
+// training.
 #ifndef RLHF_TOOLS_PROMPT_PLAY_READING_H
 #define RLHF_TOOLS_PROMPT_PLAY_READING_H
 
 #include "base/env.h"
 #include "episode/opening.h"
 
-// Zero-initialize; release with rlhf__play_reading_finish. tok NULL: there is no policy.
+// Zero-initialize; release with rlhf__play_reading_finish. tok is NULL without a policy.
 struct rlhf__play_reading {
     struct rlhf__tokenizer *tok;
     struct rlhf__prompts *prompts; // the one prompt

@@ -16,11 +16,12 @@ void rlhf__play_show_tools(const struct rlhf__play_show *, const char *tools);
 // Print the prompt of the data row. Only as text. [main]
 void rlhf__play_show_prompt(const struct rlhf__play_show *, rlhf_str prompt);
 
-// Print what the environment has said in reset() or after the last turn, its pay for that turn, and
-// what a policy reads. [main]
+// Print what the environment has said in reset() or after the last turn, its reward for that turn,
+// and what a policy reads. [main]
 void rlhf__play_show_said(const struct rlhf__play_show *, const struct rlhf__episode *);
 
-// Print how the episode has ended, and its pay in all. left 1: the input ended before. [main]
+// Print how the episode has ended, and the sum of its rewards. left = 1: the input ended before the
+// episode did. [main]
 void rlhf__play_show_end(const struct rlhf__play_show *, const struct rlhf__episode *, int left);
 
 #endif
