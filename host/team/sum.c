@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Least elements of a block that are exchanged at a time, if it has so many.
+// Minimum number of elements of a block that are exchanged at a time, if the block has so many.
 #define LEAST  ((uint64_t)1 << 14)
 #define BUFFER ((uint64_t)1 << 22) // elements of all buffers on the host, roughly
 
