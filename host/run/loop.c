@@ -112,7 +112,7 @@ static rlhf_status see_trends(struct rlhf__run *r, struct rlhf__error *err) {
     return rlhf__run_history_warn(&r->history, &r->findings, &r->report, phase, err);
 }
 
-// After a phase has been counted: check that the metrics exist to which settings refer, write the
+// After a phase has been counted: check that the metrics that settings name exist, write the
 // metrics, and note the phase boundary.
 static rlhf_status end_phase(struct rlhf__run *r, const struct rlhf__phase *p,
                              struct rlhf__error *err) {
