@@ -1,5 +1,5 @@
 // free_memory.h: checks, before anything is loaded, that a run or a command fits the free memory of
-// the device or the machine. A memory plan (memory_plan.h) has counted the bytes that it needs.
+// the device or the machine. A memory plan (memory_plan.h) has counted the bytes that are needed.
 //
 // Nothing is counted or allocated here. With env->unchecked (compute.memory_check=false) the checks
 // of a model always succeed.
