@@ -71,8 +71,8 @@ static rlhf_status open_overlap(const struct prompt_feed *f, uint32_t n, struct 
         .log = env->log,
         .n = n,
         .group = f->group};
-    // Several processes do not overlap: each calls the rewards for its rows after sampling all of
-    // them.
+    // With several processes, scoring does not overlap with sampling: each process calls the
+    // rewards for its rows after sampling all of them.
     if (rlhf__team_shares(env->cast->share.team)) return RLHF_OK;
     return env->config->mixing.overlap ? rlhf__overlap_create(&q, &x->overlap, err) : RLHF_OK;
 }
