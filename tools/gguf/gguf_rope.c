@@ -154,7 +154,7 @@ void rlhf__gguf_llama3_rope(const json_t *config, int32_t head_dim, float *out) 
     const struct rope r = rope_of(config);
     const double low = number(r.o, "low_freq_factor", 1), high = number(r.o, "high_freq_factor", 4);
     for (int32_t i = 0; i < head_dim / 2; i++) {
-        // Tokens in one full turn.
+        // The number of tokens in one full turn.
         const double length = 2 * pi * rlhf_pow(r.theta, 2.0 * i / head_dim);
         const double share = (r.context / length - low) / (high - low);
         if (length < r.context / high)
