@@ -1,7 +1,7 @@
-// answer.c: checks whether the answer of a response equals the one in its data row.
+// answer.c: checks whether the answer of a response equals the answer in its data row.
 //
 // answer/checker.h finds and compares answers; docs/rewards/answer.md describes the rules. Numbers
-// are compared by value, everything else as text: this is not an algebra system.
+// are compared by value, all other answers as text. This is not an algebra system.
 #include "answer/checker.h"
 
 #include <rlhf/log.h>
@@ -16,10 +16,10 @@ struct answer {
     const rlhf_host *host;
     const struct answer_config *config;
     struct rlhf__checker checker;
-    int32_t said, reserved; // 1: the warning that no response has an answer was logged
+    int32_t said, reserved; // 1: the warning that all responses lack an answer was logged
 };
 
-enum { MANY = 8 }; // fewer responses without an answer may be chance
+enum { MANY = 8 }; // if fewer responses lack an answer, that may be chance
 
 static void answer_destroy(void *self) {
     struct answer *a = self;

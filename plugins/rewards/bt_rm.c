@@ -1,9 +1,9 @@
-// bt_rm.c: a reward model's score as the reward: gain * score + bias. The score is pooled over the
-// response's tokens or given token by token. bradley_terry.so trains such models.
+// bt_rm.c: the reward is a reward model's score: gain * score + bias. The score is pooled over the
+// response's tokens or given for each token. bradley_terry.so trains such models.
 //
 // The model reads the policy's token ids, so both must have the same vocabulary. The service
-// (rlhf.reward_model/0) checks the vocabulary and the model's context length when the model is
-// opened.
+// (rlhf.reward_model/0) checks the vocabulary and the model's context length when it opens the
+// model.
 #include <rlhf/compute.h>
 #include <rlhf/reward.h>
 #include <rlhf/service.h>
@@ -21,7 +21,7 @@ struct bt_rm {
     const struct bt_rm_config *config;
     const rlhf_reward_model_service *svc;
     rlhf_reward_model *model;
-    int32_t pooling; // enum rlhf_pool, 0 = as in the model's training
+    int32_t pooling; // enum rlhf_pool, 0 = the pooling of the model's training
 };
 
 static void bt_rm_destroy(void *self) {
@@ -60,8 +60,9 @@ static rlhf_status bt_rm_create(const rlhf_host *host, const void *config, void 
     return RLHF_OK;
 }
 
-// With per_token, each of a response's n tokens gets reward / n, and the sequence reward becomes 0,
-// so that the sum is the mean. A row without a response keeps its sequence reward.
+// With per_token, each of the n tokens of a response gets reward / n, and the reward of the
+// sequence becomes 0. So the sum over the tokens is the mean. A row without a response keeps the
+// reward of its sequence.
 static void hand_out(const rlhf_reward_in *in, float *seq, float *token) {
     for (uint32_t i = 0; i < in->n; i++) {
         int32_t begin = in->offset[i] + in->prompt_len[i], end = in->offset[i + 1];

@@ -1,10 +1,10 @@
-// exec.c: a reward computed by a program in any language. The program reads rows on standard input
-// and answers each row with a line.
+// exec.c: a reward that is computed by a program in any language. The program reads rows on
+// standard input and answers each row with a line.
 //
-// The program is started once and kept alive across phases. It fails if it exits, does not answer
+// The program is started once and kept running across phases. It fails if it exits, does not answer
 // in time, or writes an invalid answer. The rows that it has not answered then count as failed, and
-// it is restarted for the next call. docs/rewards/exec.md describes what it reads and writes. The
-// program's own state is not saved in checkpoints.
+// the next call starts it again. docs/rewards/exec.md describes its input and output. Checkpoints
+// do not contain the program's own state.
 #include "exec/answer_line.h"
 #include "exec/rows_out.h"
 #include "process/talk.h"
@@ -28,8 +28,8 @@ struct exec {
     const struct exec_config *config;
     char **words;
     struct rlhf__program program;
-    int fresh;     // 1: started for the current call
-    int heard;     // 1: has answered since it was started
+    int fresh;     // 1: it was started for the current call
+    int heard;     // 1: it has answered since its start
     int64_t phase; // the phase whose lines on standard error are shown
 };
 
@@ -38,12 +38,12 @@ struct exec {
 struct answers {
     const rlhf_host *host;
     const rlhf_reward_out *out;
-    uint32_t n, had;         // rows, and how many are answered
-    uint32_t sure;           // the length of the prefix of rows answered with their index
+    uint32_t n, had;         // number of rows, and number of answered rows
+    uint32_t sure;           // number of rows at the beginning that were answered with their index
     int wrong;               // 1: an answer had the index of another row
-    struct rlhf__bytes rest; // an incomplete line
+    struct rlhf__bytes rest; // a line without its end
     struct rlhf__tally tally;
-    char why[640]; // what is wrong with the answer
+    char why[640]; // why the answer is invalid
 };
 
 static enum rlhf__taken refuse_line(struct answers *a, const char *line, size_t n,
@@ -138,7 +138,7 @@ static rlhf_status write_rows(struct exec *e, const rlhf_reward_in *in, struct r
 }
 
 // Returns 1 if the program still runs but does not answer. It may have skipped a row and answered
-// all others.
+// all the others.
 static int waits(enum rlhf__talk what) {
     return what == RLHF__TALK_LATE || what == RLHF__TALK_CLOSED;
 }
@@ -153,15 +153,15 @@ static const char *hint(const struct exec *e, const struct answers *a, enum rlhf
                     : "; it may not flush its output after each line, or was still starting";
 }
 
-// Returns how many of the first rows keep their answers after a failure, because each answer
-// certainly belongs to its row.
+// Returns how many rows at the beginning keep their answers after a failure: those whose answers
+// certainly belong to them.
 static uint32_t kept(const struct answers *a, enum rlhf__talk what) {
-    // There were too many lines, so it is unknown which line answers which row.
+    // The program wrote too many lines, so it is unknown which line answers which row.
     if (a->had == a->n) return 0;
     return a->wrong || waits(what) ? a->sure : a->had;
 }
 
-// Reports to the host why the program failed, and kills it.
+// Tells the host why the program failed, and kills the program.
 static rlhf_status give_up(struct exec *e, const struct answers *a, enum rlhf__talk what) {
     char where[256], text[1024];
     struct rlhf__program *p = &e->program;

@@ -1,4 +1,4 @@
-// format.c: checks whether a response has the wanted form: think tags, or a PCRE2 pattern.
+// format.c: checks whether a response has the required form: think tags, or a PCRE2 pattern.
 //
 // PCRE2's interpreter matches patterns within limits that do not depend on the machine. So a
 // pattern cannot hang a run, and a resumed run gives up on the same texts. This reward does not
@@ -13,7 +13,7 @@
 enum { TAGS_THINK = 0, TAGS_THINK_ONCE = 1 };
 enum { MATCH_SEARCH = 0, MATCH_BEGIN = 1, MATCH_WHOLE = 2 };
 
-enum { HEAP_KIB = 64 << 10 }; // limit of backtracking memory
+enum { HEAP_KIB = 64 << 10 }; // limit of the memory for backtracking
 
 struct format_config {
     const char *pattern;
@@ -25,7 +25,7 @@ struct format_config {
 struct format {
     const rlhf_host *host;
     const struct format_config *config;
-    pcre2_general_context *memory; // NULL without a pattern, like the following fields
+    pcre2_general_context *memory; // without a pattern, this and the following fields are NULL
     pcre2_code *code;
     pcre2_match_data *room;
     pcre2_match_context *limits;
@@ -72,7 +72,7 @@ static rlhf_status open_pattern(struct format *f) {
     union {
         const rlhf_host *host;
         void *data;
-    } memory = {f->host}; // returned unchanged
+    } memory = {f->host}; // a pointer without const for PCRE2, which returns it unchanged
     f->memory = pcre2_general_context_create(take_bytes, give_bytes, memory.data);
     if (!f->memory) return no_memory(f);
     RLHF_TRY(compile(f));
@@ -84,7 +84,7 @@ static rlhf_status open_pattern(struct format *f) {
     return RLHF_OK;
 }
 
-// *yes = 1 if the pattern matches; *gave_up = 1 if the limits stopped the match.
+// Sets *yes to 1 if the pattern matches, and *gave_up to 1 if a limit ended the match.
 static rlhf_status matches(const struct format *f, rlhf_str text, int *yes, int *gave_up) {
     const char *at = text.ptr ? text.ptr : "";
     const int code =
@@ -101,7 +101,7 @@ static rlhf_status matches(const struct format *f, rlhf_str text, int *yes, int 
 
 static const rlhf_str open_tag = {"<think>", 7}, close_tag = {"</think>", 8};
 
-// The first occurrence of tag at or after `from`; text.len = not found.
+// The position of the first `tag` at or after `from`; text.len = not found.
 static uint64_t find(rlhf_str text, uint64_t from, rlhf_str tag) {
     for (; from + tag.len <= text.len; from++)
         if (memcmp(text.ptr + from, tag.ptr, (size_t)tag.len) == 0) return from;
@@ -115,9 +115,9 @@ static int is_blank(rlhf_str text, uint64_t from) {
     return from == text.len;
 }
 
-// Requires <think> at the start and nowhere else, and </think> after it. If the prompt has opened
-// <think>, the response must not contain it. TAGS_THINK_ONCE also requires that </think> occurs
-// only once and that an answer follows.
+// Requires that <think> is at the start and occurs only there, and that </think> follows. If the
+// prompt ends with <think>, the response must not contain it. TAGS_THINK_ONCE also requires that
+// </think> occurs only once and that an answer follows.
 static int has_tags(const struct format_config *c, rlhf_str text) {
     const uint64_t from = c->opened ? 0 : open_tag.len;
     if (!c->opened && find(text, 0, open_tag) != 0) return 0;

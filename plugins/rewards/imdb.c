@@ -1,8 +1,8 @@
-// imdb.c: sentiment of a text, from any sequence classifier the host can open.
+// imdb.c: the sentiment of a text, from any sequence classifier that the host can open.
 //
-// The label is chosen by name, never by index. Two plain sentences are scored at load, so a
-// classifier with swapped labels is refused. The classifier has its own tokenizer and never sees
-// padding; the host's service does the tokenizing and avoids the padding.
+// The label is chosen by its name, never by its index. Two plain sentences are scored at load, so
+// that a classifier with swapped labels is refused. The classifier has its own tokenizer. The
+// host's service tokenizes the texts, and it never passes padding to the classifier.
 #include <rlhf/exact.h>
 #include <rlhf/reward.h>
 #include <rlhf/service.h>
@@ -27,8 +27,8 @@ struct imdb {
     int32_t n_labels, label;
 };
 
-// log(p / (1 - p)) of label k, p = softmax(z)[k]: z_k - log sum_{j != k} exp z_j; z_0 for one
-// label.
+// log(p / (1 - p)) of label k, where p = softmax(z)[k]. This is z_k - log sum_{j != k} exp z_j. If
+// there is only one label, it is z_0.
 static double log_odds(const float *z, int32_t n, int32_t k) {
     if (n == 1) return (double)z[0];
     double max = -INFINITY, sum = 0;
@@ -45,7 +45,7 @@ static float score_of(const struct imdb *s, const float *z) {
     return (float)(s->config->output == OUTPUT_LOGIT ? odds : 1.0 / (1.0 + rlhf_exp(-odds)));
 }
 
-// "0 NEGATIVE, 1 POSITIVE" into text[cap]; truncated if there are too many labels.
+// Writes "0 NEGATIVE, 1 POSITIVE" into text[cap]. If there are too many labels, the list is cut.
 static void list_labels(const struct imdb *s, char *text, size_t cap) {
     size_t at = 0;
     text[0] = 0;
@@ -79,7 +79,8 @@ static rlhf_status find_label(struct imdb *s) {
     return RLHF_OK;
 }
 
-// A positive text must have a higher probability of being positive than a negative text.
+// Checks that a positive sentence has a higher probability of being positive than a negative
+// sentence.
 static rlhf_status self_test(struct imdb *s) {
     static const char good[] = "A wonderful film, warm and funny, and I loved every minute of it.";
     static const char bad[] = "A terrible film, dull and ugly, and I hated every minute of it.";
@@ -141,7 +142,8 @@ static void append(char **at, rlhf_str text) {
     *at += text.len;
 }
 
-// The texts of a batch (prompt and response joined) and space for the logits, in one allocation.
+// Allocates in one block the texts of a batch (prompt and response joined) and space for the
+// logits.
 static rlhf_str *join_texts(const struct imdb *s, const rlhf_reward_in *in, float **logits) {
     uint64_t bytes = 0, n = in->n;
     for (uint64_t i = 0; i < n; i++)

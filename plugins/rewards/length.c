@@ -2,8 +2,8 @@
 // tokens, which includes the stop token:
 //
 //   overlong: DAPO's soft punishment (Yu et al. 2025, 2503.14476, eq. 13)
-//   cosine: the reward of Yeo et al. 2025 (2502.03373, appendix C.1); needs the verdict on the
-//       answer, as answer.so computes it
+//   cosine: the reward of Yeo et al. 2025 (2502.03373, appendix C.1); it depends on whether the
+//       answer is right, which is decided as in answer.so
 //   band: a target range, our own function
 #include "answer/checker.h"
 
@@ -24,7 +24,7 @@ struct length_config {
 struct length {
     const rlhf_host *host;
     const struct length_config *config;
-    struct rlhf__checker checker; // of cosine
+    struct rlhf__checker checker; // used by cosine
 };
 
 static void length_destroy(void *self) {
@@ -60,15 +60,15 @@ static rlhf_status length_create(const rlhf_host *host, const void *config, void
     return RLHF_OK;
 }
 
-// Returns 0 up to max_len - cache tokens, then falls linearly to -1 at max_len and stays at -1.
+// 0 up to max_len - cache tokens, then a linear fall to -1 at max_len, and -1 beyond.
 static double overlong(const struct length_config *c, int64_t n) {
     const int64_t soft = c->max_len - c->cache;
     if (n <= soft) return 0;
     return n <= c->max_len ? (double)(soft - n) / (double)c->cache : -1;
 }
 
-// Falls along half a cosine, from the reward of a short response to that of one with max_len
-// tokens.
+// Falls in the shape of half a cosine, from the reward of a short response to that of a response
+// with max_len tokens.
 static double cosine(const struct length_config *c, int64_t n, int right) {
     const double share = fmin((double)n / (double)c->max_len, 1.0);
     const double at_once = right ? c->right_short : c->wrong_short;
@@ -77,7 +77,7 @@ static double cosine(const struct length_config *c, int64_t n, int right) {
     return at_last + 0.5 * (at_once - at_last) * (1.0 + rlhf_cos(share * 3.14159265358979323846));
 }
 
-// Returns 1 inside the range; outside, falls to 0 over `margin` tokens.
+// 1 inside the range. Outside, it falls to 0 over `margin` tokens.
 static double band(const struct length_config *c, int64_t n) {
     const int64_t off = n < c->min_len ? c->min_len - n : n > c->max_len ? n - c->max_len : 0;
     return off == 0 ? 1 : off < c->margin ? 1 - (double)off / (double)c->margin : 0;
@@ -98,7 +98,7 @@ static rlhf_status score_one(struct length *l, const rlhf_reward_in *in, uint32_
     return RLHF_OK;
 }
 
-// The length from which the shape lowers the reward.
+// 1 if the shape lowers the reward at this length.
 static int is_outside(const struct length_config *c, int64_t n) {
     if (c->shape == SHAPE_BAND) return n < c->min_len || n > c->max_len;
     return c->shape == SHAPE_COSINE ? n >= c->max_len : n > c->max_len - c->cache;
@@ -160,7 +160,7 @@ static const rlhf_opt options[] = {
     RLHF_OPT_TABLE(struct length_config, check, rlhf__answer_opts, RLHF__N_ANSWER_OPTIONS),
 };
 
-// Options of each shape, in the order of the table; the options of the answer belong to cosine.
+// The options of each shape, in the order of the table. The options of the answer belong to cosine.
 static const char *length_why_unused(const void *config, const char *key) {
     static const char *const of[][2] = {
         {"cache", "0"},      {"min_len", "2"},     {"margin", "2"},     {"right_short", "1"},

@@ -1,10 +1,10 @@
 // ngram3.c: the share of repeated n-grams in a response, 1 - distinct / all, with n = 3 by default.
 //
 // This is seq-rep-n of Welleck et al. 2020 ("Neural text generation with unlikelihood training",
-// eq. 11): 0 if every n-gram occurs once, near 1 for a loop. It is positive, so a penalty needs a
-// negative weight: --reward ngram3.so:weight=-0.5. A response with fewer than n units scores 0.
-// Words are separated by ASCII white space and compared byte by byte, so any bytes are valid. For
-// repetition across responses see the metric completions/distinct_3.
+// eq. 11): 0 if every n-gram occurs once, near 1 for a loop. It is positive, so it needs a negative
+// weight to be a penalty: --reward ngram3.so:weight=-0.5. A response with fewer than n units scores
+// 0. Words are separated by ASCII white space and compared byte by byte, so any bytes are valid.
+// The metric completions/distinct_3 measures repetition across responses.
 #include <rlhf/reward.h>
 
 #include <string.h>
@@ -37,7 +37,8 @@ static void ngram_destroy(void *self) {
 
 static int is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-// Words of text; with out NULL only their number. out[k] borrows from text.
+// Splits text into words and returns their number. If out is NULL, only counts them. out[k] borrows
+// from text.
 static uint64_t split_words(rlhf_str text, rlhf_str *out) {
     uint64_t count = 0, i = 0;
     while (i < text.len) {
@@ -58,7 +59,7 @@ static uint64_t hash_gram(const rlhf_str *unit, int64_t n) {
     for (int64_t k = 0; k < n; k++) {
         for (uint64_t i = 0; i < unit[k].len; i++)
             h = (h ^ (uint8_t)unit[k].ptr[i]) * 0x100000001b3u;
-        h = (h ^ 0x100u) * 0x100000001b3u; // a separator of units that is not a byte
+        h = (h ^ 0x100u) * 0x100000001b3u; // separates two units: no byte has this value
     }
     return h ^ (h >> 32);
 }
@@ -69,7 +70,8 @@ static int same_gram(const rlhf_str *a, const rlhf_str *b, int64_t n) {
     return 1;
 }
 
-// The number of distinct n-grams in unit[count]; table[mask + 1] is zeroed and larger than count.
+// The number of distinct n-grams in unit[count]. table[mask + 1] must be zeroed and larger than
+// count.
 static uint64_t count_distinct(const rlhf_str *unit, uint64_t grams, int64_t n, uint64_t *table,
                                uint64_t mask) {
     uint64_t distinct = 0;
@@ -84,7 +86,8 @@ static uint64_t count_distinct(const rlhf_str *unit, uint64_t grams, int64_t n, 
     return distinct;
 }
 
-// Units of response i into unit[]; with unit NULL only their number.
+// Stores the units of response i in unit[] and returns their number. If unit is NULL, only counts
+// them.
 static uint64_t take_units(const struct ngram *g, const rlhf_reward_in *in, uint32_t i,
                            rlhf_str *unit) {
     if (g->config.unit == UNIT_WORDS) return split_words(in->response[i], unit);

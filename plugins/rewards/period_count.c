@@ -1,7 +1,8 @@
 // period_count.c: rewards the number of periods in a response, which can be checked by eye.
 //
-// A period is a byte 0x2E, so any bytes are a valid response and "..." counts as three; sentences
-// are not detected. The plugin has no create(), so the instance is the option struct itself.
+// A period is the byte 0x2E, so a response may contain any bytes, and "..." counts as three.
+// Sentences are not detected. The plugin lacks create(), so its instance is the option struct
+// itself.
 #include <rlhf/reward.h>
 
 struct period_config {

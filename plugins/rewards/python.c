@@ -1,9 +1,9 @@
 // python.c: reward functions with TRL's signature, run by the system's python3.
 //
-// A child process runs a small driver (python/driver.py, embedded here as text). It imports the
-// user's file and calls the functions with the arguments that TRL's GRPO trainer passes. Several
-// functions are summed with their weights, as in TRL. See docs/rewards/python.md. Nothing of Python
-// is linked, and no Python package is needed.
+// A child process runs a small driver (python/driver.py, embedded here as text). The driver imports
+// the user's file and calls the functions with the arguments that TRL's GRPO trainer passes. If
+// there are several functions, their weighted rewards are added, as in TRL. See
+// docs/rewards/python.md. Python is not linked, and Python packages are not needed.
 #include "process/tally.h"
 #include "process/utf8.h"
 #include "python/frame.h"
@@ -32,8 +32,8 @@ struct python {
     char *argv[6];
     char *functions;          // "a,b"
     struct rlhf__bytes ready; // text of the driver's first answer
-    uint32_t n;               // functions
-    int32_t noted;            // 1: the driver's note has been logged
+    uint32_t n;               // number of functions
+    int32_t noted;            // 1: the driver's note was logged
     int32_t said_unscored;    // 1: a row without a score was reported
     int32_t reserved;
     int64_t phase; // the phase whose printed lines are shown
@@ -42,7 +42,7 @@ struct python {
 };
 
 static const char *const environment[] = {
-    "PYTHONHASHSEED=0", // sets have the same order when a run is resumed
+    "PYTHONHASHSEED=0", // so that sets have the same order when a run is resumed
     NULL,
 };
 
@@ -57,12 +57,12 @@ static const char *base_name(const char *path) {
 
 // ---- options ----
 
-// "a, b" or "a+b" becomes "a,b".
+// Reads the names: "a, b" or "a+b" becomes "a,b".
 static rlhf_status read_functions(struct python *p) {
     const char *from = p->config->function;
     char *to = p->functions = p->host->alloc(p->host, strlen(from) + 1);
     if (!to) return no_memory(p);
-    size_t len = 0; // length of the name
+    size_t len = 0; // length of the current name
     p->n = 1;
     for (; *from; from++) {
         if (*from == ' ' || *from == '\t') continue;
@@ -127,8 +127,8 @@ static rlhf_status look_at_file(const struct python *p) {
 
 // ---- the driver ----
 
-// Sends `send` and reads the driver's answer. Reports a failure to the host with this status. Then
-// kills the driver, unless the driver itself reported the failure.
+// Sends `send` and reads the driver's answer. Reports a failure to the host with the status
+// `status`, and then kills the driver, unless the driver itself reported the failure.
 static rlhf_status ask(struct python *p, const struct rlhf__bytes *send, const char *where,
                        rlhf_status status, struct rlhf__frame *f) {
     struct rlhf__exchange x = {.take = rlhf__frame_take, .ctx = f};
@@ -183,7 +183,8 @@ static rlhf_status start_again(struct python *p) {
     return start(p, RLHF_E_IO);
 }
 
-// The rest of the i-th line of this kind in the driver's ready message; 0: there are fewer lines.
+// Finds the i-th line of this kind in the driver's ready message. *out is the rest of the line.
+// Returns 0 if there are fewer such lines.
 static int ready_line(const struct python *p, const char *kind, uint32_t i, rlhf_str *out) {
     rlhf_str text = {p->ready.data, p->ready.len}, line;
     const size_t len = strlen(kind);
@@ -225,7 +226,7 @@ static void add_batch(struct rlhf__bytes *b, const rlhf_reward_in *in) {
     rlhf__bytes_text(b, "]}");
 }
 
-// The request, preceded by "BYTES\n".
+// Writes "BYTES\n" and the request.
 static rlhf_status write_batch(struct python *p, const rlhf_reward_in *in, struct rlhf__bytes *to) {
     struct rlhf__bytes body = {.host = p->host};
     add_batch(&body, in);
@@ -237,8 +238,8 @@ static rlhf_status write_batch(struct python *p, const rlhf_reward_in *in, struc
     return full ? no_memory(p) : RLHF_OK;
 }
 
-// The weighted sum of the functions' rewards, in f32. As in TRL (torch's nansum), NaN rewards are
-// left out; if all are NaN, the sum is NaN.
+// The weighted sum of the functions' rewards, in f32. As in TRL (torch's nansum), a NaN reward is
+// left out. If all are NaN, the sum is NaN.
 static float sum_of(const struct python *p, const struct rlhf__frame *f, uint32_t i, uint32_t n) {
     float sum = 0;
     int any = 0;
@@ -251,8 +252,8 @@ static float sum_of(const struct python *p, const struct rlhf__frame *f, uint32_
     return any ? sum : NAN;
 }
 
-// If there are several functions, reports the mean of each (NAME/mean) over the rows that it
-// scores, and the share of rows that no function scores.
+// If there are several functions, reports the mean of each (NAME/mean) over the rows that the
+// function scores, and the share of rows that none of them scores.
 static void report(const struct python *p, const struct rlhf__frame *f, uint32_t n) {
     uint32_t unscored = 0;
     for (uint32_t i = 0; i < n; i++)
@@ -275,14 +276,14 @@ static void report(const struct python *p, const struct rlhf__frame *f, uint32_t
     }
 }
 
-// Users debug functions with print(), so the first lines of each phase are shown.
+// Shows the first printed lines of each phase, because users debug functions with print().
 static void show_printed(struct python *p, int64_t phase) {
     if (p->phase == phase) return;
     p->phase = phase;
     rlhf__said_show(&p->program.said, p->host, base_name(p->config->file));
 }
 
-// Handles a line "metric VALUE NAME", "note SENTENCE" or "unscored SENTENCE".
+// Processes a line "metric VALUE NAME", "note SENTENCE" or "unscored SENTENCE".
 static void take_line(struct python *p, rlhf_str line, struct rlhf__tally *tally) {
     char text[512], *end;
     if (line.len >= sizeof text) return;
@@ -336,7 +337,8 @@ static rlhf_status python_score(void *self, const rlhf_reward_in *in, const rlhf
     return st;
 }
 
-// Required column i, and the first function that requires it; returns 0 if there are fewer.
+// Finds required column i and the first function that requires it. Returns 0 if there are fewer
+// required columns.
 static int needed(const struct python *p, uint32_t i, char column[256], char function[256]) {
     rlhf_str line;
     if (!ready_line(p, "needs ", i, &line)) return 0;
@@ -348,7 +350,7 @@ static int needed(const struct python *p, uint32_t i, char column[256], char fun
     return 1;
 }
 
-// Columns that a function requires must be in the row.
+// Checks that the row has the columns that the functions require.
 static rlhf_status python_check_row(void *self, rlhf_str row) {
     struct python *p = self;
     char column[256], function[256];
@@ -385,7 +387,7 @@ static void python_destroy(void *self) {
 static char *word(const char *text) {
     const union {
         const char *text;
-        char *word; // execve() does not modify them
+        char *word; // not const, because execve() takes such pointers; it does not modify them
     } u = {text};
     return u.word;
 }
@@ -401,7 +403,7 @@ static rlhf_status open_python(struct python *p) {
     snprintf(p->name, sizeof p->name, "%.120s (%.120s)", base_name(c->file), c->python);
     RLHF_TRY(rlhf__program_init(&p->program, p->host, p->argv, environment));
     p->program.name = p->name;
-    p->phase = -1; // so that lines printed during the import are shown
+    p->phase = -1; // so that lines printed by the import are shown
     rlhf__said_show(&p->program.said, p->host, base_name(c->file));
     return start(p, RLHF_E_INVALID);
 }

@@ -98,7 +98,7 @@ static rlhf_status reserve(const rlhf_host *host, char **bytes, uint64_t *cap, u
 // ---- numbers in an answer ----
 
 // Cuts *text to the part after the last "=" or similar sign: "x = 5" gives 5. Returns 0 if the text
-// is an inequality or an equation that is yet to be solved.
+// is an inequality, or an equation that is not solved yet.
 static int right_side(rlhf_str *text) {
     for (uint64_t at = text->len; at-- > 0;) {
         const char *p = text->ptr + at;
@@ -115,7 +115,7 @@ static int right_side(rlhf_str *text) {
     return 1;
 }
 
-// Strips a pair of brackets from the two ends of the text. Returns 0 if there is no such pair.
+// Removes a pair of brackets around the text. Returns 0 if it is not in brackets.
 static int unwrap(rlhf_str *text) {
     static const char *const pairs[][2] = {
         {"(", ")"}, {"[", "]"}, {"\\{", "\\}"}, {"{", "}"}, {"\\lbrace", "\\rbrace"}};
@@ -130,7 +130,7 @@ static int unwrap(rlhf_str *text) {
     return 0;
 }
 
-// Reads a text that is only a number, possibly in brackets.
+// Reads a text that consists of a number, possibly in brackets.
 static int read_alone(rlhf_str text, int units, struct rlhf__reading *out) {
     if (!right_side(&text)) return 0;
     text = rlhf__strip(text);
@@ -142,7 +142,7 @@ static int read_alone(rlhf_str text, int units, struct rlhf__reading *out) {
 
 // ---- gold answers ----
 
-// Finds the answer in a gold answer: solutions in datasets end in "#### 18" or \boxed{18}.
+// Finds the answer in a gold answer. Solutions in datasets end in "#### 18" or \boxed{18}.
 static rlhf_str gold_place(const struct rlhf__answer_options *o, rlhf_str text) {
     const rlhf_str marker = {o->marker, o->marker ? strlen(o->marker) : 0};
     rlhf_str out;
@@ -227,7 +227,7 @@ static int near_enough(const struct rlhf__answer_options *o, const struct rlhf__
     const double g = rlhf__ratio_value(gold, shift_gold), v = rlhf__ratio_value(x, shift);
     if (!isfinite(v) || !isfinite(g)) return 0; // beyond the range of doubles
     const double bound = fmax(o->tolerance, o->relative * fabs(g));
-    return fabs(v - g) <= bound + 1e-12 * fmax(fabs(v), fabs(g)); // 3.1 is 0.1 from 3
+    return fabs(v - g) <= bound + 1e-12 * fmax(fabs(v), fabs(g)); // 3.1 is 0.1 off 3
 }
 
 static int same_number(const struct rlhf__answer_options *o, const struct rlhf__reading *gold,
@@ -240,7 +240,7 @@ static int same_number(const struct rlhf__answer_options *o, const struct rlhf__
     return 0;
 }
 
-// "(B)" is B, as choices are written; "(3, 4)" and "f(x)" stay unchanged.
+// "(B)" becomes B, because choices are written like this. "(3, 4)" and "f(x)" stay unchanged.
 static rlhf_str without_brackets(rlhf_str text) {
     if (text.len < 3 || *text.ptr != '(' || text.ptr[text.len - 1] != ')') return text;
     const rlhf_str inside = {text.ptr + 1, text.len - 2};
@@ -260,8 +260,8 @@ static int same(const struct rlhf__checker *c, rlhf_str text, const struct rlhf_
 
 enum kind { KIND_NONE = 0, KIND_LINE = 1, KIND_ALONE = 2, KIND_LAST = 3 };
 
-// Finds the answer in the response. Returns how to read a number there. *marked = 1 if the answer
-// is at a marked place.
+// Finds the answer in the response. Returns how to read a number in this place. Sets *marked to 1
+// if the place is marked as the answer.
 static enum kind find_place(const struct rlhf__checker *c, rlhf_str text, rlhf_str *out,
                             int32_t *marked) {
     const struct rlhf__answer_options *o = c->options;

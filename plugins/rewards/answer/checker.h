@@ -1,5 +1,5 @@
-// checker.h: checks whether a response's answer equals that of its data row, for every reward that
-// needs this (answer.so, length.so). It has the options, the gold answers and the comparison.
+// checker.h: checks whether a response's answer equals that of its data row, for all rewards that
+// need this (answer.so, length.so). It has the options, the gold answers and the comparison.
 #ifndef RLHF_PLUGINS_REWARDS_ANSWER_CHECKER_H
 #define RLHF_PLUGINS_REWARDS_ANSWER_CHECKER_H
 
@@ -28,13 +28,13 @@ struct rlhf__answer_options {
 enum { RLHF__N_ANSWER_OPTIONS = 10 };
 extern const rlhf_opt rlhf__answer_opts[RLHF__N_ANSWER_OPTIONS];
 
-// The name of a place, enum rlhf__answer_where. [any]
+// The name of a place (enum rlhf__answer_where). [any]
 const char *rlhf__answer_where_name(int32_t where);
 
-// Like rlhf_plugin.why_unused, for these options. Returns NULL for other keys. [any]
+// rlhf_plugin.why_unused for these options. Returns NULL for other keys. [any]
 const char *rlhf__answer_why_unused(const struct rlhf__answer_options *, const char *key);
 
-// The right answer, read from a row.
+// The right answer, as read from a data row.
 struct rlhf__gold {
     rlhf_str text; // cleaned; borrowed from the checker
     struct rlhf__reading number;
@@ -43,17 +43,17 @@ struct rlhf__gold {
 
 struct rlhf__verdict {
     int32_t correct;
-    int32_t found;  // has an answer, right or wrong
-    int32_t marked; // the answer is after the marker, in a box or after ####
+    int32_t found;  // 1: the response has an answer, right or wrong
+    int32_t marked; // 1: the answer is after the marker, in a box or after ####
 };
 
 struct rlhf__checker {
     const rlhf_host *host;
     const rlhf_row_service *rows;
     const struct rlhf__answer_options *options; // outlives the checker
-    rlhf_str row;                               // whose gold answer is kept
+    rlhf_str row;                               // the row that `gold` was read from
     struct rlhf__gold gold;
-    char *gold_bytes, *bytes; // cleaned texts
+    char *gold_bytes, *bytes; // memory of the cleaned texts
     uint64_t gold_cap, cap;
 };
 
@@ -64,14 +64,15 @@ rlhf_status rlhf__checker_init(struct rlhf__checker *, const rlhf_host *,
 void rlhf__checker_finish(struct rlhf__checker *); // accepts a zeroed one [main]
 
 // Read the gold answer of a row (rlhf_reward_in.meta) into c->gold. Errors: RLHF_E_INVALID (the row
-// or its answer is missing, empty, or not a number although one is required), RLHF_E_NOMEM. [step]
+// or its answer is missing or empty, or the answer must be a number but is not), RLHF_E_NOMEM.
+// [step]
 rlhf_status rlhf__checker_gold(struct rlhf__checker *c, rlhf_str row);
 
-// Forget the gold answer that was read last. Rows are identified by address, and their memory may
-// hold other rows now. [step]
+// Forget the gold answer that was read last. The checker recognizes a row by its address, and the
+// memory there may contain another row now. [step]
 void rlhf__checker_forget(struct rlhf__checker *c);
 
-// Errors: as rlhf__checker_gold. [step]
+// Judge a response to the row. Errors: those of rlhf__checker_gold. [step]
 rlhf_status rlhf__checker_judge(struct rlhf__checker *c, rlhf_str row, rlhf_str response,
                                 struct rlhf__verdict *out);
 

@@ -7,12 +7,12 @@ struct rule {
     const char *from, *to;
 };
 
-// Commands that are removed with their braces: \text{cm} is cm.
+// Commands that are removed together with their braces: \text{cm} becomes cm.
 static const char *const wrappers[] = {"text",   "textbf",       "textit",     "textrm", "texttt",
                                        "mathrm", "mathbf",       "mathit",     "mathsf", "mathtt",
                                        "mbox",   "operatorname", "boldsymbol", "emph"};
 
-// Commands, which end before a byte that is not a letter.
+// Commands. They match only if the next byte is not a letter.
 static const struct rule commands[] = {
     {"left", ""},        {"right", ""},       {"displaystyle", ""},   {"dfrac", "\\frac"},
     {"tfrac", "\\frac"}, {"cfrac", "\\frac"}, {"times", "\xc3\x97"},  {"cdot", "\xc2\xb7"},
@@ -36,7 +36,7 @@ static const struct rule symbols[] = {{"\\!", ""},
                                       {"~", " "},
                                       {"\xe2\x88\x92", "-"},         // minus
                                       {"\xe2\x80\x93", "-"},         // en dash
-                                      {"\xe2\x80\x89", RLHF__NBSP},  // thin
+                                      {"\xe2\x80\x89", RLHF__NBSP},  // thin space
                                       {"\xe2\x80\xaf", RLHF__NBSP}}; // narrow, no break
 
 enum { MAX_DEPTH = 64 };
@@ -44,7 +44,7 @@ enum { MAX_DEPTH = 64 };
 struct cleaning {
     const char *at, *end;
     char *out;
-    uint64_t dropped; // bit d: the brace at depth d belonged to a wrapper
+    uint64_t dropped; // bit d: the brace at depth d was a wrapper's
     int32_t depth, reserved;
 };
 
@@ -59,14 +59,14 @@ static void put(struct cleaning *c, const char *text) {
     c->out += n;
 }
 
-// Returns the length of \word if it is at the cursor, 0 if another word is.
+// If the command \word is at the cursor, returns its length. Otherwise returns 0.
 static size_t command(const struct cleaning *c, const char *word) {
     const size_t n = strlen(word), room = (size_t)(c->end - c->at);
     if (room < n + 1 || memcmp(c->at + 1, word, n) != 0) return 0;
     return room > n + 1 && rlhf__is_letter(c->at[n + 1]) ? 0 : n + 1;
 }
 
-// Takes a wrapper such as "\text {", with its brace.
+// Moves past a wrapper and its brace, such as "\text {".
 static int take_wrapper(struct cleaning *c) {
     for (size_t i = 0; i < sizeof wrappers / sizeof *wrappers; i++) {
         size_t n = command(c, wrappers[i]);
@@ -118,7 +118,7 @@ rlhf_str rlhf__clean(rlhf_str text, char *out) {
     while (c.at < c.end) {
         const char here = *c.at;
         if (here == '\\' && (take_wrapper(&c) || take_command(&c))) continue;
-        if (begins(&c, "\\\\")) { // TeX's line break: its second backslash begins no command
+        if (begins(&c, "\\\\")) { // TeX's line break; its second backslash does not begin a command
             take_byte(&c);
             take_byte(&c);
             continue;
@@ -133,8 +133,8 @@ rlhf_str rlhf__clean(rlhf_str text, char *out) {
 
 // ---- ends ----
 
-// Returns the length in bytes of the character at the end (or the start) of a text if it is white
-// space or in set, otherwise 0.
+// If the last (or the first) character of a text is white space or in `set`, returns its length in
+// bytes. Otherwise returns 0.
 static uint64_t loose_at(rlhf_str t, int end, const char *set) {
     if (!t.len) return 0;
     const char c = end ? t.ptr[t.len - 1] : *t.ptr;
@@ -156,28 +156,28 @@ rlhf_str rlhf__strip(rlhf_str text) { return cut_ends(text, "\"'*_`$", "\"'*_`$.
 
 // ---- comparison ----
 
-// A cleaned text that is read byte by byte.
+// The state of reading a cleaned text byte by byte.
 struct reading {
     rlhf_str left;
     char before;        // the last significant byte, 0 at the beginning
-    int32_t word;       // it belongs to a letter
-    int32_t in_command; // it belongs to a command's name
-    int32_t closing;    // braces around one character that are still to be closed
+    int32_t word;       // 1: that byte belongs to a letter
+    int32_t in_command; // 1: that byte belongs to the name of a command
+    int32_t closing;    // number of open braces that contain one character
     int32_t ignore_case, reserved;
 };
 
 // Returns 1 if the text begins with a letter of any script. If it begins with a continuation byte,
-// whose character has already been classified, returns `was`.
+// returns `was`, because that character has already been classified.
 static int is_word(rlhf_str t, int was) {
     const unsigned char c = (unsigned char)*t.ptr;
     if (c < 0x80) return rlhf__is_letter(*t.ptr);
     if (c < 0xc0) return was;
     const int times =
-        t.len > 1 && (t.ptr[1] == '\x97' || t.ptr[1] == '\xb7'); // and the division sign
+        t.len > 1 && (t.ptr[1] == '\x97' || t.ptr[1] == '\xb7'); // also excludes the division sign
     return c != 0xc2 && c != 0xe2 && !(c == 0xc3 && times);
 }
 
-// Whether a space here is significant, because it separates words or numbers.
+// 1 if a space here is significant, because it separates words or numbers.
 static int sets_apart(const struct reading *r) {
     if (r->in_command || !r->before) return 0;
     return r->word ? is_word(r->left, 0)
@@ -191,8 +191,8 @@ static uint64_t spaces(rlhf_str t, uint64_t at) {
     return at - begin;
 }
 
-// If one character and "}" follow "{", returns the length of "{" and the white space after it,
-// otherwise 0.
+// If "{" is followed by one character and "}", returns the length of "{" and the white space after
+// it. Otherwise returns 0.
 static uint64_t single(rlhf_str t) {
     const uint64_t at = 1 + spaces(t, 1);
     if (at >= t.len || rlhf__is_one_of(t.ptr[at], "{}\\") || (unsigned char)t.ptr[at] >= 0x80)
@@ -206,7 +206,7 @@ static void step(struct reading *r, uint64_t n) {
     r->left.len -= n;
 }
 
-// Skips insignificant bytes; 1 = white space was skipped.
+// Skips insignificant bytes. Returns 1 if it skipped white space.
 static int skip(struct reading *r) {
     int space = 0;
     for (uint64_t n = 1; n && r->left.len;) {
@@ -226,7 +226,7 @@ static int skip(struct reading *r) {
     return space;
 }
 
-// The next significant byte, ' ' for significant white space, -1 at the end.
+// The next significant byte. Returns ' ' for significant white space, and -1 at the end.
 static int next_byte(struct reading *r) {
     const int space = skip(r);
     if (!r->left.len) return -1;

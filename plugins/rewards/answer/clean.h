@@ -1,4 +1,4 @@
-// clean.h: removes the markup that TeX, Markdown and Unicode add to an answer.
+// clean.h: removes the markup of TeX, Markdown and Unicode from an answer.
 //
 // from                                     to
 // \text{..}, \mathrm{..} and the like      their contents
@@ -16,18 +16,19 @@
 
 #include <rlhf/base.h>
 
-// out has space for text.len bytes; the result borrows it. [any]
+// Returns the cleaned text, which is stored in `out`. `out` must have room for text.len bytes.
+// [any]
 rlhf_str rlhf__clean(rlhf_str text, char *out);
 
-// Remove white space, quotes, and * _ ` $ at both ends, and sentence marks . , ; : ! at the end.
-// [any]
+// Remove white space, quotes, and * _ ` $ at both ends, and the punctuation marks . , ; : ! at the
+// end. [any]
 rlhf_str rlhf__strip(rlhf_str text);
 
 rlhf_str rlhf__trim(rlhf_str text); // without white space at both ends [any]
 
-// Returns 1 if two cleaned texts are the same. White space matters only where TeX needs it: between
-// two words or two numbers, but not after a command. Its width does not matter. Ignores $ and
-// braces around a single character, and with ignore_case also the case of ASCII letters. [any]
+// Returns 1 if two cleaned texts are the same. White space counts only where TeX needs it, between
+// two words or two numbers but not after a command; its width does not count. $ and braces around a
+// single character are ignored. With ignore_case, the case of ASCII letters is ignored too. [any]
 int rlhf__same_text(rlhf_str a, rlhf_str b, int ignore_case);
 
 #endif

@@ -1,5 +1,5 @@
-// cursor.h: a position in a cleaned text that is read forwards. If take_* finds nothing, the
-// position stays.
+// cursor.h: a position in a cleaned text that is read from left to right. If a take_* function does
+// not find what it looks for, the position stays where it is.
 #ifndef RLHF_PLUGINS_REWARDS_ANSWER_CURSOR_H
 #define RLHF_PLUGINS_REWARDS_ANSWER_CURSOR_H
 
@@ -11,8 +11,8 @@
 
 struct rlhf__cursor {
     const char *begin, *at, *end;
-    int32_t over;  // a number had too many digits
-    int32_t loose; // spaces are allowed around the slash of a fraction
+    int32_t over;  // 1: a number had too many digits
+    int32_t loose; // 1: spaces are allowed around the slash of a fraction
 };
 
 static inline int rlhf__left(const struct rlhf__cursor *c) { return c->at < c->end; }

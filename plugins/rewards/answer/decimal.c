@@ -5,11 +5,11 @@
 #include <rlhf/exact.h>
 #include <string.h>
 
-// The product, or the sum, of two decimals: digits of an integer times 10^exponent.
+// The product or the sum of two decimals: an integer, as digits, times 10^exponent.
 struct wide {
     int32_t n, reserved;
     int64_t exponent;
-    uint8_t digit[2 * RLHF__DECIMAL_DIGITS + 2]; // 0 to 9, the last one first
+    uint8_t digit[2 * RLHF__DECIMAL_DIGITS + 2]; // 0 to 9, the last digit first
 };
 
 void rlhf__decimal_settle(struct rlhf__decimal *x) {
@@ -70,7 +70,7 @@ int rlhf__ratio_add(const struct rlhf__decimal *whole, const struct rlhf__ratio 
     if (top - low + 1 > RLHF__DECIMAL_DIGITS) return 0;
     struct rlhf__decimal sum = {.sign = 1, .n = (int32_t)(top - low + 1), .exponent = low};
     int32_t carry = 0;
-    for (int32_t i = 0; i < sum.n; i++) { // place 10^(low + i)
+    for (int32_t i = 0; i < sum.n; i++) { // digit i stands for 10^(low + i)
         const int64_t in_w = low + i - w.exponent, in_p = p->n - 1 - (low + i - p->exponent);
         if (in_w >= 0 && in_w < w.n) carry += w.digit[in_w];
         if (in_p >= 0 && in_p < p->n) carry += p->digit[in_p] - '0';
@@ -93,12 +93,12 @@ int rlhf__ratio_equal(const struct rlhf__ratio *a, int32_t shift_a, const struct
            memcmp(left.digit, right.digit, (size_t)left.n) == 0;
 }
 
-// 10^exponent is applied in two steps, so that an intermediate result stays in range if the final
-// one does.
+// Multiplies by 10^exponent in two steps, so that no intermediate result overflows if the final one
+// does not.
 static double value_of(const struct rlhf__decimal *x, int64_t shift) {
     double v = 0;
     int64_t e = x->exponent + shift;
-    int32_t n = x->n < 40 ? x->n : 40; // further digits are below a double's last bit
+    int32_t n = x->n < 40 ? x->n : 40; // more digits do not change a double
     for (int32_t i = 0; i < n; i++)
         v = 10 * v + (x->digit[i] - '0');
     e += x->n - n;

@@ -13,8 +13,8 @@ static void push(struct rlhf__cursor *c, struct rlhf__decimal *x) {
     c->at++;
 }
 
-// Returns the length in bytes of the thousands separator at the cursor, 0 if there is none. Exactly
-// three digits must follow the separator.
+// If a thousands separator is at the cursor, returns its length in bytes, otherwise 0. Exactly
+// three digits must follow it.
 static ptrdiff_t separator(const struct rlhf__cursor *c) {
     ptrdiff_t n = rlhf__next_is(c, ",") ? 1 : rlhf__next_is(c, RLHF__NBSP) ? 2 : 0;
     if (!n || !rlhf__digit_at(c, n) || !rlhf__digit_at(c, n + 1) || !rlhf__digit_at(c, n + 2))
@@ -34,7 +34,7 @@ static void take_integer(struct rlhf__cursor *c, struct rlhf__decimal *x) {
     }
 }
 
-// Takes an exponent: an optional sign and digits. *out = its value.
+// Moves past an exponent, which is an optional sign and digits, and sets *out to its value.
 static int take_power(struct rlhf__cursor *c, int64_t *out) {
     const struct rlhf__cursor before = *c;
     const int32_t sign = rlhf__take_sign(c);
@@ -59,7 +59,7 @@ int rlhf__take_raised(struct rlhf__cursor *c, int64_t *out) {
     return rlhf__take(c, "}");
 }
 
-// Takes an exponent after the digits: "e-3" or " x 10^{-3}".
+// Moves past an exponent after the digits: "e-3" or " x 10^{-3}".
 static void take_exponent(struct rlhf__cursor *c, struct rlhf__decimal *x) {
     const struct rlhf__cursor before = *c;
     int64_t e = 0;
@@ -82,7 +82,8 @@ static void take_exponent(struct rlhf__cursor *c, struct rlhf__decimal *x) {
     *c = before;
 }
 
-// Takes digits with separators, a point and an exponent. *integer = 1 if there is no point.
+// Moves past digits with separators, a point and an exponent. Sets *integer to 1 if they lack a
+// point.
 static int take_decimal(struct rlhf__cursor *c, struct rlhf__decimal *x, int *integer) {
     const struct rlhf__cursor before = *c;
     int64_t e;
@@ -113,7 +114,7 @@ static int take_decimal(struct rlhf__cursor *c, struct rlhf__decimal *x, int *in
 
 // ---- fractions ----
 
-// Takes one argument of \frac: "{12}", or a single digit.
+// Moves past one argument of \frac: "{12}", or a single digit.
 static int take_part(struct rlhf__cursor *c, struct rlhf__decimal *x) {
     int integer;
     rlhf__skip_spaces(c);
@@ -153,7 +154,7 @@ static int take_vulgar(struct rlhf__cursor *c, struct rlhf__ratio *out) {
     return 0;
 }
 
-// Takes \frac{3}{4} or a fraction character.
+// Moves past \frac{3}{4} or a fraction character.
 static int take_fraction(struct rlhf__cursor *c, struct rlhf__ratio *out) {
     const struct rlhf__cursor before = *c;
     if (take_vulgar(c, out)) return 1;
@@ -167,7 +168,7 @@ static int take_fraction(struct rlhf__cursor *c, struct rlhf__ratio *out) {
     return 0;
 }
 
-// Take "/4" after a numerator. -1: the denominator does not give a number.
+// Moves past "/4" after a numerator. Returns -1 if the denominator makes the fraction invalid.
 static int take_denominator(struct rlhf__cursor *c, struct rlhf__decimal *den) {
     const struct rlhf__cursor before = *c;
     int integer;
@@ -182,8 +183,8 @@ static int take_denominator(struct rlhf__cursor *c, struct rlhf__decimal *den) {
     return 0;
 }
 
-// Take " 1/2" or "\frac{1}{2}" after an integer. It must be below one, so that two adjacent numbers
-// are not joined.
+// Moves past " 1/2" or "\frac{1}{2}" after an integer. The fraction must be below one, so that two
+// separate numbers are not joined.
 static int take_rest_of_mixed(struct rlhf__cursor *c, struct rlhf__ratio *part) {
     const struct rlhf__cursor before = *c;
     const int spaced = rlhf__take_space(c);

@@ -1,4 +1,4 @@
-// number.h: reads a number without its sign at a cursor: decimals with separators and exponents,
+// number.h: reads a number without a sign at a cursor: decimals with separators and exponents,
 // fractions, mixed numbers. read.h handles signs, currencies, units and numbers inside a text.
 #ifndef RLHF_PLUGINS_REWARDS_ANSWER_NUMBER_H
 #define RLHF_PLUGINS_REWARDS_ANSWER_NUMBER_H
@@ -6,10 +6,11 @@
 #include "answer/cursor.h"
 #include "answer/decimal.h"
 
-// Returns 1 if there is a number: *out is the number. Returns 0 if there is not, and -1 if there
-// are digits that do not form a number (5/0). After 1 and -1 the cursor is after the digits. [any]
+// Returns 1 and sets *out if a number is at the cursor. Returns 0 if not, and -1 if there are
+// digits that do not form a number (5/0). After 1 and -1 the cursor is after the digits. [any]
 int rlhf__take_magnitude(struct rlhf__cursor *c, struct rlhf__ratio *out);
-// "^6", "^{-6}" after a ten; 0 = missing (the cursor may have moved). [any]
+// Reads the "^6" or "^{-6}" after a ten. Returns 0 if it is missing; the cursor may then have
+// moved. [any]
 int rlhf__take_raised(struct rlhf__cursor *c, int64_t *out);
 
 #endif

@@ -3,15 +3,16 @@
 
 #include "answer/letters.h"
 
-// The number of open boxes to remember; the outermost are forgotten first.
+// The number of open boxes that are remembered. If there are more, the outermost are forgotten
+// first.
 enum { MAX_OPEN = 64 };
 
 struct boxes {
-    uint64_t begin[MAX_OPEN], depth[MAX_OPEN]; // a ring
+    uint64_t begin[MAX_OPEN], depth[MAX_OPEN]; // ring buffers
     uint64_t n, first;
 };
 
-// If a box begins at `at`, returns where its contents begin, otherwise 0.
+// If a box begins at `at`, returns the position of its contents, otherwise 0.
 static uint64_t inside_box(rlhf_str text, uint64_t at) {
     static const char *const names[] = {"\\boxed", "\\fbox"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -32,8 +33,8 @@ static void open_box(struct boxes *b, uint64_t begin, uint64_t depth) {
     if (b->n - b->first > MAX_OPEN) b->first++;
 }
 
-// Close the box whose brace was opened at this depth. Returns the start of the box's contents, or 0
-// if that brace did not open a box.
+// Close the box whose brace was opened at this depth. Returns the position of the box's contents,
+// or 0 if that brace did not open a box.
 static uint64_t close_box(struct boxes *b, uint64_t depth) {
     if (b->n == b->first || b->depth[(b->n - 1) % MAX_OPEN] != depth) return 0;
     return b->begin[--b->n % MAX_OPEN];
@@ -50,7 +51,7 @@ int rlhf__place_boxed(rlhf_str text, rlhf_str *out) {
             open_box(&b, begin, depth++);
             at = begin - 1;
         } else if (c == '\\' && at + 1 < text.len && rlhf__is_one_of(text.ptr[at + 1], "\\{}")) {
-            at += !inside_box(text, at + 1); // a box with an escaped backslash also counts
+            at += !inside_box(text, at + 1); // a box whose backslash is escaped counts too
         } else if (c == '{') {
             depth++;
         } else if (c == '}' && depth > 0) {

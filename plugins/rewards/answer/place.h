@@ -1,4 +1,5 @@
-// place.h: finds the answer in a response. Of several boxes or marks the last one counts.
+// place.h: finds the answer in a response. If there are several boxes or marks, the last one is
+// used.
 #ifndef RLHF_PLUGINS_REWARDS_ANSWER_PLACE_H
 #define RLHF_PLUGINS_REWARDS_ANSWER_PLACE_H
 
@@ -7,14 +8,15 @@
 // Each of these functions returns 0 if it finds nothing. Otherwise it returns 1 and sets *out,
 // which is borrowed from text and not trimmed. [any]
 //
-// Finds the contents of the last \boxed{...} (or \fbox{...}) that is closed. Braces inside the box
-// must match; \{ and \} do not count as braces.
+// Finds the contents of the last \boxed{...} (or \fbox{...}) that has a closing brace. Braces
+// inside the box must match; \{ and \} do not count as braces.
 int rlhf__place_boxed(rlhf_str text, rlhf_str *out);
 
-// Finds the rest of the line after the last occurrence of mark, or the next line that is not blank.
+// Finds the rest of the line after the last occurrence of `mark`. If the rest is blank, finds the
+// next line that is not.
 int rlhf__place_behind(rlhf_str text, rlhf_str mark, rlhf_str *out);
 
-// Finds everything after the last occurrence of mark.
+// Finds the whole text after the last occurrence of `mark`.
 int rlhf__place_after(rlhf_str text, rlhf_str mark, rlhf_str *out);
 
 #endif

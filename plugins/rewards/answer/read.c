@@ -17,7 +17,7 @@ static int take_word(struct rlhf__cursor *c, const char *word) {
     return 1;
 }
 
-// "%", " percent", " million" after a number.
+// Moves past "%", " percent" or " million" after a number.
 static void take_suffix(struct rlhf__cursor *c, struct rlhf__reading *out) {
     static const struct {
         const char *word;
@@ -47,7 +47,7 @@ static int take_currency(struct rlhf__cursor *c) {
     return 0;
 }
 
-// Unit symbols of one or two letters, and endings as in 1st.
+// 1 for a symbol of a unit, which has one or two letters, and for endings as in 1st.
 static int is_symbol(const char *word, size_t n, int joined) {
     static const char all[] = " m g s h l L N J W V A K C F cm mm km dm nm um kg mg ug ml mL dl dL "
                               "cl cL kL ft in yd mi lb"
@@ -69,7 +69,7 @@ static size_t letters(const char *at, const char *end) {
     return n;
 }
 
-// One or two letters directly after a number that are not a unit's symbol: 5x.
+// 1 if one or two letters that are not the symbol of a unit directly follow a number: 5x.
 static int has_variable(const char *at, const char *end) {
     const size_t n = letters(at, end);
     return n > 0 && n < 3 && !is_symbol(at, n, 1);
@@ -82,7 +82,7 @@ int rlhf__has_term(rlhf_str text) {
     return 0;
 }
 
-// A factor after a number: 5\pi.
+// 1 if a factor follows a number: 5\pi.
 static int is_factor(const struct rlhf__cursor *c) {
     static const char *const all[] = {"\\pi",     "\\sqrt",   "\\theta",      "\\alpha",
                                       "\\beta",   "\\ln",     "\\log",        "\\sin",
@@ -95,8 +95,8 @@ static int is_factor(const struct rlhf__cursor *c) {
     return 0;
 }
 
-// Returns 1 if the text after a number makes the number part of a term: a factor, a variable, or
-// letters that are not words or units follow.
+// Returns 1 if the text after a number makes the number a part of a term. Such a text is a factor,
+// a variable, or letters that are not words or units.
 static int is_term(const struct rlhf__cursor *c) {
     size_t unknown = 0, longest = 0;
     if (is_factor(c) || has_variable(c->at, c->end) || rlhf__next_is(c, "(")) return 1;
@@ -110,8 +110,8 @@ static int is_term(const struct rlhf__cursor *c) {
     return unknown > 0 && longest < 3;
 }
 
-// Returns 1 if the rest is a unit: words, or symbols such as "km/h" and "cm^2". Digits may occur
-// only in an exponent. Operations are not allowed.
+// Returns 1 if the rest of the text is a unit: words, or symbols such as "km/h" and "cm^2". Digits
+// are allowed only in an exponent, and operations are not allowed.
 static int rest_is_unit(struct rlhf__cursor *c) {
     int64_t power;
     char before = ' ';
@@ -120,7 +120,7 @@ static int rest_is_unit(struct rlhf__cursor *c) {
         if (here == '^') {
             if (!rlhf__is_letter(before) && before != ')') return 0;
             if (!rlhf__take_raised(c, &power)) return 0;
-        } else if (here == '-') { // joins two words
+        } else if (here == '-') { // a hyphen between two words
             if (!rlhf__is_letter(before) || c->end - c->at < 2 || !rlhf__is_letter(c->at[1]))
                 return 0;
             c->at++;
@@ -153,14 +153,15 @@ int rlhf__read_whole(rlhf_str text, int units, struct rlhf__reading *out) {
     return 1;
 }
 
-// ---- in a text ----
+// ---- numbers inside a text ----
 
 static int before_is(const struct rlhf__cursor *c, const char *at, const char *word) {
     const size_t n = strlen(word);
     return (size_t)(at - c->begin) >= n && memcmp(at - n, word, n) == 0;
 }
 
-// Whether the text before the digits at the cursor makes these digits part of something else.
+// 1 if the digits at the cursor are a part of something else, such as a word, because of the text
+// before them.
 static int is_part(const struct rlhf__cursor *c) {
     const char *at = c->at;
     if (at == c->begin) return 0;
@@ -172,8 +173,8 @@ static int is_part(const struct rlhf__cursor *c) {
            before_is(c, at, "^{-") || before_is(c, at, "_{-");
 }
 
-// Returns the sign of the number that begins at `at`; a currency sign may come between. The 3 in
-// "5-3" is unsigned.
+// Returns the sign of the number that begins at `at`. A currency sign may be between the sign and
+// the number. The 3 in "5-3" has no sign.
 static int32_t sign_before(const struct rlhf__cursor *c, const char *at) {
     static const char *const money[] = {"$", "\xe2\x82\xac", "\xc2\xa3", "\xc2\xa5",
                                         "\xe2\x82\xb9"};
@@ -189,8 +190,8 @@ static int32_t sign_before(const struct rlhf__cursor *c, const char *at) {
                : -1;
 }
 
-// Skips text after a number that turns the number and the following digits into something else
-// (1.2.3, 1/2/3, 2^5). Returns 1 if there is such text.
+// Skips text after a number that makes the number and the following digits something else (1.2.3,
+// 1/2/3, 2^5). Returns 1 if it found such text.
 static int take_torn(struct rlhf__cursor *c) {
     const int torn = rlhf__left(c) &&
                      (*c->at == '^' || ((*c->at == '.' || *c->at == '/') && rlhf__digit_at(c, 1)));

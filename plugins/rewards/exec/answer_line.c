@@ -25,7 +25,8 @@ static const char *kind(const json_t *v) {
 
 // ---- a bare number ----
 
-// Reads a decimal number as strtod() does, but rejects hexadecimal, and uses a point in any locale.
+// Reads a decimal number like strtod(), but refuses hexadecimal numbers and uses a point in any
+// locale.
 static int read_number(const char *line, size_t n, double *out) {
     char text[352]; // longer than any double needs
     if (n == 0 || n >= sizeof text) return 0;
@@ -59,7 +60,7 @@ static int read_reward(const json_t *v, double *out, char *why) {
 }
 
 static int read_index(const json_t *v, int64_t *out, char *why) {
-    const double index = json_number_value(v); // 0 if it is not a number
+    const double index = json_number_value(v); // 0 if v is not a number
     if (!json_is_number(v) || !(index >= 0 && index <= UINT32_MAX) || index != floor(index))
         return refuse(why, "its \"index\" is no number of a row");
     *out = (int64_t)index;

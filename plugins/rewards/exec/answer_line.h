@@ -1,5 +1,4 @@
-// answer_line.h: parses one line of a program's answer: a number, or a JSON object that contains
-// one.
+// answer_line.h: parses one line of a program's answer: a number, or a JSON object with a number.
 #ifndef RLHF_PLUGINS_EXEC_ANSWER_LINE_H
 #define RLHF_PLUGINS_EXEC_ANSWER_LINE_H
 
@@ -8,14 +7,14 @@
 #include <stdint.h>
 
 enum {
-    RLHF__LINE_METRICS = 16, // maximum per line
-    RLHF__LINE_NAME = 96,    // size of a metric's name, including the NUL
+    RLHF__LINE_METRICS = 16, // most metrics in a line
+    RLHF__LINE_NAME = 96,    // size of a metric's name with its NUL
     RLHF__LINE_WHY = 160
 };
 
 struct rlhf__line {
-    double reward; // NaN if the program gives no number (null, NaN)
-    int64_t index; // of the row it answers, -1 if not given
+    double reward; // NaN if the program gives no number (null or NaN)
+    int64_t index; // index of the row that it answers, -1 if it is missing
     uint32_t n_metrics;
     int32_t verdict; // enum rlhf_verdict
     struct {
@@ -24,19 +23,20 @@ struct rlhf__line {
     } metric[RLHF__LINE_METRICS];
 };
 
-// Parses a line of n bytes, without its line break. Accepted are:
+// Parses a line of n bytes, without its line break. Allowed are:
 //   a number in C or JSON notation; NaN and Infinity in upper or lower case; null
 //   an object with "reward": number or null, and these optional keys:
 //       "index": 0 or more; "metrics": {name: number or null};
 //       "verdict": "right", "wrong", true, false or null
-// Returns 1, or 0 with the reason in why[RLHF__LINE_WHY], which may quote bytes of the line. [any]
+// Returns 1, or 0 with the reason in why[RLHF__LINE_WHY]. The reason may quote bytes of the line.
+// [any]
 int rlhf__line_read(const char *line, size_t n, struct rlhf__line *out, char *why);
 
-// rlhf__line_read for an object that has been parsed already. [any]
+// rlhf__line_read for an object that is already parsed. [any]
 int rlhf__line_object(json_t *object, struct rlhf__line *out, char *why);
 
-// 1 if the name is valid for a metric: shorter than RLHF__LINE_NAME, with characters that tables
-// and terminals can show. [any]
+// 1 if the name is valid for a metric: shorter than RLHF__LINE_NAME, and only characters that
+// tables and terminals can show. [any]
 int rlhf__line_name(const char *name);
 
 #endif

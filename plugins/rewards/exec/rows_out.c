@@ -4,7 +4,7 @@
 void rlhf__row_out(struct rlhf__bytes *b, const rlhf_reward_in *in, uint32_t i, uint32_t index,
                    int ids) {
     rlhf__bytes_text(b, "{\"phase\":");
-    rlhf__bytes_number(b, (int64_t)in->phase + 1); // counted from 1, as in metrics
+    rlhf__bytes_number(b, (int64_t)in->phase + 1); // phases count from 1, as in the metrics
     rlhf__bytes_text(b, ",\"index\":");
     rlhf__bytes_number(b, index);
     if (in->group) {

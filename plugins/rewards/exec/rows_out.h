@@ -6,7 +6,7 @@
 
 #include <rlhf/reward.h>
 
-// Appends row i of the batch with this index. ids: include its token ids. [step]
+// Append row i of the batch; its "index" is `index`. ids 1: include the token ids. [step]
 void rlhf__row_out(struct rlhf__bytes *, const rlhf_reward_in *, uint32_t i, uint32_t index,
                    int ids);
 

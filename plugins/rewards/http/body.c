@@ -7,7 +7,7 @@
 #include <rlhf/log.h>
 #include <stdlib.h>
 
-// ---- our own form ----
+// ---- our own format ----
 
 static void put_rows(struct rlhf__bytes *out, const struct rlhf__http_options *o,
                      const rlhf_reward_in *in, uint32_t first, uint32_t n) {
@@ -19,17 +19,16 @@ static void put_rows(struct rlhf__bytes *out, const struct rlhf__http_options *o
     rlhf__bytes_text(out, "]}");
 }
 
-// ---- OpenRLHF's ----
+// ---- OpenRLHF's format ----
 
-// Parse the row as a JSON object. Integers of more than 64 bits become the nearest double. New
-// reference.
+// Parse the row as a JSON object. Integers beyond 64 bits become the nearest double. New reference.
 static json_t *read_row(rlhf_str row) {
     json_t *v = row.len ? json_loadb(row.ptr, (size_t)row.len, 0, NULL) : NULL;
     if (!v && row.len) v = json_loadb(row.ptr, (size_t)row.len, JSON_DECODE_INT_AS_REAL, NULL);
     return v;
 }
 
-// Write the label as it is in the row. If the user named no label, write "", as OpenRLHF does.
+// Write the row's label. If the user did not name a label, write "", as OpenRLHF does.
 static rlhf_status put_label(struct rlhf__bytes *out, const rlhf_host *host, const char *key,
                              rlhf_str row) {
     if (!key) {

@@ -1,6 +1,6 @@
 // body.h: writes the request for some rows of a batch, as JSON.
 //
-//   rows      {"rows": [...]}, each in the form that exec.so writes (exec/rows_out.h)
+//   rows      {"rows": [...]}; each row has the form that exec.so writes (exec/rows_out.h)
 //   openrlhf  {"query": [prompt + response], "prompts": [prompt], "labels": [label of the row]}
 #ifndef RLHF_REWARDS_HTTP_BODY_H
 #define RLHF_REWARDS_HTTP_BODY_H
@@ -10,12 +10,12 @@
 
 #include <rlhf/reward.h>
 
-// Append rows first .. first + n - 1. RLHF_E_NOMEM; RLHF_E_INVALID if a label is required and the
+// Append n rows, starting at row `first`. RLHF_E_NOMEM; RLHF_E_INVALID if a label is required and a
 // row lacks it. [any]
 rlhf_status rlhf__body_write(struct rlhf__bytes *out, const struct rlhf__http_options *,
                              const rlhf_reward_in *, uint32_t first, uint32_t n);
 
-// Whether a row has the required label; for check_row of rlhf_reward_ops. [main]
+// Returns RLHF_OK if a row has the required label; for check_row of rlhf_reward_ops. [main]
 rlhf_status rlhf__body_check_row(const rlhf_host *, const struct rlhf__http_options *,
                                  rlhf_str row);
 

@@ -7,7 +7,7 @@
 #include <rlhf/service.h>
 #include <time.h>
 
-enum { SHOWN = 80 }; // bytes of foreign text in a message
+enum { SHOWN = 80 }; // maximal length of foreign text in a message, in bytes
 
 double rlhf__http_now(void) {
     struct timespec t;
@@ -23,7 +23,7 @@ static rlhf_status no_memory(const rlhf_host *host) {
 
 static size_t take(char *bytes, size_t size, size_t n, void *context) {
     struct rlhf__http_slot *s = context;
-    (void)size; // 1
+    (void)size; // size is always 1
     s->too_long = n > s->answer_max - s->answer.len;
     if (s->too_long) return 0;
     rlhf__bytes_add(&s->answer, bytes, n);
@@ -36,7 +36,7 @@ static int cancelled(void *context, curl_off_t a, curl_off_t b, curl_off_t c, cu
     return host->cancelled(host);
 }
 
-// Sets the options that all requests and the probe have in common. Returns 0 when out of memory.
+// Sets the options that all requests and the probe have in common. Returns 0 if memory runs out.
 static int prepare(const struct rlhf__http_client *c, CURL *easy, char *error) {
     const struct rlhf__http_options *o = c->o;
     return curl_easy_setopt(easy, CURLOPT_URL, o->url) == CURLE_OK &&
@@ -78,8 +78,9 @@ static void certificate_text(const struct rlhf__http_client *c, const char *said
              c->o->ca ? "" : " (ca=FILE names other authorities than the system's)");
 }
 
-// Connects and does the TLS handshake, without a request. Tolerates a service that is down, because
-// it may answer later; but a wrong certificate will not change.
+// Connects to the service and does the TLS handshake, without sending a request. A service that is
+// down is allowed, because it may answer later. A wrong certificate is an error, because it will
+// not change.
 static rlhf_status probe(const struct rlhf__http_client *c) {
     char error[CURL_ERROR_SIZE] = "", why[RLHF__WHY];
     CURL *easy = curl_easy_init();
@@ -136,7 +137,7 @@ static void slot_finish(struct rlhf__http_slot *s) {
 void rlhf__http_close(struct rlhf__http_client *c) {
     rlhf__http_drop(c);
     for (uint32_t i = 0; c->slot && i < (uint32_t)c->o->concurrency; i++)
-        slot_finish(&c->slot[i]); // one that failed to open is partly zero
+        slot_finish(&c->slot[i]); // a slot whose initialization failed is partly zero
     if (c->slot) c->host->free(c->host, c->slot);
     curl_multi_cleanup(c->multi);
     curl_slist_free_all(c->headers);
@@ -183,7 +184,7 @@ rlhf_status rlhf__http_send(struct rlhf__http_client *c, struct rlhf__http_slot 
     return launch(c, s, c->o->url);
 }
 
-// Follow a redirect if that is allowed: the slot is then in flight again.
+// Follow a redirect if that is allowed. The slot is then in flight again.
 static enum rlhf__http_end redirect(struct rlhf__http_client *c, struct rlhf__http_slot *s,
                                     long status, char *why) {
     char *to = NULL, next[4096], shown[4 * SHOWN];
@@ -194,7 +195,7 @@ static enum rlhf__http_end redirect(struct rlhf__http_client *c, struct rlhf__ht
                  status);
         return RLHF__HTTP_REFUSED;
     }
-    const size_t end = strcspn(to, "?#"); // a query may contain a key
+    const size_t end = strcspn(to, "?#"); // leave out the query, which may contain a key
     rlhf__utf8_shown(to, end, shown, sizeof shown);
     if (s->hops >= c->o->redirects) {
         snprintf(why, RLHF__WHY, "it redirects to \"%s\" with status %ld, and redirects=%lld",
@@ -216,7 +217,7 @@ static enum rlhf__http_end redirect(struct rlhf__http_client *c, struct rlhf__ht
     return RLHF__HTTP_REFUSED;
 }
 
-// An answer arrived; evaluate its status.
+// Evaluates the status of an answer that has arrived.
 static enum rlhf__http_end judge(struct rlhf__http_client *c, struct rlhf__http_slot *s, char *why,
                                  double *retry_after) {
     long status = 0;
@@ -239,7 +240,7 @@ static enum rlhf__http_end judge(struct rlhf__http_client *c, struct rlhf__http_
     return status >= 500 ? RLHF__HTTP_ERROR : RLHF__HTTP_REFUSED;
 }
 
-// An answer is missing or incomplete.
+// Evaluates a request whose answer is missing or incomplete.
 static enum rlhf__http_end broken(const struct rlhf__http_client *c,
                                   const struct rlhf__http_slot *s, CURLcode code, char *why) {
     const char *said = *s->error ? s->error : curl_easy_strerror(code);

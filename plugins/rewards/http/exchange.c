@@ -6,26 +6,26 @@
 #include <math.h>
 #include <rlhf/log.h>
 
-enum { POLL_MS = 200 }; // interval of checks for Ctrl-C
+enum { POLL_MS = 200 }; // how often to check for Ctrl-C
 
 enum batch_state { WAITING = 0, FLYING = 1, DONE = 2 };
 
-// Rows of one request.
+// The rows of one request.
 struct batch {
     uint32_t first, n;
-    uint32_t repeats; // after a status 5xx
+    uint32_t repeats; // number of retries after a status 5xx
     int32_t state;
-    double not_before;         // when it may be retried
-    struct rlhf__tally *tally; // of its answer; NULL: without metrics
+    double not_before;         // the earliest time of a retry
+    struct rlhf__tally *tally; // metrics of its answer; NULL: it has none
 };
 
 struct work {
     struct rlhf__exchange *x;
     struct batch *batch; // [n]
-    uint32_t n, open;    // open: not DONE
-    uint32_t from;       // earlier ones are not WAITING
+    uint32_t n, open;    // open: number of batches that are not DONE
+    uint32_t from;       // all batches before this one have left WAITING
     struct rlhf__pause pause;
-    char last_why[RLHF__WHY]; // of the latest failed try
+    char last_why[RLHF__WHY]; // reason of the latest failed attempt
 };
 
 static const rlhf_host *host_of(const struct work *w) { return w->x->client->host; }
@@ -45,7 +45,7 @@ static rlhf_status cut(struct work *w) {
 
 // ---- results of a batch ----
 
-// Keeps the failure of the first row in the batch, not the failure that happened first.
+// Keeps the failure of the first row, even if another failure happened earlier.
 static void note_failure(struct work *w, uint32_t row, const char *why) {
     struct rlhf__exchange *x = w->x;
     if (row >= x->first_failed) return;
@@ -123,7 +123,7 @@ static rlhf_status settle(struct work *w, const struct rlhf__http_slot *s, enum 
         fail_batch(w, b, why);
         return RLHF_OK;
     case RLHF__HTTP_ERROR:
-        answered(w); // the service is up but cannot handle this
+        answered(w); // the service is up but cannot handle this request
         if (b->repeats == o->repeats) {
             fail_batch(w, b, why);
             return RLHF_OK;
@@ -143,8 +143,8 @@ static rlhf_status settle(struct work *w, const struct rlhf__http_slot *s, enum 
 
 // ---- the loop ----
 
-// Returns the first batch that may be sent now. If there is none, returns NULL and sets *when to
-// the time at which to try again.
+// Returns the first batch that may be sent now. If all must wait, returns NULL and sets *when to
+// the time of the next attempt.
 static struct batch *next_batch(struct work *w, double now, double *when) {
     const uint32_t most = w->pause.failures ? 1 : w->x->client->n_slots;
     *when = now + 1;

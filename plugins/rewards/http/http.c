@@ -1,8 +1,8 @@
-// http.c: http.so gets rewards from a service: it POSTs rows to a URL as JSON and reads the rewards
-// from the answer.
+// http.c: http.so gets rewards from a service. It sends rows as JSON with POST to a URL, and reads
+// the rewards from the answer.
 //
-// docs/rewards/http.md describes both forms and the handling of failures. To run code, use exec.so
-// or python.so.
+// docs/rewards/http.md describes the two formats and the handling of failures. To run code, use
+// exec.so or python.so.
 #include "http/exchange.h"
 
 #include "http/body.h"
@@ -65,14 +65,14 @@ static void report(const struct http *s, const struct rlhf__exchange *x) {
     rlhf_metric_add(h, "paused", x->paused);
 }
 
-// Marks rows without a reward, with a message about the first of them. The call fails if all rows
-// lack a reward, or if the host does not support failed rows.
+// Marks the rows that got no reward; the message is about the first of them. If all rows lack a
+// reward, or if the host does not support failed rows, the call fails.
 static rlhf_status say_failures(const struct http *s, const struct rlhf__exchange *x, int marked) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < x->in->n; i++)
         n += x->failed[i];
     if (!n) return RLHF_OK;
-    // The host reports which rows these are.
+    // The message does not name the rows, because the host reports them.
     const rlhf_status st = rlhf_failf(s->host, RLHF_E_IO, "%s: %s", s->client.target.shown, x->why);
     return n < x->in->n && marked ? RLHF_OK : st;
 }

@@ -1,5 +1,5 @@
 // pause.h: decides when to retry a request to a service that does not answer, when to log that, and
-// when to give up. Times are seconds of any one clock; nothing here waits or reads a clock.
+// when to give up. Times are in seconds of any clock; the functions do not wait or read a clock.
 #ifndef RLHF_REWARDS_HTTP_PAUSE_H
 #define RLHF_REWARDS_HTTP_PAUSE_H
 
@@ -7,28 +7,29 @@
 
 #include <rlhf/rng.h>
 
-// Zeroed means that the service answers.
+// The state of the service. Zeroed, it means that the service answers.
 struct rlhf__pause {
-    double since;       // of the first failure after the last answer
-    double gate;        // the earliest next try
-    double last_failed; // when
+    double since;       // time of the first failure after the last answer
+    double gate;        // earliest time of the next attempt
+    double last_failed; // time of the last failure
     double next_line;
-    uint32_t failures; // failed tries since the last answer; 0: it answers
-    int32_t said;      // 1: a line was logged
+    uint32_t failures; // failed attempts since the last answer; 0: the service answers
+    int32_t said;      // 1: a line about it was logged
 };
 
-// Record a failed attempt that began at `began`. If it began before the last failure, it is not
-// counted separately. retry_after: seconds the service asked for, 0 = none. Advances jitter. [any]
+// Record the failure of an attempt that began at `began`. If it began before the last failure, the
+// two count as one failure. retry_after: the seconds that the service asked us to wait, 0 = none.
+// Advances jitter. [any]
 void rlhf__pause_failed(struct rlhf__pause *, const struct rlhf__http_options *, rlhf_rng *jitter,
                         double began, double now, double retry_after);
-// Record that the service answered. If a line was logged about the failure, returns the seconds
-// since the first failed try, otherwise 0. [any]
+// Record that the service answered. If the failure was logged, returns the seconds since the first
+// failed attempt, otherwise 0. [any]
 double rlhf__pause_answered(struct rlhf__pause *, double now);
 // 1 if the service has not answered for patience_s seconds. [any]
 int rlhf__pause_over(const struct rlhf__pause *, const struct rlhf__http_options *, double now);
-// Seconds until rlhf__pause_over() returns 1; at least 0. [any]
+// The seconds until rlhf__pause_over() returns 1; at least 0. [any]
 double rlhf__pause_left(const struct rlhf__pause *, const struct rlhf__http_options *, double now);
-// 1 if a line is due in the log: after the first second, then each minute. [any]
+// 1 if a line should be logged now: after the first second, then every minute. [any]
 int rlhf__pause_line_due(struct rlhf__pause *, double now);
 
 #endif

@@ -11,7 +11,7 @@
 
 __attribute__((format(printf, 2, 3))) static void say(char *why, const char *fmt, ...) {
     va_list ap;
-    if (*why) return; // the first one is reported
+    if (*why) return; // only the first problem is reported
     va_start(ap, fmt);
     vsnprintf(why, RLHF__WHY, fmt, ap);
     va_end(ap);
@@ -23,12 +23,12 @@ static const char *kind(const json_t *v) {
     return v ? names[json_typeof(v)] : "missing";
 }
 
-// A number or null into *seq; 0: anything else.
+// Reads a number or null into *seq. Returns 0 if v is something else.
 static int read_number(const json_t *v, float *seq) {
     if (json_is_null(v))
         *seq = NAN;
     else if (json_is_number(v))
-        *seq = (float)json_number_value(v); // beyond floats: Inf, which nan_policy handles
+        *seq = (float)json_number_value(v); // too large becomes Inf, see nan_policy
     else
         return 0;
     return 1;
@@ -42,7 +42,7 @@ static rlhf_status count(const struct rlhf__reply *r, const rlhf_host *host, con
     return RLHF_OK;
 }
 
-// ---- our own form ----
+// ---- our own format ----
 
 static rlhf_status read_entry(const struct rlhf__reply *r, const rlhf_host *host, uint32_t i,
                               json_t *v, char *why) {
@@ -88,10 +88,10 @@ static rlhf_status read_rows(const struct rlhf__reply *r, const rlhf_host *host,
     return RLHF_OK;
 }
 
-// ---- OpenRLHF's ----
+// ---- OpenRLHF's format ----
 
-// Each log is a list of one number per row, or one number for all. Others, and names that cannot be
-// shown, are ignored.
+// Each member of extra_logs is a list of one number per row, or one number for all rows. Other
+// values are ignored, and so are names that cannot be shown.
 static rlhf_status count_logs(const struct rlhf__reply *r, const rlhf_host *host, json_t *logs) {
     const char *name;
     json_t *value;
@@ -128,7 +128,7 @@ static rlhf_status read_openrlhf(const struct rlhf__reply *r, const rlhf_host *h
     return count_logs(r, host, json_object_get(root, "extra_logs"));
 }
 
-// ---- both ----
+// ---- both formats ----
 
 static void no_json(const json_error_t *error, const char *text, size_t len, char *why) {
     char said[80], shown[80];
@@ -145,7 +145,8 @@ rlhf_status rlhf__reply_read(const struct rlhf__reply *r, const rlhf_host *host,
                              size_t len, char *why) {
     json_error_t error;
     *why = 0;
-    // Integers of any size are rewards; a duplicate name would hide one of two values.
+    // Integers of any size are allowed as rewards. A duplicate name is an error, because it would
+    // hide one of the two values.
     json_t *root =
         json_loadb(len ? text : "", len,
                    JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL | JSON_REJECT_DUPLICATES, &error);

@@ -1,31 +1,31 @@
-// reply.h: reads the answer of a reward service for n rows. The text may be anything; both forms
-// are checked.
+// reply.h: reads the answer of a reward service for n rows. The service may send any text, so it is
+// checked in both formats.
 //
 // rows      a list of n: a number, null, or an object as exec.so reads it (exec/answer_line.h)
 // openrlhf  {"rewards": list of n, or a number if n is 1; "extra_logs": {name: list of n, or a
 //           number}}; other keys ("scores") are ignored
 //
-// null is a reward that is not finite: rewards.nan_policy decides about the row.
+// null is a reward that is not finite, so rewards.nan_policy decides what happens to the row.
 #ifndef RLHF_REWARDS_HTTP_REPLY_H
 #define RLHF_REWARDS_HTTP_REPLY_H
 
 #include "http/options.h"
 #include "process/tally.h"
 
-// The destination of the rewards: n of each.
+// Where to store the rewards: n of each.
 struct rlhf__reply {
     int32_t form; // enum rlhf__http_form
     uint32_t n;
     float *seq;
     uint8_t *verdict, *failed;
-    struct rlhf__tally **tally; // allocated by the host if there are metrics, else unchanged
+    struct rlhf__tally **tally; // allocated by the host if metrics come, else unchanged
 };
 
 enum { RLHF__WHY = 512 };
 
-// Returns RLHF_OK if each row has a reward or is marked in failed, RLHF_E_INVALID if the answer is
-// invalid, or RLHF_E_NOMEM. why (RLHF__WHY bytes) says what was found and what was expected, in the
-// first failed row or in the whole answer; without errors, it is "". [any]
+// Returns RLHF_OK if every row has a reward or is marked in `failed`, RLHF_E_INVALID if the answer
+// is invalid, or RLHF_E_NOMEM. why (RLHF__WHY bytes) says what was found and what was expected, in
+// the first failed row or in the whole answer. Without errors, it is "". [any]
 rlhf_status rlhf__reply_read(const struct rlhf__reply *, const rlhf_host *, const char *text,
                              size_t len, char *why);
 

@@ -14,9 +14,9 @@ static rlhf_status no_memory(const rlhf_host *host) {
 
 // ---- the URL ----
 
-// Checks the form of the URL before libcurl does. libcurl's parser is lenient: it finds a host in
-// http:///path and accepts any scheme. Messages quote a part of the URL only after a check that it
-// contains no password.
+// Checks the form of the URL before libcurl parses it, because libcurl's parser is lenient: it
+// finds a host in http:///path and accepts any scheme. A message may quote a part of the URL only
+// after the check that this part contains no password.
 static rlhf_status check_form(const rlhf_host *host, const char *url) {
     const char *sep = strstr(url, "://");
     const size_t scheme = sep ? (size_t)(sep - url) : 0;
@@ -37,8 +37,8 @@ static rlhf_status check_form(const rlhf_host *host, const char *url) {
     return RLHF_OK;
 }
 
-// A part of a URL, "" if it is missing. Returns NULL if out of memory or if the part cannot be
-// read. Free it with curl_free.
+// A part of a URL, "" if it is missing. Returns NULL if memory runs out or the part cannot be read.
+// Free it with curl_free.
 static char *part(CURLU *url, CURLUPart what, unsigned flags) {
     char *text = NULL;
     const CURLUcode code = curl_url_get(url, what, &text, flags);
@@ -46,8 +46,8 @@ static char *part(CURLU *url, CURLUPart what, unsigned flags) {
     return NULL;
 }
 
-// scheme://host:port of a parsed URL. Returns NULL if part() does or if out of memory. Free it with
-// free.
+// scheme://host:port of a parsed URL. Returns NULL if memory runs out or a part cannot be read.
+// Free it with free.
 static char *origin_of(CURLU *url) {
     char *scheme = part(url, CURLUPART_SCHEME, 0), *name = part(url, CURLUPART_HOST, 0);
     char *port = part(url, CURLUPART_PORT, CURLU_DEFAULT_PORT), *all = NULL;
@@ -64,7 +64,7 @@ static char *origin_of(CURLU *url) {
     return all;
 }
 
-// Fills t->shown with the URL without its query and fragment, which may contain a key.
+// Sets t->shown to the URL without its query and fragment, because these may contain a key.
 static void fill_shown(struct rlhf__target *t, const char *path) {
     size_t at = (size_t)snprintf(t->shown, sizeof t->shown, "%.150s", t->origin);
     for (; *path && at + 4 < sizeof t->shown; path++)
@@ -105,7 +105,8 @@ int rlhf__target_same_origin(const struct rlhf__target *t, const char *url) {
 
 // ---- headers ----
 
-// 1 if text is "Name: value" on one line: RFC 9110's token, and a value without control characters.
+// 1 if the text is "Name: value" on one line, with a token (RFC 9110) as its name and without
+// control characters in its value.
 static int is_header(const char *text) {
     static const char token[] = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
                                 "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -155,7 +156,7 @@ rlhf_status rlhf__target_init(struct rlhf__target *t, const rlhf_host *host,
         return rlhf_failf(host, RLHF_E_INVALID, "ca=%s cannot be read: %s", o->ca, strerror(errno));
     RLHF_TRY(append(headers, host, "Content-Type: application/json"));
     RLHF_TRY(append(headers, host, "Accept: application/json"));
-    RLHF_TRY(append(headers, host, "Expect:")); // avoids a second of waiting before a large request
+    RLHF_TRY(append(headers, host, "Expect:")); // no wait before large requests
     return o->header_env ? secret_header(t, host, o->header_env, headers) : RLHF_OK;
 }
 

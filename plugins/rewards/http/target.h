@@ -1,5 +1,5 @@
-// target.h: the target of the requests: the checked URL, its part that may be shown, and the secret
-// header.
+// target.h: the target of the requests: the checked URL, the part of it that may be shown, and the
+// secret header.
 #ifndef RLHF_REWARDS_HTTP_TARGET_H
 #define RLHF_REWARDS_HTTP_TARGET_H
 
@@ -10,17 +10,17 @@
 
 struct rlhf__target {
     CURLU *url;
-    char *origin;    // "http://127.0.0.1:8000", which redirects must keep
-    char shown[256]; // scheme, host, port and path, printable: for messages
+    char *origin;    // "http://127.0.0.1:8000"; redirects must have the same origin
+    char shown[256]; // for messages: scheme, host, port and path, printable
     int32_t tls, loopback;
 };
 
-// Check url, ca and header_env of the options; nothing is sent. *headers = the headers of every
-// request in addition to libcurl's own, freed with curl_slist_free_all. RLHF_E_INVALID explains
-// what is wrong, without secret values. [main]
+// Check url, ca and header_env of the options, without sending anything. Sets *headers to the
+// headers of every request (libcurl adds its own); free them with curl_slist_free_all. The message
+// of RLHF_E_INVALID says what is wrong, without secret values. [main]
 rlhf_status rlhf__target_init(struct rlhf__target *, const rlhf_host *,
                               const struct rlhf__http_options *, struct curl_slist **headers);
-void rlhf__target_finish(struct rlhf__target *); // zeroed allowed [main]
+void rlhf__target_finish(struct rlhf__target *); // accepts a zeroed target [main]
 
 // 1 if url has the target's scheme, host and port. [any]
 int rlhf__target_same_origin(const struct rlhf__target *, const char *url);
