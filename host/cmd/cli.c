@@ -165,7 +165,7 @@ static void say_whole_command(const struct rlhf__config_request *req,
 
 // Completes the error that code from the run directory must be named again on resume. If the run
 // cannot be resumed for another reason, replaces the error by that reason. If the code has changed
-// since, adds that to the error; otherwise adds the whole command.
+// since the run last used it, adds that to the error; otherwise adds the whole command.
 static rlhf_status say_trust(const struct options *o, const struct rlhf__config_request *req,
                              const struct rlhf__run_request *run, rlhf_status st,
                              struct rlhf__error *err) {
@@ -346,8 +346,8 @@ static rlhf_status print_memory(const struct rlhf__memory_need *need, int json,
     return st == RLHF_OK ? rlhf__print_flush(err) : st;
 }
 
-// Have the report page of the run written. The run's directory is passed as a descriptor, because
-// the working directory may have changed and a parent may have been renamed.
+// Write the report page of the run. The path of the run's directory is taken from its descriptor,
+// because the working directory may have changed and a parent may have been renamed.
 static void run_ended(const struct rlhf__run_request *req) {
     char fd[64], real[RLHF__PATH_CAP];
     if (!req->config->log.report || !req->env->run_ended || !req->dir->root) return;

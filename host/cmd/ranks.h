@@ -21,8 +21,8 @@ rlhf_status rlhf__ranks_resume(struct rlhf__ranks *, const struct rlhf__env *env
                                const char **resume, const char *backend, double timeout_s,
                                struct rlhf__error *err);
 
-// Join the others, unless that was done, and agree with them on st. Then choose the actors. Errors:
-// st of any rank; those of rlhf__join; RLHF_E_INVALID (parallel.actors). [main]
+// Join the other ranks, unless that was done before, and agree with them on st. Then choose the
+// actors. Errors: st of any rank; those of rlhf__join; RLHF_E_INVALID (parallel.actors). [main]
 rlhf_status rlhf__ranks_join(struct rlhf__ranks *, struct rlhf__run_request *run, rlhf_status st,
                              struct rlhf__error *err);
 
