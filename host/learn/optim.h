@@ -40,9 +40,9 @@ struct rlhf__optim {
     struct rlhf__optim_count count;
     rlhf_dev grads; // all gradients as one range; NULL: separate
     uint64_t grads_bytes;
-    // All parameters as one list (Muon's without a weight), then the n_between ranges of
-    // `grads` between them. size 0: the backend takes one tensor per call. len, places and rates
-    // are the arrays of the list.
+    // All parameters as one list, then the n_between ranges of `grads` that lie between them. A
+    // parameter that uses Muon has no weight in the list. list.size is 0 if the backend takes one
+    // tensor per call. len, places and rates are the arrays of the list.
     rlhf_tensors list;
     uint32_t n_between, reserved;
     rlhf_dev clip; // the device's rlhf_clip

@@ -37,8 +37,8 @@ rlhf_status rlhf__optim_blocks_init(struct rlhf__optim *o, const struct rlhf__sh
                                     struct rlhf__error *err);
 void rlhf__optim_blocks_destroy(struct rlhf__optim *o); // without blocks: nothing [main]
 
-// Sum up the gradients of own blocks over all processes. Does nothing with one process. aside is as
-// in rlhf__sum_reduce. The caller must take the step next. [step]
+// Sum up the gradients of this process's blocks over all processes. Does nothing with one process.
+// aside is as in rlhf__sum_reduce. The caller must take the step next. [step]
 rlhf_status rlhf__optim_blocks_reduce(struct rlhf__optim *o, const rlhf_dev *aside,
                                       struct rlhf__error *err);
 
