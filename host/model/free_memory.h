@@ -22,8 +22,8 @@ struct rlhf__memory_need {
     uint64_t there;                  // bytes of `uses` that are already allocated
 };
 
-// Sets need->memory, own_memory, known and there for the memory in which env's models compute.
-// memory is 0 if it cannot be determined. [any]
+// Sets need->memory, need->own_memory, need->known and need->there for the memory in which env's
+// models compute. need->memory is 0 if it cannot be determined. [any]
 void rlhf__free_memory_get(const struct rlhf__model_env *env, struct rlhf__memory_need *need);
 
 // Returns the bytes that are still to be allocated. Host-only uses do not count for a device with
