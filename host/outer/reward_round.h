@@ -1,6 +1,6 @@
-// reward_round.h: one round of reward-model training inside a rollout run. It trains the model that
-// the run's rewards use with the pair loss and a separate optimizer, and sets gain and bias
-// afterwards.
+// reward_round.h: one round of reward-model training inside a rollout run. It trains the reward
+// model that the run's rewards use. Training uses the pair loss and a separate optimizer; gain and
+// bias are set afterwards.
 //
 // batch/replay.h chooses the pairs of a round. The algorithm decides when a round takes place
 // (iteration.h).
