@@ -180,8 +180,9 @@ static void put_title(struct rlhf__buf *b, const struct layout *l) {
     put_rule(b, l, "\xe2\x94\x9c", "\xe2\x94\xbc", "\xe2\x94\xa4");
 }
 
-// Returns where to begin a prompt that would otherwise fill most of the space, so that it takes a
-// third of it. The offset is at a character boundary; 0 means show the whole prompt.
+// Returns the offset from which a prompt is shown: 0 for a short prompt, which is shown whole. A
+// prompt that would fill most of the space is shown from a later character on, so that it takes a
+// third of the space.
 static size_t tail_of(rlhf_str prompt, size_t columns) {
     if (prompt.len <= columns * 2 / 3) return 0;
     return rlhf__utf8_floor(prompt.ptr, (size_t)prompt.len - columns / 3);
