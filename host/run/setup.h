@@ -91,8 +91,8 @@ int32_t rlhf__setup_moments(const struct rlhf__config *c);
 rlhf_status rlhf__setup_optim(const struct rlhf__run *r, const struct rlhf__model *m,
                               struct rlhf__optim **out, struct rlhf__error *err);
 
-// Returns the run's learner with these optimizers; the second is NULL without a separate critic.
-// The caller finishes it. [any]
+// Returns the run's learner with these optimizers. critic_optim is NULL without a separate critic.
+// The caller finishes the learner. [any]
 struct rlhf__learner rlhf__setup_learner(const struct rlhf__run *r, struct rlhf__optim *optim,
                                          struct rlhf__optim *critic_optim);
 
@@ -122,9 +122,9 @@ rlhf_status rlhf__setup_check_ahead(const struct rlhf__run *r, struct rlhf__erro
 // Set r->ahead_threads, of the run's `all` threads. Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__setup_split_threads(struct rlhf__run *r, int64_t all, struct rlhf__error *err);
 
-// Open the sampler, and load it when the models are loaded; or let the actors sample. The feed must
-// be open. Do nothing without rollout.ahead. Errors: those of rlhf__sampler_open and
-// rlhf__sampler_load. [main]
+// Open the sampler, unless actors sample. The feed must be open. _ready loads the sampler, or
+// connects learners and actors; call it after the models have been loaded. Both do nothing without
+// rollout.ahead. Errors: those of rlhf__sampler_open and rlhf__sampler_load. [main]
 rlhf_status rlhf__setup_ahead(struct rlhf__run *r, struct rlhf__error *err);
 rlhf_status rlhf__setup_ahead_ready(struct rlhf__run *r, struct rlhf__error *err);
 
@@ -145,8 +145,8 @@ rlhf_status rlhf__setup_actor_same(const struct rlhf__run *r, json_t **out,
 // threads that this process gets of them. [main]
 int64_t rlhf__setup_threads(const struct rlhf__run *r);
 
-// Check that all processes execute the same run. Everything must be open, and a checkpoint loaded.
-// Errors: those of rlhf__team_same. [main]
+// Check that all processes execute the same run. Call it when everything is open and the checkpoint
+// of a resumed run is loaded. Errors: those of rlhf__team_same. [main]
 rlhf_status rlhf__setup_same(const struct rlhf__run *r, struct rlhf__error *err);
 
 // ---- memory: memory_estimate.c ----
