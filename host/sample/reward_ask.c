@@ -63,7 +63,8 @@ static int is_odd(const struct rlhf__mixing_config *rules, const struct rlhf__re
 // count, so all rows of the call are scored again.
 enum reports { COUNTED, NONE, AGAIN };
 
-// Decide about the reports of a call in which `failed` rows failed and `odd` rows are not finite.
+// Decide whether the reports of a call count. `failed` of its rows failed, and `odd` of its rows
+// have rewards that are not finite and would end the run.
 static enum reports count_reports(const struct rlhf__reward_call *q, struct rlhf__reward_metrics *m,
                                   uint32_t failed, uint32_t odd) {
     const int alone = (q->plugin->plugin->ops.reward.flags & RLHF_REWARD_ROW_ALONE) != 0;

@@ -39,8 +39,8 @@ const struct rlhf__model *rlhf__sampler_model(const struct rlhf__sampler *);
 const rlhf_compute *rlhf__sampler_table(const struct rlhf__sampler *);
 
 // Copy the policy's weights, and begin to sample responses to the prompts row[q->n] as the request
-// says, with the sampler's model, cache and rules instead of the request's. Takes row, even after a
-// failure. Do not change the prompts until the batch is complete. [step]
+// says, with the sampler's model, cache and rules instead of the request's. Takes ownership of row,
+// even after a failure. Do not change the prompts until the batch is complete. [step]
 rlhf_status rlhf__sampler_begin(struct rlhf__sampler *, const struct rlhf__rollout_request *q,
                                 int64_t *row, struct rlhf__error *err);
 
