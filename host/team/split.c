@@ -6,8 +6,9 @@
 
 // ---- the learners' collective ----
 //
-// An exchange connects pairs of ranks, so that one without any bytes for the actors needs no call
-// of theirs. Learners have the same numbers in both teams.
+// In an exchange, only ranks that have bytes for each other must take part. Learners exchange no
+// bytes with the actors here, so the actors make no call. Learners have the same numbers in both
+// teams.
 
 static rlhf_status failed(struct rlhf__split *s, rlhf_status st) {
     if (st != RLHF_OK) s->all->broken = 1;

@@ -43,9 +43,9 @@ rlhf_status rlhf__sum_init(struct rlhf__sum *, const rlhf_compute *, const struc
                            const struct rlhf__share *, struct rlhf__error *err);
 void rlhf__sum_finish(struct rlhf__sum *); // accepts a zeroed struct [main]
 
-// Sum up the gradients of own blocks over the ranks. A rank may have several nodes of the tree
-// (tree.h): aside[k] is the copy of the gradients for its node k, and the gradients themselves are
-// its last node. The gradients of other blocks keep their values.
+// Sum up the gradients of this rank's blocks over all ranks. A rank may have several nodes of the
+// tree (tree.h): aside[k] is the copy of the gradients for its node k, and the gradients themselves
+// are its last node. The gradients of other blocks keep their values.
 //
 // If a call of the compute table fails, the exchange continues, so that the other ranks do not wait
 // forever. *table receives the status of that call. Errors: those of the team. [step]
