@@ -114,8 +114,8 @@ static void on_fatal(int number, siginfo_t *info, void *context) {
     if (f->limited &&
         mmap(NULL, PROBE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
         atomic_store(&f->note->no_memory, 1);
-    // After return, a fault happens again by itself and then ends the process. A signal that was
-    // sent must be raised again.
+    // After this handler returns, the instruction that faulted runs again, and its fault ends the
+    // process. A signal that was sent must be raised again.
     signal(number, SIG_DFL);
     if (info->si_code <= 0) raise(number);
 }
