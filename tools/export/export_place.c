@@ -95,8 +95,9 @@ static rlhf_status look_again(struct rlhf__export_place *p, struct rlhf__error *
                       p->to);
 }
 
-// Append the names of a path that does not exist to `real`. "." and ".." are resolved as they would
-// be after creating the directories. If the result is too long, real becomes empty.
+// Append to `real` the rest of a path, whose directories do not exist yet. "." and ".." are
+// resolved as they would be after creating the directories. If the result is too long, real becomes
+// empty.
 static void put_rest(char real[RLHF__PATH_CAP], const char *rest) {
     while (*rest && *real) {
         const size_t n = strcspn(rest, "/"), at = strlen(real);

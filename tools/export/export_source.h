@@ -47,7 +47,8 @@ const char *rlhf__export_source_text(const struct rlhf__export_source *);
 rlhf_status rlhf__export_source_json(const struct rlhf__export_source *, const char *name,
                                      json_t **out, struct rlhf__error *err);
 
-// 1 if the `architectures` of its config say that it is a language model that can generate. [any]
+// 1 if the `architectures` of the source's config say that the model is a language model that can
+// generate. [any]
 int rlhf__export_source_writes(const struct rlhf__export_source *);
 
 #endif
