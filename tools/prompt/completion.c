@@ -41,8 +41,8 @@ static int is_folder(const char *dir, const char *name) {
     return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
 }
 
-// Offer the entries of the directory in `path`; the part after its last slash has been typed.
-// Hidden files are offered if a dot was typed.
+// Offer the entries of the directory in `path` that begin with the typed part, which follows the
+// last slash. Hidden files are offered only if the typed part begins with a dot.
 static void offer_paths(struct found *f, const char *path) {
     char dir[RLHF__PATH_CAP];
     const char *slash = strrchr(path, '/');
