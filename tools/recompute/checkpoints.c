@@ -133,7 +133,7 @@ static int same_shape(const struct rlhf__tensor *a, const struct rlhf__tensor *b
            memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0;
 }
 
-// Return 1 if tensor i of the run has the same shape in both checkpoints at the end.
+// Return 1 if tensor i has the same shape in the run's checkpoint and in the recomputed one.
 static int is_comparable(const struct opened *o, size_t i) {
     const struct rlhf__tensor *t = rlhf__weights_at(o->run, i);
     return same_shape(t, rlhf__weights_find(o->again, t->name));
