@@ -64,7 +64,8 @@ struct rlhf__scale_line {
     double bytes;     // per second, each way, for one rank while `locals` ranks of a machine send
     double locals;
     double latency; // seconds, one way
-    // Seconds of an exchange with every other rank, by the bytes for each of them; n 0 if typed.
+    // Seconds of an exchange with every other rank, for several numbers of bytes per rank. n is 0
+    // if the user typed the network's figures.
     struct rlhf__scale_curve exchange;
 };
 

@@ -248,7 +248,8 @@ static rlhf_status time_parts(struct rlhf__run *r, const struct rlhf__scale_plan
     const struct rlhf__rows *e = &p->x.rows;
     const uint32_t groups = e->n / (uint32_t)plan->group;
     if (r->feed->ops->more) RLHF_TRY(time_draws(r, groups, plan->group, &m->draw, err));
-    // A row that the algorithm marks is left out of the backward pass. Here all rows are trained.
+    // In a run, rows that the algorithm marks are left out of the backward pass. Here all rows are
+    // trained.
     RLHF_TRY(time_learning(r, e, e->n / (uint32_t)plan->minibatches, m, err));
     RLHF_TRY(time_steps(r, m, err));
     return time_copies(r, m, err);
