@@ -31,8 +31,8 @@ rlhf_status rlhf__faults_add(struct rlhf__faults *, const struct rlhf__fault *,
 rlhf_status rlhf__faults_say(struct rlhf__faults *, int64_t phase, const char *file,
                              const char *where, struct rlhf__error *err);
 
-// Find the first difference of two JSON values: add its path to the end of `where`, and append the
-// fault. Returns RLHF_OK without a fault if the values are equal. [main]
+// Find the first difference of two JSON values, and append a fault like `at`, with the path of the
+// difference added to its `where`. Returns RLHF_OK without a fault if the values are equal. [main]
 rlhf_status rlhf__faults_compare(struct rlhf__faults *, const struct rlhf__fault *at,
                                  const json_t *was, const json_t *expected,
                                  struct rlhf__error *err);

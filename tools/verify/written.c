@@ -36,8 +36,8 @@ static void put(struct rlhf__buf *out, const json_t *v, int is_float, int floats
     }
 }
 
-// Returns 1 if the texts are the same, except that the line may have -0 for 0: JSON reads it as an
-// integer.
+// Returns 1 if the texts are the same, except that the line may have -0 where the other text has 0.
+// JSON reads -0 as the integer 0, so the sign is lost.
 static int is_same(const char *line, size_t n, const char *again, size_t m) {
     size_t k = 0;
     for (size_t i = 0; i < n; i++) {
