@@ -46,7 +46,7 @@ static void each_fault_has_its_sentence(void **state) {
         {"other_abi.so", "built for plugin ABI 3, this rlhf-host speaks 0.10"},
         {"other_minor.so", "built with SDK 0.99.1 for plugin ABI 0.11, this rlhf-host speaks 0.10 "
                            "exactly; rebuild it with SDK 0.10.0"},
-        {"ops_flag.so", "org.example.faulty sets bit 7 of the flags of its ops"},
+        {"ops_flag.so", "org.example.faulty sets bit 8 of the flags of its ops"},
         {"desc_flag.so", "org.example.faulty sets bit 2 of the flags of its descriptor"},
         {"host_key.so", "its option \"weight\" has a name that the host uses itself"},
         {"null_bundle.so", "rlhf_plugin_v0() returned nothing"},
