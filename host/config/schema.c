@@ -253,7 +253,7 @@ static const rlhf_opt mixing_opts[] = {
 #undef T
 #define T struct rlhf__episodes_config
 static const rlhf_opt episodes_opts[] = {
-    I(turns, 8, 1, 4096, "turns that the policy may take; the last one is answered and paid too"),
+    I(turns, 8, 1, 4096, "turns that the policy may take; the last one is answered, too"),
     I(tokens, 0, 0, 1 << 24,
       "longest row in tokens, with its prompt; 0: the longest prompt, and episodes.turns times "
       "sampling.max_new_tokens and episodes.reply_tokens, at most the model's context"),
