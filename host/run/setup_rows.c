@@ -8,8 +8,8 @@
 #include "model/adapter.h"
 #include "model/model_config.h"
 #include "model/reward_model.h"
-#include "sample/rewards.h"
 #include "sample/response_rules.h"
+#include "sample/rewards.h"
 #include "sample/rollout.h"
 #include "team/team.h"
 
