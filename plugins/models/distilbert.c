@@ -1,5 +1,5 @@
 // distilbert.so: DistilBERT (Sanh et al. 2019) as transformers stores it:
-// DistilBertForSequenceClassification. It is an encoder with a norm after each residual sum; the
+// DistilBertForSequenceClassification. It is an encoder with a norm after each residual sum. The
 // score is read at the first token. The arithmetic is in transformer/.
 #include "transformer/core.h"
 

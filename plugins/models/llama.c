@@ -23,7 +23,7 @@ static const rlhf_opt opts[] = {
                          "mistral: must be null, or reach over the whole context"),
 };
 
-// Settings that one of the two families has and the other ignores.
+// Refuses settings that one of the two families has and the other ignores.
 static rlhf_status check(const rlhf_host *host, const struct config *c) {
     if (c->model_type == LLAMA && c->pretraining_tp > 1)
         return rlhf_failf(host, RLHF_E_UNSUPPORTED,

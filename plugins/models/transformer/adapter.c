@@ -2,10 +2,10 @@
 // have an adapter, the adapter's tensors and packed weights, and its forward and backward
 // arithmetic.
 //
-// One matrix product of the trunk can cover several layers of the checkpoint (q_proj, k_proj and
-// v_proj). The A matrices of these layers are then stacked by rows into one matrix, and their B
-// matrices are the blocks of one weight (rlhf_blocks). So a product with an adapter always takes
-// three matrix products.
+// One matrix product of the trunk can stand for several layers of the checkpoint (q_proj, k_proj
+// and v_proj). The A matrices of these layers are then stacked by rows into one matrix, and their B
+// matrices are the blocks of one weight (rlhf_blocks). So a product with an adapter always needs
+// three matrix products: its own, A x, and B (A x).
 #include "internal.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ int32_t rlhf__tf_site_of(int32_t slot) {
 
 int32_t rlhf__tf_site_slot(enum rlhf__tf_site site) { return site_slot[site]; }
 
-// Input and output widths of a matrix product.
+// The input width and the output width of a matrix product.
 struct size {
     int32_t in, out;
 };
@@ -44,12 +44,12 @@ uint64_t rlhf__tf_low_width(const struct rlhf__tf *m, enum rlhf__tf_site site) {
     return (uint64_t)blocks * (uint64_t)m->rank;
 }
 
-// ---- which matrix products have one ----
+// ---- which matrix products have an adapter ----
 
 // The length of a name without ".weight".
 static size_t module_length(const char *name) { return strlen(name) - (sizeof ".weight" - 1); }
 
-// Whether the target equals the last dot-separated components of the module's name.
+// 1 if the target equals the last components of the module's name, which dots separate.
 static int32_t is_end_of(const char *target, const char *module, size_t length) {
     const size_t n = strlen(target);
     if (!n || n > length || memcmp(module + length - n, target, n) != 0) return 0;
@@ -60,7 +60,7 @@ static int32_t wants_all(const rlhf_adapter *a) {
     return a->n_targets == 1 && !strcmp(a->target[0], "all-linear");
 }
 
-// Marks the targets that match the module; returns 1 if any does.
+// Marks the targets that match the module. Returns 1 if any target does.
 static int32_t match(const rlhf_adapter *a, const char *module, size_t length, uint8_t *hit) {
     int32_t any = 0;
     for (uint32_t i = 0; i < a->n_targets; i++) {
@@ -74,8 +74,8 @@ static int32_t match(const rlhf_adapter *a, const char *module, size_t length, u
 static void add_block(struct rlhf__tf *m, int32_t layer, const struct rlhf_tf_name *n) {
     const enum rlhf__tf_site site = (enum rlhf__tf_site)rlhf__tf_site_of(n->slot);
     struct rlhf__tf_low *low = &m->low[layer].of[site];
-    // The rows of this block in a matrix stored [out, in]. A name that covers the whole slot has
-    // all outputs, in either storage order.
+    // The rows of this block in a matrix stored as [out, in]. If the name covers the whole slot,
+    // the block has all outputs, in either storage order.
     low->block[low->n_blocks++] = n->piece == RLHF_TF_ALL
                                       ? (struct rlhf__tf_span){0, size_of(m, site).out}
                                       : rlhf__tf_piece_rows(m, layer, n);

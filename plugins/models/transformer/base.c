@@ -1,10 +1,10 @@
-// transformer/base.c: shares the trunk of another instance (rlhf_model_open.base). Finds that
+// transformer/base.c: sharing the trunk of another instance (rlhf_model_open.base). Finds that
 // instance and checks that its trunk can be shared.
 #include "internal.h"
 
 #include <string.h>
 
-// Whether both trunks compute the same functions of the same weights.
+// 1 if both trunks compute the same functions from the same weights.
 static int32_t same_trunk(const struct rlhf_tf_arch *a, const struct rlhf_tf_arch *b) {
     const size_t pairs = (size_t)a->head_dim / 2 * sizeof *a->rotary.frequency;
     return a->n_vocab == b->n_vocab && a->n_ctx == b->n_ctx && a->d == b->d &&
@@ -42,7 +42,7 @@ static rlhf_status check(struct rlhf__tf *m, const rlhf_model_open *o, const str
 rlhf_status rlhf__tf_base_open(struct rlhf__tf *m, rlhf_model_open *o) {
     struct rlhf__tf *b;
     if (!o->base) return RLHF_OK;
-    memcpy(&b, &o->base, sizeof b); // not const: its LM head is packed when it is first needed
+    memcpy(&b, &o->base, sizeof b); // not const: its LM head is packed on first use
     RLHF_TRY(check(m, o, b));
     m->base = b->base ? b->base : b;
     o->n_tokens = m->base->open.n_tokens;

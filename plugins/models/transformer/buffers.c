@@ -1,4 +1,5 @@
-// transformer/buffers.c: device buffers that grow to the largest batch seen, and host scratch.
+// transformer/buffers.c: device buffers that grow to fit the largest batch seen, and scratch memory
+// on the host.
 #include "internal.h"
 
 #include <string.h>
@@ -7,9 +8,9 @@
 
 rlhf_status rlhf__tf_reserve(struct rlhf__tf *m, struct rlhf__tf_buf *b, uint64_t bytes) {
     if (b->p && b->bytes >= bytes) return RLHF_OK;
-    // Grow a small buffer by at least a quarter and a large one (many MiB) by at least a sixteenth.
-    // If batches grow step by step, few of them then wait for an allocation. If microbatches have
-    // similar sizes, little memory stays unused.
+    // Grow a small buffer by at least a quarter, and a large one (many MiB) by at least a
+    // sixteenth. If batches grow step by step, only few of them then need an allocation. If
+    // microbatches have similar sizes, little memory is left unused.
     const uint64_t grown = b->bytes + b->bytes / (b->bytes < MANY ? 4 : 16);
     if (bytes < grown) bytes = grown;
     rlhf__tf_buf_finish(m, b);
@@ -88,7 +89,7 @@ void rlhf__tf_trim(void *self) {
     each_work(m, &m->infer, add_up, &bytes);
     each_work(m, &m->tap.work, add_up, &bytes);
     each_scratch(m, add_up, &bytes);
-    if (bytes < MANY) return; // too small to be worth allocating again
+    if (bytes < MANY) return; // too small to be worth a new allocation
     rlhf__tf_work_finish(m, &m->train);
     rlhf__tf_work_finish(m, &m->infer);
     rlhf__tf_tap_finish(m);

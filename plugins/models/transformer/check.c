@@ -1,6 +1,6 @@
-// transformer/check.c: validates the caller's input, which is a ragged batch or a generation step.
-// For a step it also tracks the slots. The transfer to the device is in rows.c, the step itself in
-// gen.c.
+// transformer/check.c: validates the caller's input, which is a batch of rows or a generation step.
+// For a step it also tracks the slots. rows.c copies the input to the device, and gen.c runs the
+// step.
 #include "internal.h"
 
 static rlhf_status check_row(struct rlhf__tf *m, const rlhf_batch *b, uint32_t i,
@@ -24,7 +24,8 @@ static rlhf_status check_row(struct rlhf__tf *m, const rlhf_batch *b, uint32_t i
     return RLHF_OK;
 }
 
-// Checks the turns of row i's tokens: given tokens come first, then turn 0; turns ascend by one.
+// Checks the turns of row i's tokens. Given tokens come first, then those of turn 0, and turns
+// ascend by one.
 static rlhf_status check_row_turns(struct rlhf__tf *m, const rlhf_batch *b, uint32_t i) {
     const int32_t first = b->offset[i] + b->prompt_len[i];
     int32_t last = -1;
@@ -43,8 +44,8 @@ static rlhf_status check_row_turns(struct rlhf__tf *m, const rlhf_batch *b, uint
     return RLHF_OK;
 }
 
-// Checks that row i may continue row prefix[i]. That row must come earlier, have no prefix, and be
-// directly followed by the rows that share it.
+// Checks that row i may continue row prefix[i]. That row must come earlier and must not have a
+// prefix. The rows that continue it must directly follow it.
 static rlhf_status check_row_prefix(struct rlhf__tf *m, const rlhf_batch *b, uint32_t i,
                                     int32_t want_resp) {
     const int32_t p = b->prefix[i];
@@ -100,8 +101,8 @@ rlhf_status rlhf__tf_batch_check(struct rlhf__tf *m, const rlhf_batch *b, int32_
 
 // ---- generation ----
 
-// Checks that row i writes within its slot and starts at the slot's end, and that no other row of
-// the step writes to the slot.
+// Checks that row i fits in its slot and starts at the slot's end, and that no other row of the
+// step writes to the slot.
 static rlhf_status check_slot(struct rlhf__tf *m, rlhf_gen *g, const rlhf_gen_step *s, uint32_t i) {
     const int32_t slot = s->slot[i], start = s->start[i];
     const int64_t len = (int64_t)s->offset[i + 1] - s->offset[i];
@@ -126,7 +127,8 @@ static rlhf_status check_slot(struct rlhf__tf *m, rlhf_gen *g, const rlhf_gen_st
     return RLHF_OK;
 }
 
-// Checks that row i continues a slot that was begun on prefix p, and that p has not changed since.
+// Checks that row i continues a slot that was begun with prefix p, and that p has not changed
+// since.
 static rlhf_status check_same_prefix(struct rlhf__tf *m, const rlhf_gen *g, const rlhf_gen_step *s,
                                      uint32_t i, int32_t p) {
     const struct rlhf__gen_slot *slot = &g->slots[s->slot[i]];
@@ -195,7 +197,7 @@ void rlhf__tf_step_commit(rlhf_gen *g, const rlhf_gen_step *s) {
         slot->held = slot->after;
         slot->stamp++;
     }
-    for (uint32_t i = 0; i < s->n; i++) { // the stamps of prefixes filled in this step are new
+    for (uint32_t i = 0; i < s->n; i++) { // prefixes that this step fills get new stamps
         struct rlhf__gen_slot *slot = &g->slots[s->slot[i]];
         slot->prefix = s->prefix ? s->prefix[i] : -1;
         slot->prefix_stamp = slot->prefix < 0 ? 0 : g->slots[slot->prefix].stamp;

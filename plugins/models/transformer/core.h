@@ -1,8 +1,8 @@
 // transformer/core.h: how an architecture plugin (gpt2.c, llama.c, ...) describes itself to the
-// shared transformer core, and the ops table it gets in return.
+// shared transformer core, and the ops table that it gets from the core.
 //
-// Tensors and arithmetic are in the core. It accesses device memory only through the compute table
-// and never dereferences an rlhf_dev.
+// The tensors and the arithmetic are in the core. It accesses device memory only through the
+// compute table and never dereferences an rlhf_dev.
 #ifndef RLHF_MODELS_TRANSFORMER_CORE_H
 #define RLHF_MODELS_TRANSFORMER_CORE_H
 
@@ -14,16 +14,16 @@
 extern "C" {
 #endif
 
-// Tensors that the core knows. The first group exists once, the second once per layer. struct
-// rlhf_tf_arch and the open arguments determine which of them exist.
+// The tensors that the core knows. The first group exists once, the second group once per layer.
+// Which of them exist depends on struct rlhf_tf_arch and on the arguments of open().
 enum rlhf_tf_slot {
     RLHF_TF_WTE,   // token embedding [vocab, d]
     RLHF_TF_WPE,   // position embedding [ctx, d], unless positions are rotary
-    RLHF_TF_EMB_G, // norm of the embedding sum (post-norm stacks)
+    RLHF_TF_EMB_G, // norm of the sum of embeddings (post-norm stacks)
     RLHF_TF_EMB_B,
     RLHF_TF_FINAL_G, // final norm (pre-norm stacks)
     RLHF_TF_FINAL_B,
-    RLHF_TF_LM,     // LM head [vocab, d], only when not tied to RLHF_TF_WTE
+    RLHF_TF_LM,     // LM head [vocab, d]; absent if tied to RLHF_TF_WTE
     RLHF_TF_POOL_W, // hidden layer of the score head [d, d]
     RLHF_TF_POOL_B,
     RLHF_TF_SCORE_W, // [n_labels, d]
@@ -44,15 +44,15 @@ enum rlhf_tf_slot {
     RLHF_TF_PROJ_B,
     RLHF_TF_N2_G, // norm of the MLP
     RLHF_TF_N2_B,
-    RLHF_TF_FC_W, // d -> inner; gated: d -> 2 inner, the gate and the values it gates
+    RLHF_TF_FC_W, // d -> inner; gated: d -> 2 inner, for the gate and the values that it scales
     RLHF_TF_FC_B,
     RLHF_TF_OUT_W, // inner -> d
     RLHF_TF_OUT_B,
     RLHF_TF_N_LAYER
 };
 
-// The rows of a slot that a name refers to. With [out, in] linear layers, RLHF_TF_QKV_* has the
-// queries, keys and values stacked by rows, possibly with different row counts. A gated
+// The rows of a slot that a name refers to. If linear layers are stored as [out, in], RLHF_TF_QKV_*
+// has the queries, keys and values stacked by rows; their row counts may differ. A gated
 // RLHF_TF_FC_* has its two halves stacked in the same way.
 enum rlhf_tf_piece {
     RLHF_TF_ALL = 0,
@@ -63,16 +63,16 @@ enum rlhf_tf_piece {
     RLHF_TF_UP
 };
 
-// The name of a parameter in the checkpoint. Lists end with a NULL name. In a list for layers the
-// name follows struct rlhf_tf_arch.layer_prefix.
+// The name of a parameter in the checkpoint. A list of names ends with a NULL name. In a list for
+// layers, struct rlhf_tf_arch.layer_prefix comes before the name.
 struct rlhf_tf_name {
     int32_t slot, piece; // enum rlhf_tf_slot, enum rlhf_tf_piece
     const char *name;
 };
 
-enum rlhf_tf_norm_kind { RLHF_TF_NORM_LAYER = 0, RLHF_TF_NORM_RMS = 1 }; // RMS norms lack a bias
+enum rlhf_tf_norm_kind { RLHF_TF_NORM_LAYER = 0, RLHF_TF_NORM_RMS = 1 }; // RMS norms have no bias
 
-// Linear layers of the trunk that have biases.
+// The linear layers of the trunk that have biases.
 enum rlhf_tf_bias {
     RLHF_TF_BIAS_QKV = 1,
     RLHF_TF_BIAS_PROJ = 2,
@@ -83,58 +83,59 @@ enum rlhf_tf_bias {
 // Rotary positions (Su et al. 2021). The pair (c, c + head_dim / 2) of a head is rotated by the
 // angle position * frequency[c]. The cosine and sine are also multiplied by a scale.
 struct rlhf_tf_rotary {
-    double *frequency; // [head_dim / 2]; NULL: positions are embedded (RLHF_TF_WPE)
+    double *frequency; // [head_dim / 2]; NULL: positions have embeddings instead (RLHF_TF_WPE)
     double scale;
 };
 
-// One architecture with its sizes. Filled by the plugin's create(), copied by the core.
+// An architecture with its sizes. The plugin's create() fills it, and the core copies it.
 struct rlhf_tf_arch {
     int32_t n_vocab, n_ctx, d, n_layer, d_inner;
     int32_t n_head, n_kv_head; // query heads; key/value heads, a divisor of n_head
     int32_t head_dim;          // width of a head, usually d / n_head
     int32_t norm;              // enum rlhf_tf_norm_kind
-    int32_t pre_norm; // 1: norm before each block and a final norm; 0: norm after the embedding sum
-                      // and after each residual sum
-    int32_t causal;   // 1: LM heads, value head and generation are available
-    int32_t act;      // enum rlhf_act
-    int32_t gated;    // 1: the MLP is act(gate) * up (Shazeer 2020)
-    int32_t head_norm;    // 1: RMS norm of each head of queries and keys, before the rotation
+    int32_t pre_norm;     // 1: norm before each block and a final norm; 0: norm after the sum of
+                          // embeddings and after each residual sum
+    int32_t causal;       // 1: LM heads, value head and generation are available
+    int32_t act;          // enum rlhf_act
+    int32_t gated;        // 1: the MLP is act(gate) * up (Shazeer 2020)
+    int32_t head_norm;    // 1: RMS norm of each head of queries and keys, before their rotation
     int32_t bias;         // bits of enum rlhf_tf_bias
     int32_t out_in;       // 1: linear layers of the trunk are stored [out, in]
     int32_t tied;         // 1: the LM head is the token embedding
     int32_t score_hidden; // 1: a d -> d layer with ReLU before the score matrix
     int32_t score_bias;
-    int32_t pooling; // enum rlhf_pool, the architecture's default
-    // 1: RLHF_POOL_LAST is the last token other than pad_id, as in transformers, or the first token
-    // if all are pad_id
+    int32_t pooling; // enum rlhf_pool: the default of the architecture
+    // 1: RLHF_POOL_LAST reads the last token that is not pad_id, as in transformers, or the first
+    // token if all tokens are pad_id
     int32_t pads;
     int32_t pad_id;
     int32_t scale_by_layer; // 1: attention scores are also divided by layer + 1
-    int32_t residual_init;  // 1: output matrices start at init_std / sqrt(2 n_layer)
+    int32_t residual_init;  // 1: output matrices are initialized with init_std / sqrt(2 n_layer)
     double attn_scale, norm_eps, init_std;
-    struct rlhf_tf_rotary rotary; // frequency is host memory; rlhf_tf_create takes it
+    struct rlhf_tf_rotary rotary; // its frequency is host memory, which rlhf_tf_create takes
     const char *layer_prefix;     // format with one %d, e.g. "transformer.h.%d."
     const char *base_prefix;      // e.g. "transformer."
     const struct rlhf_tf_name *globals, *layers;
 };
 
-// Create / free an instance; called by a plugin's create() and destroy(). Takes ownership of
-// arch->rotary.frequency, even on failure. [main]
+// Create and free an instance. Called by a plugin's create() and destroy(). rlhf_tf_create takes
+// ownership of arch->rotary.frequency, even on failure. [main]
 rlhf_status rlhf_tf_create(const rlhf_host *host, const struct rlhf_tf_arch *arch, void **self);
 void rlhf_tf_destroy(void *self); // NULL allowed
 
 // ---- slots.c ----
-// enum rlhf_act of an activation as transformers names it; 0: not implemented. [any]
+// The enum rlhf_act of an activation that transformers calls `name`; 0: not implemented. [any]
 int32_t rlhf_tf_activation(const char *name);
 double rlhf_tf_attn_scale(const struct rlhf_tf_arch *arch); // 1 / sqrt(head_dim)
-// Reject inconsistent sizes: "config.json: n_embd (30) must be a multiple of n_head (4)". d_key
-// and head_key are the names in the architecture's config.json. [main]
+// Refuse inconsistent sizes: "config.json: n_embd (30) must be a multiple of n_head (4)". d_key and
+// head_key are the names of these two sizes in the architecture's config.json. [main]
 rlhf_status rlhf_tf_check(const rlhf_host *host, const struct rlhf_tf_arch *arch, const char *d_key,
                           const char *head_key);
 
 extern const rlhf_model_ops rlhf_tf_ops;
 
-// For rlhf_plugin.extension: RLHF_EXT_TAP of rlhf/draft/tap.h, for pre-norm causal models. [any]
+// rlhf_plugin.extension for RLHF_EXT_TAP (rlhf/draft/tap.h). Only pre-norm causal models have it.
+// [any]
 const void *rlhf_tf_extension(void *self, const char *id);
 
 #ifdef __cplusplus

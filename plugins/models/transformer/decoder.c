@@ -5,9 +5,9 @@ typedef struct rlhf_tf_decoder config;
 
 static const char *const null_only[] = {"null", NULL};
 
-// Options of one of the two objects that rotary positions are described in.
+// The options of an object that describes rotary positions. There are two such objects.
 // clang-format off
-// NOLINTBEGIN(bugprone-macro-parentheses): a member of offsetof takes none
+// NOLINTBEGIN(bugprone-macro-parentheses): a member in offsetof must not be in parentheses
 #define ROPE_OPTS(o)                                                                               \
     RLHF_OPT_STR(config, o.rope_type, NULL, "default, linear, llama3 or yarn"),                    \
     RLHF_OPT_STR(config, o.type, NULL, "what rope_type was called before"),                        \
@@ -65,7 +65,8 @@ const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS] = {
 _Static_assert(sizeof rlhf_tf_decoder_opts / sizeof *rlhf_tf_decoder_opts == RLHF_TF_N_DECODER_OPTS,
                "the header says how many there are");
 
-// All names; biases, head_norm and the other settings decide which of them exist.
+// All names of tensors. Which of the tensors exist depends on biases, head_norm and the other
+// settings.
 static const struct rlhf_tf_name globals[] = {
     {RLHF_TF_WTE, RLHF_TF_ALL, "model.embed_tokens.weight"},
     {RLHF_TF_FINAL_G, RLHF_TF_ALL, "model.norm.weight"},
@@ -98,7 +99,7 @@ static const struct rlhf_tf_name layers[] = {
     {RLHF_TF_OUT_B, RLHF_TF_ALL, "mlp.down_proj.bias"},
     {0, RLHF_TF_ALL, NULL}};
 
-// ---- what is refused ----
+// ---- unsupported settings ----
 
 static rlhf_status refuse_number(const rlhf_host *host, const char *key, double found) {
     return rlhf_failf(host, RLHF_E_UNSUPPORTED, "config.json: %s %.10g is not implemented", key,

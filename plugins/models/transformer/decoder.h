@@ -1,9 +1,9 @@
 // transformer/decoder.h: the config.json options that Llama and its descendants have in common, as
-// transformers writes them, and the architecture derived from these options.
+// transformers writes them, and the architecture that follows from them.
 //
-// Keys with a dot reach into objects of config.json ("rope_scaling.factor"); keys with brackets
-// reach each item of a list ("layer_types[]"). Tensor names and options of a single family are in
-// llama.c and qwen.c.
+// A key with a dot means a member of an object in config.json ("rope_scaling.factor"). A key with
+// brackets means every item of a list ("layer_types[]"). Tensor names and the options of a single
+// family are in llama.c and qwen.c.
 #ifndef RLHF_MODELS_TRANSFORMER_DECODER_H
 #define RLHF_MODELS_TRANSFORMER_DECODER_H
 
@@ -13,7 +13,8 @@
 extern "C" {
 #endif
 
-// The object rope_parameters (transformers 5) or rope_scaling (older files). 0 or NULL: not given.
+// The object rope_parameters (transformers 5) or rope_scaling (older files). A member that is 0 or
+// NULL is missing.
 struct rlhf_tf_rope_config {
     const char *rope_type, *type;
     double rope_theta, factor, low_freq_factor, high_freq_factor;
@@ -24,8 +25,8 @@ struct rlhf_tf_rope_config {
 
 struct rlhf_tf_decoder {
     int64_t vocab_size, hidden_size, intermediate_size, num_hidden_layers, num_attention_heads;
-    int64_t num_key_value_heads; // 0: null, as many as heads; -1: not given
-    int64_t head_dim;            // 0: not given
+    int64_t num_key_value_heads; // 0: null, which means as many as heads; -1: missing
+    int64_t head_dim;            // 0: missing
     int64_t max_position_embeddings, original_max_position_embeddings, pad_token_id;
     int64_t num_experts, num_local_experts;
     const char *hidden_act;
@@ -38,15 +39,15 @@ struct rlhf_tf_decoder {
 enum { RLHF_TF_N_DECODER_OPTS = 53 };
 extern const rlhf_opt rlhf_tf_decoder_opts[RLHF_TF_N_DECODER_OPTS]; // for RLHF_OPT_TABLE
 
-// Fills *out except biases and head_norm. Rejects unsupported or inconsistent settings. head_dim is
-// used if config.json lacks it; if head_dim is 0 too, hidden_size / num_attention_heads is used.
-// Allocates out->rotary.frequency, which rlhf_tf_create takes. [main]
+// Fills *out except biases and head_norm. Refuses unsupported or inconsistent settings. If
+// config.json lacks head_dim, the argument is used; if that is 0 too, hidden_size /
+// num_attention_heads is used. Allocates out->rotary.frequency, which rlhf_tf_create takes. [main]
 rlhf_status rlhf_tf_decoder_arch(const rlhf_host *host, const struct rlhf_tf_decoder *c,
                                  int64_t head_dim, struct rlhf_tf_arch *out);
 
 // ---- rotary_config.c ----
-// Sets the frequencies of the head_dim / 2 pairs, and the scale, as modeling_rope_utils of
-// transformers does. Types: default, linear, llama3 (Dubey et al. 2024), yarn (Peng et al. 2023).
+// Sets the frequencies of the head_dim / 2 pairs, and the scale, with the formulas of transformers'
+// modeling_rope_utils. Types: default, linear, llama3 (Dubey et al. 2024), yarn (Peng et al. 2023).
 // Allocates out->frequency. [main]
 rlhf_status rlhf_tf_rotary_read(const rlhf_host *host, const struct rlhf_tf_decoder *c,
                                 int32_t head_dim, struct rlhf_tf_rotary *out);

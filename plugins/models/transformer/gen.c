@@ -53,7 +53,7 @@ void rlhf__tf_gen_close(void *self, rlhf_gen *g) {
     m->host->free(m->host, g);
 }
 
-// Arrays for the rows that sample, for steps in which some rows do not sample.
+// Arrays for only those rows that sample, for steps in which some rows do not.
 struct drawing {
     uint64_t *counter;
     int32_t *id;

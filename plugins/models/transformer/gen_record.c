@@ -1,7 +1,7 @@
-// transformer/gen_record.c: decoding on a backend that records calls (record in rlhf/compute.h).
-// Steps of one token per row are padded to a fixed number of rows, the bucket. All calls of a step
-// are recorded once per bucket. Values that differ between steps are in device memory at fixed
-// addresses.
+// transformer/gen_record.c: decoding on a backend that can record its calls (record in
+// rlhf/compute.h). A step of one token per row is padded to a fixed number of rows, which is called
+// its bucket. All calls of a step are recorded once per bucket. Values that differ between steps
+// are in device memory at fixed addresses.
 //
 // A row's result does not depend on other rows, so padding and recording do not change samples.
 #include "internal.h"
@@ -16,9 +16,9 @@ static uint32_t bucket(uint32_t n) {
     return b >= n ? b : (n + 63) / 64 * 64;
 }
 
-#define KEYS_STEP 512 // step of max_k, which can determine how an attention call is launched
+#define KEYS_STEP 512 // max_k is rounded up to it: it can affect the launch of attention
 
-// Counters follow the integers; both end at multiples of 64 bytes.
+// The block has the integers and then the counters. Both end at a multiple of 64 bytes.
 static uint64_t counters_at(uint32_t rows) { return rlhf__tf_rows_ints(rows) * sizeof(int32_t); }
 static uint64_t block_bytes(uint32_t rows) { return counters_at(rows) + rows * sizeof(uint64_t); }
 static uint64_t drawn_bytes(uint32_t rows, uint64_t words) {
@@ -37,7 +37,7 @@ rlhf_status rlhf__tf_recorded_create(struct rlhf__tf *m, uint32_t n_slots,
     if (!records(m->c)) return RLHF_OK;
     struct rlhf__tf_recorded *r = m->host->alloc(m->host, sizeof *r);
     if (!r) return rlhf__tf_fail(m, RLHF_E_NOMEM, "out of memory for a generation session");
-    *out = r; // the session destroys it, even if an allocation below fails
+    *out = r; // the session destroys it even if an allocation below fails
     r->max_rows = bucket(n_slots);
     r->session = ++m->sessions;
     const uint64_t n = r->max_rows;
@@ -70,7 +70,8 @@ int32_t rlhf__tf_is_recorded(const rlhf_gen *g, const rlhf_gen_step *s) {
 
 // ---- one step ----
 
-// Copies the step, then adds rows of padding: token 0, at different positions of the spare slot.
+// Copies the step and adds padding rows. Each has the token 0, at another position of the spare
+// slot.
 static void pad(const rlhf_gen *g, const rlhf_gen_step *s, uint32_t rows) {
     struct rlhf__tf_recorded *r = g->recorded;
     uint64_t *counter = (uint64_t *)(void *)((char *)r->host + counters_at(rows));
@@ -86,7 +87,8 @@ static void pad(const rlhf_gen *g, const rlhf_gen_step *s, uint32_t rows) {
     r->offset[rows] = (int32_t)rows;
 }
 
-// A key of all values that the step's calls pass by value. Equal keys mean equal calls.
+// A hash of all values that the step's calls get by value. If two steps have equal keys, their
+// calls are equal.
 static uint64_t key_of(const struct rlhf__tf *m, const rlhf_gen *g, const rlhf_gen_step *s,
                        const rlhf_dist *d, const rlhf_dist *logp, uint32_t rows, uint32_t max_k) {
     uint64_t top_p[2], min_p[2], temperature[2], h = 0xcbf29ce484222325u;
@@ -121,7 +123,7 @@ static uint64_t key_of(const struct rlhf__tf *m, const rlhf_gen *g, const rlhf_g
     return h ? h : 1;
 }
 
-// Allocates space for everything that the recorded calls write, because nothing may be allocated
+// Allocates memory for everything that the recorded calls write, because nothing may be allocated
 // between record and record_end.
 static rlhf_status make_room(struct rlhf__tf *m, struct rlhf__tf_recorded *r, uint32_t words) {
     const uint64_t bytes = drawn_bytes(r->max_rows, words);

@@ -1,8 +1,8 @@
 // transformer/heads.c: computes per-token heads, in host memory, from the residual stream.
 //
-// Only states that predict a response token are normalized and multiplied with the LM head. State t
-// - 1 gives entry t of logp, entropy, kl and value. The token score of t is read at state t itself,
-// which includes the token.
+// Only states that predict a response token are normalized and multiplied with the LM head. Entry t
+// of logp, entropy, kl and value is computed from state t - 1. The token score of t is computed
+// from state t, which includes token t.
 #include "internal.h"
 
 #include <string.h>
@@ -84,7 +84,7 @@ static rlhf_status check_reference(struct rlhf__tf *m, const rlhf_forward *f) {
     return RLHF_OK;
 }
 
-// The reference's hidden states at the scored positions, in the act dtype. They come from the
+// The reference's hidden states at the scored positions, in the act dtype. They are copied from the
 // device, possibly in another order, or from the host.
 static rlhf_status gather_reference(struct rlhf__tf *m, struct rlhf__tf_work *w,
                                     const rlhf_forward *f) {
@@ -173,7 +173,7 @@ static rlhf_status lm(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_ba
     return m->c->lm_head(m->c->ctx, &args);
 }
 
-// n_resp values of one head to out[total]; entries of given tokens read 0.
+// Copies the n_resp values of one head to out[total]. The entries of given tokens become 0.
 static void spread(const struct rlhf__tf_work *w, const rlhf_batch *b, const float *from,
                    float *out) {
     memset(out, 0, b->total * sizeof *out);
@@ -182,7 +182,7 @@ static void spread(const struct rlhf__tf_work *w, const rlhf_batch *b, const flo
             if (rlhf__tf_is_response(b->turn, t)) out[t] = *from++;
 }
 
-// Downloads all requested heads in one piece, so that the host waits for the device once.
+// Downloads all requested heads in one transfer, so that the host waits for the device only once.
 static rlhf_status spread_all(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_batch *b,
                               uint32_t heads, const rlhf_heads *out) {
     float *const to[TF_N_RESULT] = {[TF_LOGP] = heads & RLHF_HEAD_LOGP ? out->logp : NULL,
@@ -231,7 +231,7 @@ rlhf_status rlhf__tf_heads(struct rlhf__tf *m, struct rlhf__tf_work *w, const rl
     const int32_t dev = rlhf__tf_gives_dev_hidden(f->heads, out);
     if (whole || mean) RLHF_TRY(rlhf__tf_full_norm(m, w));
     if (f->heads & RLHF_HEAD_HIDDEN) {
-        if (rlhf__tf_has_lm(m)) RLHF_TRY(rlhf__tf_lm_ready(m)); // it will be a reference
+        if (rlhf__tf_has_lm(m)) RLHF_TRY(rlhf__tf_lm_ready(m)); // prepare it for use as a reference
         if (whole)
             RLHF_TRY(m->c->download(m->c->ctx, out->hidden, w->full_p,
                                     b->total * (uint64_t)m->arch.d * sizeof(float)));

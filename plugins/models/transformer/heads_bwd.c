@@ -1,10 +1,10 @@
-// transformer/heads_bwd.c: from the gradients of the heads (host memory) to the gradient of the
-// residual stream, m->bwd.ds.
+// transformer/heads_bwd.c: computes the gradient of the residual stream, m->bwd.ds, from the
+// gradients of the heads in host memory.
 #include "internal.h"
 
 #include <string.h>
 
-// Each head's gradients in bwd.dres, or NULL.
+// The gradients of each head in bwd.dres, or NULL.
 struct derivatives {
     rlhf_dev of[TF_N_RESULT];
 };
@@ -41,15 +41,15 @@ static rlhf_status upload(struct rlhf__tf *m, const struct rlhf__tf_work *w, con
                         (uint64_t)(end - first) * stride * sizeof(float));
 }
 
-// Computes the gradient of the LM head's matrix. Also stores in bwd.drh (act dtype) the LM head's
-// share of the gradient with respect to the final norm's output; *made = 1 if there is such a
-// share.
+// Computes the gradient of the LM head's matrix. Also stores in bwd.drh (act dtype) the part of the
+// gradient of the final norm's output that comes from the LM head. Sets *made to 1 if there is such
+// a part.
 static rlhf_status lm_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_forward *f,
                           const struct derivatives *d, int32_t *made) {
     rlhf_lm_head a;
     *made = 0;
     if (!d->of[TF_LOGP] && !d->of[TF_ENTROPY] && !d->of[TF_KL]) return RLHF_OK;
-    if (!rlhf__tf_trunk_learns(m)) return RLHF_OK; // the LM head does not learn either
+    if (!rlhf__tf_trunk_learns(m)) return RLHF_OK; // then the LM head is not trained either
     RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.drh,
                               (uint64_t)w->rows.n_resp * (uint64_t)m->arch.d * rlhf__tf_esz(m)));
     rlhf__tf_lm_args(m, w, f, &a);
@@ -63,7 +63,7 @@ static rlhf_status lm_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlh
 }
 
 // Computes the gradients of the value head's tensors. Unless the head is detached, also stores in
-// bwd.drf (f32) the value head's share of the gradient with respect to the final norm's output.
+// bwd.drf (f32) the part of the gradient of the final norm's output that comes from the value head.
 static rlhf_status value_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, rlhf_dev d_value,
                              int32_t *made) {
     *made = 0;
@@ -76,7 +76,7 @@ static rlhf_status value_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, rlhf_d
     return rlhf__tf_value_bwd(m, w, d_value, m->bwd.drf.p);
 }
 
-// Propagates through the final norm at the scored positions and adds to ds.
+// Backpropagates through the final norm at the scored positions. Adds the result to ds.
 static rlhf_status resp_state_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, rlhf_dev dy,
                                   int32_t dtype) {
     const uint32_t rows = w->rows.n_resp;

@@ -1,4 +1,5 @@
-// transformer/instance.h: the instance of the ops table, and values derived only from its fields.
+// transformer/instance.h: the instance of the ops table, and values that are computed from its
+// fields alone.
 #ifndef RLHF_MODELS_TRANSFORMER_INSTANCE_H
 #define RLHF_MODELS_TRANSFORMER_INSTANCE_H
 
@@ -11,41 +12,41 @@ struct rlhf__tf_layer_weights {
 // The last run of the tap (rlhf/draft/tap.h).
 struct rlhf__tf_tap {
     struct rlhf__tf_work work;
-    struct rlhf__tf_buf in, low, out; // of project(), head() and logits()
-    int32_t first, mid; // the layer that the run began at; 1: between its attention and its MLP
-    int32_t ran, kept;  // kept: activations of all layers from `first` on
+    struct rlhf__tf_buf in, low, out; // for project(), head() and logits()
+    int32_t first, mid;               // the layer at which the run began; 1: after its attention
+    int32_t ran, kept; // kept 1: the activations of all layers from `first` on are kept
 };
 
 struct rlhf__tf {
-    const void *magic; // identifies an instance of this plugin (kl_self)
+    const void *magic; // shows that an instance belongs to this plugin (kl_self)
     const rlhf_host *host;
     const rlhf_compute *c;
     struct rlhf_tf_arch arch;
     rlhf_model_open open;
     int32_t dtype, reserved4;  // act dtype
-    uint32_t n_tensors, n_all; // n_all: including those that are absent
+    uint32_t n_tensors, n_all; // n_all also counts the absent ones
     struct rlhf__tf_tensor
-        *tensors;       // [n_all] RLHF_TF_N_GLOBAL, then RLHF_TF_N_LAYER a layer; absent: n = 0
+        *tensors; // [n_all] RLHF_TF_N_GLOBAL, then RLHF_TF_N_LAYER for each layer; absent: n = 0
     rlhf_param *params; // [n_tensors]
     char *names;
     struct rlhf__tf_buf values, grads;
-    struct rlhf__tf_buf *passing; // [n_layer + 1] temporary values: globals first, then layers
-    struct rlhf__tf_buf turn; // rotary: f32 [turn_rows, head_dim]; grows with the positions seen
+    struct rlhf__tf_buf *passing; // [n_layer + 1] temporary values: of globals, then of layers
+    struct rlhf__tf_buf turn;     // rotary: f32 [turn_rows, head_dim]; grows with the positions
     uint32_t turn_rows, reserved2;
-    struct rlhf__tf *base;          // shares its trunk and LM head with this instance, or NULL
+    struct rlhf__tf *base;          // the instance whose trunk and LM head this one uses, or NULL
     struct rlhf__tf_layer_low *low; // [n_layer]; NULL: no adapter
-    int32_t rank, reserved3;        // of the adapter
+    int32_t rank, reserved3;        // rank of the adapter
     double scale;
-    struct rlhf__tf_layer_weights *w; // [n_layer]; with a base, the base's
+    struct rlhf__tf_layer_weights *w; // [n_layer]; if there is a base, these are the base's
     rlhf_weight *lm, *pool, *score, *v1, *v2;
-    int32_t lm_fresh, opened;  // lm_fresh: the LM head is packed from the current values
-    int32_t settled, reserved; // settled: temporary values are packed and freed
+    int32_t lm_fresh, opened;  // lm_fresh: the packed LM head has the current values
+    int32_t settled, reserved; // settled: temporary values have been packed and freed
     struct rlhf__tf_work train, infer;
     struct rlhf__tf_tap tap;
     struct rlhf__tf_scratch bwd;
-    void *host_tmp; // host scratch that only grows
+    void *host_tmp; // scratch memory on the host, which only grows
     uint64_t host_tmp_bytes;
-    uint64_t sessions; // opened so far
+    uint64_t sessions; // number of sessions opened so far
 };
 
 static inline uint64_t rlhf__tf_esz(const struct rlhf__tf *m) { return rlhf_dtype_size(m->dtype); }
@@ -70,7 +71,8 @@ static inline struct rlhf_tf_widths rlhf_tf_widths(const struct rlhf_tf_arch *a)
                                    q + 2 * kv, a->d_inner, a->gated ? 2 * a->d_inner : a->d_inner};
 }
 
-// Ids that the LM head has a logit for: its rows are the first of the embedding's.
+// The number of ids for which the LM head has a logit. Its rows are the first rows of the
+// embedding.
 static inline int32_t rlhf__tf_outputs(const struct rlhf__tf *m) {
     const int32_t n = m->open.n_tokens;
     return n > 0 && n < m->arch.n_vocab ? n : m->arch.n_vocab;
@@ -82,24 +84,24 @@ static inline struct rlhf__tf_qkv rlhf__tf_qkv(const struct rlhf__tf *m, rlhf_de
     return (struct rlhf__tf_qkv){qkv, rlhf_dev_at(qkv, q), rlhf_dev_at(qkv, q + kv)};
 }
 
-// Number of floats per row that a norm keeps for the backward pass.
+// The number of floats that a norm keeps per row for the backward pass.
 static inline uint64_t rlhf__tf_stats(const struct rlhf__tf *m) {
     return m->arch.norm == RLHF_TF_NORM_RMS ? 1 : 2;
 }
 
-// Size in bytes of the keys (or of the values) of one layer, for a session of n_slots slots.
+// The size in bytes of one layer's keys (or values) for a session of n_slots slots.
 static inline uint64_t rlhf__tf_cache_bytes(const struct rlhf__tf *m, uint32_t n_slots,
                                             uint32_t max_len) {
     return (uint64_t)n_slots * max_len * (uint64_t)rlhf_tf_widths(&m->arch).kv * rlhf__tf_esz(m);
 }
 
-// 1 if the model has an LM head. Encoders lack one, and so do classifiers whose LM head is not the
-// embedding (their checkpoints do not contain the matrix).
+// 1 if the model has an LM head. Encoders lack one. So do classifiers whose LM head is not tied to
+// the embedding, because their checkpoints do not contain its matrix.
 static inline int32_t rlhf__tf_has_lm(const struct rlhf__tf *m) {
     return m->arch.causal && (m->arch.tied || m->open.n_labels == 0);
 }
 
-// 1 if the trunk's own parameters do not change: it has an adapter or uses the base's.
+// 1 if the trunk's own parameters do not change, because it has an adapter or belongs to the base.
 static inline int32_t rlhf__tf_trunk_frozen(const struct rlhf__tf *m) { return m->base || m->low; }
 
 // 1 if the backward pass continues into the trunk.

@@ -1,5 +1,5 @@
-// transformer/internal.c: helpers for all files of the core: reporting a failure, reading the
-// host's structs, and the default distribution.
+// transformer/internal.c: helpers for all files of the core: reporting failures, reading the host's
+// structs, and the default distribution.
 #include "internal.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 // transformer/model.c: the ops table: creating and destroying an instance, forward and backward.
 #include "internal.h"
 
-static const char magic_anchor = 0; // its address is the same only within one plugin
+static const char magic_anchor = 0; // its address is different in every plugin
 
 rlhf_status rlhf_tf_create(const rlhf_host *host, const struct rlhf_tf_arch *arch, void **self) {
     *self = NULL;
@@ -46,7 +46,7 @@ static rlhf_status tf_open(void *self, const rlhf_model_open *from) {
     m->c = o.compute;
     m->dtype = o.dtype;
     RLHF_TRY(rlhf__tf_adapter_create(m, o.adapter));
-    m->open.adapter = NULL; // it was borrowed
+    m->open.adapter = NULL; // it was borrowed during create
     RLHF_TRY(rlhf__tf_storage_create(m));
     RLHF_TRY(rlhf__tf_params_create(m));
     RLHF_TRY(rlhf__tf_weights_create(m));
@@ -176,7 +176,7 @@ static rlhf_status forward(struct rlhf__tf *m, const rlhf_batch *b, const rlhf_f
     return RLHF_OK;
 }
 
-// The caller's structs in this model's version.
+// The caller's structs, converted to this model's version.
 struct passed {
     rlhf_batch b;
     rlhf_forward f;

@@ -1,4 +1,5 @@
-// transformer/norm.c: the architecture's norm, forward and backward, for the trunk and the heads.
+// transformer/norm.c: the norm of the architecture, forward and backward, for the trunk and the
+// heads.
 #include "internal.h"
 
 rlhf_status rlhf__tf_norm(const struct rlhf__tf *m, const struct rlhf__tf_tensor *gamma,

@@ -1,8 +1,8 @@
-// transformer/open_check.c: refuses settings of an open call that the model or its compute backend
+// transformer/open_check.c: refuses the settings of open() that the model or its compute backend
 // does not support.
 #include "internal.h"
 
-// The operations that the core calls, and those that only training calls.
+// The operations that the core calls, and those that it calls only in training.
 // clang-format off
 #define FORWARD_OPS(X)                                                                             \
     X(weight_create) X(weight_destroy) X(weight_pack) X(linear) X(embed) X(act) X(gather) X(pool)  \
@@ -19,7 +19,7 @@
         if (trainable) RETURN_IF_LACKING(f_bwd)                                                    \
     }
 
-// The name of a required operation that the table lacks, or NULL.
+// The name of a required operation that the table does not have, or NULL.
 static const char *lacking(const rlhf_compute *c, const struct rlhf_tf_arch *a, int32_t trainable,
                            int32_t adapter) {
     FORWARD_OPS(RETURN_IF_LACKING)

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// The kind of parameter for which visit is called: one of the architecture, or one of the two
-// matrices of its adapter.
+// What visit is called for: a parameter of the architecture, or one of the two matrices of its
+// adapter.
 enum half { WHOLE, LORA_A, LORA_B };
 typedef rlhf_status visit_fn(struct rlhf__tf *m, const struct rlhf_tf_name *name, int32_t layer,
                              enum half half, void *arg);
@@ -15,13 +15,13 @@ typedef rlhf_status visit_fn(struct rlhf__tf *m, const struct rlhf_tf_name *name
 static const char *const ending[] = {
     [WHOLE] = "", [LORA_A] = "lora_A.weight", [LORA_B] = "lora_B.weight"};
 
-// Whether the slot exists in this instance.
+// 1 if the slot exists in this instance.
 static int32_t is_own(const struct rlhf__tf *m, int32_t layer, int32_t slot) {
     const struct rlhf__tf_shape s = rlhf__tf_slot_shape(m, layer, slot);
     return s.rows && !(m->base && s.group == RLHF_PARAM_TRUNK);
 }
 
-// The index of the name's block in its product's adapter, or -1.
+// The index of the block for this name in the adapter of its product, or -1.
 static int32_t block_of(const struct rlhf__tf *m, const struct rlhf_tf_name *n, int32_t layer) {
     const int32_t site = rlhf__tf_site_of(n->slot);
     const struct rlhf__tf_low *low = m->low && site >= 0 ? &m->low[layer].of[site] : NULL;
@@ -31,7 +31,7 @@ static int32_t block_of(const struct rlhf__tf *m, const struct rlhf_tf_name *n, 
     return -1;
 }
 
-// Calls visit for every parameter in the order of param(): layers, globals, adapters.
+// Calls visit for every parameter, in the order of param(): layers, globals, adapters.
 static rlhf_status each_name(struct rlhf__tf *m, visit_fn *visit, void *arg) {
     const struct rlhf_tf_name *n;
     for (int32_t layer = 0; layer < m->arch.n_layer; layer++)
@@ -171,7 +171,7 @@ static rlhf_status forget_value(struct rlhf__tf *m, const struct rlhf_tf_name *n
 
 void rlhf__tf_params_forget(struct rlhf__tf *m, int32_t layer) {
     struct forgetting at = {0, layer};
-    each_name(m, forget_value, &at); // cannot fail
+    each_name(m, forget_value, &at); // cannot fail, because forget_value does not
 }
 
 void rlhf__tf_params_destroy(struct rlhf__tf *m) {

@@ -1,12 +1,12 @@
-// transformer/rotary.c: rotary positions. This file has the device's table of cosines and sines,
-// and the arguments of the operations that use the table. The architecture's plugin provides the
-// frequencies; the operations are in rlhf/compute.h.
+// transformer/rotary.c: rotary positions: the device's table of cosines and sines, and the
+// arguments of the operations that use it. The architecture's plugin provides the frequencies; the
+// operations are in rlhf/compute.h.
 #include "internal.h"
 
 #include <math.h>
 #include <rlhf/exact.h>
 
-// The table grows to the longest row seen. The context is often a hundred times longer.
+// The table grows with the longest row seen. A model's context is often a hundred times longer.
 enum { FIRST_ROWS = 1024 };
 
 static uint32_t rows_for(const struct rlhf__tf *m, uint32_t positions) {
@@ -16,7 +16,8 @@ static uint32_t rows_for(const struct rlhf__tf *m, uint32_t positions) {
     return rows < (uint64_t)m->arch.n_ctx ? (uint32_t)rows : (uint32_t)m->arch.n_ctx;
 }
 
-// Cosines, then sines, of one position's angles, computed in f64 and rounded once.
+// Writes the cosines and then the sines of one position's angles. They are computed in f64 and
+// rounded once.
 static void fill(const struct rlhf_tf_arch *a, uint32_t position, float *out) {
     const int32_t half = a->head_dim / 2;
     for (int32_t c = 0; c < half; c++) {

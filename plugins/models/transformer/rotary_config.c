@@ -1,5 +1,5 @@
-// transformer/rotary_config.c: the frequencies of rotary positions from config.json, in f64, by the
-// formulas of modeling_rope_utils of transformers; see decoder.h.
+// transformer/rotary_config.c: computes the frequencies of rotary positions from config.json, in
+// f64, with the formulas of transformers' modeling_rope_utils; see decoder.h.
 #include "decoder.h"
 
 #include <math.h>
@@ -8,18 +8,18 @@
 
 #define PI 3.14159265358979323846
 
-// The inputs of the formulas, with defaults filled in.
+// The inputs of the formulas. Missing settings have their defaults.
 struct rope {
     const struct rlhf_tf_rope_config *o;
     const char *object; // the name of o in config.json
     const char *type;
-    double theta, factor, context; // context: before scaling
+    double theta, factor, context; // context: the length before scaling
     double *frequency;
     int32_t dim, reserved; // head_dim
 };
 
-// Whether the object has any setting. If rope_scaling of an older file has one, it takes precedence
-// over rope_parameters.
+// 1 if the object has any setting. Older files have rope_scaling. If it has a setting, it takes
+// precedence over rope_parameters.
 static int given(const struct rlhf_tf_rope_config *o) {
     return o->rope_type || o->type || o->rope_theta > 0 || o->factor > 0;
 }
@@ -29,7 +29,7 @@ static rlhf_status refuse(const rlhf_host *host, const struct rope *r, const cha
     return rlhf_failf(host, RLHF_E_INVALID, "config.json: %s.%s %s", r->object, key, why);
 }
 
-// Plain: theta^(-2 c / dim).
+// The default type: theta^(-2 c / dim).
 static void plain(const struct rope *r) {
     for (int32_t c = 0; c < r->dim / 2; c++)
         r->frequency[c] = rlhf_pow(r->theta, -2.0 * c / r->dim);
@@ -42,8 +42,8 @@ static rlhf_status linear(const rlhf_host *host, const struct rope *r) {
     return RLHF_OK;
 }
 
-// Long wavelengths are scaled by the factor, short ones are unchanged, those between are
-// interpolated.
+// Long wavelengths are scaled by the factor, and short ones stay unchanged. Wavelengths between
+// them are interpolated.
 static rlhf_status llama3(const rlhf_host *host, const struct rope *r) {
     const double low = r->o->low_freq_factor, high = r->o->high_freq_factor;
     if (!(r->factor > 0)) return refuse(host, r, "factor", "is missing; it must be above 0");
@@ -60,7 +60,7 @@ static rlhf_status llama3(const rlhf_host *host, const struct rope *r) {
     return RLHF_OK;
 }
 
-// The (real-valued) index of the pair that makes `rotations` turns within the context.
+// The index (a real number) of the pair that makes `rotations` turns within the context.
 static double yarn_pair(const struct rope *r, double rotations) {
     return r->dim * rlhf_log(r->context / (rotations * 2 * PI)) / (2 * rlhf_log(r->theta));
 }

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-// Segments of the block, each starting at a multiple of 64 bytes.
+// The segments of the block. Each starts at a multiple of 64 bytes.
 struct block {
     int32_t *host;
     rlhf_dev dev;
@@ -45,7 +45,8 @@ static uint32_t count_resp(const struct rlhf__tf_layout *l) {
     return r;
 }
 
-// The position of row i's prefix and its number of tokens (0: none).
+// The position of row i's prefix in *base, and its number of tokens as the result (0: row i has no
+// prefix).
 static int32_t prefix_of(const struct rlhf__tf_layout *l, uint32_t i, int32_t *base) {
     const int32_t p = l->prefix ? l->prefix[i] : -1;
     *base = 0;
@@ -54,7 +55,7 @@ static int32_t prefix_of(const struct rlhf__tf_layout *l, uint32_t i, int32_t *b
     return l->gen ? l->gen->slots[p].after : l->offset[p + 1] - l->offset[p];
 }
 
-// The position, in the batch, at which row i's score is read.
+// The position in the batch at which the score of row i is read.
 static int32_t pooled(const struct rlhf_tf_arch *a, const struct rlhf__tf_layout *l, uint32_t i) {
     const int32_t first = l->offset[i], end = l->offset[i + 1];
     if (l->pooling == RLHF_POOL_FIRST) return first;
@@ -109,7 +110,8 @@ uint64_t rlhf__tf_rows_ints(uint64_t n) {
     return k.end;
 }
 
-// Sets k to the host block and its destination. For a recorded step, the caller sends the block.
+// Sets k to the host block and its destination. If the step is recorded, the caller sends the
+// block.
 static rlhf_status place(struct rlhf__tf *m, struct rlhf__tf_work *w,
                          const struct rlhf__tf_layout *l, struct block *k) {
     void *tmp = NULL;
@@ -155,8 +157,8 @@ rlhf_status rlhf__tf_rows_upload(struct rlhf__tf *m, struct rlhf__tf_work *w,
     r->ragged.offset = at(&k, k.offset);
     r->ragged.start = at(&k, k.start);
     r->ragged.kv_base = at(&k, k.kv_base);
-    // A recorded step always has the prefix arrays, because they are arguments of the recorded
-    // calls.
+    // A recorded step always has the prefix arrays, because the recorded calls have them as
+    // arguments.
     const int32_t shared = l->recorded ? l->prefix != NULL : rlhf__tf_has_prefix(l->prefix, l->n);
     r->ragged.prefix_base = shared ? at(&k, k.prefix_base) : NULL;
     r->ragged.prefix_len = shared ? at(&k, k.prefix_len) : NULL;

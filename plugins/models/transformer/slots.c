@@ -1,6 +1,6 @@
-// transformer/slots.c: an instance's tensors, their shapes and initialization, derived from its
-// architecture; and helpers for reading config.json. Storage is in storage.c. Names are in the
-// architecture's lists.
+// transformer/slots.c: the tensors of an instance, with the shapes and initializations that follow
+// from its architecture. Also helpers for reading config.json. storage.c allocates the tensors.
+// Their names are in the architecture's lists.
 #include "internal.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@ static struct rlhf__tf_shape vector(int32_t n, uint32_t init) {
 
 static struct rlhf__tf_shape absent(void) { return vector(0, RLHF_INIT_ZERO); }
 
-// A trunk matrix from k inputs to n outputs, in the architecture's storage order.
+// A matrix of the trunk with k inputs and n outputs, in the architecture's storage order.
 static struct rlhf__tf_shape linear(const struct rlhf__tf *m, int32_t k, int32_t n, double std) {
     struct rlhf__tf_shape s = m->arch.out_in ? matrix(n, k, std) : matrix(k, n, std);
     if (!m->arch.out_in) s.flags |= RLHF_PARAM_IN_OUT;
@@ -30,7 +30,7 @@ static struct rlhf__tf_shape bias(const struct rlhf__tf *m, int32_t which, int32
     return m->arch.bias & which ? vector(n, RLHF_INIT_ZERO) : absent();
 }
 
-// A vector of a norm over n values.
+// The gain of a norm over n values.
 static struct rlhf__tf_shape gain(int32_t n) { return vector(n, RLHF_INIT_ONE); }
 
 static struct rlhf__tf_shape offset(const struct rlhf__tf *m, int32_t n) {
@@ -42,9 +42,9 @@ static struct rlhf__tf_shape in_group(struct rlhf__tf_shape s, int32_t group) {
     return s;
 }
 
-// The last layer of the value head follows value_init. The hidden layer of an mlp head must not
-// start at zero, because its gradients would stay zero. With ZERO it is therefore orthogonal, with
-// the gain of a ReLU.
+// The last layer of the value head is initialized as value_init says. If an mlp head's hidden layer
+// started at zero, its gradients would stay zero. So with ZERO, the hidden layer is orthogonal,
+// with the gain for a ReLU.
 static struct rlhf__tf_shape value_matrix(const struct rlhf__tf *m, int32_t rows, int32_t cols,
                                           int32_t hidden) {
     struct rlhf__tf_shape s = in_group(matrix(rows, cols, 0), RLHF_PARAM_VALUE);
@@ -193,7 +193,7 @@ struct rlhf__tf_span rlhf__tf_piece_rows(const struct rlhf__tf *m, int32_t layer
     }
 }
 
-// ---- for the architecture's plugin ----
+// ---- functions for the architecture's plugin ----
 
 int32_t rlhf_tf_activation(const char *name) {
     static const struct {

@@ -5,8 +5,8 @@
 // token. The score head belongs to sequence classifiers and reward models. It reads the pooled
 // state of each row, or the state at each response token.
 //
-// The final norm is computed only where its output is read. First pooling, last pooling and token
-// scores read it at single positions. Mean pooling averages it over all tokens of a row.
+// The final norm is computed only at the positions where its output is read. First pooling, last
+// pooling and token scores read single positions. Mean pooling reads all tokens of a row.
 #include "internal.h"
 
 // ---- value ----
@@ -41,7 +41,7 @@ rlhf_status rlhf__tf_value_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, rlhf
     RLHF_TRY(rlhf__tf_reserve(m, &m->bwd.wide, wide * sizeof(float)));
     rlhf_dev dv1 = m->bwd.wide.p;
     RLHF_TRY(c->linear_dx(c->ctx, dv1, RLHF_F32, 0, d_value, m->v2, rows));
-    // ReLU's output is above 0 exactly if its input is.
+    // The output of ReLU is above 0 exactly if its input is, so the output can be used here.
     RLHF_TRY(c->act_bwd(c->ctx, dv1, dv1, w->v1.p, RLHF_ACT_RELU, RLHF_F32, wide));
     RLHF_TRY(c->linear_dw(c->ctx, v1[0].grad, v1[1].grad, w->rf_p, dv1, m->v1, rows));
     return d_rf ? c->linear_dx(c->ctx, d_rf, RLHF_F32, 0, dv1, m->v1, rows) : RLHF_OK;
@@ -53,7 +53,8 @@ int32_t rlhf__tf_pooling(const struct rlhf__tf *m) {
     return m->open.pooling ? m->open.pooling : m->arch.pooling;
 }
 
-// The final norm's output at n positions idx (i32 [n], distinct), f32 [n, d], in s->pf.
+// Computes the final norm's output at the n positions idx (i32 [n], all different), f32 [n, d], in
+// s->pf.
 static rlhf_status states(struct rlhf__tf *m, const struct rlhf__tf_work *w,
                           struct rlhf__tf_scored *s, rlhf_dev idx, uint32_t n) {
     const rlhf_compute *c = m->c;
@@ -68,7 +69,7 @@ static rlhf_status states(struct rlhf__tf *m, const struct rlhf__tf_work *w,
                          w->train ? s->pstats.p : NULL, s->px.p, n);
 }
 
-// out f32 [n, n_labels] from s->pf.
+// Computes out, f32 [n, n_labels], from s->pf.
 static rlhf_status head(struct rlhf__tf *m, struct rlhf__tf_scored *s, rlhf_dev out, uint32_t n) {
     const rlhf_compute *c = m->c;
     const uint64_t wide = (uint64_t)n * (uint64_t)m->arch.d;
@@ -109,7 +110,7 @@ rlhf_status rlhf__tf_token_score(struct rlhf__tf *m, struct rlhf__tf_work *w) {
                 w->rows.n_resp);
 }
 
-// Adds bwd.dpf, the gradient of the states at idx, to ds.
+// Backpropagates bwd.dpf, the gradient of the states at idx, and adds the result to ds.
 static rlhf_status states_bwd(struct rlhf__tf *m, const struct rlhf__tf_scored *s, rlhf_dev idx,
                               uint32_t n) {
     const rlhf_compute *c = m->c;
@@ -124,7 +125,7 @@ static rlhf_status states_bwd(struct rlhf__tf *m, const struct rlhf__tf_scored *
     return c->scatter_add(c->ctx, m->bwd.ds.p, dpf, RLHF_F32, idx, n, d);
 }
 
-// Adds bwd.dpf, the gradient of mean-pooled states, to ds.
+// Backpropagates bwd.dpf, the gradient of mean-pooled states, and adds the result to ds.
 static rlhf_status mean_bwd(struct rlhf__tf *m, const struct rlhf__tf_work *w) {
     const rlhf_compute *c = m->c;
     const struct rlhf__tf_rows *r = &w->rows;
@@ -138,7 +139,8 @@ static rlhf_status mean_bwd(struct rlhf__tf *m, const struct rlhf__tf_work *w) {
                              RLHF_F32, w->x, w->fstats.p, r->total);
 }
 
-// Gradients of the head's tensors, and of its input in bwd.dpf, from dy f32 [n, n_labels].
+// Computes the gradients of the head's tensors and, in bwd.dpf, of its input, from dy, f32 [n,
+// n_labels].
 static rlhf_status head_bwd(struct rlhf__tf *m, const struct rlhf__tf_scored *s, rlhf_dev dy,
                             uint32_t n) {
     const rlhf_compute *c = m->c;

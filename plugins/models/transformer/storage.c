@@ -1,13 +1,14 @@
 // transformer/storage.c: the memory of a model's tensors.
 //
-// All values are in one device allocation, and all gradients in a second one, in the same order.
-// Each slot starts at a multiple of 64 bytes. The pieces of a slot (q, k and v of one fused matrix)
-// are adjacent, so that products see one matrix while the checkpoint sees three. For the same
-// reason, the A matrices of a product's adapters are adjacent, and so are the B matrices.
+// All values are in one device allocation, and all gradients are in a second one, in the same
+// order. Each slot starts at a multiple of 64 bytes. The pieces of a slot (q, k and v of one fused
+// matrix) are adjacent. So a product can use them as one matrix, although the checkpoint has three.
+// For the same reason, the A matrices of a product's adapters are adjacent, and so are the B
+// matrices.
 //
-// If a model is frozen or has an adapter, some values are needed only for packing. Each layer has a
-// separate allocation for these temporary values, which is freed after the first refresh(). Tensors
-// of a base model are borrowed from that model.
+// If a model is frozen or has an adapter, some values are needed only for packing. These temporary
+// values have a separate allocation for each layer, which is freed after the first refresh(). The
+// tensors of a base model are borrowed from that model.
 #include "internal.h"
 
 static uint64_t elements(const struct rlhf__tf_shape *s) {
@@ -16,7 +17,7 @@ static uint64_t elements(const struct rlhf__tf_shape *s) {
 
 static uint64_t round16(uint64_t n) { return (n + 15) & ~(uint64_t)15; }
 
-// Number of elements laid out so far: permanent values, gradients, and temporary values of one
+// The numbers of elements placed so far: permanent values, gradients, and temporary values of one
 // layer.
 struct layout {
     uint64_t stays, grads, passes;
@@ -25,7 +26,7 @@ struct layout {
 typedef void tensor_fn(struct rlhf__tf *m, struct rlhf__tf_tensor *t, int32_t layer,
                        struct layout *at);
 
-// Calls visit for the tensors of a layer (-1: globals), then for its adapters.
+// Calls visit for the tensors of a layer (-1: the globals), and then for its adapters.
 static void each_tensor(struct rlhf__tf *m, int32_t layer, tensor_fn *visit, struct layout *at) {
     const int32_t count = layer < 0 ? RLHF_TF_N_GLOBAL : RLHF_TF_N_LAYER;
     for (int32_t slot = 0; slot < count; slot++)
@@ -36,7 +37,7 @@ static void each_tensor(struct rlhf__tf *m, int32_t layer, tensor_fn *visit, str
     }
 }
 
-// Sets each tensor's element counts and kind of storage.
+// Sets the number of elements and the kind of storage of each tensor.
 static void size_up(struct rlhf__tf *m, int32_t layer) {
     const int32_t count = layer < 0 ? RLHF_TF_N_GLOBAL : RLHF_TF_N_LAYER;
     for (int32_t slot = 0; slot < count; slot++) {

@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-enum { HEAD_ROWS = 16 }; // rows that go through a head at a time, if its values have been released
+enum { HEAD_ROWS = 16 }; // rows computed at a time if the values of a head have been freed
 
-// ---- what there is ----
+// ---- the points of a model ----
 
 static rlhf_status tap_info(void *self, rlhf_tap_info *out) {
     const struct rlhf__tf *m = self;
@@ -87,7 +87,7 @@ static rlhf_status tap_run(void *self, const rlhf_batch *batch, const rlhf_tap_r
 
 // ---- reading ----
 
-// A point on the device: rows of `width` elements at a distance of `stride`.
+// The location of a point on the device: rows of `width` elements, `stride` apart.
 struct place {
     rlhf_dev p;
     int32_t dtype;
@@ -98,7 +98,7 @@ static struct place dense(rlhf_dev p, int32_t dtype, uint64_t rows, int32_t widt
     return (struct place){p, dtype, rows, (uint64_t)width, (uint64_t)width};
 }
 
-// A weight or constant; p NULL: the model does not have it.
+// A weight or a constant. If p is NULL, the model does not have it.
 static struct place constant(struct rlhf__tf *m, int32_t point, int32_t layer) {
     const struct rlhf__tf_tensor *t =
         point == RLHF_TAP_OUT_BIAS    ? rlhf__tf_layer(m, layer, RLHF_TF_PROJ_B)
@@ -157,7 +157,7 @@ static rlhf_status fetch(struct rlhf__tf *m, const struct place *at, float *out)
     return RLHF_OK;
 }
 
-// 1 if the last run has computed the point of the layer and kept it.
+// 1 if the last run computed this point of the layer and kept it.
 static int32_t is_there(const struct rlhf__tf *m, int32_t point, int32_t layer) {
     const struct rlhf__tf_tap *t = &m->tap;
     if (!t->ran) return 0;
@@ -195,7 +195,7 @@ static rlhf_status tap_read(void *self, int32_t point, int32_t layer, float *out
 
 // ---- linear maps ----
 
-// x f32 [n] to the device in `dtype`, at m->tap.in.
+// Copies x, f32 [n], to the device in `dtype`, at m->tap.in.
 static rlhf_status send(struct rlhf__tf *m, const float *x, int32_t dtype, uint64_t n) {
     const rlhf_compute *c = m->c;
     const uint64_t bytes = n * sizeof(float);
@@ -229,7 +229,7 @@ static rlhf_status tap_project(void *self, int32_t layer, const float *x, uint32
     return c->download(c->ctx, out, m->tap.out.p, bytes);
 }
 
-// A head: its values, which may have been released, and its packed weight [k, n].
+// A head: its values, which may have been freed, and its packed weight [k, n].
 struct map {
     const struct rlhf__tf_tensor *value, *bias;
     const rlhf_weight *packed;
@@ -241,7 +241,7 @@ static rlhf_status find_head(struct rlhf__tf *m, int32_t head, struct map *out) 
     *out = (struct map){NULL, NULL, NULL, RLHF_F32, d, 0};
     if (head == RLHF_TAP_LM && rlhf__tf_has_lm(m)) {
         RLHF_TRY(rlhf__tf_lm_ready(m));
-        // a base may have released its values since this instance was opened
+        // the base may have freed its values since this instance was opened
         *out = (struct map){
             rlhf__tf_global(m->base ? m->base : m, m->arch.tied ? RLHF_TF_WTE : RLHF_TF_LM),
             NULL,
@@ -275,7 +275,7 @@ static rlhf_status find_head(struct rlhf__tf *m, int32_t head, struct map *out) 
     return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED, "tap: this model has no head %d", head);
 }
 
-// Recovers rows of a matrix whose values have been released: multiplies rows of the identity with
+// Recovers rows of a matrix whose values have been freed, by multiplying rows of the identity with
 // the packed matrix.
 static rlhf_status unpack_rows(struct rlhf__tf *m, const struct map *h, const int32_t *row,
                                uint32_t n, float *out) {

@@ -5,21 +5,23 @@
 
 #include "core.h"
 
-// A device buffer that only grows, by at least a sixteenth. Growing discards the contents.
+// A device buffer that only grows, each time by at least a sixteenth. Growing it loses its
+// contents.
 struct rlhf__tf_buf {
     rlhf_dev p;
     uint64_t bytes;
 };
 
-// Where a tensor's values are. TF_STAYS: in m->values. TF_PASSES: in m->passing, which is read only
-// for packing, then freed and set to NULL. TF_BORROWED: in the base model's memory.
+// The location of a tensor's values. TF_STAYS: in m->values. TF_PASSES: in m->passing; they are
+// needed only for packing, after which they are freed and the pointer becomes NULL. TF_BORROWED: in
+// the base model's memory.
 enum rlhf__tf_place { TF_STAYS, TF_PASSES, TF_BORROWED };
 
-// A parameter tensor, f32: values, and gradients if it is trained.
+// A parameter tensor, f32: its values and, if it is trained, its gradients.
 struct rlhf__tf_tensor {
     rlhf_dev value, grad;
     uint64_t n;
-    int32_t place, trained; // enum rlhf__tf_place; 1: it has a gradient
+    int32_t place, trained; // enum rlhf__tf_place; trained 1: it has a gradient
 };
 
 // The matrix products of a layer, in the order of the forward pass.
@@ -29,8 +31,8 @@ struct rlhf__tf_span {
     int32_t from, count;
 };
 
-// The adapter of one matrix product. n_blocks checkpoint layers of the product have an adapter (0:
-// none). block[i] is the range of outputs that layer i adds to.
+// The adapter of one matrix product. n_blocks is how many of the product's checkpoint layers have
+// an adapter, 0: none. block[i] is the range of outputs to which layer i adds.
 enum { TF_MAX_PIECES = 3 };
 struct rlhf__tf_low {
     int32_t n_blocks, reserved;

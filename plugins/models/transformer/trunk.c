@@ -1,5 +1,5 @@
-// transformer/trunk.c: embedding and layers, forward. One function serves training, inference and
-// cached generation, so all three issue the same table operations on the same values.
+// transformer/trunk.c: embedding and layers, forward. One function is used for training, inference
+// and cached generation, so all three make the same calls of the table on the same values.
 #include "internal.h"
 
 struct pass {
@@ -14,7 +14,7 @@ struct pass {
 
 // ---- buffers ----
 
-// Bytes of one layer's share of each buffer.
+// The size in bytes of one layer's share of each buffer.
 struct share {
     uint64_t stream, h, stats, qkv, raw, raw_stats, att, lse, fc, inner, low[TF_N_SITE];
 };
@@ -42,10 +42,10 @@ static uint64_t kept(const struct rlhf__tf *m, const struct rlhf__tf_work *w) {
     return w->keep && !m->open.recompute ? (uint64_t)m->arch.n_layer : 1;
 }
 
-// Outputs of norms and activations that feed matrix products are recomputed in the backward pass
-// instead of stored, if they have many elements and rows are wide. Recomputing is cheap then.
-// Example: GPT-2 124M with 8 x 64 tokens, f32, level avx512; a training step takes 1,834 ms, of
-// which
+// Some outputs of norms and activations, which are inputs of matrix products, are not stored but
+// recomputed in the backward pass. This is done if they have many elements and their rows are wide,
+// because recomputing is then cheap. Example: GPT-2 124M with 8 x 64 tokens, f32, level avx512. A
+// training step takes 1,834 ms, of which recomputing takes
 //
 //   activations   10.8 ms
 //   norms          3.6 ms
@@ -61,7 +61,7 @@ static int32_t is_lean(const struct rlhf__tf *m, const struct rlhf__tf_work *w,
            kept(m, w) * (2 * one->h + one->inner) >= LEAN_FROM * rlhf__tf_esz(m);
 }
 
-// Buffers for inputs of matrix products, except attention's output.
+// Allocates buffers for the inputs of matrix products, except attention's output.
 static rlhf_status inputs_reserve(struct rlhf__tf *m, struct rlhf__tf_work *w,
                                   const struct share *one) {
     const uint64_t layers = kept(m, w);
@@ -136,7 +136,7 @@ struct rlhf__tf_acts rlhf__tf_acts(const struct rlhf__tf *m, const struct rlhf__
     a.h2 = a.h1;
     a.ac = m->arch.gated ? w->ac.p : a.fc;
     if (!m->arch.pre_norm &&
-        m->dtype == RLHF_F32) { // the stream itself, read before the sum is added to it
+        m->dtype == RLHF_F32) { // the stream itself, which is read before the sum is added to it
         a.h1 = a.in;
         a.h2 = a.mid;
     }
@@ -145,13 +145,13 @@ struct rlhf__tf_acts rlhf__tf_acts(const struct rlhf__tf *m, const struct rlhf__
 
 // ---- steps ----
 
-// out = norm(x); stats receives the values for the backward pass, or is NULL.
+// out = norm(x). If stats is not NULL, it receives the values for the backward pass.
 static rlhf_status norm(const struct pass *p, rlhf_dev out, int32_t dtype, rlhf_dev stats,
                         rlhf_dev x, int32_t slot) {
     return rlhf__tf_norm(p->m, rlhf__tf_layer(p->m, p->layer, slot), out, dtype, stats, x, p->rows);
 }
 
-// Copies the stream in the act dtype.
+// Copies the stream and converts it to the act dtype.
 static rlhf_status lower(const struct pass *p, rlhf_dev h, rlhf_dev stream) {
     if (h == stream) return RLHF_OK;
     return p->c->convert(p->c->ctx, h, p->m->dtype, stream, RLHF_F32,
@@ -167,14 +167,15 @@ static const rlhf_weight *weight(const struct pass *p, enum rlhf__tf_site site) 
     return p->m->w[p->layer].of[site];
 }
 
-// Computes A x of the product's adapter; *low = the adapter, or NULL if it is absent or disabled.
+// Computes A x of the product's adapter. Sets *low to the adapter, or to NULL if it is absent or
+// disabled.
 static rlhf_status adapter_in(const struct pass *p, const struct rlhf__tf_acts *a, rlhf_dev x,
                               enum rlhf__tf_site site, const struct rlhf__tf_low **low) {
     *low = p->w->plain ? NULL : rlhf__tf_low_of(p->m, p->layer, site);
     return *low ? rlhf__tf_low_in(p->m, *low, a->low[site], x, p->rows) : RLHF_OK;
 }
 
-// out (+)= x W + b + the output of the adapter low.
+// out (+)= x W + b + the output of the adapter `low`.
 static rlhf_status linear_low(const struct pass *p, rlhf_dev out, int32_t dtype, int32_t accumulate,
                               const struct rlhf__tf_acts *a, rlhf_dev x,
                               const struct rlhf__tf_low *low, enum rlhf__tf_site site) {
@@ -265,7 +266,7 @@ static rlhf_status pre_norm_attention(const struct pass *p, const struct rlhf__t
     return linear_add(p, a->mid, a->in, a, a->att, TF_SITE_PROJ);
 }
 
-// Computes the MLP except its last product, whose output the backward pass does not read.
+// Computes the MLP except its last product. The backward pass does not need that product's output.
 static rlhf_status pre_norm_mlp(const struct pass *p, const struct rlhf__tf_acts *a) {
     RLHF_TRY(norm(p, a->h2, p->m->dtype, a->stats2, a->mid, RLHF_TF_N2_G));
     RLHF_TRY(linear(p, a->fc, a, a->h2, TF_SITE_FC));

@@ -1,9 +1,9 @@
-// transformer/trunk_bwd.c: the backward pass of the layers, from d(loss)/d(residual stream) to
-// gradients. Each function mirrors its counterpart in trunk.c, from the last line to the first.
+// transformer/trunk_bwd.c: the backward pass of the layers, from d(loss)/d(residual stream) to the
+// gradients. Each function mirrors its counterpart in trunk.c, in reverse order.
 //
 // ds is the gradient of the stream, f32 [T, d]; products read it in the act dtype. With pre-norm,
-// each block adds its share to ds in place. With post-norm there is a norm between blocks, so ds
-// and a spare buffer are swapped.
+// each block adds its part to ds in place. With post-norm there is a norm between blocks, so ds and
+// a spare buffer are swapped.
 #include "internal.h"
 
 struct pass {
@@ -37,7 +37,7 @@ static rlhf_status reserve(struct rlhf__tf *m, const struct rlhf__tf_work *w) {
 
 // ---- steps ----
 
-// *dy = ds in the act dtype.
+// *dy = ds, converted to the act dtype.
 static rlhf_status lower(const struct pass *p, rlhf_dev *dy) {
     *dy = p->ds;
     if (p->m->dtype == RLHF_F32) return RLHF_OK;
@@ -46,14 +46,14 @@ static rlhf_status lower(const struct pass *p, rlhf_dev *dy) {
                          (uint64_t)p->rows * (uint64_t)p->n.d);
 }
 
-// Whether everything before this product is frozen.
+// 1 if everything below this product is frozen.
 static int32_t is_end(const struct pass *p, enum rlhf__tf_site site) {
     return p->layer == p->end_layer && (int32_t)site == p->end_site;
 }
 
 // Computes the gradients of a product's weight and bias, or of its adapter, from the product's
-// input x and from dy (act dtype). If anything before the product is trained, also computes dx, the
-// gradient of x: dx = dy W^T in dx_dtype, or dx += dy W^T.
+// input x and from dy (act dtype). If anything below the product is trained, also computes dx, the
+// gradient of x: dx = dy W^T in dx_dtype or, if accumulate is set, dx += dy W^T.
 static rlhf_status product_bwd(const struct pass *p, rlhf_dev dx, int32_t dx_dtype,
                                int32_t accumulate, const struct rlhf__tf_acts *a, rlhf_dev x,
                                rlhf_dev dy, enum rlhf__tf_site site) {
@@ -78,7 +78,7 @@ static rlhf_status product_bwd(const struct pass *p, rlhf_dev dx, int32_t dx_dty
     return p->c->linear_sum(p->c->ctx, &s);
 }
 
-// dx = dy W^T in the act dtype, and the gradients.
+// dx = dy W^T in the act dtype, and the gradients of the weight and the bias.
 static rlhf_status linear_bwd(const struct pass *p, rlhf_dev dx, const struct rlhf__tf_acts *a,
                               rlhf_dev x, rlhf_dev dy, enum rlhf__tf_site site) {
     return product_bwd(p, dx, p->m->dtype, 0, a, x, dy, site);
@@ -90,8 +90,8 @@ static rlhf_status linear_bwd_add(const struct pass *p, const struct rlhf__tf_ac
     return product_bwd(p, p->ds, RLHF_F32, 1, a, x, dy, site);
 }
 
-// Sets *dx to the gradient of the activation's input x, given d, the gradient of its output. Works
-// in place, or in another buffer if x is wider.
+// Sets *dx to the gradient of x, the input of the activation, given d, the gradient of its output.
+// Works in place, except that a wider x needs another buffer.
 static rlhf_status act_bwd(const struct pass *p, rlhf_dev *dx, rlhf_dev d, rlhf_dev x) {
     const struct rlhf_tf_arch *a = &p->m->arch;
     *dx = a->gated ? p->m->bwd.dfc.p : d;
@@ -114,16 +114,16 @@ static rlhf_status attend_bwd(const struct pass *p, const struct rlhf__tf_acts *
                           rlhf__tf_layer(p->m, p->layer, RLHF_TF_KN_G)->grad, p->rows);
 }
 
-// Pre-norm: x is the stream, and dh the gradient of norm(x), which was the input of a product. Adds
-// the gradient of x to ds.
+// Pre-norm: x is the stream. norm(x) was the input of a product, and dh is its gradient. Adds the
+// gradient of x to ds.
 static rlhf_status norm_bwd_add(const struct pass *p, rlhf_dev dh, rlhf_dev x, rlhf_dev stats,
                                 int32_t slot) {
     return rlhf__tf_norm_bwd(p->m, rlhf__tf_layer(p->m, p->layer, slot), p->ds, 1, dh, p->m->dtype,
                              x, stats, p->rows);
 }
 
-// Post-norm: x is a residual sum. Replaces ds, the gradient of norm(x), by the gradient of x. gamma
-// has the norm's tensors.
+// Post-norm: x is a residual sum, and ds is the gradient of norm(x). Replaces ds with the gradient
+// of x. gamma is the norm's gain.
 static rlhf_status norm_bwd(struct pass *p, rlhf_dev x, rlhf_dev stats,
                             const struct rlhf__tf_tensor *gamma) {
     rlhf_dev dx = p->spare;
@@ -172,7 +172,8 @@ static rlhf_status post_norm_layer_bwd(struct pass *p, const struct rlhf__tf_act
     return linear_bwd_add(p, a, a->h1, b->wide.p, TF_SITE_QKV);
 }
 
-// Sets where the backward pass ends: at the lowest adapter, or at the embeddings (layer -1).
+// Sets where the backward pass ends: at the lowest adapter or, without adapters, at the embeddings
+// (layer -1).
 static void find_end(struct pass *p) {
     p->end_layer = p->end_site = -1;
     if (!rlhf__tf_trunk_frozen(p->m)) return;

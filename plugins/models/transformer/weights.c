@@ -1,8 +1,8 @@
-// transformer/weights.c: packs the f32 parameters into the device's own matrix layouts.
+// transformer/weights.c: packs the f32 parameters into the matrix layouts of the device.
 //
 // The matrix products of the trunk and the LM head are in the act dtype. The value head and the
 // score head use f32, because they are small and are trained by regression. The LM head is packed
-// on first use, because a classifier never needs it.
+// on first use, because classifiers do not need it.
 #include "internal.h"
 
 static rlhf_status make(struct rlhf__tf *m, int32_t k, int32_t n, int32_t dtype, int32_t out_in,
@@ -69,7 +69,7 @@ static rlhf_status pack(struct rlhf__tf *m, rlhf_weight *w, const struct rlhf__t
     return w ? m->c->weight_pack(m->c->ctx, w, t->value) : RLHF_OK;
 }
 
-// Frees the temporary values of a layer (-1: globals) once the device no longer uses them.
+// Frees the temporary values of a layer (-1: the globals) after the device has finished using them.
 static rlhf_status release(struct rlhf__tf *m, int32_t layer) {
     if (!m->passing[layer + 1].p) return RLHF_OK;
     RLHF_TRY(rlhf__tf_storage_release(m, layer));
@@ -77,8 +77,8 @@ static rlhf_status release(struct rlhf__tf *m, int32_t layer) {
     return RLHF_OK;
 }
 
-// Frees temporary values layer by layer, so that at most one layer has its values and its packed
-// copy in memory at the same time.
+// Packs the layers one by one and frees the temporary values of each. So at most one layer has its
+// values and its packed copy in memory at the same time.
 static rlhf_status pack_trunk(struct rlhf__tf *m) {
     for (int32_t l = 0; l < m->arch.n_layer; l++) {
         for (int32_t s = 0; s < TF_N_SITE; s++)
@@ -102,7 +102,7 @@ rlhf_status rlhf__tf_weights_pack(struct rlhf__tf *m) {
     RLHF_TRY(pack_heads(m));
     RLHF_TRY(rlhf__tf_adapter_pack(m));
     if (m->settled || !(m->open.frozen || rlhf__tf_trunk_frozen(m))) return RLHF_OK;
-    // The values of an untied LM head are temporary too, so it is packed now.
+    // The values of an untied LM head are temporary too, so it must be packed now.
     if (rlhf__tf_global(m, RLHF_TF_LM)->place == TF_PASSES) RLHF_TRY(rlhf__tf_lm_ready(m));
     RLHF_TRY(release(m, -1));
     m->settled = 1;

@@ -1,28 +1,28 @@
-// transformer/work.h: a batch on the device and its computed tensors, with shapes.
+// transformer/work.h: a batch on the device, and the tensors computed from it, with their shapes.
 #ifndef RLHF_MODELS_TRANSFORMER_WORK_H
 #define RLHF_MODELS_TRANSFORMER_WORK_H
 
 #include "tensor.h"
 
-// A ragged batch on the device.
+// A batch of rows on the device, without padding.
 //
-// resp    the n_resp positions whose states predict a response token
-// target  the predicted tokens, which are scored at their own positions
-// pool    the position at which each row's score is read
+//   resp    the n_resp positions whose states predict a response token
+//   target  the predicted tokens, which are scored at their own positions
+//   pool    the position at which each row's score is read
 struct rlhf__tf_rows {
-    uint32_t n, total, n_resp, resp_is_all; // resp_is_all: resp is 0 .. total-1
+    uint32_t n, total, n_resp, resp_is_all; // resp_is_all: resp is all of 0 .. total-1
     rlhf_ragged ragged;
     rlhf_dev ids, pos, resp, target, read, pool;
-    rlhf_dev ref; // rows of the reference's states; NULL: not given
+    rlhf_dev ref; // rows of the reference's states; NULL: there is no reference
 };
 
 // The source of the device's rows: a batch or, if gen is set, a step of that session. For a step,
-// start, slot and silent are set, prefix contains slots, and each row that samples is read at its
-// last token. A NULL array means:
+// start, slot and silent are set, the entries of prefix are slots, and each row that samples is
+// read at its last token. If an array is NULL, it means:
 //
-//   prompt_len  the rows lack response positions
+//   prompt_len  rows have no response positions
 //   turn        all tokens from prompt_len on are the policy's
-//   prefix      no row has a prefix
+//   prefix      rows have no prefixes
 //   silent      every row samples
 struct rlhf__tf_layout {
     uint32_t n, total;
@@ -31,18 +31,18 @@ struct rlhf__tf_layout {
     const int32_t *slot, *start;
     const uint8_t *silent;
     int32_t pooling, reserved;
-    const struct rlhf__tf_recorded *recorded; // NULL, or holds the block at fixed addresses
+    const struct rlhf__tf_recorded *recorded; // if set, the block is at fixed addresses there
     const int32_t *ref; // [response tokens] rows of the reference's states on the device, or NULL
 };
 
-// Returns 1 if the policy wrote token t, which comes after its row's prompt.
+// Returns 1 if the policy wrote token t. t must be after the prompt of its row.
 static inline int32_t rlhf__tf_is_response(const int32_t *turn, int32_t t) {
     return !turn || turn[t] >= 0;
 }
 
-// Activations of the score head over P states, f32.
+// The activations of the score head for P states, f32.
 struct rlhf__tf_scored {
-    struct rlhf__tf_buf px, pstats, pf; // gathered residual [P, d], its norm's [P, 2], the norm
+    struct rlhf__tf_buf px, pstats, pf; // gathered residual [P, d], norm's stats [P, 2], norm
     struct rlhf__tf_buf p1, p1a;        // [P, d] before and after ReLU
     struct rlhf__tf_buf score;          // [P, n_labels]; the token scores are in the work's result
 };
@@ -57,15 +57,15 @@ struct rlhf_tf_widths {
     int32_t d, q, kv, qkv, inner, fc;
 };
 
-// A layer's activations for T tokens. `in` is the stream at the layer's start, mid the stream
-// between attention and MLP, and `out` the stream at the end, which is the next layer's `in`. h1
-// and stats1 belong to the attention block, h2 and stats2 to the MLP.
+// A layer's activations for T tokens. `in` is the stream at the start of the layer, `mid` the
+// stream between attention and MLP, and `out` the stream at the end, which is the next layer's
+// `in`. h1 and stats1 belong to the attention block, h2 and stats2 to the MLP.
 //   pre-norm   h1 = norm(in)   mid = in + attention(h1)   h2 = norm(mid)   out = mid + mlp(h2)
 //   post-norm  h1 = in   sum = in + attention(h1)   mid = norm(sum)   h2 = mid   mid += mlp(h2)
 //              out = norm(mid)
-// sum has the memory of `in`, unless `in` is kept to recompute the layer. Without training, memory
-// may be shared within three groups: in, mid and out; h1 and h2; fc and ac. raw, the stats and lse
-// are then NULL.
+// `sum` has the memory of `in`, unless `in` is kept to recompute the layer. Without training, the
+// members of each of these groups may share memory: in, mid and out; h1 and h2; fc and ac. raw, the
+// stats and lse are then NULL.
 struct rlhf__tf_acts {
     rlhf_dev in, sum, mid, out; // f32 [T, d]
     rlhf_dev h1, h2;            // act dtype [T, d], inputs of qkv's and fc's products
@@ -79,72 +79,72 @@ struct rlhf__tf_acts {
     rlhf_dev low[TF_N_SITE];    // act dtype [T, blocks * rank], A x of adapters
 };
 
-// Queries, keys and values of the first token of a qkv buffer.
+// The queries, keys and values of the first token in a qkv buffer.
 struct rlhf__tf_qkv {
     rlhf_dev q, k, v;
 };
 
-// Activations of one batch. Two of these exist: `train` keeps every layer for backward, `infer`
-// keeps one layer and is shared by forward(train = 0) and generation.
+// The activations of one batch. There are two of these structs: `train` keeps every layer for the
+// backward pass; `infer` keeps one layer, and is used by forward(train = 0) and by generation.
 struct rlhf__tf_work {
     struct rlhf__tf_rows rows;
     struct rlhf__tf_buf ints;
-    // The trunk's buffers. emb and emb_stats exist once. In training the others have one share per
-    // layer (struct rlhf__tf_acts), and `in` has one share more. Otherwise all layers use the same
-    // share. If layers are recomputed (recompute of rlhf_model_open), only `in` has one share per
-    // layer.
-    struct rlhf__tf_buf emb, emb_stats; // f32 [T, d], [T, 2]: post-norm's sum of embeddings
+    // The trunk's buffers. There is one emb and one emb_stats. In training, the other buffers have
+    // a share for each layer (struct rlhf__tf_acts), and `in` has one share more. Otherwise all
+    // layers use the same share. If layers are recomputed (recompute of rlhf_model_open), only `in`
+    // has a share for each layer.
+    struct rlhf__tf_buf emb, emb_stats; // f32 [T, d], [T, 2]: the sum of embeddings, if post-norm
     struct rlhf__tf_buf in, sum, mid, h1, h2, stats1, stats2, qkv, raw, raw_stats, att, lse, fc, ac;
     struct rlhf__tf_buf low[TF_N_SITE];
-    // LM and value heads, R = n_resp states:
+    // LM head and value head, with R = n_resp states:
     struct rlhf__tf_buf rx, rstats; // gathered residual f32 [R, d]; its norm's stats [R, 2]
     struct rlhf__tf_buf rf, rh;     // output of that norm, f32 and act dtype [R, d]
-    // The reference's states: act dtype [R, d], followed by f32 [R, d] if they came from the host.
+    // The reference's states: act dtype [R, d]. If they came from the host, f32 [R, d] follows.
     struct rlhf__tf_buf ref;
     struct rlhf__tf_buf support;          // u32 [R, words of the vocabulary]
     struct rlhf__tf_buf result;           // the heads of each response token; rlhf__tf_result
     struct rlhf__tf_buf v1;               // f32 [R, 4 d] after ReLU
-    struct rlhf__tf_scored pooled, token; // score head: one state per row; each response token
-    struct rlhf__tf_buf full, fstats;     // final norm of every token (hidden output, mean pooling)
+    struct rlhf__tf_scored pooled, token; // score head: for each row; for each response token
+    struct rlhf__tf_buf full, fstats;     // final norm of all tokens (hidden, mean pooling)
     rlhf_dev x; // borrowed: the residual stream after the last layer, f32 [total, d]
-    rlhf_dev rf_p, rh_p, ref_p, full_p; // borrowed: actual locations of rf, rh, ref, full
-    rlhf_dev support_p;                 // borrowed: support, or NULL if the last forward had none
+    rlhf_dev rf_p, rh_p, ref_p, full_p; // borrowed: the locations of rf, rh, ref, full
+    rlhf_dev support_p;                 // borrowed: support; NULL if the last forward pass had none
     uint32_t heads;                     // bits of the heads that the last forward computed
-    int32_t train, valid;               // valid: the backward pass may read this
-    int32_t keep, plain; // keep activations for the backward pass; leave out the adapter
-    // 1: h1, h2 and ac are not stored per layer but only in the scratch buffers; the backward pass
-    // recomputes them from in, mid and fc.
+    int32_t train, valid;               // valid: the backward pass may read these activations
+    int32_t keep, plain; // 1: keep activations for the backward pass; 1: leave out the adapter
+    // 1: h1, h2 and ac are not stored for each layer but only in the scratch buffers. The backward
+    // pass recomputes them from in, mid and fc.
     int32_t lean;
 };
 
-// Buffers of the backward pass, and the values that a lean forward does not keep. dX is the
-// gradient of X, a member of rlhf__tf_acts or of the structs above.
+// Buffers of the backward pass, and of the values that a lean forward pass does not keep. The name
+// dX means the gradient of X, which is a member of rlhf__tf_acts or of the structs above.
 struct rlhf__tf_scratch {
-    struct rlhf__tf_buf ds, ds2, dy; // the stream: f32 [T, d], spare, in the act dtype
-    // Used for three things, one after the other: the value head's f32 [R, 4 d]; the MLP's
-    // recomputed activation and then its gradient, act dtype [T, inner]; the gradient of qkv, act
-    // dtype [T, qkv].
+    struct rlhf__tf_buf ds, ds2, dy; // the stream: f32 [T, d], a spare buffer, and in the act dtype
+    // Used for three things, one after the other: f32 [R, 4 d] of the value head; act dtype [T,
+    // inner], the MLP's recomputed activation and then its gradient; act dtype [T, qkv], the
+    // gradient of qkv.
     struct rlhf__tf_buf wide;
     struct rlhf__tf_buf narrow; // act dtype [T, d]: a product's recomputed input, then its gradient
     struct rlhf__tf_buf datt;   // act dtype [T, q]
     struct rlhf__tf_buf dfc;    // act dtype [T, fc], if the MLP is gated
     struct rlhf__tf_buf dlow;   // act dtype [T, blocks * rank]
-    struct rlhf__tf_buf dres;   // gradients, in the layout of result
+    struct rlhf__tf_buf dres;   // gradients, in the layout of `result`
     struct rlhf__tf_buf drh, drf, drx;         // act dtype [R, d]; f32 [R, d], [R, d]
     struct rlhf__tf_buf dscore, dp1, dpf, dpx; // f32 [P, n_labels], [P, d] each
     struct rlhf__tf_buf dfull;                 // f32 [T, d]
 };
 
-// Heads of a response token, in the order of result and dres.
+// The heads of a response token, in the order of `result` and dres.
 enum rlhf__tf_result { TF_LOGP, TF_ENTROPY, TF_KL, TF_VALUE, TF_TOKEN_SCORE, TF_N_RESULT };
 
-// Distance, in floats, between the rows of two heads in result, f32 [TF_N_RESULT, stride]: n_resp
-// rounded up to a multiple of 64 bytes.
+// The distance, in floats, between the rows of two heads in `result`, f32 [TF_N_RESULT, stride]. It
+// is n_resp, rounded up to a multiple of 64 bytes.
 static inline uint64_t rlhf__tf_result_stride(const struct rlhf__tf_rows *r) {
     return ((uint64_t)r->n_resp + 15) & ~(uint64_t)15;
 }
 
-// The row of one head in result or dres.
+// The row of one head in `result` or dres.
 static inline rlhf_dev rlhf__tf_result(const struct rlhf__tf_buf *b, const struct rlhf__tf_rows *r,
                                        enum rlhf__tf_result head) {
     return rlhf_dev_at(b->p, (uint64_t)head * rlhf__tf_result_stride(r) * sizeof(float));
