@@ -23,6 +23,8 @@ static const struct rlhf__flag flags[] = {
     RLHF__FLAG_I(O, "--max-tokens", max_tokens, "N", 0, 1 << 24,
                  "classifier, preferences: cut rows to N tokens; 0: the context [0]"),
     RLHF__FLAG_L(O, "--reward", reward, "X.so[:k=v,..]", "score responses to prompts; repeatable"),
+    RLHF__FLAG_S(O, "--env", environment, "X.so[:k=v,..]",
+                 "play episodes with this environment; --reward may be given too"),
     RLHF__FLAG_S(O, "--reference", reference, "DIR",
                  "with --reward: for the KL; policy on preferences: for implicit rewards"),
     RLHF__FLAG_F(O, "--beta", beta, "X", 1e-6, 1e6,
@@ -271,7 +273,8 @@ static rlhf_status check_flags(struct rlhf__eval_options *o, struct rlhf__error 
                                            {"--bos", o->bos, 0}};
     const struct rlhf__flag_idle beta = {"--beta", o->beta != NOT_GIVEN, 0};
     const struct rlhf__flag_idle chat = {"--template", o->template != NULL, 0};
-    if (o->reward.n == 0) {
+    const int scored = o->reward.n > 0 || o->environment;
+    if (!scored) {
         RLHF_TRY(rlhf__flags_idle(sampling, sizeof sampling / sizeof *sampling, "eval",
                                   "without --reward", err));
         RLHF_TRY(rlhf__flags_idle(&compare, 1, "eval",
@@ -285,7 +288,7 @@ static rlhf_status check_flags(struct rlhf__eval_options *o, struct rlhf__error 
     } else {
         RLHF_TRY(rlhf__flags_idle(rows, 4, "eval", "with --reward", err));
     }
-    if (o->reward.n > 0)
+    if (scored)
         RLHF_TRY(rlhf__flags_idle(
             &chat, 1, "eval", "with --reward, where --set prompts.template=NAME names it", err));
     if (!o->reference) RLHF_TRY(rlhf__flags_idle(&beta, 1, "eval", "without --reference", err));
@@ -318,11 +321,12 @@ int rlhf__cmd_eval(const struct rlhf__env *env, int argc, char **argv) {
                            argv))
         return 0;
     rlhf_status st = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, NULL, &err);
-    if (st == RLHF_OK && o.data.n == 0 && o.reward.n == 0)
+    if (st == RLHF_OK && o.data.n == 0 && o.reward.n == 0 && !o.environment)
         st = rlhf__fail(&err, RLHF_E_INVALID, "eval: give the rows with --data FILE");
     if (st == RLHF_OK) st = check_flags(&o, &err);
     if (st == RLHF_OK)
-        st = o.reward.n ? rlhf__eval_rewards(env, &o, &err) : each_file(env, &o, &err);
+        st = o.reward.n || o.environment ? rlhf__eval_rewards(env, &o, &err)
+                                         : each_file(env, &o, &err);
     free(o.data.item);
     free(o.reward.item);
     free(o.set.item);

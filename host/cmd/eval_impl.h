@@ -7,7 +7,7 @@
 #include "cmd/program.h"
 
 struct rlhf__eval_options {
-    const char *model, *reference, *config, *template, *tokens, *compare;
+    const char *model, *reference, *config, *template, *tokens, *compare, *environment;
     const char *rows; // the file of --data that is measured now
     json_t *results;  // NULL: JSON is printed; otherwise an array that receives it
     int64_t limit, n, seed, max_tokens, max_mib;

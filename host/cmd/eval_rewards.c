@@ -1,9 +1,9 @@
-// eval_rewards.c: `rlhf-host eval --reward`: samples responses, scores them with the settings of
-// the checkpoint's run (eval_setup.h), and prints means with standard errors.
+// eval_rewards.c: `rlhf-host eval --reward` and `--env`: samples responses or episodes, scores them
+// with the settings of the checkpoint's run (eval_setup.h), and prints means with standard errors.
 #include "base/json.h"
 #include "batch/diversity.h"
+#include "cmd/eval_episodes.h"
 #include "cmd/eval_impl.h"
-#include "cmd/eval_setup.h"
 #include "cmd/eval_stats.h"
 #include "cmd/eval_table.h"
 #include "learn/pass.h"
@@ -33,6 +33,7 @@ struct measured {
     struct rlhf__eval_setup with;
     struct rlhf__model *other; // the model of --compare; NULL: none
     struct side side[2];
+    int64_t *task;     // [n] of each episode of an environment without prompts, else NULL
     uint32_t sides, n; // models, responses of each
     int32_t fd;        // evaluations.jsonl for --save; -1: none
     int32_t reserved;
@@ -53,7 +54,7 @@ static void side_finish(struct side *s) {
 
 static rlhf_status side_init(const struct measured *m, struct side *s, struct rlhf__error *err) {
     const size_t n = (size_t)m->n + 1;
-    s->raw = calloc(m->with.config.n_reward * n, sizeof *s->raw);
+    s->raw = calloc((m->with.config.n_reward + 1) * n, sizeof *s->raw);
     s->value = calloc(n, sizeof *s->value);
     s->keep = calloc(n, 1);
     s->known = calloc(n, 1);
@@ -69,7 +70,7 @@ static rlhf_status respond(const struct measured *m, struct side *s, struct rlhf
     const uint32_t slots = rlhf__compute_slots(s->model->compute, 0);
     struct rlhf__rollout_request q =
         rlhf__eval_setup_request(&with, m->n, slots, m->o->seed, "eval");
-    return rlhf__rollout_in_turn(&q, &s->e, err);
+    return rlhf__eval_setup_sample(&with, &q, &s->e, err);
 }
 
 // A response is right if the rewards' verdict says so, or with --pass if its reward is high enough.
@@ -134,11 +135,26 @@ static double kl_of(const struct side *s, uint32_t i, size_t k) {
                                    s->e.token[RLHF__LOGP_REF]);
 }
 
+// Without prompts, each episode has a task of its own.
 static struct rlhf__answers answers_of(const struct measured *m, const uint8_t *keep) {
-    return (struct rlhf__answers){.prompt = m->side[0].e.source,
-                                  .keep = keep,
-                                  .n = m->n,
-                                  .n_prompts = rlhf__prompts_count(m->with.prompts)};
+    const int64_t n = m->task ? (int64_t)m->n : rlhf__prompts_count(m->with.prompts);
+    return (struct rlhf__answers){
+        .prompt = m->task ? m->task : m->side[0].e.source, .keep = keep, .n = m->n, .n_prompts = n};
+}
+
+static double paid_of(const struct side *s, uint32_t i, size_t k) {
+    (void)k;
+    return rlhf__episode_paid(&s->e, i);
+}
+
+static double turns_of(const struct side *s, uint32_t i, size_t k) {
+    (void)k;
+    return rlhf__episode_turns(&s->e, i);
+}
+
+static double done_of(const struct side *s, uint32_t i, size_t k) {
+    (void)k;
+    return s->e.end[i] == RLHF_EPISODE_DONE;
 }
 
 // Add a row to the table: for each model, the mean of value(i) over its scored responses. For two
@@ -171,28 +187,6 @@ static rlhf_status add_mean(struct measured *m, const char *name, int decimals, 
     return st;
 }
 
-// The mean of x over the prompts. Prompts whose value is NaN do not count.
-static rlhf_status mean_of_prompts(double *x, int64_t n, struct rlhf__estimate *out,
-                                   struct rlhf__error *err) {
-    int64_t *prompt = calloc((size_t)n + 1, sizeof *prompt);
-    uint8_t *keep = calloc((size_t)n + 1, 1);
-    rlhf_status st = RLHF_OK;
-    if (!prompt || !keep) st = RLHF__NOMEM(err, "out of memory for pass@k");
-    for (int64_t p = 0; st == RLHF_OK && p < n; p++) {
-        prompt[p] = p;
-        if (isnan(x[p]))
-            x[p] = 0;
-        else
-            keep[p] = 1;
-    }
-    const struct rlhf__answers a = {
-        .prompt = prompt, .keep = keep, .n = (uint32_t)n, .n_prompts = n};
-    if (st == RLHF_OK) st = rlhf__estimate_mean(&a, x, out, err);
-    free(prompt);
-    free(keep);
-    return st;
-}
-
 static rlhf_status add_pass(struct measured *m, uint32_t k, struct rlhf__error *err) {
     const int64_t n = rlhf__prompts_count(m->with.prompts);
     double *pass = calloc(2 * (size_t)n + 1, sizeof *pass);
@@ -211,9 +205,10 @@ static rlhf_status add_pass(struct measured *m, uint32_t k, struct rlhf__error *
         for (int64_t p = 0; difference && p < n; p++)
             difference[p] = pass[p] - other[p];
     }
-    if (st == RLHF_OK) st = mean_of_prompts(pass, n, &r->side[0], err);
-    if (st == RLHF_OK && difference) st = mean_of_prompts(other, n, &r->side[1], err);
-    if (st == RLHF_OK && difference) st = mean_of_prompts(difference, n, &r->difference, err);
+    if (st == RLHF_OK) st = rlhf__estimate_prompts(pass, n, &r->side[0], err);
+    if (st == RLHF_OK && difference) st = rlhf__estimate_prompts(other, n, &r->side[1], err);
+    if (st == RLHF_OK && difference)
+        st = rlhf__estimate_prompts(difference, n, &r->difference, err);
     free(difference);
     free(pass);
     return st;
@@ -254,10 +249,13 @@ static rlhf_status add_distinct(struct measured *m, struct rlhf__error *err) {
 static rlhf_status fill_table(struct measured *m, struct rlhf__error *err) {
     const struct rlhf__config *c = &m->with.config;
     RLHF_TRY(add_mean(m, "reward", 4, reward_of, 0, 0, err));
-    m->table.rewards = (uint32_t)c->n_reward;
+    m->table.rewards = (uint32_t)c->n_reward + (m->with.environment ? 1 : 0);
     for (size_t k = 0; k < c->n_reward; k++)
         RLHF_TRY(add_mean(m, c->reward[k].name, 4, raw_of, k, 0, err));
+    if (m->with.environment) RLHF_TRY(add_mean(m, "environment", 4, paid_of, 0, 0, err));
     RLHF_TRY(add_verdicts(m, err));
+    if (m->with.environment) RLHF_TRY(add_mean(m, "done", 4, done_of, 0, 0, err));
+    if (m->with.environment) RLHF_TRY(add_mean(m, "turns", 2, turns_of, 0, 0, err));
     if (m->with.reference) RLHF_TRY(add_mean(m, "kl", 4, kl_of, 0, 0, err));
     RLHF_TRY(add_distinct(m, err));
     RLHF_TRY(add_mean(m, "length", 1, length_of, 0, 0, err));
@@ -267,6 +265,12 @@ static rlhf_status fill_table(struct measured *m, struct rlhf__error *err) {
         rlhf__mean_std(s->e.reward, s->keep, m->n, &mean, &s->out.reward_std);
         for (size_t k = 0; k < c->n_reward && k < RLHF__TABLE_REWARDS; k++)
             rlhf__mean_std(s->raw + k * m->n, s->keep, m->n, &mean, &s->out.std[k]);
+        if (m->with.environment && c->n_reward < RLHF__TABLE_REWARDS) {
+            float *paid = s->raw + c->n_reward * m->n; // the last part of raw
+            for (uint32_t i = 0; i < m->n; i++)
+                paid[i] = (float)paid_of(s, i, 0);
+            rlhf__mean_std(paid, s->keep, m->n, &mean, &s->out.std[c->n_reward]);
+        }
         s->out.model = s->model->peft.dir ? s->model->peft.dir : s->model->dir;
         m->table.side[j] = s->out;
     }
@@ -289,6 +293,7 @@ static rlhf_status measure(struct measured *m, const char *file, struct rlhf__er
                           "--limit N uses the first N prompts",
                           (long long)m->o->per_prompt, (long long)prompts);
     m->n = responses(m);
+    RLHF_TRY(rlhf__episode_tasks(&m->with, m->n, m->o->per_prompt > 0, &m->task, err));
     m->side[0].model = m->with.model;
     m->side[1].model = m->other;
     m->sides = m->other ? 2 : 1;
@@ -296,7 +301,7 @@ static rlhf_status measure(struct measured *m, const char *file, struct rlhf__er
                                     .responses = m->n,
                                     .sides = m->sides,
                                     .seed = m->o->seed,
-                                    .prompts = prompts < m->n ? prompts : m->n,
+                                    .prompts = m->task || prompts >= m->n ? m->n : prompts,
                                     .pass = m->o->pass,
                                     .per_prompt = (uint32_t)m->o->per_prompt};
     rlhf_status st = RLHF_OK;
@@ -361,6 +366,7 @@ rlhf_status rlhf__eval_rewards(const struct rlhf__env *env, const struct rlhf__e
                                                   .config = o->config,
                                                   .prompts = o->data.n ? o->data.item[0] : NULL,
                                                   .at = &o->at,
+                                                  .environment = o->environment,
                                                   .reward_flag = "--reward",
                                                   .command = "eval",
                                                   .reward = &o->reward,
@@ -380,6 +386,7 @@ rlhf_status rlhf__eval_rewards(const struct rlhf__env *env, const struct rlhf__e
     if (m.fd >= 0) close(m.fd);
     rlhf__model_close(m.other);
     json_decref(results);
+    free(m.task);
     rlhf__eval_setup_finish(&m.with);
     return st;
 }

@@ -40,6 +40,7 @@ static rlhf_status check_effect(const struct rlhf__eval_setup *t,
         {"prompts.limit", o->limit > 0, 0, NULL, "--limit is given", NULL},
         {"prompts.shuffle", 1, 0, who, "uses the prompts in turn", NULL},
         {"sampling.slots", 1, 0, who, "chooses it", NULL},
+        {"episodes.", o->environment == NULL, 0, NULL, "there is no environment (--env)", NULL},
     };
     return rlhf__effect_check(&t->config, rules, sizeof rules / sizeof *rules, NULL, err);
 }
@@ -84,18 +85,21 @@ static rlhf_status run_config(const struct rlhf__eval_setup_options *o, char pat
 static rlhf_status take_settings(const struct rlhf__env *env,
                                  const struct rlhf__eval_setup_options *o,
                                  char path[RLHF__PATH_CAP], json_t **out, struct rlhf__error *err) {
-    static const char *const sections[] = {"sampling", "prompts", "response"};
+    static const char *const sections[] = {"sampling", "prompts", "response", "episodes"};
     static const char *const which[] = {"path", "text", "limit"};
+    const size_t n_sections = o->environment ? 4 : 3;
+    const char *plugin;
     json_t *run;
     *out = NULL;
     RLHF_TRY(run_config(o, path, &run, err));
     json_t *prompts = json_object_get(run, "prompts");
     const char *file = json_string_value(json_object_get(prompts, "path"));
-    if (json_array_size(json_object_get(run, "reward")) > 0 || (file && *file)) {
+    plugin = json_string_value(json_object_get(json_object_get(run, "environment"), "plugin"));
+    if (json_array_size(json_object_get(run, "reward")) > 0 || (file && *file) || plugin) {
         for (size_t i = 0; o->prompts && i < sizeof which / sizeof *which; i++)
             json_object_del(prompts, which[i]);
         *out = json_object();
-        for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+        for (size_t i = 0; i < n_sections; i++)
             if (json_object_get(run, sections[i]))
                 json_object_set(*out, sections[i], json_object_get(run, sections[i]));
         rlhf__logf(env->log, RLHF_LOG_INFO,
@@ -115,6 +119,7 @@ static rlhf_status load_config(struct rlhf__eval_setup *t, const struct rlhf__en
                                        .reward = o->reward->item,
                                        .reward_flag = o->reward_flag,
                                        .n_reward = o->reward->n,
+                                       .environment = o->environment,
                                        .set = o->set->item,
                                        .n_set = o->set->n};
     // the judge of the run's config; only training uses it
@@ -148,11 +153,14 @@ static rlhf_status open_models(struct rlhf__eval_setup *t, const struct rlhf__ev
     return rlhf__command_setup_reference(&t->at, o->reference, t->model, &t->reference, err);
 }
 
+static int32_t longest_row(const struct rlhf__eval_setup *t) {
+    if (t->environment) return t->episodes.limits.tokens;
+    return rlhf__prompts_longest(t->prompts) + (int32_t)t->config.sampling.max_new_tokens;
+}
+
 // Tell the rewards about the prompts, and let them check the rows.
 static rlhf_status check_prompts(struct rlhf__eval_setup *t, struct rlhf__error *err) {
-    rlhf__reward_service_longest(rlhf__text_services_reward(t->at.session.text),
-                                 rlhf__prompts_longest(t->prompts) +
-                                     (int32_t)t->config.sampling.max_new_tokens);
+    rlhf__reward_service_longest(rlhf__text_services_reward(t->at.session.text), longest_row(t));
     for (size_t i = 0; i < t->config.n_reward; i++)
         RLHF_TRY(rlhf__reward_check_rows(t->rewards[i], t->prompts,
                                          rlhf__progress_watch(t->at.progress), err));
@@ -162,9 +170,7 @@ static rlhf_status check_prompts(struct rlhf__eval_setup *t, struct rlhf__error 
 static rlhf_status open_rewards(struct rlhf__eval_setup *t, const char *flag,
                                 struct rlhf__error *err) {
     rlhf__text_services_policy(t->at.session.text, t->model->tok);
-    rlhf__reward_service_longest(rlhf__text_services_reward(t->at.session.text),
-                                 rlhf__prompts_longest(t->prompts) +
-                                     (int32_t)t->config.sampling.max_new_tokens);
+    rlhf__reward_service_longest(rlhf__text_services_reward(t->at.session.text), longest_row(t));
     const struct rlhf__rewards_request q = {.config = &t->config,
                                             .plugin = t->reward,
                                             .services = &t->at.session.services,
@@ -178,6 +184,55 @@ static rlhf_status open_rewards(struct rlhf__eval_setup *t, const char *flag,
     return check_prompts(t, err);
 }
 
+// ---- the environment ----
+
+static rlhf_status open_environment(struct rlhf__eval_setup *t,
+                                    const struct rlhf__eval_setup_options *o,
+                                    struct rlhf__error *err) {
+    const struct rlhf__plugin *plugin;
+    if (!o->environment) return RLHF_OK;
+    RLHF_TRY(rlhf__config_resolve_environment(&t->config, t->at.plugins, &plugin, err));
+    if (!o->unpaid && o->reward->n == 0 && !(plugin->ops.environment.flags & RLHF_ENVIRONMENT_PAYS))
+        return rlhf__fail(err, RLHF_E_INVALID, "%s: %s pays nothing; give a reward with %s X.so",
+                          o->command, plugin->file, o->reward_flag);
+    RLHF_TRY(rlhf__playing_check_model(plugin->file, t->model, err));
+    return rlhf__playing_create(plugin, &t->at.session.services, &t->config.environment,
+                                "environment", &t->environment, err);
+}
+
+static rlhf_status open_episodes(struct rlhf__eval_setup *t, int alone, struct rlhf__error *err) {
+    const struct rlhf__playing p = {.config = &t->config,
+                                    .environment = t->environment,
+                                    .policy = t->model,
+                                    .rules = t->rules,
+                                    .prompts = t->prompts,
+                                    .alone = alone};
+    return t->environment ? rlhf__playing_open(&p, &t->episodes, err) : RLHF_OK;
+}
+
+rlhf_status rlhf__eval_setup_sample(const struct rlhf__eval_setup *t,
+                                    const struct rlhf__rollout_request *q, struct rlhf__rows *e,
+                                    struct rlhf__error *err) {
+    struct rlhf__episode_setup setup = t->episodes;
+    struct rlhf__episode_counts counts;
+    if (!t->environment) return rlhf__rollout_in_turn(q, e, err);
+    int64_t *row = calloc((size_t)q->n + 1, sizeof *row);
+    if (!row) return RLHF__NOMEM(err, "out of memory for %u episodes", q->n);
+    for (uint32_t i = 0; i < q->n; i++)
+        row[i] = (int64_t)(q->first + i) % rlhf__prompts_count(t->prompts);
+    setup.model = q->model;
+    setup.seed = q->seed;
+    const struct rlhf__episodes_request of = {.setup = &setup,
+                                              .row = row,
+                                              .n = q->n,
+                                              .group = 1,
+                                              .first = q->first,
+                                              .stream = "environment of eval"};
+    const rlhf_status st = rlhf__playing_sample(&of, *q, e, NULL, &counts, err);
+    free(row);
+    return st;
+}
+
 rlhf_status rlhf__eval_setup_prompts(struct rlhf__eval_setup *t, const char *file,
                                      struct rlhf__error *err) {
     struct rlhf__prompts_config prompts = t->config.prompts;
@@ -189,11 +244,17 @@ rlhf_status rlhf__eval_setup_prompts(struct rlhf__eval_setup *t, const char *fil
         loading.max_mib = t->config.data.max_mib;
         loading.setting = NULL;
     }
+    const int alone = rlhf__playing_alone(t->environment, &prompts);
     rlhf__prompts_close(t->prompts);
     t->prompts = NULL;
+    if (alone) {
+        RLHF_TRY(rlhf__playing_no_prompts(t->model->tok, &t->prompts, err));
+        return open_episodes(t, 1, err);
+    }
     RLHF_TRY(rlhf__rollout_prompts(&prompts, "prompts.path", t->model, &t->config.sampling,
                                    t->at.env->dirs, t->at.env->log, &loading, &t->prompts, err));
     RLHF_TRY(rlhf__rollout_check_rows(&t->config, t->prompts, err));
+    RLHF_TRY(open_episodes(t, 0, err));
     return t->rewards ? check_prompts(t, err) : RLHF_OK;
 }
 
@@ -207,10 +268,10 @@ rlhf_status rlhf__eval_setup_open(struct rlhf__eval_setup *t, const struct rlhf_
     t->limit = o->limit;
     t->max_mib = o->max_mib;
     RLHF_TRY(rlhf__model_name_chat(t->model, t->config.prompts.template, err));
-    st = rlhf__eval_setup_prompts(t, o->prompts, err);
-    if (st == RLHF_OK)
-        st = rlhf__response_rules_create(&t->config.sampling, &t->config.response, t->model->tok,
-                                         &t->rules, err);
+    st = rlhf__response_rules_create(&t->config.sampling, &t->config.response, t->model->tok,
+                                     &t->rules, err);
+    if (st == RLHF_OK) st = open_environment(t, o, err);
+    if (st == RLHF_OK) st = rlhf__eval_setup_prompts(t, o->prompts, err);
     return st == RLHF_OK ? open_rewards(t, o->reward_flag, err) : st;
 }
 
@@ -244,6 +305,7 @@ void rlhf__eval_setup_finish(struct rlhf__eval_setup *t) {
     say_failures(t);
     free(t->tally);
     rlhf__rewards_close(t->rewards, t->config.n_reward);
+    rlhf__instance_destroy(t->environment);
     free(t->reward);
     rlhf__prompts_close(t->prompts);
     rlhf__response_rules_destroy(t->rules);

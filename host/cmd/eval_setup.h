@@ -1,5 +1,5 @@
-// eval_setup.h: opens a model, prompts and rewards outside a training run, for `eval --reward` and
-// `pairs`.
+// eval_setup.h: opens a model, prompts and rewards outside a training run, for `eval --reward`,
+// `eval --env`, `generate --env` and `pairs`.
 //
 // Sampling, prompt and response settings come from a run's config or from ppo.so's defaults, so
 // that texts are sampled and scored as in training. Rewards are weighted, but not normalized or
@@ -8,6 +8,7 @@
 #define RLHF_HOST_EVAL_SETUP_H
 
 #include "cmd/command_setup.h"
+#include "episode/playing.h"
 #include "sample/rollout.h"
 #include "sample/scoring.h"
 
@@ -16,6 +17,7 @@ struct rlhf__eval_setup_options {
     const char *reference;   // NULL = none
     const char *config;      // --config; NULL = settings of the run or of ppo.so
     const char *prompts;     // file that replaces the config's prompts, NULL = the config's
+    const char *environment; // --env; NULL = none
     const char *reward_flag; // flag that `reward` came from, for messages
     const struct rlhf__command_setup_flags *at;
     const struct rlhf__flag_list *reward, *set;
@@ -23,7 +25,7 @@ struct rlhf__eval_setup_options {
     int64_t limit;         // number of prompts to use, 0 = as in the config
     int64_t seed, max_mib; // max_mib 0: data.max_mib
     int32_t as_the_run;    // 1: without a config, use the settings of the model's run
-    int32_t reserved;
+    int32_t unpaid;        // 1: neither a reward nor an environment that pays is needed
 };
 
 // Zero-initialize; release with rlhf__eval_setup_finish. Everything is owned.
@@ -34,6 +36,8 @@ struct rlhf__eval_setup {
     struct rlhf__model *model, *reference;     // reference NULL = none
     struct rlhf__instance **rewards;           // [config.n_reward]
     struct rlhf__reward_tally *tally;          // [config.n_reward]
+    struct rlhf__instance *environment;        // NULL = none
+    struct rlhf__episode_setup episodes;       // with an environment
     struct rlhf__prompts *prompts;
     struct rlhf__response_rules *rules;
     rlhf_dist logp_dist;
@@ -62,6 +66,12 @@ void rlhf__eval_setup_finish(struct rlhf__eval_setup *t); // accepts a zeroed on
 struct rlhf__rollout_request rlhf__eval_setup_request(const struct rlhf__eval_setup *t, uint32_t n,
                                                       uint32_t slots, int64_t seed,
                                                       const char *stream);
+
+// Sample those responses, using the prompts in turn. With an environment these are episodes; with
+// `alone` prompts, each row has a task of its own. [step]
+rlhf_status rlhf__eval_setup_sample(const struct rlhf__eval_setup *t,
+                                    const struct rlhf__rollout_request *q, struct rlhf__rows *e,
+                                    struct rlhf__error *err);
 
 // Score the rows e of that request:
 // - e->score, e->reward and token rewards are set.

@@ -68,3 +68,24 @@ rlhf_status rlhf__pass_by_prompt(const struct rlhf__answers *a, const uint8_t *r
 double rlhf__share_error(double p, int64_t n) {
     return n > 0 ? sqrt(p * (1 - p) / (double)n) : NAN;
 }
+
+rlhf_status rlhf__estimate_prompts(double *x, int64_t n, struct rlhf__estimate *out,
+                                   struct rlhf__error *err) {
+    int64_t *prompt = calloc((size_t)n + 1, sizeof *prompt);
+    uint8_t *keep = calloc((size_t)n + 1, 1);
+    rlhf_status st = RLHF_OK;
+    if (!prompt || !keep) st = RLHF__NOMEM(err, "out of memory for pass@k");
+    for (int64_t p = 0; st == RLHF_OK && p < n; p++) {
+        prompt[p] = p;
+        if (isnan(x[p]))
+            x[p] = 0;
+        else
+            keep[p] = 1;
+    }
+    const struct rlhf__answers a = {
+        .prompt = prompt, .keep = keep, .n = (uint32_t)n, .n_prompts = n};
+    if (st == RLHF_OK) st = rlhf__estimate_mean(&a, x, out, err);
+    free(prompt);
+    free(keep);
+    return st;
+}

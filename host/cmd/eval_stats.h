@@ -43,6 +43,11 @@ double rlhf__pass_at(uint32_t n, uint32_t c, uint32_t k);
 rlhf_status rlhf__pass_by_prompt(const struct rlhf__answers *, const uint8_t *right, uint32_t k,
                                  double *pass, struct rlhf__error *err);
 
+// Computes the mean of x[n], a value for each prompt. Prompts whose value is NaN do not count, and
+// are set to 0. Errors: RLHF_E_NOMEM. [any]
+rlhf_status rlhf__estimate_prompts(double *x, int64_t n, struct rlhf__estimate *out,
+                                   struct rlhf__error *err);
+
 // Returns the standard error of a share p of n independent rows: sqrt(p (1 - p) / n). [any]
 double rlhf__share_error(double p, int64_t n);
 

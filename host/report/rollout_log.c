@@ -2,6 +2,7 @@
 #include "report/rollout_log.h"
 
 #include "base/json.h"
+#include "episode/metrics.h"
 #include "learn/learner.h"
 #include "report/jsonl.h"
 
@@ -48,6 +49,20 @@ static void put_floats(struct rlhf__buf *b, const struct rlhf__rows *e, uint32_t
     rlhf__buf_putc(b, ']');
 }
 
+// Write how the episode ended, and what the environment paid for each turn of the policy.
+static void put_pay(struct rlhf__buf *b, const struct rlhf__rows *e, uint32_t i) {
+    const char *between = "";
+    const int32_t end = e->offset[i + 1];
+    char text[40];
+    rlhf__buf_printf(b, ", \"end\": \"%s\", \"paid\": [", rlhf__episode_end_name(e->end[i]));
+    for (int32_t t = e->offset[i] + e->prompt_len[i]; t < end; t++) {
+        if (e->turn[t] < 0 || (t + 1 < end && e->turn[t + 1] == e->turn[t])) continue;
+        rlhf__buf_printf(b, "%s%s", between, rlhf__format_float(e->paid[t], text));
+        between = ", ";
+    }
+    rlhf__buf_putc(b, ']');
+}
+
 // Write the author of each token after the prompt. These tokens are split into segments, each of
 // which was either sampled by the policy or supplied by the environment.
 static void put_segments(struct rlhf__buf *b, const struct rlhf__rows *e, uint32_t i) {
@@ -62,6 +77,7 @@ static void put_segments(struct rlhf__buf *b, const struct rlhf__rows *e, uint32
         between = ", ";
     }
     rlhf__buf_putc(b, ']');
+    put_pay(b, e, i);
 }
 
 // Write the values of row i's response tokens, or null if there is nothing to write.

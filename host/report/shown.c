@@ -2,6 +2,7 @@
 #include "report/shown.h"
 
 #include "base/json.h"
+#include "episode/said_json.h"
 #include "text/pieces.h"
 
 #include <math.h>
@@ -137,23 +138,31 @@ static rlhf_status put_pieces(struct rlhf__buf *b, const struct rlhf__shown_from
     return st;
 }
 
-// Write {"NAME": weight times score, ...}.
+static void put_reward(struct rlhf__buf *b, const char *between, const char *name, double paid) {
+    char text[32];
+    rlhf__buf_puts(b, between);
+    rlhf__json_write_string(b, name, strlen(name));
+    rlhf__buf_printf(b, ": %s", number(paid, text));
+}
+
+// Write {"NAME": weight times score, ...}, with what the environment paid.
 static void put_rewards(struct rlhf__buf *b, const struct rlhf__shown_from *f, uint32_t i) {
     const struct rlhf__scored *x = f->scored;
+    const struct rlhf__plugin_config *environment = &f->config->environment;
+    const int pays = environment->plugin && f->rows->paid;
+    const uint32_t n = x->paid ? x->n_rewards : 0;
     const char *between = ", \"rewards\": {";
-    char text[32];
-    if (!(f->flags & RLHF__SHOWN_REWARDS) || !x->paid) {
+    if (!(f->flags & RLHF__SHOWN_REWARDS) || !(n || pays)) {
         rlhf__buf_puts(b, ", \"rewards\": null");
         return;
     }
-    for (uint32_t k = 0; k < x->n_rewards; k++) {
+    for (uint32_t k = 0; k < n; k++, between = ", ") {
         const struct rlhf__plugin_config *r = &f->config->reward[k];
-        rlhf__buf_puts(b, between);
-        rlhf__json_write_string(b, r->name, strlen(r->name));
-        rlhf__buf_printf(b, ": %s",
-                         number(r->weight * (double)x->paid[i * x->n_rewards + k], text));
-        between = ", ";
+        put_reward(b, between, r->name, r->weight * (double)x->paid[i * n + k]);
     }
+    if (pays)
+        put_reward(b, between, "environment",
+                   environment->weight * rlhf__rows_response_sum(f->rows, i, f->rows->paid, NULL));
     rlhf__buf_putc(b, '}');
 }
 
@@ -180,6 +189,8 @@ static rlhf_status put_response(struct rlhf__buf *b, const struct rlhf__shown_fr
                      (long long)rlhf__prompts_get(f->prompts, e->source[i]).row,
                      e->offset[i + 1] - e->offset[i] - e->prompt_len[i]);
     put_rewards(b, f, i);
+    if (e->turn) rlhf__buf_puts(b, ", ");
+    if (e->turn) rlhf__said_json(b, f->tok, e, i);
     RLHF_TRY(put_pieces(b, f, i, err));
     put_numbers(b, "logp_tokens", e, i, e->token[RLHF__LOGP_OLD]);
     put_numbers(b, "ref_logp_tokens", e, i, ref);

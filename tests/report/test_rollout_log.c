@@ -4,6 +4,8 @@
 
 #include "base/json.h"
 
+#include <rlhf/reward.h>
+
 enum { ROWS = 2, LEN = 6 };
 
 static struct rlhf__rows make_rows(int turns) {
@@ -21,6 +23,10 @@ static struct rlhf__rows make_rows(int turns) {
             if (turns && own) e.turn[t] = who[i][k] - '0';
             e.token[RLHF__LOGP_OLD][t] = own ? (float)-t : 0;
         }
+        if (!turns) continue;
+        e.end[i] = RLHF_EPISODE_TURNS;
+        e.paid[i * LEN + 2] = 0.5f;
+        e.paid[i * LEN + LEN - 1] = 2;
     }
     return e;
 }
@@ -72,6 +78,7 @@ static void rows_of_one_turn(void **state) {
     json_t *first = line_of(text, 0), *update = line_of(text, 2);
     is(first, "ids", "[0,1,2,3,4,5]");
     assert_null(json_object_get(first, "segments"));
+    assert_null(json_object_get(first, "paid"));
     is(first, "logp_old", "[-1,-2,0,0,-5]");
     is(update, "advantage", "[[1,2,3,4,5],[8,9,10,11]]");
     json_decref(first);
@@ -85,6 +92,8 @@ static void rows_of_several_turns(void **state) {
     json_t *first = line_of(text, 0), *second = line_of(text, 1), *update = line_of(text, 2);
     is(first, "ids", "[0,1,2,3,4,5]");
     is(first, "segments", "[[\"policy\",2],[\"environment\",2],[\"policy\",1]]");
+    is(first, "end", "\"turns\"");
+    is(first, "paid", "[0.5,2]");
     is(first, "logp_old", "[-1,-2,-5]");
     is(second, "segments", "[[\"policy\",1],[\"environment\",1],[\"policy\",2]]");
     is(second, "logp_old", "[-8,-10,-11]");

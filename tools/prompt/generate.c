@@ -8,6 +8,7 @@
 #include "cmd/commands.h"
 #include "cmd/program.h"
 #include "prompt/dialogue.h"
+#include "prompt/generate_episodes.h"
 #include "prompt/generate_input.h"
 #include "prompt/token_numbers.h"
 #include "prompt/token_table.h"
@@ -20,9 +21,9 @@
 #define BLOCK_ROWS 512 // texts sampled before they are printed
 
 struct options {
-    const char *model, *prompts, *template;
+    const char *model, *prompts, *template, *environment;
     struct rlhf__flag_list prompt, stop, stop_id;
-    int64_t n, max_new, seed, top_k, max_mib;
+    int64_t n, max_new, seed, top_k, max_mib, turns;
     double temperature, top_p, min_p;
     int32_t greedy, bos, raw, ignore_eos, json, token_table;
     struct rlhf__command_setup_flags at;
@@ -39,6 +40,9 @@ static const struct rlhf__flag flags[] = {
         "prompts: .jsonl, .jsonl.gz or .txt (a line each); -: standard input, JSON rows or "
         "lines, which is also read when it is piped and no prompt is given"),
     RLHF__TEMPLATE_FLAG(O),
+    RLHF__FLAG_S(O, "--env", environment, "X.so[:k=v,..]",
+                 "play episodes with this environment; its settings are those of the model's run"),
+    RLHF__FLAG_I(O, "--turns", turns, "N", 1, 4096, "with --env: turns at most [episodes.turns]"),
     RLHF__FLAG_I(O, "--n", n, "K", 1, 1 << 20, "how many texts to each prompt [1]"),
     RLHF__FLAG_I(O, "--max-new", max_new, "N", 1, RLHF__MAX_NEW_TOKENS,
                  "longest text in new tokens [48]"),
@@ -296,8 +300,40 @@ static rlhf_status run(const struct rlhf__env *env, const struct options *o,
     return st;
 }
 
+// Play with an environment instead.
+static rlhf_status play(const struct rlhf__env *env, const struct options *o,
+                        struct rlhf__error *err) {
+    const struct rlhf__flag_idle idle[] = {{"--prompt", o->prompt.n > 0, 0},
+                                           {"--stop-id", o->stop_id.n > 0, 0},
+                                           {"--greedy", o->greedy, 0},
+                                           {"--raw", o->raw, 0},
+                                           {"--bos", o->bos, 0},
+                                           {"--ignore-eos", o->ignore_eos, 0},
+                                           {"--token-table", o->token_table, 0}};
+    RLHF_TRY(rlhf__flags_idle(idle, sizeof idle / sizeof *idle, "generate", "with --env", err));
+    const struct rlhf__generate_episodes e = {.model = o->model,
+                                              .environment = o->environment,
+                                              .prompts = o->prompts,
+                                              .template = o->template,
+                                              .stop = &o->stop,
+                                              .n = o->n,
+                                              .max_new = o->max_new,
+                                              .turns = o->turns,
+                                              .seed = o->seed < 0 ? 1 : o->seed,
+                                              .top_k = o->top_k,
+                                              .max_mib = o->max_mib,
+                                              .temperature = o->temperature,
+                                              .top_p = o->top_p,
+                                              .min_p = o->min_p,
+                                              .json = o->json,
+                                              .at = &o->at};
+    return rlhf__generate_episodes(env, &e, err);
+}
+
 // Reject flags without effect with --greedy. Then set the defaults of flags that were not given.
 static rlhf_status check_flags(struct options *o, struct rlhf__error *err) {
+    const struct rlhf__flag_idle turns = {"--turns", o->turns > 0, 0};
+    RLHF_TRY(rlhf__flags_idle(&turns, 1, "generate", "without --env", err));
     const struct rlhf__flag_idle drawing[] = {{"--temperature", o->temperature > 0, 0},
                                               {"--top-k", o->top_k >= 0, 0},
                                               {"--top-p", o->top_p > 0, 0},
@@ -317,6 +353,7 @@ static rlhf_status check_flags(struct options *o, struct rlhf__error *err) {
     if (o->top_p <= 0) o->top_p = 1;
     if (o->min_p < 0) o->min_p = 0;
     if (o->seed < 0) o->seed = 1;
+    if (o->max_new < 0) o->max_new = 48;
     return RLHF_OK;
 }
 
@@ -324,7 +361,7 @@ int rlhf__cmd_generate(const struct rlhf__env *env, int argc, char **argv) {
     struct rlhf__error err = {0, ""};
     struct options o = {.at = RLHF__COMMAND_SETUP_DEFAULTS,
                         .n = 1,
-                        .max_new = 48,
+                        .max_new = -1,
                         .seed = -1, // below the flag's minimum: not given
                         .top_k = -1,
                         .min_p = -1};
@@ -332,8 +369,12 @@ int rlhf__cmd_generate(const struct rlhf__env *env, int argc, char **argv) {
                            argc, argv))
         return 0;
     rlhf_status st = rlhf__flags_parse(flags, N_FLAGS, argc, argv, &o, NULL, &err);
-    if (st == RLHF_OK) st = check_flags(&o, &err);
-    if (st == RLHF_OK) st = run(env, &o, &err);
+    if (st == RLHF_OK && o.environment) {
+        st = play(env, &o, &err);
+    } else {
+        if (st == RLHF_OK) st = check_flags(&o, &err);
+        if (st == RLHF_OK) st = run(env, &o, &err);
+    }
     free(o.prompt.item);
     free(o.stop.item);
     free(o.stop_id.item);

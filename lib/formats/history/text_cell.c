@@ -75,6 +75,25 @@ static void put_rewards(json_t *cell, const json_t *rewards) {
     json_object_set_new(cell, "rewards", out);
 }
 
+// Puts who wrote which tokens of the response, for episodes.
+static void put_turns(json_t *cell, const json_t *turns) {
+    const size_t n = json_array_size(turns);
+    json_t *out = json_array();
+    for (size_t i = 0; i < n && i < TOKENS_MAX; i++) {
+        const json_t *turn = json_array_get(turns, i);
+        const char *by = json_string_value(json_object_get(turn, "by"));
+        const json_t *tokens = json_object_get(turn, "tokens");
+        if (!by || !json_is_integer(tokens) || json_integer_value(tokens) < 1) break;
+        const int own = strcmp(by, "policy") == 0;
+        json_array_append_new(out,
+                              json_pack("{s:s, s:I, s:o}", "by", own ? "policy" : "environment",
+                                        "tokens", json_integer_value(tokens), "paid",
+                                        number_or_null(json_object_get(turn, "paid"))));
+    }
+    if (json_array_size(out) > 0) json_object_set(cell, "turns", out);
+    json_decref(out);
+}
+
 json_t *rlhf__text_cell(const json_t *row) {
     json_t *cell = json_object(), *label = json_object_get(row, "label");
     const json_t *logp = json_object_get(row, "logp"), *ref = json_object_get(row, "ref_logp");
@@ -93,6 +112,9 @@ json_t *rlhf__text_cell(const json_t *row) {
     if (json_is_integer(json_object_get(row, "length")))
         json_object_set(cell, "length", json_object_get(row, "length"));
     put_rewards(cell, json_object_get(row, "rewards"));
+    put_turns(cell, json_object_get(row, "turns"));
+    if (json_is_string(json_object_get(row, "end")))
+        json_object_set_new(cell, "end", shortened(json_object_get(row, "end"), 0, &cut));
     if (cut) json_object_set_new(cell, "cut", json_integer(1));
     return cell;
 }

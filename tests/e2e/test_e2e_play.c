@@ -1,0 +1,177 @@
+// test_e2e_play.c: episodes outside training: play by hand and by a script, generate --env, eval
+// --env; and what samples.jsonl, rollouts.jsonl and the report say about who said what.
+#include "e2e.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STOP "'sampling.stop=[\"a\",\"e\",\"o\",\"i\",\"n\",\"t\",\"s\",\"r\",259]'"
+#define RUN                                                                                        \
+    "--algo grpo.so --set algo.group_size=4 --policy model --set policy.init=random "              \
+    "--set batch.size=12 --set run.phases=2 --set sampling.max_new_tokens=40 "                     \
+    "--set episodes.reply_tokens=20 --set log.rollouts=true --set run.seed=5 "                     \
+    "--set episodes.tokens=62 --set " STOP " "
+#define ENV(options) "--env \"$RLHF_TEST_PLUGINS/answering_env.so" options "\" "
+
+static int setup(void **state) {
+    if (e2e_setup(state) != 0) return -1;
+    struct e2e *t = *state;
+    if (e2e_run(t, RUN ENV("") "--set run.dir=run") != 0) fail_msg("%s", t->out);
+    return 0;
+}
+
+static json_t *lines_of(const struct e2e *t, const char *file, const char *with) {
+    static char line[1 << 20];
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", t->dir, file);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    json_t *rows = json_array();
+    while (fgets(line, sizeof line, f)) {
+        json_t *v = json_loads(line, 0, NULL);
+        assert_non_null(v);
+        if (json_object_get(v, with))
+            json_array_append_new(rows, v);
+        else
+            json_decref(v);
+    }
+    fclose(f);
+    assert_true(json_array_size(rows) > 0);
+    return rows;
+}
+
+static json_int_t integer(const json_t *v, const char *key) {
+    return json_integer_value(json_object_get(v, key));
+}
+
+// The turns of samples and of rollouts are those of the row.
+static void turns_in_files(void **state) {
+    struct e2e *t = *state;
+    json_t *samples = lines_of(t, "run/samples.jsonl", "turns"), *v;
+    json_t *rows = lines_of(t, "run/rollouts.jsonl", "segments");
+    size_t i, several = 0;
+    json_array_foreach(samples, i, v) {
+        const json_t *turns = json_object_get(v, "turns"), *turn;
+        json_int_t tokens = 0;
+        size_t k;
+        json_array_foreach(turns, k, turn) {
+            const int own = strcmp(json_string_value(json_object_get(turn, "by")), "policy") == 0;
+            assert_int_equal(own, k % 2 == 0);
+            assert_int_equal(json_object_get(turn, "paid") != NULL, own);
+            assert_non_null(json_string_value(json_object_get(turn, "text")));
+            tokens += integer(turn, "tokens");
+        }
+        assert_true(json_is_number(json_object_get(json_object_get(v, "rewards"), "environment")));
+        several += k > 1;
+        assert_int_equal(tokens, integer(v, "length"));
+        assert_non_null(json_string_value(json_object_get(v, "end")));
+    }
+    assert_true(several > 0);
+    json_array_foreach(rows, i, v) {
+        const json_t *segments = json_object_get(v, "segments"), *s;
+        double paid = 0;
+        size_t k, own = 0;
+        json_array_foreach(segments, k, s) own +=
+            strcmp(json_string_value(json_array_get(s, 0)), "policy") == 0;
+        assert_int_equal(json_array_size(json_object_get(v, "paid")), own);
+        json_array_foreach(json_object_get(v, "paid"), k, s) paid += json_number_value(s);
+        assert_true(paid >= 0);
+        assert_non_null(json_string_value(json_object_get(v, "end")));
+    }
+    json_decref(samples);
+    json_decref(rows);
+    assert_int_equal(e2e_shell(t, "$HOST report run --out page.html && grep -q "
+                                  "'\"by\": \"environment\"\\|\"by\":\"environment\"' page.html"),
+                     0);
+}
+
+// An episode that a run began is begun again by play with its seed.
+static void played_by_a_script(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_shell(t, "printf 'aa\\nbbbb\\n' > turns; for k in 1 2; do $HOST play "
+                                  "--json --seed 5 --script turns " ENV(
+                                      ":turns=2") "> out$k; done; cmp out1 out2"),
+                     0);
+    json_t *rows = lines_of(t, "out1", "end");
+    assert_int_equal(json_array_size(rows), 3);
+    const json_t *last = json_array_get(rows, 2);
+    assert_string_equal(json_string_value(json_object_get(last, "end")), "done");
+    assert_int_equal(integer(last, "turns"), 2);
+    json_decref(rows);
+    assert_int_equal(e2e_shell(t, "$HOST play " ENV(":fault=silent") "--script turns"), 1);
+    e2e_says(t, "stays open, but nothing was said to the policy");
+    assert_int_equal(e2e_shell(t, "printf '\\377\\n' | $HOST play " ENV("")), 2);
+    e2e_says(t, "invalid UTF-8 at byte 1");
+}
+
+static void played_at_a_terminal(void **state) {
+    struct e2e *t = *state;
+    static const struct e2e_keys keys[] = {{"1 to 63?", "7\n"}, {"\n> ", "\4"}};
+    e2e_typed(t, 24, 80, keys, 2, "$HOST play --env guess.so");
+    e2e_says(t, "[the input ended after 1 turn");
+}
+
+static void generated(void **state) {
+    struct e2e *t = *state;
+#define GENERATE "$HOST generate --model run --threads 1 --seed 3 "
+    assert_int_equal(e2e_shell(t, GENERATE ENV("") "--n 5 --json > five; " GENERATE ENV(
+                                      "") "--n 3 --json > three; head -3 five | cmp - three"),
+                     0);
+    json_t *rows = lines_of(t, "five", "turns"), *v;
+    size_t i, given = 0;
+    assert_int_equal(json_array_size(rows), 5);
+    json_array_foreach(rows, i, v) {
+        const json_t *turns = json_object_get(v, "turns"), *turn;
+        json_int_t tokens = integer(v, "prompt_length"), own = 0;
+        size_t k;
+        json_array_foreach(turns, k, turn) {
+            tokens += integer(turn, "tokens");
+            if (json_object_get(turn, "paid")) own += integer(turn, "tokens");
+        }
+        given += json_array_size(turns) > 1;
+        assert_int_equal(json_array_size(json_object_get(v, "ids")), tokens);
+        assert_int_equal(json_array_size(json_object_get(v, "logp_sampled")), own);
+    }
+    assert_true(given > 0);
+    json_decref(rows);
+    assert_int_equal(e2e_shell(t, GENERATE ENV("") "--turns 1"), 0);
+    e2e_says(t, "after 1 turn; pays");
+    assert_int_equal(e2e_shell(t, GENERATE ENV("") "--greedy"), 2);
+    e2e_says(t, "--greedy has no effect with --env");
+    assert_int_equal(e2e_shell(t, GENERATE "--turns 2 --prompt a"), 2);
+    e2e_says(t, "--turns has no effect without --env");
+}
+
+static void evaluated(void **state) {
+    struct e2e *t = *state;
+#define EVAL "$HOST eval --model run --threads 1 "
+    assert_int_equal(e2e_shell(t, EVAL ENV("") "--n 40 --json 2>log > eval.json; grep -q 'as in "
+                                               "the run' log"),
+                     0);
+    json_t *rows = lines_of(t, "eval.json", "rewards"), *v = json_array_get(rows, 0);
+    assert_true(json_number_value(json_object_get(v, "turns")) > 1);
+    const json_t *paid = json_object_get(json_object_get(v, "rewards"), "environment");
+    assert_true(json_number_value(json_object_get(paid, "error")) > 0);
+    assert_true(json_number_value(json_object_get(paid, "std")) > 0);
+    assert_true(json_number_value(json_object_get(v, "reward_error")) > 0);
+    assert_int_equal(integer(v, "prompts"), 40);
+    json_decref(rows);
+    assert_int_equal(
+        e2e_shell(t, EVAL ENV("") "--n 8 --reward period_count.so "
+                                  "--data prompts.txt --compare run/checkpoints/000002 --save"),
+        0);
+    e2e_says(t, "period_count");
+    assert_int_equal(e2e_shell(t, EVAL ENV("") "--per-prompt 2"), 2);
+    e2e_says(t, "--per-prompt has no effect here");
+    assert_int_equal(e2e_shell(t, EVAL "--reward period_count.so --set episodes.turns=2"), 2);
+    e2e_says(t, "there is no environment (--env)");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(turns_in_files),
+                                       cmocka_unit_test(played_by_a_script),
+                                       cmocka_unit_test(played_at_a_terminal),
+                                       cmocka_unit_test(generated), cmocka_unit_test(evaluated)};
+    return cmocka_run_group_tests_name("play", tests, setup, e2e_teardown);
+}

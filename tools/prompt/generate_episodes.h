@@ -1,0 +1,26 @@
+// generate_episodes.h: `rlhf-host generate --env`: samples episodes of an environment, and prints
+// them.
+#ifndef RLHF_TOOLS_PROMPT_GENERATE_EPISODES_H
+#define RLHF_TOOLS_PROMPT_GENERATE_EPISODES_H
+
+#include "base/env.h"
+#include "cmd/command_setup.h"
+
+// The flags of generate. Numbers below their minimum, and NULL, are not given: then the settings
+// are those of the model's run.
+struct rlhf__generate_episodes {
+    const char *model, *environment, *prompts, *template;
+    const struct rlhf__flag_list *stop;
+    int64_t n, max_new, turns, seed, top_k, max_mib;
+    double temperature, top_p, min_p;
+    int32_t json, reserved;
+    const struct rlhf__command_setup_flags *at;
+};
+
+// n is the number of episodes of each prompt; without prompts, of all. Errors: those of
+// rlhf__eval_setup_open and of sampling. [main]
+rlhf_status rlhf__generate_episodes(const struct rlhf__env *,
+                                    const struct rlhf__generate_episodes *,
+                                    struct rlhf__error *err);
+
+#endif
