@@ -1,5 +1,6 @@
-// blocks.c: block-structured weights (rlhf_blocks). Such a weight is dense, but its source and its
-// gradient hold only the blocks. The GEMM is dense: zeros are multiplied like any other number.
+// blocks.c: block-structured weights (rlhf_blocks). Such a weight is a dense matrix, but its source
+// and its gradient contain only the blocks. The GEMM is dense: it multiplies the zeros like all
+// other numbers.
 #include "product.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-// chunk.c: see chunk.h. A best-fit allocator. The free ranges of a chunk form a list, which is
-// stored inside the ranges and sorted by address.
+// chunk.c: see chunk.h. A best-fit allocator. The free ranges of a chunk are in a list, which is
+// sorted by address and stored in the ranges themselves.
 #include "chunk.h"
 
 #include <stddef.h>
@@ -16,7 +16,7 @@ struct range {
 struct rlhf__chunk {
     struct rlhf__chunk *next;
     void *map;
-    char *from; // RLHF__CHUNK_BYTES, whole pages
+    char *from; // RLHF__CHUNK_BYTES of whole pages
     struct range *free;
 };
 
@@ -30,13 +30,13 @@ static struct rlhf__chunk *chunk_open(void) {
         return NULL;
     }
     c->from = (char *)c->map + (PAGE - (uintptr_t)c->map % PAGE) % PAGE;
-    madvise(c->from, RLHF__CHUNK_BYTES, MADV_HUGEPAGE); // a hint: its failure does not matter
+    madvise(c->from, RLHF__CHUNK_BYTES, MADV_HUGEPAGE); // only a hint, so it may fail
     c->free = (struct range *)(void *)c->from;
     *c->free = (struct range){NULL, RLHF__CHUNK_BYTES};
     return c;
 }
 
-// The link to the smallest range of a chunk that is large enough, or NULL.
+// The link to the smallest free range of a chunk that is large enough, or NULL.
 static struct range **closest(struct rlhf__chunk *c, uint64_t bytes) {
     struct range **found = NULL;
     for (struct range **at = &c->free; *at; at = &(*at)->next)
@@ -44,7 +44,7 @@ static struct range **closest(struct rlhf__chunk *c, uint64_t bytes) {
     return found;
 }
 
-// Cuts `bytes` off the range linked at `at` and returns their address.
+// Cuts `bytes` from the range that *at points to, and returns their address.
 static void *cut(struct range **at, uint64_t bytes) {
     struct range *r = *at;
     if (r->bytes == bytes) {
@@ -79,8 +79,8 @@ static void join(struct range *r) {
     *r = (struct range){next->next, r->bytes + next->bytes};
 }
 
-// Release the pages of r that held a part of p[0 .. bytes - 1] or of the range header that followed
-// those bytes. The page with r's own header stays.
+// Release the pages of r that contained a part of p[0 .. bytes - 1], or of the range header after
+// these bytes. The page with r's own header is kept.
 static void release_pages(struct range *r, const char *p, uint64_t bytes) {
     const uintptr_t low = ((uintptr_t)r + sizeof *r + PAGE - 1) / PAGE * PAGE;
     const uintptr_t high = ((uintptr_t)r + r->bytes) / PAGE * PAGE;
@@ -101,7 +101,7 @@ static void put(struct rlhf__chunk *c, char *p, uint64_t bytes) {
         c->free = r;
     join(r);
     if (before) join(before);
-    if (before && before->next != r) r = before; // r was merged into it
+    if (before && before->next != r) r = before; // join() merged r into it
     release_pages(r, p, bytes);
 }
 

@@ -1,6 +1,6 @@
-// chunk.h: memory cut from chunks backed by 2 MiB pages. In such a chunk, a packed weight of 1 MiB
-// is read as fast as a large one. Decoding is limited by the speed of these reads (32 rows of GPT-2
-// 124M, bench/README.md). Freed memory is kept for the next request.
+// chunk.h: memory that is cut from chunks with 2 MiB pages. In such a chunk, a packed weight of 1
+// MiB is read as fast as a large one. Decoding is limited by the speed of these reads (32 rows of
+// GPT-2 124M, bench/README.md). Freed memory is kept for later requests.
 //
 // It does not count or zero the memory; memory.c does.
 #ifndef RLHF_CPU_CHUNK_H
@@ -12,12 +12,12 @@
 
 struct rlhf__chunk;
 
-// Get `bytes` of memory, a multiple of 64 and aligned to 64. Its contents are undefined; NULL when
-// out of memory. *all is the list of chunks, NULL at first.
+// Returns `bytes` of memory, aligned to 64, or NULL if memory runs out. `bytes` must be a multiple
+// of 64. The contents are undefined. *all is the list of chunks, NULL at first.
 void *rlhf__chunk_cut(struct rlhf__chunk **all, uint64_t bytes);
 
-// Give back a range; `bytes` is the size with which it was cut. Whole 2 MiB pages that are no
-// longer used return to the system, and so does a chunk that is completely free.
+// Give back a range. `bytes` must be the size with which it was cut. 2 MiB pages that are
+// completely unused return to the system, and so does a chunk that is completely free.
 void rlhf__chunk_return(struct rlhf__chunk **all, void *p, uint64_t bytes);
 
 #endif

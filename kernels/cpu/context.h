@@ -1,5 +1,5 @@
-// context.h: the state of the CPU backend: threads, instruction set, error text, memory account,
-// workspaces and, if there is one, the external GEMM library.
+// context.h: the state of the CPU backend: threads, instruction set, error text, count of memory,
+// workspaces and, in one build, the external GEMM library.
 //
 // Operations are declared in table.h.
 #ifndef RLHF_CPU_CONTEXT_H
@@ -17,25 +17,25 @@ enum { RLHF__EXACT = 0 };
 enum { RLHF__EXACT = 1 };
 #endif
 
-// Workspaces that live in the context. Each grows to the largest size that was requested and stays.
+// Workspaces of the context. Each grows to the largest size requested and is kept.
 enum rlhf__cpu_ws {
-    RLHF__WS_SCRATCH, // rows of A of a GEMM, or the library's scratchpad
-    RLHF__WS_PRODUCT, // operands of a GEMM on own tiles, rounded weights
+    RLHF__WS_SCRATCH, // packed rows of A, or the library's scratchpad
+    RLHF__WS_PRODUCT, // operands of a GEMM on own tiles; rounded weights
     RLHF__WS_WIDEN,   // bf16 operands as f32
     RLHF__WS_LOGITS,  // lm_head: f32 logits of a row block
     RLHF__WS_REF,     // lm_head: f32 logits of the reference
-    RLHF__WS_KEEP,    // top-k and top-p: one row per thread
+    RLHF__WS_KEEP,    // top-k and top-p: one row of logits per thread
     RLHF__WS_ROWS,    // small per-row arrays of the GEMM side
     RLHF__WS_PARTIAL, // partial sums of the row kernels' reductions
     RLHF__WS_ATTN,    // attention blocks
     RLHF__WS_ATTN_BWD,
     RLHF__WS_ATTN_RUNS, // where attention's runs of rows start
     RLHF__WS_MUON,
-    RLHF__WS_SUM, // f32 sums that are rounded or scattered at the end
+    RLHF__WS_SUM, // f32 sums that are finally rounded or scattered
     RLHF__WS_COUNT
 };
 
-// Convert between a device address and memory (NULL for NULL). Only these two functions of this
+// Convert between a device address and a pointer (NULL becomes NULL). Only these functions of this
 // backend know what an rlhf_dev is.
 static inline void *rlhf__cpu_mem(rlhf_dev p) { return p; }
 static inline rlhf_dev rlhf__cpu_dev(const void *p) { return (rlhf_dev)(uintptr_t)p; }
@@ -47,9 +47,9 @@ struct rlhf__buffer {
     uint64_t bytes;
 };
 
-// The bytes that a call needs of each workspace, at least. workspace_bytes of the table returns
-// this. Each file whose ops take workspaces adds its own sizes in a function of table.h, with the
-// size functions that its ops use.
+// The minimal size of each workspace that a call needs, which workspace_bytes of the table returns.
+// Each file whose ops use workspaces adds its own sizes in a function of table.h. That function
+// computes the sizes with the same helpers as the ops.
 struct rlhf__cpu_needs {
     uint64_t bytes[RLHF__WS_COUNT];
 };
@@ -60,8 +60,9 @@ static inline void rlhf__cpu_need(struct rlhf__cpu_needs *n, enum rlhf__cpu_ws w
     if (n->bytes[which] < bytes) n->bytes[which] = bytes;
 }
 
-// Describes the logits that lm_head left in RLHF__WS_LOGITS and RLHF__WS_REF for lm_head_bwd. It
-// identifies the inputs by their contents, so a caller never gets stale logits.
+// Describes the logits that lm_head left in RLHF__WS_LOGITS and RLHF__WS_REF, which lm_head_bwd may
+// use. The inputs are compared by their contents, so a caller never gets the logits of other
+// inputs.
 struct rlhf__lm_kept {
     uint32_t valid, rows;
     int32_t with_ref, with_entropy, with_support, divergence;
@@ -72,44 +73,45 @@ struct rlhf__lm_kept {
 };
 
 struct rlhf__cpu {
-    rlhf_compute table; // what open returns points here
+    rlhf_compute table; // open() returns a pointer to this
     int threads;
     int isa;                             // enum rlhf__isa of hot.h
-    int isa_capped;                      // the user requested this level
-    const struct rlhf__bf16_gemms *bf16; // NULL: f32 GEMMs replace bf16 GEMMs
+    int isa_capped;                      // 1: the user chose this level
+    const struct rlhf__bf16_gemms *bf16; // NULL: f32 GEMMs are used instead of bf16 GEMMs
     int bf16_weights;           // 1: a bf16 weight exists, so the run is in bf16 (for Muon)
     int64_t half_l2;            // half of a core's L2 cache, in bytes
     struct rlhf__hot hot;       // hot loops of this instruction set
     uint64_t workspace_bytes;   // budget of the lm_head workspace; 0: derived from the vocabulary
-    uint64_t bytes;             // in use
-    uint64_t tickets;           // issued by mark
-    void *blocks;               // live allocations, freed by close; memory.c's
-    struct rlhf__chunk *chunks; // the smaller ones are cut from these
+    uint64_t bytes;             // bytes of memory in use
+    uint64_t tickets;           // number of tickets that mark has issued
+    void *blocks;               // allocations that are not freed yet; for memory.c; freed by close
+    struct rlhf__chunk *chunks; // smaller allocations are cut from these
     struct rlhf__buffer ws[RLHF__WS_COUNT];
     const void *library; // a struct rlhf__library (library.h)
     void *library_state;
     char library_name[32];      // "oneDNN 2.6.3, " or ""
     uint64_t weight_generation; // incremented by weight_pack and weight_destroy
     struct rlhf__lm_kept lm_kept;
-    const rlhf_host *host; // gets the messages; NULL: only `error` keeps them (describe)
+    const rlhf_host *host; // gets the messages; NULL (describe): only `error` has them
     char error[512];
     char detail[128];
 };
 
-// Passes the text to the host and returns code. [step]
+// Passes the text to the host and returns `code`. [step]
 __attribute__((format(printf, 3, 4))) rlhf_status
 rlhf__cpu_fail(struct rlhf__cpu *cpu, rlhf_status code, const char *fmt, ...);
 
-// rlhf_copy_in with an error text. [step]
+// rlhf_copy_in that sets an error text. [step]
 rlhf_status rlhf__cpu_copy_in(struct rlhf__cpu *cpu, const char *op, void *dst, uint32_t own,
                               const void *src, uint32_t first);
 
-// 64-byte aligned zeroed memory that counts in bytes_in_use. [step]
+// Allocate zeroed memory, aligned to 64 bytes. It counts in bytes_in_use. [step]
 rlhf_status rlhf__cpu_mem_alloc(struct rlhf__cpu *cpu, uint64_t bytes, void **out);
 void rlhf__cpu_mem_free(struct rlhf__cpu *cpu, void *ptr); // NULL allowed
 void rlhf__cpu_mem_free_all(struct rlhf__cpu *cpu);        // for close
 
-// Workspace `which` with at least `bytes` bytes, 64-byte aligned, contents undefined. [step]
+// Get workspace `which` with at least `bytes` bytes. It is aligned to 64 bytes, and its contents
+// are undefined. [step]
 rlhf_status rlhf__cpu_workspace(struct rlhf__cpu *cpu, enum rlhf__cpu_ws which, uint64_t bytes,
                                 void **out);
 

@@ -24,8 +24,9 @@ static long first_of(const char *root, size_t cpu) {
     return end == text || first < 0 ? -1 : first;
 }
 
-// Count the cores of the allowed processors. All siblings of a core have the same list. So the
-// first entry of the list identifies the core, even if that first processor is not allowed.
+// Count the physical cores of the allowed processors. All siblings of a core have the same list. So
+// the first processor in the list identifies the core, even if that processor itself is not
+// allowed.
 static int physical(const char *root, const cpu_set_t *allowed, size_t bytes) {
     const size_t n = bytes * CHAR_BIT;
     unsigned char *seen = calloc(n, 1);
@@ -45,7 +46,7 @@ static int physical(const char *root, const cpu_set_t *allowed, size_t bytes) {
 
 // ---- quotas ----
 
-// Processors that the group in `dir` may keep busy; 0: unlimited or unreadable.
+// The number of processors that the group in `dir` may use fully; 0: unlimited or unreadable.
 static double quota_v2(const char *dir) {
     char path[PATH_MAX + 16];
     double quota = 0, period = 0;
@@ -74,9 +75,9 @@ static double quota_v1(const char *dir) {
     return quota > 0 && period > 0 ? quota / period : 0;
 }
 
-// The smallest quota of the group at mount + path and of its ancestors up to the mount. In a
-// container, path may be the path on the host, which does not exist here. The group is then the
-// mount itself.
+// The smallest quota of the group at mount + path and its ancestors up to the mount. In a
+// container, `path` may be the group's path on the host, which does not exist in the container. The
+// group is then the mount itself.
 static double least(const char *mount, const char *path, double (*quota)(const char *)) {
     char dir[PATH_MAX];
     double found = 0;
@@ -100,8 +101,8 @@ static int names_cpu(const char *list) {
     return 0;
 }
 
-// The quota of the group that a line of /proc/self/cgroup names. The line is "0::/path" or
-// "4:cpu,cpuacct:/path". Returns 0 if unlimited.
+// The quota of the group in a line of /proc/self/cgroup, "0::/path" or "4:cpu,cpuacct:/path".
+// Returns 0 if it is unlimited.
 static double quota_of_line(const char *root, char *line) {
     char mount[PATH_MAX];
     char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;

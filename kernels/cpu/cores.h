@@ -7,15 +7,15 @@
 #include <sched.h>
 #include <stddef.h>
 
-// The number of threads for the processors in `allowed`, a mask of `bytes` bytes as returned by
-// sched_getaffinity (which takes cpusets into account). At least 1.
+// The number of threads for the processors in `allowed`, a mask of `bytes` bytes that
+// sched_getaffinity returned (so it respects cpusets). At least 1.
 //
-// There is one thread per physical core. Hyper-threads share a core's multipliers, so a second
-// thread does not speed up a GEMM that saturates them. There are at most as many threads as the CPU
-// quota, rounded up, because all threads are paused once a period's quota is used up. The quota is
-// the smallest quota of the process's control group and its ancestors (version 1 or 2). Limits that
-// cannot be read are ignored. `root` is prepended to /sys and /proc: "", or the root of a copy in
-// tests. [any]
+// There is one thread per physical core. Hyper-threads share the multipliers of a core, so a second
+// thread does not speed up a GEMM that saturates them. The number of threads is at most the CPU
+// quota, rounded up, because the kernel pauses all threads when the quota of a period is used up.
+// The quota is the smallest of the quotas of the process's control group and its ancestors (version
+// 1 or 2). A limit that cannot be read is ignored. `root` is a prefix for /sys and /proc: "", or
+// the root of a copy in tests. [any]
 int rlhf__cores_count(const char *root, const cpu_set_t *allowed, size_t bytes);
 
 // The same for this process, now. [any]

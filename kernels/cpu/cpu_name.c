@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The numbers are those of the kernel's arch/arm64/include/asm/cputype.h.
+// The numbers are from the kernel's arch/arm64/include/asm/cputype.h.
 static const struct {
     unsigned implementer, part;
     const char *name;

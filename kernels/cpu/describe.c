@@ -39,7 +39,7 @@ static void write_level(struct rlhf__json *j, int i, int used, const char *cap) 
     rlhf__json_end(j, "}");
 }
 
-// The arithmetic by which results are computed, by dtype. oneDNN promises none.
+// How results are computed, for each dtype. oneDNN does not guarantee any arithmetic.
 static void write_arithmetic(struct rlhf__json *j, int used) {
     if (!RLHF__EXACT) return;
     rlhf__json_begin(j, "arithmetic", "{");

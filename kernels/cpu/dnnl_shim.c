@@ -1,5 +1,5 @@
-// dnnl_shim.c: see dnnl_shim.h. The two versions create descriptors differently: 2.x uses open
-// structs passed by value and an operation descriptor, 3.x uses opaque handles.
+// dnnl_shim.c: see dnnl_shim.h. The two versions create descriptors in different ways: 2.x uses
+// structs passed by value and an operation descriptor; 3.x uses opaque handles.
 #include "dnnl_shim.h"
 #include "hot/hot.h"
 
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 #if DNNL_VERSION_MAJOR >= 3
-typedef dnnl_memory_desc_t md_own;      // what we keep
-typedef const_dnnl_memory_desc_t md_in; // how the library passes descriptors
+typedef dnnl_memory_desc_t md_own;      // the form that we store
+typedef const_dnnl_memory_desc_t md_in; // the form in which the library passes descriptors
 #define MD_IN(l) ((md_in)(l)->md)
 #else
 typedef dnnl_memory_desc_t md_own;
@@ -34,7 +34,7 @@ struct rlhf__dnnl_mem {
 
 struct rlhf__dnnl_op {
     dnnl_primitive_t prim;
-    dnnl_memory_t src, wei, bias, dst, scratch; // wei only when plain
+    dnnl_memory_t src, wei, bias, dst, scratch; // wei only if it is a plain operand
     uint64_t scratch_bytes;
     char name[48];
 };
@@ -155,10 +155,11 @@ int rlhf__dnnl_mem_point(struct rlhf__dnnl_mem *m, void *ptr) {
 
 // ---- primitives ----
 
-// The library compiles code when it creates a primitive, and crashes if one of its own allocations
-// fails. So check first that more memory is free than a primitive takes (measured: under 1 MiB).
+// The library compiles code when it creates a primitive. It crashes if one of its own allocations
+// fails. So check first that much more memory is free than a primitive needs (measured: under 1
+// MiB).
 static int memory_to_spare(void) {
-    void *volatile spare = malloc((size_t)16 << 20); // volatile: else the pair is optimized away
+    void *volatile spare = malloc((size_t)16 << 20); // volatile: else GCC removes the pair
     if (!spare) return 0;
     free(spare);
     return 1;
@@ -188,7 +189,7 @@ static int attr_create(int accumulate, dnnl_primitive_attr_t *out) {
     return 0;
 }
 
-// Creates op->prim from pd, and the memory objects whose addresses each execution sets.
+// Creates op->prim from pd. Also creates the memory objects; each execution sets their addresses.
 static int op_finish(struct rlhf__dnnl *d, struct rlhf__dnnl_op *op, dnnl_primitive_desc_t pd) {
     const char *name = "";
     dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name);
@@ -306,8 +307,8 @@ const char *rlhf__dnnl_op_name(const struct rlhf__dnnl_op *op) { return op->name
 
 // ---- execution ----
 
-// Point mem at ptr and add it to the argument list. The library takes all operands as writable,
-// even those that it only reads.
+// Point mem at ptr and add it to the argument list. The library's functions take pointers without
+// const, even for operands that are only read.
 static int arg_add(dnnl_exec_arg_t *args, int *n, int id, dnnl_memory_t mem, const void *ptr) {
     int st = dnnl_memory_set_data_handle(mem, (void *)(uintptr_t)ptr);
     args[*n].arg = id;

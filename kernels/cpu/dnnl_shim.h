@@ -1,5 +1,5 @@
-// dnnl_shim.h: the part of oneDNN that this backend uses, the same for oneDNN 2.6 and 3.x: one
-// engine, plain and packed 2-d operands, reorder, matmul.
+// dnnl_shim.h: the part of oneDNN that this backend uses, with the same interface for oneDNN 2.6
+// and 3.x: one engine, plain and packed 2-d operands, reorder, matmul.
 //
 // It does not decide what is created and cached; onednn.c does.
 #ifndef RLHF_CPU_DNNL_SHIM_H
@@ -16,18 +16,18 @@ struct rlhf__dnnl_op;     // a primitive
 
 #define RLHF__DNNL_NOMEM 1 // the library's out-of-memory status
 
-// All functions below return 0 or the library's status (> 0). Free each object with the matching
-// destroy function, which accepts NULL. All functions are [step], as for the context.
+// All functions below return 0 or the library's status (> 0). Each object is freed by the matching
+// destroy function, which accepts NULL. All functions are [step], like those of the context.
 int rlhf__dnnl_create(struct rlhf__dnnl **out);
 void rlhf__dnnl_destroy(struct rlhf__dnnl *d);
 void rlhf__dnnl_version(int out[3]);
 
-// Limit the library to the instructions of level isa (enum rlhf__isa of hot/hot.h). The limit is
-// fixed once per process, before the first primitive. Fails if the library already has a higher
-// limit.
+// Limit the library to the instructions of level isa (enum rlhf__isa of hot/hot.h). The library
+// accepts a limit only once per process, before the first primitive. Fails if it already has a
+// higher limit.
 int rlhf__dnnl_cap(int isa);
 
-// A dense [rows, cols] operand; transposed: stored as [cols, rows].
+// A dense [rows, cols] operand. If `transposed` is set, it is stored as [cols, rows].
 int rlhf__dnnl_layout_plain(int64_t rows, int64_t cols, int32_t dtype, int transposed,
                             struct rlhf__dnnl_layout **out);
 void rlhf__dnnl_layout_destroy(struct rlhf__dnnl_layout *l);
@@ -36,14 +36,14 @@ uint64_t rlhf__dnnl_layout_bytes(const struct rlhf__dnnl_layout *l);
 int rlhf__dnnl_mem_create(struct rlhf__dnnl *d, const struct rlhf__dnnl_layout *l, void *ptr,
                           struct rlhf__dnnl_mem **out);
 void rlhf__dnnl_mem_destroy(struct rlhf__dnnl_mem *m);
-int rlhf__dnnl_mem_point(struct rlhf__dnnl_mem *m, void *ptr); // rebinds a plain operand to ptr
+int rlhf__dnnl_mem_point(struct rlhf__dnnl_mem *m, void *ptr); // moves a plain operand to ptr
 
-// Copy src to dst in dst's layout and dtype.
+// Copy src to dst and convert it to the layout and dtype of dst.
 int rlhf__dnnl_reorder_create(struct rlhf__dnnl *d, const struct rlhf__dnnl_layout *src,
                               const struct rlhf__dnnl_layout *dst, struct rlhf__dnnl_op **out);
 
-// packed: the layout of wei, read if shape->wei_packed. If it is NULL, the library chooses a layout
-// and stores it in out_wei (NULL allowed; the caller destroys it).
+// `packed` is the layout of wei, which is used if shape->wei_packed. If it is NULL, the library
+// chooses a layout and stores it in out_wei (NULL allowed; the caller destroys it).
 int rlhf__dnnl_matmul_create(struct rlhf__dnnl *d, const struct rlhf__matmul *shape,
                              const struct rlhf__dnnl_layout *packed,
                              struct rlhf__dnnl_layout **out_wei, struct rlhf__dnnl_op **out);

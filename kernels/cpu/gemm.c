@@ -1,15 +1,15 @@
-// gemm.c: see gemm.h. Splits a GEMM into row blocks, panels and steps of k, and runs it.
+// gemm.c: see gemm.h. Divides a GEMM into row blocks, panels and steps of k, and runs it.
 #include "gemm.h"
 
 #include "gemm_pack.h"
 
-#define K_WHOLE ((int64_t)RLHF__GEMM_SUM_K) // k is not split up to this size
+#define K_WHOLE ((int64_t)RLHF__GEMM_SUM_K) // up to this size, k is not divided
 #define K_STEP  ((int64_t)2048)
 
-#define LEAST_ROWS 48 // of a block
+#define LEAST_ROWS 48 // least number of rows in a block
 
-// Steps of k per chain when neither operand is packed. Such a sum runs over thousands of tokens. A
-// single f32 chain would lose three to four times as much precision as short chains do.
+// Steps of k in a chain if neither operand is packed. Such a sum runs over thousands of tokens. A
+// single f32 chain would lose three to four times as much precision as short chains.
 #define K_CHAIN ((int64_t)RLHF__GEMM_ROWS_STEP)
 
 int rlhf__gemm_used(const struct rlhf__cpu *cpu, int32_t dtype) {
@@ -23,8 +23,8 @@ static void run_panel(const struct rlhf__gemm_job *j, const struct rlhf__panel *
         j->cpu->hot.gemm_panel(p);
 }
 
-// The number of words of a panel as this pass reads it, and the offset of the pass's first step of
-// k in the panel.
+// The number of words of a panel in the form that this pass reads. Also the offset in the panel of
+// the pass's first step of k.
 static int64_t panel_words_of(const struct rlhf__gemm_job *j) {
     return rlhf__gemm_words(j->s->in_dtype, j->turned ? j->k1 - j->k0 : j->s->k) * j->width;
 }
@@ -33,7 +33,8 @@ static int64_t first_word_of(const struct rlhf__gemm_job *j) {
     return j->turned ? 0 : rlhf__gemm_words(j->s->in_dtype, j->k0) * j->width;
 }
 
-// Run run_panel on panel i of the first GEMM, p, and then on panel i of the second GEMM.
+// Run run_panel on panel i of the first GEMM, which p describes, and then on panel i of the second
+// GEMM.
 static void run_both(const struct rlhf__gemm_job *j, const struct rlhf__panel *p, int64_t row,
                      int64_t i) {
     const struct rlhf__gemm_second *o = j->second;
@@ -57,7 +58,7 @@ static void run_both(const struct rlhf__gemm_job *j, const struct rlhf__panel *p
     run_panel(j, &last);
 }
 
-// Computes rows row .. row + rows - 1 of panels p0 .. p1 - 1.
+// Computes `rows` rows, starting at row `row`, of panels p0 .. p1 - 1.
 static void run_block(const struct rlhf__gemm_job *j, int64_t row, int64_t rows, int64_t p0,
                       int64_t p1) {
     const struct rlhf__matmul *s = j->s;
@@ -94,8 +95,8 @@ static void run_block(const struct rlhf__gemm_job *j, int64_t row, int64_t rows,
     }
 }
 
-// Run the work items numbered `from` to `to` - 1. One item is one row of one panel, so a block of r
-// rows has r items per panel.
+// Run the work items `from` .. `to` - 1. An item is one row of one panel, so a block of r rows has
+// r items for each panel.
 static void run_range(const struct rlhf__gemm_job *j, int64_t from, int64_t to) {
     for (int64_t b = from / (j->block * j->panels); b < j->blocks; b++) {
         const int64_t row = b * j->block, start = row * j->panels;
@@ -125,9 +126,9 @@ static void run_pass(const struct rlhf__gemm_job *whole, uint64_t a_words) {
 
 int64_t rlhf__gemm_pass(int64_t k) { return k <= K_WHOLE ? k : K_STEP; }
 
-// Steps of k in one pass. If an f32 sum of chains is added to C or to a bias, one pass computes all
-// of k, because the chains must be added to each other first. Otherwise each chain may be a
-// separate pass.
+// The number of steps of k in one pass. If an f32 sum of chains is added to C or to a bias, the
+// chains must be added to each other first. So one pass computes all of k. Otherwise each chain may
+// be a separate pass.
 static int64_t step_of(const struct rlhf__gemm_job *j) {
     const struct rlhf__matmul *s = j->s;
     if (!j->chain || s->k <= K_WHOLE || !s->wei_packed) return rlhf__gemm_pass(s->k);
@@ -135,19 +136,19 @@ static int64_t step_of(const struct rlhf__gemm_job *j) {
 }
 
 // The length of the chains of an f32 sum; 0 means a single chain. A sum over tokens (neither
-// operand is packed) is split. With a packed right operand, k is split as oneDNN 2.6 splits it on
-// AVX-512. Earlier versions of this backend used oneDNN for these GEMMs, so this split keeps their
-// results.
+// operand is packed) is divided. With a packed right operand, k is divided as oneDNN 2.6 divides it
+// on AVX-512. Earlier versions of this backend used oneDNN for these GEMMs, so the results stay the
+// same.
 static int64_t chain_of(const struct rlhf__matmul *s) {
     if (s->in_dtype != RLHF_F32 || s->pairs) return 0;
     if (!s->wei_packed) return K_CHAIN;
     return s->k <= 512 ? s->k : s->k <= 1024 ? 512 : 1024;
 }
 
-// Cut the rows into blocks of about equal size, in whole tiles. B is read once per block, so blocks
-// are as large as possible: their rows of A fill half of the L2 cache. The split does not affect
-// any bit. Compared with blocks of 240 rows, this is 6 % faster for 1024 x 896 by 896 x 9728 in
-// bf16. For 1024 x 3072 by 3072 x 768, where 240 rows do not fit, it is 2 % faster.
+// Divide the rows into blocks of about equal size, in whole tiles. B is read once per block, so
+// blocks are as large as possible: their rows of A fill half of the L2 cache. The division does not
+// change any bit. Compared with blocks of 240 rows, this is 6 % faster for 1024 x 896 by 896 x 9728
+// in bf16. For 1024 x 3072 by 3072 x 768, where 240 rows do not fit in the cache, it is 2 % faster.
 static void cut_rows(struct rlhf__gemm_job *j, int64_t m, int64_t tile) {
     const int64_t step = step_of(j), k = step > 0 ? step : 1;
     const int64_t fit = j->cpu->half_l2 / (k * (int64_t)rlhf_dtype_size(j->s->in_dtype));
@@ -158,7 +159,7 @@ static void cut_rows(struct rlhf__gemm_job *j, int64_t m, int64_t tile) {
     j->blocks = (m + j->block - 1) / j->block;
 }
 
-// The job of a GEMM with at least one row, without its operands.
+// The job of a GEMM with at least one row. The operands are not set.
 static struct rlhf__gemm_job job_of(const struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
                                     const struct rlhf__gemm_second *second) {
     struct rlhf__gemm_job j = {.cpu = cpu, .s = s, .second = second};
@@ -171,7 +172,7 @@ static struct rlhf__gemm_job job_of(const struct rlhf__cpu *cpu, const struct rl
 
 // ---- workspaces ----
 
-// Words of A that a thread packs.
+// The number of words of A that one thread packs.
 static uint64_t a_words_of(const struct rlhf__gemm_job *j) {
     return (uint64_t)(j->block * rlhf__gemm_a_row_words(j->cpu, j->s->in_dtype, step_of(j)));
 }
@@ -184,7 +185,7 @@ static uint64_t b_bytes(const struct rlhf__gemm_job *j) {
     return rlhf__gemm_packed_bytes(j->cpu, j->s->in_dtype, j->s->k, j->s->n);
 }
 
-// If k is split and the result is bf16, the sum is computed in f32 first.
+// 1 if the sum must be computed in f32 first, because k is divided and the result is bf16.
 static int is_summed_first(const struct rlhf__gemm_job *j) {
     return !j->second && j->s->k > K_WHOLE && !j->chain && j->s->out_dtype != RLHF_F32;
 }
@@ -193,7 +194,7 @@ static uint64_t result_bytes(const struct rlhf__gemm_job *j) {
     return (uint64_t)(j->s->m * j->s->n) * sizeof(float);
 }
 
-// For the first of two GEMMs: one panel of a block of rows for each thread.
+// Memory for the sums of the first of two GEMMs: for each thread, one panel of a block of rows.
 static uint64_t panel_sum_bytes(const struct rlhf__gemm_job *j) {
     return (uint64_t)j->cpu->threads * (uint64_t)(j->block * j->width) * sizeof(float);
 }
@@ -212,8 +213,8 @@ void rlhf__gemm_needs(const struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
 
 // ---- GEMMs ----
 
-// Run all of k in one pass, or in steps that keep the tiles' operands in cache. How k is split
-// depends only on k.
+// Run all of k in one pass, or in steps that keep the operands of the tiles in cache. The steps
+// depend only on k.
 static rlhf_status run(struct rlhf__cpu *cpu, struct rlhf__gemm_job *j) {
     const int64_t k = j->s->k, step = step_of(j);
     if (rlhf__gemm_packs_a(j, j->block, j->panels)) {

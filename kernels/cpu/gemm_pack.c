@@ -4,7 +4,7 @@
 #define PACK_PANELS 12 // with pack_a_rows (AMX)
 #define TURN_ROWS   24 // with gemm_turn_a
 #define TURN_PANELS 4
-#define TURN_BLOCKS 16 // with fewer, one thread converts them
+#define TURN_BLOCKS 16 // with fewer blocks, one thread converts them
 
 uint64_t rlhf__gemm_packed_bytes(const struct rlhf__cpu *cpu, int32_t dtype, int64_t k, int64_t n) {
     return (uint64_t)(rlhf__gemm_panel_count(cpu, dtype, n) * rlhf__gemm_panel_width(cpu, dtype) *
@@ -46,10 +46,10 @@ void rlhf__gemm_pack(const struct rlhf__cpu *cpu, void *dst, int32_t dtype, cons
 
 // ---- A ----
 
-// True if A is packed. A is always packed if it is stored as its transpose. It is also packed if
-// many panels read its rows, unless bf16 rows would start in the middle of a word (odd k). For 1024
-// x 768 by 768 x 2304, packing is 10 % faster on AMX, 15 % in f32 on AVX-512, and 2 to 5 % in bf16
-// on AVX512_BF16 (the same at 320 columns).
+// True if A is packed. A is packed if it is stored as its transpose, and if many panels read its
+// rows. The exception is bf16 rows that would start in the middle of a word (odd k). For 1024 x 768
+// by 768 x 2304, packing is 10 % faster on AMX, 15 % in f32 on AVX-512, and 2 to 5 % in bf16 on
+// AVX512_BF16 (the same at 320 columns).
 int rlhf__gemm_packs_a(const struct rlhf__gemm_job *j, int64_t rows, int64_t panels) {
     if (j->s->src_transposed) return 1;
     if (j->s->in_dtype == RLHF_BF16 && j->cpu->bf16->pack_a_rows)
@@ -66,7 +66,7 @@ void rlhf__gemm_pack_a(const struct rlhf__gemm_job *j, int64_t row, size_t rows,
     const int own = j->s->in_dtype == RLHF_BF16 && j->cpu->bf16->pack_a_rows;
     if (!j->s->src_transposed && own)
         j->cpu->bf16->pack_a_rows(j->a_pack, bf16, rows, k, (size_t)j->s->k);
-    else if (!j->s->src_transposed) // a bf16 pair is moved like an f32
+    else if (!j->s->src_transposed) // a bf16 pair is moved like an f32 number
         j->cpu->hot.gemm_turn_a(j->a_pack, (const float *)(const void *)from, rows,
                                 (size_t)rlhf__gemm_words(j->s->in_dtype, (int64_t)k),
                                 (size_t)rlhf__gemm_words(j->s->in_dtype, j->s->k));
@@ -78,8 +78,8 @@ void rlhf__gemm_pack_a(const struct rlhf__gemm_job *j, int64_t row, size_t rows,
 
 // ---- B from its transpose ----
 
-// Build steps k0 .. k1 - 1 of B's panels from the panels of its transpose [n, k], block by block.
-// The result equals the panels that rlhf__gemm_pack makes of the dense matrix.
+// Fill in B's panels for the steps k0 .. k1 - 1 of k, block by block, from the panels of its
+// transpose [n, k]. The result equals the panels that rlhf__gemm_pack makes from the dense matrix.
 static void turn_b(const struct rlhf__gemm_job *j, uint32_t *to, const uint32_t *from, int64_t k0,
                    int64_t k1) {
     const int32_t in = j->s->in_dtype;
@@ -104,7 +104,7 @@ static void turn_b(const struct rlhf__gemm_job *j, uint32_t *to, const uint32_t 
         }
 }
 
-// Words of the first GEMM's converted panels.
+// The number of words of the first GEMM's converted panels.
 static int64_t turned_words(const struct rlhf__gemm_job *j, int64_t step) {
     const int64_t most = step < j->s->k ? step : j->s->k;
     return rlhf__gemm_words(j->s->in_dtype, most) * j->panels * j->width;

@@ -1,5 +1,5 @@
-// isa.c: the choice among the instruction sets at run time. The sets of a machine are in isa_x86.c
-// or isa_neon.c; no other file queries the CPU.
+// isa.c: chooses the instruction set at run time. The sets of a machine are in isa_x86.c or
+// isa_neon.c; no other file queries the CPU.
 #include "hot/hot.h"
 
 #include <string.h>

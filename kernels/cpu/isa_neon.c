@@ -7,7 +7,7 @@ static const struct rlhf__level neon = {
     "neon", &rlhf__hot_table_neon, "NEON, 4 lanes", "own tiles", "as f32", NULL};
 
 const struct rlhf__level *rlhf__isa_level(int isa) {
-    (void)isa; // there is one
+    (void)isa; // there is only one level
     return &neon;
 }
 

@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// The tables of the levels that the build includes (RLHF_CPU_LEVELS).
+// The tables of the levels that this build includes (RLHF_CPU_LEVELS).
 #ifdef RLHF_NO_AVX2
 #define AVX2 NULL
 #else

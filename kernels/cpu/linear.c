@@ -55,8 +55,8 @@ static rlhf_status linear_add(void *ctx, rlhf_dev out, rlhf_dev add, rlhf_dev x,
     return linear(ctx, out, RLHF_F32, 1, x, w, bias, rows);
 }
 
-// The right operand of the backward GEMM: the weight packed for it, if there is one, otherwise the
-// forward packing (wei_across).
+// The right operand of the backward GEMM. This is the weight as packed for the backward GEMM or, if
+// it was not packed for it, the forward packing (wei_across).
 static const struct rlhf__packed *backward_of(const rlhf_weight *w) {
     return w->bwd.ptr ? &w->bwd : &w->fwd;
 }
@@ -84,8 +84,8 @@ static rlhf_status linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t a
     return rlhf__product(cpu, &s, rlhf__cpu_mem(dy), backward_of(w), NULL, NULL, rlhf__cpu_mem(dx));
 }
 
-// db[n] += column sums of dy[rows, n]. Rows are added in ascending order. Threads split the
-// columns, so the order never changes.
+// db[n] += column sums of dy[rows, n]. Rows are added in ascending order. The columns are divided
+// among the threads, so this order never changes.
 static void column_sums(struct rlhf__cpu *cpu, float *db, const char *dy, int32_t dtype,
                         uint32_t rows, int32_t n) {
     enum { STEP = 64 };
@@ -98,8 +98,9 @@ static void column_sums(struct rlhf__cpu *cpu, float *db, const char *dy, int32_
     }
 }
 
-// dw f32 [k] += x^T dy, for a weight with one output. This sums over rows directly; a GEMM would
-// have to pack x first. Passes and chains are split as in a GEMM, so the bits are the same.
+// dw f32 [k] += x^T dy, for a weight with one output. This function adds up the rows directly,
+// because a GEMM would have to pack x first. Passes and chains are the same as in a GEMM, so the
+// bits are the same.
 static void one_output_dw(struct rlhf__cpu *cpu, float *dw, const float *x, const float *dy,
                           uint32_t rows, int32_t k) {
     enum { STEP = 64, CHAIN = RLHF__GEMM_ROWS_STEP };
@@ -176,7 +177,7 @@ static rlhf_status linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rl
     return rlhf__linear_dw(cpu, rlhf__cpu_mem(dw), rlhf__cpu_mem(x), rlhf__cpu_mem(dy), w, rows, 0);
 }
 
-// ---- the sum of two ----
+// ---- the sum of two products ----
 
 static rlhf_status check_sum(struct rlhf__cpu *cpu, const rlhf_linear_sum *a) {
     const rlhf_weight *w = a->w, *o = a->w2;
@@ -193,7 +194,7 @@ static rlhf_status check_sum(struct rlhf__cpu *cpu, const rlhf_linear_sum *a) {
     return RLHF_OK;
 }
 
-// The GEMM with w, one of linear_sum's two weights. first: w is the first of the two.
+// The GEMM with w, which is one of the two weights of linear_sum. first 1: w is the first of them.
 static struct rlhf__matmul sum_part(const struct rlhf__cpu *cpu, const rlhf_linear_sum *a,
                                     const rlhf_weight *w, int first) {
     const int32_t accumulate = first ? a->accumulate : 1;
@@ -201,7 +202,7 @@ static struct rlhf__matmul sum_part(const struct rlhf__cpu *cpu, const rlhf_line
                      : forward_matmul(w, RLHF_F32, accumulate, first && a->bias, a->rows);
 }
 
-// True if both GEMMs of linear_sum run as one, tile by tile.
+// True if the two GEMMs of linear_sum run as one, tile by tile.
 static int is_one_gemm(const struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
                        const struct rlhf__matmul *o) {
     return rlhf__gemm_used(cpu, s->in_dtype) && s->in_dtype == RLHF_BF16 &&

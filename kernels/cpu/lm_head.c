@@ -1,6 +1,6 @@
-// lm_head.c: the log-prob, entropy and KL of scored positions, and their derivatives. Logits exist
-// for one block of rows at a time. If all rows fit in one block, the logits are kept for
-// lm_head_bwd.
+// lm_head.c: the log-prob, entropy and KL of scored positions, and their derivatives. Only one
+// block of rows has its logits in memory at a time. If all rows fit in one block, the logits are
+// kept for lm_head_bwd.
 #include "lm_logits.h"
 #include "table.h"
 
@@ -17,7 +17,7 @@ static uint64_t support_bytes(const rlhf_lm_head *a) {
     return a->support ? (uint64_t)a->rows * rlhf_support_words(a->vocab) * sizeof(uint32_t) : 0;
 }
 
-// A target outside its own row's support means that rows were mixed up.
+// Refuses a target outside of its row's support, because this means that rows were mixed up.
 static rlhf_status support_check(struct rlhf__cpu *cpu, const char *op, const rlhf_lm_head *a) {
     if (!a->support) return RLHF_OK;
     if (rlhf__lm_dist_cuts(a->dist, a->vocab))
@@ -48,7 +48,7 @@ static rlhf_status divergence_check(struct rlhf__cpu *cpu, const char *op, const
     return RLHF_OK;
 }
 
-// Copy the caller's struct and its dist, and check them. A ref_d of 0 is replaced by d.
+// Copy the caller's struct and its dist, and check them. If ref_d is 0, it becomes d.
 static rlhf_status head_read(struct rlhf__cpu *cpu, const char *op, rlhf_lm_head *a,
                              rlhf_dist *dist, const rlhf_lm_head *from, int with_ref_of_backward) {
     RLHF_TRY(rlhf__cpu_copy_in(cpu, op, a, sizeof *a, from, RLHF_SIZE_TO(rlhf_lm_head, d_weight)));
@@ -152,7 +152,7 @@ static int same_dist(const rlhf_dist *a, const rlhf_dist *b) {
            a->top_k == b->top_k && a->min_p == b->min_p && a->greedy == b->greedy;
 }
 
-// True if the workspaces hold what `want` needs. They may hold more (entropy and KL).
+// True if the workspaces have what `want` needs. They may have more (entropy and KL).
 static int kept_serves(const struct rlhf__lm_kept *have, const struct rlhf__lm_kept *want) {
     return have->valid && have->rows == want->rows && have->with_ref >= want->with_ref &&
            have->with_entropy >= want->with_entropy && have->weight == want->weight &&
@@ -189,7 +189,7 @@ static rlhf_status lm_head(void *ctx, const rlhf_lm_head *from) {
 
 // ---- backward ----
 
-// Write the derivatives of row i's logits, [vocab] in the act dtype, to row i of `to`.
+// Write the derivatives of the logits of row i, [vocab] in the act dtype, to row i of `to`.
 static void row_grad(const struct rlhf__cpu *cpu, const rlhf_lm_head *a,
                      const struct rlhf__lm_block *b, uint32_t first, uint32_t i, void *to) {
     const size_t n = (size_t)b->vocab;
@@ -207,9 +207,9 @@ static void row_grad(const struct rlhf__cpu *cpu, const rlhf_lm_head *a,
         cpu->hot.head_grad(dz, bf16, z, r, n, b->scale, &b->stat[i], &g);
 }
 
-// Replace a block's logits by their derivatives, in the act dtype. In bf16, the derivatives of row
-// i overwrite half of the logits of row i / 2, which must be finished. So each parallel loop takes
-// at most as many rows as are finished.
+// Replace the logits of a block with their derivatives, in the act dtype. In bf16, the derivatives
+// of row i overwrite half of the logits of row i / 2, so that row must be finished. So each
+// parallel loop processes at most as many rows as are finished.
 static void *block_grad(const struct rlhf__cpu *cpu, const rlhf_lm_head *a,
                         const struct rlhf__lm_block *b, uint32_t first) {
     const int bf16 = a->dtype == RLHF_BF16;
@@ -232,7 +232,7 @@ static rlhf_status block_backward(struct rlhf__cpu *cpu, const rlhf_lm_head *a,
     if (a->d_weight)
         RLHF_TRY(rlhf__linear_dw(cpu, rlhf__cpu_mem(a->d_weight),
                                  rlhf__cpu_mem(rlhf_dev_at(a->hidden, first * row_bytes(a))), dz,
-                                 a->weight, b->rows, 1)); // blocks do not change the sums
+                                 a->weight, b->rows, 1)); // the blocks do not change the sums
     return RLHF_OK;
 }
 
@@ -249,7 +249,7 @@ static rlhf_status lm_head_bwd(void *ctx, const rlhf_lm_head *from) {
     cpu->lm_kept.valid = 0; // the derivatives overwrite the logits
     if (kept) {
         struct rlhf__lm_block b = block_of(&a, with_ref, with_entropy, 0, a.rows);
-        RLHF_TRY(rlhf__lm_block_place(cpu, &b)); // the sizes are those of lm_head: nothing moves
+        RLHF_TRY(rlhf__lm_block_place(cpu, &b)); // the same sizes as in lm_head, so nothing moves
         return block_backward(cpu, &a, &b, 0);
     }
     for (uint32_t first = 0; first < a.rows; first += step) {
@@ -273,7 +273,7 @@ static void block_needs(struct rlhf__cpu *cpu, const rlhf_lm_head *a, const rlhf
     if (backward && a->d_weight) rlhf__linear_dw_needs(cpu, w, rows, 1, n);
 }
 
-// The last block is counted too: with fewer rows, its work may be cut into larger pieces.
+// Counts the last block too: it has fewer rows, so its work may be divided into larger pieces.
 void rlhf__cpu_needs_lm_head(struct rlhf__cpu *cpu, const rlhf_call *c, struct rlhf__cpu_needs *n) {
     const rlhf_weight w = rlhf__weight_shape(cpu, &c->weight);
     const int backward = c->op == RLHF_COMPUTE_OP(lm_head_bwd);

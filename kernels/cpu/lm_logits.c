@@ -8,8 +8,8 @@
 
 #define LM_ROWS  1536u
 #define LM_LEAST ((uint64_t)384 << 20)
-#define LM_LINE  ((size_t)32) // elements: two cache lines, one panel of the GEMM
-#define LM_STEP  32u // of the tiles' sums in bf16: chains of d_weight are cut between steps
+#define LM_LINE  ((size_t)32) // elements in two cache lines, which are one panel of the GEMM
+#define LM_STEP  32u // step of the tiles' sums in bf16: chains of d_weight are cut at its multiples
 
 rlhf_status rlhf__lm_dist_read(struct rlhf__cpu *cpu, const char *op, rlhf_dist *d,
                                const rlhf_dist *from) {
@@ -54,15 +54,15 @@ void rlhf__lm_truncate(const struct rlhf__cpu *cpu, float *z, size_t n, float sc
     const double least = rlhf_log(d->min_p);
     float max = -INFINITY;
     for (size_t i = 0; i < n; i++) {
-        if (!(z[i] <= INFINITY)) return; // NaN: the log-probs are NaN
+        if (!(z[i] <= INFINITY)) return; // with a NaN, the log-probs are NaN
         max = z[i] > max ? z[i] : max;
     }
     for (size_t i = 0; i < n; i++)
         if (((double)z[i] - (double)max) * (double)scale < least) z[i] = -INFINITY;
 }
 
-// The default budget: the bytes of LM_ROWS rows of logits, but at least LM_LEAST bytes. With it,
-// the logits of a microbatch are computed only once even if the vocabulary is large.
+// The default budget: the bytes of LM_ROWS rows of logits, but at least LM_LEAST bytes. It is
+// enough to compute the logits of a microbatch only once, even if the vocabulary is large.
 static uint64_t budget_of(const struct rlhf__cpu *cpu, int32_t vocab) {
     const uint64_t rows = (uint64_t)vocab * LM_ROWS * sizeof(float);
     if (cpu->workspace_bytes) return cpu->workspace_bytes;
@@ -80,17 +80,17 @@ uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, const rlhf_weight *w, 
     return part < rows ? (uint32_t)part : rows;
 }
 
-// The row stride of logits. If rows start in the middle of a cache line, panels share lines, and
-// the stores of a bf16 GEMM stall. So rows are aligned. With GPT-2's odd vocabulary and level amx,
-// this reduces the time for 1,008 rows from 70 ms to 42. f32 logits keep the vocabulary as their
-// stride, because f32 derivatives overwrite them row by row.
+// The row stride of logits. If rows started in the middle of a cache line, panels would share
+// lines, and the stores of a bf16 GEMM would stall. So the rows are aligned. With GPT-2's odd
+// vocabulary and level amx, this reduces the time for 1,008 rows from 70 ms to 42. In f32, the
+// stride is the vocabulary, because f32 derivatives overwrite the logits row by row.
 static size_t stride_of(const struct rlhf__cpu *cpu, int32_t vocab, int32_t dtype) {
     const size_t n = (size_t)vocab;
     return dtype == RLHF_BF16 && rlhf__gemm_used(cpu, dtype) ? (n + LM_LINE - 1) / LM_LINE * LM_LINE
                                                              : n;
 }
 
-// Bytes of a block's logits, and of its statistics.
+// The size in bytes of a block's logits, and of its statistics.
 static uint64_t logits_bytes(const struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows) {
     return rows * stride_of(cpu, w->n, w->dtype) * sizeof(float);
 }
@@ -161,7 +161,8 @@ void rlhf__lm_support_store(uint32_t *bits, const float *z, size_t n) {
     }
 }
 
-// Sets logits outside the support to -inf. Words of the bitmap that are all 0 or all 1 are common.
+// Sets the logits outside of the support to -inf. Words of the bitmap that are all 0 or all 1 are
+// common, so they are handled separately.
 static void support_apply(float *z, const uint32_t *bits, size_t n) {
     for (size_t i = 0; i < n; i += 32) {
         const size_t count = n - i < 32 ? n - i : 32;

@@ -1,48 +1,49 @@
 // lm_logits.h: blocks of logits and their softmax statistics. lm_head, lm_head_bwd and lm_sample
-// share them, so that all three get the same bits.
+// use them, so that all three get the same bits.
 //
-// No state is kept between calls; lm_head.c decides what is kept.
+// Nothing is kept between calls here; lm_head.c decides what is kept.
 #ifndef RLHF_CPU_LM_LOGITS_H
 #define RLHF_CPU_LM_LOGITS_H
 
 #include "product.h"
 
-// A block of rows of one call of the head. hidden and ref_hidden start at the block's first row.
+// A block of rows in one call of the head. hidden and ref_hidden point to the first row of the
+// block.
 struct rlhf__lm_block {
     const rlhf_weight *weight, *ref_weight; // ref_weight NULL: no KL
     int32_t divergence;                     // enum rlhf_divergence
-    float beta;                             // of Jensen-Shannon, else 0
+    float beta;                             // of Jensen-Shannon, otherwise 0
     const rlhf_dist *dist;
     const uint32_t *support; // [rows, words], see compute.h; NULL: the kept set of dist
     const char *hidden, *ref_hidden;
     uint32_t rows;
     int32_t vocab, with_entropy;
     float scale;                  // inverse temperature, 1 when greedy
-    size_t stride;                // row stride of logits: vocab, or whole cache lines
+    size_t stride;                // row stride of logits: vocab, or rounded up to cache lines
     float *logits, *ref_logits;   // [rows, stride], in workspaces
     struct rlhf__head_stat *stat; // [rows]
 };
 
-// Copies the caller's struct to *d. RLHF_E_INVALID when a field is out of range.
+// Copies the caller's struct to *d. RLHF_E_INVALID if a member is out of range.
 rlhf_status rlhf__lm_dist_read(struct rlhf__cpu *cpu, const char *op, rlhf_dist *d,
                                const rlhf_dist *from);
 
-// RLHF_E_INVALID unless w is a packed weight of k = d, n = vocab and dtype.
+// RLHF_E_INVALID unless w is a packed weight with k = d, n = vocab and this dtype.
 rlhf_status rlhf__lm_weight_check(struct rlhf__cpu *cpu, const char *op, const rlhf_weight *w,
                                   int32_t d, int32_t vocab, int32_t dtype);
 
 // True if the distribution excludes tokens.
 int rlhf__lm_dist_cuts(const rlhf_dist *d, int32_t vocab);
 
-// Set logits z[n] outside of the kept set of d to -inf. scale is the inverse temperature; work[n]
-// is scratch.
+// Set the logits z[n] outside of the kept set of d to -inf. scale is the inverse temperature;
+// work[n] is scratch memory.
 void rlhf__lm_truncate(const struct rlhf__cpu *cpu, float *z, size_t n, float scale,
                        const rlhf_dist *d, float *work);
 
-// The number of rows whose logits and reference logits fit the workspace budget (derivatives
+// The number of rows whose logits and reference logits fit in the workspace budget (derivatives
 // overwrite the logits). The result is all rows, or a multiple of 32 (in f32, of
-// RLHF__GEMM_ROWS_STEP). At such multiples, the sums of d_weight can continue from block to block
-// and keep the bits of a single block.
+// RLHF__GEMM_ROWS_STEP). If blocks end at such multiples, the sums of d_weight can continue from
+// block to block with the same bits as in a single block.
 uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows,
                              int with_ref);
 
@@ -55,21 +56,24 @@ void rlhf__lm_block_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t 
 // Points b->logits, ref_logits and stat to workspaces for b->rows rows. [step]
 rlhf_status rlhf__lm_block_place(struct rlhf__cpu *cpu, struct rlhf__lm_block *b);
 
-// Computes raw logits only, no statistics. [step]
+// Computes only the raw logits, without statistics. [step]
 rlhf_status rlhf__lm_block_logits(struct rlhf__cpu *cpu, struct rlhf__lm_block *b);
 
 // Sets bits[words] to the ids whose logit is not -inf. [any]
 void rlhf__lm_support_store(uint32_t *bits, const float *z, size_t n);
 
-// Restrict a row in place to the block's support or, without one, to the kept set of dist. Then
-// fill its stat. work is that of head_truncate; NULL if dist excludes nothing. [any]
+// Restrict a row in place to the block's support or, if it has none, to the kept set of dist. Then
+// fill in the row's stat. work is scratch memory for head_truncate; NULL if dist excludes nothing.
+// [any]
 void rlhf__lm_row_stat(const struct rlhf__cpu *cpu, const struct rlhf__lm_block *b, uint32_t row,
                        float *work);
 
-// One row of head_truncate work for each thread. *out is NULL if all tokens are kept. [step]
+// Get scratch memory for head_truncate: one row for each thread. If all tokens are kept, *out is
+// NULL. [step]
 rlhf_status rlhf__lm_truncate_work(struct rlhf__cpu *cpu, int cuts, int32_t vocab, float **out);
 
-// Log-prob of id from its logit and the row's statistics; -inf outside the kept set. [any]
+// The log-prob of an id, from its logit and the statistics of the row; -inf outside of the kept
+// set. [any]
 static inline float rlhf__lm_logp(const struct rlhf__head_stat *s, float logit, float scale) {
     return (logit - s->max) * scale - s->log_sum;
 }

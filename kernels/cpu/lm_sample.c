@@ -1,5 +1,6 @@
-// lm_sample.c: samples the next token of each row by inverse CDF in vocabulary order. Logits and
-// statistics are those of lm_head (lm_logits.h), so the log-prob has the same bits.
+// lm_sample.c: samples the next token of each row by the inverse CDF, in the order of the
+// vocabulary. Logits and statistics are computed as in lm_head (lm_logits.h), so the log-prob has
+// the same bits.
 #include "lm_logits.h"
 #include "table.h"
 
@@ -34,8 +35,8 @@ static rlhf_status sample_read(struct rlhf__cpu *cpu, rlhf_lm_sample *a, rlhf_di
     return rlhf__lm_weight_check(cpu, "lm_sample", a->weight, a->d, a->vocab, a->dtype);
 }
 
-// The scratch of a thread: the sums of a row (head_sums), a truncated copy of its logits, and the
-// work of head_truncate.
+// The scratch memory of a thread: the sums of a row (head_sums), a truncated copy of its logits,
+// and memory for head_truncate.
 struct scratch {
     double *sums;
     float *copy, *work;
@@ -47,7 +48,7 @@ static uint64_t scratch_bytes(const struct rlhf__cpu *cpu, int32_t vocab) {
     return (uint64_t)cpu->threads * one;
 }
 
-// The calling thread's scratch. In memory, all threads' sums come first.
+// The scratch memory of the calling thread. The sums of all threads come first in memory.
 static struct scratch scratch_of(const struct rlhf__cpu *cpu, int32_t vocab, void *place) {
     const size_t n = (size_t)vocab, blocks = rlhf__head_blocks(n);
     const size_t threads = (size_t)cpu->threads, thread = (size_t)omp_get_thread_num();
@@ -56,9 +57,9 @@ static struct scratch scratch_of(const struct rlhf__cpu *cpu, int32_t vocab, voi
     return (struct scratch){sums + thread * blocks, rows, rows + n};
 }
 
-// Sample from logits z, whose maximum is max, under d, which may exclude tokens but never the
-// largest. z does not change. s->sums must have been computed from z at scale sums_scale. Unless
-// NULL, bits receives the support that was sampled from.
+// Sample under d from the logits z, whose maximum is max. d may exclude tokens, but never the one
+// with the largest logit. z does not change. s->sums must have been computed from z at scale
+// sums_scale. Unless bits is NULL, it receives the support that was sampled from.
 static int32_t draw(const struct rlhf__cpu *cpu, const float *z, size_t n, const rlhf_dist *d,
                     float max, double u, const struct scratch *s, float sums_scale,
                     uint32_t *bits) {
@@ -99,7 +100,7 @@ static int sample_row(const struct rlhf__cpu *cpu, const rlhf_lm_sample *a,
     if (bits) bits += at * (size_t)rlhf_support_words(a->vocab);
     const int32_t id = draw(cpu, z, n, a->dist, b->stat[i].max, u, s, b->scale, bits);
     const float chosen = z[id];
-    int out = 0; // sampled, but outside the kept set of logp_dist
+    int out = 0; // number of ids that were sampled outside of the kept set of logp_dist
     if (b->support || rlhf__lm_dist_cuts(b->dist, a->vocab)) {
         rlhf__lm_row_stat(cpu, b, i, s->work);
         out = z[id] == -INFINITY;

@@ -11,27 +11,27 @@
 
 #define ALIGN      64u
 #define HUGE_ALIGN ((uint64_t)2 << 20)
-#define MAP_FROM   ((uint64_t)32 << 20) // larger blocks are mapped: zero without being written
-#ifdef RLHF_SANITIZED                   // it checks the bounds of malloc's blocks
+#define MAP_FROM   ((uint64_t)32 << 20) // larger blocks are mapped, so they are zero already
+#ifdef RLHF_SANITIZED                   // because it checks the bounds of malloc's blocks
 #define CUT_FROM MAP_FROM
 #else
 #define CUT_FROM ((uint64_t)64 << 10) // smaller blocks come from malloc
 #endif
 
-// Header of every allocation. Its size keeps the caller's bytes 64-byte aligned.
+// The header of every allocation. Because of its size, the caller's memory is aligned to 64 bytes.
 struct rlhf__block {
     struct rlhf__block *prev, *next;
     uint64_t bytes;
-    void *map; // its own mapping, or NULL
+    void *map; // separate mapping, or NULL
     uint64_t map_bytes;
-    uint64_t cut; // bytes cut from a chunk, or 0; from malloc if map is NULL, too
+    uint64_t cut; // bytes cut from a chunk, or 0; if map is NULL as well, it is from malloc
     uint64_t reserved[2];
 };
 
 _Static_assert(sizeof(struct rlhf__block) == ALIGN, "the block header is one alignment unit");
 
-// Touch the bytes first from many threads, split as their static loops split the work. On a NUMA
-// machine each part is then allocated near the thread that uses it.
+// Touch the bytes for the first time from many threads. They are divided in the same way as in the
+// threads' static loops. So on a NUMA machine, each part is allocated near the thread that uses it.
 static void spread(const struct rlhf__cpu *cpu, char *to, const char *from, uint64_t bytes) {
     const uint64_t pieces = rlhf__split_count(bytes, HUGE_ALIGN);
 #pragma omp parallel for schedule(static) num_threads(cpu->threads) if (pieces > 1)
@@ -49,7 +49,7 @@ static struct rlhf__block *block_map(uint64_t total) {
     void *map = mmap(NULL, map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED) return NULL;
     void *p = (char *)map + (HUGE_ALIGN - (uintptr_t)map % HUGE_ALIGN) % HUGE_ALIGN;
-    // Fewer TLB misses in the GEMMs; a hint, so failure does not matter.
+    // so that GEMMs have fewer TLB misses; only a hint, so it may fail
     madvise(p, total, MADV_HUGEPAGE);
     struct rlhf__block *b = p;
     b->map = map;
@@ -57,8 +57,8 @@ static struct rlhf__block *block_map(uint64_t total) {
     return b;
 }
 
-// Get zeroed memory of `total` bytes for a block, which records where it came from. NULL if out of
-// memory.
+// Get zeroed memory of `total` bytes for a block. The block remembers the source of the memory.
+// Returns NULL if memory runs out.
 static struct rlhf__block *block_get(struct rlhf__cpu *cpu, uint64_t total) {
     if (total >= MAP_FROM) return block_map(total);
     void *p = NULL;
@@ -75,7 +75,8 @@ static struct rlhf__block *block_get(struct rlhf__cpu *cpu, uint64_t total) {
 
 rlhf_status rlhf__cpu_mem_alloc(struct rlhf__cpu *cpu, uint64_t bytes, void **out) {
     *out = NULL;
-    // Refuse more memory than the machine has. Linux might grant it and kill the process later.
+    // Refuse more memory than the machine has. Otherwise Linux might grant it and kill the process
+    // later.
     const uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     struct rlhf__block *b = NULL;
     if (bytes <= machine)

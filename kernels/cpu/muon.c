@@ -1,8 +1,8 @@
 // muon.c: Muon (K. Jordan 2024): momentum, orthogonalized by a quintic Newton-Schulz iteration.
 //
 // One step is X = a X + (b A + c A A) X with A = X X^T. A matrix with more rows than columns is
-// transposed first, so that A is the smaller Gram matrix. GEMM operands have the dtype of the run's
-// weights, at every instruction-set level; X and all sums stay f32.
+// transposed first, so that A is the smaller Gram matrix. The operands of the GEMMs have the dtype
+// of the run's weights at every instruction-set level. X and all sums are f32.
 #include "product.h"
 #include "table.h"
 
@@ -14,11 +14,11 @@
 
 #define PIECE ((uint64_t)1 << 14)
 
-// Workspace of one call: n is the smaller side, m the larger.
+// The workspace of one call. n is the smaller side of the matrix, m the larger one.
 struct work {
     uint64_t n, m;
     float *x, *gram, *poly; // [n, m], [n, n], [n, n]
-    char *low_x, *low_gram; // GEMM operands in their dtype
+    char *low_x, *low_gram; // the operands of the GEMMs, in their dtype
     int32_t dtype;
 };
 
@@ -65,7 +65,7 @@ static rlhf_status product(struct rlhf__cpu *cpu, const struct work *k, int whic
     return rlhf__product(cpu, &s, a, NULL, b, NULL, out);
 }
 
-// Element loops over n elements, in fixed pieces: x *= a; out = a x + b y; w = decay w - step u.
+// Loops over n elements, in pieces of fixed size: x *= a; out = a x + b y; w = decay w - step u.
 static uint64_t piece_len(uint64_t n, uint64_t at) { return n - at < PIECE ? n - at : PIECE; }
 
 static void scale_all(struct rlhf__cpu *cpu, float *x, uint64_t n, float a) {
@@ -115,7 +115,7 @@ static void transpose(const struct rlhf__cpu *cpu, float *dst, const float *src,
                     dst[j * rows + i] = src[i * cols + j];
 }
 
-// Computes mom and u of all elements, in pieces; u is [rows, cols].
+// Computes mom and u for all elements, in pieces. u is [rows, cols].
 static void momentum(struct rlhf__cpu *cpu, float *u, float *mom, const float *g, uint64_t n,
                      const rlhf_muon *a) {
 #pragma omp parallel for schedule(static) num_threads(cpu->threads)
@@ -124,7 +124,7 @@ static void momentum(struct rlhf__cpu *cpu, float *u, float *mom, const float *g
                                (float)a->grad_scale, a->nesterov);
 }
 
-// Ratio of outputs to inputs.
+// The number of outputs divided by the number of inputs.
 static double aspect(const rlhf_muon *a, int32_t rows, int32_t cols) {
     return a->in_out ? (double)cols / (double)rows : (double)rows / (double)cols;
 }
@@ -143,7 +143,7 @@ static rlhf_status muon(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int32_t
     const int tall = nr > nc;
     struct work k;
     RLHF_TRY(work_place(cpu, tall ? nc : nr, tall ? nr : nc, &k));
-    float *u = tall ? (float *)(void *)k.low_x : k.x; // low_x has room for f32
+    float *u = tall ? (float *)(void *)k.low_x : k.x; // low_x has enough memory for f32
     momentum(cpu, u, rlhf__cpu_f32(mom), rlhf__cpu_f32(g), size, a);
     double sum = 0.0;
     RLHF_TRY(cpu->table.sumsq(cpu, rlhf__cpu_dev(u), size, &sum));

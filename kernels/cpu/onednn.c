@@ -1,5 +1,5 @@
-// onednn.c: GEMMs by oneDNN (library.h), with a cache of its primitives. Primitives are cached by
-// shape, not by weight, so all layers of a model share them.
+// onednn.c: GEMMs by oneDNN (library.h), with a cache of its primitives. The cache finds primitives
+// by shape and not by weight, so all layers of a model share them.
 #include "onednn.h"
 
 #include "dnnl_shim.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CACHE_SLOTS 8192u // a power of two; cleared when half full
+#define CACHE_SLOTS 8192u // a power of two; the cache is cleared when it is half full
 
 struct entry {
     struct rlhf__matmul key;
@@ -24,7 +24,7 @@ struct onednn {
     struct entry slot[CACHE_SLOTS];
 };
 
-// The library's half of a packed operand.
+// The library's data of a packed operand.
 struct half {
     struct rlhf__dnnl_layout *layout;
     struct rlhf__dnnl_mem *mem, *src;
@@ -74,7 +74,7 @@ static rlhf_status packed_create(struct rlhf__cpu *cpu, int64_t k, int64_t n, in
                                  int src_transposed, struct rlhf__packed *out) {
     struct half *p = calloc(1, sizeof *p);
     if (!p) return rlhf__cpu_fail(cpu, RLHF_E_NOMEM, "out of memory for a weight");
-    out->library = p; // destroyed with *out, whether or not the rest succeeds
+    out->library = p; // *out then owns it, even if a later step fails
     int st = packed_layout(engine_of(cpu), p, k, n, dtype, src_transposed);
     if (!st) RLHF_TRY(rlhf__cpu_mem_alloc(cpu, rlhf__dnnl_layout_bytes(p->layout), &out->ptr));
     if (!st) st = rlhf__dnnl_mem_create(engine_of(cpu), p->layout, out->ptr, &p->mem);
@@ -169,7 +169,7 @@ static rlhf_status product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, 
     return RLHF_OK;
 }
 
-// Makes the primitive, which a later product of that shape uses.
+// Creates the primitive now; a later product of that shape uses it.
 static void product_needs(struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
                           struct rlhf__cpu_needs *n) {
     struct half half = {0};

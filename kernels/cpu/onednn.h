@@ -4,7 +4,7 @@
 
 #include "context.h"
 
-// Set cpu->library, its state and its name. Refused if RLHF_CPU_ISA asks for a lower level than
+// Set cpu->library, its state and its name. Fails if RLHF_CPU_ISA asks for a lower level than
 // oneDNN already uses in this process. [step]
 rlhf_status rlhf__onednn_open(struct rlhf__cpu *cpu);
 

@@ -7,12 +7,12 @@
 #include <rlhf/exact.h>
 #include <string.h>
 
-#define PIECE ((uint64_t)1 << 16) // elements; fixed, so results do not depend on the threads
+#define PIECE ((uint64_t)1 << 16) // elements; fixed, so that results do not depend on the threads
 
 // ---- pieces ----
 
-// Number the pieces of a list of tensors consecutively, so that no thread idles before the whole
-// list is done. Tensor i has the pieces [first[i], first[i + 1]).
+// Number the pieces of a list of tensors consecutively, so that all threads have work until the
+// whole list is done. Tensor i has the pieces [first[i], first[i + 1]).
 static void number_pieces(const rlhf_tensors *t, uint64_t *first) {
     first[0] = 0;
     for (uint32_t i = 0; i < t->n; i++)
@@ -39,7 +39,8 @@ static uint32_t owner_of(const uint64_t *first, uint32_t n, uint64_t p) {
     return low;
 }
 
-// Small arrays for one call. They overwrite the statistics that lm_head kept in the same workspace.
+// Small arrays for one call. They overwrite the statistics of lm_head, which are in the same
+// workspace.
 static rlhf_status notes(struct rlhf__cpu *cpu, uint64_t bytes, void **out) {
     cpu->lm_kept.valid = 0;
     return rlhf__cpu_workspace(cpu, RLHF__WS_ROWS, bytes, out);
@@ -55,7 +56,7 @@ static uint64_t adamw_bytes(const rlhf_tensors *t) {
 
 // ---- sums of squares ----
 
-// Adds a tensor's pieces in order, then the tensors.
+// Adds the pieces of each tensor in order, then the tensors in order.
 static rlhf_status sumsq_list(struct rlhf__cpu *cpu, const rlhf_tensors *t, double *out) {
     const uint64_t pieces = count_pieces(t);
     void *p = NULL;
@@ -136,9 +137,8 @@ static rlhf_status adamw_read(struct rlhf__cpu *cpu, const char *op, rlhf_adamw 
     return RLHF_OK;
 }
 
-// Update weight, moments and gradient in one pass over memory. If a tensor has no
-// weight, or if skip is set, its gradient is zeroed and nothing else is done. steps: one per
-// tensor.
+// Update weight, moments and gradient in one pass over memory. If `skip` is set, or if a tensor
+// lacks a weight, only its gradient is zeroed. steps: one per tensor.
 static void update(const struct rlhf__cpu *cpu, const rlhf_tensors *t, int skip,
                    const uint64_t *first, const struct rlhf__adam_step *steps) {
     const uint64_t pieces = first[t->n];

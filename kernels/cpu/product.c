@@ -1,7 +1,7 @@
-// product.c: see product.h. Widens the operands of GEMMs without a native implementation.
+// product.c: see product.h. Widens the operands of GEMMs that lack a native implementation.
 //
 // On own tiles (gemm.h), the bits of a row do not depend on the number of rows or threads
-// (tests/kernels assert this). So rows may be split anywhere.
+// (tests/kernels checks this). So the rows may be divided anywhere.
 #include "product.h"
 
 #include "gemm.h"
@@ -11,13 +11,13 @@
 
 void rlhf__cpu_use_threads(const struct rlhf__cpu *cpu) { omp_set_num_threads(cpu->threads); }
 
-// The dtype combinations without a native GEMM: bf16 operands on a CPU without bf16 GEMMs, and f32
-// to bf16.
+// True for GEMMs that lack a native implementation: bf16 operands on a CPU without bf16 GEMMs, and
+// f32 operands with a bf16 result.
 static int needs_f32(const struct rlhf__cpu *cpu, const struct rlhf__matmul *s) {
     return s->in_dtype == RLHF_BF16 ? !cpu->bf16 : s->out_dtype == RLHF_BF16;
 }
 
-// Copy n elements as f32 to *ws and advance *ws. Input that is f32 is used in place.
+// Copy n elements as f32 to *ws and advance *ws. If the input is f32, it is used in place.
 static rlhf_status widen(struct rlhf__cpu *cpu, float **ws, const void **x, int32_t dtype,
                          uint64_t n) {
     if (dtype == RLHF_F32) return RLHF_OK;
@@ -45,7 +45,7 @@ void rlhf__widen_pairs(const struct rlhf__cpu *cpu, float *dst, const uint16_t *
     }
 }
 
-// s in f32 throughout, for widened operands.
+// The GEMM s with all dtypes f32, for widened operands.
 static struct rlhf__matmul as_f32(const struct rlhf__cpu *cpu, const struct rlhf__matmul *s) {
     struct rlhf__matmul f = *s;
     f.pairs = rlhf__cpu_pairs(cpu, s->in_dtype) != 0;
@@ -54,18 +54,19 @@ static struct rlhf__matmul as_f32(const struct rlhf__cpu *cpu, const struct rlhf
     return f;
 }
 
-// The number of elements of the right operand that are widened. A packed one already holds f32.
+// The number of elements of the right operand that must be widened. A packed operand is f32
+// already.
 static uint64_t plain_elements(const struct rlhf__matmul *f) {
     return f->wei_packed ? 0 : (uint64_t)(f->k * f->n);
 }
 
-// f is as_f32 of the GEMM, whose result has out_dtype.
+// The memory for widening. f is as_f32 of a GEMM whose result has out_dtype.
 static uint64_t widen_bytes(const struct rlhf__matmul *f, int32_t out_dtype) {
     const uint64_t result = out_dtype == RLHF_F32 ? 0 : (uint64_t)(f->m * f->n);
     return ((uint64_t)(f->m * f->k) + plain_elements(f) + result) * sizeof(float);
 }
 
-// Widens the operands of s to those of f, from *ws on.
+// Widens the operands of s into the memory at *ws, for the GEMM f.
 static rlhf_status widen_operands(struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
                                   const struct rlhf__matmul *f, float **ws, const void **src,
                                   const void **plain_wei) {
@@ -84,7 +85,7 @@ static rlhf_status widen_operands(struct rlhf__cpu *cpu, const struct rlhf__matm
     return RLHF_OK;
 }
 
-// Runs the GEMM in f32 with widened operands and converts the result as s asks.
+// Runs the GEMM in f32 with widened operands, and converts the result to the dtype of s.
 static rlhf_status product_f32(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                                const struct rlhf__packed *wei, const void *plain_wei,
                                const float *bias, void *dst) {

@@ -1,6 +1,6 @@
-// product.h: GEMMs of the CPU backend for any dtypes, packed operands, weights.
+// product.h: GEMMs of the CPU backend for all dtypes, packed operands, weights.
 //
-// Loops over elements are in hot/.
+// The loops over elements are in hot/.
 #ifndef RLHF_CPU_PRODUCT_H
 #define RLHF_CPU_PRODUCT_H
 
@@ -10,32 +10,33 @@
 
 // The extra data of a block-structured weight (rlhf_blocks).
 struct rlhf__blocks {
-    int32_t rank, rows; // rows of its source
+    int32_t rank, rows; // rows: number of rows of the source
     float scale;
     int32_t *source, *first; // [n] each: the output's row of the source, -1: none; its first input
 };
 
 struct rlhf_weight {
     int32_t k, n;
-    int32_t dtype;      // of the operands the caller gives
+    int32_t dtype;      // of the operands that the caller passes
     int32_t exec_dtype; // of the GEMM that runs: f32 if the CPU lacks bf16 GEMMs
     uint32_t flags;
-    int32_t packed; // weight_pack was called
+    int32_t packed; // 1: weight_pack was called
     struct rlhf__packed fwd,
         bwd;                     // [k, n]; [n, k] with RLHF_WEIGHT_BACKWARD and a library
     struct rlhf__blocks *blocks; // NULL: dense
 };
 
-// True if a weight is packed twice, once per direction. A library needs this, because it has one
-// layout per direction. Own panels are packed once and converted during the GEMM (gemm.h).
+// True if a weight is packed twice, once for each direction. A library needs this, because it uses
+// a different layout in each direction. Own panels are packed once and converted during the GEMM
+// (gemm.h).
 static inline int rlhf__cpu_keeps_both(const struct rlhf__cpu *cpu) { return cpu->library != NULL; }
 
-// True if f32 GEMMs of operands in pairs (matmul.h) replace the GEMMs of this dtype.
+// True if f32 GEMMs of operands in pairs (matmul.h) are used instead of GEMMs of this dtype.
 static inline int rlhf__cpu_pairs(const struct rlhf__cpu *cpu, int32_t dtype) {
     return dtype == RLHF_BF16 && !cpu->bf16 && !cpu->library;
 }
 
-// The steps of k of a packed weight.
+// The number of steps of k in a packed weight.
 static inline int64_t rlhf__packed_k(const struct rlhf__cpu *cpu, int32_t dtype, int64_t k) {
     return rlhf__cpu_pairs(cpu, dtype) ? rlhf__pairs_k(k) : k;
 }
@@ -58,8 +59,8 @@ static inline rlhf_weight rlhf__weight_shape(const struct rlhf__cpu *cpu,
 // Sets the number of OpenMP threads of the calling OS thread to the context's. [step]
 void rlhf__cpu_use_threads(const struct rlhf__cpu *cpu);
 
-// Runs one GEMM. wei: the packed right operand when s->wei_packed, otherwise plain_wei is read. The
-// bits of a row of dst do not depend on s->m, unless a library is used. [step]
+// Runs one GEMM. wei is the packed right operand; if s->wei_packed is not set, plain_wei is read
+// instead. The bits of a row of dst do not depend on s->m, unless a library is used. [step]
 rlhf_status rlhf__product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                           const struct rlhf__packed *wei, const void *plain_wei, const float *bias,
                           void *dst);
@@ -68,22 +69,22 @@ rlhf_status rlhf__product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, c
 void rlhf__product_needs(struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
                          struct rlhf__cpu_needs *n);
 
-// dw f32 += x^T dy, like linear_dw of the table without db. Without goes_on, the sum of the call is
-// added to dw. With goes_on, the sums start at dw; the rows may then be split into several calls
-// and still give the bits of a single call. Splits must be at multiples of RLHF__GEMM_ROWS_STEP
-// (gemm.h) or, in bf16, of 32. [step]
+// dw f32 += x^T dy, like linear_dw of the table but without db. Without goes_on, the sum of the
+// call is added to dw. With goes_on, the sums start at dw. The rows may then be divided into
+// several calls with the same bits as in a single call. A call must end at a multiple of
+// RLHF__GEMM_ROWS_STEP rows (gemm.h) or, in bf16, of 32. [step]
 rlhf_status rlhf__linear_dw(struct rlhf__cpu *cpu, void *dw, const void *x, const void *dy,
                             const rlhf_weight *w, uint32_t rows, int goes_on);
 
-// Add the workspaces of linear_dx and of rlhf__linear_dw of w. w may be without memory. [step]
+// Add the workspaces of linear_dx and of rlhf__linear_dw for w. w need not have memory. [step]
 void rlhf__linear_dx_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, int32_t dx_dtype,
                            int32_t accumulate, uint32_t rows, struct rlhf__cpu_needs *n);
 void rlhf__linear_dw_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows, int goes_on,
                            struct rlhf__cpu_needs *n);
 
-// Widens a bf16 operand to the layout of struct rlhf__matmul's pairs. With k_is_rows, it is stored
-// as [k, others], and dst has rlhf__pairs_k(k) rows. Otherwise, it is stored as [others, k], and
-// the rows of dst have rlhf__pairs_k(k) elements. [step]
+// Widens a bf16 operand to the layout of struct rlhf__matmul's pairs. If k_is_rows is set, the
+// operand is stored as [k, others], and dst has rlhf__pairs_k(k) rows. Otherwise it is stored as
+// [others, k], and each row of dst has rlhf__pairs_k(k) elements. [step]
 void rlhf__widen_pairs(const struct rlhf__cpu *cpu, float *dst, const uint16_t *src, int64_t k,
                        int64_t others, int k_is_rows);
 
@@ -91,12 +92,12 @@ void rlhf__widen_pairs(const struct rlhf__cpu *cpu, float *dst, const uint16_t *
 // A function of the table. [step]
 rlhf_status rlhf__cpu_weight_create_blocks(void *ctx, const rlhf_blocks *from, rlhf_weight **out);
 void rlhf__blocks_destroy(struct rlhf__blocks *b); // NULL allowed
-// Bytes of a block-structured weight, or of its gradient, as a dense matrix.
+// The size in bytes of a block-structured weight, or of its gradient, as a dense matrix.
 static inline uint64_t rlhf__blocks_dense_bytes(const rlhf_weight *w) {
     return (uint64_t)w->k * (uint64_t)w->n * sizeof(float);
 }
-// Expand *src, the source of a block-structured weight, to the dense [n, k] matrix in a workspace.
-// [step]
+// Expand *src, the source of a block-structured weight, to the dense [n, k] matrix. *src then
+// points to this matrix, which is in a workspace. [step]
 rlhf_status rlhf__blocks_expand(struct rlhf__cpu *cpu, const rlhf_weight *w, void **src);
 // dw += scale times the blocks of the dense gradient [n, k]. [step]
 void rlhf__blocks_add(struct rlhf__cpu *cpu, const rlhf_weight *w, float *dw, const float *dense);

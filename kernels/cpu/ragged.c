@@ -1,4 +1,4 @@
-// ragged.c: reads and checks the ragged rows of an attention call. See ragged.h.
+// ragged.c: reads and checks the rows of an attention call. See ragged.h.
 #include "ragged.h"
 
 struct rlhf__row rlhf__cpu_row(const rlhf_ragged *r, size_t i) {

@@ -1,12 +1,14 @@
-// ragged.h: reads and checks the ragged rows of an attention call.
+// ragged.h: reads and checks the rows of an attention call, which have different lengths
+// (rlhf_ragged).
 //
-// It does not know whether keys lie inside of their buffer.
+// It does not check that the keys are inside of their buffer.
 #ifndef RLHF_CPU_RAGGED_H
 #define RLHF_CPU_RAGGED_H
 
 #include "context.h"
 
-// One row: queries t0 .. t0+nq-1. Of its nk keys, np start at token p0 and the others at token k0.
+// One row. It has the queries t0 .. t0+nq-1. The first np of its nk keys start at token p0, the
+// others at token k0.
 struct rlhf__row {
     size_t t0, p0, k0;
     uint32_t nq, nk, np, start;
@@ -15,17 +17,17 @@ struct rlhf__row {
 // Row i of r. [any]
 struct rlhf__row rlhf__cpu_row(const rlhf_ragged *r, size_t i);
 
-// True when row i shares its first keys with an earlier row. [any]
+// True if row i shares its first keys with an earlier row. [any]
 static inline int rlhf__cpu_row_shares(const rlhf_ragged *r, size_t i) {
     return r->prefix_len && (rlhf__cpu_i32(r->prefix_len))[i] > 0;
 }
 
-// Copy the caller's struct to *r. RLHF_E_INVALID, naming op and row, if the arrays contradict each
-// other or contradict total, max_q or max_k. [step]
+// Copy the caller's struct to *r. RLHF_E_INVALID, with op and row in the message, if the arrays
+// contradict each other or contradict total, max_q or max_k. [step]
 rlhf_status rlhf__cpu_read_ragged(struct rlhf__cpu *cpu, const char *op, rlhf_ragged *r,
                                   const rlhf_ragged *from_caller);
 
-// As rlhf__cpu_read_ragged, but RLHF_E_UNSUPPORTED unless r is in the training layout
+// rlhf__cpu_read_ragged, which also returns RLHF_E_UNSUPPORTED unless r is in the training layout
 // (attention_bwd in rlhf/compute.h). [step]
 rlhf_status rlhf__cpu_read_training(struct rlhf__cpu *cpu, const char *op, rlhf_ragged *r,
                                     const rlhf_ragged *from);

@@ -1,17 +1,17 @@
-// row_attention.c: attention over ragged rows, forward and backward: checks, scratch, and one hot
-// call per row and key head.
+// row_attention.c: attention over rows of different lengths, forward and backward: checks, scratch
+// memory, and one hot call for each row and key head.
 //
-// A pair of a row and a query head shares no sum with other pairs, so any thread may take any pair.
-// In backward, one thread takes all query heads that read one key head, and all rows that share a
-// prefix, in order, because they add to the same sums.
+// A pair of a row and a query head has no sums in common with other pairs, so any thread may
+// process any pair. In backward, one thread processes all query heads that read one key head, and
+// all rows that share a prefix, in order, because they add to the same sums.
 #include "ragged.h"
 #include "split.h"
 #include "table.h"
 
 #include <omp.h>
 
-// The widest head that hot/hot.h supports and tests/kernels test; wider heads are refused. Scratch
-// is sized by the actual width.
+// The widest head that hot/hot.h supports and tests/kernels test. Wider heads are refused. The size
+// of scratch memory depends on the actual width.
 enum { HEAD_DIM_MAX = 128 };
 enum { LANES_MAX = 16, KEY_BLOCK_MAX = 64, ROWS_MAX = 8, CHUNK_MAX = 64 };
 
@@ -26,9 +26,9 @@ enum { LANES_MAX = 16, KEY_BLOCK_MAX = 64, ROWS_MAX = 8, CHUNK_MAX = 64 };
 enum { RUN_PREFIX = 16, RUN_ROWS = 16 };
 enum { FEW_QUERIES = 3 };
 
-// The number of items that a thread takes at a time, for `rows` rows of equal cost with a_row items
-// each. Taking adjacent heads together helps the prefetch, but rows of different lengths are
-// balanced only if there are enough pieces.
+// The number of items that a thread takes at a time. There are `rows` rows of equal cost, with
+// a_row items each. It is good for the prefetch if a thread takes adjacent heads. But threads
+// finish rows of different lengths at the same time only if there are enough pieces.
 static int chunk_of(size_t a_row, uint64_t rows, int threads) {
     uint64_t most = rows * a_row / ((uint64_t)threads * 8);
     return most < 1 ? 1 : most < a_row ? (int)most : (int)a_row;
@@ -48,7 +48,7 @@ size_t rlhf__attn_scratch_bwd(uint32_t nq, uint32_t nk, int32_t head_dim) {
     return 5 * keys * width + CHUNK_MAX * 2 * (keys + width) + ROWS_MAX * width;
 }
 
-// Copies the caller's struct to *a and checks its bounds.
+// Copies the caller's struct to *a and checks the range of its members.
 static rlhf_status read_geometry(struct rlhf__cpu *cpu, const char *op, rlhf_attn *a,
                                  const rlhf_attn *from) {
     RLHF_TRY(rlhf__cpu_copy_in(cpu, op, a, sizeof *a, from, RLHF_SIZE_TO(rlhf_attn, scale)));
@@ -67,15 +67,15 @@ static rlhf_status read_geometry(struct rlhf__cpu *cpu, const char *op, rlhf_att
     return RLHF_OK;
 }
 
-// A piece of the work: query heads h .. h+group-1, which all read one key head, in row i. In a run,
-// in the rows from i on.
+// A piece of the work: query heads h .. h+group-1, which all read one key head, in row i or, in a
+// run, in the rows from i on.
 struct piece {
     size_t i, h, group;
 };
 
-// How the heads of a row are split: the query heads of each key head form `parts` pieces.
+// How the heads of a row are divided: the query heads of each key head form `parts` pieces.
 struct cut {
-    size_t group, parts, a_row; // query heads per key head; pieces per key head and per row
+    size_t group, parts, a_row; // query heads per piece; pieces per key head; pieces per row
 };
 
 static struct piece piece_at(const struct cut *c, size_t n) {
@@ -84,8 +84,8 @@ static struct piece piece_at(const struct cut *c, size_t n) {
     return (struct piece){n / c->a_row, key * c->group + from, to - from};
 }
 
-// Pieces are as large as possible, because a piece reads its keys once. But every thread needs
-// several.
+// Makes pieces as large as possible, because a piece reads its keys only once. But every thread
+// needs several pieces.
 static struct cut cut_of(const rlhf_attn *a, uint64_t rows, int threads) {
     size_t keys = (size_t)a->kv_heads, group = (size_t)a->heads / keys, parts = 1;
     uint64_t items = rows * keys, many = 2 * (uint64_t)threads;
@@ -94,7 +94,8 @@ static struct cut cut_of(const rlhf_attn *a, uint64_t rows, int threads) {
     return (struct cut){group, parts, keys * parts};
 }
 
-// The fields of an item that forward and backward share. es = bytes per element.
+// The members of an item that forward and backward have in common. es is the number of bytes per
+// element.
 static struct rlhf__attn_item item_of(const rlhf_attn *a, const rlhf_ragged *r, struct piece p,
                                       size_t es, rlhf_dev q, rlhf_dev k, rlhf_dev v, rlhf_dev lse) {
     struct rlhf__row row = rlhf__cpu_row(r, p.i);
@@ -125,9 +126,10 @@ static struct rlhf__attn_item item_of(const rlhf_attn *a, const rlhf_ragged *r, 
     return it;
 }
 
-// Tell the item where the rows of the next item are, relative to its own rows. The next item has
-// the next heads, or the first heads of the next row. For training rows of 64 tokens, measured as
-// above, this speeds up forward by 1 to 3 %; backward does not change measurably.
+// Set where the rows of the next item are, relative to those of this item. The next item has the
+// next heads or, after the last heads, the first heads of the next row. For training rows of 64
+// tokens, measured as above, this makes forward 1 to 3 % faster; backward does not change
+// measurably.
 static void look_next(struct rlhf__attn_item *it, const rlhf_attn *a, const rlhf_ragged *r,
                       struct piece p, struct piece next, size_t es) {
     if (next.i >= r->n) return;
@@ -140,14 +142,14 @@ static void look_next(struct rlhf__attn_item *it, const rlhf_attn *a, const rlhf
     it->next_out = ((off[next.i] - off[p.i]) * a->out_stride + q) * size;
 }
 
-// Floats from one thread's scratch to the next.
+// The distance between the scratch memories of two threads, in floats.
 static size_t scratch_stride(size_t floats) { return up(floats, 64) + 64; }
 
 static uint64_t scratch_bytes(const struct rlhf__cpu *cpu, size_t floats) {
     return (uint64_t)cpu->threads * scratch_stride(floats) * sizeof(float);
 }
 
-// Scratch for every thread, *stride floats apart.
+// Get scratch memory for every thread, *stride floats apart.
 static rlhf_status scratch(struct rlhf__cpu *cpu, enum rlhf__cpu_ws which, size_t floats,
                            float **out, size_t *stride) {
     void *p = NULL;
@@ -157,10 +159,10 @@ static rlhf_status scratch(struct rlhf__cpu *cpu, enum rlhf__cpu_ws which, size_
     return RLHF_OK;
 }
 
-// Prefetch this piece's share of the keys and values of row i + 1 while row i is processed. A head
-// reads short pieces at a long stride, which the hardware prefetcher does not predict. If the next
-// row has another prefix, that prefix is prefetched too. A prefix that both rows share is in the
-// cache already.
+// Prefetch this piece's part of the keys and values of row i + 1 while row i is processed. The rows
+// of a head are short and far apart, which the hardware prefetcher does not predict. If the next
+// row has another prefix, that prefix is prefetched too. A prefix that both rows share is already
+// in the cache.
 static void look_ahead(struct rlhf__attn_item *it, const rlhf_attn *a, const rlhf_ragged *r,
                        struct piece p, size_t es, rlhf_dev k, rlhf_dev v) {
     if (p.i + 1 >= r->n) return;
@@ -174,7 +176,7 @@ static void look_ahead(struct rlhf__attn_item *it, const rlhf_attn *a, const rlh
     it->ahead_bytes = bytes * p.group / heads;
 }
 
-// The tensors of a forward call, and how it is split.
+// The tensors of a forward call, and how its work is divided.
 struct fwd {
     const rlhf_attn *a;
     const rlhf_ragged *r;
@@ -182,7 +184,7 @@ struct fwd {
     struct cut cut;
 };
 
-// The output address of a piece.
+// The address of a piece's output.
 static void *out_of(const struct fwd *f, struct piece p, size_t es) {
     const rlhf_attn *a = f->a;
     size_t row = rlhf__cpu_row(f->r, p.i).t0 * (size_t)a->out_stride;
@@ -224,7 +226,8 @@ static void forward_run(struct rlhf__cpu *cpu, const struct fwd *f, struct piece
     cpu->hot.attn_run(&run);
 }
 
-// The number of runs. Run n is rows first[n] .. first[n+1]-1. first has space for r->n + 1 numbers.
+// Finds the runs and returns their number. Run n is rows first[n] .. first[n+1]-1. `first` must
+// have room for r->n + 1 numbers.
 static uint32_t find_runs(const rlhf_ragged *r, uint32_t *first) {
     uint32_t runs = 0;
     for (uint32_t i = 0; i < r->n; i++) {
@@ -239,14 +242,14 @@ static uint32_t find_runs(const rlhf_ragged *r, uint32_t *first) {
     return runs;
 }
 
-// Rows are considered together if all have a single query and some share a prefix.
+// True if runs are worth while: all rows have a single query, and some of them share a prefix.
 static int has_runs(const rlhf_attn *a, const rlhf_ragged *r) {
     return r->max_q == 1 && r->prefix_len && a->head_dim % LANES_MAX == 0;
 }
 
 static uint64_t runs_bytes(const rlhf_ragged *r) { return (r->n + 1ull) * sizeof(uint32_t); }
 
-// Forward for single-query rows, some of which share a prefix.
+// Forward for rows with a single query, if some of them share a prefix.
 static rlhf_status forward_runs(struct rlhf__cpu *cpu, struct fwd *f, float *ws, size_t stride) {
     void *ws_first = NULL;
     RLHF_TRY(rlhf__cpu_workspace(cpu, RLHF__WS_ATTN_RUNS, runs_bytes(f->r), &ws_first));
@@ -255,7 +258,7 @@ static rlhf_status forward_runs(struct rlhf__cpu *cpu, struct fwd *f, float *ws,
     f->cut = cut_of(f->a, runs, cpu->threads);
     int64_t count = (int64_t)(runs * f->cut.a_row);
     int threads = count > 1 ? cpu->threads : 1;
-    // Read only by the pragma.
+    // The variable is read only by the pragma.
     int chunk = chunk_of(f->cut.a_row, runs, threads); // NOLINT(clang-analyzer-deadcode.DeadStores)
 #pragma omp parallel for schedule(dynamic, chunk) num_threads(threads) if (threads > 1)
     for (int64_t n = 0; n < count; n++) {
@@ -288,9 +291,9 @@ static rlhf_status attention(void *ctx, const rlhf_attn *attn, const rlhf_ragged
     if (has_runs(a, r)) return forward_runs(cpu, &f, ws, stride);
     int64_t count = (int64_t)(r->n * f.cut.a_row);
     int threads = count > 1 ? cpu->threads : 1;
-    // Read only by the pragma.
+    // The variable is read only by the pragma.
     int chunk = chunk_of(f.cut.a_row, r->n, threads); // NOLINT(clang-analyzer-deadcode.DeadStores)
-    if (r->max_q <= FEW_QUERIES) {                    // adjacent rows on one thread, for look_ahead
+    if (r->max_q <= FEW_QUERIES) { // for look_ahead, one thread should process adjacent rows
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
         for (int64_t n = 0; n < count; n++)
             forward_item(cpu, &f, piece_at(&f.cut, (size_t)n), piece_at(&f.cut, (size_t)n + 1),
@@ -311,8 +314,8 @@ struct bwd {
     rlhf_dev dq, dk, dv, dout, out, lse, q, k, v;
 };
 
-// Process a piece of row p.i, which is one of the rows i0 .. i1-1: row i0 and the rows that share
-// it. These rows use the same scratch.
+// Process a piece of row p.i. This row is one of i0 .. i1-1, which are row i0 and the rows that
+// share its keys. They use the same scratch memory.
 static struct rlhf__attn_item backward_row(const struct bwd *b, size_t i0, size_t i1,
                                            struct piece p) {
     const rlhf_attn *a = b->a;
@@ -335,7 +338,7 @@ static struct rlhf__attn_item backward_row(const struct bwd *b, size_t i0, size_
     return it;
 }
 
-// One piece of backward: row p.i and all rows that share it.
+// One piece of backward: row p.i and all rows that share its keys.
 static void backward_item(struct rlhf__cpu *cpu, const struct bwd *b, struct piece p,
                           float *scratch) {
     const size_t i0 = p.i, es = rlhf_dtype_size(b->a->dtype);
@@ -346,7 +349,7 @@ static void backward_item(struct rlhf__cpu *cpu, const struct bwd *b, struct pie
         if (nk > room) room = nk;
     }
     if (!room) return;
-    const size_t after = p.h + p.group; // the next query head
+    const size_t after = p.h + p.group; // the query head after this piece
     for (; p.i < i1; p.i++) {
         struct rlhf__attn_item it = backward_row(b, i0, i1, p);
         if (after < (size_t)b->a->heads)
@@ -379,18 +382,18 @@ static rlhf_status attention_bwd(void *ctx, const rlhf_attn *attn, const rlhf_ra
         alone += !rlhf__cpu_row_shares(r, i);
     int64_t count = (int64_t)r->n * a->kv_heads;
     int threads = count > 1 ? cpu->threads : 1;
-    // Read only by the pragma.
+    // The variable is read only by the pragma.
     int chunk = chunk_of(keys, alone, threads); // NOLINT(clang-analyzer-deadcode.DeadStores)
 #pragma omp parallel for schedule(dynamic, chunk) num_threads(threads) if (threads > 1)
     for (int64_t n = 0; n < count; n++) {
         struct piece p = {(size_t)n / keys, (size_t)n % keys * group, group};
-        if (rlhf__cpu_row_shares(r, p.i)) continue; // processed with the row it shares
+        if (rlhf__cpu_row_shares(r, p.i)) continue; // processed with that row
         backward_item(cpu, &b, p, ws + (size_t)omp_get_thread_num() * ws_stride);
     }
     return RLHF_OK;
 }
 
-// The arrays of c->ragged are not read here, so only its size fields are checked.
+// The arrays of c->ragged are not read here, so only its sizes are checked.
 void rlhf__cpu_needs_attention(struct rlhf__cpu *cpu, const rlhf_call *c,
                                struct rlhf__cpu_needs *n) {
     rlhf_attn a;

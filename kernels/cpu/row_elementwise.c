@@ -105,9 +105,9 @@ static rlhf_status act_bwd(void *ctx, rlhf_dev dx, rlhf_dev dy, rlhf_dev x, int3
     return RLHF_OK;
 }
 
-// The position of piece i of rows of `inner` halves; pieces do not cross rows.
+// The position of piece i of rows with `inner` halves. A piece does not extend over two rows.
 struct half_piece {
-    uint64_t at, row; // elements before it in [rows, inner], and its row
+    uint64_t at, row; // number of elements before it in [rows, inner]; its row
     size_t len;
 };
 

@@ -2,7 +2,7 @@
 #include "split.h"
 #include "table.h"
 
-// Positions and a position table must be given together or not at all.
+// Refuses positions without a position table, and a table without positions.
 static rlhf_status check_positions(struct rlhf__cpu *cpu, const char *op, rlhf_dev pos,
                                    rlhf_dev table) {
     if (!pos == !table) return RLHF_OK;
@@ -39,8 +39,8 @@ static rlhf_status check_ids(struct rlhf__cpu *cpu, const char *what, const int3
     return RLHF_OK;
 }
 
-// Two tokens may share a row of the table, so threads split the columns and not the tokens. Each
-// column sums its tokens in order.
+// Two tokens may use the same row of the table, so the columns are divided among the threads, and
+// not the tokens. Each column adds up its tokens in order.
 static rlhf_status embed_bwd(void *ctx, rlhf_dev dwte, rlhf_dev dwpe, rlhf_dev dout, rlhf_dev ids,
                              rlhf_dev pos, uint32_t rows, int32_t d, int32_t vocab, int32_t n_pos) {
     struct rlhf__cpu *cpu = ctx;

@@ -1,4 +1,4 @@
-// row_move.c: data movement by rows: gather, scatter_add, pooling over ragged rows, the KV cache.
+// row_move.c: operations that move rows: gather, scatter_add, pooling, the KV cache.
 #include "ragged.h"
 #include "split.h"
 #include "table.h"

@@ -4,11 +4,13 @@
 
 #include <string.h>
 
-// Backward sums gamma and beta in at most this many blocks of consecutive rows. It adds the rows of
-// each block in order, then the blocks in order. So the order depends only on the number of rows.
+// Backward computes the sums for gamma and beta in at most this many blocks of consecutive rows. It
+// adds the rows of each block in order, and then the blocks in order. So the order depends only on
+// the number of rows.
 #define NORM_BLOCKS 64u
 
-// The bytes of the blocks' sums, which have `each` vectors of width d each. rows is at least 1.
+// The size in bytes of the blocks' sums. Each block has `each` vectors of width d. rows is at least
+// 1.
 static uint64_t sums_bytes(uint32_t rows, uint64_t each, uint64_t d) {
     const uint64_t piece = rlhf__split_count(rows, NORM_BLOCKS);
     return rlhf__split_count(rows, piece) * each * d * sizeof(float);

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-// Backward sums gamma_q and gamma_k in at most this many blocks of consecutive rows. It adds the
-// rows and heads of a block in order, and then the blocks in order.
+// Backward computes the sums for gamma_q and gamma_k in at most this many blocks of consecutive
+// rows. It adds the rows and heads of a block in order, and then the blocks in order.
 #define ROPE_BLOCKS 64u
 
 // Reads and checks the caller's struct.
@@ -80,7 +80,7 @@ static rlhf_status rope(void *ctx, const rlhf_rope *from, rlhf_dev x, uint32_t r
     return RLHF_OK;
 }
 
-// Bytes of the blocks' sums of both gammas; at least one row.
+// The size in bytes of the blocks' sums for both gammas. There is at least one row.
 static uint64_t sums_bytes(uint32_t rows, int32_t head_dim) {
     const uint64_t piece = rlhf__split_count(rows, ROPE_BLOCKS);
     return rlhf__split_count(rows, piece) * 2 * (uint64_t)head_dim * sizeof(float);

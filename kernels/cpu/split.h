@@ -1,7 +1,7 @@
-// split.h: how the row kernels are split among threads.
+// split.h: how the work of the row kernels is divided among threads.
 //
-// Pieces depend only on the size of the work. So neither the number of threads nor the assignment
-// of pieces to threads can change a bit of the result.
+// The pieces depend only on the size of the work. So a result has the same bits whatever the number
+// of threads is, and whichever thread computes a piece.
 #ifndef RLHF_CPU_SPLIT_H
 #define RLHF_CPU_SPLIT_H
 
@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-// Elements per piece of an elementwise kernel: 64 KiB of f32, inside the L2 cache.
+// Elements in a piece of an elementwise kernel. This is 64 KiB of f32, which fits in the L2 cache.
 #define RLHF__PIECE 16384u
 
 // Returns the number of threads for `elements` elements of work. Waking the other threads costs
@@ -22,18 +22,18 @@ static inline uint64_t rlhf__split_count(uint64_t n, uint64_t piece) {
     return n / piece + (n % piece != 0);
 }
 
-// Length of piece i of n elements.
+// The length of piece i of n elements.
 static inline size_t rlhf__split_len(uint64_t n, uint64_t piece, uint64_t i) {
     uint64_t left = n - i * piece;
     return (size_t)(left < piece ? left : piece);
 }
 
-// Rows per piece so that a piece has about RLHF__PIECE elements.
+// The number of rows in a piece, such that a piece has about RLHF__PIECE elements.
 static inline uint64_t rlhf__split_rows(uint64_t d) {
     return d >= RLHF__PIECE ? 1 : RLHF__PIECE / (d ? d : 1);
 }
 
-// RLHF_E_INVALID, naming the operation, unless dtype is an activation dtype.
+// RLHF_E_INVALID, with the operation in the message, unless dtype is an activation dtype.
 static inline rlhf_status rlhf__cpu_check_dtype(struct rlhf__cpu *cpu, const char *op,
                                                 int32_t dtype) {
     if (dtype == RLHF_F32 || dtype == RLHF_BF16) return RLHF_OK;

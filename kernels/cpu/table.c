@@ -86,7 +86,7 @@ static rlhf_status options_read(const rlhf_kernels_open *in, rlhf_kernels_open *
     return RLHF_OK;
 }
 
-// Chooses the level and the GEMM implementation, and sets what depends on them.
+// Chooses the level and the implementation of GEMMs, and sets the members that depend on them.
 static rlhf_status choose(struct rlhf__cpu *cpu) {
     const char *cap = getenv("RLHF_CPU_ISA");
     cpu->isa = rlhf__isa_choose(cap);

@@ -1,11 +1,11 @@
-// table.h: the entries of the table that each file of the CPU backend fills. rlhf/compute.h
-// describes the shapes, the dtypes and the meaning of every argument; ctx is a struct rlhf__cpu. A
-// file calls another file's op through the table.
+// table.h: the functions with which each file of the CPU backend fills its entries of the table.
+// rlhf/compute.h describes the shapes, the dtypes and the meaning of every argument; ctx is a
+// struct rlhf__cpu. A file calls another file's op through the table.
 //
-// Each op checks its arguments (RLHF_E_INVALID, RLHF_E_UNSUPPORTED), takes workspace from the
-// context (RLHF_E_NOMEM), splits the work into pieces and runs the hot loops. The number of threads
-// never changes a bit: reductions use fixed pieces, and a row has the same bits in any piece. All
-// are [step].
+// Each op checks its arguments (RLHF_E_INVALID, RLHF_E_UNSUPPORTED), gets workspace from the
+// context (RLHF_E_NOMEM), divides the work into pieces and runs the hot loops. The number of
+// threads never changes a bit: reductions use fixed pieces, and a row has the same bits in any
+// piece. All are [step].
 #ifndef RLHF_CPU_TABLE_H
 #define RLHF_CPU_TABLE_H
 
@@ -28,8 +28,8 @@ void rlhf__cpu_fill_lm_sample(rlhf_compute *t);   // lm_sample
 void rlhf__cpu_fill_optim(rlhf_compute *t);       // sumsq, adamw
 void rlhf__cpu_fill_muon(rlhf_compute *t);        // muon
 
-// Every file whose ops take workspaces has one such function. It adds the workspaces of the call if
-// the call's op is in that file. [step]
+// Every file whose ops use workspaces has one such function. If the call's op is in that file, the
+// function adds the workspaces of the call. [step]
 void rlhf__cpu_needs_weight(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
 void rlhf__cpu_needs_linear(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
 void rlhf__cpu_needs_norm(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
@@ -39,13 +39,13 @@ void rlhf__cpu_needs_lm_head(struct rlhf__cpu *, const rlhf_call *, struct rlhf_
 void rlhf__cpu_needs_lm_sample(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
 void rlhf__cpu_needs_optim(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
 void rlhf__cpu_needs_muon(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
-// Adds the workspace of sumsq of `len` elements.
+// Adds the workspace that sumsq needs for `len` elements.
 void rlhf__cpu_sumsq_needs(uint64_t len, struct rlhf__cpu_needs *n);
 
 // Implements rlhf_kernels_ops.describe.
 rlhf_status rlhf__cpu_describe(void *self, uint32_t gpu, const char **json);
-// Open a table and close it, for describe. Sets detail, or `missing` if opening fails (the reason);
-// the other text is "". [main]
+// Open a table and close it again, for describe. On success sets `detail`; if opening fails, sets
+// `missing` to the reason. The other text is "". [main]
 void rlhf__cpu_try(char *detail, char *missing, size_t cap);
 
 #endif

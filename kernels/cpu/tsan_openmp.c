@@ -1,10 +1,11 @@
-// tsan_openmp.c: tells ThreadSanitizer how parallel regions are ordered. Only in builds for it.
+// tsan_openmp.c: tells ThreadSanitizer about the order of parallel regions. Only in ThreadSanitizer
+// builds.
 //
-// GCC's OpenMP runtime is not instrumented. The sanitizer cannot see that a region's threads start
-// after the caller's earlier work, or that the caller continues only after all of them. So it would
-// report every region as a race. The linker redirects GOMP_parallel to this file (--wrap), which
-// declares this order with the sanitizer's annotations. Races between the threads of a region are
-// still found.
+// GCC's OpenMP runtime is not instrumented. So the sanitizer cannot see that a region's threads
+// start after the caller's earlier work, or that the caller continues only after all of them have
+// ended. It would report every region as a race. The linker redirects GOMP_parallel to this file
+// (--wrap), which declares this order with the sanitizer's annotations. Races between the threads
+// of a region are still found.
 #include <sanitizer/tsan_interface.h>
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 // weight.c: weight matrices in packed layouts (product.h). weight_pack packs them from the f32
-// master weights once per optimizer step, and every GEMM of that step uses them.
+// master weights once per optimizer step. All GEMMs of that step use the packed weights.
 #include "gemm_pack.h"
 #include "product.h"
 #include "table.h"
@@ -28,7 +28,7 @@ static rlhf_status packed_create(struct rlhf__cpu *cpu, struct rlhf__packed *p, 
     return rlhf__cpu_mem_alloc(cpu, rlhf__gemm_packed_bytes(cpu, dtype, k, n), &p->ptr);
 }
 
-// RLHF_OK if a weight with these arguments is possible.
+// RLHF_OK if a weight with these arguments can be created.
 static rlhf_status check_shape(struct rlhf__cpu *cpu, int32_t k, int32_t n, int32_t dtype,
                                uint32_t flags) {
     if (k < 1 || n < 1 || k > DIM_MAX || n > DIM_MAX)
@@ -69,7 +69,7 @@ static rlhf_status weight_create(void *ctx, int32_t k, int32_t n, int32_t dtype,
     return RLHF_OK;
 }
 
-// Bytes of a packed [k, n] operand, 0 if it cannot be packed.
+// The size in bytes of a packed [k, n] operand, or 0 if it cannot be packed.
 static uint64_t packed_bytes(struct rlhf__cpu *cpu, int64_t k, int64_t n, int32_t dtype) {
     return cpu->library ? rlhf__library(cpu)->packed_bytes(cpu, k, n, dtype)
                         : rlhf__gemm_packed_bytes(cpu, dtype, k, n);
@@ -98,8 +98,8 @@ static uint64_t rounded_bytes(const struct rlhf__cpu *cpu, const rlhf_weight *w)
     return k * n * sizeof(float) + (uint64_t)w->k * n * sizeof(uint16_t);
 }
 
-// On a CPU without bf16 GEMMs, bf16 weights hold the rounded numbers as f32 values, in pairs
-// (matmul.h) unless a library multiplies.
+// On a CPU without bf16 GEMMs, a bf16 weight has the rounded numbers as f32 values. They are in
+// pairs (matmul.h), unless a library is used.
 static rlhf_status round_to_bf16(struct rlhf__cpu *cpu, const rlhf_weight *w, void *src,
                                  void **out) {
     const uint64_t n = (uint64_t)w->k * (uint64_t)w->n;
@@ -126,11 +126,11 @@ static rlhf_status weight_pack(void *ctx, rlhf_weight *w, rlhf_dev src_f32) {
     RLHF_TRY(packed_fill(cpu, &w->fwd, k, w->n, w->exec_dtype, out_in, src));
     if (w->bwd.ptr) RLHF_TRY(packed_fill(cpu, &w->bwd, w->n, w->k, w->exec_dtype, !out_in, src));
     w->packed = 1;
-    cpu->weight_generation++; // logits kept by lm_head used the old weights
+    cpu->weight_generation++; // the logits that lm_head kept are from the old weights
     return RLHF_OK;
 }
 
-// A library's reorder into its layout needs so little scratch that it is not counted.
+// If a library is used, its reorder needs so little scratch memory that it is not counted.
 void rlhf__cpu_needs_weight(struct rlhf__cpu *cpu, const rlhf_call *c, struct rlhf__cpu_needs *n) {
     const rlhf_weight w = rlhf__weight_shape(cpu, &c->weight);
     if (c->op != RLHF_COMPUTE_OP(weight_pack)) return;

@@ -10,7 +10,7 @@
 
 #include <rlhf/compute.h>
 
-#define TWO_SQRT_2_OVER_PI 1.5957691216f // 2 sqrt(2/pi), the factor of 2u
+#define TWO_SQRT_2_OVER_PI 1.5957691216f // the factor in 2u
 #define GELU_CUBIC         0.044715f
 
 static inline vf relu(vf x) { return vf_gt(vf_zero(), x, vf_zero(), x); }
@@ -57,7 +57,7 @@ static inline vf gelu_erf_d(vf x, vf dy) {
     return vf_mul(dy, vf_fma(vf_mul(x, e), vf_set1(0.39894228f), p));
 }
 
-// The loops of one activation: bf16 and f32, full vectors and the tail.
+// The loops of one activation f in bf16 and in f32, for full vectors and the tail.
 #define FORWARD(f)                                                                                 \
     static void f##_bf16(uint16_t *out, const uint16_t *x, size_t n) {                             \
         size_t i = 0;                                                                              \
@@ -87,7 +87,7 @@ static inline vf gelu_erf_d(vf x, vf dy) {
         if (m) vf_store_n(dx + i, f(vf_load_n(x + i, m), vf_load_n(dy + i, m)), m);                \
     }
 
-// Gated units: out = f(a) b; da = dy b f'(a), db = dy f(a); da and db may alias a and b.
+// Gated units: out = f(a) b; da = dy b f'(a), db = dy f(a). da and db may be a and b.
 #define GATED(f)                                                                                   \
     INLINE void f##_gate_vec(void *out, const void *a, const void *b, const int bf16, size_t i,    \
                              size_t m) {                                                           \

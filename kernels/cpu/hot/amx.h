@@ -1,9 +1,9 @@
-// hot/amx.h: bf16 GEMMs on AMX tiles. Compiled for AMX only; call only at that level.
+// hot/amx.h: bf16 GEMMs on AMX tiles. Compiled for AMX; call these functions only at that level.
 //
 // B is packed as in bf16.h: a block of 16 pairs by 16 columns is an AMX operand without conversion.
-// An output is a chain of two-term dot products over ascending k, padded with zeros to a multiple
-// of RLHF__AMX_K. The chain is the same in every tile, so the bits of a row depend only on the row
-// and B.
+// An output is a chain of two-term dot products over ascending k, where k is padded with zeros to a
+// multiple of RLHF__AMX_K. The chain is the same in every tile, so the bits of a row depend only on
+// the row and on B.
 #ifndef RLHF_CPU_HOT_AMX_H
 #define RLHF_CPU_HOT_AMX_H
 
@@ -12,16 +12,17 @@
 #define RLHF__AMX_MR 32 // rows of a tile
 #define RLHF__AMX_K  32 // elements of k per step
 
-// Tile shapes are per-thread state. Call begin before a thread's first panel and end after its
-// last.
+// Tile shapes are a state of each thread. A thread calls begin before its first panel and end after
+// its last one.
 void rlhf__amx_begin(void);
 void rlhf__amx_end(void);
 
-// As rlhf__bf16_panel; packed A comes from rlhf__amx_pack_a or rlhf__amx_pack_rows.
+// Like rlhf__bf16_panel. A packed A must come from rlhf__amx_pack_a or rlhf__amx_pack_rows.
 void rlhf__amx_panel(const struct rlhf__panel *p);
 
 // Pack A from its transpose: rows 0 .. m-1 of A are columns of src[k][stride]. Each block of 16
-// rows by one step of k is contiguous: [ceil(m / 16)][ceil(k / 32)][16][32], zero-filled.
+// rows by one step of k is contiguous: [ceil(m / 16)][ceil(k / 32)][16][32]. Missing elements are
+// zeros.
 void rlhf__amx_pack_a(uint32_t *dst, const uint16_t *src, size_t m, size_t k, size_t stride);
 
 // The same packing from rows stored as src[m][stride].

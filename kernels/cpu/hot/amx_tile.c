@@ -12,7 +12,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-// GCC 12 does not know that tile loads read memory. This completes earlier stores.
+// GCC 12 does not know that tile loads read memory, so this makes it complete all earlier stores.
 #define STORED() __asm__ volatile("" ::: "memory")
 
 struct shapes {
@@ -21,8 +21,8 @@ struct shapes {
     uint8_t rows[16];
 };
 
-// Tiles 0 to 3 are sums, 4 and 5 are A, 6 and 7 are B. top and bottom are the numbers of rows in
-// A's two tiles.
+// Tiles 0 to 3 are sums, 4 and 5 are A, 6 and 7 are B. `top` and `bottom` are the numbers of rows
+// of A's two tiles.
 static void configure(size_t top, size_t bottom) {
     struct shapes s __attribute__((aligned(64))) = {.palette = 1};
     for (int i = 0; i < 8; i++) {
@@ -39,7 +39,7 @@ void rlhf__amx_begin(void) { configure(HALF, HALF); }
 
 void rlhf__amx_end(void) { _tile_release(); }
 
-#ifdef RLHF_SANITIZED // the sanitizer does not see tile loads
+#ifdef RLHF_SANITIZED // because the sanitizer does not see tile loads
 INLINE void see(char *to, const char *from, size_t stride, size_t rows) {
     for (size_t r = 0; r < rows; r++)
         memcpy(to + r * BYTES, from + r * stride, BYTES);
@@ -63,7 +63,7 @@ INLINE void see(char *to, const char *from, size_t stride, size_t rows) {
     } while (0)
 #endif
 
-// Store up to 16 columns of one row of sums; a vector at the right edge may be partial.
+// Store up to 16 columns of one row of sums. At the right edge, the vector may be partial.
 INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vf v) {
     const size_t left = p->columns > col ? p->columns - col : 0;
     const size_t n = left < VF_LANES ? left : VF_LANES, at = row * p->ldc + col;
@@ -84,7 +84,7 @@ INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vf v) {
     vf_store_n(c, v, n);
 }
 
-// Stores all of the panel's 32 columns of a row to C, as store() does in two parts.
+// Stores all 32 columns of a row to C, like two calls of store().
 INLINE void store_whole(const struct rlhf__panel *p, size_t row, vf left, vf right) {
     const size_t at = row * p->ldc;
     if (p->bias) {
@@ -109,7 +109,7 @@ INLINE void store_whole(const struct rlhf__panel *p, size_t row, vf left, vf rig
     vf_store(c + HALF, right);
 }
 
-// Addresses of the rows of A's tiles, and the distance to the next step of k.
+// The addresses of the rows of A's tiles, and the distance from one step of k to the next.
 struct operand {
     const char *top, *bottom;
     size_t stride, step;
@@ -125,7 +125,7 @@ static struct operand operand_at(const struct rlhf__panel *p, size_t row) {
     return (struct operand){a, a + HALF * p->a_stride * 2, p->a_stride * 2, BYTES};
 }
 
-// The last, partial step of k is padded with zeros. A packed A is padded already.
+// The last, partial step of k, padded with zeros. (A packed A is already padded.)
 struct tail {
     char a[2][TILE], b[2][TILE];
 };
@@ -145,7 +145,7 @@ static void tail_fill(struct tail *t, const struct rlhf__panel *p, const struct 
         memcpy(t->a[1] + r * BYTES, o->bottom + r * o->stride, bytes);
 }
 
-// Loads sums that continue from C, in the order of the tiles.
+// Loads the sums to continue from C, in the order of the tiles.
 INLINE void start(const struct rlhf__panel *p, size_t row, const size_t rows[2],
                   float sums[4][16 * 16]) {
     memset(sums, 0, 4 * sizeof sums[0]);
@@ -158,11 +158,12 @@ INLINE void start(const struct rlhf__panel *p, size_t row, const size_t rows[2],
     STORED();
 }
 
-// Prefetches, spread over the steps of k of a tile, so that no single step waits for all of them.
+// Prefetches. They are distributed over the steps of k of a tile, so that no step waits for all of
+// them.
 struct ahead {
-    const char *b, *b_end; // of the next panel, into the L2 cache
+    const char *b, *b_end; // of the next panel, which goes to the L2 cache
     size_t b_lines;        // per step
-    const char *c;         // rows of C that are written or continued next
+    const char *c;         // the rows of C that are written or continued next
     size_t c_stride, c_rows, c_step;
 };
 
@@ -175,9 +176,9 @@ INLINE void fetch(struct ahead *f) {
     }
 }
 
-// Choose the rows of C to prefetch: those of this tile or, with goes_on, those of the tile below,
-// because this tile's rows were just read. With a packed A nothing is fetched, because the other
-// loads would evict these rows.
+// Choose the rows of C to prefetch. These are the rows of this tile or, with goes_on, those of the
+// tile below, because this tile's rows were just read. If A is packed, no rows are prefetched,
+// because the other loads would evict them.
 INLINE void fetch_c(struct ahead *f, const struct rlhf__panel *p, size_t row, size_t steps) {
     const size_t first = p->goes_on ? row + 2 * HALF : row;
     f->c_stride = p->ldc * (p->c_bf16 ? 2 : 4);
@@ -187,9 +188,9 @@ INLINE void fetch_c(struct ahead *f, const struct rlhf__panel *p, size_t row, si
     f->c_step = steps ? (2 * HALF + steps - 1) / steps : 0;
 }
 
-// With a packed A, several tiles take turns: each computes at most this many steps of k. The part
-// of B for these steps, 32 KiB, then stays in the L1 cache. A is loaded as non-temporal and takes
-// little space there. The sums of the other tiles are in memory during that time.
+// If A is packed, several tiles take turns. In its turn, a tile computes at most this many steps of
+// k. The part of B for these steps, 32 KiB, then stays in the L1 cache; A is loaded as non-temporal
+// and needs little space there. The sums of the tiles that are waiting are in memory.
 #define PIECE_STEPS ((size_t)16)
 #define PIECE_TILES ((size_t)8)
 
@@ -197,7 +198,7 @@ INLINE void fetch_c(struct ahead *f, const struct rlhf__panel *p, size_t row, si
 typedef float tile_sums[4][16 * 16];
 
 struct piece {
-    size_t from, to; // steps of k; the last piece also does the partial step
+    size_t from, to; // the steps of k; the last piece also has the partial step
     int first, last;
     tile_sums *sums;
 };
@@ -263,8 +264,8 @@ INLINE void finish(const struct rlhf__panel *p, size_t row, const size_t rows[2]
         }
 }
 
-// Compute rows[0] rows from `row`, and rows[1] rows below the first 16. `two` and `once` are
-// constants after inlining. once: A should not stay in the L1 cache.
+// Compute rows[0] rows from row `row` on, and the rows[1] rows below the first 16. `two` and `once`
+// are constants after inlining. once: A should not stay in the L1 cache.
 INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows[2], const int two,
                  const int once, const struct piece *part, struct ahead *f) {
     struct operand o = operand_at(p, row);
@@ -298,15 +299,15 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows[2], 
     if (part->last) finish(p, row, rows, part->sums);
 }
 
-// Compute the whole tiles of a packed A, a few tiles and a few steps at a time. The split does not
-// affect any bit.
+// Compute all complete tiles of a packed A, a few tiles and a few steps at a time. This division
+// does not change any bit.
 static void pieces(const struct rlhf__panel *p, struct ahead *f) {
     static const size_t whole[2] = {HALF, HALF};
     const size_t tiles = p->m / (2 * HALF), steps = p->k / STEP;
     tile_sums sums[PIECE_TILES] __attribute__((aligned(64)));
     for (size_t t = 0; t < tiles; t += PIECE_TILES) {
         const size_t end = tiles - t < PIECE_TILES ? tiles : t + PIECE_TILES;
-        // A single tile cannot share a piece of B.
+        // If there is only one tile, it cannot share a piece of B with others.
         const int whole_k = end - t == 1 || steps <= PIECE_STEPS;
         const size_t cut = whole_k ? 1 : (steps + PIECE_STEPS - 1) / PIECE_STEPS;
         for (size_t n = 0; n < cut; n++) {
@@ -324,7 +325,7 @@ static void pieces(const struct rlhf__panel *p, struct ahead *f) {
 
 void rlhf__amx_panel(const struct rlhf__panel *p) {
     static const size_t whole[2] = {HALF, HALF};
-    const size_t tiles = p->m / (2 * HALF), lines = 2 * HALF; // of B per step
+    const size_t tiles = p->m / (2 * HALF), lines = 2 * HALF; // lines: cache lines of B per step
     struct ahead f = {.b = (const char *)(p->b + p->b_next)};
     f.b_end = f.b + (p->k + 1) / 2 * NC * 4;
     f.b_lines = tiles ? (lines + tiles - 1) / tiles : 0;

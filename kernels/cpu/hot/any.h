@@ -1,5 +1,5 @@
-// hot/any.h: elements of an array that is bf16 or f32. The dtype is a constant after inlining. Hot
-// sources include this file after vec.h.
+// hot/any.h: access to an array whose elements are bf16 or f32. The dtype is a constant after
+// inlining. Hot sources include this file after vec.h.
 #ifndef RLHF_KERNELS_CPU_HOT_ANY_H
 #define RLHF_KERNELS_CPU_HOT_ANY_H
 
@@ -7,7 +7,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-// Elements i .. i+m-1, m <= VF_LANES; the remaining lanes are 0.
+// Load elements i .. i+m-1, m <= VF_LANES. The remaining lanes are 0.
 INLINE vf load_any(const void *p, int bf16, size_t i, size_t m) {
     if (bf16)
         return m == VF_LANES ? vf_load_bf16((const uint16_t *)p + i)

@@ -1,17 +1,17 @@
-// hot/attn_bwd.c: backward attention for one row and the query heads of one key head. Compiled per
-// level, see vec.h.
+// hot/attn_bwd.c: backward attention for one row and the query heads that read one key head.
+// Compiled per level, see vec.h.
 //
 // With P = exp(scale q k' - lse) and D = sum(dout * out) per query:
 //   dP = dout v';  dS = scale P (dP - D);  dq = dS k;  dk = dS' q;  dv = P' dout.
-// Queries are processed head by head in chunks of QUERY_CHUNK. The P and dS of a chunk are stored;
-// then each key sums over the chunk's queries in order. All sums are f32. The packed keys and the
+// Each head's queries are processed in chunks of QUERY_CHUNK. The P and dS of a chunk are stored.
+// Then each key adds up the chunk's queries in order. All sums are f32. The packed keys and the
 // sums of a shared prefix stay in scratch from row to row (see hot.h).
 #include "attn_tile.h"
 
 enum { QUERY_CHUNK = 64 };
 
-// The scratch layout of one item. The layout depends on `room`, a number of keys that all rows of a
-// prefix share, so that a row finds the data that the previous row left.
+// The layout of an item's scratch memory. It depends on `room`, a number of keys that is the same
+// for all rows of a prefix, so that a row finds the data that the previous row left.
 struct bwd {
     const struct rlhf__attn_item *it;
     size_t es, hd, units, width, lds;
@@ -56,8 +56,8 @@ static float dout_dot_out(const struct bwd *b, const float *dout, size_t t) {
     return vf_hsum(s);
 }
 
-// Turn scores and dP of one query into P and dS. Zeros are written from limit to the end of its
-// vector, and in dS up to key last-1.
+// Turn the scores and dP of one query into P and dS. Zeros are written from `limit` to the end of
+// its vector, and in dS up to key last-1.
 static void softmax_bwd_row(float *p, float *ds, size_t limit, size_t last, float scale, float lse,
                             float d) {
     vf l = vf_set1(lse), dv = vf_set1(d), sc = vf_set1(scale);
@@ -72,7 +72,7 @@ static void softmax_bwd_row(float *p, float *ds, size_t limit, size_t last, floa
         vf_store(ds + j, vf_zero());
 }
 
-// Computes P, dS and dq of queries t .. t+nr-1; row0 is their first row in the chunk.
+// Computes P, dS and dq of queries t .. t+nr-1. row0 is the index of query t in the chunk.
 static void query_rows(const struct bwd *b, size_t t, size_t row0, size_t nr) {
     const struct rlhf__attn_item *it = b->it;
     size_t qs = (size_t)it->q_stride * b->es, os = (size_t)it->out_stride * b->es;
@@ -96,9 +96,9 @@ static void query_rows(const struct bwd *b, size_t t, size_t row0, size_t nr) {
                    vf_set1(1.0f));
 }
 
-// Add to dk and dv of every key that a query of the chunk q0 .. q0+nq-1 sees. Row tiles start at
-// multiples of TILE_ROWS, which divides VF_LANES, so the zeros of softmax_bwd_row cover the
-// diagonal.
+// Add to dk and dv of every key that a query of the chunk sees. The chunk is q0 .. q0+nq-1. Row
+// tiles start at multiples of TILE_ROWS, which divides VF_LANES, so the zeros of softmax_bwd_row
+// cover the diagonal.
 static void key_rows(const struct bwd *b, size_t q0, size_t nq) {
     const struct rlhf__attn_item *it = b->it;
     size_t first = it->start + q0, keys = it->causal ? first + nq : it->nk;
@@ -112,8 +112,8 @@ static void key_rows(const struct bwd *b, size_t q0, size_t nq) {
     }
 }
 
-// Pack and widen the keys after the prefix and zero their sums. Keys of the prefix that share a
-// vector with them are included.
+// Pack and widen the keys after the prefix, and zero their sums. If keys of the prefix are in the
+// same vector, they are included.
 static void take_keys(const struct bwd *b) {
     const struct rlhf__attn_item *it = b->it;
     size_t np = it->np, own = it->nk - np, ks = (size_t)it->kv_stride;
@@ -126,7 +126,7 @@ static void take_keys(const struct bwd *b) {
     memset(b->dv + np * b->width, 0, own * b->width * sizeof *b->dv);
 }
 
-// Stores the sums of n keys from key j on.
+// Stores the sums of n keys, starting at key j.
 static void put_keys(const struct bwd *b, char *dk, char *dv, size_t j, size_t n) {
     const float *k = b->dk + j * b->width, *v = b->dv + j * b->width;
     size_t row = (size_t)b->it->kv_stride * b->es;

@@ -1,24 +1,24 @@
-// hot/attn_fwd.c: forward attention of one row and the query heads of one key head, or of a run of
-// single-query rows that share a prefix. Compiled per level, see vec.h.
+// hot/attn_fwd.c: forward attention of one row and the query heads that read one key head, or of a
+// run of rows that share a prefix and have one query each. Compiled per level, see vec.h.
 //
 // The steps for each query:
-//   - all scores, keys in order, one lane per key
-//   - their maximum
-//   - the exponentials, and their sum over lanes in key order
-//   - the weighted sum of values, keys in order, one lane per channel, divided by that sum
+//   - compute all scores, keys in order, one lane per key
+//   - find their maximum
+//   - compute the exponentials, and their sum over lanes in key order
+//   - compute the weighted sum of values, keys in order, one lane per channel, divided by that sum
 //
-// A row of scores fits in the L1 cache, so no online softmax is needed, and the arithmetic of a
+// A row of scores fits in the L1 cache, so an online softmax is not needed. The arithmetic of a
 // query depends only on its keys.
 #include "attn_tile.h"
 
 #include <math.h>
 #include <rlhf/exact.h>
 
-// Replaces scores s[0..limit) by exponentials, with zeros up to the end of the vector. Returns
-// their sum.
+// Replaces the scores s[0..limit) with exponentials, and writes zeros from `limit` to the end of
+// the vector. Returns the sum of the exponentials.
 static float softmax_row(float *s, size_t limit, float *max) {
     const vf none = vf_set1(-INFINITY);
-    size_t last = (limit - 1) / VF_LANES * VF_LANES; // the vector that holds the last key
+    size_t last = (limit - 1) / VF_LANES * VF_LANES; // the vector with the last key
     vf tail = vf_keep_n(vf_load(s + last), limit - last, none), m = tail;
     for (size_t j = 0; j < last; j += VF_LANES)
         m = vf_max(m, vf_load(s + j));
@@ -35,15 +35,16 @@ static float softmax_row(float *s, size_t limit, float *max) {
     return vf_hsum(vf_add(sum, tail));
 }
 
-// Values of keys 0 .. na-1 are in a, the others in b.
+// The values of keys 0 .. na-1 are in a, those of the other keys in b.
 struct values {
     const void *a, *b;
     size_t na, ld, width;
     int bf16;
 };
 
-// The values as f32 rows. f32 values are used in place. bf16 values are widened to scratch, except
-// when a single query reads them only once and whole vectors can be widened while reading.
+// The values as f32 rows. f32 values are used in place. bf16 values are widened into scratch. The
+// exception is a single query that reads each value only once: if whole vectors can be widened, it
+// widens them while reading.
 static struct values values_of(const struct rlhf__attn_item *it, float *scratch) {
     size_t hd = (size_t)it->head_dim, width = round_up(hd, VF_LANES), ld = (size_t)it->kv_stride;
     int bf16 = it->dtype == RLHF_BF16, whole = hd == width;
@@ -54,18 +55,19 @@ static struct values values_of(const struct rlhf__attn_item *it, float *scratch)
     return (struct values){NULL, scratch, 0, width, width, 0};
 }
 
-// Queries that are processed together: one head at consecutive tokens, or consecutive heads at one
-// token. Query r sees keys 0 .. limit + r * grow - 1.
+// Queries that are processed together: those of one head at consecutive tokens, or those of
+// consecutive heads at one token. Query r sees keys 0 .. limit + r * grow - 1.
 struct tile {
     const char *q;
     char *out;
     float *lse;              // may be NULL
-    size_t q_step, out_step; // bytes from one query to the next
-    size_t lse_step;         // floats
+    size_t q_step, out_step; // distance from one query to the next, in bytes
+    size_t lse_step;         // the same, in floats
     size_t n, limit, grow;   // n <= TILE_ROWS
 };
 
-// o[nr][width] (+)= weights * values of keys j0 .. j1-1, all in a or all in b.
+// Add (or, without `add`, set) weights * values of keys j0 .. j1-1 to o[nr][width]. These values
+// are all in a or all in b.
 static void mix_keys(float *o, const struct values *val, const float *s, size_t lds, size_t j0,
                      size_t j1, size_t nr) {
     const int in_a = j0 < val->na;
@@ -83,7 +85,7 @@ static void mix(float *o, const struct values *val, const float *s, size_t lds,
         mix_keys(o + r * val->width, val, s + r * lds, lds, q->limit, q->limit + r * q->grow, 1);
 }
 
-// Scores of one query and keys j0 .. n-1, read directly from memory.
+// Scores of one query with keys j0 .. n-1, which are read directly from memory.
 static void dots_row(const struct rlhf__attn_item *it, float *s, const char *q,
                      const struct keys *keys, size_t j0, size_t n, struct ahead *ahead) {
     size_t hd = (size_t)it->head_dim;
@@ -93,8 +95,8 @@ static void dots_row(const struct rlhf__attn_item *it, float *s, const char *q,
         dots_one(s, q, keys, j0, n, hd, it->scale, 0, ahead);
 }
 
-// The scores of a tile after softmax, and the sum and the maximum of each query. kt is the packed
-// keys, or NULL to read keys from memory.
+// The softmax of a tile's scores, with the sum and the maximum of each query. kt is the packed
+// keys, or NULL to read the keys from memory.
 static void scores(const struct rlhf__attn_item *it, float *s, size_t lds, const float *kt,
                    const struct tile *q, struct ahead *ahead, float *sum, float *max) {
     int pairs = it->dtype == RLHF_BF16;
@@ -110,7 +112,7 @@ static void scores(const struct rlhf__attn_item *it, float *s, size_t lds, const
     }
 }
 
-// Store the result of query r: o, its weighted sum over keys, divided by the sum of the weights.
+// Store the result of query r: the weighted sum o, divided by the sum of the weights.
 static void put_query(const struct rlhf__attn_item *it, const struct tile *q, size_t r,
                       const float *o, float sum, float max) {
     narrow_row(q->out + r * q->out_step, it->dtype == RLHF_BF16, o, (size_t)it->head_dim,
@@ -176,7 +178,7 @@ static void heads_of(const struct rlhf__attn_item *it, const struct work *w,
     }
 }
 
-// Scratch of an item with `nk` keys.
+// Divides the scratch memory of an item with nk keys.
 static struct work work_of(const struct rlhf__attn_item *it) {
     size_t units = (size_t)it->head_dim * (it->dtype == RLHF_BF16 ? 2 : 4) / 4;
     size_t lds = round_up(it->nk, KEY_BLOCK);
@@ -205,8 +207,8 @@ void RLHF__HOT(attn)(const struct rlhf__attn_item *it) {
             heads_of(it, &w, &val, t, it->causal ? it->start + t + 1 : it->nk);
 }
 
-// Process queries t .. t+n-1 of a run of one head. w->kt holds the whole vectors of the prefix. The
-// other keys and all values are read from memory.
+// Process queries t .. t+n-1 of a run of one head. w->kt has the prefix's keys that fill whole
+// vectors. The other keys and all values are read from memory.
 static void run_tile(const struct rlhf__attn_run *run, const struct work *w, struct values val,
                      size_t t, size_t n) {
     const struct rlhf__attn_item *it = &run->it;
@@ -235,7 +237,8 @@ static void run_tile(const struct rlhf__attn_run *run, const struct work *w, str
     }
 }
 
-// Processes row t of a run of several heads. The row's keys are packed after those of the prefix.
+// Processes row t of a run of several heads. The row's keys are packed after the keys of the
+// prefix.
 static void run_heads(const struct rlhf__attn_run *run, const struct work *w, struct values val,
                       size_t t) {
     const struct rlhf__attn_item *it = &run->it;

@@ -1,9 +1,9 @@
 // hot/attn_tile.h: the two register-blocked GEMMs of attention, and the packing of keys. Included
 // by attn_fwd.c and attn_bwd.c, which are compiled per level (see vec.h).
 //
-// Each pair of a query row and a key is computed independently. For each row, a tile of four rows
-// runs the same sequence of operations as a tile of one row. So decoding one query at a time and
-// scoring a whole sequence give the same bits.
+// The score of a query row and a key does not depend on other rows or keys. For each row, a tile of
+// four rows makes the same sequence of operations as a tile of one row. So decoding one query at a
+// time and scoring a whole sequence give the same bits.
 //
 // A unit is 32 bits of a key or query: one f32, or two adjacent bf16.
 #ifndef RLHF_CPU_HOT_ATTN_TILE_H
@@ -16,7 +16,7 @@
 
 enum {
     TILE_ROWS = 4,
-    TILE_VECS = VP_LANES == 16 ? 4 : 1, // vectors per tile row: fits the registers
+    TILE_VECS = VP_LANES == 16 ? 4 : 1, // vectors per tile row; chosen to fit in the registers
     KEY_BLOCK = TILE_VECS * VF_LANES
 };
 
@@ -28,9 +28,9 @@ INLINE vf set1_unit(const char *p) {
     return vf_set1(f);
 }
 
-// Prefetch rows t .. t+n-1 of head g of the item that this thread is expected to process next. An
-// element has `es` bytes. The rows of a head are short pieces at a long stride, which the hardware
-// prefetcher does not predict.
+// Prefetch rows t .. t+n-1 of head g of the item that this thread will probably process next. An
+// element has `es` bytes. The rows of a head are short and far apart, which the hardware prefetcher
+// does not predict.
 static inline void fetch_next(const struct rlhf__attn_item *it, size_t g, size_t t, size_t n,
                               size_t es) {
     if (!it->next_q) return;
@@ -50,7 +50,7 @@ static inline void fetch_next(const struct rlhf__attn_item *it, size_t g, size_t
         }
 }
 
-// Cache lines to prefetch during other work: `each` lines of k and `each` lines of v per step.
+// Cache lines to prefetch during other work: in each step, `each` lines of k and `each` lines of v.
 struct ahead {
     const char *k, *v;
     size_t left, each;
@@ -65,7 +65,7 @@ INLINE void ahead_step(struct ahead *a) {
     }
 }
 
-// The keys of a row and head. The first na are in a, the others in b. Rows are `stride` bytes
+// The keys of a row and head. The first na keys are in a, the others in b. Rows are `stride` bytes
 // apart.
 struct keys {
     const char *a, *b;
@@ -76,13 +76,13 @@ INLINE const char *key_at(const struct keys *k, size_t j) {
     return j < k->na ? k->a + j * k->stride : k->b + (j - k->na) * k->stride;
 }
 
-// True if keys j .. j+rows-1 lie partly in a and partly in b.
+// True if some of the keys j .. j+rows-1 are in a and some are in b.
 INLINE int keys_split(const struct keys *k, size_t j, size_t rows) {
     return j < k->na && j + rows > k->na;
 }
 
-// Load the vector of keys j .. j+rows-1, units u .. u+m-1, transposed, into r. Lanes past rows are
-// 0. Unless split is set, key j is at src.
+// Load the vector of keys j .. j+rows-1, units u .. u+m-1, transposed, into r. Lanes past `rows`
+// are 0. Unless `split` is set, the address of key j is src.
 INLINE void load_keys(vf r[VF_LANES], const struct keys *k, const char *src, int split, size_t j,
                       size_t rows, size_t u, size_t m) {
     const size_t stride = k->stride;
@@ -99,12 +99,12 @@ INLINE void load_keys(vf r[VF_LANES], const struct keys *k, const char *src, int
     vf_transpose(r);
 }
 
-// dst[block][unit][KEY_BLOCK] = transpose of keys j0 .. n-1 of `units` units; j0 is a multiple of
-// VF_LANES. Lanes past n are 0 up to the last vector that has a key. Also issues the prefetches of
-// `ahead`.
+// Pack keys: dst[block][unit][KEY_BLOCK] is the transpose of keys j0 .. n-1, which have `units`
+// units. j0 is a multiple of VF_LANES. Lanes past n are 0, up to the last vector with a key. Also
+// issues the prefetches of `ahead`.
 static inline void pack_keys(float *dst, const struct keys *k, size_t j0, size_t n, size_t units,
                              struct ahead *ahead) {
-    const struct keys keys = *k; // no store below can change it
+    const struct keys keys = *k; // a copy, which the stores below cannot change
     for (size_t j = j0; j < n; j += VF_LANES) {
         float *block = dst + j / KEY_BLOCK * KEY_BLOCK * units + j % KEY_BLOCK;
         size_t rows = n - j < VF_LANES ? n - j : VF_LANES;
@@ -125,7 +125,7 @@ static inline void pack_keys(float *dst, const struct keys *k, size_t j0, size_t
 // packing. j0 is a multiple of VF_LANES. Also issues the prefetches of `ahead`.
 INLINE void dots_one(float *s, const char *q, const struct keys *k, size_t j0, size_t n,
                      size_t units, float mul, const int pairs, struct ahead *ahead) {
-    const struct keys keys = *k; // no store below can change it
+    const struct keys keys = *k; // a copy, which the stores below cannot change
     for (size_t j = j0; j < n; j += VF_LANES) {
         size_t rows = n - j < VF_LANES ? n - j : VF_LANES;
         const char *src = key_at(&keys, j);
@@ -151,14 +151,14 @@ INLINE void dots_one(float *s, const char *q, const struct keys *k, size_t j0, s
     }
 }
 
-// Keeps sums on their side of a change of the flush mode.
+// Stops the compiler from moving the sums across a change of the flush mode.
 INLINE void pin(vf acc[TILE_ROWS][TILE_VECS], const int nr, const int nv) {
     for (int r = 0; r < nr; r++)
         for (int j = 0; j < nv; j++)
             VF_PIN(acc[r][j]);
 }
 
-// s[r][j] = mul * (q row r . key j) for one packed block; nv vectors of keys.
+// s[r][j] = mul * (q row r . key j) for one packed block with nv vectors of keys.
 INLINE void dots_tile(float *s, size_t lds, const char *q, size_t q_stride, const float *kt,
                       size_t units, vf mul, const int pairs, const int nr, const int nv) {
     vf acc[TILE_ROWS][TILE_VECS];
@@ -272,9 +272,9 @@ INLINE void axpys_rows(float *o, size_t ldo, struct weights w, const void *x, co
     }
 }
 
-// o[r][0..width) (+)= the sum over j = j0 .. j1-1, in that order, of weight(r, j) * x[j][0..width),
-// for nr <= TILE_ROWS rows. width is a multiple of VF_LANES. x is bf16 or f32, with ldx elements
-// per row.
+// o[r][0..width) = or += the sum over j = j0 .. j1-1, in that order, of weight(r, j) *
+// x[j][0..width), for nr <= TILE_ROWS rows. width is a multiple of VF_LANES. x is bf16 or f32, with
+// ldx elements per row.
 static inline void axpys(float *o, size_t ldo, struct weights w, const void *x, int bf16,
                          size_t ldx, size_t width, size_t j0, size_t j1, int add, size_t nr) {
 #define AXPYS(bf16, add, nr) axpys_rows(o, ldo, w, x, bf16, ldx, width, j0, j1, add, nr)
@@ -298,8 +298,8 @@ static inline void axpys(float *o, size_t ldo, struct weights w, const void *x, 
 #undef AXPYS
 }
 
-// dst[n][width] in f32 = rows of hd elements (bf16 or f32) that are `stride` elements apart. Lanes
-// past hd are 0.
+// Widen n rows of hd elements (bf16 or f32), which are `stride` elements apart, to dst[n][width] in
+// f32. Lanes past hd are 0.
 static inline void widen_rows(float *dst, size_t width, const void *src, int bf16, size_t stride,
                               size_t n, size_t hd) {
     for (size_t t = 0; t < n; t++)
@@ -317,7 +317,7 @@ static inline void widen_rows(float *dst, size_t width, const void *src, int bf1
         }
 }
 
-// The inverse: n rows of hd elements of dtype from f32 rows, times mul.
+// The inverse for one row: hd elements of the dtype from an f32 row, times mul.
 static inline void narrow_row(void *dst, int bf16, const float *src, size_t hd, vf mul) {
     for (size_t c = 0; c < hd; c += VF_LANES) {
         size_t m = hd - c < VF_LANES ? hd - c : VF_LANES;

@@ -1,9 +1,10 @@
-// hot/bf16.h: register tiles and packing of bf16 GEMMs on AVX512_BF16. Compiled for AVX512_BF16
-// only; call only at that level or above.
+// hot/bf16.h: register tiles and packing of bf16 GEMMs on AVX512_BF16. Compiled for AVX512_BF16;
+// call these functions only at that level or above.
 //
-// Operands are pairs along k: one 32-bit word holds the elements of steps 2i and 2i + 1. B is
-// stored in panels of RLHF__BF16_NC columns, [pairs][NC] words, zero-filled at the right edge and
-// for odd k. The chain of an output (struct rlhf__panel) consists of two-term dot products.
+// Operands consist of pairs along k: one 32-bit word has the elements of steps 2i and 2i + 1. B is
+// stored in panels of RLHF__BF16_NC columns, as [pairs][NC] words. At the right edge and for odd k,
+// missing elements are zeros. The chain of an output (struct rlhf__panel) consists of two-term dot
+// products.
 #ifndef RLHF_CPU_HOT_BF16_H
 #define RLHF_CPU_HOT_BF16_H
 
@@ -12,14 +13,14 @@
 #define RLHF__BF16_NC 32 // columns per panel
 #define RLHF__BF16_MR 12 // rows per tile
 
-// Multiply a panel by A, which is packed or read row by row. rlhf__bf16_tile_* take at most one
-// tile of rows, rlhf__bf16_tiles_* any number.
+// Multiply A with a panel. A is packed or read row by row. rlhf__bf16_tile_* take at most one tile
+// of rows, rlhf__bf16_tiles_* any number of rows.
 void rlhf__bf16_tile_packed(const struct rlhf__panel *p);
 void rlhf__bf16_tile_rows(const struct rlhf__panel *p);
 void rlhf__bf16_tiles_packed(const struct rlhf__panel *p);
 void rlhf__bf16_tiles_rows(const struct rlhf__panel *p);
 
-// c_bf16: C is bf16, otherwise f32; accumulate is for f32 only.
+// If c_bf16 is set, C is bf16, otherwise f32. accumulate is only for f32.
 static inline void rlhf__bf16_panel(const struct rlhf__panel *p) {
     if (p->m <= RLHF__BF16_MR) {
         if (p->a_packed)
@@ -33,9 +34,9 @@ static inline void rlhf__bf16_panel(const struct rlhf__panel *p) {
     }
 }
 
-// Pack one panel of B from columns 0 .. columns-1 of src. `rows` functions read src[k][stride],
-// `cols` functions read src[column][stride]. f32 is rounded to nearest even. With `stream`, stores
-// bypass the caches, and dst must be 64-byte aligned.
+// Pack one panel of B from columns 0 .. columns-1 of src. The `rows` functions read src[k][stride],
+// the `cols` functions src[column][stride]. f32 is rounded to nearest even. With `stream`, stores
+// bypass the caches, and dst must be aligned to 64 bytes.
 void rlhf__bf16_pack_rows_f32(uint32_t *dst, const float *src, size_t k, size_t columns,
                               size_t stride, int stream);
 void rlhf__bf16_pack_cols_f32(uint32_t *dst, const float *src, size_t k, size_t columns,
@@ -45,9 +46,9 @@ void rlhf__bf16_pack_rows(uint32_t *dst, const uint16_t *src, size_t k, size_t c
 void rlhf__bf16_pack_cols(uint32_t *dst, const uint16_t *src, size_t k, size_t columns,
                           size_t stride);
 
-// Convert a square of a panel of B, `rows` rows of k, from the packed panel of B's transpose.
-// Column c of dst is row c of src. src has `columns` rows; the other columns of dst become zeros.
-// Also prefetches the square `next` words after src.
+// Convert a square of a panel of B, with `rows` rows of k, from the packed panel of B's transpose.
+// Column c of dst is row c of src, which has `columns` rows; the other columns of dst become zeros.
+// Also prefetches the square that is `next` words after src.
 void rlhf__bf16_turn_b(uint32_t *dst, const uint32_t *src, size_t rows, size_t columns,
                        size_t next);
 

@@ -6,7 +6,7 @@
 #define NC ((size_t)RLHF__BF16_NC)
 #define MR ((size_t)RLHF__BF16_MR)
 
-#define AHEAD ((size_t)16) // rows prefetched before they are read
+#define AHEAD ((size_t)16) // how many rows before its use a row is prefetched
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -20,10 +20,11 @@ INLINE __m512i interleave(__m256i lo, __m256i hi) {
 
 INLINE __m256i narrow(__m512 v) { return (__m256i)_mm512_cvtneps_pbh(v); }
 
-// All loads below read the first n elements. The others read as 0 and are not accessed.
+// The loads below read the first n elements. The remaining elements are 0; their memory is not
+// accessed.
 INLINE __m256i load_f32(const float *p, size_t n) { return narrow(vf_load_n(p, n)); }
 
-#ifdef RLHF_SANITIZED // the sanitizer does not see masked loads
+#ifdef RLHF_SANITIZED // because the sanitizer does not see masked loads
 INLINE __m512i words_bf16(const uint16_t *p, size_t n) {
     uint16_t h[32] = {0};
     memcpy(h, p, n * sizeof *p);
@@ -48,7 +49,7 @@ INLINE size_t part(size_t n, size_t from) {
     return n <= from ? 0 : (n - from < 16 ? n - from : 16);
 }
 
-// Non-temporal store: bypasses the caches, which need not read the line first.
+// A non-temporal store. It bypasses the caches, so the line need not be read first.
 INLINE void put(uint32_t *p, __m512i v, const int stream) {
     if (stream)
         _mm512_stream_si512((void *)p, v);
@@ -97,7 +98,7 @@ void rlhf__bf16_pack_a(uint32_t *dst, const uint16_t *src, size_t m, size_t k, s
         const int whole = 2 * i + 1 < k;
         for (size_t r = 0; r < m; r += MR) {
             const size_t n = m - r < MR ? m - r : MR;
-            // Rows are pages apart; hardware prefetchers do not follow them.
+            // The rows are whole pages apart, which hardware prefetchers do not follow.
             _mm_prefetch((const char *)(src + AHEAD * stride + r), _MM_HINT_T0);
             _mm_prefetch((const char *)(src + (AHEAD + 1) * stride + r), _MM_HINT_T0);
             __m256i hi = load_bf16(whole ? src + stride + r : src + r, whole ? n : 0);
@@ -107,7 +108,7 @@ void rlhf__bf16_pack_a(uint32_t *dst, const uint16_t *src, size_t m, size_t k, s
     }
 }
 
-// 16 vectors of 16 words: out[j] holds word j of every in[i].
+// Transposes 16 vectors of 16 words: out[j] has word j of every in[i].
 INLINE void transpose16(__m512i v[16]) {
     __m512i t[16];
     for (int i = 0; i < 8; i++) {
@@ -140,8 +141,9 @@ INLINE __m512i words_f32(const float *p, size_t n) {
     return _mm512_inserti64x4(_mm512_castsi256_si512(lo), hi, 1);
 }
 
-// A word of src is a pair: rows 2 j and 2 j + 1 of one column. This regroups the words of each two
-// adjacent columns: 64 bits that hold the columns' pair at row 2 j, then their pair at row 2 j + 1.
+// Regroups the words of each two adjacent columns. A word of src is a pair: rows 2 j and 2 j + 1 of
+// one column. The result has 64 bits with both columns at row 2 j, then 64 bits with both columns
+// at row 2 j + 1.
 INLINE __m512i pairs_of(const uint32_t *src, size_t j, size_t columns) {
     const __m512i swap =
         _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15));
@@ -149,7 +151,7 @@ INLINE __m512i pairs_of(const uint32_t *src, size_t j, size_t columns) {
     return _mm512_shuffle_epi8(_mm512_loadu_si512(src + j * NC), swap);
 }
 
-// 8 vectors of 8 times 64 bits: out[j] holds part j of every in[i].
+// Transposes 8 vectors of 8 times 64 bits: out[j] has part j of every in[i].
 INLINE void transpose8(__m512i v[8]) {
     __m512i t[8];
     for (int i = 0; i < 8; i += 2) {
@@ -184,7 +186,7 @@ void rlhf__bf16_turn_b(uint32_t *dst, const uint32_t *src, size_t rows, size_t c
         }
 }
 
-// Takes 16 pairs of k for 16 columns at a time: reads the rows of src along k and transposes them.
+// Packs 16 pairs of k for 16 columns at a time: reads the rows of src along k and transposes them.
 #define PACK_COLS(words, stream)                                                                   \
     for (size_t i = 0; i < k; i += 32) {                                                           \
         const size_t n = k - i < 32 ? k - i : 32, pairs = (n + 1) / 2;                             \
@@ -204,7 +206,7 @@ void rlhf__bf16_turn_b(uint32_t *dst, const uint32_t *src, size_t rows, size_t c
 
 void rlhf__amx_pack_a(uint32_t *dst, const uint16_t *src, size_t m, size_t k, size_t stride) {
     const size_t steps = (k + RLHF__AMX_K - 1) / RLHF__AMX_K;
-    // Rows of src are pages apart. With k as the outer loop, all of them advance together.
+    // The rows of src are whole pages apart. With k as the outer loop, all rows advance together.
     for (size_t i = 0; i < steps; i++)
         for (size_t r = 0; r < m; r += 16) {
             const size_t n = part(m, r);

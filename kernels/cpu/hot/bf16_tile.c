@@ -1,9 +1,10 @@
-// hot/bf16_tile.c: the GEMM loops of bf16.h. A tile is up to 12 rows by two vectors. It keeps 24
-// sums in registers and needs two loads of B and 12 broadcasts of A for 24 vector dot products.
+// hot/bf16_tile.c: the GEMM loops of bf16.h. A tile has up to 12 rows and two vectors of columns.
+// Its 24 sums are in registers. A step needs two loads of B and 12 broadcasts of A for 24 vector
+// dot products.
 //
-// Every number of rows has unrolled code, so this file takes long to compile. CMakeLists.txt builds
-// four objects from it in parallel. RLHF_BF16_PANEL is the function's name. RLHF_BF16_PACKED is 1
-// for packed A. RLHF_BF16_ONE_TILE is 1 for panels of at most one tile.
+// The code is unrolled for every number of rows, so this file takes long to compile. CMakeLists.txt
+// builds four objects from it in parallel. RLHF_BF16_PANEL is the function's name. RLHF_BF16_PACKED
+// is 1 for packed A. RLHF_BF16_ONE_TILE is 1 for panels of at most one tile.
 #include "bf16.h"
 #include "vec.h"
 
@@ -18,14 +19,15 @@ INLINE __m512bh pair_at(const char *p) {
     return (__m512bh)_mm512_set1_epi32(w);
 }
 
-// The last element of an odd k. The pair's second half is 0 and is not read.
+// The last element of an odd k, as a pair. The second half of the pair is 0; its memory is not
+// read.
 INLINE __m512bh half_at(const char *p) {
     uint16_t h;
     memcpy(&h, p, sizeof h);
     return (__m512bh)_mm512_set1_epi32(h);
 }
 
-// whole: the vector is entirely inside C; a constant after inlining.
+// whole: the vector is completely inside of C. This is a constant after inlining.
 INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vf v, const int whole) {
     const size_t left = p->columns > col ? p->columns - col : 0;
     const size_t n = whole || left > VF_LANES ? VF_LANES : left, at = row * p->ldc + col;
@@ -66,10 +68,10 @@ INLINE void fetch_c(const struct rlhf__panel *p, size_t row) {
     __builtin_prefetch(p->from + row * p->ldc + VF_LANES, 0, 3);
 }
 
-// Prefetch the next panel into the L2 cache while this one is multiplied. Each of the first
-// FETCH_TILES tiles fetches a share, at a rate that memory can sustain: one line per pair of k, or
-// two lines if there is only one tile. Decoding 32 rows is 12 to 15 % faster than if the first tile
-// fetches everything.
+// Prefetch the next panel into the L2 cache while this panel is multiplied. Each of the first
+// FETCH_TILES tiles fetches a part of it, at a rate that memory can sustain: one line per pair of
+// k, or two lines if there is only one tile. Decoding 32 rows is 12 to 15 % faster than if the
+// first tile fetched everything.
 #define FETCH_TILES 4
 
 struct ahead {
@@ -77,7 +79,8 @@ struct ahead {
     size_t step; // bytes per pair
 };
 
-// Compute rows row .. row + rows - 1. `rows`, `packed` and `lines` are constants after inlining.
+// Compute `rows` rows, starting at row `row`. `rows`, `packed` and `lines` are constants after
+// inlining.
 INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, const int packed,
                  struct ahead *next, const int lines) {
     vf c0[MR], c1[MR];
@@ -91,7 +94,7 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, con
         c0[r] = start(p, row + r, 0);
         c1[r] = start(p, row + r, VF_LANES);
     }
-    for (size_t r = 0; r < rows; r++) // prefetches the lines of C for the stores
+    for (size_t r = 0; r < rows; r++) // prefetches the lines of C that are stored later
         fetch_c(p, row + r);
     for (size_t i = 0; i < pairs; i++, a += a_step, b += NC, fetch += next->step) {
         const __m512bh b0 = (__m512bh)_mm512_loadu_si512(b);

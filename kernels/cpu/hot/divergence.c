@@ -1,16 +1,16 @@
 // hot/divergence.c: one row of the language-model head: the divergences other than KL(p || q),
-// which is in head.c, and their derivatives. p is the policy, q the reference.
+// which head.c computes, and their derivatives. p is the policy, q the reference.
 //
 //   forward  K = sum q (log q - log p)                          dK/dz = p - q
 //   JS       K = b sum q log(q/m) + (1-b) sum p log(p/m)        dK/dz = (1-b) p (log(p/m) - P)
 //            with m = b q + (1-b) p and P = sum p log(p/m)
 //
-// Sums run over blocks of BLOCK elements in f32 lanes and over blocks in f64, from id 0 up.
+// Sums run in f32 lanes within a block of BLOCK elements, and in f64 over the blocks, from id 0 up.
 #include "head_row.h"
 
 #include <rlhf/exact.h>
 
-#define FAR 80.0f // from this |log q - log p| on, the smaller probability is ignored
+#define FAR 80.0f // if |log q - log p| is at least this, the smaller probability is ignored
 
 struct pair {
     vf it, max, log_sum, rmax, rlog_sum;
@@ -96,7 +96,7 @@ struct slopes {
     vf entropy, of_p, d_logp, d_entropy, d_kl; // d_kl: times 1 - beta
 };
 
-// Derivative w.r.t. logits at lanes that are not the target.
+// The derivative by the logits, in lanes that are not the target.
 static inline vf slope_lanes(vf z, vf r, const struct slopes *g) {
     const vf lp = log_p(z, &g->c), lq = log_q(r, &g->c), p = vf_exp(lp);
     const vf k = g->beta > 0 ? vf_mul(p, vf_sub(log_p_over_m(lp, lq, g->beta), g->of_p))
@@ -116,7 +116,7 @@ void RLHF__HOT(head_divergence_grad)(void *dz, int bf16, const float *z, const f
                                      float it, float beta, const struct rlhf__head_stat *s,
                                      const struct rlhf__head_grad *h) {
     const size_t t = (size_t)h->target;
-    const int inside = z[t] > -INFINITY; // else its log-prob is -inf, with zero gradient
+    const int inside = z[t] > -INFINITY; // otherwise its log-prob is -inf, and its gradient 0
     const struct slopes g = {.c = pair_of(s, it),
                              .beta = beta,
                              .entropy = vf_set1(s->entropy),

@@ -1,5 +1,5 @@
-// hot/gemm.c: f32 GEMMs: tiles of up to MR rows by two vectors, and packing. The bf16 counterparts
-// are bf16_tile.c and bf16_pack.c.
+// hot/gemm.c: f32 GEMMs: tiles of up to MR rows by two vectors, and packing. For bf16, see
+// bf16_tile.c and bf16_pack.c.
 #include "gemm_tile.h"
 #include "hot.h"
 #include "vec.h"
@@ -7,7 +7,7 @@
 #define INLINE static inline __attribute__((always_inline))
 
 // A non-temporal store. The caches need not read the line first, and the packed operand, which is
-// larger than the caches, does not evict other data. p is aligned to a vector.
+// larger than the caches, does not evict other data. p must be aligned to a vector.
 INLINE void put(float *p, vp v, const int stream) {
     if (!stream)
         vp_store(p, v);
@@ -15,7 +15,7 @@ INLINE void put(float *p, vp v, const int stream) {
         vp_stream(p, v);
 }
 
-enum { AHEAD_ROWS = 16, AHEAD_COLS = 64 }; // rows, and elements of a row
+enum { AHEAD_ROWS = 16, AHEAD_COLS = 64 }; // in rows, and in elements of a row
 
 INLINE void pack_rows(float *to, const float *src, size_t k, size_t columns, size_t stride,
                       const int stream) {
@@ -37,7 +37,7 @@ void RLHF__HOT(gemm_pack_rows)(uint32_t *dst, const float *src, size_t k, size_t
     if (stream) vp_stream_end();
 }
 
-// Takes VP_LANES steps of k for VP_LANES columns at a time: reads the rows of src along k and
+// Packs VP_LANES steps of k for VP_LANES columns at a time: reads the rows of src along k and
 // transposes them.
 INLINE void pack_cols(float *to, const float *src, size_t k, size_t columns, size_t stride,
                       const int stream) {
@@ -101,8 +101,8 @@ void RLHF__HOT(gemm_turn_a)(uint32_t *dst, const float *src, size_t m, size_t k,
                                              : vp_load_n(from, n);
             }
             vp_transpose(v);
-            // Lanes after the MR-th are overwritten by the next store. The very last store has no
-            // successor, so mask those lanes off.
+            // The next store overwrites the lanes after the MR-th. The very last store has no store
+            // after it, so it must not write these lanes.
             const size_t whole = i + n < k || r + MR < m ? n : n - 1;
             for (size_t j = 0; j < whole; j++)
                 vp_store(to + (i + j) * MR, v[j]);
@@ -139,7 +139,7 @@ INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vp v) {
     vp_store_n(c, v, n);
 }
 
-// The partial sums to continue.
+// The partial sums that this panel continues.
 INLINE vp so_far(const struct rlhf__panel *p, size_t row, size_t col) {
     const size_t left = p->columns > col ? p->columns - col : 0;
     if (left == 0) return vp_zero();
@@ -155,7 +155,7 @@ INLINE void fetch_c(const struct rlhf__panel *p, size_t row) {
     __builtin_prefetch(p->from + row * p->ldc + VP_LANES, 0, 3);
 }
 
-// Keeps the sums on their side of a change of the flush mode.
+// Stops the compiler from moving the sums across a change of the flush mode.
 INLINE void pin(vp c0[MR], vp c1[MR], const size_t rows) {
 #pragma GCC unroll 12
     for (size_t r = 0; r < rows; r++) {
@@ -164,16 +164,16 @@ INLINE void pin(vp c0[MR], vp c1[MR], const size_t rows) {
     }
 }
 
-// Prefetch the next panel into the L2 cache. Every tile of this panel fetches a share.
+// Prefetch the next panel into the L2 cache. Every tile of this panel fetches a part of it.
 struct ahead {
     const char *at;
     size_t step; // bytes per step of k
 };
 
-// Computes rows row .. row + rows - 1. rows, packed and pairs are constants after inlining.
+// Computes `rows` rows, starting at row `row`. rows, packed and pairs are constants after inlining.
 //
-// With pairs, the operands are widened bf16 in the order of struct rlhf__matmul's pairs. The loop
-// is then the same, but the chain starts at C (goes_on), and denormals are flushed.
+// With `pairs`, the operands are widened bf16 in the order of struct rlhf__matmul's pairs. The loop
+// is the same, but the chain starts at C (goes_on), and denormals are flushed.
 INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, const int packed,
                  const int pairs, struct ahead *next) {
     vp c0[MR], c1[MR];
@@ -184,7 +184,7 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, con
     const float *a = (const float *)p->a + a_at;
     const float *b = (const float *)(const void *)p->b;
     const char *fetch = next->at;
-    __asm__("" : "=m"(sum)); // GCC 12 does not see that sum was written
+    __asm__("" : "=m"(sum)); // GCC 12 does not notice that sum was written
 #pragma GCC unroll 12
     for (size_t r = 0; r < rows; r++) {
         c0[r] = pairs && p->goes_on ? so_far(p, row + r, 0) : vp_zero();
@@ -236,8 +236,8 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, con
     }
 }
 
-// Each form of a tile is a function of its own: GCC 12 keeps the sums of only some of them in
-// registers when all are in one function.
+// Each form of a tile is a separate function: if all forms are in one function, GCC 12 keeps the
+// sums of only some of them in registers.
 #define FORM(n, packed, pairs)                                                                     \
     static __attribute__((noinline)) void tile_##n##_##packed##_##pairs(                           \
         const struct rlhf__panel *p, size_t row, struct ahead *next) {                             \
@@ -265,7 +265,7 @@ FORMS(11)
 FORMS(12)
 #endif
 
-// At most MR rows.
+// Computes at most MR rows.
 INLINE void some_rows(const struct rlhf__panel *p, size_t row, size_t rows, const int packed,
                       const int pairs, struct ahead *next) {
 #define ROWS(n)                                                                                    \

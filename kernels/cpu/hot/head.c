@@ -1,7 +1,7 @@
 // hot/head.c: one row of the language-model head: softmax statistics, KL, derivative, sampling.
 //
-// Sums run over blocks of BLOCK elements in f32 lanes, and over the blocks in f64, always from id 0
-// up. So a row's result depends on the row alone.
+// Sums run in f32 lanes within a block of BLOCK elements, and in f64 over the blocks, always from
+// id 0 up. So the result of a row depends only on the row.
 #include "head_row.h"
 
 #include <rlhf/exact.h>
@@ -28,8 +28,8 @@ static float row_max(const float *z, size_t n) {
 }
 
 // Add the sum of e^a to *sum and the sum of e^a a to *dot, where a = log_weight of the logits in
-// [from, to). Also prefetches `next` elements ahead (0: none), usually the row below: the search
-// for that row's maximum, which comes later, would otherwise wait for memory.
+// [from, to). Also prefetches `next` elements ahead (0: does not). This is usually the row below.
+// Otherwise the search for that row's maximum would later wait for memory.
 static inline void block_sums(const float *z, size_t from, size_t to, vf max, vf it, size_t next,
                               double *sum, double *dot) {
     vf s = vf_zero(), t = vf_zero();
@@ -40,7 +40,7 @@ static inline void block_sums(const float *z, size_t from, size_t to, vf max, vf
         s = vf_add(s, e);
         t = vf_fma(e, a, t);
     }
-    if (i < to) { // lanes past the end act as -inf
+    if (i < to) { // lanes past the end are -inf
         float tail[VF_LANES];
         for (size_t j = 0; j < VF_LANES; j++)
             tail[j] = i + j < to ? z[i + j] : -INFINITY;
@@ -103,7 +103,7 @@ struct grad_const {
     vf it, max, log_sum, rmax, rlog_sum, kl, entropy, d_logp, d_entropy, d_kl;
 };
 
-// Derivative w.r.t. logits at lanes that are not the target, where it = 1 / temperature:
+// The derivative by the logits, in lanes that are not the target. With it = 1 / temperature, it is
 // it p (-d_logp - d_entropy (log p + H) + d_kl (log p - log q - K)).
 static inline vf grad_lanes(vf z, vf r, int with_kl, const struct grad_const *c) {
     vf lp = vf_sub(log_weight(z, c->max, c->it), c->log_sum);
@@ -127,7 +127,7 @@ static inline __attribute__((always_inline)) void
 grad_row(void *dz, int bf16, const float *z, const float *r, size_t n, const struct grad_const *c) {
     size_t i = 0;
     for (; i + VF_LANES <= n; i += VF_LANES) {
-        __builtin_prefetch(z + i + n, 0, 2); // the row below
+        __builtin_prefetch(z + i + n, 0, 2); // of the row below
         if (bf16) __builtin_prefetch((uint16_t *)dz + i + AHEAD, 1, 3);
         vf zv = vf_load(z + i), rv = r ? on_kept(zv, vf_load(r + i)) : vf_zero();
         vf g = grad_lanes(zv, rv, r != NULL, c);
@@ -146,7 +146,7 @@ grad_row(void *dz, int bf16, const float *z, const float *r, size_t n, const str
 void RLHF__HOT(head_grad)(void *dz, int bf16, const float *z, const float *r, size_t n, float it,
                           const struct rlhf__head_stat *s, const struct rlhf__head_grad *g) {
     const size_t t = (size_t)g->target;
-    const int inside = z[t] > -INFINITY; // else its log-prob is -inf, with zero gradient
+    const int inside = z[t] > -INFINITY; // otherwise its log-prob is -inf, and its gradient 0
     const struct grad_const c = {.it = vf_set1(it),
                                  .max = vf_set1(s->max),
                                  .log_sum = vf_set1(s->log_sum),
@@ -179,8 +179,8 @@ void RLHF__HOT(head_argmax)(int32_t *id, const float *z, size_t n) {
 }
 
 // The id in block [from, to) at which the running sum exceeds `want`. Because of rounding, this
-// scalar sum may end slightly below the block's lane sum, and so below `want`. The result is then
-// the last id of the block with nonzero probability.
+// scalar sum may end slightly below the block's lane sum, and so below `want`. Then the result is
+// the last id of the block whose probability is not 0.
 static int32_t draw_in_block(const float *z, size_t from, size_t to, vf max, vf it, double reached,
                              double want) {
     float e[BLOCK + VF_LANES];

@@ -1,5 +1,5 @@
-// hot/head_row.h: one row of logits as logs of unnormalized probabilities, together with the
-// reference model's row on the same kept set. For head.c and divergence.c.
+// hot/head_row.h: a row of logits as logs of unnormalized probabilities, with the reference model's
+// row on the same kept set. For head.c and divergence.c.
 #ifndef RLHF_CPU_HOT_HEAD_ROW_H
 #define RLHF_CPU_HOT_HEAD_ROW_H
 
@@ -9,13 +9,13 @@
 #include <math.h>
 
 #define BLOCK ((size_t)RLHF__HEAD_BLOCK)
-#define FLOOR (-1e30f) // replaces log 0 when multiplied by a probability of 0
+#define FLOOR (-1e30f) // stands for log 0 if it is multiplied by a probability of 0
 
 static inline size_t lanes_left(size_t i, size_t end) {
     return end - i < VF_LANES ? end - i : VF_LANES;
 }
 
-// The scaled, shifted logit: log of the unnormalized probability.
+// The logit, shifted by the maximum and scaled. This is the log of the unnormalized probability.
 static inline vf log_weight(vf z, vf max, vf it) {
     return vf_max(vf_set1(FLOOR), vf_mul(vf_sub(z, max), it));
 }
@@ -27,7 +27,7 @@ struct tails {
     float z[VF_LANES], r[VF_LANES];
 };
 
-// Vectors i of z and r. Lanes past n count as outside of the kept set.
+// Load the vectors at i of z and r. Lanes past n count as outside of the kept set.
 static inline void load_pair(vf *zv, vf *rv, const float *z, const float *r, size_t i, size_t n) {
     if (i + VF_LANES <= n) {
         *zv = vf_load(z + i);

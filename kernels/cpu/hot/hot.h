@@ -1,9 +1,10 @@
-// hot/hot.h: the table of hot loops and the choice of the instruction set. Every hot source is
-// compiled once per level (see vec.h). create asks rlhf__isa_choose for the best level that the CPU
-// supports.
+// hot/hot.h: the table of hot loops, and the choice of the instruction set. Every hot source is
+// compiled once per level (see vec.h). create() calls rlhf__isa_choose for the best level that the
+// CPU supports.
 //
-// No threads, no checks, no allocation: the callers (../row_*.c, ../product.h) split the work,
-// validate arguments and provide scratch. All functions are [any].
+// The functions use no threads, check nothing and allocate nothing. Their callers (../row_*.c,
+// ../product.h) divide the work, validate arguments and provide scratch memory. All functions are
+// [any].
 #ifndef RLHF_CPU_HOT_H
 #define RLHF_CPU_HOT_H
 
@@ -11,7 +12,7 @@
 #include <stdint.h>
 
 // The levels. Each level includes the features of the previous levels. The last level of x86-64 has
-// separate GEMMs, but shares all other loops with the level before it.
+// GEMMs of its own, but shares all other loops with the level before it.
 #ifdef __aarch64__
 enum rlhf__isa { RLHF__ISA_NEON, RLHF__ISA_COUNT };
 #define RLHF__ISA_NAMES "is neon"
@@ -28,30 +29,31 @@ enum rlhf__isa {
 #endif
 
 // One row of an attention call, and `group` adjacent query heads that read one key head. Pointers
-// are to the row's first query or key and to the first element of the (first) head. The next query
-// head is head_dim elements further in q, out, dout and dq, and one further in lse. Strides are in
-// elements.
+// are to the row's first query or key, and there to the first element of the (first) head. The next
+// query head is head_dim elements further in q, out, dout and dq, and one element further in lse.
+// Strides are in elements.
 //
-// Of the nk keys, the first np (the prefix) are in pk and pv; key np is the first in k and v. Query
-// t sees keys 0 .. start + t if causal, otherwise all nk. lse has stride lse_stride and may be NULL
-// in forward. dtype is enum rlhf_dtype. head_dim is a multiple of 8, at most 128.
+// The first np of the nk keys are the prefix, in pk and pv; key np is the first key in k and v.
+// Query t sees keys 0 .. start + t if `causal` is set, otherwise all nk keys. lse has the stride
+// lse_stride; it may be NULL in forward. dtype is enum rlhf_dtype. head_dim is a multiple of 8, at
+// most 128.
 //
 // Backward with a shared prefix: one thread processes the prefix row and then the rows that share
-// it, with the same scratch and the same room. The prefix row sets sum_on, so its keys and their
+// it, with the same scratch and the same `room`. The prefix row sets sum_on, so its keys and their
 // sums stay in scratch. Every further row adds to these sums, and the row with sum_out stores them.
 struct rlhf__attn_item {
     const void *q, *k, *v;
-    const void *pk, *pv; // not read when np is 0
+    const void *pk, *pv; // not read if np is 0
     void *out;           // forward: written; backward: read
     float *lse;
-    const void *dout;                  // backward only, like out
-    void *dq, *dk, *dv;                // backward only, laid out like q, k, v
-    void *pdk, *pdv;                   // backward, sum_out: laid out like pk and pv
-    float *scratch;                    // rlhf__attn_scratch(_bwd) floats, 64-byte aligned
-    const void *ahead_k, *ahead_v;     // forward with few queries: prefetched during the item,
-    size_t ahead_bytes;                // bytes of each; 0: nothing
-    int64_t next_q, next_kv, next_out; // prefetch: bytes from this item's rows to the rows of the
-                                       // item that likely follows; next_q 0: no prefetch
+    const void *dout;              // backward only, like out
+    void *dq, *dk, *dv;            // backward only, laid out like q, k, v
+    void *pdk, *pdv;               // backward with sum_out: laid out like pk and pv
+    float *scratch;                // rlhf__attn_scratch(_bwd) floats, 64-byte aligned
+    const void *ahead_k, *ahead_v; // forward with few queries: these are prefetched during the item
+    size_t ahead_bytes;            // bytes of each; 0: nothing
+    int64_t next_q, next_kv, next_out; // prefetch: bytes from this item's rows to those of the
+                                       // probable next item; next_q 0: no prefetch
     int64_t q_stride, kv_stride, out_stride, lse_stride;
     uint32_t nq, nk, np, start;
     uint32_t room; // backward: largest nk of the rows that share scratch
@@ -60,18 +62,18 @@ struct rlhf__attn_item {
 };
 
 // The heads of an item for nq consecutive rows that have one query each and share a prefix.
-// head_dim is a multiple of 16. In `it`, q, out and lse belong to the first row, k and v point to
-// key 0 of the whole cache, and nk is the largest number of keys. Its fields start, causal, ahead_*
-// and next_* are not read. Row t has start[t] + 1 keys. Its keys after the prefix start at key
-// base[t] of k and v.
+// head_dim is a multiple of 16. In `it`, q, out and lse are those of the first row, k and v point
+// to key 0 of the whole cache, and nk is the largest number of keys. The members start, causal,
+// ahead_* and next_* of `it` are not read. Row t has start[t] + 1 keys. Its keys after the prefix
+// start at key base[t] of k and v.
 struct rlhf__attn_run {
     struct rlhf__attn_item it;
     const int32_t *start, *base;
 };
 
-// Rows of queries and keys to rotate, `stride` elements apart. The fields are described in
-// rlhf_rope, and all of them point to the first row. Without gamma_q, gamma_k is not read, and
-// part, raw and stats must be NULL.
+// Rows of queries and keys to rotate, `stride` elements apart. rlhf_rope describes the members; all
+// of them point to the first row. If gamma_q is NULL, gamma_k is not read, and part, raw and stats
+// must be NULL.
 struct rlhf__rope_rows {
     void *x, *raw;
     const int32_t *pos;
@@ -82,7 +84,8 @@ struct rlhf__rope_rows {
     float eps;
 };
 
-// The floats of scratch that an item with at most nq queries and nk keys needs, at any level.
+// The number of floats of scratch memory that an item with at most nq queries and nk keys needs. It
+// is the same at all levels.
 size_t rlhf__attn_scratch(uint32_t nq, uint32_t nk, int32_t head_dim);
 size_t rlhf__attn_scratch_bwd(uint32_t nq, uint32_t nk, int32_t head_dim);
 
@@ -135,7 +138,7 @@ size_t rlhf__attn_scratch_bwd(uint32_t nq, uint32_t nk, int32_t head_dim);
     X(attn_run, (const struct rlhf__attn_run *run))                                                \
     X(attn_bwd, (const struct rlhf__attn_item *it))
 
-// RLHF__HOT_PRODUCTS(X): the loops of the GEMM side (softmax rows, adamw, ...), same form.
+// RLHF__HOT_PRODUCTS(X): the loops of the GEMM side (softmax rows, adamw, ...), in the same form.
 #include "products_list.h"
 
 #define RLHF__HOT_MEMBER(name, args) void(*name) args; // NOLINT(bugprone-macro-parentheses)
@@ -145,8 +148,8 @@ struct rlhf__hot {
     size_t gemm_rows, gemm_columns; // of an f32 tile; a panel has as many columns
 };
 
-// In a hot source, RLHF_HOT_LEVEL is baseline, avx2, avx512, avx512_bf16 or neon, and
-// RLHF__HOT(norm) is that level's function.
+// In a hot source, RLHF_HOT_LEVEL is baseline, avx2, avx512, avx512_bf16 or neon. RLHF__HOT(norm)
+// is that level's function `norm`.
 #ifdef RLHF_HOT_LEVEL
 #define RLHF__HOT_PASTE2(name, level) rlhf__hot_##name##_##level
 #define RLHF__HOT_PASTE(name, level)  RLHF__HOT_PASTE2(name, level)
@@ -162,13 +165,13 @@ extern const struct rlhf__hot rlhf__hot_table_avx2;
 extern const struct rlhf__hot rlhf__hot_table_avx512;
 extern const struct rlhf__hot rlhf__hot_table_avx512_bf16;
 
-// The bf16 GEMMs of a level (bf16.h, amx.h). Rows of A that are packed from rows are filled with
-// zeros to a multiple of k_step.
+// The bf16 GEMMs of a level (bf16.h, amx.h). Rows that pack_a_rows packs are padded with zeros to a
+// multiple of k_step.
 struct rlhf__bf16_gemms {
     int64_t rows, columns, k_step;     // rows of a tile, columns of a panel
-    void (*begin)(void), (*end)(void); // around the panels of a thread; NULL: nothing to do
+    void (*begin)(void), (*end)(void); // called around the panels of a thread; NULL: not needed
     void (*panel)(const struct rlhf__panel *p);
-    // pack_a_rows NULL: gemm_turn_a moves a pair of A like an f32.
+    // If pack_a_rows is NULL, gemm_turn_a is used, which moves a pair of A like an f32 number.
     void (*pack_a_rows)(uint32_t *dst, const uint16_t *src, size_t m, size_t k, size_t stride);
     void (*pack_a)(uint32_t *dst, const uint16_t *src, size_t m, size_t k, size_t stride);
     void (*pack_rows_f32)(uint32_t *dst, const float *src, size_t k, size_t columns, size_t stride,
@@ -182,21 +185,21 @@ struct rlhf__bf16_gemms {
 
 struct rlhf__level {
     const char *name;               // its name in RLHF_CPU_ISA
-    const struct rlhf__hot *hot;    // NULL: the build leaves this level out
-    const char *loops, *f32, *bf16; // descriptions: what runs the row operations and the GEMMs
-    const struct rlhf__bf16_gemms *bf16_gemms; // NULL: f32 GEMMs in the same order replace them
+    const struct rlhf__hot *hot;    // NULL: the build does not have this level
+    const char *loops, *f32, *bf16; // descriptions of the instructions for row operations and GEMMs
+    const struct rlhf__bf16_gemms *bf16_gemms; // NULL: f32 GEMMs in the same order are used instead
 };
 
 // isa: an enum rlhf__isa.
 const struct rlhf__level *rlhf__isa_level(int isa);
 
-// Returns the first feature of a level that this CPU or its operating-system kernel lacks; NULL:
-// none. If everything else is present, this asks the operating system to let the process use AMX
-// tiles.
+// Returns the first feature of a level that this CPU or its operating system lacks, or NULL. If
+// only AMX tiles are left to check, this function asks the operating system to let the process use
+// them.
 const char *rlhf__isa_lacks(int isa);
 
-// The best level of this CPU, or a lower one that cap names. cap is the environment variable
-// RLHF_CPU_ISA; NULL or "" is no cap. Returns -1 if cap is not a level.
+// The best level of this CPU, or a lower level that `cap` names. cap is the environment variable
+// RLHF_CPU_ISA; NULL or "" sets no limit. Returns -1 if cap is not the name of a level.
 int rlhf__isa_choose(const char *cap);
 
 #endif

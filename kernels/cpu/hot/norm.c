@@ -1,7 +1,7 @@
-// hot/norm.c: LayerNorm over rows and its derivative. Compiled per level, see vec.h.
+// hot/norm.c: LayerNorm over rows, and its derivative. Compiled per level, see vec.h.
 //
-// Each lane sums the row in steps of VF_LANES. Then the lanes are summed in halving order. So the
-// bits of a row depend only on the row.
+// Each lane adds up every VF_LANES-th element of the row. Then the lanes are added in halving
+// order. So the bits of a row depend only on the row.
 #include "any.h"
 #include "hot.h"
 
@@ -18,7 +18,7 @@ INLINE void moments(const float *x, float eps, size_t d, float *mean, float *rst
         vf c = vf_sub(vf_load(x + i), mu);
         q = vf_fma(c, c, q);
     }
-    if (tail) { // lanes past the row hold mean - mean = 0
+    if (tail) { // in lanes past the row, x is the mean, so the difference is 0
         float buf[VF_LANES];
         vf_store(buf, mu);
         memcpy(buf, x + full, tail * sizeof *x);
@@ -58,7 +58,8 @@ void RLHF__HOT(norm)(void *out, int bf16, float *stats, const float *x, const fl
         norm_rows(out, 0, stats, x, gamma, beta, eps, rows, d);
 }
 
-// First pass over a row: sums of g = dy gamma and g xhat, and the parameter sums.
+// The first pass over a row: the sums of g = dy gamma and of g xhat, and the sums for the
+// parameters.
 INLINE void bwd_sums(float *part, const void *dy, int bf16, const float *x, const float *gamma,
                      vf mu, vf rs, size_t d, float *sum_g, float *sum_gh) {
     vf s = vf_zero(), q = vf_zero();

@@ -1,4 +1,4 @@
-// hot/optim.c: element loops of the optimizers, sums of squares and of columns.
+// hot/optim.c: the element loops of the optimizers, sums of squares, and sums of columns.
 #include "hot.h"
 #include "vec.h"
 
@@ -12,8 +12,8 @@ struct adam {
     vf scale, b1, r1, b2, r2, decay, step, root, eps;
 };
 
-// If all lanes are loaded, l is a compile-time constant, because masked accesses are slow at some
-// levels.
+// If all lanes are loaded, l is a compile-time constant, so that the compiler uses an ordinary
+// access. Masked accesses are slow at some levels.
 INLINE vf load(const float *p, size_t l) { return l == VF_LANES ? vf_load(p) : vf_load_n(p, l); }
 
 INLINE void store(float *p, vf v, size_t l) {
@@ -58,8 +58,8 @@ void RLHF__HOT(adamw)(float *w, float *g, float *m, float *v, size_t n,
 
 enum { SUMS = 16, WIDE = VD_LANES, AHEAD = 2048 };
 
-// Sixteen running sums in f64, which are then added in order. Every level uses the same sixteen.
-// Prefetches reach past the page boundary, where the hardware prefetcher stops.
+// Sixteen running sums in f64, which are finally added in order. Every level has the same sixteen
+// sums. Prefetches reach past the end of the page, where the hardware prefetcher stops.
 void RLHF__HOT(sumsq)(double *out, const float *x, size_t n) {
     vd acc[SUMS / WIDE] = {0};
     double part[SUMS], sum = 0.0;
@@ -81,7 +81,7 @@ void RLHF__HOT(sumsq)(double *out, const float *x, size_t n) {
 
 // ---- sums over rows ----
 
-enum { ABREAST = 4 }; // adjacent vectors of a row that are summed together: a row is read once
+enum { ABREAST = 4 }; // adjacent vectors summed together, so that a row is read once
 
 INLINE vf dy_at(const void *dy, int bf16, size_t at, size_t l) {
     if (!bf16) return load((const float *)dy + at, l);
@@ -89,12 +89,12 @@ INLINE vf dy_at(const void *dy, int bf16, size_t at, size_t l) {
     return l == VF_LANES ? vf_load_bf16(h) : vf_load_bf16_n(h, l);
 }
 
-// Sums have three levels: of 16 rows, of 16 such sums, and of 16 of those. One long f32 sum would
-// lose as much precision as rounding to bf16 does.
+// Sums have three levels: of 16 rows, of 16 such sums, and of 16 of the latter. One long f32 sum
+// would lose as much precision as rounding to bf16 does.
 enum { SUM_ROWS = 16, SUM_SUMS = 16 * SUM_ROWS, SUM_ALL = 16 * SUM_SUMS };
 
-// Sum `vectors` adjacent vectors of each row. A single vector may be the row's last and has l
-// lanes.
+// Sum `vectors` adjacent vectors of each row. If it is a single vector, it may be the last one of
+// the row, with l lanes.
 INLINE void sum_rows(float *db, const void *dy, const int bf16, size_t rows, const size_t vectors,
                      const size_t l, size_t stride) {
     const size_t steps[3] = {bf16 ? rows : SUM_ROWS, bf16 ? rows : SUM_SUMS, bf16 ? rows : SUM_ALL};

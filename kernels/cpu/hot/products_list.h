@@ -1,13 +1,13 @@
-// hot/products_list.h: the hot loops of the GEMM side (product.h), listed for hot.h, which alone
-// includes it.
+// hot/products_list.h: the list of the hot loops of the GEMM side (product.h). Only hot.h includes
+// it.
 #ifndef RLHF_CPU_HOT_PRODUCTS_LIST_H
 #define RLHF_CPU_HOT_PRODUCTS_LIST_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-// Softmax of one row of logits z[n], scaled by it = 1 / temperature. A logit of -inf is outside the
-// kept set: probability 0, no gradient.
+// The softmax of one row of logits z[n], scaled by it = 1 / temperature. A logit of -inf is outside
+// of the kept set: its probability is 0, and it gets no gradient.
 struct rlhf__head_stat {
     float max;                  // of z, unscaled
     float log_sum;              // log sum exp((z - max) it)
@@ -17,39 +17,39 @@ struct rlhf__head_stat {
     float ref_max, ref_log_sum; // of the reference's row over the same kept set
 };
 
-// Elements summed in f32 before the sum continues in f64.
+// The number of elements that are summed in f32 before the sum continues in f64.
 #define RLHF__HEAD_BLOCK 1024
 
 static inline size_t rlhf__head_blocks(size_t n) {
     return (n + RLHF__HEAD_BLOCK - 1) / RLHF__HEAD_BLOCK;
 }
 
-// Derivatives of the loss for one row.
+// The derivatives of the loss by the values of one row.
 struct rlhf__head_grad {
     float d_logp, d_entropy, d_kl;
     int32_t target;
 };
 
-// Multiplies rows of C by one panel of B: C[m, columns] (+)= A[m, k] B + bias. Strides are in
-// elements. B is stored as [k][panel width] floats or as bf16 pairs (bf16.h), zero-filled at the
-// right edge. Every output is one chain of multiply-adds over ascending k. The chain starts at 0,
-// or at C with `goes_on`. It is the same in every tile, so the bits of a row depend only on the row
-// and B.
+// Multiplies rows of A with one panel of B: C[m, columns] (+)= A[m, k] B + bias. Strides are in
+// elements. B is stored as [k][panel width] floats or as bf16 pairs (bf16.h), with zeros past the
+// right edge. Every output is one chain of multiply-adds over ascending k. The chain starts at 0
+// or, with `goes_on`, at C. It is the same in every tile, so the bits of a row depend only on the
+// row and on B.
 struct rlhf__panel {
     const void *a; // [m, k] with row stride a_stride; or packed: tiles of rows, [k][rows of a tile]
     size_t a_stride, m, k;
     const uint32_t *b;   // the panel, from k = 0
-    size_t b_next;       // words from b to the next panel, which is prefetched
+    size_t b_next;       // words from b to the next panel, which will be prefetched
     const float *bias;   // of the panel's columns; NULL allowed
     void *c;             // first column of the panel
     size_t ldc, columns; // columns <= panel width
-    size_t chain; // f32 only: steps of k per chain; each chain starts at 0, and the chains are
-                  // added in order (with goes_on, to C); 0: one chain
+    size_t chain; // f32 only: number of steps of k in a chain; each chain starts at 0, and the
+                  // chains are added in order (with goes_on, to C); 0: one chain
     int pairs;    // f32 only: the operands are widened bf16, see struct rlhf__matmul; chain is 0
     int a_packed, c_bf16, accumulate; // accumulate: C + sum; c_bf16 and accumulate: see bf16.h
-    int goes_on;         // not with accumulate, bias or c_bf16. k may be cut without changing a bit
-                         // at multiples of the chain, or of 32 if chain is 0
-    const float *from;   // accumulate: the addend, rows as in C; NULL: C itself
+    int goes_on; // not allowed with accumulate, bias or c_bf16. k may then be divided, without
+                 // changing a bit, at multiples of the chain, or of 32 if chain is 0
+    const float *from;   // with accumulate: the addend, with rows as in C; NULL: C itself
     const float *addend; // c_bf16 only: C = addend[m, panel width] + sum; NULL allowed
 };
 

@@ -1,4 +1,4 @@
-// hot/rms_norm.c: RMS norm over rows and its derivative. Compiled per level, see vec.h.
+// hot/rms_norm.c: RMS norm over rows, and its derivative. Compiled per level, see vec.h.
 //
 // A row is summed in four vectors. Their lanes are then added in halving order, so the bits of a
 // row depend only on the row.
@@ -49,7 +49,7 @@ void RLHF__HOT(rms_norm)(void *out, int bf16, float *stats, const float *x, cons
         norm_rows(out, 0, stats, x, gamma, eps, rows, d);
 }
 
-// One vector of the first pass: add gamma dy xhat to the sum, and dgamma to part.
+// One vector of the first pass: adds gamma dy xhat to the sum, and dgamma to part.
 INLINE vf bwd_sum(vf sum, float *part, const void *dy, const int bf16, const float *x,
                   const float *gamma, vf rs, size_t i, size_t m) {
     vf gh = vf_mul(load_any(dy, bf16, i, m), vf_mul(load_any(x, 0, i, m), rs)); // 0 past the row

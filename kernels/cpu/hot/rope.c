@@ -1,5 +1,5 @@
-// hot/rope.c: rotary positions and the per-head norm before them, forward and backward. Compiled
-// per level, see vec.h. The formulas are in kernels/reference/rope.c.
+// hot/rope.c: rotary positions and the norm of each head before them, forward and backward.
+// Compiled per level, see vec.h. The formulas are in kernels/reference/rope.c.
 //
 // A vector of channels c in the first half of a head is rotated together with the vector of
 // channels c + h in the second half. The result of a head depends only on the head and its
@@ -7,7 +7,7 @@
 #include "any.h"
 #include "hot.h"
 
-// Channels c .. c+m-1 of both halves.
+// Channels c .. c+m-1 of both halves of a head.
 struct pair {
     vf a, b;
 };
@@ -20,7 +20,8 @@ INLINE void store_pair(void *p, const int bf16, size_t half, size_t c, struct pa
     store_any(p, bf16, half + c, v.b, m);
 }
 
-// Rotate x by the angle whose cosine is t.a and whose sine is t.b, or back.
+// Rotate x by the angle whose cosine is t.a and whose sine is t.b. With `back`, rotate in the other
+// direction.
 INLINE struct pair turn(struct pair x, struct pair t, const int back) {
     if (back)
         return (struct pair){vf_fma(x.b, t.b, vf_mul(x.a, t.a)),
@@ -34,7 +35,7 @@ INLINE struct pair turn(struct pair x, struct pair t, const int back) {
          c += VF_LANES)
 // NOLINTEND(bugprone-macro-parentheses)
 
-// Rotate all heads of a row, without norms. Each angle is read once for all heads.
+// Rotate all heads of a row that have no norms. Each angle is read once for all heads.
 INLINE void turn_row(char *x, const int bf16, size_t heads, size_t half, const float *angles,
                      const int back) {
     const size_t step = 2 * half * (bf16 ? 2 : 4);
@@ -46,7 +47,7 @@ INLINE void turn_row(char *x, const int bf16, size_t heads, size_t half, const f
     }
 }
 
-// Normalizes and rotates one head; returns 1 / rms.
+// Normalizes and rotates one head. Returns 1 / rms.
 INLINE float norm_head(char *x, char *raw, const int bf16, size_t half, const float *angles,
                        const float *gamma, float eps) {
     vf sum = vf_zero();
@@ -69,7 +70,7 @@ INLINE float norm_head(char *x, char *raw, const int bf16, size_t half, const fl
 INLINE void norm_head_bwd(char *dx, const char *raw, const int bf16, size_t half,
                           const float *angles, const float *gamma, float rinv, float *part) {
     vf rs = vf_set1(rinv), sum = vf_zero();
-    EACH_PAIR(c, m, half) { // d(loss)/d(normalized head) times xhat
+    EACH_PAIR(c, m, half) { // sums d(loss)/d(normalized head) times xhat
         struct pair t = load_pair(angles, 0, half, c, m), x = load_pair(raw, bf16, half, c, m);
         struct pair d = turn(load_pair(dx, bf16, half, c, m), t, 1);
         struct pair g = load_pair(gamma, 0, half, c, m);

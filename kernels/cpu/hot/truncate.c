@@ -1,9 +1,9 @@
-// hot/truncate.c: top-k and top-p: which logits of a row stay, and which become -inf.
+// hot/truncate.c: top-k and top-p: decides which logits of a row are kept; the others become -inf.
 //
-// Tokens are ranked by logit; of equal logits, the lowest id comes first. The code does not sort.
-// Three passes of a radix histogram over the order-preserving bits of the logits find the last kept
-// value and how many of its ties are kept. Sums run in id order, so the set depends only on the
-// row.
+// Tokens are ranked by logit; if logits are equal, the lowest id comes first. The code does not
+// sort. Three passes of a radix histogram over the bits of the logits, in an order-preserving form,
+// find the last value that is kept and how many tokens with this value are kept. Sums run in the
+// order of ids, so the set depends only on the row.
 #include "hot.h"
 #include "vec.h"
 
@@ -11,7 +11,7 @@
 
 #define BINS 2048u
 
-// Unsigned keys in the order of the floats: larger float, larger key. -0 counts as +0.
+// Unsigned keys that are ordered like the floats: a larger float has a larger key. -0 counts as +0.
 static inline uint32_t key_of(float x) {
     uint32_t u;
     x += 0.0f;
@@ -19,7 +19,7 @@ static inline uint32_t key_of(float x) {
     return u & 0x80000000u ? ~u : u | 0x80000000u;
 }
 
-// The kept set: all keys above `key`, and the first `ties` ids with exactly that key.
+// The kept set: all ids with a key above `key`, and the first `ties` ids with exactly that key.
 struct cut {
     uint32_t key;
     size_t ties;
@@ -28,8 +28,8 @@ struct cut {
 static const int shifts[3] = {21, 10, 0};
 static const uint32_t widths[3] = {11, 11, 10};
 
-// weight[i] is what id i adds to the running total (1 for top-k). Returns the shortest prefix of
-// the ranking whose total reaches `want`.
+// weight[i] is the amount that id i adds to the running total (1 for top-k). Returns the shortest
+// prefix of the ranking whose total reaches `want`.
 static struct cut find_cut(const float *z, const float *weight, size_t n, double want) {
     double bin[BINS];
     uint32_t prefix = 0, prefix_mask = 0;
@@ -46,7 +46,7 @@ static struct cut find_cut(const float *z, const float *weight, size_t n, double
         uint32_t b = count - 1;
         for (; b > 0 && (bin[b] == 0.0 || above + bin[b] < want); b--)
             above += bin[b];
-        if (above + bin[b] < want) return (struct cut){0, n}; // rounding: keep everything
+        if (above + bin[b] < want) return (struct cut){0, n}; // rounding error: keep all
         prefix |= b << shifts[pass];
         prefix_mask |= (count - 1) << shifts[pass];
         last = bin[b];
@@ -74,7 +74,7 @@ void RLHF__HOT(head_truncate)(float *z, size_t n, float it, int32_t top_k, doubl
                               float *work) {
     float max = -INFINITY;
     for (size_t i = 0; i < n; i++) {
-        if (!(z[i] <= INFINITY)) return; // NaN: no ranking, and the log-probs are NaN
+        if (!(z[i] <= INFINITY)) return; // a NaN has no rank; the log-probs become NaN
         max = z[i] > max ? z[i] : max;
     }
     if (top_k > 0 && (size_t)top_k < n) apply_cut(z, n, find_cut(z, NULL, n, (double)top_k));

@@ -29,7 +29,7 @@ static inline __m256i vf__narrow(vf v) {
     __m512i r = _mm512_add_epi32(u, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
     r = _mm512_mask_or_epi32(r, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), u, quiet);
     const __mmask16 small = _mm512_testn_epi32_mask(u, _mm512_set1_epi32(0x7f800000));
-    r = _mm512_mask_and_epi32(r, small, u, _mm512_set1_epi32(INT32_MIN)); // keep the sign only
+    r = _mm512_mask_and_epi32(r, small, u, _mm512_set1_epi32(INT32_MIN)); // keep only the sign
     return _mm512_cvtepi32_epi16(_mm512_srli_epi32(r, 16));
 }
 #endif

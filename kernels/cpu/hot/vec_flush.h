@@ -1,11 +1,11 @@
-// hot/vec_flush.h: flushes denormals as VDPBF16PS does, for code that computes the same dot
-// products with other instructions. Include vec.h instead.
+// hot/vec_flush.h: flushes denormals in the same way as VDPBF16PS, for code that computes the same
+// dot products with other instructions. Include vec.h instead.
 //
 // vp_flush_on() returns the previous mode, and vp_flush_off() restores it. Between the two calls,
 // denormal operands count as zero, and results that are denormal after rounding become zero. The
-// sign is kept. (aarch64 looks at the result before rounding: a result that rounds up to 2^-126
-// from below is 2^-126 on x86-64 and 0 there.) VP_PIN(v) and VF_PIN(v) stop the compiler from
-// moving the computation of v across such a call.
+// sign is kept. (aarch64 differs in one case, because it looks at the result before rounding: a
+// result that rounds up to 2^-126 is 2^-126 on x86-64 and 0 on aarch64.) VP_PIN(v) and VF_PIN(v)
+// stop the compiler from moving the computation of v across such a call.
 #ifndef RLHF_KERNELS_CPU_HOT_VEC_FLUSH_H
 #define RLHF_KERNELS_CPU_HOT_VEC_FLUSH_H
 
@@ -40,7 +40,7 @@ static inline void vp_flush_off(unsigned mode) { __asm__ volatile("ldmxcsr %0" :
 #define VP_PIN(v) __asm__ volatile("" : "+x"(v))
 #endif
 
-// For vf_dp2: with AVX512_BF16, the instruction itself flushes.
+// For vf_dp2. With AVX512_BF16, the instruction itself flushes.
 #ifdef __AVX512BF16__
 static inline unsigned vf_flush_on(void) { return 0; }
 static inline void vf_flush_off(unsigned mode) { (void)mode; }

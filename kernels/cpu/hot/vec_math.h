@@ -1,16 +1,16 @@
-// hot/vec_math.h: exp, tanh, erfc and erf on the lanes of vec.h. Include vec.h instead.
-// The polynomials are minimax fits made for this file (relative error of the exact polynomial: exp
-// 4e-9, tanh 5e-9, erfc 6e-8), so that f32 rounding dominates the error.
+// hot/vec_math.h: exp, tanh, erfc and erf on the lanes of vec.h. Include vec.h instead. The
+// polynomials are minimax fits made for this file. Their relative errors before rounding (exp 4e-9,
+// tanh 5e-9, erfc 6e-8) are smaller than the error of f32 rounding.
 #ifndef RLHF_KERNELS_CPU_HOT_VEC_MATH_H
 #define RLHF_KERNELS_CPU_HOT_VEC_MATH_H
 
 #define VF__EXP_LO (-86.5f)
 #define VF__EXP_HI 88.72283f // the largest f32 whose e^x is finite
 
-// Range handling of vf_exp. x is clamped so that p 2^n is in range, and results for x outside that
-// range are corrected. With lane masks, a single masked scale does both: it overflows to Inf by
-// itself, and gives 0 in lanes below the range. (x = -Inf leaves NaN in p; its lane is masked as
-// well.)
+// Range handling of vf_exp. x is clamped so that p 2^n is in range, and the results for x outside
+// of that range are corrected. With lane masks, a single masked scale does both: it overflows to
+// Inf by itself, and gives 0 in lanes below the range. (For x = -Inf, p is NaN; that lane is masked
+// too.)
 #if VP_LANES == 16
 static inline vf vf__exp_clamp(vf x) { return vf_min(vf_set1(89.0f), x); }
 static inline vf vf__exp_scale(vf p, vf n, vf x) {
@@ -27,9 +27,9 @@ static inline vf vf__exp_scale(vf p, vf n, vf x) {
 }
 #endif
 
-// e^x, relative error about 1e-7. Below x = -86.5 the result is 0 (no denormals), above 88.72 +Inf;
-// -Inf gives 0 and NaN gives NaN.
-// x = n ln 2 + r, |r| <= ln 2 / 2; ln 2 in two parts keeps r exact for |n| < 2^11.
+// e^x, relative error about 1e-7. Below x = -86.5 the result is 0, so there are no denormals; above
+// 88.72 it is +Inf. -Inf gives 0, and NaN gives NaN. x = n ln 2 + r, |r| <= ln 2 / 2. ln 2 is split
+// into two parts, so that r is exact for |n| < 2^11.
 static inline vf vf_exp(vf x) {
     vf c = vf__exp_clamp(x);
     vf n = vf_round(vf_mul(c, vf_set1(1.44269504f)));
@@ -58,8 +58,8 @@ static inline vf vf_tanh(vf x) {
     return vf_copysign(vf_gt(a, vf_set1(0.6f), big, small), x);
 }
 
-// erfc z for z >= 0, given e = vf_exp(-z * z): e t Q(t) with t = 1 / (1 + 0.4 z). Relative error
-// below 2e-7 from Q, and about 1e-7 z^2 from rounding z^2.
+// erfc z for z >= 0, given e = vf_exp(-z * z): e t Q(t) with t = 1 / (1 + 0.4 z). The relative
+// error is below 2e-7 from Q, plus about 1e-7 z^2 from the rounding of z^2.
 static inline vf vf_erfc_pos(vf z, vf e) {
     vf t = vf_div(vf_set1(1.0f), vf_fma(z, vf_set1(0.4f), vf_set1(1.0f)));
     vf p = vf_set1(4.125342583e-2f);

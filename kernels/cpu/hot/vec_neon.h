@@ -13,7 +13,7 @@ static inline vp vp_zero(void) { return vdupq_n_f32(0.0f); }
 static inline vp vp_set1(float x) { return vdupq_n_f32(x); }
 static inline vp vp_load(const float *p) { return vld1q_f32(p); }
 static inline void vp_store(float *p, vp v) { vst1q_f32(p, v); }
-// There is no intrinsic for a store that bypasses the caches.
+// The compiler has no intrinsic for a store that bypasses the caches, so this is an ordinary store.
 static inline void vp_stream(float *p, vp v) { vp_store(p, v); }
 static inline void vp_stream_end(void) {}
 
@@ -39,8 +39,8 @@ static inline vp vp_sqrt(vp a) { return vsqrtq_f32(a); }
 static inline vp vp_abs(vp a) { return vabsq_f32(a); }
 static inline vp vp_fma(vp a, vp b, vp c) { return vfmaq_f32(c, a, b); }
 static inline vp vp_fnma(vp a, vp b, vp c) { return vfmsq_f32(c, a, b); }
-// As on x86-64: b unless a is larger (smaller). The machine's own maximum differs for zeros and
-// NaN.
+// As on x86-64, the result is b unless a is larger (smaller). The machine's own maximum differs for
+// zeros and NaN.
 static inline vp vp_max(vp a, vp b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
 static inline vp vp_min(vp a, vp b) { return vbslq_f32(vcltq_f32(a, b), a, b); }
 static inline vp vp_gt(vp a, vp b, vp x, vp y) { return vbslq_f32(vcgtq_f32(a, b), x, y); }
@@ -53,7 +53,7 @@ static inline vp vp_scale2(vp p, vp n) {
     return vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(p), e));
 }
 
-// The halving order: lanes 0 + 2 and 1 + 3, then those two.
+// The halving order: adds lanes 0 + 2 and 1 + 3, then these two sums.
 static inline float vp_hsum(vp v) {
     const float32x2_t b = vadd_f32(vget_low_f32(v), vget_high_f32(v));
     return vget_lane_f32(b, 0) + vget_lane_f32(b, 1);

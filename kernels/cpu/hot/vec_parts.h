@@ -1,5 +1,5 @@
 // hot/vec_parts.h: the 16 lanes of vec.h as several machine vectors (vp). Include vec.h instead.
-// Lane i of a vf is lane i % VP_LANES of part i / VP_LANES. All operations are written out part by
+// Lane i of a vf is lane i % VP_LANES of part i / VP_LANES. The operations are written out for each
 // part, because the compiler keeps the parts in registers only if their indices are constants.
 #ifndef RLHF_KERNELS_CPU_HOT_VEC_PARTS_H
 #define RLHF_KERNELS_CPU_HOT_VEC_PARTS_H
@@ -11,14 +11,14 @@ typedef struct {
     vp p[VF_PARTS];
 } vf;
 
-// A vf whose part i is the expression e(i).
+// A vf whose part i is e(i).
 #if VF_PARTS == 2
 #define VF__PARTS(e) ((vf){{e(0), e(1)}})
 #else
 #define VF__PARTS(e) ((vf){{e(0), e(1), e(2), e(3)}})
 #endif
 
-// Functions f of vp, applied to each part. The arguments must be the variables a, b, c and d.
+// Apply a function f of vp to each part. The arguments must be the variables a, b, c and d.
 #define VF__1(i, f) f(a.p[i])
 #define VF__2(i, f) f(a.p[i], b.p[i])
 #define VF__3(i, f) f(a.p[i], b.p[i], c.p[i])
@@ -131,7 +131,7 @@ static inline vf vf_gt(vf a, vf b, vf c, vf d) {
 #undef E
 }
 
-// The halving order over 16 lanes: lane l and lane l + 8, then l + 4, l + 2, l + 1.
+// The halving order over 16 lanes: adds lanes l and l + 8, then l + 4, l + 2 and l + 1.
 static inline float vf_hsum(vf v) {
 #if VF_PARTS == 2
     return vp_hsum(vp_add(v.p[0], v.p[1]));
@@ -147,7 +147,8 @@ static inline float vf_hmax(vf v) {
 #endif
 }
 
-// Transposes the squares of VP_LANES in registers, and exchanges the two that lie opposite.
+// Transposes each square of VP_LANES in registers, and exchanges squares that are on opposite sides
+// of the diagonal.
 static inline void vf_transpose(vf r[VF_LANES]) {
     for (size_t i = 0; i < VF_PARTS; i++)
         for (size_t j = i; j < VF_PARTS; j++) {

@@ -28,7 +28,7 @@ static inline void vp_store_bf16(uint16_t *p, vp v) {
     __m128i exponent = _mm_and_si128(u, _mm_set1_epi32(0x7f800000));
     __m128i small = _mm_cmpeq_epi32(exponent, _mm_setzero_si128());
     r = _mm_andnot_si128(_mm_srli_epi32(small, 1), r); // below 2^-126: keep the sign only
-    r = _mm_srai_epi32(r, 16);                         // makes the signed pack below exact
+    r = _mm_srai_epi32(r, 16);                         // so that the signed pack below is exact
     _mm_storel_epi64((__m128i *)(void *)p, _mm_packs_epi32(r, r));
 }
 
@@ -38,15 +38,15 @@ static inline vp vp_mul(vp a, vp b) { return _mm_mul_ps(a, b); }
 static inline vp vp_div(vp a, vp b) { return _mm_div_ps(a, b); }
 static inline vp vp_sqrt(vp a) { return _mm_sqrt_ps(a); }
 static inline vp vp_abs(vp a) { return _mm_andnot_ps(_mm_set1_ps(-0.0f), a); }
-// p + c rounded to odd: if the sum is inexact, its last bit is set. Rounding the result to f32 then
-// gives the same as rounding the exact sum once (S. Boldo, G. Melquiond, "Emulation of a FMA and
+// p + c, rounded to odd: if the sum is inexact, its last bit is set. If this result is then rounded
+// to f32, it equals the exact sum rounded once (S. Boldo, G. Melquiond, "Emulation of a FMA and
 // correctly rounded sums", IEEE Transactions on Computers 57, 2008). The error e of the sum comes
 // from TwoSum.
 static inline __m128d vp__sum_to_odd(__m128d p, __m128d c) {
     const __m128d s = _mm_add_pd(p, c), cs = _mm_sub_pd(s, p);
     const __m128d e = _mm_add_pd(_mm_sub_pd(p, _mm_sub_pd(s, cs)), _mm_sub_pd(c, cs));
-    // If s is even and e is not 0 (and no NaN): one step in the direction of e. This is away from
-    // zero if s and e have the same sign.
+    // If the last bit of s is 0 and e is neither 0 nor NaN, move one step in the direction of e.
+    // This is away from zero if s and e have the same sign.
     const __m128i even = _mm_andnot_si128(_mm_castpd_si128(s), _mm_set1_epi64x(1));
     const __m128d inexact = _mm_and_pd(_mm_cmpneq_pd(e, _mm_setzero_pd()), _mm_cmpord_pd(e, e));
     const __m128i sign = _mm_srai_epi32(_mm_castpd_si128(_mm_xor_pd(s, e)), 31);
