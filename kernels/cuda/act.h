@@ -9,10 +9,10 @@
 #include "context.h"
 #include "mathf.h"
 
-// RLHF_E_UNSUPPORTED if kind is not in enum rlhf_act. [step]
+// RLHF_E_UNSUPPORTED if kind is not a value of enum rlhf_act. [step]
 rlhf_status rlhf__cuda_check_act(struct rlhf__cuda *cu, const char *op, int32_t kind);
 
-#define RLHF__TWO_SQRT_2_OVER_PI 1.5957691216f // the factor of 2u
+#define RLHF__TWO_SQRT_2_OVER_PI 1.5957691216f // the factor in 2u
 #define RLHF__GELU_CUBIC         0.044715f
 
 static __device__ __forceinline__ float rlhf__gelu_gate(float x, float xx) {
@@ -22,7 +22,7 @@ static __device__ __forceinline__ float rlhf__gelu_gate(float x, float xx) {
 }
 
 template <int KIND> static __device__ __forceinline__ float rlhf__act_of(float x) {
-    float density; // or the complement to 1
+    float density; // or 1 minus the result
     switch (KIND) {
     case RLHF_ACT_GELU_TANH:
         return x * rlhf__gelu_gate(x, x * x);
@@ -52,7 +52,7 @@ template <int KIND> static __device__ __forceinline__ float rlhf__act_slope(floa
     return fmaf(x, density, cdf);
 }
 
-// dy f'(x); at or below 0, ReLU's gradient is 0 whatever dy is.
+// dy f'(x). For x at or below 0, ReLU's gradient is 0, even if dy is infinite or NaN.
 template <int KIND> static __device__ __forceinline__ float rlhf__act_back(float x, float dy) {
     if (KIND == RLHF_ACT_RELU) return x > 0.0f ? dy : 0.0f;
     return dy * rlhf__act_slope<KIND>(x);

@@ -1,4 +1,5 @@
-// attention.cu: attention of the CUDA backend: reads and checks arguments, chooses the dtype.
+// attention.cu: attention of the CUDA backend: reads and checks the arguments, and calls the
+// function of the dtype.
 #include "attention.h"
 
 #include "table.h"
@@ -8,7 +9,7 @@ static uint64_t extent(uint64_t n, int64_t stride, int64_t width) {
     return n ? (n - 1) * (uint64_t)stride + (uint64_t)width : 0;
 }
 
-// Copies the caller's struct to *own and checks its bounds.
+// Copies the caller's struct to *own and checks the range of its members.
 static rlhf_status read_geometry(struct rlhf__cuda *cu, const char *op, rlhf_attn *own,
                                  const rlhf_attn *from) {
     RLHF_TRY(rlhf__cuda_copy_in(cu, op, own, sizeof *own, from, RLHF_SIZE_TO(rlhf_attn, scale)));
@@ -35,8 +36,8 @@ static rlhf_status read_geometry(struct rlhf__cuda *cu, const char *op, rlhf_att
     return RLHF_OK;
 }
 
-// Fill the arguments that forward and backward share. wide becomes 0 if the geometry rules out
-// 16-byte accesses.
+// Fill the arguments that forward and backward have in common. `wide` becomes 0 if the geometry
+// does not allow 16-byte accesses.
 static void arguments(struct rlhf__attn_args *a, const rlhf_attn *own) {
     const int64_t chunk = 16 / (int64_t)rlhf_dtype_size(own->dtype);
     a->q_stride = own->q_stride;
@@ -54,7 +55,8 @@ static void arguments(struct rlhf__attn_args *a, const rlhf_attn *own) {
     a->scale_log2 = (float)(own->scale * 1.4426950408889634);
 }
 
-// Tokens that fit in the allocation of p: one every own->kv_stride elements.
+// The number of tokens that fit in the allocation that contains p; a token takes own->kv_stride
+// elements.
 static int64_t tokens(const struct rlhf__cuda *cu, const rlhf_attn *own, const void *p) {
     const int64_t width = (int64_t)own->kv_heads * own->head_dim;
     const int64_t n = (int64_t)(rlhf__cuda_extent(cu, p) / rlhf_dtype_size(own->dtype));

@@ -1,13 +1,13 @@
 // attention_bf16.cu: attention forward in bf16. A warp owns 16 queries; keys come in tiles of 64.
 #include "attention_bf16.h"
 
-// PARTS_BELOW: fewer blocks than this do not fill a large card, so long rows are split.
+// PARTS_BELOW: with fewer blocks than this, a large card is not full, so long rows are divided.
 enum { KEYS = 64, PARTS_BELOW = 1024 };
 
 namespace {
-// A thread's state for its two queries, rows g and g + 8 of the warp's 16: the largest score in
-// units of log2, the sum of exponentials, and its part of the output. Until a segment ends, the sum
-// covers only the thread's own columns; then it covers all.
+// The state of a thread for its two queries, rows g and g + 8 of the warp's 16: the largest score
+// in units of log2, the sum of exponentials, and its part of the output. During a segment, the sum
+// has only the thread's own columns. At the end of the segment, it becomes the sum of all columns.
 template <int HD> struct state { float m[2], l[2], o[HD / 8][4]; };
 } // namespace
 
@@ -20,10 +20,10 @@ template <int HD> static __device__ __forceinline__ void begin(struct state<HD> 
         x.o[n][0] = x.o[n][1] = x.o[n][2] = x.o[n][3] = 0.0f;
 }
 
-// Turn the unscaled scores of a tile of keys that starts at j0 into probabilities. Query h sees
+// Turn the unscaled scores of a tile of keys, which starts at j0, into probabilities. Query h sees
 // keys below seen[h]. The maximum is taken before scaling, so that scaling costs only an FMA. This
-// needs a positive scale: a negative one flips the sign of all scores, and 0 is replaced by the
-// smallest positive number (which also keeps NaN out).
+// works for a positive scale. For a negative one, the sign of all scores is flipped. A scale of 0
+// is replaced with the smallest positive number, which also prevents NaN.
 template <int HD>
 static __device__ __forceinline__ void softmax(struct state<HD> &x, float (*s)[4], int j0,
                                                const int seen[2], float scale) {
@@ -60,7 +60,8 @@ static __device__ __forceinline__ void softmax(struct state<HD> &x, float (*s)[4
     }
 }
 
-// Ends a segment. First merges it with the previous segments, which are saved in shared memory.
+// Ends a segment. If there were earlier segments, first merges it with their saved state in shared
+// memory.
 template <int HD, int THREADS>
 static __device__ __forceinline__ void merge(struct state<HD> &x, const float *kept) {
 #pragma unroll
@@ -88,7 +89,7 @@ static __device__ __forceinline__ void keep(float *kept, const struct state<HD> 
             kept[(4 + n * 4 + i) * THREADS] = x.o[n][i];
 }
 
-// Where the results of segment s are stored for one query and head: the maximum score, the sum, and
+// The address of the results of segment s for one query and head: the maximum score, the sum, and
 // the output (a.head_dim columns).
 static __device__ __forceinline__ float *part_of(const struct rlhf__attn_args &a, int64_t token,
                                                  int head, int s) {
@@ -114,10 +115,11 @@ static __device__ __forceinline__ void leave(const struct rlhf__attn_args &a,
     }
 }
 
-// A block handles WARPS * 16 rows of one key head of one ragged row. Row r is query head r % group
-// of query r / group, so that the heads of a group read their keys once. Shared memory has two
-// stages of 64 keys and their values. If there are several segments, the saved state of each thread
-// follows. PART: the block handles only segment blockIdx.z and stores its state in a.parts.
+// A block computes WARPS * 16 queries of one key head of one row of the batch. Its query r is query
+// head r % group at token r / group, so that the heads of a group read their keys only once. Shared
+// memory has two stages of 64 keys and their values. If there are several segments, the saved state
+// of each thread follows. PART: the block computes only segment blockIdx.z and stores its state in
+// a.parts.
 template <int HD, int WARPS, bool PART>
 static __global__ void __launch_bounds__(WARPS * 32) attend_bf16(struct rlhf__attn_args a) {
     enum { THREADS = WARPS * 32, TILE = KEYS * (HD + 8) };
@@ -126,11 +128,12 @@ static __global__ void __launch_bounds__(WARPS * 32) attend_bf16(struct rlhf__at
     float *kept = (float *)(bytes + 4 * TILE * sizeof(rlhf__bf16)) + threadIdx.x;
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     const int first = (a.tiles - 1 - (int)(blockIdx.x % (unsigned)a.tiles)) * WARPS * 16;
-    const int from = PART ? (int)blockIdx.z * RLHF__ATTN_SEGMENT : 0; // first key of the block
+    const int from = PART ? (int)blockIdx.z * RLHF__ATTN_SEGMENT : 0; // the block's first key
     struct rlhf__cuda_row row;
-    if (!rlhf__cuda_row_check(a.rows, blockIdx.x / (unsigned)a.tiles, &row)) return; // all threads
+    if (!rlhf__cuda_row_check(a.rows, blockIdx.x / (unsigned)a.tiles, &row))
+        return; // in all threads
     const int rows = row.nq * a.group;
-    if (first >= rows) return; // skips the block's loads
+    if (first >= rows) return; // otherwise only a waste of loads
     const int block_last = rlhf__attn_min(first + WARPS * 16, rows) - 1;
     int keys = a.causal ? row.start + block_last / a.group + 1 : row.nk; // seen by the block
     if (from >= keys) return;
@@ -153,7 +156,7 @@ static __global__ void __launch_bounds__(WARPS * 32) attend_bf16(struct rlhf__at
     unsigned qf[HD / 16][4];
     rlhf__attn_left<HD>(qf, stage + 2 * TILE + warp * 16 * (HD + 8));
 
-    const int own = first + warp * 16, last = rlhf__attn_min(own + 16, rows) - 1; // the warp's
+    const int own = first + warp * 16, last = rlhf__attn_min(own + 16, rows) - 1; // of the warp
     const int warp_keys = own >= rows ? 0 : a.causal ? row.start + last / a.group + 1 : row.nk;
     int seen[2];
 #pragma unroll
@@ -175,7 +178,7 @@ static __global__ void __launch_bounds__(WARPS * 32) attend_bf16(struct rlhf__at
                                                a.head_dim, a.wide);
             rlhf__cp_async_commit();
         }
-        if (j0 >= warp_keys) continue; // the whole warp
+        if (j0 >= warp_keys) continue; // for the whole warp
         float s[KEYS / 8][4];
         rlhf__attn_by_rows<HD, KEYS>(s, qf, ks);
         softmax(x, s, j0, seen, a.scale_log2);
@@ -184,7 +187,7 @@ static __global__ void __launch_bounds__(WARPS * 32) attend_bf16(struct rlhf__at
         if (!done && end % RLHF__ATTN_SEGMENT) continue;
         x.l[0] = rlhf__attn_quad_sum(x.l[0]);
         x.l[1] = rlhf__attn_quad_sum(x.l[1]);
-        if (PART) continue; // the last tile of the block
+        if (PART) continue; // only one segment is computed, so nothing is merged
         if (j0 >= RLHF__ATTN_SEGMENT) merge<HD, THREADS>(x, kept);
         if (done) continue;
         keep<HD, THREADS>(kept, x);
@@ -210,8 +213,8 @@ static __global__ void __launch_bounds__(WARPS * 32) attend_bf16(struct rlhf__at
     }
 }
 
-// A warp handles one query and head. It merges the results of the blocks of its segments, in order,
-// as merge does.
+// A warp computes one query and head. It merges the results of the segments, which different blocks
+// have computed, in order, with the same arithmetic as merge.
 template <int HD>
 static __global__ void __launch_bounds__(128) attend_parts(struct rlhf__attn_args a) {
     const int lane = (int)threadIdx.x % 32, items = (int)(a.rows.max_q * (unsigned)a.heads);
@@ -249,7 +252,7 @@ static int32_t segments_of(const struct rlhf__attn_args *a) {
     return (int32_t)((a->rows.max_k + RLHF__ATTN_SEGMENT - 1) / RLHF__ATTN_SEGMENT);
 }
 
-// True if the segments of a row are computed by separate blocks.
+// True if different blocks compute the segments of a row.
 static bool in_parts(const struct rlhf__attn_args *a) {
     const uint64_t rows = (uint64_t)a->rows.max_q * (uint64_t)a->group;
     const uint64_t blocks = (uint64_t)a->rows.n * (uint64_t)(a->heads / a->group);
@@ -265,7 +268,7 @@ uint64_t rlhf__cuda_attention_bf16_bytes(const struct rlhf__attn_args *a) {
     return in_parts(a) ? parts_bytes(a) : 0;
 }
 
-// For few rows with many keys: one block per segment. The bits are those of a single block.
+// For few rows with many keys: one block for each segment. The bits are the same as with one block.
 template <int HD>
 static rlhf_status launch_parts(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {
     const size_t bytes = 4 * KEYS * (HD + 8) * sizeof(rlhf__bf16);
@@ -283,7 +286,7 @@ static rlhf_status launch_parts(struct rlhf__cuda *cu, struct rlhf__attn_args *a
     return RLHF_OK;
 }
 
-// Bytes of shared memory of attend_bf16<HD, WARPS, false>.
+// The number of bytes of shared memory that attend_bf16<HD, WARPS, false> needs.
 template <int HD, int WARPS> static size_t room(const struct rlhf__attn_args *a) {
     const size_t kept = WARPS * 32 * (4 + HD / 2) * sizeof(float);
     return 4 * KEYS * (HD + 8) * sizeof(rlhf__bf16) +
@@ -304,8 +307,8 @@ static rlhf_status launch(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {
     return RLHF_OK;
 }
 
-// Cards with 99 KiB of shared memory per block use two warps if heads are wide and rows are long.
-// The warps of a block share only the keys, so the number of warps does not affect the bits.
+// A card with 99 KiB of shared memory per block uses two warps if heads are wide and rows are long.
+// Warps of a block have only the keys in common, so the number of warps does not change the bits.
 template <int HD> static rlhf_status run(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {
     const uint64_t rows = (uint64_t)a->rows.max_q * (uint64_t)a->group;
     if (rows > 16)

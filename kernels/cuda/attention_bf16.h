@@ -1,6 +1,6 @@
-// attention_bf16.h: tiles in shared memory for the bf16 attention kernels, and their matrix
-// products with a warp's 16 rows. Rows of a tile are HD + 8 elements apart, so that ldmatrix has no
-// bank conflicts.
+// attention_bf16.h: tiles in shared memory for the bf16 attention kernels, and products of these
+// tiles with the 16 rows of a warp. Rows of a tile are HD + 8 elements apart, which avoids bank
+// conflicts of ldmatrix.
 #ifndef RLHF_CUDA_ATTENTION_BF16_H
 #define RLHF_CUDA_ATTENTION_BF16_H
 
@@ -12,8 +12,8 @@ static __device__ __forceinline__ unsigned rlhf__attn_pack(float lo, float hi) {
 }
 
 // Start to copy keys first .. first+ROWS-1 into `to` (or queries, if r is a row without keys). Rows
-// below 0 and from `end` on become zeros, and so do columns from head_dim on. x points to the
-// head's first column. pack: row j is head j % pack of token j / pack.
+// below 0 and rows from `end` on become zeros, and so do columns from head_dim on. x points to the
+// first column of the head. pack: row j is head j % pack of token j / pack.
 template <int HD, int ROWS, int THREADS>
 static __device__ __forceinline__ void
 rlhf__attn_load(rlhf__bf16 *to, const rlhf__bf16 *x, int64_t stride, const struct rlhf__cuda_row &r,
@@ -55,7 +55,8 @@ static __device__ __forceinline__ void rlhf__attn_store(rlhf__bf16 *x, int64_t s
     }
 }
 
-// Stores accumulators d[16 x HD], times scale, into 16 rows of a tile. -0 becomes +0.
+// Stores the accumulators d[16 x HD], multiplied by `lo` and `hi`, into 16 rows of a tile. -0
+// becomes +0.
 template <int HD>
 static __device__ __forceinline__ void rlhf__attn_put(rlhf__bf16 *tile, const float (*d)[4],
                                                       float lo, float hi) {
@@ -68,7 +69,7 @@ static __device__ __forceinline__ void rlhf__attn_put(rlhf__bf16 *tile, const fl
     }
 }
 
-// a[HD / 16]: 16 rows of a tile as the left operand.
+// Loads 16 rows of a tile as the left operand a[HD / 16].
 template <int HD>
 static __device__ __forceinline__ void rlhf__attn_left(unsigned (*a)[4], const rlhf__bf16 *tile) {
     const int lane = (int)threadIdx.x % 32;
@@ -98,14 +99,14 @@ static __device__ __forceinline__ void rlhf__attn_by_rows(float (*s)[4], const u
         }
 }
 
-// The errors of rounding two numbers to bf16, themselves as bf16.
+// The errors that rounding two numbers to bf16 made, as bf16 numbers.
 static __device__ __forceinline__ unsigned rlhf__attn_rest(float lo, float hi, unsigned packed) {
     return rlhf__attn_pack(lo - rlhf__from_bf16((rlhf__bf16)packed),
                            hi - rlhf__from_bf16((rlhf__bf16)(packed >> 16)));
 }
 
-// d[16 x HD] += s[16 x COLS] times COLS rows of a tile. s is rounded to bf16 or, with PARTS = 2, to
-// the sum of two bf16 numbers.
+// d[16 x HD] += s[16 x COLS] times COLS rows of a tile. s is rounded to bf16. With PARTS = 2, it is
+// rounded to the sum of two bf16 numbers.
 template <int HD, int COLS, int PARTS = 1>
 static __device__ __forceinline__ void rlhf__attn_by_cols(float (*d)[4], const float (*s)[4],
                                                           const rlhf__bf16 *tile) {

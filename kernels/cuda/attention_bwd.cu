@@ -1,12 +1,12 @@
-// attention_bwd.cu: backward attention: delta, the sum of dout * out for each query and head. Both
-// of the following kernels subtract it.
+// attention_bwd.cu: the first step of backward attention. It computes delta, the sum of dout * out
+// for each query and head, which both of the later kernels subtract.
 #include "attention.h"
 
 #include <string.h>
 
-enum { THREADS = 128, GROUP = 8 }; // lanes per query and head
+enum { THREADS = 128, GROUP = 8 }; // GROUP: number of lanes per query and head
 
-// Each lane takes chunks of 16 bytes of the head. Then the lanes' sums are added.
+// Each lane adds up chunks of 16 bytes of the head. Then the sums of the lanes are added.
 template <class T>
 static __global__ void __launch_bounds__(THREADS) attention_delta(struct rlhf__attn_bwd_args b) {
     enum { CHUNK = 16 / sizeof(T) };

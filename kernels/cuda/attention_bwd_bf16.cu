@@ -1,6 +1,6 @@
-// attention_bwd_bf16.cu: backward attention in bf16. The dq kernel takes a tile of queries and
-// iterates over their keys. The kernel for dk and dv takes a tile of keys and iterates over the
-// queries that see them. A tile has 64 rows, 16 per warp.
+// attention_bwd_bf16.cu: backward attention in bf16. A block of the dq kernel has a tile of queries
+// and iterates over their keys. A block of the kernel for dk and dv has a tile of keys and iterates
+// over the queries that see them. A tile has 64 rows, 16 per warp.
 //
 // Keys are processed by logical index and queries by position, so that a shared prefix does not
 // change the order of a row's sums.
@@ -9,14 +9,14 @@
 enum { TILE = 64, STEP = 32, THREADS = 128, WARPS = 4 };
 
 namespace {
-// Shared memory: two tiles of the block's own rows, and two stages, each with two steps of the rows
-// that the block iterates over.
+// Shared memory: two tiles of the block's own rows, and two stages. Each stage has two steps of the
+// rows that the block iterates over.
 template <int HD> struct room {
     enum { PITCH = HD + 8, OWN = TILE * PITCH, OTHER = STEP * PITCH, ALL = 2 * OWN + 4 * OTHER };
 };
 } // namespace
 
-// s = own rows (16 from `own` on) times the transpose of STEP rows of a tile.
+// s = the warp's 16 rows, from row `own` on, times the transpose of STEP rows of a tile.
 template <int HD>
 static __device__ __forceinline__ void product(float (*s)[4], const rlhf__bf16 *own,
                                                const rlhf__bf16 *tile) {
@@ -51,7 +51,7 @@ template <int HD> static __device__ __forceinline__ void clear(float (*d)[4]) {
         d[n][0] = d[n][1] = d[n][2] = d[n][3] = 0.0f;
 }
 
-// Block: 64 queries of one head of one row.
+// A block computes 64 queries of one head of one row of the batch.
 template <int HD>
 static __global__ void __launch_bounds__(THREADS, 3) grad_q_bf16(struct rlhf__attn_bwd_args b) {
     const struct rlhf__attn_args &a = b.a;
@@ -61,7 +61,7 @@ static __global__ void __launch_bounds__(THREADS, 3) grad_q_bf16(struct rlhf__at
     const int first = (a.tiles - 1 - (int)(blockIdx.x % (unsigned)a.tiles)) * TILE;
     struct rlhf__cuda_row row;
     if (!rlhf__cuda_row_check_training(a.rows, blockIdx.x / (unsigned)a.tiles, &row)) return;
-    if (first >= row.nq) return; // skips the block's loads
+    if (first >= row.nq) return; // otherwise only a waste of loads
 
     const int64_t col = (int64_t)head * a.head_dim, kv_col = (int64_t)(head / a.group) * a.head_dim;
     const rlhf__bf16 *k = (const rlhf__bf16 *)a.k + kv_col, *v = (const rlhf__bf16 *)a.v + kv_col;
@@ -103,7 +103,7 @@ static __global__ void __launch_bounds__(THREADS, 3) grad_q_bf16(struct rlhf__at
                                                j0 + STEP, row.nk, a.head_dim, a.wide);
             rlhf__cp_async_commit();
         }
-        if (j0 >= warp_keys) continue; // skips the warp's products with 0
+        if (j0 >= warp_keys) continue; // skips products of the warp that are 0
         float s[STEP / 8][4], dp[STEP / 8][4];
         product<HD>(s, qs + warp * 16 * room<HD>::PITCH, ks);
         product<HD>(dp, os + warp * 16 * room<HD>::PITCH, vs);
@@ -117,8 +117,8 @@ static __global__ void __launch_bounds__(THREADS, 3) grad_q_bf16(struct rlhf__at
             }
         rlhf__attn_by_cols<HD, STEP>(dq, dp, ks);
     }
-    rlhf__bf16 *mine = qs + warp * 16 * room<HD>::PITCH; // only this warp reads it
-    __syncwarp(); // memory order: the last product has read it
+    rlhf__bf16 *mine = qs + warp * 16 * room<HD>::PITCH; // only this warp reads them
+    __syncwarp(); // after all lanes have read it for the last product
     rlhf__attn_put<HD>(mine, dq, a.scale, a.scale);
     __syncwarp();
     rlhf__attn_store<HD>((rlhf__bf16 *)b.dq + row.t0 * a.q_stride + col, a.q_stride, mine, own,
@@ -148,8 +148,8 @@ static __device__ __forceinline__ void load_queries(rlhf__bf16 *qs, float *stats
     rlhf__cp_async_commit();
 }
 
-// A block handles 64 keys of one key head of one row. Missing queries add 0, because their q, dout
-// and delta are 0.
+// A block computes 64 keys of one key head of one row of the batch. Missing queries add 0, because
+// their q, dout and delta are 0.
 template <int HD>
 static __global__ void __launch_bounds__(THREADS, 2) grad_kv_bf16(struct rlhf__attn_bwd_args b) {
     const struct rlhf__attn_args &a = b.a;
@@ -161,7 +161,7 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_bf16(struct rlhf__a
     const uint32_t index = blockIdx.x / (unsigned)a.tiles;
     struct rlhf__cuda_row row;
     if (!rlhf__cuda_row_check_training(a.rows, index, &row)) return;
-    if (first >= row.nq) return; // skips the block's loads
+    if (first >= row.nq) return; // otherwise only a waste of loads
 
     const int64_t col = (int64_t)blockIdx.y * a.head_dim;
     const struct rlhf__cuda_row keys = {0, 0, 0, 0, 0, 0, row.t0};
@@ -189,7 +189,7 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_bf16(struct rlhf__a
             load_queries<HD>(stage + (turn ^ 1) * 2 * room<HD>::OTHER,
                              stats + (turn ^ 1) * 2 * STEP, b, next);
         if (own >= row.nq || (a.causal && w.pos + STEP <= row.start + own))
-            continue; // skips the warp's products with 0
+            continue; // skips products of the warp that are 0
         float s[STEP / 8][4], dp[STEP / 8][4];
         product<HD>(s, ks + warp * 16 * room<HD>::PITCH, qs);
         product<HD>(dp, vs + warp * 16 * room<HD>::PITCH, os);
@@ -208,7 +208,7 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_bf16(struct rlhf__a
     }
     rlhf__bf16 *mine = ks + warp * 16 * room<HD>::PITCH; // only this warp reads these two
     rlhf__bf16 *other = vs + warp * 16 * room<HD>::PITCH;
-    __syncwarp(); // memory order: the last product has read them
+    __syncwarp(); // after all lanes have read them for the last product
     rlhf__attn_put<HD>(mine, dk, a.scale, a.scale);
     rlhf__attn_put<HD>(other, dv, 1.0f, 1.0f);
     __syncwarp();

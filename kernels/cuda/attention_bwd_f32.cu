@@ -1,6 +1,6 @@
-// attention_bwd_f32.cu: backward attention in f32, with the steps of attention_bwd_bf16.cu. A warp
-// owns 8 queries (for dq) or 8 keys (for dk and dv). Each lane handles one key or one query at a
-// time.
+// attention_bwd_f32.cu: backward attention in f32, with the same steps as attention_bwd_bf16.cu. A
+// warp has 8 queries (for dq) or 8 keys (for dk and dv). Each lane processes one key or one query
+// at a time.
 #include "attention_f32.h"
 
 enum {
@@ -24,7 +24,7 @@ template <int HD> static __device__ __forceinline__ void clear(float (*d)[HD / 3
             d[q][i] = 0.0f;
 }
 
-// Stores the warp's first `rows` sums, times scale, in rows of x.
+// Multiplies the warp's first `rows` sums by scale and stores them in rows of x.
 template <int HD>
 static __device__ __forceinline__ void store(float *x, int64_t stride, const float (*d)[HD / 32],
                                              float scale, int rows, int head_dim) {
@@ -41,7 +41,7 @@ static __device__ __forceinline__ float probability(float s, float scale_log2, f
     return rlhf__attn_exp2(fmaf(lse, -1.44269504f, s * scale_log2));
 }
 
-// Block: 32 queries of one head of one row.
+// A block computes 32 queries of one head of one row of the batch.
 template <int HD>
 static __global__ void __launch_bounds__(THREADS, 2) grad_q_f32(struct rlhf__attn_bwd_args b) {
     enum { PITCH = HD + 4, ROOM = STEP * OWN + 2 * OWN };
@@ -54,7 +54,7 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_q_f32(struct rlhf__att
     const int first = (a.tiles - 1 - (int)(blockIdx.x % (unsigned)a.tiles)) * TILE;
     struct rlhf__cuda_row row;
     if (!rlhf__cuda_row_check_training(a.rows, blockIdx.x / (unsigned)a.tiles, &row)) return;
-    if (first >= row.nq) return; // skips the block's loads
+    if (first >= row.nq) return; // otherwise only a waste of loads
 
     const int64_t col = (int64_t)head * a.head_dim, kv_col = (int64_t)(head / a.group) * a.head_dim;
     const struct rlhf__cuda_row queries = {0, 0, 0, 0, 0, 0, row.t0};
@@ -82,7 +82,7 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_q_f32(struct rlhf__att
         rlhf__attn_load<HD>(vs, (const float *)a.v + kv_col, a.kv_stride, row, j0, STEP, row.nk,
                             a.head_dim, a.wide);
         __syncthreads();
-        if (j0 >= warp_keys) continue; // skips the warp's products with 0
+        if (j0 >= warp_keys) continue; // skips products of the warp that are 0
         float s[OWN], dp[OWN];
         rlhf__attn_dots<HD>(s, qs + warp * OWN * PITCH, ks + lane * PITCH, a.head_dim);
         rlhf__attn_dots<HD>(dp, os + warp * OWN * PITCH, vs + lane * PITCH, a.head_dim);
@@ -92,7 +92,7 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_q_f32(struct rlhf__att
             const float w = probability(s[q], a.scale_log2, lse[q]);
             dp[q] = j0 + lane < seen ? w * (dp[q] - delta[q]) : 0.0f;
         }
-        put(p + lane * OWN, dp); // read before the barriers above
+        put(p + lane * OWN, dp); // its old contents were read before the barriers above
         __syncwarp();
         rlhf__attn_add<HD>(dq, p, ks, rlhf__attn_min(warp_keys - j0, STEP), a.head_dim);
     }
@@ -100,8 +100,8 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_q_f32(struct rlhf__att
               row.nq - own, a.head_dim);
 }
 
-// A block handles 32 keys of one key head of one row. Missing queries add 0, because their q, dout
-// and delta are 0.
+// A block computes 32 keys of one key head of one row of the batch. Missing queries add 0, because
+// their q, dout and delta are 0.
 template <int HD>
 static __global__ void __launch_bounds__(THREADS, 2) grad_kv_f32(struct rlhf__attn_bwd_args b) {
     enum { PITCH = HD + 4, ROOM = 2 * STEP * OWN };
@@ -114,7 +114,7 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_f32(struct rlhf__at
     const uint32_t index = blockIdx.x / (unsigned)a.tiles;
     struct rlhf__cuda_row row;
     if (!rlhf__cuda_row_check_training(a.rows, index, &row)) return;
-    if (first >= row.nq) return; // skips the block's loads
+    if (first >= row.nq) return; // otherwise only a waste of loads
 
     const int64_t col = (int64_t)blockIdx.y * a.head_dim;
     const struct rlhf__cuda_row keys = {0, 0, 0, 0, 0, 0, row.t0};
@@ -132,7 +132,7 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_f32(struct rlhf__at
     clear<HD>(dv);
     do {
         const struct rlhf__cuda_row queries = {0, 0, 0, 0, 0, 0, w.row.t0};
-        const int from = w.pos - w.row.start, t = from + lane; // t: the lane's query
+        const int from = w.pos - w.row.start, t = from + lane; // t: query of the lane
         const int64_t head_col = (int64_t)w.head * a.head_dim;
         __syncthreads(); // the previous step is finished
         rlhf__attn_load<HD>(qs, (const float *)a.q + head_col, a.q_stride, queries, from, STEP,
@@ -141,7 +141,7 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_f32(struct rlhf__at
                             w.row.nq, a.head_dim, a.wide);
         __syncthreads();
         if (own >= row.nq || (a.causal && w.pos + STEP <= row.start + own))
-            continue; // skips the warp's products with 0
+            continue; // skips products of the warp that are 0
         const int there = (unsigned)t < (unsigned)w.row.nq;
         const int64_t at = (int64_t)(w.row.t0 + t) * a.heads + w.head;
         const float lse = there ? a.lse[at] : 0.0f, delta = there ? b.delta[at] : 0.0f;
@@ -154,7 +154,7 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_f32(struct rlhf__at
             s[q] = seen && there ? probability(s[q], a.scale_log2, lse) : 0.0f;
             dp[q] = s[q] * (dp[q] - delta);
         }
-        put(p + lane * OWN, s); // read before the barriers above
+        put(p + lane * OWN, s); // its old contents were read before the barriers above
         put(ds + lane * OWN, dp);
         __syncwarp();
         rlhf__attn_add<HD>(dv, p, os, STEP, a.head_dim);

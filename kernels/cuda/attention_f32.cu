@@ -1,12 +1,12 @@
-// attention_f32.cu: attention forward in f32. A warp owns 8 queries; keys come in tiles of 32.
+// attention_f32.cu: attention forward in f32. A warp has 8 queries; keys come in tiles of 32.
 #include "attention_f32.h"
 
 enum { OWN = RLHF__ATTN_OWN, KEYS = RLHF__ATTN_OTHERS };
 
 namespace {
-// For the query lane / 4, m is the largest score in units of log2 and l the sum of exponentials (of
-// this lane's keys until a segment ends, then of all keys). For all 8 queries, o holds columns
-// lane + 32 i of the output.
+// m and l are for query lane / 4: the largest score in units of log2, and the sum of exponentials.
+// During a segment, the sum has only this lane's keys; at the end of the segment, it has all keys.
+// o has columns lane + 32 i of the output for all 8 queries.
 template <int HD> struct state { float m, l, o[OWN][HD / 32]; };
 } // namespace
 
@@ -20,8 +20,8 @@ template <int HD> static __device__ __forceinline__ void begin(struct state<HD> 
             x.o[q][i] = 0.0f;
 }
 
-// Turn the scores p[key][query] of a tile that starts at j0 into probabilities. The lane's query
-// sees keys below `seen`. fade[query] is the factor for the previous sums.
+// Turn the scores p[key][query] of a tile, which starts at j0, into probabilities. The lane's query
+// sees keys below `seen`. fade[query] becomes the factor for the sums so far.
 template <int HD>
 static __device__ __forceinline__ void softmax(struct state<HD> &x, float *p, float *fade, int j0,
                                                int seen, float scale) {
@@ -43,8 +43,8 @@ static __device__ __forceinline__ void softmax(struct state<HD> &x, float *p, fl
     if (t == 0) fade[g] = f;
 }
 
-// End a segment. First merge it with the previous segments, which are saved in shared memory. was
-// and now [8] are scratch for the scale factors.
+// End a segment. If there were earlier segments, first merge it with their saved state in shared
+// memory. was[8] and now[8] are scratch memory for the scale factors.
 template <int HD, int THREADS>
 static __device__ __forceinline__ void merge(struct state<HD> &x, const float *kept, float *was,
                                              float *now) {
@@ -53,7 +53,7 @@ static __device__ __forceinline__ void merge(struct state<HD> &x, const float *k
     const float f = rlhf__attn_exp2(m - top), h = rlhf__attn_exp2(x.m - top);
     x.l = fmaf(x.l, h, kept[THREADS] * f);
     x.m = top;
-    __syncwarp(); // memory order: the old factors have been read
+    __syncwarp(); // after all lanes have read the old factors
     if (lane % 4 == 0) was[lane / 4] = f, now[lane / 4] = h;
     __syncwarp();
 #pragma unroll
@@ -73,9 +73,9 @@ static __device__ __forceinline__ void keep(float *kept, const struct state<HD> 
             kept[(2 + q * (HD / 32) + i) * THREADS] = x.o[q][i];
 }
 
-// A block handles WARPS * 8 queries of one head of one row. Shared memory holds the queries, a tile
-// of keys, a tile of values, and each warp's probabilities and factors. If there are several
-// segments, it also holds the saved state of each thread.
+// A block computes WARPS * 8 queries of one head of one row of the batch. Shared memory has the
+// queries, a tile of keys, a tile of values, and the probabilities and factors of each warp. If
+// there are several segments, it also has the saved state of each thread.
 template <int HD, int WARPS>
 static __global__ void __launch_bounds__(WARPS * 32, 3) attend_f32(struct rlhf__attn_args a) {
     enum { THREADS = WARPS * 32, PITCH = HD + 4, ROOM = KEYS * OWN + 2 * OWN };
@@ -86,8 +86,9 @@ static __global__ void __launch_bounds__(WARPS * 32, 3) attend_f32(struct rlhf__
     float *kept = vs + KEYS * PITCH + WARPS * ROOM + threadIdx.x;
     const int first = (a.tiles - 1 - (int)(blockIdx.x % (unsigned)a.tiles)) * WARPS * OWN;
     struct rlhf__cuda_row row;
-    if (!rlhf__cuda_row_check(a.rows, blockIdx.x / (unsigned)a.tiles, &row)) return; // all threads
-    if (first >= row.nq) return; // skips the block's loads
+    if (!rlhf__cuda_row_check(a.rows, blockIdx.x / (unsigned)a.tiles, &row))
+        return;                  // in all threads
+    if (first >= row.nq) return; // otherwise only a waste of loads
 
     const int64_t col = (int64_t)head * a.head_dim, kv_col = (int64_t)(head / a.group) * a.head_dim;
     const struct rlhf__cuda_row queries = {0, 0, 0, 0, 0, 0, row.t0};
@@ -108,7 +109,7 @@ static __global__ void __launch_bounds__(WARPS * 32, 3) attend_f32(struct rlhf__
         rlhf__attn_load<HD>(vs, (const float *)a.v + kv_col, a.kv_stride, row, j0, KEYS, row.nk,
                             a.head_dim, a.wide);
         __syncthreads();
-        if (j0 >= warp_keys) continue; // the whole warp
+        if (j0 >= warp_keys) continue; // for the whole warp
         float s[OWN];
         rlhf__attn_dots<HD>(s, qs + warp * OWN * PITCH, ks + lane * PITCH, a.head_dim);
         *(float4 *)(p + lane * OWN) = {s[0], s[1], s[2], s[3]};
@@ -124,7 +125,7 @@ static __global__ void __launch_bounds__(WARPS * 32, 3) attend_f32(struct rlhf__
         const int end = j0 + KEYS, done = end >= warp_keys;
         rlhf__attn_add<HD>(x.o, p, vs, done ? warp_keys - j0 : KEYS, a.head_dim);
         if (!done && end % RLHF__ATTN_SEGMENT)
-            continue; // p and was are read before the next barrier
+            continue; // p and `was` are read before the next barrier
         x.l = rlhf__attn_quad_sum(x.l);
         if (j0 >= RLHF__ATTN_SEGMENT) merge<HD, THREADS>(x, kept, was, now);
         if (done) continue;

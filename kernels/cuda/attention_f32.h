@@ -1,7 +1,7 @@
-// attention_f32.h: tiles in shared memory for the f32 attention kernels. A warp owns 8 rows
-// (queries, or keys in backward) and handles 32 other rows at a time. A lane computes the products
-// of the 8 rows with one other row, and adds to columns lane, lane + 32, ... of the 8 sums. Rows of
-// a tile are HD + 4 elements apart, so that 16-byte reads of adjacent rows avoid bank conflicts.
+// attention_f32.h: tiles in shared memory for the f32 attention kernels. A warp has 8 rows (queries
+// or, in backward, keys) and processes 32 other rows at a time. A lane computes the products of the
+// 8 rows with one other row, and adds to columns lane, lane + 32, ... of the 8 sums. Rows of a tile
+// are HD + 4 elements apart, so that 16-byte reads of adjacent rows avoid bank conflicts.
 #ifndef RLHF_CUDA_ATTENTION_F32_H
 #define RLHF_CUDA_ATTENTION_F32_H
 
@@ -10,8 +10,8 @@
 enum { RLHF__ATTN_OWN = 8, RLHF__ATTN_OTHERS = 32, RLHF__ATTN_WARPS = 4 };
 
 // Copy keys first .. first+rows-1 into `to` (or queries, if r is a row without keys). Rows below 0
-// and from `end` on become zeros, and so do columns from head_dim to the next multiple of 4. x
-// points to the head's first column.
+// and rows from `end` on become zeros, and so do columns from head_dim to the next multiple of 4. x
+// points to the first column of the head.
 template <int HD>
 static __device__ __forceinline__ void rlhf__attn_load(float *to, const float *x, int64_t stride,
                                                        const struct rlhf__cuda_row &r, int first,
@@ -19,7 +19,7 @@ static __device__ __forceinline__ void rlhf__attn_load(float *to, const float *x
     const int chunks = (head_dim + 3) / 4;
     for (int i = (int)threadIdx.x; i < rows * chunks; i += (int)blockDim.x) {
         const int j = first + i / chunks, col = i % chunks * 4;
-        const int n = (unsigned)j < (unsigned)end ? head_dim - col : 0; // elements present
+        const int n = (unsigned)j < (unsigned)end ? head_dim - col : 0; // existing elements
         const float *from = n ? x + rlhf__cuda_key(r, j) * stride + col : x;
         float *at = to + i / chunks * (HD + 4) + col;
         if (wide && n)
@@ -30,7 +30,7 @@ static __device__ __forceinline__ void rlhf__attn_load(float *to, const float *x
     }
 }
 
-// s[8] = products of the 8 rows at `own` with the row at `other`.
+// s[8] = the products of the 8 rows at `own` with the row at `other`.
 template <int HD>
 static __device__ __forceinline__ void rlhf__attn_dots(float *s, const float *own,
                                                        const float *other, int head_dim) {
@@ -62,7 +62,7 @@ static __device__ __forceinline__ void rlhf__attn_add(float (*d)[HD / 32], const
 #pragma unroll
         for (int i = 0; i < HD / 32; i++) {
             const int c = lane + 32 * i;
-            if (c >= head_dim) continue; // skips sums that are not stored
+            if (c >= head_dim) continue; // skips sums that will not be stored
             const float y = tile[j * (HD + 4) + c];
 #pragma unroll
             for (int q = 0; q < RLHF__ATTN_OWN; q++)

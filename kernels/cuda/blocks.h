@@ -1,4 +1,4 @@
-// blocks.h: allocations, looked up by an address inside them.
+// blocks.h: a list of allocations, which finds the allocation that contains an address.
 #ifndef RLHF_CUDA_BLOCKS_H
 #define RLHF_CUDA_BLOCKS_H
 
@@ -7,7 +7,7 @@
 struct rlhf__cuda_block {
     char *at;
     uint64_t bytes;
-    uint64_t serial; // increases with every allocation of the context
+    uint64_t serial; // each allocation of the context gets a larger number
 };
 
 struct rlhf__cuda_blocks {
@@ -15,11 +15,11 @@ struct rlhf__cuda_blocks {
     uint32_t n, cap;
 };
 
-// Returns 0 when out of memory. [step]
+// Returns 0 if memory runs out. [step]
 int rlhf__cuda_blocks_add(struct rlhf__cuda_blocks *l, void *at, uint64_t bytes, uint64_t serial);
 
-// The block that contains p, or an empty block that starts at p; NULL if there is none. Valid until
-// the list changes.
+// The block that contains p, or an empty block that starts at p; NULL if neither exists. Valid
+// until the list changes.
 struct rlhf__cuda_block *rlhf__cuda_blocks_find(const struct rlhf__cuda_blocks *l, const void *p);
 
 void rlhf__cuda_blocks_remove(struct rlhf__cuda_blocks *l, struct rlhf__cuda_block *b);

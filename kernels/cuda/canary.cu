@@ -1,13 +1,14 @@
-// canary.cu: proves that a library GEMM is row-exact on this card: a row of random data has the
-// same bits alone and together with any other rows. Also times algorithms on the same data.
+// canary.cu: proves that a library GEMM is row-exact on this card: each row of random data has the
+// same bits alone and together with any other rows. Also measures the time of algorithms on the
+// same data.
 #include "canary.h"
 #include "lt_plan.h"
 
 enum {
     THREADS = RLHF__CANARY_THREADS,
-    ROWS = 513,  // of the full matrix
-    WAVES = 3,   // the tall product has more tiles than the card runs in this many waves ...
-    TILE = 128,  // ... if they are this large
+    ROWS = 513,  // rows of the full matrix
+    WAVES = 3,   // the tall product has more tiles than the card runs in this many waves
+    TILE = 128,  // if a tile has this size
     STRIDE = 211 // coprime with ROWS
 };
 
@@ -16,7 +17,7 @@ struct canary_pick {
     unsigned n, first, step;
 };
 
-// Numbers in (-1, 1) with 24 random bits; each depends only on its index.
+// A number in (-1, 1) with 24 random bits. It depends only on the index and the tag.
 static __device__ __forceinline__ float noise(uint64_t i, unsigned tag) {
     uint64_t z = (i + 1) * 0x9e3779b97f4a7c15ull + tag * 0xd1b54a32d192ed03ull;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
@@ -37,7 +38,7 @@ static __global__ void __launch_bounds__(THREADS) canary_fill(T *to, rlhf__canar
     }
 }
 
-// Rows of `words` 4-byte words.
+// Copies the selected rows, which have `words` 4-byte words.
 static __global__ void __launch_bounds__(THREADS)
     canary_gather(unsigned *to, const unsigned *from, uint64_t words, canary_pick p) {
     for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < p.n * words;
@@ -45,8 +46,8 @@ static __global__ void __launch_bounds__(THREADS)
         to[i] = from[(p.first + i / words * p.step) % ROWS * words + i % words];
 }
 
-// Set *differ if a selected row has other bits than in the full matrix. Words of a row after
-// `width` are not compared.
+// Set *differ if a selected row has other bits than in the full matrix. Only the first `width`
+// words of a row are compared.
 static __global__ void __launch_bounds__(THREADS)
     canary_compare(int *differ, const unsigned short *some, const unsigned short *whole,
                    uint64_t ld, uint64_t width, canary_pick p) {
@@ -61,7 +62,7 @@ static __global__ void __launch_bounds__(THREADS)
 
 struct buffers {
     void *w, *x, *c, *out;          // the full matrix
-    void *x_some, *c_some, *o_some; // a selection
+    void *x_some, *c_some, *o_some; // a selection of its rows
     void *bias;
     int *differ;
     uint64_t x_words, out_words; // per row
@@ -82,7 +83,7 @@ rlhf_status rlhf__canary_fill(struct rlhf__cuda *cu, void *to, int32_t dtype,
     return RLHF_OK;
 }
 
-// Makes one allocation for all buffers; *base is the address to free.
+// Makes one allocation for all buffers. *base is the address to free.
 static rlhf_status buffers_make(struct rlhf__cuda *cu, const struct rlhf__lt_shape *s,
                                 struct buffers *b, void **base) {
     const uint64_t w_n = (uint64_t)s->lda * (uint64_t)(s->trans_a ? s->m : s->k);
@@ -98,7 +99,7 @@ static rlhf_status buffers_make(struct rlhf__cuda *cu, const struct rlhf__lt_sha
                                b->out_words * 4 * b->some * add,
                                b->out_words * 4 * b->some,
                                (uint64_t)s->m * 4,
-                               sizeof *b->differ}; // a bf16 bias uses half of it
+                               sizeof *b->differ}; // enough for bf16 too, which uses half of it
     void **to[7] = {&b->w, &b->x, &b->c, &b->out, &b->x_some, &b->c_some, &b->o_some};
     uint64_t total = 0;
     for (uint64_t n : bytes)
@@ -114,7 +115,7 @@ static rlhf_status buffers_make(struct rlhf__cuda *cu, const struct rlhf__lt_sha
     RLHF_TRY(rlhf__canary_fill(cu, b->w, s->dtype, {w_n, lda, k, !s->trans_a, -1, 1}));
     RLHF_TRY(rlhf__canary_fill(cu, b->x, s->dtype, {x_n, ldb, k, 0, 1, 2}));
     if (add) RLHF_TRY(rlhf__canary_fill(cu, b->c, s->out_dtype, {out_n, ldd, ldd, 0, 0, 3}));
-    // A bf16 result gets a bias of 0. Any other bias would hide the rounding errors that
+    // If the result is bf16, the bias is 0. Any other bias would hide the rounding errors that
     // cancellation exposes.
     if (add)
         RLHF_TRY(rlhf__canary_fill(cu, b->bias, s->out_dtype, {m, m, m, 0, 0, 4}));
@@ -125,7 +126,8 @@ static rlhf_status buffers_make(struct rlhf__cuda *cu, const struct rlhf__lt_sha
                             cudaMemsetAsync(b->differ, 0, sizeof *b->differ, cu->stream));
 }
 
-// An algorithm that the library offered but refuses to run counts as a difference.
+// Runs the GEMM. If the library refuses to run an algorithm that it has offered, that counts as a
+// difference.
 static int product(struct rlhf__cuda *cu, struct rlhf__lt_plan *p, const rlhf__lt_algo *algo,
                    const struct buffers *b, const void *x, const void *c, void *out,
                    unsigned rows) {
@@ -148,7 +150,7 @@ struct proof {
 };
 } // namespace
 
-// Compares the selections with the full matrix, with c or without.
+// Compares the selections with the full matrix. `add`: with c.
 static rlhf_status compare_all(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                                const struct buffers *b, const struct proof *t, int add, int *runs) {
     const struct rlhf__lt_shape *s = &p->shape;
@@ -166,13 +168,13 @@ static rlhf_status compare_all(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
     return RLHF_OK;
 }
 
-// Rows whose results fit in `most` bytes.
+// The number of rows whose results fit in `most` bytes.
 static uint64_t rows_of(const struct rlhf__lt_shape *s, uint64_t most) {
     return most / (words_of(s->ldd, s->out_dtype) * 4);
 }
 
-// The number of rows for which the GEMM has enough tiles for WAVES waves of the card. The limit is
-// 8192 rows and 64 MiB, but the result is never below the rows of the full matrix.
+// The number of rows for which the GEMM has enough tiles for WAVES waves of the card. It is at most
+// 8192 rows and 64 MiB, but at least the rows of the full matrix.
 unsigned rlhf__lt_canary_tall(const struct rlhf__cuda *cu, const struct rlhf__lt_shape *s) {
     const uint64_t across = ((uint64_t)s->m + TILE - 1) / TILE;
     uint64_t rows = (uint64_t)WAVES * (uint64_t)rlhf__lt_of(cu)->multiprocessors / across * TILE;
@@ -182,8 +184,8 @@ unsigned rlhf__lt_canary_tall(const struct rlhf__cuda *cu, const struct rlhf__lt
     return (unsigned)(rows > 8192 ? 8192 : rows);
 }
 
-// A power of two for which the results take at most 1 GiB (2 GiB with c). For a vocabulary of
-// 50,304 this is 4096 rows.
+// The largest power of two for which the results take at most 1 GiB (2 GiB with c). For a
+// vocabulary of 50,304 this is 4096 rows.
 unsigned rlhf__lt_canary_most(const struct rlhf__lt_shape *s) {
     const uint64_t rows = rows_of(s, (uint64_t)1 << 30);
     unsigned n = 1;
@@ -204,7 +206,7 @@ rlhf_status rlhf__lt_canary_rows(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
     int differ = 0, runs = 1;
     b.some = tall;
     rlhf_status st = buffers_make(cu, &p->shape, &b, &base);
-    void *ws = NULL; // allocated here, so that running out of memory is not mistaken for a refusal
+    void *ws = NULL; // allocate here, so that a lack of memory is not taken for a refusal
     if (st == RLHF_OK) st = rlhf__cuda_workspace(cu, RLHF__CUDA_WS_LIBRARY, p->workspace, &ws);
     for (int add = 0; add <= (p->shape.out_dtype == RLHF_F32) && runs && st == RLHF_OK; add++)
         st = compare_all(cu, p, &b, &t, add, &runs);

@@ -1,6 +1,6 @@
-// canary_sums.cu: proves that a library GEMM whose sums may be split (split-k) is repeatable on
-// this card. The same data must give the same bits when the GEMM is repeated at once, and when it
-// is repeated after other GEMMs of the plan. Only a hash of all bits is stored and compared.
+// canary_sums.cu: proves that a library GEMM which may split its sums (split-k) is repeatable on
+// this card. The same data must give the same bits if the GEMM is repeated at once, and if it is
+// repeated after other GEMMs of the plan. Only a hash of all bits is stored and compared.
 #include "canary.h"
 #include "lt_plan.h"
 
@@ -18,12 +18,12 @@ struct sums {
     void *bias;
     const rlhf__lt_algo *algo;
     unsigned long long *hash; // [HASHES]
-    uint32_t depth, other;    // of the GEMM, and of those in between
+    uint32_t depth, other;    // of the GEMM; of the GEMMs between its repetitions
 };
 } // namespace
 
-// *hash += a number computed from the bits and the position of every 2-byte word. The order of the
-// additions does not matter.
+// Adds to *hash a number for every 2-byte word, computed from its bits and its position. The order
+// of the additions does not matter.
 static __global__ void __launch_bounds__(THREADS)
     canary_hash(unsigned long long *hash, const unsigned short *d, uint64_t ld, uint64_t width,
                 uint64_t n) {
@@ -37,7 +37,7 @@ static __global__ void __launch_bounds__(THREADS)
     atomicAdd(hash, sum);
 }
 
-// A depth that is large enough for many splits but keeps the operands small.
+// A depth that allows many splits but keeps the operands small.
 static uint32_t depth_of(const struct rlhf__lt_shape *s) {
     const uint64_t line = (uint64_t)(s->lda + s->ldb) * rlhf_dtype_size(s->dtype);
     const uint64_t most = operand_bytes_most / line / 16 * 16;
@@ -46,7 +46,7 @@ static uint32_t depth_of(const struct rlhf__lt_shape *s) {
     return (uint32_t)(most < least ? least : most > longest ? longest : most);
 }
 
-// Makes one allocation for all buffers; *base is the address to free.
+// Makes one allocation for all buffers. *base is the address to free.
 static rlhf_status sums_make(struct rlhf__cuda *cu, const struct rlhf__lt_shape *s, struct sums *o,
                              void **base) {
     const uint64_t k = o->depth, lda = (uint64_t)s->lda, ldb = (uint64_t)s->ldb;
@@ -74,8 +74,8 @@ static rlhf_status sums_make(struct rlhf__cuda *cu, const struct rlhf__lt_shape 
     return rlhf__cuda_check(cu, "cudaMemset", cudaMemsetAsync(o->hash, 0, bytes[4], cu->stream));
 }
 
-// Run the GEMM, with `add` on top of d, and hash the result. *runs becomes 0 if the library refuses
-// the GEMM.
+// Run the GEMM and hash the result. `add`: add d to the result. If the library refuses the GEMM,
+// *runs becomes 0.
 static rlhf_status once(struct rlhf__cuda *cu, struct rlhf__lt_plan *p, const struct sums *o,
                         int add, int which, int *runs) {
     const struct rlhf__lt_shape *s = &p->shape;
@@ -89,7 +89,7 @@ static rlhf_status once(struct rlhf__cuda *cu, struct rlhf__lt_plan *p, const st
     return RLHF_OK;
 }
 
-// Runs another GEMM of the plan, which leaves arbitrary data in the workspace.
+// Runs another GEMM of the plan, so that the workspace contains arbitrary data.
 static void between(struct rlhf__cuda *cu, struct rlhf__lt_plan *p, const struct sums *o,
                     int *runs) {
     const struct rlhf__lt_operands operands = {o->a, o->b, NULL, o->d, o->bias};
@@ -119,7 +119,7 @@ rlhf_status rlhf__lt_canary_sums(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
     o.depth = depth_of(s);
     o.other = s->k ? o.depth : (uint32_t)SHORT;
     rlhf_status st = sums_make(cu, s, &o, &base);
-    void *ws = NULL; // allocated here, so that running out of memory is not mistaken for a refusal
+    void *ws = NULL; // allocate here, so that a lack of memory is not taken for a refusal
     if (st == RLHF_OK && p->workspace)
         st = rlhf__cuda_workspace(cu, RLHF__CUDA_WS_LIBRARY, p->workspace, &ws);
     if (st == RLHF_OK) st = run_all(cu, p, &o, &runs);

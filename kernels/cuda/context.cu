@@ -14,9 +14,10 @@ rlhf_status rlhf__cuda_fail(struct rlhf__cuda *cu, rlhf_status code, const char 
     return cu->messages ? (cu->messages->fail)(cu->messages, code, cu->error) : code;
 }
 
-// Errors after which every further CUDA call of the process returns the same error.
+// The name of an error after which every further CUDA call of the process returns the same error,
+// or NULL.
 static const char *lost_by(cudaError_t e) {
-    enum { CONTAINED = 226 }; // cudaErrorContained, missing in the headers of CUDA 12.0
+    enum { CONTAINED = 226 }; // cudaErrorContained, which CUDA 12.0 does not have
     switch ((int)e) {
     case cudaErrorECCUncorrectable:
         return "the GPU's memory has an error that it cannot correct (ECC)";
@@ -46,7 +47,7 @@ static const char *lost_by(cudaError_t e) {
 
 rlhf_status rlhf__cuda_check(struct rlhf__cuda *cu, const char *what, cudaError_t e) {
     if (e == cudaSuccess) return RLHF_OK;
-    cudaGetLastError(); // otherwise the next launch would report it
+    cudaGetLastError(); // so that the next launch does not report it again
     const char *lost = lost_by(e);
     if (lost)
         return rlhf__cuda_fail(cu, RLHF_E_DEVICE,
@@ -97,7 +98,7 @@ rlhf_status rlhf__cuda_fault_report(struct rlhf__cuda *cu, const struct rlhf__fa
     };
     const struct rlhf__fault f = *from;
     if (!f.code) return RLHF_OK;
-    cu->marks.reported = cu->marks.given; // all marks so far have the same fault
+    cu->marks.reported = cu->marks.given; // all marks so far have this fault
     RLHF_TRY(rlhf__cuda_check(cu, "clearing a fault",
                               cudaMemsetAsync(cu->fault, 0, sizeof f, cu->stream)));
     if (f.code < 0 || f.code >= RLHF__FAULT_COUNT)

@@ -1,4 +1,4 @@
-// context.h: the state of the CUDA backend: the card, its single stream, the memory account, the
+// context.h: the state of the CUDA backend: the card, its single stream, the count of memory, the
 // workspaces, the error text, and the faults that kernels found in device arrays.
 //
 // Operations are declared in table.h.
@@ -12,8 +12,8 @@
 
 #include <rlhf/compute.h>
 
-// Workspaces that live in the context. Each grows and stays. Work of one stream runs in order, so
-// the next op may use the same workspace.
+// Workspaces of the context. Each grows and is kept. The stream runs its work in order, so the next
+// op may use the same workspace.
 enum rlhf__cuda_ws {
     RLHF__CUDA_WS_PARTIAL, // partial sums of reductions over rows
     RLHF__CUDA_WS_PRODUCT, // converted operands and biases of a GEMM
@@ -24,9 +24,9 @@ enum rlhf__cuda_ws {
     RLHF__CUDA_WS_REF,
     RLHF__CUDA_WS_DLOGITS,
     RLHF__CUDA_WS_ROWS, // small per-row arrays of the head
-    RLHF__CUDA_WS_LIST, // tensors of one optimizer call
+    RLHF__CUDA_WS_LIST, // list of the tensors of one optimizer call
     RLHF__CUDA_WS_MUON,
-    RLHF__CUDA_WS_SUM, // f32 sums that are rounded or scattered at the end; expanded sources
+    RLHF__CUDA_WS_SUM, // f32 sums that are finally rounded or scattered; expanded sources
     RLHF__CUDA_WS_COUNT
 };
 
@@ -35,9 +35,10 @@ struct rlhf__cuda_buffer {
     uint64_t bytes;
 };
 
-// The bytes that a call needs of each workspace, at least. workspace_bytes of the table returns
-// this. Each file whose ops take workspaces adds its own sizes in a function of table.h, with the
-// size functions that its ops use. A workspace that grows may get more (memory.cu).
+// The minimal size of each workspace that a call needs, which workspace_bytes of the table returns.
+// Each file whose ops use workspaces adds its own sizes in a function of table.h. That function
+// computes the sizes with the same helpers as the ops. A workspace that grows may become larger
+// than this (memory.cu).
 struct rlhf__cuda_needs {
     uint64_t bytes[RLHF__CUDA_WS_COUNT];
 };
@@ -54,13 +55,13 @@ struct rlhf__cuda_range {
     uint64_t bytes;
 };
 
-// The inputs of the logits that lm_head kept for lm_head_bwd. A write to any of them drops the
-// logits.
+// The inputs of the logits that lm_head kept for lm_head_bwd. If any of them is written, the logits
+// are dropped.
 struct rlhf__cuda_kept {
     int valid, with_ref;
-    struct rlhf__cuda_range from[4]; // hidden, ref_hidden, support; bytes 0: none
+    struct rlhf__cuda_range from[4]; // hidden, ref_hidden, support; bytes 0: unused
     const rlhf_weight *weight, *ref_weight;
-    uint64_t generation; // weight_generation at that time
+    uint64_t generation; // weight_generation when the logits were kept
     uint32_t rows;
     rlhf_dist dist;
 };
@@ -72,47 +73,47 @@ enum {
     RLHF__CUDA_RECORDINGS = 64
 };
 
-// Pinned memory for staged copies (transfer.cu).
+// Pinned memory for copies in pieces (transfer.cu).
 struct rlhf__cuda_stage {
-    char *ring;                                // [pieces][bytes]
+    char *ring;                                // [pieces][bytes] for uploads
     char *landing;                             // [bytes], for downloads
     cudaEvent_t read[RLHF__CUDA_STAGE_PIECES]; // the piece has been read
     uint32_t at;                               // the current piece
-    uint64_t used;                             // bytes used of it
+    uint64_t used;                             // bytes of this piece already used
 };
 
-// Ticket t uses slot t % RLHF__CUDA_MARKS.
+// Ticket t is in slot t % RLHF__CUDA_MARKS.
 struct rlhf__cuda_marks {
     cudaEvent_t reached[RLHF__CUDA_MARKS];
     struct rlhf__fault *fault; // pinned, one per slot
-    uint64_t given, reported;  // tickets issued; tickets up to which faults have been reported
+    uint64_t given, reported;  // tickets issued; tickets whose faults were reported
 };
 
 struct rlhf__cuda_recording {
     uint64_t key;     // 0: none
-    uint64_t serial;  // of the newest allocation when it ran or was captured
+    uint64_t serial;  // serial of the newest allocation when it ran or was captured
     uint64_t weights; // weight_generation at that time
     uint64_t used;    // time of last use
-    int ran;          // has run once without capture
+    int ran;          // 1: it has run once without capture
     cudaGraphExec_t graph;
 };
 struct rlhf__cuda_recordings {
     struct rlhf__cuda_recording kept[RLHF__CUDA_RECORDINGS];
     struct rlhf__cuda_recording *now; // between record and record_end
     int32_t what;                     // the argument of record
-    rlhf_status status;               // of the first call that failed since
+    rlhf_status status;               // status of the first call that failed since then
     uint64_t clock;
 };
 
 struct rlhf__cuda {
-    rlhf_compute table; // what open returns points here
+    rlhf_compute table; // open() returns a pointer to this
     cudaStream_t stream;
     int gpu, sm;              // index; compute capability, 10 * major + minor
     int shared_most;          // bytes of shared memory that a block may use
-    int guard;                // each call reports its own faults
+    int guard;                // 1: each call reports its own faults
     uint64_t workspace_bytes; // budget of the lm_head workspace
-    cudaMemPool_t pool;       // the driver's; NULL: not supported
-    uint64_t bytes;           // in use
+    cudaMemPool_t pool;       // the pool of the driver; NULL: not supported
+    uint64_t bytes;           // bytes of memory in use
     uint64_t serial;          // of the newest allocation
     struct rlhf__cuda_blocks device, host;
     struct rlhf__cuda_stage stage;
@@ -120,35 +121,36 @@ struct rlhf__cuda {
     struct rlhf__cuda_recordings recordings;
     struct rlhf__cuda_buffer ws[RLHF__CUDA_WS_COUNT];
     struct rlhf__fault *fault;      // device
-    struct rlhf__fault *fault_host; // pinned: its copy
-    void *lt;                       // cuBLASLt's state (lt.h), NULL only in open
-    // The library GEMM: sets *taken when it runs the GEMM; NULL: own kernels only.
+    struct rlhf__fault *fault_host; // pinned memory: a copy of it
+    void *lt;                       // state of cuBLASLt (lt.h); NULL only during open
+    // Runs a GEMM in the library and sets *taken, or leaves the GEMM to own kernels. NULL: use only
+    // own kernels.
     rlhf_status (*library)(struct rlhf__cuda *, const struct rlhf__cuda_product_spec *, int *taken);
     struct rlhf__cuda_kept kept;
-    struct rlhf__cuda_buffer staging; // pinned: lm_sample's results in transit
+    struct rlhf__cuda_buffer staging; // pinned memory: results of lm_sample during their transfer
     uint64_t weight_generation;       // incremented by weight_pack and weight_destroy
-    int bf16_weights;                 // a weight of bf16 was made: the dtype of the run, for Muon
-    const rlhf_host *messages;        // gets them; NULL: only `error` keeps them (describe)
+    int bf16_weights;                 // 1: a bf16 weight exists, so the run is in bf16 (for Muon)
+    const rlhf_host *messages;        // gets the messages; NULL (describe): only `error` has them
     char error[512];
     char detail[256];
 };
 
-// Convert between a device address and memory (NULL for NULL). Only these two functions of this
+// Convert between a device address and a pointer (NULL becomes NULL). Only these functions of this
 // backend know what an rlhf_dev is. Host code never dereferences it.
 template <class T = void> static inline T *rlhf__cuda_mem(rlhf_dev p) { return (T *)(void *)p; }
 static inline float *rlhf__cuda_f32(rlhf_dev p) { return rlhf__cuda_mem<float>(p); }
 static inline const int32_t *rlhf__cuda_i32(rlhf_dev p) { return rlhf__cuda_mem<const int32_t>(p); }
 static inline rlhf_dev rlhf__cuda_dev(const void *p) { return (rlhf_dev)(uintptr_t)p; }
 
-// Passes the text to the host and returns code. [step]
+// Passes the text to the host and returns `code`. [step]
 __attribute__((format(printf, 3, 4))) rlhf_status
 rlhf__cuda_fail(struct rlhf__cuda *cu, rlhf_status code, const char *fmt, ...);
 
-// RLHF_OK for cudaSuccess, otherwise RLHF_E_DEVICE (RLHF_E_NOMEM when out of memory). The error
-// text names the operation and CUDA's error. [step]
+// RLHF_OK for cudaSuccess, otherwise RLHF_E_DEVICE, or RLHF_E_NOMEM if memory ran out. The error
+// text has the operation and CUDA's error. [step]
 rlhf_status rlhf__cuda_check(struct rlhf__cuda *cu, const char *what, cudaError_t e);
 
-// rlhf_copy_in with an error text. [step]
+// rlhf_copy_in that sets an error text. [step]
 rlhf_status rlhf__cuda_copy_in(struct rlhf__cuda *cu, const char *op, void *dst, uint32_t own,
                                const void *src, uint32_t first);
 
@@ -156,59 +158,62 @@ rlhf_status rlhf__cuda_copy_in(struct rlhf__cuda *cu, const char *op, void *dst,
 rlhf_status rlhf__cuda_check_dtype(struct rlhf__cuda *cu, const char *op, int32_t dtype);
 rlhf_status rlhf__cuda_check_d(struct rlhf__cuda *cu, const char *op, int32_t d);
 
-// Launches on the stream; returns from the calling function on failure.
+// Launches a kernel on the stream. If that fails, returns from the calling function.
 #define RUN(cu, kernel, grid, block, smem, ...)                                                    \
     RLHF_TRY(rlhf__cuda_check((cu), #kernel,                                                       \
                               LAUNCH(kernel, (grid), (block), (smem), (cu)->stream, __VA_ARGS__)))
 
-// Ends every op that may have raised a fault. In guard mode it waits and reports. [step]
+// Call it at the end of every op that may have raised a fault. In guard mode it waits and reports.
+// [step]
 rlhf_status rlhf__cuda_done(struct rlhf__cuda *cu);
 
-// Wait for the stream and report the first fault since the last wait. RLHF_E_INVALID between record
-// and record_end. [step]
+// Wait for the stream and report the first fault since the last wait. Returns RLHF_E_INVALID if
+// called between record and record_end. [step]
 rlhf_status rlhf__cuda_wait(struct rlhf__cuda *cu);
 
-// Set the error text of a fault that was copied to the host, and clear the device's fault word.
-// Returns RLHF_OK if there was no fault. [step]
+// Set the error text for a fault that was copied to the host, and clear the device's fault word. If
+// f has no fault, returns RLHF_OK. [step]
 rlhf_status rlhf__cuda_fault_report(struct rlhf__cuda *cu, const struct rlhf__fault *f);
 
-// Between record and record_end, the first function returns RLHF_E_INVALID; its error text contains
-// `what`. The second function does so only during a capture. [step]
+// The first function returns RLHF_E_INVALID between record and record_end; the error text contains
+// `what`. The second function returns it only during a capture. [step]
 rlhf_status rlhf__cuda_not_recording(struct rlhf__cuda *cu, const char *what);
 rlhf_status rlhf__cuda_not_capturing(struct rlhf__cuda *cu, const char *what);
 
-// Drop the recordings that ran, or were captured, while the allocation `serial` existed; with
-// serial 0, drop all recordings. [step]
+// Drop the recordings that ran or were captured after the allocation `serial` was made. With serial
+// 0, drop all recordings. [step]
 void rlhf__cuda_recordings_drop(struct rlhf__cuda *cu, uint64_t serial);
 
-// Announce that [p, p + bytes) was or will be written. If lm_head kept logits that were computed
-// from this range, they are dropped. Every op calls this for its outputs. [step]
+// Announce that [p, p + bytes) was or will be written. Every op calls this for its outputs. If
+// lm_head kept logits that were computed from this range, they are dropped. [step]
 void rlhf__cuda_wrote(struct rlhf__cuda *cu, const void *p, uint64_t bytes);
 
-// Device memory that counts in bytes_in_use, 256-byte aligned; contents undefined. [step]
+// Allocate device memory, aligned to 256 bytes. It counts in bytes_in_use; its contents are
+// undefined. [step]
 rlhf_status rlhf__cuda_mem_alloc(struct rlhf__cuda *cu, uint64_t bytes, void **out);
 void rlhf__cuda_mem_free(struct rlhf__cuda *cu, void *ptr); // NULL allowed
 void rlhf__cuda_mem_free_all(struct rlhf__cuda *cu);        // for destroy
 
 // Return memory to the driver: freed memory whose release is still pending, and unused blocks of
-// the pool. Used before a call that ran out of memory is retried. [step]
+// the pool. Called before a call that ran out of memory is tried again. [step]
 cudaError_t rlhf__cuda_memory_spare(struct rlhf__cuda *cu);
 
-// Bytes from p to the end of its allocation; 0 if p is not in an allocation. [step]
+// The number of bytes from p to the end of its allocation; 0 if p is not in an allocation. [step]
 uint64_t rlhf__cuda_extent(const struct rlhf__cuda *cu, const void *p);
 
-// Workspace `which` with at least `bytes` bytes, 256-byte aligned, contents undefined. [step]
+// Get workspace `which` with at least `bytes` bytes. It is aligned to 256 bytes, and its contents
+// are undefined. [step]
 rlhf_status rlhf__cuda_workspace(struct rlhf__cuda *cu, enum rlhf__cuda_ws which, uint64_t bytes,
                                  void **out);
 
-// Releases a workspace's memory, for a call that continues with less. [step]
+// Releases the memory of a workspace, for a call that continues with less memory. [step]
 void rlhf__cuda_workspace_drop(struct rlhf__cuda *cu, enum rlhf__cuda_ws which);
 
-// Copy `bytes` from host memory to the device in stream order, for lists that an op passes to its
-// kernel. The caller may reuse `from` at once. [step]
+// Copy `bytes` from host memory to the device, in the order of the stream. For lists that an op
+// passes to its kernel. The caller may reuse `from` at once. [step]
 rlhf_status rlhf__cuda_send(struct rlhf__cuda *cu, void *to, const void *from, uint64_t bytes);
 
-// For create and destroy: set up and release what allocations and transfers need. [main]
+// For create and destroy: set up and release the resources of allocations and transfers. [main]
 rlhf_status rlhf__cuda_memory_open(struct rlhf__cuda *cu);
 rlhf_status rlhf__cuda_transfer_open(struct rlhf__cuda *cu);
 void rlhf__cuda_transfer_close(struct rlhf__cuda *cu);

@@ -2,20 +2,21 @@
 // other C++ compiler uses the emulation of tests/cuda (emu.h on its include path), where a CUDA
 // thread is a fiber.
 //
-// Kernels use nothing else: no cooperative groups, no <<<>>>, no float atomics (their order is not
-// fixed), and no shuffles within a part of a warp. All threads of a block reach every barrier.
+// Kernels use only what is declared here: no cooperative groups, no <<<>>>, no float atomics (their
+// order is not fixed), and no shuffles in a part of a warp. All threads of a block must reach every
+// barrier.
 #ifndef RLHF_CUDA_CUDA_H
 #define RLHF_CUDA_CUDA_H
 
 #include <stdint.h>
 
-// SHARED(T, name) is static shared memory, 16-byte aligned; T may be an array type.
+// SHARED(T, name) declares static shared memory, aligned to 16 bytes; T may be an array type.
 // DYN_SHARED(name) is the launch's dynamic shared memory. LAUNCH(kernel, grid, block, shared bytes,
-// stream, arguments ...) gives a cudaError_t. A kernel that uses more than 48 KiB of dynamic shared
-// memory must first be passed to ALLOW_SHARED(kernel, bytes).
+// stream, arguments ...) returns a cudaError_t. Call ALLOW_SHARED(kernel, bytes) first for a kernel
+// that uses more than 48 KiB of dynamic shared memory.
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
-template <class T> using rlhf__whole = T; // lets an array type precede its name
+template <class T> using rlhf__whole = T; // allows an array type before the name
 #define SHARED(T, name)  __shared__ __align__(16) rlhf__whole<T> name
 #define DYN_SHARED(name) extern __shared__ __align__(128) unsigned char name[]
 #define ALLOW_SHARED(kernel, bytes)                                                                \
@@ -53,7 +54,7 @@ static __device__ __forceinline__ void rlhf__put(rlhf__bf16 *p, uint64_t i, floa
 
 // ---- sums in a fixed order ----
 
-// The sum and the maximum of a value over a whole warp, in every lane.
+// The sum and the maximum of a value over a whole warp; every lane gets the result.
 template <class T> static __device__ __forceinline__ T rlhf__warp_sum(T v) {
     for (int m = 16; m; m >>= 1)
         v += __shfl_xor_sync(~0u, v, m);

@@ -8,21 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SM_LEAST 80 // minimum compute capability that the kernels are built for
+#define SM_LEAST 80 // least compute capability that the kernels are built for
 #ifndef RLHF_CUDA_MAJORS
 #define RLHF_CUDA_MAJORS (1 << 8 | 1 << 9) // major versions with machine code
 #endif
 
 namespace {
-// What is known of one card. Texts: "" = none or unknown.
+// The facts about a card. A text is "" if it is empty or unknown.
 struct device_info {
-    uint32_t devices;   // number of cards, usable or not; 0: see `missing`
+    uint32_t devices;   // number of cards, including unusable ones; 0: see `missing`
     int32_t capability; // 10 * major + minor; 0: none
     uint64_t memory, memory_free;
     char name[128];
     char driver[64], runtime[64]; // versions
-    char library[128];            // of matrix products
-    char missing[512];            // one sentence: why open() would fail; "" = it would not
+    char library[128];            // the library for matrix products
+    char missing[512];            // one sentence: why open() would fail; "" = it would succeed
 };
 } // namespace
 
@@ -38,7 +38,7 @@ static void read_module(char *out, size_t cap) {
     FILE *f = fopen("/proc/driver/nvidia/version", "r");
     if (!f) return;
     if (fgets(line, sizeof line, f)) {
-        // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  ..."
+        // The line is "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  ..."
         const char *at = strstr(line, "Module");
         if (at) at += strcspn(at, "0123456789\n");
         if (at) snprintf(out, cap, "%.*s", (int)strspn(at, "0123456789."), at);
@@ -46,8 +46,8 @@ static void read_module(char *out, size_t cap) {
     fclose(f);
 }
 
-// Read the versions of the driver and of the runtime. Returns the version that the driver supports;
-// 0: no driver.
+// Read the versions of the driver and of the runtime. Returns the CUDA version that the driver
+// supports; 0: there is no driver.
 static int read_versions(struct device_info *d) {
     int driver = 0, runtime = 0;
     char module[32], cuda[16];
@@ -130,7 +130,7 @@ static void look(uint32_t gpu, struct device_info *d) {
                  count, count - 1);
 }
 
-// Describe what runs the GEMMs: the library, or own kernels and the reason.
+// Describe how GEMMs are computed: by the library, or by own kernels and why.
 static void read_library(struct device_info *d, uint32_t gpu) {
     struct rlhf__cuda *cu = (struct rlhf__cuda *)calloc(1, sizeof *cu);
     if (!cu) return;
@@ -163,9 +163,9 @@ static void *ask(void *arg) {
     return NULL;
 }
 
-// Querying a card makes it the thread's current one, but the calls of an open context rely on their
-// card being current. So a separate thread makes the query. Switching back afterwards is not
-// possible, because that allocates memory on the previous card, which may not have been used yet.
+// Querying a card makes it the thread's current card, but the calls of an open context rely on
+// their own card being current. So a separate thread makes the query. Switching back afterwards
+// would allocate memory on the previous card, even if that card was not used before.
 rlhf_status rlhf__cuda_describe(void *self, uint32_t gpu, const char **json) {
     struct rlhf__backend *b = (struct rlhf__backend *)self;
     struct rlhf__json *j = &b->json;

@@ -1,17 +1,17 @@
-// devices.h: which cards exist and whether this backend can use them. Finds out without creating a
+// devices.h: finds out which cards exist and whether this backend can use them, without creating a
 // context of the backend.
 #ifndef RLHF_CUDA_DEVICES_H
 #define RLHF_CUDA_DEVICES_H
 
 #include "context.h"
 
-// rlhf_kernels_ops.describe. Does not change the calling thread's current card. [main]
+// rlhf_kernels_ops.describe. Does not change the current card of the calling thread. [main]
 rlhf_status rlhf__cuda_describe(void *self, uint32_t gpu, const char **json);
 
-// Make card `gpu` the thread's current one, and fill in gpu, sm and detail of cu. All calls of the
-// context must come from this thread, which must not select another card, because they do not
-// select the card again. RLHF_E_INVALID if this machine has no such card that this backend can use,
-// RLHF_E_DEVICE if the card fails. The error text is describe's `missing`. [main]
+// Make card `gpu` the current card of the thread, and fill in gpu, sm and detail of cu. All calls
+// of the context must come from this thread. The thread must not select another card, because the
+// calls do not select the card again. RLHF_E_INVALID if this machine lacks the card or this backend
+// cannot use it, RLHF_E_DEVICE if the card fails. The error text is describe's `missing`. [main]
 rlhf_status rlhf__cuda_device_open(struct rlhf__cuda *cu, uint32_t gpu);
 
 #endif

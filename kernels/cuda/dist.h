@@ -1,7 +1,8 @@
 // dist.h: the distribution over one row of logits, on the device: softmax sums in a fixed tree, and
-// the kept set of top-k and top-p. One block per row; all of its threads call every function here.
+// the kept set of top-k and top-p. There is one block per row; all of its threads call every
+// function here.
 //
-// The ids of a thread depend only on the vocabulary: each warp has one contiguous share of the row,
+// The ids of a thread depend only on the vocabulary: each warp has one contiguous part of the row,
 // and its lanes take turns with four ids each. So the bits of a row depend only on the row, and are
 // the same in lm_head and lm_sample. The weights for ranking and sampling are integers (fixed
 // point), so their sums do not depend on the order.
@@ -13,30 +14,31 @@
 
 enum { RLHF__DIST_THREADS = 512, RLHF__DIST_WARPS = RLHF__DIST_THREADS / 32 };
 
-// Threads per block for rows of n.
+// The number of threads in a block for rows of n logits.
 static inline unsigned rlhf__dist_threads(int32_t n) {
     return n <= 256 ? 32 : n <= 4096 ? 128 : RLHF__DIST_THREADS;
 }
 
-// The kernel's form of an rlhf_dist; made by rlhf__dist_rule.
+// An rlhf_dist in the form that kernels use; rlhf__dist_rule makes it.
 struct rlhf__dist_rule {
     double top_p;  // 1 = off
-    double least;  // log of min_p; has_least: whether it is on
+    double least;  // log of min_p; has_least: 1 if min_p is used
     float it;      // inverse temperature, 1 when greedy
     int32_t top_k; // 0 = off
     int32_t greedy, has_least;
 };
 
-// A row of n logits. Ids outside of the support count as -inf. Support NULL: all ids are inside.
+// A row of n logits. The logits of ids outside of the support count as -inf. If support is NULL,
+// all ids are inside.
 struct rlhf__dist_row {
-    const float *z; // 16-byte aligned, readable up to a multiple of four
+    const float *z; // aligned to 16 bytes; readable up to a multiple of four
     const uint32_t *support;
     int32_t n;
 };
 
-// The shared memory of a block. Every field is written and read once between two barriers.
+// The shared memory of a block. Between two barriers, each member is either written or read.
 struct rlhf__dist_shared {
-    unsigned key[RLHF__DIST_WARPS][3]; // largest and smallest logit, largest of the reference
+    unsigned key[RLHF__DIST_WARPS][3]; // largest and smallest logit, largest logit of the reference
     double sum[RLHF__DIST_WARPS][4];
     uint64_t scan[RLHF__DIST_WARPS];
     unsigned low[4 * RLHF__DIST_THREADS], high[4 * RLHF__DIST_THREADS]; // histogram, as two words
@@ -47,7 +49,7 @@ struct rlhf__dist_shared {
 
 // ---- order of logits ----
 
-// Unsigned keys in the order of the floats; -0 counts as +0, NaN is above all.
+// Unsigned keys that are ordered like the floats. -0 counts as +0, and NaN is above all floats.
 static __device__ __forceinline__ unsigned rlhf__dist_key(float z) {
     const unsigned u = __float_as_uint(z + 0.0f);
     if (z != z) return ~0u;
@@ -58,7 +60,7 @@ static __device__ __forceinline__ float rlhf__dist_unkey(unsigned key) {
 }
 enum { RLHF__DIST_KEY_INF = 0xff800000u, RLHF__DIST_KEY_LOW = 0x007fffffu }; // of +inf and -inf
 
-// Bits needed for an id of n.
+// The number of bits of an id below n.
 static __device__ __forceinline__ int rlhf__dist_id_bits(int32_t n) {
     int bits = 0;
     while (bits < 31 && (n - 1) >> bits)
@@ -66,8 +68,8 @@ static __device__ __forceinline__ int rlhf__dist_id_bits(int32_t n) {
     return bits;
 }
 
-// The ranking as distinct numbers. A larger logit has a larger rank. Of equal logits, the lowest id
-// has the largest rank.
+// The ranking as numbers, all of which are different. A larger logit has a larger rank. If logits
+// are equal, the lowest id has the largest rank.
 static __device__ __forceinline__ uint64_t rlhf__dist_rank(unsigned key, int32_t id, int32_t n,
                                                            int id_bits) {
     return (uint64_t)key << id_bits | (unsigned)(n - 1 - id);
@@ -79,13 +81,13 @@ static __device__ __forceinline__ bool rlhf__dist_in(const struct rlhf__dist_row
     return !r.support || (r.support[id / 32] >> id % 32 & 1);
 }
 
-// The logit of id, -inf outside the support.
+// The logit of an id; -inf outside of the support.
 static __device__ __forceinline__ float rlhf__dist_at(const struct rlhf__dist_row &r, int32_t id) {
     return rlhf__dist_in(r, id) ? r.z[id] : -__uint_as_float(0x7f800000u);
 }
 
-// v[4] = the logits of ids 4 c .. 4 c + 3, or -inf for ids outside the support. All four must be
-// inside the row.
+// Set v[4] to the logits of ids 4 c .. 4 c + 3, or to -inf for ids outside of the support. All four
+// ids must be in the row.
 static __device__ __forceinline__ void rlhf__dist_load(const struct rlhf__dist_row &r, int32_t c,
                                                        float v[4]) {
     const float4 q = __ldg((const float4 *)(r.z + 4 * c));
@@ -96,7 +98,7 @@ static __device__ __forceinline__ void rlhf__dist_load(const struct rlhf__dist_r
         v[j] = bits >> j & 1 ? v[j] : -__uint_as_float(0x7f800000u);
 }
 
-// The same, but ids may lie past the row's end and then give -inf.
+// The same, but ids may be past the end of the row; their values are -inf.
 static __device__ __forceinline__ void rlhf__dist_load_end(const struct rlhf__dist_row &r,
                                                            int32_t c, float v[4]) {
     for (int j = 0; j < 4; j++)
@@ -104,21 +106,22 @@ static __device__ __forceinline__ void rlhf__dist_load_end(const struct rlhf__di
                                : -__uint_as_float(0x7f800000u);
 }
 
-// The groups of four ids of one warp of a block.
+// The groups of four ids that one warp of a block processes.
 struct rlhf__dist_span {
     int32_t from, to;
 };
 static __device__ __forceinline__ struct rlhf__dist_span rlhf__dist_part(struct rlhf__dist_span all,
                                                                          int warp, int warps) {
     const int32_t share = (all.to - all.from + warps - 1) / warps, from = all.from + warp * share;
-    const int32_t to = from + share < all.to ? from + share : all.to; // less for the last
+    const int32_t to = from + share < all.to ? from + share : all.to; // less for the last warp
     return {from < all.to ? from : all.to, to};
 }
 static __device__ __forceinline__ struct rlhf__dist_span rlhf__dist_own(int32_t n) {
     return rlhf__dist_part({0, (n + 3) / 4}, (int)threadIdx.x / 32, (int)blockDim.x / 32);
 }
 
-// Call f(id, logit) for each of this thread's ids, in order. UNROLL loads are in flight at once.
+// Call f(id, logit) for each id of this thread, in order. UNROLL loads are in flight at the same
+// time.
 template <int UNROLL = 1, class F>
 static __device__ __forceinline__ void rlhf__dist_each(const struct rlhf__dist_row &r, F f) {
     const struct rlhf__dist_span own = rlhf__dist_own(r.n);
@@ -132,7 +135,7 @@ static __device__ __forceinline__ void rlhf__dist_each(const struct rlhf__dist_r
         for (int j = 0; j < 4; j++)
             f(4 * c + j, v[j]);
     }
-    for (int32_t id = 4 * c; c < own.to && id < r.n; id++) // the row's end
+    for (int32_t id = 4 * c; c < own.to && id < r.n; id++) // at the end of the row
         f(id, rlhf__dist_at(r, id));
 }
 
@@ -167,7 +170,8 @@ static __device__ __forceinline__ unsigned rlhf__warp_umax(unsigned v) {
     return v;
 }
 
-// Every thread gets the maximum of a, the minimum of b and the maximum of c. One barrier.
+// Every thread gets the maximum of a, the minimum of b and the maximum of c over the block. One
+// barrier.
 static __device__ __forceinline__ void rlhf__dist_extremes(struct rlhf__dist_shared &s, unsigned *a,
                                                            unsigned *b, unsigned *c) {
     const int warp = (int)threadIdx.x / 32;
@@ -183,7 +187,7 @@ static __device__ __forceinline__ void rlhf__dist_extremes(struct rlhf__dist_sha
     *a = top, *b = ~low, *c = ref;
 }
 
-// Every thread gets the sums v[n] over the block; warps are added in order. One barrier.
+// Every thread gets the sums of v[n] over the block. The warps are added in order. One barrier.
 template <int N>
 static __device__ __forceinline__ void rlhf__dist_sum(struct rlhf__dist_shared &s, double v[N]) {
     for (int i = 0; i < N; i++)
@@ -200,20 +204,22 @@ static __device__ __forceinline__ void rlhf__dist_sum(struct rlhf__dist_shared &
 
 // ---- weights ----
 
-// The scaled, shifted logit, which is the log of the unnormalized probability. A floor replaces log
-// 0, because this value may be multiplied by a probability of 0. NaN stays NaN.
+// The logit, shifted by the maximum and scaled, which is the log of the unnormalized probability. A
+// large negative number replaces log 0, because this value may be multiplied by a probability of 0.
+// A NaN stays a NaN.
 static __device__ __forceinline__ float rlhf__dist_log_weight(float z, float max, float it) {
     const float a = (z - max) * it;
     return a < -1e30f ? -1e30f : a;
 }
 
-// Log-prob of an id of the kept set.
+// The log-prob of an id in the kept set.
 static __device__ __forceinline__ float rlhf__dist_logp(float z, float max, float it,
                                                         float log_sum) {
     return (z - max) * it - log_sum;
 }
 
-// Weights as integers: e^a 2^bits, with bits chosen so that n of them fit in 62 bits.
+// The number of bits of integer weights e^a 2^bits, chosen so that the sum of n of them fits in 62
+// bits.
 static __device__ __forceinline__ int rlhf__dist_weight_bits(int32_t n) {
     return 61 - rlhf__dist_id_bits(n);
 }

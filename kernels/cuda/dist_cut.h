@@ -1,16 +1,17 @@
 // dist_cut.h: the kept set of top-k and top-p of one row, on the device.
 //
-// The kept set is a prefix of the ranking, so one number describes it: the rank of its last id.
-// Histograms find this rank. Each step divides the range of ranks that contains it into bins, adds
-// the integer weights per bin, and continues with the bin in which the total is reached. When few
-// ids are left, they are compared with each other. Each step reads the row once; two or three steps
-// are usual. The result does not depend on the order of threads.
+// The kept set is the beginning of the ranking, so one number describes it: the rank of its last
+// id. Histograms find this rank. Each step divides the range of ranks that contains it into bins,
+// adds up the integer weights in each bin, and continues with the bin in which the total is
+// reached. When few ids are left, they are compared with each other. Each step reads the row once;
+// usually two or three steps are enough. The result does not depend on the order of threads.
 #ifndef RLHF_CUDA_DIST_CUT_H
 #define RLHF_CUDA_DIST_CUT_H
 
 #include "dist.h"
 
-// The range of ranks that contains the last kept id, and the weight that is still needed within it.
+// The range of ranks that contains the last kept id, and the weight that the ids in it must still
+// reach.
 struct rlhf__cut_search {
     uint64_t low, high, need;
     double share; // fraction of the total; 0: `need` is already known
@@ -24,7 +25,8 @@ static __device__ __forceinline__ uint64_t rlhf__cut_need(double share, uint64_t
     return need < 1 ? 1 : need > total ? total : need;
 }
 
-// Add w to bin b as two words. The thread whose addition overflows the low word adds the carry.
+// Add w to bin b, which consists of two words. If an addition overflows the low word, the same
+// thread adds the carry to the high word.
 static __device__ __forceinline__ void rlhf__cut_count(struct rlhf__dist_shared &s, unsigned b,
                                                        uint64_t w) {
     const unsigned low = (unsigned)w;
@@ -33,8 +35,8 @@ static __device__ __forceinline__ void rlhf__cut_count(struct rlhf__dist_shared 
     if (high) atomicAdd(&s.high[b], high);
 }
 
-// List the ids in the range. If there are no more than threads, return true and the wanted rank in
-// *found.
+// List the ids in the range. If they are not more than the threads, return true and set *found to
+// the wanted rank.
 template <class Weight>
 static __device__ __forceinline__ bool
 rlhf__cut_compare(struct rlhf__dist_shared &s, const struct rlhf__dist_row &r,
@@ -67,7 +69,7 @@ rlhf__cut_compare(struct rlhf__dist_shared &s, const struct rlhf__dist_row &r,
     return true;
 }
 
-// Inclusive sum over the threads of the block, and the total. One barrier.
+// The inclusive prefix sum over the threads of the block, and the total. One barrier.
 static __device__ __forceinline__ uint64_t rlhf__cut_scan(struct rlhf__dist_shared &s, uint64_t v,
                                                           uint64_t *total) {
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -86,13 +88,13 @@ static __device__ __forceinline__ uint64_t rlhf__cut_scan(struct rlhf__dist_shar
     return before + v;
 }
 
-// Shrinks the range to one of its bins, four per thread.
+// Reduces the range to one of its bins. There are four bins per thread.
 template <class Weight>
 static __device__ __forceinline__ void rlhf__cut_narrow(struct rlhf__dist_shared &s,
                                                         const struct rlhf__dist_row &r,
                                                         struct rlhf__cut_search *c, Weight weight) {
     const int id_bits = rlhf__dist_id_bits(r.n);
-    const unsigned bins = 4 * blockDim.x, mine = bins - 4 - 4 * threadIdx.x; // thread 0: the top
+    const unsigned bins = 4 * blockDim.x, mine = bins - 4 - 4 * threadIdx.x; // thread 0: highest
     const uint64_t low = c->low, high = c->high;
     int shift = 0;
     for (int b = 32; b; b >>= 1)
@@ -126,37 +128,37 @@ static __device__ __forceinline__ void rlhf__cut_narrow(struct rlhf__dist_shared
     c->need -= s.above;
     c->low = low + ((uint64_t)s.bin << shift);
     const uint64_t last = c->low + (((uint64_t)1 << shift) - 1);
-    c->high = last < high ? last : high; // excludes the ranks above the largest logit
+    c->high = last < high ? last : high; // leaves out ranks above the largest logit
 }
 
-// Find the shortest prefix of the ranking, among the ids in c's range, whose weight reaches c's
-// share. Returns the rank of its last id. weight(logit) is the weight of an id.
+// Among the ids in the range of c, find the shortest beginning of the ranking whose weight reaches
+// the share of c. Returns the rank of its last id. weight(logit) is the weight of an id.
 template <class Weight>
 static __device__ __forceinline__ uint64_t rlhf__cut_find(struct rlhf__dist_shared &s,
                                                           const struct rlhf__dist_row &r,
                                                           struct rlhf__cut_search c,
                                                           Weight weight) {
     uint64_t found = 0;
-    if ((unsigned)r.n > blockDim.x) rlhf__cut_narrow(s, r, &c, weight); // saves a pass
+    if ((unsigned)r.n > blockDim.x) rlhf__cut_narrow(s, r, &c, weight); // to save a pass
     while (!rlhf__cut_compare(s, r, c, weight, &found))
         rlhf__cut_narrow(s, r, &c, weight);
     return found;
 }
 
-// True if min-p keeps a logit with this key. If so, it keeps all larger keys, too.
+// True if min-p keeps a logit with this key. It then keeps all larger keys too.
 static __device__ __forceinline__ bool rlhf__cut_likely(const struct rlhf__dist_rule &rule,
                                                         float max, unsigned key) {
     const double below = (double)rlhf__dist_unkey(key) - (double)max;
     return !(below * (double)rule.it < rule.least);
 }
 
-// The lowest rank that min-p keeps. top: the key of the largest logit, which must be finite.
+// The lowest rank that min-p keeps. `top` is the key of the largest logit, which must be finite.
 static __device__ __forceinline__ uint64_t rlhf__cut_least(const struct rlhf__dist_row &r,
                                                            const struct rlhf__dist_rule &rule,
                                                            unsigned top) {
     const float max = rlhf__dist_unkey(top);
-    // Start from an estimate within a few floats of the smallest kept logit. All logits are at
-    // least -3.4e38.
+    // Start from an estimate that is within a few floats of the smallest kept logit. All logits are
+    // at least -3.4e38.
     const double guess = (double)max + rule.least / (double)rule.it;
     unsigned key = rlhf__dist_key(guess < -3.4e38 ? -3.4e38f : (float)guess);
     while (key < top && !rlhf__cut_likely(rule, max, key))
@@ -166,7 +168,7 @@ static __device__ __forceinline__ uint64_t rlhf__cut_least(const struct rlhf__di
     return rlhf__dist_rank(key, r.n - 1, r.n, rlhf__dist_id_bits(r.n));
 }
 
-// The rank of the last id of the row that top-k and top-p keep, as for rlhf__cut_of.
+// The rank of the last id of the row that top-k and top-p keep, in the form of rlhf__cut_of.
 static __device__ __forceinline__ uint64_t rlhf__cut_top(struct rlhf__dist_shared &s,
                                                          const struct rlhf__dist_row &r,
                                                          const struct rlhf__dist_rule &rule,
@@ -185,20 +187,20 @@ static __device__ __forceinline__ uint64_t rlhf__cut_top(struct rlhf__dist_share
     const float max = rlhf__dist_unkey(top), it = rule.it;
     const float one = rlhf__pow2(rlhf__dist_weight_bits(r.n));
     c.share = rule.top_p;
-    // Weights far below the largest are 0: do not spend bins on them.
+    // Weights far below the largest one are 0. Do not use bins for them.
     const float floor = max - (float)(rlhf__dist_weight_bits(r.n) + 2) * 0.6931472f / it;
     const unsigned key = rlhf__dist_key(floor);
-    // If floor rounds to the largest logit, no float lies between them, and either bound gives the
-    // same result.
+    // If floor rounds to the largest logit, there is no float between them, and both bounds give
+    // the same result.
     const uint64_t least =
         key < top ? rlhf__dist_rank(key, r.n - 1, r.n, id_bits) : 0; // skips the rank
     c.low = least > c.low ? least : c.low;
     return rlhf__cut_find(s, r, c, [=](float z) { return rlhf__dist_weight(z, max, it, one); });
 }
 
-// The rank of the last id of the row that rule keeps; 0 if it keeps all. top and low are the keys
-// of the row's largest and smallest logit. A row is not ranked if its largest logit is infinite or
-// NaN.
+// The rank of the last id of the row that `rule` keeps; 0 if it keeps all ids. top and low are the
+// keys of the row's largest and smallest logit. If the largest logit is infinite or NaN, the row is
+// not ranked.
 static __device__ __forceinline__ uint64_t rlhf__cut_of(struct rlhf__dist_shared &s,
                                                         const struct rlhf__dist_row &r,
                                                         const struct rlhf__dist_rule &rule,
@@ -209,7 +211,7 @@ static __device__ __forceinline__ uint64_t rlhf__cut_of(struct rlhf__dist_shared
     return least > cut ? least : cut;
 }
 
-// True when id, with logit z, is kept.
+// True if id, whose logit is z, is kept.
 static __device__ __forceinline__ bool rlhf__cut_keeps(uint64_t cut, float z, int32_t id, int32_t n,
                                                        int id_bits) {
     return cut == 0 || rlhf__dist_rank(rlhf__dist_key(z), id, n, id_bits) >= cut;

@@ -4,7 +4,7 @@
 
 enum { N = 4, THREADS = 256, WARPS = 4, COLUMNS = 32 * N, BATCH = 4 };
 
-// ---- forward: a thread takes 4 columns of one token ----
+// ---- forward: a thread computes 4 columns of one token ----
 
 template <bool WIDE>
 static __global__ void __launch_bounds__(THREADS)
@@ -33,7 +33,7 @@ static __global__ void __launch_bounds__(THREADS)
     rlhf__store<WIDE>(out + t * d, a, c, d);
 }
 
-// Positions and a position table must be given together or not at all.
+// Refuses positions without a position table, and a table without positions.
 static rlhf_status check_positions(struct rlhf__cuda *cu, const char *op, rlhf_dev pos,
                                    rlhf_dev table) {
     if (!pos == !table) return RLHF_OK;
@@ -51,7 +51,8 @@ static rlhf_status embed(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rl
     const uint32_t groups = ((uint32_t)d + N - 1) / N;
     float *const o = rlhf__cuda_f32(out), *const e = rlhf__cuda_f32(wte),
                  *const p = rlhf__cuda_f32(wpe);
-    // The vocabulary size is not known here, so the memory size of the tables is the limit.
+    // The size of the vocabulary is unknown here, so the ids are limited by the memory size of the
+    // tables.
     const int64_t n_ids = (int64_t)(rlhf__cuda_extent(cu, e) / row_bytes);
     const int64_t n_pos = p ? (int64_t)(rlhf__cuda_extent(cu, p) / row_bytes) : 0;
     const bool wide =
@@ -66,13 +67,13 @@ static rlhf_status embed(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rl
 
 // ---- backward ----
 //
-// dtable[idx[t]] += dout[t], with one warp per token and 128 columns. The warp of the first token
-// with an id searches for the id's other tokens and adds all their rows in order. The warp of a
-// later token finds an earlier one and returns. This needs no sort and no atomics, and sums a table
-// row in token order.
+// dtable[idx[t]] += dout[t]. One warp processes one token and 128 columns. The warp of the first
+// token with an id searches for the other tokens with this id, and adds all their rows in order.
+// The warp of a later token finds an earlier one and returns. This needs no sorting and no atomics,
+// and it adds the rows in the order of the tokens.
 
 // True if a token before t has this id. Searches backwards from t, because repeated tokens are
-// usually close together.
+// usually near each other.
 static __device__ __forceinline__ bool seen_before(const int32_t *idx, uint32_t t, int32_t id) {
     const unsigned lane = threadIdx.x % 32;
     for (uint32_t end = t; end > 0; end = end > 128 ? end - 128 : 0) {
@@ -84,8 +85,8 @@ static __device__ __forceinline__ bool seen_before(const int32_t *idx, uint32_t 
     return false;
 }
 
-// For each set bit i of `hits`, lowest first, add row at + i of dout. BATCH rows are fetched
-// together.
+// For each bit i that is set in `hits`, from the lowest on, add row at + i of dout. BATCH rows are
+// loaded together.
 template <bool WIDE>
 static __device__ __forceinline__ void add_hits(float (&sum)[N], const float *dout, uint32_t at,
                                                 unsigned hits, uint64_t c, uint32_t d) {

@@ -1,5 +1,5 @@
 // fault.h: errors that kernels find in the contents of device arrays. The first error is kept in a
-// word of device memory; the next wait turns it into an error text.
+// word of device memory. The next wait turns it into an error text.
 #ifndef RLHF_CUDA_FAULT_H
 #define RLHF_CUDA_FAULT_H
 
@@ -7,7 +7,8 @@
 
 #include <rlhf/base.h>
 
-// X(name, status, error text with index, value, limit as three %lld in this order)
+// X(name, status, error text); the text has %lld three times: for the index, the value and the
+// limit
 #define RLHF__FAULT_MAP(X)                                                                         \
     X(EMBED_ID, RLHF_E_INVALID, "embed: ids[%lld] = %lld, vocabulary %lld")                        \
     X(EMBED_POS, RLHF_E_INVALID, "embed: pos[%lld] = %lld, positions %lld")                        \
@@ -64,7 +65,7 @@ struct rlhf__fault {
     long long index, value, limit;
 };
 
-// Keeps the first fault. The caller continues without using the invalid number.
+// Keeps the fault if it is the first one. The caller continues without using the invalid number.
 static __device__ __forceinline__ void rlhf__fault_raise(struct rlhf__fault *f, int code,
                                                          long long index, long long value,
                                                          long long limit) {

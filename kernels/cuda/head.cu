@@ -1,5 +1,5 @@
 // head.cu: checks the arguments of the language-model head, computes its logits, and decides which
-// logits are kept. The kernels are in head_fwd.cu, head_bwd.cu and sample.cu.
+// logits are kept for backward. The kernels are in head_fwd.cu, head_bwd.cu and sample.cu.
 #include "head.h"
 
 #include <math.h>

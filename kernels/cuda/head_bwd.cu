@@ -1,5 +1,5 @@
-// head_bwd.cu: lm_head_bwd: derivatives of the logits, and through them of hidden states and
-// weight.
+// head_bwd.cu: lm_head_bwd: the derivatives of the logits and, computed from them, of the hidden
+// states and the weight.
 //
 // With p = softmax over the kept set (treated as constant), H the entropy, K the kl, y the target:
 //   d loss / d logit v = it (d_logp ([v = y] - p_v) - d_entropy p_v (log p_v + H)
@@ -13,7 +13,7 @@ struct grad_args {
     const float *z, *ref; // [rows, ld]
     uint64_t ld;
     const uint32_t *support; // [rows, words], or NULL
-    uint32_t words, first;   // first: row of the call
+    uint32_t words, first;   // first: index of the first row in the call
     int32_t n;
     float it;
     const struct rlhf__cuda_head_stat *stat; // [rows]
@@ -23,7 +23,7 @@ struct grad_args {
 };
 } // namespace
 
-// Four numbers in one store.
+// Stores four numbers in one access.
 static __device__ __forceinline__ void put4(float *to, const float g[4]) {
     *(float4 *)to = {g[0], g[1], g[2], g[3]};
 }
@@ -34,7 +34,8 @@ static __device__ __forceinline__ void put4(rlhf__bf16 *to, const float g[4]) {
     *(uint64_t *)to = bits;
 }
 
-// The row's target if its log-prob has a gradient, else -1. An invalid target raises a fault.
+// The target of the row if its log-prob has a gradient, otherwise -1. An invalid target raises a
+// fault.
 static __device__ __forceinline__ int32_t grad_target(const struct grad_args &a, unsigned row,
                                                       const struct rlhf__dist_row &r,
                                                       uint64_t cut) {
@@ -54,7 +55,7 @@ static __device__ __forceinline__ int32_t grad_target(const struct grad_args &a,
     return rlhf__cut_keeps(cut, z, id, a.n, rlhf__dist_id_bits(a.n)) ? id : -1;
 }
 
-// dz[rows, ld], which may alias z.
+// Computes dz[rows, ld], which may be z.
 template <class T, bool REF>
 static __global__ void __launch_bounds__(RLHF__DIST_THREADS) head_grad(T *dz, struct grad_args a) {
     const unsigned row = blockIdx.x;
@@ -67,12 +68,12 @@ static __global__ void __launch_bounds__(RLHF__DIST_THREADS) head_grad(T *dz, st
     const float d_entropy = a.d_entropy ? a.d_entropy[row] : 0.0f;
     const float d_kl = REF ? a.d_kl[row] : 0.0f;
     const int id_bits = rlhf__dist_id_bits(a.n);
-    __syncthreads(); // the target's logit is read before it is overwritten
+    __syncthreads(); // read the target's logit before it is overwritten
     for (uint64_t c = threadIdx.x; 4 * c < a.ld; c += blockDim.x) {
         float v[4], q[4], g[4] = {0.0f, 0.0f, 0.0f, 0.0f};
         const int32_t first = 4 * (int32_t)c;
         if (first < a.n) {                                   // skips reads past n
-            const float4 u = *(const float4 *)(r.z + first); // z may alias dz
+            const float4 u = *(const float4 *)(r.z + first); // z may be dz
             v[0] = u.x, v[1] = u.y, v[2] = u.z, v[3] = u.w;
             if (REF) {
                 const float4 w = __ldg((const float4 *)(a.ref + row * a.ld + 4 * c));
@@ -101,7 +102,7 @@ static __global__ void __launch_bounds__(RLHF__DIST_THREADS) head_grad(T *dz, st
 
 static const float *at(rlhf_dev p, uint32_t i) { return p ? rlhf__cuda_f32(p) + i : NULL; }
 
-// Computes dz[rows, ld] in act dtype for the block's rows.
+// Computes dz[rows, ld] in the act dtype for the rows of the block.
 static rlhf_status block_grad(struct rlhf__cuda *cu, const struct rlhf__head_call *c,
                               const struct rlhf__head_block *b, void *dz) {
     const rlhf_lm_head *a = &c->a;
@@ -132,8 +133,8 @@ static rlhf_status block_grad(struct rlhf__cuda *cu, const struct rlhf__head_cal
     return RLHF_OK;
 }
 
-// The GEMMs of d_hidden and of d_weight for `rows` rows of dz, without the addresses of their
-// operands.
+// The GEMMs that compute d_hidden and d_weight from `rows` rows of dz. The addresses of their
+// operands are not set.
 static struct rlhf__cuda_product_spec hidden_spec(const struct rlhf__head_call *c,
                                                   const rlhf_weight *w, uint32_t rows) {
     struct rlhf__cuda_product_spec s = {};
@@ -165,8 +166,8 @@ static struct rlhf__cuda_product_spec weight_spec(const struct rlhf__head_call *
     return s;
 }
 
-// Add the contribution of rows first .. first + rows - 1 to d_hidden and d_weight. dz[rows, ld]
-// holds the derivatives of their logits.
+// Add to d_hidden and d_weight the contribution of `rows` rows, starting at row `first`. dz[rows,
+// ld] is the derivatives of these rows' logits.
 static rlhf_status products(struct rlhf__cuda *cu, const struct rlhf__head_call *c, const void *dz,
                             uint32_t first, uint32_t rows) {
     const rlhf_lm_head *a = &c->a;
@@ -186,9 +187,9 @@ static rlhf_status products(struct rlhf__cuda *cu, const struct rlhf__head_call 
     return rlhf__cuda_product(cu, &s);
 }
 
-// Process rows first .. first + rows - 1, whose logits must be recomputed: in blocks of `step`
-// rows, stored at `all`. If dz is NULL, there is a single block and the derivatives overwrite its
-// logits.
+// Process `rows` rows, starting at row `first`, whose logits must be recomputed: in blocks of
+// `step` rows, which are stored in `all`. If dz is NULL, there is a single block, and the
+// derivatives overwrite its logits.
 static rlhf_status recompute(struct rlhf__cuda *cu, const struct rlhf__head_call *c,
                              const struct rlhf__head_block *all, uint32_t first, uint32_t rows,
                              uint32_t step, void *dz) {
@@ -223,8 +224,8 @@ static rlhf_status kept_backward(struct rlhf__cuda *cu, const struct rlhf__head_
 namespace {
 // The workspaces of a backward call.
 struct places {
-    void *dz;                    // derivatives of a chunk; NULL: they overwrite its logits
-    struct rlhf__head_block all; // logits of step rows, or of all kept rows
+    void *dz;                    // derivatives of a chunk; NULL: they overwrite the logits
+    struct rlhf__head_block all; // logits of `step` rows, or all kept logits
     uint32_t chunk, step;
     int kept;
 };
@@ -234,8 +235,8 @@ static uint64_t dz_bytes(const struct rlhf__head_call *c, uint32_t chunk) {
     return chunk * c->ld * rlhf_dtype_size(c->a.dtype);
 }
 
-// Reserve space for the derivatives of a whole chunk, because d_weight needs all of them at once.
-// If memory runs out, give up the logits that lm_head kept.
+// Reserve memory for the derivatives of a whole chunk, because d_weight needs all of them at the
+// same time. If memory runs out, give up the logits that lm_head kept.
 static rlhf_status place_dz(struct rlhf__cuda *cu, const struct rlhf__head_call *c,
                             struct places *p) {
     const uint64_t bytes = dz_bytes(c, p->chunk);
@@ -249,21 +250,22 @@ static rlhf_status place_dz(struct rlhf__cuda *cu, const struct rlhf__head_call 
 
 static int overwrites(const struct rlhf__head_call *c) { return c->a.dtype == RLHF_F32; }
 
-// The number of rows in a block of logits, if the budget must also hold the derivatives of a chunk.
+// The number of rows in a block of logits if the budget must also be enough for the derivatives of
+// a chunk.
 static uint32_t step_beside(uint64_t budget, const struct rlhf__head_call *c, uint32_t chunk) {
     const uint64_t row = rlhf__head_row(c), taken = dz_bytes(c, chunk);
     const uint64_t left = budget > taken ? budget - taken : 0;
     return chunk * row > left ? rlhf__head_fit(left, row) : chunk;
 }
 
-// In f32, derivatives overwrite the logits if lm_head kept all of them, or if a whole chunk fits
-// the budget and the card. Otherwise derivatives get separate memory, and logits are processed in
-// blocks that fit the rest of the budget and of the card.
+// In f32, derivatives overwrite the logits in two cases: if lm_head kept all logits, or if a whole
+// chunk fits in the budget and on the card. Otherwise derivatives get separate memory. The logits
+// are then processed in blocks that fit in the rest of the budget and of the card.
 static rlhf_status place_all(struct rlhf__cuda *cu, const struct rlhf__head_call *c,
                              struct places *p) {
     const uint64_t row = rlhf__head_row(c), budget = cu->workspace_bytes;
     const int over = overwrites(c);
-    if (p->kept && over) // the sizes are those of lm_head: nothing moves
+    if (p->kept && over) // the same sizes as in lm_head, so nothing moves
         return rlhf__head_place(cu, c, c->a.rows, &p->all);
     p->step = p->chunk;
     if (!p->kept && over && p->chunk * row <= budget) {
@@ -273,7 +275,7 @@ static rlhf_status place_all(struct rlhf__cuda *cu, const struct rlhf__head_call
         rlhf__head_drop(cu, before);
     }
     RLHF_TRY(place_dz(cu, c, p));
-    if (p->kept) return rlhf__head_place(cu, c, c->a.rows, &p->all); // the same
+    if (p->kept) return rlhf__head_place(cu, c, c->a.rows, &p->all); // also the same sizes
     p->step = step_beside(budget, c, p->chunk);
     return rlhf__head_place_fewer(cu, c, &p->step, &p->all);
 }
@@ -305,7 +307,7 @@ static rlhf_status lm_head_bwd(void *ctx, const rlhf_lm_head *from) {
     return rlhf__cuda_done(cu);
 }
 
-// The GEMMs of one chunk's derivatives.
+// The workspaces of the GEMMs for the derivatives of one chunk.
 static void product_needs(const struct rlhf__cuda *cu, const struct rlhf__head_call *c,
                           const rlhf_weight *w, uint32_t rows, struct rlhf__cuda_needs *n) {
     const struct rlhf__cuda_product_spec dh = hidden_spec(c, w, rows);
@@ -314,7 +316,7 @@ static void product_needs(const struct rlhf__cuda *cu, const struct rlhf__head_c
     if (c->a.d_weight) rlhf__cuda_product_needs(cu, &dw, n);
 }
 
-// Counts the workspaces of a call that follows lm_head of the same rows.
+// Counts the workspaces of a call after lm_head of the same rows.
 void rlhf__cuda_needs_head_bwd(struct rlhf__cuda *cu, const rlhf_call *c,
                                struct rlhf__cuda_needs *n) {
     const rlhf_weight w = rlhf__cuda_weight_shape(&c->weight);

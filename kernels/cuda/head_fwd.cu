@@ -1,4 +1,5 @@
-// head_fwd.cu: lm_head: log-prob of the target, entropy, and KL to a reference, one block per row.
+// head_fwd.cu: lm_head: log-prob of the target, entropy, and KL to a reference. One block computes
+// one row.
 #include "dist_cut.h"
 #include "head.h"
 #include "table.h"
@@ -10,11 +11,11 @@ struct rows_args {
     const float *z, *ref; // [rows, ld]
     uint64_t ld;
     const uint32_t *support; // [rows, words], or NULL
-    uint32_t words, first;   // first: row of the call
+    uint32_t words, first;   // first: index of the first row in the call
     int32_t n;
     struct rlhf__dist_rule rule;
     struct rlhf__cuda_head_stat *stat; // [rows]
-    const int32_t *target;             // [rows]; NULL: statistics only
+    const int32_t *target;             // [rows]; NULL: only statistics
     float *logp, *entropy, *kl;        // [rows]; entropy and kl may be NULL
     struct rlhf__fault *fault;
 };
@@ -38,8 +39,8 @@ static __device__ __forceinline__ float target_logp(const struct rows_args &a, u
     return rlhf__dist_logp(r.z[id], st.max, a.rule.it, st.log_sum);
 }
 
-// The keys of the largest and of the smallest logit. Also the key of the reference's largest logit,
-// among the ids whose policy logit is not -inf.
+// The keys of the largest and of the smallest logit. Also the key of the largest logit of the
+// reference, among the ids whose logit of the policy is not -inf.
 template <bool REF, bool CUT>
 static __device__ __forceinline__ void
 row_extremes(struct rlhf__dist_shared &s, const struct rlhf__dist_row &r, const float *ref,
@@ -63,7 +64,7 @@ row_extremes(struct rlhf__dist_shared &s, const struct rlhf__dist_row &r, const 
     *top = most, *low = least, *ref_top = most_ref;
 }
 
-// The reference's largest logit within the policy's kept set.
+// The key of the reference's largest logit in the policy's kept set.
 static __device__ __forceinline__ unsigned kept_ref_top(struct rlhf__dist_shared &s,
                                                         const struct rlhf__dist_row &r,
                                                         const float *ref, uint64_t cut) {
@@ -77,7 +78,7 @@ static __device__ __forceinline__ unsigned kept_ref_top(struct rlhf__dist_shared
     return most;
 }
 
-// Fills st except its cut and maxima, which are already set.
+// Fills in st except its cut and its maxima, which are already set.
 template <bool REF, bool CUT>
 static __device__ __forceinline__ void row_sums(struct rlhf__dist_shared &s,
                                                 const struct rlhf__dist_row &r, const float *ref,
@@ -112,7 +113,7 @@ static __device__ __forceinline__ void row_sums(struct rlhf__dist_shared &s,
     st.kl = (float)(v[3] / v[0] + (double)rlhf__logf((float)(v[2] / v[0])));
 }
 
-// REF: with a reference; CUT: top-k or top-p is on.
+// REF: there is a reference; CUT: top-k or top-p is on.
 template <bool REF, bool CUT>
 static __global__ void __launch_bounds__(RLHF__DIST_THREADS) head_rows(struct rows_args a) {
     SHARED(struct rlhf__dist_shared, s);

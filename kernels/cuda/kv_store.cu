@@ -5,18 +5,18 @@
 enum { THREADS = 128 };
 
 namespace {
-// The source and the destination of a copy of rows of `units` elements of type U. Strides between
-// tokens are in elements of U.
+// The source and the destination of copies of rows, which have `units` elements of type U. The
+// strides between tokens are in elements of U.
 template <class U> struct kv_copy {
     U *k_to, *v_to;
     const U *k, *v;
     uint64_t from_stride;
     uint32_t units;
-    int64_t limit; // rows that fit in the caches
+    int64_t limit; // number of rows that fit in the caches
 };
 } // namespace
 
-// The last row that starts at token t or before. Row 0 if there is none.
+// The last row that starts at or before token t. If all rows start later, row 0.
 static __device__ __forceinline__ uint32_t row_of(const rlhf__cuda_rows &r, uint32_t t) {
     uint32_t low = 0, high = r.n;
     while (high - low > 1) {
@@ -29,7 +29,8 @@ static __device__ __forceinline__ uint32_t row_of(const rlhf__cuda_rows &r, uint
     return low;
 }
 
-// A block copies token blockIdx.x. It also checks row blockIdx.x, even if that row is empty.
+// A block copies token blockIdx.x. It also checks row blockIdx.x, because an empty row has no
+// token.
 template <class U>
 static __global__ void __launch_bounds__(THREADS) kv_store_rows(kv_copy<U> c, rlhf__cuda_rows r) {
     const uint32_t t = blockIdx.x;
@@ -86,7 +87,7 @@ static rlhf_status kv_store(void *ctx, rlhf_dev k_cache, rlhf_dev v_cache, rlhf_
     for (int i = 0; i < 2; i++) {
         extent[i] = rlhf__cuda_extent(cu, to[i]);
         bits |= (uint64_t)(uintptr_t)to[i] | (uint64_t)(uintptr_t)from[i];
-        rlhf__cuda_wrote(cu, to[i], extent[i]); // which rows is known only on the device
+        rlhf__cuda_wrote(cu, to[i], extent[i]); // only the device knows which rows were written
     }
     const int64_t limit = (int64_t)((extent[0] < extent[1] ? extent[0] : extent[1]) / bytes);
     if (bits % sizeof(uint4) == 0) return kv_store_as<uint4>(cu, to, from, stride, bytes, limit, r);

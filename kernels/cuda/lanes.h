@@ -1,14 +1,15 @@
-// lanes.h: several adjacent elements of a row in one access: 4 of f32 or bf16, or 8 of bf16.
+// lanes.h: several adjacent elements of a row in one access: 4 elements of f32 or bf16, or 8 of
+// bf16.
 //
-// With WIDE (all addresses are aligned, see rlhf__aligned), one access of 8 or 16 bytes fetches the
-// elements of a lane. Without it, each element takes one access. A lane has the same elements
-// either way, so alignment affects only speed, not bits.
+// With WIDE (all addresses are aligned, see rlhf__aligned), a lane loads its elements in one access
+// of 8 or 16 bytes. Without WIDE, each element needs one access. A lane has the same elements in
+// both cases, so alignment affects only the speed and not the bits.
 #ifndef RLHF_CUDA_LANES_H
 #define RLHF_CUDA_LANES_H
 
 #include "cuda.h"
 
-// True if p and every following row of `width` elements can be fetched N elements at a time.
+// True if p and all later rows of `width` elements can be loaded N elements at a time.
 template <int N, class T> static inline bool rlhf__aligned(const T *p, uint64_t width) {
     return (uintptr_t)p % (N * sizeof(T)) == 0 && width % N == 0;
 }
@@ -54,7 +55,7 @@ static __device__ __forceinline__ void rlhf__wide_put(rlhf__bf16 *p, const float
     *(uint4 *)p = u;
 }
 
-// Elements at .. at + N - 1 of p[n]. Elements past n are read as 0 and not written.
+// Loads elements at .. at + N - 1 of p[n]. Elements past n are read as 0, and they are not written.
 template <bool WIDE, int N, class T>
 static __device__ __forceinline__ void rlhf__load(float (&v)[N], const T *p, uint64_t at,
                                                   uint64_t n) {
@@ -76,10 +77,10 @@ static __device__ __forceinline__ void rlhf__store(T *p, const float (&v)[N], ui
         if (at + i < n) rlhf__put(p, at + i, v[i]);
 }
 
-// ---- one pass over a flat array: a thread takes 8 elements ----
+// ---- one pass over a flat array: a thread processes 8 elements ----
 //
-// The 8 elements take 8 / N accesses. These are a block's width apart, so that the accesses of a
-// warp are contiguous.
+// The 8 elements need 8 / N accesses. Two accesses of a thread are a block's width apart, so that
+// the accesses of a warp are contiguous.
 
 enum { RLHF__FLAT_THREADS = 256, RLHF__FLAT_EACH = 8 };
 
@@ -88,12 +89,12 @@ static inline dim3 rlhf__flat_grid(uint64_t n) {
     return dim3((unsigned)((n + each - 1) / each));
 }
 
-// Elements of a 16-byte access, and the number of accesses per thread.
+// The number of elements in a 16-byte access, and the number of accesses of a thread.
 template <class T> struct rlhf__flat_lanes {
     enum { N = 16 / sizeof(T), GROUPS = RLHF__FLAT_EACH / N };
 };
 
-// The start of access g of this thread.
+// The first element of access g of this thread.
 template <int N> static __device__ __forceinline__ uint64_t rlhf__flat_at(int g) {
     return (uint64_t)blockIdx.x * (RLHF__FLAT_THREADS * RLHF__FLAT_EACH) +
            (unsigned)(g * RLHF__FLAT_THREADS + (int)threadIdx.x) * N;

@@ -17,7 +17,7 @@ static rlhf_status check_pair(struct rlhf__cuda *cu, const char *what, const rlh
     return RLHF_OK;
 }
 
-// The shape of x W, with across of x W^T.
+// The GEMM x W or, with `across`, x W^T.
 static struct rlhf__cuda_product_spec rows_spec(const rlhf_weight *w, int32_t out_dtype, int across,
                                                 uint32_t rows) {
     struct rlhf__cuda_product_spec s = {};
@@ -33,7 +33,7 @@ static struct rlhf__cuda_product_spec rows_spec(const rlhf_weight *w, int32_t ou
     return s;
 }
 
-// Add the workspaces of a product of rows with w. w may be without memory.
+// Add the workspaces of a product of rows and the weight w, which need not have memory.
 static void rows_needs(const struct rlhf__cuda *cu, const rlhf_weight *w, int32_t out_dtype,
                        int across, int with_bias, uint32_t rows, struct rlhf__cuda_needs *n) {
     static const float any = 0.0f;
@@ -42,7 +42,8 @@ static void rows_needs(const struct rlhf__cuda *cu, const rlhf_weight *w, int32_
     rlhf__cuda_product_needs(cu, &s, n);
 }
 
-// out = addend + x W + bias; across: out = addend + x W^T. The widths are those of the weight.
+// out = addend + x W + bias or, with `across`, out = addend + x W^T. The widths are those of the
+// weight.
 static rlhf_status rows_product(struct rlhf__cuda *cu, rlhf_dev out, int32_t out_dtype,
                                 rlhf_dev addend, rlhf_dev x, const rlhf_weight *w, int across,
                                 rlhf_dev bias, uint32_t rows) {
@@ -83,13 +84,13 @@ static rlhf_status linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t a
 
 // ---- sums over rows ----
 
-// The sums over chunks of 64 rows, [chunks, n]. A thread sums four columns.
+// Computes the sums over chunks of 64 rows, [chunks, n]. A thread sums four columns.
 enum { CHUNK = 64, COLS = 128, EACH = 4 };
 template <bool WIDE, class T>
 static __global__ void __launch_bounds__(COLS)
     chunk_sums(float *to, const T *dy, unsigned rows, unsigned n) {
     const unsigned c = (blockIdx.y * COLS + threadIdx.x) * EACH, first = blockIdx.x * CHUNK;
-    if (c >= n) return; // skips the loop: loads and stores check n
+    if (c >= n) return; // only saves work: loads and stores check n
     const unsigned end = rows - first < CHUNK ? rows : first + CHUNK;
     float sum[EACH] = {};
 #pragma unroll 4
@@ -103,7 +104,8 @@ static __global__ void __launch_bounds__(COLS)
     rlhf__store<WIDE>(to + (uint64_t)blockIdx.x * n, sum, c, n);
 }
 
-// db += the chunks' sums. Eight interleaved chains take turns; the chains are then added in order.
+// db += the sums of the chunks. Chunks are added in eight chains, each with every eighth chunk. The
+// chains are then added in order.
 enum { LANES = 32, CHAINS = 8 };
 static __global__ void __launch_bounds__(LANES *CHAINS)
     add_chunks(float *db, const float *sums, unsigned chunks, unsigned n) {
@@ -144,7 +146,7 @@ static rlhf_status column_sums(struct rlhf__cuda *cu, float *db, const T *dy, ui
     return RLHF_OK;
 }
 
-// The shape of x^T dy, in the layout of the weight's source.
+// The GEMM x^T dy, in the layout of the weight's source.
 static struct rlhf__cuda_product_spec dw_spec(const rlhf_weight *w, const void *x, const void *dy,
                                               uint32_t rows) {
     const bool out_in = (w->flags & RLHF_WEIGHT_OUT_IN) != 0;
@@ -170,7 +172,7 @@ static rlhf_status linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rl
     struct rlhf__cuda_product_spec s = dw_spec(w, rlhf__cuda_mem(x), rlhf__cuda_mem(dy), rows);
     s.addend = rlhf__cuda_f32(dw);
     s.out = rlhf__cuda_mem(dw);
-    if (w->in_block) { // the dense gradient, then its blocks
+    if (w->in_block) { // compute the dense gradient, then its blocks
         RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_SUM, rlhf__cuda_dense_bytes(w), &s.out));
         s.addend = NULL;
     }
@@ -189,9 +191,9 @@ static rlhf_status linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rl
     return rlhf__cuda_done(cu);
 }
 
-// ---- the sum of two ----
+// ---- the sum of two products ----
 
-// Elements of the result.
+// The number of elements of the result.
 static uint64_t sum_elements(const rlhf_linear_sum *a, const rlhf_weight *w) {
     return a->rows * (uint64_t)(a->across ? w->k : w->n);
 }

@@ -1,6 +1,6 @@
 // low_rank.cu: block-structured weights (rlhf_blocks). The source and the gradient of such a weight
-// hold only its blocks. The weight itself is dense, and so are its GEMMs: zeros are multiplied like
-// any other number.
+// contain only its blocks. The weight itself is dense, and so are its GEMMs: they multiply the
+// zeros like all other numbers.
 #include "low_rank.h"
 
 #include "table.h"
@@ -73,7 +73,7 @@ static rlhf_status weight_create_blocks(void *ctx, const rlhf_blocks *from, rlhf
     return RLHF_OK;
 }
 
-// to[n, k], one number per thread.
+// Computes to[n, k]. Each thread computes one number.
 static __global__ void __launch_bounds__(THREADS)
     expand(float *to, const float *from, const struct rlhf__cuda_in_block *in, unsigned k,
            uint64_t all, int rank, float scale) {
@@ -96,7 +96,7 @@ rlhf_status rlhf__cuda_blocks_expand(struct rlhf__cuda *cu, const rlhf_weight *w
     return RLHF_OK;
 }
 
-// dw += scale times the blocks of dense[n, k]. A thread handles one number of an output.
+// dw += scale times the blocks of dense[n, k]. Each thread processes one number of an output.
 static __global__ void __launch_bounds__(THREADS)
     add_blocks(float *dw, const float *dense, const struct rlhf__cuda_in_block *in, unsigned k,
                uint64_t all, int rank, float scale) {

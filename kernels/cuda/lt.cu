@@ -1,4 +1,4 @@
-// lt.cu: opens cuBLASLt by name, checks its version and functions, and describes it.
+// lt.cu: opens cuBLASLt by its file name, checks its version and functions, and describes it.
 #include "lt.h"
 
 #include <dlfcn.h>
@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-// The sonames, newest first, and the directories that are searched after the loader's own. The
-// emulation opens only a library that RLHF_CUBLASLT names, because the real library does not know
-// the emulation's memory.
+// The sonames, newest first, and the directories that are searched after those of the loader. The
+// emulation opens a library only if RLHF_CUBLASLT names it, because the real library cannot use the
+// emulation's memory.
 static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
 enum { N_NAMES = sizeof names / sizeof *names };
 #ifdef __CUDACC__
@@ -34,8 +34,8 @@ static void *open_one(const char *file, char *why, size_t cap) {
     return so;
 }
 
-// Open the newest library of a directory, whose name ends with a slash ("": the loader's search
-// path). Returns NULL, with the reason in `why`, if the newest one cannot be opened.
+// Open the newest library in a directory, whose name ends with a slash ("": the loader's search
+// path). If the newest one cannot be opened, returns NULL with the reason in `why`.
 static void *open_in(const char *dir, char *why, size_t cap) {
     char path[4096], later[160];
     for (int i = 0; i < N_NAMES; i++) {
@@ -51,7 +51,8 @@ static int is_dir(const char *path) {
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-// Returns the library, or NULL with the reason from the first place that was searched.
+// Returns the library. If it is not found, returns NULL with the reason from the first place
+// searched.
 static void *open_any(char *why, size_t cap) {
     const char *named = getenv("RLHF_CUBLASLT");
     if (named && *named && is_dir(named)) {
@@ -82,7 +83,7 @@ static const char *functions_find(struct rlhf__cuda_lt *lt) {
     return NULL;
 }
 
-// Leave the library open with a handle, or explain why it is not used.
+// Open the library and create its handle, or explain why it is not used.
 static void start(struct rlhf__cuda *cu) {
     struct rlhf__cuda_lt *lt = rlhf__lt_of(cu);
     char why[160];
@@ -150,7 +151,7 @@ void rlhf__lt_close(struct rlhf__cuda *cu) {
     struct rlhf__cuda_lt *lt = rlhf__lt_of(cu);
     if (!lt) return;
     cu->library = NULL;
-    cudaStreamSynchronize(cu->stream); // queued GEMMs run the library's code
+    cudaStreamSynchronize(cu->stream); // because queued GEMMs run code of the library
     rlhf__lt_plans_free(lt);
     if (lt->handle) lt->api.cublasLtDestroy(lt->handle);
     if (lt->so) dlclose(lt->so);

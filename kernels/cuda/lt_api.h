@@ -1,8 +1,8 @@
-// lt_api.h: the part of cuBLASLt that this backend uses, in our own declarations, so that builds do
-// not need NVIDIA's headers. Names, values and sizes are those of cublasLt.h (12 and 13). If the
-// toolkit is installed, tests/cuda/lt_header.cpp compares each of them with that header.
+// lt_api.h: the part of cuBLASLt that this backend uses, in our own declarations, so that a build
+// does not need NVIDIA's headers. Names, values and sizes are those of cublasLt.h (12 and 13). If
+// the toolkit is installed, tests/cuda/lt_header.cpp compares each of them with that header.
 //
-// C11 and C++17.
+// For C11 and C++17.
 #ifndef RLHF_CUDA_LT_API_H
 #define RLHF_CUDA_LT_API_H
 
@@ -84,13 +84,13 @@ typedef struct rlhf__lt_algo {
 
 typedef struct rlhf__lt_found {
     rlhf__lt_algo algo;
-    size_t workspace; // bytes it needs
+    size_t workspace; // bytes of workspace that it needs
     rlhf__lt_status state;
     float waves;
     int reserved[4];
 } rlhf__lt_found;
 
-// X(NVIDIA's name, result, parameters): every function is looked up by name when the library is
+// X(NVIDIA's name, result, parameters). Every function is looked up by its name when the library is
 // opened.
 #define RLHF__LT_FUNCTIONS(X)                                                                      \
     X(cublasLtGetVersion, size_t, (void))                                                          \

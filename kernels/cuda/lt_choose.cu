@@ -1,16 +1,17 @@
-// lt_choose.cu: chooses among the library's algorithms for a shape. It takes the first algorithm
-// that passes the canary. For an exact shape, it then takes the fastest algorithm with the same
-// bits.
+// lt_choose.cu: chooses an algorithm of the library for a shape. This is the first algorithm that
+// passes the canary. For an exact shape, it is then replaced with the fastest algorithm that has
+// the same bits.
 #include "lt_plan.h"
 
-// Algorithms with the same bits as the first exact one, including it.
+// The first exact algorithm, and the algorithms that give the same bits.
 struct equals {
     int n;
     const rlhf__lt_algo *algo[RLHF__LT_CANDIDATES];
     float ms[RLHF__LT_CANDIDATES][2];
 };
 
-// The fastest at few rows and at many; on a tie, the earlier one.
+// Finds the fastest algorithm for few rows and for many. If two are equally fast, takes the earlier
+// one.
 static rlhf_status fastest(struct rlhf__cuda *cu, struct rlhf__lt_plan *p, struct equals *e) {
     struct rlhf__cuda_lt *lt = rlhf__lt_of(cu);
     int best[2] = {0, 0};
@@ -84,7 +85,7 @@ rlhf_status rlhf__lt_choose(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
     return RLHF_OK;
 }
 
-static unsigned power_of_two(unsigned n) { // the least that is at least n
+static unsigned power_of_two(unsigned n) { // the smallest one that is at least n
     unsigned p = 1;
     while (p < n && p < 1u << 30)
         p *= 2;

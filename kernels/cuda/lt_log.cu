@@ -1,4 +1,4 @@
-// lt_log.cu: reports on the use of the library: the lines of RLHF_CUDA_LT_LOG, one per decision
+// lt_log.cu: reports on the use of the library: RLHF_CUDA_LT_LOG, with one line for each decision
 // about a shape, and the library's part of the context's detail.
 #include "lt_plan.h"
 
@@ -8,7 +8,7 @@
 
 static const char *name_of(int32_t dtype) { return dtype == RLHF_BF16 ? "bf16" : "f32"; }
 
-// "bf16 [rows, 768] x [768, 2304] + bias -> bf16", as the backend's caller sees it.
+// Prints "bf16 [rows, 768] x [768, 2304] + bias -> bf16", in the order of the backend's caller.
 static void put_shape(FILE *f, const struct rlhf__lt_shape *s) {
     if (!s->k)
         fprintf(f, "%s [%lld, rows] x [rows, %lld]", name_of(s->dtype), (long long)s->n,
@@ -27,7 +27,7 @@ static void put_algo(FILE *f, struct rlhf__cuda_lt *lt, const rlhf__lt_algo *alg
                                         "custom",    "stages", "shape", "cluster"};
     for (int i = 0; i <= RLHF__LT_CONFIG_CLUSTER; i++) {
         const size_t size = i == RLHF__LT_CONFIG_INNER || i == RLHF__LT_CONFIG_CLUSTER ? 2 : 4;
-        uint64_t v = 0; // little-endian, like every CUDA host
+        uint64_t v = 0; // all hosts of CUDA are little-endian
         size_t written = 0;
         if (lt->api.cublasLtMatmulAlgoConfigGetAttribute(algo, i, &v, size, &written) ==
             RLHF__LT_SUCCESS)

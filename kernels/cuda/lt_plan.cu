@@ -25,13 +25,13 @@ void rlhf__lt_plans_free(struct rlhf__cuda_lt *lt) {
 
 static int lt_type(int32_t dtype) { return dtype == RLHF_BF16 ? RLHF__LT_R_16BF : RLHF__LT_R_32F; }
 
-// True if the library's table of types covers the shape, and if its fast kernels support the
-// leading dimensions.
+// True if the library's table of types has the shape, and if its fast kernels support the leading
+// dimensions.
 static int shape_fits(const struct rlhf__lt_shape *s) {
     const int64_t in = (int64_t)rlhf_dtype_size(s->dtype),
                   out = (int64_t)rlhf_dtype_size(s->out_dtype);
     if (s->dtype == RLHF_F32 && s->out_dtype != RLHF_F32) return 0;
-    if (s->exact && s->trans_b) return 0; // non-contiguous rows do not occur
+    if (s->exact && s->trans_b) return 0; // rows that are not contiguous do not occur
     return s->lda * in % RLHF__LT_ALIGN == 0 && s->ldb * in % RLHF__LT_ALIGN == 0 &&
            s->ldd * out % RLHF__LT_ALIGN == 0;
 }
@@ -41,7 +41,7 @@ static rlhf__lt_status desc_make(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan 
     const int32_t ta = s->trans_a ? RLHF__LT_OP_T : RLHF__LT_OP_N;
     const int32_t tb = s->trans_b ? RLHF__LT_OP_T : RLHF__LT_OP_N;
     const uint32_t epilogue = s->bias ? RLHF__LT_EPILOGUE_BIAS : RLHF__LT_EPILOGUE_DEFAULT;
-    // The search does not read the bias, only its address alignment.
+    // The search does not read the bias; it only looks at the alignment of its address.
     const void *const aligned = (const void *)(uintptr_t)RLHF__LT_ALIGN;
     const int32_t bias_type = lt_type(s->out_dtype);
     LT_TRY(lt->api.cublasLtMatmulDescCreate(&p->desc, RLHF__LT_COMPUTE_32F, RLHF__LT_R_32F));
@@ -74,8 +74,8 @@ static rlhf__lt_status layouts_make(struct rlhf__cuda_lt *lt, struct rlhf__lt_pl
 
 // ---- plans ----
 
-// Make the plan of a new shape. It uses the library if the library supports the shape and offers an
-// algorithm that passes the canary.
+// Make the plan of a new shape. The plan uses the library if the library supports the shape and
+// offers an algorithm that passes the canary.
 static rlhf_status plan_make(struct rlhf__cuda *cu, struct rlhf__lt_plan *p) {
     struct rlhf__cuda_lt *lt = rlhf__lt_of(cu);
     struct rlhf__lt_candidates found = {};

@@ -1,4 +1,4 @@
-// lt_plan.h: a plan is the decision about a shape. For the files that make plans.
+// lt_plan.h: a plan is the decision about a shape. This header is for the files that make plans.
 #ifndef RLHF_CUDA_LT_PLAN_H
 #define RLHF_CUDA_LT_PLAN_H
 
@@ -6,29 +6,29 @@
 
 enum { RLHF__LT_ALIGN = 16 }; // of every address and every column, in bytes
 
-// The row counts used to search for algorithms: a large microbatch, and a decode step.
+// The row counts for which algorithms are searched: a large microbatch, and a decoding step.
 enum { RLHF__LT_ROWS_LARGE = 16384, RLHF__LT_ROWS_SMALL = 256 };
 
-// Calls of at most RLHF__LT_FEW rows (a decode step) use algo[0], larger calls (a microbatch) use
+// Calls of at most RLHF__LT_FEW rows (a decoding step) use algo[0]. Larger calls (a microbatch) use
 // algo[1].
 enum { RLHF__LT_FEW = 1024, RLHF__LT_CANDIDATES = 6 };
 
 struct rlhf__lt_plan {
     struct rlhf__lt_plan *next;
     struct rlhf__lt_shape shape;
-    int own; // own kernels are used
+    int own; // 1: own kernels are used
     rlhf__lt_desc desc;
     rlhf__lt_layout a, b, d; // C has the layout of D
-    rlhf__lt_algo algo[2];   // for few rows and for many; an exact shape: both give the same bits
-    uint64_t workspace;      // the largest workspace it may use
-    uint64_t rows;           // the row count currently set in the layouts
-    uint64_t searched;       // the row count that algo was chosen for; 0: for all, or not yet
-    uint64_t proved;         // for an exact shape: the most rows that a call may have
-    int proved_all;          // proved will not grow: proving more failed or takes too much memory
+    rlhf__lt_algo algo[2]; // for few rows and for many; for an exact shape, both give the same bits
+    uint64_t workspace;    // size of the largest workspace that it may use
+    uint64_t rows;         // row count that the layouts have now
+    uint64_t searched; // row count for which algo was chosen; 0: for all counts, or not chosen yet
+    uint64_t proved;   // for an exact shape: the most rows allowed in a call
+    int proved_all;    // 1: `proved` cannot grow: a larger proof fails or needs too much memory
 };
 
-// The algorithms that the search found for a shape, most promising first. The order depends only on
-// the offers of the library.
+// The algorithms that the search found for a shape, most promising first. Their order depends only
+// on the offers of the library.
 struct rlhf__lt_candidates {
     int n;
     rlhf__lt_algo algo[RLHF__LT_CANDIDATES];
@@ -43,11 +43,12 @@ struct rlhf__lt_candidates {
 // Sets the row count of the layouts to `rows`.
 rlhf__lt_status rlhf__lt_rows_set(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p, uint64_t rows);
 
-// Find algorithms for a plan whose descriptors exist. Returns 0 if the library offers none.
+// Find algorithms for a plan, whose descriptors must exist. Returns 0 if the library offers none.
 int rlhf__lt_search(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p,
                     struct rlhf__lt_candidates *out);
 
-// With RLHF_CUDA_LT=free: find the library's own choice for `rows`. Returns 0 if it offers none.
+// With RLHF_CUDA_LT=free: find the library's own choice for `rows` rows. Returns 0 if the library
+// offers none.
 int rlhf__lt_search_at(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p, uint64_t rows);
 
 // Chooses among the candidates and sets p->own, p->algo and p->proved. [step]
@@ -61,9 +62,10 @@ rlhf__lt_status rlhf__lt_run_as(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
 
 // ---- proofs (canary.cu, canary_sums.cu) ----
 
-// For an exact shape, compares 513 random rows of `whole` with `some`. Sets *same if `some` gives a
-// row the same bits alone and together with any other rows, up to `tall` rows (at least 513), with
-// c and without. RLHF_E_NOMEM if memory does not suffice; the result is then unknown.
+// For an exact shape, compares the results of the algorithms `whole` and `some`. `whole` computes
+// 513 random rows together; `some` computes selections of them. Sets *same if `some` gives a row
+// the same bits alone and together with any other rows, up to `tall` rows (at least 513), with c
+// and without. Returns RLHF_E_NOMEM if there is not enough memory; the result is then unknown.
 rlhf_status rlhf__lt_canary_rows(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                                  const rlhf__lt_algo *whole, const rlhf__lt_algo *some,
                                  unsigned tall, int *same);
@@ -72,21 +74,21 @@ rlhf_status rlhf__lt_canary_rows(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
 unsigned rlhf__lt_canary_tall(const struct rlhf__cuda *cu, const struct rlhf__lt_shape *s);
 unsigned rlhf__lt_canary_most(const struct rlhf__lt_shape *s);
 
-// Measure the milliseconds of each algorithm at 256 rows and at `tall` rows. The caller chooses.
-// [step]
+// Measure the time of each algorithm in milliseconds, at 256 rows and at `tall` rows. The caller
+// then chooses. [step]
 rlhf_status rlhf__lt_canary_time(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                                  const rlhf__lt_algo *const *algos, int n, unsigned tall,
                                  float (*ms)[2]);
 
 // For an inexact shape, sets *same if the GEMM gives the same bits when it is repeated at once and
-// after other GEMMs of the plan. RLHF_E_NOMEM if memory does not suffice; the result is then
-// unknown.
+// after other GEMMs of the plan. Returns RLHF_E_NOMEM if there is not enough memory; the result is
+// then unknown.
 rlhf_status rlhf__lt_canary_sums(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                                  const rlhf__lt_algo *algo, int *same);
 
 // ---- RLHF_CUDA_LT_LOG (lt_log.cu) ----
 
-// Appends a line with the shape, the algorithm (NULL: none), and the remark.
+// Append a line with the shape, the algorithm (NULL: there is none), and a remark.
 __attribute__((format(printf, 4, 5))) void rlhf__lt_log(struct rlhf__cuda_lt *lt,
                                                         const struct rlhf__lt_shape *s,
                                                         const rlhf__lt_algo *algo, const char *fmt,

@@ -1,7 +1,7 @@
-// lt_product.cu: translates a GEMM of product.h into the library's terms.
+// lt_product.cu: translates a GEMM of product.h into the terms of the library.
 //
-// Row-major out [rows, cols] is column-major D [cols, rows]. So the right operand is the library's
-// A, and the left operand is its B.
+// A row-major out [rows, cols] is a column-major D [cols, rows]. So the right operand is the
+// library's A, and the left operand is its B.
 #include "lt_plan.h"
 #include "mathf.h"
 #include "product_tile.h"
@@ -13,7 +13,7 @@ static struct rlhf__lt_shape shape_of(const struct rlhf__cuda_lt *lt,
                                       const struct rlhf__cuda_product_spec *s) {
     struct rlhf__lt_shape t;
     const int over_rows = !s->rows_exact && s->left.across && s->right.across;
-    memset(&t, 0, sizeof t); // compared as bytes
+    memset(&t, 0, sizeof t); // because structs are compared as bytes
     t.dtype = s->in_dtype;
     t.out_dtype = s->out_dtype;
     t.trans_a = !s->right.across;
@@ -31,7 +31,7 @@ static struct rlhf__lt_shape shape_of(const struct rlhf__cuda_lt *lt,
 
 static int odd(const void *p) { return (uintptr_t)p % RLHF__LT_ALIGN != 0; }
 
-// Bytes from the first to the last element of `lines` lines.
+// The number of bytes from the first to the last element of `lines` lines.
 static uint64_t extent(uint64_t lines, uint64_t ld, uint64_t width, int32_t dtype) {
     return ((lines - 1) * ld + width) * rlhf_dtype_size(dtype);
 }
@@ -41,7 +41,7 @@ static uint64_t operand_bytes(const struct rlhf__cuda_operand *o, uint32_t lines
     return o->across ? extent(depth, o->ld, lines, dtype) : extent(lines, o->ld, depth, dtype);
 }
 
-// Replaces a misaligned operand by an aligned copy, so that its address does not affect the bits.
+// Replaces a misaligned operand with an aligned copy, so that its address does not change the bits.
 static rlhf_status straighten(struct rlhf__cuda *cu, const void **p, uint64_t bytes, char **ws) {
     if (!*p || !odd(*p)) return RLHF_OK;
     char *to = *ws;
@@ -53,7 +53,7 @@ static rlhf_status straighten(struct rlhf__cuda *cu, const void **p, uint64_t by
     return RLHF_OK;
 }
 
-// Runs a GEMM with at least one misaligned operand on copies.
+// Runs a GEMM with a misaligned operand on copies of its operands.
 static rlhf_status run_on_copies(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                                  const struct rlhf__cuda_product_spec *s,
                                  struct rlhf__lt_operands *o, rlhf__lt_status *lt_st) {
@@ -67,7 +67,7 @@ static rlhf_status run_on_copies(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
     RLHF_TRY(straighten(cu, &o->b, b, &at));
     RLHF_TRY(straighten(cu, &o->c, d, &at));
     RLHF_TRY(straighten(cu, &o->bias, bias, &at));
-    // The old output is copied, too, because the gaps between its rows must not change.
+    // The old output is copied too, because the gaps between its rows must not change.
     const void *out = o->d;
     RLHF_TRY(straighten(cu, &out, d, &at));
     o->d = (void *)(uintptr_t)out;
@@ -77,7 +77,7 @@ static rlhf_status run_on_copies(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                             cudaMemcpyAsync(s->out, o->d, d, cudaMemcpyDeviceToDevice, cu->stream));
 }
 
-// ---- a bias before a result in bf16 ----
+// ---- a bias, if the result is bf16 ----
 
 enum { THREADS = 256 };
 
@@ -109,7 +109,7 @@ rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_prod
     if (!s->cols || (s->rows_exact ? !s->depth : !s->rows)) return RLHF_OK;
     RLHF_TRY(rlhf__lt_plan_of(cu, &shape, &p));
     if (!p || !s->rows || !s->depth) return RLHF_OK;
-    void *ws = NULL; // allocated here, where failure has an error text
+    void *ws = NULL; // allocate here, where a failure has an error text
     if (p->workspace) RLHF_TRY(rlhf__cuda_workspace(cu, RLHF__CUDA_WS_LIBRARY, p->workspace, &ws));
     if (s->bias && s->out_dtype == RLHF_BF16) RLHF_TRY(rounded(cu, s->bias, s->cols, &o.bias));
     if (shape.exact) RLHF_TRY(rlhf__lt_prove_more(cu, p, s->rows));
@@ -120,9 +120,9 @@ rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_prod
         RLHF_TRY(run_on_copies(cu, p, s, &o, &lt_st));
     else
         return RLHF_OK;
-    // The algorithm may refuse a sum over rows that is too short, which depends only on the number
-    // of rows. No other failure may fall back to own kernels, because the bits depend on the
-    // choice.
+    // The algorithm may refuse a sum over rows if it is too short, which depends only on the number
+    // of rows. After any other failure, own kernels must not be used instead, because the bits
+    // depend on this choice.
     const int refused = lt_st == RLHF__LT_NOT_SUPPORTED || lt_st == RLHF__LT_INVALID_VALUE;
     if (!shape.exact && refused) return RLHF_OK;
     if (lt_st != RLHF__LT_SUCCESS)
@@ -133,8 +133,8 @@ rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_prod
     return RLHF_OK;
 }
 
-// Decides about one shape of products of rows with a weight [k, n]: forward or, with across,
-// backward.
+// Chooses the algorithm for one shape of the product of rows and a weight [k, n]: the forward
+// product or, if `across` is set, the backward product.
 static rlhf_status prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w, int32_t n,
                            int across, int32_t out_dtype, const float *bias) {
     struct rlhf__cuda_product_spec s = {};
@@ -151,7 +151,8 @@ static rlhf_status prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w, i
     return s.cols <= RLHF__CUDA_DOT_COLS ? RLHF_OK : cu->library(cu, &s, &taken);
 }
 
-// Decides about the shape of a weight's gradient. The derivatives of outputs are in lines of n.
+// Chooses the algorithm for the gradient of a weight. The derivatives of the outputs are in lines
+// of n.
 static rlhf_status prepare_sum(struct rlhf__cuda *cu, const struct rlhf_weight *w, int32_t n) {
     const bool out_in = (w->flags & RLHF_WEIGHT_OUT_IN) != 0;
     const struct rlhf__cuda_operand in = {w->ptr, (uint64_t)w->k, 1},
@@ -169,7 +170,7 @@ static rlhf_status prepare_sum(struct rlhf__cuda *cu, const struct rlhf_weight *
 }
 
 rlhf_status rlhf__lt_prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w) {
-    const float *any = (const float *)w->ptr; // only says that there is a bias; it is not read
+    const float *any = (const float *)w->ptr; // only shows that there is a bias; it is not read
     const int backward = (w->flags & RLHF_WEIGHT_BACKWARD) != 0;
     if (!cu->library || rlhf__lt_of(cu)->free) return RLHF_OK;
     for (int across = 0; across <= backward; across++) {
@@ -178,7 +179,7 @@ rlhf_status rlhf__lt_prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w)
     }
     RLHF_TRY(prepare(cu, w, w->n, 0, RLHF_F32, any));
     if (w->dtype == RLHF_BF16) RLHF_TRY(prepare(cu, w, w->n, 0, RLHF_BF16, any));
-    // The LM head's rows have the width of the weight including its padding.
+    // The LM head's rows of logits are as wide as the weight with its padding.
     RLHF_TRY(prepare(cu, w, w->n_pad, 0, RLHF_F32, NULL));
     if (!backward) return RLHF_OK;
     RLHF_TRY(prepare(cu, w, w->n_pad, 1, w->dtype, NULL));

@@ -1,12 +1,13 @@
 // lt_run.cu: runs GEMMs with a plan of cuBLASLt.
 #include "lt_plan.h"
 
-// The row count is the number of columns of x and out or, for a sum over rows, of the two factors.
+// The row count is the number of columns of x and out. For a sum over rows, it is the number of
+// columns of the two factors.
 rlhf__lt_status rlhf__lt_rows_set(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p,
                                   uint64_t rows) {
     if (p->rows == rows || (p->shape.n && p->shape.k)) return RLHF__LT_SUCCESS;
     rlhf__lt_layout has[2] = {p->b, p->shape.n ? p->a : p->d};
-    p->rows = 0; // invalid until all are set
+    p->rows = 0; // invalid until all layouts are set
     for (int i = 0; i < 2; i++)
         LT_TRY(lt->api.cublasLtMatrixLayoutSetAttribute(has[i], RLHF__LT_LAYOUT_COLS, &rows,
                                                         sizeof rows));

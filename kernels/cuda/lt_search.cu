@@ -1,5 +1,5 @@
-// lt_search.cu: finds cuBLASLt's algorithms for a shape, among those that the library offers at two
-// fixed row counts.
+// lt_search.cu: finds cuBLASLt's algorithms for a shape, among the algorithms that the library
+// offers at two fixed row counts.
 #include "lt_plan.h"
 
 #include <new>
@@ -11,7 +11,8 @@ static const uint64_t search_rows[2] = {RLHF__LT_ROWS_LARGE, RLHF__LT_ROWS_SMALL
 // Row counts that the algorithm must support.
 static const uint64_t check_rows[] = {1, 17, 256, 513, 16384};
 
-// The arithmetic that an algorithm may use: no TF32, no emulation of f32 by smaller types.
+// The arithmetic that an algorithm may use: TF32 and the emulation of f32 by smaller types are not
+// allowed.
 static uint64_t impl_allowed(const struct rlhf__lt_shape *s) {
     if (s->dtype == RLHF_F32)
         return RLHF__LT_IMPL_FMA | RLHF__LT_IMPL_SUM_32F | RLHF__LT_IMPL_IN_32F;
@@ -39,7 +40,7 @@ struct config {
     int64_t v[RLHF__LT_CONFIG_CLUSTER + 1];
 };
 
-// The identity of an algorithm, apart from the shape it was found for.
+// The identity of an algorithm, without the shape for which it was found.
 static rlhf__lt_status config_get(struct rlhf__cuda_lt *lt, const rlhf__lt_algo *algo,
                                   struct config *to) {
     memset(to, 0, sizeof *to);
@@ -51,8 +52,8 @@ static rlhf__lt_status config_get(struct rlhf__cuda_lt *lt, const rlhf__lt_algo 
     return RLHF__LT_SUCCESS;
 }
 
-// Check an offer, because the library may offer algorithms that were not requested. k must not be
-// split, the arithmetic must be allowed, and 16-byte alignment must suffice.
+// Check an offer, because the library may offer algorithms that were not asked for. k must not be
+// split, the arithmetic must be allowed, and alignment to 16 bytes must be enough.
 static int offer_fits(struct rlhf__cuda_lt *lt, const struct rlhf__lt_plan *p,
                       const rlhf__lt_found *f, struct config *config) {
     uint64_t impl = 0;
@@ -97,7 +98,7 @@ struct offers {
     struct config config[OFFERS];
 };
 
-// The library's offers at a row count, in the library's order, without offers that do not fit.
+// The offers of the library at a row count, in its order. Offers that do not fit are left out.
 static void offers_get(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p, rlhf__lt_pref pref,
                        uint64_t rows, struct offers *to) {
     int n = 0;
@@ -116,7 +117,7 @@ static void offers_get(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p, rlhf__
     }
 }
 
-// Index of an algorithm in a list; OFFERS if it is not in it.
+// The index of an algorithm in a list; OFFERS if the list does not contain it.
 static int place(const struct offers *in, const struct config *c) {
     int i = 0;
     while (i < in->n && memcmp(&in->config[i], c, sizeof *c) != 0)
@@ -124,8 +125,8 @@ static int place(const struct offers *in, const struct config *c) {
     return i < in->n ? i : OFFERS;
 }
 
-// Sort the offers at either row count by the sum of their indices in the two lists. On a tie, the
-// order at the large count decides.
+// Sort all offers by the sum of their indices in the lists of the two row counts. If two sums are
+// equal, the order at the large count decides.
 static int rank(struct rlhf__lt_candidates *out, const struct offers *large,
                 const struct offers *small) {
     out->n = 0;

@@ -8,8 +8,8 @@
 // The largest errors over all finite floats, in units in the last place (ulp) of the exact result:
 //   rlhf__expf 1.1   rlhf__exp2f 1.1   rlhf__logf 0.9   rlhf__tanhf 1.4   rlhf__erff 1.5
 // tests/cuda/test_mathf.cpp checks a sample of floats against these bounds. The polynomials are
-// minimax fits of the relative error, made for this file. Each comment below gives the error of its
-// polynomial without f32 rounding.
+// minimax fits of the relative error, made for this file. A comment with "polynomial" and a number
+// gives the error of the polynomial, without f32 rounding.
 #ifndef RLHF_CUDA_MATHF_H
 #define RLHF_CUDA_MATHF_H
 
@@ -25,12 +25,12 @@ static __device__ __forceinline__ float rlhf__rintf(float x) {
     return (x + 12582912.0f) - 12582912.0f;
 }
 
-// |x| with the sign of s; x >= 0 or NaN.
+// |x| with the sign of s, for x >= 0 or NaN.
 static __device__ __forceinline__ float rlhf__with_sign(float x, float s) {
     return __uint_as_float(__float_as_uint(x) | (__float_as_uint(s) & 0x80000000u));
 }
 
-// 2^n e^r for |r| <= ln 2 / 2 and -252 <= n <= 254; polynomial 3.4e-9. 2^n is applied as two
+// 2^n e^r for |r| <= ln 2 / 2 and -252 <= n <= 254; polynomial 3.4e-9. 2^n is multiplied as two
 // factors, so that only the last multiplication rounds to a denormal or overflows.
 static __device__ __forceinline__ float rlhf__exp_reduced(float r, int n) {
     float p = 0x1.6a4b98p-10f;
@@ -43,9 +43,9 @@ static __device__ __forceinline__ float rlhf__exp_reduced(float r, int n) {
     return p * rlhf__pow2(half) * rlhf__pow2(n - half);
 }
 
-// e^x = 2^n e^r with x = n ln 2 + r, ln 2 in two parts.
+// e^x = 2^n e^r with x = n ln 2 + r, where ln 2 has two parts.
 static __device__ __forceinline__ float rlhf__expf(float x) {
-    const float c = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x; // 0 and inf; NaN stays
+    const float c = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x; // beyond: 0, inf; NaN stays
     const float n = rlhf__rintf(c * 0x1.715476p+0f);
     const float r = fmaf(n, 0x1.05c610p-29f, fmaf(n, -0x1.62e430p-1f, c));
     return c == c ? rlhf__exp_reduced(r, (int)n) : c;
@@ -81,7 +81,7 @@ static __device__ __forceinline__ float rlhf__logf(float x) {
     return fmaf((float)(denormal ? e - 24 : e), 0x1.62e430p-1f, p);
 }
 
-// tanh x: an odd polynomial (2.8e-9) up to 0.6, beyond it 1 - 2 / (e^2|x| + 1).
+// tanh x: an odd polynomial (2.8e-9) up to 0.6; beyond, 1 - 2 / (e^2|x| + 1).
 static __device__ __forceinline__ float rlhf__tanhf(float x) {
     const float a = fabsf(x), s = x * x;
     if (a < 0.6f) {
@@ -95,7 +95,7 @@ static __device__ __forceinline__ float rlhf__tanhf(float x) {
     return rlhf__with_sign(1.0f - 2.0f / (rlhf__expf(a + a) + 1.0f), x);
 }
 
-// 1 / (1 + e^-x); *rest becomes 1 minus that. Without cancellation or overflow; 3 ulp.
+// 1 / (1 + e^-x). *rest becomes 1 minus this, without cancellation or overflow; 3 ulp.
 static __device__ __forceinline__ float rlhf__sigmoidf(float x, float *rest) {
     const float e = rlhf__expf(-fabsf(x)), large = 1.0f / (1.0f + e), small = e * large;
     *rest = x < 0.0f ? large : small;
@@ -122,12 +122,12 @@ static __device__ __forceinline__ float rlhf__erfcxf(float z) {
 
 // exp(-c x^2) for c = 0.5 or 1. Corrects for the rounding error of x * x.
 static __device__ __forceinline__ float rlhf__gaussf(float x, float c) {
-    const float a = fabsf(x), z = a > 15.0f ? 15.0f : a; // 0 beyond
+    const float a = fabsf(x), z = a > 15.0f ? 15.0f : a; // beyond 15, the result is 0
     const float square = z * z, rest = fmaf(z, z, -square), e = rlhf__expf(-c * square);
     return fmaf(-e, c * rest, e);
 }
 
-// erf x: an odd polynomial (8.9e-10) up to 0.92, beyond it 1 - erfc |x|.
+// erf x: an odd polynomial (8.9e-10) up to 0.92; beyond, 1 - erfc |x|.
 static __device__ __forceinline__ float rlhf__erff(float x) {
     const float a = fabsf(x), s = x * x;
     if (a < 0.92f) {
@@ -143,8 +143,8 @@ static __device__ __forceinline__ float rlhf__erff(float x) {
     return rlhf__with_sign(1.0f - rlhf__erfcxf(a > 11.0f ? 11.0f : a) * rlhf__gaussf(x, 1.0f), x);
 }
 
-// The normal distribution function; *density becomes its derivative, e^(-x x / 2) / sqrt(2 pi). No
-// cancellation for x < 0. The errors are 6 and 3 ulp.
+// The normal distribution function. *density becomes its derivative, e^(-x x / 2) / sqrt(2 pi).
+// There is no cancellation for x < 0. The errors are 6 and 3 ulp.
 static __device__ __forceinline__ float rlhf__normal_cdf(float x, float *density) {
     const float e = rlhf__gaussf(x, 0.5f), z = fabsf(x) * 0x1.6a09e6p-1f;
     const float tail = 0.5f * rlhf__erfcxf(z > 11.0f ? 11.0f : z) * e;

@@ -1,5 +1,5 @@
-// memory.cu: the counted device memory of the CUDA backend, and its workspaces. Memory comes from
-// the driver's pool in stream order: allocations and releases do not wait.
+// memory.cu: the device memory of the CUDA backend, which is counted, and its workspaces. Memory
+// comes from the driver's pool in the order of the stream, so allocations and releases do not wait.
 #include "table.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@ rlhf_status rlhf__cuda_memory_open(struct rlhf__cuda *cu) {
     RLHF_TRY(
         rlhf__cuda_check(cu, "asking for memory pools",
                          cudaDeviceGetAttribute(&has, cudaDevAttrMemoryPoolsSupported, cu->gpu)));
-    if (!has) return RLHF_OK; // some virtual machines: cudaMalloc
+    if (!has) return RLHF_OK; // on some virtual machines; then cudaMalloc is used
     RLHF_TRY(rlhf__cuda_check(cu, "cudaDeviceGetDefaultMemPool",
                               cudaDeviceGetDefaultMemPool(&cu->pool, cu->gpu)));
     uint64_t keep = UINT64_MAX;
@@ -94,10 +94,10 @@ uint64_t rlhf__cuda_extent(const struct rlhf__cuda *cu, const void *p) {
     return b ? b->bytes - (uint64_t)((const char *)p - b->at) : 0;
 }
 
-// Workspaces grow by at least a quarter, so that slowly growing batches do not reallocate every
-// time. Workspaces of logits do not, because a quarter of them is a large part of the card. In
-// guard mode, each workspace has exactly the requested size, so that writes past its end are
-// detected.
+// Workspaces grow by at least a quarter, so that slowly growing batches do not need a new
+// allocation every time. Workspaces of logits do not, because a quarter of them would be a large
+// part of the card. In guard mode, each workspace has exactly the requested size, so that writes
+// past its end are detected.
 static uint64_t roomy(const struct rlhf__cuda *cu, enum rlhf__cuda_ws which) {
     const uint64_t had = cu->ws[which].bytes;
     const int logits = which == RLHF__CUDA_WS_LOGITS || which == RLHF__CUDA_WS_REF ||
@@ -122,7 +122,7 @@ rlhf_status rlhf__cuda_workspace(struct rlhf__cuda *cu, enum rlhf__cuda_ws which
         if (more > bytes) st = rlhf__cuda_mem_alloc(cu, more, &w->ptr);
         w->bytes = more;
         if (st < 0) {
-            cu->recordings.status = before; // the necessary part may fit
+            cu->recordings.status = before; // the size that is really needed may fit
             w->bytes = 0;
             RLHF_TRY(rlhf__cuda_mem_alloc(cu, bytes, &w->ptr));
             w->bytes = bytes;

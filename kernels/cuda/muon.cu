@@ -1,9 +1,9 @@
 // muon.cu: Muon (K. Jordan 2024): momentum, orthogonalized by a quintic Newton-Schulz iteration.
 //
 // One step is X = a X + (b A + c A A) X with A = X X^T. A matrix with more rows than columns is
-// transposed first, so that A is the smaller Gram matrix. GEMM operands have the dtype of the run's
-// weights, as on the CPU; X and all sums stay f32. Nothing waits for the host: the norm stays on
-// the device.
+// transposed first, so that A is the smaller Gram matrix. The operands of the GEMMs have the dtype
+// of the run's weights, as on the CPU; X and all sums are f32. Nothing waits for the host, because
+// the norm stays on the device.
 #include "product.h"
 #include "table.h"
 
@@ -16,14 +16,14 @@
 enum { TILE = 64, THREADS = 256, WARPS = THREADS / 32, LINE = 4 * THREADS };
 
 namespace {
-// Workspace of one call: n is the smaller side, m the larger.
+// The workspace of one call. n is the smaller side of the matrix, m the larger one.
 struct work {
     uint32_t n, m;
-    uint64_t n_pad, m_pad;  // lines of the operands
+    uint64_t n_pad, m_pad;  // lengths of the operands' lines
     float *x, *gram, *poly; // [n, m], [n, n], [n, n]
-    void *low_x, *low;      // GEMM operands in their dtype: [n, m_pad], [n, n_pad]
+    void *low_x, *low;      // the operands of the GEMMs, in their dtype: [n, m_pad], [n, n_pad]
     int32_t dtype;
-    double *squares; // per tile
+    double *squares; // one for each tile
     float *scale;    // 1 / norm
 };
 } // namespace
@@ -37,8 +37,8 @@ struct direction {
 };
 } // namespace
 
-// One tile: updates the momentum, writes the direction to x (plain or transposed), and sums its
-// squares.
+// Processes one tile: updates the momentum, writes the direction to x (plain or transposed), and
+// adds up its squares.
 static __global__ void __launch_bounds__(THREADS)
     begin(float *x, double *squares, float *mom, const float *g, unsigned rows, unsigned cols,
           int tall, struct direction d) {
@@ -77,7 +77,7 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-// 1 / sqrt of the sum of all tiles; 0 for a zero direction.
+// 1 / sqrt of the sum over all tiles; 0 if the direction is zero.
 static __global__ void __launch_bounds__(THREADS)
     norm(float *scale, const double *squares, unsigned n) {
     SHARED(double[WARPS], part);
@@ -93,7 +93,7 @@ static __global__ void __launch_bounds__(THREADS)
     *scale = sum > 0.0 ? (float)(1.0 / sqrt(sum)) : 0.0f;
 }
 
-// One tile of w = decay w - step u with u = x scale. x is transposed when tall.
+// Processes one tile of w = decay w - step u with u = x scale. If `tall` is set, x is transposed.
 static __global__ void __launch_bounds__(THREADS)
     apply(float *w, const float *x, const float *scale, unsigned rows, unsigned cols, int tall,
           float decay, float step) {
@@ -119,7 +119,7 @@ static __global__ void __launch_bounds__(THREADS)
 
 // ---- converting X and the Gram matrix to GEMM operands ----
 
-// x *= scale, low = x, x *= a. a is NS_A; scale is NULL after the first step.
+// low = x scale, x = a x scale. a is NS_A. After the first step, scale is NULL, which means 1.
 template <class T>
 static __global__ void __launch_bounds__(THREADS)
     lower(T *low, uint64_t ld, float *x, unsigned m, const float *scale, float a) {
@@ -134,7 +134,7 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-// low = b gram + c poly; without poly, low = gram.
+// low = b gram + c poly. Without poly, low = gram.
 template <class T>
 static __global__ void __launch_bounds__(THREADS)
     blend(T *low, uint64_t ld, const float *gram, const float *poly, unsigned n) {
@@ -164,7 +164,7 @@ static struct rlhf__cuda_product_spec spec_of(const struct work *k, uint32_t col
     return s;
 }
 
-// out[n, cols] = addend + a[n, depth] b. b is [cols, depth] or, with across, [depth, cols].
+// out[n, cols] = addend + a[n, depth] b. b is [cols, depth] or, with `across`, [depth, cols].
 static rlhf_status product(struct rlhf__cuda *cu, const struct work *k, float *out,
                            const float *addend, struct rlhf__cuda_operand a,
                            struct rlhf__cuda_operand b, uint32_t cols, uint32_t depth) {
@@ -201,7 +201,8 @@ static uint64_t room(uint64_t *at, uint64_t bytes) {
     return was;
 }
 
-// Set the shapes of *k and return the bytes of its arrays, which begin at base.
+// Set the shapes and arrays of *k; the arrays begin at `base`. Returns the size of the arrays in
+// bytes.
 static uint64_t work_layout(struct work *k, char *base, int32_t dtype, uint32_t n, uint32_t m,
                             uint64_t tiles) {
     k->n = n;
@@ -256,7 +257,7 @@ void rlhf__cuda_needs_muon(struct rlhf__cuda *cu, const rlhf_call *c, struct rlh
     }
 }
 
-// Ratio of outputs to inputs.
+// The number of outputs divided by the number of inputs.
 static double aspect(const rlhf_muon *a, int32_t rows, int32_t cols) {
     return a->in_out ? (double)cols / (double)rows : (double)rows / (double)cols;
 }

@@ -80,8 +80,9 @@ static rlhf_status norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev sta
 
 // ---- backward: dx = (a - mean(a) - xhat mean(a xhat)) rstd with a = gamma dy ----
 //
-// dgamma and dbeta: a chunk is 64 rows. Warp w sums rows 8 w .. 8 w + 7 of the chunk, and the sums
-// of the 8 warps are added in order. A second kernel adds the chunks' sums. All orders are fixed.
+// dgamma and dbeta: a chunk is 64 rows. Warp w sums rows 8 w .. 8 w + 7 of the chunk. Then the sums
+// of the 8 warps are added in order. A second kernel adds the sums of the chunks. All orders are
+// fixed.
 
 namespace {
 struct norm_bwd_args {
@@ -134,7 +135,7 @@ static __device__ __forceinline__ void norm_bwd_row(const norm_bwd_args &a, cons
     }
 }
 
-// dx only: one warp per row.
+// Computes only dx: one warp per row.
 template <class T, int GROUPS, bool WIDE>
 static __global__ void __launch_bounds__(32 * WARPS) norm_bwd_dx(norm_bwd_args a, const T *dy) {
     const uint64_t t = (uint64_t)blockIdx.x * WARPS + threadIdx.x / 32;
@@ -142,7 +143,7 @@ static __global__ void __launch_bounds__(32 * WARPS) norm_bwd_dx(norm_bwd_args a
     if (t < a.rows) norm_bwd_row<T, GROUPS, WIDE>(a, dy, t, none);
 }
 
-// dx and a chunk's part of the sums, in one pass over x and dy: one block per chunk.
+// Computes dx and a chunk's part of the sums, in one pass over x and dy: one block per chunk.
 template <class T, int GROUPS>
 static __global__ void __launch_bounds__(32 * WARPS) norm_bwd_both(norm_bwd_args a, const T *dy) {
     SHARED(float[WARPS][GROUPS * COLUMNS], of_warps);
@@ -157,7 +158,7 @@ static __global__ void __launch_bounds__(32 * WARPS) norm_bwd_both(norm_bwd_args
         norm_bwd_row<T, GROUPS, true>(a, dy, t, sums);
     float *const part = a.part + (uint64_t)blockIdx.x * 2 * a.d;
     for (int k = 0; k < 2; k++) {
-        if (k) __syncthreads(); // the first sums have been read
+        if (k) __syncthreads(); // after the first sums have been read
         for (int g = 0; g < GROUPS; g++)
             rlhf__wide_put(&of_warps[warp][g * COLUMNS + (int)lane * N], sums[k][g]);
         __syncthreads();
@@ -170,8 +171,8 @@ static __global__ void __launch_bounds__(32 * WARPS) norm_bwd_both(norm_bwd_args
     }
 }
 
-// Only a chunk's part of the sums, for rows that norm_bwd_both does not support. One block handles
-// 128 columns of a chunk.
+// Computes only a chunk's part of the sums, for rows that norm_bwd_both does not support. One block
+// computes 128 columns of a chunk.
 template <class T, bool WIDE>
 static __global__ void __launch_bounds__(32 * WARPS) norm_bwd_sums(norm_bwd_args a, const T *dy) {
     SHARED(float[2][WARPS][COLUMNS], of_warps);

@@ -1,8 +1,8 @@
 // norm_row.h: how the norms read a row.
 //
-// A warp handles a row. Lane l has columns 128 g + 4 l .. + 3 for g = 0, 1, ... Kernels with GROUPS
-// > 0 keep the row in registers. Kernels with GROUPS = 0 read the row again for each pass; they are
-// for rows that are too wide or misaligned. Both kinds add in the same order.
+// A warp processes a row. Lane l has columns 128 g + 4 l .. + 3 for g = 0, 1, ... Kernels with
+// GROUPS > 0 keep the row in registers. Kernels with GROUPS = 0 read the row again for each pass;
+// they are for rows that are too wide or misaligned. Both kinds add in the same order.
 #ifndef RLHF_CUDA_NORM_ROW_H
 #define RLHF_CUDA_NORM_ROW_H
 
@@ -10,7 +10,7 @@
 
 enum { RLHF__NORM_N = 4, RLHF__NORM_COLUMNS = 32 * RLHF__NORM_N };
 
-// A row of d numbers, or of as many as GROUPS can hold.
+// A row of d numbers; if GROUPS > 0, at most as many as GROUPS groups have.
 template <class T, int GROUPS, bool WIDE> struct rlhf__norm_row {
     const T *p;
     uint32_t d, lane;
@@ -34,7 +34,7 @@ template <class T, int GROUPS, bool WIDE> struct rlhf__norm_row {
         else
             rlhf__load<WIDE>(v, p, at(g), d);
     }
-    // Whether element j of group g is in the row.
+    // True if element j of group g is in the row.
     __device__ __forceinline__ bool has(int g, int j) const {
         return WIDE ? at(g) < d : at(g) + (uint32_t)j < d;
     }

@@ -1,9 +1,9 @@
-// optim.cu: AdamW (Loshchilov and Hutter 2019) and the sum of squares, of one tensor or of many in
-// one launch.
+// optim.cu: AdamW (Loshchilov and Hutter 2019) and the sum of squares, for one tensor, or for many
+// in one launch.
 //
-// A sum of squares is computed in f64, over chunks of 16384 elements. A fixed tree adds the
-// threads' sums within a chunk, and another one adds the chunks of a tensor. The tensors are then
-// added in order. So the result does not depend on the card or on the rest of the list.
+// A sum of squares is computed in f64, in chunks of 16384 elements. A fixed tree adds the sums of
+// the threads in a chunk, and another tree adds the chunks of a tensor. The tensors are then added
+// in order. So the result does not depend on the card or on the rest of the list.
 #include "lanes.h"
 #include "table.h"
 
@@ -13,11 +13,11 @@
 enum { N = 4, THREADS = 256, SUM_CHUNK = 16384, STEP_CHUNK = 4096 };
 
 namespace {
-// One tensor of a list. If w is NULL, a step only zeroes g.
+// One tensor of a list. If w is NULL, an optimizer step only zeroes g.
 struct item {
     float *w, *g, *m, *v;
     uint64_t n;
-    uint64_t chunk; // of the first element, numbered through the list
+    uint64_t chunk; // number of its first chunk, counted through the whole list
     float decay, step;
 };
 } // namespace
@@ -26,11 +26,11 @@ static uint64_t chunks_of(uint64_t n, uint64_t chunk) { return (n + chunk - 1) /
 
 static uint64_t list_bytes(const rlhf_tensors *t) { return (uint64_t)t->n * sizeof(item); }
 
-// Bytes of the sums of n tensors and of all their chunks.
+// The size in bytes of the sums of n tensors and of all their chunks.
 static uint64_t sums_bytes(uint64_t n, uint64_t chunks) { return (n + chunks) * sizeof(double); }
 
-// The item that contains chunk c of the list: the last item that starts at chunk c or before. (An
-// empty item starts at the same chunk as its successor.)
+// The item that contains chunk c of the list. This is the last item that starts at or before chunk
+// c. (An empty item starts at the same chunk as the next one.)
 static __device__ __forceinline__ uint32_t item_of(const item *list, uint32_t n, uint64_t c) {
     uint32_t low = 0, high = n;
     while (high - low > 1) {
@@ -45,8 +45,8 @@ static __device__ __forceinline__ uint32_t item_of(const item *list, uint32_t n,
 
 // ---- sums of squares ----
 
-// Thread 0 gets the sum of v over the block. Each warp sums by halving; then the warps are added in
-// order.
+// Thread 0 gets the sum of v over the block. Each warp computes its sum by halving. Then the warps
+// are added in order.
 static __device__ __forceinline__ double block_sum(double v) {
     SHARED(double[THREADS / 32], of_warps);
     v = rlhf__warp_sum(v);
@@ -76,7 +76,7 @@ static __device__ __forceinline__ double chunk_sum_of(const float *x, uint64_t a
     return (uintptr_t)x % sizeof(float4) ? chunk_sum<false>(x, at, n) : chunk_sum<true>(x, at, n);
 }
 
-// part[b] = the sum of chunk b, of one tensor or of a list.
+// part[b] = the sum of chunk b, for one tensor or for a list.
 static __global__ void __launch_bounds__(THREADS)
     sumsq_chunks(double *part, const float *x, uint64_t n) {
     const double sum = block_sum(chunk_sum_of(x, (uint64_t)blockIdx.x * SUM_CHUNK, n));
@@ -90,7 +90,7 @@ static __global__ void __launch_bounds__(THREADS)
     if (threadIdx.x == 0) part[blockIdx.x] = sum;
 }
 
-// *out = the sum of n parts, of one tensor or of each tensor of a list. One block does this.
+// *out = the sum of n parts, for one tensor or for each tensor of a list. One block does this.
 static __device__ __forceinline__ void add_parts(double *out, const double *part, uint64_t n) {
     double sum = 0.0;
     for (uint64_t i = threadIdx.x; i < n; i += THREADS)
@@ -108,7 +108,8 @@ static __global__ void __launch_bounds__(THREADS)
     add_parts(out + blockIdx.x, part + it->chunk, (it->n + SUM_CHUNK - 1) / SUM_CHUNK);
 }
 
-// One thread adds the tensors' sums in order and computes the values derived from the total.
+// One thread adds the sums of the tensors in order, and computes the values that depend on the
+// total.
 static __global__ void __launch_bounds__(32)
     clip_of(rlhf_clip *clip, const double *of_tensor, uint32_t n, double max_norm, int32_t skip) {
     if (threadIdx.x) return;
@@ -171,7 +172,7 @@ static item item_with(const rlhf_adamw *a, double lr, double weight_decay) {
     return it;
 }
 
-// Elements at .. at + STEP_CHUNK - 1 of a tensor. ZERO: zeroes g afterwards.
+// Updates elements at .. at + STEP_CHUNK - 1 of a tensor. ZERO: zeroes g afterwards.
 template <bool WIDE, bool ZERO>
 static __device__ __forceinline__ void step_chunk(const item &t, const adam &a, float grad_scale,
                                                   uint64_t at) {
@@ -263,8 +264,8 @@ static rlhf_status adamw(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev m, rlhf_dev
 
 // ---- many tensors ----
 
-// Upload the list to device memory. *chunks becomes the total of all tensors. `how` is NULL if only
-// gradients are used.
+// Upload the list to device memory. *chunks becomes the number of chunks of all tensors. If only
+// gradients are used, `how` is NULL.
 static rlhf_status list_upload(struct rlhf__cuda *cu, const rlhf_tensors *t, const rlhf_adamw *how,
                                uint64_t chunk, item **list, uint64_t *chunks) {
     void *ws = NULL;

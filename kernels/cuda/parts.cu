@@ -3,7 +3,7 @@
 
 enum { WARPS = 8 };
 
-// Warp w takes chunks w, w + 8, ... of 32 columns. The sums of the warps are added in order.
+// Warp w adds chunks w, w + 8, ... of 32 columns. Then the sums of the warps are added in order.
 static __global__ void __launch_bounds__(32 * WARPS)
     add_parts(float *first, float *second, const float *part, uint32_t chunks, uint32_t d) {
     SHARED(float[WARPS][32], of_warps);

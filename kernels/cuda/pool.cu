@@ -1,8 +1,8 @@
-// pool.cu: the mean, the first or the last token of each ragged row, and the derivative.
+// pool.cu: the mean, the first or the last token of each row of the batch, and the derivative.
 //
-// A block of 8 warps handles 128 columns of a row, 4 per lane. For a mean, warp w sums every eighth
-// token of the row from token w on, and the 8 sums are added in order. So the result of a row
-// depends only on the row.
+// A block of 8 warps computes 128 columns of a row, 4 per lane. For a mean, warp w sums every
+// eighth token of the row, starting at token w. Then the 8 sums are added in order. So the result
+// of a row depends only on the row.
 #include "lanes.h"
 #include "table.h"
 
@@ -69,7 +69,7 @@ static __global__ void __launch_bounds__(32 * WARPS)
     const uint64_t c = (uint64_t)blockIdx.y * COLUMNS + lane * N;
     const int64_t n =
         tokens_of(offset, row, limit, RLHF__FAULT_POOL_BWD_ROW, RLHF__FAULT_POOL_BWD_END, fault);
-    const int64_t one = mode == RLHF_POOL_FIRST ? 0 : n - 1; // gets the whole gradient
+    const int64_t one = mode == RLHF_POOL_FIRST ? 0 : n - 1; // this token gets the whole gradient
     const float nothing[N] = {0.0f, 0.0f, 0.0f, 0.0f};
     float g[N];
     if (!n) return;
@@ -121,7 +121,7 @@ static rlhf_status pool_bwd(void *ctx, rlhf_dev dx, rlhf_dev dout, rlhf_dev offs
     const float *const g = rlhf__cuda_f32(dout);
     const uint64_t extent = rlhf__cuda_extent(cu, to);
     const bool wide = rlhf__aligned<N>(to, width) && rlhf__aligned<N>(g, width);
-    rlhf__cuda_wrote(cu, to, extent); // how many tokens is known only on the device
+    rlhf__cuda_wrote(cu, to, extent); // only the device knows how many tokens were written
     RUN(cu, (wide ? pool_bwd_rows<true> : pool_bwd_rows<false>), grid_for(n, (uint32_t)d),
         dim3(32 * WARPS), 0, to, g, rlhf__cuda_i32(offset), (uint32_t)d, mode,
         (int64_t)(extent / row_bytes), cu->fault);

@@ -1,4 +1,4 @@
-// product.cu: chooses the kernel that runs a GEMM.
+// product.cu: chooses the kernel that computes a GEMM.
 #include "lt.h"
 #include "product_tile.h"
 
@@ -7,14 +7,14 @@ static const struct {
     float speed; // approximate throughput of a multiprocessor
 } tiles[RLHF__CUDA_TILES] = {{128, 128, 1.0f}, {64, 64, 0.6f}, {16, 64, 0.3f}};
 
-#define MULTIPROCESSORS 132 // of a common large card; does not affect any result
+#define MULTIPROCESSORS 132 // number on a common large card; does not affect any result
 
 static uint64_t tile_count(int i, uint32_t rows, uint32_t cols) {
     return (uint64_t)((rows + tiles[i].rows - 1) / tiles[i].rows) *
            ((cols + tiles[i].cols - 1) / tiles[i].cols);
 }
 
-// The tile size that minimizes the time of the busiest multiprocessor.
+// The tile size with which the busiest multiprocessor needs the least time.
 static int tile_for(uint32_t rows, uint32_t cols, uint64_t chunks) {
     int best = 0;
     float best_time = 0.0f;
@@ -72,7 +72,7 @@ static rlhf_status run(struct rlhf__cuda *cu, const struct rlhf__cuda_product_sp
 
 enum { CHUNK = 4096, TOGETHER = 8, THREADS = 256 };
 
-// out = addend + the results of n chunks, in order. sums has lines of length ld.
+// out = addend + the results of n chunks, in order. The lines of `sums` have length ld.
 static __global__ void __launch_bounds__(THREADS)
     add_chunks(struct rlhf__tiles p, const float *sums, uint64_t ld, unsigned n) {
     const uint64_t at = ((uint64_t)blockIdx.x * THREADS + threadIdx.x) * 4;
@@ -96,12 +96,12 @@ static int chunk_tile(const struct rlhf__cuda_product_spec *s, int tile) {
     return tile < 0 ? tile_for(s->rows, s->cols, TOGETHER) : tile;
 }
 
-// True if the chunks run in parallel, because the result has few tiles.
+// True if the chunks should run in parallel, because the result has few tiles.
 static int is_few(const struct rlhf__cuda_product_spec *s, int tile) {
     return tile_count(chunk_tile(s, tile), s->rows, s->cols) < 2 * MULTIPROCESSORS;
 }
 
-// Elements per line of the chunks' sums, and bytes of these sums.
+// The number of elements in a line of the chunks' sums, and the size of these sums in bytes.
 static uint64_t sums_ld(const struct rlhf__cuda_product_spec *s) {
     return ((uint64_t)s->cols + 3) / 4 * 4;
 }
@@ -155,7 +155,7 @@ rlhf_status rlhf__cuda_product_own(struct rlhf__cuda *cu, const struct rlhf__cud
     return run(cu, s, &p, tile < 0 ? tile_for(s->rows, s->cols, 1) : tile);
 }
 
-// Whether the library may take a GEMM.
+// True if the GEMM may be offered to the library.
 static int is_offered(const struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s) {
     const int dot = s->rows_exact && s->cols <= RLHF__CUDA_DOT_COLS;
     return cu->library && s->rows && s->cols && !dot;

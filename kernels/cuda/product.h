@@ -1,4 +1,5 @@
-// product.h: the one GEMM that linear, linear_add, linear_dx, linear_dw, the LM head and Muon use.
+// product.h: the one GEMM function that linear, linear_add, linear_dx, linear_dw, the LM head and
+// Muon use.
 //
 // An output is one chain of sums over depth in ascending order. It does not depend on the other
 // rows, their number, the tile or the card, so own kernels give a row the same bits in any batch.
@@ -8,19 +9,19 @@
 #include "context.h"
 #include "product_spec.h"
 
-// Run a GEMM on the stream: in the library if cu->library takes it, otherwise in our own kernels.
-// The caller checks the arguments and announces the outputs (rlhf__cuda_wrote). rows, cols and
-// depth may be 0: an empty result launches nothing, and an empty sum is 0. [step]
+// Run a GEMM on the stream. If cu->library takes the GEMM, the library runs it, otherwise our own
+// kernels. The caller checks the arguments and announces the outputs (rlhf__cuda_wrote). rows, cols
+// and depth may be 0: an empty result launches nothing, and an empty sum is 0. [step]
 rlhf_status rlhf__cuda_product(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s);
 
-// Add to n the workspaces of such a GEMM. Addresses in s are only tested for NULL. If the library
-// may take the GEMM, the library's workspace is added, too. Copies of misaligned operands are not
+// Add the workspaces of such a GEMM to n. Addresses in s are only compared with NULL. If the
+// library may take the GEMM, its workspace is added too. Copies of misaligned operands are not
 // counted. [step]
 void rlhf__cuda_product_needs(const struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
                               struct rlhf__cuda_needs *n);
 
-// Run own kernels only. tile is -1 for the backend's choice, otherwise 0 .. RLHF__CUDA_TILES - 1.
-// All tiles give the same bits. [step]
+// Run the GEMM with own kernels only. tile is 0 .. RLHF__CUDA_TILES - 1, or -1 for the backend's
+// choice. All tiles give the same bits. [step]
 #define RLHF__CUDA_TILES 3
 rlhf_status rlhf__cuda_product_own(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
                                    int tile);

@@ -1,24 +1,24 @@
 // product_bf16.cu: the GEMM of bf16 operands on tensor cores: mma.m16n8k16 with f32 sums.
 //
-// A block computes one tile. Slices of 64 steps of depth stream through shared memory; up to STAGES
-// - 1 slices are loaded ahead of the slice that is multiplied. Lines are 16-byte chunks in a
-// swizzled order, which keeps the eight rows of a fragment in different banks. Data past an
-// operand's edge are zeros. Every sum is one chain of mma over ascending depth, so the tile does
-// not affect it.
+// A block computes one tile. Slices of 64 steps of depth stream through shared memory. Up to STAGES
+// - 1 slices are loaded before the slice that is being multiplied is finished. Lines are 16-byte
+// chunks in a swizzled order, which keeps the eight rows of a fragment in different banks. Data
+// past an operand's edge are zeros. Every sum is one chain of mma over ascending depth, so it does
+// not depend on the tile.
 #include "product_tile.h"
 #include "ptx.h"
 
-#define SLICE 64 // depth per stage
+#define SLICE 64 // depth of a stage
 
 namespace {
-// Shared memory of an operand's slice, in chunks of 8 elements. It is [LINES, 64] with depth
-// contiguous, or [64, LINES] if the operand is stored across.
+// The shared memory of an operand's slice, in chunks of 8 elements. It is [LINES, 64], where depth
+// is contiguous, or [64, LINES] if the operand is stored across.
 template <int LINES, bool ACROSS> struct slice {
     enum {
-        HIGH = ACROSS ? SLICE : LINES,         // rows of chunks
-        CHUNKS = (ACROSS ? LINES : SLICE) / 8, // chunks per row
+        HIGH = ACROSS ? SLICE : LINES,         // number of rows of chunks
+        CHUNKS = (ACROSS ? LINES : SLICE) / 8, // number of chunks in a row
         MASK = (CHUNKS < 8 ? CHUNKS : 8) - 1,
-        SHARE = CHUNKS < 8 ? 8 / CHUNKS : 1, // rows in 128 bytes
+        SHARE = CHUNKS < 8 ? 8 / CHUNKS : 1, // number of rows in 128 bytes
         ELEMENTS = LINES * SLICE
     };
     static __device__ __forceinline__ unsigned at(unsigned row, unsigned chunk) {
@@ -27,7 +27,7 @@ template <int LINES, bool ACROSS> struct slice {
 };
 } // namespace
 
-// Up to eight elements of an unaligned operand, the rest zero.
+// Loads up to eight elements of an unaligned operand; the rest is zero.
 static __device__ __forceinline__ uint4 take(const rlhf__bf16 *from, unsigned n) {
     unsigned v[8];
 #pragma unroll
@@ -43,7 +43,7 @@ static __device__ __forceinline__ unsigned left_of(unsigned end, unsigned at) {
     return at >= end ? 0 : end - at < 8 ? end - at : 8;
 }
 
-// Starts the copy of slice d0 .. d0 + 63 of lines line0 ...
+// Starts to copy slice d0 .. d0 + 63 of the lines from line0 on.
 template <int LINES, bool ACROSS, int THREADS>
 static __device__ __forceinline__ void fetch(rlhf__bf16 *to, const rlhf__bf16 *from, uint64_t ld,
                                              unsigned line0, unsigned lines, unsigned d0,
@@ -66,7 +66,8 @@ static __device__ __forceinline__ void fetch(rlhf__bf16 *to, const rlhf__bf16 *f
     }
 }
 
-// The fragments of a 16 x 16 piece of the left operand, and of 16 columns of the right one.
+// Loads the fragments of a 16 x 16 piece of the left operand, and of 16 columns of the right
+// operand.
 template <int LINES, bool ACROSS>
 static __device__ __forceinline__ void left_fragment(unsigned a[4], const rlhf__bf16 *s,
                                                      unsigned line, unsigned step) {
@@ -88,7 +89,7 @@ static __device__ __forceinline__ void right_fragment(unsigned b[4], const rlhf_
             b, s + slice<LINES, ACROSS>::at(line + l % 8 + l / 16 * 8, step / 8 + l / 8 % 2));
 }
 
-// A tile of BM x BN, computed by WM x WN warps.
+// Computes a tile of BM x BN with WM x WN warps.
 template <int BM, int BN, int WM, int WN, int STAGES, bool LEFT_ACROSS, bool RIGHT_ACROSS>
 static __global__ void __launch_bounds__(32 * WM * WN, BM == 128 ? 2 : 4)
     product(struct rlhf__tiles p) {
@@ -121,7 +122,7 @@ static __global__ void __launch_bounds__(32 * WM * WN, BM == 128 ? 2 : 4)
         const unsigned deep = p.depth - i * SLICE;
 #pragma unroll
         for (unsigned d = 0; d < SLICE; d += 16) {
-            if (d >= deep) break; // skips products with 0
+            if (d >= deep) break; // skips products that are 0
             unsigned a[M / 16][4], b[N / 16][4];
 #pragma unroll
             for (int m = 0; m < M / 16; m++)
@@ -136,7 +137,7 @@ static __global__ void __launch_bounds__(32 * WM * WN, BM == 128 ? 2 : 4)
                     rlhf__mma_bf16(acc[m][n], a[m], b[n / 2] + n % 2 * 2);
         }
     }
-    __syncthreads(); // reuses the stages for the tile of sums, after all copies
+    __syncthreads(); // the tile of sums reuses the stages, after all copies
     float *sums = (float *)memory;
     const unsigned g = threadIdx.x % 32 / 4, t = threadIdx.x % 4 * 2;
 #pragma unroll

@@ -1,8 +1,9 @@
-// product_dot.cu: GEMMs with few columns (value and score heads): one warp per row. A lane takes
-// eight of every 256 steps of depth, in one chain of fmaf. A tree over the lanes adds their sums.
+// product_dot.cu: GEMMs with few columns (value and score heads): one warp per row. A lane
+// processes eight of every 256 steps of depth, in one chain of fmaf. A tree adds the sums of the
+// lanes.
 #include "product_tile.h"
 
-enum { ROWS = 4, STEP = 8 }; // warps per block; steps per lane at once
+enum { ROWS = 4, STEP = 8 }; // warps per block; steps that a lane loads at a time
 
 static __device__ __forceinline__ void wide8(float (&v)[STEP], const rlhf__bf16 *x) {
     rlhf__wide_get(v, x);
@@ -16,7 +17,7 @@ static __device__ __forceinline__ void wide8(float (&v)[STEP], const float *x) {
         v[i] = low[i], v[i + 4] = high[i];
 }
 
-// v = x[d .. d + 7], zero from depth on.
+// v = x[d .. d + 7]; elements from depth on are zero.
 template <class T>
 static __device__ __forceinline__ void take8(float (&v)[STEP], const T *x, unsigned d,
                                              unsigned depth, int wide) {
@@ -40,7 +41,7 @@ static __global__ void __launch_bounds__(32 * ROWS) dot(struct rlhf__tiles p) {
         take8(v, x, d, p.depth, p.left_wide);
 #pragma unroll
         for (int c = 0; c < COLS; c++) {
-            if ((unsigned)c >= p.cols) break; // skips reads: a weight's lines are padded with 0
+            if ((unsigned)c >= p.cols) break; // saves reads: the padding of a weight is 0
             float u[STEP];
             take8(u, w + c * p.right_ld, d, p.depth, p.right_wide);
 #pragma unroll
@@ -48,10 +49,10 @@ static __global__ void __launch_bounds__(32 * ROWS) dot(struct rlhf__tiles p) {
                 sum[c] = fmaf(v[i], u[i], sum[c]);
         }
     }
-    float mine = 0.0f; // column `lane`
+    float mine = 0.0f; // sum of column `lane`
 #pragma unroll
     for (int c = 0; c < COLS; c++) {
-        if ((unsigned)c >= p.cols) break; // skips a sum of 0
+        if ((unsigned)c >= p.cols) break; // its sum is 0
         const float all = rlhf__warp_sum(sum[c]);
         if (lane == (unsigned)c) mine = all;
     }

@@ -1,9 +1,10 @@
 // product_f32.cu: the GEMM of f32 operands. Every sum is one chain of fmaf over ascending depth,
 // never in reduced precision.
 //
-// Slices of 16 steps of depth stream through shared memory in two stages, in the operand's layout.
-// If depth is contiguous, a slice is [line, 16] with a pitch of 20; across, it is [16, line]. In
-// both cases neighboring threads of a warp read neighboring banks.
+// Slices of 16 steps of depth stream through shared memory in two stages, in the layout of the
+// operand. If depth is contiguous, a slice is [line, 16] with a pitch of 20. If the operand is
+// stored across, a slice is [16, line]. In both cases neighboring threads of a warp read
+// neighboring banks.
 #include "product_tile.h"
 #include "ptx.h"
 
@@ -12,15 +13,15 @@
 namespace {
 template <int LINES, bool ACROSS> struct slice {
     enum {
-        HIGH = ACROSS ? SLICE : LINES,         // rows of chunks
-        CHUNKS = (ACROSS ? LINES : SLICE) / 4, // of 4 floats
+        HIGH = ACROSS ? SLICE : LINES,         // number of rows of chunks
+        CHUNKS = (ACROSS ? LINES : SLICE) / 4, // chunks of 4 floats in a row
         LD = CHUNKS * 4 + 4,
         FLOATS = HIGH * LD
     };
 };
 } // namespace
 
-// Starts the copy of slice d0 .. d0 + 15 of lines line0 ...
+// Starts to copy slice d0 .. d0 + 15 of the lines from line0 on.
 template <int LINES, bool ACROSS, int THREADS>
 static __device__ __forceinline__ void fetch(float *to, const float *from, uint64_t ld,
                                              unsigned line0, unsigned lines, unsigned d0,
@@ -47,13 +48,13 @@ static __device__ __forceinline__ void fetch(float *to, const float *from, uint6
     }
 }
 
-// The i-th line of the tile for thread t of T.
+// The i-th line of the tile that thread t of T processes.
 template <bool ACROSS, int T>
 static __device__ __forceinline__ unsigned line_of(unsigned t, int i) {
     return ACROSS ? t * 4 + i / 4 * 4 * T + i % 4 : t + i * T;
 }
 
-// v[step][i]: four steps of N lines.
+// Loads v[step][i]: four steps of N lines.
 template <int LINES, bool ACROSS, int N, int T>
 static __device__ __forceinline__ void read(float (&v)[4][N], const float *s, unsigned t,
                                             unsigned step) {
@@ -75,7 +76,7 @@ static __device__ __forceinline__ void read(float (&v)[4][N], const float *s, un
     }
 }
 
-// A tile of BM x BN; each thread computes TM x TN sums.
+// Computes a tile of BM x BN. Each thread computes TM x TN sums.
 template <int BM, int BN, int TM, int TN, bool LEFT_ACROSS, bool RIGHT_ACROSS>
 static __global__ void __launch_bounds__(BM / TM * BN / TN) product(struct rlhf__tiles p) {
     enum { TX = BN / TN, TY = BM / TM, THREADS = TX * TY };
@@ -112,7 +113,7 @@ static __global__ void __launch_bounds__(BM / TM * BN / TN) product(struct rlhf_
             rlhf__fma_outer(acc, a, b);
         }
     }
-    __syncthreads(); // reuses the stages for the tile of sums, after all copies
+    __syncthreads(); // the tile of sums reuses the stages, after all copies
 #pragma unroll
     for (int m = 0; m < TM; m++)
 #pragma unroll

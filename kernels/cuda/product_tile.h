@@ -1,13 +1,13 @@
-// product_tile.h: the parts that the GEMM kernels share: their argument, the order of their tiles,
-// and the function that stores a tile of sums.
+// product_tile.h: the parts that the GEMM kernels have in common: their argument, the order of
+// their tiles, and the function that stores a tile of sums.
 #ifndef RLHF_CUDA_PRODUCT_TILE_H
 #define RLHF_CUDA_PRODUCT_TILE_H
 
 #include "lanes.h"
 #include "product.h"
 
-// A GEMM as its kernel sees it. wide flags say that base and ld allow 16-byte accesses (for the
-// addend, accesses of four floats). They do not affect the bits.
+// A GEMM in the form that kernels use. The `wide` flags say that base and ld allow accesses of 16
+// bytes (for the addend, of four floats). They do not affect the bits.
 struct rlhf__tiles {
     const void *left, *right;
     const float *bias, *addend;
@@ -15,13 +15,13 @@ struct rlhf__tiles {
     uint64_t left_ld, right_ld, out_ld;
     unsigned rows, cols, depth;
     unsigned tile_rows, tile_cols; // the result in tiles
-    unsigned chunk;                // depth summed by a block; blockIdx.y selects the chunk
-    uint64_t piece;                // elements of f32 between the results of two chunks
+    unsigned chunk;                // depth that a block sums; blockIdx.y is the index of the chunk
+    uint64_t piece;                // number of f32 elements between the results of two chunks
     int left_wide, right_wide, out_wide, out_bf16;
 };
 
-// The position of tile `id` of the launch. Eight rows of tiles are traversed together, column by
-// column, so that blocks that run at the same time share both operands in the L2 cache.
+// The position of tile `id` of the launch. Eight rows of tiles are processed together, column by
+// column. So blocks that run at the same time have operands in common in the L2 cache.
 struct rlhf__tile_at {
     unsigned row, col;
 };
@@ -32,7 +32,7 @@ static __device__ __forceinline__ struct rlhf__tile_at rlhf__tile_of(const struc
     return {first + in % tall, in / tall};
 }
 
-// Restricts p to the block's chunk of depth.
+// Restricts p to the chunk of depth that this block sums.
 template <bool LEFT_ACROSS, bool RIGHT_ACROSS, class T>
 static __device__ __forceinline__ void rlhf__tile_chunk(struct rlhf__tiles &p) {
     const unsigned from = blockIdx.y * p.chunk;
@@ -52,8 +52,8 @@ static __device__ __forceinline__ void rlhf__tile_put(const struct rlhf__tiles &
         ((float *)p.out)[at] = v;
 }
 
-// Store eight sums, including the bias, in out[at ..]. All are inside the result and 16-byte
-// aligned.
+// Add the bias to eight sums and store them in out[at ..]. All eight are inside the result and
+// aligned to 16 bytes.
 static __device__ __forceinline__ void rlhf__tile_put8(const struct rlhf__tiles &p, uint64_t at,
                                                        float (&v)[8]) {
 #pragma unroll
@@ -73,13 +73,14 @@ static __device__ __forceinline__ void rlhf__tile_put8(const struct rlhf__tiles 
 }
 
 // Store a tile of sums [BM, BN] from shared memory, where its lines are BN + 8 long. A thread
-// stores 8 columns, so whole lines of memory are written at once. THREADS is a multiple of BN / 8.
+// stores 8 columns, so whole lines of memory are written at once. THREADS must be a multiple of BN
+// / 8.
 template <int BM, int BN, int THREADS>
 static __device__ __forceinline__ void
 rlhf__tile_out(const struct rlhf__tiles &p, const float *sums, unsigned row0, unsigned col0) {
     const unsigned per = BN / 8, col = threadIdx.x % per * 8, c = col0 + col;
     if (c >= p.cols) return;
-    const unsigned n = p.cols - c < 8 ? p.cols - c : 8; // fewer at the edge
+    const unsigned n = p.cols - c < 8 ? p.cols - c : 8; // fewer at the right edge
     float bias[8];
 #pragma unroll
     for (int i = 0; i < 8; i++)
@@ -105,13 +106,14 @@ static inline dim3 rlhf__tile_grid(const struct rlhf__tiles *p) {
     return dim3(p->tile_rows * p->tile_cols, p->depth ? (p->depth + p->chunk - 1) / p->chunk : 1);
 }
 
-// The kernels that product.cu uses. tile is as in product.h; p lacks tile_rows and tile_cols.
-// [step]
+// The kernels that product.cu uses. For `tile`, see product.h; tile_rows and tile_cols of p are not
+// set. [step]
 rlhf_status rlhf__cuda_product_bf16(struct rlhf__cuda *cu, struct rlhf__tiles *p, int left_across,
                                     int right_across, int tile);
 rlhf_status rlhf__cuda_product_f32(struct rlhf__cuda *cu, struct rlhf__tiles *p, int left_across,
                                    int right_across, int tile);
-// At most RLHF__CUDA_DOT_COLS columns, both operands with depth contiguous: one warp per row.
+// For at most RLHF__CUDA_DOT_COLS columns, with depth contiguous in both operands: one warp per
+// row.
 #define RLHF__CUDA_DOT_COLS 16
 rlhf_status rlhf__cuda_product_dot(struct rlhf__cuda *cu, const struct rlhf__tiles *p,
                                    int32_t in_dtype);

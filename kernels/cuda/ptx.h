@@ -4,8 +4,8 @@
 
 #include "cuda.h"
 
-// d[4] += A[16x16] B[16x8] of a warp, with bf16 inputs and f32 sums. Fragments are as in PTX
-// mma.m16n8k16.row.col.
+// d[4] += A[16x16] B[16x8] of a warp, with bf16 inputs and f32 sums. The fragments are those of
+// PTX's mma.m16n8k16.row.col.
 static __device__ __forceinline__ void rlhf__mma_bf16(float d[4], const unsigned a[4],
                                                       const unsigned b[2]) {
 #ifdef __CUDACC__
@@ -19,8 +19,9 @@ static __device__ __forceinline__ void rlhf__mma_bf16(float d[4], const unsigned
 #endif
 }
 
-// 2^x within two ulp. A denormal x or result becomes 0. -inf gives 0, 0 gives exactly 1, and NaN
-// stays NaN. A card always gives the same bits; the emulation gives other bits.
+// 2^x with an error of at most two ulp. A denormal x or result becomes 0. -inf gives 0, 0 gives
+// exactly 1, and a NaN stays a NaN. A card always gives the same bits; the emulation gives other
+// bits.
 static __device__ __forceinline__ float rlhf__ex2(float x) {
 #ifdef __CUDACC__
     float y;
@@ -31,7 +32,7 @@ static __device__ __forceinline__ float rlhf__ex2(float x) {
 #endif
 }
 
-// D times sum[M][N] += a[d][M] b[d][N], one FMA each, d ascending.
+// D times: sum[M][N] += a[d][M] b[d][N], with one FMA each, d ascending.
 template <int D, int M, int N>
 static __device__ __forceinline__ void rlhf__fma_outer(float (&sum)[M][N], const float (&a)[D][M],
                                                        const float (&b)[D][N]) {
@@ -51,8 +52,9 @@ static __device__ __forceinline__ void rlhf__fma_outer(float (&sum)[M][N], const
 // ---- fragments from shared memory ----
 
 // Load four 8x8 matrices of 16-bit elements into mma fragments. Lane l passes the address of row l
-// % 8 of matrix l / 8; rows are 16 bytes and 16-byte aligned. From matrix i, lane l receives
-// elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4. trans: the same of the transposed matrices.
+// % 8 of matrix l / 8. A row has 16 bytes and is aligned to 16 bytes. From matrix i, lane l gets
+// elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4. The trans form does the same with the
+// transposed matrices.
 static __device__ __forceinline__ void rlhf__ldmatrix_x4(unsigned r[4], const void *row) {
 #ifdef __CUDACC__
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -74,7 +76,7 @@ static __device__ __forceinline__ void rlhf__ldmatrix_x4_trans(unsigned r[4], co
 #endif
 }
 
-// The same for two matrices; lanes 0 .. 15 pass the rows.
+// The same for two matrices; lanes 0 .. 15 pass the addresses of the rows.
 static __device__ __forceinline__ void rlhf__ldmatrix_x2(unsigned r[2], const void *row) {
 #ifdef __CUDACC__
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
@@ -99,9 +101,9 @@ static __device__ __forceinline__ void rlhf__ldmatrix_x2_trans(unsigned r[2], co
 // ---- asynchronous loads ----
 
 // Copy `bytes` bytes (0 .. 16) from global to shared memory, and fill up to 16 bytes with zeros.
-// Both addresses are 16-byte aligned. `from` is not read when bytes is 0. rlhf__cp_async4 does the
-// same with 4 instead of 16. This thread sees the data after a wait, other threads after a barrier
-// that follows.
+// Both addresses must be aligned to 16 bytes. If bytes is 0, `from` is not read. rlhf__cp_async4
+// does the same with 4 instead of 16. This thread can read the data after a wait; other threads can
+// after a barrier that follows the wait.
 static __device__ __forceinline__ void rlhf__cp_async16(void *to, const void *from,
                                                         unsigned bytes = 16) {
 #ifdef __CUDACC__
@@ -125,7 +127,7 @@ static __device__ __forceinline__ void rlhf__cp_async4(void *to, const void *fro
 #endif
 }
 
-// rlhf__cp_async_commit ends a group of copies of this thread. rlhf__cp_async_wait waits until at
+// rlhf__cp_async_commit ends a group of this thread's copies. rlhf__cp_async_wait waits until at
 // most `left` of the thread's groups are in flight.
 static __device__ __forceinline__ void rlhf__cp_async_commit() {
 #ifdef __CUDACC__

@@ -1,4 +1,4 @@
-// ragged.cu: reads the ragged rows of an attention call. See ragged.h.
+// ragged.cu: reads the rows of an attention call. See ragged.h.
 #include "ragged.h"
 
 rlhf_status rlhf__cuda_read_ragged(struct rlhf__cuda *cu, const char *op,

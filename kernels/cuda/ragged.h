@@ -1,4 +1,5 @@
-// ragged.h: the ragged rows of an attention call, as its kernels see and check them.
+// ragged.h: the rows of an attention call, which have different lengths (rlhf_ragged), as its
+// kernels read and check them.
 #ifndef RLHF_CUDA_RAGGED_H
 #define RLHF_CUDA_RAGGED_H
 
@@ -8,19 +9,19 @@
 struct rlhf__cuda_rows {
     const int32_t *offset, *start, *kv_base, *prefix_base, *prefix_len;
     uint32_t n, total, max_q, max_k;
-    int64_t tokens; // capacity of k and v
+    int64_t tokens; // number of tokens for which k and v have memory
     struct rlhf__fault *fault;
 };
 
-// One row: queries t0 .. t0+nq-1, the first of them at position start. Of its nk keys, np start at
-// token p0 and the others at token k0.
+// One row. It has the queries t0 .. t0+nq-1; the first of them is at position start. The first np
+// of its nk keys start at token p0, the others at token k0.
 struct rlhf__cuda_row {
     int32_t t0, nq, start, nk, np, p0, k0;
 };
 
 // Copy the caller's struct to *rows. RLHF_E_INVALID if only one of the two prefix arrays is given.
-// The contents of the arrays are checked later, by the kernels. The caller sets tokens, which is
-// unlimited at first. [step]
+// The kernels check the contents of the arrays later. The caller sets `tokens`, which is unlimited
+// at first. [step]
 rlhf_status rlhf__cuda_read_ragged(struct rlhf__cuda *cu, const char *op,
                                    struct rlhf__cuda_rows *rows, const rlhf_ragged *from);
 
@@ -30,7 +31,7 @@ static __device__ __forceinline__ int64_t rlhf__cuda_key(const struct rlhf__cuda
     return j < r.np ? (int64_t)r.p0 + j : (int64_t)r.k0 + (j - r.np);
 }
 
-// Row i from its arrays, unchecked.
+// Row i, read from the arrays without checks.
 static __device__ __forceinline__ struct rlhf__cuda_row
 rlhf__cuda_row_at(const struct rlhf__cuda_rows &r, uint32_t i) {
     struct rlhf__cuda_row row;
@@ -44,8 +45,8 @@ rlhf__cuda_row_at(const struct rlhf__cuda_rows &r, uint32_t i) {
     return row;
 }
 
-// Set *row to row i. Returns 0 and raises a fault if the row's numbers contradict each other or
-// contradict total, max_q, max_k or tokens. The caller then skips the row. All threads get the same
+// Set *row to row i. If the row's numbers contradict each other or contradict total, max_q, max_k
+// or tokens, raises a fault and returns 0; the caller then skips the row. All threads get the same
 // result.
 static __device__ __forceinline__ int rlhf__cuda_row_check(const struct rlhf__cuda_rows &r,
                                                            uint32_t i, struct rlhf__cuda_row *row) {
@@ -74,9 +75,9 @@ static __device__ __forceinline__ int rlhf__cuda_row_check(const struct rlhf__cu
     return !code;
 }
 
-// Like rlhf__cuda_row_check, for the training layout (attention_bwd in rlhf/compute.h). A row's
-// prefix is compared only with the previous row's, so all rows that follow each other are known to
-// share the same row.
+// rlhf__cuda_row_check for the training layout (attention_bwd in rlhf/compute.h). A row's prefix is
+// compared only with that of the previous row. This is enough to know that consecutive rows share
+// the same row.
 static __device__ __forceinline__ int rlhf__cuda_row_check_training(const struct rlhf__cuda_rows &r,
                                                                     uint32_t i,
                                                                     struct rlhf__cuda_row *row) {

@@ -1,10 +1,10 @@
-// record.cu: repeated calls, kept as CUDA graphs.
+// record.cu: repeated calls, which are kept as CUDA graphs.
 //
-// The first time a key occurs, its calls run normally, so that workspaces get their size and
-// kernels their attributes. The second time they are captured. From then on the graph is launched.
-// A graph holds addresses, so it is dropped when memory that existed at capture is released, when a
-// workspace grows, or when a weight is packed. A recording that has only run is dropped in these
-// cases, too, because other calls may follow under its key.
+// The first time that a key occurs, its calls run normally, so that workspaces get their size and
+// kernels their attributes. The second time, they are captured. From then on, the graph is
+// launched. A graph contains addresses. So it is dropped if memory that existed at its capture is
+// released, if a workspace grows, or if a weight is packed. A recording that has only run is
+// dropped in these cases too, because other calls may follow with its key.
 #include "table.h"
 
 #include <string.h>
@@ -19,7 +19,8 @@ void rlhf__cuda_recordings_drop(struct rlhf__cuda *cu, uint64_t serial) {
         if (r.key && r.serial >= serial && &r != cu->recordings.now) drop(&r);
 }
 
-// The recording of key. If there is none, reuses the slot of the least recently used recording.
+// The recording with this key. If it does not exist, the slot of the least recently used recording
+// is reused for it.
 static struct rlhf__cuda_recording *place_of(struct rlhf__cuda *cu, uint64_t key) {
     struct rlhf__cuda_recording *oldest = cu->recordings.kept;
     for (struct rlhf__cuda_recording &r : cu->recordings.kept) {
@@ -43,10 +44,10 @@ static rlhf_status record(void *ctx, uint64_t key, int32_t *what) {
     if (!key) return rlhf__cuda_fail(cu, RLHF_E_INVALID, "record: key 0, any other is allowed");
     *what = RLHF_RECORD_RUN;
     all->status = RLHF_OK;
-    cu->kept.valid = 0; // a replayed call does not announce its writes
+    cu->kept.valid = 0; // because a replayed call does not announce its writes
     struct rlhf__cuda_recording *r = place_of(cu, key);
     r->used = ++all->clock;
-    if (cu->guard) { // each call waits and reports
+    if (cu->guard) { // because each call must wait and report
         all->what = *what;
         all->now = r;
         return RLHF_OK;
@@ -64,7 +65,8 @@ static rlhf_status record(void *ctx, uint64_t key, int32_t *what) {
     return RLHF_OK;
 }
 
-// Ends the capture in any case. Returns the error, if any; *out is the graph, or NULL on error.
+// Ends the capture in any case. Returns the error, if any. *out is the graph, or NULL after an
+// error.
 static cudaError_t end_capture(struct rlhf__cuda *cu, cudaGraphExec_t *out) {
     cudaGraph_t graph = NULL;
     *out = NULL;
@@ -82,7 +84,7 @@ static rlhf_status record_end(void *ctx) {
     struct rlhf__cuda_recording *r = all->now;
     if (!r) return rlhf__cuda_fail(cu, RLHF_E_INVALID, "record_end without record");
     all->now = NULL;
-    rlhf_status st = all->status; // of the first call that failed; the host has its text
+    rlhf_status st = all->status; // status of the first call that failed; the host has its text
     if (all->what == RLHF_RECORD_CAPTURE) {
         const cudaError_t e = end_capture(cu, &r->graph);
         if (st == RLHF_OK) st = rlhf__cuda_check(cu, "keeping what was recorded", e);

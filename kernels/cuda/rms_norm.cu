@@ -17,7 +17,7 @@ static __global__ void __launch_bounds__(32 * WARPS)
     float v[N], scale[N], square = 0.0f;
 #pragma unroll
     for (int g = 0; g < row.groups(); g++) {
-        row.get(v, g); // 0 past the row's end
+        row.get(v, g); // 0 past the end of the row
         for (int j = 0; j < N; j++)
             square = fmaf(v[j], v[j], square);
     }
@@ -65,8 +65,8 @@ static rlhf_status rms_norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev
 
 // ---- backward: dx = (a - xhat mean(a xhat)) r with a = gamma dy, xhat = x r ----
 //
-// dgamma: a chunk is 64 rows. Warp w sums rows 16 w .. 16 w + 15 of the chunk, and the sums of the
-// 4 warps are added in order. parts.h adds the chunks' sums. All orders are fixed.
+// dgamma: a chunk is 64 rows. Warp w sums rows 16 w .. 16 w + 15 of the chunk. Then the sums of the
+// 4 warps are added in order. parts.h adds the sums of the chunks. All orders are fixed.
 
 namespace {
 struct rms_bwd_args {
@@ -112,7 +112,7 @@ static __device__ __forceinline__ void rms_bwd_row(const rms_bwd_args &a, const 
     }
 }
 
-// dx only: one warp per row.
+// Computes only dx: one warp per row.
 template <class T, int GROUPS, bool WIDE>
 static __global__ void __launch_bounds__(32 * WARPS) rms_bwd_dx(rms_bwd_args a, const T *dy) {
     const uint64_t t = (uint64_t)blockIdx.x * WARPS + threadIdx.x / 32;
@@ -120,7 +120,7 @@ static __global__ void __launch_bounds__(32 * WARPS) rms_bwd_dx(rms_bwd_args a, 
     if (t < a.rows) rms_bwd_row<T, GROUPS, WIDE>(a, dy, t, none);
 }
 
-// dx and a chunk's sums, in one pass over x and dy: one block per chunk.
+// Computes dx and the sums of a chunk, in one pass over x and dy: one block per chunk.
 template <class T, int GROUPS>
 static __global__ void __launch_bounds__(32 * WARPS) rms_bwd_both(rms_bwd_args a, const T *dy) {
     SHARED(float[WARPS][GROUPS * COLUMNS], of_warps);
@@ -143,8 +143,8 @@ static __global__ void __launch_bounds__(32 * WARPS) rms_bwd_both(rms_bwd_args a
     }
 }
 
-// Only a chunk's sums, for rows that rms_bwd_both does not support. One block handles 128 columns
-// of a chunk.
+// Computes only the sums of a chunk, for rows that rms_bwd_both does not support. One block
+// computes 128 columns of a chunk.
 template <class T, bool WIDE>
 static __global__ void __launch_bounds__(32 * WARPS) rms_bwd_sums(rms_bwd_args a, const T *dy) {
     SHARED(float[WARPS][COLUMNS], of_warps);
@@ -161,7 +161,7 @@ static __global__ void __launch_bounds__(32 * WARPS) rms_bwd_sums(rms_bwd_args a
     }
     rlhf__wide_put(&of_warps[warp][lane * N], g);
     __syncthreads();
-    if (c0 + threadIdx.x >= a.d) return; // 128 threads, one column each
+    if (c0 + threadIdx.x >= a.d) return; // each of the 128 threads has one column
     float s = of_warps[0][threadIdx.x];
     for (int w = 1; w < WARPS; w++)
         s += of_warps[w][threadIdx.x];

@@ -86,7 +86,7 @@ rlhf_status rlhf__rope_turn(struct rlhf__cuda *cu, const struct rlhf__rope_args 
 
 // ---- with norms: a warp per head; lane l has pairs 128 g + 4 l .. + 3, g = 0, 1, ... ----
 
-// 1 / sqrt(mean(x^2) + eps) of a head. If raw is given, the head is saved to it.
+// 1 / sqrt(mean(x^2) + eps) of a head. Unless raw is NULL, also saves the head there.
 template <class T, bool WIDE>
 static __device__ __forceinline__ float head_stat(const rlhf__rope_args &a, const T *line, T *raw) {
     float u[N], v[N], square = 0.0f;
@@ -109,7 +109,7 @@ static __global__ void __launch_bounds__(32 * WARPS) rope_norm(rlhf__rope_args a
     const uint32_t lane = threadIdx.x % 32;
     if (t >= a.rows) return; // the whole warp returns
     const float *const turn = rlhf__rope_at(a, t, h == 0 && lane == 0);
-    if (!turn) return; // the same
+    if (!turn) return; // the whole warp returns
     const float *const gamma = h < a.queries ? a.gamma_q : a.gamma_k;
     T *const line = x + t * (uint64_t)a.stride + h * a.dim;
     const float rinv = head_stat<T, WIDE>(a, line, a.raw ? (T *)a.raw + i * a.dim : NULL);

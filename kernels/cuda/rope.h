@@ -5,8 +5,8 @@
 #include "context.h"
 #include "lanes.h"
 
-// One call, for the device. A head has `dim` elements in pairs (c, c + half). The heads of row t of
-// x start at t * stride, those of the queries first.
+// One call, in the form that kernels use. A head has `dim` elements in pairs (c, c + half). The
+// heads of row t of x start at t * stride; the heads of queries come first.
 struct rlhf__rope_args {
     const int32_t *pos;
     const float *turn; // [n_pos, dim]: cosines, sines
@@ -14,32 +14,32 @@ struct rlhf__rope_args {
     void *raw;    // [rows, heads * dim], or NULL
     float *stats; // [rows, heads], or NULL
     int64_t stride;
-    uint32_t rows, heads, queries; // heads: of queries and of keys
+    uint32_t rows, heads, queries; // heads: total number for queries and keys
     uint32_t dim, half;
     int32_t n_pos;
     float eps;
     struct rlhf__fault *fault;
-    int code; // fault code of an invalid position
+    int code; // code of the fault that an invalid position raises
 };
 
-// Read and check the caller's struct, and fill *a except for code, which the caller sets. On
-// failure, returns RLHF_E_INVALID or RLHF_E_UNSUPPORTED with an error text. [step]
+// Read and check the caller's struct, and fill *a except `code`, which the caller sets. On failure,
+// returns RLHF_E_INVALID or RLHF_E_UNSUPPORTED with an error text. [step]
 rlhf_status rlhf__rope_read(struct rlhf__cuda *cu, const char *op, struct rlhf__rope_args *a,
                             const rlhf_rope *from, uint32_t rows, int32_t *dtype);
 
-// Rotates heads without norms; back: the inverse. [step]
+// Rotates heads that have no norms. With `back`, rotates in the other direction. [step]
 rlhf_status rlhf__rope_turn(struct rlhf__cuda *cu, const struct rlhf__rope_args *a, rlhf_dev x,
                             int32_t dtype, int back);
 
-// Whether heads of x (and raw) can be fetched N elements at a time.
+// True if the heads of x (and raw) can be loaded N elements at a time.
 template <int N, class T> static inline bool rlhf__rope_aligned(const rlhf__rope_args &a, T *x) {
     return rlhf__aligned<N>(x, (uint64_t)a.stride) && rlhf__aligned<N>((T *)a.raw, 0) &&
            rlhf__aligned<N>(a.turn, 0) && rlhf__aligned<N>(a.gamma_q, 0) &&
            rlhf__aligned<N>(a.gamma_k, 0) && a.half % N == 0;
 }
 
-// The table row for the position of row t, or NULL if the position is invalid. With `first`, an
-// invalid position also raises a fault.
+// The row of the table for the position of row t, or NULL if the position is invalid. With `first`,
+// an invalid position also raises a fault.
 static __device__ __forceinline__ const float *rlhf__rope_at(const rlhf__rope_args &a, uint64_t t,
                                                              bool first) {
     const int32_t p = a.pos[t];

@@ -7,7 +7,7 @@
 
 enum { N = 4, WARPS = 8, PAIRS = 32 * N, CHUNK = 16, KINDS = 2 };
 
-// Backward of N pairs of a head: dn in u and v, xhat in p and q.
+// Backward of N pairs of a head. Returns dn in u and v, and xhat in p and q.
 template <class T, bool WIDE>
 static __device__ __forceinline__ void
 pairs_back(const rlhf__rope_args &a, const T *line, const T *raw, const float *turn, float rinv,
@@ -35,7 +35,7 @@ static __global__ void __launch_bounds__(32 * WARPS) rope_bwd_dx(rlhf__rope_args
     const uint32_t lane = threadIdx.x % 32;
     if (t >= a.rows) return; // the whole warp returns
     const float *const turn = rlhf__rope_at(a, t, h == 0 && lane == 0);
-    if (!turn) return; // the same
+    if (!turn) return; // the whole warp returns
     const float *const gamma = h < a.queries ? a.gamma_q : a.gamma_k;
     T *const line = dx + t * (uint64_t)a.stride + h * a.dim;
     const T *const raw = (const T *)a.raw + i * a.dim;
@@ -65,8 +65,8 @@ static __global__ void __launch_bounds__(32 * WARPS) rope_bwd_dx(rlhf__rope_args
 // ---- dgamma, before dx is overwritten ----
 //
 // A chunk is 16 rows; its heads are numbered row by row. Warp w of a block sums 128 pairs over
-// heads w, w + 8, ... of the queries, and likewise of the keys. The warps' sums are added in order;
-// parts.h adds the chunks' sums.
+// heads w, w + 8, ... of the queries, and then in the same way of the keys. The sums of the warps
+// are added in order; parts.h adds the sums of the chunks.
 
 template <class T, bool WIDE>
 static __global__ void __launch_bounds__(32 * WARPS)

@@ -1,4 +1,4 @@
-// rows.cu: data movement by rows: gather and scatter_add.
+// rows.cu: operations that move rows: gather and scatter_add.
 #include "lanes.h"
 #include "table.h"
 
@@ -6,7 +6,7 @@ enum { N = 4, THREADS = 256 };
 
 static dim3 grid_for(uint64_t items) { return dim3((unsigned)((items + THREADS - 1) / THREADS)); }
 
-// A thread moves one element of type U. A row has `units` of them.
+// A thread moves one element of type U. A row has `units` such elements.
 template <class U>
 static __global__ void __launch_bounds__(THREADS)
     gather_rows(U *out, const U *x, const int32_t *idx, uint32_t n, uint32_t units, int64_t limit,
@@ -49,7 +49,7 @@ static rlhf_status gather(void *ctx, rlhf_dev out, rlhf_dev x, rlhf_dev idx, uin
     return gather_as<uint16_t>(cu, o, from, rlhf__cuda_i32(idx), n, bytes);
 }
 
-// A thread adds 4 columns of one row. The indices idx are distinct, so threads do not conflict.
+// A thread adds 4 columns of one row. All indices in idx are different, so threads do not conflict.
 template <class T, bool WIDE>
 static __global__ void __launch_bounds__(THREADS)
     scatter_rows(float *dx, const T *dy, const int32_t *idx, uint32_t n, uint32_t d,
@@ -76,7 +76,7 @@ static rlhf_status scatter_as(struct rlhf__cuda *cu, float *dx, const T *dy, con
     const bool wide = rlhf__aligned<N>(dx, d) && rlhf__aligned<N>(dy, d);
     const uint32_t groups = (d + N - 1) / N;
     const uint64_t extent = rlhf__cuda_extent(cu, dx);
-    rlhf__cuda_wrote(cu, dx, extent); // which rows is known only on the device
+    rlhf__cuda_wrote(cu, dx, extent); // only the device knows which rows were written
     RUN(cu, (wide ? scatter_rows<T, true> : scatter_rows<T, false>), grid_for((uint64_t)n * groups),
         dim3(THREADS), 0, dx, dy, idx, n, d, groups, (int64_t)(extent / (d * sizeof *dx)),
         cu->fault);

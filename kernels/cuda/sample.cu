@@ -1,7 +1,7 @@
-// sample.cu: lm_sample, the next token of each row, one block per row. Logits, maxima and sums are
-// those of lm_head, so the log-prob has the same bits. Sampling uses integer weights (dist.h). It
-// takes the first id, in vocabulary order, at which the running sum of weights exceeds u times the
-// total.
+// sample.cu: lm_sample, the next token of each row. One block computes one row. Logits, maxima and
+// sums are computed as in lm_head, so the log-prob has the same bits. Sampling uses integer weights
+// (dist.h). It takes the first id, in vocabulary order, at which the running sum of weights exceeds
+// u times the total.
 #include "dist_cut.h"
 #include "head.h"
 #include "table.h"
@@ -13,7 +13,7 @@ namespace {
 struct sample_args {
     const float *z; // [rows, ld]
     uint64_t ld;
-    uint32_t words, first; // support words per row; first row in the call
+    uint32_t words, first; // support words per row; index of the first row in the call
     int32_t n;
     struct rlhf__dist_rule drawn, scored;
     uint64_t seed, stream;
@@ -24,30 +24,30 @@ struct sample_args {
     struct rlhf__fault *fault;
 };
 
-// How a row is sampled and scored.
+// The state of sampling and scoring a row.
 struct sampled_row {
     struct rlhf__dist_row r;
     float max, log_sum;
-    uint64_t drawn, scored; // cuts
+    uint64_t drawn, scored; // the cuts of the two distributions
     int32_t greedy_id;      // -1: sampled by weight
 };
 } // namespace
 
-// The upper 64 bits of the product.
+// The upper 64 bits of the product a b.
 static __device__ __forceinline__ uint64_t product_high(uint64_t a, uint64_t b) {
     const uint64_t a0 = (uint32_t)a, a1 = a >> 32, b0 = (uint32_t)b, b1 = b >> 32;
     const uint64_t mid = a1 * b0 + (a0 * b0 >> 32), mid2 = a0 * b1 + (uint32_t)mid;
     return a1 * b1 + (mid >> 32) + (mid2 >> 32);
 }
 
-// The lowest id whose logit has key `top`, in every thread.
+// Every thread gets the lowest id whose logit has the key `top`.
 static __device__ __forceinline__ int32_t lowest_of(struct rlhf__dist_shared &s,
                                                     const struct rlhf__dist_row &r, unsigned top) {
     unsigned best = ~0u, unused = 0, unused2 = 0;
     rlhf__dist_each(r, [&](int32_t id, float z) {
         if (rlhf__dist_key(z) == top && (unsigned)id < best) best = (unsigned)id;
     });
-    __syncthreads(); // all have read the previous extremes
+    __syncthreads(); // after all threads have read the previous extremes
     rlhf__dist_extremes(s, &unused, &best, &unused2);
     return (int32_t)best;
 }
@@ -58,7 +58,7 @@ static __device__ __forceinline__ bool is_drawn_from(const struct sampled_row &w
     return rlhf__cut_keeps(w.drawn, z, id, w.r.n, id_bits);
 }
 
-// Fills w->log_sum; returns the sum of weights of this thread's warp.
+// Fills in w->log_sum. Returns the sum of the weights of this thread's warp.
 template <bool CUT>
 static __device__ __forceinline__ uint64_t row_sums(struct rlhf__dist_shared &s,
                                                     const struct sample_args &a,
@@ -85,13 +85,13 @@ static __device__ __forceinline__ uint64_t row_sums(struct rlhf__dist_shared &s,
 
 static __device__ __forceinline__ void load_any(const struct rlhf__dist_row &r, int32_t c,
                                                 float v[4]) {
-    if (4 * c + 4 <= r.n) // skips the end: ids past n come after all that can be chosen
+    if (4 * c + 4 <= r.n) // leaves out the end: ids past n come after all ids that can be chosen
         rlhf__dist_load(r, c, v);
     else
         rlhf__dist_load_end(r, c, v);
 }
 
-// The sum of weights of this warp over a span.
+// The sum of the weights of this warp in a span.
 static __device__ __forceinline__ uint64_t weight_of(const struct sampled_row &w, float it,
                                                      struct rlhf__dist_span span) {
     const float one = rlhf__pow2(rlhf__dist_weight_bits(w.r.n));
@@ -107,8 +107,8 @@ static __device__ __forceinline__ uint64_t weight_of(const struct sampled_row &w
     return rlhf__warp_sum(sum);
 }
 
-// Find the warp whose share of a span contains *want, which becomes the remainder in that share.
-// sums has one sum per warp, in vocabulary order. fraction: *want is a fraction of the total of all
+// Find the warp whose part of a span contains *want. *want becomes the remainder in that part. sums
+// has one sum per warp, in vocabulary order. fraction: *want is a fraction of the total of all
 // sums.
 static __device__ __forceinline__ int crossing(const uint64_t *sums, uint64_t *want,
                                                bool fraction) {
@@ -129,7 +129,7 @@ static __device__ __forceinline__ int crossing(const uint64_t *sums, uint64_t *w
     return 0;
 }
 
-// The id in a span at which the running sum exceeds want. One lane of the warp gets the id, the
+// The id in a span at which the running sum exceeds `want`. One lane of the warp gets the id, the
 // others get -1.
 static __device__ __forceinline__ int32_t walk(const struct sampled_row &w, float it,
                                                struct rlhf__dist_span span, uint64_t want) {
@@ -141,7 +141,7 @@ static __device__ __forceinline__ int32_t walk(const struct sampled_row &w, floa
     for (int32_t c = span.from; c < span.to; c += 32) {
         uint64_t e[4] = {0, 0, 0, 0}, own = 0;
         float v[4];
-        if (c + lane < span.to) { // skips the next span's loads: want is in this one
+        if (c + lane < span.to) { // does not load the next span, because `want` is in this one
             load_any(w.r, c + lane, v);
             for (int j = 0; j < 4; j++)
                 if (is_drawn_from(w, 4 * (c + lane) + j, v[j], id_bits))
@@ -155,14 +155,14 @@ static __device__ __forceinline__ int32_t walk(const struct sampled_row &w, floa
         uint64_t at = before + reached - own;
         before += __shfl_sync(~0u, reached, 31);
         if (want < at || want >= at + own) continue;
-        for (int j = 3; j >= 0; j--) // the first that exceeds is set last
+        for (int j = 3; j >= 0; j--) // the first id that exceeds is set last
             if (want < at + e[0] + (j > 0 ? e[1] : 0) + (j > 1 ? e[2] : 0) + (j > 2 ? e[3] : 0))
                 id = 4 * (c + lane) + j;
     }
     return id;
 }
 
-// The sampled id. One thread gets it, the others get -1. own: the result of row_sums.
+// The sampled id. One thread gets it, the others get -1. `own` is the result of row_sums.
 static __device__ __forceinline__ int32_t draw(struct rlhf__dist_shared &s,
                                                const struct sample_args &a,
                                                const struct sampled_row &w, uint64_t counter,
@@ -174,7 +174,7 @@ static __device__ __forceinline__ int32_t draw(struct rlhf__dist_shared &s,
     uint64_t want = ((uint64_t)word[0] << 32 | word[1]) >> 11 << 11; // the 53 bits of a double
     struct rlhf__dist_span span = {0, (a.n + 3) / 4};
     for (int level = 0;; level++) {
-        uint64_t *sums = s.rank + RLHF__DIST_WARPS * (level & 1); // two in turn: one barrier each
+        uint64_t *sums = s.rank + RLHF__DIST_WARPS * (level & 1); // two, used in turn
         if (level) own = weight_of(w, a.drawn.it, rlhf__dist_part(span, warp, warps));
         if (threadIdx.x % 32 == 0) sums[warp] = own;
         __syncthreads();
@@ -194,7 +194,7 @@ static __device__ __forceinline__ void put_support(uint32_t *bits, const struct 
     }
 }
 
-// Fills w's cuts.
+// Computes the cuts of w.
 static __device__ __forceinline__ void cut_row(struct rlhf__dist_shared &s,
                                                const struct sample_args &a, struct sampled_row *w,
                                                unsigned top, unsigned low) {
@@ -218,7 +218,7 @@ static __global__ void __launch_bounds__(RLHF__DIST_THREADS) sample_rows(struct 
         low = k < low ? k : low;
     });
     rlhf__dist_extremes(s, &top, &low, &unused);
-    if (top >= RLHF__DIST_KEY_INF || low <= RLHF__DIST_KEY_LOW) { // the whole block
+    if (top >= RLHF__DIST_KEY_INF || low <= RLHF__DIST_KEY_LOW) { // the whole block returns
         if (threadIdx.x) return;
         rlhf__fault_raise(a.fault, RLHF__FAULT_SAMPLE_ROW, a.first + row, 0, 0);
         a.id[row] = 0;
@@ -259,13 +259,13 @@ static rlhf_status sample_read(struct rlhf__cuda *cu, rlhf_lm_sample *a, rlhf_di
     return rlhf__head_weight(cu, op, a->weight, a->d, a->vocab, a->dtype);
 }
 
-// Rows of a block of logits that fits the budget.
+// The number of rows in a block of logits that fits in the budget.
 static uint32_t step_of(const struct rlhf__cuda *cu, const rlhf_weight *w, uint32_t rows) {
     const uint32_t fit = rlhf__head_fit(cu->workspace_bytes, (uint64_t)w->n_pad * sizeof(float));
     return rows < fit ? rows : fit;
 }
 
-// Samples all rows, computing logits in blocks that fit the budget.
+// Samples all rows. The logits are computed in blocks that fit in the budget.
 static rlhf_status sample_all(struct rlhf__cuda *cu, const rlhf_lm_sample *a,
                               const struct sample_args *args) {
     const uint64_t row = (uint64_t)a->weight->n_pad * sizeof(float);
@@ -295,7 +295,8 @@ static rlhf_status sample_all(struct rlhf__cuda *cu, const rlhf_lm_sample *a,
 
 // ---- results on the host ----
 
-// The context's pinned host memory for transferred results. The call waits before it reads them.
+// Get pinned host memory of the context, to which results are transferred. The call waits before it
+// reads them.
 static rlhf_status staging(struct rlhf__cuda *cu, uint64_t bytes, void **out) {
     if (cu->staging.bytes < bytes) {
         if (cu->staging.ptr) cudaFreeHost(cu->staging.ptr);
@@ -309,7 +310,7 @@ static rlhf_status staging(struct rlhf__cuda *cu, uint64_t bytes, void **out) {
     return RLHF_OK;
 }
 
-// Bytes of the rows' supports, and of all arrays on the device.
+// The size in bytes of the rows' supports, and of all arrays on the device.
 static uint64_t support_bytes(const rlhf_lm_sample *a) {
     return a->host_support ? (uint64_t)a->rows * rlhf_support_words(a->vocab) * sizeof(uint32_t)
                            : 0;
@@ -334,7 +335,7 @@ void rlhf__cuda_needs_sample(struct rlhf__cuda *cu, const rlhf_call *c,
 }
 
 // The arrays on the device are contiguous (counters, ids, log-probs, supports), so one copy in each
-// direction suffices.
+// direction is enough.
 static rlhf_status sample_to_host(struct rlhf__cuda *cu, const rlhf_lm_sample *a,
                                   struct sample_args *k) {
     const uint64_t rows = a->rows, counters = rows * sizeof(uint64_t), each = rows * 4;

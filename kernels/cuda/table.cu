@@ -23,9 +23,9 @@ static void context_free(struct rlhf__cuda *cu) {
     free(cu);
 }
 
-// The LM head's default budget. On a card sold with 48 GB or more, it is large enough for the
-// logits of 32,736 rows over a vocabulary of 50,304, so that the backward pass need not recompute
-// them.
+// The default budget of the LM head. On a card that is sold with 48 GB or more, it is enough for
+// the logits of 32,736 rows over a vocabulary of 50,304, so that the backward pass need not
+// recompute them.
 static rlhf_status workspace_fill(struct rlhf__cuda *cu) {
     const uint64_t gib = (uint64_t)1 << 30;
     size_t left = 0, total = 0;
@@ -35,9 +35,9 @@ static rlhf_status workspace_fill(struct rlhf__cuda *cu) {
     return RLHF_OK;
 }
 
-// Suggest many rows in flight and large microbatches, if the card has space for them besides the
-// weights. At 32768 tokens, GPT-2's smallest model keeps about 10 GiB for the backward pass. Cards
-// report slightly less memory than they are sold with.
+// Suggest many rows in flight and large microbatches, if the card has memory for them in addition
+// to the weights. At 32768 tokens, GPT-2's smallest model keeps about 10 GiB for the backward pass.
+// Cards report slightly less memory than they are sold with.
 static rlhf_status hints_fill(struct rlhf__cuda *cu) {
     const uint64_t gib = (uint64_t)1 << 30;
     size_t left = 0, total = 0;
@@ -64,7 +64,7 @@ static rlhf_status context_init(struct rlhf__cuda *cu, const rlhf_kernels_open *
     rlhf_kernels_open opt;
     RLHF_TRY(rlhf__cuda_copy_in(cu, "open", &opt, sizeof opt, in,
                                 RLHF_SIZE_TO(rlhf_kernels_open, workspace_bytes)));
-    RLHF_TRY(rlhf__lt_mode_check(cu)); // also without a card
+    RLHF_TRY(rlhf__lt_mode_check(cu)); // check this even without a card
     cu->guard = opt.guard != 0;
     cu->workspace_bytes = opt.workspace_bytes;
     RLHF_TRY(rlhf__cuda_device_open(cu, opt.gpu));

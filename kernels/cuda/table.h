@@ -1,17 +1,17 @@
-// table.h: the entries of the table that each file of the CUDA backend fills. rlhf/compute.h
-// describes the shapes, the dtypes and the meaning of every argument; ctx is a struct rlhf__cuda. A
-// file calls another file's op through the table.
+// table.h: the functions with which each file of the CUDA backend fills its entries of the table.
+// rlhf/compute.h describes the shapes, the dtypes and the meaning of every argument; ctx is a
+// struct rlhf__cuda. A file calls another file's op through the table.
 //
-// Each op checks its arguments (RLHF_E_INVALID, RLHF_E_UNSUPPORTED), takes workspace from the
+// Each op checks its arguments (RLHF_E_INVALID, RLHF_E_UNSUPPORTED), gets workspace from the
 // context (RLHF_E_NOMEM), announces its writes (rlhf__cuda_wrote), launches pieces of work on the
-// single stream, and ends with rlhf__cuda_done. The card never changes a bit: reductions use fixed
-// pieces, and a row has the same bits in any piece. All are [step].
+// single stream, and ends with rlhf__cuda_done. The bits do not depend on the card: reductions use
+// fixed pieces, and a row has the same bits in any piece. All are [step].
 #ifndef RLHF_CUDA_TABLE_H
 #define RLHF_CUDA_TABLE_H
 
 #include "context.h"
 
-// X(file): every file has one rlhf__cuda_fill_<file>(t)
+// X(file): every file has one function rlhf__cuda_fill_<file>(t)
 #define RLHF__CUDA_FILES(X)                                                                        \
     X(attention)   /* attention, attention_bwd */                                                  \
     X(memory)      /* alloc, release, bytes_in_use */                                              \
@@ -41,8 +41,8 @@
 RLHF__CUDA_FILES(RLHF__CUDA_DECLARE)
 #undef RLHF__CUDA_DECLARE
 
-// X(file), for every file whose ops take workspaces. rlhf__cuda_needs_<file>(cu, call, needs) adds
-// the workspaces of the call if the call's op is in that file. [step]
+// X(file), for every file whose ops use workspaces. If the op of the call is in that file,
+// rlhf__cuda_needs_<file>(cu, call, needs) adds the workspaces of the call. [step]
 #define RLHF__CUDA_NEEDS(X)                                                                        \
     X(attention)                                                                                   \
     X(weight)                                                                                      \

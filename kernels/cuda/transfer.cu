@@ -1,9 +1,9 @@
-// transfer.cu: transfers between host and card: staged copies, pinned memory, asynchronous copies,
-// and marks.
+// transfer.cu: transfers between host and card: copies in pieces, pinned memory, asynchronous
+// copies, and marks.
 //
-// upload returns when its source has been read, and does not wait for the stream. The data goes
-// through a ring of pinned pieces, and upload waits only until the piece's previous copy has
-// finished.
+// upload returns as soon as its source has been read; it does not wait for the stream. The data
+// goes through a ring of pinned pieces. upload waits only until the previous copy from the piece
+// has finished.
 #include "table.h"
 
 #include <stdlib.h>
@@ -45,9 +45,9 @@ void rlhf__cuda_transfer_close(struct rlhf__cuda *cu) {
     if (cu->marks.fault) cudaFreeHost(cu->marks.fault);
 }
 
-// ---- staged ----
+// ---- copies in pieces ----
 
-// The next piece of the ring, once the last copy from it has finished.
+// The next piece of the ring. Waits until the last copy from it has finished.
 static rlhf_status next_piece(struct rlhf__cuda *cu) {
     struct rlhf__cuda_stage *s = &cu->stage;
     RLHF_TRY(rlhf__cuda_check(cu, "cudaEventRecord", cudaEventRecord(s->read[s->at], cu->stream)));
@@ -122,7 +122,7 @@ static void release_host(void *ctx, void *p) {
     struct rlhf__cuda_block *b = p ? rlhf__cuda_blocks_find(&cu->host, p) : NULL;
     if (!b || b->at != p || rlhf__cuda_not_recording(cu, "release_host") < 0) return;
     rlhf__cuda_blocks_remove(&cu->host, b);
-    cudaStreamSynchronize(cu->stream); // the next call reports an error
+    cudaStreamSynchronize(cu->stream); // if this fails, the next call reports it
     cudaFreeHost(p);
 }
 
@@ -157,7 +157,7 @@ static rlhf_status download_async(void *ctx, void *host_dst, rlhf_dev src, uint6
         cudaMemcpyAsync(host_dst, rlhf__cuda_mem(src), bytes, cudaMemcpyDeviceToHost, cu->stream));
 }
 
-// ---- marks: events in a ring, each with the fault word at its point of the stream ----
+// ---- marks: events in a ring, each with a copy of the fault word at its place in the stream ----
 
 static rlhf_status mark(void *ctx, uint64_t *ticket) {
     struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
@@ -180,7 +180,8 @@ static rlhf_status wait_for(void *ctx, uint64_t ticket) {
     if (ticket > m->given)
         return rlhf__cuda_fail(cu, RLHF_E_INVALID, "wait: ticket %llu, mark gave 1 to %llu",
                                (unsigned long long)ticket, (unsigned long long)m->given);
-    // If the event of an old ticket was reused for a later one, this waits longer than necessary.
+    // If the event of an old ticket has been reused for a later one, this waits longer than
+    // necessary.
     const uint64_t i = ticket % RLHF__CUDA_MARKS;
     RLHF_TRY(rlhf__cuda_check(cu, "waiting for the GPU", cudaEventSynchronize(m->reached[i])));
     return ticket > m->reported ? rlhf__cuda_fault_report(cu, &m->fault[i]) : RLHF_OK;

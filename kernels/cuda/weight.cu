@@ -1,5 +1,5 @@
 // weight.cu: weight matrices in the layout of weight.h. weight_pack packs them from the f32 master
-// weights once per optimizer step, and every GEMM of that step uses them.
+// weights once per optimizer step. All GEMMs of that step use the packed weights.
 #include "low_rank.h"
 #include "lt.h"
 #include "table.h"
@@ -11,8 +11,8 @@
 
 enum { TILE = 64, THREADS = 256 };
 
-// Inputs and outputs are padded, and the padding is stored. In bf16, lines of more than 64 inputs
-// start at multiples of 128 bytes, as cuBLASLt's fastest copies prefer.
+// The number of inputs with padding, which is stored. In bf16, lines of more than 64 inputs start
+// at multiples of 128 bytes, because cuBLASLt's fastest copies prefer that.
 static int32_t padded_k(int32_t k) {
     const int32_t to = k > 64 ? 64 : 8;
     return (k + to - 1) / to * to;
@@ -35,7 +35,7 @@ static uint64_t bytes_of(int32_t k, int32_t n, int32_t dtype) {
     return (uint64_t)padded_n(n) * (uint64_t)padded_k(k) * rlhf_dtype_size(dtype);
 }
 
-// RLHF_OK if a weight with these arguments is possible.
+// RLHF_OK if a weight with these arguments can be created.
 static rlhf_status check_shape(struct rlhf__cuda *cu, int32_t k, int32_t n, int32_t dtype,
                                uint32_t flags) {
     if (k < 1 || n < 1 || k > DIM_MAX || n > DIM_MAX)
@@ -87,8 +87,8 @@ static void weight_destroy(void *ctx, rlhf_weight *w) {
     delete w;
 }
 
-// One tile of 64 outputs x 64 inputs. A source [k, n] is transposed in shared memory, so that both
-// sides are read and written along their lines.
+// Packs one tile of 64 outputs x 64 inputs. A source [k, n] is transposed in shared memory, so that
+// both the source and the result are accessed along their lines.
 template <class T>
 static __global__ void __launch_bounds__(THREADS)
     pack(T *to, const float *from, unsigned k, unsigned n, unsigned k_pad, int out_in) {
@@ -133,7 +133,7 @@ static rlhf_status weight_pack(void *ctx, rlhf_weight *w, rlhf_dev src_f32) {
         RUN(cu, pack<float>, grid, dim3(THREADS), 0, (float *)w->ptr, from, k, n, k_pad, out_in);
     if (!w->packed) RLHF_TRY(rlhf__lt_prepare(cu, w));
     w->packed = 1;
-    cu->weight_generation++; // logits kept by lm_head used the old weights
+    cu->weight_generation++; // the logits that lm_head kept are from the old weights
     return rlhf__cuda_done(cu);
 }
 

@@ -1,12 +1,11 @@
-// weight.h: a packed weight of the CUDA backend. There is one copy, which both the forward GEMM and
-// linear_dx use.
+// weight.h: a packed weight of the CUDA backend. Both the forward GEMM and linear_dx use the same
+// copy.
 #ifndef RLHF_CUDA_WEIGHT_H
 #define RLHF_CUDA_WEIGHT_H
 
 #include "context.h"
 
-// One output of a block-structured weight: its row of the source, -1 if it has none, and its first
-// input.
+// One output of a block-structured weight: its row of the source (-1: none), and its first input.
 struct rlhf__cuda_in_block {
     int32_t source, first;
 };
@@ -15,12 +14,12 @@ struct rlhf_weight {
     int32_t k, n; // inputs, outputs
     int32_t k_pad,
         n_pad;      // k rounded up to 8, above 64 to 64, n to 64; the padding is zero
-    int32_t dtype;  // of ptr and of the operands the caller gives
+    int32_t dtype;  // of ptr, and of the operands that the caller passes
     uint32_t flags; // bits of RLHF_WEIGHT_KNOWN
-    int32_t packed; // weight_pack was called
+    int32_t packed; // 1: weight_pack was called
     void *ptr;      // device, [n_pad, k_pad]: the k inputs of an output are contiguous
     int32_t rank;   // of a block-structured weight
-    float scale;    // its
+    float scale;    // of a block-structured weight
     struct rlhf__cuda_in_block *in_block; // device [n]; NULL: dense
 };
 
