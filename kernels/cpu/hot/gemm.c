@@ -170,6 +170,29 @@ struct ahead {
     size_t step; // bytes per step of k
 };
 
+#ifdef VP_FMA_LANE
+// VP_LANES steps of k. A multiplication can take a single lane of a vector, so one load of A serves
+// VP_LANES of them.
+INLINE void some_steps(const float *a, const float *b, vp c0[MR], vp c1[MR], const size_t rows,
+                       const int packed, const size_t a_row) {
+    const size_t loads = packed ? MR : rows;
+    vp x[MR];
+#pragma GCC unroll 12
+    for (size_t i = 0; i < loads; i++)
+        x[i] = vp_load(a + i * (packed ? VP_LANES : a_row));
+#pragma GCC unroll 4
+    for (size_t s = 0; s < VP_LANES; s++, b += NC) {
+        const vp b0 = vp_load(b), b1 = vp_load(b + VP_LANES);
+#pragma GCC unroll 12
+        for (size_t r = 0; r < rows; r++) {
+            const size_t at = packed ? s * MR + r : r * VP_LANES + s;
+            c0[r] = vp_fma_lane(x[at / VP_LANES], at % VP_LANES, b0, c0[r]);
+            c1[r] = vp_fma_lane(x[at / VP_LANES], at % VP_LANES, b1, c1[r]);
+        }
+    }
+}
+#endif
+
 // Computes `rows` rows, starting at row `row`. rows, packed and pairs are constants after inlining.
 //
 // With `pairs`, the operands are widened bf16 in the order of struct rlhf__matmul's pairs. The loop
@@ -196,7 +219,18 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, con
     for (size_t k = 0, left = p->k; left; left -= k) {
         const int first = left == p->k;
         k = left < chain ? left : chain;
-        for (size_t i = 0; i < k; i++, a += a_step, b += NC, fetch += next->step) {
+        size_t i = 0;
+#ifdef VP_FMA_LANE
+        for (; i + VP_LANES <= k; i += VP_LANES) {
+            __builtin_prefetch(fetch, 0, 2);
+            __builtin_prefetch(fetch + 64, 0, 2);
+            some_steps(a, b, c0, c1, rows, packed, a_row);
+            a += VP_LANES * a_step;
+            b += VP_LANES * NC;
+            fetch += VP_LANES * next->step;
+        }
+#endif
+        for (; i < k; i++, a += a_step, b += NC, fetch += next->step) {
             const vp b0 = vp_load(b), b1 = vp_load(b + VP_LANES);
             __builtin_prefetch(fetch, 0, 2);
             __builtin_prefetch(fetch + 64, 0, 2);
@@ -254,13 +288,13 @@ FORMS(3)
 FORMS(4)
 FORMS(5)
 FORMS(6)
-#if MR >= 10
+#if MR >= 8
 FORMS(7)
 FORMS(8)
-FORMS(9)
-FORMS(10)
 #endif
 #if MR == 12
+FORMS(9)
+FORMS(10)
 FORMS(11)
 FORMS(12)
 #endif
@@ -282,13 +316,13 @@ INLINE void some_rows(const struct rlhf__panel *p, size_t row, size_t rows, cons
         ROWS(4)
         ROWS(5)
         ROWS(6)
-#if MR >= 10
+#if MR >= 8
         ROWS(7)
         ROWS(8)
-        ROWS(9)
-        ROWS(10)
 #endif
 #if MR == 12
+        ROWS(9)
+        ROWS(10)
         ROWS(11)
         ROWS(12)
 #endif

@@ -14,8 +14,8 @@
 //   vp, VP_LANES, VP_COUNT           the machine's vector, its number of lanes, and how many such
 //                                    registers the machine has
 //   vp_stream(p, v)                  vp_store that bypasses the caches, if the machine can do that;
-//   p
-//                                    is aligned to a vector. vp_stream_end() follows the last one
+//                                    p is aligned to a vector. vp_stream_end() follows the last one
+//   vp_fma_lane(a, i, b, c)          lane i of a, times b, plus c; if VP_FMA_LANE is defined
 //   vf_zero() vf_set1(x)
 //   vf_load(p) vf_store(p, v)        f32, any alignment
 //   vf_load_n(p, n) vf_store_n(...)  the first n lanes, 0 <= n <= VF_LANES; other lanes read as 0,

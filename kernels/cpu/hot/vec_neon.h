@@ -38,6 +38,9 @@ static inline vp vp_div(vp a, vp b) { return vdivq_f32(a, b); }
 static inline vp vp_sqrt(vp a) { return vsqrtq_f32(a); }
 static inline vp vp_abs(vp a) { return vabsq_f32(a); }
 static inline vp vp_fma(vp a, vp b, vp c) { return vfmaq_f32(c, a, b); }
+// The lane must be a constant after inlining.
+#define VP_FMA_LANE
+static inline vp vp_fma_lane(vp a, size_t lane, vp b, vp c) { return vfmaq_n_f32(c, b, a[lane]); }
 static inline vp vp_fnma(vp a, vp b, vp c) { return vfmsq_f32(c, a, b); }
 // As on x86-64, the result is b unless a is larger (smaller). The machine's own maximum differs for
 // zeros and NaN.
