@@ -1,0 +1,264 @@
+// rubric.c: rubric.so: criteria in a file, each asked of a service or a program, mixed to one
+// reward (docs/rewards/rubric.md).
+#include "rubric/judge_http.h"
+#include "rubric/judge_program.h"
+
+#include <math.h>
+#include <rlhf/log.h>
+#include <stdio.h>
+#include <string.h>
+
+struct config {
+    const char *file, *url, *model, *command, *record, *header_env, *ca;
+    int64_t max_tokens, concurrency, repeats;
+    double patience_s;
+};
+
+struct rubric {
+    const rlhf_host *host;
+    const struct config *config;
+    struct rlhf__http_options client; // of the service
+    struct rlhf__criteria criteria;
+    struct rlhf__record record;
+    struct rlhf__judge_http http;
+    struct rlhf__judge_program program;
+};
+
+static void destroy(void *self) {
+    struct rubric *r = self;
+    if (!r) return;
+    rlhf__judge_http_close(&r->http);
+    rlhf__judge_program_close(&r->program, r->host);
+    rlhf__record_finish(&r->record);
+    rlhf__criteria_finish(&r->criteria);
+    r->host->free(r->host, r);
+}
+
+static rlhf_status open_judge(struct rubric *r) {
+    const struct config *c = r->config;
+    if (!c->url == !c->command)
+        return (r->host->fail)(r->host, RLHF_E_INVALID,
+                               "give url=, a service of chat completions, or command=, a program");
+    if (c->command) return rlhf__judge_program_open(&r->program, r->host, c->command);
+    if (!c->model)
+        return (r->host->fail)(r->host, RLHF_E_INVALID,
+                               "url needs model=, the name by which the service knows it");
+    r->client = (struct rlhf__http_options){.url = c->url,
+                                            .header_env = c->header_env,
+                                            .ca = c->ca,
+                                            .concurrency = c->concurrency,
+                                            .repeats = c->repeats,
+                                            .max_answer_mib = 1,
+                                            .connect_timeout_s = 10,
+                                            .patience_s = c->patience_s,
+                                            .backoff_s = 0.5,
+                                            .backoff_max_s = 60,
+                                            .probe = 1};
+    r->http.host = r->host;
+    r->http.o = &r->client;
+    r->http.model = c->model;
+    r->http.max_tokens = c->max_tokens;
+    return rlhf__judge_http_open(&r->http);
+}
+
+static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
+    struct rubric *r = host->alloc(host, sizeof *r);
+    if (!r) return (host->fail)(host, RLHF_E_NOMEM, "out of memory");
+    r->host = r->criteria.host = r->record.host = host;
+    r->config = config;
+    r->record.path = r->config->record;
+    rlhf_status st = rlhf__criteria_read(&r->criteria, r->config->file);
+    if (st == RLHF_OK) st = open_judge(r);
+    if (st < 0) {
+        destroy(r);
+        return st;
+    }
+    *self = r;
+    return RLHF_OK;
+}
+
+// ---- scores ----
+
+// What becomes of a row.
+struct outcome {
+    double reward;
+    uint32_t lost; // criteria; if all are lost, or a gate is, the row has failed
+    int32_t failed, closed;
+};
+
+static struct outcome outcome_of(const struct rubric *r, const struct rlhf__asks *a, uint32_t i) {
+    struct outcome o = {.reward = 0};
+    double sum = 0, weights = 0;
+    for (uint32_t k = 0; k < r->criteria.n; k++) {
+        const struct rlhf__criterion *c = &r->criteria.of[k];
+        const double score = rlhf__asks_score(a, i, k);
+        if (isnan(score)) {
+            o.lost++;
+            o.failed |= c->gate > 0;
+            continue;
+        }
+        sum += c->weight * score;
+        weights += c->weight;
+        o.closed |= score < c->gate;
+    }
+    o.failed |= o.lost == r->criteria.n;
+    if (!o.closed && weights > 0) o.reward = sum / weights;
+    if (o.closed) o.failed = 0; // what was lost cannot open it
+    return o;
+}
+
+static void say_lost(const struct rubric *r, const struct rlhf__asks *a) {
+    for (uint32_t k = 0; k < r->criteria.n; k++) {
+        const struct rlhf__ask *first = NULL;
+        uint32_t n = 0;
+        for (uint32_t at = 0; at < a->n; at++) {
+            if (a->ask[at].criterion != k || !isnan(a->ask[at].score)) continue;
+            if (!first) first = &a->ask[at];
+            n++;
+        }
+        if (first)
+            rlhf_logf(r->host, RLHF_LOG_WARN, "criterion %s: %u question%s lost: %.400s",
+                      r->criteria.of[k].name, n, n > 1 ? "s are" : " is", first->why);
+    }
+}
+
+static void report(const struct rubric *r, const struct rlhf__asks *a) {
+    char name[96];
+    for (uint32_t k = 0; k < r->criteria.n; k++) {
+        double sum = 0;
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < a->in->n; i++) {
+            const double score = rlhf__asks_score(a, i, k);
+            if (isnan(score)) continue;
+            sum += score;
+            n++;
+        }
+        snprintf(name, sizeof name, "criterion_%s", r->criteria.of[k].name);
+        if (n) rlhf_metric_mean(r->host, name, sum / n, n);
+        snprintf(name, sizeof name, "lost_%s", r->criteria.of[k].name);
+        rlhf_metric_add(r->host, name, (double)(a->in->n - n));
+    }
+    rlhf_metric_add(r->host, "asked", a->n);
+    if (r->config->url) rlhf_metric_add(r->host, "paused", r->http.paused);
+}
+
+// Record the answers. A criterion that was lost is recorded too, unless its row has failed: the
+// host may ask about that row again.
+static rlhf_status record(struct rubric *r, const struct rlhf__asks *a) {
+    for (uint32_t at = 0; at < a->n; at++) {
+        const struct rlhf__ask *ask = &a->ask[at];
+        const int lost = isnan(ask->score);
+        if (lost && outcome_of(r, a, ask->row).failed) continue;
+        RLHF_TRY(rlhf__record_add(&r->record, ask->question, r->criteria.of[ask->criterion].name,
+                                  ask->score, lost ? ask->why : NULL));
+    }
+    return RLHF_OK;
+}
+
+static rlhf_status pay(const struct rubric *r, const struct rlhf__asks *a,
+                       const rlhf_reward_out *out) {
+    uint32_t failed = 0;
+    for (uint32_t i = 0; i < a->in->n; i++) {
+        const struct outcome o = outcome_of(r, a, i);
+        out->seq[i] = o.failed ? NAN : (float)o.reward;
+        if (RLHF_HAS(rlhf_reward_out, out, failed)) out->failed[i] = (uint8_t)o.failed;
+        failed += (uint32_t)o.failed;
+    }
+    if (!failed) return RLHF_OK;
+    const char *why = "";
+    for (uint32_t at = 0; at < a->n && !*why; at++)
+        why = a->ask[at].why;
+    const rlhf_status st = rlhf_failf(r->host, RLHF_E_IO,
+                                      "%u row%s without a criterion that is a gate, or without any "
+                                      "answer: %.400s",
+                                      failed, failed > 1 ? "s are" : " is", why);
+    return failed < a->in->n && RLHF_HAS(rlhf_reward_out, out, failed) ? RLHF_OK : st;
+}
+
+static rlhf_status score(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
+    struct rubric *r = self;
+    struct rlhf__asks a = {.host = r->host, .criteria = &r->criteria, .in = in};
+    if (!in->n) return RLHF_OK;
+    rlhf_status st = rlhf__record_open(&r->record);
+    if (st == RLHF_OK) st = rlhf__asks_init(&a, &r->record);
+    if (st == RLHF_OK && a.n)
+        st = r->config->command ? rlhf__judge_program_ask(&r->program, &a)
+                                : rlhf__judge_http_ask(&r->http, &a);
+    if (st == RLHF_OK) say_lost(r, &a);
+    if (st == RLHF_OK) st = record(r, &a);
+    if (st == RLHF_OK) report(r, &a);
+    if (st == RLHF_OK) st = pay(r, &a, out);
+    rlhf__asks_finish(&a);
+    return st;
+}
+
+static rlhf_status check_row(void *self, rlhf_str row) {
+    const struct rubric *r = self;
+    return rlhf__criteria_check_row(&r->criteria, row);
+}
+
+// ---- options ----
+
+static const char *why_unused(const void *config, const char *key) {
+    static const char *const service[] = {"model",   "header_env", "ca",        "concurrency",
+                                          "repeats", "patience_s", "max_tokens"};
+    const struct config *c = config;
+    for (size_t i = 0; c->command && i < sizeof service / sizeof *service; i++)
+        if (strcmp(key, service[i]) == 0) return "a program is asked, and no service";
+    return NULL;
+}
+
+#define CODE(KEY, TYPE, FIELD, HELP)                                                               \
+    {                                                                                              \
+        .key = (KEY), .help = (HELP), .type = (TYPE), .flags = RLHF_OPT_CODE,                      \
+        .offset = offsetof(struct config, FIELD)                                                   \
+    }
+static const rlhf_opt options[] = {
+    {.key = "file",
+     .help = "the criteria, a JSON file",
+     .type = RLHF_T_PATH,
+     .flags = RLHF_OPT_REQUIRED,
+     .offset = offsetof(struct config, file)},
+    CODE("url", RLHF_T_STR, url,
+         "a service of chat completions, http://localhost:8000/v1/chat/completions"),
+    RLHF_OPT_STR(struct config, model, NULL, "name of the service's model"),
+    CODE("command", RLHF_T_STR, command, "a program that judges, in place of a service"),
+    CODE("record", RLHF_T_PATH, record,
+         "file of answers: those that it has are not asked again, others are added"),
+    RLHF_OPT_I64(struct config, max_tokens, 256, 1, 65536, "tokens of a service's answer, at most"),
+    CODE("header_env", RLHF_T_STR, header_env,
+         "environment variable with a header to send, \"Name: value\"; it is never shown"),
+    CODE("ca", RLHF_T_PATH, ca,
+         "PEM file of the authorities that may sign the service's certificate, in place of the "
+         "system's"),
+    RLHF_OPT_I64(struct config, concurrency, 8, 1, 64, "requests at a time"),
+    RLHF_OPT_I64(struct config, repeats, 3, 0, 100,
+                 "how often a request is sent again that is answered with a status 5xx"),
+    RLHF_OPT_F64(struct config, patience_s, 600, 0, 1e7,
+                 "seconds that the run waits for a service that is down or says 429"),
+};
+static const rlhf_reward_ops ops = {
+    .size = sizeof ops,
+    .flags = RLHF_REWARD_ROW_ALONE | RLHF_REWARD_EXTERNAL,
+    .score = score,
+    .check_row = check_row,
+};
+static const rlhf_plugin plugin = {
+    .size = sizeof plugin,
+    .kind = RLHF_KIND_REWARD,
+    .id = "org.rlhf-host.rubric",
+    .version = RLHF_SDK_VERSION,
+    .summary = "criteria that a service or a program judges",
+    .vendor = "rlhf-host",
+    .license = "Apache-2.0",
+    .opts = options,
+    .n_opts = sizeof options / sizeof *options,
+    .opt_stride = sizeof *options,
+    .config_size = sizeof(struct config),
+    .create = create,
+    .destroy = destroy,
+    .ops = &ops,
+    .extension = rlhf__program_extension,
+    .why_unused = why_unused,
+};
+RLHF_DEFINE_PLUGIN(plugin)

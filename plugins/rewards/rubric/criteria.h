@@ -1,0 +1,46 @@
+// criteria.h: the criteria of a rubric: their file, what a judge is asked, and what it may answer.
+#ifndef RLHF_REWARDS_RUBRIC_CRITERIA_H
+#define RLHF_REWARDS_RUBRIC_CRITERIA_H
+
+#include "process/bytes.h"
+
+#include <jansson.h>
+#include <rlhf/reward.h>
+
+enum { RLHF__CRITERIA_MOST = 32, RLHF__CRITERION_NAME = 40 };
+
+struct rlhf__criterion {
+    char name[RLHF__CRITERION_NAME + 1]; // lower-case letters, digits and '_'
+    const char *ask;                     // borrowed from the file
+    double weight, gate;                 // gate: the lowest score that does not close it; 0 = none
+};
+
+// Zeroed except for host.
+struct rlhf__criteria {
+    const rlhf_host *host;
+    json_t *file;
+    uint32_t n, reserved;
+    double scale; // scores are divided by it
+    struct rlhf__criterion of[RLHF__CRITERIA_MOST];
+};
+
+// Read the file. Errors: RLHF_E_INVALID with the file, the member, what was found and what is
+// allowed. Release with rlhf__criteria_finish, also after a failure. [main]
+rlhf_status rlhf__criteria_read(struct rlhf__criteria *, const char *path);
+void rlhf__criteria_finish(struct rlhf__criteria *); // [main]
+
+// Check that a data row has the members that the criteria name as {row.KEY}. Errors:
+// RLHF_E_INVALID. [main]
+rlhf_status rlhf__criteria_check_row(const struct rlhf__criteria *, rlhf_str row);
+
+// Append the question about row i by criterion k, as a judge reads it: prompt, response, the
+// criterion, and how to answer. [any]
+void rlhf__criteria_ask(const struct rlhf__criteria *, uint32_t k, const rlhf_reward_in *,
+                        uint32_t i, struct rlhf__bytes *out);
+
+// Read a judge's answer: a number alone, or the last number in its last line ("Score: 7/10" is 7).
+// Returns 1 and sets *score, from 0 to 1; or 0 with the reason in why[cap]. [any]
+int rlhf__criteria_score(const struct rlhf__criteria *, const char *text, size_t n, double *score,
+                         char *why, size_t cap);
+
+#endif

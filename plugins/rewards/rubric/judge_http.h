@@ -1,0 +1,29 @@
+// judge_http.h: asks a service for chat completions (POST .../v1/chat/completions).
+#ifndef RLHF_REWARDS_RUBRIC_JUDGE_HTTP_H
+#define RLHF_REWARDS_RUBRIC_JUDGE_HTTP_H
+
+#include "http/client.h"
+#include "http/pause.h"
+#include "rubric/asks.h"
+
+// The user sets host, o, model and max_tokens; everything else is zero.
+struct rlhf__judge_http {
+    const rlhf_host *host;
+    const struct rlhf__http_options *o;
+    const char *model;
+    int64_t max_tokens;
+    struct rlhf__http_client client;
+    rlhf_rng jitter;
+    int32_t started, reserved;
+    uint64_t requests, repeats; // of the last call
+    double paused;
+};
+
+// Check the options, and connect once if they say so. Errors: as rlhf__http_open. [main]
+rlhf_status rlhf__judge_http_open(struct rlhf__judge_http *);
+void rlhf__judge_http_close(struct rlhf__judge_http *); // [main]
+
+// Close all asks. Errors: RLHF_E_CANCELLED, RLHF_E_NOMEM. [step]
+rlhf_status rlhf__judge_http_ask(struct rlhf__judge_http *, struct rlhf__asks *);
+
+#endif
