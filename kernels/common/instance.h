@@ -1,7 +1,7 @@
-// instance.h: the instance of a backend's plugin: its host, and the answer of describe().
+// instance.h: the instance of a backend's plugin: its host, and the text that describe() returns.
 //
-// For C and C++. A table that the instance opens is allocated separately and keeps its own pointer
-// to the host.
+// For C and C++. A table that the instance opens is allocated separately and has its own pointer to
+// the host.
 #ifndef RLHF_KERNELS_COMMON_INSTANCE_H
 #define RLHF_KERNELS_COMMON_INSTANCE_H
 
@@ -31,7 +31,7 @@ static inline void rlhf__backend_destroy(void *self) {
     if (b) b->host->free(b->host, b);
 }
 
-// Ends describe(): closes the outermost object and hands the text out.
+// End the text of describe(): closes the outermost object and returns the text in *json.
 static inline rlhf_status rlhf__backend_described(struct rlhf__backend *b, const char **json) {
     rlhf__json_end(&b->json, "}");
     if (b->json.full)

@@ -1,7 +1,8 @@
-// json.h: writes the JSON object that a backend's describe() answers, into memory of fixed size.
+// json.h: writes the JSON object that a backend's describe() returns, into memory of fixed size.
 //
-// For C and C++ (kernels/cuda). A text that does not fit sets `full`. All members of describe are
-// optional, so members without a value (an empty text, the number 0) are left out.
+// For C and C++ (kernels/cuda). If the text does not fit, `full` is set. All members that
+// describe() returns are optional, so a member without a value (an empty text, the number 0) is
+// left out.
 #ifndef RLHF_KERNELS_COMMON_JSON_H
 #define RLHF_KERNELS_COMMON_JSON_H
 
@@ -11,8 +12,8 @@
 
 struct rlhf__json {
     char text[8192];
-    uint32_t n;    // bytes of text, without the final NUL
-    int32_t comma; // the next member or item follows another
+    uint32_t n;    // bytes of the text, without the final NUL
+    int32_t comma; // 1: a comma must precede the next member or item
     int32_t full, reserved;
 };
 
@@ -26,8 +27,8 @@ static inline void rlhf__json_raw(struct rlhf__json *j, const char *s) {
     j->n += (uint32_t)n;
 }
 
-// Write a string with quotes. Bytes outside ASCII become '?', so that the text is valid UTF-8
-// whatever bytes the system returned.
+// Write a string with quotes. Bytes outside of ASCII become '?', so that the text is valid UTF-8
+// even if the system returned other bytes.
 static inline void rlhf__json_string(struct rlhf__json *j, const char *s) {
     rlhf__json_raw(j, "\"");
     for (; *s; s++) {
@@ -44,7 +45,8 @@ static inline void rlhf__json_string(struct rlhf__json *j, const char *s) {
     rlhf__json_raw(j, "\"");
 }
 
-// Write what precedes a value: a comma if another value came before, and the key unless it is NULL.
+// Write the text before a value: a comma if another value came before, and the key unless it is
+// NULL.
 static inline void rlhf__json_key(struct rlhf__json *j, const char *key) {
     if (j->comma) rlhf__json_raw(j, ", ");
     j->comma = 1;
@@ -53,7 +55,7 @@ static inline void rlhf__json_key(struct rlhf__json *j, const char *key) {
     rlhf__json_raw(j, ": ");
 }
 
-// Begin an object ("{") or a list ("["); key NULL in a list.
+// Begin an object ("{") or a list ("["). If it is an item of a list, key is NULL.
 static inline void rlhf__json_begin(struct rlhf__json *j, const char *key, const char *bracket) {
     rlhf__json_key(j, key);
     rlhf__json_raw(j, bracket);

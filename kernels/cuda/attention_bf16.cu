@@ -130,10 +130,9 @@ static __global__ void __launch_bounds__(WARPS * 32) attend_bf16(struct rlhf__at
     const int first = (a.tiles - 1 - (int)(blockIdx.x % (unsigned)a.tiles)) * WARPS * 16;
     const int from = PART ? (int)blockIdx.z * RLHF__ATTN_SEGMENT : 0; // the block's first key
     struct rlhf__cuda_row row;
-    if (!rlhf__cuda_row_check(a.rows, blockIdx.x / (unsigned)a.tiles, &row))
-        return; // in all threads
+    if (!rlhf__cuda_row_check(a.rows, blockIdx.x / (unsigned)a.tiles, &row)) return; // all threads
     const int rows = row.nq * a.group;
-    if (first >= rows) return; // otherwise only a waste of loads
+    if (first >= rows) return; // beyond the row
     const int block_last = rlhf__attn_min(first + WARPS * 16, rows) - 1;
     int keys = a.causal ? row.start + block_last / a.group + 1 : row.nk; // seen by the block
     if (from >= keys) return;

@@ -61,7 +61,7 @@ static __global__ void __launch_bounds__(THREADS, 3) grad_q_bf16(struct rlhf__at
     const int first = (a.tiles - 1 - (int)(blockIdx.x % (unsigned)a.tiles)) * TILE;
     struct rlhf__cuda_row row;
     if (!rlhf__cuda_row_check_training(a.rows, blockIdx.x / (unsigned)a.tiles, &row)) return;
-    if (first >= row.nq) return; // otherwise only a waste of loads
+    if (first >= row.nq) return; // beyond the row
 
     const int64_t col = (int64_t)head * a.head_dim, kv_col = (int64_t)(head / a.group) * a.head_dim;
     const rlhf__bf16 *k = (const rlhf__bf16 *)a.k + kv_col, *v = (const rlhf__bf16 *)a.v + kv_col;
@@ -161,7 +161,7 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_bf16(struct rlhf__a
     const uint32_t index = blockIdx.x / (unsigned)a.tiles;
     struct rlhf__cuda_row row;
     if (!rlhf__cuda_row_check_training(a.rows, index, &row)) return;
-    if (first >= row.nq) return; // otherwise only a waste of loads
+    if (first >= row.nq) return; // beyond the row
 
     const int64_t col = (int64_t)blockIdx.y * a.head_dim;
     const struct rlhf__cuda_row keys = {0, 0, 0, 0, 0, 0, row.t0};

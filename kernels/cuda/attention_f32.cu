@@ -86,9 +86,8 @@ static __global__ void __launch_bounds__(WARPS * 32, 3) attend_f32(struct rlhf__
     float *kept = vs + KEYS * PITCH + WARPS * ROOM + threadIdx.x;
     const int first = (a.tiles - 1 - (int)(blockIdx.x % (unsigned)a.tiles)) * WARPS * OWN;
     struct rlhf__cuda_row row;
-    if (!rlhf__cuda_row_check(a.rows, blockIdx.x / (unsigned)a.tiles, &row))
-        return;                  // in all threads
-    if (first >= row.nq) return; // otherwise only a waste of loads
+    if (!rlhf__cuda_row_check(a.rows, blockIdx.x / (unsigned)a.tiles, &row)) return; // all threads
+    if (first >= row.nq) return; // beyond the row
 
     const int64_t col = (int64_t)head * a.head_dim, kv_col = (int64_t)(head / a.group) * a.head_dim;
     const struct rlhf__cuda_row queries = {0, 0, 0, 0, 0, 0, row.t0};

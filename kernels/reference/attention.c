@@ -1,9 +1,9 @@
-// attention.c: multi-head attention over ragged rows, with keys and values in place or in a cache.
-// Rows may share a prefix.
+// attention.c: multi-head attention over rows of different lengths, with keys and values in place
+// or in a cache. Rows may share a prefix.
 //
 // For query t of row i and head h: s_j = scale q_t . k_j over the keys it sees, p = softmax(s),
-// out_t = sum_j p_j v_j, lse_t = log sum_j exp s_j. Adjacent query heads may share a head of k and
-// v.
+// out_t = sum_j p_j v_j, lse_t = log sum_j exp s_j. Adjacent query heads may read the same head of
+// k and v.
 #include "number.h"
 #include "ops.h"
 #include "ragged.h"
@@ -113,8 +113,8 @@ static rlhf_status kv_store(void *ctx, rlhf_dev k_cache, rlhf_dev v_cache, rlhf_
     return rlhf__ref_leave(ctx, st);
 }
 
-// One query (element qa of q) against the row's first nk keys, starting at column ka of a token.
-// p[nk] is scratch.
+// Computes one query (element qa of q) with the row's first nk keys, which start at column ka of a
+// token. p[nk] is scratch memory.
 static double attend(const rlhf_attn *a, double *p, rlhf_dev out, uint64_t oa, rlhf_dev q,
                      uint64_t qa, rlhf_dev k, rlhf_dev v, const struct rlhf__ref_span *s,
                      uint64_t ka, uint64_t nk) {
@@ -139,7 +139,7 @@ static double attend(const rlhf_attn *a, double *p, rlhf_dev out, uint64_t oa, r
     return max + log(sum);
 }
 
-// All queries and heads of one row.
+// Computes all queries and heads of one row.
 static void attention_row(const rlhf_attn *a, struct rlhf__ref_span s, double *p, rlhf_dev out,
                           rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v) {
     const uint64_t heads = (uint64_t)a->heads, dim = (uint64_t)a->head_dim;

@@ -1,9 +1,10 @@
-// attention_bwd.c: derivative of attention in the training layout.
+// attention_bwd.c: the derivative of attention in the training layout.
 //
 // With p_tj = exp(scale q_t . k_j - lse_t) and g_tj = dout_t . v_j:
 //   ds_tj = p_tj (g_tj - sum_j p_tj g_tj), dq_t = scale sum_j ds_tj k_j,
 //   dk_j = scale sum_t ds_tj q_t, dv_j = sum_t p_tj dout_t.
-// The sum over p g is computed here rather than as out . dout, because a bf16 out has been rounded.
+// The sum over p g is computed here. It equals out . dout, but out is not used, because it may have
+// been rounded to bf16.
 #include "number.h"
 #include "ops.h"
 #include "ragged.h"
@@ -25,7 +26,7 @@ static double dot(const rlhf_attn *a, rlhf_dev x, uint64_t xa, rlhf_dev y, uint6
     return sum;
 }
 
-// One query of one head: writes dq, adds to dk_sum and dv_sum.
+// Processes one query of one head: writes dq, adds to dk_sum and dv_sum.
 static void query_bwd(const struct bwd *b, const struct rlhf__ref_span *s, uint64_t t, uint64_t h,
                       uint64_t seen) {
     const rlhf_attn *a = b->a;
@@ -53,7 +54,7 @@ static void query_bwd(const struct bwd *b, const struct rlhf__ref_span *s, uint6
     }
 }
 
-// Stores keys j0 .. j1-1 of the sums in key head h of the row's keys.
+// Stores the sums of keys j0 .. j1-1 in key head h of the row's keys.
 static void put_sums(const struct bwd *b, const struct rlhf__ref_span *s, uint64_t h, uint64_t j0,
                      uint64_t j1) {
     const uint64_t dim = (uint64_t)b->a->head_dim, kvs = (uint64_t)b->a->kv_stride;
@@ -64,8 +65,8 @@ static void put_sums(const struct bwd *b, const struct rlhf__ref_span *s, uint64
     }
 }
 
-// Rows i0 .. i1-1: row i0 has no prefix, and all other rows have row i0 as their prefix. So its
-// keys are the first keys of every row. Their sums accumulate from row to row and are stored last.
+// Processes rows i0 .. i1-1. Row i0 has no prefix; it is the prefix of all other rows. So its keys
+// are the first keys of every row. Their sums accumulate from row to row and are stored at the end.
 static void family_bwd(const struct bwd *b, const rlhf_ragged *g, uint32_t i0, uint32_t i1) {
     const uint64_t dim = (uint64_t)b->a->head_dim;
     const uint64_t group = (uint64_t)(b->a->heads / b->a->kv_heads);
@@ -84,8 +85,9 @@ static void family_bwd(const struct bwd *b, const rlhf_ragged *g, uint32_t i0, u
     }
 }
 
-// The backward pass does not use a cache. The keys of a row are those of its prefix, then its own
-// tokens. The prefix is an earlier complete row; the rows that share it follow it directly.
+// Checks the layout of the backward pass, which does not use a cache. The keys of a row are those
+// of its prefix, then its own tokens. The prefix is a complete earlier row; the rows that share it
+// directly follow it.
 static rlhf_status check_training_layout(struct rlhf__ref *r, const rlhf_ragged *g) {
     RLHF_TRY(rlhf__ref_ragged_check(r, g));
     struct rlhf__ref_span head = {0};

@@ -1,4 +1,4 @@
-// context.h: the state of a reference backend instance, and how a table function enters it.
+// context.h: the state of an instance of the reference backend, and how a table function enters it.
 //
 // Every table function first passes the device ranges that it was given to rlhf__ref_enter, and
 // ends with rlhf__ref_leave. rlhf__ref_enter reports a host pointer that was passed as device
@@ -12,13 +12,13 @@
 
 #define RLHF__REF_MAX_USES 16
 
-// Convert between a device address and memory. Only these two functions of this backend know what
-// an rlhf_dev is.
+// Convert between a device address and a pointer. Only these functions of this backend know what an
+// rlhf_dev is.
 static inline void *rlhf__ref_mem(rlhf_dev p) { return p; }
 static inline rlhf_dev rlhf__ref_dev(void *p) { return p; }
 
-// A device range that a call accesses. If bytes is 0, the call may access anything inside the
-// buffer that holds p, and p may be NULL.
+// A device range that a call accesses. If bytes is 0, the call may access the whole buffer that
+// contains p, and p may be NULL.
 struct rlhf__ref_use {
     rlhf_dev p;
     uint64_t bytes;
@@ -27,37 +27,37 @@ struct rlhf__ref_use {
 struct rlhf__ref {
     struct rlhf__ref_registry buffers;
     uint64_t weight_bytes;
-    uint64_t tickets; // issued by mark
+    uint64_t tickets; // number of tickets that mark has issued
     const char *op;   // the running table function
     uint32_t n_open;
     struct rlhf__ref_buffer *open[RLHF__REF_MAX_USES];
-    void *own;              // belongs to a backend that embeds this one (rlhf/reference.h)
+    void *own;              // for a backend that embeds this one (rlhf/reference.h)
     int64_t calls, fail_at; // calls since rlhf_reference_fail_at; the call that fails, or 0
     int32_t fail_on, reserved;
     const rlhf_host *host; // gets the messages
 };
 
-// Passes "<op>: <text>" to the host and returns code. r->op must be set.
+// Passes "<op>: <text>" to the host and returns `code`. r->op must be set.
 rlhf_status rlhf__ref_fail(struct rlhf__ref *r, rlhf_status code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-// Begin table function `op` on n ranges. Returns RLHF_E_INVALID if a range is outside the buffers
-// of this instance, or is NULL with bytes > 0. No range is open then.
+// Begin the table function `op`, which accesses n ranges. If a range is outside of the buffers of
+// this instance, or is NULL with bytes > 0, returns RLHF_E_INVALID without opening any range.
 rlhf_status rlhf__ref_enter(struct rlhf__ref *r, const char *op, const struct rlhf__ref_use *uses,
                             uint32_t n);
 
-// Count a call of r->op, and let the planned failure happen (RLHF_E_DEVICE). rlhf__ref_enter does
-// this itself; only functions that allocate need to call it.
+// Count a call of r->op. If it is the call that was planned to fail, returns RLHF_E_DEVICE.
+// rlhf__ref_enter calls this function; only functions that allocate need to call it themselves.
 rlhf_status rlhf__ref_count_call(struct rlhf__ref *r);
 
-// Ends what rlhf__ref_enter began. Returns st, so that a function can return the result.
+// End what rlhf__ref_enter began. Returns st, so that the caller can return the result.
 rlhf_status rlhf__ref_leave(struct rlhf__ref *r, rlhf_status st);
 
-// Bytes from p to the end of its buffer; 0 if p is not in a buffer.
+// The number of bytes from p to the end of its buffer; 0 if p is not in a buffer.
 uint64_t rlhf__ref_extent(struct rlhf__ref *r, rlhf_dev p);
 
-// malloc(n * size) for scratch, which is not NULL even for n = 0. Fails with RLHF_E_NOMEM. Free it
-// with free().
+// Allocates n * size bytes of scratch memory in *out, which is not NULL even for n = 0. Fails with
+// RLHF_E_NOMEM. Free it with free().
 rlhf_status rlhf__ref_scratch(struct rlhf__ref *r, uint64_t n, uint64_t size, void *out);
 
 // RLHF_E_INVALID unless dtype is f32 or bf16.
@@ -66,7 +66,7 @@ rlhf_status rlhf__ref_check_dtype(struct rlhf__ref *r, const char *op, int32_t d
 // RLHF_E_INVALID unless a width or count is at least 1.
 rlhf_status rlhf__ref_check_width(struct rlhf__ref *r, const char *op, int32_t width);
 
-// rlhf_copy_in with an error text.
+// rlhf_copy_in that sets an error text.
 rlhf_status rlhf__ref_copy_in(struct rlhf__ref *r, const char *op, void *dst, uint32_t own,
                               const void *src, uint32_t first);
 
@@ -74,7 +74,7 @@ static inline struct rlhf__ref_use rlhf__ref_range(rlhf_dev p, uint64_t n, uint6
     return (struct rlhf__ref_use){p, n * size};
 }
 
-// An argument that may be NULL.
+// The use of an argument that may be NULL.
 static inline struct rlhf__ref_use rlhf__ref_optional(rlhf_dev p, uint64_t n, uint64_t size) {
     return (struct rlhf__ref_use){p, p ? n * size : 0};
 }

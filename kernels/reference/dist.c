@@ -38,7 +38,7 @@ static int by_rank(const void *a, const void *b) {
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-// z[v] -= log sum exp z. -inf stays -inf.
+// z[v] -= log sum exp z; a value of -inf stays -inf.
 static void log_softmax(double *z, int32_t vocab) {
     double max = -INFINITY, sum = 0.0;
     for (int32_t v = 0; v < vocab; v++)
@@ -50,7 +50,7 @@ static void log_softmax(double *z, int32_t vocab) {
         z[v] -= lse;
 }
 
-// The length of the prefix of the ranking that top-k and then top-p keep.
+// How many tokens at the beginning of the ranking top-k and then top-p keep.
 static int32_t top_count(const struct rlhf__ref_ranked *ranked, int32_t vocab, const rlhf_dist *d) {
     int32_t kept = d->top_k > 0 && d->top_k < vocab ? d->top_k : vocab;
     if (d->top_p >= 1.0) return kept;
@@ -64,7 +64,7 @@ static int32_t top_count(const struct rlhf__ref_ranked *ranked, int32_t vocab, c
     return kept;
 }
 
-// The length of the prefix of the ranking that top-k, top-p and min-p keep together.
+// How many tokens at the beginning of the ranking top-k, top-p and min-p keep together.
 static int32_t kept_count(const struct rlhf__ref_ranked *ranked, int32_t vocab,
                           const rlhf_dist *d) {
     int32_t kept = top_count(ranked, vocab, d);

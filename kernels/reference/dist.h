@@ -1,12 +1,13 @@
-// dist.h: from a row of logits to the log-probs of the sampling distribution.
+// dist.h: computes the log-probs of the sampling distribution from a row of logits.
 //
 // The order of operations is that of rlhf_dist: logits * inv_temperature, top-k, softmax, top-p,
 // min-p, renormalize.
 //
-// Tokens are ranked by logit; of equal logits, the lowest id comes first. top-k keeps the first k.
-// top-p keeps the shortest prefix of the ranking whose probability is at least top_p. min-p keeps
-// the tokens whose probability is at least min_p times the largest. The other tokens get log-prob
-// -inf. lm_head and lm_sample share these functions, so their log-probs have the same bits.
+// Tokens are ranked by logit; if logits are equal, the lowest id comes first. top-k keeps the first
+// k tokens. top-p keeps the shortest beginning of the ranking whose probability is at least top_p.
+// min-p keeps the tokens whose probability is at least min_p times the largest probability. The
+// other tokens get the log-prob -inf. lm_head and lm_sample both use these functions, so their
+// log-probs have the same bits.
 #ifndef RLHF_KERNELS_REFERENCE_DIST_H
 #define RLHF_KERNELS_REFERENCE_DIST_H
 
@@ -18,30 +19,31 @@ struct rlhf__ref_ranked {
     int64_t id;
 };
 
-// Copies the caller's struct to *d. RLHF_E_INVALID when a field is out of range; r->op must be set.
+// Copies the caller's struct to *d. RLHF_E_INVALID if a member is out of range; r->op must be set.
 rlhf_status rlhf__ref_dist_read(struct rlhf__ref *r, rlhf_dist *d, const rlhf_dist *from);
 
-// 1 / temperature; 1 when the distribution is greedy, since rlhf_dist ignores the temperature then.
+// 1 / temperature; 1 if the distribution is greedy, because rlhf_dist then ignores the temperature.
 double rlhf__ref_dist_scale(const rlhf_dist *d);
 
 // logits[vocab] = row `row` of hidden (act dtype) times the weight, summed in double.
 void rlhf__ref_logits(double *logits, rlhf_dev hidden, const rlhf_weight *w, uint64_t row);
 
-// Store the support bits (rlhf/compute.h): the ids whose log-prob is not -inf. Set the others to
-// -inf.
+// _store sets the support bits (rlhf/compute.h) of the ids whose log-prob is not -inf. _apply sets
+// the logits of all ids outside of the support to -inf.
 void rlhf__ref_support_store(uint32_t *bits, const double *logp, int32_t vocab);
 void rlhf__ref_support_apply(double *logits, const uint32_t *bits, int32_t vocab);
 
-// 1 when d's top-k, top-p or min-p may exclude ids.
+// 1 if top-k, top-p or min-p of d may exclude ids.
 int rlhf__ref_dist_cuts(const rlhf_dist *d, int32_t vocab);
 
-// logits[vocab] becomes log-probs. ranked[vocab] is scratch. A NaN logit makes all of them NaN.
+// Turn logits[vocab] into log-probs. ranked[vocab] is scratch memory. If a logit is a NaN, all
+// log-probs are NaN.
 void rlhf__ref_log_probs(double *logits, struct rlhf__ref_ranked *ranked, int32_t vocab,
                          const rlhf_dist *d);
 
 // Scales logits[vocab] by inv_temperature and turns them into log-probs over the support of logp,
-// which is the set of ids whose logp is not -inf. Other ids become -inf. Used for the reference
-// model's distribution.
+// which is the set of ids whose logp is not -inf. The other ids become -inf. Used for the
+// distribution of the reference model.
 void rlhf__ref_log_probs_on(double *logits, const double *logp, int32_t vocab, const rlhf_dist *d);
 
 #endif

@@ -14,7 +14,7 @@ static rlhf_status check_indices(struct rlhf__ref *r, const char *what, rlhf_dev
     return RLHF_OK;
 }
 
-// Positions and a position table must be given together or not at all.
+// Refuses positions without a position table, and a table without positions.
 static rlhf_status check_positions(struct rlhf__ref *r, const char *op, rlhf_dev pos,
                                    rlhf_dev table) {
     r->op = op;

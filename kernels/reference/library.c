@@ -1,4 +1,5 @@
-// library.c: functions of the reference backend for backends that embed it. See rlhf/reference.h.
+// library.c: the functions of the reference backend for other backends, which embed it. See
+// rlhf/reference.h.
 #include "context.h"
 
 #include <rlhf/reference.h>

@@ -71,7 +71,7 @@ static rlhf_status linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t a
     return rlhf__ref_leave(ctx, RLHF_OK);
 }
 
-// acc[n] = sum over rows of x[:, i] * dy[:, :]; x NULL means a column of ones.
+// acc[n] = the sum over rows of x[:, i] * dy[:, :]. If x is NULL, it is a column of ones.
 static void column_sums(double *acc, rlhf_dev x, rlhf_dev dy, const rlhf_weight *w, uint64_t i,
                         uint64_t rows) {
     const uint64_t k = (uint64_t)w->k, n = (uint64_t)w->n;
@@ -83,8 +83,8 @@ static void column_sums(double *acc, rlhf_dev x, rlhf_dev dy, const rlhf_weight 
     }
 }
 
-// g += acc, which holds the sums of input i with each output. For a block-structured weight, only
-// its blocks are added.
+// g += acc, which has the sums of input i with each output. For a block-structured weight, only the
+// blocks are added.
 static void add_in_blocks(float *g, const double *acc, const rlhf_weight *w, uint64_t i) {
     for (int32_t j = 0; j < w->n; j++) {
         const struct rlhf__ref_block *b = &w->block[j];
@@ -125,9 +125,10 @@ static rlhf_status linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rl
     return rlhf__ref_leave(ctx, st);
 }
 
-// ---- the sum of two ----
+// ---- the sum of two products ----
 
-// Returns sum plus output j of the product of x's row t with w (with its transpose if a->across).
+// Returns sum plus output j of the product of row t of x with w (with the transpose of w if
+// a->across).
 static double row_product(double sum, const rlhf_linear_sum *a, rlhf_dev x, const rlhf_weight *w,
                           uint64_t t, uint64_t j) {
     const uint64_t n = (uint64_t)w->n, depth = (uint64_t)(a->across ? w->n : w->k);
@@ -167,8 +168,7 @@ static rlhf_status linear_sum(void *ctx, const rlhf_linear_sum *from) {
         for (uint64_t j = 0; j < n; j++) {
             const double old = a.accumulate ? rlhf__ref_get(a.out, RLHF_F32, t * n + j) : 0.0;
             const double bias = a.bias ? (double)rlhf__ref_f32(a.bias)[j] : 0.0;
-            // linear adds `old` last, whereas linear_dx starts with it. Each case here keeps its
-            // order.
+            // linear adds `old` last, but linear_dx starts with it. This keeps the order of each.
             const double one = a.across ? row_product(old, &a, a.x, w, t, j)
                                         : old + row_product(bias, &a, a.x, w, t, j);
             const double kept = (double)(float)one;

@@ -1,17 +1,18 @@
-// lm_head.h: functions that lm_head and its derivative share in the reference backend.
+// lm_head.h: the functions of the reference backend that lm_head and its derivative both use.
 #ifndef RLHF_KERNELS_REFERENCE_LM_HEAD_H
 #define RLHF_KERNELS_REFERENCE_LM_HEAD_H
 
 #include "dist.h"
 
-// Scratch of one row: the log-probs of the policy and, with kl, those of the reference model.
+// The scratch memory of one row: the log-probs of the policy and, for kl, those of the reference
+// model.
 struct rlhf__ref_head_row {
-    double *logp, *ref; // [vocab]; ref is -inf outside the support of logp
+    double *logp, *ref; // [vocab]; ref is -inf outside of the support of logp
     struct rlhf__ref_ranked *ranked;
 };
 
-// Copy the caller's struct into *a and its dist into *dist, and check them. With backward, also
-// check the fields of lm_head_bwd. A ref_d of 0 is replaced by d.
+// Copy the caller's struct to *a and its dist to *dist, and check them. With `backward`, also check
+// the members for lm_head_bwd. If ref_d is 0, it becomes d.
 rlhf_status rlhf__ref_head_read(struct rlhf__ref *r, const char *op, rlhf_lm_head *a,
                                 rlhf_dist *dist, const rlhf_lm_head *from, int backward);
 
@@ -19,23 +20,23 @@ rlhf_status rlhf__ref_head_row_init(struct rlhf__ref *r, struct rlhf__ref_head_r
                                     int32_t vocab);
 void rlhf__ref_head_row_finish(struct rlhf__ref_head_row *s);
 
-// Fills s for row t; with_ref: also the reference model's log-probs.
+// Fills s for row t. with_ref: also computes the log-probs of the reference model.
 void rlhf__ref_head_row_fill(struct rlhf__ref_head_row *s, const rlhf_lm_head *a, uint64_t t,
                              int with_ref);
 
-// -sum p log p, and sum p (log p - log q), over the support.
+// -sum p log p, and sum p (log p - log q), both over the support.
 double rlhf__ref_entropy(const struct rlhf__ref_head_row *s, int32_t vocab);
 double rlhf__ref_kl(const struct rlhf__ref_head_row *s, int32_t vocab);
 
-// With m = beta q + (1 - beta) p: log(p/m) of an id in the support, and sum p log(p/m).
+// With m = beta q + (1 - beta) p: log(p/m) for an id in the support, and sum p log(p/m).
 double rlhf__ref_log_p_over_m(const struct rlhf__ref_head_row *s, int32_t v, double beta);
 double rlhf__ref_kl_to_m(const struct rlhf__ref_head_row *s, int32_t vocab, double beta);
 
 // The divergence that a->divergence selects.
 double rlhf__ref_divergence(const struct rlhf__ref_head_row *s, const rlhf_lm_head *a);
 
-// RLHF_E_INVALID if a target is outside the vocabulary, or outside the support of its row. The
-// arrays must be accessible.
+// RLHF_E_INVALID if a target is outside of the vocabulary, or outside of the support of its row.
+// The arrays must be accessible.
 rlhf_status rlhf__ref_head_check_targets(struct rlhf__ref *r, const rlhf_lm_head *a);
 
 // The device range of a's support.

@@ -16,7 +16,8 @@
 
 static double element(rlhf_dev p, uint64_t t) { return p ? (double)rlhf__ref_f32(p)[t] : 0.0; }
 
-// d K / dz_v of the divergence that `a` selects. whole = kl; for Jensen-Shannon, sum p log(p/m).
+// d K / dz_v of the divergence that `a` selects. `whole` is the kl or, for Jensen-Shannon, sum p
+// log(p/m).
 static double kl_slope(const struct rlhf__ref_head_row *s, const rlhf_lm_head *a, int32_t v,
                        double whole) {
     const double p = exp(s->logp[v]), beta = a->divergence_beta;
@@ -26,7 +27,7 @@ static double kl_slope(const struct rlhf__ref_head_row *s, const rlhf_lm_head *a
     return p * (s->logp[v] - s->ref[v] - whole);
 }
 
-// g[vocab] = derivative of the loss with respect to the logits of row t.
+// g[vocab] = the derivative of the loss by the logits of row t.
 static void logit_grad(double *g, const struct rlhf__ref_head_row *s, const rlhf_lm_head *a,
                        uint64_t t) {
     const int32_t y = rlhf__ref_i32(a->target)[t];
@@ -58,7 +59,7 @@ static void hidden_grad(const rlhf_lm_head *a, const double *g, uint64_t t) {
     }
 }
 
-// sum[d, vocab] += hidden of row t times g.
+// sum[d, vocab] += the hidden state of row t times g.
 static void weight_grad_add(double *sum, const rlhf_lm_head *a, const double *g, uint64_t t) {
     const uint64_t d = (uint64_t)a->d, vocab = (uint64_t)a->vocab;
     for (uint64_t i = 0; i < d; i++) {
@@ -107,7 +108,7 @@ static rlhf_status lm_head_bwd(void *ctx, const rlhf_lm_head *from) {
                                          {a.d_hidden, a.d_hidden ? hidden : 0},
                                          {a.d_weight, weights * sizeof(float)},
                                          rlhf__ref_head_support(&a)};
-    double *scratch; // one row of logit derivatives, then the weight's
+    double *scratch; // derivatives of one row of logits, then those of the weight
     RLHF_TRY(rlhf__ref_scratch(ctx, vocab + weights, sizeof *scratch, &scratch));
     memset(scratch, 0, (vocab + weights) * sizeof *scratch);
     rlhf_status st = rlhf__ref_head_row_init(ctx, &s, a.vocab);

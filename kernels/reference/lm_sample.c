@@ -1,4 +1,5 @@
-// lm_sample.c: samples the next token of each row by inverse CDF in vocabulary order.
+// lm_sample.c: samples the next token of each row by the inverse CDF, in the order of the
+// vocabulary.
 #include "dist.h"
 #include "number.h"
 #include "ops.h"
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 
 struct sampler {
-    double *logits, *logp; // [vocab] raw logits; log-probs
+    double *logits, *logp; // [vocab] raw logits; [vocab] log-probs
     struct rlhf__ref_ranked *ranked;
 };
 
@@ -18,7 +19,8 @@ static int32_t arg_max(const double *x, int32_t n) {
     return best;
 }
 
-// First id at which the CDF exceeds u in [0, 1); an id of probability 0 is never sampled.
+// The first id at which the CDF exceeds u, which is in [0, 1). An id of probability 0 is never
+// sampled.
 static int32_t draw(const double *logp, int32_t vocab, double u) {
     double total = 0.0, reached = 0.0;
     int32_t last = 0;

@@ -8,7 +8,8 @@ static uint64_t bytes_in_use(void *ctx) {
     return r->buffers.bytes + r->weight_bytes;
 }
 
-// All zero: functions of this backend free their scratch before they return.
+// All sizes are 0, because the functions of this backend free their scratch memory before they
+// return.
 static void workspace_bytes(void *ctx, const rlhf_call *call, uint64_t *bytes) {
     (void)ctx;
     (void)call;
@@ -69,7 +70,7 @@ static rlhf_status wait_for_all(void *ctx) {
     return RLHF_OK;
 }
 
-// Plain host memory: it stays readable in guard mode.
+// Ordinary host memory, which stays readable in guard mode.
 static rlhf_status alloc_host(void *ctx, uint64_t bytes, void **out) {
     struct rlhf__ref *r = ctx;
     r->op = "alloc_host";

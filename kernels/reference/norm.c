@@ -1,6 +1,6 @@
 // norm.c: LayerNorm over the last axis, and its derivative.
 //
-// xhat = (x - mean) / sqrt(var + eps), out = gamma xhat + beta, var biased.
+// xhat = (x - mean) / sqrt(var + eps), out = gamma xhat + beta, where var is the biased variance.
 // dx = (a - mean(a) - xhat mean(a xhat)) / sqrt(var + eps) with a = gamma dy.
 #include "number.h"
 #include "ops.h"
@@ -38,7 +38,7 @@ static rlhf_status norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev sta
     return rlhf__ref_leave(ctx, RLHF_OK);
 }
 
-// dx of one row; dy is read at element `at`.
+// dx of one row; `at` is the element of dy at which the row begins.
 static void norm_bwd_row(float *dx, int32_t accumulate, rlhf_dev dy, int32_t dy_dtype, uint64_t at,
                          const float *x, const float *gamma, const float *stats, uint64_t n) {
     const double mean = (double)stats[0], rstd = (double)stats[1];
@@ -56,7 +56,7 @@ static void norm_bwd_row(float *dx, int32_t accumulate, rlhf_dev dy, int32_t dy_
     }
 }
 
-// dgamma[c] and dbeta[c] of all rows.
+// dgamma[c] and dbeta[c], summed over all rows.
 static void norm_bwd_column(float *dgamma, float *dbeta, rlhf_dev dy, int32_t dy_dtype,
                             const float *x, const float *stats, uint64_t rows, uint64_t n,
                             uint64_t c) {

@@ -1,7 +1,7 @@
-// number.h: reads and writes elements of f32 and bf16 arrays as double.
+// number.h: reads and writes the elements of f32 and bf16 arrays as doubles.
 //
-// Every kernel of this directory computes in double and rounds once, here, when it stores. It is
-// slow by design.
+// Every kernel in this directory computes in double. It rounds only once, when it stores a result
+// with these functions. The code is slow by design.
 #ifndef RLHF_KERNELS_REFERENCE_NUMBER_H
 #define RLHF_KERNELS_REFERENCE_NUMBER_H
 

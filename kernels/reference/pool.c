@@ -1,9 +1,9 @@
-// pool.c: one vector per ragged row (the mean, the first or the last of its tokens), and the
-// derivative.
+// pool.c: one vector for each row of the batch (the mean, the first or the last of its tokens), and
+// the derivative.
 #include "number.h"
 #include "ops.h"
 
-// Offsets must increase from 0, and every row must hold at least one token.
+// Checks that the offsets increase from 0, so that every row has at least one token.
 static rlhf_status check_pool(struct rlhf__ref *r, rlhf_dev offset, uint32_t n, int32_t mode) {
     if (mode < RLHF_POOL_MEAN || mode > RLHF_POOL_LAST)
         return rlhf__ref_fail(r, RLHF_E_UNSUPPORTED, "mode %d, known are 1 to 3", mode);

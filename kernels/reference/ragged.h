@@ -1,14 +1,14 @@
-// ragged.h: the span of queries and keys of one ragged row (rlhf_ragged in rlhf/compute.h).
+// ragged.h: the queries and keys of one row of a batch (rlhf_ragged in rlhf/compute.h).
 #ifndef RLHF_KERNELS_REFERENCE_RAGGED_H
 #define RLHF_KERNELS_REFERENCE_RAGGED_H
 
 #include "context.h"
 
 struct rlhf__ref_span {
-    uint64_t q0, nq; // first query token, number of them
-    uint64_t start;  // keys before the first query
+    uint64_t q0, nq; // first query token, number of queries
+    uint64_t start;  // number of keys before the first query
     uint64_t p0, np; // first key token of the shared prefix, number of its keys
-    uint64_t k0, nk; // first key token after the prefix, number of keys with the prefix
+    uint64_t k0, nk; // first key token after the prefix, number of keys including the prefix
 };
 
 // The token of key j of the row.
@@ -16,11 +16,11 @@ static inline uint64_t rlhf__ref_key(const struct rlhf__ref_span *s, uint64_t j)
     return j < s->np ? s->p0 + j : s->k0 + (j - s->np);
 }
 
-// Row i of r, whose arrays must be accessible. A row may be empty.
+// Row i of r. The arrays of r must be accessible. A row may be empty.
 struct rlhf__ref_span rlhf__ref_ragged_span(const rlhf_ragged *r, uint32_t i);
 
-// RLHF_E_INVALID if the arrays contradict n, total, max_q or max_k, if they hold negative numbers,
-// or if a prefix is longer than the keys before the first query.
+// RLHF_E_INVALID if the arrays contradict n, total, max_q or max_k, if they contain negative
+// numbers, or if a prefix is longer than the keys before the first query.
 rlhf_status rlhf__ref_ragged_check(struct rlhf__ref *r, const rlhf_ragged *g);
 
 // Copy the caller's struct to *g. RLHF_E_INVALID if only one of the two prefix arrays is given.
@@ -36,12 +36,13 @@ rlhf_status rlhf__ref_ragged_read(struct rlhf__ref *r, const char *op, rlhf_ragg
         rlhf__ref_optional((g)->prefix_base, (g)->n, sizeof(int32_t)),                             \
         rlhf__ref_optional((g)->prefix_len, (g)->n, sizeof(int32_t))
 
-// Copy the caller's struct to *a; kv_heads is never 0 there. RLHF_E_INVALID if the geometry is
+// Copy the caller's struct to *a, in which kv_heads is never 0. RLHF_E_INVALID if the geometry is
 // impossible. Sets r->op to op.
 rlhf_status rlhf__ref_attn_read(struct rlhf__ref *r, const char *op, rlhf_attn *a,
                                 const rlhf_attn *from);
 
-// Bytes of `tokens` tokens, `stride` elements apart, heads * head_dim wide.
+// The size in bytes of `tokens` tokens. They are `stride` elements apart and heads * head_dim
+// elements wide.
 uint64_t rlhf__ref_attn_bytes(const rlhf_attn *a, int32_t heads, uint64_t tokens, int64_t stride);
 
 #endif

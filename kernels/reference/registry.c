@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-// Index of the first buffer with base > p.
+// The index of the first buffer with base > p.
 static uint64_t upper_bound(const struct rlhf__ref_registry *g, const char *p) {
     uint64_t lo = 0, hi = g->n;
     while (lo < hi) {
@@ -18,7 +18,7 @@ static uint64_t upper_bound(const struct rlhf__ref_registry *g, const char *p) {
     return lo;
 }
 
-// Places the end of the buffer close to the guard page after it.
+// Maps a buffer such that its end is close to the guard page after it.
 static int map_guarded(struct rlhf__ref_buffer *b) {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     uint64_t used = (b->bytes + 63) / 64 * 64;
@@ -96,8 +96,9 @@ int rlhf__ref_registry_remove(struct rlhf__ref_registry *g, const char *base) {
     return 1;
 }
 
-// mprotect of a whole mapping fails only when the kernel has no map entries left. The buffer would
-// keep its old protection, and a later access would fault in a confusing place. So stop here.
+// mprotect of a whole mapping fails only if the kernel cannot allocate more map entries. The buffer
+// would keep its old protection, and a later access would cause a fault that is hard to explain. So
+// stop here.
 static void protect(const struct rlhf__ref_registry *g, struct rlhf__ref_buffer *b, int how) {
     if (g->guard && mprotect(b->map, b->map_bytes, how) != 0) abort();
 }

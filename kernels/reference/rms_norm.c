@@ -30,7 +30,7 @@ static rlhf_status rms_norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev
     return rlhf__ref_leave(ctx, RLHF_OK);
 }
 
-// dx of one row; dy is read at element `at`.
+// dx of one row; `at` is the element of dy at which the row begins.
 static void bwd_row(float *dx, int32_t accumulate, rlhf_dev dy, int32_t dy_dtype, uint64_t at,
                     const float *x, const float *gamma, double rinv, uint64_t n) {
     double sum = 0.0;

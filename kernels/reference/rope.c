@@ -11,8 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-// Copy the caller's struct to *g, where kv_heads is never 0. Check it against x and the sums of
-// gamma.
+// Copy the caller's struct to *g, in which kv_heads is never 0, and check its members.
 static rlhf_status rope_read(struct rlhf__ref *r, const char *op, rlhf_rope *g,
                              const rlhf_rope *from) {
     RLHF_TRY(rlhf__ref_copy_in(r, op, g, sizeof *g, from, RLHF_SIZE_TO(rlhf_rope, stats)));
@@ -44,7 +43,7 @@ static rlhf_status check_pos(struct rlhf__ref *r, const rlhf_rope *g, uint32_t r
     return RLHF_OK;
 }
 
-// The device ranges of a call on x or dx.
+// The device ranges that a call uses on x or dx.
 #define ROPE_USES(g, x, rows)                                                                      \
     {(x), (rows)                                                                                   \
               ? (((rows)-1) * (uint64_t)(g)->stride + rope_width(g)) * rlhf_dtype_size((g)->dtype) \
@@ -61,7 +60,7 @@ static uint64_t rope_width(const rlhf_rope *g) {
     return ((uint64_t)g->heads + (uint64_t)g->kv_heads) * (uint64_t)g->head_dim;
 }
 
-// Rotate head h of row t, whose elements start at `at` of x. n [head_dim] is scratch.
+// Rotate head h of row t. The head begins at element `at` of x. n[head_dim] is scratch memory.
 static void turn_head(const rlhf_rope *g, rlhf_dev x, uint64_t at, uint64_t t, uint64_t h,
                       double *n) {
     const uint64_t dim = (uint64_t)g->head_dim, half = dim / 2, heads = rope_width(g) / dim;
@@ -108,7 +107,7 @@ static rlhf_status rope(void *ctx, const rlhf_rope *from, rlhf_dev x, uint32_t n
     return rlhf__ref_leave(ctx, st);
 }
 
-// The derivative of turn_head; adds to sum [head_dim] of the head's gamma.
+// The derivative of turn_head. Adds to sum[head_dim], the sums for the gamma of the head.
 static void turn_head_bwd(const rlhf_rope *g, rlhf_dev dx, uint64_t at, uint64_t t, uint64_t h,
                           double *n, double *sum) {
     const uint64_t dim = (uint64_t)g->head_dim, half = dim / 2, heads = rope_width(g) / dim;
@@ -157,7 +156,7 @@ static rlhf_status rope_bwd(void *ctx, const rlhf_rope *from, rlhf_dev dx, rlhf_
     const struct rlhf__ref_use uses[] = {ROPE_USES(g, dx, rows),
                                          rlhf__ref_optional(dgamma_q, dim, sizeof(float)),
                                          rlhf__ref_optional(dgamma_k, dim, sizeof(float))};
-    double *n; // of one head, then the sums of gamma_q and gamma_k
+    double *n; // numbers of one head, then the sums of gamma_q and gamma_k
     RLHF_TRY(rlhf__ref_scratch(ctx, 3 * dim, sizeof *n, &n));
     for (uint64_t c = dim; c < 3 * dim; c++)
         n[c] = 0.0;

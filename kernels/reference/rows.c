@@ -27,7 +27,7 @@ static rlhf_status add(void *ctx, rlhf_dev dst, rlhf_dev src, int32_t src_dtype,
     return rlhf__ref_leave(ctx, RLHF_OK);
 }
 
-// The rows that idx selects must be inside the buffer that holds x.
+// Checks that the rows which idx selects are inside of the buffer that contains x.
 static rlhf_status check_rows(struct rlhf__ref *r, rlhf_dev x, rlhf_dev idx, uint32_t n,
                               uint64_t row_bytes) {
     const uint64_t limit = rlhf__ref_extent(r, x) / row_bytes;

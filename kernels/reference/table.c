@@ -1,4 +1,4 @@
-// table.c: the reference backend's table: opening and closing it.
+// table.c: the table of the reference backend: opening and closing it.
 #include "ops.h"
 
 #include <rlhf/reference.h>

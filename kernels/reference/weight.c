@@ -8,7 +8,7 @@ static uint64_t bytes_of(int32_t k, int32_t n) {
     return sizeof(rlhf_weight) + sizeof(float) * (uint64_t)k * (uint64_t)n;
 }
 
-// RLHF_OK if a weight with these arguments is possible.
+// RLHF_OK if a weight with these arguments can be created.
 static rlhf_status check_shape(struct rlhf__ref *r, const char *op, int32_t k, int32_t n,
                                int32_t dtype, uint32_t flags) {
     RLHF_TRY(rlhf__ref_check_dtype(r, op, dtype));
@@ -51,7 +51,7 @@ static void weight_destroy(void *ctx, rlhf_weight *w) {
     free(w);
 }
 
-// ---- block-structured ----
+// ---- block-structured weights ----
 
 static rlhf_status check_blocks(struct rlhf__ref *r, const rlhf_blocks *a) {
     int64_t end = 0;
@@ -97,7 +97,7 @@ static rlhf_status weight_create_blocks(void *ctx, const rlhf_blocks *from, rlhf
     return RLHF_OK;
 }
 
-// Element (i, j) of the dense matrix that a block-structured weight's source describes.
+// Element (i, j) of the dense matrix that the source s of a block-structured weight describes.
 static float block_value(const rlhf_weight *w, const float *s, uint64_t i, uint64_t j) {
     const struct rlhf__ref_block *b = &w->block[j];
     const int64_t c = (int64_t)i - b->first;

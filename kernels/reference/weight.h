@@ -1,11 +1,11 @@
-// weight.h: an rlhf_weight of the reference backend: its values, rounded to its dtype.
+// weight.h: an rlhf_weight of the reference backend. Its values are rounded to its dtype.
 #ifndef RLHF_KERNELS_REFERENCE_WEIGHT_H
 #define RLHF_KERNELS_REFERENCE_WEIGHT_H
 
 #include "context.h"
 
-// One output of a block-structured weight (rlhf_blocks): its row of the source, -1 if it has none,
-// and its first input.
+// One output of a block-structured weight (rlhf_blocks): its row of the source (-1: none), and its
+// first input.
 struct rlhf__ref_block {
     int32_t source, first;
 };
@@ -14,14 +14,15 @@ struct rlhf_weight {
     int32_t k, n, dtype;
     uint32_t flags;
     int32_t packed;
-    int32_t rank;                  // block-structured weight: its rank, else 0
-    uint64_t source_rows;          // block-structured weight: rows of its source
+    int32_t rank;                  // block-structured weight: its rank, otherwise 0
+    uint64_t source_rows;          // block-structured weight: number of rows of its source
     float scale;                   // block-structured weight: factor of the source
     struct rlhf__ref_block *block; // [n], or NULL
-    float w[];                     // [k, n], for any layout of the source
+    float w[];                     // [k, n], whatever the layout of the source
 };
 
-// RLHF_E_INVALID when w is NULL, is not packed yet, or lacks a flag in `flags`. r->op is set to op.
+// RLHF_E_INVALID if w is NULL, is not packed yet, or lacks a flag that is in `flags`. Sets r->op to
+// op.
 rlhf_status rlhf__ref_check_weight(struct rlhf__ref *r, const char *op, const rlhf_weight *w,
                                    uint32_t flags);
 
