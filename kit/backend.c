@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// The backend whose host this is.
+// The backend that contains this host.
 static struct rlhf_test_backend *backend_of(const rlhf_host *h) {
     union {
         const rlhf_host *table;
-        struct rlhf_test_backend *backend; // host is its first member
+        struct rlhf_test_backend *backend; // valid because host is its first member
     } u;
     u.table = h;
     return u.backend;
@@ -85,7 +85,7 @@ static const rlhf_host host = {.size = sizeof host,
                                .service = do_service,
                                .reduce = do_reduce};
 
-// Returns why p is not a backend that can be opened, or NULL if it is one.
+// Returns NULL if p is a backend that can be opened, otherwise the reason why not.
 static const char *fault_of(const rlhf_plugin *p) {
     if (!p) return "it has no plugin";
     const rlhf_kernels_ops *o = p->ops;
@@ -98,7 +98,8 @@ static const char *fault_of(const rlhf_plugin *p) {
 }
 
 const rlhf_plugin *rlhf_test_backend_load(const char *path) {
-    // RTLD_NODELETE: a backend's threads and sanitizer reports may outlive the test.
+    // RTLD_NODELETE, because threads of the backend and reports of a sanitizer may outlive the
+    // test.
     void *so = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     union {
         void *data;

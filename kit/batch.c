@@ -174,6 +174,6 @@ rlhf_status rlhf_test_score(const rlhf_reward_ops *ops, void *self, struct rlhf_
     memset(b->verdict, 0, sizeof b->verdict);
     memset(b->failed, 0, sizeof b->failed);
     for (uint32_t i = 0; i < in.n; i++)
-        b->seq[i] = NAN; // a reward that is left out
+        b->seq[i] = NAN; // NaN: a reward that is left out
     return ops->score(self, &in, &out);
 }

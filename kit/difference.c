@@ -1,4 +1,4 @@
-// difference.c: compares derivatives of any function, or of an algorithm's loss, with central
+// difference.c: compares the derivatives of a function, or of an algorithm's loss, with central
 // differences. See rlhf/test.h.
 #include <rlhf/test.h>
 
@@ -34,7 +34,7 @@ struct loss {
     const rlhf_algo_ops *ops;
     void *self;
     const rlhf_loss_in *in;
-    float *head[N_HEADS]; // copies of in->heads, which are moved
+    float *head[N_HEADS]; // copies of in->heads, whose entries are varied
     float *slope[N_HEADS];
     uint64_t n[N_HEADS];
 };
@@ -84,7 +84,7 @@ double rlhf_test_loss_derivative(const rlhf_algo_ops *ops, void *self, const rlh
     for (int k = 0; k < N_HEADS && !isnan(most); k++) {
         if (!l.head[k] || !l.n[k]) continue;
         float *want = malloc((size_t)l.n[k] * sizeof *want);
-        const double base = value(&l); // slope[] belongs to this point
+        const double base = value(&l); // slope[] is the derivative at this point
         double off = (double)NAN;
         if (want && !isnan(base)) {
             memcpy(want, l.slope[k], (size_t)l.n[k] * sizeof *want);

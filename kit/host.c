@@ -1,4 +1,4 @@
-// host.c: the fake host: recording calls, and queries about them. See rlhf/test.h.
+// host.c: the fake host: records calls, and answers queries about them. See rlhf/test.h.
 #include <rlhf/test.h>
 
 #include <math.h>
@@ -7,11 +7,11 @@
 
 // ---- the table's functions ----
 
-// The recording host that owns a table made by rlhf_test_init.
+// The recording host that contains the table h. rlhf_test_init has made both.
 static struct rlhf_test_host *host_of(const rlhf_host *h) {
     union {
         const rlhf_host *table;
-        struct rlhf_test_host *host; // table is its first member
+        struct rlhf_test_host *host; // valid because table is its first member
     } u;
     u.table = h;
     return u.host;
@@ -52,7 +52,7 @@ static void do_free(const rlhf_host *h, void *p) {
     free(p);
 }
 
-// Adds a report to a reading, as the host does. A reading that is NaN stays NaN.
+// Adds a report to a metric's reading, as the host does. A reading of NaN stays NaN.
 static void combine(struct rlhf_test_reading *m, double value, double weight) {
     const int first = m->n++ == 0;
     m->weight = first ? weight : m->weight + weight;
@@ -121,8 +121,8 @@ static const void *do_service(const rlhf_host *h, const char *id) {
     return strcmp(id, RLHF_SVC_LIMITS) == 0 ? &t->limits : NULL;
 }
 
-// Sums over a single process, so the values stay as they are. A test of several processes puts its
-// own function into the table.
+// Adds up the sums of all processes. There is only one, so they stay as they are. A test with
+// several processes puts its own function into the table.
 static rlhf_status do_reduce(const rlhf_host *h, double *sums, uint32_t n) {
     (void)h;
     (void)sums;

@@ -46,7 +46,7 @@ struct pass {
     const rlhf_batch *batch;
     uint32_t heads, some;
     double h;
-    float *out[N_HEADS], *slope[N_HEADS]; // NULL if the head is not planned
+    float *out[N_HEADS], *slope[N_HEADS]; // NULL if the head is not in the plan
     uint64_t n[N_HEADS];
 };
 
@@ -59,7 +59,7 @@ static rlhf_heads heads_of(float *const array[N_HEADS]) {
                         .score = array[4]};
 }
 
-// Fills in a slope for each entry that the model computes (none for prompt tokens).
+// Sets a slope for each entry that the model computes. Entries of prompt tokens have none.
 static void put_slopes(struct pass *p, int k) {
     rlhf_rng r = {1, (uint64_t)k, 0};
     for (uint64_t i = 0; i < p->n[k]; i++)
@@ -73,7 +73,7 @@ static int begin(struct pass *p) {
     int64_t labels = 1;
     rlhf_param q = {.size = (uint32_t)sizeof q};
     for (uint32_t i = 0; p->ops->param(p->self, i, &q) >= 0; i++)
-        // the number of labels is in the last matrix of the score head
+        // the number of labels is the number of rows of the score head's last matrix
         if (q.group == RLHF_PARAM_SCORE && q.ndim == 2) labels = q.shape[0];
     for (int k = 0; k < N_HEADS; k++) {
         if (!(p->heads & bits[k])) continue;
@@ -86,7 +86,7 @@ static int begin(struct pass *p) {
     return 1;
 }
 
-// Returns the loss, after a backward pass if gradients are requested.
+// Returns the loss. With `train`, also runs the backward pass.
 static double loss(struct pass *p, int train) {
     static const rlhf_dist whole = RLHF_DIST_WHOLE;
     const rlhf_forward how = {
@@ -102,7 +102,7 @@ static double loss(struct pass *p, int train) {
     return sum;
 }
 
-// Returns the loss with the value at `at` replaced.
+// Returns the loss after the value at `at` is replaced with x.
 static double loss_at(struct pass *p, rlhf_dev at, float x) {
     return p->c->upload(p->c->ctx, at, &x, sizeof x) < 0 ? (double)NAN : loss(p, 0);
 }

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// Returns what is wrong with a kind's ops table, or NULL if it is valid.
+// Returns NULL if the ops table of the plugin's kind is valid, otherwise what is wrong with it.
 static const char *ops_fault(const rlhf_plugin *p) {
     static const char unsound[] = "has an ops table that is too short or newer than the SDK";
     rlhf_algo_ops a;
@@ -100,7 +100,7 @@ int rlhf_test_opt(const rlhf_plugin *p, uint32_t i, rlhf_opt *out) {
     return rlhf_opt_at(p->opts, p->n_opts, p->opt_stride, i, out);
 }
 
-// NULL: the empty list.
+// Stores a list; if items is NULL, the empty list.
 static void put_list(void *config, const rlhf_opt *o, const char *const *items) {
     static const char *const empty[] = {NULL};
     if (!items) items = empty;
@@ -150,8 +150,8 @@ static int value_of(const rlhf_opt *o, const char *text, int64_t *whole, double 
     }
 }
 
-// Finds the option `key`; `list` says whether it must be a list. Returns 0, with the reason on
-// stderr, if there is no such option.
+// Finds the option `key`. `list` says whether it must be a list. If the option is missing, returns
+// 0, with the reason on stderr.
 static int find(const rlhf_plugin *p, const char *key, int list, rlhf_opt *o) {
     uint32_t at = 0;
     while (rlhf_test_opt(p, at, o) && strcmp(o->key, key) != 0)

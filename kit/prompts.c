@@ -24,7 +24,7 @@ rlhf_status rlhf_test_choose(const rlhf_algo_ops *ops, void *self, struct rlhf_t
     for (uint32_t i = 0; i < p->table.n_choose; i++)
         if (chosen[i] < 0 || chosen[i] >= p->table.n) return RLHF_E_INTERNAL;
     for (uint32_t i = 0; i < p->table.n_choose; i++) {
-        uint32_t k = 0; // a prompt that was chosen twice counts as used once
+        uint32_t k = 0; // if a prompt was chosen twice, it counts as used once
         while (chosen[k] != chosen[i])
             k++;
         p->seen[chosen[i]] += k == i;

@@ -1,8 +1,9 @@
-// reward_model.c: a "rlhf.reward_model/0" whose rewards of tokens a test computes. See rlhf/test.h.
+// reward_model.c: a fake "rlhf.reward_model/0" whose token rewards are computed by the test. See
+// rlhf/test.h.
 #include <rlhf/test.h>
 
-// Returns the test's reward model (the offered table is its first member), or NULL if the test
-// offers none.
+// Returns the test's reward model, or NULL if the test does not offer one. (The offered table is
+// its first member.)
 static struct rlhf_test_reward_model *offered(const rlhf_host *host) {
     union {
         const void *table;
@@ -26,8 +27,8 @@ static void do_close(const rlhf_host *host, rlhf_reward_model *model) {
     if (model) offered(host)->open_count--;
 }
 
-// The mean over a row's response tokens, or the last token's reward with RLHF_POOL_LAST. A row
-// without response tokens gets its last prompt token's reward.
+// Computes the reward of each row: the mean over its response tokens or, with RLHF_POOL_LAST, the
+// reward of its last token. A row without response tokens gets the reward of its last prompt token.
 static rlhf_status do_score(const rlhf_host *host, rlhf_reward_model *model, uint32_t n,
                             const int32_t *ids, const int32_t *offset, const int32_t *prompt_len,
                             int32_t pooling, float *seq, float *token) {

@@ -1,9 +1,9 @@
-// rows.c: a "rlhf.row/0" whose rows all have the values that a test lists. See rlhf/test.h.
+// rows.c: a fake "rlhf.row/0". All its rows have the values that the test lists. See rlhf/test.h.
 #include <rlhf/log.h>
 #include <rlhf/test.h>
 
-// Returns the test's rows (the offered table is their first member), or NULL if the test offers
-// none.
+// Returns the test's rows, or NULL if the test does not offer any. (The offered table is their
+// first member.)
 static struct rlhf_test_rows *offered(const rlhf_host *host) {
     union {
         const void *table;
@@ -15,7 +15,7 @@ static struct rlhf_test_rows *offered(const rlhf_host *host) {
 
 static rlhf_status do_open(const rlhf_host *host, rlhf_str json, rlhf_row **out) {
     struct rlhf_test_rows *r = offered(host);
-    if (json.len == 0) // as in the host: the row is missing
+    if (json.len == 0) // the row is missing, as in the host
         return host->fail(host, RLHF_E_INVALID, "there is no data row");
     r->open_count++;
     *out = (rlhf_row *)(void *)r;
@@ -26,7 +26,7 @@ static void do_close(const rlhf_host *host, rlhf_row *row) {
     if (row) offered(host)->open_count--;
 }
 
-// Returns the value at path, or NULL if it is absent or not of the type (0: any type).
+// Returns the value at `path`, or NULL if it is absent or of another type (type 0: any).
 static const struct rlhf_test_row_value *value_at(const rlhf_host *host, const char *path,
                                                   int32_t type) {
     const struct rlhf_test_rows *r = offered(host);

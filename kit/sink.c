@@ -1,4 +1,4 @@
-// sink.c: plays a run for a sink. See rlhf/test.h.
+// sink.c: simulates a run for a sink. See rlhf/test.h.
 #include <rlhf/test.h>
 
 enum { MOST = 64 };

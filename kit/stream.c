@@ -1,10 +1,10 @@
-// stream.c: both ends of save() and load() in memory. See rlhf/test.h.
+// stream.c: streams in memory for save() and load(). See rlhf/test.h.
 #include <rlhf/test.h>
 
 static rlhf_status do_write(const rlhf_ostream *o, const void *bytes, uint64_t n) {
     union {
         const rlhf_ostream *out;
-        struct rlhf_test_stream *stream; // out is its first member
+        struct rlhf_test_stream *stream; // valid because out is its first member
     } u;
     u.out = o;
     struct rlhf_test_stream *s = u.stream;

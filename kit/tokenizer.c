@@ -1,8 +1,8 @@
-// tokenizer.c: a "rlhf.tokenizer/0" for which a byte is a token. See rlhf/test.h.
+// tokenizer.c: a fake "rlhf.tokenizer/0" in which every byte is a token. See rlhf/test.h.
 #include <rlhf/test.h>
 
-// Returns the test's tokenizer (the offered table is its first member), or NULL if the test offers
-// none.
+// Returns the test's tokenizer, or NULL if the test does not offer one. (The offered table is its
+// first member.)
 static struct rlhf_test_tokenizer *offered(const rlhf_host *host) {
     union {
         const void *table;

@@ -132,7 +132,7 @@ static __global__ void __launch_bounds__(WARPS * 32) attend_bf16(struct rlhf__at
     struct rlhf__cuda_row row;
     if (!rlhf__cuda_row_check(a.rows, blockIdx.x / (unsigned)a.tiles, &row)) return; // all threads
     const int rows = row.nq * a.group;
-    if (first >= rows) return; // beyond the row
+    if (first >= rows) return; // skips the block's loads
     const int block_last = rlhf__attn_min(first + WARPS * 16, rows) - 1;
     int keys = a.causal ? row.start + block_last / a.group + 1 : row.nk; // seen by the block
     if (from >= keys) return;

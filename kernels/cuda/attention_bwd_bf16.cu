@@ -61,7 +61,7 @@ static __global__ void __launch_bounds__(THREADS, 3) grad_q_bf16(struct rlhf__at
     const int first = (a.tiles - 1 - (int)(blockIdx.x % (unsigned)a.tiles)) * TILE;
     struct rlhf__cuda_row row;
     if (!rlhf__cuda_row_check_training(a.rows, blockIdx.x / (unsigned)a.tiles, &row)) return;
-    if (first >= row.nq) return; // beyond the row
+    if (first >= row.nq) return; // skips the block's loads
 
     const int64_t col = (int64_t)head * a.head_dim, kv_col = (int64_t)(head / a.group) * a.head_dim;
     const rlhf__bf16 *k = (const rlhf__bf16 *)a.k + kv_col, *v = (const rlhf__bf16 *)a.v + kv_col;
@@ -118,7 +118,7 @@ static __global__ void __launch_bounds__(THREADS, 3) grad_q_bf16(struct rlhf__at
         rlhf__attn_by_cols<HD, STEP>(dq, dp, ks);
     }
     rlhf__bf16 *mine = qs + warp * 16 * room<HD>::PITCH; // only this warp reads them
-    __syncwarp(); // after all lanes have read it for the last product
+    __syncwarp(); // memory order: the last product has read it
     rlhf__attn_put<HD>(mine, dq, a.scale, a.scale);
     __syncwarp();
     rlhf__attn_store<HD>((rlhf__bf16 *)b.dq + row.t0 * a.q_stride + col, a.q_stride, mine, own,
@@ -161,7 +161,7 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_bf16(struct rlhf__a
     const uint32_t index = blockIdx.x / (unsigned)a.tiles;
     struct rlhf__cuda_row row;
     if (!rlhf__cuda_row_check_training(a.rows, index, &row)) return;
-    if (first >= row.nq) return; // beyond the row
+    if (first >= row.nq) return; // skips the block's loads
 
     const int64_t col = (int64_t)blockIdx.y * a.head_dim;
     const struct rlhf__cuda_row keys = {0, 0, 0, 0, 0, 0, row.t0};
@@ -208,7 +208,7 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_bf16(struct rlhf__a
     }
     rlhf__bf16 *mine = ks + warp * 16 * room<HD>::PITCH; // only this warp reads these two
     rlhf__bf16 *other = vs + warp * 16 * room<HD>::PITCH;
-    __syncwarp(); // after all lanes have read them for the last product
+    __syncwarp(); // memory order: the last product has read them
     rlhf__attn_put<HD>(mine, dk, a.scale, a.scale);
     rlhf__attn_put<HD>(other, dv, 1.0f, 1.0f);
     __syncwarp();

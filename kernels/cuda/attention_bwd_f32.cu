@@ -54,7 +54,7 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_q_f32(struct rlhf__att
     const int first = (a.tiles - 1 - (int)(blockIdx.x % (unsigned)a.tiles)) * TILE;
     struct rlhf__cuda_row row;
     if (!rlhf__cuda_row_check_training(a.rows, blockIdx.x / (unsigned)a.tiles, &row)) return;
-    if (first >= row.nq) return; // beyond the row
+    if (first >= row.nq) return; // skips the block's loads
 
     const int64_t col = (int64_t)head * a.head_dim, kv_col = (int64_t)(head / a.group) * a.head_dim;
     const struct rlhf__cuda_row queries = {0, 0, 0, 0, 0, 0, row.t0};
@@ -114,7 +114,7 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_kv_f32(struct rlhf__at
     const uint32_t index = blockIdx.x / (unsigned)a.tiles;
     struct rlhf__cuda_row row;
     if (!rlhf__cuda_row_check_training(a.rows, index, &row)) return;
-    if (first >= row.nq) return; // beyond the row
+    if (first >= row.nq) return; // skips the block's loads
 
     const int64_t col = (int64_t)blockIdx.y * a.head_dim;
     const struct rlhf__cuda_row keys = {0, 0, 0, 0, 0, 0, row.t0};

@@ -53,7 +53,7 @@ static __device__ __forceinline__ void merge(struct state<HD> &x, const float *k
     const float f = rlhf__attn_exp2(m - top), h = rlhf__attn_exp2(x.m - top);
     x.l = fmaf(x.l, h, kept[THREADS] * f);
     x.m = top;
-    __syncwarp(); // after all lanes have read the old factors
+    __syncwarp(); // memory order: the old factors have been read
     if (lane % 4 == 0) was[lane / 4] = f, now[lane / 4] = h;
     __syncwarp();
 #pragma unroll
@@ -87,7 +87,7 @@ static __global__ void __launch_bounds__(WARPS * 32, 3) attend_f32(struct rlhf__
     const int first = (a.tiles - 1 - (int)(blockIdx.x % (unsigned)a.tiles)) * WARPS * OWN;
     struct rlhf__cuda_row row;
     if (!rlhf__cuda_row_check(a.rows, blockIdx.x / (unsigned)a.tiles, &row)) return; // all threads
-    if (first >= row.nq) return; // beyond the row
+    if (first >= row.nq) return; // skips the block's loads
 
     const int64_t col = (int64_t)head * a.head_dim, kv_col = (int64_t)(head / a.group) * a.head_dim;
     const struct rlhf__cuda_row queries = {0, 0, 0, 0, 0, 0, row.t0};

@@ -90,7 +90,7 @@ template <bool WIDE, class T>
 static __global__ void __launch_bounds__(COLS)
     chunk_sums(float *to, const T *dy, unsigned rows, unsigned n) {
     const unsigned c = (blockIdx.y * COLS + threadIdx.x) * EACH, first = blockIdx.x * CHUNK;
-    if (c >= n) return; // only saves work: loads and stores check n
+    if (c >= n) return; // skips the loop: loads and stores check n
     const unsigned end = rows - first < CHUNK ? rows : first + CHUNK;
     float sum[EACH] = {};
 #pragma unroll 4

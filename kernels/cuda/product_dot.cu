@@ -41,7 +41,7 @@ static __global__ void __launch_bounds__(32 * ROWS) dot(struct rlhf__tiles p) {
         take8(v, x, d, p.depth, p.left_wide);
 #pragma unroll
         for (int c = 0; c < COLS; c++) {
-            if ((unsigned)c >= p.cols) break; // saves reads: the padding of a weight is 0
+            if ((unsigned)c >= p.cols) break; // skips reads: the padding of a weight is 0
             float u[STEP];
             take8(u, w + c * p.right_ld, d, p.depth, p.right_wide);
 #pragma unroll
@@ -52,7 +52,7 @@ static __global__ void __launch_bounds__(32 * ROWS) dot(struct rlhf__tiles p) {
     float mine = 0.0f; // sum of column `lane`
 #pragma unroll
     for (int c = 0; c < COLS; c++) {
-        if ((unsigned)c >= p.cols) break; // its sum is 0
+        if ((unsigned)c >= p.cols) break; // skips a sum of 0
         const float all = rlhf__warp_sum(sum[c]);
         if (lane == (unsigned)c) mine = all;
     }

@@ -85,7 +85,7 @@ static __device__ __forceinline__ uint64_t row_sums(struct rlhf__dist_shared &s,
 
 static __device__ __forceinline__ void load_any(const struct rlhf__dist_row &r, int32_t c,
                                                 float v[4]) {
-    if (4 * c + 4 <= r.n) // leaves out the end: ids past n come after all ids that can be chosen
+    if (4 * c + 4 <= r.n) // skips the end: ids past n come after all that can be chosen
         rlhf__dist_load(r, c, v);
     else
         rlhf__dist_load_end(r, c, v);
@@ -141,7 +141,7 @@ static __device__ __forceinline__ int32_t walk(const struct sampled_row &w, floa
     for (int32_t c = span.from; c < span.to; c += 32) {
         uint64_t e[4] = {0, 0, 0, 0}, own = 0;
         float v[4];
-        if (c + lane < span.to) { // does not load the next span, because `want` is in this one
+        if (c + lane < span.to) { // skips the next span's loads: `want` is in this one
             load_any(w.r, c + lane, v);
             for (int j = 0; j < 4; j++)
                 if (is_drawn_from(w, 4 * (c + lane) + j, v[j], id_bits))
