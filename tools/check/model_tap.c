@@ -41,10 +41,8 @@ static int run(struct tapped *k, const rlhf_tap_run *r) {
 static void check_close(struct tapped *k, const char *what, int32_t layer) {
     double most = 0, wrong = 0;
     for (uint64_t i = 0; i < k->n * k->d; i++) {
-        const double at = fabs((double)k->point[i]);
-        const double off = fabs((double)k->point[i] - (double)k->sum[i]);
-        if (at > most) most = at; // fmax makes GCC 12 for aarch64 fail
-        if (off > wrong) wrong = off;
+        most = fmax(most, fabs((double)k->point[i]));
+        wrong = fmax(wrong, fabs((double)k->point[i] - (double)k->sum[i]));
     }
     if (!(wrong <= CLOSE * (most > 1 ? most : 1)))
         rlhf__child_log_found(k->m.t.check->log, RLHF__CHECK_EXTENSION,
