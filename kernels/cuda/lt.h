@@ -20,8 +20,7 @@
 // Environment variables:
 //   RLHF_CUBLASLT     the file to open, or a directory to search
 //   RLHF_CUDA_LT_LOG  a file to which each decision about a shape is logged
-//   RLHF_CUDA_LT      "off" (own kernels only), "force" (use the library even on cards below
-//   compute
+//   RLHF_CUDA_LT      "off" (own kernels only), "force" (the library, even on cards below compute
 //                     capability 9.0) or "free", which measures the cost of exactness
 //
 // In "free" mode the library may split sums and distribute them freely, and it chooses an algorithm

@@ -1,5 +1,5 @@
-// rubric.c: rubric.so: criteria in a file, each asked of a service or a program, mixed to one
-// reward (docs/rewards/rubric.md).
+// rubric.c: rubric.so: a file lists criteria. A service or a program judges a response by each of
+// them, and the scores are mixed into one reward (docs/rewards/rubric.md).
 #include "rubric/judge_http.h"
 #include "rubric/judge_program.h"
 
@@ -17,7 +17,7 @@ struct config {
 struct rubric {
     const rlhf_host *host;
     const struct config *config;
-    struct rlhf__http_options client; // of the service
+    struct rlhf__http_options client; // options of the service
     struct rlhf__criteria criteria;
     struct rlhf__record record;
     struct rlhf__judge_http http;
@@ -79,7 +79,7 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
 
 // ---- scores ----
 
-// What becomes of a row.
+// The result for one row.
 struct outcome {
     double reward;
     uint32_t lost; // criteria; if all are lost, or a gate is, the row has failed
@@ -103,7 +103,7 @@ static struct outcome outcome_of(const struct rubric *r, const struct rlhf__asks
     }
     o.failed |= o.lost == r->criteria.n;
     if (!o.closed && weights > 0) o.reward = sum / weights;
-    if (o.closed) o.failed = 0; // what was lost cannot open it
+    if (o.closed) o.failed = 0; // a closed gate stays closed, whatever the lost scores are
     return o;
 }
 
@@ -142,8 +142,8 @@ static void report(const struct rubric *r, const struct rlhf__asks *a) {
     if (r->config->url) rlhf_metric_add(r->host, "paused", r->http.paused);
 }
 
-// Record the answers. A criterion that was lost is recorded too, unless its row has failed: the
-// host may ask about that row again.
+// Record the answers. A lost criterion is recorded too. The exception is a row that has failed: it
+// is not recorded, because the host may ask about that row again.
 static rlhf_status record(struct rubric *r, const struct rlhf__asks *a) {
     for (uint32_t at = 0; at < a->n; at++) {
         const struct rlhf__ask *ask = &a->ask[at];

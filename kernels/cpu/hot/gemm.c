@@ -171,8 +171,8 @@ struct ahead {
 };
 
 #ifdef VP_FMA_LANE
-// VP_LANES steps of k. A multiplication can take a single lane of a vector, so one load of A serves
-// VP_LANES of them.
+// Computes VP_LANES steps of k. A multiplication can use a single lane of a vector, so one load of
+// A is enough for VP_LANES steps.
 INLINE void some_steps(const float *a, const float *b, vp c0[MR], vp c1[MR], const size_t rows,
                        const int packed, const size_t a_row) {
     const size_t loads = packed ? MR : rows;

@@ -7,8 +7,8 @@
 
 #define NC ((size_t)2 * VP_LANES)
 
-// Two sums per row stay in registers. This uses 24 of 32 registers, or 12 of 16. With NEON it uses
-// 16 of 32, because a step needs 10 more for its operands.
+// Two sums per row stay in registers. This uses 24 of 32 registers, or 12 of 16. NEON uses 16 of
+// 32, because there a step needs 10 registers for its operands.
 #if VP_LANES == 16
 #define MR 12
 #elif VP_COUNT == 32

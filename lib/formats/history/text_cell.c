@@ -75,7 +75,7 @@ static void put_rewards(json_t *cell, const json_t *rewards) {
     json_object_set_new(cell, "rewards", out);
 }
 
-// Puts who wrote which tokens of the response, for episodes.
+// For an episode: adds the turns, which say who wrote which tokens of the response.
 static void put_turns(json_t *cell, const json_t *turns) {
     const size_t n = json_array_size(turns);
     json_t *out = json_array();

@@ -9,12 +9,15 @@
 // cell or null for each head. A cell has "prompt", "reward" (a number or null) and one of
 //   "tokens", "logp", "ref", "value"  the response by token; ref and value may be null
 //   "text"                            the whole response
-// A cell of an episode has "end", how it ended, and "turns", a list of {"by", "tokens", "paid"}
-// over the response's tokens: "policy" or "environment", and what a turn was paid or null. It may
-// also have "ratio", its log-ratio to the reference, and "label", "length", "rewards" and "cut" (1:
-// only the beginning of the response is there). If the run samples responses, the sets are its
-// held-out prompts and the rows that it learned from. Otherwise, they are rows of its data. *out is
-// a new reference, an empty list if there are no texts. Errors: RLHF_E_NOMEM. [any]
+// A cell may also have "ratio", its log-ratio to the reference, and "label", "length", "rewards"
+// and "cut" (1: only the beginning of the response is there). A cell of an episode also has "end",
+// how the episode ended, and "turns", a list of {"by", "tokens", "paid"}. "by" is "policy" or
+// "environment", "tokens" is how many tokens of the response this turn has, and "paid" is the
+// turn's reward or null.
+//
+// If the run samples responses, the sets are its held-out prompts and the rows that it learned
+// from. Otherwise, they are rows of its data. *out is a new reference, an empty list if there are
+// no texts. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__texts_read(struct rlhf__run_files *run, json_t **out, struct rlhf__error *err);
 
 #endif

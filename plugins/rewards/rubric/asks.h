@@ -1,4 +1,4 @@
-// asks.h: the questions of one score() call, each one once, and who answers them.
+// asks.h: the questions of one score() call, without duplicates, and their answers.
 #ifndef RLHF_REWARDS_RUBRIC_ASKS_H
 #define RLHF_REWARDS_RUBRIC_ASKS_H
 
@@ -7,14 +7,14 @@
 
 enum { RLHF__ASK_WHY = 512 };
 
-// A question that the record does not have.
+// A question that the record cannot answer.
 struct rlhf__ask {
     struct rlhf__question question;
-    uint32_t criterion, row; // the first row that it is about
-    int32_t open;            // 1: there is no answer yet
+    uint32_t criterion, row; // row: the first row that the question is about
+    int32_t open;            // 1: it has not been answered yet
     uint32_t repeats;
     double not_before;
-    double score; // NaN: lost, because of why
+    double score; // NaN: the criterion is lost; `why` says why
     char why[RLHF__ASK_WHY];
 };
 
@@ -25,18 +25,19 @@ struct rlhf__asks {
     struct rlhf__ask *ask; // [n]
     uint32_t n, open;
     uint32_t *of;  // [in->n * criteria->n] index of the ask; n_max: the record has the answer
-    double *known; // [in->n * criteria->n] that answer
+    double *known; // [in->n * criteria->n] the recorded answer
 };
 
 // List the questions about all rows. Release with rlhf__asks_finish. Errors: RLHF_E_NOMEM. [step]
 rlhf_status rlhf__asks_init(struct rlhf__asks *, const struct rlhf__record *);
 void rlhf__asks_finish(struct rlhf__asks *); // [step]
 
-// Take a judge's text, or lose the criterion for a reason. [step]
+// Close an ask: with the text that a judge answered, or with the reason why the criterion is lost.
+// [step]
 void rlhf__ask_answer(struct rlhf__asks *, struct rlhf__ask *, const char *text, size_t n);
 void rlhf__ask_lose(struct rlhf__asks *, struct rlhf__ask *, const char *why);
 
-// The score of row i by criterion k, after all asks are closed; NaN = lost. [step]
+// The score of row i by criterion k. Call it when all asks are closed. NaN = lost. [step]
 double rlhf__asks_score(const struct rlhf__asks *, uint32_t i, uint32_t k);
 
 #endif

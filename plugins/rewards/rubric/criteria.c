@@ -105,7 +105,7 @@ void rlhf__criteria_finish(struct rlhf__criteria *c) { json_decref(c->file); }
 
 // ---- questions ----
 
-// Find the next "{row.KEY}" in a text. Returns its beginning, or NULL; key[64] receives the key.
+// Find the next "{row.KEY}" in a text. Returns its beginning, or NULL. key[64] gets the key.
 static const char *next_key(const char *text, char key[64], const char **end) {
     for (const char *at = text; (at = strstr(at, "{row."));) {
         const size_t n = strcspn(at + 5, "{}");
@@ -171,7 +171,7 @@ void rlhf__criteria_ask(const struct rlhf__criteria *c, uint32_t k, const rlhf_r
 
 // ---- answers ----
 
-// Finds the last number of a text that has at most 255 bytes.
+// Finds the last number in a text of at most 255 bytes.
 static int last_number(const char *text, double *out) {
     const char *at = text + strlen(text);
     int found = 0;
@@ -185,7 +185,7 @@ static int last_number(const char *text, double *out) {
         if (at > text && at[-1] == '-') at--;
         *out = strtod(at, NULL);
         found = 1;
-        if (at == text || at[-1] != '/') break; // "7/10": the number before
+        if (at == text || at[-1] != '/') break; // in "7/10", the number is 7
         at--;
     }
     return found;

@@ -1,4 +1,5 @@
-// criteria.h: the criteria of a rubric: their file, what a judge is asked, and what it may answer.
+// criteria.h: the criteria of a rubric: reads their file, writes the questions to a judge, and
+// reads the judge's answers.
 #ifndef RLHF_REWARDS_RUBRIC_CRITERIA_H
 #define RLHF_REWARDS_RUBRIC_CRITERIA_H
 
@@ -12,34 +13,35 @@ enum { RLHF__CRITERIA_MOST = 32, RLHF__CRITERION_NAME = 40 };
 struct rlhf__criterion {
     char name[RLHF__CRITERION_NAME + 1]; // lower-case letters, digits and '_'
     const char *ask;                     // borrowed from the file
-    double weight, gate;                 // gate: the lowest score that does not close it; 0 = none
+    double weight, gate; // gate: a lower score than this makes the reward 0; 0 = there is no gate
 };
 
-// Zeroed except for host.
+// Zero-initialize, but set host.
 struct rlhf__criteria {
     const rlhf_host *host;
     json_t *file;
     uint32_t n, reserved;
-    double scale; // scores are divided by it
+    double scale; // scores are divided by this number
     struct rlhf__criterion of[RLHF__CRITERIA_MOST];
 };
 
-// Read the file. Errors: RLHF_E_INVALID with the file, the member, what was found and what is
-// allowed. Release with rlhf__criteria_finish, also after a failure. [main]
+// Read the file. Errors: RLHF_E_INVALID; the message has the file, the member, the value found and
+// the allowed values. Release with rlhf__criteria_finish, also after a failure. [main]
 rlhf_status rlhf__criteria_read(struct rlhf__criteria *, const char *path);
 void rlhf__criteria_finish(struct rlhf__criteria *); // [main]
 
-// Check that a data row has the members that the criteria name as {row.KEY}. Errors:
+// Check that a data row has the members to which the criteria refer as {row.KEY}. Errors:
 // RLHF_E_INVALID. [main]
 rlhf_status rlhf__criteria_check_row(const struct rlhf__criteria *, rlhf_str row);
 
-// Append the question about row i by criterion k, as a judge reads it: prompt, response, the
-// criterion, and how to answer. [any]
+// Append the question about row i by criterion k in the form that a judge reads: the prompt, the
+// response, the criterion, and how to answer. [any]
 void rlhf__criteria_ask(const struct rlhf__criteria *, uint32_t k, const rlhf_reward_in *,
                         uint32_t i, struct rlhf__bytes *out);
 
-// Read a judge's answer: a number alone, or the last number in its last line ("Score: 7/10" is 7).
-// Returns 1 and sets *score, from 0 to 1; or 0 with the reason in why[cap]. [any]
+// Read a judge's answer: a single number, or the last number in the last line ("Score: 7/10" is 7).
+// Returns 1 and sets *score to a number from 0 to 1. Otherwise returns 0 with the reason in
+// why[cap]. [any]
 int rlhf__criteria_score(const struct rlhf__criteria *, const char *text, size_t n, double *score,
                          char *why, size_t cap);
 

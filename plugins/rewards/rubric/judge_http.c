@@ -68,7 +68,7 @@ static rlhf_status send_ask(struct work *w, struct rlhf__ask *ask) {
 
 // ---- answers ----
 
-// Take choices[0].message.content.
+// Reads choices[0].message.content of an answer.
 static void read_answer(struct work *w, struct rlhf__ask *ask, const struct rlhf__bytes *body) {
     json_t *v = body->data ? json_loadb(body->data, body->len, JSON_ALLOW_NUL, NULL) : NULL;
     const json_t *choice = json_array_get(json_object_get(v, "choices"), 0);

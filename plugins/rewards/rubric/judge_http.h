@@ -1,4 +1,4 @@
-// judge_http.h: asks a service for chat completions (POST .../v1/chat/completions).
+// judge_http.h: a judge that is a service for chat completions (POST .../v1/chat/completions).
 #ifndef RLHF_REWARDS_RUBRIC_JUDGE_HTTP_H
 #define RLHF_REWARDS_RUBRIC_JUDGE_HTTP_H
 
@@ -6,7 +6,7 @@
 #include "http/pause.h"
 #include "rubric/asks.h"
 
-// The user sets host, o, model and max_tokens; everything else is zero.
+// The user sets host, o, model and max_tokens. All other members must be zero.
 struct rlhf__judge_http {
     const rlhf_host *host;
     const struct rlhf__http_options *o;
@@ -19,11 +19,11 @@ struct rlhf__judge_http {
     double paused;
 };
 
-// Check the options, and connect once if they say so. Errors: as rlhf__http_open. [main]
+// Check the options. If they say so, also connect once. Errors: those of rlhf__http_open. [main]
 rlhf_status rlhf__judge_http_open(struct rlhf__judge_http *);
 void rlhf__judge_http_close(struct rlhf__judge_http *); // [main]
 
-// Close all asks. Errors: RLHF_E_CANCELLED, RLHF_E_NOMEM. [step]
+// Send all questions and close the asks. Errors: RLHF_E_CANCELLED, RLHF_E_NOMEM. [step]
 rlhf_status rlhf__judge_http_ask(struct rlhf__judge_http *, struct rlhf__asks *);
 
 #endif

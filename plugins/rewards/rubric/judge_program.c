@@ -27,7 +27,7 @@ void rlhf__judge_program_close(struct rlhf__judge_program *j, const rlhf_host *h
 
 struct reader {
     struct rlhf__asks *asks;
-    struct rlhf__bytes rest; // an incomplete line
+    struct rlhf__bytes rest; // a line without its end
     uint32_t first, n, left; // the asks of the criterion, and those without an answer
     char why[RLHF__ASK_WHY];
 };

@@ -1,11 +1,12 @@
-// judge_program.h: asks a program: a line of JSON for each question, and one for each answer.
+// judge_program.h: a judge that is a program. It reads a line of JSON for each question, and writes
+// a line of JSON for each answer.
 #ifndef RLHF_REWARDS_RUBRIC_JUDGE_PROGRAM_H
 #define RLHF_REWARDS_RUBRIC_JUDGE_PROGRAM_H
 
 #include "process/talk.h"
 #include "rubric/asks.h"
 
-// Zero-initialized.
+// Zero-initialize.
 struct rlhf__judge_program {
     struct rlhf__program program;
     char **words;
@@ -16,11 +17,11 @@ rlhf_status rlhf__judge_program_open(struct rlhf__judge_program *, const rlhf_ho
                                      const char *command);
 void rlhf__judge_program_close(struct rlhf__judge_program *, const rlhf_host *); // [main]
 
-// Close all asks, one criterion after the other:
+// Send all questions and close the asks, one criterion after the other:
 //   > {"ask": 3, "criterion": "polite", "text": "..."}
 //   < {"ask": 3, "score": 7} or {"ask": 3, "failed": "why"}
-// If the program fails, the criterion that was asked is lost for the rows without an answer, and it
-// is started again for the next one. Errors: RLHF_E_CANCELLED, RLHF_E_NOMEM. [step]
+// If the program fails, the current criterion is lost for the rows that have no answer. The program
+// is started again for the next criterion. Errors: RLHF_E_CANCELLED, RLHF_E_NOMEM. [step]
 rlhf_status rlhf__judge_program_ask(struct rlhf__judge_program *, struct rlhf__asks *);
 
 #endif

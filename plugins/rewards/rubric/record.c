@@ -12,7 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-// FNV-1a with two offsets. Questions come from the user's own run, so nobody looks for collisions.
+// FNV-1a with two offsets. The questions come from the user's own run, so nobody has a reason to
+// construct collisions.
 struct rlhf__question rlhf__question_of(const char *criterion, const char *text, size_t n) {
     struct rlhf__question q = {{0xcbf29ce484222325u, 0x84222325cbf29ce4u}};
     for (int half = 0; half < 2; half++) {
@@ -59,7 +60,7 @@ static rlhf_status grow(struct rlhf__record *r) {
     return RLHF_OK;
 }
 
-// The first answer to a question counts.
+// Store an answer. If the question has an answer already, keep that one.
 static rlhf_status keep(struct rlhf__record *r, struct rlhf__question q, double score) {
     RLHF_TRY(grow(r));
     struct rlhf__recorded_answer *a = place(r, q);
@@ -113,7 +114,7 @@ static rlhf_status read_file(struct rlhf__record *r, struct rlhf__bytes *text) {
         if (!end) return write(r->fd, "\n", 1) == 1 ? RLHF_OK : failed(r, "cannot be written");
         const size_t len = (size_t)(end - text->data) - from;
         number++;
-        // a line that was cut off has got its end when the file was opened next
+        // Skip a line that was cut off. (When the file was opened later, it got a line end.)
         if (len > 0 && text->data[from + len - 1] == '}')
             RLHF_TRY(read_line(r, text->data + from, len, number));
         from += len + 1;

@@ -1,11 +1,11 @@
-// record.h: a file of answers, a JSON line for each. A question that it has is not asked again, so
-// a resumed or repeated run gets the same answers without the judge.
+// record.h: a file of answers, with a line of JSON for each. A question that has an answer there is
+// not asked again. So a resumed or repeated run gets the same answers without the judge.
 #ifndef RLHF_REWARDS_RUBRIC_RECORD_H
 #define RLHF_REWARDS_RUBRIC_RECORD_H
 
 #include <rlhf/host.h>
 
-// 128 bits that tell a question from others.
+// A hash of 128 bits, which identifies a question.
 struct rlhf__question {
     uint64_t word[2];
 };
@@ -13,10 +13,10 @@ struct rlhf__question rlhf__question_of(const char *criterion, const char *text,
 
 struct rlhf__recorded_answer {
     struct rlhf__question question;
-    double score; // NaN: the criterion was lost
+    double score; // NaN: the criterion is lost
 };
 
-// Zeroed except for host and path (NULL: nothing is recorded).
+// Zero-initialize, but set host and path (NULL: answers are not recorded).
 struct rlhf__record {
     const rlhf_host *host;
     const char *path;
@@ -25,16 +25,16 @@ struct rlhf__record {
     int32_t fd, opened;
 };
 
-// Read the file, if that was not done yet, and open it for appending. A last line that was cut off
-// is ignored. Errors: RLHF_E_IO, RLHF_E_NOMEM, RLHF_E_INVALID with the line. [step]
+// The first time, read the file and open it for appending. A last line that was cut off is ignored.
+// Errors: RLHF_E_IO, RLHF_E_NOMEM, RLHF_E_INVALID with the line number. [step]
 rlhf_status rlhf__record_open(struct rlhf__record *);
 
-// Returns the answer, or NULL. [step]
+// Returns the answer to a question, or NULL. [step]
 const struct rlhf__recorded_answer *rlhf__record_find(const struct rlhf__record *,
                                                       struct rlhf__question);
 
-// Add an answer, also to the file. why: of a lost criterion, else NULL. Errors: RLHF_E_IO,
-// RLHF_E_NOMEM. [step]
+// Add an answer to the record and to its file. If the criterion is lost, `why` is the reason,
+// otherwise NULL. Errors: RLHF_E_IO, RLHF_E_NOMEM. [step]
 rlhf_status rlhf__record_add(struct rlhf__record *, struct rlhf__question, const char *criterion,
                              double score, const char *why);
 void rlhf__record_finish(struct rlhf__record *); // [main]
