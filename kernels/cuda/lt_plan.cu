@@ -25,7 +25,7 @@ void rlhf__lt_plans_free(struct rlhf__cuda_lt *lt) {
 
 static int lt_type(int32_t dtype) { return dtype == RLHF_BF16 ? RLHF__LT_R_16BF : RLHF__LT_R_32F; }
 
-// True if the library's table of types has the shape, and if its fast kernels support the leading
+// True if the library supports the types of the shape, and its fast kernels support the leading
 // dimensions.
 static int shape_fits(const struct rlhf__lt_shape *s) {
     const int64_t in = (int64_t)rlhf_dtype_size(s->dtype),

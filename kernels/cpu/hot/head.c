@@ -28,8 +28,9 @@ static float row_max(const float *z, size_t n) {
 }
 
 // Add the sum of e^a to *sum and the sum of e^a a to *dot, where a = log_weight of the logits in
-// [from, to). Also prefetches `next` elements ahead (0: does not). This is usually the row below.
-// Otherwise the search for that row's maximum would later wait for memory.
+// [from, to). Unless `next` is 0, also prefetches the logits that are `next` elements ahead,
+// usually those of the row below. Without this, the search for that row's maximum would later wait
+// for memory.
 static inline void block_sums(const float *z, size_t from, size_t to, vf max, vf it, size_t next,
                               double *sum, double *dot) {
     vf s = vf_zero(), t = vf_zero();
@@ -103,8 +104,8 @@ struct grad_const {
     vf it, max, log_sum, rmax, rlog_sum, kl, entropy, d_logp, d_entropy, d_kl;
 };
 
-// The derivative by the logits, in lanes that are not the target. With it = 1 / temperature, it is
-// it p (-d_logp - d_entropy (log p + H) + d_kl (log p - log q - K)).
+// The derivative by the logits, in lanes that are not the target:
+//   it p (-d_logp - d_entropy (log p + H) + d_kl (log p - log q - K)), where it = 1 / temperature.
 static inline vf grad_lanes(vf z, vf r, int with_kl, const struct grad_const *c) {
     vf lp = vf_sub(log_weight(z, c->max, c->it), c->log_sum);
     vf p = vf_exp(lp);

@@ -27,8 +27,8 @@ static void limit(struct rlhf__host_memory *m, uint64_t total, uint64_t left) {
     if (left < m->left) m->left = left;
 }
 
-// Reads the files of one control group. Their names differ between versions 1 and 2. Inactive file
-// pages count as available memory.
+// Reads the files of one control group, which have different names in versions 1 and 2. Inactive
+// file pages count as available memory.
 static void read_group(struct rlhf__host_memory *m, const char *dir, int v2) {
     char path[RLHF__PATH_CAP];
     uint64_t most, used = 0, cached = 0;

@@ -20,8 +20,8 @@ void rlhf__last_words_renew(void);
 // standard error. [main]
 void rlhf__last_words_prefix(const char *text);
 
-// With on = 1, print the sentence as a JSON object, in the format of the log's JSON lines but
-// without a time. [main]
+// If on is 1, print the sentence as a JSON object. It has the format of the log's JSON lines, but
+// no time. [main]
 void rlhf__last_words_json(int on);
 
 // Restore the default action of fatal signals in a child process. The parent reports how the child

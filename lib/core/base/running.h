@@ -17,7 +17,7 @@ struct rlhf__running {
 };
 
 // Record a call on this thread. The strings are borrowed until the call ends. Returns the previous
-// record, which rlhf__running_end restores. Calls nest. [any]
+// record, which rlhf__running_end restores. Calls can be nested. [any]
 struct rlhf__running rlhf__running_begin(const char *kind, const char *name, const char *function);
 
 // Called when the plugin function has returned. If it returned in another process (a child that the

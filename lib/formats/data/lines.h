@@ -16,8 +16,7 @@
 
 #define RLHF__DATA_MAX_MIB 1024 // default memory limit
 
-// Options of everything that loads rows. Borrowed. NULL = the default limit, and loading cannot be
-// canceled.
+// Options for loading rows. Borrowed. NULL = the default limit, and loading cannot be canceled.
 struct rlhf__loading {
     int64_t max_mib;     // memory limit of the rows and their tokens, in MiB; 0 = the default
     const char *setting; // for messages: the name of that setting; NULL = "data.max_mib"

@@ -45,8 +45,8 @@ static uint32_t count_resp(const struct rlhf__tf_layout *l) {
     return r;
 }
 
-// The position of row i's prefix in *base, and its number of tokens as the result (0: row i has no
-// prefix).
+// Sets *base to the position of row i's prefix, and returns the prefix's number of tokens (0 if row
+// i has no prefix).
 static int32_t prefix_of(const struct rlhf__tf_layout *l, uint32_t i, int32_t *base) {
     const int32_t p = l->prefix ? l->prefix[i] : -1;
     *base = 0;

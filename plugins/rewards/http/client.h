@@ -1,5 +1,5 @@
 // client.h: sends requests to one service. The pool of connections lives as long as the plugin's
-// instance. It limits how many requests are in flight at the same time.
+// instance. The pool limits how many requests are in flight at the same time.
 #ifndef RLHF_REWARDS_HTTP_CLIENT_H
 #define RLHF_REWARDS_HTTP_CLIENT_H
 
