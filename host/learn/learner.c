@@ -164,6 +164,7 @@ static rlhf_status all_rows(struct rlhf__learner *l, const struct rlhf__rows *e,
     rlhf_status st = rlhf__microbatch_reserve(l, e, err);
     for (uint32_t from = 0, to; st == RLHF_OK && from < e->n; from = to) {
         to = rlhf__rows_slice_end(e, from, l->microbatch_tokens, rlhf__microbatch_shares(l, e));
+        p->is_last = p->ends_sum && p->train && to == e->n;
         st = rlhf__microbatch(l, e, from, to, p, err);
         rlhf__watch_seen(l->watch, "update", l->rows + to, l->rows_all);
     }
@@ -226,7 +227,7 @@ static rlhf_status gradients(struct rlhf__learner *l, const struct rlhf__rows *e
         l->tally.rows[e->use[i]]++;
         l->tally.tokens[e->use[i]] += rlhf__rows_response_tokens(e, i, i + 1);
     }
-    if (l->shards) rlhf__shards_begin(l);
+    if (l->shards) RLHF_TRY(rlhf__shards_begin(l, e, err));
     if (train == e->n) {
         st = run_rows(l, e, &p, err);
     } else if (masked == e->n && l->comparing) {

@@ -4,6 +4,7 @@
 #include "learn/pass.h"
 #include "learn/plan.h"
 #include "learn/policy_view.h"
+#include "learn/shards.h"
 
 #include <stdlib.h>
 
@@ -134,8 +135,9 @@ static rlhf_status forward(struct rlhf__learner *l, const struct rlhf__rows *e, 
     return st;
 }
 
-static rlhf_status backward(struct rlhf__learner *l, const struct forwards *f,
-                            struct rlhf__error *err) {
+// place: p->is_last asks the policy for the ranges that are complete.
+static rlhf_status backward(struct rlhf__learner *l, struct forwards *f,
+                            const struct rlhf__place *p, struct rlhf__error *err) {
     const rlhf_batch *b = &l->batch.compact, *full = &l->batch.full;
     rlhf_heads grad = l->grad.heads;
     if (l->reward_head) {
@@ -147,6 +149,7 @@ static rlhf_status backward(struct rlhf__learner *l, const struct forwards *f,
         rlhf__shared_heads_contract(&l->batch, &l->compact.heads, &grad);
         grad = l->compact.heads;
     }
+    if (p->is_last) rlhf__shards_watch(l, &f->model);
     rlhf_status st = rlhf__model_backward(l->model, b, &f->model, &grad, err);
     if (st != RLHF_OK || !l->critic) return st;
     return rlhf__model_backward(l->critic, b, &f->critic, &grad, err);
@@ -220,6 +223,6 @@ rlhf_status rlhf__microbatch(struct rlhf__learner *l, const struct rlhf__rows *e
     p->loss += out.loss;
     if (p->train) l->asked |= any_derivative(l);
     count_flops(l, &f);
-    if (p->train) return backward(l, &f, err);
+    if (p->train) return backward(l, &f, p, err);
     return rlhf__row_use_check(&l->grad.heads, l->batch.full.total, err);
 }

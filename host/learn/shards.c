@@ -99,15 +99,16 @@ static rlhf_status put_aside(struct rlhf__shards *s) {
     return RLHF_OK;
 }
 
-// Add the sum in buffer n to the gradients. f32 addition is commutative, so it does not matter
-// which of the two is added to the other.
+// Add the sum in buffer n to the gradients, except where this was done during the backward pass. f32
+// addition is commutative, so it does not matter which of the two is added to the other.
 static rlhf_status add_aside(struct rlhf__shards *s, uint32_t n) {
     const rlhf_compute *t = s->compute;
     for (int k = 0; k < 2; k++) {
         const struct rlhf__optim *o = s->optim[k];
         uint64_t at = 0;
         for (uint32_t i = 0; o && i < parts(o); i++) {
-            const struct part p = part_of(o, s->aside[k][n], i, &at);
+            struct part p = part_of(o, s->aside[k][n], i, &at);
+            if (k == 0 && o->grads) p.bytes = s->complete;
             RLHF_TRY(t->add(t->ctx, p.grad, p.aside, RLHF_F32, p.bytes / sizeof(float)));
         }
     }
@@ -182,10 +183,57 @@ static void give(struct rlhf__learner *l, struct rlhf__place *p,
 
 // ---- a minibatch ----
 
-void rlhf__shards_begin(struct rlhf__learner *l) {
+// From here on until rlhf__shards_end, this process takes part in the sum even if it fails: the
+// others may have begun.
+static rlhf_status begin_early(struct rlhf__shards *s, const struct rlhf__rows *e,
+                               struct rlhf__error *err) {
+    const struct rlhf__wish same = {.same = e->n};
+    struct rlhf__sum *sum = &s->optim[0]->blocks->over;
+    if (s->share->ranks <= 1 || !rlhf__early_can(sum)) return RLHF_OK;
+    RLHF_TRY(rlhf__team_agree(s->share->team, RLHF__DOOR_MINIBATCH, &same, RLHF_OK, err));
+    rlhf__early_begin(&s->early, sum, s->aside[0]);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__shards_begin(struct rlhf__learner *l, const struct rlhf__rows *e,
+                               struct rlhf__error *err) {
     struct rlhf__shards *s = l->shards;
     s->tree = (struct rlhf__tree){.shards = s->share->shards};
+    s->complete = s->optim[0]->grads_bytes;
+    s->table = RLHF_OK;
+    s->last = rlhf__share_to(s->share, s->share->rank) - 1;
     memset(s->numbers, 0, s->share->shards * sizeof *s->numbers);
+    return begin_early(s, e, err);
+}
+
+// The gradients below s->complete, from `grad` on, are complete: add what waits in the tree.
+static rlhf_status complete(struct rlhf__shards *s, rlhf_dev grad, uint64_t bytes) {
+    const rlhf_compute *t = s->compute;
+    const uint64_t from = (uintptr_t)grad - (uintptr_t)s->optim[0]->grads;
+    struct rlhf__tree tree = s->tree;
+    const uint32_t was = tree.n;
+    const uint32_t adds = rlhf__tree_push(&tree, (struct rlhf__tree_node){0, s->last});
+    for (uint32_t i = 0; i < adds; i++)
+        RLHF_TRY(t->add(t->ctx, grad, rlhf_dev_at(s->aside[0][was - 1 - i], from), RLHF_F32,
+                        bytes / sizeof(float)));
+    return RLHF_OK;
+}
+
+// Ranges that do not continue the last one downwards are left for later.
+static void graded(void *ctx, rlhf_dev grad, uint64_t bytes) {
+    struct rlhf__shards *s = ctx;
+    const struct rlhf__optim *o = s->optim[0];
+    if (rlhf_dev_at(grad, bytes) != rlhf_dev_at(o->grads, s->complete)) return;
+    if (s->table == RLHF_OK) s->table = complete(s, grad, bytes);
+    s->complete = (uintptr_t)grad - (uintptr_t)o->grads;
+    rlhf__early_complete(&s->early, s->complete);
+}
+
+void rlhf__shards_watch(struct rlhf__learner *l, rlhf_forward *f) {
+    struct rlhf__shards *s = l->shards;
+    if (!s->early.sum || !s->optim[0]->grads) return;
+    f->graded = graded;
+    f->graded_ctx = s;
 }
 
 static rlhf_status run_shard(struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t shard,
@@ -219,7 +267,10 @@ rlhf_status rlhf__shards_rows(struct rlhf__learner *l, const struct rlhf__rows *
          st == RLHF_OK && k < rlhf__share_to(share, share->rank); k++) {
         const int train = p->train && !p->only_compares;
         if (train && s->tree.n > 0) st = failed(l, put_aside(s), err);
+        p->ends_sum = train && k == s->last;
         if (st == RLHF_OK) st = run_shard(l, e, k, p, run, err);
+        p->ends_sum = 0;
+        if (st == RLHF_OK && train) st = failed(l, s->table, err);
         if (st == RLHF_OK && train) st = failed(l, push(s, k), err);
         take(l, p, &own);
         add(&s->numbers[k], &own);
@@ -243,6 +294,12 @@ rlhf_status rlhf__shards_end(struct rlhf__learner *l, const struct rlhf__rows *e
     struct rlhf__shards *s = l->shards;
     struct rlhf__shard_numbers all;
     const struct rlhf__wish same = {.same = e->n};
+    const int early = s->early.sum != NULL;
+    rlhf_status table;
+    struct rlhf__error lost;
+    const rlhf_status summed = rlhf__early_end(&s->early, &table, &lost);
+    if (st == RLHF_OK && summed != RLHF_OK) *err = lost;
+    if (st == RLHF_OK) st = summed == RLHF_OK ? failed(l, table, err) : summed;
     RLHF_TRY(rlhf__team_agree(s->share->team, RLHF__DOOR_MINIBATCH, &same, st, err));
     RLHF_TRY(all_numbers(s, err));
     take(l, p, &all);
@@ -250,6 +307,7 @@ rlhf_status rlhf__shards_end(struct rlhf__learner *l, const struct rlhf__rows *e
         add(&all, &s->numbers[k]);
     give(l, p, &all);
     for (int k = 0; k < 2; k++)
-        if (s->optim[k]) RLHF_TRY(rlhf__optim_blocks_reduce(s->optim[k], s->aside[k], err));
+        if (s->optim[k] && !(early && k == 0))
+            RLHF_TRY(rlhf__optim_blocks_reduce(s->optim[k], s->aside[k], err));
     return RLHF_OK;
 }

@@ -5,6 +5,7 @@
 #define RLHF_HOST_SHARDS_H
 
 #include "learn/microbatch.h"
+#include "team/early.h"
 #include "team/tree.h"
 
 // The numbers that the learner adds up while it trains on rows, kept for each shard. All are
@@ -26,6 +27,11 @@ struct rlhf__shards {
     uint32_t *first;                     // [shards + 1] the rows of each shard (batch/deal.h)
     struct rlhf__shard_numbers *numbers; // [shards]
     struct rlhf__shard_numbers *own;     // [shards] the numbers that other processes receive
+    struct rlhf__early early;            // the sum of the policy's gradients, if it began early
+    // The policy's gradients from this byte on have the sums that wait in the tree added.
+    uint64_t complete;
+    rlhf_status table; // the first failure of the table while they were added
+    uint32_t last;     // the last shard of this process
 };
 
 // Set l->shards for share's shards; with one shard, leave it NULL. share is borrowed. l must have
@@ -38,8 +44,13 @@ void rlhf__shards_destroy(struct rlhf__shards *); // NULL allowed [main]
 typedef rlhf_status (*rlhf__shards_run_fn)(struct rlhf__learner *, const struct rlhf__rows *,
                                            struct rlhf__place *, struct rlhf__error *);
 
-// Begin a minibatch. [step]
-void rlhf__shards_begin(struct rlhf__learner *);
+// Begin a minibatch with the rows e. Processes that can exchange gradients during the backward pass
+// agree to do so. Errors: those of rlhf__team_agree. [step]
+rlhf_status rlhf__shards_begin(struct rlhf__learner *, const struct rlhf__rows *e,
+                               struct rlhf__error *err);
+// Make the backward pass of *f report gradients that are complete, so that their sum over the
+// processes can begin. Call before the last backward pass of the last shard. [step]
+void rlhf__shards_watch(struct rlhf__learner *, rlhf_forward *f);
 // Divide the rows (share: as in rlhf__deal), and call `run` for each shard of this process that has
 // rows. With p->train, add up the shards' gradients; such a call must be made once per minibatch,
 // even without rows. [step]

@@ -51,6 +51,36 @@ static rlhf_status make_buffers(struct rlhf__sum *s, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
+static uint32_t windows(const struct rlhf__sum *s) {
+    return (s->blocks->n + s->share->ranks - 1) / s->share->ranks;
+}
+
+static uint64_t low_of(const struct rlhf__sum *s, uint32_t window) {
+    const uint32_t ranks = s->share->ranks;
+    uint64_t low = UINT64_MAX;
+    for (uint32_t b = window * ranks; b < (window + 1) * ranks && b < s->blocks->n; b++)
+        for (uint32_t k = s->blocks->block[b].first; k < s->blocks->block[b].end; k++)
+            if (s->blocks->piece[k].at < low) low = s->blocks->piece[k].at;
+    return low;
+}
+
+// A backward pass completes the gradients from the last layer to the first, so that the windows
+// begin with the highest ones. All ranks have the same order.
+static rlhf_status make_order(struct rlhf__sum *s, struct rlhf__error *err) {
+    const uint32_t n = windows(s);
+    s->order = calloc((size_t)n + 1, sizeof *s->order);
+    s->low = calloc((size_t)n + 1, sizeof *s->low);
+    if (!s->order || !s->low) return RLHF__NOMEM(err, "out of memory for %u windows", n);
+    for (uint32_t w = 0; w < n; w++) {
+        uint32_t at = w;
+        s->low[w] = low_of(s, w);
+        for (; at > 0 && s->low[s->order[at - 1]] < s->low[w]; at--)
+            s->order[at] = s->order[at - 1];
+        s->order[at] = w;
+    }
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__sum_init(struct rlhf__sum *s, const rlhf_compute *t,
                            const struct rlhf__blocks *blocks, const struct rlhf__share *share,
                            struct rlhf__error *err) {
@@ -65,6 +95,7 @@ rlhf_status rlhf__sum_init(struct rlhf__sum *s, const rlhf_compute *t,
         nodes += s->has[k].n;
     }
     s->len = choose_len(s);
+    RLHF_TRY(make_order(s, err));
     RLHF_TRY(make_buffers(s, err));
     const rlhf_status st = t->alloc(t->ctx, nodes * s->len * sizeof(float), &s->node);
     return st == RLHF_OK ? st : rlhf__fail(err, st, "no memory for sums over ranks");
@@ -76,6 +107,8 @@ void rlhf__sum_finish(struct rlhf__sum *s) {
         s->compute->release(s->compute->ctx, s->device);
     }
     free(s->host);
+    free(s->order);
+    free(s->low);
     free(s->has);
     free(s->out);
     free(s->in);
@@ -86,12 +119,12 @@ void rlhf__sum_finish(struct rlhf__sum *s) {
 
 // A part of a window: the same range of elements in each of its blocks.
 struct part {
-    uint32_t window, reserved;
-    uint64_t from; // elements of each block before the part
+    uint32_t window, reserved; // window: its place in the order
+    uint64_t from;             // elements of each block before the part
 };
 
 static uint32_t block_of(const struct rlhf__sum *s, struct part p, uint32_t rank) {
-    return p.window * s->share->ranks + rank;
+    return s->order[p.window] * s->share->ranks + rank;
 }
 
 // Returns the number of elements that the part has in a rank's block.
@@ -100,10 +133,6 @@ static uint64_t len_of(const struct rlhf__sum *s, struct part p, uint32_t rank) 
     const uint64_t all = b < s->blocks->n ? s->blocks->block[b].len : 0;
     if (all <= p.from) return 0;
     return all - p.from < s->len ? all - p.from : s->len;
-}
-
-static uint32_t windows(const struct rlhf__sum *s) {
-    return (s->blocks->n + s->share->ranks - 1) / s->share->ranks;
 }
 
 static struct part next_part(const struct rlhf__sum *s, struct part p) {
@@ -124,6 +153,14 @@ static rlhf_dev address(const struct rlhf__piece *p, enum place place, rlhf_dev 
 // How numbers are moved between a block and contiguous memory.
 enum way { DOWN, UP, OUT, IN }; // to the host, from it; to device memory, from it
 
+// Copy between contiguous memory and x, with in_place.
+static void copy_by_hand(enum way way, float *contiguous, float *x, uint64_t bytes) {
+    if (way == DOWN || way == OUT)
+        memcpy(contiguous, x, bytes);
+    else
+        memcpy(x, contiguous, bytes);
+}
+
 // Move the part of a block. `host` or `dev` is the contiguous memory.
 static rlhf_status move(const struct rlhf__sum *s, struct part part, uint32_t rank,
                         enum place place, rlhf_dev aside, enum way way, float *host, rlhf_dev dev) {
@@ -140,10 +177,13 @@ static rlhf_status move(const struct rlhf__sum *s, struct part part, uint32_t ra
         const uint64_t n = p->len - skip < left ? p->len - skip : left, bytes = n * sizeof(float);
         const rlhf_dev x = rlhf_dev_at(address(p, place, aside), skip * sizeof(float));
         const rlhf_dev d = rlhf_dev_at(dev, at * sizeof(float));
-        RLHF_TRY(way == DOWN  ? t->download(t->ctx, host + at, x, bytes)
-                 : way == UP  ? t->upload(t->ctx, x, host + at, bytes)
-                 : way == OUT ? t->copy(t->ctx, d, x, bytes)
-                              : t->copy(t->ctx, x, d, bytes));
+        if (s->by_hand)
+            copy_by_hand(way, host ? host + at : (float *)(void *)d, (float *)(void *)x, bytes);
+        else
+            RLHF_TRY(way == DOWN  ? t->download(t->ctx, host + at, x, bytes)
+                     : way == UP  ? t->upload(t->ctx, x, host + at, bytes)
+                     : way == OUT ? t->copy(t->ctx, d, x, bytes)
+                                  : t->copy(t->ctx, x, d, bytes));
         at += n;
         left -= n;
         skip = 0;
@@ -192,7 +232,9 @@ static rlhf_status walk(struct rlhf__sum *s, const struct walk *w, const rlhf_de
     uint64_t begun = 0, ended = 0;
     *table = RLHF_OK;
     while (tail.window < windows(s)) {
-        while (head.window < windows(s) && begun < ended + RLHF__SUM_DEPTH) {
+        while (
+            head.window < windows(s) && begun < ended + RLHF__SUM_DEPTH &&
+            (!s->ready || s->ready(s->ready_ctx, s->low[s->order[head.window]], begun == ended))) {
             const uint32_t slot = (uint32_t)(begun++ % RLHF__SUM_DEPTH);
             note(table, w->begin(s, head, slot, aside));
             RLHF_TRY(rlhf__team_exchange(s->share->team, s->out, s->in, &s->ticket[slot], err));
@@ -245,13 +287,23 @@ struct adding {
     uint64_t len;
 };
 
-static rlhf_status add_node(const rlhf_compute *t, struct adding *a, struct rlhf__tree_node node,
-                            rlhf_dev x) {
+// x += y
+static rlhf_status add(const struct rlhf__sum *s, rlhf_dev x, rlhf_dev y, uint64_t n) {
+    float *restrict to = (float *)(void *)x;
+    const float *restrict from = (const float *)(const void *)y;
+    if (!s->by_hand) return s->compute->add(s->compute->ctx, x, y, RLHF_F32, n);
+    for (uint64_t i = 0; i < n; i++)
+        to[i] += from[i];
+    return RLHF_OK;
+}
+
+static rlhf_status add_node(const struct rlhf__sum *s, struct adding *a,
+                            struct rlhf__tree_node node, rlhf_dev x) {
     const uint32_t was = a->tree.n, adds = rlhf__tree_push(&a->tree, node);
     for (uint32_t i = 0; i < adds; i++) {
         const rlhf_dev left = a->at[was - 1 - i];
         const rlhf_dev sum = left == a->grad ? left : x, other = sum == x ? left : x;
-        RLHF_TRY(t->add(t->ctx, sum, other, RLHF_F32, a->len));
+        RLHF_TRY(add(s, sum, other, a->len));
         x = sum;
     }
     a->at[a->tree.n - 1] = x;
@@ -296,7 +348,7 @@ static rlhf_status end_reduce(struct rlhf__sum *s, struct part p, uint32_t slot,
                 RLHF_TRY(own_node(s, p, j, aside, &a, &x));
             else
                 RLHF_TRY(received_node(s, &recv, &a, &x));
-            RLHF_TRY(add_node(s->compute, &a, s->has[k].at[j], x));
+            RLHF_TRY(add_node(s, &a, s->has[k].at[j], x));
         }
     if (a.at[0] == a.grad) return RLHF_OK;
     return move(s, p, own, GRAD, NULL, IN, NULL, a.at[0]);

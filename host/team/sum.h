@@ -25,9 +25,16 @@ struct rlhf__sum {
     const rlhf_compute *compute;
     const struct rlhf__blocks *blocks;
     const struct rlhf__share *share;
-    struct rlhf__tree *has;       // [ranks] the nodes that each rank has
-    uint64_t len;                 // elements of a block that are exchanged at a time
-    int32_t in_place, reserved;   // in_place: 1 if device memory is host memory
+    struct rlhf__tree *has; // [ranks] the nodes that each rank has
+    uint64_t len;           // elements of a block that are exchanged at a time
+    uint32_t *order;        // [windows] in which they are exchanged: by `low`, descending
+    uint64_t *low;          // [windows] the first byte of a window's gradients (piece.at)
+    int32_t in_place;       // 1 if device memory is host memory
+    int32_t by_hand;        // 1: do not call the table, which another thread may be using
+    // NULL, or asks whether all gradients from byte `low` on are complete; with wait = 1, waits for
+    // them.
+    int (*ready)(void *ready_ctx, uint64_t low, int wait);
+    void *ready_ctx;
     rlhf_dev device;              // with in_place: the memory of send and recv
     void *host;                   // without: the same
     float *send[RLHF__SUM_DEPTH]; // for each window

@@ -21,6 +21,7 @@ struct outcome {
     double loss[STEPS], norm[STEPS], clipped[STEPS];
     int64_t tokens, compared;
     uint64_t moment_bytes; // of this rank
+    uint64_t early;        // bytes of gradients whose sum began in the last backward pass
     rlhf_status status;
     char said[400];
 };
@@ -98,6 +99,7 @@ static rlhf_status steps(struct job *j, struct rlhf__error *err) {
         out->norm[s] = f->learner.last.grad_norm;
         out->clipped[s] = f->learner.last.grad_norm_clipped;
     }
+    if (f->learner.shards) out->early = f->optim->grads_bytes - f->learner.shards->complete;
     out->tokens = f->learner.tokens;
     out->compared = f->learner.compared;
     return RLHF_OK;
@@ -202,6 +204,9 @@ static void check(const struct job *like) {
         run(like, ranks, out);
         for (uint32_t k = 0; k < ranks; k++)
             same(&one, &out[k], ranks);
+        // The first rank's shards have rows. Of the gradients only the embeddings' come late.
+        if (like->apart ? out[0].early != 0 : out[0].early == 0)
+            fail_msg("%llu bytes of sums began early", (unsigned long long)out[0].early);
         if (out[0].moments != one.moments) fail_msg("%u ranks have other moments", ranks);
     }
 }

@@ -74,6 +74,8 @@ static void describe_plan(const struct rlhf__run *r, struct rlhf__scale_plan *p)
     p->tied = tied / p->parameters;
     p->moments = (double)rlhf__setup_moments(r->config);
     p->reward_dealt = divides_rewards(r->req);
+    // Only such backends exchange gradients during the backward pass.
+    p->overlaps = (r->session.compute->table->flags & RLHF_COMPUTE_HOST_MEMORY) != 0;
 }
 
 // ---- memory ----

@@ -129,5 +129,5 @@ rlhf_status rlhf__tf_heads_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, cons
         RLHF_TRY(rlhf__tf_score_bwd(m, w, g.score));
         trunk = 1;
     }
-    return trunk && rlhf__tf_trunk_learns(m) ? rlhf__tf_trunk_bwd(m, w) : RLHF_OK;
+    return trunk && rlhf__tf_trunk_learns(m) ? rlhf__tf_trunk_bwd(m, w, f) : RLHF_OK;
 }

@@ -88,6 +88,8 @@ rlhf_status rlhf__tf_storage_create(struct rlhf__tf *m);
 void rlhf__tf_storage_destroy(struct rlhf__tf *m);
 // Frees the temporary values of a layer (-1: the globals) after the device has finished using them.
 rlhf_status rlhf__tf_storage_release(struct rlhf__tf *m, int32_t layer);
+// Tells the caller of backward() that the gradients of a layer are complete.
+void rlhf__tf_storage_graded(struct rlhf__tf *m, int32_t layer, const rlhf_forward *f);
 
 // ---- weights.c ----
 rlhf_status rlhf__tf_weights_create(struct rlhf__tf *m);
@@ -137,7 +139,7 @@ struct rlhf__tf_acts rlhf__tf_acts(const struct rlhf__tf *m, const struct rlhf__
 rlhf_attn rlhf__tf_attn_geometry(const struct rlhf__tf *m, int32_t layer, int32_t cached);
 // Backpropagates to every gradient of the trunk. The input is d(loss)/d(w->x) in m->bwd.ds, f32
 // [total, d].
-rlhf_status rlhf__tf_trunk_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w);
+rlhf_status rlhf__tf_trunk_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_forward *f);
 
 // ---- rotary.c ----
 // Ensures that m->turn has the first `positions` positions. Call before recording.

@@ -110,6 +110,23 @@ rlhf_status rlhf__tf_storage_create(struct rlhf__tf *m) {
     return RLHF_OK;
 }
 
+// Returns the address of the first gradient of this layer or a later one, or the end of all.
+static rlhf_dev first_grad(struct rlhf__tf *m, int32_t layer) {
+    for (; layer < m->arch.n_layer; layer++) {
+        for (int32_t slot = 0; slot < RLHF_TF_N_LAYER; slot++)
+            if (rlhf__tf_layer(m, layer, slot)->grad) return rlhf__tf_layer(m, layer, slot)->grad;
+        for (int32_t s = 0; m->low && s < TF_N_SITE; s++)
+            if (m->low[layer].of[s].a.grad) return m->low[layer].of[s].a.grad;
+    }
+    return rlhf_dev_at(m->grads.p, m->grads.bytes);
+}
+
+void rlhf__tf_storage_graded(struct rlhf__tf *m, int32_t layer, const rlhf_forward *f) {
+    if (!f->graded) return;
+    const rlhf_dev from = first_grad(m, layer), to = first_grad(m, layer + 1);
+    if (to != from) f->graded(f->graded_ctx, from, (uintptr_t)to - (uintptr_t)from);
+}
+
 static void forget(struct rlhf__tf *m, struct rlhf__tf_tensor *t, int32_t layer,
                    struct layout *at) {
     (void)m;

@@ -193,7 +193,7 @@ static rlhf_status embed_bwd(struct pass *p) {
                            turned ? 0 : m->arch.n_ctx);
 }
 
-rlhf_status rlhf__tf_trunk_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w) {
+rlhf_status rlhf__tf_trunk_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_forward *f) {
     RLHF_TRY(reserve(m, w));
     struct pass p = {.m = m,
                      .w = w,
@@ -208,6 +208,7 @@ rlhf_status rlhf__tf_trunk_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w) {
         const struct rlhf__tf_acts a = rlhf__tf_acts(m, w, p.layer);
         if (m->open.recompute) RLHF_TRY(rlhf__tf_layer_again(m, w, p.layer));
         RLHF_TRY(m->arch.pre_norm ? pre_norm_layer_bwd(&p, &a) : post_norm_layer_bwd(&p, &a));
+        rlhf__tf_storage_graded(m, p.layer, f);
     }
     return p.end_layer < 0 ? embed_bwd(&p) : RLHF_OK;
 }

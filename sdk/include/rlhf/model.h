@@ -235,6 +235,11 @@ typedef struct rlhf_forward {
     // other than REVERSE need RLHF_CAP_DIVERGENCE.
     int32_t divergence, reserved;
     double divergence_beta;
+    // backward() calls graded with a range of gradients to which it will add nothing more: `bytes`
+    // from `grad` on. It is called by backward's thread, for ranges in any order; gradients outside
+    // them are complete when backward() returns. A model may ignore it. NULL: not requested.
+    void (*graded)(void *graded_ctx, rlhf_dev grad, uint64_t bytes);
+    void *graded_ctx;
 } rlhf_forward;
 
 // Host arrays, [total] unless stated otherwise. forward fills them with outputs; NULL = not
