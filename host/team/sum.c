@@ -292,6 +292,7 @@ static rlhf_status add(const struct rlhf__sum *s, rlhf_dev x, rlhf_dev y, uint64
     float *restrict to = (float *)(void *)x;
     const float *restrict from = (const float *)(const void *)y;
     if (!s->by_hand) return s->compute->add(s->compute->ctx, x, y, RLHF_F32, n);
+    if (!to || !from) return RLHF_E_INTERNAL; // blocks of n elements have memory
     for (uint64_t i = 0; i < n; i++)
         to[i] += from[i];
     return RLHF_OK;
