@@ -99,8 +99,8 @@ static rlhf_status put_aside(struct rlhf__shards *s) {
     return RLHF_OK;
 }
 
-// Add the sum in buffer n to the gradients, except where this was done during the backward pass. f32
-// addition is commutative, so it does not matter which of the two is added to the other.
+// Add the sum in buffer n to the gradients, except where this was done during the backward pass.
+// f32 addition is commutative, so it does not matter which of the two is added to the other.
 static rlhf_status add_aside(struct rlhf__shards *s, uint32_t n) {
     const rlhf_compute *t = s->compute;
     for (int k = 0; k < 2; k++) {
