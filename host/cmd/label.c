@@ -9,7 +9,7 @@
 #include "data/lines.h"
 #include "learn/evaluate.h"
 #include "model/classifier.h"
-#include "text/conversation.h"
+#include "turns/conversation.h"
 
 #include <stdio.h>
 #include <stdlib.h>

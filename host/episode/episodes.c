@@ -2,7 +2,7 @@
 #include "episode/episodes.h"
 
 #include "episode/call.h"
-#include "text/bridge.h"
+#include "turns/bridge.h"
 
 #include <stdlib.h>
 #include <string.h>

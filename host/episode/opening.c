@@ -3,8 +3,8 @@
 
 #include "base/json.h"
 #include "base/printable.h"
-#include "text/bridge.h"
 #include "text/unicode.h"
+#include "turns/bridge.h"
 
 #include <string.h>
 

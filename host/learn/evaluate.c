@@ -2,7 +2,7 @@
 #include "learn/evaluate.h"
 #include "data/token_rows.h"
 #include "learn/pass_share.h"
-#include "text/conversation.h"
+#include "turns/conversation.h"
 
 #include <math.h>
 #include <rlhf/exact.h>

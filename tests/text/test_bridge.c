@@ -4,7 +4,7 @@
 // RLHF_BRIDGE_TURNS: how many random turns, over all templates (default 6000).
 #include "support/scratch.h"
 
-#include "text/bridge.h"
+#include "turns/bridge.h"
 
 #include <jansson.h>
 

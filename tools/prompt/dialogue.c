@@ -8,8 +8,8 @@
 #include "prompt/editor.h"
 #include "prompt/generate_prompts.h"
 #include "prompt/side_by_side.h"
-#include "text/conversation.h"
 #include "text/unicode.h"
+#include "turns/conversation.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 
 #include "base/json.h"
 #include "base/printable.h"
-#include "text/conversation.h"
 #include "text/unicode.h"
+#include "turns/conversation.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -22,7 +22,7 @@ enum rlhf__content {
     RLHF__CONTENT_TEXT = 0,
     RLHF__CONTENT_NULL = 1,   // "content": null, as in some messages with tool calls
     RLHF__CONTENT_ABSENT = 2, // no content
-    // a text in which special tokens are spelled with ordinary tokens (text/conversation.h)
+    // a text in which special tokens are spelled with ordinary tokens (turns/conversation.h)
     RLHF__CONTENT_SPELLED = 3
 };
 

@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 #include "data/dataset.h"
-#include "text/conversation.h"
+#include "turns/conversation.h"
 
 #include <stdio.h>
 #include <stdlib.h>

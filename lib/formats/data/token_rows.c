@@ -2,8 +2,8 @@
 // joined in their order, so the result does not depend on the number of threads.
 #include "data/token_rows.h"
 
-#include "text/conversation.h"
 #include "text/tokenizer.h"
+#include "turns/conversation.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -5,7 +5,7 @@
 // before the template renders them. In the rendered text, the marks are found, removed, and
 // remembered as cuts.
 //
-// It does not render or encode anything. Internal to text/.
+// It does not render or encode anything. Used by text/ and turns/.
 #ifndef RLHF_HOST_TEXT_SPELLED_H
 #define RLHF_HOST_TEXT_SPELLED_H
 

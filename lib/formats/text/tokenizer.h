@@ -119,6 +119,11 @@ void rlhf__tokenizer_set_bos(struct rlhf__tokenizer *tok, int on);
 rlhf_status rlhf__tokenizer_write_frame(const struct rlhf__tokenizer *tok,
                                         const struct rlhf__folder *dir, struct rlhf__error *err);
 
+// Append the normal form of s[0..n) to out. Without a normalizer, that is s itself. Errors:
+// RLHF_E_NOMEM, RLHF_E_UNSUPPORTED (a pattern that takes too long). [any]
+rlhf_status rlhf__tokenizer_normal(const struct rlhf__tokenizer *tok, const char *s, size_t n,
+                                   struct rlhf__buf *out, struct rlhf__error *err);
+
 // The chat template of the directory, or the one chosen by rlhf__tokenizer_name_chat. Borrowed.
 // [any]
 const struct rlhf__chat *rlhf__tokenizer_chat(const struct rlhf__tokenizer *tok);

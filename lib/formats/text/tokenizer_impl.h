@@ -91,11 +91,6 @@ rlhf_status rlhf__tokenizer_read_cut(struct rlhf__tokenizer *tok, const json_t *
 // vocabulary. ptr is NULL if the id has no token. Borrowed. [any]
 rlhf_str rlhf__tokenizer_written(const struct rlhf__tokenizer *tok, int32_t id);
 
-// Append the normal form of s[0..n) to out. Without a normalizer, that is s itself. Errors:
-// RLHF_E_NOMEM, RLHF_E_UNSUPPORTED (a pattern that takes too long). [any]
-rlhf_status rlhf__tokenizer_normal(const struct rlhf__tokenizer *tok, const char *s, size_t n,
-                                   struct rlhf__buf *out, struct rlhf__error *err);
-
 // Append the ids of the normalized text s[0..n). Stops early once out->n >= stop_at. (It may append
 // too many ids, because it encodes whole words.) at_start 1: s is the beginning of the whole text.
 // Errors: RLHF_E_NOMEM, RLHF_E_UNSUPPORTED. [any, one thread per work]

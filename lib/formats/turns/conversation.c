@@ -1,8 +1,7 @@
 // conversation.c: see conversation.h.
-#include "text/conversation.h"
+#include "turns/conversation.h"
 
 #include "text/spelled.h"
-#include "text/tokenizer_impl.h"
 
 #include <string.h>
 
@@ -97,8 +96,7 @@ static rlhf_status encode_turns(const struct rlhf__tokenizer *tok, struct rlhf__
     const int32_t *ids = mine ? out->data + before : NULL;
     if (!mine) return RLHF_OK;
     const rlhf_status st = mark(tok, &c->text, c->item, c->n, ids, n, mine, err);
-    if (st != RLHF_E_UNSUPPORTED || !tok->normaliser) return st;
-    return mark_normal(tok, c, ids, n, mine, err);
+    return st == RLHF_E_UNSUPPORTED ? mark_normal(tok, c, ids, n, mine, err) : st;
 }
 
 rlhf_status rlhf__conversation_encode(const struct rlhf__tokenizer *tok,
@@ -109,9 +107,9 @@ rlhf_status rlhf__conversation_encode(const struct rlhf__tokenizer *tok,
     struct rlhf__spelled s = {.mark = ""};
     rlhf_status st = rlhf__spelled_mark(tok, m, &s, err);
     if (st == RLHF_OK && says)
-        st = rlhf__chat_turns(tok->chat, &s.marked, 0, generate, &c, err);
+        st = rlhf__chat_turns(rlhf__tokenizer_chat(tok), &s.marked, 0, generate, &c, err);
     else if (st == RLHF_OK)
-        st = rlhf__chat_render(tok->chat, &s.marked, generate, &c.text, err);
+        st = rlhf__chat_render(rlhf__tokenizer_chat(tok), &s.marked, generate, &c.text, err);
     if (st == RLHF_OK) st = rlhf__spelled_unmark(&s, &c, err);
     if (st == RLHF_OK) st = encode_turns(tok, &c, &s.cuts, out, says, err);
     rlhf__turns_finish(&c);
@@ -144,8 +142,9 @@ rlhf_status rlhf__conversation_answer(const struct rlhf__tokenizer *tok,
     for (size_t i = 0; st == RLHF_OK && i < m->n + answer->n; i++) {
         st = rlhf__messages_put(&both, i < m->n ? &m->item[i] : &answer->item[i - m->n], err);
     }
-    if (st == RLHF_OK) st = rlhf__chat_render(tok->chat, m, 1, &asked, err);
-    if (st == RLHF_OK) st = rlhf__chat_turns(tok->chat, &both, both.n - 1, 0, &whole, err);
+    if (st == RLHF_OK) st = rlhf__chat_render(rlhf__tokenizer_chat(tok), m, 1, &asked, err);
+    if (st == RLHF_OK)
+        st = rlhf__chat_turns(rlhf__tokenizer_chat(tok), &both, both.n - 1, 0, &whole, err);
     size_t end = whole.n ? whole.item[whole.n - 1].end : 0;
     if (st == RLHF_OK)
         st = rlhf__tokenizer_encode(tok, text_of(&whole.text, 0, end), RLHF__ENCODE_SPECIAL, 0,

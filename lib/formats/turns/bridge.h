@@ -6,10 +6,10 @@
 // is spelled out in ordinary tokens: it cannot contain a special token.
 //
 // The text of the policy is not used here. rlhf__bridge_check finds out whether it would matter.
-#ifndef RLHF_HOST_TEXT_BRIDGE_H
-#define RLHF_HOST_TEXT_BRIDGE_H
+#ifndef RLHF_HOST_BRIDGE_H
+#define RLHF_HOST_BRIDGE_H
 
-#include "text/conversation.h"
+#include "turns/conversation.h"
 
 struct rlhf__bridge {
     // The messages of the users and the tools, and the list of tools that the conversation offers.

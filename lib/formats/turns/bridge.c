@@ -1,5 +1,5 @@
 // bridge.c: see bridge.h.
-#include "text/bridge.h"
+#include "turns/bridge.h"
 
 #include "text/spelled.h"
 
