@@ -1,4 +1,4 @@
-// resolve.c: completes a config after its layers: opens plugins, fills in all their options and
+// resolve.c: completes a config after its layers are merged: opens plugins, fills in all their options and
 // makes paths absolute. See config.h.
 #include "config/config.h"
 

@@ -42,8 +42,8 @@ static rlhf_status taken(const struct rlhf__folder *run, int fd, struct rlhf__er
 static void say_who(int fd) {
     char host[256] = "", text[320];
     struct stat s;
-    // A copy of the run that consists of hard links shares this file. The file may then belong to
-    // another run or not be a lock at all, so do not write to it.
+    // If the run was copied with hard links, both copies share this file, so it may be the lock of
+    // another run. It may also be no lock at all. So do not write to it.
     if (fstat(fd, &s) != 0 || s.st_nlink > 1) return;
     gethostname(host, sizeof host - 1);
     int n = snprintf(text, sizeof text, "%ld %s\n", (long)getpid(), *host ? host : UNKNOWN);

@@ -331,8 +331,8 @@ static rlhf_status epochs(struct rlhf__phase *p, struct rlhf__minibatches *m,
 static rlhf_status learn_all(struct rlhf__phase *p, struct rlhf__error *err) {
     const rlhf_plan *plan = &p->cast->plan;
     struct rlhf__minibatches m;
-    // Rows of a file form one minibatch. They need a pass before it only if the algorithm
-    // recomputes log-probs.
+    // All rows from a file form one minibatch. They need advantages() before the minibatch only if
+    // the algorithm recomputes log-probs.
     const int looks = rlhf__cast_samples(p->cast) || (plan->flags & RLHF_PLAN_RECOMPUTE_LOGP);
     if (looks && !minibatch_scope(p)) RLHF_TRY(advantages(p, &p->x.rows, err));
     if (p->report->rollout_log) RLHF_TRY(log_rows(p, err));

@@ -18,8 +18,8 @@
 #define TWO_MODELS                                                                                 \
     "--algo grpo_iterative.so:group_size=4,iteration_phases=1 --reward " EVEN " " BASE
 
-// The e2e directory with a barely trained reward model in rm/. Its rows begin with bos, as in the
-// runs.
+// The e2e directory, with a barely trained reward model in rm/. The model was trained on rows that
+// begin with bos, like the rows of the runs below.
 static int setup(void **state) {
     if (e2e_setup(state) != 0) return -1;
     struct e2e *t = *state;

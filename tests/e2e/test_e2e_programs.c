@@ -213,8 +213,8 @@ static void interrupted_and_answered(void **state) {
     assert_true(e2e_exists(t, "i/checkpoints/000001/state/run.json"));
 }
 
-// A stopped run prints the command that resumes it. The command repeats the code that was typed,
-// and no other option.
+// A stopped run prints the command that resumes it. Of the options that the user typed, the command
+// repeats only those that name code to load.
 static void the_command_that_goes_on(void **state) {
     struct e2e *t = *state;
     static const char *const how[][2] = {

@@ -1,5 +1,6 @@
-// test_outside_cs336.c: constants of Stanford CS336's alignment assignment, tests/_snapshots: group
-// advantages of 2 x 4 rewards, unbiased standard deviation, eps 1e-6.
+// test_outside_cs336.c: checks against constants from Stanford CS336's alignment assignment (its
+// tests/_snapshots). They are the group advantages of 2 x 4 rewards, with the unbiased standard
+// deviation and eps 1e-6.
 #include "outside/outside.h"
 
 #include "common/advantage.h"
