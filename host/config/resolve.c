@@ -1,5 +1,5 @@
-// resolve.c: completes a config after its layers are merged: opens plugins, fills in all their options and
-// makes paths absolute. See config.h.
+// resolve.c: completes a config after its layers are merged: opens plugins, fills in all their
+// options and makes paths absolute. See config.h.
 #include "config/config.h"
 
 #include "base/file.h"

@@ -1,5 +1,6 @@
 // table_services.c: the host's services for a plugin in a worker. In the
-// worker, an object of a service holds the handle of the host's own object, and caches some answers.
+// worker, an object of a service holds the handle of the host's own object, and caches some
+// answers.
 #include "worker/table.h"
 
 #include <stdlib.h>

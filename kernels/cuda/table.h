@@ -5,7 +5,8 @@
 // Each op checks its arguments (RLHF_E_INVALID, RLHF_E_UNSUPPORTED), gets workspace from the
 // context (RLHF_E_NOMEM), announces its writes (rlhf__cuda_wrote), launches pieces of work on the
 // single stream, and ends with rlhf__cuda_done. The bits do not depend on the card: a reduction is
-// always divided at the same places, and a row gets the same bits whichever launch computes it. All are [step].
+// always divided at the same places, and a row gets the same bits whichever launch computes it. All
+// are [step].
 #ifndef RLHF_CUDA_TABLE_H
 #define RLHF_CUDA_TABLE_H
 
