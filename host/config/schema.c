@@ -251,6 +251,10 @@ static const rlhf_opt mixing_opts[] = {
       "results are the same"),
 };
 #undef T
+static const char *const tools_names[] = {"template", "hidden", NULL};
+// in the order of enum rlhf__tool_form
+static const char *const calls_names[] = {"auto",        "hermes", "llama3", "mistral",
+                                          "qwen3_coder", "xml",    NULL};
 #define T struct rlhf__episodes_config
 static const rlhf_opt episodes_opts[] = {
     I(turns, 8, 1, 4096, "turns that the policy may take; the last one is answered, too"),
@@ -260,6 +264,11 @@ static const rlhf_opt episodes_opts[] = {
     I(reply_tokens, 256, 1, 1 << 20,
       "tokens that an environment may add after a turn, and at the beginning; longer texts are "
       "cut"),
+    E(tools, RLHF__TOOLS_TEMPLATE, tools_names,
+      "how the policy learns of an environment's tools: template (the chat template lists them) or "
+      "hidden (they are not listed)"),
+    E(calls, 0, calls_names,
+      "the form in which the policy calls tools; auto: the chat template's, or xml if it has none"),
 };
 #undef T
 #define T struct rlhf__ahead_config

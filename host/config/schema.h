@@ -175,11 +175,16 @@ struct rlhf__mixing_config {
     int32_t reserved;
 };
 
+// Where an environment's tools are listed.
+enum rlhf__tools_listed { RLHF__TOOLS_TEMPLATE = 0, RLHF__TOOLS_HIDDEN = 1 };
+
 // Limits of an episode (environment).
 struct rlhf__episodes_config {
     int64_t turns;        // of the policy
     int64_t tokens;       // longest row; 0 = as long as the other limits and the context allow
     int64_t reply_tokens; // longest text that the environment adds after a turn, and at the start
+    int32_t tools;        // enum rlhf__tools_listed
+    int32_t calls;        // 0 = the template's form, or enum rlhf__tool_form
 };
 
 // Sampling the responses of the next phase while this one trains.

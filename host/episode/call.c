@@ -1,6 +1,7 @@
 // call.c: see call.h.
 #include "episode/call.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,9 @@ struct arrays {
     rlhf_str *texts;
     uint8_t *bytes;
     float *paid;
+    rlhf_tool_call *calls; // [n_calls + 1]
+    char **arguments;      // [n_calls] owned
+    size_t n_calls;
 };
 
 static rlhf_status refuse(const struct arrays *a, const char *why) {
@@ -26,16 +30,22 @@ static rlhf_status refuse(const struct arrays *a, const char *why) {
     return host ? (host->fail)(host, RLHF_E_INVALID, why) : RLHF_E_INVALID;
 }
 
+// The calls that episode i's turn has, in step().
+static size_t calls_of(const struct arrays *a, uint32_t i) {
+    return a->function == RLHF__CALL_STEP ? a->of[i]->calls.n : 0;
+}
+
 static rlhf_status say(const rlhf_episode_out *out, uint32_t i, int32_t role, rlhf_str text) {
     const struct arrays *a = (const struct arrays *)out;
     if (i >= a->in.n) return refuse(a, "say() names an episode that is not in this call");
     if (a->function == RLHF__CALL_FINISH) return refuse(a, "finish() says something");
-    if (role == RLHF_ROLE_TOOL)
+    if (role == RLHF_ROLE_TOOL && calls_of(a, i) == 0)
         return refuse(a, "it speaks as a tool, but the policy has called none");
-    if (role != RLHF_ROLE_USER && !(role == RLHF_ROLE_SYSTEM && a->function == RLHF__CALL_RESET))
+    if (role != RLHF_ROLE_USER && role != RLHF_ROLE_TOOL &&
+        !(role == RLHF_ROLE_SYSTEM && a->function == RLHF__CALL_RESET))
         return refuse(a, "say() has a role that is not allowed there");
     const rlhf_status st = rlhf__episode_say(a->of[i], role, text);
-    return st == RLHF_E_INVALID ? refuse(a, "it says more than 16 messages in one call") : st;
+    return st == RLHF_E_INVALID ? refuse(a, "it says more than 32 messages in one call") : st;
 }
 
 static void metric(const rlhf_episode_out *out, uint32_t i, const char *name, double value) {
@@ -50,6 +60,33 @@ static void arrays_finish(struct arrays *a) {
     free(a->texts);
     free(a->bytes);
     free(a->paid);
+    for (size_t k = 0; a->calls && k < a->n_calls; k++)
+        free(a->arguments[k]);
+    free(a->arguments);
+    free(a->calls);
+}
+
+// List the calls of all turns.
+static rlhf_status add_calls(struct arrays *a, uint32_t n, struct rlhf__error *err) {
+    size_t all = 0;
+    for (uint32_t i = 0; i < n; i++)
+        all += calls_of(a, i);
+    a->calls = calloc(all + 1, sizeof *a->calls);
+    a->arguments = calloc(all + 1, sizeof(char *));
+    if (!a->calls || !a->arguments) return RLHF__NOMEM(err, "out of memory for %zu calls", all);
+    for (uint32_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < calls_of(a, i); k++) {
+            const struct rlhf__called *c = &a->of[i]->calls.item[k];
+            char *text = json_dumps(c->arguments, 0);
+            if (!text) return RLHF__NOMEM(err, "out of memory for %zu calls", all);
+            a->arguments[a->n_calls] = text;
+            a->calls[a->n_calls++] =
+                (rlhf_tool_call){.name = {json_string_value(c->name), json_string_length(c->name)},
+                                 .arguments = {text, strlen(text)}};
+        }
+        a->turns[n + i + 1] = (int32_t)a->n_calls; // call_offset
+    }
+    return RLHF_OK;
 }
 
 static rlhf_status arrays_init(struct arrays *a, uint32_t n, struct rlhf__error *err) {
@@ -59,12 +96,12 @@ static rlhf_status arrays_init(struct arrays *a, uint32_t n, struct rlhf__error 
     a->texts = calloc(2 * (size_t)n, sizeof *a->texts);
     a->bytes = calloc(4 * (size_t)n, 1);
     a->paid = calloc(n, sizeof *a->paid);
-    if (a->state && a->numbers && a->turns && a->texts && a->bytes && a->paid) return RLHF_OK;
+    if (a->state && a->numbers && a->turns && a->texts && a->bytes && a->paid)
+        return add_calls(a, n, err);
     return RLHF__NOMEM(err, "out of memory for %u episodes", n);
 }
 
 static void fill(struct arrays *a, uint32_t n, int64_t phase) {
-    static const rlhf_tool_call no_call = {{NULL, 0}, {NULL, 0}};
     uint8_t *ended = a->bytes + 3 * (size_t)n;
     for (uint32_t i = 0; i < n; i++) {
         struct rlhf__episode *e = a->of[i];
@@ -89,7 +126,7 @@ static void fill(struct arrays *a, uint32_t n, int64_t phase) {
                               .meta = a->texts,
                               .text = a->texts + n,
                               .call_offset = a->turns + n,
-                              .call = &no_call,
+                              .call = a->calls,
                               .end = a->function == RLHF__CALL_FINISH ? ended : NULL};
     a->out = (rlhf_episode_out){.size = sizeof a->out,
                                 .reward = a->paid,
@@ -105,6 +142,19 @@ static rlhf_status broken(const struct arrays *a, uint32_t i, const char *what,
     return rlhf__fail(err, RLHF_E_INTERNAL, "environment %s, %s, phase %lld: episode %llu %s",
                       a->environment->plugin->desc.id, names[a->function],
                       (long long)a->in.phase + 1, (unsigned long long)a->of[i]->number, what);
+}
+
+// Check that an episode that goes on has an answer to each call.
+static rlhf_status check_answers(const struct arrays *a, uint32_t i, struct rlhf__error *err) {
+    const struct rlhf__episode *e = a->of[i];
+    char what[80];
+    size_t n = 0;
+    for (uint32_t k = 0; k < e->n_said; k++)
+        n += e->said[k].role == RLHF_ROLE_TOOL;
+    if (n == e->calls.n) return RLHF_OK;
+    snprintf(what, sizeof what, "has %zu tool call%s, and %zu answer%s", e->calls.n,
+             e->calls.n == 1 ? "" : "s", n, n == 1 ? "" : "s");
+    return broken(a, i, what, err);
 }
 
 // Take what the call wrote about episode i.
@@ -129,7 +179,7 @@ static rlhf_status take(const struct arrays *a, uint32_t i, struct rlhf__error *
     e->end = a->out.end[i];
     if (e->end == RLHF_EPISODE_OPEN && e->n_said == 0)
         return broken(a, i, "stays open, but nothing was said to the policy", err);
-    return RLHF_OK;
+    return e->end == RLHF_EPISODE_OPEN ? check_answers(a, i, err) : RLHF_OK;
 }
 
 rlhf_status rlhf__episode_call(const struct rlhf__instance *environment, int64_t phase,

@@ -18,6 +18,7 @@ void rlhf__episode_finish(struct rlhf__episode *e) {
     free(e->state);
     free(e->paid);
     rlhf__buf_free(&e->text);
+    rlhf__tool_calls_finish(&e->calls);
     for (uint32_t k = 0; k < RLHF__EPISODE_MESSAGES; k++)
         rlhf__buf_free(&e->said[k].text);
     rlhf__ids_finish(&e->read);

@@ -3,6 +3,7 @@
 #define RLHF_HOST_EPISODE_H
 
 #include "base/buf.h"
+#include "chat/tool_calls.h"
 #include "text/vocab.h"
 
 #include <rlhf/draft/environment.h>
@@ -14,7 +15,8 @@ enum rlhf__episode_wants {
     RLHF__WANTS_STEP = 2,
     RLHF__WANTS_READING = 3, // the decoder: `read` is what the policy reads next, or its prompt
     RLHF__WANTS_FINISH = 4,
-    RLHF__WANTS_NOTHING = 5
+    RLHF__WANTS_NOTHING = 5,
+    RLHF__WANTS_REFUSAL = 6 // its turn has wrong calls, which the host answers
 };
 
 // A message of the environment.
@@ -24,7 +26,7 @@ struct rlhf__said {
     struct rlhf__buf text;
 };
 
-enum { RLHF__EPISODE_MESSAGES = 16, RLHF__EPISODE_METRICS = 32 };
+enum { RLHF__EPISODE_MESSAGES = 32, RLHF__EPISODE_METRICS = 32 };
 
 struct rlhf__episode_metric {
     char name[64];
@@ -42,8 +44,11 @@ struct rlhf__episode {
     int32_t tokens; // of its row so far
     int32_t closed; // 1: its last turn has an end token
     uint8_t end, verdict, reserved[2];
-    float *paid;                                    // [limits.turns]
-    struct rlhf__buf text;                          // of its last turn
+    float *paid;                   // [limits.turns]
+    struct rlhf__buf text;         // of its last turn
+    struct rlhf__tool_calls calls; // of its last turn
+    // of all its turns: calls, those that the host answered, turns with forged marks
+    int64_t n_calls, n_faults, n_forged;
     struct rlhf__said said[RLHF__EPISODE_MESSAGES]; // in the last call
     uint32_t n_said, n_metrics;
     struct rlhf__episode_metric metric[RLHF__EPISODE_METRICS];

@@ -21,7 +21,8 @@ struct rlhf__episodes {
 
 rlhf_status rlhf__episode_check_template(const struct rlhf__episode_setup *s,
                                          struct rlhf__error *err) {
-    if (!s->chat || rlhf__bridge_check(s->model->tok, 0, err) == RLHF_OK) return RLHF_OK;
+    const int tools = s->tools.list && !s->tools.marked;
+    if (!s->chat || rlhf__bridge_check(s->model->tok, tools, err) == RLHF_OK) return RLHF_OK;
     return rlhf__error_context(err, "%s", s->environment->plugin->file);
 }
 
@@ -86,10 +87,21 @@ static rlhf_status follow(struct rlhf__episodes *x, struct rlhf__episode *e,
     if (e->end == RLHF_EPISODE_OPEN && e->turns == l->turns) e->end = RLHF_EPISODE_TURNS;
     if (e->end == RLHF_EPISODE_OPEN) {
         RLHF_TRY(named(x, rlhf__speak_reply(&x->speaking, l, e, err), err));
-        if (e->tokens + (int32_t)e->read.n >= l->tokens) e->end = RLHF_EPISODE_LENGTH;
+        if (e->tokens + (int32_t)e->read.n >= l->tokens || (int32_t)e->read.n > l->reply)
+            e->end = RLHF_EPISODE_LENGTH;
     }
     if (e->end == RLHF_EPISODE_OPEN) e->tokens += (int32_t)e->read.n;
     e->wants = e->end == RLHF_EPISODE_OPEN ? RLHF__WANTS_READING : RLHF__WANTS_FINISH;
+    return RLHF_OK;
+}
+
+// Answer the turns with wrong calls; the environment answers the others.
+static rlhf_status refuse(struct rlhf__episodes *x, struct rlhf__error *err) {
+    const uint32_t n = list(x, RLHF__WANTS_REFUSAL);
+    for (uint32_t k = 0; k < n; k++) {
+        RLHF_TRY(rlhf__episode_tools_refuse(x->waiting[k], err));
+        RLHF_TRY(follow(x, x->waiting[k], err));
+    }
     return RLHF_OK;
 }
 
@@ -122,31 +134,47 @@ static rlhf_status begin(void *ctx, uint32_t i, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// The text of a turn, as the environment gets it.
-static rlhf_status read_turn(const struct rlhf__episodes *x, struct rlhf__episode *e,
-                             const int32_t *ids, int32_t n, struct rlhf__error *err) {
+// Set *out to the text of a turn, up to the text or token that ended it.
+static rlhf_status decode(const struct rlhf__episodes *x, const int32_t *ids, int32_t n,
+                          uint32_t flags, struct rlhf__buf *out, struct rlhf__error *err) {
     const struct rlhf__episode_setup *s = x->q.setup;
     size_t len = 0;
-    char *text =
-        rlhf__tokenizer_text(s->model->tok, ids, (size_t)n, RLHF__DECODE_SKIP_SPECIAL, &len);
+    char *text = rlhf__tokenizer_text(s->model->tok, ids, (size_t)n, flags, &len);
     if (!text) return RLHF__NOMEM(err, "out of memory for a turn of %d tokens", n);
     if (s->rules) len = rlhf__response_text_end(s->rules, text, len);
-    rlhf__buf_clear(&e->text);
-    rlhf__buf_put(&e->text, text, len);
+    rlhf__buf_clear(out);
+    rlhf__buf_put(out, text, len);
     free(text);
-    return rlhf__buf_ok(&e->text, err);
+    return rlhf__buf_ok(out, err);
+}
+
+// The text of a turn, as the environment gets it, and its calls. Calls may be written with special
+// tokens.
+static rlhf_status read_turn(const struct rlhf__episodes *x, struct rlhf__episode *e,
+                             const int32_t *ids, int32_t n, int stopped, struct rlhf__error *err) {
+    const struct rlhf__episode_setup *s = x->q.setup;
+    struct rlhf__buf whole = RLHF__BUF_INIT;
+    RLHF_TRY(decode(x, ids, n, RLHF__DECODE_SKIP_SPECIAL, &e->text, err));
+    const int32_t ended = stopped && rlhf__tokenizer_is_special(s->model->tok, ids[n - 1]);
+    rlhf_status st = decode(x, ids, n - ended, 0, &whole, err);
+    const rlhf_str text = {rlhf__buf_text(&whole), whole.len};
+    if (st == RLHF_OK) st = rlhf__episode_tools_read(&s->tools, e, text, err);
+    rlhf__buf_free(&whole);
+    return st;
 }
 
 static rlhf_status ended(void *ctx, uint32_t i, const int32_t *ids, int32_t n, int stopped,
                          struct rlhf__error *err) {
     struct rlhf__episodes *x = ctx;
     struct rlhf__episode *e = &x->of[i];
-    RLHF_TRY(read_turn(x, e, ids, n, err));
+    RLHF_TRY(read_turn(x, e, ids, n, stopped, err));
     e->turns++;
     e->tokens += n;
     e->closed = rlhf__ends_has(&x->q.setup->model->ends, ids[n - 1]);
     if (!stopped) e->end = RLHF_EPISODE_TURN_LENGTH; // half a turn is not answered
-    e->wants = stopped ? RLHF__WANTS_STEP : RLHF__WANTS_FINISH;
+    e->wants = !stopped          ? RLHF__WANTS_FINISH
+               : e->calls.faults ? RLHF__WANTS_REFUSAL
+                                 : RLHF__WANTS_STEP;
     return RLHF_OK;
 }
 
@@ -154,6 +182,7 @@ static rlhf_status advance(void *ctx, int wait, struct rlhf__error *err) {
     struct rlhf__episodes *x = ctx;
     (void)wait; // calls return when they are done
     RLHF_TRY(reset(x, err));
+    RLHF_TRY(refuse(x, err));
     RLHF_TRY(step(x, err));
     return finish(x, err);
 }
@@ -212,7 +241,8 @@ rlhf_status rlhf__episodes_create(const struct rlhf__episodes_request *q,
                                 .field = s->field,
                                 .alone = s->alone,
                                 .chat = s->chat,
-                                .bos = s->bos ? rlhf__tokenizer_info(s->model->tok)->bos : -1};
+                                .bos = s->bos ? rlhf__tokenizer_info(s->model->tok)->bos : -1,
+                                .tools = &s->tools};
     const rlhf_status st = open_all(x, err);
     if (st == RLHF_OK)
         *out = x;
@@ -244,7 +274,15 @@ const int32_t *const *rlhf__episodes_prompt(const struct rlhf__episodes *x) { re
 const int32_t *rlhf__episodes_prompt_len(const struct rlhf__episodes *x) { return x->prompt_len; }
 
 struct rlhf__episode_counts rlhf__episodes_counts(const struct rlhf__episodes *x) {
-    return (struct rlhf__episode_counts){x->speaking.cut, x->speaking.specials};
+    struct rlhf__episode_counts c = {.cut = x->speaking.cut,
+                                     .specials = x->speaking.specials,
+                                     .tools = x->q.setup->tools.list != NULL};
+    for (uint32_t i = 0; i < x->q.n; i++) {
+        c.forged += x->of[i].n_forged;
+        c.calls += x->of[i].n_calls;
+        c.faults += x->of[i].n_faults;
+    }
+    return c;
 }
 
 rlhf_status rlhf__episode_check_rows(const struct rlhf__instance *env,

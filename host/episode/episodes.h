@@ -27,10 +27,11 @@ struct rlhf__episode_setup {
     int32_t reserved;
     uint64_t seed; // of the run
     struct rlhf__episode_limits limits;
+    struct rlhf__episode_tools tools; // owned; see rlhf__playing_close
 };
 
-// Check that the chat template can be used for episodes. Errors: those of rlhf__bridge_check, with
-// the environment's name. [main]
+// Check that the chat template can be used for episodes, and for tools, if there are some. Errors:
+// those of rlhf__bridge_check, with the environment's name. [main]
 rlhf_status rlhf__episode_check_template(const struct rlhf__episode_setup *,
                                          struct rlhf__error *err);
 
@@ -65,7 +66,7 @@ void rlhf__episodes_take(const struct rlhf__episodes *, struct rlhf__rows *e);
 rlhf_status rlhf__episode_check_rows(const struct rlhf__instance *environment,
                                      const struct rlhf__prompts *, struct rlhf__error *err);
 
-// Returns how many replies were cut, and how many special tokens replies had. [any]
+// Returns what was counted in these episodes. [any]
 struct rlhf__episode_counts rlhf__episodes_counts(const struct rlhf__episodes *);
 
 #endif

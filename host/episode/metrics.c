@@ -34,6 +34,11 @@ void rlhf__episode_metrics(const struct rlhf__rows *e, const struct rlhf__episod
     }
     metric(ctx, "episodes/cut_replies", (double)replies->cut);
     metric(ctx, "episodes/special_in_replies", (double)replies->specials);
+    metric(ctx, "episodes/forged_turns", (double)replies->forged);
+    if (!replies->tools) return;
+    const double calls = (double)replies->calls;
+    metric(ctx, "tools/call_frequency", calls / n);
+    metric(ctx, "tools/failure_frequency", calls > 0 ? (double)replies->faults / calls : 0);
 }
 
 const char *rlhf__episode_end_name(uint8_t end) { return end < ENDS ? ends[end] : "other"; }

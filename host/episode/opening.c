@@ -14,6 +14,7 @@ struct speech {
     struct rlhf__buf text[RLHF__EPISODE_MESSAGES];
     struct rlhf__buf joined; // the prompt's last message with what was added to it
     struct rlhf__messages m;
+    json_t *own; // the tools of the data row
     int64_t specials;
 };
 
@@ -22,10 +23,13 @@ static void speech_finish(struct speech *s) {
         rlhf__buf_free(&s->text[k]);
     rlhf__buf_free(&s->joined);
     rlhf__messages_finish(&s->m);
+    json_decref(s->own);
 }
 
 static int32_t role_of(int32_t role) {
-    return role == RLHF_ROLE_SYSTEM ? RLHF__ROLE_SYSTEM : RLHF__ROLE_USER;
+    return role == RLHF_ROLE_SYSTEM ? RLHF__ROLE_SYSTEM
+           : role == RLHF_ROLE_TOOL ? RLHF__ROLE_TOOL
+                                    : RLHF__ROLE_USER;
 }
 
 static rlhf_str str_of(const struct rlhf__buf *b) { return (rlhf_str){rlhf__buf_text(b), b->len}; }
@@ -76,7 +80,7 @@ static rlhf_status encode_contents(const struct rlhf__speaking *by, const struct
 }
 
 // Add the messages of one role.
-static rlhf_status add(struct rlhf__episode *e, int32_t role, struct speech *s,
+static rlhf_status add(const struct rlhf__episode *e, int32_t role, struct speech *s,
                        struct rlhf__error *err) {
     for (uint32_t k = 0; k < e->n_said; k++)
         if (e->said[k].role == role) RLHF_TRY(add_said(s, role, &s->text[k], err));
@@ -85,9 +89,26 @@ static rlhf_status add(struct rlhf__episode *e, int32_t role, struct speech *s,
 
 // ---- prompts ----
 
+// Take the tools that a data row lists. The environment's own are the same, if it has any.
+static rlhf_status take_tools(const struct rlhf__speaking *by, const json_t *row, struct speech *s,
+                              struct rlhf__error *err) {
+    json_t *own = NULL;
+    RLHF_TRY(rlhf__messages_tools(row, &own, err));
+    s->own = own;
+    if (!own || !by->tools->list) {
+        if (own) s->m.tools = own;
+        return RLHF_OK;
+    }
+    if (json_equal(own, by->tools->list)) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "a data row has \"tools\" that are not those of the environment; leave them "
+                      "out, the environment's are listed");
+}
+
 // Add a data row's messages.
 static rlhf_status add_row(const struct rlhf__speaking *by, const json_t *row, struct speech *s,
                            struct rlhf__error *err) {
+    RLHF_TRY(take_tools(by, row, s, err));
     const char *const keys[] = {by->field, "prompt", "messages"};
     for (size_t i = 0; i < 3; i++) {
         const json_t *list = keys[i] ? json_object_get(row, keys[i]) : NULL;
@@ -119,6 +140,7 @@ static rlhf_status add_users(struct rlhf__episode *e, struct speech *s, struct r
 static rlhf_status encode_chat(struct rlhf__speaking *by, struct rlhf__episode *e, struct speech *s,
                                struct rlhf__error *err) {
     json_t *row = NULL;
+    s->m.tools = by->tools->listed ? by->tools->list : NULL;
     rlhf_status st = add(e, RLHF_ROLE_SYSTEM, s, err);
     if (st == RLHF_OK && !by->alone)
         st = rlhf__json_parse("a data row", e->meta.ptr, (size_t)e->meta.len, &row, err);
@@ -147,7 +169,7 @@ static rlhf_status encode_prompt(struct rlhf__speaking *by, struct rlhf__episode
     for (uint32_t k = 0; st == RLHF_OK && k < e->n_said; k++)
         st = take_text(by, e, k, most, &s, err);
     // without anything said, a prompt has the tokens that it has in other runs
-    if (st == RLHF_OK && by->chat && (e->n_said || by->alone))
+    if (st == RLHF_OK && by->chat && (e->n_said || by->alone || by->tools->listed))
         st = encode_chat(by, e, &s, err);
     else if (st == RLHF_OK)
         st = encode_plain(by, e, p, &s, err);
@@ -174,16 +196,58 @@ rlhf_status rlhf__speak_prompt(struct rlhf__speaking *by, const struct rlhf__epi
 
 // ---- replies ----
 
+static rlhf_str text_of(const json_t *v) {
+    return (rlhf_str){json_string_value(v), json_string_length(v)};
+}
+
+// Add the answer to a call, as the chat template writes results.
+static rlhf_status add_result(const struct rlhf__called *c, const struct rlhf__buf *text,
+                              struct speech *s, struct rlhf__error *err) {
+    const rlhf_str name = text_of(c->name), none = {NULL, 0};
+    const struct rlhf__message m = {.role = RLHF__ROLE_TOOL,
+                                    .content = str_of(text),
+                                    .name = name.len ? name : none,
+                                    .call_id = c->id ? text_of(c->id) : none,
+                                    .written = RLHF__CONTENT_SPELLED};
+    return rlhf__messages_put(&s->m, &m, err);
+}
+
+// Add the answers to all calls as one text of a user.
+static rlhf_status add_marked(const struct rlhf__episode *e, struct speech *s,
+                              struct rlhf__error *err) {
+    for (uint32_t k = 0; k < e->n_said; k++) {
+        if (e->said[k].role != RLHF_ROLE_TOOL) continue;
+        if (s->joined.len) rlhf__buf_putc(&s->joined, '\n');
+        rlhf__buf_printf(&s->joined, "<result>");
+        rlhf__buf_put(&s->joined, rlhf__buf_text(&s->text[k]), s->text[k].len);
+        rlhf__buf_printf(&s->joined, "</result>");
+    }
+    RLHF_TRY(rlhf__buf_ok(&s->joined, err));
+    return s->joined.len ? add_said(s, RLHF_ROLE_USER, &s->joined, err) : RLHF_OK;
+}
+
+// Add what was said after a turn: first the answers to its calls.
+static rlhf_status add_reply(const struct rlhf__speaking *by, const struct rlhf__episode *e,
+                             struct speech *s, struct rlhf__error *err) {
+    size_t call = 0;
+    if (by->tools->marked) RLHF_TRY(add_marked(e, s, err));
+    for (uint32_t k = 0; k < e->n_said && !by->tools->marked; k++)
+        if (e->said[k].role == RLHF_ROLE_TOOL && call < e->calls.n)
+            RLHF_TRY(add_result(&e->calls.item[call++], &s->text[k], s, err));
+    return add(e, RLHF_ROLE_USER, s, err);
+}
+
 static rlhf_status encode_reply(struct rlhf__speaking *by, struct rlhf__episode *e, size_t most,
                                 struct rlhf__error *err) {
     struct speech s = {.specials = 0};
     rlhf_status st = RLHF_OK;
     e->read.n = 0;
-    for (uint32_t k = 0; st == RLHF_OK && k < e->n_said; k++) {
+    for (uint32_t k = 0; st == RLHF_OK && k < e->n_said; k++)
         st = take_text(by, e, k, most, &s, err);
-        if (st == RLHF_OK) st = add_said(&s, e->said[k].role, &s.text[k], err);
-    }
-    const struct rlhf__bridge bridge = {.said = &s.m, .with_end = !e->closed};
+    if (st == RLHF_OK) st = add_reply(by, e, &s, err);
+    s.m.tools = by->tools->listed ? by->tools->list : NULL;
+    const struct rlhf__bridge bridge = {
+        .said = &s.m, .calls = by->tools->marked ? 0 : e->calls.n, .with_end = !e->closed};
     if (st == RLHF_OK && by->chat)
         st = rlhf__bridge_encode(by->tok, &bridge, &e->read, err);
     else if (st == RLHF_OK)
@@ -208,7 +272,7 @@ rlhf_status rlhf__speak_reply(struct rlhf__speaking *by, const struct rlhf__epis
         bytes = fewer < bytes ? fewer : bytes - 1;
         RLHF_TRY(encode_reply(by, e, bytes, err));
     }
-    if (e->read.n == 0 || e->read.n > most)
+    if (e->read.n == 0 || (e->read.n > most && e->calls.n < 2))
         return rlhf__fail(err, RLHF_E_INVALID,
                           "episodes.reply_tokens is %d, but even a reply that is cut to nothing "
                           "takes %zu tokens with the chat template",

@@ -5,6 +5,7 @@
 #include "data/prompts.h"
 #include "episode/episode.h"
 #include "episode/limits.h"
+#include "episode/tools.h"
 
 // How texts become ids, with counts of what was changed.
 struct rlhf__speaking {
@@ -16,7 +17,8 @@ struct rlhf__speaking {
     int32_t chat; // 1: prompts are messages
     int32_t bos;  // of the plain form without prompts: an id, or -1
     int32_t reserved;
-    int64_t cut, specials; // replies that were cut; special tokens in replies
+    const struct rlhf__episode_tools *tools; // of the environment
+    int64_t cut, specials;                   // replies that were cut; special tokens in replies
 };
 
 // Set e->read to the ids of the prompt: those of the run's prompt `row`, and what reset() said.
@@ -24,7 +26,8 @@ struct rlhf__speaking {
 rlhf_status rlhf__speak_prompt(struct rlhf__speaking *, const struct rlhf__episode_limits *,
                                struct rlhf__episode *e, int64_t row, struct rlhf__error *err);
 
-// Set e->read to the ids of what was said after a turn, at most limits->reply. Errors: as above.
+// Set e->read to the ids of what was said after a turn, at most limits->reply; more only if the
+// turn has so many calls that even answers that are cut to nothing have no room. Errors: as above.
 // [step]
 rlhf_status rlhf__speak_reply(struct rlhf__speaking *, const struct rlhf__episode_limits *,
                               struct rlhf__episode *e, struct rlhf__error *err);

@@ -9,14 +9,7 @@ rlhf_status rlhf__playing_create(const struct rlhf__plugin *p, struct rlhf__serv
                                  const struct rlhf__plugin_config *c, const char *section,
                                  struct rlhf__instance **out, struct rlhf__error *err) {
     const struct rlhf__origin from = {"the config", section, NULL, 0, 0, 0};
-    RLHF_TRY(rlhf__instance_create(p, services, "environment", c->options, &from, out, err));
-    const struct rlhf__call call = rlhf__call_begin(*out, "tools()");
-    const char *tools = p->ops.environment.tools ? p->ops.environment.tools((*out)->self) : NULL;
-    RLHF_TRY(rlhf__call_end(&call, RLHF_OK, err));
-    if (!tools) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_UNSUPPORTED,
-                      "%s has tools, and this version plays only environments without tools",
-                      p->file);
+    return rlhf__instance_create(p, services, "environment", c->options, &from, out, err);
 }
 
 rlhf_status rlhf__playing_check_model(const char *file, const struct rlhf__model *m,
@@ -43,6 +36,20 @@ rlhf_status rlhf__playing_no_prompts(const struct rlhf__tokenizer *tok, struct r
     return rlhf__prompts_from_ids(&ids, &len, 1, tok, out, err);
 }
 
+// Open what else the setup needs. The tools that a template lists make prompts longer.
+static rlhf_status finish_setup(const struct rlhf__playing *p, struct rlhf__episode_setup *out,
+                                struct rlhf__error *err) {
+    const struct rlhf__config *c = p->config;
+    const struct rlhf__chat *chat = rlhf__tokenizer_chat(p->policy->tok);
+    int32_t longest = rlhf__prompts_longest(p->prompts), tools;
+    RLHF_TRY(rlhf__episode_tools_open(p->environment, &c->episodes, out->chat ? chat : NULL,
+                                      &out->tools, err));
+    RLHF_TRY(rlhf__episode_tools_tokens(&out->tools, p->policy->tok, &tools, err));
+    RLHF_TRY(rlhf__episode_limits(c, p->policy->info.n_ctx, longest + tools, &out->limits, err));
+    RLHF_TRY(rlhf__episode_check_rows(p->environment, p->prompts, err));
+    return rlhf__episode_check_template(out, err);
+}
+
 // The template decides about BOS in prompts of messages.
 rlhf_status rlhf__playing_open(const struct rlhf__playing *p, struct rlhf__episode_setup *out,
                                struct rlhf__error *err) {
@@ -64,11 +71,12 @@ rlhf_status rlhf__playing_open(const struct rlhf__playing *p, struct rlhf__episo
                                         .chat = templated && (p->alone || chats > 0),
                                         .bos = c->prompts.prepend_bos,
                                         .seed = p->seed};
-    RLHF_TRY(rlhf__episode_limits(c, p->policy->info.n_ctx, rlhf__prompts_longest(p->prompts),
-                                  &out->limits, err));
-    RLHF_TRY(rlhf__episode_check_rows(p->environment, p->prompts, err));
-    return rlhf__episode_check_template(out, err);
+    const rlhf_status st = finish_setup(p, out, err);
+    if (st != RLHF_OK) rlhf__playing_close(out);
+    return st;
 }
+
+void rlhf__playing_close(struct rlhf__episode_setup *s) { rlhf__episode_tools_finish(&s->tools); }
 
 // ---- rows ----
 

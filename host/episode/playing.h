@@ -7,7 +7,7 @@
 #include "sample/rollout.h"
 
 // Create the environment with its options. `section` names them in messages. Errors: those of the
-// plugin; RLHF_E_UNSUPPORTED (it has tools). [main]
+// plugin. [main]
 rlhf_status rlhf__playing_create(const struct rlhf__plugin *, struct rlhf__services *,
                                  const struct rlhf__plugin_config *, const char *section,
                                  struct rlhf__instance **out, struct rlhf__error *err);
@@ -36,10 +36,11 @@ struct rlhf__playing {
     uint64_t seed;
 };
 
-// Check the prompts and their rows, the limits and the chat template, and set *out. Errors:
-// RLHF_E_INVALID; those of the plugin. [main]
+// Check the prompts and their rows, the tools, the limits and the chat template, and set *out.
+// Release it with rlhf__playing_close. Errors: RLHF_E_INVALID; those of the plugin. [main]
 rlhf_status rlhf__playing_open(const struct rlhf__playing *, struct rlhf__episode_setup *out,
                                struct rlhf__error *err);
+void rlhf__playing_close(struct rlhf__episode_setup *); // accepts a zeroed one [main]
 
 // Sample the episodes of a batch as rows. *q has all else about sampling. *tokens (may be NULL)
 // grows as in rlhf__rollout. [step]

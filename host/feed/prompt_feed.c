@@ -292,6 +292,7 @@ static void prompt_destroy(struct rlhf__feed *feed) {
     rlhf__ahead_destroy(feed->ahead);
     rlhf__model_gen_close(feed->env->cast->policy, f->cache);
     rlhf__prompt_choice_destroy(feed->choice);
+    rlhf__playing_close(&f->episodes);
     rlhf__prompts_close(f->prompts);
     rlhf__prompts_close(f->held_out);
     rlhf__order_finish(&f->order);

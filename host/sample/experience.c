@@ -4,6 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+void rlhf__episode_counts_add(struct rlhf__episode_counts *x,
+                              const struct rlhf__episode_counts *y) {
+    x->cut += y->cut;
+    x->specials += y->specials;
+    x->forged += y->forged;
+    x->calls += y->calls;
+    x->faults += y->faults;
+    x->tools |= y->tools;
+}
+
 void rlhf__experience_finish(struct rlhf__experience *x) {
     rlhf__rows_finish(&x->rows);
     rlhf__scored_finish(&x->scored);
@@ -51,8 +61,7 @@ rlhf_status rlhf__experience_join(struct rlhf__experience *x, struct rlhf__exper
     x->rows = both;
     x->sampled += y->sampled;
     x->tokens += y->tokens;
-    x->replies.cut += y->replies.cut;
-    x->replies.specials += y->replies.specials;
+    rlhf__episode_counts_add(&x->replies, &y->replies);
     rlhf__experience_finish(y);
     return RLHF_OK;
 }

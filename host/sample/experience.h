@@ -5,11 +5,17 @@
 
 #include "sample/scoring.h"
 
-// Numbers about an environment's replies in a batch: replies that were cut, and special tokens that
-// were encoded as ordinary ones.
+// What was counted in the episodes of a batch.
 struct rlhf__episode_counts {
-    int64_t cut, specials;
+    int64_t cut, specials; // replies that were cut; special tokens in replies
+    int64_t forged;        // turns of the policy with marks of other speakers
+    int64_t calls, faults; // calls of tools; those that the host answered with an error
+    int32_t tools;         // 1: the environment has tools
+    int32_t reserved;
 };
+
+// Add y's counts to x's. [any]
+void rlhf__episode_counts_add(struct rlhf__episode_counts *x, const struct rlhf__episode_counts *y);
 
 // Zero-initialize; release with rlhf__experience_finish.
 struct rlhf__experience {

@@ -49,7 +49,8 @@ static const rlhf_opt opts[] = {
 
 static const char *tools(void *self) {
     const struct self *s = self;
-    return s->config->fault == TOOLS ? "[]" : NULL;
+    return s->config->fault == TOOLS ? "[{\"type\": \"function\", \"function\": {\"name\": \"f\"}}]"
+                                     : NULL;
 }
 
 static rlhf_status reset(void *self, const rlhf_episode_in *in, const rlhf_episode_out *out) {

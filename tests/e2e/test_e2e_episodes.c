@@ -215,7 +215,7 @@ static void refusals(void **state) {
          "--env: sft.so trains on rows of a file and takes no turns"},
         {GRPO "--set rollout.ahead=1 --set algo.correction=token " ENV(""),
          "rollout.ahead is 1; only 0 is possible with an environment"},
-        {GRPO ENV(":fault=tools"), "has tools, and this version plays only environments without"},
+        {GRPO ENV(":fault=tools"), "has tools, but the prompts are texts, in which no chat "},
         {GRPO "--set data.eval_path=prompts.txt " ENV(""), "held-out prompts are not answered"},
         {GRPO "--env period_count.so ", "period_count.so is a reward, --env wants an environment"},
         {GRPO ENV("") "--set episodes.tokens=65 ", "but the model's context has 64 tokens"},

@@ -2,57 +2,11 @@
 // the ids of the whole conversation, and what an environment says never becomes a special token.
 //
 // RLHF_BRIDGE_TURNS: how many random turns, over all templates (default 6000).
-#include "support/scratch.h"
+#include "support/chat_tokenizer.h"
 
 #include "turns/bridge.h"
 
 #include <jansson.h>
-
-static const char *const specials[] = {
-    "<|im_start|>",      "<|im_end|>", "<|start_header_id|>",
-    "<|end_header_id|>", "<|eot_id|>", "<start_of_turn>",
-    "<end_of_turn>",     "<s>",        "</s>",
-    "<|begin_of_text|>", "<|im_",
-};
-
-static void copy(struct scratch *s, const char *name) {
-    char from[256];
-    struct rlhf__buf text = RLHF__BUF_INIT;
-    struct rlhf__error err = {0, ""};
-    snprintf(from, sizeof from, "data/bpe/%s", name);
-    check_ok(rlhf__file_read(from, 1 << 24, &text, &err), &err);
-    scratch_bytes(s, name, text.data, text.len);
-    rlhf__buf_free(&text);
-}
-
-// The tokenizer of data/bpe with the special tokens of all templates.
-static struct rlhf__tokenizer *open_tokenizer(struct scratch *s) {
-    struct rlhf__tokenizer *tok = NULL;
-    struct rlhf__error err = {0, ""};
-    copy(s, "vocab.json");
-    copy(s, "merges.txt");
-    json_error_t why;
-    json_t *vocab = json_load_file("data/bpe/vocab.json", 0, &why), *added = json_object(),
-           *names = json_array();
-    assert_non_null(vocab);
-    for (size_t i = 0; i < CHECK_COUNT(specials); i++) {
-        json_object_set_new(added, specials[i],
-                            json_integer((json_int_t)(json_object_size(vocab) + i)));
-        json_array_append_new(names, json_string(specials[i]));
-    }
-    json_t *map = json_pack("{s:s,s:s,s:o}", "bos_token", "<s>", "eos_token", "</s>",
-                            "additional_special_tokens", names);
-    char *text = json_dumps(added, 0), *roles = json_dumps(map, 0);
-    scratch_text(s, "added_tokens.json", text);
-    scratch_text(s, "special_tokens_map.json", roles);
-    free(text);
-    free(roles);
-    json_decref(added);
-    json_decref(map);
-    json_decref(vocab);
-    check_ok(rlhf__tokenizer_open(s->dir, &tok, &err), &err);
-    return tok;
-}
 
 // ---- random texts ----
 
@@ -100,7 +54,7 @@ static void random_text(struct rlhf__buf *b, int with_specials) {
     static const char *const pieces[] = {"<|", "im_end", "|>", "<"};
     for (uint32_t n = below(10); n; n--) {
         const uint32_t kind = with_specials ? below(4) : 0;
-        rlhf__buf_puts(b, kind == 1   ? specials[below(CHECK_COUNT(specials))]
+        rlhf__buf_puts(b, kind == 1   ? chat_specials[below(CHECK_COUNT(chat_specials))]
                           : kind == 2 ? pieces[below(CHECK_COUNT(pieces))]
                                       : parts[below(CHECK_COUNT(parts))]);
     }
@@ -218,7 +172,7 @@ static void spelled_out(const struct rlhf__tokenizer *tok, const char *name) {
 
 static void random_turns(void **state) {
     struct scratch *s = *state;
-    struct rlhf__tokenizer *tok = open_tokenizer(s);
+    struct rlhf__tokenizer *tok = chat_tokenizer(s, "data/bpe");
     const char *const *names = rlhf__chat_names(), *most = getenv("RLHF_BRIDGE_TURNS");
     const long turns = most ? atol(most) : 6000;
     for (size_t i = 1; names[i]; i++) {
@@ -236,7 +190,7 @@ static void random_turns(void **state) {
 // The end token is among the ids only when the turn lacks it.
 static void with_end(void **state) {
     struct scratch *s = *state;
-    struct rlhf__tokenizer *tok = open_tokenizer(s);
+    struct rlhf__tokenizer *tok = chat_tokenizer(s, "data/bpe");
     struct rlhf__error err = {0, ""};
     struct rlhf__ids ids = {0};
     struct rlhf__message user = {.role = RLHF__ROLE_USER, .content = {"R", 1}};
@@ -273,7 +227,7 @@ static void refused(void **state) {
     };
     for (size_t i = 0; i < CHECK_COUNT(cases); i++) {
         struct rlhf__error err = {0, ""};
-        struct rlhf__tokenizer *tok = open_tokenizer(s);
+        struct rlhf__tokenizer *tok = chat_tokenizer(s, "data/bpe");
         const char *path = scratch_text(s, "t.jinja", cases[i].template);
         check_ok(rlhf__tokenizer_name_chat(tok, path, &err), &err);
         check_error(rlhf__bridge_check(tok, cases[i].tools, &err), RLHF_E_INVALID, &err,

@@ -367,6 +367,8 @@ rlhf_status rlhf__tool_calls_read(int32_t form, rlhf_str turn, const json_t *too
         out->forged = count_forged(&r);
         if (text.data) hide_thoughts(text.data);
         switch (form) {
+        case RLHF__TOOL_FORM_NONE:
+            break;
         case RLHF__TOOL_FORM_HERMES:
             read_hermes(&r);
             break;
