@@ -39,6 +39,8 @@ struct rlhf__held_out {
 #define RLHF__DEFAULT_PHASES 100 // if the rows never end and run.phases is not set
 
 struct rlhf__ahead;
+struct rlhf__episode_setup;
+struct rlhf__episode_setup;
 struct rlhf__feed;
 struct rlhf__actor_order;
 struct rlhf__sampled;
@@ -197,10 +199,12 @@ rlhf_status rlhf__held_out_prompts_open(const struct rlhf__feed_env *, struct rl
 
 // Sample one response to each of q.prompts, with the same random numbers every time. All other
 // members of q are as in a phase's request. Sets eval/reward, the mean reward without normalization
-// and clipping, and eval/<name> for every metric <name> of the rewards. Logs the mean. Errors:
-// those of rlhf__rollout and rlhf__score. [step]
+// and clipping, and eval/<name> for every metric <name> of the rewards. Logs the mean. With
+// `episodes`, which are those of q.prompts, samples episodes and also sets the metrics of these;
+// NULL: single responses. Errors: those of rlhf__rollout and rlhf__score. [step]
 rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *,
                                            struct rlhf__rollout_request q,
+                                           const struct rlhf__episode_setup *episodes,
                                            const struct rlhf__held_out *, struct rlhf__error *err);
 
 #endif

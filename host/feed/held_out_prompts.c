@@ -1,6 +1,8 @@
 // held_out_prompts.c: see feed.h.
 #include "feed/feed.h"
 
+#include "episode/metrics.h"
+#include "episode/playing.h"
 #include "learn/pass_share.h"
 #include "sample/mixing.h"
 #include "sample/rollout_share.h"
@@ -192,20 +194,43 @@ static void say(const struct rlhf__feed_env *env, const struct rlhf__held_out *h
                right, n, n == 1 ? "" : "s", when);
 }
 
-// Sample one response to each prompt.
-static rlhf_status respond(const struct rlhf__feed_env *env, const struct rlhf__rollout_request *q,
-                           struct rlhf__rows *e, struct rlhf__error *err) {
+// Play an episode for each prompt. The environment's metrics get the prefix "eval/", too.
+static rlhf_status play(const struct measured *m, const struct rlhf__episode_setup *episodes,
+                        const struct rlhf__rollout_request *q, const int64_t *row,
+                        struct rlhf__rows *e, struct rlhf__error *err) {
+    struct rlhf__metrics_under to = under_eval(m->h);
+    struct rlhf__episode_counts counts;
+    const struct rlhf__episodes_request of = {.setup = episodes,
+                                              .row = row,
+                                              .n = q->n,
+                                              .group = 1,
+                                              .stream = "environment held out",
+                                              .phase = m->h->phase > 0 ? m->h->phase - 1 : 0};
+    rlhf__instance_metrics_to(episodes->environment, rlhf__metrics_under_reported, &to);
+    const rlhf_status st = rlhf__playing_sample(&of, *q, e, NULL, &counts, err);
+    rlhf__instance_metrics_to(episodes->environment, NULL, NULL);
+    if (st == RLHF_OK) rlhf__episode_metrics(e, &counts, rlhf__metrics_under_put, &to);
+    return st;
+}
+
+// Sample one response to each prompt, or one episode.
+static rlhf_status respond(const struct measured *m, const struct rlhf__episode_setup *episodes,
+                           const struct rlhf__rollout_request *q, struct rlhf__rows *e,
+                           struct rlhf__error *err) {
     int64_t *row = calloc((size_t)q->n + 1, sizeof *row);
     if (!row) return RLHF__NOMEM(err, "out of memory for %u prompts", q->n);
     for (uint32_t i = 0; i < q->n; i++)
         row[i] = i;
-    const rlhf_status st = rlhf__rollout_share(env->cast->share.team, q, row, e, NULL, err);
+    const rlhf_status st =
+        episodes ? play(m, episodes, q, row, e, err)
+                 : rlhf__rollout_share(m->env->cast->share.team, q, row, e, NULL, err);
     free(row);
     return st;
 }
 
 rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *env,
                                            struct rlhf__rollout_request q,
+                                           const struct rlhf__episode_setup *episodes,
                                            const struct rlhf__held_out *h,
                                            struct rlhf__error *err) {
     struct rlhf__rows e = {0};
@@ -218,7 +243,7 @@ rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *env,
     q.keep_support &= env->cast->rewards_refer || env->cast->rewards_sampled;
     q.stream = "eval";
     q.first = 0;
-    rlhf_status st = respond(env, &q, &e, err);
+    rlhf_status st = respond(&m, episodes, &q, &e, err);
     if (st == RLHF_OK) st = refer(env, &e, err);
     if (st == RLHF_OK) st = score_and_tally(&m, &e, &result, err);
     if (st == RLHF_OK) st = rlhf__metrics_set(h->metrics, "eval/reward", result.mean);

@@ -26,7 +26,8 @@ struct prompt_feed {
     int32_t share;              // 1: rows of a group share its prompt in the KV cache
     int32_t keep_support;       // 1: log-probs are over the tokens that top-k and top-p kept
     int32_t reference_is_start; // 1: the reference is the policy as it starts
-    struct rlhf__episode_setup episodes; // with an environment
+    struct rlhf__episode_setup episodes;          // with an environment
+    struct rlhf__episode_setup held_out_episodes; // with both
 };
 
 static struct prompt_feed *of(struct rlhf__feed *f) { return (struct prompt_feed *)f; }
@@ -218,7 +219,10 @@ int rlhf__prompt_feed_keeps_support(const struct rlhf__feed *feed) {
 
 int32_t rlhf__prompt_feed_longest(const struct rlhf__feed *feed) {
     const struct prompt_feed *f = look(feed);
-    if (f->episodes.environment) return f->episodes.limits.tokens;
+    if (f->episodes.environment) {
+        const int32_t most = f->episodes.limits.tokens, other = f->held_out_episodes.limits.tokens;
+        return most > other ? most : other;
+    }
     const int32_t held_out = f->held_out ? rlhf__prompts_longest(f->held_out) : 0;
     const int32_t longest = rlhf__prompts_longest(f->prompts);
     return (longest > held_out ? longest : held_out) +
@@ -244,7 +248,9 @@ static rlhf_status prompt_evaluate(struct rlhf__feed *feed, const struct rlhf__h
     if (!h->due || !f->held_out) return RLHF_OK;
     struct rlhf__rollout_request q = request(f);
     q.prompts = f->held_out;
-    return rlhf__held_out_prompts_measure(feed->env, q, h, err);
+    const struct rlhf__episode_setup *episodes = &f->held_out_episodes;
+    return rlhf__held_out_prompts_measure(feed->env, q, episodes->environment ? episodes : NULL, h,
+                                          err);
 }
 
 // ---- life ----
@@ -293,6 +299,7 @@ static void prompt_destroy(struct rlhf__feed *feed) {
     rlhf__model_gen_close(feed->env->cast->policy, f->cache);
     rlhf__prompt_choice_destroy(feed->choice);
     rlhf__playing_close(&f->episodes);
+    rlhf__playing_close(&f->held_out_episodes);
     rlhf__prompts_close(f->prompts);
     rlhf__prompts_close(f->held_out);
     rlhf__order_finish(&f->order);
@@ -463,14 +470,18 @@ static const struct rlhf__feed_ops prompt_ops = {.next = prompt_next,
 
 static rlhf_status open_episodes(struct prompt_feed *f, int alone, struct rlhf__error *err) {
     const struct rlhf__feed_env *env = f->feed.env;
-    const struct rlhf__playing p = {.config = env->config,
-                                    .environment = env->cast->environment,
-                                    .policy = env->cast->policy,
-                                    .rules = env->cast->rules,
-                                    .prompts = f->prompts,
-                                    .alone = alone,
-                                    .seed = (uint64_t)env->config->run.seed};
-    return p.environment ? rlhf__playing_open(&p, &f->episodes, err) : RLHF_OK;
+    struct rlhf__playing p = {.config = env->config,
+                              .environment = env->cast->environment,
+                              .policy = env->cast->policy,
+                              .rules = env->cast->rules,
+                              .prompts = f->prompts,
+                              .alone = alone,
+                              .seed = (uint64_t)env->config->run.seed};
+    if (!p.environment) return RLHF_OK;
+    RLHF_TRY(rlhf__playing_open(&p, &f->episodes, err));
+    p.prompts = f->held_out;
+    p.alone = 0;
+    return f->held_out ? rlhf__playing_open(&p, &f->held_out_episodes, err) : RLHF_OK;
 }
 
 static rlhf_status open_feed(struct prompt_feed *f, struct rlhf__error *err) {

@@ -84,8 +84,6 @@ static rlhf_status check_environment(const struct rlhf__run *r, struct rlhf__err
     const char *file = r->req->environment->file, *with = NULL;
     if (r->req->recorded) with = "phases of a run with an environment cannot be computed again yet";
     if (c->rollout.ahead) with = "rollout.ahead is 1; only 0 is possible with an environment";
-    if (c->data.eval_path[0])
-        with = "data.eval_path: held-out prompts are not answered by an environment yet";
     if (c->response.truncate == RLHF__TRUNCATE_PERIOD)
         with = "response.truncate is period, which cuts single responses; none and stop are "
                "possible with an environment";

@@ -216,7 +216,6 @@ static void refusals(void **state) {
         {GRPO "--set rollout.ahead=1 --set algo.correction=token " ENV(""),
          "rollout.ahead is 1; only 0 is possible with an environment"},
         {GRPO ENV(":fault=tools"), "has tools, but the prompts are texts, in which no chat "},
-        {GRPO "--set data.eval_path=prompts.txt " ENV(""), "held-out prompts are not answered"},
         {GRPO "--env period_count.so ", "period_count.so is a reward, --env wants an environment"},
         {GRPO ENV("") "--set episodes.tokens=65 ", "but the model's context has 64 tokens"},
         {GRPO ENV("") "--set environment.weight=x ", "environment.weight must be a number"},

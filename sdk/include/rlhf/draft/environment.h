@@ -14,7 +14,7 @@
 // seed, data row and turns. It must not depend on the other episodes of a call, on time, or on
 // earlier calls. So rows do not depend on timing, and the host can play an episode again after a
 // failure: from its reset, with the turns it had. RLHF_ENVIRONMENT_VARIES is for environments that
-// cannot promise this.
+// cannot promise this. [R:episode-repeat]
 //
 // An environment says and sees only text. Token ids, chat templates, the parsing of tool calls, and
 // all limits on turns, tokens and time belong to the host. If text of the environment contains a
@@ -57,7 +57,7 @@ typedef struct rlhf_episode_in {
     uint32_t size, n; // episodes of this call
     int64_t phase;    // the first is 0
     // [n] the states of the episodes: rlhf_environment_ops.state_size bytes each, 16-byte aligned,
-    // zero before reset(). They do not move until close().
+    // zero before reset(). They do not move until close(). [R:episode-state]
     void *const *state;
     const uint64_t *episode; // [n] number of the row within the run
     // [n] for rlhf_rng (rng.h). The rows of a group have the same seed, so they begin with the same
@@ -78,7 +78,7 @@ typedef struct rlhf_episode_in {
 typedef struct rlhf_episode_out rlhf_episode_out;
 struct rlhf_episode_out {
     uint32_t size, reserved;
-    // All arrays are [n], zeroed by the host.
+    // All arrays are [n], zeroed by the host. [R:episode-outside]
     float *reward;    // for this turn; goes to its last token. NaN or Inf: rewards.nan_policy
     uint8_t *end;     // RLHF_EPISODE_OPEN, RLHF_EPISODE_DONE or RLHF_EPISODE_TRUNCATED
     uint8_t *verdict; // enum rlhf_verdict, when an episode ends; as in rlhf_reward_out
@@ -86,7 +86,7 @@ struct rlhf_episode_out {
     // Add a message for episode i; the text is copied. An episode that stays open needs at least
     // one. Messages of a step that ends the episode appear in samples, but no policy reads them.
     // A USER message in reset() is appended to the prompt's last message if that is a user's.
-    // [step]
+    // [step] [R:episode]
     rlhf_status (*say)(const rlhf_episode_out *, uint32_t i, int32_t role, rlhf_str text);
     // Report a number about episode i, as environment/<name>: the mean over the phase's episodes
     // that reported it, each with its last value. [step]
@@ -97,8 +97,8 @@ typedef struct rlhf_environment_ops {
     uint32_t size, flags; // flags: bits of enum rlhf_environment_flag
     uint64_t state_size;  // bytes of an episode's state; 0: none
     // Returns the tools as a JSON list of {"type": "function", "function": {"name", "description",
-    // "parameters"}}, as chat templates take them. It lives until destroy(). Called once, after
-    // create(). NULL, as the function or as its result: no tools. [main]
+    // "parameters"}}, as chat templates take them. It lives until destroy(), and is the same in
+    // every call. NULL, as the function or as its result: no tools. [main] [R:episode-tools]
     const char *(*tools)(void *self);
     // Episodes begin. NULL: the prompt stands as it is. [step]
     rlhf_status (*reset)(void *self, const rlhf_episode_in *, const rlhf_episode_out *);

@@ -1,0 +1,14 @@
+// sum.h: computes expressions of whole numbers, such as "12*(3+4)".
+#ifndef RLHF_PLUGINS_ENVIRONMENTS_SUMS_SUM_H
+#define RLHF_PLUGINS_ENVIRONMENTS_SUMS_SUM_H
+
+#include <rlhf/base.h>
+
+// The largest size of a number and of every result on the way.
+#define RLHF__SUM_MOST INT64_C(1000000000000000)
+
+// Compute an expression with + - * / and brackets; / only where the quotient is a whole number.
+// Spaces are ignored. Returns NULL and the value, or else why there is none. [any]
+const char *rlhf__sum(rlhf_str expression, int64_t *value);
+
+#endif
