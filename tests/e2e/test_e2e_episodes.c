@@ -97,6 +97,102 @@ static void one_turn_is_a_response(void **state) {
                      0);
 }
 
+// ---- forms of models ----
+
+#define SHAPE                                                                                      \
+    "\"vocab_size\": 260, \"hidden_size\": 32, \"intermediate_size\": 48, "                        \
+    "\"num_hidden_layers\": 2, \"max_position_embeddings\": 64, \"bos_token_id\": 259, "           \
+    "\"eos_token_id\": 259, \"hidden_act\": \"silu\", \"rms_norm_eps\": 1e-06"
+
+static void write_form(struct e2e *t, const char *form) {
+    char path[64];
+    if (strcmp(form, "model") == 0) return;
+    assert_int_equal(e2e_shell(t, "cp -r model %s", form), 0);
+    snprintf(path, sizeof path, "%s/config.json", form);
+    e2e_write(t, path,
+              strcmp(form, "llama") == 0
+                  ? "{\"model_type\": \"llama\", \"architectures\": [\"LlamaForCausalLM\"], " SHAPE
+                    ", \"num_attention_heads\": 4, \"num_key_value_heads\": 2, "
+                    "\"tie_word_embeddings\": false, \"rope_theta\": 10000.0}\n"
+                  : "{\"model_type\": \"qwen3\", \"architectures\": [\"Qwen3ForCausalLM\"], " SHAPE
+                    ", \"num_attention_heads\": 2, \"num_key_value_heads\": 1, \"head_dim\": 24, "
+                    "\"tie_word_embeddings\": true, \"rope_theta\": 1000000.0}\n");
+}
+
+static void same_log_probs(struct e2e *t, const char *form, const char *dtype,
+                           const char *adapter) {
+    static const char *const others[] = {"--threads 1", "--threads 2 --set sampling.slots=5 --set "
+                                                        "batch.share_prompts=false"};
+    for (size_t i = 0; i < 2; i++) {
+        char args[2048];
+        snprintf(args, sizeof args,
+                 "--algo grpo.so --set algo.group_size=4 --policy %s-start/checkpoints/latest " ANY
+                 "--set run.phases=1 " ENV("") "--set compute.dtype=%s %s %s --set run.dir=kind%zu",
+                 form, dtype, adapter, others[i], i);
+        run(t, args);
+        snprintf(args, sizeof args, "kind%zu", i);
+        json_t *rows = e2e_metrics(t, args);
+        assert_true(e2e_metric(rows, 0, "sampling/logp_difference/max") <= 0);
+        assert_true(e2e_metric(rows, 0, "episodes/turns") > 1.2);
+        json_decref(rows);
+    }
+    assert_int_equal(e2e_shell(t, "for k in kind0 kind1; do grep segments $k/rollouts.jsonl > "
+                                  "$k.rows; done; cmp kind0.rows kind1.rows"),
+                     0);
+    assert_int_equal(e2e_shell(t, "rm -r kind0 kind1"), 0);
+}
+
+// Log-probs are equal in sampling and training for all forms of models, in f32 and bf16, with and
+// without an adapter; and threads, slots and shared prompts change no row.
+static void log_probs_of_forms(void **state) {
+    struct e2e *t = *state;
+    static const char *const forms[] = {"model", "llama", "qwen3"};
+    for (size_t i = 0; i < 3; i++) {
+        char args[512];
+        write_form(t, forms[i]);
+        snprintf(args, sizeof args,
+                 "--algo sft.so --data texts.jsonl --policy %s --set policy.init=random --set "
+                 "run.phases=1 --set run.dir=%s-start",
+                 forms[i], forms[i]);
+        run(t, args);
+        for (int bf16 = 0; bf16 < 2; bf16++)
+            for (int adapter = 0; adapter < 2; adapter++)
+                same_log_probs(t, forms[i], bf16 ? "bf16" : "f32",
+                               adapter ? "--set policy.adapter.rank=2" : "");
+    }
+}
+
+// ---- time ----
+
+// The time that an environment takes to answer changes nothing.
+static void delays(void **state) {
+    struct e2e *t = *state;
+    e2e_write(t, "slow.py",
+              "import os, time\n"
+              "class Slow:\n"
+              "    def reset(self, seed=None, options=None):\n"
+              "        self.wait()\n"
+              "        self.sum = seed % 4\n"
+              "        return f'{self.sum}?', {}\n"
+              "    def step(self, text):\n"
+              "        self.wait()\n"
+              "        self.sum += len(text)\n"
+              "        return f'{self.sum}.', float(self.sum % 3), self.sum % 5 == 0, False, {}\n"
+              "    def wait(self):\n"
+              "        if 'SLOW' in os.environ: time.sleep(os.urandom(1)[0] / 20000)\n");
+    for (int slow = 0; slow < 2; slow++)
+        assert_int_equal(e2e_shell(t,
+                                   "%s $HOST " GRPO
+                                   "--env env_python.so:file=slow.py,class=Slow,api=gymnasium "
+                                   "--threads 1 --set run.dir=slow%d",
+                                   slow ? "SLOW=1" : "", slow),
+                         0);
+    assert_int_equal(e2e_shell(t, "cmp slow0/rollouts.jsonl slow1/rollouts.jsonl && cmp "
+                                  "slow0/checkpoints/latest/model.safetensors "
+                                  "slow1/checkpoints/latest/model.safetensors"),
+                     0);
+}
+
 // ---- what rows contain ----
 
 static json_t *rows_of(struct e2e *t, const char *dir) {
@@ -232,6 +328,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(log_probs_are_equal, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(nothing_depends_on_slots, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(one_turn_is_a_response, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(log_probs_of_forms, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(delays, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(bridges, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(limits, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(faults, setup, e2e_teardown),
