@@ -33,6 +33,8 @@ static const struct kind {
     {"model", "a model family", "model", "models", "", "rlhf-transformer",
      " LIBS rlhf::transformer", PLUGIN_CHECK},
     {"sink", "a sink", "sink", "sinks", "", "rlhf-sdk", "", PLUGIN_CHECK},
+    {"environment", "an environment", "environment", "environments", "", "rlhf-sdk", "",
+     PLUGIN_CHECK},
     {"kernel", "a compute backend", "kernels", "kernels", "kernels_", "rlhf-reference",
      " LIBS rlhf::reference", ""},
 };
@@ -254,7 +256,7 @@ static rlhf_status check(struct making *m, const struct options *o,
     if (rest->n != 2)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "plugin new: name a kind and a plugin, e.g. rlhf-host plugin new reward "
-                          "my_words; kinds are reward, algo, model, sink and kernel");
+                          "my_words; kinds are reward, algo, model, sink, environment and kernel");
     RLHF_TRY(find_kind(m, rest->item[0], err));
     RLHF_TRY(find_lang(m, o->lang, err));
     m->name = rest->item[1];

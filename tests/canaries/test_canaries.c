@@ -161,6 +161,36 @@ static void each_sink_and_backend_is_caught(void **state) {
     assert_int_equal(missed, 0);
 }
 
+static void each_environment_is_caught(void **state) {
+    static const struct {
+        const char *name, *rule;
+    } all[] = {{"environment_tools", "episode-tools"},
+               {"environment_memory", "out-of-memory"},
+               {"environment_seed", "episode-seed"},
+               {"environment_state", "episode-state"},
+               {"environment_reset_ends", "episode"},
+               {"environment_silent", "episode"},
+               {"environment_role", "episode"},
+               {"environment_unasked", "episode"},
+               {"environment_unanswered", "episode"},
+               {"environment_order", "episode-repeat"},
+               {"environment_remembers", "episode-repeat"},
+               {"environment_end", "episode"},
+               {"environment_verdict", "episode"},
+               {"environment_outside", "episode-outside"},
+               {"environment_borrowed", "borrowed"},
+               {"environment_text", "text"},
+               {"environment_words", "no-words"},
+               {"environment_crash", "crash"},
+               {"environment_finish_says", "episode"},
+               {"environment_leak", "leak"}};
+    int missed = 0;
+    (void)state;
+    for (size_t i = 0; i < CHECK_COUNT(all); i++)
+        missed += !caught(all[i].name, all[i].rule, "");
+    assert_int_equal(missed, 0);
+}
+
 // Small models, so that numbers are tested.
 #define GPT2                                                                                       \
     "{\"n_layer\": 2, \"n_head\": 2, \"n_embd\": 16, \"n_positions\": 32, \"vocab_size\": 40}"
@@ -319,6 +349,8 @@ static void nothing_is_found_in_what_is_sound(void **state) {
                {"rewards/length", "{\"max_len\": 64}"},
                {"rewards/ngram3", ""},
                {"rewards/period_count", ""},
+               {"environments/guess", ""},
+               {"environments/tools", ""},
                {"algos/bradley_terry", ""},
                {"algos/classify", ""},
                {"algos/dpo", ""},
@@ -349,6 +381,9 @@ static void nothing_is_found_in_what_is_sound(void **state) {
     check_sound(path, "");
     snprintf(path, sizeof path, "%s/tests/canaries/algo_choose_kept.so", getenv("RLHF_BUILD_DIR"));
     check_sound(path, "");
+    snprintf(path, sizeof path, "%s/tests/canaries/environment_nothing.so",
+             getenv("RLHF_BUILD_DIR"));
+    check_sound(path, "");
     snprintf(path, sizeof path, "%s/tests/canaries/sink_nothing.so", getenv("RLHF_BUILD_DIR"));
     check_sound(path, "");
     snprintf(path, sizeof path, "%s/tests/canaries/kernels_nothing.so", getenv("RLHF_BUILD_DIR"));
@@ -373,6 +408,7 @@ int main(void) {
         cmocka_unit_test(each_algorithm_is_caught),
         cmocka_unit_test(each_model_is_caught),
         cmocka_unit_test(each_sink_and_backend_is_caught),
+        cmocka_unit_test(each_environment_is_caught),
         cmocka_unit_test(one_that_waits_for_ever_is_caught),
         cmocka_unit_test(one_that_waits_for_a_service_is_stopped),
         cmocka_unit_test(what_is_no_number_is_told),

@@ -24,6 +24,7 @@ extern const struct rlhf__check_case rlhf__algo_cases[];
 extern const struct rlhf__check_case rlhf__model_cases[];
 extern const struct rlhf__check_case rlhf__kernels_cases[];
 extern const struct rlhf__check_case rlhf__sink_cases[];
+extern const struct rlhf__check_case rlhf__environment_cases[];
 
 // A step of an algorithm's cases. Compares the shards of a minibatch on two processes with those on
 // one (algo_shards.c). [main]

@@ -375,7 +375,7 @@ static rlhf_status check_plugin(struct work *w, const json_t *row, struct rlhf__
         w->file_bytes = 0;
         return st;
     }
-    if (kind == RLHF_KIND_ENVIRONMENT) return RLHF_OK; // only its life is tested
+    if (kind == RLHF_KIND_ENVIRONMENT) return run_cases(w, id, rlhf__environment_cases, r, err);
     return run_cases(w, id, rlhf__model_cases, r, err);
 }
 

@@ -20,6 +20,7 @@
 
 #include <rlhf/algo.h>
 #include <rlhf/compute.h>
+#include <rlhf/draft/environment.h>
 #include <rlhf/model.h>
 #include <rlhf/plugin.h>
 #include <rlhf/reward.h>
@@ -401,6 +402,34 @@ struct rlhf_test_rows {
 // values are borrowed. [any]
 void rlhf_test_rows_init(struct rlhf_test_rows *r, const struct rlhf_test_row_value *values,
                          uint32_t n_values);
+
+// ---- environments ----
+
+// An episode that a test plays. The test reads it, and does not write to it.
+struct rlhf_test_episode {
+    const rlhf_environment_ops *ops;
+    void *self, *state;
+    const char *row; // the data row; NULL: none
+    uint64_t seed;
+    float reward; // the sum so far
+    int32_t turn; // turns taken
+    uint8_t end;  // enum rlhf_episode_end
+    uint8_t verdict, failed, reserved[5];
+    char said[4096]; // what the last function said: lines "user: 1 to 63?\n", "tool: 408\n"
+};
+
+// Begin an episode, with a zeroed state: reset(). self is the environment's instance. row (NULL: no
+// data row) is borrowed. Returns the status of reset(), or RLHF_E_NOMEM. Needs rlhf_test_close in
+// any case. [step]
+rlhf_status rlhf_test_begin(struct rlhf_test_episode *e, const rlhf_environment_ops *ops,
+                            void *self, uint64_t seed, const char *row, const char *prompt);
+// The policy takes a turn without tool calls, or one that consists of a call: step(). arguments is
+// a JSON object. Returns its status. [step]
+rlhf_status rlhf_test_turn(struct rlhf_test_episode *e, const char *text);
+rlhf_status rlhf_test_call(struct rlhf_test_episode *e, const char *tool, const char *arguments);
+// The host ends the episode (enum rlhf_episode_end): finish(). Returns its status. [step]
+rlhf_status rlhf_test_finish(struct rlhf_test_episode *e, int32_t end);
+void rlhf_test_close(struct rlhf_test_episode *e); // close() [step]
 
 // ---- "rlhf.limits/0" ----
 

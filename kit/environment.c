@@ -1,0 +1,113 @@
+// environment.c: plays an episode of an environment. See rlhf/test.h.
+#include <rlhf/test.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+// The function that is being called; say() and metric() find the episode by it.
+struct call {
+    rlhf_episode_out out; // first member: say() casts it back
+    struct rlhf_test_episode *episode;
+};
+
+static rlhf_status say(const rlhf_episode_out *out, uint32_t i, int32_t role, rlhf_str text) {
+    static const char *const names[] = {"system", "user", "assistant", "tool"};
+    union {
+        const rlhf_episode_out *out;
+        const struct call *call;
+    } u = {out};
+    struct rlhf_test_episode *e = u.call->episode;
+    if (i != 0 || role < 0 || role > RLHF_ROLE_TOOL || role == RLHF_ROLE_ASSISTANT)
+        return RLHF_E_INVALID;
+    const size_t at = strlen(e->said);
+    snprintf(e->said + at, sizeof e->said - at, "%s: %.*s\n", names[role], (int)text.len,
+             text.len ? text.ptr : "");
+    return RLHF_OK;
+}
+
+static void metric(const rlhf_episode_out *out, uint32_t i, const char *name, double value) {
+    (void)out;
+    (void)i;
+    (void)name;
+    (void)value;
+}
+
+typedef rlhf_status function(void *, const rlhf_episode_in *, const rlhf_episode_out *);
+
+static rlhf_status ask(struct rlhf_test_episode *e, function *f, const char *text,
+                       const rlhf_tool_call *tool, const uint8_t *end) {
+    static const rlhf_tool_call none = {{NULL, 0}, {NULL, 0}};
+    const rlhf_str said = {text, text ? strlen(text) : 0};
+    const rlhf_str meta = {e->row, e->row ? strlen(e->row) : 0};
+    const int32_t offset[] = {0, tool != NULL};
+    uint8_t ended = 0, verdict = 0, failed = 0;
+    float reward = 0;
+    const rlhf_episode_in in = {.size = (uint32_t)sizeof in,
+                                .n = 1,
+                                .phase = 0,
+                                .state = &e->state,
+                                .episode = &e->seed,
+                                .seed = &e->seed,
+                                .turn = &e->turn,
+                                .meta = &meta,
+                                .text = &said,
+                                .call_offset = offset,
+                                .call = tool ? tool : &none,
+                                .end = end};
+    const struct call call = {.out = {.size = (uint32_t)sizeof call.out,
+                                      .reserved = 0,
+                                      .reward = &reward,
+                                      .end = &ended,
+                                      .verdict = &verdict,
+                                      .failed = &failed,
+                                      .say = say,
+                                      .metric = metric},
+                              .episode = e};
+    e->said[0] = 0;
+    const rlhf_status st = f ? f(e->self, &in, &call.out) : RLHF_OK;
+    e->reward += reward;
+    e->failed = failed;
+    if (verdict) e->verdict = verdict;
+    if (!end) e->end = ended;
+    return st;
+}
+
+rlhf_status rlhf_test_begin(struct rlhf_test_episode *e, const rlhf_environment_ops *ops,
+                            void *self, uint64_t seed, const char *row, const char *prompt) {
+    memset(e, 0, sizeof *e);
+    e->ops = ops;
+    e->self = self;
+    e->seed = seed;
+    e->row = row;
+    if (ops->state_size) {
+        e->state = calloc(1, (size_t)ops->state_size);
+        if (!e->state) return RLHF_E_NOMEM;
+    }
+    return ask(e, ops->reset, prompt, NULL, NULL);
+}
+
+static rlhf_status step(struct rlhf_test_episode *e, const char *text, const rlhf_tool_call *call) {
+    e->turn++;
+    return ask(e, e->ops->step, text, call, NULL);
+}
+
+rlhf_status rlhf_test_turn(struct rlhf_test_episode *e, const char *text) {
+    return step(e, text, NULL);
+}
+
+rlhf_status rlhf_test_call(struct rlhf_test_episode *e, const char *tool, const char *arguments) {
+    const rlhf_tool_call call = {{tool, strlen(tool)}, {arguments, strlen(arguments)}};
+    return step(e, "", &call);
+}
+
+rlhf_status rlhf_test_finish(struct rlhf_test_episode *e, int32_t end) {
+    const uint8_t how = (uint8_t)end;
+    e->end = how;
+    return ask(e, e->ops->finish, NULL, NULL, &how);
+}
+
+void rlhf_test_close(struct rlhf_test_episode *e) {
+    if (e->ops && e->ops->close) e->ops->close(e->self, 1, &e->state);
+    free(e->state);
+    memset(e, 0, sizeof *e);
+}

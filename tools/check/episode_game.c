@@ -1,0 +1,258 @@
+// episode_game.c: see episode_game.h.
+#include "check/episode_game.h"
+
+#include "base/json.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EPISODES = RLHF__GAME_EPISODES, SAID = 64 << 10 };
+
+// Episodes 0 and 1 have the same seed, as rows of a group have.
+static const uint64_t seeds[EPISODES] = {7, 7, 1, 1099511627776, 3};
+
+static const rlhf_environment_ops *ops_of(const struct rlhf__check *c) {
+    return &c->plugin->ops.environment;
+}
+
+// ---- episodes ----
+
+__attribute__((format(printf, 2, 3))) static void tell(struct rlhf__game_episode *e,
+                                                       const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    const int n = vsnprintf(e->told + e->n_told, SAID - e->n_told, fmt, ap);
+    va_end(ap);
+    if (n > 0) e->n_told += (size_t)n < SAID - e->n_told ? (size_t)n : SAID - 1 - e->n_told;
+}
+
+// Sets row to the data row of episode i: the author's in turn, or {"prompt": ..., "answer": ...}.
+static void make_row(const struct rlhf__check *c, struct rlhf__game_episode *e, size_t i) {
+    const size_t n = json_array_size(c->rows);
+    char *text = n ? json_dumps(json_array_get(c->rows, i % n), 0) : NULL;
+    snprintf(e->row, sizeof e->row, "%s",
+             text ? text : "{\"prompt\": \"2+3=\", \"answer\": \"5\"}");
+    free(text);
+}
+
+rlhf_status rlhf__game_open(struct rlhf__check *c, struct rlhf__game *g, int32_t side) {
+    const size_t bytes = (size_t)ops_of(c)->state_size;
+    struct rlhf__error err;
+    memset(g, 0, sizeof *g);
+    g->states = rlhf__guards_new(c->log);
+    if (!g->states) return RLHF_E_NOMEM;
+    for (size_t i = 0; i < EPISODES; i++) {
+        struct rlhf__game_episode *e = &g->of[i];
+        e->told = calloc(1, SAID);
+        if (bytes)
+            e->state = rlhf__guard_take(g->states, (bytes + 15) / 16 * 16, side,
+                                        RLHF__CHECK_EPISODE_STATE, "the state of an episode");
+        if (!e->told || (bytes && !e->state)) return RLHF_E_NOMEM;
+        make_row(c, e, i);
+        e->open = 1;
+    }
+    return rlhf__probe_create(c, NULL, 0, &g->probe, &err);
+}
+
+void rlhf__game_finish(struct rlhf__game *g) {
+    rlhf__probe_finish(&g->probe);
+    rlhf__guards_free(g->states);
+    for (size_t i = 0; i < EPISODES; i++)
+        free(g->of[i].told);
+}
+
+// ---- calls ----
+
+enum { RESET = RLHF__GAME_RESET, STEP = RLHF__GAME_STEP, FINISH = RLHF__GAME_FINISH };
+static const char *const names[] = {"reset()", "step()", "finish()"};
+
+struct call {
+    rlhf_episode_out out; // first member: say() casts it back
+    rlhf_episode_in in;
+    struct rlhf__game *game;
+    uint32_t which[EPISODES]; // [in.n]
+    int32_t what, said[EPISODES], answers[EPISODES];
+    rlhf_status status;
+    struct rlhf__error err;
+};
+
+static void found(const struct call *k, uint32_t i, const char *what) {
+    rlhf__child_log_found(k->game->probe.check->log, RLHF__CHECK_EPISODE, "%s: episode %u %s",
+                          names[k->what], k->which[i], what);
+}
+
+static rlhf_status say(const rlhf_episode_out *out, uint32_t i, int32_t role, rlhf_str text) {
+    static const char *const roles[] = {"system", "user", "assistant", "tool"};
+    union {
+        const rlhf_episode_out *out;
+        struct call *call;
+    } u = {out};
+    struct call *k = u.call;
+    if (i >= k->in.n) {
+        rlhf__child_log_found(k->game->probe.check->log, RLHF__CHECK_EPISODE,
+                              "%s: say() names episode %u of %u", names[k->what], i, k->in.n);
+        return RLHF_E_INVALID;
+    }
+    const int calls = k->in.call_offset[i + 1] - k->in.call_offset[i];
+    if (k->what == FINISH || role < 0 || role > RLHF_ROLE_TOOL || role == RLHF_ROLE_ASSISTANT ||
+        (role == RLHF_ROLE_SYSTEM && k->what != RESET) || (role == RLHF_ROLE_TOOL && !calls)) {
+        found(k, i, "speaks in a role that is not allowed there");
+        return RLHF_E_INVALID;
+    }
+    k->said[i]++;
+    k->answers[i] += role == RLHF_ROLE_TOOL;
+    tell(&k->game->of[k->which[i]], "%s: %.*s\n", roles[role], (int)text.len,
+         text.len ? text.ptr : "");
+    return RLHF_OK;
+}
+
+static void metric(const rlhf_episode_out *out, uint32_t i, const char *name, double value) {
+    union {
+        const rlhf_episode_out *out;
+        struct call *call;
+    } u = {out};
+    if (i >= u.call->in.n || !name)
+        rlhf__child_log_found(u.call->game->probe.check->log, RLHF__CHECK_EPISODE,
+                              "%s: metric() names no episode of the call", names[u.call->what]);
+    else
+        tell(&u.call->game->of[u.call->which[i]], "%s %.17g\n", name, value);
+}
+
+static void *lay(struct rlhf__guards *g, const void *from, size_t n, int32_t side, int32_t rule,
+                 const char *what) {
+    void *at = rlhf__guard_take(g, n, side, rule, what);
+    if (at && from && n) memcpy(at, from, n);
+    return at;
+}
+
+// The turns of the policy, in their order; the episode's number selects where it begins.
+static rlhf_str turn_text(uint32_t episode, int32_t turn) {
+    static const rlhf_str turns[] = {
+        {"1", 1}, {"", 0}, {"32", 2}, {"\xff\x00\xfe", 3}, {"yes.\n", 5}, {"\xf0\x9f\x98\x80 a", 6},
+        {"{}", 2}};
+    return turns[((size_t)episode + (size_t)turn) % (sizeof turns / sizeof *turns)];
+}
+
+// Lays out the arrays of a call in guarded memory: g for the inputs, h for the outputs. Returns 0
+// if out of memory.
+static int lay_call(struct call *k, struct rlhf__guards *g, struct rlhf__guards *h, int32_t side) {
+    const uint32_t n = k->in.n;
+    void *state[EPISODES] = {NULL};
+    uint64_t number[EPISODES] = {0}, seed[EPISODES] = {0};
+    int32_t turn[EPISODES] = {0}, offset[EPISODES + 1] = {0};
+    rlhf_str meta[EPISODES], text[EPISODES];
+    rlhf_tool_call call[EPISODES];
+    uint8_t end[EPISODES] = {0};
+    for (uint32_t i = 0; i < n; i++) {
+        const struct rlhf__game_episode *e = &k->game->of[k->which[i]];
+        const rlhf_str said = k->what == STEP    ? turn_text(k->which[i], e->turn)
+                              : k->what == RESET ? (rlhf_str){"2+3=", 4}
+                                                 : (rlhf_str){NULL, 0};
+        state[i] = e->state;
+        number[i] = k->which[i];
+        seed[i] = seeds[k->which[i]];
+        turn[i] = e->turn;
+        end[i] = e->end;
+        meta[i] = (rlhf_str){lay(g, e->row, strlen(e->row), side, RLHF__CHECK_TEXT, "in->meta"),
+                             strlen(e->row)};
+        text[i] = (rlhf_str){lay(g, said.ptr, (size_t)said.len, side, RLHF__CHECK_TEXT, "in->text"),
+                             said.len};
+        offset[i + 1] = offset[i];
+        if (k->what == STEP && *k->game->tool && e->turn % 2 == 1)
+            call[offset[i + 1]++] =
+                (rlhf_tool_call){{k->game->tool, strlen(k->game->tool)},
+                                 {k->game->arguments, strlen(k->game->arguments)}};
+    }
+    const int32_t borrowed = RLHF__CHECK_BORROWED, outside = RLHF__CHECK_EPISODE_OUTSIDE;
+    k->in = (rlhf_episode_in){
+        .size = sizeof k->in,
+        .n = n,
+        .state = lay(g, state, n * sizeof *state, side, borrowed, "in->state"),
+        .episode = lay(g, number, n * sizeof *number, side, borrowed, "in->episode"),
+        .seed = lay(g, seed, n * sizeof *seed, side, borrowed, "in->seed"),
+        .turn = lay(g, turn, n * sizeof *turn, side, borrowed, "in->turn"),
+        .meta = lay(g, meta, n * sizeof *meta, side, borrowed, "in->meta"),
+        .text = lay(g, text, n * sizeof *text, side, borrowed, "in->text"),
+        .call_offset = lay(g, offset, (n + 1) * sizeof *offset, side, borrowed, "in->call_offset"),
+        .call = lay(g, call, (size_t)offset[n] * sizeof *call, side, borrowed, "in->call"),
+        .end = k->what == FINISH ? lay(g, end, n, side, borrowed, "in->end") : NULL};
+    k->out = (rlhf_episode_out){
+        .size = sizeof k->out,
+        .reward = rlhf__guard_take(h, n * sizeof(float), side, outside, "out->reward"),
+        .end = rlhf__guard_take(h, n, side, outside, "out->end"),
+        .verdict = rlhf__guard_take(h, n, side, outside, "out->verdict"),
+        .failed = rlhf__guard_take(h, n, side, outside, "out->failed"),
+        .say = say,
+        .metric = metric};
+    return k->in.state && k->in.text && k->in.call_offset && k->in.call && k->out.reward &&
+           k->out.end && k->out.verdict && k->out.failed;
+}
+
+static void *run(void *arg) {
+    struct call *k = arg;
+    const rlhf_environment_ops *ops = ops_of(k->game->probe.check);
+    rlhf_status (*const f[])(void *, const rlhf_episode_in *,
+                             const rlhf_episode_out *) = {ops->reset, ops->step, ops->finish};
+    rlhf__probe_begin(&k->game->probe, names[k->what]);
+    const rlhf_status st = f[k->what](k->game->probe.self, &k->in, &k->out);
+    k->status = rlhf__probe_end(&k->game->probe, st, &k->err);
+    return NULL;
+}
+
+// Checks what the call gave for its episode i, and adds it to what is compared.
+static void take(struct call *k, uint32_t i) {
+    struct rlhf__game_episode *e = &k->game->of[k->which[i]];
+    const int calls = k->in.call_offset[i + 1] - k->in.call_offset[i];
+    if (k->out.failed[i]) {
+        e->bad = 1;
+        e->open = 0;
+        return;
+    }
+    if (k->out.verdict[i] > RLHF_VERDICT_WRONG) found(k, i, "has an unknown verdict");
+    if (k->out.end[i] > RLHF_EPISODE_TRUNCATED)
+        found(k, i, "has an end that an environment cannot give");
+    if (k->what == RESET && k->out.end[i]) found(k, i, "ended before its first turn");
+    if (k->what == STEP && !k->out.end[i] && !k->said[i])
+        found(k, i, "stays open, but says nothing");
+    if (k->what == STEP && !k->out.end[i] && k->answers[i] != calls)
+        found(k, i, "does not answer each tool call once");
+    if (k->what == FINISH && k->out.end[i]) found(k, i, "is ended by finish()");
+    tell(e, "= %.9g, end %d, verdict %d\n", (double)k->out.reward[i], k->out.end[i],
+         k->out.verdict[i]);
+    if (k->what == RESET) e->n_reset = e->n_told;
+    if (k->what != FINISH) e->end = k->out.end[i];
+    if (e->end) e->open = 0;
+}
+
+// Calls a function for the episodes which[n]. elsewhere 1: on another thread.
+rlhf_status rlhf__game_ask(struct rlhf__game *g, int32_t what, const uint32_t *which, uint32_t n,
+                           int32_t side, int elsewhere) {
+    struct rlhf__check *c = g->probe.check;
+    const rlhf_environment_ops *ops = ops_of(c);
+    struct call k = {.game = g, .what = what, .status = RLHF_OK};
+    pthread_t thread;
+    if (!n || (what == RESET && !ops->reset) || (what == FINISH && !ops->finish)) return RLHF_OK;
+    memcpy(k.which, which, n * sizeof *which);
+    k.in.n = n;
+    struct rlhf__guards *in = rlhf__guards_new(c->log), *out = rlhf__guards_new(c->log);
+    for (uint32_t i = 0; what == STEP && i < n; i++)
+        g->of[which[i]].turn++;
+    if (in && out && lay_call(&k, in, out, side)) {
+        rlhf__guards_close(in);
+        if (!elsewhere || pthread_create(&thread, NULL, run, &k) != 0)
+            run(&k);
+        else
+            pthread_join(thread, NULL);
+        for (uint32_t i = 0; k.status == RLHF_OK && i < n; i++)
+            take(&k, i);
+    } else {
+        k.status = RLHF_E_NOMEM;
+    }
+    if (k.status < 0 && !rlhf__probe_starved(&g->probe))
+        rlhf__child_log_fact(c->log, "%s failed, so what follows was not tested: %s", names[what],
+                             k.err.text);
+    rlhf__guards_free(in);
+    rlhf__guards_free(out);
+    return k.status;
+}

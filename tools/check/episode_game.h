@@ -1,0 +1,40 @@
+// episode_game.h: episodes that a child process plays with an environment, in guarded memory, and
+// what the environment said and paid in them.
+#ifndef RLHF_HOST_CHECK_EPISODE_GAME_H
+#define RLHF_HOST_CHECK_EPISODE_GAME_H
+
+#include "check/guard.h"
+#include "check/probe.h"
+
+#include <rlhf/draft/environment.h>
+
+enum { RLHF__GAME_EPISODES = 5, RLHF__GAME_TURNS = 6 };
+enum rlhf__game_function { RLHF__GAME_RESET = 0, RLHF__GAME_STEP = 1, RLHF__GAME_FINISH = 2 };
+
+struct rlhf__game_episode {
+    void *state; // in the memory of rlhf__game.states
+    char row[256];
+    char *told;              // what it said and gave, call by call
+    size_t n_told, n_reset;  // bytes; n_reset: those of reset()
+    int32_t turn, open, bad; // bad 1: a call failed, so it is not compared
+    uint8_t end;
+};
+
+struct rlhf__game {
+    struct rlhf__probe probe;
+    struct rlhf__guards *states;
+    struct rlhf__game_episode of[RLHF__GAME_EPISODES]; // 0 and 1 have the same seed, as in a group
+    char tool[80], arguments[512]; // a call of the first tool; "" = there is none
+};
+
+// Create an instance and the zeroed states. side: enum rlhf__guard_side. Needs finish in any case.
+// Errors: those of create(); RLHF_E_NOMEM. [main]
+rlhf_status rlhf__game_open(struct rlhf__check *c, struct rlhf__game *g, int32_t side);
+void rlhf__game_finish(struct rlhf__game *g); // [main]
+
+// Call a function (enum rlhf__game_function) for the episodes which[n]. elsewhere 1: on another
+// thread. Reports broken rules. Returns the status of the function. [main]
+rlhf_status rlhf__game_ask(struct rlhf__game *g, int32_t what, const uint32_t *which, uint32_t n,
+                           int32_t side, int elsewhere);
+
+#endif
