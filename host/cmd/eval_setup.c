@@ -305,6 +305,7 @@ void rlhf__eval_setup_finish(struct rlhf__eval_setup *t) {
     say_failures(t);
     free(t->tally);
     rlhf__rewards_close(t->rewards, t->config.n_reward);
+    rlhf__playing_close(&t->episodes);
     rlhf__instance_destroy(t->environment);
     free(t->reward);
     rlhf__prompts_close(t->prompts);

@@ -210,7 +210,7 @@ static rlhf_status find_kind(struct making *m, const char *word, struct rlhf__er
     }
     return rlhf__fail(err, RLHF_E_INVALID,
                       "plugin new: \"%.60s\" is not a kind of plugin%s; allowed are reward, algo, "
-                      "model and kernel",
+                      "model, sink, environment and kernel",
                       word, rlhf__nearest_hint(&near, hint, sizeof hint));
 }
 

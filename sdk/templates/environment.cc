@@ -5,8 +5,6 @@
 // change: the option struct and its table, the state of a game, reset(), step(), and the id.
 #include <rlhf/draft/environment.h>
 
-#include <charconv>
-
 namespace {
 
 // Filled by the host from the table below before reset() is called.
@@ -36,8 +34,11 @@ rlhf_status reset(void *self, const rlhf_episode_in *in, const rlhf_episode_out 
 // Returns the number that a turn consists of, or 0. A text may contain any bytes.
 int64_t number(const rlhf_str &text) {
     int64_t n = 0;
-    const auto [end, error] = std::from_chars(text.ptr, text.ptr + text.len, n);
-    return error == std::errc() && end == text.ptr + text.len && n > 0 ? n : 0;
+    for (uint64_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] < '0' || text.ptr[i] > '9' || n > 1000000) return 0;
+        n = 10 * n + (text.ptr[i] - '0');
+    }
+    return n;
 }
 
 // Answers a turn of the policy in each of these episodes.

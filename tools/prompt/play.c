@@ -2,6 +2,7 @@
 // place of the policy. Each line of the input is a turn.
 #include "prompt/prompt.h"
 
+#include "base/json.h"
 #include "cmd/command_setup.h"
 #include "cmd/commands.h"
 #include "config/config.h"
@@ -142,6 +143,41 @@ static rlhf_status call(struct game *g, int function, struct rlhf__error *err) {
     return rlhf__episode_call(g->environment, 0, function, &e, 1, err);
 }
 
+// Replace a turn "/call NAME {...}" by a tool call, as models write it.
+static rlhf_status write_call(struct game *g, struct rlhf__error *err) {
+    static const char word[] = "/call ";
+    struct rlhf__buf *text = &g->episode.text, call = RLHF__BUF_INIT;
+    const char *typed = rlhf__buf_text(text), *name = typed + sizeof word - 1;
+    if (strncmp(typed, word, sizeof word - 1) != 0) return RLHF_OK;
+    const size_t n = strcspn(name, " ");
+    const char *arguments = name + n + strspn(name + n, " ");
+    rlhf__buf_printf(&call, "<tool_call>\n{\"name\": ");
+    rlhf__json_write_string(&call, name, n);
+    rlhf__buf_printf(&call, ", \"arguments\": %s}\n</tool_call>", *arguments ? arguments : "{}");
+    rlhf__buf_clear(text);
+    rlhf__buf_put(text, rlhf__buf_text(&call), call.len);
+    rlhf__buf_free(&call);
+    return rlhf__buf_ok(text, err);
+}
+
+// Find the tool calls of the turn.
+static rlhf_status read_calls(struct game *g, struct rlhf__error *err) {
+    struct rlhf__episode_tools tools = g->reading.tools; // the list is borrowed
+    struct rlhf__episode *e = &g->episode;
+    if (!tools.list) return RLHF_OK;
+    if (strncmp(rlhf__buf_text(&e->text), "/call ", 6) == 0) tools.form = RLHF__TOOL_FORM_HERMES;
+    RLHF_TRY(write_call(g, err));
+    const rlhf_str turn = {rlhf__buf_text(&e->text), e->text.len};
+    return rlhf__episode_tools_read(&tools, e, turn, err);
+}
+
+// Let the environment answer the turn, or the host, if a call is wrong.
+static rlhf_status step(struct game *g, struct rlhf__error *err) {
+    RLHF_TRY(read_calls(g, err));
+    return g->episode.calls.faults ? rlhf__episode_tools_refuse(&g->episode, err)
+                                   : call(g, RLHF__CALL_STEP, err);
+}
+
 static rlhf_status say(struct game *g, struct rlhf__error *err) {
     struct rlhf__episode *e = &g->episode;
     if (e->end == RLHF_EPISODE_OPEN) RLHF_TRY(rlhf__play_read(&g->reading, e, err));
@@ -149,8 +185,15 @@ static rlhf_status say(struct game *g, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
+static void show_tools(const struct game *g) {
+    char *text = g->reading.tools.list ? json_dumps(g->reading.tools.list, 0) : NULL;
+    rlhf__play_show_tools(&g->show, text);
+    free(text);
+}
+
 static rlhf_status play(struct game *g, struct rlhf__error *err) {
     struct rlhf__episode *e = &g->episode;
+    show_tools(g);
     rlhf__play_show_prompt(&g->show, (rlhf_str){rlhf__buf_text(&e->text), e->text.len});
     RLHF_TRY(call(g, RLHF__CALL_RESET, err));
     RLHF_TRY(say(g, err));
@@ -158,7 +201,7 @@ static rlhf_status play(struct game *g, struct rlhf__error *err) {
         RLHF_TRY(read_turn(g, err));
         if (g->left) break;
         e->turns++;
-        RLHF_TRY(call(g, RLHF__CALL_STEP, err));
+        RLHF_TRY(step(g, err));
         if (e->end == RLHF_EPISODE_OPEN && e->turns == g->o->turns) e->end = RLHF_EPISODE_TURNS;
         RLHF_TRY(say(g, err));
     }
@@ -193,6 +236,7 @@ static rlhf_status start(struct game *g, struct rlhf__command_setup *w, struct r
     const struct rlhf__loading loading = rlhf__command_setup_loading(w, o->max_mib);
     const rlhf_environment_ops *ops = &g->environment->plugin->ops.environment;
     const struct rlhf__play_policy policy = {.env = g->env,
+                                             .environment = g->environment,
                                              .dir = o->policy,
                                              .template = o->template,
                                              .prompts = o->prompts,

@@ -24,7 +24,8 @@ static rlhf_status open_prompt(struct rlhf__play_reading *r, const struct rlhf__
 
 rlhf_status rlhf__play_reading_open(struct rlhf__play_reading *r, const struct rlhf__play_policy *p,
                                     struct rlhf__error *err) {
-    if (!p->dir) return RLHF_OK;
+    struct rlhf__episodes_config c = {.tools = RLHF__TOOLS_HIDDEN};
+    if (!p->dir) return rlhf__episode_tools_open(p->environment, &c, NULL, &r->tools, err);
     RLHF_TRY(rlhf__typed_tokenizer(p->env, "--policy", p->dir, p->template, &r->tok, err));
     RLHF_TRY(open_prompt(r, p, err));
     const char *template = rlhf__chat_known(rlhf__tokenizer_chat(r->tok));
@@ -36,11 +37,16 @@ rlhf_status rlhf__play_reading_open(struct rlhf__play_reading *r, const struct r
                                     .prompts = r->prompts,
                                     .alone = !p->prompts,
                                     .chat = templated && (!p->prompts || chats > 0),
-                                    .bos = rlhf__tokenizer_info(r->tok)->bos};
-    return r->by.chat ? rlhf__bridge_check(r->tok, 0, err) : RLHF_OK;
+                                    .bos = rlhf__tokenizer_info(r->tok)->bos,
+                                    .tools = &r->tools};
+    const struct rlhf__chat *chat = r->by.chat ? rlhf__tokenizer_chat(r->tok) : NULL;
+    if (chat && rlhf__chat_lists_tools(chat)) c.tools = RLHF__TOOLS_TEMPLATE;
+    RLHF_TRY(rlhf__episode_tools_open(p->environment, &c, chat, &r->tools, err));
+    return chat ? rlhf__bridge_check(r->tok, r->tools.list && !r->tools.marked, err) : RLHF_OK;
 }
 
 void rlhf__play_reading_finish(struct rlhf__play_reading *r) {
+    rlhf__episode_tools_finish(&r->tools);
     rlhf__prompts_close(r->prompts);
     rlhf__tokenizer_close(r->tok);
 }

@@ -12,10 +12,12 @@ struct rlhf__play_reading {
     struct rlhf__prompts *prompts; // the one prompt
     struct rlhf__speaking by;
     struct rlhf__episode_limits limits;
+    struct rlhf__episode_tools tools; // of the environment, also without a policy
 };
 
 struct rlhf__play_policy {
     const struct rlhf__env *env;
+    const struct rlhf__instance *environment;
     const char *dir;      // --policy
     const char *template; // --template; NULL: the model's own
     const char *prompts;  // --prompts; NULL: none
