@@ -1,5 +1,5 @@
-// answering_env.c: an environment that counts what the policy writes, says so, and pays for it. On
-// request it breaks a rule.
+// answering_env.c: an environment that counts the tokens of the policy. It replies with this
+// number, and also gives it as the reward. On request it breaks a rule.
 #include "support/plugin.h"
 
 #include <rlhf/draft/environment.h>

@@ -43,8 +43,8 @@ static rlhf_status plan(void *self, const rlhf_run_info *run, rlhf_plan *out) {
     return RLHF_OK;
 }
 
-// Choose prompts p, p + 1, ... in phase p. A further round of the phase continues after the last of
-// them.
+// Chooses prompts p, p + 1, ... in phase p. If the phase needs another round of prompts, that round
+// continues after the last prompt of the previous one.
 static rlhf_status choose_prompts(void *self, const rlhf_prompts *in, int64_t *chosen) {
     struct algo *a = self;
     const struct config *c = a->config;

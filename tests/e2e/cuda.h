@@ -1,4 +1,4 @@
-// cuda.h: an installation of the program whose kernels_cuda.so is the emulated one.
+// cuda.h: installs the program with the emulated CUDA backend as its kernels_cuda.so.
 #ifndef E2E_CUDA_H
 #define E2E_CUDA_H
 
@@ -12,7 +12,7 @@
 
 // Create gpu/ in t->dir: the program, links to the files that it opens, and the emulated backend as
 // kernels_cuda.so. RLHF_FAKE_CUDA describes the fake machine (tests/cuda/fake_runtime.h).
-// CUDA_VISIBLE_DEVICES names a card, because the program would not look for one otherwise.
+// CUDA_VISIBLE_DEVICES names a card; without it the program would not look for one.
 static inline void e2e_cuda_install(struct e2e *t) {
     const int status = e2e_shell(
         t,

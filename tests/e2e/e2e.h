@@ -43,14 +43,15 @@ __attribute__((format(printf, 2, 3))) int e2e_shell(struct e2e *t, const char *s
 __attribute__((format(printf, 3, 4))) int e2e_terminal(struct e2e *t, unsigned short columns,
                                                        const char *script, ...);
 
-// Keys to type on the program's terminal. They are sent when the output since the previous keys
-// contains `until`.
+// What a person types: waits until the output since the previous keys contains `until`, then sends
+// `send`.
 struct e2e_keys {
     const char *until, *send;
 };
 
-// As e2e_terminal, with rows, and a person who types keys[n_keys] in this order. Fails the test if
-// the program ends, or is silent for a minute, before all keys were sent.
+// As e2e_terminal, but the terminal also has a number of rows, and a person types keys[0 .. n_keys
+// - 1] in this order. Fails the test if the program ends, or is silent for a minute, before all
+// keys were sent.
 __attribute__((format(printf, 6, 7))) int e2e_typed(struct e2e *t, unsigned short rows,
                                                     unsigned short columns,
                                                     const struct e2e_keys *keys, size_t n_keys,

@@ -1,7 +1,7 @@
 // faulty_program.c: `faulty_program SEED EVERY`, a program for exec.so. It scores a row by its
-// line, not by its position, and fails once at each row that the seed chooses. The number of calls
-// is in the file `asked`, so that it survives restarts. Failures are appended to `faults`, leftover
-// children to `children`.
+// line, not by its position, and fails once at each row that the seed chooses. It keeps the number
+// of calls in the file `asked`, so a restart does not lose it. Failures are appended to `faults`,
+// leftover children to `children`.
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
@@ -22,7 +22,7 @@ static uint64_t mix(uint64_t h, const void *bytes, size_t n) {
     return h;
 }
 
-// The number of the next row, counted over all processes.
+// Returns the number of the next row. Rows are counted over all processes.
 static uint64_t next_number(void) {
     uint64_t n = 0;
     const int fd = open("asked", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -98,7 +98,7 @@ static int go_wrong(const char *kind) {
     return 1;
 }
 
-// The text after the row's index, which differs on a retry.
+// Returns the text after the row's index. The index differs on a retry, but this text does not.
 static const char *behind_index(const char *line) {
     const char *at = strstr(line, "\"index\":");
     return at ? at + 8 + strspn(at + 8, "0123456789") : line;

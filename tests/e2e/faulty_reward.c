@@ -1,7 +1,7 @@
 // faulty_reward.c: a reward that depends only on the response's text and on the number of calls
-// that it has answered. This number is its state. It fails at rows and phases that a seed chooses,
-// a given number of times each. Built with OUTSIDE, it is stateless, reads the limits of a call as
-// rewards do that work outside the process, and reports the thread of each call.
+// that it has answered. This number is its state. A seed chooses the rows and phases at which it
+// fails, a given number of times each. Built with OUTSIDE, it is stateless and reports the thread
+// of each call. It also reads the limits of a call, like rewards that work outside the process.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>
@@ -37,7 +37,7 @@ static const rlhf_opt opts[] = {
     RLHF_OPT_BOOL(struct config, tokens, 0, "pay the first token of a response too"),
 };
 
-// A row that failed; its message identifies it.
+// A row that failed. The message identifies the row.
 struct fault {
     uint64_t key;
     int64_t times;

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// The file descriptor of the answer: the end of a pipe that is not a standard stream.
+// The descriptor on which the answer must be sent: the end of a pipe, but not a standard stream.
 static int answer_file(void) {
     for (int fd = 3; fd < 64; fd++) {
         struct stat s;

@@ -1,6 +1,6 @@
 // injected_reward.c: a reward that scores a row by its texts alone and, in a worker, fails at rows
 // that a seed chooses. After each failure of a row, a new draw decides whether the row fails again.
-// The run's log, in the file `said`, holds these failures, because a worker cannot write files.
+// A worker cannot write files, so these failures are logged. The run's log is in the file `said`.
 // Built with ALONE, it declares that it scores rows one by one and may be called early.
 #include "support/plugin.h"
 
@@ -74,7 +74,7 @@ static void fork_all(void) {
     abort();
 }
 
-// Fail at a row. Returns 1 if the rows after it must not fail, too, because a call reports only one
+// Fails at a row. Returns 1 if the rows after it must not fail, because a call can report only one
 // failure.
 static int go_wrong(const struct self *s, const char *kind, const rlhf_reward_in *in,
                     const rlhf_reward_out *out, uint32_t row) {
@@ -97,7 +97,7 @@ static int go_wrong(const struct self *s, const char *kind, const rlhf_reward_in
     return strcmp(kind, "noise") != 0 && strcmp(kind, "slow") != 0;
 }
 
-// A worker that is restarted takes some time to be created.
+// When a worker is restarted, creating it takes some time.
 static rlhf_status create_slowly(const rlhf_host *host, const void *config, void **self) {
     const struct config *c = config;
     if (c->every && said("is started again") % 3 == 2) usleep(300000);

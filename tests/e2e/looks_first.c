@@ -107,7 +107,8 @@ static rlhf_status loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) 
             k++;
         EXPECT(a, k < a->n && in->label[i] == a->label[k]);
         for (int32_t t = in->prompt_len[i]; t < len; t++) {
-            // No step was taken since advantages(), so the log-probs are those of that call.
+            // No step was taken since advantages(), so the log-probs must be those that
+            // advantages() got.
             EXPECT(a, a->old[a->begin[k] + t] == in->heads->logp[from + t]);
             EXPECT(a, in->logp_old[from + t] == in->heads->logp[from + t]);
             EXPECT(a, in->advantage[from + t] == in->logp_old[from + t]);

@@ -1,5 +1,5 @@
-// refers_reward.c: a reward that is the sum of the response's log-probs under the sampler, minus
-// the sum of those under the reference. Built with OUTSIDE, it declares that it may be called
+// refers_reward.c: rewards a response with its log-prob under the sampler minus its log-prob under
+// the reference, summed over its tokens. Built with OUTSIDE, it declares that it may be called
 // early. Built with BLIND, it requests no log-probs, checks that it gets none, and returns 0.
 #include "support/plugin.h"
 

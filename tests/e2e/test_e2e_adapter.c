@@ -59,7 +59,7 @@ static double metric(struct e2e *t, const char *run, int i, const char *name) {
     return v;
 }
 
-// Two phases and then two more, from a checkpoint without the base, give the bytes of four phases.
+// Two phases, and two more after a resume without the base, give the same bytes as four phases.
 // Other thread counts, microbatches, shared prompts and recomputation make no difference.
 static void goes_on(struct e2e *t, const char *base, const char *algo, const char *more) {
     done(t, e2e_run(t, "--algo %s --policy %s --set run.phases=4 --out a --threads 2 " RUN "%s",
@@ -125,9 +125,9 @@ static void guarded(void **state) {
     assert_true(metric(t, "a", 0, "optim/adapter_update_norm") > 0);
 }
 
-// The exact adapter is stored with the rounded one.
+// The checkpoint stores the adapter exactly, and also rounded.
 #define EXACT "--set checkpoint.dtype=bf16"
-// The reference becomes the former adapter on the same base, and is restored from the checkpoint.
+// The reference is the former adapter on the same base. A resume restores it from the checkpoint.
 static void reference_moves(void **state) {
     struct e2e *t = *state;
     done(t, e2e_run(t, "--algo grpo_iterative.so --policy qwen --set algo.iteration_phases=1 "
@@ -141,7 +141,8 @@ static void reference_moves(void **state) {
         assert_true(metric(t, "a", i, "objective/kl") == 0); // it moves after each phase
 }
 
-// Supervised stages train adapters, and the resulting models are judges on the policy's own base.
+// Supervised stages train adapters. The resulting models then judge, on the base values that the
+// policy already holds.
 static void stages(void **state) {
     struct e2e *t = *state;
     done(t, e2e_run(t, "--algo sft.so --data texts.jsonl --policy qwen --set run.phases=2 --set "
@@ -201,8 +202,8 @@ static void memory(void **state) {
     assert_true(packed == 0); // the LM head, which the reference needs first
 }
 
-// Exports the adapter alone, or merged with its base. Both generate the same texts as the
-// checkpoint.
+// Exports the adapter, once alone and once merged with its base. Both exports generate the same
+// texts as the checkpoint.
 static void exports(void **state) {
     struct e2e *t = *state;
     static const char *const bases[] = {"gpt2", "qwen"};
@@ -283,8 +284,8 @@ static void stands_still(void **state) {
     "batch.size=4 --set algo.group_size=2 --set optim.weight_decay=0.1 --set "                     \
     "policy.adapter.rank=2 " QUIET
 
-// Equal rewards give an adapter no gradient. Weight decay still shrinks A, but that does not count
-// as a change.
+// If all rewards are equal, an adapter gets no gradient. Weight decay still shrinks A, but the
+// program does not count that as a change.
 static void nobody_is_compared(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, FLAT "--set run.phases=20 --out long"), 1);

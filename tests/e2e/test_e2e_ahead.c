@@ -1,6 +1,6 @@
-// test_e2e_ahead.c: rollout.ahead, i.e. the responses of a phase are sampled while the previous
-// phase trains. A fixed rule, and not timing, decides which weights sample which rows, so a run
-// resumes to the same bytes.
+// test_e2e_ahead.c: rollout.ahead, which samples the responses of a phase while the previous phase
+// trains. A fixed rule, and not timing, decides which weights sample which rows, so a run resumes
+// to the same bytes.
 #include "e2e.h"
 
 #include <math.h>
@@ -53,9 +53,9 @@ static void make_start(struct e2e *t) {
     assert_int_equal(e2e_shell(t, "cp -rL first/checkpoints/latest start"), 0);
 }
 
-// If the weights never change, the older weights are equal to the newer ones, and every byte is
-// that of a run that does not sample ahead. Rows of the first phase are never old, so one phase
-// gives the same bytes with any learning rate.
+// If the weights never change, older and newer weights are equal. So the run gives the same bytes
+// as one that does not sample ahead. Rows of the first phase are never old, so one phase gives the
+// same bytes with any learning rate.
 static void without_staleness_nothing_changes(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {

@@ -23,7 +23,8 @@ static int64_t link_target(const struct e2e *t, const char *link) {
     return strtoll(name, NULL, 10);
 }
 
-// The phase with the best metric among those with a checkpoint, up to `last`. Of equals, the first.
+// Returns the phase with the best metric among the phases up to `last` that have a checkpoint. If
+// several are equal, the first of them.
 static int64_t best_phase(const struct e2e *t, const char *run, int last, double sign) {
     json_t *rows = e2e_metrics(t, run);
     int64_t best = 2;
@@ -41,7 +42,7 @@ static int has(const struct e2e *t, const char *run, int64_t phase) {
     return e2e_exists(t, name);
 }
 
-// The two newest and the best exist, the others do not.
+// The two newest checkpoints and the best one exist, the others do not.
 static void check_kept(const struct e2e *t, const char *run, int last, int64_t best) {
     for (int phase = 2; phase <= last; phase += 2) {
         int want = phase > last - 4 || phase == best;
@@ -69,7 +70,7 @@ static void the_best_is_kept(void **state) {
         early += best <= 6;
     }
     assert_true(early > 0); // otherwise there was nothing to protect
-    // The link is a model directory like any other.
+    // The link to the best checkpoint can be used as a model directory.
     assert_int_equal(e2e_run(t, "generate --model m1/checkpoints/best --prompt a --max-new 4"), 0);
 }
 
@@ -77,14 +78,15 @@ static void resuming_changes_nothing(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN "--set run.phases=12 --set run.dir=a"), 0);
     assert_int_equal(e2e_run(t, RUN "--set run.phases=6 --set run.dir=b"), 0);
-    // As if the run had died before it set the link.
+    // Simulates a run that died before it set the link.
     assert_int_equal(e2e_shell(t, "rm b/checkpoints/best"), 0);
     assert_int_equal(e2e_run(t, "--resume b --set run.phases=12"), 0);
     assert_int_equal(link_target(t, "b/checkpoints/best"), best_phase(t, "a", 12, 1));
     e2e_same_tree(t, "a/checkpoints", "b/checkpoints");
 }
 
-// Another metric restarts the search; if it is switched off, the former best stays.
+// If the metric is changed, the search for the best checkpoint starts over. If the metric is
+// removed, the best one so far stays.
 static void another_metric_and_none(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN "--set run.phases=6 --set run.dir=a"), 0);

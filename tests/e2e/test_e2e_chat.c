@@ -37,7 +37,8 @@ static int setup(void **state) {
     "prompts.jsonl --set batch.size=8 --set algo.group_size=4 --set sampling.max_new_tokens=8 "    \
     "--set run.phases=2 --set log.samples_every=1 "
 
-// Ids of the first rows of rollouts.jsonl begin with the messages' ids (bytes are ids).
+// In the first rows of rollouts.jsonl, the ids begin with those of the messages. Each byte is its
+// own id.
 static void rollouts(void **state) {
     struct e2e *t = *state;
     if (e2e_run(t, GRPO "--set log.rollouts=true --set run.dir=a") != 0) fail_msg("%s", t->out);
@@ -56,16 +57,16 @@ static void rollouts(void **state) {
     assert_int_equal(
         e2e_shell(t, "grep -q '\"prompt\": \"it\\\\n\\\\nwas\\\\n\\\\nso\"' a/samples.jsonl"), 0);
     assert_int_equal(e2e_shell(t, "grep -q endoftext a/samples.jsonl"), 1);
-    // The checkpoint keeps the template, and a stopped run resumes to the same bits.
+    // The checkpoint contains the template. A stopped run resumes to the same bits.
     assert_true(e2e_exists(t, "a/checkpoints/latest/chat_template.jinja"));
     assert_int_equal(e2e_run(t, GRPO "--set run.stop_after=1 --set run.dir=b"), 0);
     assert_int_equal(e2e_run(t, "--resume b"), 0);
     e2e_same_tree(t, "a/checkpoints/000002", "b/checkpoints/000002");
 }
 
-// Responses keep the sampled ids, including single bytes of invalid UTF-8, which text cannot
-// represent. The run trains on these ids, and the log-probs of sampling and of training refer to
-// them.
+// Text cannot represent every response, because the model may sample single bytes that are invalid
+// UTF-8. So responses keep the sampled ids. The run trains on these ids, and the log-probs of
+// sampling and of training refer to them.
 static void ids_stay(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, GRPO "--set log.rollouts=true --set run.dir=a"), 0);
@@ -94,7 +95,7 @@ static void plain_is_the_prompt(void **state) {
     "--algo sft.so --policy model --set policy.init=random --data talks.jsonl --set batch.size=2 " \
     "--set run.phases=2 --set data.eval_path=talks.jsonl --set optim.lr=0.01 "
 
-// Nats per token, as `eval` measures them on talks.jsonl.
+// Returns the loss in nats per token that `eval` measures on talks.jsonl.
 static double measured(struct e2e *t, const char *flags) {
     char line[256];
     snprintf(line, sizeof line, "\"$HOST\" eval %s --data talks.jsonl --json 2>log", flags);
@@ -123,7 +124,7 @@ static void supervised(void **state) {
     assert_true(a > 5.3 && a < 5.9);
     assert_true(e2e_metric(says, 0, "optim/grad_norm") != e2e_metric(all, 0, "optim/grad_norm"));
     assert_true(e2e_metric(says, 1, "eval/loss") != e2e_metric(all, 1, "eval/loss"));
-    // `eval` counts the tokens that the run counted.
+    // `eval` counts the same tokens as the run.
     const double whole = e2e_metric(all, 1, "eval/loss"), theirs = e2e_metric(says, 1, "eval/loss");
     assert_true(fabs(measured(t, "--model all/checkpoints/latest") - whole) < 1e-9);
     assert_true(fabs(measured(t, "--model says/checkpoints/latest") - theirs) < 1e-9);
@@ -149,7 +150,8 @@ static void others(void **state) {
                    "--ignore-eos --json") != 0)
         fail_msg("%s", t->out);
     e2e_says(t, "\"prompt\": \"it\\n\\nwas\\n\\nso\"");
-    // In text rows, prompt and answer are separated; a text prompt is continued.
+    // In this model's training rows, a separator stood between prompt and answer. But a prompt
+    // given as text is simply continued.
     assert_int_equal(e2e_run(t, "generate --model d/checkpoints/latest --prompts prompts.jsonl "
                                 "--max-new 3 --ignore-eos"),
                      0);
@@ -207,15 +209,15 @@ static void refused(void **state) {
                      2);
     e2e_says(t, "data.assistant_only has no effect here");
     assert_false(e2e_exists(t, "r"));
-    // A template name is reported as ineffective if the rows lack messages.
+    // If the rows have no messages, a message reports that the template name has no effect.
     assert_int_equal(e2e_run(t, GRPO "--prompts prompts.txt --set prompts.template=chatml --set "
                                      "run.dir=w"),
                      0);
     e2e_says(t, "prompts.template is chatml, but no row has messages");
 }
 
-// --prompt and piped lines become user turns; piped JSON rows stay rows. --raw skips the template.
-// One line reports which of these applied.
+// --prompt and piped lines become user turns, but piped JSON rows are used as they are. --raw skips
+// the template. One line reports which of these applied.
 static void typed(void **state) {
     struct e2e *t = *state;
 #define ASK "\"$HOST\" generate --model model --template zephyr --max-new 3 --json "
@@ -260,7 +262,8 @@ static void typed(void **state) {
                      2);
     e2e_says(t, "standard input:1:13: not valid JSON");
     e2e_says(t, "its lines are JSON rows; such a text is given as {\"prompt\": ...}");
-    // After a run on plain texts, the model has a template that it was not trained with.
+    // The run trains on plain texts. Its model then has a chat template that it was not trained
+    // with.
     if (e2e_run(t, "--algo sft.so --policy model --data texts.jsonl --set batch.size=2 --phases 1 "
                    "--out plain") != 0)
         fail_msg("%s", t->out);
@@ -300,13 +303,13 @@ static void named_goes_along(void **state) {
                                   "&& cmp named of.latest && grep -q add_generation_prompt "
                                   "out/chat_template.jinja"),
                      0);
-    // A run that resumes from it equals one that was never stopped.
+    // A run that is stopped and resumed from this checkpoint equals one that was never stopped.
     assert_int_equal(e2e_run(t, GRPO "--set prompts.template=zephyr --set run.stop_after=1 --set "
                                      "run.dir=b"),
                      0);
     assert_int_equal(e2e_run(t, "--resume b"), 0);
     e2e_same_tree(t, "a/checkpoints/000002", "b/checkpoints/000002");
-    // Without a name, the directory's own template is kept.
+    // If no template is named, the one in the model's directory is kept.
     e2e_write(t, "model/chat_template.jinja", TEMPLATE);
     assert_int_equal(e2e_run(t, GRPO "--set run.dir=c"), 0);
     assert_int_equal(e2e_shell(t, "cmp model/chat_template.jinja "
@@ -341,8 +344,8 @@ static void own_file(void **state) {
                      0);
 }
 
-// Classifiers read conversations too, in training, eval and label, with the directory's template or
-// a named one.
+// Classifiers can read conversations, too: in training, `eval` and `label`, with the directory's
+// template or a named one.
 static void classified(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "rated.jsonl",
@@ -444,8 +447,8 @@ static void a_turn_end_that_ends_no_response(void **state) {
                      0);
     e2e_says(t, "responses of the trained model will go on after it; id ");
     assert_null(strstr(t->out, "sampling.stop"));
-    // Once the model ends its turns like this, generate reports it. So does a run in which all
-    // responses are cut off.
+    // Once the model ends its turns like this, `generate` reports it. A run also reports it if all
+    // of its responses are cut off.
     assert_int_equal(e2e_run(t, "--algo sft.so --policy model --set policy.init=random --data "
                                 "talks.jsonl --set prompts.template=chatml --set optim.lr=0.01 "
                                 "--set batch.size=2 --phases 200 --out s"),

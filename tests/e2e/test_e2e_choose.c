@@ -1,5 +1,5 @@
-// test_e2e_choose.c: algorithms that choose their prompts: the data that they get from the host,
-// the rows that they get, refusals, and that a killed run resumes to the same bytes.
+// test_e2e_choose.c: algorithms that choose their prompts. Which data and rows they get from the
+// host, what is refused, and that a killed run resumes to the same bytes.
 #include "e2e.h"
 
 #include <rlhf/rng.h>
@@ -102,7 +102,8 @@ static void chosen_prompts_follow_the_rule(void **state) {
             last_score[(int)number(rows, i, "prompt")] = (float)number(rows, i, "score");
             scores |= 1 << (int)(2 * number(rows, i, "score"));
         }
-        // The epoch is the number of prompts drawn divided by all prompts, as without the choice.
+        // As in runs whose algorithm does not choose prompts, the epoch is the number of prompts
+        // drawn, divided by the number of all prompts.
         assert_true(fabs(e2e_metric(m, (int)phase, "epoch") - 0.4 * ((double)phase + 1)) < 1e-12);
     }
     assert_true((scores & (scores - 1)) != 0); // they differ, so the rule matters
@@ -128,7 +129,7 @@ static void a_killed_run_goes_on_with_the_same_bytes(void **state) {
 
 // ---- what the host tells ----
 
-// Each prompt's mean reward in the last phase that used it, among the rows before `end`.
+// For each prompt: its mean reward in the last phase that used it. Only rows before `end` count.
 static double told_score(const json_t *rows, size_t end) {
     double sum = 0;
     for (int i = 0; i < PROMPTS; i++) {
@@ -179,12 +180,13 @@ static void each_round_asks_again(void **state) {
     }
     assert_true(rounds > 0);
     json_decref(m);
-    // All groups lack spread, so each of the 3 phases draws more prompts than there are.
+    // No group has spread, so each of the 3 phases has to draw more prompts than the file holds.
     assert_int_equal(e2e_run(t, CHOOSING(":rounds=3") PAID ":levels=1\" --set run.phases=3 "
                                                            "--set run.dir=b"),
                      0);
     m = e2e_metrics(t, "b");
-    // A phase chooses 16 prompts, and its last call does not count the last 4 of them yet.
+    // A phase chooses 16 prompts. When choose_prompts() is last called in it, the last 4 of them do
+    // not count as used yet.
     for (int p = 0; p < 3; p++)
         assert_true(e2e_metric(m, p, "test/seen") == (p + 1) * PROMPTS);
     json_decref(m);
@@ -199,7 +201,7 @@ static void wrong_answers_are_refused(void **state) {
     assert_int_equal(e2e_run(t, CHOOSING(":silent=1") PAID "\" --set run.phases=3 --set run.dir=b"),
                      1);
     e2e_says(t, "phase 2: chosen[0] is -1; the run has 10 prompts");
-    // The checkpoint is that of phase 1, as if the run had ended there.
+    // The checkpoint must be that of phase 1, as if the run had ended there.
     assert_int_equal(e2e_run(t, CHOOSING(":bad=10") PAID "\" --set run.phases=1 --set run.dir=c "
                                                          "--set optim.schedule_phases=40"),
                      0);

@@ -19,7 +19,7 @@ static int count(const struct e2e *t, const char *what) {
     return n;
 }
 
-// A critic that is not trained is named once, in phase 10, and again at the end.
+// If the critic does not train, the run says so once, in phase 10, and again at the end.
 static void a_trend_is_reported_in_its_phase(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, UNTAUGHT "--phases 12 --out a"), 0);
@@ -45,7 +45,7 @@ static void a_resumed_run_reports_the_same(void **state) {
     assert_int_equal(e2e_shell(t, "test $(%s a.txt | wc -l) -eq 1", say), 0);
     assert_int_equal(e2e_shell(t, "test \"$(%s a.txt)\" = \"$(%s b.txt)\"", say, say), 0);
     e2e_same_tree(t, "a/checkpoints/000012", "b/checkpoints/000012");
-    // The last summary is that of all phases.
+    // The last summary covers the phases before and after the resume.
     const char *best = "grep -h -o 'Reward .*; best .* in phase .*' ";
     assert_int_equal(e2e_shell(t, "test -n \"$(%s a.txt)\"", best), 0);
     assert_int_equal(e2e_shell(t, "test \"$(%s a.txt)\" = \"$(%s b.txt | tail -n 1)\"", best, best),

@@ -58,7 +58,8 @@ static double number(json_t *v, const char *a, const char *b, const char *c) {
     return json_is_number(v) ? json_number_value(v) : NAN;
 }
 
-// Several files, several responses per prompt, a second model, and results stored in the run.
+// `eval` takes several files, several responses per prompt and a second model, and stores its
+// results in the run.
 static void eval_compares_and_stores(void **state) {
     struct e2e *t = *state;
     make_checkpoint(t);
@@ -81,7 +82,7 @@ static void eval_compares_and_stores(void **state) {
     assert_true(number(few, "pass", "4", "mean") == 1 && number(few, "pass", "4", "error") == 0);
     assert_true(number(few, "pass", "2", "mean") == 1);
     assert_true(isnan(number(few, "pass", "3", "mean")));
-    // the same model on the same prompts with the same seed
+    // Both models are the same and get the same prompts with the same seed, so nothing differs.
     assert_true(number(few, "difference", "reward", "mean") == 0);
     assert_true(number(few, "difference", "reward", "error") == 0);
     assert_true(number(few, "reward", NULL, NULL) ==
@@ -163,7 +164,8 @@ static void the_list_names_an_id_in_many_files_once(void **state) {
     e2e_says(t, "p/rewards/j4.so");
 }
 
-// eval warns of a reward model whose scores are far from the fitted scale, but not of a fitted one.
+// eval warns about a reward model if its scores are far from the scale to which gain and bias were
+// fitted. It does not warn about a model that was just fitted.
 static void a_reward_model_off_its_scale(void **state) {
     struct e2e *t = *state;
     static const char run[] =

@@ -1,5 +1,5 @@
-// test_e2e_contract.c: a plugin's plan is served or refused, and missing functions are reported
-// before a run begins.
+// test_e2e_contract.c: the host does what a plugin's plan requests, or refuses it. Missing
+// functions are reported before a run begins.
 #include "e2e.h"
 
 #include <math.h>
@@ -23,7 +23,8 @@ static int setup(void **state) {
     return 0;
 }
 
-// Every plan that a source cannot serve is refused by name before anything is written.
+// If the source of rows cannot serve a request of the plan, the host names the request and refuses
+// it before anything is written.
 static void what_cannot_be_given_is_refused(void **state) {
     struct e2e *t = *state;
     static const struct {
@@ -81,8 +82,8 @@ static void a_positive_status_is_an_error(void **state) {
     e2e_says(t, "phase_end(), phase 1: it returned 3, which is not a valid status");
 }
 
-// If the plan asks for a reference, rows of every kind have its log-probs. They are the policy's
-// first ones.
+// If the plan requests a reference, the host adds the reference's log-probs to rows of every kind.
+// They equal the policy's first ones.
 static void supervised_rows_get_a_reference(void **state) {
     struct e2e *t = *state;
     static const char *const source[] = {"4", "2", "3"};
@@ -107,7 +108,7 @@ static void supervised_rows_get_a_reference(void **state) {
             }
             json_decref(m);
         }
-    // Without the flag no reference is opened or passed.
+    // If the flag is not set, no reference is opened or passed.
     assert_int_equal(e2e_run(t, FREE ":flags=0" PAIRS "--set run.dir=n"), 0);
     json_t *m = e2e_metrics(t, "n");
     assert_true(e2e_metric(m, 0, "test/ref") == 0);
@@ -126,7 +127,7 @@ static void a_resumed_run_keeps_its_reference(void **state) {
                      0);
 }
 
-// Held-out completions get the same rewards as the same responses in pairs.
+// Completions that are held out get the same rewards as the same responses in pairs.
 static void held_out_completions_of_a_policy(void **state) {
     struct e2e *t = *state;
 #define TRAINED(name)                                                                              \
@@ -273,7 +274,8 @@ static void missing_functions_are_named(void **state) {
     e2e_says(t, "-5 parameters");
 }
 
-// The policy's plugin gets the reference's instance, so both must be opened by the same plugin.
+// The host passes the reference's instance to the policy's plugin, so the same plugin must open
+// both.
 static void a_reference_of_another_family_is_refused(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo sft.so --data texts.jsonl " ROWS "--set run.dir=r"), 0);
@@ -293,8 +295,8 @@ static void a_reference_of_another_family_is_refused(void **state) {
     e2e_says(t, "gives no log-probs");
 }
 
-// The loss that trains a run's reward model is built into the host. A file of that name on the
-// search path is not opened.
+// The loss that trains a run's reward model is built into the host. If the search path has a file
+// of that name, the host does not open it.
 static void the_loss_of_pairs_is_no_plugin(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo bradley_terry.so --data pairs.jsonl " ROWS

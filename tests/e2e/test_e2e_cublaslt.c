@@ -1,6 +1,6 @@
 // test_e2e_cublaslt.c: runs whose GEMMs use a fake of cuBLASLt. With a correct library, runs are
-// exact. If rows of the library depend on each other, the canary detects this. Own kernels are then
-// used instead, the log reports it, and the run is equally exact.
+// exact. If the library's result for a row depends on other rows, the canary detects this. The
+// backend then uses its own kernels and logs this, and the run is equally exact.
 #include "cuda.h"
 
 #include <stdio.h>
@@ -58,7 +58,8 @@ static void goes_on(struct e2e *t, const char *mode, int phases) {
 
 #define SAID "goes on with GPU 0, "
 
-// Another version is reported once and stored in the manifest. New shapes do not count as a change.
+// If the version of the library has changed, the run reports it once and stores it in the manifest.
+// New shapes do not count as a change.
 static void another_version(void **state) {
     struct e2e *t = *state;
     const int status =

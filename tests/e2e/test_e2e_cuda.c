@@ -31,7 +31,8 @@ static void fine(struct e2e *t, int status) {
     if (status != 0) fail_msg("exit status %d:\n%s", status, t->out);
 }
 
-// Runs args into `out`. seed is the emulation's, which determines the order of blocks and threads.
+// Runs the program with `args` into the directory `out`. `seed` gives the order in which the
+// emulation runs blocks and threads.
 static void run(struct e2e *t, int seed, const char *backend, const char *args, const char *out) {
     fine(t, e2e_shell(t, "EMU_SEED=%d " CUDA_HOST " --set compute.backend=%s --out %s %s", seed,
                       backend, out, args));
@@ -147,8 +148,8 @@ static void a_run_changes_devices(void **state) {
                 "gives the same bits every time, but not those of the other");
     fine(t, e2e_shell(t, "grep -q '\"backend\": \"cpu\"' a/config.json a/manifest.json && "
                          "grep -q '\"earlier\"' a/manifest.json"));
-    // The run is now one of the CPU. If it is resumed on a named GPU that is missing, the message
-    // does not say that the run was made on a GPU.
+    // The run has now continued on the CPU. If it is then resumed on a named GPU that is missing,
+    // the message does not say that the run was made on a GPU.
     assert_int_equal(e2e_shell(t, "RLHF_FAKE_CUDA=driver=0 " CUDA_HOST
                                   " --resume a --set run.phases=4 --set compute.backend=cuda"),
                      2);
@@ -160,7 +161,7 @@ static void a_run_changes_devices(void **state) {
     goes_on(t, "a", "--set run.phases=5 --set compute.backend=auto");
     e2e_says(t, "computed by the backend cpu in f32 and goes on with cuda");
     assert_true(e2e_exists(t, "a/checkpoints/000005/model.safetensors"));
-    // Both began at one checkpoint and learned from the same rows.
+    // Both runs began at the same checkpoint and learned from the same rows.
     goes_on(t, "b", "--set run.phases=5");
     json_t *x = e2e_metrics(t, "a"), *y = e2e_metrics(t, "b");
     const double d = e2e_metric(x, 4, "objective/loss") - e2e_metric(y, 4, "objective/loss");
@@ -170,7 +171,8 @@ static void a_run_changes_devices(void **state) {
     json_decref(y);
 }
 
-// Llama's family, with one key head for two query heads, and Qwen3's with its head norms.
+// Models of Llama's family with one key head for two query heads, and of Qwen3's with norms on the
+// heads.
 #define SHAPE                                                                                      \
     "\"vocab_size\": 260, \"hidden_size\": 32, \"intermediate_size\": 48, "                        \
     "\"num_hidden_layers\": 2, \"max_position_embeddings\": 64, \"bos_token_id\": 259, "           \

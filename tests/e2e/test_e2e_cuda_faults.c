@@ -31,7 +31,8 @@ static int install(void **state) {
     return 0;
 }
 
-// A run in which two calls fail, because an allocation is retried once the device has caught up.
+// Two calls of this run fail. One failed allocation would not be enough, because it is retried once
+// the device has caught up.
 static int broken_run(struct e2e *t, const char *call, int code, long n) {
     return e2e_shell(t, "rm -rf a; RLHF_FAKE_CUDA=fail=%s:%d@%ldx2 " CUDA_HOST " " SFT "--out a",
                      call, code, n);
@@ -44,7 +45,8 @@ static void one_sentence(const struct e2e *t, int status) {
     if (!first || strstr(first + 1, "rlhf-host: error: ")) fail_msg("not one:\n%s", t->out);
 }
 
-// Makes later and later calls fail, until the run gets far enough to print `so_far`.
+// Runs again and again, with a later call failing each time, until a run gets far enough to print
+// `so_far`.
 static void fails_after(struct e2e *t, const char *call, int code, const char *so_far) {
     for (long n = 16; n < 1000000; n += 1 + n / 8) {
         const int status = broken_run(t, call, code, n);
@@ -75,7 +77,8 @@ static void a_launch_that_fails_ends_the_run(void **state) {
     goes_on(t);
 }
 
-// The card is full but works: all finished phases are saved, even if no checkpoint was due.
+// The card is full, but still works. So all finished phases are saved, even those after which no
+// checkpoint was due.
 static void a_full_card_loses_nothing(void **state) {
     struct e2e *t = *state;
     fails_after(t, "cudaMallocAsync", MEMORY, "3 phases are kept; go on: rlhf-host --resume a");

@@ -10,9 +10,9 @@ static int install(void **state) {
     return 0;
 }
 
-// A model that does not fit on the card is refused, with the card's numbers, before it is loaded.
-// Setup succeeds for the same model on a card with more memory, and for a smaller model on this
-// card.
+// A model that does not fit on the card is refused before it is loaded, and the message has the
+// card's numbers. Setup succeeds for the same model on a card with more memory, and for a smaller
+// model on this card.
 static void llama_that_does_not_fit(void **state) {
     struct e2e *t = *state;
     static const char *const sizes[][2] = {{"64", "96"}, {"1024", "4096"}};

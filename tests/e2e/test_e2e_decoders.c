@@ -56,7 +56,7 @@ static void start(struct e2e *t, const char *model) {
     "sampling.max_new_tokens=24 --set batch.size=8 --set algo.group_size=4 --set "                 \
     "optim.schedule_phases=4 " QUIET
 
-// Two phases and two more, with other threads and recomputed layers, equal four phases. Training
+// Two phases, and two more with other threads and recomputed layers, equal four phases. Training
 // recomputes the sampled log-probs to the bit.
 static void goes_on(struct e2e *t, const char *algo, const char *more) {
     done(t, e2e_run(t, "--algo %s %s --set run.phases=4 --out a --threads 2 " RUN, algo, more));
@@ -144,8 +144,8 @@ static void refused(void **state) {
     }
 }
 
-// In config.json, null means no sliding window, or as many key heads as query heads. A missing
-// field means something else.
+// In config.json, a null sliding window means none, and null key heads mean as many as query heads.
+// If the field is missing, the meaning is different.
 static void null_is_not_missing(void **state) {
     struct e2e *t = *state;
     static const char *const cases[][2] = {

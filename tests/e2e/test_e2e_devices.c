@@ -1,5 +1,6 @@
 // test_e2e_devices.c: how the program detects the machine's devices: rlhf-host devices,
-// compute.backend=auto and compute.gpu. If something is missing for a GPU, it prints one sentence.
+// compute.backend=auto and compute.gpu. If something that a GPU needs is missing, the program
+// prints one sentence.
 #include "cuda.h"
 
 #include <stdio.h>
@@ -54,7 +55,7 @@ static void every_card_is_listed(void **state) {
     e2e_says(t, "not usable: no compute backend 'nothing'");
 }
 
-// What the GPU lacks, the message, and whether a user of such a machine sees the message.
+// `env` simulates what the GPU lacks. `tells` is set if a user of such a machine sees the message.
 static const struct {
     const char *env, *sentence;
     int tells;
@@ -78,8 +79,8 @@ static void what_is_missing_is_one_sentence(void **state) {
         if (!strstr(text(rows, 2, "missing"), from))
             fail_msg("%s: %s", lacking[i].env, text(rows, 2, "missing"));
         json_decref(rows);
-        // A backend that the user named is refused. If it was chosen automatically, the CPU is used
-        // instead.
+        // If the user named a backend that cannot be used, the program ends. If the backend was
+        // chosen automatically, the program uses the CPU instead.
         assert_int_equal(e2e_shell(t, "%s " CUDA_HOST " " SFT "--set compute.backend=cuda --out a",
                                    lacking[i].env),
                          2);
@@ -132,7 +133,7 @@ static void a_backend_that_is_not_there_is_refused(void **state) {
     }
     assert_int_equal(e2e_run(t, SFT "--set compute.backend=./cpu --out a"), 2);
     e2e_says(t, "no compute backend './cpu': the file './cpu' does not exist");
-    // `run` has the setting, other commands have a flag.
+    // In `run`, this is a setting. Other commands have a flag for it.
     assert_int_equal(e2e_run(t, SFT "--backend cpu --out a"), 2);
     e2e_says(t, "unknown option \"--backend\"; here it is --set compute.backend=");
     assert_int_equal(e2e_run(t, SFT "--gpu 0 --out a"), 2);

@@ -26,7 +26,7 @@ static void ends(struct e2e *t, int got, int want) {
     if (got != want) fail_msg("exit status %d\n%s", got, t->out);
 }
 
-// The text is the one that --prompt gives, and its numbers are below it.
+// The text is the same as with --prompt. Below it are its numbers.
 static void a_text(void **state) {
     struct e2e *t = *state;
     const struct e2e_keys keys[] = {{"> ", "It was\n"}, {"a token)", "/quit\n"}};
@@ -41,8 +41,8 @@ static void a_text(void **state) {
     e2e_says(t, ", log-prob -");
 }
 
-// Ctrl-D ends the dialogue. In the next session, the arrow key recalls the lines of this session
-// from a private file.
+// Ctrl-D ends the dialogue. A private file keeps the typed lines, and the next session recalls them
+// with the arrow key.
 static void lines_are_kept(void **state) {
     struct e2e *t = *state;
     const struct e2e_keys first[] = {{"> ", "/seed 77\n"}, {"> ", "\004"}},
@@ -75,7 +75,7 @@ static void ctrl_d_in_a_text(void **state) {
     ends(t, e2e_typed(t, 24, 100, keys, N(keys), TALK), 0);
 }
 
-// Bad arguments are one sentence, and the dialogue goes on.
+// Bad arguments lead to one sentence, and the dialogue continues.
 static void bad_commands(void **state) {
     struct e2e *t = *state;
     const struct e2e_keys keys[] = {
@@ -131,7 +131,7 @@ static void controls_are_shown(void **state) {
     e2e_says(t, "a\\u202eb");
 }
 
-// There is no dialogue with a pipe, a file or --json.
+// Input from a pipe or a file, and --json, do not start a dialogue.
 static void only_on_terminals(void **state) {
     struct e2e *t = *state;
     ends(t, e2e_terminal(t, 100, "echo 'It was' | " TALK), 0);

@@ -1,5 +1,6 @@
-// test_e2e_dpo_rloo.c: dpo.so, kto.so and rloo.so as a user runs them: what they learn and refuse,
-// that the same seed gives the same bytes, and the effect of shared prompts and microbatches.
+// test_e2e_dpo_rloo.c: dpo.so, kto.so and rloo.so as a user runs them. Tests what they learn and
+// refuse, the effect of shared prompts and microbatches, and that the same seed gives the same
+// bytes.
 #include "e2e.h"
 
 #include <math.h>
@@ -128,8 +129,8 @@ static double number(const struct e2e *t, const char *name) {
     return x;
 }
 
-// `eval --reference` on labeled completions gives the numbers that data.eval_path gives in the
-// run.
+// For labeled completions, `eval --reference` prints the same numbers that the run prints for
+// data.eval_path.
 static void kto_rows_by_eval(void **state) {
 #define EVAL "eval --model k --reference m --data rows.jsonl "
     struct e2e *t = *state;
@@ -207,8 +208,8 @@ static void same_seed_same_bytes(void **state) {
     }
 }
 
-// The loss is the same up to rounding, whether prompts are computed once or for each response, and
-// for microbatches of any size.
+// Prompts may be computed once or for each response, and microbatches may have any size. The loss
+// is the same up to rounding.
 static void the_cut_changes_nothing(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {

@@ -38,8 +38,8 @@ static int same(const json_t *a, size_t i, const json_t *b, size_t k, const char
                       json_object_get(json_array_get(b, k), key));
 }
 
-// The batch begins with those groups that have a spread in the same run without dynamic sampling.
-// They are unchanged. Further groups with spread follow.
+// The batch begins with the groups that also have a spread without dynamic sampling, unchanged.
+// Then come further groups with spread.
 static void groups_without_spread_are_replaced(void **state) {
     struct e2e *t = *state;
     const char *how = "--set log.rollouts=true --set run.phases=1";
@@ -85,7 +85,8 @@ static void what_was_drawn_is_counted(void **state) {
         double rounds = e2e_metric(b, i, "sampling/fresh_rounds");
         prompts += drawn;
         assert_true(rounds > 0 && rounds <= 10 && drawn > 8);
-        // Eight groups with spread were found; the share of the others follows.
+        // In all rounds together, eight groups had spread. flat_ratio is the share of the other
+        // groups.
         assert_true(e2e_metric(b, i, "sampling/flat_ratio") == (drawn - 8) / drawn);
         assert_true(e2e_metric(b, i, "episode") == 2 * prompts);
         assert_true(e2e_metric(b, i, "epoch") == prompts / 4); // four prompts in the file
@@ -95,8 +96,8 @@ static void what_was_drawn_is_counted(void **state) {
     json_decref(b);
 }
 
-// If all groups lack spread, the number of rounds is limited. The first round's rows are then used,
-// and one message reports this.
+// If no group has spread, the host stops after a limited number of rounds. It then uses the rows of
+// the first round, and reports this in one message.
 static void the_rounds_are_bounded(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, PAID(":levels=1") ANY "--set algo.dynamic_sampling=true "
@@ -200,8 +201,8 @@ static void sharing_changes_no_draw(void **state) {
                      0);
 }
 
-// Rows may be dropped in any round. The rest of their group counts, but a group of one row lacks
-// spread.
+// Rows may be dropped in any round. The rest of their group stays in the batch, unless only one row
+// is left, which cannot have a spread.
 static void rows_may_be_dropped(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--reward \"$RLHF_TEST_PLUGINS/bad_reward.so:every=3\" " ANY

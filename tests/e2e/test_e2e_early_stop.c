@@ -49,13 +49,14 @@ static void what_cannot_stop_in_the_phases_left_is_refused(void **state) {
             "early_stop.patience is 5 and 4 phases are left; give a patience of at most 4");
     refused(t, REWARDED "--set early_stop.window=20",
             "early_stop.window=20 phases, and 4 phases are left; give a window of at most 4");
-    // Settings of a file that need more phases than the run has only cause a warning.
+    // A file may contain settings that need more phases than the run has. This only causes a
+    // warning.
     e2e_write(t, "c.json",
               "{\"early_stop\": {\"patience\": 5, \"reward\": 0.5}, \"run\": {\"phases\": 9}}");
     assert_int_equal(e2e_run(t, ROLLOUT "--algo ppo.so --config c.json --phases 1 --out a"), 0);
     e2e_says(t, "early_stop.reward cannot end this run");
-    // With a changed limit, the remaining phases decide. A run that is resumed unchanged just
-    // continues.
+    // If a limit is changed on resume, only the remaining phases decide. A run that is resumed
+    // unchanged just continues.
     assert_int_equal(e2e_run(t, REWARDED
                              "--set early_stop.patience=3 --phases 3 --set run.stop_after=1 "
                              "--out b"),
@@ -73,15 +74,15 @@ static void a_limit_alone_stops_a_short_run(void **state) {
     assert_int_equal(phases(t, "a"), 2);
 }
 
-// An algorithm with a reference may still not report a KL. This is known only after the first
-// phase.
+// An algorithm may have a reference and still not report a KL. The host knows this only after the
+// first phase.
 static void what_the_first_phase_does_not_measure_ends_the_run(void **state) {
     struct e2e *t = *state;
     assert_int_equal(
         e2e_run(t, GROUPS "none\" --set early_stop.kl=1 --set run.phases=4 --set run.dir=x"), 2);
     e2e_says(t, "early_stop.kl: phase 1 reports no metric \"objective/kl\"");
     assert_int_equal(phases(t, "x"), 1); // the existing names
-    // A later phase without the metric is ignored silently.
+    // If a later phase lacks the metric, it is ignored without a message.
     assert_int_equal(e2e_run(t,
                              GROUPS "first\" " OFTEN
                                     "--set early_stop.kl=0.5 --set run.phases=4 --set run.dir=f"),

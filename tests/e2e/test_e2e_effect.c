@@ -1,5 +1,5 @@
-// test_e2e_effect.c: settings without effect are never ignored silently. A run or command refuses
-// them on the command line, and names them if they come from a file.
+// test_e2e_effect.c: a setting that has no effect is never ignored silently. If it is on the
+// command line, the program refuses it. If it comes from a file, the program names it.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -135,8 +135,8 @@ static void settings_that_another_one_switches_off(void **state) {
             "prompts.limit has no effect here: prompts.text");
 }
 
-// A plugin reports which of its options have no effect given the others. Settings that an
-// algorithm's preset contains are not reported.
+// A plugin reports which of its options have no effect because of the values of others. Settings
+// that an algorithm's preset contains are not reported.
 static void options_of_plugins(void **state) {
     struct e2e *t = *state;
     static const struct {
@@ -154,7 +154,7 @@ static void options_of_plugins(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         refuses(t, cases[i].args, cases[i].sentence);
-    // Nothing is reported for an option at its default, or one set only in configs/ppo.json
+    // An option at its default is not reported. Neither is one that only configs/ppo.json sets
     // (kl_coef).
     assert_int_equal(e2e_run(t, PPO "--set algo.kl_target=6 --set algo.kl_placement=none"), 0);
     assert_null(strstr(t->out, "without effect"));
@@ -163,7 +163,7 @@ static void options_of_plugins(void **state) {
     e2e_says(t, "warning: c.json: without effect here: algo.kl_unit (kl_controller is fixed)");
 }
 
-// A file may hold settings for several algorithms; unused ones are named once.
+// A file may hold settings for several algorithms. Those without effect are named once.
 static void a_file_may_hold_more(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "c.json",
@@ -172,7 +172,7 @@ static void a_file_may_hold_more(void **state) {
     e2e_says(t, "warning: c.json: without effect here: sampling.top_k (sft.so draws no responses), "
                 "optim.muon_lr (optim.kind is adamw)");
     assert_null(strstr(t->out, "top_p"));
-    // A run's own config.json is accepted, without a message about settings that the run used.
+    // A run's own config.json is accepted, and settings that the run used are not reported.
     assert_int_equal(e2e_run(t, "--config x/config.json --out y"), 0);
     assert_null(strstr(t->out, "data.path"));
     assert_int_equal(e2e_run(t, PPO "--resume x"), 2);

@@ -1,5 +1,6 @@
-// test_e2e_episodes.c: runs with an environment: log-probs of sampling and training, what rows
-// contain, that results do not depend on slots and threads, pay, limits, broken rules and refusals.
+// test_e2e_episodes.c: runs with an environment: log-probs of sampling and training, the contents
+// of rows, rewards of the environment, limits, broken rules and refusals. Results do not depend on
+// slots and threads.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -9,7 +10,7 @@
 #define TEMPLATE                                                                                   \
     "{% for m in messages %}{{ m.content }}{% if m.role == 'assistant' %}{{ eos_token }}{% endif " \
     "%}{% endfor %}"
-// Bytes are ids; a turn ends at one of many letters, or at the end token 259.
+// In the tiny model, bytes are ids. A turn ends at one of many letters or at the end token 259.
 #define STOP "--set 'sampling.stop=[\"a\",\"e\",\"o\",\"i\",\"n\",\"t\",\"s\",\"r\",259]' "
 #define ANY                                                                                        \
     "--set batch.size=12 --set run.phases=2 --set sampling.max_new_tokens=40 "                     \
@@ -29,7 +30,7 @@ static void run(struct e2e *t, const char *args) {
     if (e2e_run(t, "%s", args) != 0) fail_msg("%s\n%s", args, t->out);
 }
 
-// Log-probs are equal in sampling and training, for every algorithm, and episodes have turns.
+// For every algorithm, sampling and training give the same log-probs. Episodes have several turns.
 static void log_probs_are_equal(void **state) {
     struct e2e *t = *state;
 #define GROUPS "--set algo.group_size=4 "
@@ -55,8 +56,8 @@ static void log_probs_are_equal(void **state) {
     }
 }
 
-// Slots and threads change nothing. Shared prompts change no row. (They change how gradients are
-// rounded, also without an environment.)
+// Results do not depend on slots and threads. Shared prompts change no row. (They change how
+// gradients are rounded, also without an environment.)
 static void nothing_depends_on_slots(void **state) {
     struct e2e *t = *state;
     static const char *const others[] = {"--set sampling.slots=1",
@@ -81,7 +82,8 @@ static void nothing_depends_on_slots(void **state) {
     }
 }
 
-// An environment that ends every episode after one turn and pays nothing changes nothing.
+// If the environment ends every episode after one turn and gives no reward, the run is the same as
+// without it.
 static void one_turn_is_a_response(void **state) {
     struct e2e *t = *state;
 #define ALONE "--prompts prompts.txt --reward period_count.so --set response.truncate=none "
@@ -213,8 +215,9 @@ static int32_t id_at(const json_t *row, size_t k) {
     return (int32_t)json_integer_value(json_array_get(json_object_get(row, "ids"), k));
 }
 
-// Checks the environment's segments of a row: with `ended`, each begins with the end token unless
-// the turn before ended with it; all other ids are bytes. Returns the number of segments.
+// Checks the environment's segments of a row. If `ended` is set, each segment begins with the end
+// token unless the turn before ended with it. All other ids are bytes. Returns the number of
+// segments.
 static size_t check_segments(const json_t *row, int templated, int *bare) {
     const json_t *segments = json_object_get(row, "segments"), *s;
     size_t at = (size_t)json_integer_value(json_object_get(row, "prompt_length")), i, given = 0;
@@ -234,8 +237,8 @@ static size_t check_segments(const json_t *row, int templated, int *bare) {
     return given;
 }
 
-// The bridge between turns has the template's end token if the policy did not write one. A special
-// token in a reply is spelled in bytes.
+// If the policy's turn lacks the template's end token, the environment's segment begins with it. If
+// a reply contains the text of a special token, that text becomes bytes.
 static void bridges(void **state) {
     struct e2e *t = *state;
     static const char *const forms[] = {"plain", "chat.jinja"};
@@ -260,7 +263,8 @@ static void bridges(void **state) {
     }
 }
 
-// A long reply is cut, and says so; a row that has no room for a reply ends.
+// A long reply is cut, and the run reports this. If a row has no room for a reply, its episode
+// ends.
 static void limits(void **state) {
     struct e2e *t = *state;
     run(t, GRPO ENV(":fault=huge") "--set run.dir=cut --set episodes.reply_tokens=30 ");

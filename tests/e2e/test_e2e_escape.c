@@ -10,8 +10,8 @@
     "--set batch.size=8 --set sampling.max_new_tokens=4 --set run.phases=1 "
 #define RUDE "--reward \"$RLHF_TEST_PLUGINS/rude_reward.so"
 
-// The number of bytes of the character at p (NUL-ended), or 0 if a terminal must not get the
-// character.
+// Returns the number of bytes of the character at p (NUL-ended). Returns 0 for a character that
+// must not reach a terminal.
 static int clean_char(const unsigned char *p, const char *controls) {
     if (p[0] < 0x20 || p[0] == 0x7f) return strchr(controls, p[0]) != NULL;
     if (p[0] < 0x80) return 1;
@@ -56,8 +56,8 @@ static void plugins_cannot_write_to_the_terminal(void **state) {
     assert_clean(t->out, "\n");
 }
 
-// A constructor can forge the answer of the child process. The answer affects only its own file
-// and is shown escaped. The command does not wait forever, and reads only up to a limit.
+// A constructor can forge the answer of the child process. The answer affects only its own file and
+// is shown escaped. The command limits how long it waits and how much it reads.
 static void a_constructor_answers_for_itself_alone(void **state) {
     struct e2e *t = *state;
     static const char file[] = "\"$RLHF_TEST_PLUGINS/forger.so\"";
@@ -72,7 +72,7 @@ static void a_constructor_answers_for_itself_alone(void **state) {
     e2e_says(t, "forger.so: sent more than 16 MiB while being loaded");
     assert_int_equal(e2e_shell(t, "FORGE=many \"$HOST\" plugin check %s", file), 2);
     e2e_says(t, "forger.so: its answer is not what was asked");
-    // This constructor removes the alarm that ends a file that loads for too long.
+    // An alarm ends a file that loads for too long. This constructor removes the alarm.
     assert_int_equal(e2e_shell(t, "FORGE=sleep timeout 60 \"$HOST\" plugin info %s", file), 1);
     e2e_says(t, "forger.so: still loading after 10 seconds");
     const char *list = "mkdir -p rewards && cp \"$RLHF_TEST_PLUGINS/forger.so\" rewards && "
@@ -116,7 +116,7 @@ static void generated_texts_are_shown_not_obeyed(void **state) {
     e2e_says(t, "a\\x1b[2J\r\nb");
     assert_int_equal(e2e_terminal(t, 80, "%s --json", generate), 0);
     assert_clean(t->out, "\r\n");
-    // In a file or a pipe the text is unchanged.
+    // Output to a file or a pipe has the unchanged text.
     assert_int_equal(
         e2e_shell(t, "%s > text.txt; grep -c \"$(printf 'a\\033')\" text.txt", generate), 0);
     e2e_says(t, "8");

@@ -24,7 +24,7 @@ static void without_the_claim_rounding_is_allowed(void **state) {
     json_decref(rows);
 }
 
-// compute.row_exact of the run's manifest, -1 = missing.
+// Returns compute.row_exact from the run's manifest, or -1 if it is missing.
 static int noted_as_exact(struct e2e *t, const char *run) {
     if (e2e_shell(t, "grep -q '\"row_exact\": false' %s/manifest.json", run) == 0) return 0;
     return e2e_shell(t, "grep -q '\"row_exact\": true' %s/manifest.json", run) == 0 ? 1 : -1;
@@ -50,13 +50,13 @@ static void an_exact_run_does_not_go_on_without_the_claim(void **state) {
     assert_int_equal(noted_as_exact(t, "exact"), 1);
     assert_int_equal(e2e_run(t, GO_ON " --allow-changed-plugins"), 0);
     assert_int_equal(noted_as_exact(t, "exact"), 0);
-    // The old value is kept in the manifest, and the run can be continued on an inexact backend.
+    // The manifest keeps the old value. So the run can be continued on a backend that is not exact.
     assert_int_equal(e2e_shell(t, "grep -q '\"row_exact\": true' exact/manifest.json"), 0);
     assert_int_equal(e2e_run(t, GO_ON " --set run.phases=3"), 0);
 }
 
 #ifdef FREE_SO
-// The backend without exactness, for measuring its cost.
+// This backend gives up exactness, so that the cost of exactness can be measured.
 static void the_free_backend_makes_no_claim(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, PPO "--set run.dir=r --set compute.backend=" FREE_SO), 0);

@@ -1,5 +1,5 @@
-// test_e2e_export.c: exporting a run: the chosen checkpoint, the files and their contents, without
-// any trace of the machine.
+// test_e2e_export.c: exports a run: which checkpoint is exported, and the files and their contents.
+// They must not contain any trace of the machine.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -58,7 +58,7 @@ static void the_last_checkpoint(void **state) {
     says(c, "architectures", "[\"GPT2LMHeadModel\"]");
     json_decref(c);
     // The program accepts the export as a model directory, and the same weights generate the same
-    // text. (sampling.stop is among the ids that end a text there.)
+    // text. (There, the ids that end a text include sampling.stop.)
     ok(t, e2e_shell(t, "for m in new/out r/checkpoints/latest; do \"$HOST\" generate "
                        "--model $m --prompt 'The th' --seed 3 --max-new 12 --ignore-eos || exit; "
                        "done >both 2>log; n=$(wc -l <both); head -n $((n/2)) both >a; "
@@ -147,7 +147,7 @@ static void the_card(void **state) {
     e2e_says(t, "base_model: \"My-Own\"\n");
 }
 
-// A model without a run keeps its own card and generation config.
+// If a model does not come from a run, its export keeps the model's own card and generation config.
 static void a_model_directory(void **state) {
     struct e2e *t = *state;
     ok(t, e2e_run(t, PPO "--out r"));
@@ -168,7 +168,8 @@ static void a_model_directory(void **state) {
     assert_false(e2e_exists(t, "other"));
 }
 
-// Leftovers of a killed export are removed by the next one; those of a running export stay.
+// The next export removes what a killed export left. It does not touch the files of an export that
+// is still running.
 static void what_a_killed_export_left_goes(void **state) {
     struct e2e *t = *state;
     if (e2e_run(t, PPO "--set run.phases=1 --out r") != 0) fail_msg("%s", t->out);
@@ -187,15 +188,15 @@ static void what_a_killed_export_left_goes(void **state) {
     assert_string_equal(t->out, ".rlhf-export-old-7\nout\ntwo\n");
 }
 
-// m: a model that a run wrote, and that is no longer part of the run.
+// Makes model m, which a run wrote. The run's directory is then deleted.
 static void make_model(struct e2e *t) {
     ok(t, e2e_run(t, "--algo sft.so --policy model --data texts.jsonl --set policy.init=random "
                      "--set batch.size=4 --set run.phases=1 --out r0"));
     ok(t, e2e_shell(t, "\"$HOST\" export r0 --to m && rm -r r0"));
 }
 
-// A GGUF file inside the directory of --to is recognized, however the two paths are written. It
-// moves with the directory.
+// The program recognizes a GGUF path inside the directory of --to, however the two paths are
+// written. The file moves with the directory.
 static void a_gguf_inside(void **state) {
     struct e2e *t = *state;
     make_model(t);
@@ -263,14 +264,14 @@ static void the_base_stays(void **state) {
     }
 }
 
-// Tensors of 8-byte numbers are refused by name. Earlier versions left them out or copied them
-// unchanged.
+// Tensors of 8-byte numbers are refused, and the message names them. Earlier versions left them out
+// or copied them unchanged.
 static void no_doubles(void **state) {
     struct e2e *t = *state;
     make_model(t);
     ok(t, e2e_run(t, "--algo sft.so --policy m --data texts.jsonl --set batch.size=4 "
                      "--set policy.adapter.rank=2 --set run.phases=1 --out r"));
-    // The header of either file declares tensors with half as many elements as F64.
+    // In both files, the header now declares the tensors as F64 with half as many elements.
     ok(t, e2e_shell(t, "\"$HOST\" export r --to a"));
     ok(t, e2e_shell(t, "cp -r m m8; cp -r a a8; "
                        "sed -i 's/\"F32\",\"shape\":\\[2,/\"F64\",\"shape\":[1,/g; "

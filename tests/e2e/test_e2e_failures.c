@@ -36,7 +36,8 @@ static void the_same_end(struct e2e *t, const char *a, const char *b, int state)
 
 // ---- stop ----
 
-// The run ends with status 1 and the checkpoint of the last boundary, and resumes from there.
+// The run ends with status 1. It leaves the checkpoint of the last finished phase, from which it
+// resumes.
 static void stop_keeps_the_run(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"status", "rows"};
@@ -64,7 +65,7 @@ static void stop_before_the_first_boundary(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, GRPO FAULTY("how=status,every=1") "--set run.dir=a"), 1);
     e2e_says(t, "nothing is kept: no phase had ended");
-    // The directory can be used again; the result is that of a run in a new directory.
+    // A new run may use this directory. Its result is the same as in a new directory.
     assert_int_equal(e2e_shell(t, "mkdir -p a/tensorboard && echo old >a/tensorboard/events.old && "
                                   "echo old >a/metrics.csv && cp -r a c"),
                      0);
@@ -92,7 +93,7 @@ static void stop_before_the_first_boundary(void **state) {
     }
 }
 
-// Errors that are not failures of a row are not handled as such.
+// Some errors are not failures of a row. rewards.on_failure does not apply to them.
 static void memory_and_cancelling_are_no_failures(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"nomem", "cancelled"};
@@ -140,7 +141,7 @@ static void retry_ends_with_the_same_bytes(void **state) {
     }
 }
 
-// With two failures more than the retries allow, the run ends as with stop.
+// If a call fails twice more than the retries allow, the run ends, as with on_failure=stop.
 static void retries_are_used_up(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, GRPO RETRY FAULTY("how=rows,times=9,phase=2") "--set run.dir=a"),
@@ -200,7 +201,7 @@ static void zero_pays_nothing(void **state) {
     e2e_says(t, says);
     snprintf(says, sizeof says, "test $(grep -c '\"score\": 0,' a/rollouts.jsonl) = %.0f", failed);
     assert_int_equal(e2e_shell(t, "%s", says), 0); // a row without a failure scores as little
-    // Other rewards still score the row, and even all rows may fail.
+    // When a reward gives up on a row, other rewards still score the row. All rows may fail, too.
     assert_int_equal(e2e_run(t,
                              ONCE FAULTY("how=status,name=a") FAULTY("name=b") "%s "
                                                                                "--set run.dir=b",
@@ -212,7 +213,7 @@ static void zero_pays_nothing(void **state) {
     assert_true(metric(t, "b", 0, "objective/scores") == metric(t, "b", 0, "rewards/b/mean"));
 }
 
-// Rows leave the batch; a group may lose some or all of its rows.
+// Failed rows leave the batch. A group may lose some or all of its rows.
 static void drop_leaves_rows_out(void **state) {
     struct e2e *t = *state;
     const char *drop = "--set rewards.on_failure=drop";
@@ -230,7 +231,7 @@ static void drop_leaves_rows_out(void **state) {
     assert_true(left > 0 && left < 48);
     assert_int_equal(e2e_shell(t, "%s", says), 0);
     assert_true(metric(t, "a", 2, "episode") == 48);
-    // If all rows are dropped, the run ends with the reason.
+    // If all rows are dropped, the run ends and gives the reason.
     assert_int_equal(e2e_run(t, GRPO FAULTY("how=status,phase=2") "%s --set run.dir=b", drop), 1);
     e2e_says(t, "no row of phase 2 is left: 16 could not be scored (rewards.on_failure), 0 had");
     e2e_says(t, "1 phase is kept");
@@ -305,8 +306,8 @@ static void eval_and_pairs_follow(void **state) {
     assert_int_equal(e2e_shell(t, "! cmp -s p0.jsonl p2.jsonl"), 0);
 }
 
-// If a reward reports metrics in several calls, they are averaged by rows. It cannot use the host's
-// names.
+// If a reward reports metrics in several calls, the host averages them, weighted by rows. A reward
+// cannot report metrics under the host's names.
 static void metrics_of_several_calls(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, ONCE RETRY FAULTY("how=rows,every=1,times=2") "--set run.dir=a"),

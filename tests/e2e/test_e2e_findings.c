@@ -31,7 +31,7 @@ static int phases(struct e2e *t, const char *run) {
     return n;
 }
 
-// A far too large learning rate is reported with any algorithm, and without a KL penalty.
+// If the learning rate is far too large, every algorithm reports it, also without a KL penalty.
 static void a_learning_rate_that_is_too_large(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {
@@ -83,7 +83,7 @@ static void a_jump_and_then_far_away(void **state) {
     assert_int_equal(count(t, "jumped"), 1);
     assert_int_equal(count(t, COLLAPSED), 1);
     assert_int_equal(count(t, "collapsed:"), 0);
-    // A slow drift ends there, too, but without a jump.
+    // A slow drift ends equally far from the reference. It is reported, too, but not as a jump.
     assert_int_equal(e2e_run(t, STEPS("1.2") "--phases 9 --out b"), 0);
     assert_int_equal(count(t, "jumped"), 0);
     e2e_says(t, "phase 8: the policy is far from the reference: KL 1.05 nats a token");
@@ -117,7 +117,7 @@ static void a_collapse_may_end_the_run(void **state) {
     e2e_says(t, "stopped after 2 of 9 phases, and the policy is far from the reference");
     assert_int_equal(phases(t, "a"), 2);
     assert_true(e2e_exists(t, "a/checkpoints/000002/model.safetensors"));
-    // A resumed run ends again, as the policy is still far away, unless the setting is changed.
+    // The policy is still far away, so a resumed run ends again unless the setting is changed.
     assert_int_equal(e2e_run(t, "--resume a --trust-run"), 3);
     assert_int_equal(phases(t, "a"), 3);
     assert_int_equal(e2e_run(t, "--resume a --trust-run --set run.stop_on=none --phases 5"), 0);
@@ -145,7 +145,8 @@ static void a_loss_that_diverges_is_reported(void **state) {
     assert_null(strstr(t->out, "diverged"));
 }
 
-// A bounded loss cannot diverge, but the model may still lose the responses that it should learn.
+// A bounded loss cannot diverge. The responses that the model should learn may still become less
+// likely.
 static void preferred_responses_that_are_lost_are_reported(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"kto.so --data wanted.jsonl",

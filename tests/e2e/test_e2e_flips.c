@@ -1,8 +1,7 @@
-// test_e2e_flips.c: flipped bits in what a run left are found and named: the phase, and the tensor
-// and index, the row, the metric or the setting.
-//
-// The run is verified once. The recomputed files are then equal to the run's, so a copy of the run
-// takes their place, and the comparison is repeated for every flip.
+// test_e2e_flips.c: flips bits in the files of a run. Every flip is found, and the message names
+// the phase and the place: tensor and index, row, metric or setting.  The run is verified once. The
+// files that this recomputes equal the run's. So a copy of the run can take their place while the
+// comparison is repeated for every flip.
 #include "e2e.h"
 
 #include "base/file.h"
@@ -18,7 +17,7 @@
 
 enum { PHASES = 2 };
 
-// A run, the recomputed phases, and both chains.
+// The run, its recomputed phases, and the hash chains of both.
 struct fixture {
     struct e2e *e;
     char run[300], again[300];
@@ -81,7 +80,8 @@ static void flip(const char *name, int64_t byte, int bit) {
     assert_int_equal(fclose(f), 0);
 }
 
-// The checks of `verify --all` that read this file, for one phase; NULL: all checks.
+// Runs those checks of `verify --all` that read this file, for one phase. If the file is NULL, runs
+// all checks.
 static void look(const char *file, int64_t phase, struct rlhf__faults *f) {
     struct rlhf__error err = {0, ""};
     struct rlhf__same s = {
@@ -110,7 +110,8 @@ static void look(const char *file, int64_t phase, struct rlhf__faults *f) {
     if (st != RLHF_OK) fail_msg("%s", err.text);
 }
 
-// Whether a fault names the phase, the file and the place (NULL: any).
+// Returns 1 if a fault names the phase, the file and the place. If `where` is NULL, any place will
+// do.
 static int is_named(const struct rlhf__faults *f, int64_t phase, const char *file,
                     const char *where) {
     for (size_t i = 0; i < f->n; i++)
@@ -180,7 +181,7 @@ static struct rlhf__buf read_all(const char *name) {
     return text;
 }
 
-// The phase of the line with this byte.
+// Returns the phase of the line that contains this byte.
 static int64_t phase_at(const struct rlhf__buf *text, size_t byte) {
     size_t from = byte;
     long long phase = 0;
@@ -222,7 +223,7 @@ static void flips_of_the_settings_are_named(void **state) {
     rlhf__buf_free(&text);
 }
 
-// Every bit of the chain itself: a flip is a fault, or the file is refused.
+// Flips every bit of the chain itself. Each flip is found as a fault, or the file is refused.
 static void flips_of_the_chain_are_found(void **state) {
     (void)state;
     struct rlhf__buf text = read_all("chain.jsonl");

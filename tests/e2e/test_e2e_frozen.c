@@ -15,8 +15,8 @@ static int setup(void **state) {
     return e2e_shell(*state, "sed -i 's/\"gpt2\"/\"frozen_gpt2\"/' model/config.json");
 }
 
-// The bytes of the tensor whose name has that ending, and their number in *n. NULL and 0 if it is
-// missing.
+// Returns the bytes of the tensor whose name ends like this, and their number in *n. If there is
+// none, returns NULL, and *n is 0.
 static char *tensor(const struct e2e *t, const char *file, const char *end, size_t *n) {
     char path[512], *found = NULL;
     uint64_t len = 0;
@@ -88,7 +88,8 @@ static void gradients_lie_in_their_range(void **state) {
     e2e_says(t, " lies outside of the range that it names");
 }
 
-// One sentence with the plugin and the parameter, status 2, and no run directory.
+// The program prints one sentence with the plugin and the parameter, ends with status 2, and
+// creates no run directory.
 static void parameters_are_checked(void **state) {
     struct e2e *t = *state;
     static const char *const cases[][2] = {

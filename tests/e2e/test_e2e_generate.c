@@ -1,4 +1,5 @@
-// test_e2e_generate.c: prompts of `generate`: several typed ones, from a file, from standard input.
+// test_e2e_generate.c: where `generate` gets prompts: typed ones (also several), a file, standard
+// input.
 #include "e2e.h"
 
 #include <math.h>
@@ -46,11 +47,11 @@ static void several_prompts(void **state) {
     members(t, "prompt", prompts, sizeof prompts);
     assert_string_equal(prompts, "It was|It was|||The film|The film");
     members(t, "response", all, sizeof all);
-    // The first prompt's texts equal those that it gets without other prompts.
+    // The first prompt gets the same texts as without the other prompts.
     run(t, MODEL "--json --prompt 'It was' --n 2");
     members(t, "response", first, sizeof first);
     assert_int_equal(strncmp(all, first, strlen(first)), 0);
-    // As text, they follow each other with "---" in between.
+    // Without --json, texts follow each other with "---" in between.
     run(t, MODEL "--greedy --prompt aa --prompt bb");
     assert_int_equal(strncmp(t->out, "aa", 2), 0);
     e2e_says(t, "\n---\nbb");
@@ -97,8 +98,8 @@ static void prompts_of_standard_input(void **state) {
     }
     assert_int_equal(e2e_shell(t, "cat log"), 0);
     e2e_says(t, "prompts are read from standard input, one a line");
-    // With prompts on the command line, standard input is ignored. An empty input counts as
-    // missing.
+    // If prompts are on the command line, standard input is ignored. An empty standard input counts
+    // as missing.
     assert_int_equal(
         e2e_shell(t, "printf 'rest\\n' | (\"$HOST\" " MODEL "--prompt a >/dev/null; cat)"), 0);
     e2e_says(t, "rest");
@@ -111,7 +112,7 @@ static void prompts_of_standard_input(void **state) {
     e2e_says(t, "standard input:1: invalid UTF-8");
 }
 
-// More texts than fit into one decoding batch.
+// There are more texts than one decoding batch can hold.
 static void many_texts(void **state) {
     struct e2e *t = *state;
     assert_int_equal(
@@ -125,7 +126,7 @@ static void many_texts(void **state) {
     e2e_says(t, "\n700\n");
 }
 
-// With --json, a text comes with its tokens. The names are those of rollouts.jsonl.
+// With --json, a text comes with its tokens. Members have the same names as in rollouts.jsonl.
 static void json_has_ids_and_log_probs(void **state) {
     struct e2e *t = *state;
     run(t, MODEL "--json --bos --prompt ab");
@@ -228,8 +229,8 @@ static void names(struct e2e *t, const char *run, const char *text) {
         fail_msg("%s/config.json does not have %s", run, text);
 }
 
-// A run directory as policy and reference. The log names the checkpoint, and config.json stores its
-// path. So the run resumes with that checkpoint even if the other run continues.
+// A run directory as policy and as reference. The log names the checkpoint, and config.json stores
+// its path. So a resume uses that checkpoint, even if the other run has continued since.
 static void a_run_to_start_from(void **state) {
     struct e2e *t = *state;
     run(t, SFT "--policy model --set policy.init=random --set run.phases=2 --out r");
@@ -254,7 +255,7 @@ static void a_run_to_start_from(void **state) {
     assert_false(e2e_exists(t, "c"));
 }
 
-// Run directories as the models of rewards and judges.
+// A run directory can also be the model of a reward or of a judge.
 static void a_run_that_judges(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "pairs.jsonl",
@@ -282,8 +283,8 @@ static void a_run_that_judges(void **state) {
     e2e_says(t, "has no checkpoint: it ended before the first one was written");
 }
 
-// Options of other programs, settings of runs, and values without a flag. Each gets a hint with the
-// right spelling.
+// Typed here are options of other programs, settings of runs, and values without a flag. For each,
+// a hint shows the right spelling.
 static void words_of_other_programs(void **state) {
     struct e2e *t = *state;
     static const char *const said[][2] = {
@@ -315,7 +316,7 @@ static void words_of_other_programs(void **state) {
         t, "an algorithm is given by --algo X.so, a reward by --reward X.so; see rlhf-host --help");
 }
 
-// The table has the log-probs of the text's tokens, and values only where the run has a critic.
+// The table has the log-probs of the text's tokens. It has values only if the run has a critic.
 static void a_table_of_tokens(void **state) {
     struct e2e *t = *state;
     char row[64];
@@ -333,7 +334,8 @@ static void a_table_of_tokens(void **state) {
         at += strlen(row);
     }
     json_decref(v);
-    // A sharper distribution draws; the numbers are still those of the model.
+    // The text is drawn from a sharper distribution. The numbers are still those of the model
+    // itself.
     run(t, MODEL "--prompt 'It was' --top-k 1 --token-table");
     assert_null(strstr(t->out, "       0.00 "));
     assert_int_equal(e2e_run(t, MODEL "--prompt It --json --token-table"), 2);

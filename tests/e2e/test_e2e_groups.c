@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// Rewards 0 1 2 0 1 2 ..: the first phase already has a learning signal.
+// Rewards are 0 1 2 0 1 2 .., so the first phase already has a learning signal.
 #define RUN                                                                                        \
     "--reward \"$RLHF_TEST_PLUGINS/bad_reward.so:every=1000\" --policy model "                     \
     "--set policy.init=random --prompts prompts.txt --set sampling.max_new_tokens=8 "              \
@@ -39,14 +39,14 @@ static void one_numerical_path(void **state) {
         json_t *rows = e2e_metrics(t, run);
         for (int i = 0; i < 3; i++)
             assert_true(e2e_metric(rows, i, "sampling/logp_difference/max") == 0);
-        // The full KL is measured in the updates, when the policy has already changed.
+        // The full KL is measured during updates. By then, the policy has already changed.
         if (k % 2 == 0) assert_true(e2e_metric(rows, 0, "objective/kl") == 0);
         assert_true(e2e_metric(rows, 2, "objective/kl") != 0);
         json_decref(rows);
     }
 }
 
-// Every metric except times agrees within rel, gradient norms within rel_grad.
+// All metrics except times agree: gradient norms up to rel_grad, the others up to rel.
 static void same_metrics(struct e2e *t, const char *a, const char *b, double rel, double rel_grad) {
     json_t *x = e2e_metrics(t, a), *y = e2e_metrics(t, b);
     const char *name;
@@ -90,8 +90,8 @@ static void sharing_changes_no_number(void **state) {
     }
 }
 
-// The tokens that the model processed in the first phase: while sampling, and while training (all
-// epochs).
+// Returns the number of tokens that the model processed in the first phase while it sampled. The
+// function below counts those of training, in all epochs.
 static double sampled(struct e2e *t, const char *run) {
     json_t *rows = e2e_metrics(t, run);
     double n = e2e_metric(rows, 0, "perf/rollout_model_tokens_per_s") *
@@ -107,7 +107,7 @@ static double trained(struct e2e *t, const char *run) {
     return n;
 }
 
-// Four prompts of the tiny model are 6 to 14 tokens.
+// In the tiny model, the four prompts have 6 to 14 tokens.
 static void a_prompt_goes_through_the_model_once(void **state) {
     struct e2e *t = *state;
     const char *how = "--set algo.minibatches=1 --set algo.epochs=2 --set run.phases=1 "
@@ -127,7 +127,7 @@ static void a_prompt_goes_through_the_model_once(void **state) {
     assert_int_equal(e2e_shell(t, "cmp on/samples.jsonl off/samples.jsonl"), 0);
 }
 
-// The responses of a preference row share its prompt when a reward model is trained.
+// When a reward model is trained, the responses of a preference row share the row's prompt.
 static void preferences_share_their_prompt(void **state) {
     struct e2e *t = *state;
     const char *how = "--algo bradley_terry.so --policy model --set policy.init=random "
@@ -163,7 +163,7 @@ static void same_seed_same_bits(void **state) {
     }
 }
 
-// Groups stay whole if there are enough of them; otherwise single rows are distributed.
+// If there are enough groups, they stay whole. Otherwise single rows are distributed.
 static void groups_stay_whole(void **state) {
     struct e2e *t = *state;
     static const struct {
@@ -183,8 +183,8 @@ static void groups_stay_whole(void **state) {
         assert_true(e2e_metric(rows, 1, "test/minibatches") == 2 * cases[k].minibatches);
         assert_int_equal(e2e_metric(rows, 1, "test/split_groups") > 0, cases[k].split);
         assert_true(e2e_metric(rows, 1, "test/apart") == 0);
-        // The weights that sampled the second phase had taken two epochs of steps. `drawn` is their
-        // number of steps, summed over 16 rows in 2 epochs. While these rows are used, the current
+        // Before the second phase was sampled, the weights took two epochs of steps. `drawn` adds
+        // this number of steps over 16 rows in 2 epochs. While these rows are used, the current
         // weights take one more step per minibatch.
         assert_true(e2e_metric(rows, 1, "test/drawn") == 2 * 16 * 2 * cases[k].minibatches);
         if (k < 2) assert_true(e2e_metric(rows, 1, "test/stale") == stale[k]);
@@ -243,7 +243,8 @@ static void what_does_not_fit_is_said(void **state) {
     assert_int_equal(e2e_exists(t, "x"), 0);
 }
 
-// `generate --n` shares its one prompt: every text equals the one generated alone.
+// `generate --n` computes the prompt once for all texts. Every text equals the one that is
+// generated alone.
 static void generate_shares_its_prompt(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, PPO "--set run.phases=1 --set run.dir=p"), 0);

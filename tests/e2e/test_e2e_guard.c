@@ -32,8 +32,8 @@ static void classify_passes(void **state) {
     e2e_says(t, "guard");
 }
 
-// Trains a reward model, uses it to reward grpo, and lets grpo_iterative train it further, all with
-// shared prompts.
+// Trains a reward model and uses it to reward grpo. grpo_iterative then trains the reward model
+// further. All runs share prompts.
 static void reward_model_and_grpo_pass(void **state) {
     struct e2e *t = *state;
     e2e_write(

@@ -1,5 +1,5 @@
-// test_e2e_held_out.c: responses to held-out prompts during a run. They are measured as by `eval`,
-// and have no effect on training.
+// test_e2e_held_out.c: a run samples responses to held-out prompts. It measures them as `eval`
+// does, and they have no effect on training.
 #include "e2e.h"
 
 #include <string.h>
@@ -73,8 +73,8 @@ static double measured(struct e2e *t, const char *args) {
     return reward;
 }
 
-// `eval` measures a run and its checkpoints with the run's settings, unless others are given. It
-// does not use the run's own choice of prompts.
+// `eval` measures a run and its checkpoints with the run's settings, unless others are given. But
+// it does not choose prompts as the run did.
 static void with_the_settings_of_the_run(void **state) {
 #define EVAL "--data held.jsonl --n 3 --seed 5 --json --reward period_count.so:weight=2"
     struct e2e *t = *state;
@@ -98,7 +98,7 @@ static void with_the_settings_of_the_run(void **state) {
     assert_true(measured(t, "eval --model m --config a/config.json " EVAL) == in_the_run);
 }
 
-// The measured reward is raw, because a run normalizes and clips rewards only for learning.
+// The measured reward is the raw one. A run normalizes and clips rewards only for learning.
 static void neither_normalised_nor_clipped(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "held.jsonl",

@@ -14,7 +14,7 @@
     "--set policy.init=random --set sampling.max_new_tokens=6 --set batch.size=8 "                 \
     "--set log.progress=off --set optim.schedule_phases=4 --prompts prompts.txt --seed 3 "
 
-// How the server treats request number n, from 0.
+// A server, and how it treats request number n, counted from 0.
 struct service {
     struct http_server *server;
     char url[64];
@@ -71,8 +71,8 @@ static int run(struct e2e *t, const char *options, const char *more) {
                    more);
 }
 
-// A run that is stopped and resumed, and one with another number of parallel requests, give the
-// same bytes.
+// Three runs give the same bytes: one that is not stopped, one that is stopped and resumed, and one
+// with another number of parallel requests.
 static void resumed(void **state) {
     struct e2e *t = *state;
     assert_int_equal(run(t, "batch=3,concurrency=3", "--phases 4 --out a"), 0);
@@ -85,8 +85,8 @@ static void resumed(void **state) {
     e2e_same_tree(t, "a/checkpoints/latest/", "b/checkpoints/latest/");
 }
 
-// A run directory may come from somebody else. So the URL that gets prompts and responses, and the
-// header from the environment, must be given again or trusted.
+// A run directory may come from somebody else. So its URL, which receives prompts and responses,
+// and the header that it takes from the environment must be given again or trusted.
 static void a_resumed_run_chooses_no_service(void **state) {
     struct e2e *t = *state;
     setenv("E2E_TOKEN", "X-Token: secret", 1);
@@ -104,7 +104,8 @@ static void a_resumed_run_chooses_no_service(void **state) {
                              service.url),
                      0);
     assert_int_equal(e2e_run(t, "--resume b --phases 3 --trust-run"), 0);
-    // With another certificate authority, an attacker's certificate would be accepted.
+    // If the run directory could name another certificate authority, an attacker's certificate
+    // would be accepted.
     e2e_write(t, "ca.pem", "");
     assert_int_equal(e2e_shell(t, "sed -i \"s|\\\"ca\\\": null|\\\"ca\\\": \\\"$PWD/ca.pem\\\"|\" "
                                   "b/config.json && grep -q ca.pem b/config.json"),

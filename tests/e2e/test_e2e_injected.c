@@ -3,7 +3,7 @@
 // of a run without failures, byte for byte.
 //
 // usage: test_e2e_injected [FAILURES [FORM]]. Injects at least FAILURES failures over all forms, a
-// few by default. With FORM, only that form's share.
+// few by default. If FORM is given, it injects only that form's share.
 #include "e2e.h"
 
 #include "rewards/http_score.h"
@@ -27,7 +27,8 @@ static const char *only; // the form that is tried, NULL = all
 // Where injected failures are reported.
 enum told_by { BY_RUN, BY_FILE, BY_SERVICE };
 
-// One way to run a reward. `clean` runs it without failures, `faulty` with those of a seed.
+// One way to run a reward. The arguments `clean` run it without failures, the arguments `faulty`
+// with those of a seed.
 struct form {
     const char *name, *clean, *faulty; // faulty: %d is the seed
     const char *limits;
@@ -77,7 +78,7 @@ static struct service {
 static const char *const kinds[] = {"429",   "503", "refused", "500",    "400",    "garbage",
                                     "count", "cut", "text",    "silent", "dropped"};
 
-// A call cannot retry that often within patience_s, so at least one gives up.
+// Within patience_s, a call cannot retry this often. So at least one call gives up.
 enum { KINDS = sizeof kinds / sizeof *kinds, DOWN_ANSWERS = 8, DEAF_MS = 60 };
 
 static int is(const char *a, const char *b) { return strcmp(a, b) == 0; }
@@ -93,8 +94,8 @@ static void say_instead(struct http_reply *reply, const char *body) {
     reply->body = strdup(body);
 }
 
-// Short outages for which the run waits do not count as failures: a connection dropped without an
-// answer, half an answer, and refused connections for a short time.
+// A run waits for the end of a short outage, so these do not count as failures: a connection
+// dropped without an answer, half an answer, and refused connections for a short time.
 static void go_wrong(struct service *s, const char *kind, struct http_reply *reply) {
     if (is(kind, "429") || is(kind, "503")) {
         be_down(s, atoi(kind), reply);
@@ -160,7 +161,7 @@ static long injected(struct e2e *t, const struct form *f) {
 
 static long least(long a, long b) { return a < b ? a : b; }
 
-// Counts failing answers and outages that last too long, which are reported separately.
+// Counts the reports of failing answers and of outages that last too long.
 static long told_of_service(struct e2e *t) {
     const long down = count(t, "grep 'score(), phase [0-9]*: ' said | grep -cE 'status (429|503)' "
                                "|| true");

@@ -74,7 +74,7 @@ static void prompts(void **state) {
     assert_int_equal(e2e_shell(t, "cp prompts.txt kept; echo 'It is' >> prompts.txt"), 0);
     refused(t, "prompts.path", "/prompts.txt (", "bytes ");
     assert_int_equal(e2e_run(t, "--resume r --phases 2 --allow-changed-plugins"), 2);
-    // The continued run compares with the new files. The old list is kept.
+    // The next resume compares with the new files. The manifest keeps the old list, too.
     assert_int_equal(e2e_run(t, "--resume r --phases 2 --allow-changed-inputs"), 0);
     assert_int_equal(e2e_run(t, "--resume r --phases 3"), 0);
     assert_int_equal(e2e_shell(t, "grep -q '\"earlier\"' r/manifest.json && "
@@ -139,7 +139,7 @@ static void a_reference_of_its_own(void **state) {
     refused(t, "reference.path", "/p (", "sha256 ");
 }
 
-// A moving reference and a reward model in training are in the checkpoint.
+// The checkpoint contains a moving reference and a reward model in training.
 static void what_the_checkpoint_holds_may_change(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo grpo_iterative.so:replay=true,group_size=4,rm_batch=4,"
@@ -152,7 +152,7 @@ static void what_the_checkpoint_holds_may_change(void **state) {
     assert_int_equal(e2e_run(t, "--resume r --trust-run --phases 2"), 0);
 }
 
-// Inputs that have moved must be named, and must equal those at the start of the run.
+// Inputs that were moved must be given again. They must equal those at the start of the run.
 static void moved_inputs(void **state) {
     struct e2e *t = *state;
 #define GRPO                                                                                       \
@@ -185,7 +185,7 @@ static void moved_inputs(void **state) {
     assert_int_equal(e2e_shell(t, "cmp lora/checkpoints/000002/adapter_model.safetensors "
                                   "l/checkpoints/000002/adapter_model.safetensors"),
                      0);
-    // Inputs that the run does not read are refused.
+    // If an input is given that the run does not read, it is refused.
     assert_int_equal(e2e_run(t, "--algo sft.so --data texts.jsonl --policy away/p --set "
                                 "batch.size=4 --phases 1 --out s"),
                      0);

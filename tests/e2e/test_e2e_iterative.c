@@ -62,8 +62,8 @@ static void the_reward_model_is_trained_on(void **state) {
     for (int i = 0; i < 12; i++) {
         double fresh = e2e_metric(rows, i, "reward_model/fresh");
         double replayed = e2e_metric(rows, i, "reward_model/replayed");
-        // From the second round on, half of all pairs come from the history. The last pair is a new
-        // one.
+        // From the second round on, half of all pairs come from the history. The last pair is not
+        // from the history.
         assert_true(replayed == (i ? fresh - 1 : 0));
         assert_true(e2e_metric(rows, i, "iteration/pairs") == fresh);
         history += fresh;
@@ -73,12 +73,12 @@ static void the_reward_model_is_trained_on(void **state) {
         after += e2e_metric(rows, i, "reward_model/fresh_after") / 12;
     }
     json_decref(rows);
-    // On unseen pairs it learns to agree with the judge.
+    // The reward model learns to agree with the judge on pairs that it has not seen.
     if (!(late > early && late > 0.6 && after > 0.8))
         fail_msg("accuracy on new pairs: %g, then %g; after training %g", early, late, after);
 }
 
-// The judge's preferences reach the policy only through the reward model.
+// The judge's preferences affect the policy only through the reward model.
 static void the_policy_learns_what_the_judge_prefers(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, REPLAY "--set optim.lr=0.01 --phases 24 --out a"), 0);
@@ -92,7 +92,7 @@ static void the_policy_learns_what_the_judge_prefers(void **state) {
     if (!(last > first + 0.2)) fail_msg("the judge's mean went from %g to %g", first, last);
 }
 
-// Rewards after a round come from the new weights; gain and bias are fitted again.
+// After a round of training, the new weights give the rewards, and gain and bias are fitted again.
 static void rewards_are_those_of_the_new_weights(void **state) {
     struct e2e *t = *state;
     const char *how = "--phases 2 --set optim.lr=1e-6";

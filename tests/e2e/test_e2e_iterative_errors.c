@@ -1,4 +1,4 @@
-// test_e2e_iterative_errors.c: inputs that an outer loop refuses, with one sentence and the right
+// test_e2e_iterative_errors.c: grpo_iterative refuses bad input with one sentence and the right
 // exit status.
 #include "e2e.h"
 
@@ -26,7 +26,7 @@ static int setup(void **state) {
                : 0;
 }
 
-// `args` is refused with status 2 and `text`, and leaves no run directory.
+// Asserts that `args` is refused with status 2 and this text, and leaves no run directory.
 static void refused(struct e2e *t, const char *args, const char *text) {
     assert_int_equal(e2e_run(t, "%s", args), 2);
     e2e_says(t, text);
@@ -85,7 +85,8 @@ static void the_service_is_not_misused(void **state) {
         int status = e2e_run(
             t, "--algo \"$RLHF_TEST_PLUGINS/bad_iteration.so:how=%s\" " BASE RM "--judge " EVEN,
             cases[i][0]);
-        // The plan is checked first. Errors that only a phase can find are run-time failures.
+        // The plan is checked before any phase. Errors that only a phase can find are run-time
+        // failures.
         int planned = strcmp(cases[i][0], "group") == 0;
         assert_int_equal(status, planned ? 2 : 1);
         e2e_says(t, cases[i][1]);

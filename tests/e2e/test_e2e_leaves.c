@@ -74,7 +74,7 @@ static double length_of(const json_t *rollout) {
 
 // ---- samples ----
 
-// The same numbers as in the rollouts, to four digits.
+// The sample has the same numbers as the row of the rollouts, to four digits.
 static void same_tokens(const json_t *sample, const char *key, const json_t *row, const char *of) {
     const json_t *got = json_object_get(sample, key), *want = json_object_get(row, of);
     assert_int_equal(json_array_size(got), json_array_size(want));
@@ -104,8 +104,8 @@ static void is_its_row(const json_t *sample, const json_t *row) {
     assert_true(fabs(number(sample, "reward") - reward_of(row)) < 1e-6);
 }
 
-// The rows at 5, 25, 50, 75 and 95 % of the sorted rewards. Rows of equal reward are in the order
-// of the batch.
+// Chooses the rows at 5, 25, 50, 75 and 95 % of the sorted rewards. Rows of equal reward keep the
+// order of the batch.
 static void expected_rows(const json_t *rollouts, int64_t phase, int64_t out[SHOWN]) {
     static const int ranks[SHOWN] = {1, 4, 8, 11, 14}; // of 15 * share
     for (int64_t i = 0; i < ROWS; i++) {
@@ -140,8 +140,8 @@ static void samples_are_rows_of_the_batch(void **state) {
     json_decref(all);
 }
 
-// Values that a run does not have are null. A single sample is the median row, and two samples are
-// the first and the last row of the sorted rewards.
+// If a run does not have a value, it is null. If there is one sample, it is the median row. If
+// there are two, they are the first and the last row of the sorted rewards.
 static void what_is_not_known_is_null(void **state) {
     struct e2e *t = *state;
     const char *grpo =
@@ -256,7 +256,7 @@ static void rows_of_training_data(void **state) {
 
 // ---- spread ----
 
-// How often a value occurs in a distribution that counts them.
+// Returns how often the value occurs, according to the distribution's pairs of value and count.
 static double count_of(const json_t *d, double value) {
     const json_t *pairs = json_object_get(d, "n");
     for (size_t k = 0; k < json_array_size(pairs); k++) {
@@ -343,7 +343,7 @@ static void events_of_a_run(void **state) {
     json_decref(all);
 }
 
-// A warning of the log, and a run that fails.
+// events.jsonl records a warning of the log, and the failure of a run.
 static void warnings_and_failures(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo ppo.so " MODEL "--prompts prompts.txt --set batch.size=4 "

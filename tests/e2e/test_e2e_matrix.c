@@ -1,5 +1,5 @@
-// test_e2e_matrix.c: every algorithm with every reward, from the command line, with the plugins as
-// built. Algorithms and rewards know nothing of each other.
+// test_e2e_matrix.c: runs every algorithm with every reward from the command line, with the plugins
+// as built. Algorithms and rewards must not depend on each other.
 #include "e2e.h"
 
 #include <stdio.h>

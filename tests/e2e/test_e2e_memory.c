@@ -35,7 +35,8 @@ static void a_dry_run_lists_every_buffer(void **state) {
     e2e_says(t, "\"total_bytes\": ");
 }
 
-// The sums of shards that wait to be added: one copy of the gradients for each level of the tree.
+// Some shards are summed while the sums of others wait to be added to theirs. The waiting sums need
+// one copy of the gradients for each level of the tree.
 static void waiting_sums_of_shards_are_counted(void **state) {
     struct e2e *t = *state;
     static const struct {
@@ -67,7 +68,8 @@ static void parts_of_a_phase_do_not_add_up(void **state) {
     assert_int_equal(e2e_shell(t, "cp -r model wide && sed -i 's/\"n_embd\": 32/\"n_embd\": 768/; "
                                   "s/\"n_layer\": 2/\"n_layer\": 6/' wide/config.json"),
                      0);
-    // Rows of 24 new tokens: with 8, an update in f32 would need less memory than sampling.
+    // Each row gets 24 new tokens, so the update needs the most memory. With 8, an update in f32
+    // would need less than sampling.
 #define UPDATE                                                                                     \
     "--policy wide --set batch.size=64 --set sampling.slots=64 --set sampling.max_new_tokens=24 "  \
     "--dry-run "
@@ -102,7 +104,7 @@ static void a_run_that_does_not_fit_is_refused(void **state) {
     // A dry run prints the numbers too.
     assert_int_equal(e2e_run(t, PPO "--policy huge --dry-run"), 2);
     e2e_says(t, "policy           moments ");
-    // If the user insists, the run starts and gets as far as the backend allows.
+    // If the user switches off the check, the run starts and gets as far as the backend allows.
     assert_int_not_equal(e2e_run(t, PPO "--policy huge --set compute.memory_check=false --out x"),
                          0);
     assert_null(strstr(t->out, "are free: policy"));
@@ -113,8 +115,8 @@ static void a_run_that_does_not_fit_is_refused(void **state) {
     e2e_says(t, "take a smaller model");
 }
 
-// A dry run loads and initializes nothing of the 484 GiB that the run would load. Checks that do
-// not need the model still run.
+// The run would load 484 GiB. A dry run loads and initializes none of it. Checks that do not need
+// the model still run.
 static void a_dry_run_loads_nothing(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t,
@@ -135,8 +137,8 @@ static void a_dry_run_loads_nothing(void **state) {
     e2e_says(t, "dry run: all is set up for 1 phase;");
 }
 
-// A reward's model stays loaded during the update. It needs the same memory whether the self-test
-// loads it or it is loaded later.
+// A reward's model stays loaded during the update. It needs the same memory in both cases: loaded
+// by the self-test, or later.
 static void a_model_that_is_loaded_is_counted(void **state) {
     struct e2e *t = *state;
     const char *sanitize = getenv("RLHF_TEST_SANITIZE");
@@ -170,7 +172,7 @@ static void a_model_that_is_loaded_is_counted(void **state) {
     assert_true(total[1] > 0.98 * total[0] && total[1] < 1.02 * total[0]);
 }
 
-// The further rows of dynamic sampling exist at the same time as the phase's rows, and joining both
+// With dynamic sampling, the further rows exist at the same time as the phase's rows. Joining them
 // makes a third set of rows.
 static void fresh_rows_are_counted(void **state) {
     struct e2e *t = *state;
@@ -199,7 +201,8 @@ static void fresh_rows_are_counted(void **state) {
     assert_true(rows[0] > 0 && 2 * rows[1] == 3 * rows[0]);
 }
 
-// A third-party model that cannot run on placeholder numbers is named, and the run continues.
+// A model of another author may fail on placeholder numbers. The message names it, and the run
+// continues.
 static void a_model_that_cannot_be_counted(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "cp -r model other && sed -i "

@@ -29,7 +29,7 @@ static void lengths_and_speed_are_of_responses(void **state) {
     double seen = first(t, "a", "perf/rollout_model_tokens_per_s") * seconds;
     assert_true(fabs(first(t, "a", "val/sequence_lengths") - length) < 1e-9);
     assert_true(fabs(made - 8 * length) < 1e-6);
-    // The model also processes the prompts, but never the last token of a response.
+    // The model also processes the prompts. It never processes the last token of a response.
     assert_true(seen > made);
 }
 
@@ -87,7 +87,8 @@ static void skipped_steps_of_the_critic_count(void **state) {
     assert_true(first(t, "c", "optim/skipped_steps") == 2);
 }
 
-// With a sampled support, the entropy is that of the kept tokens. Here one token is kept.
+// If sampling restricts the support, the entropy is that of the kept tokens. Here only one token is
+// kept.
 static void entropy_is_of_the_distribution_in_use(void **state) {
     struct e2e *t = *state;
     static const char *const support[] = {"full", "sampled"};
@@ -103,7 +104,7 @@ static void entropy_is_of_the_distribution_in_use(void **state) {
     assert_true(fabs(first(t, "sampled", "objective/entropy")) < 1e-6);
 }
 
-// If all judge scores are not finite, the mean is missing, not 0.
+// If none of the judge's scores is finite, the mean is missing. It is not 0.
 static void no_opinion_is_no_metric(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN TOKENS "shift=0\" --algo ppo.so --set run.phases=1 --judge "
@@ -148,8 +149,8 @@ static void same_numbers(struct e2e *t, const char *run, size_t n) {
     json_decref(rows);
 }
 
-// The two files also agree after a roll-back, and if the last remaining phase has more names than
-// earlier ones.
+// The two files agree after a roll-back, too, even if the last remaining phase has more metric
+// names than earlier ones.
 static void a_table_of_the_same_numbers(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo sft.so --policy model --set policy.init=random "

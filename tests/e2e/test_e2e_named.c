@@ -62,7 +62,7 @@ static void a_teacher_in_place_of_rewards(void **state) {
                          "grep -q '\"models.teacher\"' r/manifest.json"));
     assert_true(last(t, "r", "opd/divergence") > 0);
     assert_true(last(t, "r", "sampling/logp_difference/max") == 0);
-    // It learns: the divergence of later phases is smaller.
+    // The policy learns: in later phases the divergence is smaller.
     done(t, e2e_run(t, OPD TEACHER "--phases 40 --set log.progress=off --out longer"));
     json_t *m = e2e_metrics(t, "longer");
     assert_true(e2e_metric(m, -1, "opd/divergence") < 0.5 * e2e_metric(m, 0, "opd/divergence"));
@@ -84,7 +84,7 @@ static void rollouts_have_the_log_probs(void **state) {
     json_decref(row);
 }
 
-// Rewards are measured if they are given, and do not change what is learned.
+// If rewards are given, they are measured. They do not change what is learned.
 static void rewards_are_only_measured(void **state) {
     struct e2e *t = *state;
     done(t, e2e_run(t, OPD TEACHER "--phases 2 --out r"));
@@ -162,7 +162,7 @@ static void unsuitable_models_are_refused(void **state) {
     assert_false(e2e_exists(t, "x"));
 }
 
-// A run directory stands for its checkpoint, which the config then names.
+// A run directory can stand for its checkpoint. The config then names this checkpoint.
 static void a_run_is_a_teacher(void **state) {
     struct e2e *t = *state;
     done(t, e2e_run(t, OPD TEACHER "--phases 2 --out a"));
@@ -199,8 +199,8 @@ static void every_divergence_is_another_one(void **state) {
     "BAD=reverse_only \"$HOST\" --threads 1 " OPD                                                  \
     "--phases 1 --set compute.backend=" BAD_KERNELS_SO " " args " --out x"
 
-// Uses a backend that has only the reverse divergence, and only from a model of the same width.
-// Other requests are refused.
+// This backend has only the reverse divergence, and only from a model of the same width. The host
+// refuses other requests.
 static void what_the_backend_lacks_is_refused(void **state) {
     struct e2e *t = *state;
     refused(

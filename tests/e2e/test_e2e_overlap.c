@@ -89,7 +89,7 @@ static void failures_follow_the_settings(void **state) {
                 metric(t, "z1", "rewards/alone_reward/failures"));
 }
 
-// The time of early calls counts as the reward's time too.
+// The metric of the reward's time includes early calls.
 static void early_calls_take_time(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, GRPO OVERLAP REWARD("alone", "how=none,pause=2") "--set run.dir=a"),
@@ -134,7 +134,8 @@ static void what_cannot_act_is_refused(void **state) {
                      0);
 }
 
-// A reward that is called early runs on another thread, which must not use the models that sample.
+// A reward that is called early runs on another thread. It must not use models that are sampling at
+// that time.
 static void a_reward_that_uses_models_is_stopped(void **state) {
     struct e2e *t = *state;
     for (int opens = 0; opens < 2; opens++) {

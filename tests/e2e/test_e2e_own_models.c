@@ -42,7 +42,7 @@ static void a_default_asks_for_no_bos(void **state) {
     // "It was" is six bytes.
     done(t, e2e_shell(t, "grep -q '\"prompt_length\": 6' r0/rollouts.jsonl || "
                          "{ head -n 2 r0/rollouts.jsonl; exit 1; }"));
-    // config.json of a run stores the default that the run had, and can be used again.
+    // The run's config.json stores the default that the run used. It can start another run.
     done(t, e2e_run(t, "--config r0/config.json --out again"));
     e2e_says(t, NO_BOS);
     done(t, e2e_shell(t, "cmp r0/checkpoints/000001/model.safetensors "

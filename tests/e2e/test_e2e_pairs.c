@@ -16,7 +16,7 @@ static void make_policy(struct e2e *t) {
                      0);
 }
 
-// All rows of a file below dir, new reference.
+// Returns all rows of a file below dir. The caller owns the reference.
 static json_t *rows_of(const struct e2e *t, const char *name) {
     char path[512];
     snprintf(path, sizeof path, "%s/%s", t->dir, name);
@@ -156,7 +156,7 @@ static void bytes_depend_on_the_seed_alone(void **state) {
     assert_int_equal(e2e_shell(t, "zcat b.jsonl.gz | cmp - a.jsonl"), 0);
     assert_int_equal(e2e_shell(t, "head -n $(wc -l < c.jsonl) a.jsonl | cmp - c.jsonl"), 0);
     assert_int_equal(e2e_shell(t, "cmp -s a.jsonl d.jsonl"), 1);
-    // No sample is used twice, although a prompt is.
+    // A prompt is used twice, but no sample is.
     assert_int_equal(e2e_shell(t, "test -z \"$(sort a.jsonl | uniq -d)\""), 0);
 }
 

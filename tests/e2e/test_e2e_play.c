@@ -1,5 +1,6 @@
-// test_e2e_play.c: episodes outside training: play by hand and by a script, generate --env, eval
-// --env; and what samples.jsonl, rollouts.jsonl and the report say about who said what.
+// test_e2e_play.c: episodes outside training: played by hand or by a script, with generate --env
+// and with eval --env. Also checks that samples.jsonl, rollouts.jsonl and the report mark who wrote
+// each turn.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -45,7 +46,7 @@ static json_int_t integer(const json_t *v, const char *key) {
     return json_integer_value(json_object_get(v, key));
 }
 
-// The turns of samples and of rollouts are those of the row.
+// Samples and rollouts have the same turns as the row.
 static void turns_in_files(void **state) {
     struct e2e *t = *state;
     json_t *samples = lines_of(t, "run/samples.jsonl", "turns"), *v;
@@ -86,7 +87,7 @@ static void turns_in_files(void **state) {
                      0);
 }
 
-// An episode that a run began is begun again by play with its seed.
+// With a run's seed, `play` begins the same episode as the run did.
 static void played_by_a_script(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "printf 'aa\\nbbbb\\n' > turns; for k in 1 2; do $HOST play "

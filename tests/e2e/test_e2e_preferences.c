@@ -1,5 +1,5 @@
-// test_e2e_preferences.c: reward models as a user trains, measures and uses them; policies measured
-// on preferences.
+// test_e2e_preferences.c: a user trains, measures and uses reward models, and measures policies on
+// preferences.
 #include "e2e.h"
 
 #include <math.h>
@@ -92,8 +92,8 @@ static void same_seed_same_bits(void **state) {
     e2e_same_tree(t, "a/checkpoints/000004", "c/checkpoints/000004");
 }
 
-// The forward pass has the same bits if a prompt is computed once for all of its responses. The
-// model directory stores which tokens come before a row, so users need not repeat that option.
+// A prompt may be computed once for all of its responses. The forward pass then has the same bits.
+// The model directory stores which tokens come before a row, so users need not repeat that option.
 static void the_front_is_recorded(void **state) {
     struct e2e *t = *state;
     must(t, e2e_run(t, TRAIN "--set run.phases=2 --set run.dir=a"), "training");
@@ -113,7 +113,7 @@ static void the_front_is_recorded(void **state) {
     json_t *v = json_loads(t->out, 0, NULL);
     assert_true(json_number_value(json_object_get(v, "loss")) == loss);
     json_decref(v);
-    // Training it further keeps the setting, and so does a resumed run.
+    // If the model is trained further, it keeps the setting. So does a resumed run.
     must(t,
          e2e_run(t, TRAIN "--policy b/checkpoints/latest --set policy.init=pretrained "
                           "--set score.calibrate=0 --set run.phases=1 --set run.dir=c"),
@@ -193,7 +193,7 @@ static void make_policy(struct e2e *t) {
     must(t, e2e_shell(t, "cp -rL r/checkpoints/latest rm"), "cp");
 }
 
-// Reward of the first sample of a run.
+// Returns the reward of the first sample of a run.
 static double first_sample(struct e2e *t, int run) {
     must(t, e2e_shell(t, "head -n 1 p%d/samples.jsonl", run), "samples.jsonl");
     json_t *v = json_loads(t->out, 0, NULL);
@@ -218,7 +218,7 @@ static void per_token_pays_the_mean(void **state) {
         json_t *rows = e2e_metrics(t, i ? "p1" : "p0");
         mean[i] = e2e_metric(rows, 0, "rewards/bt_rm/mean");
         std[i] = e2e_metric(rows, 0, "rewards/bt_rm/std");
-        // The scores are the same at the end and token by token.
+        // The scores equal the reward, whether it comes at the end or token by token.
         assert_true(fabs(e2e_metric(rows, 0, "objective/scores") - mean[i]) < 1e-5);
         json_decref(rows);
     }
@@ -286,8 +286,8 @@ static void context_of_the_reward_model(void **state) {
            "is 16 tokens");
 }
 
-// Training continues from a reward model. The reference must then be named; pooling, gain and bias
-// are kept.
+// Training continues from a reward model. The user must then name the reference. Pooling, gain and
+// bias are kept.
 static void trained_on(void **state) {
     struct e2e *t = *state;
     make_policy(t);
@@ -421,7 +421,8 @@ static void policy_is_measured_as_in_its_run(void **state) {
          "a pipe");
 }
 
-// A policy with an adapter is compared with its base. Rows begin with a BOS if they did in the run.
+// A policy with an adapter is compared with its base. If rows began with a BOS in the run, they do
+// so here.
 static void policy_with_adapter_or_bos_is_measured(void **state) {
     struct e2e *t = *state;
     static const char *const train[] = {"--set policy.adapter.rank=2 --set optim.lr=0.02",

@@ -36,7 +36,8 @@ static void resumes(struct e2e *t, const char *reward, const char *metric) {
                                "%s --set run.phases=1 --set run.dir=b --threads 1; wait $!",
                                reward, reward),
                      0);
-    // A run directory may come from somebody else, so it runs programs only if the user allows it.
+    // A run directory may come from somebody else. So a resume runs the directory's programs only
+    // if the user allows it.
     assert_int_equal(e2e_run(t, "--resume b --set run.phases=2"), 2);
     e2e_says(t, "--resume: the run's config.json says what ");
     e2e_says(t, " sends and where to: reward.0.");
@@ -72,10 +73,10 @@ static void python_pays(void **state) {
     struct e2e *t = *state;
     if (!has_python()) skip();
     resumes(t, PYTHON, "rewards/python/mean");
-    // Given again as typed at the start, from the original directory.
+    // The user may give the file again, typed as at the start, from the original directory.
     assert_int_equal(e2e_run(t, "--resume b --set reward.0.file=rewards.py --set run.phases=3"), 0);
     assert_int_equal(e2e_run(t, "--resume b " PYTHON "--set run.phases=4"), 0);
-    // The file may have moved, as a plugin may. Its contents are compared.
+    // As with plugins, the file may have moved, because its contents are compared.
     assert_int_equal(e2e_shell(t, "mkdir moved other && cp rewards.py moved && "
                                   "(cat rewards.py; echo '# more') >other/rewards.py"),
                      0);
@@ -155,7 +156,7 @@ static void a_program_that_fails(void **state) {
     e2e_says(t, "answering was ended by signal 11 (Segmentation fault) at row 3 of 8");
 }
 
-// With retries, a program that failed once leads to the bytes of a program that did not fail.
+// With retries, a program that fails once gives the same bytes as a program that does not fail.
 static void asked_again(void **state) {
     struct e2e *t = *state;
     assert_int_equal(

@@ -36,8 +36,8 @@ static void a_terminal_shows_every_step(void **state) {
     e2e_says(t, "loading the policy\r\033[Krlhf-host: error: ");
 }
 
-// Commands that only print a result show the task that they wait for, and then remove it from the
-// screen.
+// Some commands only print a result. While they work, they show the current task, and then remove
+// it from the screen.
 static void other_commands_say_what_they_wait_for(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo sft.so --policy model --set policy.init=random --data "
@@ -71,7 +71,8 @@ static void lines_carry_the_time(void **state) {
     e2e_says(t, "2\n1\n");
 }
 
-// Progress is not a result: a run succeeds even if the reader of its progress goes away.
+// A run does not depend on its progress display: it succeeds even if the reader of the display goes
+// away.
 static void nobody_has_to_look(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t,
@@ -82,7 +83,7 @@ static void nobody_has_to_look(void **state) {
     e2e_says(t, "done after 2 of 2 phases: b\n");
     assert_string_equal(t->out + strlen(t->out) - 3, "\n0\n"); // the status
     assert_null(strstr(t->out, "error"));
-    // The result of a command must be written, otherwise the command fails.
+    // But if a command cannot write its result, it fails.
     assert_int_equal(e2e_shell(t, "\"$HOST\" " PPO "--print-config >/dev/full"), 1);
 }
 
@@ -130,7 +131,7 @@ static void a_terminal_keeps_a_history(void **state) {
     assert_null(strstr(t->out, " phase 40/42"));
 }
 
-// A long message is broken at blanks on a terminal, and is one line elsewhere.
+// On a terminal, a long message is broken at blanks. Elsewhere it is one line.
 static void messages_are_broken_at_blanks(void **state) {
     struct e2e *t = *state;
     const char *bad = "\"$HOST\" --algo ppo.so --reward none.so";
@@ -160,7 +161,8 @@ static void messages_are_broken_at_blanks(void **state) {
 #define ENTER "\033[?1049h"
 #define LEAVE "\033[?25h\033[?1049l"
 
-// The output after the alternate screen was closed, which happened once.
+// Returns the output after the alternate screen was closed. The run must have opened and closed it
+// exactly once.
 static const char *after_screen(const struct e2e *t) {
     const char *enter = strstr(t->out, ENTER), *leave = strstr(t->out, LEAVE);
     if (!enter || !leave || leave < enter) fail_msg("no alternate screen in:\n%.600s", t->out);

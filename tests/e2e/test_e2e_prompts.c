@@ -1,5 +1,5 @@
-// test_e2e_prompts.c: prompts that are too long, too short or empty are cut or left out. This is
-// counted and reported. A row never ends a run unless a setting says so.
+// test_e2e_prompts.c: prompts that are too long, too short or empty. They are cut or left out,
+// counted, and reported. Such a row ends a run only if a setting says so.
 #include "e2e.h"
 
 #include <stdio.h>

@@ -35,7 +35,8 @@ static void an_abandoned_future_is_set_aside(void **state) {
     check_latest(t, "r", 5);
     holds(t, "r", "000004 000005 aside-1 latest ");
     e2e_same_tree(t, "r/checkpoints/aside-1/000008", "whole/checkpoints/000008");
-    // Continue to the end. The discarded numbers are used again, with the same bytes.
+    // Continues to the end. New checkpoints reuse the numbers of the discarded ones, and have the
+    // same bytes.
     fine(t, e2e_run(t, "--resume r --set run.stop_after=0"));
     assert_null(strstr(t->out, "aside"));
     check_latest(t, "r", 10);
@@ -45,7 +46,8 @@ static void an_abandoned_future_is_set_aside(void **state) {
     assert_string_equal(t->out, "000006 000008 000010 ");
 }
 
-// A user's copies also have names of digits, but the run must not remove them.
+// A user may copy checkpoints to directories with numeric names, too. The run must not remove these
+// copies.
 static void copies_are_not_touched(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_run(t, SFT "--set run.phases=4 --out r"));
@@ -70,7 +72,7 @@ static void what_is_in_the_way_is_set_aside(void **state) {
     assert_true(e2e_exists(t, "r/checkpoints/aside-1/000006/note"));
 }
 
-// The target of `best` stays, even if the user set the link.
+// The checkpoint that `best` points at stays, even if the user set the link.
 static void the_best_link_is_respected(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_run(t, SFT "--set checkpoint.keep=0 --set run.phases=6 --out r"));
@@ -78,19 +80,21 @@ static void the_best_link_is_respected(void **state) {
                          "ln -sfn 000006 s/checkpoints/best; ln -sfn 000004 s/checkpoints/latest"));
     fine(t, e2e_run(t, "--resume r --set checkpoint.keep=1 --set run.phases=10"));
     holds(t, "r", "000002 000010 best latest ");
-    // If that checkpoint is set aside as part of a discarded future, the link follows it.
+    // When the run goes back to an earlier phase, later checkpoints are set aside. If `best` points
+    // at one of them, the link follows it.
     fine(t, e2e_run(t, "--resume s --set checkpoint.keep=1 --set run.phases=10"));
     fine(t, e2e_shell(t, "grep -q '\"phase\": *6,' s/checkpoints/best/state/run.json"));
     check_latest(t, "s", 10);
 }
 
-// A run that died between updating the two links, or between writing a checkpoint and its link.
+// Simulates a run that died between updating the two links, or between writing a checkpoint and its
+// link.
 static void a_crash_between_the_links_is_mended(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_run(t, SFT "--set checkpoint.best=objective/loss --set checkpoint.best_mode=min "
                            "--set run.phases=8 --out r"));
     fine(t, e2e_shell(t, "cp -r r a && cp -r r b && readlink r/checkpoints/best"));
-    // `best` was not updated yet. There are no files to remove.
+    // Here `best` was not updated yet, and no files have to be removed.
     fine(t, e2e_shell(t, "ln -sfn 000006 a/checkpoints/best"));
     fine(t, e2e_run(t, "--resume a"));
     e2e_says(t, "nothing to do");

@@ -100,7 +100,8 @@ static void the_same_backend_is_equal_to_the_bit(void **state) {
     }
 }
 
-// The reward lies outside the installed plugins, and is not even there any more.
+// Recomputing does not open the reward. The reward is outside the installed plugins and no longer
+// exists.
 static void no_reward_is_opened_and_nothing_is_written(void **state) {
     struct e2e *t = *state;
     e2e_shell(t, "cp -r grpo gone && sed -i 's/even_judge/none_such/' gone/config.json && "
@@ -113,7 +114,7 @@ static void no_reward_is_opened_and_nothing_is_written(void **state) {
 
 // ---- faults ----
 
-// Flip a bit of a file's byte, counted from the tensors' first byte.
+// Flips a bit of the file's byte `at`, counted from the first byte of the tensors.
 static void flip(const struct e2e *t, const char *name, long at, int bit) {
     char path[600];
     uint64_t header = 0;
@@ -129,7 +130,7 @@ static void flip(const struct e2e *t, const char *name, long at, int bit) {
     assert_int_equal(fclose(f), 0);
 }
 
-// Copy the run, change the copy by a shell command (NULL = none).
+// Copies the run and changes the copy by a shell command (NULL = none).
 static void copy(struct e2e *t, const char *run, const char *change) {
     assert_int_equal(e2e_shell(t, "rm -rf x y && cp -r %s x && cp -r x y", run), 0);
     if (!change) return;

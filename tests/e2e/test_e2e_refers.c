@@ -1,6 +1,6 @@
 // test_e2e_refers.c: rewards that need log-probs of sampling and of the reference, in training, in
-// workers, for held-out responses, and in other commands. They are refused where such log-probs do
-// not exist.
+// workers, for held-out responses, and in other commands. Where such log-probs do not exist, these
+// rewards are refused.
 #include "e2e.h"
 
 #include <math.h>
@@ -89,8 +89,8 @@ static void scores_are_the_differences(void **state) {
     assert_int_equal(e2e_shell(t, "grep -q 'time/reference' r0/metrics.jsonl && "
                                   "grep -q 'the reference' r0/manifest.json"),
                      0);
-    // If this is the only reward, each score equals the difference to the bit. Here the reference
-    // is not the policy's starting model, and some rows are scored again.
+    // The reward is the run's only one, so each score equals the difference to the bit. Here the
+    // reference is not the policy's starting model, and some rows are scored again.
     assert_int_equal(e2e_shell(t, "cp -rL r0/checkpoints/latest moved"), 0);
     assert_int_equal(e2e_run(t, ALONE "--reward " PARITY " --set optim.lr=0.05 "
                                       "--set run.phases=1 --set run.dir=other"),

@@ -1,4 +1,5 @@
-// test_e2e_rollout.c: ppo as a user runs it: it learns, one numerical path, equal bits.
+// test_e2e_rollout.c: runs ppo as a user does. It learns, sampling and training compute the same
+// numbers, and equal runs give equal bits.
 #include "e2e.h"
 
 #include <math.h>
@@ -74,7 +75,7 @@ static void same_seed_same_bits(void **state) {
 // Loss and gradient of a batch do not depend on its split into microbatches.
 static void microbatches_do_not_matter(void **state) {
     struct e2e *t = *state;
-    // Rows get the rewards 0 1 2 0 1 2 ..: the first phase already has a learning signal.
+    // Rows get the rewards 0 1 2 0 1 2 .., so the first phase already has a learning signal.
     const char *how =
         "--reward \"$RLHF_TEST_PLUGINS/bad_reward.so:every=1000\" --set batch.size=12 "
         "--set run.phases=1 --set compute.dtype=f32 --set optim.max_grad_norm=0 "
