@@ -1,7 +1,7 @@
 // grown.h: the entry of a plugin whose structs are older or newer than the host's. Included after
 // <rlhf/...> and before the plugin's own source. With -DLONGER, every struct that can grow has two
-// more members in the plugin's headers. They are zero, except in the struct that GROWN_SET in the
-// environment names.
+// more members in the plugin's headers. They are zero, except in the struct that the environment
+// variable GROWN_SET names.
 #ifndef GROWN_H
 #define GROWN_H
 
@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// v0 requires the host's exact minor, whatever headers a plugin was built with.
+// While v0 lasts, the host accepts only its own minor version. So a plugin must state that one,
+// whichever headers it was built with.
 #undef RLHF_ABI_MINOR
 #define RLHF_ABI_MINOR HOST_MINOR
 
@@ -24,7 +25,7 @@ static inline uint64_t grown_sets(const char *name) {
 #define GROWN_TAIL(s, name) ((void)(s))
 #endif
 
-// The bundle of one plugin with its own table.
+// Returns a bundle that holds one plugin, with the given table.
 static inline const rlhf_bundle *grown_bundle(const rlhf_plugin *descriptor, const void *ops) {
     static rlhf_plugin plugin;
     static const rlhf_plugin *const list[] = {&plugin};
@@ -41,8 +42,8 @@ static inline const rlhf_bundle *grown_bundle(const rlhf_plugin *descriptor, con
     return &bundle;
 }
 
-// The templates end with this macro. Here it defines no entry, because the file that includes a
-// template does.
+// The templates end with this macro. Here it does not define the plugin's entry, because the file
+// that includes a template defines one itself.
 #undef RLHF_DEFINE_PLUGIN
 #define RLHF_DEFINE_PLUGIN(descriptor)                                                             \
     static inline const rlhf_plugin *grown_descriptor(void) { return &(descriptor); }

@@ -1,6 +1,6 @@
-// grown_kernels.c: the reference backend in older or newer structs. The arguments of the table's
-// functions are copied into structs of this file's version, so the reference backend sees a caller
-// of that version. See test_growth.c.
+// grown_kernels.c: the reference backend, called through older or newer structs. This file copies
+// the arguments of each function of the table into structs of its own version, so the reference
+// backend sees a caller of that version. See test_growth.c.
 #include <rlhf/compute.h>
 
 #include "grown.h"
@@ -10,7 +10,7 @@
 static const rlhf_kernels_ops *real;
 static rlhf_compute *inner; // the reference's table; there is one at a time
 
-// Copies a struct of the caller and sets this version's size.
+// Copies a struct of the caller and sets its size to that of this version.
 #define TAKE(mine, from, last, name)                                                               \
     do {                                                                                           \
         RLHF_TRY(rlhf_copy_in(mine, sizeof *(mine), from, last));                                  \

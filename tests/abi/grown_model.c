@@ -9,7 +9,7 @@
 
 static const rlhf_model_ops *real; // current; this file may know fewer or more of its fields
 
-// Copies a struct of the host and sets this version's size.
+// Copies a struct of the host and sets its size to that of this version.
 #define TAKE(mine, from, last)                                                                     \
     do {                                                                                           \
         RLHF_TRY(rlhf_copy_in(mine, sizeof *(mine), from, last));                                  \

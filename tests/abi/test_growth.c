@@ -1,9 +1,8 @@
 // test_growth.c: plugins that were built with older or longer headers run in this host, and give
 // the same bits.
 //
-// Each of grown_{reward,algo,model,kernels,sink}_*.so is one source, built three times: with the
-// original headers (headers-first), with the present ones, and with two more members in every
-// struct that can grow.
+// Each grown_{reward,algo,model,kernels,sink}.c is built three times: with the original headers
+// (headers-first), with the present ones, and with two more members in every struct that can grow.
 #include "e2e.h"
 
 #include <string.h>
@@ -37,7 +36,7 @@ static void learns(struct e2e *t, const char *args, const char *run) {
     json_decref(rows);
 }
 
-// Only one kind of plugin has another version at a time, so that a failure shows which kind it is.
+// Only one plugin at a time has another version, so a failure shows which kind of plugin is broken.
 static void every_age_gives_the_same_weights(void **state) {
     struct e2e *t = *state;
     static const char *const runs[][2] = {

@@ -23,7 +23,8 @@
 
 #include <cmocka.h>
 
-// A struct (field NULL) or one of its fields, in order.
+// A struct (then `field` is NULL) or one field of a struct. The fields follow their struct in
+// order.
 struct entry {
     const char *type, *field;
     size_t offset, size;
@@ -384,7 +385,7 @@ static void no_holes(void **state) {
     }
 }
 
-// Growing structs begin with uint32_t size; the reader relies on it.
+// Structs that can grow begin with uint32_t size. Code that reads such a struct relies on this.
 static void size_comes_first(void **state) {
     (void)state;
     for (int i = 0; i < N_LAYOUT; i++)

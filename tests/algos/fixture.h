@@ -47,13 +47,14 @@ struct batch {
     const float *margin;  // [n] of the rows of preferences, or NULL
 };
 
-// For minibatch_end(): a step of the first epoch.
+// The first step of the first epoch, to pass to minibatch_end().
 extern const rlhf_step_info algo_step;
 
-// A service that the host offers to algorithms opened from now on. id NULL: no service.
+// The service that the host offers to algorithms opened after this is set. If its id is NULL, the
+// host offers none.
 extern struct rlhf_test_service algo_offer;
 
-// Load file (e.g. "ppo.so") and set options ("a=1,b=x"); returns create()'s status.
+// Loads a file (e.g. "ppo.so") and sets options ("a=1,b=x"). Returns the status of create().
 rlhf_status algo_try(struct algo *, const char *file, const char *options);
 
 // As algo_try, but asserts success and makes the plan for batch_size rows.
@@ -72,14 +73,14 @@ rlhf_status batch_advantages(struct algo *, struct batch *);
 // several if masked rows divide them. Fills these rows of d_* and returns the loss.
 double batch_loss(struct algo *, struct batch *, int32_t from, int32_t to, uint32_t epoch);
 
-// Calls minibatch_end() after a step of that epoch. skipped: the step was skipped. Returns 1 if the
-// algorithm ends the phase.
+// Calls minibatch_end() after a step of that epoch. If `skipped` is set, the host skipped that
+// step. Returns 1 if the algorithm ends the phase.
 int32_t algo_step_end(struct algo *, uint32_t epoch, int32_t skipped);
 
 // Returns a metric, which must have been reported.
 double metric(const struct algo *, const char *name);
 
-// rows of given lengths with random contents, reproducible from seed.
+// Rows of the given lengths with random contents. The same seed gives the same contents.
 void batch_random(struct batch *, int32_t n, uint64_t seed);
 
 // Asserts |got - want| <= tol * max(1, |want|). The message names `what`.

@@ -22,11 +22,12 @@ struct preference_algo {
     const char *const *names; // NULL-ended: metrics in addition to objective/loss
 };
 
-// n rows of one group, of prompt_len + response tokens each; the first is preferred.
+// A group of n rows with prompt_len + response tokens each. The first row is preferred.
 void preference_group(struct batch *, int32_t n, int32_t prompt_len, int32_t response);
 
 // Runs the case in microbatches that end at ends[] (ascending to n). The algorithm must report
-// exactly the case's metrics. Then runs another phase, for which all counters must have been reset.
+// exactly the case's metrics. Then runs another phase, to check that all counters start from zero
+// again.
 void preference_check(const struct preference_algo *, const struct preference_case *,
                       const int32_t *ends);
 
@@ -37,8 +38,9 @@ void preference_differences(const struct preference_algo *, const char *options)
 rlhf_status preference_try(struct algo *, const struct batch *, int32_t n, const rlhf_heads *,
                            rlhf_heads *d, const float *ref);
 
-// Asserts that a bad group gives an error message and not a wrong number: it is incomplete, none or
-// two of its rows are preferred, or a label is wrong. The batch is one group of 3 rows.
+// Asserts that a bad group gives an error message instead of a wrong number. A group is bad if rows
+// are missing, if not exactly one row is preferred, or if a label is wrong. The batch is one group
+// of 3 rows.
 void preference_refusals(struct algo *, struct batch *, const rlhf_heads *, rlhf_heads *d);
 
 // minibatch_end, if it exists, and phase_end.

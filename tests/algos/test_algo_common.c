@@ -96,7 +96,8 @@ static void gae_by_hand(void **state) {
     assert_near(a[1], 0.25 + 0.5 * 0.5, 1e-15, "middle");
     assert_near(a[0], -0.25 + 0.5 * 0.5, 1e-15, "first");
     assert_near(ret[0], 0.5, 1e-15, "return");
-    // lambda 1, gamma 1: Monte Carlo, every return is the sum of rewards
+    // With lambda 1 and gamma 1, every return is the plain sum of the rewards that follow (Monte
+    // Carlo).
     rlhf__gae(r, v, 3, 1, 1, a, ret);
     for (int t = 0; t < 3; t++)
         assert_near(ret[t], 1, 1e-15, "Monte Carlo");

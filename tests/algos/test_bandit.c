@@ -1,7 +1,7 @@
 // test_bandit.c: the shipped ppo.so and grpo.so teach a policy of two tokens, in well under a
 // second.
 //
-// The policy is one logit and one value, because the state never changes. The test plays the host's
+// The state never changes, so one logit and one value make up the policy. The test plays the host's
 // part: sampling, chain rule and gradient descent. Token 1 has reward 1, token 0 reward 0.
 #include "algos/fixture.h"
 
@@ -40,8 +40,8 @@ static void sample(struct bandit *p) {
     }
 }
 
-// Heads of the current policy, then the derivative of the loss with respect to the logit and the
-// value.
+// One step of gradient descent. Computes the policy's heads, gets their derivatives from the loss,
+// and applies the chain rule to the logit and the value.
 static void update(struct algo *a, struct bandit *p, uint32_t epoch, double lr) {
     double q = 1 / (1 + exp(-p->logit)), dz = 0, dv = 0;
     double kl = q * (log_sigmoid(p->logit) - log_sigmoid(p->reference)) +
@@ -63,7 +63,7 @@ static void update(struct algo *a, struct bandit *p, uint32_t epoch, double lr) 
     p->value -= lr * dv;
 }
 
-// Probability of the rewarded token after some phases from an even policy.
+// Trains an even policy for that many phases. Returns the probability of the rewarded token.
 static double train_with(const char *so, const char *options, int phases) {
     struct algo a;
     struct bandit p = {.rng = {11, rlhf_rng_stream("bandit"), 0}};
@@ -119,7 +119,8 @@ static void kl_holds_back(void **state) {
     }
 }
 
-// Every loss and normalization of grpo.so learns, and its KL limits the change.
+// The policy learns with every loss and normalization of grpo.so, and the KL term limits the
+// change.
 static void grpo_learns(void **state) {
     (void)state;
     static const char *const options[] = {"",

@@ -33,7 +33,7 @@ static struct rlhf__correction correction_of(const struct correction_case *k) {
                                      .cap = k->cap};
 }
 
-// The log-ratio that the weight of token t comes from.
+// The log-ratio from which the weight of token t is computed.
 static double log_ratio(const struct rlhf__correction *c, int t) {
     const int row = t / C_TOKENS * C_TOKENS;
     double sum = 0;
@@ -43,7 +43,8 @@ static double log_ratio(const struct rlhf__correction *c, int t) {
     return sum;
 }
 
-// The weights, and the derivatives of the published objective by scaled advantages.
+// Compares the weights with the reference. Scaling each advantage by its weight must give the
+// derivatives of the published objective.
 static void weights_and_derivatives(void **state) {
     (void)state;
     for (int i = 0; i < N_CASES; i++) {
@@ -63,7 +64,7 @@ static void weights_and_derivatives(void **state) {
     }
 }
 
-// Rows without prompts, with the numbers of the reference, all of which are exact in float.
+// The rows of the reference, without prompts. All their numbers are exact in float.
 static void reference_rows(void) {
     memset(&b, 0, sizeof b);
     b.n = C_ROWS;
@@ -216,7 +217,7 @@ static void advantages_are_scaled(void **state) {
         }
 }
 
-// Rows that the same policy sampled have weight 1, so that not a bit changes.
+// Rows that the same policy sampled have weight 1. So the correction changes none of their bits.
 static void nothing_changes_without_staleness(void **state) {
     (void)state;
     static struct batch plain;
@@ -241,7 +242,8 @@ static void nothing_changes_without_staleness(void **state) {
     }
 }
 
-// By itself, an algorithm corrects only rows of a run that samples ahead, by its ratio's level.
+// By default, an algorithm corrects rows only if the run samples ahead. The weights then have the
+// level (token or sequence) of the algorithm's ratio.
 static void automatic_level(void **state) {
     (void)state;
     static const char *const level[] = {"sequence", "token", "token",    "token",
@@ -270,7 +272,8 @@ static void automatic_level(void **state) {
     }
 }
 
-// A row that is left out is in no token total: the others' derivatives are as without the row.
+// A row that the correction leaves out does not count in any token total. Other rows have the same
+// derivatives as if it were missing.
 static void excluded_rows_are_not_counted(void **state) {
     (void)state;
     const char *how = "group_size=2,loss=dapo,kl_placement=none,advantage_scale=none,"

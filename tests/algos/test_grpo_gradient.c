@@ -44,7 +44,8 @@ static void check_head(struct algo *a, float *head, const float *d_head, const c
     assert_true(kinks <= b.total / 20);
 }
 
-// cispo is left out: its weights are constants, so the slope of its loss is not its derivative.
+// cispo is left out. It treats its weights as constants, so its derivative is not the slope of its
+// loss.
 static void all_heads(void **state) {
     (void)state;
     static const char *const options[] = {

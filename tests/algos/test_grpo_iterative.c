@@ -1,6 +1,6 @@
-// test_grpo_iterative.c: checks when grpo_iterative.so asks the host to move the reference, to
-// collect pairs and to train the reward model, in which order, and with which arguments. Also tests
-// its saved state, and that its inner loop equals grpo.so to the bit. A fake host records the
+// test_grpo_iterative.c: checks when, in which order and with which arguments grpo_iterative.so
+// asks the host to move the reference, to collect pairs and to train the reward model. Also tests
+// the saved state, and that the inner loop gives the same bits as grpo.so. A fake host records the
 // calls.
 #include "algos/fixture.h"
 
@@ -24,7 +24,8 @@ static void note(struct fake *f, char what) {
     f->log[f->n] = 0;
 }
 
-// The fake, found from the algorithm's host, which every call passes.
+// Returns the fake host's state. Every call of the service passes the algorithm's host, which leads
+// to it.
 static struct fake *fake_of(const rlhf_host *host) {
     assert_ptr_equal(host->service(host, RLHF_SVC_ITERATION), &fake.table);
     return &fake;
@@ -85,7 +86,7 @@ static void run(struct algo *a, int phases) {
         assert_int_equal(phase(a, i), RLHF_OK);
 }
 
-// The description of phase_end() that the algorithm gives the host.
+// Returns the algorithm's description of how it uses the service in phase_end().
 static const rlhf_iteration *use_of(const struct algo *a) {
     assert_null(a->plugin->extension(NULL, RLHF_EXT_ITERATION)); // it depends on the options
     assert_null(a->plugin->extension(a->self, "rlhf.draft.other/0"));
@@ -94,7 +95,8 @@ static const rlhf_iteration *use_of(const struct algo *a) {
     return use;
 }
 
-// Two models: the reference moves after every phase, and no other calls are made.
+// Without a reward model to train, the reference moves after every phase, and the algorithm makes
+// no other calls.
 static void two_model_variant(void **state) {
     (void)state;
     struct algo a;
@@ -216,7 +218,7 @@ static void failures_are_passed_on(void **state) {
     algo_close(&a);
 }
 
-// A host without the service gets an error before anything runs.
+// If the host does not offer the service, create() fails, so nothing runs.
 static void without_the_service(void **state) {
     (void)state;
     struct algo a;
@@ -226,7 +228,7 @@ static void without_the_service(void **state) {
     assert_int_equal(a.host->live, 0);
 }
 
-// Advantages, losses and metrics of the inner loop are those of grpo.so.
+// The inner loop has the same advantages, losses and metrics as grpo.so.
 static void inner_loop_is_grpo(void **state) {
     (void)state;
     static const char options[] = "group_size=2,loss=dapo,clip_range_high=0.28,entropy_coef=0.01";

@@ -112,7 +112,7 @@ static void adaptive_controller(void **state) {
     }
 }
 
-// A minibatch whose rows are all masked has a loss of 0 and counts in the mean.
+// A minibatch whose rows are all masked has a loss of 0, which counts in the mean over minibatches.
 static void masked_minibatches_count_in_the_loss(void **state) {
     (void)state;
     double mean[2];
@@ -168,8 +168,8 @@ static void early_stop_of_the_epochs(void **state) {
     algo_close(&a);
 }
 
-// With advantages per minibatch, "the batch" whose deviation is used is the minibatch. Every row
-// counts once, although each epoch calls advantages() again.
+// If advantages are computed per minibatch, the deviation of "the batch" is that of the minibatch.
+// Every row counts once in the metrics, although each epoch calls advantages() again.
 static void minibatch_scope(void **state) {
     (void)state;
     struct algo a;
@@ -269,7 +269,7 @@ static void state_round_trip(void **state) {
     again.limit = 5;
     assert_int_equal(c.plugin->save(c.self, &again.out), RLHF_E_IO);
     algo_close(&c);
-    // State of ppo.so is not accepted by grpo.so.
+    // grpo.so refuses a state that ppo.so saved.
     struct rlhf_test_stream other;
     rlhf_test_stream_init(&other);
     algo_open(&a, "ppo.so", "", b.n);

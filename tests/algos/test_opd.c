@@ -93,8 +93,8 @@ static void finite_differences(void **state) {
     }
 }
 
-// After the first epoch the policy is no longer the policy that sampled. So metrics about the
-// sampling policy come from the first epoch only.
+// After the first epoch, the policy is no longer the one that sampled. So only the first epoch
+// contributes to metrics about the sampling policy.
 static void later_epochs(void **state) {
     (void)state;
     struct algo a;

@@ -7,8 +7,8 @@
 
 static struct batch b;
 
-// The finite difference of the whole minibatch's loss with respect to *x. h must be large enough
-// for float rounding.
+// The finite difference of the whole minibatch's loss with respect to *x. If h is too small, float
+// rounding hides the difference.
 static double slope(struct algo *a, float *x, float h, double *kink) {
     float keep = *x;
     double at = batch_loss(a, &b, 0, b.n, 0);

@@ -63,7 +63,8 @@ static void plan_says_what_is_needed(void **state) {
     }
 }
 
-// One phase: advantages, `epochs` passes over the batch as one minibatch, end.
+// Runs one phase: advantages, then `epochs` passes with the batch as one minibatch, then the end of
+// the phase.
 static void phase(struct algo *a, uint32_t epochs) {
     assert_int_equal(batch_advantages(a, &b), RLHF_OK);
     for (uint32_t e = 0; e < epochs; e++) {
@@ -117,8 +118,8 @@ static void adaptive_controller(void **state) {
     algo_close(&a);
 }
 
-// Later epochs do not count samples again, neither in minibatch scope nor if the loss measures the
-// KL.
+// Later epochs do not count samples again. This also holds in minibatch scope, and if the loss
+// measures the KL.
 static void every_sample_counts_once(void **state) {
     (void)state;
     static const char *const options[] = {
@@ -175,7 +176,7 @@ static void state_round_trip(void **state) {
     assert_true(want != 0.05);
     algo_close(&c);
 
-    // If the coefficient is fixed, it comes from the configuration and not from the state.
+    // A fixed coefficient is taken from the configuration, not from the saved state.
     algo_open(&c, "ppo.so", "kl_coef=0.7", b.n);
     s.at = 0;
     assert_int_equal(c.plugin->load(c.self, &s.in, c.plugin->state_version), RLHF_OK);
@@ -250,8 +251,8 @@ static void early_stop_of_the_epochs(void **state) {
     algo_close(&a);
 }
 
-// objective/loss is that of the last epoch, loss/total the mean of all epochs. Skipped steps count
-// in neither.
+// objective/loss is the loss of the last epoch, and loss/total the mean of all epochs. Neither
+// counts skipped steps.
 static void losses_of_epochs(void **state) {
     (void)state;
     struct algo a;

@@ -49,7 +49,7 @@ static void sft_by_hand(void **state) {
     algo_close(&a);
 }
 
-// Tokens that are left out do not count in means, and have derivative 0.
+// Tokens that are left out of the loss do not count in means, and their derivative is 0.
 static void sft_leaves_out(void **state) {
     static const struct {
         const char *options;
@@ -82,7 +82,7 @@ static void sft_leaves_out(void **state) {
             assert_near((double)d[t], cases[k].d[t], 1e-7, "derivative");
         finish(&a);
         assert_near(metric(&a, "sft/bits_per_token"), (4 + 1 + 3) / 3.0 / log(2), 1e-12, "bits");
-        // If the host's struct lacks the field, all tokens count.
+        // An older host's struct lacks the field that marks tokens. Then all tokens count.
         in.size = (uint32_t)offsetof(rlhf_loss_in, left_out);
         in.batch_tokens = 4;
         assert_int_equal(a.ops->loss(a.self, &in, &out), RLHF_OK);

@@ -1,5 +1,5 @@
-// test_turns.c: rows of several turns, for algorithms that know no turns. The results must equal,
-// to the bit, those for rows from which the environment's tokens were removed by hand.
+// test_turns.c: gives rows of several turns to algorithms that do not know about turns. The results
+// must equal, to the bit, those for rows from which the environment's tokens were removed by hand.
 #include "algos/fixture.h"
 
 #include "learn/plan.h"
@@ -9,14 +9,14 @@
 
 enum { FULL = 4 * MAX_TOKENS, ROWS = 16 };
 
-// Rows e with tokens of an environment, and their numbers. `b` has the same rows without these
+// `e` holds rows that contain tokens of an environment. `b` holds the same rows without these
 // tokens.
 struct episodes {
     const struct batch *b;
     struct rlhf__rows e;
     int32_t place[MAX_TOKENS]; // of b's tokens in e
-    // [e.total]: -2.5 at the environment's tokens, so that reading a number there changes the
-    // result.
+    // [e.total]: one number per token. It is -2.5 at the environment's tokens, so a result changes
+    // if an algorithm reads them.
     float *logp, *entropy, *kl, *value, *d_logp, *d_entropy, *d_kl, *d_value;
     float d_class_score[MAX_ROWS * 8];
 };
@@ -32,7 +32,8 @@ static float *spread(const struct episodes *s, const float *from) {
 }
 
 // Inserts up to 6 given tokens before some tokens of the policy, but not before the first one of a
-// row, and 2 after the last token of some rows. leak 1: marks one given token as the policy's.
+// row, and 2 after the last token of some rows. If `leak` is 1, marks one given token as the
+// policy's.
 static void episodes_init(struct episodes *s, const struct batch *b, int32_t leak) {
     rlhf_rng r = {7, rlhf_rng_stream("episodes"), 0};
     int32_t given[MAX_TOKENS + 1] = {0}, total = b->total;
@@ -85,7 +86,7 @@ static void episodes_finish(struct episodes *s) {
 
 // ---- through the host ----
 
-// An algorithm of the fixture as the host calls it.
+// An algorithm of the fixture, in the form in which the host calls it.
 struct hosted {
     struct rlhf__plugin plugin;
     struct rlhf__instance instance;
@@ -194,7 +195,7 @@ static double part_loss(struct algo *a, struct episodes *s, int32_t from, int32_
     return out.loss;
 }
 
-// As batch_loss, but excluded rows are not passed.
+// As batch_loss, but does not pass excluded rows.
 static double loss(struct algo *a, struct episodes *s, int32_t from, int32_t to) {
     double sum = 0;
     for (int32_t i = from, end; i < to; i = end + 1) {
@@ -207,7 +208,8 @@ static double loss(struct algo *a, struct episodes *s, int32_t from, int32_t to)
 
 // ---- the same ----
 
-// Returns 1 if bits differ, or if a token of the environment has a number.
+// Returns 1 if the bits differ at a token of the policy, or if a token of the environment has a
+// number at all.
 static int differs(const struct episodes *s, const float *full, const float *by_hand) {
     int bad = 0;
     uint8_t own[FULL] = {0};
@@ -317,7 +319,7 @@ static void algorithms_see_the_policys_tokens(void **state) {
                          (int)seed);
 }
 
-// The test notices a token of the environment that is marked as the policy's.
+// The comparison fails if a token of the environment is marked as the policy's.
 static void one_observation_too_many(void **state) {
     (void)state;
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)

@@ -1,5 +1,5 @@
-// test_why_unused.c: which options of the shipped algorithms report that they have no effect, and
-// that the others do not.
+// test_why_unused.c: which options of the shipped algorithms report that they have no effect. All
+// other options must not report this.
 #include "algos/fixture.h"
 
 #include <rlhf/draft/iteration.h>

@@ -1,5 +1,5 @@
-// test_workers.c: several workers that each see a part of a minibatch decide and report the same as
-// one worker that sees all of it. If the minibatch is divided into shards, the bits are equal.
+// test_workers.c: a minibatch is divided among several workers. They decide and report the same as
+// one worker that sees the whole minibatch. If it is divided into shards, even the bits are equal.
 // Synchronized threads play the host's reduce().
 #include "algos/fixture.h"
 
@@ -46,7 +46,7 @@ static rlhf_status sum_over_all(const rlhf_host *h, double *sums, uint32_t n) {
     return RLHF_OK;
 }
 
-// One microbatch of worker w in that epoch; own has its outputs.
+// Runs the loss on worker w's part of that epoch, as one microbatch. `own` receives the outputs.
 static rlhf_status learn(const struct worker *w, const struct part *p, struct batch *own,
                          uint32_t epoch) {
     const struct batch *b = w->rows;
@@ -150,7 +150,7 @@ static void give(struct worker *w, int32_t from, int32_t to, uint32_t shard) {
     w->part[w->n_parts++] = (struct part){from, to, shard};
 }
 
-// Opened workers 0 to n - 1 play the phase together.
+// Workers 0 to n - 1 must be open. They run the phase together.
 static void run_together(uint32_t n) {
     pthread_t thread[MOST];
     meeting.n = n;
@@ -187,7 +187,7 @@ static void fill(struct batch *b, const char *file, int32_t n) {
         b->logp[t] = b->old[t];
 }
 
-// Splits the rows into [0, first) and the others. The second worker may have no rows.
+// Gives the first `first` rows to one worker and the rest, which may be empty, to the other.
 static void compare_split(const char *file, const char *options, int32_t first, int32_t stops) {
     static struct batch b;
     fill(&b, file, 8);
@@ -217,8 +217,8 @@ static void compare_split(const char *file, const char *options, int32_t first, 
     close_worker(&alone);
 }
 
-// Four shards of four rows, with two microbatches each. All metrics have the same bits, whichever
-// worker gets which shard. owner: the worker of each shard.
+// Divides the batch into four shards of four rows, with two microbatches each. owner[i] is the
+// worker that gets shard i. All metrics have the same bits, whichever worker gets which shard.
 static void compare_deal(const char *file, const char *options, const uint32_t owner[MOST],
                          uint32_t n) {
     static struct batch b;
@@ -253,7 +253,7 @@ static void compare(const char *file, const char *options, int32_t stops) {
     compare_split(file, options, 4, stops);
 }
 
-// A worker that sees only the first half would continue, one that sees only the second half would
+// A worker that saw only the first half would continue. One that saw only the second half would
 // stop.
 static void policy_gradients(void **state) {
     (void)state;
@@ -277,8 +277,7 @@ static void preferences(void **state) {
     compare("dpo.so", "", 0);
 }
 
-// loss() is never called for a worker without a microbatch, which still reports the values of all
-// workers.
+// A worker without a microbatch gets no call of loss(). It still reports the values of all workers.
 static void no_microbatch(void **state) {
     (void)state;
     compare_split("grpo.so", "group_size=2", 8, 0);
@@ -318,7 +317,7 @@ static void shards_have_the_same_bits(void **state) {
     }
 }
 
-// It is an error of the host to use a shard that the plan did not announce.
+// The host must not use a shard that the plan did not announce.
 static void unknown_shard(void **state) {
     static const char *const of[] = {"grpo.so", "dpo.so", "sft.so", "kto.so"};
     static struct batch b;

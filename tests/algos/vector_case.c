@@ -28,8 +28,8 @@ static void load(const struct vector_batch *v) {
     to_float(b.value, v->value, v->total);
 }
 
-// tol is both an absolute and a relative tolerance: floats have errors of 6e-8, derivatives of the
-// reference errors of 1e-9.
+// tol is both an absolute and a relative tolerance. Rounding to float is off by up to 6e-8, and the
+// derivatives of the reference by up to 1e-9.
 static void assert_tokens(const struct vector_case *c, const char *what, const float *got,
                           const double *want, double tol) {
     char label[128];

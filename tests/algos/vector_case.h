@@ -25,7 +25,8 @@ struct vector_batch {
 };
 
 // Runs one phase of plugin `so` with the case's options and microbatches cut at cuts[] (ascending
-// from 0 to n). Compares advantages, derivatives and metrics, of which there must be no others.
+// from 0 to n). Compares advantages, derivatives and metrics. The plugin must not report any
+// further metrics.
 void vector_check(const struct vector_case *, const struct vector_batch *, const char *so,
                   const int32_t *cuts);
 
@@ -33,8 +34,9 @@ void vector_check(const struct vector_case *, const struct vector_batch *, const
 void vector_check_all(const struct vector_case *, size_t n_cases, const struct vector_batch *,
                       const char *so, const int32_t *uneven);
 
-// Asserts that every choice of every enumeration of the plugin is tested: it is the default, it is
-// in the options of some case, or its key is in the NULL-terminated list `elsewhere`.
+// Asserts that every choice of every enumeration of the plugin is tested. A choice counts as tested
+// if it is the default, if the options of some case contain it, or if its key is in the
+// NULL-terminated list `elsewhere`.
 void vector_choices(const struct vector_case *, size_t n_cases, const char *so,
                     const char *const *elsewhere);
 

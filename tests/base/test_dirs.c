@@ -1,4 +1,4 @@
-// test_dirs.c: the program finds itself with and without /proc.
+// test_dirs.c: the program finds the path of its executable with and without /proc.
 #include "support/check.h"
 
 #include "base/dirs.h"

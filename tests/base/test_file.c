@@ -79,7 +79,7 @@ static int write_over_the_limit(const char *path) {
     if (!strstr(err.text, "cannot write: File too large")) return 13;
     if (rlhf__file_writer_put(w, "x", 1, &err) != RLHF_OK && err.code != RLHF_E_IO) return 14;
     if (rlhf__file_writer_commit(w, &err) != RLHF_E_IO) return 15;
-    // A small file fails only at commit, when the buffer is flushed.
+    // Writing a small file fails only at commit, when the buffer is flushed.
     if (rlhf__file_writer_open(NULL, path, &w, &err) != RLHF_OK) return 16;
     if (rlhf__file_writer_put(w, bytes, 10000, &err) != RLHF_OK) return 17;
     return rlhf__file_writer_commit(w, &err) == RLHF_E_IO ? 0 : 18;
@@ -99,7 +99,7 @@ static void a_full_disk_leaves_the_old_file(void **state) {
     assert_int_equal(entries(s->dir), 1);
 }
 
-// If a link has the temporary name, its target is not written.
+// If a link already has the temporary file's name, the writer leaves the link's target alone.
 static void a_planted_link_is_not_followed(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0};
@@ -113,7 +113,7 @@ static void a_planted_link_is_not_followed(void **state) {
     assert_int_equal(entries(s->dir), 2);
 }
 
-// An open folder stays the same folder, wherever the process changes to.
+// An open folder stays the same folder when the process changes its working directory.
 static void a_folder_is_held(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0};

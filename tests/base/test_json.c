@@ -185,7 +185,8 @@ static void kinds_in_words(void **state) {
     json_decref(v);
 }
 
-// Integers beyond 64 bits become reals, as in other JSON readers; the rest keeps its position.
+// Integers beyond 64 bits become reals, as in other JSON readers. Errors later in the text still
+// name the right position.
 static void integers_of_any_size(void **state) {
     (void)state;
     struct rlhf__error err = {0};
@@ -234,7 +235,7 @@ static void integers_of_any_size(void **state) {
                 "real number overflow");
 }
 
-// Running out of memory is not an error of the text.
+// If memory runs out, the reader does not blame the text.
 static void a_failure_to_decode_is_told_apart(void **state) {
     (void)state;
     struct rlhf__error err = {0};

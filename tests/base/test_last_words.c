@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// 0 if handlers have a separate stack that is large enough for this CPU's registers.
+// Returns 0 if handlers have a separate stack that is large enough for this CPU's registers.
 static int child(void) {
     stack_t own;
     rlhf__last_words_install();
@@ -37,7 +37,8 @@ static void fall(int fd) {
     _exit(0);
 }
 
-// If log lines are JSON, the message is JSON too; quotes in a name are left out.
+// If log lines are JSON, the message is JSON too. Quotes in a name are left out, so they need no
+// escapes.
 static void the_sentence_is_json_where_lines_are(void **state) {
     char text[512] = "";
     int ends[2], status;

@@ -55,7 +55,8 @@ static void an_ignored_hangup_stays_ignored(void **state) {
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-// The message of the first signal, as a line of JSON or text, inside or outside a plugin's call.
+// The message about the first signal. It is a line of JSON or of text, and the signal comes inside
+// or outside a plugin's call.
 static void stopping_says(int json, int in_call, const char *says) {
     char text[256] = "";
     int ends[2], status;
@@ -96,8 +97,8 @@ static void stopping_names_what_is_waited_for(void **state) {
                   "once\"}\n");
 }
 
-// During a phase, the message says what will happen to the phase. The child gets the signal
-// `number` and then, unless it is 0, the signal `then`.
+// During a phase, the message says what will happen to the phase. The child gets signal `number`
+// first, and then signal `then` if that is not 0.
 static void phase_says(int number, int64_t phase, double seconds, const char *kind, int then,
                        const char *says) {
     char text[512] = "";

@@ -1,11 +1,11 @@
-// test_deal.c: dividing a minibatch into shards: by tokens, in order, with whole groups where they
-// matter.
+// test_deal.c: divides a minibatch into shards: by tokens, in order, and with whole groups if the
+// algorithm needs them.
 #include "support/scratch.h"
 
 #include "batch/deal.h"
 
-// Rows with these lengths and groups, and prompts of 3 tokens; a group has one prompt. A length of
-// 0 ends the list.
+// Makes rows with these lengths and groups. Each row begins with a prompt of 3 tokens, the same for
+// its whole group. A length of 0 ends the list.
 static void make_rows(struct rlhf__rows *e, const int32_t *len, const int32_t *group) {
     struct rlhf__error err = {0};
     uint32_t n = 0, total = 0;
@@ -64,7 +64,8 @@ static void groups_stay_whole(void **state) {
     rlhf__rows_finish(&e);
 }
 
-// With fewer groups than shards, rows are divided; a prompt that rows of a group share counts once.
+// If there are fewer groups than shards, groups are split. A prompt that the rows of a group share
+// counts only once in the number of tokens.
 static void shared_prompts_count_once(void **state) {
     (void)state;
     struct rlhf__rows e;

@@ -1,5 +1,5 @@
-// test_minibatches.c: dividing a batch. Every row is used once per epoch, groups stay whole if
-// required, and the order depends only on seed, phase and epoch.
+// test_minibatches.c: divides a batch into minibatches. Every epoch uses every row once, groups
+// stay whole if required, and the order depends only on seed, phase and epoch.
 #include "support/scratch.h"
 
 #include "batch/minibatches.h"
@@ -65,8 +65,8 @@ static void groups_stay_whole(void **state) {
     }
     check_partition(&m, &e);
     rlhf__minibatches_finish(&m);
-    // With fewer groups than minibatches, there are fewer minibatches if groups must be whole.
-    // Otherwise single rows are distributed.
+    // If there are fewer groups than minibatches, single rows are distributed. But if groups must
+    // be whole, there are fewer minibatches.
     check_ok(rlhf__minibatches_init(&m, &e, 4, 1, 1, &err), &err);
     assert_int_equal(m.parts, 3);
     rlhf__minibatches_finish(&m);

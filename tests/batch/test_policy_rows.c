@@ -19,7 +19,7 @@
 
 enum { ROWS = 4, TOTAL = 24 };
 
-// p: the prompt, .: given, 0 and 1: the policy in that turn.
+// One character per token. p: prompt; .: given; 0 or 1: sampled by the policy in that turn.
 static const char *const who[ROWS] = {"ppp00..1", "ppp0.11.", "pp000", "ppp"};
 
 static struct rlhf__rows make_rows(void) {
@@ -55,7 +55,7 @@ static void counts(void **state) {
         assert_int_equal(rlhf__rows_last_turn(&e, i, &end), last[i]);
         assert_int_equal(end, ends[i]);
     }
-    // Row 0 has the tokens 3, 4 and 7 of the policy.
+    // In row 0, the policy sampled tokens 3, 4 and 7.
     memset(e.token[RLHF__LOGP_REF], 0, TOTAL * sizeof(float));
     e.token[RLHF__LOGP_REF][4] = 0.5F;
     e.token[RLHF__LOGP_REF][5] = 9; // given
@@ -72,7 +72,7 @@ static void counts(void **state) {
     rlhf__rows_finish(&e);
 }
 
-// 3-grams are within a turn: only row 2 has one.
+// 3-grams do not cross turns, so only row 2 has one.
 static void repeats_within_turns(void **state) {
     (void)state;
     struct rlhf__rows e = make_rows();
@@ -108,14 +108,14 @@ static void picked(void **state) {
     assert_int_equal(rlhf__rows_pick(&part, &e, pick, 3, NULL), RLHF_OK);
     for (uint32_t k = 0; k < 3; k++)
         same_row(&e, pick[k], &part, k);
-    // A token keeps its support: those of row 2 were the seventh to ninth.
+    // Each token keeps its own support. The tokens of row 2 were the seventh to ninth of the batch.
     assert_int_equal(part.support[0], 6 * e.support_words);
     assert_int_equal(part.support[3 * e.support_words], 0);
     rlhf__rows_finish(&part);
     rlhf__rows_finish(&e);
 }
 
-// Rows of one turn that join others are of turn 0.
+// If rows of one turn are joined to others, their turn is 0.
 static void joined(void **state) {
     (void)state;
     struct rlhf__rows e = make_rows(), plain = make_rows(), all = {0};
@@ -133,7 +133,7 @@ static void joined(void **state) {
     rlhf__rows_finish(&e);
 }
 
-// Rows 0 and 1 share "ppp": its first two tokens are the prefix.
+// Rows 0 and 1 share the prompt "ppp". The first two of its tokens are stored once, as a prefix.
 static void shared_prompts(void **state) {
     (void)state;
     struct rlhf__rows e = make_rows();

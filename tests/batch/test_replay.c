@@ -15,7 +15,8 @@ static void add_pairs(struct rlhf__replay *r, int32_t from, int32_t to) {
     }
 }
 
-// The round of (seed 5, epochs, share): how often fresh pair i and history were used.
+// Makes the round of (seed 5, epochs, share). Counts how often it uses each fresh pair, and the
+// history.
 static uint32_t count_round(const struct rlhf__replay *r, int32_t epochs, double share,
                             uint32_t *history, uint32_t *seen) {
     struct rlhf__error err = {0};
@@ -27,7 +28,7 @@ static uint32_t count_round(const struct rlhf__replay *r, int32_t epochs, double
         assert_true(pick[k] < r->n);
         seen[pick[k]]++;
         *history += pick[k] < r->n_history;
-        // The share of history is the requested one at every point of the round.
+        // At every point of the round, the share of history so far is the requested one.
         if (r->n_history > 0) assert_true(*history == (uint32_t)floor(((double)k + 1) * share));
     }
     free(pick);
@@ -97,7 +98,7 @@ static void rounds_differ_and_repeat(void **state) {
     rlhf__replay_finish(&r);
 }
 
-// With a limit the oldest pairs are removed, and the others stay unchanged.
+// If there is a limit, the oldest pairs are removed and the others stay unchanged.
 static void history_keeps_the_newest(void **state) {
     (void)state;
     struct rlhf__replay r = {0};

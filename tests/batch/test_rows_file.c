@@ -1,5 +1,5 @@
-// test_rows_file.c: the file of rows as they were sampled: everything comes back, and every damaged
-// byte is found.
+// test_rows_file.c: the file that keeps rows as they were sampled. Reading gives back everything
+// that was written, and finds every damaged byte.
 #include "base/file.h"
 #include "base/hash.h"
 #include "support/scratch.h"
@@ -12,7 +12,7 @@ enum { VOCAB = 70 };
 
 static const struct rlhf__rows_about about = {.first = 40, .tokens = 21};
 
-// Three rows of 5, 3 and 6 tokens; with sets of 70 ids if support is set.
+// Three rows of 5, 3 and 6 tokens. If `support` is set, each token also has a set of 70 ids.
 static void fill(struct rlhf__rows *e, int support) {
     static const int32_t offset[] = {0, 5, 8, 14}, prompt_len[] = {2, 2, 4}, group[] = {0, 0, 1};
     struct rlhf__error err = {0};
@@ -107,7 +107,7 @@ static void damage_is_refused(void **state) {
     rlhf__buf_free(&b);
 }
 
-// A file with a correct checksum whose numbers cannot be those of the run.
+// The checksum of the file is correct, but its numbers cannot be those of this run.
 static void rows_of_another_run_are_refused(void **state) {
     struct scratch *s = *state;
     const char *path = scratch_path(s, "ahead.rows");

@@ -1,5 +1,5 @@
-// test_shared_batch.c: rows of a group in both layouts, the model's and the written-out one, and
-// slices of such rows.
+// test_shared_batch.c: converts rows of a group between two layouts: compact for the model, which
+// shares prompts, and written out. Also tests slices of such rows.
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>
@@ -77,7 +77,8 @@ static void nothing_to_share(void **state) {
     (void)state;
     struct rlhf__rows e = make_rows(RLHF__SHARE_PROMPTS);
     struct rlhf__shared_batch b = {0};
-    // Rows 2 to 5: one row of a group, one of another, prompts of one token.
+    // Rows 2 to 5 share nothing: one row is left of each of the first two groups, and the other two
+    // rows have prompts of one token.
     assert_int_equal(rlhf__shared_batch_fill(&b, &e, 2, 6, 1, NULL), RLHF_OK);
     assert_int_equal(b.is_shared, 0);
     assert_ptr_equal(b.compact.ids, e.ids + e.offset[2]);
@@ -85,7 +86,7 @@ static void nothing_to_share(void **state) {
     assert_int_equal(rlhf__shared_batch_fill(&b, &e, 0, ROWS, 0, NULL), RLHF_OK);
     assert_int_equal(b.is_shared, 0);
     assert_int_equal(b.compact.n, ROWS);
-    // A prompt that differs in its first token is another prompt.
+    // A prompt that differs in its first token is a separate prompt.
     e.ids[0] = 9;
     assert_int_equal(rlhf__shared_batch_fill(&b, &e, 0, 2, 1, NULL), RLHF_OK);
     assert_int_equal(b.is_shared, 0);
@@ -139,7 +140,8 @@ static void slices_count_what_the_model_computes(void **state) {
     assert_int_equal(rlhf__rows_slice_end(&e, 0, 8, 1), 2);
     assert_int_equal(rlhf__rows_slice_end(&e, 0, 15, 1), 4);
     assert_int_equal(rlhf__rows_slice_end(&e, 0, 11, 0), 2);
-    // A slice from row 1 on must include the prompt: it costs 5 tokens, then 1.
+    // A slice that begins with row 1 must include the prompt. So row 1 costs 5 tokens in it, and
+    // row 2 one more.
     assert_int_equal(rlhf__rows_slice_end(&e, 1, 5, 1), 2);
     assert_int_equal(rlhf__rows_slice_end(&e, 1, 6, 1), 3);
     for (int64_t max = 1; max < 40; max++)

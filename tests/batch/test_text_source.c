@@ -14,7 +14,7 @@ struct fixture {
     struct rlhf__tokenizer *tok;
 };
 
-// Rows "a", "ab", "abc", "abcd" in turn, 10 in all.
+// The rows "a", "ab", "abc" and "abcd" repeat in this order, 10 rows in all.
 static int setup(void **state) {
     struct fixture *f = calloc(1, sizeof *f);
     struct rlhf__error err = {0, ""};
@@ -101,7 +101,8 @@ static void the_assistant_alone(void **state) {
     rlhf__text_source_finish(&s);
 }
 
-// The loss covers the completion and its end token; for other rows of the file, all tokens.
+// In a row with a completion, the loss covers the completion and its end token. In the other rows
+// of the file, it covers all tokens.
 static void the_completion_alone(void **state) {
     struct fixture *f = *state;
     struct rlhf__text_opts o = {.batch_size = 4};

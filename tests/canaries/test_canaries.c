@@ -1,7 +1,7 @@
 // test_canaries.c: `plugin check` catches each canary by the rule meant for it. It finds nothing in
 // correct plugins: the canary without an error, and our own plugins.
 //
-// No result depends on speed, except that a plugin that hangs is ended by a deadline.
+// No result depends on speed, with one exception: a deadline ends a plugin that hangs.
 #include "support/scratch.h"
 
 #include "check/check.h"
@@ -50,7 +50,7 @@ static int caught(const char *name, const char *rule, const char *options) {
     }
     put_found(&r, found, sizeof found);
     if (!hits) print_error("%s: not caught by %s; found: %s\n", name, rule, found);
-    // An error must not be reported as another one.
+    // The rule meant for the canary must be the only one that reports it.
     const size_t all = json_array_size(r.found);
     if (all > hits) print_error("%s: found beside %s: %s\n", name, rule, found);
     rlhf__check_report_finish(&r);
@@ -246,8 +246,8 @@ static void one_that_waits_for_ever_is_caught(void **state) {
                "score() was not called again: what is left of \"score-memory\" was not tried");
 }
 
-// A plugin that waits, says so in a warning, and polls for cancellation is cancelled. This is not
-// an error.
+// A plugin may wait if it says so in a warning and polls for cancellation. The check cancels it and
+// does not report an error.
 static void one_that_waits_for_a_service_is_stopped(void **state) {
     struct rlhf__check_report r;
     char path[1024], found[4000];
@@ -267,7 +267,7 @@ static void one_that_waits_for_a_service_is_stopped(void **state) {
     rlhf__check_report_finish(&r);
 }
 
-// A score that is not finite is not an error, but reported.
+// A score that is not finite is reported, but not as an error.
 static void what_is_no_number_is_told(void **state) {
     struct rlhf__check_report r;
     char path[1024], found[4000], told[4000] = "";
@@ -288,7 +288,7 @@ static void what_is_no_number_is_told(void **state) {
     rlhf__check_report_finish(&r);
 }
 
-// Sums that differ between one process and two are not an error, but reported.
+// If one process and two processes compute different sums, this is reported, but not as an error.
 static void sums_of_one_process_are_told(void **state) {
     static const struct {
         const char *name;

@@ -1,5 +1,5 @@
-// test_chat.c: where a directory's template is searched for, the message if it is missing, and the
-// conversations that templates refuse.
+// test_chat.c: where the program searches for a directory's template, the message if it is missing,
+// and the conversations that templates refuse.
 #include "support/scratch.h"
 #include "vectors.h"
 
@@ -225,7 +225,8 @@ static void files(void **state) {
     rlhf__chat_close(c);
 }
 
-// Templates whose text around a turn depends on the turn itself.
+// In these templates, the text around a turn depends on the turn itself. So it is hard or
+// impossible to find turns.
 static void untold(void **state) {
     static const struct {
         const char *text, *json, *part; // part NULL: turns are found
@@ -275,8 +276,8 @@ static void untold(void **state) {
     }
 }
 
-// A row of half a MiB whose 8,000 turns would take an hour is refused at once. Turns are found even
-// in a text that already contains the first placeholders.
+// A row of half a MiB has 8,000 turns. To find them would take an hour, so the row is refused at
+// once. Turns are found even if the text already contains the placeholders that are tried first.
 static void many_turns(void **state) {
     struct scratch *s = *state;
     struct rlhf__messages m = {0};
@@ -325,8 +326,8 @@ static void check_thoughts(const struct rlhf__chat *c, const char *json, const c
     json_decref(row);
 }
 
-// Thoughts in a field of the message are written like Qwen3's template in transformers 5.23. A
-// template that does not write them is refused by name.
+// Qwen3's template gets the thoughts of a message from a field, and writes them as in transformers
+// 5.23. A template that does not write this field is refused, and the message names the field.
 static void thoughts(void **state) {
     static const char row[] = "[{\"role\":\"user\",\"content\":\"Q\"},{\"role\":\"assistant\","
                               "\"content\":\"\\n</think>A\","

@@ -1,5 +1,5 @@
 // test_jinja.c: the Jinja of chat templates, compared with transformers' environment. Unknown
-// constructs are errors, and templates cannot exceed the limits.
+// constructs are errors, and limits stop templates that run too long or grow too large.
 #include "support/check.h"
 #include "vectors.h"
 
@@ -203,7 +203,7 @@ static void costs(void **state) {
          "more steps"},
         {"{{ [1] | tojson(indent=100000000000) }}", "more text than is allowed (32 MiB)"},
         {"{{ [[[1]]] | tojson(indent=900000000000000000) }}", "more text than is allowed (32 MiB)"},
-        // Text that is collected for a macro's result counts as text, too.
+        // A macro's result is text, so it counts against the limit for text while it is collected.
         {"{% set s = ('x' * 30000) * 400 %}{% macro m() %}{{ s }}{{ s }}{{ m() }}{% endmacro %}"
          "{{ m() }}",
          "more text than is allowed (32 MiB)"},
@@ -214,7 +214,7 @@ static void costs(void **state) {
     check_refused(cases, CHECK_COUNT(cases));
 }
 
-// A name that none of 40 open loops defines, so all of them are searched.
+// None of 40 open loops defines this name, so each use searches all of them.
 static void many_names(void **state) {
     enum { LOOPS = 40, NAMES = 400, TIMES = 50 };
     struct rlhf__buf text = RLHF__BUF_INIT;

@@ -7,7 +7,7 @@
 
 static const struct rlhf__chat_tokens tokens = {"<s>", "</s>", NULL, NULL};
 
-// The chat of a directory that has this template. Caller closes it.
+// Opens the chat of a directory that has this template. The caller closes it.
 static struct rlhf__chat *open_template(struct scratch *s, const char *template) {
     struct rlhf__chat *c = NULL;
     struct rlhf__error err = {0, ""};
@@ -16,7 +16,7 @@ static struct rlhf__chat *open_template(struct scratch *s, const char *template)
     return c;
 }
 
-// Compares the turns with those of a row; `how` is for messages.
+// Compares the turns that were found with those of a row. `how` appears in messages.
 static void check_turns(const struct rlhf__turns *got, const json_t *turns, const char *how,
                         const char *name) {
     for (size_t i = 0; i < json_array_size(turns); i++) {
@@ -93,8 +93,8 @@ static void published(void **state) {
     check_all(*state, "data/published.json", "data/published.jsonl", 400);
 }
 
-// A shipped template writes the same text as the model's own, and finds the turns that a copy of
-// the model's template marks.
+// A shipped template writes the same text as the model's own. It also finds the same turns as a
+// copy of the model's template in which the turns are marked.
 static void named(void **state) {
     static const char *const names[][2] = {
         {"chatml", "chatml"},      {"qwen2.5", "qwen2.5"},   {"qwen3", "qwen3"},

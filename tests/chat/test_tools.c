@@ -1,5 +1,5 @@
-// test_tools.c: tool calls as policies write them, for each form; and what chat templates do with
-// tools.
+// test_tools.c: reads tool calls as policies write them, in each form. Also tests how chat
+// templates handle tools.
 #include "support/scratch.h"
 
 #include "chat/chat.h"
@@ -10,7 +10,7 @@ static const char declared[] =
     "\"properties\":{\"x\":{\"type\":\"integer\"},\"s\":{\"type\":\"string\"}},\"required\":[\"x\"]"
     "}}},{\"name\":\"g\"}]";
 
-// The calls of a turn in words: NAME ARGUMENTS, or what is wrong with it.
+// Writes a turn's calls in words, each as NAME ARGUMENTS or as the fault that was found in it.
 static void words(int32_t form, const char *turn, size_t n, char out[600]) {
     static const char *const faults[] = {"", "malformed", "unknown", "incomplete", "not run"};
     struct rlhf__tool_calls c = {.n = 0};
@@ -190,7 +190,8 @@ static rlhf_status render(const struct rlhf__chat *c, const char *row, struct rl
         "f") ",{\"role\":\"tool\","                                                                \
              "\"content\":\"R\"},{\"role\":\"assistant\",\"content\":\"A\"}]"
 
-// A template's own form: its calls are read as they were, and the assistant's turns are found.
+// Each template writes calls in its own form. Reading this form gives the calls back, and the
+// assistant's turns are found.
 static void own_forms(void **state) {
     static const struct {
         const char *name, *form, *turns;
@@ -253,7 +254,7 @@ static void left_out(void **state) {
     }
 }
 
-// The entry "tool_use" of a list of templates is for rows with tools, as in transformers.
+// In a list of templates, the entry "tool_use" is for rows with tools, as in transformers.
 static void tool_use(void **state) {
     static const struct rlhf__chat_tokens tokens = {"<s>", "</s>", NULL, NULL};
     static const char *const config[] = {

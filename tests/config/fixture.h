@@ -1,4 +1,5 @@
-// fixture.h: a share directory with separate configs, and one call from arguments to a config.
+// fixture.h: a share directory with separate configs, and one function that turns arguments into a
+// config.
 #ifndef RLHF_TESTS_CONFIG_FIXTURE_H
 #define RLHF_TESTS_CONFIG_FIXTURE_H
 
@@ -61,7 +62,7 @@ static inline rlhf_status resolve(struct fixture *f, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// The option of a plugin entry as a number.
+// The value of an option in a plugin's entry, as a number.
 static inline double option(const struct rlhf__plugin_config *p, const char *key) {
     return json_number_value(json_object_get(p->options, key));
 }

@@ -1,5 +1,5 @@
-// test_judge.c: the judge of a run: named in a file, with --judge or with --set; its options are
-// completed, printed and read back; invalid ones are refused.
+// test_judge.c: the judge of a run: a file, --judge or --set names it. Its options are completed,
+// printed and read back, and invalid options are refused.
 #include "config/fixture.h"
 
 // fixture_setup with an algorithm whose one required option is given.
@@ -47,7 +47,8 @@ static void a_judge_comes_back_as_printed(void **state) {
     rlhf__buf_free(&second);
 }
 
-// A judge other than the file's does not inherit its options; the same one does.
+// If the run names another judge than the file does, the options in the file do not apply. If it
+// names the same one, they do.
 static void options_belong_to_their_judge(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};

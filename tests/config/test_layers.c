@@ -1,5 +1,5 @@
-// test_layers.c: which source of a setting wins, options of plugins, names, paths, and that a
-// printed config reads back the same.
+// test_layers.c: which source of a setting wins, and how options of plugins, names and paths are
+// read. Also checks that a printed config reads back the same.
 #include "config/fixture.h"
 
 #include <unistd.h>
@@ -291,7 +291,8 @@ static void two_flags_do_not_give_one_setting(void **state) {
     add_set(f, "run.phases=2");
     check_error(load(f, &err), RLHF_E_INVALID, &err,
                 "--set: run.phases is given twice, by --phases and by --set");
-    // A repeated flag overrides the earlier one, and a file is a separate layer.
+    // A repeated flag overrides the earlier one. A file is a layer below the flags, so it does not
+    // conflict with them.
     flags[0] = "--set";
     f->req.config_file = scratch_text(f->scratch, "c.json", "{\"run\": {\"phases\": 9}}");
     check_ok(load(f, &err), &err);

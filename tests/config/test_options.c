@@ -155,7 +155,7 @@ static void lenient_origins_skip_and_default(void **state) {
     check_error(read_text(f, "{\"count\": 99}", 1, &err), RLHF_E_INVALID, &err, "found 99");
 }
 
-// For a checkpoint's config.json: members of objects, and items of lists.
+// A checkpoint's config.json needs these: members of objects, and items of lists.
 static void lenient_origins_look_inside(void **state) {
     struct fixture *f = *state;
     static const char *const words[] = {"full", "half", NULL};
@@ -250,7 +250,7 @@ static void lists_are_read_from_json_and_from_text(void **state) {
     }
 }
 
-// A typed number or boolean is a list of one text.
+// If an option takes a list, a typed number or boolean becomes a list of one string.
 static void typed_text_is_a_list(void **state) {
     struct fixture *f = *state;
     static const char *const typed[][2] = {
@@ -359,7 +359,8 @@ static void a_table_of_the_first_sdk_has_a_shorter_stride(void **state) {
                 "stride of 100 bytes");
 }
 
-// The rows of an included table replace the include, at its position in the config.
+// An option table can include another. The rows of that table stand in for the include, at its
+// position.
 static void a_table_may_include_another(void **state) {
     (void)state;
     struct outer {

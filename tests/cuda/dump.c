@@ -1,7 +1,8 @@
 // dump.c: runs every row kernel and optimizer of a backend on fixed inputs and prints, for each
 // output, a line with the CRC of its bytes:
 //
-//     dump KERNELS.so [DIRECTORY]      with DIRECTORY also writes the bytes, one file per output
+//     dump KERNELS.so [DIRECTORY]      If DIRECTORY is given, it also writes the bytes, one file
+//     per output.
 //
 // These kernels consist of operations that round the same way everywhere, so every GPU must print
 // the lines of the emulation (dump.txt). Each op runs twice: with aligned arrays, and with arrays
@@ -69,7 +70,7 @@ static rlhf_dev buffer(struct run *r, uint64_t bytes) {
     return r->dev[r->n_dev++] = p;
 }
 
-// n numbers of dtype from x, at the run's shift.
+// Copies n numbers of x to the device as dtype. They start `shift` elements into their buffer.
 static rlhf_dev floats_from(struct run *r, const float *x, uint64_t n, int32_t dtype) {
     const uint64_t size = rlhf_dtype_size(dtype);
     rlhf_dev p = rlhf_dev_at(buffer(r, (n + r->shift) * size), r->shift * size);
@@ -228,7 +229,7 @@ static void gate(struct run *r, const struct shape *s) {
     output(r, "dx", x, 2 * n, s->dtype);
 }
 
-// 3 query heads, then 1 key head, then the values. With norms if kind is 1.
+// Each row has 3 query heads, then 1 key head, then the values. If kind is 1, the heads have norms.
 static void rope(struct run *r, const struct shape *s) {
     enum { HEADS = 4, PLACES = 30 };
     const int32_t dim = s->d > 256 ? s->d / 12 & ~1 : s->d + s->d % 2;

@@ -14,7 +14,8 @@ extern "C" {
 #include "support/check.h"
 }
 
-// Sets the fake runtime of the backend, which is not the one of this executable.
+// Configures the fake runtime that the backend uses. It is a separate copy from the one in this
+// executable.
 inline bool (*fake)(const char *);
 inline uint64_t (*calls)(void), (*in_use)(void), (*pending)(void);
 inline const rlhf_plugin *kernels;

@@ -78,7 +78,7 @@ struct rlhf__lt_pref_mem {
 
 namespace {
 
-// The contents of the 64 bytes of an algorithm.
+// What the 64 opaque bytes of an algorithm hold.
 struct algo {
     uint64_t magic;
     int32_t id, tile, split, reduction;
@@ -326,7 +326,7 @@ EXPORT int cublasLtCreate(rlhf__lt_handle *out) {
     *out = new rlhf__lt_context();
     **out = {HANDLE,          mode("hostile"), mode("unasked"), mode("none"), mode("restless"),
              mode("residue"), mode("unlike"),  mode("giant"),   NULL,         NULL};
-    // The caller is the backend, and the fake runtime is in the same file.
+    // The caller is the backend. The file that contains it also contains the fake runtime.
     Dl_info from;
     void *so = NULL, *f = NULL;
     if (dladdr(__builtin_return_address(0), &from) && from.dli_fname)

@@ -18,12 +18,12 @@
 // On the emulated card's clock (emu_tick), the algorithm with 64 columns per tile is the fastest up
 // to 256 columns. Above, the one with 128 is. The algorithm for odd addresses is slow.
 //
-// The list of offers is bounded, so offers that the search allows displace others. These are TF32
-// and split-k if they are allowed. With a workspace, the first offer is an algorithm that is not
+// The list of offers has a limited length. If the search allows TF32 or split-k, offers of these
+// kinds displace others. If it allows a workspace, the first offer is an algorithm that is not
 // row-exact.
 //
-// A broken rule ends the process with a message. With FAKE_LT_ANSWER set, it returns a status, as
-// the library does.
+// If the backend breaks a rule, the fake ends the process with a message. If FAKE_LT_ANSWER is set,
+// the call returns a status instead, as in the library.
 #ifndef RLHF_TESTS_CUDA_FAKE_LT_H
 #define RLHF_TESTS_CUDA_FAKE_LT_H
 

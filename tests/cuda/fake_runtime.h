@@ -56,10 +56,10 @@ void emu_describe_address(const void *p, char *text, size_t cap);
 
 // ---- for tests ----
 
-// Sets the machine and its failures. The settings are comma-separated key=value words. Properties
-// that are not named keep the values of a healthy machine. The environment variable RLHF_FAKE_CUDA
-// gives the initial settings of a process. A list with / has one value per device; further devices
-// have the last value. Bytes take K, M or G.
+// Chooses the machine to simulate, and its failures. The settings are comma-separated key=value
+// words. Properties that are not named keep the values of a healthy machine. The environment
+// variable RLHF_FAKE_CUDA gives the initial settings of a process. A list with / has one value per
+// device; further devices have the last value. Bytes take K, M or G.
 //   driver=13000     version of the driver; 0: no driver
 //   devices=1        their number
 //   name=TEXT        sm=90[/75]    memory=8G[/1G]    pools=1 (0: no cudaMallocAsync)

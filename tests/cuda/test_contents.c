@@ -102,7 +102,7 @@ static rlhf_status kv_store(rlhf_compute *c, const struct args *a) {
     return c->kv_store(c->ctx, a->table, a->other, a->rows, a->rows, D, &r, D, RLHF_F32);
 }
 
-// One query per row, at position pos. Its keys are those of the cache from token idx on.
+// One query per row, at position `pos`. Its keys are in the cache and start at token `idx`.
 static rlhf_status attend(rlhf_compute *c, const struct args *a, int32_t dtype,
                           const rlhf_ragged *keys) {
     rlhf_ragged r = *keys;
@@ -129,7 +129,8 @@ static rlhf_status attention(rlhf_compute *c, const struct args *a) {
 static rlhf_status attention_bf16(rlhf_compute *c, const struct args *a) {
     return attend(c, a, RLHF_BF16, &(rlhf_ragged){.kv_base = a->idx});
 }
-// The query's own key is token `offset`. The prefix starts at token idx.
+// Each query has one key of its own, token `offset`. The prefix that it shares starts at token
+// `idx`.
 static rlhf_status attention_prefix(rlhf_compute *c, const struct args *a) {
     return attend(
         c, a, RLHF_F32,
@@ -144,8 +145,8 @@ static int of_cache(op_call *call) {
 struct bad {
     const char *what;
     op_call *call;
-    // idx, pos: of row 4. offset: where row 4 starts. If it is negative, where the first row
-    // starts; if it is above ROWS, where the last row ends.
+    // idx and pos are those of row 4. offset is where row 4 starts. But a negative offset is where
+    // the first row starts, and an offset above ROWS is where the last row ends.
     int32_t idx, pos, offset;
     const char *text; // part of the error text; NULL: valid
 };

@@ -144,7 +144,8 @@ void matrix_products(void **) {
     }
 }
 
-// Copies of a part of their width, in groups that are waited for one by one.
+// Copies that fill only a part of their width. They are in groups, and each group is waited for
+// separately.
 __global__ void copies_in_turn(unsigned *out, const unsigned *in) {
     SHARED(unsigned[64], s);
     const unsigned t = threadIdx.x;

@@ -1,5 +1,6 @@
 // test_fake_lt.c: the fake cuBLASLt computes correct sums, and rejects every broken rule with the
-// right message. If it wrongly accepted a call, the backend could make that call unnoticed.
+// right message. If the fake accepted a call that the library rejects, tests would not notice when
+// the backend makes such a call.
 #include "cuda/fake_lt.h"
 #include "support/check.h"
 
@@ -451,7 +452,7 @@ static void refusals(void **state) {
     printf("  %zu broken rules, all refused\n", CHECK_COUNT(rules));
 }
 
-// The offers depend on what the search allows.
+// What the search allows decides which algorithms are offered.
 static void search(void **state) {
     (void)state;
     struct problem *p = problem_make(RLHF__LT_R_32F);

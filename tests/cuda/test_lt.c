@@ -1,14 +1,14 @@
-// test_lt.c: GEMMs by cuBLASLt, on its fake. They have the values of own kernels, and a row has the
-// same bits in any batch. The decision is made when a weight is packed, and takes the fastest of
-// equivalent algorithms.
+// test_lt.c: GEMMs by cuBLASLt, on its fake. They give the same values as the backend's own
+// kernels, and a row has the same bits in any batch. When a weight is packed, the backend decides
+// which algorithm to use: the fastest of those that give the same bits.
 #include "cuda/lt_kit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-// Shapes that never use the library, because a row is not a multiple of 16 bytes or there are few
-// outputs.
+// These shapes never use the library, because a row is not a multiple of 16 bytes or because there
+// are few outputs.
 static const struct lt_shape own[] = {
     {LINEAR, 70, 1024, 27, B, B, OI, 0, 1, 0}, {LINEAR, 70, 100, 96, B, F, 0, 0, 0, 0},
     {LINEAR, 70, 64, 97, B, F, 0, 0, 1, 0},    {LINEAR, 70, 66, 98, F, F, OI, 0, 1, 0},
@@ -146,7 +146,7 @@ static void head_decided_at_pack(void **state) {
     kit_destroy(c);
 }
 
-// An operand at an odd address affects neither the choice of implementation nor any bit.
+// If an operand has an odd address, neither the choice of implementation nor any bit changes.
 static void odd_addresses(void **state) {
     struct lt_world *w = *state;
     rlhf_compute *c = lt_with_fake(w, NULL);
@@ -266,7 +266,7 @@ struct matrix {
     int32_t rows, cols, dtype; // of the GEMMs
 };
 
-// From here on Muon's GEMMs use bf16, because a bf16 weight has been created.
+// A bf16 weight now exists, so Muon's GEMMs use bf16 from here on.
 static void bf16_run(rlhf_compute *c) {
     rlhf_weight *w = NULL;
     KIT_OK(c, c->weight_create(c->ctx, 8, 8, B, 0, &w));

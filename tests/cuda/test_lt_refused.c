@@ -1,6 +1,6 @@
-// test_lt_refused.c: cases in which own kernels are used: cuBLASLt is missing, too old, offers
-// nothing, does not support a shape, is not row-exact, or lacks memory for its proof. Also the
-// effect of RLHF_CUBLASLT and RLHF_CUDA_LT.
+// test_lt_refused.c: the backend uses its own kernels in these cases: cuBLASLt is missing, too old,
+// offers nothing, does not support a shape, is not row-exact, or lacks memory for its proof. Also
+// the effect of RLHF_CUBLASLT and RLHF_CUDA_LT.
 #include "cuda/lt_kit.h"
 
 #include <stdio.h>
@@ -22,7 +22,8 @@ static void hostile(void **state) {
     kit_destroy(c);
 }
 
-// Own kernels compute a sum over rows that is not repeatable, either at once or after other work.
+// If the library's sums over rows are not repeatable, the backend's own kernels compute them. The
+// sums of "restless" change each time, those of "residue" only after other work.
 static void restless(void **state) {
     static const char *const modes[] = {"restless", "residue"};
     struct lt_world *w = *state;
@@ -40,7 +41,8 @@ static void restless(void **state) {
     }
 }
 
-// Offers of split-k and TF32, which the search forbids, are dropped before the canary.
+// The search forbids split-k and TF32. If the library offers them anyway, these offers are dropped
+// before the canary.
 static void unasked(void **state) {
     struct lt_world *w = *state;
     rlhf_compute *c = lt_with_fake(w, "unasked");
@@ -122,8 +124,8 @@ static void no_room_to_prove(void **state) {
     kit_destroy(c);
 }
 
-// If the workspace of a sum over rows cannot be allocated, the sum cannot be proved and always uses
-// own kernels. In free mode, which has no proof, the call fails.
+// A sum over rows is proved with a workspace. If none can be allocated, the backend's own kernels
+// always compute the sum. In free mode, which has no proof, the call fails.
 static void no_room_to_sum(void **state) {
     struct lt_world *w = *state;
     static const uint32_t rows[70];

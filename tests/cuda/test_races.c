@@ -1,7 +1,7 @@
-// test_races.c: every family of kernels on shapes that use each variant of the kernels and are as
-// small as possible. With -fsanitize=thread, the race detector treats every CUDA thread as a
-// thread, and ends the program with a report. With other sanitizers, the same shapes check memory
-// accesses. Results are not checked here; the kernel suite does that.
+// test_races.c: runs every family of kernels on small shapes that together use each variant. With
+// -fsanitize=thread, the race detector treats every CUDA thread as a thread, and ends the program
+// with a report. With other sanitizers, the same shapes check memory accesses. Results are not
+// checked here; the kernel suite does that.
 #include "kernels/kit.h"
 
 #include <math.h>
@@ -282,7 +282,8 @@ static void products(void **state) {
     }
 }
 
-// Making a plan compares rows of the library, whose own work the race detector does not see.
+// To make a plan, the backend compares rows that the library computed. The race detector does not
+// see the library's own work.
 static void canary(void **state) {
     struct world *w = *state;
     char lt[4096];
@@ -307,8 +308,8 @@ static void canary(void **state) {
 
 enum { MOST = 4 };
 
-// n rows with q queries each. With prefix 0, each row has `start` keys before its own. With prefix
-// 1, row 0 is continued by rows 1 .. n - 2, but not by the last row.
+// n rows with q queries each. With prefix 0, each row has `start` cached keys before its own. With
+// prefix 1, rows 1 .. n - 2 continue row 0, and the last row does not.
 static rlhf_ragged ragged(struct call *k, int n, const int32_t *q, int32_t start, int prefix) {
     int32_t offset[MOST + 1] = {0}, from[MOST] = {0}, base[MOST] = {0}, len[MOST] = {0};
     int32_t zero[MOST] = {0};

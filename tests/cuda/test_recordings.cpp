@@ -37,15 +37,16 @@ void recordings(void **state) {
     }
     same(b, s.to, want);
     assert_int_equal(once(b, 8, &s), RLHF_RECORD_RUN); // another key
-    // Releasing memory that existed at capture drops the recording; releasing later memory does
-    // not.
+    // If memory that existed at capture is released, the recording is dropped. Releasing later
+    // memory does not drop it.
     b->c->release(b->ctx, take(b, 400));
     assert_int_equal(once(b, 7, &s), RLHF_RECORD_REPLAY);
     b->c->release(b->ctx, other);
     assert_int_equal(once(b, 7, &s), RLHF_RECORD_RUN);
     b->c->release(b->ctx, take(b, 400));
     assert_int_equal(once(b, 7, &s), RLHF_RECORD_CAPTURE);
-    // The same holds if the calls have only run, because another model may get the same address.
+    // The same holds before the capture, when the calls have only run once: another model may get
+    // the same address.
     other = take(b, 400);
     assert_int_equal(once(b, 9, &s), RLHF_RECORD_RUN);
     b->c->release(b->ctx, other);
@@ -62,8 +63,8 @@ void recordings(void **state) {
     b->c->release(b->ctx, s.from);
 }
 
-// If memory runs out, a call continues with less, and the recording is unaffected. If the call
-// cannot continue, the next recording starts over.
+// If memory for an optional part runs out, a call continues without it, and the recording is
+// unaffected. If the call cannot continue, the next recording starts over.
 void recordings_without_memory(void **state) {
     backend *b = (backend *)*state;
     const sum s = {take(b, 400), take(b, 400)};

@@ -113,7 +113,7 @@ static void release_all(struct test *t) {
 
 // Compare `got` with `want`. Differences are measured in units of the root mean square of `want`.
 // The largest difference may be `allowed`, and the root mean square of all differences an eighth of
-// that. For a bf16 result, the largest difference leaves out those that rounding explains.
+// that. For a bf16 result, differences that rounding explains do not count as the largest.
 static void compare(struct test *t, const char *what, const float *got, const double *want,
                     size_t n, int32_t dtype, double allowed) {
     double worst = 0, errors = 0, squares = 0;

@@ -105,7 +105,7 @@ static void prompts(void **state) {
     rlhf__prompts_close(set);
 }
 
-// A prompt is used as a whole or left out.
+// A prompt that is too long is left out, never truncated.
 static void long_prompts(void **state) {
     struct fixture *f = *state;
     struct rlhf__prompts *set;
@@ -319,7 +319,7 @@ static void assistant_tokens(void **state) {
                 "t.jsonl:1: the prompt is longer than the 5 tokens of a row (data.max_tokens, or "
                 "else the model's context), so no token of the answer is left; of 1 row none can "
                 "be used");
-    // Among other rows it is left out, and counted once.
+    // If such a row is among others, it is left out and counted once.
     err = (struct rlhf__error){0};
     struct rlhf__ids said = encode(f, "<|assistant|>\nx<|endoftext|>\n");
     cut.max_len = (int32_t)said.n;
@@ -361,7 +361,7 @@ static rlhf_status open_pairs(struct fixture *f, const char *rows, struct rlhf__
 }
 
 static void preferences(void **state) {
-    // The same pair in each form, then a best of three.
+    // The same pair in each form that a file may use, then a best of three.
     static const char rows[] =
         "{\"prompt\":[" USER("Q") "],\"chosen\":[" SAYS("yes") "],\"rejected\":[" SAYS(
             "no") "]}\n"

@@ -51,7 +51,7 @@ static void plain(void **state) {
     check_rows(scratch_path(s, "a.jsonl"), 3);
 }
 
-// Larger than the compressor's buffer; the same lines give the same bytes.
+// The file is larger than the compressor's buffer. Writing the same lines gives the same bytes.
 static void gzip(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0};

@@ -40,7 +40,7 @@ static int teardown(void **state) {
     return 0;
 }
 
-// n equal rows, packed: a few KiB on disk.
+// Writes a compressed file of n equal rows, which takes a few KiB on disk.
 static void write_rows(const struct fixture *f, const char *row, int n) {
     gzFile out = gzopen(f->path, "wb9");
     assert_non_null(out);
@@ -71,7 +71,7 @@ static void rows_stop_at_the_bound(void **state) {
     says(&err, "rows.jsonl.gz:");
     says(&err, "1 MiB that data.max_mib allows (the file has 0.0 MiB)");
     assert_int_equal(open_text(f, &two, &ds, &err), RLHF_OK);
-    // The rows fit, but not with their tokens.
+    // Memory suffices for the rows, but not for the rows and their tokens.
     struct rlhf__token_opts t = {.field = RLHF__FIELD_TEXT, .max_len = 64, .loading = &two};
     struct rlhf__token_rows rows;
     assert_int_equal(rlhf__token_rows_init(&rows, ds, f->tok, &t, &err), RLHF_E_INVALID);
@@ -79,7 +79,7 @@ static void rows_stop_at_the_bound(void **state) {
     rlhf__dataset_close(ds);
 }
 
-// The memory of rows beyond their bytes counts too.
+// The memory that each row needs in addition to its bytes counts, too.
 static void short_rows_count(void **state) {
     const struct fixture *f = *state;
     const struct rlhf__loading one = {.max_mib = 1};

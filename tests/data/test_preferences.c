@@ -132,7 +132,8 @@ static void skip_and_limit(void **state) {
 
 static void cutting(void **state) {
     struct fixture *f = *state;
-    // One token per digit: a response keeps its start, a prompt its end and bos.
+    // Each digit is one token. A response is cut at its end. A prompt is cut at its start but keeps
+    // bos.
     struct rlhf__preference_opts o = {.max_tokens = 6, .prepend_bos = 1};
     const char *row = PAIR("1234", "789", "7");
     expect_open(f, o, row);
@@ -212,7 +213,7 @@ static void bad_rows(void **state) {
         expect_error(f, (struct rlhf__preference_opts){0}, text, bad[i].says);
         expect_error(f, (struct rlhf__preference_opts){0}, text, "p.jsonl:2:");
     }
-    // Two equal responses are allowed if neither is the best.
+    // Two responses may be equal if neither of them is the preferred one.
     expect_open(f, (struct rlhf__preference_opts){0},
                 "{\"prompt\": \"p\", \"responses\": [\"a\", \"b\", \"b\"], \"best\": 0}");
     expect_error(f, (struct rlhf__preference_opts){0}, "\n\n", "the file has no rows");
@@ -227,7 +228,8 @@ static void bad_rows(void **state) {
 #define WITH(margin)                                                                               \
     "{\"prompt\": \"p\", \"chosen\": \" a\", \"rejected\": \" b\", \"margin\": " margin "}\n"
 
-// A margin applies to all responses of its row, 0 by default; picked rows keep theirs.
+// A margin applies to all responses of its row and is 0 by default. Rows that are picked keep their
+// margins.
 static void margins(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -311,7 +313,7 @@ static void check_row(struct fixture *f, const struct rlhf__rows *e, uint32_t i,
     assert_int_equal(e->label[i], label);
 }
 
-// With mismatched completions, each row is followed by its prompt with the completion of the
+// With mismatched completions, an extra row follows each row: its prompt with the completion of the
 // previous row, as in TRL.
 static void mismatched_completions(void **state) {
     struct fixture *f = *state;
@@ -330,8 +332,8 @@ static void mismatched_completions(void **state) {
     }
     assert_int_equal(e.offset[6], (int)e.total);
     rlhf__rows_finish(&e);
-    // A row that is alone gets the completion of the previous row of the file. The first row gets
-    // that of the last.
+    // If only one row is asked for, its extra row has the completion of the previous row of the
+    // file. For the first row of the file, this is the last one.
     check_ok(rlhf__mismatched_rows(f->set, &pick[1], 1, 256, &e, &err), &err);
     check_row(f, &e, 1, "a f", 0, -1);
     rlhf__rows_finish(&e);

@@ -123,7 +123,7 @@ static void query_rules(void **state) {
     check_text(f, 2, "a .");
 }
 
-// The quick check of a text must agree with encoding all of it.
+// Besides encoding a whole text, there is a quick check of it. The two must agree.
 static void period_far_into_the_text(void **state) {
     struct fixture *f = *state;
     char text[4000] = "";

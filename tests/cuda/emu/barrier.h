@@ -36,7 +36,7 @@ EMU_UNSEEN inline void block_barrier(int line) {
     EMU_TSAN(__tsan_acquire(t);)
 }
 
-// finish: run by the last lane before any other continues.
+// `finish` is run by the last lane to arrive, before any other lane continues.
 struct nothing {
     void operator()(warp &) const {}
 };

@@ -70,7 +70,7 @@ EMU_UNSEEN inline void launch(const char *name, void (*fn)(void *), void *arg, d
     self = NULL;
 }
 
-// The error with which a device refuses such a launch.
+// Returns the error with which a device refuses such a launch.
 inline cudaError_t refusal(const void *kernel, dim3 grid, dim3 block, unsigned smem) {
     const uint64_t threads = (uint64_t)block.x * block.y * block.z;
     if (!threads || threads > MAX_THREADS || block.z > 64) return cudaErrorInvalidConfiguration;
@@ -80,7 +80,8 @@ inline cudaError_t refusal(const void *kernel, dim3 grid, dim3 block, unsigned s
     return cudaSuccess;
 }
 
-// A queued launch. Its arguments are copied at once and converted to the types of the parameters.
+// A queued launch. The arguments are copied when it is queued, after conversion to the types of the
+// parameters.
 template <class... P> struct queued {
     void (*kernel)(P...);
     std::tuple<P...> args;

@@ -45,7 +45,7 @@ EMU_UNSEEN inline void *shared_take(slot *s, unsigned bytes) {
         return s->p;
     }
     const unsigned used = (bytes + 15) / 16 * 16;
-    // To the race detector, the launcher does this before the block starts.
+    // The race detector must believe that the launcher fills the memory before the block starts.
     EMU_TSAN(__tsan_switch_to_fiber(launcher_tsan, 1));
     if (!s->p) {
         if (n_slots == SLOTS) die("too many SHARED variables for the emulation", 0);
@@ -89,8 +89,8 @@ EMU_UNSEEN inline bool is_shared(const void *p, unsigned bytes) {
     return false;
 }
 
-// Returns true if p is in the inaccessible page after a piece of shared memory. text then receives
-// the end of an error message.
+// Returns true if p is in the inaccessible page after a piece of shared memory. `text` then
+// receives the end of an error message.
 inline bool describe_shared(const void *p, char *text, size_t cap) {
     const unsigned char *at = (const unsigned char *)p, *end = dyn.map + dyn.bytes;
     size_t bytes = dyn_bytes;

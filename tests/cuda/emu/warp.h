@@ -14,7 +14,7 @@ template <class T> EMU_UNSEEN inline T shuffle(unsigned mask, T v, unsigned from
     return r;
 }
 
-// f over the lanes of the mask, in lane order.
+// Combines the values of the mask's lanes by f, in lane order.
 template <class T, class F> EMU_UNSEEN inline T fold(unsigned mask, T v, int line, F f) {
     const uint64_t(*s)[4] = exchange(mask, v, line);
     T r = 0, x;
