@@ -16,15 +16,16 @@ struct text_feed {
     struct rlhf__text_source source;
     struct rlhf__dataset *held_out; // data.eval_path, or NULL
     int32_t max_tokens;
-    int32_t labelled; // 1: rows with a label, for a classifier
+    int32_t labelled;          // 1: rows with a label, for a classifier
+    char path[RLHF__PATH_CAP]; // of the rows, if they came with the program
 };
 
 static struct text_feed *of(struct rlhf__feed *f) { return (struct text_feed *)f; }
 
-static struct rlhf__text_opts options(const struct text_feed *f) {
+static struct rlhf__text_opts options(struct text_feed *f) {
     const struct rlhf__feed_env *env = f->feed.env;
     const struct rlhf__config *c = env->config;
-    return (struct rlhf__text_opts){.path = c->data.path,
+    return (struct rlhf__text_opts){.path = rlhf__dirs_shared(env->dirs, c->data.path, f->path),
                                     .limit = c->data.limit,
                                     .skip = c->data.skip,
                                     .batch_size = c->batch.size,

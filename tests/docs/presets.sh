@@ -28,12 +28,15 @@ def inside(a, b, path=""):
             assert found == value, f"{path}{key}: preset {value}, resolved {found}"
 inside(preset, resolved)
 PY
-    size=32
-    case $name in deepseek-grpo) size=64 ;; esac
-    "$host" --preset "$name" --set batch.size="$size" --set run.stop_after=1 --set log.samples_every=0 \
+    size=batch.size=32
+    case $name in
+    deepseek-grpo) size=batch.size=64 ;;
+    calculator-form) size=data.batch_tokens=512 ;; # learns from a file
+    esac
+    "$host" --preset "$name" --set "$size" --set run.stop_after=1 --set log.samples_every=0 \
         --set run.dir="$name" >"$name.log" 2>&1 || { cat "$name.log" >&2; exit 1; }
     tail -n 1 "$name/metrics.jsonl" | grep -q '^{"phase": *1,' || { cat "$name.log" >&2; exit 1; }
     [ -f "$name/checkpoints/000001/model.safetensors" ]
     count=$((count + 1))
 done
-[ "$count" -eq 6 ]
+[ "$count" -eq 8 ]

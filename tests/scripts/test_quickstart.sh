@@ -24,6 +24,11 @@ starts '<--algo><ppo.so><--reward><imdb.so><--seed><1>' --seed 1
 starts '<--algo><ppo.so><--reward><imdb.so><--set><run.note=a b>' imdb --set 'run.note=a b'
 starts '<--preset><arithmetic>' arithmetic
 starts '<--preset><arithmetic><--seed><2>' arithmetic --seed 2
+starts '<--preset><calculator><--policy><runs/calculator-form/checkpoints/latest><--seed><2>' calculator --seed 2
+first=$("$dir/quickstart" calculator | sed -n '/^</p' | head -n 1 | cut -d'>' -f 1-4)
+[ "$first" = '<--preset><calculator-form><--out><runs/calculator-form' ] || { echo "calculator: first $first"; exit 1; }
+mkdir -p "$dir/runs/calculator-form/checkpoints/latest"
+[ "$("$dir/quickstart" calculator | grep -c calculator-form\>)" = 0 ] || { echo "calculator: the first run again"; exit 1; }
 
 # It builds only what runs need. A configured directory keeps its options.
 asks() { # WANT: what cmake is asked for
@@ -43,5 +48,5 @@ asks "--preset release"$'\n'"$build"
 rm "$dir/build/release/bin/rlhf-host"
 status=0
 said=$("$dir/quickstart" arithmetics --seed 2 2>&1) || status=$?
-[ $status = 2 ] && [[ $said = "quickstart: there is no job 'arithmetics'; imdb and arithmetic"* ]] ||
+[ $status = 2 ] && [[ $said = "quickstart: there is no job 'arithmetics'; imdb, arithmetic and calculator"* ]] ||
     { echo "quickstart arithmetics: $status, $said"; exit 1; }
