@@ -71,7 +71,9 @@ static const rlhf_opt compute_opts[] = {
     RLHF_OPT_STR(T, backend, "auto",
                  "kernels to use: auto (a usable GPU, else the CPU), cpu, cuda, reference (slow, "
                  "plain C), or a file; with options: file.so:key=value,..."),
-    I(gpu, 0, 0, 1023, "which GPU, counted from 0; rlhf-host devices lists them"),
+    I(gpu, 0, 0, 1023,
+      "which GPU, counted from 0; rlhf-host devices lists them. Without it, several processes "
+      "of a machine use its GPUs in turn"),
     E(dtype, RLHF__DTYPE_AUTO, dtype_names,
       "precision of matrix products; auto: bf16 where it is fast"),
     B(guard, 0,

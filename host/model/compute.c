@@ -108,6 +108,7 @@ static rlhf_status open_named(const struct rlhf__compute_spec *spec, struct rlhf
     *out = NULL;
     struct rlhf__compute *c = calloc(1, sizeof *c);
     if (!c) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory opening a compute backend");
+    c->gpu = spec->gpu;
     rlhf_status st = open_into(c, spec, err);
     if (st != RLHF_OK) {
         rlhf__compute_close(c);

@@ -21,6 +21,7 @@ struct rlhf__compute {
     char sha256[65];           // of the file
     char arithmetic[2][16];    // for f32 and bf16; "": no equal bits are promised
     char reserved[3];
+    uint32_t gpu;                           // index of the card; 0 for a CPU
     int32_t passed_level;                   // log level for passed_over
     char passed_over[1024];                 // why "auto" chose the CPU; else ""
     struct rlhf__free_memory device_memory; // measured when the backend was opened

@@ -87,8 +87,10 @@ struct rlhf__run {
     struct rlhf__actors *actors;      // on learners and actors of a split run (sample/actors.h)
     struct rlhf__chain_log *chain;    // keep/chain_log.h; NULL: this process does not write it
     json_t *inputs;                   // files it reads besides its checkpoints (keep/manifest.h)
-    int32_t bad_input;      // 1: a phase showed that the config names something that does not exist
-    int32_t collapsed;      // 1: run.stop_on ends the run
+    int32_t bad_input; // 1: a phase showed that the config names something that does not exist
+    int32_t collapsed; // 1: run.stop_on ends the run
+    // GPUs that the processes of this machine use in turn; 0: each uses compute.gpu
+    uint32_t gpus, reserved;
     int64_t ahead_threads;  // CPU threads that sample ahead of training; 0: as the backend chooses
     char said_compute[256]; // the last description of the backend that was logged
     // The plan that counted the models' memory before they were loaded; NULL if memory is not

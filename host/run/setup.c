@@ -27,9 +27,11 @@ static rlhf_status open_session_with(struct rlhf__run *r, int64_t threads,
     const struct rlhf__config *c = r->config;
     const struct rlhf__env *env = r->req->env;
     struct rlhf__run_config run = c->run;
+    struct rlhf__compute_config compute = c->compute;
     run.threads = threads;
+    compute.gpu = rlhf__setup_gpu(r);
     return rlhf__session_init(&r->session, env->dirs, r->report.log, env->cancelled,
-                              r->req->plugins, &c->compute, &run, err);
+                              r->req->plugins, &compute, &run, err);
 }
 
 // With rollout.ahead, some of a CPU's threads are left for the sampler.
@@ -63,6 +65,7 @@ static void say_compute(struct rlhf__run *r, const char *passed_over, int32_t le
                table->detail, r->session.models.dtype == RLHF_BF16 ? "bf16" : "f32",
                says ? "; no GPU: " : "", says ? passed_over : "");
     rlhf__run_say_compute(r);
+    rlhf__setup_say_gpus(r);
     if (!(table->flags & RLHF_COMPUTE_ROW_EXACT))
         rlhf__logf(r->report.log, RLHF_LOG_WARN,
                    "the compute backend %s does not promise exact rows: a row's numbers depend on "

@@ -145,6 +145,14 @@ rlhf_status rlhf__setup_actor_same(const struct rlhf__run *r, json_t **out,
 // threads that this process gets of them. [main]
 int64_t rlhf__setup_threads(const struct rlhf__run *r);
 
+// Returns compute.gpu; or, if the user did not choose a card and this machine has several processes
+// of the run, the card of this process. Then also sets r->gpus. [main]
+int64_t rlhf__setup_gpu(struct rlhf__run *r);
+
+// Log that the processes of this machine use its cards in turn. Warn if there are fewer cards.
+// [main]
+void rlhf__setup_say_gpus(const struct rlhf__run *r);
+
 // Check that all processes execute the same run. Call it when everything is open and the checkpoint
 // of a resumed run is loaded. Errors: those of rlhf__team_same. [main]
 rlhf_status rlhf__setup_same(const struct rlhf__run *r, struct rlhf__error *err);

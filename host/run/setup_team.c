@@ -2,8 +2,10 @@
 #include "run/setup.h"
 
 #include "base/file.h"
+#include "config/layer.h"
 #include "keep/manifest.h"
 #include "keep/run_dir.h"
+#include "model/compute_load.h"
 #include "team/identity.h"
 
 #include <sched.h>
@@ -43,13 +45,72 @@ int64_t rlhf__setup_threads(const struct rlhf__run *r) {
     return cores > t->same ? cores / t->same : 1;
 }
 
+// ---- cards ----
+
+// Returns 1 if the user chose a card. config.json of a resumed run has the setting in any case.
+static int names_gpu(const struct rlhf__run *r) {
+    const struct rlhf__config *c = r->config;
+    if (c->compute.gpu > 0 || rlhf__layer_typed_by(c, "compute", "gpu")) return 1;
+    return !r->req->resume && json_object_get(c->given, "compute.gpu") != NULL;
+}
+
+// Returns how many cards the backend finds. Does not use any of them: a process that looks at a
+// card takes some of its memory.
+static uint32_t count_gpus(const struct rlhf__run *r) {
+    const struct rlhf__dirs *dirs = r->req->env->dirs;
+    const char *backend = r->config->compute.backend;
+    const int is_auto = strcmp(backend, "auto") == 0;
+    struct rlhf__kernels kernels = {0};
+    struct rlhf__device_info d = {0};
+    struct rlhf__error unread; // opening the backend reports it
+    uint32_t n = 0;
+    if (strcmp(backend, "cpu") == 0 || strcmp(backend, "reference") == 0) return 0;
+    if (is_auto && !rlhf__nvidia_signs("")) return 0;
+    if (rlhf__kernels_load(dirs, is_auto ? "cuda" : backend, NULL, &kernels, &unread) == RLHF_OK &&
+        kernels.plugin->ops.kernels.device == RLHF_DEVICE_CUDA &&
+        rlhf__kernels_describe(&kernels, UINT32_MAX, &d, &unread) == RLHF_OK)
+        n = d.devices;
+    rlhf__device_info_finish(&d);
+    rlhf__kernels_finish(&kernels);
+    return n;
+}
+
+int64_t rlhf__setup_gpu(struct rlhf__run *r) {
+    const struct rlhf__team *t = r->req->team;
+    r->gpus = 0;
+    if (!t || t->locals < 2 || names_gpu(r)) return r->config->compute.gpu;
+    r->gpus = count_gpus(r);
+    return r->gpus > 0 ? (int64_t)((uint32_t)t->local % r->gpus) : 0;
+}
+
+void rlhf__setup_say_gpus(const struct rlhf__run *r) {
+    const struct rlhf__team *t = r->req->team;
+    if (!t || r->gpus == 0 || r->session.compute->table->device != RLHF_DEVICE_CUDA) return;
+    if ((uint32_t)t->locals > r->gpus)
+        rlhf__logf(r->report.log, RLHF_LOG_WARN,
+                   "the %d processes of this machine share %u GPU%s: each of them needs its own "
+                   "memory on the card, and they wait for each other; start at most one process "
+                   "per GPU",
+                   t->locals, r->gpus, r->gpus == 1 ? "" : "s");
+    else
+        rlhf__logf(r->report.log, RLHF_LOG_INFO,
+                   "each of the %d processes of this machine uses a GPU of its own (there are %u)",
+                   t->locals, r->gpus);
+}
+
 // ---- the same run ----
 
-// Remove the number of threads, which may differ between processes.
-static void forget_threads(json_t *compute) {
+// Remove the number of threads and that of the card, which may differ between processes.
+static void forget_place(json_t *compute) {
     const char *detail = json_string_value(json_object_get(compute, "detail"));
     const char *end = detail ? strstr(detail, " thread") : NULL;
+    unsigned gpu;
+    int name = 0;
     char kept[256];
+    if (detail && sscanf(detail, "GPU %u, %n", &gpu, &name) == 1 && name > 0) {
+        json_object_set_new(compute, "detail", json_string(detail + name));
+        return;
+    }
     if (!end) return;
     while (end > detail && *end != ',')
         end--;
@@ -72,7 +133,7 @@ static rlhf_status same_as_actors(const struct rlhf__run *r, struct rlhf__error 
     json_t *own = NULL;
     if (!r->req->split) return RLHF_OK;
     rlhf_status st = rlhf__setup_actor_same(r, &own, err);
-    forget_threads(own);
+    forget_place(own);
     forget_copies(r, own);
     if (st == RLHF_OK) st = rlhf__team_same(r->req->team, own, err);
     json_decref(own);
@@ -96,7 +157,7 @@ rlhf_status rlhf__setup_same(const struct rlhf__run *r, struct rlhf__error *err)
                         "phases of the run", (json_int_t)r->count.phases, "phases done",
                         (json_int_t)r->count.phase);
     if (st == RLHF_OK && !own) st = RLHF__NOMEM(err, "out of memory comparing processes");
-    forget_threads(json_object_get(json_object_get(own, "program"), "compute"));
+    forget_place(json_object_get(json_object_get(own, "program"), "compute"));
     forget_copies(r, own);
     if (st == RLHF_OK) st = rlhf__team_same(rlhf__run_learners(r), own, err);
     json_decref(own);

@@ -33,8 +33,9 @@ struct rlhf__sampler {
 
 static rlhf_status open_table(struct rlhf__sampler *s, struct rlhf__error *err) {
     const struct rlhf__sampler_request *f = &s->from;
-    const struct rlhf__compute_spec spec =
+    struct rlhf__compute_spec spec =
         rlhf__session_compute(f->dirs, &f->config->compute, f->threads, NULL);
+    spec.gpu = f->session->compute->gpu;
     RLHF_TRY(rlhf__compute_open(&spec, &s->compute, err));
     s->services.kernels = s->compute->kernels.instance;
     s->env.compute = s->compute->table;

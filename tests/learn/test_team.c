@@ -149,7 +149,7 @@ static void *thread(struct team_thread *t) {
     if (j->part) j->f->optim->blocks->over.len = j->part;
     if (j->fails == j->rank) j->f->learner.objective.loss = failing_loss;
     j->out.status = run_job(j, &err);
-    snprintf(j->out.said, sizeof j->out.said, "%s", err.text);
+    snprintf(j->out.said, sizeof j->out.said, "%.399s", err.text);
     return NULL;
 }
 

@@ -2,6 +2,7 @@
 #
 #   each_launcher        names, as words: openmpi mpich
 #   start NAME N CMD...  runs CMD as N ranks; the output of all is in $work/out, the status in $status
+#   gpu_host             makes a program with an emulated GPU, $gpu_host
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
 lib=$RLHF_BUILD_DIR/lib/rlhf/0
@@ -52,6 +53,20 @@ small_model() {
  "n_embd": 64, "n_layer": 2, "n_head": 2, "layer_norm_epsilon": 1e-05, "initializer_range": 0.02,
  "activation_function": "gelu_new", "bos_token_id": 0, "eos_token_id": 0}
 END
+}
+
+# gpu_host: sets gpu_host to a program whose kernels_cuda.so is the emulated one. RLHF_FAKE_CUDA describes
+# the machine (tests/cuda/fake_runtime.h).
+gpu_host() {
+    there=$work/gpu/lib/rlhf/0
+    mkdir -p "$work/gpu/bin" "$there/kernels"
+    cp "$RLHF_BUILD_DIR/bin/rlhf-host" "$work/gpu/bin/"
+    ln -s "$RLHF_BUILD_DIR/share" "$work/gpu/share"
+    ln -s "$lib"/kernels/*.so "$there/kernels/"
+    for k in algos models rewards collectives; do ln -s "$lib/$k" "$there/"; done
+    ln -sf "$RLHF_BUILD_DIR/tests/cuda/kernels_cuda_emu.so" "$there/kernels/kernels_cuda.so"
+    gpu_host=$work/gpu/bin/rlhf-host
+    export CUDA_VISIBLE_DEVICES=0,1,2,3 # without it, or a card, the backend is not even looked at
 }
 
 # Hashes of what a run leaves, without times.
