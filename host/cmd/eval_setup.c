@@ -196,6 +196,8 @@ static rlhf_status open_environment(struct rlhf__eval_setup *t,
         return rlhf__fail(err, RLHF_E_INVALID, "%s: %s pays nothing; give a reward with %s X.so",
                           o->command, plugin->file, o->reward_flag);
     RLHF_TRY(rlhf__playing_check_model(plugin->file, t->model, err));
+    RLHF_TRY(rlhf__rewards_offer_limits(&t->config, &t->at.session.services, &t->at.session.limits,
+                                        err));
     return rlhf__playing_create(plugin, &t->at.session.services, &t->config.environment,
                                 "environment", &t->environment, err);
 }

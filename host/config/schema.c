@@ -266,6 +266,9 @@ static const rlhf_opt episodes_opts[] = {
     I(reply_tokens, 256, 1, 1 << 20,
       "tokens that an environment may add after a turn, and at the beginning; longer texts are "
       "cut"),
+    I(retries, 3, 0, 1000,
+      "how often an episode that the environment could not answer is played again, from its reset "
+      "and with the same turns, before the run ends; 0: never"),
     E(tools, RLHF__TOOLS_TEMPLATE, tools_names,
       "how the policy learns of an environment's tools: template (the chat template lists them) or "
       "hidden (they are not listed)"),

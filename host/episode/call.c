@@ -106,6 +106,7 @@ static void fill(struct arrays *a, uint32_t n, int64_t phase) {
     for (uint32_t i = 0; i < n; i++) {
         struct rlhf__episode *e = a->of[i];
         e->seen = 1;
+        e->failed = 0;
         e->n_said = 0;
         a->state[i] = e->state;
         a->numbers[i] = e->number;
@@ -161,6 +162,7 @@ static rlhf_status check_answers(const struct arrays *a, uint32_t i, struct rlhf
 static rlhf_status take(const struct arrays *a, uint32_t i, struct rlhf__error *err) {
     struct rlhf__episode *e = a->of[i];
     if (a->out.failed[i]) {
+        e->failed = 1;
         broken(a, i, "could not be answered", err);
         if (err) err->code = RLHF_E_IO;
         return RLHF_E_IO;
@@ -182,6 +184,17 @@ static rlhf_status take(const struct arrays *a, uint32_t i, struct rlhf__error *
     return e->end == RLHF_EPISODE_OPEN ? check_answers(a, i, err) : RLHF_OK;
 }
 
+// A broken rule ends the call; a failed episode does not keep the others from being taken.
+static rlhf_status take_all(const struct arrays *a, uint32_t n, struct rlhf__error *err) {
+    rlhf_status st = RLHF_OK;
+    for (uint32_t i = 0; i < n; i++) {
+        const rlhf_status one = take(a, i, err);
+        if (one != RLHF_OK) st = one;
+        if (one != RLHF_OK && !a->of[i]->failed) return one;
+    }
+    return st;
+}
+
 rlhf_status rlhf__episode_call(const struct rlhf__instance *environment, int64_t phase,
                                int function, struct rlhf__episode *const *of, uint32_t n,
                                struct rlhf__error *err) {
@@ -196,9 +209,10 @@ rlhf_status rlhf__episode_call(const struct rlhf__instance *environment, int64_t
         const struct rlhf__call call = rlhf__call_begin(environment, names[function]);
         st = fn[function](environment->self, &a.in, &a.out);
         st = rlhf__call_end(&call, st, err);
+        for (uint32_t i = 0; st != RLHF_OK && st != RLHF_E_INVALID && i < n; i++)
+            of[i]->failed = 1;
+        if (st == RLHF_OK) st = take_all(&a, n, err);
     }
-    for (uint32_t i = 0; st == RLHF_OK && i < n; i++)
-        st = take(&a, i, err);
     arrays_finish(&a);
     return st;
 }

@@ -21,6 +21,11 @@ void rlhf__episode_finish(struct rlhf__episode *e) {
     rlhf__tool_calls_finish(&e->calls);
     for (uint32_t k = 0; k < RLHF__EPISODE_MESSAGES; k++)
         rlhf__buf_free(&e->said[k].text);
+    for (size_t k = 0; k < e->n_past; k++) {
+        rlhf__buf_free(&e->past[k].text);
+        rlhf__tool_calls_finish(&e->past[k].calls);
+    }
+    free(e->past);
     rlhf__ids_finish(&e->read);
     rlhf__ids_finish(&e->prompt);
     memset(e, 0, sizeof *e);

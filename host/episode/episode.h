@@ -26,6 +26,15 @@ struct rlhf__said {
     struct rlhf__buf text;
 };
 
+// A call that was answered, to be repeated if the environment fails later (again.h).
+struct rlhf__answered {
+    int32_t turn; // 0: reset()
+    int32_t reserved;
+    struct rlhf__buf text;
+    struct rlhf__tool_calls calls;
+    uint64_t answer; // identifies it
+};
+
 enum { RLHF__EPISODE_MESSAGES = 32, RLHF__EPISODE_METRICS = 32 };
 
 struct rlhf__episode_metric {
@@ -43,7 +52,9 @@ struct rlhf__episode {
     int32_t turns;  // that the policy has taken
     int32_t tokens; // of its row so far
     int32_t closed; // 1: its last turn has an end token
-    uint8_t end, verdict, reserved[2];
+    uint8_t end, verdict;
+    uint8_t failed; // 1: the last call could not answer it
+    uint8_t reserved;
     float *paid;                   // [limits.turns]
     struct rlhf__buf text;         // of its last turn
     struct rlhf__tool_calls calls; // of its last turn
@@ -52,8 +63,10 @@ struct rlhf__episode {
     struct rlhf__said said[RLHF__EPISODE_MESSAGES]; // in the last call
     uint32_t n_said, n_metrics;
     struct rlhf__episode_metric metric[RLHF__EPISODE_METRICS];
-    struct rlhf__ids read;   // what the policy reads next
-    struct rlhf__ids prompt; // of the first row of a group
+    struct rlhf__ids read;       // what the policy reads next
+    struct rlhf__ids prompt;     // of the first row of a group
+    struct rlhf__answered *past; // [n_past]
+    size_t n_past;
 };
 
 // Allocate for `turns` turns and a state of this size. Errors: RLHF_E_NOMEM. [any]

@@ -1,6 +1,7 @@
 // episodes.c: see episodes.h.
 #include "episode/episodes.h"
 
+#include "episode/again.h"
 #include "episode/call.h"
 #include "turns/bridge.h"
 
@@ -11,6 +12,7 @@ struct rlhf__episodes {
     struct rlhf__episodes_request q;
     struct rlhf__gen_turns turns;
     struct rlhf__speaking speaking;
+    struct rlhf__asking asking;
     struct rlhf__episode *of;       // [n]
     struct rlhf__episode **waiting; // [n] those of one call
     const int32_t **prompt;         // [n]
@@ -67,7 +69,7 @@ static rlhf_status share_prompt(const struct rlhf__episodes *x, uint32_t i,
 
 static rlhf_status reset(struct rlhf__episodes *x, struct rlhf__error *err) {
     const uint32_t n = list(x, RLHF__WANTS_RESET);
-    RLHF_TRY(rlhf__episode_call(environment(x), x->q.phase, RLHF__CALL_RESET, x->waiting, n, err));
+    RLHF_TRY(rlhf__episode_ask(&x->asking, RLHF__CALL_RESET, x->waiting, n, err));
     for (uint32_t k = 0; k < n; k++) {
         struct rlhf__episode *e = x->waiting[k];
         const uint32_t i = (uint32_t)(e - x->of);
@@ -107,7 +109,7 @@ static rlhf_status refuse(struct rlhf__episodes *x, struct rlhf__error *err) {
 
 static rlhf_status step(struct rlhf__episodes *x, struct rlhf__error *err) {
     const uint32_t n = list(x, RLHF__WANTS_STEP);
-    RLHF_TRY(rlhf__episode_call(environment(x), x->q.phase, RLHF__CALL_STEP, x->waiting, n, err));
+    RLHF_TRY(rlhf__episode_ask(&x->asking, RLHF__CALL_STEP, x->waiting, n, err));
     for (uint32_t k = 0; k < n; k++)
         RLHF_TRY(follow(x, x->waiting[k], err));
     return RLHF_OK;
@@ -115,7 +117,7 @@ static rlhf_status step(struct rlhf__episodes *x, struct rlhf__error *err) {
 
 static rlhf_status finish(struct rlhf__episodes *x, struct rlhf__error *err) {
     const uint32_t n = list(x, RLHF__WANTS_FINISH);
-    RLHF_TRY(rlhf__episode_call(environment(x), x->q.phase, RLHF__CALL_FINISH, x->waiting, n, err));
+    RLHF_TRY(rlhf__episode_ask(&x->asking, RLHF__CALL_FINISH, x->waiting, n, err));
     rlhf__episode_close(environment(x), x->waiting, n);
     for (uint32_t k = 0; k < n; k++)
         x->waiting[k]->wants = RLHF__WANTS_NOTHING;
@@ -243,6 +245,8 @@ rlhf_status rlhf__episodes_create(const struct rlhf__episodes_request *q,
                                 .chat = s->chat,
                                 .bos = s->bos ? rlhf__tokenizer_info(s->model->tok)->bos : -1,
                                 .tools = &s->tools};
+    x->asking = (struct rlhf__asking){
+        .environment = s->environment, .phase = q->phase, .retries = s->retries};
     const rlhf_status st = open_all(x, err);
     if (st == RLHF_OK)
         *out = x;
@@ -276,6 +280,7 @@ const int32_t *rlhf__episodes_prompt_len(const struct rlhf__episodes *x) { retur
 struct rlhf__episode_counts rlhf__episodes_counts(const struct rlhf__episodes *x) {
     struct rlhf__episode_counts c = {.cut = x->speaking.cut,
                                      .specials = x->speaking.specials,
+                                     .failures = x->asking.failures,
                                      .tools = x->q.setup->tools.list != NULL};
     for (uint32_t i = 0; i < x->q.n; i++) {
         c.forged += x->of[i].n_forged;

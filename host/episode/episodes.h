@@ -25,7 +25,8 @@ struct rlhf__episode_setup {
     int32_t chat;      // 1: prompts are messages
     int32_t bos;       // 1: the plain form without prompts begins with BOS
     int32_t reserved;
-    uint64_t seed; // of the run
+    uint64_t seed;   // of the run
+    int64_t retries; // episodes.retries
     struct rlhf__episode_limits limits;
     struct rlhf__episode_tools tools; // owned; see rlhf__playing_close
 };

@@ -35,6 +35,7 @@ void rlhf__episode_metrics(const struct rlhf__rows *e, const struct rlhf__episod
     metric(ctx, "episodes/cut_replies", (double)replies->cut);
     metric(ctx, "episodes/special_in_replies", (double)replies->specials);
     metric(ctx, "episodes/forged_turns", (double)replies->forged);
+    metric(ctx, "episodes/failures", (double)replies->failures);
     if (!replies->tools) return;
     const double calls = (double)replies->calls;
     metric(ctx, "tools/call_frequency", calls / n);

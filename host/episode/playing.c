@@ -70,7 +70,8 @@ rlhf_status rlhf__playing_open(const struct rlhf__playing *p, struct rlhf__episo
                                         .alone = p->alone,
                                         .chat = templated && (p->alone || chats > 0),
                                         .bos = c->prompts.prepend_bos,
-                                        .seed = p->seed};
+                                        .seed = p->seed,
+                                        .retries = c->episodes.retries};
     const rlhf_status st = finish_setup(p, out, err);
     if (st != RLHF_OK) rlhf__playing_close(out);
     return st;

@@ -104,6 +104,7 @@ static rlhf_status open_environment(struct rlhf__run *r, struct rlhf__error *err
     if (!p) return RLHF_OK;
     RLHF_TRY(check_environment(r, err));
     rlhf__progress_note(r->report.progress, "loading the environment");
+    RLHF_TRY(rlhf__rewards_offer_limits(r->config, &r->session.services, &r->session.limits, err));
     return rlhf__playing_create(p, &r->session.services, &r->config->environment, "environment",
                                 &r->cast.environment, err);
 }

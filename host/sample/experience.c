@@ -9,6 +9,7 @@ void rlhf__episode_counts_add(struct rlhf__episode_counts *x,
     x->cut += y->cut;
     x->specials += y->specials;
     x->forged += y->forged;
+    x->failures += y->failures;
     x->calls += y->calls;
     x->faults += y->faults;
     x->tools |= y->tools;

@@ -9,6 +9,7 @@
 struct rlhf__episode_counts {
     int64_t cut, specials; // replies that were cut; special tokens in replies
     int64_t forged;        // turns of the policy with marks of other speakers
+    int64_t failures;      // answers that an environment could not give at once
     int64_t calls, faults; // calls of tools; those that the host answered with an error
     int32_t tools;         // 1: the environment has tools
     int32_t reserved;

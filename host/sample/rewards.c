@@ -20,14 +20,17 @@ static rlhf_status open_one(const struct rlhf__rewards_request *q, size_t i,
                                  err);
 }
 
-static rlhf_status offer_limits(const struct rlhf__rewards_request *q, struct rlhf__error *err) {
-    const struct rlhf__mixing_config *c = &q->config->mixing;
-    *q->limits =
-        (rlhf_limits){.size = sizeof *q->limits,
+rlhf_status rlhf__rewards_offer_limits(const struct rlhf__config *config,
+                                       struct rlhf__services *services, rlhf_limits *limits,
+                                       struct rlhf__error *err) {
+    const struct rlhf__mixing_config *c = &config->mixing;
+    if (rlhf__services_find(services, RLHF_SVC_LIMITS)) return RLHF_OK;
+    *limits =
+        (rlhf_limits){.size = sizeof *limits,
                       .retries = c->on_failure == RLHF__FAILURE_RETRY ? (int32_t)c->retries : 0,
                       .timeout_s = c->timeout_s,
                       .memory_bytes = (uint64_t)c->memory_mib << 20};
-    return rlhf__services_offer(q->services, RLHF_SVC_LIMITS, q->limits, err);
+    return rlhf__services_offer(services, RLHF_SVC_LIMITS, limits, err);
 }
 
 rlhf_status rlhf__rewards_open(const struct rlhf__rewards_request *q, struct rlhf__instance ***out,
@@ -36,7 +39,7 @@ rlhf_status rlhf__rewards_open(const struct rlhf__rewards_request *q, struct rlh
     struct rlhf__instance **all = calloc(n ? n : 1, sizeof(void *));
     rlhf_status st = RLHF_OK;
     *out = NULL;
-    if (all) st = offer_limits(q, err);
+    if (all) st = rlhf__rewards_offer_limits(q->config, q->services, q->limits, err);
     if (!all) return RLHF__NOMEM(err, "out of memory for rewards");
     for (size_t i = 0; st == RLHF_OK && i < n; i++)
         st = open_one(q, i, &all[i], err);
@@ -78,7 +81,8 @@ rlhf_status rlhf__rewards_check_limits(const struct rlhf__config *c,
     }
     if (c->mixing.overlap && !early)
         RLHF_TRY(rlhf__effect_refuse_typed(c, "rewards.overlap", wait ? logps : late, err));
-    if (outside) return RLHF_OK;
+    // an environment may let a program play, or ask a service
+    if (outside || c->environment.plugin) return RLHF_OK;
     RLHF_TRY(rlhf__effect_refuse_typed(c, "rewards.timeout_s", inside, err));
     return rlhf__effect_refuse_typed(c, "rewards.memory_mib", inside, err);
 }

@@ -25,6 +25,11 @@ struct rlhf__rewards_request {
 rlhf_status rlhf__rewards_open(const struct rlhf__rewards_request *, struct rlhf__instance ***out,
                                struct rlhf__error *err);
 
+// Offer rewards.timeout_s, rewards.memory_mib and rewards.retries to plugins, if that was not done
+// yet. *limits must outlive them. Errors: those of rlhf__services_offer. [main]
+rlhf_status rlhf__rewards_offer_limits(const struct rlhf__config *, struct rlhf__services *,
+                                       rlhf_limits *limits, struct rlhf__error *err);
+
 // Reject explicit rewards.timeout_s, rewards.memory_mib and rewards.overlap if the rewards and the
 // judge (NULL: none) do not use them. The two limits affect plugins that asked for "rlhf.limits/0";
 // overlap affects those that may be called early (overlap.h). Errors: RLHF_E_INVALID. [main]

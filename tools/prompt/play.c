@@ -11,6 +11,7 @@
 #include "episode/playing.h"
 #include "prompt/play_reading.h"
 #include "prompt/play_show.h"
+#include "sample/rewards.h"
 #include "text/unicode.h"
 
 #include <stdio.h>
@@ -227,6 +228,7 @@ static rlhf_status open_environment(struct game *g, struct rlhf__command_setup *
         .dirs = g->env->dirs, .default_algo = "ppo.so", .environment = g->o->environment};
     RLHF_TRY(rlhf__config_load(&req, c, err));
     RLHF_TRY(rlhf__config_resolve_environment(c, w->plugins, &plugin, err));
+    RLHF_TRY(rlhf__rewards_offer_limits(c, &w->session.services, &w->session.limits, err));
     return rlhf__playing_create(plugin, &w->session.services, &c->environment, "environment",
                                 &g->environment, err);
 }

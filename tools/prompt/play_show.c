@@ -28,7 +28,7 @@ static void put_text(struct rlhf__buf *b, const char *text, size_t len) {
 
 static void put_pay(struct rlhf__buf *b, double pay) {
     char number[40];
-    rlhf__buf_puts(b, rlhf__format_double(pay, 0, number));
+    rlhf__buf_puts(b, rlhf__format_float((float)pay, number));
 }
 
 static double paid_in_all(const struct rlhf__episode *e) {

@@ -1,0 +1,150 @@
+// again.c: see again.h.
+#include "episode/again.h"
+
+#include "episode/call.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// ---- the past of an episode ----
+
+static uint64_t mix(uint64_t hash, const void *data, size_t n) {
+    const unsigned char *at = data;
+    for (size_t i = 0; i < n; i++)
+        hash = (hash ^ at[i]) * 0x100000001b3u;
+    return hash;
+}
+
+// Identifies the answer to the last call: what was said, paid and decided.
+static uint64_t answer_of(const struct rlhf__episode *e) {
+    uint64_t hash = mix(0xcbf29ce484222325u, &e->end, sizeof e->end);
+    if (e->turns) hash = mix(hash, &e->paid[e->turns - 1], sizeof *e->paid);
+    for (uint32_t k = 0; k < e->n_said; k++) {
+        const struct rlhf__buf *text = &e->said[k].text;
+        hash = mix(hash, &e->said[k].role, sizeof e->said[k].role);
+        hash = mix(hash, &text->len, sizeof text->len);
+        hash = mix(hash, rlhf__buf_text(text), text->len);
+    }
+    return hash;
+}
+
+// Copy what a call is given: the turn and its tool calls.
+static rlhf_status copy_turn(struct rlhf__buf *text, struct rlhf__tool_calls *calls,
+                             const struct rlhf__buf *from, const struct rlhf__tool_calls *given,
+                             struct rlhf__error *err) {
+    rlhf__buf_clear(text);
+    rlhf__buf_put(text, rlhf__buf_text(from), from->len);
+    rlhf__tool_calls_finish(calls);
+    *calls = *given;
+    for (size_t k = 0; k < calls->n; k++) {
+        json_incref(calls->item[k].name);
+        json_incref(calls->item[k].arguments);
+        json_incref(calls->item[k].id);
+    }
+    return rlhf__buf_ok(text, err);
+}
+
+static rlhf_status remember(struct rlhf__episode *e, struct rlhf__error *err) {
+    struct rlhf__answered *more = realloc(e->past, (e->n_past + 1) * sizeof *more);
+    if (!more) return RLHF__NOMEM(err, "out of memory for %zu turns", e->n_past);
+    e->past = more;
+    struct rlhf__answered *now = &more[e->n_past++];
+    memset(now, 0, sizeof *now);
+    now->turn = e->turns;
+    now->answer = answer_of(e);
+    return copy_turn(&now->text, &now->calls, &e->text, &e->calls, err);
+}
+
+// ---- playing again ----
+
+// Ask once more what was asked before, and check that the answer is the same.
+static rlhf_status repeat(const struct rlhf__asking *a, struct rlhf__episode *e,
+                          const struct rlhf__answered *was, struct rlhf__error *err) {
+    RLHF_TRY(copy_turn(&e->text, &e->calls, &was->text, &was->calls, err));
+    e->turns = was->turn;
+    e->end = RLHF_EPISODE_OPEN;
+    if (e->turns) e->paid[e->turns - 1] = 0;
+    RLHF_TRY(rlhf__episode_call(a->environment, a->phase,
+                                e->turns ? RLHF__CALL_STEP : RLHF__CALL_RESET, &e, 1, err));
+    if (answer_of(e) == was->answer) return RLHF_OK;
+    e->failed = 0;
+    return rlhf__fail(err, RLHF_E_INTERNAL,
+                      "environment %s, phase %lld: episode %llu was played again after a failure, "
+                      "and %s otherwise than before; an environment whose answers vary has to set "
+                      "RLHF_ENVIRONMENT_VARIES",
+                      a->environment->plugin->desc.id, (long long)a->phase + 1,
+                      (unsigned long long)e->number, e->turns ? "a turn was answered" : "began");
+}
+
+// Begin the episode again, repeat all that was answered, and ask what failed. If that fails too,
+// e->failed is set.
+static rlhf_status play_again(const struct rlhf__asking *a, int function, struct rlhf__episode *e,
+                              struct rlhf__error *err) {
+    const uint64_t bytes = a->environment->plugin->ops.environment.state_size;
+    const int32_t turns = e->turns;
+    const uint8_t end = e->end, verdict = e->verdict;
+    struct rlhf__answered now = {.turn = turns};
+    rlhf__episode_close(a->environment, &e, 1);
+    if (bytes) memset(e->state, 0, (size_t)bytes);
+    rlhf_status st = copy_turn(&now.text, &now.calls, &e->text, &e->calls, err);
+    for (size_t k = 0; st == RLHF_OK && k < e->n_past; k++)
+        st = repeat(a, e, &e->past[k], err);
+    const rlhf_status back = copy_turn(&e->text, &e->calls, &now.text, &now.calls, err);
+    rlhf__buf_free(&now.text);
+    rlhf__tool_calls_finish(&now.calls);
+    e->turns = turns;
+    e->end = end;
+    if (function != RLHF__CALL_FINISH) e->verdict = verdict;
+    if (st != RLHF_OK || back != RLHF_OK) return st != RLHF_OK ? st : back;
+    return rlhf__episode_call(a->environment, a->phase, function, &e, 1, err);
+}
+
+// 1 if another attempt may help.
+static int may_retry(const struct rlhf__asking *a, struct rlhf__episode *const *of, uint32_t n,
+                     rlhf_status st) {
+    const uint32_t flags = a->environment->plugin->ops.environment.flags;
+    int some = 0, past = 0;
+    if (st == RLHF_OK || st == RLHF_E_NOMEM || st == RLHF_E_CANCELLED) return 0;
+    for (uint32_t i = 0; i < n; i++) {
+        some |= of[i]->failed;
+        past |= of[i]->failed && of[i]->n_past > 0;
+    }
+    return some && !(past && (flags & RLHF_ENVIRONMENT_VARIES));
+}
+
+static void say(const struct rlhf__asking *a, const struct rlhf__error *err, uint32_t n,
+                int64_t attempt) {
+    const rlhf_host *host = a->environment->host;
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    rlhf__buf_printf(&text, "%u episode%s played again (%lld of %lld): %.600s", n,
+                     n == 1 ? " is" : "s are", (long long)attempt, (long long)a->retries,
+                     err ? err->text : "");
+    if (!text.bad) host->log(host, RLHF_LOG_WARN, rlhf__buf_text(&text));
+    rlhf__buf_free(&text);
+}
+
+rlhf_status rlhf__episode_ask(struct rlhf__asking *a, int function, struct rlhf__episode *const *of,
+                              uint32_t n, struct rlhf__error *err) {
+    struct rlhf__error none = {0, ""};
+    struct rlhf__error *why = err ? err : &none;
+    rlhf_status st = rlhf__episode_call(a->environment, a->phase, function, of, n, why);
+    for (int64_t attempt = 1; may_retry(a, of, n, st); attempt++) {
+        uint32_t failed = 0;
+        for (uint32_t i = 0; i < n; i++)
+            failed += (uint32_t)of[i]->failed;
+        a->failures += failed;
+        if (attempt > a->retries) return st;
+        say(a, why, failed, attempt);
+        st = RLHF_OK;
+        for (uint32_t i = 0; i < n; i++) {
+            if (!of[i]->failed) continue;
+            const rlhf_status one = play_again(a, function, of[i], why);
+            if (one != RLHF_OK) st = one;
+            if (one != RLHF_OK && !of[i]->failed) return one;
+        }
+    }
+    RLHF_TRY(st);
+    for (uint32_t i = 0; function != RLHF__CALL_FINISH && i < n; i++)
+        RLHF_TRY(remember(of[i], err));
+    return RLHF_OK;
+}

@@ -1,0 +1,24 @@
+// again.h: asks an environment, and plays episodes again that it could not answer: from their
+// reset, with the turns that they had. Because an environment's answers depend only on the seed,
+// the data row and the turns, a run with failures ends with the same bytes as a run without them.
+#ifndef RLHF_HOST_EPISODE_AGAIN_H
+#define RLHF_HOST_EPISODE_AGAIN_H
+
+#include "episode/episode.h"
+#include "plugin/services.h"
+
+// Zero-initialize except for environment, phase and retries.
+struct rlhf__asking {
+    const struct rlhf__instance *environment;
+    int64_t phase;
+    int64_t retries;  // how often an episode is played again for one answer; 0 = never
+    int64_t failures; // out: answers that failed
+};
+
+// Call a function (enum rlhf__episode_function) for n episodes, as rlhf__episode_call does. Errors:
+// those of rlhf__episode_call, after the last attempt; RLHF_E_INTERNAL if an episode that is played
+// again is answered otherwise than before. [step]
+rlhf_status rlhf__episode_ask(struct rlhf__asking *, int function, struct rlhf__episode *const *of,
+                              uint32_t n, struct rlhf__error *err);
+
+#endif
