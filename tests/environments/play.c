@@ -10,6 +10,11 @@ static struct play *playing;
 static const uint64_t *playing_which;
 
 rlhf_status play_open(struct play *p, const char *file, const char *options) {
+    return play_open_within(p, file, options, 0);
+}
+
+rlhf_status play_open_within(struct play *p, const char *file, const char *options,
+                             double timeout_s) {
     char path[4096];
     static char list[2048]; // string options borrow from it until the next call
     const char *build = getenv("RLHF_BUILD_DIR");
@@ -20,6 +25,7 @@ rlhf_status play_open(struct play *p, const char *file, const char *options) {
     p->ops = p->plugin->ops;
     rlhf_test_init(&p->host, 1);
     rlhf_test_offer(&p->host, RLHF_SVC_PROGRAM, many_programs());
+    p->host.limits.timeout_s = timeout_s;
     rlhf_test_config(p->plugin, p->config.bytes);
     snprintf(list, sizeof list, "%s", options);
     for (char *item = list, *next; *item; item = next) {

@@ -29,6 +29,9 @@ struct play {
 // Load env_NAME.so and call create() with these options: "a=1;b=x". play_close asserts that nothing
 // leaks.
 rlhf_status play_open(struct play *, const char *file, const char *options);
+// The same with rlhf.limits/0, which has this timeout_s.
+rlhf_status play_open_within(struct play *, const char *file, const char *options,
+                             double timeout_s);
 void play_close(struct play *);
 
 // Calls of n episodes whose numbers are in `which`. text: of each, NULL = empty. A text that begins

@@ -31,16 +31,16 @@ static enum rlhf__taken refuse(struct reader *r, const char *text) {
     return RLHF__TAKEN_NONE;
 }
 
-static enum rlhf__taken put(struct reader *r, const struct rlhf__reply *reply) {
+static enum rlhf__taken put(struct reader *r, const struct rlhf__line_reply *reply) {
     const int64_t i = entry_of(r, reply->episode);
     if (i < 0) return refuse(r, "it is of an episode that was not asked");
     if (r->had[i]) return refuse(r, "the episode was answered already");
     const int32_t calls =
         r->what == RLHF__ASKED_STEP ? r->in->call_offset[i + 1] - r->in->call_offset[i] : 0;
-    const rlhf_status st = rlhf__reply_put(reply, r->out, (uint32_t)i, r->what, calls, r->why);
+    const rlhf_status st = rlhf__line_reply_put(reply, r->out, (uint32_t)i, r->what, calls, r->why);
     if (st < 0 && !r->why[0]) r->said = st;
     if (st < 0) return RLHF__TAKEN_NONE;
-    const char *failed = rlhf__reply_failed(reply);
+    const char *failed = rlhf__line_reply_failed(reply);
     char shown[SHOWN];
     if (failed)
         rlhf_logf(r->lines->host, RLHF_LOG_WARN, "%s gave up episode %llu: %s",
@@ -52,15 +52,15 @@ static enum rlhf__taken put(struct reader *r, const struct rlhf__reply *reply) {
 }
 
 static enum rlhf__taken take_line(struct reader *r, const char *line, size_t n) {
-    struct rlhf__reply reply = {0};
+    struct rlhf__line_reply reply = {0};
     r->why[0] = 0;
     if (!r->in)
         return rlhf__hello_read(line, n, &r->lines->hello, r->why) ? RLHF__TAKEN_ALL
                                                                    : RLHF__TAKEN_NONE;
     if (r->n_had == r->n_asked) return refuse(r, "all episodes were answered already");
-    if (!rlhf__reply_read(line, n, r->what, &reply, r->why)) return RLHF__TAKEN_NONE;
+    if (!rlhf__line_reply_read(line, n, r->what, &reply, r->why)) return RLHF__TAKEN_NONE;
     const enum rlhf__taken taken = put(r, &reply);
-    rlhf__reply_finish(&reply);
+    rlhf__line_reply_finish(&reply);
     return taken;
 }
 

@@ -68,8 +68,8 @@ static int check_member(const char *key, const json_t *v, enum rlhf__asked what,
     return 0;
 }
 
-int rlhf__reply_read(const char *line, size_t n, enum rlhf__asked what, struct rlhf__reply *out,
-                     char *why) {
+int rlhf__line_reply_read(const char *line, size_t n, enum rlhf__asked what,
+                          struct rlhf__line_reply *out, char *why) {
     json_t *v = json_loadb(line, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL), *member;
     const json_t *episode = json_object_get(v, "episode");
     const char *key;
@@ -119,12 +119,12 @@ static rlhf_status put_say(const json_t *v, const rlhf_episode_out *out, uint32_
     return RLHF_OK;
 }
 
-rlhf_status rlhf__reply_put(const struct rlhf__reply *r, const rlhf_episode_out *out, uint32_t i,
-                            enum rlhf__asked what, int32_t calls, char *why) {
+rlhf_status rlhf__line_reply_put(const struct rlhf__line_reply *r, const rlhf_episode_out *out,
+                                 uint32_t i, enum rlhf__asked what, int32_t calls, char *why) {
     const json_t *reward = json_object_get(r->line, "reward");
     json_t *metrics = json_object_get(r->line, "metrics"), *number;
     const char *key;
-    if (rlhf__reply_failed(r)) {
+    if (rlhf__line_reply_failed(r)) {
         out->failed[i] = 1;
         return RLHF_OK;
     }
@@ -140,11 +140,11 @@ rlhf_status rlhf__reply_put(const struct rlhf__reply *r, const rlhf_episode_out 
     return RLHF_OK;
 }
 
-const char *rlhf__reply_failed(const struct rlhf__reply *r) {
+const char *rlhf__line_reply_failed(const struct rlhf__line_reply *r) {
     return json_string_value(json_object_get(r->line, "failed"));
 }
 
-void rlhf__reply_finish(struct rlhf__reply *r) {
+void rlhf__line_reply_finish(struct rlhf__line_reply *r) {
     json_decref(r->line);
-    *r = (struct rlhf__reply){0};
+    *r = (struct rlhf__line_reply){0};
 }

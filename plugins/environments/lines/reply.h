@@ -8,7 +8,7 @@
 
 enum { RLHF__REPLY_WHY = 240, RLHF__REPLY_METRICS = 32 };
 
-struct rlhf__reply {
+struct rlhf__line_reply {
     uint64_t episode; // the number by which the program knows it
     json_t *line;     // the object; says and metrics are read from it
 };
@@ -18,19 +18,20 @@ struct rlhf__reply {
 //    "verdict": "right", "metrics": {"x": 1}}
 // Only "episode" is required. A LIST has texts or {"role": "user", "content": "..."} messages.
 // {"episode": 17, "failed": "why"} gives the episode up. Returns 1, or 0 with the reason in
-// why[RLHF__REPLY_WHY], which may quote bytes of the line. Release with rlhf__reply_finish. [any]
-int rlhf__reply_read(const char *line, size_t n, enum rlhf__asked, struct rlhf__reply *out,
-                     char *why);
+// why[RLHF__REPLY_WHY], which may quote bytes of the line. Release with rlhf__line_reply_finish.
+// [any]
+int rlhf__line_reply_read(const char *line, size_t n, enum rlhf__asked,
+                          struct rlhf__line_reply *out, char *why);
 
 // Put the reply into entry i of the output. calls is the number of calls in the episode's turn: a
 // text answers a call, if there are any, and is a user's otherwise. Returns RLHF_E_INVALID with the
 // reason in why, if the texts are not as many as the calls; or what say() returned. [step]
-rlhf_status rlhf__reply_put(const struct rlhf__reply *, const rlhf_episode_out *, uint32_t i,
-                            enum rlhf__asked, int32_t calls, char *why);
+rlhf_status rlhf__line_reply_put(const struct rlhf__line_reply *, const rlhf_episode_out *,
+                                 uint32_t i, enum rlhf__asked, int32_t calls, char *why);
 
 // Why the program gave the episode up; NULL if it did not. [any]
-const char *rlhf__reply_failed(const struct rlhf__reply *);
+const char *rlhf__line_reply_failed(const struct rlhf__line_reply *);
 
-void rlhf__reply_finish(struct rlhf__reply *); // [any]
+void rlhf__line_reply_finish(struct rlhf__line_reply *); // [any]
 
 #endif

@@ -1,0 +1,216 @@
+// openenv.c: see openenv.h.
+#include "http/openenv.h"
+
+#include "process/utf8.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <rlhf/log.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { SHOWN = 160, FULL_S = 10 };
+
+// ---- what is sent ----
+
+static void write_reset(struct rlhf__bytes *out, const rlhf_episode_in *in, uint32_t i) {
+    char text[80];
+    // 31 bits, which every generator of random numbers takes
+    snprintf(text, sizeof text, "{\"type\":\"reset\",\"data\":{\"seed\":%llu}}",
+             (unsigned long long)(in->seed[i] >> 33));
+    rlhf__bytes_text(out, text);
+}
+
+static void write_step(const struct rlhf__openenv *o, struct rlhf__bytes *out, rlhf_str turn) {
+    rlhf__bytes_text(out, "{\"type\":\"step\",\"data\":");
+    if (strcmp(o->action, "json") == 0) {
+        json_t *v = json_loadb(turn.ptr ? turn.ptr : "", (size_t)turn.len, 0, NULL);
+        // what is no object reaches the server as it would without a form
+        char *text = json_is_object(v) ? json_dumps(v, JSON_COMPACT) : NULL;
+        rlhf__bytes_text(out, text ? text : "{}");
+        free(text);
+        json_decref(v);
+    } else {
+        rlhf__bytes_text(out, "{");
+        rlhf__bytes_string(out, (rlhf_str){o->action, strlen(o->action)});
+        rlhf__bytes_text(out, ":");
+        rlhf__bytes_string(out, turn);
+        rlhf__bytes_text(out, "}");
+    }
+    rlhf__bytes_text(out, "}");
+}
+
+// ---- what is read ----
+
+// The value at a JSON pointer of members, "/a/b"; NULL if it is missing.
+static json_t *at_pointer(json_t *v, const char *pointer) {
+    char key[128];
+    while (v && *pointer == '/') {
+        const size_t n = strcspn(++pointer, "/");
+        snprintf(key, sizeof key, "%.*s", (int)(n < sizeof key ? n : 0), pointer);
+        v = json_object_get(v, key);
+        pointer += n;
+    }
+    return v;
+}
+
+static rlhf_status say(const struct rlhf__openenv *o, const rlhf_episode_out *out, uint32_t i,
+                       json_t *observation) {
+    json_t *v = o->observation ? at_pointer(observation, o->observation) : observation;
+    if (json_is_string(v))
+        return out->say(out, i, RLHF_ROLE_USER,
+                        (rlhf_str){json_string_value(v), json_string_length(v)});
+    json_t *shown = json_deep_copy(v);
+    static const char *const beside[] = {"reward", "done", "metadata"};
+    for (size_t k = 0; !o->observation && k < 3; k++)
+        json_object_del(shown, beside[k]);
+    char *text = json_dumps(shown, JSON_ENCODE_ANY);
+    json_decref(shown);
+    if (!text) return RLHF_E_NOMEM;
+    const rlhf_status st = out->say(out, i, RLHF_ROLE_USER, (rlhf_str){text, strlen(text)});
+    free(text);
+    return st;
+}
+
+// Take a message. Returns 0 with the reason in why if it is none that was expected.
+static int take(const struct rlhf__openenv *o, enum rlhf__asked what,
+                const struct rlhf__bytes *text, const rlhf_episode_out *out, uint32_t i,
+                char *why) {
+    json_t *v = json_loadb(text->data ? text->data : "", text->len, JSON_ALLOW_NUL, NULL);
+    json_t *data = json_object_get(v, "data"), *seen = json_object_get(data, "observation");
+    const char *type = json_string_value(json_object_get(v, "type"));
+    const json_t *reward = json_object_get(data, "reward"), *done = json_object_get(data, "done");
+    char shown[SHOWN];
+    const int good = type && strcmp(type, "observation") == 0 && seen &&
+                     (!o->observation || at_pointer(seen, o->observation));
+    if (!good) {
+        snprintf(why, RLHF__SOCKET_WHY, "it answered %s: %s",
+                 rlhf__utf8_shown(text->data ? text->data : "", text->len, shown, sizeof shown),
+                 seen ? "the option observation names nothing in it" : "it is no observation");
+    } else {
+        if (json_is_number(reward) && what == RLHF__ASKED_STEP)
+            out->reward[i] = (float)json_number_value(reward);
+        if (json_is_true(done) && what == RLHF__ASKED_STEP) out->end[i] = RLHF_EPISODE_DONE;
+    }
+    const int said = good && say(o, out, i, seen) == RLHF_OK;
+    if (good && !said) snprintf(why, RLHF__SOCKET_WHY, "what it says could not be taken");
+    json_decref(v);
+    return said;
+}
+
+// ---- episodes ----
+
+static double deadline(const struct rlhf__openenv *o) {
+    return o->timeout_s > 0 ? rlhf__socket_now() + o->timeout_s : 0;
+}
+
+static enum rlhf__socket_end connect_it(const struct rlhf__openenv *o,
+                                        struct rlhf__openenv_state *s, char *why) {
+    rlhf__openenv_close(o, s);
+    s->socket = o->host->alloc(o->host, sizeof *s->socket);
+    if (!s->socket) return RLHF__SOCKET_NO_MEMORY;
+    s->socket->host = o->host;
+    s->socket->longest = o->longest;
+    return rlhf__socket_open(s->socket, &o->target, deadline(o), why);
+}
+
+static enum rlhf__socket_end send_one(const struct rlhf__openenv *o, enum rlhf__asked what,
+                                      const rlhf_episode_in *in, uint32_t i, char *why) {
+    struct rlhf__openenv_state *s = in->state[i];
+    struct rlhf__bytes text = {.host = o->host};
+    enum rlhf__socket_end end = RLHF__SOCKET_DONE;
+    if (what == RLHF__ASKED_RESET) end = connect_it(o, s, why);
+    if (what == RLHF__ASKED_RESET)
+        write_reset(&text, in, i);
+    else
+        write_step(o, &text, in->text[i]);
+    if (text.full) end = RLHF__SOCKET_NO_MEMORY;
+    if (end == RLHF__SOCKET_DONE && (!s->socket || !s->socket->easy)) {
+        snprintf(why, RLHF__SOCKET_WHY, "the episode's connection is closed");
+        end = RLHF__SOCKET_FAILED;
+    }
+    if (end == RLHF__SOCKET_DONE)
+        end = rlhf__socket_send(s->socket, text.data, text.len, deadline(o), why);
+    rlhf__bytes_finish(&text);
+    return end;
+}
+
+static rlhf_status give_up(const struct rlhf__openenv *o, enum rlhf__socket_end end) {
+    if (end == RLHF__SOCKET_CANCELLED) return RLHF_E_CANCELLED;
+    return (o->host->fail)(o->host, RLHF_E_NOMEM, "out of memory for an episode");
+}
+
+// 1 if the server has no room for another session.
+static int is_full(const struct rlhf__bytes *text) {
+    json_t *v = json_loadb(text->data ? text->data : "", text->len, JSON_ALLOW_NUL, NULL);
+    const char *code = json_string_value(json_object_get(json_object_get(v, "data"), "code"));
+    const int full = code && strcmp(code, "CAPACITY_REACHED") == 0;
+    json_decref(v);
+    return full;
+}
+
+// Read the answer. Sessions that were closed just now are counted by the server for a moment, so an
+// episode that begins may wait for its place.
+static enum rlhf__socket_end receive(const struct rlhf__openenv *o, enum rlhf__asked what,
+                                     const rlhf_episode_in *in, uint32_t i,
+                                     struct rlhf__bytes *text, double until, char *why) {
+    const struct rlhf__openenv_state *s = in->state[i];
+    const double patience = rlhf__socket_now() + FULL_S;
+    for (;;) {
+        enum rlhf__socket_end end = rlhf__socket_receive(s->socket, text, until, why);
+        if (end != RLHF__SOCKET_DONE || what != RLHF__ASKED_RESET || !is_full(text)) return end;
+        if (rlhf__socket_now() > patience) {
+            snprintf(why, RLHF__SOCKET_WHY,
+                     "it has no room for another session (max_concurrent_envs); a run opens as "
+                     "many as sampling.slots");
+            return RLHF__SOCKET_FAILED;
+        }
+        const struct timespec nap = {0, 100000000};
+        nanosleep(&nap, NULL);
+        if (o->host->cancelled(o->host)) return RLHF__SOCKET_CANCELLED;
+        end = send_one(o, what, in, i, why);
+        if (end != RLHF__SOCKET_DONE) return end;
+    }
+}
+
+// All are asked before the first is read, so that the server can work on them at once.
+rlhf_status rlhf__openenv_ask(const struct rlhf__openenv *o, enum rlhf__asked what,
+                              const rlhf_episode_in *in, const rlhf_episode_out *out) {
+    struct rlhf__bytes text = {.host = o->host};
+    char why[RLHF__SOCKET_WHY] = "", first[RLHF__SOCKET_WHY] = "";
+    uint32_t failed = 0;
+    rlhf_status st = RLHF_OK;
+    for (int reading = 0; st == RLHF_OK && reading < 2; reading++) {
+        const double until = deadline(o);
+        for (uint32_t i = 0; st == RLHF_OK && i < in->n; i++) {
+            if (out->failed[i]) continue;
+            enum rlhf__socket_end end = reading ? receive(o, what, in, i, &text, until, why)
+                                                : send_one(o, what, in, i, why);
+            if (end == RLHF__SOCKET_CANCELLED || end == RLHF__SOCKET_NO_MEMORY)
+                st = give_up(o, end);
+            else if (reading && end == RLHF__SOCKET_DONE && !take(o, what, &text, out, i, why))
+                end = RLHF__SOCKET_FAILED;
+            if (end != RLHF__SOCKET_FAILED) continue;
+            out->failed[i] = 1;
+            if (!failed++) snprintf(first, sizeof first, "%s", why);
+        }
+    }
+    rlhf__bytes_finish(&text);
+    if (st != RLHF_OK || !failed) return st;
+    if (failed == in->n) return rlhf_failf(o->host, RLHF_E_IO, "%s: %s", o->shown, first);
+    rlhf_logf(o->host, RLHF_LOG_WARN, "%s: %u of %u episodes: %s", o->shown, failed, in->n, first);
+    return RLHF_OK;
+}
+
+void rlhf__openenv_close(const struct rlhf__openenv *o, struct rlhf__openenv_state *s) {
+    static const char bye[] = "{\"type\":\"close\"}";
+    char why[RLHF__SOCKET_WHY];
+    if (!s->socket) return;
+    if (s->socket->easy)
+        rlhf__socket_send(s->socket, bye, sizeof bye - 1, rlhf__socket_now() + 1, why);
+    rlhf__socket_close(s->socket);
+    o->host->free(o->host, s->socket);
+    s->socket = NULL;
+}

@@ -1,0 +1,33 @@
+// openenv.h: the client's side of OpenEnv (openenv-core): a WebSocket for each episode, with
+// messages {"type": "reset" | "step" | "close", "data": {...}}.
+#ifndef RLHF_PLUGINS_ENVIRONMENTS_HTTP_OPENENV_H
+#define RLHF_PLUGINS_ENVIRONMENTS_HTTP_OPENENV_H
+
+#include "http/socket.h"
+#include "lines/asked.h"
+
+// All members are borrowed.
+struct rlhf__openenv {
+    const rlhf_host *host;
+    struct rlhf__socket_target target;
+    const char *shown;       // the target, for messages
+    const char *action;      // member of the action that the turn becomes; "json": the turn is it
+    const char *observation; // JSON pointer of what is said; NULL: all of the observation
+    double timeout_s;        // of an answer; 0 = none
+    size_t longest;          // bytes of a message, at most
+};
+
+// The state of an episode.
+struct rlhf__openenv_state {
+    struct rlhf__socket *socket; // NULL: none
+};
+
+// Reset or step all episodes of a call. Those that are not answered have failed. Errors: RLHF_E_IO
+// if none is answered; RLHF_E_CANCELLED; RLHF_E_NOMEM. [step]
+rlhf_status rlhf__openenv_ask(const struct rlhf__openenv *, enum rlhf__asked,
+                              const rlhf_episode_in *, const rlhf_episode_out *);
+
+// Close the WebSocket of an episode. [step]
+void rlhf__openenv_close(const struct rlhf__openenv *, struct rlhf__openenv_state *);
+
+#endif

@@ -1,0 +1,31 @@
+// post.h: sends the lines of a call (lines/asked.h) to a service in a POST, and takes the lines of
+// its answer.
+#ifndef RLHF_PLUGINS_ENVIRONMENTS_HTTP_POST_H
+#define RLHF_PLUGINS_ENVIRONMENTS_HTTP_POST_H
+
+#include "http/client.h"
+#include "lines/hello.h"
+#include "lines/reply.h"
+
+// The user sets host and o; everything else is zero.
+struct rlhf__post {
+    const rlhf_host *host;
+    const struct rlhf__http_options *o;
+    struct rlhf__http_client client;
+    struct rlhf__hello hello;
+    struct rlhf__bytes closed; // lines of closed episodes, to send with the next call
+    rlhf_rng jitter;
+    int32_t opened, reserved;
+};
+
+// Open the pool, and ask the service what it offers: {"hello": 1}. Errors: as rlhf__http_open;
+// RLHF_E_INVALID (its answer); RLHF_E_IO. [main]
+rlhf_status rlhf__post_open(struct rlhf__post *);
+void rlhf__post_close(struct rlhf__post *); // [main]
+
+// Ask about all episodes of a call. Those without a valid answer have failed. Errors: RLHF_E_IO if
+// none has one; RLHF_E_CANCELLED; RLHF_E_NOMEM. [step]
+rlhf_status rlhf__post_ask(struct rlhf__post *, enum rlhf__asked, const rlhf_episode_in *,
+                           const rlhf_episode_out *);
+
+#endif

@@ -1,0 +1,226 @@
+// socket.c: see socket.h.
+#include "http/socket.h"
+
+#include "process/utf8.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+enum { POLL_MS = 200, HEAD_MAX = 16384, OP_TEXT = 1, OP_CLOSE = 8, OP_PING = 9, OP_PONG = 10 };
+
+double rlhf__socket_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static enum rlhf__socket_end fail(char *why, const char *text) {
+    snprintf(why, RLHF__SOCKET_WHY, "%s", text);
+    return RLHF__SOCKET_FAILED;
+}
+
+// Wait until the socket can be read or written.
+static enum rlhf__socket_end ready(const struct rlhf__socket *s, short events, double deadline,
+                                   char *why) {
+    curl_socket_t fd = CURL_SOCKET_BAD;
+    curl_easy_getinfo(s->easy, CURLINFO_ACTIVESOCKET, &fd);
+    struct pollfd p = {.fd = fd, .events = events};
+    for (;;) {
+        if (s->host->cancelled(s->host)) return RLHF__SOCKET_CANCELLED;
+        if (deadline > 0 && rlhf__socket_now() > deadline)
+            return fail(why, "it did not answer within rewards.timeout_s");
+        if (poll(&p, 1, POLL_MS) != 0) return RLHF__SOCKET_DONE;
+    }
+}
+
+static enum rlhf__socket_end send_all(const struct rlhf__socket *s, const char *data, size_t n,
+                                      double deadline, char *why) {
+    while (n > 0) {
+        size_t sent = 0;
+        const CURLcode code = curl_easy_send(s->easy, data, n, &sent);
+        if (code != CURLE_OK && code != CURLE_AGAIN) return fail(why, curl_easy_strerror(code));
+        data += sent;
+        n -= sent;
+        if (code != CURLE_AGAIN) continue;
+        const enum rlhf__socket_end end = ready(s, POLLOUT, deadline, why);
+        if (end != RLHF__SOCKET_DONE) return end;
+    }
+    return RLHF__SOCKET_DONE;
+}
+
+// Append what has arrived to s->in, at least one byte.
+static enum rlhf__socket_end more(struct rlhf__socket *s, double deadline, char *why) {
+    char part[16384];
+    for (;;) {
+        size_t n = 0;
+        const CURLcode code = curl_easy_recv(s->easy, part, sizeof part, &n);
+        if (code == CURLE_OK && n == 0) return fail(why, "it closed the connection");
+        if (code == CURLE_OK) {
+            rlhf__bytes_add(&s->in, part, n);
+            return s->in.full ? RLHF__SOCKET_NO_MEMORY : RLHF__SOCKET_DONE;
+        }
+        if (code != CURLE_AGAIN) return fail(why, curl_easy_strerror(code));
+        const enum rlhf__socket_end end = ready(s, POLLIN, deadline, why);
+        if (end != RLHF__SOCKET_DONE) return end;
+    }
+}
+
+static void drop(struct rlhf__bytes *b, size_t n) {
+    memmove(b->data, b->data + n, b->len - n);
+    b->len -= n;
+}
+
+// ---- the handshake ----
+
+static void write_head(const struct rlhf__socket_target *t, struct rlhf__bytes *out) {
+    rlhf__bytes_text(out, "GET ");
+    rlhf__bytes_text(out, t->path);
+    rlhf__bytes_text(out, " HTTP/1.1\r\nHost: ");
+    rlhf__bytes_text(out, strstr(t->origin, "://") + 3);
+    rlhf__bytes_text(out, "\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                          "Sec-WebSocket-Key: cmxoZi1ob3N0IHNheXMgaA==\r\n"
+                          "Sec-WebSocket-Version: 13\r\n");
+    for (const struct curl_slist *h = t->headers; h; h = h->next) {
+        if (strncasecmp(h->data, "Content-Type:", 13) == 0 ||
+            strncasecmp(h->data, "Expect:", 7) == 0)
+            continue; // of requests with a body
+        rlhf__bytes_text(out, h->data);
+        rlhf__bytes_text(out, "\r\n");
+    }
+    rlhf__bytes_text(out, "\r\n");
+}
+
+static enum rlhf__socket_end read_head(struct rlhf__socket *s, double deadline, char *why) {
+    // what RFC 6455, 4.2.2, makes of the key above
+    static const char accept[] = "l1JH/vNz53S2emZbMpDZUTq2G3o=";
+    char shown[120];
+    for (;;) {
+        const char *end = s->in.data ? memmem(s->in.data, s->in.len, "\r\n\r\n", 4) : NULL;
+        if (end) {
+            const size_t n = (size_t)(end - s->in.data) + 4;
+            const int good =
+                n > 12 && memcmp(s->in.data, "HTTP/1.1 101", 12) == 0 && strstr(s->in.data, accept);
+            if (!good)
+                snprintf(
+                    why, RLHF__SOCKET_WHY, "it opens no WebSocket: \"%s\"",
+                    rlhf__utf8_shown(s->in.data, strcspn(s->in.data, "\r"), shown, sizeof shown));
+            drop(&s->in, n);
+            return good ? RLHF__SOCKET_DONE : RLHF__SOCKET_FAILED;
+        }
+        if (s->in.len > HEAD_MAX) return fail(why, "its head is too long");
+        const enum rlhf__socket_end got = more(s, deadline, why);
+        if (got != RLHF__SOCKET_DONE) return got;
+        rlhf__bytes_add(&s->in, "", 1); // so that the functions above end
+        if (s->in.full) return RLHF__SOCKET_NO_MEMORY;
+        s->in.len--;
+    }
+}
+
+enum rlhf__socket_end rlhf__socket_open(struct rlhf__socket *s, const struct rlhf__socket_target *t,
+                                        double deadline, char *why) {
+    struct rlhf__bytes head = {.host = s->host};
+    s->in = (struct rlhf__bytes){.host = s->host};
+    s->easy = curl_easy_init();
+    if (!s->easy) return RLHF__SOCKET_NO_MEMORY;
+    curl_easy_setopt(s->easy, CURLOPT_URL, t->url);
+    curl_easy_setopt(s->easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(s->easy, CURLOPT_CONNECT_ONLY, 1L);
+    curl_easy_setopt(s->easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(s->easy, CURLOPT_CONNECTTIMEOUT, 10L);
+    curl_easy_setopt(s->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    if (t->ca) curl_easy_setopt(s->easy, CURLOPT_CAINFO, t->ca);
+    const CURLcode code = curl_easy_perform(s->easy);
+    enum rlhf__socket_end end = RLHF__SOCKET_DONE;
+    if (code != CURLE_OK) end = fail(why, curl_easy_strerror(code));
+    write_head(t, &head);
+    if (head.full) end = RLHF__SOCKET_NO_MEMORY;
+    if (end == RLHF__SOCKET_DONE) end = send_all(s, head.data, head.len, deadline, why);
+    if (end == RLHF__SOCKET_DONE) end = read_head(s, deadline, why);
+    rlhf__bytes_finish(&head);
+    if (end != RLHF__SOCKET_DONE) rlhf__socket_close(s);
+    return end;
+}
+
+// ---- frames ----
+
+static enum rlhf__socket_end send_frame(struct rlhf__socket *s, int op, const char *text, size_t n,
+                                        double deadline, char *why) {
+    struct rlhf__bytes frame = {.host = s->host};
+    unsigned char head[14] = {(unsigned char)(0x80 | op)}, mask[4];
+    size_t at = 2;
+    const int wide = n > 65535 ? 8 : n > 125 ? 2 : 0;
+    head[1] = (unsigned char)(0x80 | (wide == 8 ? 127 : wide == 2 ? 126 : (int)n));
+    for (int k = wide - 1; k >= 0; k--)
+        head[at++] = (unsigned char)((uint64_t)n >> (8 * k));
+    s->mask = s->mask * 1664525u + 1013904223u;
+    memcpy(mask, &s->mask, 4);
+    memcpy(head + at, mask, 4);
+    rlhf__bytes_add(&frame, head, at + 4);
+    rlhf__bytes_add(&frame, text, n);
+    for (size_t i = 0; !frame.full && i < n; i++)
+        frame.data[at + 4 + i] = (char)(frame.data[at + 4 + i] ^ (char)mask[i & 3]);
+    const enum rlhf__socket_end end =
+        frame.full ? RLHF__SOCKET_NO_MEMORY : send_all(s, frame.data, frame.len, deadline, why);
+    rlhf__bytes_finish(&frame);
+    return end;
+}
+
+enum rlhf__socket_end rlhf__socket_send(struct rlhf__socket *s, const char *text, size_t n,
+                                        double deadline, char *why) {
+    return send_frame(s, OP_TEXT, text, n, deadline, why);
+}
+
+struct frame {
+    int op, last;
+    uint64_t head, len; // bytes of the head and of what follows it
+};
+
+// Read the head of a frame, if it is there. Returns 1, 0 if bytes are missing, or -1 if it is
+// invalid: servers do not mask, and use no extensions.
+static int read_frame(const struct rlhf__socket *s, struct frame *f) {
+    const unsigned char *b = (const unsigned char *)s->in.data;
+    if (s->in.len < 2) return 0;
+    const int wide = (b[1] & 127) == 127 ? 8 : (b[1] & 127) == 126 ? 2 : 0;
+    if (b[1] & 128 || b[0] & 0x70) return -1;
+    *f = (struct frame){.op = b[0] & 15, .last = b[0] >> 7, .head = 2 + (uint64_t)wide};
+    if (s->in.len < f->head) return 0;
+    f->len = wide ? 0 : b[1] & 127;
+    for (int k = 0; k < wide; k++)
+        f->len = f->len << 8 | b[2 + k];
+    return f->len > s->longest ? -1 : s->in.len - f->head >= f->len;
+}
+
+enum rlhf__socket_end rlhf__socket_receive(struct rlhf__socket *s, struct rlhf__bytes *out,
+                                           double deadline, char *why) {
+    out->len = 0;
+    out->full = 0;
+    for (;;) {
+        struct frame f;
+        const int got = read_frame(s, &f);
+        enum rlhf__socket_end end = RLHF__SOCKET_DONE;
+        if (got < 0) return fail(why, "it sends a frame that is too long or not allowed");
+        if (got == 0) {
+            end = more(s, deadline, why);
+            if (end != RLHF__SOCKET_DONE) return end;
+            continue;
+        }
+        if (f.op == OP_CLOSE) return fail(why, "it closed the WebSocket");
+        if (f.op == OP_PING)
+            end = send_frame(s, OP_PONG, s->in.data + f.head, (size_t)f.len, deadline, why);
+        if (f.op <= 2) rlhf__bytes_add(out, s->in.data + f.head, (size_t)f.len);
+        drop(&s->in, (size_t)(f.head + f.len));
+        if (end != RLHF__SOCKET_DONE) return end;
+        if (out->full) return RLHF__SOCKET_NO_MEMORY;
+        if (out->len > s->longest) return fail(why, "its message is too long");
+        if (f.op <= 2 && f.last) return RLHF__SOCKET_DONE;
+    }
+}
+
+void rlhf__socket_close(struct rlhf__socket *s) {
+    curl_easy_cleanup(s->easy);
+    s->easy = NULL;
+    rlhf__bytes_finish(&s->in);
+}

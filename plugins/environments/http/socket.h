@@ -1,0 +1,51 @@
+// socket.h: a WebSocket client (RFC 6455) over a connection that libcurl makes, so that TLS and
+// proxies are libcurl's. Text messages only; a message is sent in one frame.
+#ifndef RLHF_PLUGINS_ENVIRONMENTS_HTTP_SOCKET_H
+#define RLHF_PLUGINS_ENVIRONMENTS_HTTP_SOCKET_H
+
+#include "process/bytes.h"
+
+#include <curl/curl.h>
+
+enum { RLHF__SOCKET_WHY = 400 };
+
+// Zeroed except for host and longest.
+struct rlhf__socket {
+    const rlhf_host *host;
+    size_t longest;        // bytes of a message, at most
+    CURL *easy;            // NULL: closed
+    struct rlhf__bytes in; // bytes that were received and not yet read
+    uint32_t mask, reserved;
+};
+
+// Where to connect. All members are borrowed.
+struct rlhf__socket_target {
+    const char *url;    // http:// or https://
+    const char *path;   // of the WebSocket, with a slash at its beginning
+    const char *origin; // "http://host:port"
+    const char *ca;     // NULL: the system's
+    const struct curl_slist *headers;
+};
+
+enum rlhf__socket_end {
+    RLHF__SOCKET_DONE = 0,
+    RLHF__SOCKET_FAILED = 1,
+    RLHF__SOCKET_CANCELLED = 2,
+    RLHF__SOCKET_NO_MEMORY = 3
+};
+
+// Connect and shake hands, until `deadline` (seconds of rlhf__socket_now, 0 = none). why[
+// RLHF__SOCKET_WHY] explains a failure. [step]
+enum rlhf__socket_end rlhf__socket_open(struct rlhf__socket *, const struct rlhf__socket_target *,
+                                        double deadline, char *why);
+// Send a text of n bytes. [step]
+enum rlhf__socket_end rlhf__socket_send(struct rlhf__socket *, const char *text, size_t n,
+                                        double deadline, char *why);
+// Wait for the next text message; *out gets it. Pings are answered. [step]
+enum rlhf__socket_end rlhf__socket_receive(struct rlhf__socket *, struct rlhf__bytes *out,
+                                           double deadline, char *why);
+void rlhf__socket_close(struct rlhf__socket *); // a closed one allowed [step]
+
+double rlhf__socket_now(void); // monotonic seconds [any]
+
+#endif

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""A service for env_http.so, on a port of its own, which it prints first: our lines in a POST to /play, and OpenEnv's messages on a
+WebSocket at /ws. The game counts the bytes of an episode's turns and is done at 10.
+
+served.py FAULT CALL   At the CALL-th message or request after the first it does one of: none, half, drop, status, nonsense, huge, error, late
+"""
+import base64
+import hashlib
+import json
+import struct
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+fault, at = sys.argv[1], int(sys.argv[2])
+games, calls, lock = {}, 0, threading.Lock()
+
+
+def due():
+    global calls
+    with lock:
+        calls += 1
+        return fault if calls == at else None
+
+
+def play(game, text):
+    game[0] += len(text.encode())
+    return {"said": f"{game[0]}.", "reward": game[0] / 2, "done": game[0] >= 10}
+
+
+def answer(line):
+    if "hello" in line:
+        return {"finish": True}
+    if "reset" in line:
+        games[line["reset"]] = [line["seed"] % 3]
+        return {"episode": line["reset"], "say": f"{games[line['reset']][0]}, {line['prompt']}?"}
+    if "finish" in line:
+        return {"episode": line["finish"], "reward": 100}
+    out = play(games[line["step"]], line["text"])
+    said = {"episode": line["step"], "reward": out["reward"]}
+    return {**said, "done": True, "verdict": "right"} if out["done"] else {**said, "say": out["said"]}
+
+
+class Serve(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *args):
+        pass
+
+    def do_POST(self):
+        text = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        wrong = due() if "hello" not in text else None
+        lines = [json.dumps(answer(json.loads(line))) for line in text.splitlines()]
+        body = "\n".join(lines[: len(lines) // 2] if wrong == "half" else lines).encode()
+        if wrong == "nonsense":
+            body = b"}{"
+        if wrong == "huge":
+            body = b"x" * (5 << 20)
+        if wrong == "late":
+            time.sleep(8)
+        if wrong == "drop":
+            return self.connection.close()
+        self.send_response(404 if wrong == "status" else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self):
+        key = self.headers.get("Sec-WebSocket-Key", "")
+        if self.path != "/ws" or len(base64.b64decode(key)) != 16:
+            return self.send_error(404)
+        accept = hashlib.sha1((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()
+        self.send_response(101)
+        self.send_header("Upgrade", "websocket")
+        self.send_header("Connection", "Upgrade")
+        self.send_header("Sec-WebSocket-Accept", base64.b64encode(accept).decode())
+        self.end_headers()
+        self.close_connection = True
+        game = [0]
+        while (message := self.receive()) is not None and message["type"] != "close":
+            if message["type"] == "reset":
+                game = [message["data"]["seed"] % 3]
+                data = {"observation": {"text": f"{game[0]}?", "done": False}, "reward": None, "done": False}
+            else:
+                out = play(game, message["data"]["message"])
+                data = {"observation": {"text": out["said"]}, "reward": out["reward"], "done": out["done"]}
+            if not self.reply(due(), {"type": "observation", "data": data}):
+                return
+
+    def reply(self, wrong, message):
+        text = json.dumps(message)
+        self.send(b"are you there?", op=9)
+        if wrong == "drop":
+            return False
+        if wrong == "late":
+            time.sleep(8)
+        if wrong == "nonsense":
+            text = "}{"
+        if wrong == "error":
+            text = json.dumps({"type": "error", "data": {"message": "no", "code": "EXECUTION_ERROR"}})
+        if wrong == "huge":
+            text = "x" * (5 << 20)
+        if wrong == "half":
+            self.wfile.write(b"\x81\x7d{")
+            return False
+        half = len(text) // 2 # in two frames, with a ping between
+        self.send(text[:half].encode(), op=1, last=0)
+        self.send(b"", op=9)
+        self.send(text[half:].encode(), op=0)
+        return True
+
+    def send(self, data, op, last=1):
+        n = len(data)
+        head = bytes([last << 7 | op]) + (bytes([n]) if n < 126 else struct.pack(">BH", 126, n) if n < 65536 else struct.pack(">BQ", 127, n))
+        self.wfile.write(head + data)
+        self.wfile.flush()
+
+    def receive(self):
+        while True:
+            head = self.rfile.read(2)
+            if len(head) < 2:
+                return None
+            n = head[1] & 127
+            if n > 125:
+                n = int.from_bytes(self.rfile.read(2 if n == 126 else 8), "big")
+            mask, data = self.rfile.read(4), self.rfile.read(n)
+            data = bytes(b ^ mask[i % 4] for i, b in enumerate(data))
+            if head[0] & 15 == 1:
+                return json.loads(data)
+            if head[0] & 15 == 8:
+                return None
+            assert head[0] & 15 == 10, head # pongs
+
+
+server = ThreadingHTTPServer(("127.0.0.1", 0), Serve)
+server.daemon_threads = True
+print(server.server_port, flush=True)
+threading.Thread(target=lambda: (sys.stdin.read(), server.shutdown())).start()
+server.serve_forever()

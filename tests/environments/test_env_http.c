@@ -1,0 +1,171 @@
+// test_env_http.c: env_http.so with a service in both forms: whole episodes, and faults, after
+// which the episodes are played again and are the same.
+#include "environments/play.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static struct play p;
+static const uint64_t both[] = {0, 1};
+static FILE *served; // its standard input; closing it ends the service
+static int port;
+
+static void serve(const char *fault, int call) {
+    char command[1024], name[] = "/tmp/rlhf-served-XXXXXX", line[32] = "";
+    const int fd = mkstemp(name);
+    assert_true(fd >= 0);
+    snprintf(command, sizeof command, "exec %s %s/served.py %s %d > %s",
+             access("/usr/bin/python3", X_OK) == 0 ? "/usr/bin/python3" : "python3",
+             PLAY_SOURCE_DIR, fault, call, name);
+    served = popen(command, "w");
+    assert_non_null(served);
+    for (int k = 0; k < 600 && !strchr(line, '\n'); k++) {
+        usleep(100000);
+        const ssize_t n = pread(fd, line, sizeof line - 1, 0);
+        line[n > 0 ? n : 0] = 0;
+    }
+    port = atoi(line);
+    assert_true(port > 0);
+    close(fd);
+    unlink(name);
+}
+
+static const char *options(int openenv) {
+    static char text[256];
+    snprintf(text, sizeof text, "url=http://127.0.0.1:%d%s", port,
+             openenv ? "/;form=openenv;observation=/text" : "/play");
+    return text;
+}
+
+static void open_it(int openenv, int timeout_s) {
+    if (play_open_within(&p, "env_http.so", options(openenv), timeout_s) < 0)
+        fail_msg("%s", p.host.fail_text);
+}
+
+// Plays both episodes to their end in calls of both, as the host does: failed ones are closed and
+// played again from their reset. Returns the number of failures.
+static int play_all(char out[600]) {
+    static const char *const turns[] = {"abc", "de", "fghijkl"};
+    int at[] = {-1, -1}, failures = 0; // turns taken; -1: to be reset
+    char log[2][200] = {"", ""};
+    while (at[0] < 3 || at[1] < 3) {
+        for (int k = 0; k < 2; k++) {
+            const uint64_t which[] = {(uint64_t)k};
+            if (at[k] == 3) continue;
+            if (at[k] < 0) log[k][0] = 0;
+            const rlhf_status st = at[k] < 0 ? play_reset(&p, 1, which, "{\"x\": 1}")
+                                             : play_step(&p, 1, which, &turns[at[k]], NULL);
+            if (st < 0 || p.failed[k]) {
+                play_end(&p, 1, which);
+                assert_true(++failures < 20);
+                at[k] = -1;
+                continue;
+            }
+            const size_t n = strlen(log[k]);
+            snprintf(log[k] + n, sizeof log[k] - n, "%s%g/%d ", p.said[k], (double)p.reward[k],
+                     (int)p.end[k]);
+            at[k]++;
+        }
+    }
+    play_end(&p, 2, both);
+    snprintf(out, 600, "%s\n%s", log[0], log[1]);
+    return failures;
+}
+
+static void lines(void **state) {
+    (void)state;
+    const char *const turns[] = {"abc", "0123456789"};
+    serve("none", 0);
+    open_it(0, 60);
+    assert_null(p.ops->tools(p.self));
+    assert_int_equal(play_reset(&p, 2, both, NULL), RLHF_OK);
+    assert_string_equal(p.said[0], "user: 0, P?|");
+    assert_string_equal(p.said[1], "user: 2, P?|"); // 2^29 % 3
+    assert_int_equal(play_step(&p, 2, both, turns, NULL), RLHF_OK);
+    assert_string_equal(p.said[0], "user: 3.|");
+    assert_true(p.reward[1] == 6 && p.end[1] == RLHF_EPISODE_DONE);
+    assert_int_equal(p.verdict[1], RLHF_VERDICT_RIGHT);
+    assert_int_equal(play_finish(&p, 1, both, RLHF_EPISODE_TURNS), RLHF_OK);
+    assert_true(p.reward[0] == 100);
+    play_close(&p);
+    pclose(served);
+}
+
+static void openenv(void **state) {
+    (void)state;
+    const char *const turns[] = {"abc", "0123456789"};
+    serve("none", 0);
+    open_it(1, 60);
+    assert_int_equal(play_reset(&p, 2, both, NULL), RLHF_OK);
+    assert_string_equal(p.said[0], "user: 0?|");
+    assert_string_equal(p.said[1], "user: 2?|"); // 2^40 >> 33 is 128
+    assert_int_equal(play_step(&p, 2, both, turns, NULL), RLHF_OK);
+    assert_string_equal(p.said[0], "user: 3.|");
+    assert_true(p.reward[1] == 6 && p.end[1] == RLHF_EPISODE_DONE);
+    play_end(&p, 2, both);
+    play_close(&p);
+    char all[300]; // the whole observation
+    snprintf(all, sizeof all, "url=http://127.0.0.1:%d;form=openenv", port);
+    if (play_open(&p, "env_http.so", all) < 0) fail_msg("%s", p.host.fail_text);
+    assert_int_equal(play_reset(&p, 1, both, NULL), RLHF_OK);
+    assert_string_equal(p.said[0], "user: {\"text\": \"0?\"}|");
+    play_end(&p, 1, both);
+    play_close(&p);
+    pclose(served);
+}
+
+static void faults(void **state) {
+    static const struct {
+        const char *name, *lines, *openenv; // why, in the two forms; NULL: it does not fail
+    } all[] = {{"half", "its answer to", "it closed"},
+               {"nonsense", "it answered \"}{\"", "it answered }{: it is no observation"},
+               {"huge", "its answer is longer than max_answer_mib", "too long"},
+               {"status", "status 404", NULL},
+               {"error", NULL, "EXECUTION_ERROR"},
+               {"drop", NULL, "it closed the connection"}, // a request is sent again
+               {"late", "within rewards.timeout_s", "within rewards.timeout_s"}};
+    const int few = getenv("RLHF_LONG_FAULTS") == NULL;
+    char good[2][600], got[600];
+    (void)state;
+    for (int form = 0; form < 2; form++) {
+        serve("none", 0);
+        open_it(form, 60);
+        assert_int_equal(play_all(good[form]), 0);
+        play_close(&p);
+        pclose(served);
+    }
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        for (int form = 0; form < 2; form++) {
+            const char *why = form ? all[i].openenv : all[i].lines;
+            const int late = strcmp(all[i].name, "late") == 0;
+            for (int call = few ? 4 : 1; call <= 8; call += few ? 9 : 1) {
+                serve(all[i].name, call);
+                open_it(form, late ? 3 : 60);
+                const int failures = play_all(got);
+                if (why && !failures) fail_msg("%s at call %d: no failure", all[i].name, call);
+                if (why && !strstr(p.host.fail_text, why))
+                    fail_msg("%s at call %d: \"%s\"", all[i].name, call, p.host.fail_text);
+                assert_string_equal(got, good[form]);
+                play_close(&p);
+                pclose(served);
+            }
+        }
+    }
+}
+
+static void refused(void **state) {
+    (void)state;
+    assert_int_equal(play_open(&p, "env_http.so", "url=ftp://x"), RLHF_E_INVALID);
+    play_close(&p);
+    assert_int_equal(play_open(&p, "env_http.so", "url=http://u:p@x"), RLHF_E_INVALID);
+    play_close(&p);
+    assert_int_equal(play_open(&p, "env_http.so", "url=http://127.0.0.1:1/;patience_s=0"),
+                     RLHF_E_IO);
+    play_close(&p);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lines), cmocka_unit_test(openenv),
+                                       cmocka_unit_test(faults), cmocka_unit_test(refused)};
+    return cmocka_run_group_tests_name("env_http", tests, NULL, NULL);
+}
