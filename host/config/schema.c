@@ -267,8 +267,8 @@ static const rlhf_opt episodes_opts[] = {
       "tokens that an environment may add after a turn, and at the beginning; longer texts are "
       "cut"),
     I(retries, 3, 0, 1000,
-      "how often an episode that the environment could not answer is played again, from its reset "
-      "and with the same turns, before the run ends; 0: never"),
+      "how often the host replays an episode after a failure of the environment, with the same "
+      "turns; then the run ends"),
     E(tools, RLHF__TOOLS_TEMPLATE, tools_names,
       "how the policy learns of an environment's tools: template (the chat template lists them) or "
       "hidden (they are not listed)"),

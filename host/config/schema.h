@@ -183,7 +183,7 @@ struct rlhf__episodes_config {
     int64_t turns;        // of the policy
     int64_t tokens;       // longest row; 0 = as long as the other limits and the context allow
     int64_t reply_tokens; // longest text that the environment adds after a turn, and at the start
-    int64_t retries;      // how often an episode is played again after a failure
+    int64_t retries;      // replays of an episode after a failure, at most
     int32_t tools;        // enum rlhf__tools_listed
     int32_t calls;        // 0 = the template's form, or enum rlhf__tool_form
 };

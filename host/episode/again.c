@@ -15,7 +15,7 @@ static uint64_t mix(uint64_t hash, const void *data, size_t n) {
     return hash;
 }
 
-// Identifies the answer to the last call: what was said, paid and decided.
+// Hash the answer to the last call: messages, pay and end.
 static uint64_t answer_of(const struct rlhf__episode *e) {
     uint64_t hash = mix(0xcbf29ce484222325u, &e->end, sizeof e->end);
     if (e->turns) hash = mix(hash, &e->paid[e->turns - 1], sizeof *e->paid);

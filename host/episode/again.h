@@ -1,6 +1,6 @@
-// again.h: asks an environment, and plays episodes again that it could not answer: from their
-// reset, with the turns that they had. Because an environment's answers depend only on the seed,
-// the data row and the turns, a run with failures ends with the same bytes as a run without them.
+// again.h: calls an environment. After a failure, replays the affected episodes from their reset
+// with the same turns. An environment's answers depend only on the seed, the data row and the turns.
+// So a run with failures ends with the same bytes as a run without them.
 #ifndef RLHF_HOST_EPISODE_AGAIN_H
 #define RLHF_HOST_EPISODE_AGAIN_H
 
@@ -11,7 +11,7 @@
 struct rlhf__asking {
     const struct rlhf__instance *environment;
     int64_t phase;
-    int64_t retries;  // how often an episode is played again for one answer; 0 = never
+    int64_t retries;  // of an episode for one answer, at most; 0 = none
     int64_t failures; // out: answers that failed
 };
 

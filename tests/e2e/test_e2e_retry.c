@@ -1,5 +1,6 @@
-// test_e2e_retry.c: runs whose environment fails now and then: no run is lost, each fault is named,
-// and the run ends with the bytes of a run without faults. RLHF_LONG_FAULTS=N injects N faults.
+// test_e2e_retry.c: runs with injected faults of the environment. No run is lost, the log names each
+// fault, and a run with faults ends with the bytes of a run without them. RLHF_LONG_FAULTS=N injects
+// N faults.
 #include "e2e.h"
 
 #include <stdio.h>

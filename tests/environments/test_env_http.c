@@ -1,5 +1,5 @@
-// test_env_http.c: env_http.so with a service in both forms: whole episodes, and faults, after
-// which the episodes are played again and are the same.
+// test_env_http.c: env_http.so with a service in both forms. Whole episodes, and faults after which
+// replayed episodes get the same answers.
 #include "environments/play.h"
 
 #include <string.h>
@@ -42,8 +42,8 @@ static void open_it(int openenv, int timeout_s) {
         fail_msg("%s", p.host.fail_text);
 }
 
-// Plays both episodes to their end in calls of both, as the host does: failed ones are closed and
-// played again from their reset. Returns the number of failures.
+// Plays both episodes to their end, as the host does: a failed episode is closed and replayed from
+// its reset. Returns the number of failures.
 static int play_all(char out[600]) {
     static const char *const turns[] = {"abc", "de", "fghijkl"};
     int at[] = {-1, -1}, failures = 0; // turns taken; -1: to be reset

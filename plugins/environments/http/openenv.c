@@ -27,7 +27,7 @@ static void write_step(const struct rlhf__openenv *o, struct rlhf__bytes *out, r
     rlhf__bytes_text(out, "{\"type\":\"step\",\"data\":");
     if (strcmp(o->action, "json") == 0) {
         json_t *v = json_loadb(turn.ptr ? turn.ptr : "", (size_t)turn.len, 0, NULL);
-        // what is no object reaches the server as it would without a form
+        // anything else becomes an empty action, which the server refuses
         char *text = json_is_object(v) ? json_dumps(v, JSON_COMPACT) : NULL;
         rlhf__bytes_text(out, text ? text : "{}");
         free(text);
@@ -74,7 +74,7 @@ static rlhf_status say(const struct rlhf__openenv *o, const rlhf_episode_out *ou
     return st;
 }
 
-// Take a message. Returns 0 with the reason in why if it is none that was expected.
+// Take a message. Returns 0 and the reason in why if it is not an observation.
 static int take(const struct rlhf__openenv *o, enum rlhf__asked what,
                 const struct rlhf__bytes *text, const rlhf_episode_out *out, uint32_t i,
                 char *why) {
@@ -142,7 +142,7 @@ static rlhf_status give_up(const struct rlhf__openenv *o, enum rlhf__socket_end 
     return (o->host->fail)(o->host, RLHF_E_NOMEM, "out of memory for an episode");
 }
 
-// 1 if the server has no room for another session.
+// Returns 1 if the server refuses a further session.
 static int is_full(const struct rlhf__bytes *text) {
     json_t *v = json_loadb(text->data ? text->data : "", text->len, JSON_ALLOW_NUL, NULL);
     const char *code = json_string_value(json_object_get(json_object_get(v, "data"), "code"));

@@ -12,7 +12,8 @@ struct rlhf__openenv {
     struct rlhf__socket_target target;
     const char *shown;       // the target, for messages
     const char *action;      // member of the action that the turn becomes; "json": the turn is it
-    const char *observation; // JSON pointer of what is said; NULL: all of the observation
+    const char *observation; // JSON pointer into the observation, for the policy; NULL: the whole
+                             // observation
     double timeout_s;        // of an answer; 0 = none
     size_t longest;          // bytes of a message, at most
 };
