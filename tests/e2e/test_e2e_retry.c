@@ -1,6 +1,6 @@
-// test_e2e_retry.c: runs with injected faults of the environment. No run is lost, the log names each
-// fault, and a run with faults ends with the bytes of a run without them. RLHF_LONG_FAULTS=N injects
-// N faults.
+// test_e2e_retry.c: runs with injected faults of the environment. No run is lost, the log names
+// each fault, and a run with faults ends with the bytes of a run without them. RLHF_LONG_FAULTS=N
+// injects N faults.
 #include "e2e.h"
 
 #include <stdio.h>
