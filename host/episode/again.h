@@ -1,6 +1,6 @@
 // again.h: calls an environment. After a failure, replays the affected episodes from their reset
-// with the same turns. An environment's answers depend only on the seed, the data row and the turns.
-// So a run with failures ends with the same bytes as a run without them.
+// with the same turns. An environment's answers depend only on the seed, the data row and the
+// turns. So a run with failures ends with the same bytes as a run without them.
 #ifndef RLHF_HOST_EPISODE_AGAIN_H
 #define RLHF_HOST_EPISODE_AGAIN_H
 
