@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "episode/playing.h"
 #include "feed/ahead.h"
+#include "feed/largest_rows.h"
 #include "feed/start_check.h"
 #include "learn/plan.h"
 #include "model/text_note.h"
@@ -314,97 +315,21 @@ static rlhf_status open_cache(const struct prompt_feed *f, const struct rlhf__mo
 
 // ---- the largest possible rows ----
 
-#define LOOK_AHEAD 64 // phases
-
-// Among the next phases, find the one with the most prompt tokens; best receives its prompts.
-static void longest_prompts(struct prompt_feed *f, uint32_t n, int64_t *row, int64_t *best) {
-    int64_t most = -1;
-    for (int k = 0; k < LOOK_AHEAD; k++) {
-        int64_t tokens = 0;
-        for (uint32_t i = 0; i < n; i++) {
-            row[i] = i % f->group ? row[i - 1] : rlhf__order_next(&f->order);
-            tokens += rlhf__prompts_get(f->prompts, row[i]).n;
-        }
-        if (tokens > most) memcpy(best, row, n * sizeof *row);
-        if (tokens > most) most = tokens;
-    }
-}
-
-struct length {
-    int64_t prompt;
-    int32_t tokens, reserved;
-};
-
-static int longer_first(const void *a, const void *b) {
-    const struct length *x = a, *y = b;
-    if (x->tokens != y->tokens) return x->tokens > y->tokens ? -1 : 1;
-    return (x->prompt > y->prompt) - (x->prompt < y->prompt);
-}
-
-// If the algorithm may choose any prompts, take the longest of all prompts, repeated if there are
-// too few.
-static rlhf_status longest_of_all(const struct prompt_feed *f, uint32_t n, int64_t *row,
-                                  struct rlhf__error *err) {
-    struct length *all = calloc((size_t)f->n + 1, sizeof *all);
-    if (!all) return RLHF__NOMEM(err, "out of memory for %lld prompts", (long long)f->n);
-    for (int64_t i = 0; i < f->n; i++)
-        all[i] = (struct length){.prompt = i, .tokens = rlhf__prompts_get(f->prompts, i).n};
-    qsort(all, (size_t)f->n, sizeof *all, longer_first);
-    for (uint32_t i = 0; i < n; i++)
-        row[i] = all[i / f->group % f->n].prompt;
-    free(all);
-    return RLHF_OK;
-}
-
-// Returns the maximum number of tokens after prompt p. In an episode the environment may write some
-// of them, but the rows are largest if the policy writes all.
-static int32_t most_after(const struct prompt_feed *f, const struct rlhf__prompt *p) {
-    if (f->episodes.environment) return f->episodes.limits.tokens - p->n;
-    return (int32_t)f->feed.env->config->sampling.max_new_tokens;
-}
-
-// Make rows of these prompts, with responses of full length.
-static rlhf_status lay_out(const struct prompt_feed *f, const int64_t *row, uint32_t n,
-                           struct rlhf__rows *e, struct rlhf__error *err) {
-    int64_t total = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct rlhf__prompt p = rlhf__prompts_get(f->prompts, row[i]);
-        total += p.n + most_after(f, &p);
-    }
-    if (total > INT32_MAX)
-        return rlhf__fail(err, RLHF_E_INVALID, "a batch of %lld tokens is too large",
-                          (long long)total);
-    RLHF_TRY(rlhf__rows_init(e, n, (uint32_t)total, err));
-    e->flags |= RLHF__DRAWN | (f->share ? RLHF__SHARE_PROMPTS : 0u);
-    for (uint32_t i = 0; i < n; i++) {
-        const struct rlhf__prompt p = rlhf__prompts_get(f->prompts, row[i]);
-        memcpy(e->ids + e->offset[i], p.ids, (size_t)p.n * sizeof *e->ids);
-        e->prompt_len[i] = p.n;
-        e->source[i] = row[i];
-        e->group[i] = (int32_t)(i / f->group);
-        e->offset[i + 1] = e->offset[i] + p.n + most_after(f, &p);
-    }
-    if (!f->keep_support) return RLHF_OK;
-    return rlhf__rows_add_support(e, f->feed.env->cast->policy->info.n_vocab, err);
-}
-
 static rlhf_status prompt_largest(struct rlhf__feed *feed, struct rlhf__experience *x,
                                   struct rlhf__error *err) {
     struct prompt_feed *f = of(feed);
-    const size_t n = (size_t)feed->env->config->batch.size;
-    const uint64_t pass = f->order.pass;
-    const int64_t pos = f->order.pos;
-    int64_t *row = calloc(2 * n, sizeof *row);
-    if (!row) return RLHF__NOMEM(err, "out of memory for %zu prompts", n);
-    rlhf_status st = RLHF_OK;
-    if (feed->choice)
-        st = longest_of_all(f, (uint32_t)n, row, err);
-    else
-        longest_prompts(f, (uint32_t)n, row + n, row);
-    if (st == RLHF_OK) st = rlhf__order_seek(&f->order, pass, pos, err);
-    if (st == RLHF_OK) st = lay_out(f, row, (uint32_t)n, &x->rows, err);
-    free(row);
-    return st;
+    const struct rlhf__config *c = feed->env->config;
+    const struct rlhf__largest_rows q = {
+        .prompts = f->prompts,
+        .order = &f->order,
+        .n = (uint32_t)c->batch.size,
+        .group = f->group,
+        .any = feed->choice != NULL,
+        .max_new = (int32_t)c->sampling.max_new_tokens,
+        .longest = f->episodes.environment ? f->episodes.limits.tokens : 0,
+        .n_vocab_support = f->keep_support ? feed->env->cast->policy->info.n_vocab : 0,
+        .flags = f->share ? RLHF__SHARE_PROMPTS : 0u};
+    return rlhf__largest_rows(&q, &x->rows, err);
 }
 
 // On the memory plan, let m fill every slot of a cache and decode one more token. *cache stays

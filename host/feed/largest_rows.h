@@ -1,0 +1,28 @@
+// largest_rows.h: for the memory estimate, the largest rows that the next phases of a run with
+// prompts can have.
+#ifndef RLHF_HOST_LARGEST_ROWS_H
+#define RLHF_HOST_LARGEST_ROWS_H
+
+#include "batch/rows.h"
+#include "data/order.h"
+#include "data/prompts.h"
+
+// What such rows are made from; all pointers are borrowed.
+struct rlhf__largest_rows {
+    const struct rlhf__prompts *prompts;
+    struct rlhf__order *order; // its cursor is the same afterwards
+    uint32_t n, group;         // rows; rows that have the same prompt
+    int32_t any;               // 1: the algorithm may choose any prompts
+    int32_t max_new;           // longest response
+    int32_t longest;           // tokens of the longest episode; 0: rows are single responses
+    int32_t n_vocab_support;   // ids of a support; 0: none
+    uint32_t flags;            // of the rows, in addition to RLHF__DRAWN
+    uint32_t reserved;
+};
+
+// Make the rows in a zeroed *e: the longest prompts, with responses of full length. Errors:
+// RLHF_E_INVALID (there are too many tokens), RLHF_E_NOMEM. [step]
+rlhf_status rlhf__largest_rows(const struct rlhf__largest_rows *, struct rlhf__rows *e,
+                               struct rlhf__error *err);
+
+#endif
