@@ -39,10 +39,10 @@ set(RLHF_TEST_ENV "GOMP_SPINCOUNT=1000" "RLHF_TEST_SANITIZE=${RLHF_SANITIZE}"
   "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/lsan.supp:print_suppressions=0"
   "ASAN_OPTIONS=intercept_tls_get_addr=0")
 
-# Default time limit of a test in seconds; sanitizer builds are about ten times slower.
+# Default time limit of a test in seconds; sanitizers and emulators of CPUs are ten times slower.
 set(RLHF_TEST_TIMEOUT 120)
 set(RLHF_EMULATED_TIMEOUT 600) # a test on the emulated GPU takes half a minute of a core, or more
-if(RLHF_SANITIZE)
+if(RLHF_SANITIZE OR CMAKE_CROSSCOMPILING)
   set(RLHF_TEST_TIMEOUT 1200)
   set(RLHF_EMULATED_TIMEOUT 1200)
 endif()
