@@ -1,7 +1,8 @@
 // test_e2e_flips.c: flips bits in the files of a run. Every flip is found, and the message names
-// the phase and the place: tensor and index, row, metric or setting.  The run is verified once. The
-// files that this recomputes equal the run's. So a copy of the run can take their place while the
-// comparison is repeated for every flip.
+// the phase and the place: tensor and index, row, metric or setting.
+//
+// The run is verified once. The files that this recomputes equal the run's. So a copy of the run
+// can take their place while the comparison is repeated for every flip.
 #include "e2e.h"
 
 #include "base/file.h"

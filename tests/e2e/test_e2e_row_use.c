@@ -1,5 +1,5 @@
-// test_e2e_row_use.c: the backward pass skips rows of groups without spread, and masked truncated
-// responses. Only the time changes.
+// test_e2e_row_use.c: the backward pass skips rows of groups without spread, and truncated
+// responses that are masked. This saves time and changes nothing else.
 #include "e2e.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@
 #define GROUP RUN "--algo \"$RLHF_TEST_PLUGINS/group_algo.so\" "
 #define GRPO  RUN "--algo grpo.so:group_size=2,kl_placement=none,epochs=2,minibatches=2 "
 
-// With a coefficient above 0, every row has a derivative, however small.
+// An entropy coefficient above 0, however small, gives every row a derivative.
 #define HARDLY "--set algo.entropy_coef=1e-40 "
 
 static double sum_of(struct e2e *t, const char *run, const char *name) {
@@ -49,7 +49,8 @@ static void same_metrics(struct e2e *t, const char *a, const char *b, double rel
     json_decref(y);
 }
 
-// With one row per microbatch, skipping only leaves zeros out of the sums, so the bits are equal.
+// With one row per microbatch, the skipped rows would only add zeros to the sums. So the bits are
+// equal.
 static void zeros_are_left_out(void **state) {
     struct e2e *t = *state;
     const char *how = GROUP "--set batch.microbatch_tokens=1 --set batch.share_prompts=false "
@@ -111,7 +112,8 @@ static void other_terms_keep_rows_in(void **state) {
     assert_true(sum_of(t, "critic", "optim/spared_rows") == 0);
 }
 
-// Half of the rows are skipped in each epoch: in two of four groups, both rows have equal parity.
+// In two of four groups, both rows have equal parity. So half of the rows are skipped in each
+// epoch.
 static void spared_rows_are_those_of_flat_groups(void **state) {
     struct e2e *t = *state;
     static const char *const algos[] = {
@@ -151,7 +153,8 @@ static void same_seed_same_bits(void **state) {
 
 // ---- truncated responses ----
 
-// The masked share equals the share of unfinished responses, and updates do not use masked rows.
+// The metric of masked rows equals the share of unfinished responses. Updates do not use masked
+// rows.
 static void truncated_responses_are_masked(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, GRPO "--set algo.mask_truncated=true "
@@ -248,7 +251,7 @@ static void flat_phases_are_warned_of_and_counted(void **state) {
     for (int i = 0; i < 4; i++)
         assert_true(e2e_metric(rows, i, "optim/flat_phases") == i + 1);
     json_decref(rows);
-    // A critic learns where two prompts have different rewards.
+    // A critic learns in a phase in which two prompts have different rewards.
     assert_int_equal(e2e_run(t, PAID(":prompt=true") ANY BY_PROMPT
                              "--algo ppo.so:group_size=4 --set run.phases=1 --set run.dir=p"),
                      0);
@@ -256,8 +259,8 @@ static void flat_phases_are_warned_of_and_counted(void **state) {
     assert_int_equal(count(t, "have the same reward"), 0);
 }
 
-// Equal rewards for all rows give no learning signal, with every algorithm, with and without a
-// critic.
+// If all rows have equal rewards, the run learns nothing. This holds for every algorithm, with and
+// without a critic.
 static void a_constant_reward_is_named_under_any_algorithm(void **state) {
     struct e2e *t = *state;
     static const char *const algos[] = {"ppo.so",
@@ -285,8 +288,8 @@ static void a_constant_reward_is_named_under_any_algorithm(void **state) {
     }
 }
 
-// With advantage=sequence, PPO compares all rows of a phase. So whether rewards are equal is
-// decided over the phase, not over groups.
+// With advantage=sequence, PPO compares all rows of a phase. So rewards must be equal in the whole
+// phase, not only within each group, for rows to be skipped.
 static void a_phase_is_one_group(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"ppo.so:advantage=sequence",

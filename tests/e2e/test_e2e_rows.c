@@ -1,4 +1,4 @@
-// test_e2e_rows.c: rewards that read the data row and the groups of rows.
+// test_e2e_rows.c: rewards that use the data row, or the other rows of the group.
 #include "e2e.h"
 
 #define GOLD "\"$RLHF_TEST_PLUGINS/gold_reward.so\""
@@ -37,13 +37,13 @@ static void groups_are_said_everywhere(void **state) {
         e2e_run(t, "eval --model m --data rows.jsonl --n 4 --set sampling.max_new_tokens=4 "
                    "--reward " GOLD ":rows=1"),
         0);
-    // Equal scores make no pairs, but the rows were scored.
+    // Rows with equal scores make no pairs. But these rows were scored.
     e2e_run(t, "pairs --model m --judge " GOLD ":rows=4 --prompts rows.jsonl --k 4 "
                "--set sampling.max_new_tokens=4 --out p.jsonl");
     e2e_says(t, "the judge never preferred one response");
 }
 
-// The share of right responses is computed over the remaining rows, whatever their rewards. If
+// Dropped rows do not count in the share of right responses. Rewards do not affect the share. If
 // several rewards verify responses, a response is right only if all of them agree.
 static void the_share_of_right_ones(void **state) {
     struct e2e *t = *state;
@@ -81,7 +81,7 @@ static void the_share_of_right_ones(void **state) {
     e2e_says(t, "\"correct\": 0.5");
 }
 
-// A data row that cannot be scored is found before sampling, in every command that scores.
+// If a data row cannot be scored, every command that scores finds this before sampling.
 static void rows_are_asked_about_first(void **state) {
     struct e2e *t = *state;
     static const char *const bad =
@@ -132,8 +132,8 @@ static void what_the_row_lacks_is_said(void **state) {
     e2e_says(t, "there is no data row: the prompts do not come from a file of JSON rows");
 }
 
-// Two rewards of one plugin and a judge: their metrics do not collide with each other or with the
-// host's.
+// A run with two rewards of one plugin and a judge. The names of their metrics do not collide with
+// each other or with the host's.
 static void a_metric_belongs_to_its_plugin(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN "--reward " GOLD ":rows=4,name=a --reward " GOLD

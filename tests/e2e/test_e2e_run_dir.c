@@ -1,5 +1,5 @@
-// test_e2e_run_dir.c: the directory of a run: who may write it, where its files go, and how a
-// resume treats its contents.
+// test_e2e_run_dir.c: the directory of a run: which process may write it, where its files go, and
+// how a resume treats its contents.
 #include "e2e.h"
 
 #include <fcntl.h>
@@ -78,7 +78,8 @@ static void a_live_run_is_not_resumed(void **state) {
     e2e_says(t, strstr(pid, "on ") + 3);
     assert_int_equal(rows(t, "g"), 2);
     fine(t, e2e_run(t, "--resume g --set run.phases=3"));
-    // A run before its first phase has nothing worth keeping, but it is still running.
+    // A run before its first phase has nothing worth keeping. But it is still running, so no other
+    // run may use the directory.
     fine(t, e2e_shell(t, "rm gate; \"$HOST\" " WAITS("0", "h") ">log 2>&1 & pid=$!; " WAIT_FOR(
                              "-e h/config.json") "\"$HOST\" " SFT "--out h; new=$?; touch gate; "
                                                  "wait $pid || { cat log; exit 1; }; "
@@ -86,7 +87,7 @@ static void a_live_run_is_not_resumed(void **state) {
     e2e_says(t, "exists already and a run is alive in it");
 }
 
-// A run that has made its directory and its lock, but has not written config.json yet.
+// A run has made its directory and its lock, but has not written config.json yet.
 static void a_run_that_is_just_beginning(void **state) {
     struct e2e *t = *state;
     char path[512];
@@ -144,8 +145,8 @@ static void a_run_that_was_killed_early_begins_anew(void **state) {
     assert_false(e2e_exists(t, "k/sink-trackio.json"));
 }
 
-// Also repeats a killed run whose reference is a run directory, for which config.json stores the
-// path of a checkpoint.
+// In this killed run, the reference was given as a run directory. config.json stores the path of
+// its checkpoint instead. The same command still starts the run over.
 static void a_run_from_a_run_begins_anew(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_run(t, SFT "--set run.phases=1 --out first"));
@@ -171,7 +172,7 @@ static void a_plugin_that_changes_directory_diverts_nothing(void **state) {
     fine(t, e2e_shell(t, "ls -A away; [ -z \"$(ls -A away)\" ]"));
 }
 
-// Links that lead out of the directory, and links that stay in it.
+// Some links lead out of the directory, others stay in it.
 static void nothing_is_written_through_a_link(void **state) {
     struct e2e *t = *state;
     static const char *const names[] = {"metrics.jsonl", "metrics.csv",  "samples.jsonl",
@@ -229,7 +230,7 @@ static void a_run_without_a_checkpoint_says_so(void **state) {
     fine(t, e2e_run(t, "--config early/config.json --out again"));
 }
 
-// The message describes what already exists, and suggests --resume only if that can work.
+// The message describes the files that already exist. It suggests --resume only if that can work.
 static void a_name_that_is_taken(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_shell(t, "mkdir empty other && touch other/x && ln -s nowhere link"));
@@ -271,7 +272,7 @@ static void a_state_that_lies(void **state) {
     }
 }
 
-// The reference is loaded again from the policy's start directory.
+// A resume loads the reference again from the directory in which the policy started.
 static void a_reference_that_is_gone(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_run(t, RL "--reward period_count.so --set run.phases=1 --out r"));
@@ -314,8 +315,8 @@ static void more_phases_are_kept(void **state) {
     e2e_says(t, "\"stop_after\": 0");
 }
 
-// config.json equals --print-config, except for values that a run determines, such as the backend
-// for "auto", and the number of shards for 0.
+// config.json equals --print-config, except for values that only a run determines: for example, the
+// backend replaces "auto", and the number of shards replaces 0.
 static void config_is_what_is_printed(void **state) {
     struct e2e *t = *state;
     fine(t,

@@ -1,5 +1,5 @@
-// test_e2e_runs.c: `rlhf-host runs` on runs of the program: their states, terminals, and what
-// pruning leaves alone.
+// test_e2e_runs.c: `rlhf-host runs` lists and prunes runs of the program. Tests the states of runs,
+// the output on terminals, and which checkpoints pruning keeps.
 #include "e2e.h"
 
 #include <fcntl.h>
@@ -45,7 +45,7 @@ static void states(void **state) {
     fine(t, e2e_shell(t, "\"$HOST\" runs list"));
     e2e_says(t, "rlhf-host --resume runs/stopped goes on after phase 4");
     e2e_says(t, "rlhf-host --resume runs/died goes on after phase 2");
-    // Resume it with the command that the line suggests.
+    // Resumes the run with the command that its line suggests.
     fine(t, e2e_run(t, "--resume runs/died --set run.stop_after=0"));
     cell(t, "died", 2, "done");
     fine(t, e2e_shell(t, "\"$HOST\" runs show runs/died"));
@@ -55,7 +55,8 @@ static void states(void **state) {
     e2e_says(t, "Bits per token ends at");
 }
 
-// The runs program asks for the lock of a run; this process holds it, as a training run would.
+// To see whether a run is active, the program asks for the run's lock. Here this process holds the
+// lock, as a training run would.
 static void a_running_run_is_left_alone(void **state) {
     struct e2e *t = *state;
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -78,12 +79,12 @@ static void a_running_run_is_left_alone(void **state) {
     cell(t, "stopped", 2, "stopped");
     fine(t, e2e_shell(t, "\"$HOST\" runs prune runs/stopped --keep-last --yes"));
     assert_false(e2e_exists(t, "runs/stopped/checkpoints/000002"));
-    // What is left can be resumed, and used.
+    // The remaining checkpoints can be resumed and used.
     fine(t, e2e_run(t, "--resume runs/stopped --set run.stop_after=0"));
     fine(t, e2e_run(t, "generate --model runs/done --prompt a --max-new 2"));
 }
 
-// A process that reads a checkpoint holds it.
+// While a process reads a checkpoint, it holds a lock on it.
 static void a_checkpoint_in_use_stays(void **state) {
     struct e2e *t = *state;
     char path[400];
@@ -98,7 +99,8 @@ static void a_checkpoint_in_use_stays(void **state) {
     close(fd);
 }
 
-// A run that began from a checkpoint of another one can still be resumed after pruning.
+// If a run began from another run's checkpoint, pruning keeps that checkpoint, so the run can still
+// be resumed.
 static void a_checkpoint_that_a_run_began_from_stays(void **state) {
     struct e2e *t = *state;
     make_runs(t);
@@ -111,8 +113,8 @@ static void a_checkpoint_that_a_run_began_from_stays(void **state) {
 }
 
 // Such a checkpoint also stays if the path contains "/checkpoints/" twice, if the directory of the
-// runs was moved, or if the other run cannot be read. A copy made of links shares its lock with the
-// original, and that lock must not be written.
+// runs was moved, or if the other run cannot be read. If a run was copied with hard links, copy and
+// original share one lock file, which must not be written.
 static void what_may_be_needed_stays(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_run(t, SFT "--phases 4 --out c/checkpoints/runs/done"));
@@ -165,7 +167,8 @@ static void terminals(void **state) {
     e2e_says(t, "\033[H\033[2Jrun ");
 }
 
-// A file of 1 TiB, most of which is a hole, is listed at once: only its two ends are read.
+// The file has 1 TiB, most of which is a hole. It is listed at once, because only its beginning and
+// its end are read.
 static void only_the_ends_of_a_file_are_read(void **state) {
     struct e2e *t = *state;
     make_runs(t);
@@ -178,7 +181,8 @@ static void only_the_ends_of_a_file_are_read(void **state) {
     cell(t, "died", 3, "5/6");
 }
 
-// On a narrow terminal a comparison leaves out the errors beside ranges, but no column.
+// On a narrow terminal, a comparison leaves out the errors that follow ranges. It keeps every
+// column.
 static void a_narrow_comparison(void **state) {
     struct e2e *t = *state;
     for (int seed = 1; seed <= 2; seed++)

@@ -8,14 +8,16 @@
     "--algo sft.so --policy model --data texts.jsonl --set policy.init=random "                    \
     "--set batch.size=16 --set optim.schedule_phases=100000 --threads 1 "
 
-// Limits the time of process $pid. The watchdog's sleep ends with the watchdog.
+// Ends process $pid if it takes too long. The `sleep` of this watchdog ends together with the
+// watchdog.
 #define GUARD                                                                                      \
     "(trap 'kill $s; exit' TERM; sleep 60 & s=$!; wait $s; kill -KILL $pid 2>/dev/null) "          \
     ">/dev/null 2>&1 & guard=$!; "
 
-// Sending `signal` after the third phase ends the run with the status `want`.
+// Asserts that the run ends with status `want` if it gets `signal` after the third phase.
 static void interrupt_and_resume(struct e2e *t, const char *signal, int want) {
-    // Wait for the third row of metrics, then interrupt. A second wait ends a program that hangs.
+    // Waits for the third row of metrics, then interrupts the run. If the program hangs, a second
+    // wait ends it.
     int status = e2e_shell(
         t,
         "\"$HOST\" " RUN "--set run.phases=100000 --set run.dir=s & pid=$!; n=0; "
@@ -44,8 +46,8 @@ static void ctrl_c(void **state) { interrupt_and_resume(*state, "INT", 130); }
 static void terminated(void **state) { interrupt_and_resume(*state, "TERM", 143); }
 static void hung_up(void **state) { interrupt_and_resume(*state, "HUP", 129); }
 
-// A reward model's samples are drawn before its first phase, when there is nothing to save or
-// resume.
+// The samples of a reward model are drawn before its first phase. At that time, there is nothing to
+// save or resume.
 static void interrupt_before_the_first_phase(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "pairs.jsonl",
@@ -65,8 +67,8 @@ static void interrupt_before_the_first_phase(void **state) {
     assert_false(e2e_exists(t, "r"));
 }
 
-// Ctrl-C before the first phase, while rows are read or after that. Nothing was trained, so no
-// files are left. The plugins send the signal themselves at the right moment.
+// Ctrl-C comes before the first phase, while rows are read or after that. Nothing was trained, so
+// no files are left. The plugins themselves send the signal at the required moment.
 static void interrupt_while_loading(void **state) {
     struct e2e *t = *state;
     const char *how = "--policy model --set policy.init=random --phases 2 --out r";

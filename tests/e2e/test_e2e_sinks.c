@@ -1,5 +1,5 @@
-// test_e2e_sinks.c: sinks get the numbers of the files and cannot harm a run. wandb.so and
-// trackio.so run against packages of the same names that record their calls.
+// test_e2e_sinks.c: sinks get the numbers that are in the files, and cannot harm a run. wandb.so
+// and trackio.so run against fake packages of the same names, which record their calls.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
     "batch.size=4 --set sampling.max_new_tokens=4 --set algo.minibatches=1 --reward "              \
     "period_count.so --set log.samples_every=2 --set log.samples=2 --set checkpoint.every_s=0 "
 #define SINK "--sink \"$RLHF_TEST_PLUGINS/recording_sink.so\""
-// A sink with options. Each option except the last ends with a comma.
+// A sink, to which options can be appended. Each option except the last ends with a comma.
 #define SINK_WITH(options) "--sink \"$RLHF_TEST_PLUGINS/recording_sink.so:" options "\" "
 
 // The rows of a file of JSON lines; new reference.
@@ -60,7 +60,8 @@ static int is_time(const char *name) {
            strstr(name, "/time") != NULL;
 }
 
-// Both have the same names in the same order with the same values. With times 0, times may differ.
+// Both must have the same names in the same order with the same values. If `times` is 0, times may
+// differ.
 static void assert_metrics(json_t *told, json_t *row, int times) {
     void *a = json_object_iter(told), *b = json_object_iter(row);
     for (; b; b = json_object_iter_next(row, b)) {
@@ -80,7 +81,7 @@ static void assert_metrics(json_t *told, json_t *row, int times) {
     assert_null(a);
 }
 
-// The calls of phase() got the rows of metrics.jsonl and the samples of samples.jsonl.
+// The calls of phase() must have got the rows of metrics.jsonl and the samples of samples.jsonl.
 static void assert_files(const struct e2e *t, const json_t *calls, const char *run) {
     char path[64];
     size_t i, k, phases = 0, samples = 0;
@@ -110,7 +111,8 @@ static void assert_files(const struct e2e *t, const json_t *calls, const char *r
     json_decref(lines);
 }
 
-// With held-out prompts, a row comes before the first phase. A NaN reward gives a NaN metric.
+// There are held-out prompts, so a row comes before the first phase. A NaN reward gives a NaN
+// metric.
 static void a_sink_is_told_what_the_files_have(void **state) {
     struct e2e *t = *state;
     char path[300];
@@ -142,7 +144,7 @@ static void a_sink_is_told_what_the_files_have(void **state) {
         steps = number_of(c, "steps");
     }
     json_decref(calls);
-    // The sink changes nothing, and its own metric does not reach the run.
+    // The run is the same as without the sink, and the sink's own metric does not appear in it.
     assert_int_equal(e2e_run(t, PPO "--set data.eval_path=prompts.txt --set data.eval_limit=2 "
                                     "--set data.eval_every=2 --phases 3 --out without"),
                      0);
@@ -161,13 +163,14 @@ static void a_sink_is_told_what_the_files_have(void **state) {
                      0);
 }
 
-// The sink gets phases after the last checkpoint a second time, with the same numbers.
+// The resumed run repeats the phases after the last checkpoint. The sink gets them a second time,
+// with the same numbers.
 static void a_resumed_run_repeats_phases(void **state) {
     struct e2e *t = *state;
     static const char run[] =
         PPO SINK " --set checkpoint.every=2 --set checkpoint.keep=0 --phases 4 --out r ";
     assert_int_equal(e2e_run(t, "%s --set run.stop_after=3", run), 0);
-    // As after a crash: the newest checkpoint is that of phase 2.
+    // The files are as after a crash: the newest checkpoint is that of phase 2.
     assert_int_equal(e2e_shell(t, "rm -r r/checkpoints/000003 && ln -sfn 000002 "
                                   "r/checkpoints/latest && sed -i 's|\"time/training\": "
                                   "[^,]*|\"time/training\": 1000|' r/metrics.jsonl"),
@@ -187,7 +190,7 @@ static void a_resumed_run_repeats_phases(void **state) {
     // The elapsed time includes the seconds of the two phases that are kept.
     const double elapsed = number_of(again, "elapsed");
     assert_true(elapsed > 2000 && elapsed < 2900);
-    // Rows written before the resume, from the checkpoint on, are removed from both files.
+    // Rows from the checkpoint on were written before the resume. They are removed from both files.
     json_t *last = json_array();
     for (size_t i = 2; i < 4; i++) {
         json_t *kept = json_array_get(calls, i);
@@ -234,7 +237,7 @@ static void a_failing_sink_loses_nothing(void **state) {
         json_decref(calls);
         e2e_same_tree(t, "r/checkpoints/latest/", "without/checkpoints/latest/");
     }
-    // Options that a sink refuses are found before the run.
+    // A sink's options are checked before the run starts.
     assert_int_equal(e2e_run(t, PPO SINK_WITH("fail=create") "--out s"), 1);
     e2e_says(t, "create(): no create today");
     assert_int_equal(e2e_exists(t, "s"), 0);
@@ -299,8 +302,8 @@ static void a_resumed_run_asks_for_its_sinks(void **state) {
     e2e_says(t, "sink.0.plugin (");
     e2e_says(t, "own.so)");
     e2e_says(t, "--sink");
-    // Four resumes: the sink named again, which keeps its options; --trust-run; another sink; no
-    // sink.
+    // Resumes four times. First the sink is named again and keeps its options. Then come
+    // --trust-run, another sink, and no sink.
     assert_int_equal(e2e_run(t, "--resume r --set run.phases=2 --sink ./own.so"), 0);
     assert_int_equal(e2e_run(t, "--resume r --set run.phases=3 --trust-run"), 0);
     json_t *calls = rows_of(t, "mine.jsonl");
@@ -313,7 +316,7 @@ static void a_resumed_run_asks_for_its_sinks(void **state) {
     assert_calls(calls, "create begin phase end");
     json_decref(calls);
     assert_int_equal(e2e_shell(t, "grep -c own.so r/manifest.json"), 0); // an earlier one
-    // The user must confirm again where data goes and which code runs.
+    // On a resume, the user must confirm again to where data goes and which code runs.
     assert_int_equal(e2e_shell(t, "sed -i 's/^  \"algo\"/  \"sink\": [{\"plugin\": \"trackio.so\", "
                                   "\"python\": \"\\/bin\\/echo\"}],\\n  \"algo\"/' r/config.json"),
                      0);
@@ -324,7 +327,7 @@ static void a_resumed_run_asks_for_its_sinks(void **state) {
 
 // ---- trackers ----
 
-// A package that records its calls, and misbehaves in the phase that FAKE names.
+// A fake package. It records its calls, and misbehaves in the phase that FAKE names.
 static const char package[] =
     "import json, os, sys, time\n"
     "def note(*what):\n"
@@ -373,7 +376,7 @@ static const json_t *at(const json_t *calls, size_t i, size_t k) {
     return json_array_get(json_array_get(calls, i), k);
 }
 
-// The tracker's log() calls are the rows of metrics.jsonl.
+// The calls of the tracker's log() have the rows of metrics.jsonl.
 static void a_tracker_gets_the_numbers(void **state) {
     struct e2e *t = *state;
     if (!has_python()) skip();
@@ -432,7 +435,8 @@ static void the_trackers_are_sound(void **state) {
                                    names[i]),
                          0);
         e2e_says(t, "nothing found");
-        // begin() and phase() record in a file what the tracker has; plugin check allows this.
+        // begin() and phase() record in a file which data the tracker has. `plugin check` allows
+        // this.
         assert_null(strstr(t->out, "the run would go on without it"));
     }
 }

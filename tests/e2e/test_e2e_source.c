@@ -14,7 +14,7 @@
 #define SKIP  "--set prompts.long_rows=skip --set prompts.max_tokens=30 "
 #define ROLLS ANY "--set batch.size=8 --set sampling.max_new_tokens=4 "
 
-// Every phase of the run must have checked at least `rows` rows and found nothing wrong.
+// Every phase of the run must have checked at least `rows` rows, all without errors.
 static void all_right(struct e2e *t, double rows) {
     json_t *m = e2e_metrics(t, "r");
     for (int p = 0; p < 4; p++) {
@@ -44,7 +44,8 @@ static void rows_of_a_file(void **state) {
 
 static void preferences_and_completions(void **state) {
     struct e2e *t = *state;
-    // row 1 is left out, because its responses are equal after the cut to the context
+    // The two responses of row 1 become equal when they are cut to the context, so the row is left
+    // out.
     e2e_write(t, "rows.jsonl",
               "{\"prompt\": \"xA\", \"chosen\": \" a fine film\", \"rejected\": \" dull\"}\n"
               "{\"prompt\": \"xB\", \"chosen\": \" same x\", \"rejected\": \" same y\"}\n"
@@ -86,7 +87,7 @@ static void responses_to_prompts(void **state) {
                                      "--set batch.microbatch_tokens=20"),
                      0);
     all_right(t, 10);
-    // Other commands count the prompts in use too.
+    // In other commands, too, the index counts only prompts that are in use.
     assert_int_equal(e2e_run(t, ALGO "\" " REWARD "\" " PROMPTS), 0);
     assert_int_equal(e2e_run(t, "eval --model r/checkpoints/latest --data rows.txt --n 7 "
                                 "--set sampling.max_new_tokens=4 " SKIP REWARD "\""),

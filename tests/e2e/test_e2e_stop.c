@@ -63,8 +63,8 @@ static void find_pair(const json_t *lines, char out[3]) {
     fail_msg("no two letters side by side");
 }
 
-// The length of the response up to the token that completes `text` or is `id`; -1 if there is no
-// such token.
+// Returns the length of the response up to the first token that completes `text` or is `id`, or -1
+// if the response lacks such a token.
 static int64_t expected(const int64_t *ids, size_t n, const char *text, int64_t id) {
     static const char *const merged[] = {"th", "the", "in", ""};
     char bytes[512] = "";
@@ -109,7 +109,8 @@ static void responses_end_at_texts_and_ids(void **state) {
         const json_t *before = json_object_get(json_array_get(all, i), "logp_sampled");
         for (size_t k = 0; k < m; k++)
             assert_true(json_equal(json_array_get(logp, k), json_array_get(before, k)));
-        // A text is cut before the stop text; a stop token that is not special is part of it.
+        // The text of a response ends before the stop text. But if a stop token is not special, the
+        // text includes it.
         assert_null(strstr(text, pair));
         if (want >= 0 && ids[m - 1] == id && id < 128) assert_int_equal(text[strlen(text) - 1], id);
         by_id += want >= 0 && ids[m - 1] == id;
@@ -142,7 +143,8 @@ static void a_resumed_run_stops_at_the_same(void **state) {
     e2e_says(t, "\"stop\":[\"a\",\"e\",\"th\",200,201]");
 }
 
-// One word means a list of one text, one number a list of one id.
+// For an option that takes a list, one word means a list with this text, and one number a list with
+// this id.
 static void a_list_of_one(void **state) {
     struct e2e *t = *state;
     assert_int_equal(
@@ -191,8 +193,8 @@ static void a_period_can_be_one_token(void **state) {
     "--set sampling.max_new_tokens=24 --set log.tensorboard=false --phases 1 "
 #define GROUPS "\"$RLHF_TEST_PLUGINS/group_algo.so\""
 
-// The model's config.json says, as the default policy's does, that an end token does not end its
-// texts.
+// Writes into the model's config.json that an end token does not end its texts. The default
+// policy's config says this, too.
 static void goes_on(struct e2e *t) {
     assert_int_equal(
         e2e_shell(t, "sed -i '0,/{/s//{\"rlhf_stop_at_eos\": false, /' model/config.json"), 0);
@@ -234,7 +236,7 @@ static void a_model_may_say_that_it_goes_on(void **state) {
     e2e_says(t, "responses: 24 tokens each, and do not end early (config.json of the policy has "
                 "rlhf_stop_at_eos=false");
     same_weights(t, "auto", "never", 1);
-    // The checkpoint has the same setting, and a resumed run keeps it.
+    // The checkpoint keeps the setting, and so does a resumed run.
     assert_int_equal(e2e_run(t, ENDS("grpo.so") "--phases 2 --out whole"), 0);
     assert_int_equal(e2e_run(t, ENDS("grpo.so") "--phases 2 --set run.stop_after=1 --out part"), 0);
     assert_int_equal(e2e_run(t, "--resume part"), 0);

@@ -100,7 +100,8 @@ static void models_of_the_program(void **state) {
         if (e2e_shell(t, "\"$HOST\" %s", args[i]) != 0) fail_msg("%s: %s", args[i], t->out);
 }
 
-// A label covers a whole text, so rows cannot be split; truncated rows are counted.
+// A label covers a whole text, so a row cannot be split. Rows that are truncated instead are
+// counted.
 static void long_rows_of_a_classifier(void **state) {
     struct e2e *t = *state;
 #define CLASSIFY                                                                                   \
@@ -163,7 +164,7 @@ static void prompts_and_completions(void **state) {
             sft),
         0);
     assert_int_equal(e2e_run(t, "eval --model a --data rows.jsonl --json"), 0);
-    // The counted texts are " good." in the first row, and all of the second row.
+    // In the first row, only the text " good." has a loss. In the second row, all of it has.
     e2e_says(t, "\"rows\": 2, \"tokens\": 14, \"bytes\": 14");
     static const struct {
         const char *name, *row, *jq, *converted;

@@ -60,7 +60,7 @@ static void the_kl_is_finite(void **state) {
     }
 }
 
-// Other slots, threads, resumes and full-length prompts give the same bytes.
+// The bytes are the same with other slots, other threads, a resume, and prompts of full length.
 static void same_seed_same_bits(void **state) {
     struct e2e *t = *state;
     const char *how = cases[5].how;
@@ -76,7 +76,7 @@ static void same_seed_same_bits(void **state) {
     e2e_same_tree(t, "a/checkpoints/000004", "c/checkpoints/000004");
 }
 
-// Uses the reference backend, whose buffers are unreadable outside a table function.
+// In the reference backend's guard mode, buffers are unreadable outside a table function.
 static void guarded(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t,
@@ -86,8 +86,8 @@ static void guarded(void **state) {
                      0);
 }
 
-// A model plugin without support bits is refused by name before files are written. Without top-k it
-// works.
+// If a model plugin lacks support bits, it is refused by name before files are written. Without
+// top-k it works.
 static void a_model_that_cannot_is_refused(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "cp -r model plain && "
@@ -103,8 +103,8 @@ static void a_model_that_cannot_is_refused(void **state) {
         e2e_run(t, RUN "--policy plain --algo ppo.so --set run.phases=1 --set run.dir=y"), 0);
 }
 
-// A full KL over several minibatches. The reference's states stay on the device, or go through the
-// host if the model cannot keep them. The bits are the same.
+// A full KL over several minibatches. The reference's states stay on the device. If the model
+// cannot keep them there, they go through the host, with the same bits.
 static void hidden_states_either_way(void **state) {
     struct e2e *t = *state;
     static const char args[] =

@@ -39,8 +39,8 @@ static double first(struct e2e *t, const char *run, const char *name) {
     return v;
 }
 
-// If the algorithm uses only the sum of a row's rewards, a phase does not depend on their
-// positions.
+// Some algorithms use only the sum of a row's rewards. For these, a phase does not depend on the
+// rewards' positions.
 static void the_same_however_it_is_paid(void **state) {
     struct e2e *t = *state;
     static const char *const with[] = {
@@ -70,7 +70,7 @@ static void the_same_however_it_is_paid(void **state) {
         snprintf(b, sizeof b, "t%d", k);
         same_metrics(t, a, b, 2e-4);
     }
-    // Rewards of 7 to 10 count by half.
+    // The rewards are 7 to 10, each multiplied by a half.
     assert_true(fabs(first(t, "t0", "objective/scores") - 4.25) < 1e-6);
     assert_true(fabs(first(t, "t0", "objective/rlhf_reward") - 4.25) < 1e-3);
     assert_true(fabs(first(t, "t3", "objective/scores") - 1.5) < 1e-6);
@@ -88,8 +88,8 @@ static void a_row_without_a_number_costs_its_own_reward_alone(void **state) {
                                       "--set run.dir=z%d",
                                  order[k], k),
                          0);
-    // The mean of one reward over rows 0 to 7 is 8.5. The other reward gives 0, NaN, 2, NaN, 1,
-    // NaN, 0, NaN, where NaN counts as 0.
+    // Over rows 0 to 7, the mean of one reward is 8.5. The other reward gives 0, NaN, 2, NaN, 1,
+    // NaN, 0, NaN. NaN counts as 0.
     assert_true(fabs(first(t, "z0", "objective/scores") - (8.5 + 3.0 / 8)) < 1e-6);
     assert_true(fabs(first(t, "z1", "objective/scores") - (8.5 + 3.0 / 8)) < 1e-6);
     same_metrics(t, "z0", "z1", 0);
@@ -123,7 +123,7 @@ static void a_fixed_score_replaces_what_tokens_pay(void **state) {
                      0);
     assert_true(fabs(first(t, "p", "objective/scores") + 1) < 1e-6);
     assert_true(fabs(first(t, "p", "returns/mean") + 1) < 1e-6);
-    // A stop within 6 tokens is unlikely with 260 tokens (see the share below).
+    // There are 260 tokens, so a stop within 6 tokens is unlikely (see the share below).
     assert_int_equal(e2e_run(t, GRPO TOKENS ":shift=-7\" --set sampling.stop_at_eos=false "
                                             "--set response.non_stop=replace "
                                             "--set response.non_stop_penalty=-3 "

@@ -37,7 +37,7 @@ static void a_model_directory_runs_no_code(void **state) {
     e2e_says(t, "'../evil' is no model_type");
 }
 
-// If the program itself looks up a plugin name, it uses an installed file.
+// If the program itself looks up a plugin by name, it uses a file of the installation.
 static void implicit_plugins_are_installed_ones(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, SFT "--set run.phases=1 --set run.dir=r"), 0);
@@ -62,7 +62,7 @@ static void implicit_plugins_are_installed_ones(void **state) {
                                 "--set sampling.max_new_tokens=4 --set batch.size=4 --dry-run"),
                      0);
     assert_null(strstr(t->out, "EVIL"));
-    // The same holds for a bare name in a config file. A path there is the user's choice.
+    // The same holds if a config file has a bare name. A path in the file is the user's own choice.
     e2e_write(t, "c.json", "{\"reward\": [{\"plugin\": \"here.so\"}]}");
     assert_int_equal(
         e2e_shell(t, "rm *.so; cp \"$RLHF_TEST_PLUGINS/bad_reward.so\" here.so; \"$HOST\" "
@@ -89,7 +89,7 @@ static void a_resumed_run_opens_no_code_of_its_own(void **state) {
         e2e_says(t, "--trust-run");
         assert_null(strstr(t->out, "compute.backend ("));
     }
-    // If the run cannot be resumed, --trust-run does not help; only its settings can be shown.
+    // This run cannot be resumed, not even with --trust-run. Its settings can still be printed.
     assert_int_equal(e2e_shell(t, "cp -r r early && rm -r early/checkpoints"), 0);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(e2e_run(t, "--resume early --set run.phases=2 %s", how[i]), 2);
@@ -100,7 +100,7 @@ static void a_resumed_run_opens_no_code_of_its_own(void **state) {
     assert_int_equal(e2e_run(t, "--resume r --set run.phases=3 --trust-run"), 0);
     assert_int_equal(e2e_run(t, SFT "--trust-run --set run.dir=n"), 2);
     e2e_says(t, "--trust-run goes with --resume");
-    // The same plugin in a directory of the search path, and the same kernels.
+    // Now the run's config names the same plugin in a directory of the search path.
     assert_int_equal(e2e_shell(t, "sed -i \"s|$PWD/own.so|$RLHF_TEST_PLUGINS/bad_reward.so|\" "
                                   "r/config.json && grep -q tests/e2e/bad_reward.so r/config.json"),
                      0);
@@ -115,7 +115,8 @@ static void a_resumed_run_opens_no_code_of_its_own(void **state) {
     }
 }
 
-// The run's config.json cannot weaken the confinement of a user's plugin either.
+// A run's config.json cannot weaken the confinement of any plugin, not even of one that the user
+// names.
 static void a_resumed_run_takes_down_no_wall(void **state) {
     struct e2e *t = *state;
     static const struct {
@@ -141,7 +142,8 @@ static void a_resumed_run_takes_down_no_wall(void **state) {
     }
 }
 
-// A hint about a misspelled option does not open the run's code either.
+// The hint about a misspelled option needs the plugin's options. Even then, the run's code is not
+// opened.
 static void a_hint_opens_no_code_of_a_run(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, PPO "--reward period_count.so --set run.phases=1 --set run.dir=r"),
@@ -156,7 +158,7 @@ static void a_hint_opens_no_code_of_a_run(void **state) {
     assert_null(strstr(t->out, "EVIL"));
 }
 
-// A run stores hashes of the code that made it, and names changes.
+// A run stores hashes of the code that made it. If a file has changed, a resume names it.
 static void changed_code_is_named(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"", "--dry-run"};
@@ -182,12 +184,12 @@ static void changed_code_is_named(void **state) {
     assert_int_equal(e2e_run(t, "--resume r --trust-run --set run.phases=3 "
                                 "--allow-changed-plugins"),
                      0);
-    // The next resume compares with the new files; the old list is kept.
+    // The next resume compares with the new files. The manifest keeps the old list, too.
     assert_int_equal(e2e_run(t, "--resume r --trust-run --set run.phases=4"), 0);
     assert_int_equal(e2e_shell(t, "grep -q '\"earlier\"' r/manifest.json && "
                                   "test $(grep -c own.so r/manifest.json) = 2"),
                      0);
-    // The manifest has another version, or is missing.
+    // Here the manifest has another version, or is missing.
     assert_int_equal(e2e_shell(t, "sed -i 's/\"version\": \"[0-9.]*\"/\"version\": \"9.9.9\"/' "
                                   "r/manifest.json"),
                      0);
@@ -241,12 +243,13 @@ static void no_link_leads_out_of_a_run(void **state) {
                      0);
     assert_int_equal(e2e_run(t, "--resume s --set run.phases=2"), 2);
     e2e_says(t, "s/metrics.jsonl is neither a file nor a directory");
-    // The links that a run makes itself, and others that stay inside, are fine.
+    // Links that the run itself makes, and others that stay inside the directory, are allowed.
     assert_int_equal(e2e_shell(t, "ln -s 000001 r/checkpoints/keep"), 0);
     assert_int_equal(e2e_run(t, "--resume r --set run.phases=2"), 0);
 }
 
-// A directory of links, as download caches make them, can be read; nothing is written through it.
+// Download caches make directories of links. Such a directory can be read, and nothing is written
+// through its links.
 static void a_model_directory_may_be_links(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, SFT "--set run.phases=1 --set run.dir=r"), 0);

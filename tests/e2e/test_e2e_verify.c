@@ -1,5 +1,6 @@
-// test_e2e_verify.c: `rlhf-host verify`: runs of several algorithms are equal to the bit at another
-// instruction set, rewards included; edits are found and named; receipts; bad input.
+// test_e2e_verify.c: `rlhf-host verify`. Runs of several algorithms, rewards included, are equal to
+// the bit at another instruction set. Also tests that edits are found and named, receipts, and bad
+// input.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -55,7 +56,7 @@ static void expect(struct e2e *t, int status, int wanted) {
 
 // ---- equal runs ----
 
-// At another instruction set, with another number of threads.
+// Verifies at another instruction set, with another number of threads.
 static void all_phases_are_equal_on_another_machine(void **state) {
     struct e2e *t = *state;
     for (int i = 0; i < N_RUNS; i++) {
@@ -69,7 +70,7 @@ static void all_phases_are_equal_on_another_machine(void **state) {
     }
 }
 
-// Threads, checkpoints, logs and a stop do not change the head of the chain.
+// Threads, checkpoints, logs and a stop do not change the head of the hash chain.
 static void the_head_belongs_to_the_settings(void **state) {
     struct e2e *t = *state;
     expect(t,
@@ -113,7 +114,7 @@ static void rewards_of_others_are_taken_on_trust(void **state) {
            e2e_shell(t, "\"$HOST\" --threads 1 --out judged --algo ppo.so --reward "
                         "\"$RLHF_TEST_PLUGINS/even_judge.so\" --set compute.dtype=f32" RL),
            0);
-    // The reward is not opened: it need not be there.
+    // Verifying does not open the reward, so the reward may be missing.
     expect(t, e2e_run(t, "verify judged --all"), 0);
     e2e_says(t, "3 of 3 phases are equal to the bit");
     e2e_says(t, "rewards of 3 phases were taken on trust: ");
@@ -130,7 +131,7 @@ static void rewards_of_others_are_taken_on_trust(void **state) {
 
 // ---- edits ----
 
-// Change a copy of the run by a shell command, and verify the copy.
+// Changes a copy of the run by a shell command, and verifies the copy.
 static void finds(struct e2e *t, const char *run, const char *change, const char *what) {
     assert_int_equal(e2e_shell(t, "rm -rf x && cp -r %s x && cd x && %s", run, change), 0);
     expect(t, e2e_run(t, "verify x --all"), 1);
@@ -163,7 +164,7 @@ static void edits_are_named(void **state) {
           "checkpoints/000003/state/critic.safetensors: the file is missing");
 }
 
-// A checkpoint that was replaced by that of another phase.
+// A checkpoint is replaced by that of another phase.
 static void a_forged_run_is_found(void **state) {
     struct e2e *t = *state;
     finds(t, "ppo", "cp checkpoints/000003/model.safetensors checkpoints/000002/",

@@ -86,8 +86,8 @@ static rlhf_status info(void *self, rlhf_model_info *out) {
     return st;
 }
 
-// With "counting" the first call fails, as in a model that needs the numbers that it reads. While
-// memory is estimated, these numbers do not exist.
+// With "counting", the first call fails. It plays a model that needs the numbers that it reads.
+// These do not exist while memory is estimated.
 static rlhf_status forward(void *self, const rlhf_batch *b, const rlhf_forward *f,
                            const rlhf_heads *out) {
     static int calls;

@@ -24,9 +24,9 @@
 // NULL: not a write).
 int fault_strikes(int fd, const void *bytes, size_t n);
 
-// Writes operation `op` on path in directory dir, or on descriptor dir itself (path NULL), to
-// FAULT_LOG. Paths are absolute; errno is preserved. Operations: make (a new name), open, empty,
-// write, sync, from and rename, remove.
+// Writes operation `op` to FAULT_LOG. The operation is on `path` in the directory `dir` or, if
+// `path` is NULL, on the descriptor `dir` itself. Paths are written as absolute ones, and errno is
+// preserved. Operations: make (a new name), open, empty, write, sync, from and rename, remove.
 void fault_note(const char *op, int dir, const char *path);
 
 #endif

@@ -10,7 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// Count operation `op` on path in dir, or on descriptor dir itself (path NULL).
+// Counts operation `op` on `path` in the directory `dir`. If `path` is NULL, the operation is on
+// the descriptor `dir` itself.
 static int fails(const char *op, int dir, const char *path) {
     fault_note(op, dir, path);
     return fault_strikes(-1, NULL, 0);
@@ -29,7 +30,7 @@ static int open_at(int dir, const char *path, int flags, mode_t mode) {
     return (int)syscall(SYS_openat, dir, path, flags, mode);
 }
 
-// The third argument of open, which is present if a file may be created.
+// Reads open's third argument, which exists only if a file may be created.
 static mode_t mode_of(int flags, va_list ap) {
     return flags & (O_CREAT | __O_TMPFILE) ? (mode_t)va_arg(ap, int) : 0;
 }
@@ -113,7 +114,7 @@ int unlinkat(int dir, const char *path, int flags) {
 int unlink(const char *path) { return unlinkat(AT_FDCWD, path, 0); }
 int rmdir(const char *path) { return unlinkat(AT_FDCWD, path, AT_REMOVEDIR); }
 
-// C's remove() would call the two inside libc, where they are not counted.
+// C's remove() would call unlink() or rmdir() inside libc, and these calls would not be counted.
 int remove(const char *path) {
     int saved = errno;
     if (fails("remove", AT_FDCWD, path)) return -1;

@@ -1,7 +1,7 @@
-// stray.c: a reward and an algorithm that misbehave once, at the place that
-// STRAY="<function>:<phase>:<how>" in the environment names, for example "score:3:fail". Both have
-// a state that affects their next results, so that a checkpoint from the wrong moment leads to
-// different weights.
+// stray.c: a reward and an algorithm that misbehave once. The environment variable
+// STRAY="<function>:<phase>:<how>" says where, for example "score:3:fail". Both have a state that
+// affects their next results, so that a checkpoint from the wrong moment leads to different
+// weights.
 //
 // With STRAY_OUTER set, the algorithm moves the reference and trains the reward model before
 // phase_end() misbehaves. With STRAY_VALUE set, it also trains values.
@@ -63,7 +63,7 @@ static void *crash(void *arg) {
     return NULL;
 }
 
-// Phase 1 is the first one, as in messages.
+// Phases are counted from 1, as in messages.
 static rlhf_status stray(const struct self *s, const char *function) {
     const char *plan = getenv("STRAY");
     char here[64];

@@ -1,5 +1,5 @@
-// test_export.c: an export that ends at any operation on files leaves either the old files or the
-// whole new directory, and one message with the reason.
+// test_export.c: an export is stopped at each operation on files in turn. It leaves either the old
+// files or the whole new directory, and one message with the reason.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -29,7 +29,7 @@ static int operations(struct e2e *t) {
     return n;
 }
 
-// An export that fails at operation i leaves no directory and no temporary files.
+// If an export fails at operation i, it leaves neither a directory nor temporary files.
 static void disk_full_once(void **state) {
     struct e2e *t = *state;
     int failed = 0;
@@ -44,7 +44,7 @@ static void disk_full_once(void **state) {
             assert_int_equal(status, 1);
             failed++;
         }
-        // If the very last step fails, which writes the new name to disk, the directory is already
+        // The very last step writes the new name to disk. If it fails, the directory is already
         // complete.
         if (status != 0 && !e2e_exists(t, "deep/out"))
             assert_int_equal(e2e_shell(t, "test -z \"$(ls -A deep)\""), 0);
@@ -112,8 +112,8 @@ static void interrupted(void **state) {
     assert_in_range(stopped, n - 6, n); // once renaming has begun, the new name is there
 }
 
-// A GGUF file outside the directory gets its name last. So if the old directory is kept, the old
-// file is kept, too.
+// A GGUF file outside the directory gets its name last. So whenever the old directory is kept, the
+// old file is kept, too.
 #define BESIDE                                                                                     \
     "ASAN_OPTIONS=\"verify_asan_link_order=0:$ASAN_OPTIONS\" "                                     \
     "LD_PRELOAD=\"$RLHF_TEST_PLUGINS/../faults/fault_files.so\" \"$HOST\" export r --to deep/out " \
@@ -135,7 +135,8 @@ static void beside_the_directory(void **state) {
                 e2e_shell(t, "FAULT=%s:%d%s " BESIDE, full ? "enospc" : "int", i, full ? "+" : "");
             stopped += status == 130;
             failed += status == 1;
-            // Nothing happened, or everything; a disk that stays full can leave the old file.
+            // Either nothing or everything has happened, with one exception: if the disk stays
+            // full, the old file can stay.
             if (status == 130)
                 assert_int_equal(e2e_shell(t, "diff -r old deep"), 0);
             else if (status == 0)
@@ -159,7 +160,7 @@ static int during(struct e2e *t, const char *meanwhile) {
                      meanwhile);
 }
 
-// Files that appear in the old directory while the new one is written are kept.
+// If files appear in the old directory while the new one is written, they are kept.
 static void looked_at_again(void **state) {
     struct e2e *t = *state;
     old_and_new(t);
@@ -177,7 +178,7 @@ static void looked_at_again(void **state) {
             e2e_shell(t, "mv deep want; cp -r old deep; %s; diff -r want deep", cases[i][0]), 0);
         assert_int_equal(e2e_shell(t, EXPORT "--force"), i > 0 ? 2 : 0); // a first check
     }
-    // It may disappear, or appear if it did not exist.
+    // The old directory may disappear meanwhile. If it did not exist, it may appear.
     assert_int_equal(e2e_shell(t, "rm -rf deep; cp -r old deep"), 0);
     assert_int_equal(during(t, "rm -r deep/out"), 0);
     assert_int_equal(e2e_shell(t, "rm -rf deep; mkdir deep"), 0);

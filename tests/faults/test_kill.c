@@ -1,6 +1,6 @@
-// test_kill.c: a run is killed before its n-th change of a file, or that change fails. The run
-// directory then either resumes to the bytes of an undisturbed run, or has no checkpoint and the
-// program reports this.
+// test_kill.c: a run is killed before its n-th change of a file, or that change fails. If the run
+// directory then has a checkpoint, it resumes to the bytes of an undisturbed run. Otherwise the
+// program reports that a checkpoint is missing.
 //
 // By default a few n are tested. With RLHF_TEST_LONG=1, every n is tested, by a kill and by one of
 // the other failures. The run is also killed at moments in between.
@@ -29,12 +29,12 @@ static int is_long(void) {
     return v && *v && strcmp(v, "0") != 0;
 }
 
-// The runtime of a sanitizer asks to be the first library. This is not necessary here.
+// A sanitizer's runtime wants to be the first library that is loaded. This is not necessary here.
 #define PRELOAD                                                                                    \
     "ASAN_OPTIONS=\"verify_asan_link_order=0:$ASAN_OPTIONS\" "                                     \
     "LD_PRELOAD=\"$RLHF_TEST_PLUGINS/../faults/fault_files.so\" "
 
-// Makes the undisturbed run u. Returns its number of file changes.
+// Makes the undisturbed run u. Returns how often it changes a file.
 static long count(struct e2e *t, const char *args) {
     assert_int_equal(
         e2e_shell(t, "FAULT=count:0 FAULT_COUNT=count.txt " PRELOAD "\"$HOST\" %s --out u", args),
@@ -45,8 +45,8 @@ static long count(struct e2e *t, const char *args) {
     return n;
 }
 
-// Asserts that run x, to which `what` happened, resumes to u, or that it had no checkpoint. (A
-// checkpoint that has its name but not yet the link `latest` also counts.)
+// `what` happened to run x. Asserts that x resumes to u, or that it had no checkpoint. (A
+// checkpoint counts even if it has its name but not yet the link `latest`.)
 static void check_resume(struct e2e *t, const char *what) {
     int had = e2e_exists(t, "x/checkpoints/latest/state/run.json");
     int status = e2e_run(t, "--resume x --trust-run");
@@ -80,7 +80,7 @@ static void strike(struct e2e *t, const char *args, const char *way, long n) {
     check_resume(t, what);
 }
 
-// Killed `ms` after its start, at any point.
+// Kills the run `ms` after its start, which may be at any point.
 static void kill_at(struct e2e *t, const char *args, int ms) {
     char what[64];
     snprintf(what, sizeof what, "killed after %d ms", ms);

@@ -1,7 +1,7 @@
-// test_order.c: the state after a power cut. A run's operations on files are replayed in order
-// against the guarantees of a file system. The bytes of a file are safe if it was synced after its
-// last write. A name is safe if its directory was synced. A name that means "complete" may be given
-// only to safe files.
+// test_order.c: the state after a power cut. Replays a run's operations on files in order, and
+// keeps track of what a file system guarantees. The bytes of a file are safe if it was synced after
+// its last write. A name is safe if its directory was synced. If a name means "complete", only
+// files that are safe may get it.
 #include "e2e.h"
 
 #include <stdarg.h>
@@ -24,7 +24,7 @@ struct disk {
     char run[512]; // only the paths below it count
 };
 
-// snprintf into a path; the test fails if it does not fit.
+// Prints a path into a buffer. The test fails if it does not fit.
 __attribute__((format(printf, 2, 3))) static void put(char to[512], const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
@@ -52,14 +52,15 @@ static int directly_in(const char *path, const char *dir) {
     return below(path, dir) && strrchr(path, '/') == path + strlen(dir);
 }
 
-// Marks as synced: the bytes of a file, or the names in a directory.
+// Marks the bytes of a file as synced, or the names in a directory.
 static void synced(struct disk *d, const char *path) {
     entry_of(d, path)->bytes = 0;
     for (int i = 0; i < d->n; i++)
         if (directly_in(d->entry[i].path, path)) d->entry[i].name = 0;
 }
 
-// Fails the test if something at or below `path`, except its own name, would be lost.
+// Fails the test if a power cut would lose something at or below `path`. The name of `path` itself
+// does not count.
 static void must_be_safe(const struct disk *d, const char *path, const char *what) {
     for (int i = 0; i < d->n; i++) {
         const struct entry *e = &d->entry[i];
@@ -115,7 +116,7 @@ static void replay_line(struct disk *d, const char *op, const char *path, char f
         entry_of(d, path)->name = 1;
 }
 
-// Replays the log; unsafe files fail the test.
+// Replays the log. Fails the test if a file is not safe when it has to be.
 static struct disk *replay(const char *log, const char *run) {
     struct disk *d = calloc(1, sizeof *d);
     assert_non_null(d);
@@ -134,7 +135,8 @@ static void run_and_replay(struct e2e *t, const char *args, int links) {
     put(log, "%s/log", t->dir);
     put(run, "%s/r", t->dir);
     remove(log);
-    // A sanitizer's runtime asks to be the first library, which is not necessary.
+    // A sanitizer's runtime wants to be the first library that is loaded. This is not necessary
+    // here.
     int status =
         e2e_shell(t,
                   "ASAN_OPTIONS=\"verify_asan_link_order=0:$ASAN_OPTIONS\" FAULT_LOG=\"$PWD/log\" "

@@ -14,8 +14,8 @@
     "--set sampling.max_new_tokens=4 --set optim.lr=1e-3 --threads 1 "
 #define RUN "--algo " STRAY " --reward " STRAY " " COMMON "--phases 4 "
 
-// Run x fails in the way `how` with `status`. Its newest checkpoint has `kept` phases (0: there is
-// none).
+// Run x fails in the way `how` and ends with `status`. Its newest checkpoint is that of phase
+// `kept` (0: there is none).
 static void fails(struct e2e *t, const char *run, const char *how, int status, int kept) {
     int got = e2e_shell(t, "rm -rf x; STRAY=%s \"$HOST\" %s --out x", how, run);
     if (got != status) fail_msg("%s: status %d, expected %d:\n%s", how, got, status, t->out);
@@ -24,7 +24,7 @@ static void fails(struct e2e *t, const char *run, const char *how, int status, i
     snprintf(text, sizeof text, kept == 1 ? "%d phase is kept" : "%d phases are kept", kept);
     if (e2e_exists(t, "x/checkpoints/latest") != (kept > 0) || (kept && !e2e_exists(t, link)))
         fail_msg("%s: not %d phases are kept:\n%s", how, kept, t->out);
-    // After Ctrl-C the user gets the command instead.
+    // After Ctrl-C, the message is the command that continues the run.
     if (kept) e2e_says(t, status == 130 ? "go on: rlhf-host --resume x" : text);
 }
 
@@ -47,7 +47,7 @@ static void failures_go_back_to_the_boundary(void **state) {
     costs_a_phase(t, RUN, "late_loss:3:fail", 1, 2);
     costs_a_phase(t, RUN, "minibatch_end:3:fail", 1, 2);
     costs_a_phase(t, RUN, "phase_end:3:fail", 1, 2);
-    // The first phase: there is nothing to save.
+    // If the first phase fails, there is nothing to save.
     fails(t, RUN, "score:1:fail", 1, 0);
 }
 
@@ -76,7 +76,8 @@ static void cancelled(void **state) {
     e2e_says(t, "stopped after 0 of 4 phases: x");
 }
 
-// If code must be named again on a resume, the failing run already says so.
+// If a resume will require the user to name code again, the message of the failing run already says
+// this.
 static void code_from_elsewhere_is_named(void **state) {
     struct e2e *t = *state;
     static const char run[] =
@@ -93,7 +94,7 @@ static void code_from_elsewhere_is_named(void **state) {
                      0);
 }
 
-// Without memory for the copy, a failed update goes back to the last checkpoint.
+// If memory does not suffice for the copy, a failed update leads back to the last checkpoint.
 static void without_a_copy(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN "--set checkpoint.undo_mib=0 --out u"), 0);

@@ -1,5 +1,5 @@
-// test_saving.c: checkpoints that are not due by phase number, but by time or by SIGUSR1. Also the
-// state after a file could not be written.
+// test_saving.c: checkpoints that are requested by time or by SIGUSR1, not by phase number. Also
+// the state after a file could not be written.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -14,8 +14,8 @@
     "until_true() { n=0; while [ $n -lt 300 ] && ! eval \"$1\"; do sleep 0.1; n=$((n+1)); done; "  \
     "}; "
 
-// Run s is killed (-9) once it has the checkpoint that `ask` requests. Resuming it for two phases
-// gives the bytes of a run without that checkpoint.
+// Run s gets a request for a checkpoint by `ask` and, once it has the checkpoint, is killed (-9).
+// Resuming it for two phases gives the bytes of a run without that checkpoint.
 static void killed_after_a_checkpoint(struct e2e *t, const char *settings, const char *ask) {
     int status = e2e_shell(t,
                            UNTIL "\"$HOST\" " RUN "%s --set run.phases=100000 --out s 2>log & "

@@ -12,7 +12,8 @@
     "--set sampling.max_new_tokens=4 --set optim.lr=1e-3 --set log.samples=0 --phases 2 "          \
     "--threads 1 "
 
-// Sanitizers leave fatal signals to the program, as without a sanitizer.
+// Tells sanitizers to leave fatal signals to the program, so that it behaves as without a
+// sanitizer.
 #define LEAVE   "handle_segv=0:handle_abort=0:handle_sigfpe=0:"
 #define SIGNALS "ASAN_OPTIONS=" LEAVE "$ASAN_OPTIONS TSAN_OPTIONS=" LEAVE "$TSAN_OPTIONS "
 
@@ -35,7 +36,7 @@ static void exits_are_told(void **state) {
            "algorithm org.rlhf-host.test.stray_algo, loss(): ended the main thread");
 }
 
-// The status stays the signal's: 128 + n from the shell.
+// The signal still gives the exit status: 128 + n from the shell.
 static void faults_are_told(void **state) {
     struct e2e *t = *state;
     strays(t, "score:2:crash", 128 + 11,
@@ -47,7 +48,8 @@ static void faults_are_told(void **state) {
            "a thread beside reward org.rlhf-host.test.stray_reward, score(): segmentation fault");
 }
 
-// A child that a plugin forked is ended when it returns to the host. The run continues undisturbed.
+// If a plugin forks a child, the child ends when it returns to the host. The run continues
+// undisturbed.
 static void a_child_does_not_come_back(void **state) {
     struct e2e *t = *state;
     strays(t, "score:1:fork", 0, "score(): a process that it forked returned to the host");

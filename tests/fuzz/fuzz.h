@@ -1,7 +1,8 @@
-// fuzz.h: the entry of a fuzz target, and its way to report a violated property.
+// fuzz.h: the entry point of a fuzz target, and the function by which it reports a violated
+// property.
 //
 // A target checks properties, not only the absence of crashes. A violated property aborts, which
-// libFuzzer and replay.c detect; CMocka is not used.
+// libFuzzer and replay.c detect. CMocka is not used.
 #ifndef RLHF_TESTS_FUZZ_H
 #define RLHF_TESTS_FUZZ_H
 

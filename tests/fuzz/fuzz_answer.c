@@ -1,6 +1,7 @@
 // fuzz_answer.c: gold answers and responses of any bytes. The input is two bytes that choose the
 // options, the gold answer, a zero byte, and the response. An answer that counts as right occurs in
-// the response. Verdicts are repeatable. A gold answer that is accepted is right as a response.
+// the response. Verdicts are repeatable. If a gold answer is accepted, it counts as right when it
+// is itself the response.
 #include "fuzz.h"
 
 #include "answer/checker.h"

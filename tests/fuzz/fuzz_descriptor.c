@@ -1,5 +1,5 @@
 // fuzz_descriptor.c: structs of any bytes with any size field, read by the growth rule. An accepted
-// struct has exactly the source's bytes followed by zeros, and no byte that was set is dropped.
+// struct has exactly the source's bytes followed by zeros, and no nonzero byte is dropped.
 #include "fuzz.h"
 
 #include "plugin/load.h"
@@ -19,7 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     const uint8_t *src = data + 4;
     size_t have = n - 4;
     memcpy(&size, src, sizeof size);
-    // No reader can handle a plugin that claims more bytes than it has. Every other size must work.
+    // If a plugin claims more bytes than it has, a reader cannot detect it. Every other size must
+    // work.
     if (size > have && size <= 65536) return 0;
     rlhf_status st = rlhf__copy_in(out, CAP, src, min, "struct", &err);
     if (st < 0) {

@@ -1,6 +1,6 @@
 // fuzz_preferences.c: a file of preference rows of any bytes. The first byte chooses the limits.
-// Accepted rows fit them, their best response differs from the others, and they do not change if
-// the context grows. Otherwise one message names the file.
+// Accepted rows keep to the limits, their best response differs from the others, and they do not
+// change if the context grows. If the rows are refused, one message names the file.
 #include "fuzz.h"
 
 #include "data/preferences.h"

@@ -43,7 +43,7 @@ static void check_line(const char *line, size_t n) {
     FUZZ_CHECK(rlhf__line_read(number, (size_t)len, &b, why) && same(a.reward, b.reward));
 }
 
-// The frame of bytes that arrive in pieces of `step`; 1 if it is complete.
+// Reads a frame whose bytes arrive in pieces of `step`. Returns 1 if it is complete.
 static int read_frame(struct rlhf__frame *f, const char *bytes, size_t n, size_t step) {
     enum rlhf__taken taken = RLHF__TAKEN_MORE;
     *f = (struct rlhf__frame){.data = {.host = &host}};

@@ -71,7 +71,7 @@ static void write_files(const char *s, size_t n) {
     json_decref(file);
 }
 
-// 0 if PCRE2 gave up on the file's own pattern.
+// Returns 0 if PCRE2 gave up on the pattern that the file itself defines.
 static int encode(const struct rlhf__tokenizer *tok, rlhf_str text, uint32_t flags, size_t max,
                   struct rlhf__ids *ids) {
     struct rlhf__error err = {0};
@@ -84,7 +84,7 @@ static int encode(const struct rlhf__tokenizer *tok, rlhf_str text, uint32_t fla
     return 1;
 }
 
-// The bytes of ids are those of each of them; their text is UTF-8.
+// The bytes of a list of ids are those of each id, one after the other. Their text is UTF-8.
 static void check_text(const struct rlhf__tokenizer *tok, const struct rlhf__ids *ids) {
     for (uint32_t skip = 0; skip < 2; skip++) {
         size_t len = 0, sum = 0;

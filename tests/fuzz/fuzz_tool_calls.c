@@ -1,6 +1,6 @@
-// fuzz_tool_calls.c: any bytes as a turn of the policy, in each form of tool calls. Reading ends,
-// within its limits; a good call has a name and an object; and what a template in the manner of
-// Qwen writes for the calls found is read as the same calls.
+// fuzz_tool_calls.c: any bytes as a turn of the policy, in each form of tool calls. Reading ends
+// within its limits, and a good call has a name and an object. If a template like Qwen's writes the
+// calls that were found, reading its text gives the same calls.
 #include "fuzz.h"
 
 #include "base/json.h"
@@ -61,7 +61,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         json_decref(list);
         FUZZ_CHECK(rlhf__tool_calls_read(form, turn, NULL, &c, &err) == RLHF_OK);
         check_calls(&c);
-        // The forms read at most this much; escapes can make a text longer than it was.
+        // The forms do not read more than this. Escapes can make the written text longer than the
+        // original.
         if (!c.faults && n < 4096 && !memmem(turn.ptr, n, "think>", 6)) round_trip(&c);
         rlhf__tool_calls_finish(&c);
     }

@@ -19,14 +19,16 @@ struct hf {
 int hf_setup(void **state);
 int hf_teardown(void **state);
 
-// Makes a copy of dirs/<name> whose files are links, as in the hub's cache. config.json gets the
-// keys of the JSON object `patch` (NULL: unchanged). The next call replaces the copy. Borrowed.
+// Makes a directory like dirs/<name> whose files are links to it, as in the hub's cache.
+// config.json gets the keys of the JSON object `patch` (NULL: unchanged). The next call replaces
+// the copy. Borrowed.
 const char *hf_variant(const struct hf *f, const char *name, const char *patch);
 
 // Checks the ids and log-probs of the language model in `dir` against `name` in expected.json.
 void hf_check_lm(const struct hf *f, const char *dir, const char *name);
 
-// The same for a classifier: its logits, the number of its labels and the name of the first.
+// As the function above, for a classifier. Checks its logits, the number of its labels and the name
+// of the first.
 void hf_check_classifier(const struct hf *f, const char *dir, const char *name, int32_t n_labels,
                          const char *first);
 

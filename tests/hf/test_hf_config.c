@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 
-// Opening the variant fails with a message that contains `part`, as bad input.
+// Asserts that opening the variant fails as bad input, with a message that contains `part`.
 static void refused(const struct hf *f, const char *name, const char *patch, int32_t n_labels,
                     const char *part) {
     struct rlhf__error err = {0};
@@ -68,8 +68,8 @@ static void fields_of_labels(void **state) {
         refused(*state, "distilbert", cases[i].patch, -1, cases[i].part);
 }
 
-// Fields that old and new versions of transformers write or omit, and fields that do not change
-// numbers here.
+// Some of these fields are written only by old or only by new versions of transformers. The others
+// do not change the numbers here.
 static void what_may_be_said(void **state) {
     static const char *const lm[] = {
         "{\"dtype\": null}",

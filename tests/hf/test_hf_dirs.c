@@ -1,5 +1,6 @@
-// test_hf_dirs.c: opens the directories of dirs/, written by transformers, as a user's own models.
-// Compares ids, log-probs, logits and labels with expected.json. make_dirs.py made both.
+// test_hf_dirs.c: opens the directories of dirs/, which transformers wrote, as a user's own models.
+// Compares ids, log-probs, logits and labels with expected.json. make_dirs.py made the directories
+// and expected.json.
 #include "kit.h"
 
 #define LM(test, name)                                                                             \

@@ -1,5 +1,5 @@
-// test_hf_runs.c: runs of the program on a user's own directories, as transformers writes them
-// (tests/hf/dirs). Tests what the checkpoints record.
+// test_hf_runs.c: a user's own directories, as transformers writes them (tests/hf/dirs), are used
+// in runs of the program. Tests what the checkpoints record.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -100,7 +100,7 @@ static void classes_keep_their_names(void **state) {
     e2e_says(t, "named.jsonl:1: field 'label' is 3; allowed: 0 to 2");
 }
 
-// A classifier that is trained further reads texts as before, so nothing is recorded.
+// Further training does not change how a classifier reads texts, so nothing is recorded.
 static void a_classifier_keeps_its_front(void **state) {
     struct e2e *t = *state;
     must(t, e2e_run(t, CLASSIFY "--policy hf/gpt2-classifier --out a"), "classify");
@@ -218,8 +218,8 @@ static void draws_tokens(struct e2e *t, const char *model) {
 }
 
 // hf/gpt2-bf16 has 320 rows for 290 tokens, and with random weights the padding has a tenth of the
-// probability. No padding is sampled, and the log-probs of samples are reproduced. The softmax of
-// sft.so includes the padding, but the trained model does not sample it either.
+// probability. No padding is sampled, and training reproduces the log-probs of samples. The softmax
+// of sft.so includes the padding, but the trained model does not sample it either.
 static void padding_is_never_drawn(void **state) {
     struct e2e *t = *state;
     draws_tokens(t, "hf/gpt2-bf16");
@@ -245,7 +245,7 @@ static void padding_is_never_drawn(void **state) {
         assert_true(e2e_metric(metrics, 0, "sampling/logp_difference/max") == 0);
         json_decref(metrics);
     }
-    // The rows are kept, since they belong to the checkpoint.
+    // The checkpoint needs these rows, so they are kept.
     must(t, e2e_shell(t, "$HOST generate --model p0/checkpoints/latest --prompt The"), "again");
 }
 
@@ -281,7 +281,7 @@ static void other_architectures(void **state) {
             "model/config.json: model_type 'bloom' is not supported; supported: ");
 }
 
-// Rows in other forms are named, with a remedy.
+// If rows are in another form, a message names the form and a remedy.
 static void rows_in_other_forms(void **state) {
     struct e2e *t = *state;
     static const char *const files[][2] = {

@@ -1,5 +1,5 @@
-// test_hf_tensors.c: tensors as in real checkpoints, with other names, and with more or fewer
-// tensors than the model has. dirs/gpt2 is rewritten with modified tensors.
+// test_hf_tensors.c: checkpoints whose tensors have other names, or that have more or fewer tensors
+// than the model. Such checkpoints exist. Here they are dirs/gpt2, rewritten with modified tensors.
 #include "kit.h"
 
 #include "weights/safetensors.h"
@@ -85,7 +85,7 @@ static const char *changed(const struct hf *f, const char *name, const struct ch
 
 #define WTE "transformer.wte.weight"
 
-// All these modifications give the same model, so the results are those of transformers.
+// None of these modifications changes the model, so the results are those of transformers.
 static void the_same_model(void **state) {
     static const struct change same[] = {
         {.bare = "transformer."},                                // as saved by GPT2Model

@@ -35,7 +35,7 @@ static int says(const struct rlhf__verdict *v, const char *part) {
     return 0;
 }
 
-// 1 for notes that doubt the run itself.
+// Returns 1 if the note casts doubt on the run itself.
 static int is_bad(const char *id) {
     static const char *const ids[] = {"collapsed", "fell_apart", "hacked", "constant_reward",
                                       "right_answers_fell"};
@@ -44,7 +44,7 @@ static int is_bad(const char *id) {
     return 0;
 }
 
-// Checks that the verdict's rule is the one that its title follows from.
+// Checks that the verdict names the rule from which its title follows.
 static void check_rule(const struct rlhf__verdict *v) {
     const struct rlhf__run_note *n = rlhf__notes_find(&v->notes, "collapsed");
     if (!n) n = rlhf__notes_find(&v->notes, "fell_apart");

@@ -1,5 +1,5 @@
-// made_up.h: made-up runs, each given by a few metrics that go in straight lines, and what the
-// verdict should say of them.
+// made_up.h: made-up runs and the verdicts that they should get. A run is given by a few metrics,
+// each of which goes in straight lines.
 #ifndef RLHF_TESTS_HISTORY_MADE_UP_H
 #define RLHF_TESTS_HISTORY_MADE_UP_H
 
@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// A metric that changes linearly from `first` to `last`; `noise` is added and subtracted in turn.
-// It changes in phases `from` to `to`; if both are 0, in all phases.
+// A metric that changes linearly from `first` to `last` in phases `from` to `to` (in all phases if
+// both are 0). `noise` is added and subtracted in turn.
 struct line {
     const char *name;
     double first, last, noise;
@@ -40,8 +40,8 @@ struct run {
 void judge_all(const struct run *runs, size_t n);
 #define JUDGE_ALL(table) judge_all(table, sizeof table / sizeof *table)
 
-// Returns the advice of the note with this id, in the verdict of a run of 20 phases: a static
-// string, or NULL. Returns "no note" if the verdict has no such note.
+// Makes the verdict of a run of 20 phases, and returns the advice of its note with this id: a
+// static string, or NULL. Returns "no note" if the verdict has no such note.
 const char *advice(const struct line *line, size_t n, const struct rlhf__run_facts *facts,
                    const char *id);
 

@@ -98,7 +98,7 @@ static void rows(void **state) {
     finish(&run);
 }
 
-// Two runs of one seed say nothing about other seeds.
+// Two runs with the same seed do not show how results vary between seeds.
 static void one_seed_twice(void **state) {
     (void)state;
     struct rlhf__judged_run run[2];
@@ -112,8 +112,8 @@ static void one_seed_twice(void **state) {
     finish(&run[1]);
 }
 
-// Each quantile stands for an equal share of the rows, but the first and the last only for half a
-// share. A standard deviation takes precedence over quantiles.
+// Each quantile stands for an equal share of the rows. Only the first and the last count half. If
+// there is a standard deviation, it takes precedence over quantiles.
 static void variance_of_quantiles(void **state) {
     (void)state;
     struct rlhf__judged_run run;

@@ -1,5 +1,5 @@
-// test_memory.c: each allocation in turn fails while a run is read and judged. Reading then fails
-// with RLHF_E_NOMEM, or continues without the part that it could not keep.
+// test_memory.c: each allocation in turn fails while a run is read and judged. Reading then either
+// fails with RLHF_E_NOMEM or goes on without the data that it could not keep.
 #include "support/scratch.h"
 
 #include "history/judged_run.h"
@@ -47,7 +47,7 @@ static void write_run(struct scratch *s) {
     rlhf__buf_free(&samples);
 }
 
-// Reads and judges the run as the n-th allocation fails (0: none).
+// Reads and judges the run while the n-th allocation fails (0: none).
 static rlhf_status read_run(const struct scratch *s, long n, size_t *curves) {
     const char *const path[] = {s->dir};
     struct rlhf__curve_range range = RLHF__CURVE_RANGE_INIT;

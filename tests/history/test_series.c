@@ -1,5 +1,5 @@
-// test_series.c: checks which values of lines of metrics.jsonl become series, and which settings
-// become facts.
+// test_series.c: checks which values in metrics.jsonl become series, and which settings become
+// facts.
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,7 +68,8 @@ static void entropy_of_older_runs(void **state) {
     rlhf__series_set_finish(&s);
 }
 
-// Before the first step all preferences are ties, which count as wrong.
+// Before the first step, policy and reference are equal, so all preferences are ties. Ties count as
+// wrong.
 static void accuracies_begin_with_chance(void **state) {
     (void)state;
     struct rlhf__series_set s = {0};
@@ -88,7 +89,7 @@ static void accuracies_begin_with_chance(void **state) {
     assert_true(a->n == 2 && a->phase[0] == 0 && a->value[0] == 0.25 && a->value[1] == 0.25);
     assert_true(rlhf__series_begins_with_chance(&s, "eval/accuracy"));
     rlhf__series_set_finish(&s);
-    // A policy that is not its reference, and one that is wrong everywhere.
+    // Here the policy differs from its reference, and all its preferences are wrong.
     row(&s, "{\"phase\": 1, \"dpo/accuracy\": 0, \"dpo/margin\": -0.5}");
     row(&s, "{\"phase\": 2, \"dpo/accuracy\": 0.5, \"dpo/margin\": 0.1}");
     has(&s, "dpo/accuracy", 2, 2, 0.5);
@@ -142,7 +143,7 @@ static void facts_of_a_config(void **state) {
     assert_int_equal(f.may_end, -1);
     f = facts_of(&v, "{\"sampling\": {\"stop_at_eos\": false, \"stop\": [7]}}");
     assert_int_equal(f.may_end, 1);
-    // Values of other types, as of a run from a stranger.
+    // A run from a stranger may have values of other types.
     f = facts_of(&v, "{\"run\": [], \"algo\": 3, \"reward\": {\"name\": 1}, \"sampling\": "
                      "{\"max_new_tokens\": \"x\", \"stop\": 4}, \"optim\": {\"max_grad_norm\": "
                      "null}}");

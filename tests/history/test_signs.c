@@ -189,7 +189,7 @@ static void by_signs(void **state) {
     JUDGE_ALL(signs);
 }
 
-// eval/reward that only repeats the share of right answers is one sign, not two.
+// If eval/reward only repeats the share of right answers, the two count as one sign.
 static void a_repeated_measure_counts_once(void **state) {
     (void)state;
     const struct rlhf__run_facts facts = {0};

@@ -142,7 +142,7 @@ static void figures(void **state) {
 }
 
 // Checks first, last, best and noise, the text after a collapse, and the phase since which a note
-// holds.
+// applies.
 static void numbers_of_a_verdict(void **state) {
     (void)state;
     struct rlhf__series_set s = {0};

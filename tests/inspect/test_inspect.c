@@ -1,5 +1,6 @@
-// test_inspect.c: `rlhf-host inspect` on tiny models: its numbers against those that
-// make_vectors.py kept from PyTorch's hooks, its sums, its page, and what it refuses.
+// test_inspect.c: `rlhf-host inspect` on tiny models. Compares its numbers with those from
+// PyTorch's hooks, which make_vectors.py stored. Also tests its sums, its page, and what it
+// refuses.
 #include "../e2e/e2e.h"
 
 #include <math.h>
@@ -18,7 +19,7 @@ static json_t *expected(void) {
     return v;
 }
 
-// Run `inspect --json <flags>` in the folder of models; a new reference.
+// Runs `inspect --json <flags>` in the folder of models. The caller owns the result.
 static json_t *subject(struct e2e *t, const char *flags) {
     char path[512];
     if (e2e_shell(t,
@@ -137,7 +138,7 @@ static void numbers_are_those_of_hooks(void **state) {
     json_decref(all);
 }
 
-// A model against itself: nothing moves, and patching changes nothing, to the bit.
+// A model is compared with itself. Nothing has moved, and patching changes nothing, to the bit.
 static void nothing_moves_in_the_same_model(void **state) {
     struct e2e *t = *state;
     json_t *s = subject(t, "--base qwen3 --tuned qwen3 --words the,bread");
@@ -189,7 +190,7 @@ static void an_adapter_changes_few_directions(void **state) {
     e2e_says(t, "\"effective_rank\":");
 }
 
-// The same model draws the same texts; other weights draw others.
+// If the same model draws again, it gives the same texts. Other weights give others.
 static void texts_are_drawn_with_the_same_noise(void **state) {
     struct e2e *t = *state;
     ok(t, e2e_shell(t, "\"$HOST\" inspect --samples --json --n 3 --max-new 8 " PROMPT "--base " DIRS
@@ -300,8 +301,8 @@ static void a_checkpoint_is_named_with_its_run(void **state) {
     e2e_says(t, "  mine/checkpoints/000060        +1.2326\n");
 }
 
-// plain_gpt2.so wraps gpt2.so and has no extension.
-// A Llama whose context is `context` tokens long.
+// plain_gpt2.so wraps gpt2.so and does not have the extension. Below is a Llama whose context is
+// `context` tokens long.
 static void make_llama(struct e2e *t, const char *name, int context) {
     ok(t, e2e_shell(t,
                     "cp -rL " DIRS "llama %s && chmod -R u+w %s && "
@@ -333,12 +334,12 @@ static void a_long_prompt_keeps_no_attention(void **state) {
     e2e_says(t, "\"attention\":[],\"source\":[]");
 }
 
-// A cell is as wide as it looks, whatever bytes it takes.
+// A cell is padded to its width on the screen, not to its number of bytes.
 static void cells_are_padded_by_columns(void **state) {
     struct e2e *t = *state;
     ok(t, e2e_shell(t, "\"$HOST\" inspect --base " DIRS "llama --tuned " DIRS
                        "llama-tuned --no-patching --words the,bread --prompt 'é the' | tail -3"));
-    // The bytes of é are two tokens, shown as U+FFFD.
+    // Each of the two tokens is one byte of é, and is shown as U+FFFD.
     e2e_says(t, "\xef\xbf\xbd                              -0.");
     e2e_says(t, "\n the                           -0.");
 }
@@ -354,7 +355,7 @@ static void a_plugin_without_a_tap(void **state) {
                 "rlhf.inspect/0");
 }
 
-// A tap with an error is named in one sentence; the numbers are not shown.
+// If a tap has an error, one sentence names it. The numbers are not shown.
 static void a_broken_tap_is_named(void **state) {
     struct e2e *t = *state;
     static const struct {

@@ -1,4 +1,5 @@
-// test_spectrum.c: singular values against matrices whose values are known, and ranks.
+// test_spectrum.c: compares singular values with those of matrices for which they are known. Also
+// tests ranks.
 #include "support/check.h"
 
 #include "inspect/spectrum.h"

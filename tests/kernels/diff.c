@@ -16,7 +16,7 @@ void diff_init(struct call *k, struct diff *d, double scale) {
     }
 }
 
-// *noise receives the largest possible effect of rounding the outputs to f32.
+// *noise receives the largest effect that rounding the outputs to f32 can have.
 static double loss(rlhf_compute *c, struct diff *d, double *noise) {
     struct call k = {.c = c};
     double sum = 0.0, squares = 0.0;
@@ -34,8 +34,8 @@ static double loss(rlhf_compute *c, struct diff *d, double *noise) {
     return sum;
 }
 
-// Difference quotient of input `in` along u. *along is <gradient, u> for the step as rounded to
-// f32. *noise is the possible rounding error of the quotient.
+// Computes the difference quotient of input `in` along u. *along receives <gradient, u>, with the
+// step as it was rounded to f32. *noise receives the possible rounding error of the quotient.
 static double quotient(rlhf_compute *c, struct diff *d, uint32_t in, const float *u, double h,
                        double *along, double *noise) {
     const uint64_t n = d->in_n[in];
@@ -57,7 +57,8 @@ static double quotient(rlhf_compute *c, struct diff *d, uint32_t in, const float
     return (up - down) / (2.0 * h);
 }
 
-// Direction j over n elements. Directions 0 and 1 move all elements, the others move one element.
+// Fills direction j over n elements. Directions 0 and 1 move all elements. Each of the others moves
+// one element.
 static double direction(float *u, uint32_t j, uint64_t n) {
     memset(u, 0, n * sizeof *u);
     if (j >= 2) {

@@ -19,13 +19,14 @@ struct diff {
     float *r[DIFF_MAX];    // derivative of the loss with respect to each output
     float *out[DIFF_MAX];  // filled by forward
     float *grad[DIFF_MAX]; // filled by backward
-    // Both upload their arguments, call the table through k->c and download the results.
+    // Both functions upload their arguments, call the table through k->c and download the results.
     void (*forward)(struct call *k, struct diff *d);
     void (*backward)(struct call *k, struct diff *d);
 };
 
-// Allocates arrays of sizes in_n and out_n in host memory of k: inputs N(0, scale) (tag 10 + i), r
-// N(0, 1) (tag 20 + i), and the others. Inputs may be changed before diff_check.
+// Allocates arrays of sizes in_n and out_n in host memory of k. Inputs get N(0, scale) with tag 10
+// + i, r gets N(0, 1) with tag 20 + i, and the other arrays are allocated, too. The caller may
+// change inputs before diff_check.
 void diff_init(struct call *k, struct diff *d, double scale);
 
 // Compares the gradients of all inputs in 6 directions: two over all elements, four over single

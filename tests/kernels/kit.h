@@ -26,8 +26,8 @@ struct kit {
 
 // Loads RLHF_BUILD_DIR/lib/rlhf/0/kernels/kernels_<name>.so; fails the test on error.
 const rlhf_plugin *kit_load(const char *name, void **so);
-// Creates an instance and opens its table; fails the test on error. workspace 0: the backend's own
-// budget.
+// Creates an instance and opens its table. Fails the test on error. If `workspace` is 0, the
+// backend chooses its own budget.
 rlhf_compute *kit_create(const rlhf_plugin *p, uint32_t threads, uint32_t guard,
                          uint64_t workspace);
 void kit_destroy(rlhf_compute *c); // NULL allowed
@@ -62,8 +62,8 @@ void call_finish(struct call *k);
 // n zeroed bytes, or n * width numbers of N(0, scale) derived from tag, in host memory of the call.
 void *call_host(struct call *k, uint64_t bytes);
 float *call_normal(struct call *k, uint64_t tag, uint64_t n, double scale);
-// Rows `k->rows` of a [.., width] tensor derived from tag. A row has the same numbers in any
-// selection.
+// Returns the rows `k->rows` of a [.., width] tensor derived from `tag`. Each row has the same
+// numbers, whichever other rows are selected.
 float *call_normal_rows(struct call *k, uint64_t tag, uint64_t width, double scale);
 
 // Device buffers: zeroed, from host floats (rounded to dtype), from host integers.
@@ -97,7 +97,7 @@ struct outputs {
 
 typedef void (*op_fn)(struct call *k, const void *shape, struct outputs *out);
 
-// Stores n * width numbers at p. key (copied) or NULL.
+// Stores n * width numbers that are at p. `key` is copied and may be NULL.
 void outputs_add(struct outputs *out, struct call *k, const char *name, rlhf_dev p, int32_t dtype,
                  uint64_t n, uint64_t width, const uint32_t *key);
 // The same from host doubles.
@@ -112,8 +112,9 @@ void op_run_rows(rlhf_compute *c, op_fn op, const void *shape, const uint32_t *r
 
 // ---- the three checks ----
 
-// The allowed difference of an output from the reference: the normalized mean squared error, and
-// the largest difference divided by the root mean square of the reference.
+// How much an output may differ from the reference. The first number bounds the normalized mean
+// squared error. The second bounds the largest difference, divided by the root mean square of the
+// reference.
 struct bound {
     double nmse, max;
 };
@@ -122,10 +123,11 @@ struct bound {
 // one line.
 void check_match(struct kit *k, op_fn op, const void *shape, uint32_t n_rows, struct bound f32,
                  struct bound bf16);
-// Checks that any selection of rows gives the same bits as the call with all rows. Outputs without
-// key are ignored.
+// Selects rows in many ways, and checks that they have the same bits as in the call with all rows.
+// Outputs without key are ignored.
 void check_rows(rlhf_compute *c, op_fn op, const void *shape, uint32_t n_rows);
-// Checks that 1 and 2 threads give the same bits, and that calling the same instance twice does.
+// Checks that the bits are the same with 1 and 2 threads, and in a second call of the same
+// instance.
 void check_threads(struct kit *k, op_fn op, const void *shape, uint32_t n_rows);
 
 #endif

@@ -103,7 +103,7 @@ void levels_compare(struct levels *l, const char *name, levels_call *call, const
     l->comparisons += l->n - 1;
 }
 
-// The function's hash in levels.txt; 0: it has none.
+// Returns the function's hash in levels.txt, or 0 if the file lacks it.
 static uint64_t expected(const char *name) {
     char path[4096], line[128];
     const char *source = getenv("RLHF_SOURCE_DIR");

@@ -1,7 +1,7 @@
 // levels.h: calls each hot function at every instruction-set level that this CPU has, and compares
-// the outputs bit for bit: those of the levels with each other, and a hash of all outputs of a
-// function with the one in levels.txt, which other machines and compilers have to reach, too. Used
-// by test_levels_rows.c and test_levels_products.c.
+// the outputs bit for bit. It also compares a hash of all outputs of a function with the one in
+// levels.txt, which other machines and compilers must reach, too. Used by test_levels_rows.c and
+// test_levels_products.c.
 #ifndef RLHF_TESTS_KERNELS_LEVELS_H
 #define RLHF_TESTS_KERNELS_LEVELS_H
 
@@ -39,14 +39,13 @@ void levels_close(struct levels *l);
 // Sets the first n elements of all inputs to random numbers from -scale to scale.
 void levels_fill(struct levels *l, size_t n, float scale);
 
-// Makes the call at every level, and fails the test if the first `bytes` of the outputs differ.
-// name is the name of the function in struct rlhf__hot.
+// Makes the call at every level. Fails the test if the first `bytes` of the outputs differ. `name`
+// is the function's name in struct rlhf__hot.
 void levels_compare(struct levels *l, const char *name, levels_call *call, const void *args,
                     size_t bytes);
 
-// Fails the test if a function of the table's list `names` was not compared, or has another hash
-// than in levels.txt of the source directory. With RLHF_TEST_UPDATE set, prints the lines of that
-// file.
+// Fails the test if a function of the list `names` was not compared, or if its hash differs from
+// levels.txt in the source directory. If RLHF_TEST_UPDATE is set, prints the lines of that file.
 void levels_all_called(const struct levels *l, const char *const *names, size_t n);
 
 // The input a, b, c or d as bf16 or f32.

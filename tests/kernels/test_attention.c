@@ -243,7 +243,8 @@ static void cached(struct call *k, const void *shape, struct outputs *out) {
 }
 
 static void match_shape(struct kit *k, const struct shape *s) {
-    // Sums over the heads of a group are larger, and so is the unit of their last place.
+    // The results here are sums over the heads of a group. They are larger, and so is the unit of
+    // their last place.
     const struct bound bf16 = {bf16_bound.nmse, (s->kv_heads ? 2 : 1) * bf16_bound.max};
     check_match(k, attention, s, s->rows, f32_bound, bf16);
     check_match(k, attention_bwd, s, s->rows, f32_bound, bf16);
@@ -267,7 +268,7 @@ static void rows(void **state) {
     }
 }
 
-// Output 0 of two ops has the same bits.
+// Asserts that output 0 of two ops has the same bits.
 static void same_output(rlhf_compute *c, op_fn one, const void *s, uint32_t rows, op_fn two,
                         const void *t, uint32_t rows2) {
     struct outputs x, y;
@@ -285,7 +286,7 @@ static void same_output(rlhf_compute *c, op_fn one, const void *s, uint32_t rows
     outputs_finish(&y);
 }
 
-// Decoding one token at a time from a cache gives the bits of the training forward.
+// Decoding one token at a time from a cache gives the same bits as the forward pass in training.
 static void cache_equals_training(void **state) {
     struct kit *k = *state;
     rlhf_compute *backends[] = {k->cpu1, k->cpu2, k->ref};
@@ -344,7 +345,7 @@ static void wide_heads(void **state) {
         match_shape(*state, &wide[i]);
 }
 
-// Rows that are not 16-byte aligned have the bits of aligned rows.
+// If rows are not aligned to 16 bytes, the bits are still those of aligned rows.
 static void strides(void **state) {
     struct kit *k = *state;
     static const struct shape even[] = {{4, 2, 24, 1, RLHF_BF16, 0, 0},
@@ -423,7 +424,7 @@ static void check_sums(const struct shape *s, const struct layout *l, const stru
     }
 }
 
-// The forward results and dq have the same bits.
+// Asserts that the forward results and dq have the same bits.
 static void grouped_equals_written_out(void **state) {
     struct kit *kit = *state;
     static const uint32_t rows[] = {0, 1, 2, 5};

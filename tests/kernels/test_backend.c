@@ -7,8 +7,8 @@
 
 static rlhf_compute *backend(struct kit *k, int i) { return i == 0 ? k->ref : k->cpu2; }
 
-// Asserts that the call was refused with `want` and that the host got an error text. One backend
-// may return "invalid" where another returns "not supported".
+// Asserts that the call was refused with `want` and that the host got an error text. Backends may
+// differ in whether they return "invalid" or "not supported".
 static void refused(rlhf_compute *c, rlhf_status got, rlhf_status want, const char *what) {
     const char *text = kit_said(c);
     printf("  %s, %s: %d \"%s\"\n", c->name, what, got, text);
@@ -420,8 +420,8 @@ static rlhf_status call_linear_sum(rlhf_compute *c, const struct sized_args *a, 
 
 typedef rlhf_status sized_call(rlhf_compute *c, const struct sized_args *a, const void *s);
 
-// Passes the struct as a newer caller does (longer, with its last field 0 or set), and too short
-// for any caller.
+// Passes the struct twice as a newer caller does: longer, with its last field 0 and then set. Also
+// passes a struct that is too short for any caller.
 static void other_size(rlhf_compute *c, const struct sized_args *a, sized_call *call, const void *s,
                        uint32_t size, const char *what) {
     unsigned char longer[128] = {0};
@@ -518,8 +518,9 @@ static void devices(void **state) {
     }
 }
 
-// The table of instruction sets: one level is used, which is not above the level that the
-// environment allows. Every higher level has a reason why it is not used.
+// Checks the table of instruction sets. It marks one level as used, which must not be above the
+// level that the environment allows. For every higher level, it gives the reason why it is not
+// used.
 static void levels(void **state) {
     struct kit *k = *state;
     const char *cap = getenv("RLHF_CPU_ISA");

@@ -1,6 +1,6 @@
-// test_blocks.c: block-structured weights, and linear_sum. Compares cpu with the reference, bits
-// with those of the operations that they replace, rows and threads, and tests that wrong arguments
-// are refused.
+// test_blocks.c: block-structured weights, and linear_sum. Compares cpu with the reference, and the
+// bits with those of the operations that they replace. Also tests rows, threads, and that wrong
+// arguments are refused.
 #include "kit.h"
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ struct shape {
 static const struct bound f32_bound = {2e-11, 5e-5}, bf16_bound = {1e-8, 2e-2};
 
 // In this order: q, k and v; only q and v; gate and up; a single block; and a k that takes more
-// than one pass of own tiles.
+// than one pass of the backend's own tiles.
 static const struct shape shapes[] = {
     {33, 96, 128, 16, RLHF_F32, RLHF_F32, 0, 1, 3, {0, 64, 96}, {64, 32, 32}, 2.0},
     {70, 96, 100, 5, RLHF_F32, RLHF_F32, 0, 0, 2, {0, 70}, {40, 30}, 0.5},
@@ -66,7 +66,7 @@ static rlhf_weight *blocks(struct call *k, const struct shape *s, const float **
     return w;
 }
 
-// The same as a dense weight: f32 [n, inner].
+// Makes the same weight as a dense one: f32 [n, inner].
 static rlhf_weight *dense(struct call *k, const struct shape *s, const float *source) {
     const uint64_t in = inner(s), rank = (uint64_t)s->rank;
     float *x = call_host(k, (uint64_t)s->n * in * sizeof *x);
@@ -132,7 +132,7 @@ static void sum(struct call *k, const void *shape, struct outputs *out) {
     outputs_add(out, k, "out", a.out, s->out_dtype, k->n_rows, n, k->rows);
 }
 
-// across: a base weight and the first factor of an adapter, both with k inputs.
+// `across` sums over a base weight and the first factor of an adapter, both with k inputs.
 static void sum_across(struct call *k, const void *shape, struct outputs *out) {
     const struct shape *s = shape;
     const uint64_t n = (uint64_t)s->n, kk = (uint64_t)s->k, in = inner(s);
@@ -227,7 +227,8 @@ static void blocks_are_a_dense_weight(void **state) {
         }
 }
 
-// linear_sum equals a linear to f32, then a linear that accumulates, then a convert.
+// linear_sum gives the same result as three ops: a linear to f32, a linear that accumulates, and a
+// convert.
 static void sum_is_what_it_says(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
@@ -255,7 +256,7 @@ static void sum_is_what_it_says(void **state) {
         }
 }
 
-// Adding a second GEMM with only zeros keeps the bits of the first.
+// A second GEMM in which everything is zero does not change the bits of the first.
 static void zeros_leave_no_trace(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};

@@ -31,7 +31,8 @@ static void test_whole(void **state) {
     assert_null(all);
 }
 
-// Three adjacent pieces, freed in any order, become one range again, which one piece can fill.
+// Three adjacent pieces are freed in any order. They become one range again, which one piece can
+// fill.
 static void test_joined(void **state) {
     (void)state;
     static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
@@ -58,7 +59,8 @@ static void test_joined(void **state) {
     assert_null(all);
 }
 
-// Unused 2 MiB pages read as zero, because the system has taken them back. Neighbouring data stays.
+// The system has taken back unused pages of 2 MiB, so they read as zero. The data around them
+// stays.
 static void test_pages(void **state) {
     (void)state;
     struct rlhf__chunk *all = NULL;
@@ -73,7 +75,8 @@ static void test_pages(void **state) {
     rlhf__chunk_return(&all, q, inner);
     p = rlhf__chunk_cut(&all, 2 * inner);
     assert_ptr_equal(p, left + side);
-    // The pages in which `left` ends and `right` begins are only partly free, so they stay.
+    // The page in which `left` ends and the page in which `right` begins are only partly free, so
+    // they stay.
     assert_true(is_filled(p + MIB, 2 * inner - 2 * MIB, 0));
     assert_true(is_filled(left, side, 1));
     assert_true(is_filled(right, side, 4));
@@ -83,8 +86,8 @@ static void test_pages(void **state) {
     assert_null(all);
 }
 
-// A piece is placed in the free range that is least larger than the piece. So large ranges stay
-// free for large pieces, and less memory of the chunks is unused.
+// A piece is placed in the smallest free range that can hold it. So large ranges stay free for
+// large pieces, and less memory of the chunks is unused.
 static void test_closest(void **state) {
     (void)state;
     struct rlhf__chunk *all = NULL;

@@ -1,5 +1,6 @@
 // test_cores.c: the CPU backend's default number of threads, on copies of /sys and /proc. Tests
-// that cores count and not hyper-threads, masks, and quotas of control groups of both versions.
+// masks, the quotas of both versions of control groups, and that cores are counted instead of
+// hyper-threads.
 #include "support/check.h"
 
 #include "cores.h"

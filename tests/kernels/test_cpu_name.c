@@ -1,5 +1,5 @@
-// test_cpu_name.c: the CPU's name on copies of /proc/cpuinfo: of x86-64, of aarch64 with a part
-// that is known or not, and without either.
+// test_cpu_name.c: reads the CPU's name from copies of /proc/cpuinfo: of x86-64, of aarch64 with a
+// known or unknown part, and of neither.
 #include "support/check.h"
 
 #include "cpu_name.h"

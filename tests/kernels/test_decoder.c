@@ -1,6 +1,6 @@
 // test_decoder.c: the row ops of decoders newer than GPT-2: RMS norm, gated units, SiLU, embeddings
-// without positions, rotary positions with and without per-head norms, and their derivatives. cpu
-// against reference, rows, threads.
+// without positions, rotary positions with and without per-head norms, and their derivatives.
+// Compares cpu with the reference, and tests rows and threads.
 #include "kit.h"
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-// test_decoder_refused.c: calls of the ops of test_decoder.c with one wrong argument, which a
-// backend must refuse with an error text.
+// test_decoder_refused.c: the ops of test_decoder.c are called with one wrong argument. A backend
+// must refuse the call with an error text.
 #include "kit.h"
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 static rlhf_compute *backend(struct kit *k, int i) { return i == 0 ? k->ref : k->cpu2; }
 
 // Asserts that the call is refused, at once or in the next wait, with an error text that contains
-// this word. One backend may return "invalid" where another returns "not supported".
+// this word. Backends may differ in whether they return "invalid" or "not supported".
 static void refused(rlhf_compute *c, rlhf_status got, const char *word, const char *what) {
     if (got == RLHF_OK) got = c->sync(c->ctx);
     const char *text = kit_said(c);
@@ -151,7 +151,8 @@ static void positions(void **state) {
     }
 }
 
-// The struct of a newer caller, with its last field 0 or set, and one of an impossible size.
+// Passes the struct of a newer caller, with its last field 0 or set. Also passes a struct whose
+// size is impossible.
 static void sizes(void **state) {
     for (int i = 0; i < 2; i++) {
         rlhf_compute *c = backend(*state, i);

@@ -41,7 +41,8 @@ static int by_rank(const void *a, const void *b) {
     return x->id < y->id ? -1 : 1;
 }
 
-// The ids of pattern r that d keeps. *doubt becomes 1 if rounding may move the end of the set.
+// Writes the ids of pattern r that d keeps. If rounding may move the end of the set, *doubt becomes
+// 1.
 static int32_t kept_by(const rlhf_dist *d, int r, int32_t vocab, struct ranked *of, int *doubt) {
     double total = 0.0, reached = 0.0;
     for (int32_t v = 0; v < vocab; v++)
@@ -155,8 +156,8 @@ static rlhf_lm_head make_head(struct call *k, const struct shape *s, const rlhf_
     return a;
 }
 
-// Logits that lm_head kept are dropped when its hidden states are overwritten: lm_head_bwd then
-// gives the results that it gives without lm_head.
+// lm_head keeps logits. If its hidden states are then overwritten, the logits must be dropped:
+// lm_head_bwd gives the same results as without lm_head.
 static void a_write_drops_what_was_kept(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1};
@@ -182,7 +183,7 @@ static void a_write_drops_what_was_kept(void **state) {
     }
 }
 
-// The same holds when a recorded call writes to the hidden states.
+// The same holds if a recorded call overwrites the hidden states.
 static void a_replayed_write_drops_what_was_kept(void **state) {
     struct kit *kit = *state;
     const uint32_t rows[] = {0, 1, 2, 3, 4};
@@ -259,7 +260,7 @@ static void a_row_that_is_not_finite_is_named(void **state) {
         }
 }
 
-// The error is reported by the call, or by the next sync.
+// Either the call or the next sync reports the error.
 static void a_target_outside_the_vocabulary_is_refused(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1};
@@ -306,9 +307,9 @@ static void both(struct call *k, const void *shape, struct outputs *out) {
     out->o[out->n - 1].dtype = s->dtype;
 }
 
-// Compares many rows with the reference. The workspace budget does not affect any bit, so a run
-// that resumes with another budget continues identically. This holds because d_weight is summed in
-// one chain over the rows or, in f32 and on CUDA, over chunks of a fixed size.
+// Compares many rows with the reference. No bit depends on the workspace budget, so a run can
+// resume with another budget. The reason is how d_weight is summed: in one chain over the rows or,
+// in f32 and on CUDA, over chunks of a fixed size.
 static void many_rows(void **state) {
     struct kit *kit = *state;
     const struct shape shapes[] = {{2100, 8, 40, RLHF_F32}, {2100, 8, 40, RLHF_BF16}};

@@ -364,7 +364,7 @@ static void lm_backward(struct call *k, struct diff *d) {
     down(k, d->grad[1], a.d_weight, LM_D * LM_VOCAB);
 }
 
-// `only` selects the outputs: 0, 1 or 2 for that output alone, 3 for all.
+// `only` selects outputs: 0, 1 or 2 for one output, 3 for all of them.
 static void check_lm(rlhf_compute *c, const struct lm *s, uint32_t only, const char *name) {
     struct call k = {.c = c};
     struct diff d = {.name = name,
@@ -406,8 +406,8 @@ static void lm_head_is_differentiated(void **state) {
             check_lm(kit->ref, &cases[i].s, only, cases[i].name);
 }
 
-// A target outside the kept set has log-prob -inf and zero gradient. Other backends are tested,
-// too.
+// If a target is outside the kept set, its log-prob is -inf and its gradient is zero. This is
+// tested on the other backends, too.
 static void lm_head_outside_the_kept_set(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};

@@ -13,8 +13,8 @@ static rlhf_compute *guarded(int guard) {
     return kit_create(kit_load("reference", &so), 1, guard ? 1 : 0, 0);
 }
 
-// Runs body(c) in a child with a buffer of 4096 floats. Returns the signal that killed the child, 0
-// for exit status 0, -1 for another exit status.
+// Runs body(c) in a child with a buffer of 4096 floats. If a signal killed the child, returns the
+// signal. Otherwise returns 0 for exit status 0, and -1 for any other.
 static int in_child(int guard, int (*body)(rlhf_compute *c, rlhf_dev p)) {
     fflush(NULL);
     const pid_t pid = fork();
@@ -69,7 +69,7 @@ static int download(rlhf_compute *c, rlhf_dev p) {
     return !(y[0] == 1 && y[3] == 4);
 }
 
-// The same buffer passed twice, and an op over several buffers, one of them inside another.
+// Passes the same buffer twice. Then passes an op several buffers, one of which is inside another.
 static int several(rlhf_compute *c, rlhf_dev p) {
     rlhf_dev q = NULL;
     double sum = 0.0;
@@ -99,8 +99,8 @@ static void table_access_lives(void **state) {
     assert_int_equal(in_child(0, peek), 0);
 }
 
-// Every op has the same bits with and without guard, so ops access only the buffers that they were
-// given.
+// With guard, every op gives the same bits as without. So ops access only the buffers that they
+// were given.
 static void whole_head(struct call *k, const void *shape, struct outputs *out) {
     (void)shape;
     enum { N = 6, D = 32, V = 50 };

@@ -1,6 +1,6 @@
 // test_levels_products.c: the GEMM tiles, the LM head's loops and the optimizers of the CPU backend
 // give the same bits at every instruction-set level. A bf16 GEMM in widened pairs gives the bits of
-// the bf16 tiles. A function without a case fails.
+// the bf16 tiles. If a function lacks a case, the test fails.
 #ifdef __x86_64__
 #include "hot/bf16.h"
 #endif
@@ -181,7 +181,8 @@ static void gemms(void **state) {
     }
 }
 
-// The same GEMM on the bf16 tiles, if this CPU has them. Otherwise the hash must do.
+// If this CPU has bf16 tiles, they compute the same GEMM for comparison. Otherwise only the hash is
+// compared.
 #ifdef __x86_64__
 static int has_bf16_tiles(void) { return !rlhf__isa_lacks(RLHF__ISA_AVX512_BF16); }
 
@@ -220,7 +221,7 @@ static size_t widen(const struct levels *l, size_t k) {
     return even;
 }
 
-// Scales near 1e-19 give products that are denormal, and partial sums that are.
+// Scales near 1e-19 give denormal products and partial sums.
 static void pairs_are_bf16(void **state) {
     static const size_t steps[] = {1, 2, 7, 64, 513, 700, 2100};
     static const float scales[] = {1.0f, 1e-19f, 1e-38f, 1e18f};
@@ -236,7 +237,8 @@ static void pairs_are_bf16(void **state) {
         }
 }
 
-// Packing moves values only: its layout differs between levels, and other tests run it.
+// Packing only moves values, and its layout differs between levels. It is not compared here, but
+// other tests run it.
 static void all_functions(void **state) {
     struct levels *l = *state;
     static const char *const moves[] = {"gemm_pack_a", "gemm_turn_a", "gemm_turn_b"};

@@ -1,6 +1,6 @@
 // test_levels_rows.c: the row operations of the CPU backend give the same bits at every
-// instruction-set level, for awkward lengths, large values and denormals. A function without a case
-// fails.
+// instruction-set level, for awkward lengths, large values and denormals. If a function lacks a
+// case, the test fails.
 #include "levels.h"
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-// test_linear.c: linear, linear_dx and linear_dw of the cpu backend against reference; rows and
-// threads do not affect the bits.
+// test_linear.c: compares linear, linear_dx and linear_dw of the cpu backend with the reference.
+// Rows and threads must not affect the bits.
 #include "kit.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,8 @@ struct shape {
 enum { IO = 0, OI = RLHF_WEIGHT_OUT_IN };
 
 static const struct bound f32_bound = {2e-11, 5e-5}, bf16_bound = {1e-8, 2e-2};
-// On a GPU a library GEMM rounds a bias before a bf16 result to bf16 first.
+// On a GPU, a GEMM of the library first rounds the bias to bf16 if the result is bf16. So these
+// results may differ more.
 static const struct bound bias_bound = {1e-5, 5e-2};
 
 static const struct shape shapes[] = {
@@ -106,8 +107,8 @@ static void linear_dw(struct call *k, const void *shape, struct outputs *out) {
     if (db) outputs_add(out, k, "db", db, RLHF_F32, 1, n, NULL);
 }
 
-// Skips large weights if RLHF_TEST_LARGEST limits their elements. The run without that limit covers
-// them.
+// If RLHF_TEST_LARGEST limits the elements of a weight, skips larger weights. Another run without
+// that limit covers them.
 static int left_out(const struct shape *s) {
     const char *largest = getenv("RLHF_TEST_LARGEST");
     return largest && (long)s->k * s->n > strtol(largest, NULL, 10);
@@ -186,8 +187,8 @@ static void no_rows(void **state) {
     }
 }
 
-// out = add + x W + bias has the bits of a copy of add, followed by a linear that accumulates. It
-// does not matter whether add and out are the same array.
+// out = add + x W + bias has the same bits as copying add and then running a linear that
+// accumulates. It does not matter whether add and out are the same array.
 static void linear_add_is_copy_and_linear(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
@@ -226,7 +227,7 @@ static void linear_add_is_copy_and_linear(void **state) {
         }
 }
 
-// dw f32 [n, k] of `rows` rows of x and dy. Column 0 of dy has the same numbers for any n.
+// Returns dw f32 [n, k] for `rows` rows of x and dy. Column 0 of dy has the same numbers for any n.
 static float *gradient(struct call *k, uint32_t rows, int32_t n, int32_t width) {
     const struct shape s = {rows, width, n, RLHF_F32, RLHF_F32, OI, 0, 0};
     const uint64_t kk = (uint64_t)width, all = (uint64_t)n * kk;
@@ -243,7 +244,7 @@ static float *gradient(struct call *k, uint32_t rows, int32_t n, int32_t width) 
     return out;
 }
 
-// The gradient of a weight with one output has the bits of the first output's gradient in a weight
+// A weight with one output gets the same gradient, bit for bit, as the first output of a weight
 // with three.
 static void one_output_is_a_column(void **state) {
     struct kit *kit = *state;

@@ -1,5 +1,6 @@
-// test_lm_head.c: the language-model head and its derivative, cpu against reference, with
-// temperature, top-k and top-p; rows, threads, and row blocks of a small workspace.
+// test_lm_head.c: compares the language-model head and its derivative with the reference, with
+// temperature, top-k and top-p. Also tests rows, threads, and the blocks of rows of a small
+// workspace.
 #include "kit.h"
 #include <math.h>
 #include <stdio.h>
@@ -49,8 +50,8 @@ static void label(struct outputs *out, const char *op, const struct shape *s) {
              s->top_k, s->top_p);
 }
 
-// A support with the target and other ids in each row: whole words of zeros, whole words of ones,
-// and single bits.
+// Each row's support holds the target and other ids. There are whole words of zeros, whole words of
+// ones, and single bits.
 static rlhf_dev make_support(struct call *k, int32_t vocab, const int32_t *target) {
     const uint64_t words = rlhf_support_words(vocab);
     int32_t *host = call_host(k, k->n_rows * words * sizeof *host);
@@ -123,7 +124,7 @@ static void lm_head(struct call *k, const void *shape, struct outputs *out) {
     outputs_add(out, k, "logp alone", b.logp, RLHF_F32, k->n_rows, 1, k->rows);
 }
 
-// forward: 1 = right after lm_head with the same arguments, 0 = on its own.
+// forward 1: runs right after lm_head with the same arguments. forward 0: runs without lm_head.
 static void backward(struct call *k, const struct shape *s, struct outputs *out, int forward) {
     const uint64_t d = (uint64_t)s->d, n = k->n_rows, weights = d * (uint64_t)s->vocab;
     rlhf_dist dist;
@@ -162,7 +163,7 @@ static void backward_matches(void **state) {
     }
 }
 
-// KL to a reference whose logits are hundreds apart must not overflow.
+// The logits of this reference are hundreds apart. The KL to it must not overflow.
 static void loud(struct call *k, const void *shape, struct outputs *out) {
     const struct shape *s = shape;
     rlhf_dist dist;
@@ -181,8 +182,8 @@ static void loud_reference(void **state) {
         check_match(*state, loud, &s[i], s[i].rows, value_bound, value_bound);
 }
 
-// Targets whose logit is -inf, as with an overflowed column of the weight. Their log-prob has zero
-// gradient with respect to all logits.
+// The logit of these targets is -inf, as with an overflowed column of the weight. The gradient of
+// their log-prob is zero with respect to all logits.
 static void impossible(struct call *k, const void *shape, struct outputs *out) {
     enum { GONE = 40, D = 16, VOCAB = 97 };
     const int32_t dtype = *(const int32_t *)shape;

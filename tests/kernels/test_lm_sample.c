@@ -111,8 +111,7 @@ static void logp_is_that_of_lm_head(void **state) {
     }
 }
 
-// All backends use the same inverse CDF, so samples agree unless u is within rounding error of a
-// step.
+// All backends invert the same CDF. So samples agree unless u is within rounding error of a step.
 static void match(void **state) {
     struct kit *k = *state;
     for (size_t i = 0; i < CHECK_COUNT(shapes); i++) {
@@ -326,8 +325,8 @@ static void cut_among_equals(rlhf_compute *c, const rlhf_dist *cut, uint32_t kep
     call_finish(&k);
 }
 
-// With top_p 0.9: the total weight is e^3 + 999 e, and the larger logit has e^3, so 898.4 of the
-// others are needed.
+// With top_p 0.9: the total weight is e^3 + 999 e, of which the larger logit has e^3. So 898.4 of
+// the others are needed.
 static void cuts_among_equals(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
@@ -338,7 +337,8 @@ static void cuts_among_equals(void **state) {
     }
 }
 
-// Device arrays receive the same results as host arrays. The host arrays then stay unchanged.
+// If device arrays are given, they receive the results that host arrays would. The host arrays then
+// stay unchanged.
 static void device_arrays_are_the_hosts(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};

@@ -1,5 +1,5 @@
-// test_long_rows.c: attention of queries with many keys. Sums over long rows may be split, but at
-// the same points for every query, alone or among others.
+// test_long_rows.c: attention of queries with many keys. Long sums may be split, but always at the
+// same points, whether a query is alone or among others.
 #include "kit.h"
 #include <math.h>
 #include <stdio.h>

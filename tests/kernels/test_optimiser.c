@@ -169,7 +169,7 @@ static void muon(struct call *k, const void *shape, struct outputs *out) {
     KIT_OK(k->c, k->c->muon(k->c->ctx, dw, dg, mom, s->rows, s->cols, &a));
     outputs_add(out, k, "w", dw, RLHF_F32, 1, n, NULL);
     outputs_add(out, k, "mom", mom, RLHF_F32, 1, n, NULL);
-    // Without gradient and momentum, only the decay remains. The result must not be NaN.
+    // If gradient and momentum are zero, only the decay remains. The result must not be NaN.
     rlhf_dev zero = call_zeros(k, n, RLHF_F32), still = call_zeros(k, n, RLHF_F32);
     KIT_OK(k->c, k->c->muon(k->c->ctx, dw, zero, still, s->rows, s->cols, &a));
     outputs_add(out, k, "w decayed", dw, RLHF_F32, 1, n, NULL);
@@ -247,8 +247,8 @@ static void threads(void **state) {
     }
 }
 
-// A plain version of the CPU backend's loops: sixteen running sums per piece, which are added in
-// order.
+// A plain version of the CPU backend's loops. Each piece has sixteen running sums, which are added
+// in order.
 static double sumsq_plain(const float *x, size_t n) {
     enum { PIECE = 65536, SUMS = 16 };
     double sum = 0;
@@ -311,7 +311,7 @@ struct many {
     rlhf_dev g[LIST], w[LIST], m[LIST], v[LIST];
 };
 
-// The fourth tensor is empty, the second lacks a weight.
+// In this list, the fourth tensor is empty, and the second lacks a weight.
 static rlhf_tensors make_list(struct call *k, struct many *l, float odd) {
     for (uint64_t i = 0; i < LIST; i++) {
         const uint64_t n = list_len[i];
@@ -336,7 +336,7 @@ static void assert_same(rlhf_compute *c, rlhf_dev a, rlhf_dev b, uint64_t n, con
     free(x);
 }
 
-// The step that sumsq_many and adamw_many take, done with sumsq, adamw and zero.
+// Takes the same step as sumsq_many and adamw_many, but by sumsq, adamw and zero for each tensor.
 static rlhf_clip one_by_one(rlhf_compute *c, const struct many *l, const rlhf_adamw *how,
                             double max_norm, int32_t skip) {
     rlhf_clip clip = {.scale = 1};

@@ -1,5 +1,6 @@
 // test_rows.c: the ops that work on single rows or elements: convert, embed, norm, act, add,
-// gather, scatter_add, pool, and their derivatives. cpu against reference, rows, threads.
+// gather, scatter_add, pool, and their derivatives. Compares cpu with the reference, and tests rows
+// and threads.
 #include "kit.h"
 #include "support/tensor_close.h"
 #include <float.h>
@@ -62,7 +63,7 @@ static void act(struct call *k, const void *shape, struct outputs *out) {
     KIT_OK(k->c, k->c->act_bwd(k->c->ctx, dx, dy, x, s->kind, s->dtype, n));
     outputs_add(out, k, "out", y, s->dtype, k->n_rows, d, k->rows);
     outputs_add(out, k, "dx", dx, s->dtype, k->n_rows, d, k->rows);
-    // In place, which the table allows: out = x, dx = dy.
+    // Works in place, which the table allows: out = x, dx = dy.
     KIT_OK(k->c, k->c->act_bwd(k->c->ctx, dy, dy, x, s->kind, s->dtype, n));
     KIT_OK(k->c, k->c->act(k->c->ctx, x, x, s->kind, s->dtype, n));
     outputs_add(out, k, "out in place", x, s->dtype, k->n_rows, d, k->rows);
@@ -218,7 +219,7 @@ static void threads(void **state) {
     }
 }
 
-// Expected rounding: a CPU's conversion to bf16 flushes denormals, a card's keeps them.
+// The rounding to expect: conversion to bf16 flushes denormals on a CPU and keeps them on a card.
 static float rounded(const rlhf_compute *c, float x) {
     return c->device == RLHF_DEVICE_CPU && fabsf(x) < FLT_MIN ? copysignf(0, x) : kit_bf16(x);
 }

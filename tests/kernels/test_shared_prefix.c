@@ -2,8 +2,8 @@
 // expanded rows, and with the reference backend.
 //
 // A batch is a list of families. A family is a shared row and the rows that follow it, or a single
-// row. In the compact batch, every prefix is stored once. Token n of that batch has the numbers of
-// line n, in every layout.
+// row. In the compact batch, every prefix is stored once. A token's numbers come from its index in
+// the compact batch, in every layout.
 #include "kit.h"
 #include <math.h>
 #include <stdio.h>
@@ -16,8 +16,8 @@ struct family {
     uint32_t prefix, rows, own[ROWS_IN_FAMILY]; // tokens; prefix 0: own[0] is a row alone
 };
 
-// Prefixes shorter than, equal to and between multiples of every vector width, and one longer than
-// a chunk of queries.
+// Some prefixes are shorter than a vector, some equal to a multiple of every vector width, and some
+// between multiples. One is longer than a chunk of queries.
 static const struct family families[] = {
     {0, 1, {33}},        {5, 3, {7, 1, 20}},
     {16, 2, {3, 2}},     {37, 4, {31, 2, 70, 1}},
@@ -82,7 +82,7 @@ static void add_tokens(struct batch *b, uint32_t key, uint32_t n, int repeat) {
     }
 }
 
-// Ends the row; `shared` of its keys start at token `base`.
+// Ends the row. Its first `shared` keys are those from token `base` on.
 static void end_row(struct batch *b, uint32_t shared, uint32_t base) {
     rlhf_ragged *r = &b->ragged;
     const uint32_t i = r->n++, nq = r->total - (uint32_t)b->offset[i];
@@ -231,7 +231,7 @@ static int is_shared(const struct batch *b, uint32_t row) {
     return row + 1 < b->ragged.n && b->prefix[row] == 0 && b->prefix[row + 1] > 0;
 }
 
-// The row whose keys are the prefix of `row`.
+// Returns the row whose keys are the prefix of `row`.
 static uint32_t shared_row(const struct batch *b, uint32_t row) {
     while (b->prefix[row])
         row--;
@@ -340,7 +340,8 @@ static int is_repeat(const struct outputs *written, uint64_t t) {
 }
 
 // Compares output o of each token in the expanded batch with that of the same token in the compact
-// batch, bit for bit. Compares all tokens, or only those after the prefix.
+// batch, bit for bit. The flags choose whether tokens of the prefix, and their repetitions, are
+// compared too.
 static void same_bits(rlhf_compute *c, const struct outputs *shared, const struct outputs *written,
                       uint32_t o, int with_prefix, int with_repeats) {
     const struct output *x = &shared->o[o], *y = &written->o[o];
@@ -367,8 +368,8 @@ static void forward_equals_written_out(void **state) {
             struct outputs shared, written;
             op_run(backends[b], forward_shared, &shapes[i], FAMILIES, &shared);
             op_run(backends[b], forward_written, &shapes[i], FAMILIES, &written);
-            // In a full row that is not causal, the prefix sees the tokens after it; a shared row
-            // does not.
+            // If attention is not causal, the prefix in a full row also sees the tokens after it.
+            // In a shared row it does not.
             for (uint32_t o = 0; o < 2; o++)
                 same_bits(backends[b], &shared, &written, o, shapes[i].causal, 1);
             outputs_finish(&shared);
@@ -490,7 +491,7 @@ static const struct bad bads[] = {
     {"keys elsewhere", 3, 2, 0, 3, RLHF_OK, RLHF_E_UNSUPPORTED},
 };
 
-// A backend may report errors in device arrays at once or when it is waited for.
+// If device arrays contain errors, a backend may report them at once or when it is waited for.
 static void expect(rlhf_compute *c, rlhf_status got, rlhf_status want, const char *what) {
     if (got == RLHF_OK) got = c->sync(c->ctx);
     if (got != want || (want < 0 && !*kit_said(c)))
@@ -539,7 +540,7 @@ static void bad_arguments(void **state) {
     }
 }
 
-// Rows that share an earlier row instead of the last one without a prefix.
+// Rows may share only the last row without a prefix. These rows share an earlier one.
 static void bad_order(void **state) {
     struct kit *all = *state;
     rlhf_compute *backends[] = {all->ref, all->cpu1};

@@ -1,6 +1,6 @@
 // test_support.c: log-probs over a given support against float64 autograd (support_vectors.h), the
-// support that sampling stores, and refused arguments. test_lm_head.c and test_lm_sample.c test
-// shapes and threads, test_gradient.c finite differences.
+// support that sampling stores, and refused arguments. Shapes and threads are tested in
+// test_lm_head.c and test_lm_sample.c, finite differences in test_gradient.c.
 #include "kit.h"
 #include "support/tensor_close.h"
 #include "support_vectors.h"
@@ -159,7 +159,7 @@ static void greedy_draws_from_one(void **state) {
     }
 }
 
-// If lm_head kept logits with one support, a backward call with another support does not use them.
+// lm_head kept logits with one support. A backward call with another support must not use them.
 static void backward_is_over_its_own_support(void **state) {
     struct kit *kit = *state;
     struct call k = {.c = kit->cpu1};
@@ -183,7 +183,7 @@ static void backward_is_over_its_own_support(void **state) {
     call_finish(&k);
 }
 
-// Errors in device arrays may be reported as late as the next sync.
+// A backend may report errors in device arrays as late as the next sync.
 static void refused(rlhf_compute *c, rlhf_status st, const char *text) {
     if (st == RLHF_OK) st = c->sync(c->ctx);
     assert_int_equal(st, RLHF_E_INVALID);

@@ -25,7 +25,7 @@ struct level {
 static const struct level levels[] = {VEC_LEVELS(LEVEL)};
 enum { LEVELS = sizeof levels / sizeof *levels };
 
-// Whether the CPU has the level number i of levels[], and all before it.
+// Returns true if the CPU has the level number i of levels[] and all levels before it.
 static int has(size_t i) { return !rlhf__isa_lacks((int)i); }
 
 static float of_bits(uint32_t bits) {
@@ -97,8 +97,8 @@ static void exp_is_right_up_to_the_edges(void **state) {
 
 // ---- bf16 ----
 
-// Nearest even; a NaN stays a NaN, a number below 2^-126 becomes a zero of the same sign, as with
-// VCVTNEPS2BF16.
+// Rounds to the nearest, ties to even. A NaN stays a NaN, and a number below 2^-126 becomes a zero
+// of the same sign, as with VCVTNEPS2BF16.
 static uint16_t bf16_of(float f) {
     const uint32_t bits = bits_of(f), size = bits & 0x7fffffffu;
     if (size > 0x7f800000u) return (uint16_t)(bits >> 16 | 0x40u);
@@ -106,7 +106,8 @@ static uint16_t bf16_of(float f) {
     return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
-// Every bf16 number with its neighboring floats and those around the midpoint to the next.
+// Tests every bf16 number, its neighboring floats, and the floats around the midpoint to the next
+// bf16 number.
 static void rounding_is_the_same_at_every_level(void **state) {
     (void)state;
     static const uint32_t low[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};

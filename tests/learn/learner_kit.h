@@ -58,7 +58,8 @@ struct fixture {
 int learner_setup(void **state);
 int learner_teardown(void **state);
 
-// Reopens models, optimizers and rows; dtype as compute.dtype. critic: a separate model.
+// Reopens models, optimizers and rows. `dtype` is compute.dtype; `critic` asks for a separate
+// model.
 void learner_open(struct fixture *f, const char *backend, int32_t dtype, int64_t threads,
                   int critic);
 
@@ -71,12 +72,12 @@ struct result {
     int64_t tokens;
 };
 
-// Runs the whole batch as one minibatch, which must take `calls` microbatches. Free the result with
+// Runs the whole batch as one minibatch. It must take `calls` microbatches. Free the result with
 // learner_result_free.
 struct result *learner_run(struct fixture *f, int share, int64_t microbatch_tokens, int calls);
 void learner_result_free(struct result *r);
 
-// Appends the gradients that o stores as its first moments.
+// Appends the gradients. The optimizer o stores them as its first moments.
 void learner_collect(struct result *r, const struct fixture *f, const struct rlhf__optim *o);
 
 void learner_same_heads(const struct seen *a, const struct seen *b);

@@ -1,9 +1,9 @@
-// test_evaluate.c: if the user asks to stop, a measurement stops between rows.
+// test_evaluate.c: a measurement stops between rows if the user asks to stop.
 #include "support/scratch.h"
 
 #include "learn/evaluate.h"
 
-// The model must not be used, because not even the first row may be read.
+// Not even the first row may be read, so any use of the model is an error.
 static void a_stop_is_heard_before_a_row(void **state) {
     struct scratch *s = *state;
     const char *path = scratch_text(s, "rows.jsonl", "{\"text\": \"a\", \"label\": 0}\n");

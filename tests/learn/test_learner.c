@@ -111,8 +111,8 @@ static void a_model_that_cannot_share_gets_full_rows(void **state) {
 
 // ---- the algorithm's inputs ----
 
-// The algorithm gets the sampler's log-probs and the version of the sampler's weights, in addition
-// to the log-probs for the ratio. Rows of a file have neither.
+// Besides the log-probs for the ratio, the algorithm gets the sampler's log-probs and the version
+// of the sampler's weights. Rows of a file have neither.
 static void who_drew_the_rows(void **state) {
     struct fixture *f = *state;
     learner_open(f, "cpu", RLHF__DTYPE_F32, 1, 0);
@@ -145,8 +145,8 @@ static void who_drew_the_rows(void **state) {
     assert_true(f->seen.sampled[TOTAL - 1] == 0);
 }
 
-// The algorithm gets the reference's log-probs if the plan asks for them, or if it uses the exact
-// KL, which also needs them.
+// The algorithm gets the reference's log-probs if the plan asks for them. It also gets them if it
+// uses the exact KL, which needs them.
 static void what_the_reference_says(void **state) {
     struct fixture *f = *state;
     static const struct {
@@ -232,11 +232,11 @@ static void saved_seconds(void **state) {
     assert_true(rlhf__row_tally_saved(&b) < 0); // no measurement exists
     b.tokens[RLHF_ROW_EXCLUDED] = 5;
     assert_true(rlhf__row_tally_saved(&b) < 0);
-    // Rows with both passes: a forward is a third of their time.
+    // In rows with both passes, the forward pass takes a third of the time.
     b.timed = 30;
     b.seconds[RLHF_ROW_TRAINS] = 9;
     assert_true(fabs(rlhf__row_tally_saved(&b) - (0.1 * 3 * 5)) < 1e-12);
-    // Rows with only a forward are more precise.
+    // The estimate is more precise if rows have only a forward pass.
     b.tokens[RLHF_ROW_NO_GRADIENT] = 10;
     b.seconds[RLHF_ROW_NO_GRADIENT] = 2;
     assert_true(fabs(rlhf__row_tally_saved(&b) - (0.2 * (2 * 10 + 3 * 5))) < 1e-12);

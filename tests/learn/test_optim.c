@@ -149,7 +149,8 @@ static void frozen_parameters_stay(void **state) {
     assert_int_equal(create(f->t, without, &config, 0, &o, &err), RLHF_E_INTERNAL);
 }
 
-// Gradients in one range are zeroed together with the gaps, whether the step is skipped or not.
+// Gradients in one range are zeroed together with the gaps between them, whether the step is
+// skipped or not.
 static void a_range_of_gradients(void **state) {
     struct fixture *f = *state;
     struct rlhf__optim_report r;
@@ -259,7 +260,8 @@ static void what_is_not_finite_is_skipped(void **state) {
 
 // ---- lists of tensors ----
 
-// The reference's table with call counters, and without the functions for lists if `singly`.
+// The reference's table with counters of calls. If `singly` is set, it lacks the functions for
+// lists.
 struct counting {
     const rlhf_compute *inner;
     rlhf_compute table;
@@ -345,8 +347,8 @@ static void four_steps(struct fixture *f, struct counting *c, const struct rlhf_
     rlhf__optim_destroy(o);
 }
 
-// Minibatches with shards take the step in blocks. These parameters are one block, so that even the
-// norm has the same bits.
+// Minibatches with shards take the step in blocks. Here the parameters fit into one block, so that
+// even the norm has the same bits.
 static void blocks_take_the_same_step(struct fixture *f, const struct rlhf__optim_config *c,
                                       const struct rlhf__optim_report want[4], float want_w[3][4]) {
     for (int singly = 0; singly < 2; singly++) {
@@ -399,7 +401,7 @@ static void a_list_is_a_tensor_a_call(void **state) {
     }
 }
 
-// A value in the config applies. 0 means the device's hint, or the CPU's default.
+// A value in the config takes precedence. 0 means the device's hint, or the CPU's default.
 static void a_device_may_wish(void **state) {
     const struct fixture *f = *state;
     rlhf_compute t = *f->t;
@@ -415,7 +417,7 @@ static void a_device_may_wish(void **state) {
     assert_int_equal(rlhf__compute_slots(&t, 0), 64);
 }
 
-// A backend without Muon works with AdamW, and reports it if Muon is requested.
+// A backend without Muon works with AdamW. If Muon is requested, it reports an error.
 static void an_op_that_the_backend_lacks_is_named(void **state) {
     struct fixture *f = *state;
     rlhf_compute table = *f->t;

@@ -1,5 +1,5 @@
-// test_shards.c: minibatches in shards: the gradient is the sum of the shards' gradients, in the
-// order of the tree; numbers are kept for each shard.
+// test_shards.c: minibatches that are divided into shards. The shards' gradients are added in the
+// order of the tree, and numbers are kept for each shard.
 #include "learner_kit.h"
 
 #include "learn/shards.h"
@@ -10,7 +10,7 @@
 
 // ---- gradients ----
 
-// A minibatch of the rows [from, to) alone, without shards.
+// Runs the rows [from, to) alone as a minibatch without shards.
 static struct result *run_rows(struct fixture *f, uint32_t from, uint32_t to) {
     struct result *r = calloc(1, sizeof *r);
     struct rlhf__rows part = {0};
@@ -28,14 +28,14 @@ static struct result *run_rows(struct fixture *f, uint32_t from, uint32_t to) {
     return r;
 }
 
-// The sums of n shards in the order of the tree, for powers of two.
+// Adds n shards in the order of the tree. n must be a power of two.
 static float tree_sum(struct result *const *part, uint32_t n, size_t i) {
     if (n == 1) return part[0]->grad[i];
     return tree_sum(part, n / 2, i) + tree_sum(part + n / 2, n / 2, i);
 }
 
 // All rows have the same length. So a shard's gradient is that of a minibatch with only its rows,
-// divided by the number of shards; this is a power of two, so the division is exact.
+// divided by the number of shards. This number is a power of two, so the division is exact.
 static void check_sums(struct fixture *f, const char *backend, uint32_t shards, int critic) {
     struct result *part[ROWS];
     f->share = (struct rlhf__share){0};
@@ -76,7 +76,7 @@ static void gradients_are_added_in_the_tree(void **state) {
     check_sums(f, "reference", 4, 0);
 }
 
-// As the whole minibatch, within rounding, with and without shared prompts.
+// The results equal those of the whole minibatch up to rounding, with and without shared prompts.
 static void any_number_is_near_one(void **state) {
     struct fixture *f = *state;
     learner_open(f, "cpu", RLHF__DTYPE_F32, 2, 0);
@@ -124,7 +124,7 @@ static rlhf_status shard_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out 
     return RLHF_OK;
 }
 
-// Rows that do not train go to shards, too; each is added to its own shard's numbers.
+// Rows that do not train belong to shards, too. Each counts in the numbers of its own shard.
 static void numbers_are_kept_for_each_shard(void **state) {
     struct fixture *f = *state;
     uint32_t rows[4] = {0};
@@ -149,7 +149,7 @@ static void numbers_are_kept_for_each_shard(void **state) {
     f->share.shards = 0;
 }
 
-// A minibatch whose rows are all excluded is only compared; the step has a gradient of 0.
+// If all rows of a minibatch are excluded, it is only compared. The step then has a gradient of 0.
 static void excluded_rows(void **state) {
     struct fixture *f = *state;
     f->share.shards = 4;

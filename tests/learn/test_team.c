@@ -153,7 +153,7 @@ static void *thread(struct team_thread *t) {
     return NULL;
 }
 
-// Runs `like` on that many ranks. out[ranks] receives what each of them has.
+// Runs `like` on that many ranks. out[i] receives the results of rank i.
 static void run(const struct job *like, uint32_t ranks, struct outcome *out) {
     static struct fixture *fixture[TEAM_THREADS_MOST];
     struct job job[TEAM_THREADS_MOST];
@@ -204,7 +204,8 @@ static void check(const struct job *like) {
         run(like, ranks, out);
         for (uint32_t k = 0; k < ranks; k++)
             same(&one, &out[k], ranks);
-        // A rank whose last shard has rows begins early; only the embeddings' gradients come late.
+        // A rank whose last shard has rows begins early. Then only the gradients of the embeddings
+        // come late.
         uint64_t early = 0;
         for (uint32_t k = 0; k < ranks; k++)
             early = out[k].early > early ? out[k].early : early;
@@ -248,7 +249,7 @@ static void all_skip_a_step_together(void **state) {
     check(&(struct job){.shards = 4, .block = 1000, .skip = 1, .fails = -1});
 }
 
-// All ranks leave with the sentence of the rank that failed.
+// If a rank fails, all ranks end with its sentence.
 static void one_fails_and_all_leave(void **state) {
     (void)state;
     struct outcome out[4];

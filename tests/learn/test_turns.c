@@ -1,6 +1,6 @@
-// test_turns.c: rows of several turns through model, loss and optimizer. The gradient must be that
-// of a loss written by hand for rows of one turn, to which the environment's tokens contribute
-// nothing. It must also agree with finite differences.
+// test_turns.c: rows of several turns through model, loss and optimizer. The gradient must equal
+// that of a loss written by hand for rows of one turn, in which only the policy's tokens have a
+// loss. It must also agree with finite differences.
 #include "learner_kit.h"
 
 #include "learn/learner.h"
@@ -12,8 +12,8 @@
 
 // ---- rows ----
 
-// The author of each token after the prompt, for each row. 0 to 2: the policy in that turn; '.':
-// given.
+// One character for each token after the prompt says who wrote it. 0 to 2: the policy in that turn;
+// '.': given.
 static const char *const who[GROUP] = {"00..11", "0.1.22", "000000", "0...11"};
 
 // Who wrote response token k of row i; -1 = given.
@@ -22,7 +22,7 @@ static int32_t turn_of(int32_t i, int32_t k) {
     return c == '.' ? -1 : c - '0';
 }
 
-// shift: every turn begins that many tokens too late. leak: one given token is marked as the
+// `shift` makes every turn begin that many tokens too late. `leak` marks one given token as the
 // policy's.
 static void add_turns(struct fixture *f, int32_t shift, int32_t leak) {
     struct rlhf__rows *e = &f->e;
@@ -75,7 +75,7 @@ static rlhf_status by_hand(void *self, const rlhf_loss_in *in, rlhf_loss_out *ou
     return RLHF_OK;
 }
 
-// hand 1: by hand, for rows without turns.
+// If `hand` is 1, computes the loss by hand, for rows without turns.
 static struct result *run(struct fixture *f, int hand, int share, int64_t microbatch_tokens) {
     struct result *r = calloc(1, sizeof *r);
     assert_non_null(r);
@@ -148,7 +148,7 @@ static void mistakes_are_seen(void **state) {
     }
 }
 
-// The states of the reference on the device have an entry for each of the policy's tokens.
+// On the device, the states of the reference have an entry for each of the policy's tokens.
 static void the_reference_on_the_device(void **state) {
     struct fixture *f = *state;
     learner_open(f, "cpu", RLHF__DTYPE_F32, 1, 0);
@@ -221,7 +221,7 @@ static void the_gradient_is_that_of_differences(void **state) {
 
 // ---- what the algorithm sees ----
 
-// Ids, turns and marks of the policy's tokens, and the rows' own numbers.
+// Checks ids, turns and marks of the policy's tokens, and the rows' own numbers.
 static rlhf_status look(void *self, const rlhf_loss_in *in, rlhf_loss_out *out,
                         struct rlhf__error *err) {
     struct fixture *f = self;
@@ -265,7 +265,7 @@ static void what_the_algorithm_sees(void **state) {
     assert_int_equal(f->seen.at, ROWS * PROMPT + (int)policy_tokens());
 }
 
-// Differences of sampled and recomputed log-probs are over the policy's tokens.
+// Only the policy's tokens count when sampled and recomputed log-probs are compared.
 static void compared_tokens(void **state) {
     struct fixture *f = *state;
     float sampled[TOTAL] = {0}, again[TOTAL];

@@ -1,5 +1,5 @@
-// fragile_cuda.c: stands in for a kernels_cuda.so whose runtime library, like CUDA's, does not
-// check its allocations while it is loaded.
+// fragile_cuda.c: replaces kernels_cuda.so. Its runtime library, like CUDA's, does not check its
+// allocations while it is loaded.
 #include <stdint.h>
 #include <stdlib.h>
 

@@ -2,7 +2,8 @@
 // ones. The run then either ends with one message about memory and status 1, or continues and gives
 // the bytes of an undisturbed run. A run that has a checkpoint resumes to those bytes.
 //
-// Tests some N of each scenario. With RLHF_TEST_LONG=K, tests every K-th N, so with 1 all of them.
+// By default, tests some N of each scenario. With RLHF_TEST_LONG=K, tests every K-th N, so K = 1
+// tests all of them.
 #include "e2e.h"
 
 #include <stdio.h>

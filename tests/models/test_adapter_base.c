@@ -1,8 +1,8 @@
-// tests/models/test_adapter_base.c: instances on one base are independent models.
+// tests/models/test_adapter_base.c: models that share one base do not affect each other.
 #include "adapters.h"
 #include "decoders.h"
 
-// The same adapter on a base and in a separate model gives the same bits.
+// An adapter gives the same bits on a shared base and in a separate model.
 static void on_a_base(void **state) {
     (void)state;
     for (int32_t i = 0; i < N_ADAPTED; i++)
@@ -28,8 +28,8 @@ static void on_a_base(void **state) {
             for (uint32_t j = 0; y.ops->param(y.self, j, &p) == RLHF_OK; j++)
                 assert_int_not_equal(p.group, RLHF_PARAM_TRUNK);
             adapted_same_step(k, &x, &y, &vec_batch);
-            // A model without an adapter equals the base. So does an instance whose base is this
-            // adapted instance.
+            // A model without an adapter equals the base. If its base is an adapted instance, it
+            // equals the base of that instance.
             on = (struct adapted_how){.dtype = dtype, .plain = 1, .base = y.self};
             z = adapted_open(k, on);
             float *want = adapted_heads(&base, k, &vec_batch, 0, 0);
@@ -78,7 +78,7 @@ static void heads_alone(void **state) {
     model_close(&base);
 }
 
-// A frozen base, and the reference's KL against a model derived from it.
+// Tests a frozen base, and the reference's KL against a model that was derived from it.
 static void frozen_base(void **state) {
     (void)state;
     const struct adapted *k = &adapted_kinds[5];

@@ -36,8 +36,8 @@ static rlhf_status count_head(void *ctx, const rlhf_lm_head *a) {
     return adapted_backend()->compute->lm_head_bwd(ctx, a);
 }
 
-// Two layers with four products each. Only gradients of A and B are computed, and no gradients
-// below the lowest adapter.
+// Two layers with four products each. Only A and B get gradients, and nothing is computed below the
+// lowest adapter.
 static void nothing_in_vain(void **state) {
     (void)state;
     static const struct {

@@ -88,7 +88,7 @@ static rlhf_status generate(struct model *m) {
     return st;
 }
 
-// Everything a program does with a model, once; the first failure ends it.
+// Does everything once that a program does with a model. The first failure ends it.
 static rlhf_status use(struct model *m) {
     rlhf_model_open o = open_args(&backend, RLHF_BF16, 1);
     const rlhf_forward f = {.size = sizeof f,
@@ -115,7 +115,7 @@ static rlhf_status use(struct model *m) {
     return generate(m);
 }
 
-// Fails allocation after allocation until the scenario succeeds untouched.
+// Lets one allocation after another fail, until the scenario succeeds without a failure.
 static void sweep_one(int32_t device, int32_t forever) {
     for (int64_t i = 0; i < 1000; i++) {
         struct model m;

@@ -205,8 +205,7 @@ static void test_params(void **state) {
     model_close(&m);
 }
 
-// A new score head is initialized with the architecture's standard deviation, or with that of
-// reward models.
+// The standard deviation of a new score head is that of the architecture, or that of reward models.
 static void test_score_init(void **state) {
     (void)state;
     static const double want[] = {0.02, 0.17407765595569785}; // 1 / sqrt(32 + 1)
@@ -255,7 +254,7 @@ static void test_untied(void **state) {
     model_close(&m);
 }
 
-// The range of gradients contains all gradients. Gaps are 0, and zeroing the range zeroes each
+// The range of gradients contains all gradients. The gaps are 0, and zeroing the range zeroes each
 // gradient.
 static void test_gradient_range(void **state) {
     (void)state;
@@ -285,7 +284,7 @@ static void test_gradient_range(void **state) {
     model_close(&m);
 }
 
-// Without an adapter the base is the model itself.
+// Without an adapter, the base is the model itself.
 static void test_base(void **state) {
     (void)state;
     const rlhf_model_open o = open_args(&backend, RLHF_F32, 1);

@@ -114,7 +114,7 @@ static void test_accepted(void **state) {
         check(&cases[i]);
 }
 
-// Without head_dim in config.json qwen3 has heads of 128, and qwen2 divides the width.
+// If config.json lacks head_dim, qwen3 has heads of width 128, and qwen2 divides the model's width.
 static void test_head_dim(void **state) {
     (void)state;
     struct backend b = backend_open("reference", 1, 0);

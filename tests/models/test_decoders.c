@@ -56,8 +56,8 @@ static void test_scores(void **state) {
     vec_classifier(&backend, "qwen", qwen3_score, "qwen3_score.bin");
 }
 
-// The table of positions grows with the rows. Bits must not change if it grows between a forward
-// pass and its backward pass, and they must not change afterwards.
+// The table of positions grows with the rows. If it grows between a forward pass and its backward
+// pass, the bits must not change, then or later.
 static void test_longer_rows(void **state) {
     (void)state;
     static const struct setting settings[] = {{"vocab_size", "61"},

@@ -42,8 +42,8 @@ static const struct rule rules[] = {
     {"greedy, its support", RLHF_DIST(1, 1, 0, 1), RLHF_DIST_WHOLE, 1},
 };
 
-// Forward of the rollout in batches of `step` rows. Every recorded log-prob must be matched
-// exactly.
+// Runs the forward pass over the rollout in batches of `step` rows. It must reproduce every
+// recorded log-prob exactly.
 static void check_forward(struct model *m, const struct rollout *r, const struct rule *rule,
                           uint32_t step, int32_t train) {
     uint64_t finite = 0;
@@ -70,9 +70,8 @@ static void check_forward(struct model *m, const struct rollout *r, const struct
     assert_true(finite > 3 * ROLL_ROWS); // at least one value was compared
 }
 
-// All rules, slot counts and batch splits of one backend, dtype and thread count. want: the
-// rollouts that every configuration of this backend and dtype must reproduce. The first
-// configuration fills it.
+// Runs all rules, slot counts and batch splits with one backend, dtype and thread count. Every
+// configuration of a backend and dtype must reproduce the rollouts `want`. The first one fills it.
 static void check_config(const struct shape *s, const char *name, int32_t dtype, uint32_t threads,
                          struct rollout *want, int32_t first) {
     static const uint32_t slots[] = {13, 1, 4};

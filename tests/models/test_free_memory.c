@@ -1,5 +1,5 @@
-// test_free_memory.c: finding cards without a driver, the amount of free memory, and the message if
-// it is not enough.
+// test_free_memory.c: how cards are found without a driver, how much memory is free, and the
+// message if it is not enough.
 #include "base/host_memory.h"
 #include "model/compute_load.h"
 #include "model/free_memory.h"
@@ -95,8 +95,8 @@ static void a_control_group_limits_what_is_left(void **state) {
     assert_int_equal(m.total, 9000 * KIB);
     assert_int_equal(m.left, 8000 * KIB);
     assert_int_equal(m.own, 7 * (uint64_t)sysconf(_SC_PAGESIZE));
-    // cgroup version 2: a parent group's limit counts, "max" means no limit, and page cache counts
-    // as available.
+    // In cgroup version 2, a parent group's limit counts, "max" means no limit, and page cache
+    // counts as available.
     say(root, "proc/self/cgroup", "0::/a/b\n");
     say(root, "sys/fs/cgroup/a/b/memory.max", "max\n");
     say(root, "sys/fs/cgroup/a/b/memory.current", "4096\n");
@@ -107,7 +107,7 @@ static void a_control_group_limits_what_is_left(void **state) {
     m = rlhf__host_memory(root);
     assert_int_equal(m.total, 1000000);
     assert_int_equal(m.left, 800000);
-    // cgroup version 1, in a container that sees its own group as the top.
+    // In cgroup version 1, a container sees its own group as the top.
     say(root, "proc/self/cgroup", "5:cpu:/x\n4:memory:/not/ours\n0::/\n");
     say(root, "sys/fs/cgroup/memory/memory.limit_in_bytes", "500000\n");
     say(root, "sys/fs/cgroup/memory/memory.usage_in_bytes", "600000\n");
@@ -120,8 +120,8 @@ static void a_control_group_limits_what_is_left(void **state) {
 
 // ---- the need ----
 
-// The run needs 100 + 200 KiB for a policy on the backend, and 1000 KiB for rows on the host.
-// Memory of the program itself is already allocated.
+// The run needs 100 + 200 KiB for a policy on the backend, and 1000 KiB for rows on the host. The
+// program's own memory is already allocated.
 static struct rlhf__memory_need need_of(uint64_t left, int32_t own_memory) {
     struct rlhf__memory_need need = {
         .lower = "take less", .memory = {left, 4096 * KIB}, .own_memory = own_memory, .known = 1};

@@ -1,6 +1,6 @@
-// tests/models/test_frozen.c: frozen models. Packed weights are held once, results have the same
-// bits as those of other models, and released values are never accessed. For the last point, the
-// last group of tests uses a backend whose buffers are unreadable outside its own functions.
+// tests/models/test_frozen.c: frozen models. A packed weight exists only once, and results have the
+// same bits as without freezing. Released values are never accessed: the last group of tests uses a
+// backend whose buffers are unreadable outside its own functions.
 #include "decoders.h"
 #include "vectors.h"
 
@@ -162,8 +162,8 @@ static int ends_with(const char *s, const char *end) {
     return n >= m && !strcmp(s + n - m, end);
 }
 
-// True for values that are released: matrices, but not lookup tables or a head that may never be
-// packed.
+// Returns true for values that are released: those of matrices, except lookup tables and heads that
+// may never be packed.
 static int goes(const struct kind *k, const rlhf_param *p) {
     if (p->ndim != 2) return 0;
     if (ends_with(p->name, "lm_head.weight")) return !k->n_labels;
@@ -186,7 +186,8 @@ static void values_are_released(void **state) {
         }
         const uint64_t d = (uint64_t)m.info.d_model;
         assert_true(gone >= 2 * 8 * d * d * sizeof(float)); // the layers' matrices
-        // An untied LM head is packed now instead of later, with two or four bytes per element.
+        // An untied LM head is now packed at once, not later. It takes two or four bytes per
+        // element.
         const int32_t untied = kinds[i].settings == untied_gpt2 || kinds[i].settings == tiny_qwen3;
         const uint64_t head = untied && !kinds[i].n_labels ? 61 * d : 0;
         const uint64_t after = m.c->bytes_in_use(m.c->ctx);

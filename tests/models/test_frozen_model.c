@@ -35,7 +35,7 @@ static int setup(void **state) {
     snprintf(f->copy, sizeof f->copy, "%s/copy.safetensors", f->files->dir);
     *state = f;
     if (rlhf__plugins_create(&f->dirs, &f->plugins, NULL) != RLHF_OK) return -1;
-    // The guard: buffers are unreadable outside the backend.
+    // The guard mode, in which buffers are unreadable outside the backend.
     struct rlhf__compute_config compute = {.backend = "reference",
                                            .dtype = RLHF__DTYPE_F32,
                                            .guard = 1,
@@ -124,7 +124,7 @@ static void weights_are_gone(void **state) {
     rlhf__model_close(whole);
 }
 
-// Device memory in use after a forward pass in training.
+// Returns the device memory in use after a forward pass in training.
 static uint64_t trained_bytes(struct fixture *f) {
     static const int32_t ids[N] = {65, 66, 67, 68, 69, 70}, offset[] = {0, N}, prompt_len[] = {2};
     const rlhf_batch b = {.size = sizeof b,

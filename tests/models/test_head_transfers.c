@@ -32,8 +32,7 @@ static rlhf_status counted_upload(void *ctx, rlhf_dev dst, const void *src, uint
 }
 
 // With any number of heads, forward uploads the batch once and downloads the results once, and
-// backward uploads the derivatives once. An instance whose table lacks linear_add gives the same
-// bits.
+// backward uploads the derivatives once. If the table lacks linear_add, the bits are the same.
 static void test_one_transfer_each_way(void **state) {
     (void)state;
     struct outputs o, plain;
@@ -89,7 +88,7 @@ static uint32_t response_tokens(void) {
     return n;
 }
 
-// The results of trial_gradient(t) and of its forward pass.
+// Runs trial_gradient(t). Returns its results and those of its forward pass.
 static float *bits_of(struct trial *t, struct outputs *o) {
     trial_loss(t, o);
     trial_gradient(t);
@@ -105,7 +104,7 @@ static void turn_round(rlhf_dev to, rlhf_dev from, uint32_t n, uint64_t row) {
             RLHF_OK);
 }
 
-// A trial of the full KL on `table`; its reference has not been called.
+// Opens a trial of the full KL on `table`. Its reference has not been called yet.
 static void kl_open(struct trial *t, const rlhf_compute *table, int32_t dtype) {
     rlhf_model_open open = {.size = sizeof open, .dtype = dtype, .trainable = 1, .compute = table};
     memset(t, 0, sizeof *t);
@@ -120,8 +119,8 @@ static void kl_open(struct trial *t, const rlhf_compute *table, int32_t dtype) {
         (rlhf_forward){.size = sizeof t->f, .heads = KL_HEADS, .train = 1, .kl_self = t->ref.self};
 }
 
-// The reference's states are in order, or reversed and found by row number. In both cases the
-// numbers are those of the path through the host, and only the batch and the results are
+// The reference's states are in order, or they are reversed and found by row number. In both cases,
+// the numbers equal those of the path through the host. Only the batch and the results are
 // transferred.
 static void kl_is_the_same(struct trial *t, const float *want, const struct outputs *host,
                            uint64_t row) {

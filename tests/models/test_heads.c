@@ -33,9 +33,9 @@ static double loss_at(struct trial *t, const rlhf_param *p, const float *at, con
     return trial_loss(t, &o);
 }
 
-// Central difference of the loss along x's own gradient g, whose length is len. The result should
-// be len. Two step sizes are tried, because a long step may cross a corner of a ReLU and a short
-// one is lost in rounding. The closer result counts.
+// Returns the central difference of the loss along x's own gradient g, whose length is len. The
+// result should be len. A long step may cross a corner of a ReLU, and a short one is lost in
+// rounding. So two step sizes are tried, and the result that is closer to len counts.
 static double slope(struct trial *t, const rlhf_param *p, const float *x, const float *g,
                     double len) {
     static const double eps[] = {4e-3, 5e-4};

@@ -1,4 +1,4 @@
-// test_memory_plan.c: the memory plan counts, by use, the same bytes that a backend has in use
+// test_memory_plan.c: for each use of memory, the plan has as many bytes as a backend has in use
 // after the same calls.
 #include "e2e.h"
 
@@ -54,7 +54,7 @@ static int teardown(void **state) {
 #define ROWS  3
 #define TOKEN 14
 
-// Three rows; with `share`, the last two continue the first.
+// Makes three rows. With `share`, the last two continue the first.
 static rlhf_batch rows_of(int share, int32_t *ids, int32_t *offset) {
     static const int32_t apart[] = {3, 2, 4}, shared[] = {TOKEN, 2, 4}, prefix[] = {-1, 0, 0};
     for (int i = 0; i < ROWS * TOKEN; i++)
@@ -124,7 +124,7 @@ static uint64_t planned(const struct fixture *f, int32_t from, int32_t to) {
     return sum;
 }
 
-// The same for workspaces, whose sizes the backend states.
+// The same for workspaces. The backend states their sizes.
 static void same(uint64_t counted, uint64_t real, const char *what) {
     if (counted != real)
         fail_msg("%s: %llu bytes on the plan, %llu in use", what, (unsigned long long)counted,
@@ -232,8 +232,8 @@ static uint64_t head_takes(const rlhf_compute *c, uint32_t rows, int32_t vocab) 
     return taken;
 }
 
-// The bytes that the CPU backend takes for `rows` rows with compute.workspace_mib=`mib`. Asserts
-// that the plan has the same number.
+// Returns how many bytes the CPU backend takes for `rows` rows with compute.workspace_mib=`mib`.
+// Asserts that the plan has the same number.
 static uint64_t head_on_both(struct fixture *f, int64_t mib, uint32_t rows, int32_t vocab) {
     const struct rlhf__compute_config compute = {.backend = "cpu", .workspace_mib = mib};
     const struct rlhf__run_config run = {.seed = 1, .threads = 1};
@@ -249,8 +249,8 @@ static uint64_t head_on_both(struct fixture *f, int64_t mib, uint32_t rows, int3
     return real;
 }
 
-// The logits of a small vocabulary fit 384 MiB. A larger vocabulary gets space for 1536 rows in
-// f32. A size that the user sets is kept.
+// The logits of a small vocabulary fit 384 MiB. If the vocabulary is larger, the workspace holds
+// 1536 rows in f32. A size that the user sets is kept.
 static void the_workspace_grows_with_the_vocabulary(void **state) {
     const uint64_t all = (uint64_t)1200 * 100000 * sizeof(float), mib = 1 << 20;
     const uint64_t taken = head_on_both(*state, 0, 1200, 100000);
@@ -449,7 +449,7 @@ static void three_bytes_a_row(void *ctx, const rlhf_call *call, uint64_t *bytes)
     if (call->op == RLHF_COMPUTE_OP(lm_head)) bytes[RLHF_WORKSPACES - 1] = 3ull * call->rows;
 }
 
-// Each workspace has its largest size. A backend that does not state sizes counts 0.
+// Each workspace counts with its largest size. If a backend does not state sizes, they count as 0.
 static void what_a_backend_states_is_counted(void **state) {
     struct fixture *f = *state;
     const struct rlhf__compute_config compute = {.backend = "reference"};

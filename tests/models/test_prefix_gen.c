@@ -16,14 +16,15 @@ struct drawn {
     uint32_t support[MAX_ROWS][NEW][WORDS];
 };
 
-// A row in flight: its own tokens, how many are known and how many the model has seen.
+// A row in flight: its own tokens, how many of them are known, and how many the model has
+// processed.
 struct line {
     int32_t ids[MAX_LEN], have, fed, silent, from_step, number; // number: among the sampling rows
 };
 
-// The order in which a batch is fed. AT_ONCE: in one step. BACKWARDS: backwards within a step, so
-// that a prompt comes after the rows that read it. STAGGERED: prompts first, in two steps, then the
-// rows, in three.
+// The order in which a batch is fed. AT_ONCE: all in one step. BACKWARDS: in one step in reverse
+// order, so a prompt comes after the rows that read it. STAGGERED: first the prompts in two steps,
+// then the rows in three.
 enum order { AT_ONCE, BACKWARDS, STAGGERED };
 
 // The settings of sampling. keep: log-probs are those of the distribution over the kept tokens
@@ -235,8 +236,8 @@ static rlhf_status step(struct model *m, rlhf_gen *session, const struct row *ro
     return m->ops->gen_step(m->self, session, &s);
 }
 
-// Slot 0 holds a prompt of 4 tokens, slot 1 follows it, and slot 2 is independent. Each case is
-// then tested separately.
+// Slot 0 holds a prompt of 4 tokens, slot 1 continues it, and slot 2 is independent. Each case
+// starts from this state.
 static void test_refused(void **state) {
     (void)state;
     static const struct row before[] = {

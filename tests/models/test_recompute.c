@@ -1,5 +1,5 @@
-// tests/models/test_recompute.c: a model that stores only the inputs of its layers has the bits of
-// a model that stores all activations, in heads and in gradients, and uses less memory.
+// tests/models/test_recompute.c: one model stores only the inputs of its layers, another stores all
+// activations. Heads and gradients have the same bits, and the first model uses less memory.
 #include "decoders.h"
 #include "families.h"
 #include "vectors.h"
@@ -119,8 +119,8 @@ static void shared_prompts(void **state) {
     families_free(&rows);
 }
 
-// Only the input of a layer is stored. So another layer costs the size of the residual stream, plus
-// its weights and gradients.
+// Only the input of each layer is stored. So a further layer costs the size of the residual stream,
+// plus its weights and gradients.
 static void holds_less(void **state) {
     (void)state;
     uint64_t used[2][2];
@@ -196,7 +196,7 @@ static void wide_layers(void **state) {
     static const char *const plugins[] = {"gpt2", "qwen"};
     static const uint64_t streams[] = {11, 13, 7, 8};
     static const uint64_t once[] = {13, 21, 11, 15};
-    // Only on the cpu backend: the reference and emulations would take too long.
+    // This runs only on the cpu backend, because the reference and emulations would take too long.
     if (strcmp(backend_name, "cpu") != 0 || getenv("RLHF_TEST_BACKEND")) skip();
     for (size_t i = 0; i < 4; i++) {
         const char *plugin = plugins[i % 2];

@@ -65,7 +65,7 @@ static void draws_the_same(void **state) {
 enum { ROWS = 11, FILL = ROWS, STEPS = 12, LEN = 24 };
 
 // A prompt is stored silently in slot FILL, and ROWS rows continue it. Then each row samples STEPS
-// tokens. All rows are in every step except the third, which has one row.
+// tokens. Every step has all rows, except the third step, which has one.
 static void shared_prompt(struct model *m, int32_t ids[ROWS][STEPS], float logp[ROWS][STEPS]) {
     const rlhf_dist dist = RLHF_DIST_WHOLE;
     const int32_t fill[] = {5, 3, 8, 1, 7, 2};
@@ -132,8 +132,8 @@ static void shares_prompts_of(const struct backend *b, const struct kind *kind) 
         assert_memory_equal(logp[0], logp[1], sizeof logp[0]);
         assert_int_equal(r.runs, 2); // 16 rows, and 8 for the one
         assert_int_equal(r.replays, STEPS - 3);
-        // A second session has separate memory, so recordings of the first session are not
-        // replayed.
+        // A second session has separate memory. So it does not replay recordings of the first
+        // session.
         shared_prompt(&m, ids[1], logp[1]);
         assert_memory_equal(ids[0], ids[1], sizeof ids[0]);
         assert_string_equal(r.broken, "");
@@ -164,7 +164,7 @@ static void a_step_waits_once(void **state) {
     recorder_finish(&r);
 }
 
-// Compares the emulated GPU's own recordings with the same table without recordings.
+// Compares the emulated GPU with its recordings against the same table without recordings.
 static void on_the_emulated_gpu(void **state) {
     (void)state;
     struct backend b = backend_open("cuda_emu", 1, 0);

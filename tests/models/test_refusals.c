@@ -1,4 +1,5 @@
-// test_refusals.c: configs, tables, batches and calls that a model refuses, each with a message.
+// test_refusals.c: which configs, tables, batches and calls a model refuses, and the message for
+// each.
 #include "vectors.h"
 
 #include <string.h>
@@ -42,7 +43,8 @@ static void test_refused_configs(void **state) {
     }
 }
 
-// If the backend lacks an op that the model needs, the model's open() fails and names the op.
+// If the backend lacks an op that the model needs, open() of the model fails, and the message names
+// the op.
 static void test_refused_tables(void **state) {
     (void)state;
     rlhf_compute table = *backend.compute;
@@ -62,8 +64,8 @@ static void test_refused_tables(void **state) {
     model_close(&m);
 }
 
-// A batch of a newer host with a field that this model does not know, and a parameter struct of an
-// older host.
+// Passes a batch of a newer host with a field that this model does not know, and a parameter struct
+// of an older host.
 static void test_other_sizes(void **state) {
     (void)state;
     const rlhf_model_open o = open_args(&backend, RLHF_F32, 0);

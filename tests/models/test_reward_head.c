@@ -51,7 +51,8 @@ static void derivative_of_pooling(void **state) {
     assert_memory_equal(d, last, sizeof d);
 }
 
-// Finite differences of the pooled rewards: exact up to rounding, since pooling is linear.
+// Compares the derivative with finite differences of the pooled rewards. Pooling is linear, so they
+// agree up to rounding.
 static void derivative_agrees_with_differences(void **state) {
     (void)state;
     for (int32_t pooling = RLHF_POOL_MEAN; pooling <= RLHF_POOL_LAST; pooling += 2) {

@@ -1,5 +1,6 @@
-// test_reward_model.c: opens and uses a reward model of bradley_terry.so: calibrated on its
-// samples, pooled, per token, alone and in a batch. Also directories that are not reward models.
+// test_reward_model.c: opens a reward model of bradley_terry.so and uses it: calibrated on its
+// samples, pooled, per token, alone and in a batch. Also opens directories that are not reward
+// models.
 #include "e2e.h"
 
 #include "data/order.h"
@@ -48,7 +49,7 @@ static const int32_t *tensor(const char *name, uint32_t *n) {
     return (const int32_t *)(const void *)x->data;
 }
 
-// A reward model trained for a few steps: run rm, and a session to open it in.
+// Run rm, which trained a reward model for a few steps, and a session in which it can be opened.
 static int setup(void **state) {
     if (e2e_setup(state)) return -1;
     memset(&t, 0, sizeof t);
@@ -132,7 +133,7 @@ static void calibrated_on_its_samples(void **state) {
     assert_memory_equal(&t.rm->head, &before, sizeof before);
 }
 
-// The order of the prompts comes from a separate random stream; token samples use the stream
+// The order of the prompts comes from a separate random stream. Samples of tokens use the stream
 // "calibrate".
 static void prompts_are_dealt_from_their_own_stream(void **state) {
     (void)state;
@@ -185,7 +186,7 @@ static void a_row_does_not_see_the_others(void **state) {
     }
 }
 
-// Without a response, the reward is that of the prompt's last token.
+// If a row lacks a response, the reward is that of the prompt's last token.
 static void a_row_without_a_response(void **state) {
     (void)state;
     open_with_samples();
@@ -274,7 +275,7 @@ static void what_is_no_reward_model(void **state) {
     rlhf__tokenizer_close(same);
 }
 
-// A directory that transformers wrote: the reward is the logit of the last token, unchanged.
+// transformers wrote this directory. The reward is the logit of the last token, unchanged.
 static void as_transformers_writes_it(void **state) {
     (void)state;
     assert_int_equal(
@@ -303,7 +304,7 @@ static void as_transformers_writes_it(void **state) {
         assert_true(fabs(head.gain * (double)theirs[i] + head.bias - (double)ours[i]) < 1e-4);
 }
 
-// A saved model can be read back. Only a trainable model keeps the weights that saving needs.
+// A saved model can be read back. Saving needs the weights, which only a trainable model keeps.
 static void written_and_read(void **state) {
     (void)state;
     t.trainable = 1;
@@ -379,7 +380,7 @@ void *__real_calloc(size_t n, size_t size);
 void *__wrap_malloc(size_t n);
 void *__wrap_calloc(size_t n, size_t size);
 
-// 1: allocations of this program, including those of the host's objects in it, fail
+// If this is 1, allocations of this program fail, including those of the host's objects in it.
 static int32_t no_memory;
 
 void *__wrap_malloc(size_t n) { return no_memory ? NULL : __real_malloc(n); }
@@ -394,7 +395,7 @@ static void said_of_memory(rlhf_status st, const char *text) {
     said = (struct rlhf__error){0, ""};
 }
 
-// If a service runs out of memory, it names the purpose.
+// If a service runs out of memory, its message names the purpose.
 static void services_say_what_memory_was_for(void **state) {
     (void)state;
     char path[512], text[64];

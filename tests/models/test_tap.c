@@ -1,5 +1,5 @@
-// tests/models/test_tap.c: the tap (rlhf/draft/tap.h): its identities, runs that begin in the
-// middle, rows of heads with and without their values, and errors. The numbers themselves are
+// tests/models/test_tap.c: the tap (rlhf/draft/tap.h): its identities, runs that begin at a middle
+// layer, rows of heads with and without their values, and errors. The numbers themselves are
 // compared with PyTorch in tests/inspect and tests/oracle.
 #include "adapters.h"
 
@@ -90,7 +90,7 @@ static void check_identities(struct looked *k) {
     }
 }
 
-// A run that begins at a point, with the stream of that point, ends like the whole run.
+// A run that begins at a point gets the stream of that point. It ends like the whole run.
 static void check_runs(struct looked *k) {
     static float end[MOST], again[MOST], stream[MOST];
     const uint64_t n = N * k->d;

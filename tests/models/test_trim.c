@@ -1,4 +1,4 @@
-// test_trim.c: trim() frees the memory that a model holds for speed, and changes no bits.
+// test_trim.c: trim() frees memory that a model holds only for speed, and changes no bits.
 #include "vectors.h"
 
 #include <string.h>
@@ -20,7 +20,8 @@ static int teardown(void **state) {
 
 enum { MANY = 32, LENGTH = 32 };
 
-// Gradients of every parameter after one step over MANY rows; log-probs in logp.
+// Returns the gradients of every parameter after one step over MANY rows. logp receives the
+// log-probs.
 static float *long_step(struct model *m, const rlhf_batch *b, float *logp) {
     const rlhf_forward f = {.size = sizeof f, .heads = RLHF_HEAD_LOGP, .train = 1};
     const rlhf_heads out = {.size = sizeof out, .logp = logp};
@@ -71,8 +72,8 @@ static void test_trim(void **state) {
     m.ops->trim(m.self);
     const uint64_t left = m.c->bytes_in_use(m.c->ctx);
     assert_true(held > left + ((uint64_t)8 << 20) && left >= before);
-    // Memory that grows with the batch is freed. If there are many rows, the cpu backend still
-    // packs weights.
+    // Memory that grows with the batch is freed. The cpu backend still packs weights if there are
+    // many rows.
     if (strcmp(backend_name, "reference") == 0) assert_int_equal(left, least);
     assert_refused(m.ops->backward(m.self, &b, &f, &h), RLHF_E_INVALID, "no forward");
     all[1] = long_step(&m, &b, logp[1]);

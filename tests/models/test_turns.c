@@ -35,8 +35,8 @@ static int teardown(void **state) {
 
 // ---- who wrote what ----
 
-// After the prompt, all tokens have turn 0. If mixed, pieces of the policy and of an environment
-// alternate.
+// After the prompt, all tokens have turn 0. If `mixed` is set, tokens of the policy and of an
+// environment alternate in pieces.
 static void write_turns(int32_t turn[VEC_TOTAL], int32_t mixed) {
     for (uint32_t i = 0; i < VEC_ROWS; i++) {
         int32_t at = 0, given = 0;
@@ -110,7 +110,7 @@ static void ask(struct pair *p, const int32_t *turn, struct results *r) {
     must(&p->m, p->m.ops->forward(p->m.self, &b, &f, &out));
 }
 
-// Asserts that `got` is `want` at the policy's tokens and 0 elsewhere.
+// Asserts that `got` equals `want` at the policy's tokens and is 0 elsewhere.
 static void same_where_written(const float *got, const float *want, const int32_t *turn,
                                const char *what) {
     for (int32_t t = 0; t < VEC_TOTAL; t++) {
@@ -153,7 +153,7 @@ static uint32_t count(const int32_t *turn) {
     return n;
 }
 
-// The reference's states on the device, and supports, have entries only for the policy's tokens.
+// On the device, the reference's states and the supports have entries only for the policy's tokens.
 static void arrays_by_response_token(void **state) {
     (void)state;
     const rlhf_compute *c = backend.compute;
@@ -292,8 +292,8 @@ static void close_kl(const float *a, const float *b, const char *what) {
             fail_msg("%s of token %d: %.9g and %.9g", what, (int)t, (double)a[t], (double)b[t]);
 }
 
-// Exchanging the models turns KL(q || p) into KL(p || q), and Jensen-Shannon with beta into
-// Jensen-Shannon with 1 - beta. The two models have different widths.
+// If the two models are exchanged, KL(q || p) becomes KL(p || q), and Jensen-Shannon with beta
+// becomes Jensen-Shannon with 1 - beta. The models have different widths.
 static void models_exchanged(void **state) {
     (void)state;
     const rlhf_compute *c = backend.compute;

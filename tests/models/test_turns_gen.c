@@ -109,7 +109,8 @@ static void take(const struct step *s, struct line *line, int32_t vocab, uint32_
     }
 }
 
-// Makes a deliberate mistake, so that the compared row differs from the sampled one.
+// Makes a deliberate mistake, so that the row that is compared differs from the row that was
+// sampled.
 static void err_in(struct line *l, int32_t prompt_len, const struct setup *x) {
     int32_t given = prompt_len;
     while (given < l->n && l->turn[given] >= 0)
@@ -243,8 +244,8 @@ static void sampling_is_training(void **state) {
     }
 }
 
-// Both mistakes must be noticed: a given token between turns that the model does not read, and
-// turns that begin one token late.
+// The comparison must find both mistakes: the model does not read a given token between turns, or
+// turns begin one token late.
 static void mistakes_are_seen(void **state) {
     (void)state;
     struct setup x = setup_of(0);

@@ -1,5 +1,5 @@
 // tests/models/test_widths.c: heads wider than d / n_head, names for unequal pieces of a matrix,
-// and refusals of the core. Uses architectures that no shipped plugin has.
+// and cases that the core refuses. Uses architectures that no shipped plugin has.
 #include "support.h"
 
 #include "transformer/internal.h"
@@ -58,7 +58,7 @@ static struct model open_arch(const struct backend *b, const struct rlhf_tf_arch
     return m;
 }
 
-// The row and column of the wide matrix for element (r, c) of the narrow one. Heads of queries,
+// Returns the place in the wide matrix of element (r, c) of the narrow one. The heads of queries,
 // keys and values are stacked; those of the projection are next to each other.
 static uint64_t wide_at(const char *name, uint64_t r, uint64_t c, uint64_t cols) {
     const int32_t heads_down = strstr(name, ".q.") || strstr(name, ".k.") || strstr(name, ".v.");
@@ -129,7 +129,7 @@ static void run(struct model *m, float *logp) {
     must(m, m->ops->backward(m->self, &b, &f, &g));
 }
 
-// Half of every wide head is zero, so both models compute the same.
+// In every wide head, half of the numbers are zero. So both models compute the same.
 static void wide_heads_on(const char *name) {
     struct backend b = backend_open(name, 2, 0);
     if (!b.compute) skip();
@@ -167,7 +167,7 @@ static void test_wide_heads_cpu(void **state) {
     wide_heads_on("cpu");
 }
 
-// A token sampled with the cache has forward's log-prob.
+// A token that was sampled with the cache has the log-prob that forward() gives.
 static void test_wide_heads_decode(void **state) {
     (void)state;
     struct backend b = backend_open("cpu", 2, 0);

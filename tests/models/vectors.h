@@ -12,7 +12,7 @@ struct vectors {
     uint64_t len;
 };
 
-// vectors/NAME below the source directory of the test; fails the test if it is missing.
+// Returns vectors/NAME below the source directory of the test. Fails the test if it is missing.
 struct vectors vectors_open(const char *name);
 void vectors_close(struct vectors *v);
 // Returns a copy of the record's floats (release it with test_free) and their number, or NULL if it
@@ -25,10 +25,10 @@ float vec_weight(uint64_t i); // loss weight of entry i
 
 #define VEC_RTOL 1e-4 // of a tensor's largest value
 extern const rlhf_batch vec_batch;
-// forward, then backward of sign * sum_t weight_t logp_t; logp receives the log-probs.
+// Runs forward, then backward of sign * sum_t weight_t logp_t. logp receives the log-probs.
 void vec_lm_step(struct model *m, float sign, float *logp);
-// Checks the model's gradients against the file. partly: checks only the gradients that the file
-// has, which must be at least one.
+// Compares the model's gradients with the file. If `partly` is set, compares only those that the
+// file has, which must be at least one.
 void vec_check_grads(struct model *m, const struct vectors *v, int32_t partly);
 // Checks scores and gradients of a classifier with VEC_LABELS labels against the file.
 void vec_classifier(const struct backend *b, const char *plugin, const struct setting *settings,

@@ -1,7 +1,7 @@
 // row_dependent.c: a compute backend that is wrong on purpose, to check that tests of row exactness
-// detect it. It is the reference backend with one change: products of eight rows or more split the
-// sum over k in two, like a library that chooses its kernel by the number of rows. The sum of the
-// first half is kept in the dtype of the operands, as in reduced-precision reductions.
+// detect it. It is the reference backend with one change: if a product has eight rows or more, its
+// sum over k is split in two. Libraries that choose a kernel by the number of rows do this. The sum
+// of the first half is rounded to the dtype of the operands, as in reduced-precision reductions.
 //
 // So rows are right up to rounding, but their bits depend on the number of rows. It is built twice:
 // one falsely claims RLHF_COMPUTE_ROW_EXACT, the other (HONEST) does not.
@@ -13,7 +13,7 @@
 
 enum { SPLIT_FROM = 8, WEIGHTS_MOST = 256 };
 
-// What linear needs to know of a weight; the reference's own struct is not visible here.
+// The part of a weight that linear must know. The reference's own struct is not visible here.
 static struct {
     const rlhf_weight *w;
     int32_t k, n, dtype, reserved;

@@ -168,7 +168,7 @@ static uint64_t decode_against_prefill(const struct backend *b, int32_t dtype) {
     return bad;
 }
 
-// The first row of a product of many rows, and of one row.
+// Compares the first row of a product of many rows with the product of that row alone.
 static uint64_t first_row_of_a_product(const struct backend *b, int32_t dtype) {
     enum { M = 192, K = 384, N = 96 };
     const rlhf_compute *c = b->compute;

@@ -7,7 +7,7 @@
 #include "outside/outside.h"
 #include "rewards/fixture.h"
 
-// One distribution per row: hidden states are log-probs, the head is the identity.
+// Each row has one distribution. The hidden states are its log-probs, and the head is the identity.
 static void full_kl(struct kit *k, rlhf_compute *c, const float *p, const float *q, uint32_t rows,
                     double *out) {
     struct call call = {.c = c};

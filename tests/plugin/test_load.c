@@ -108,7 +108,7 @@ static void each_fault_has_its_sentence(void **state) {
     }
 }
 
-// The compute contract concerns only models and kernels.
+// A file's version of the compute contract matters only for models and kernels.
 static void rewards_and_algorithms_of_another_compute_contract_load(void **state) {
     struct fixture *f = *state;
     char path[1024];
@@ -144,7 +144,7 @@ static void a_sound_one_is_described(void **state) {
     assert_ptr_equal(p, again);
 }
 
-// A caller that only describes plugins does not wait for the sum of a large file.
+// A caller that only describes plugins does not wait until a large file is hashed.
 static void the_sum_can_be_left_out(void **state) {
     struct fixture *f = *state;
     char path[1024];
@@ -309,7 +309,7 @@ static void the_first_place_wins(void **state) {
     check_ok(rlhf__plugin_open(f->plugins, "x.so#org.example.second", RLHF_KIND_REWARD,
                                RLHF__NAME_TYPED, "--reward", &p, &err),
              &err);
-    // A file of that name in the working directory takes precedence over both directories.
+    // If the working directory has a file of that name, it takes precedence over both directories.
     place(f, "algo.so", "here/x.so");
     assert_non_null(getcwd(back, sizeof back));
     assert_int_equal(chdir(scratch_path(f->scratch, "here")), 0);
@@ -368,12 +368,14 @@ static void what_a_file_hides_is_known(void **state) {
     free(found);
     assert_true(rlhf__plugin_hidden(&f->dirs, scratch_path(f->scratch, "mine/x.so"), other));
     assert_non_null(strstr(other, "/several.so"));
-    // The file in the last directory hides no other, and neither does a file given by path.
+    // A file in the last directory hides no other file. Neither does a file that is given by its
+    // path.
     assert_false(rlhf__plugin_hidden(&f->dirs, scratch_path(f->scratch, "rewards/x.so"), other));
     assert_false(rlhf__plugin_hidden(&f->dirs, scratch_path(f->scratch, "elsewhere/x.so"), other));
 }
 
-// The directory: XDG_DATA_HOME, otherwise HOME; relative paths are ignored.
+// The user's directory is below XDG_DATA_HOME or, if this is not set, below HOME. Relative paths
+// are ignored.
 static void the_users_place_is_xdgs(void **state) {
     (void)state;
     const struct {
@@ -402,8 +404,8 @@ static void the_users_place_is_xdgs(void **state) {
         assert_string_equal(dirs[i].user, cases[i].user);
 }
 
-// Names that the program looks up itself, and bare names in a config, are not looked up in the
-// working directory.
+// Some names are looked up by the program itself, others are bare names in a config. Neither are
+// looked up in the working directory.
 static void only_typed_names_are_files(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -479,7 +481,7 @@ static void a_backend_is_found_like_a_plugin(void **state) {
     assert_string_equal(strrchr(found, '/'), "/kernels_reference.so");
 }
 
-// A plugin's unit test refuses the same plugins as the loader.
+// The unit test in a plugin refuses the same plugins as the loader.
 static void the_fake_host_refuses_them_too(void **state) {
     static const char *const faults[] = {
         "not_plugin", "other_abi",   "other_minor",      "null_bundle",   "no_plugins",

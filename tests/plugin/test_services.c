@@ -63,7 +63,7 @@ static rlhf_status make(struct fixture *f, const char *options, struct rlhf__err
     return st;
 }
 
-// Score one response; the status and the score.
+// Scores one response. Returns the status, and the score by a pointer.
 static rlhf_status score(struct fixture *f, const char *response, float *out) {
     rlhf_str text = {response, strlen(response)};
     rlhf_reward_in in = {.size = sizeof in, .n = 1, .prompt = &text, .response = &text};
@@ -94,7 +94,7 @@ static void keep_metric(void *ctx, const char *name, double value, double weight
     snprintf(ctx, 100, "%s %g", name, value);
 }
 
-// The metric has the same name there as in the run.
+// There, the metric has the same name as in the run.
 static void a_metric_can_be_sent_elsewhere(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -136,7 +136,8 @@ static void a_failing_create_is_told(void **state) {
     assert_null(f->instance);
 }
 
-// Checks how the host treats a call of score() with this response, or one that returns `status`.
+// Calls score() with this response, or lets it return `status`, and checks how the host treats
+// that.
 static void fails(struct fixture *f, const char *response, rlhf_status status, const char *why) {
     struct rlhf__error err = {0};
     char want[256];
@@ -155,7 +156,7 @@ static void failures_name_plugin_function_and_phase(void **state) {
     f->services.phase = 12;
     fails(f, "bad", 0, "row 0 is bad");
     // The earlier message belongs to the earlier call. An unknown negative status becomes
-    // "internal"; a positive status is not valid.
+    // "internal". A positive status is not valid.
     fails(f, NULL, -99, "internal error");
     fails(f, NULL, 3, "it returned 3, which is not a valid status");
 }
@@ -166,7 +167,8 @@ static void *fail_elsewhere(void *arg) {
     return NULL;
 }
 
-// A plugin may fail on its own threads; a failure that it handled is not reported with a later one.
+// A plugin may fail on its own threads. If it handles a failure, a later failure does not report it
+// again.
 static void what_a_plugin_says_goes_with_the_call(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -190,8 +192,8 @@ static rlhf_status service_fails(struct fixture *f, rlhf_status status, const ch
     return rlhf__service_failed(f->instance->host, &err);
 }
 
-// A service's message is reported as the caller's. After a failure that the caller handled, the
-// service may still run out of memory without a message.
+// If a service fails, its message is reported as that of its caller. If the caller handled the
+// failure, the service may still run out of memory later without a message.
 static void what_a_service_says_goes_with_the_call(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -200,7 +202,7 @@ static void what_a_service_says_goes_with_the_call(void **state) {
     rlhf_status st = service_fails(f, RLHF_E_IO, "models/x: no such file");
     assert_int_equal(rlhf__call_end(&call, st, &err), RLHF_E_IO);
     assert_string_equal(err.text, "reward org.example.sample, score(): models/x: no such file");
-    // The plugin handles this failure. Then something else fails, in the same call or in the next
+    // The plugin handles this failure. Then another one occurs, in the same call or in the next
     // one.
     call = rlhf__call_begin(f->instance, "score()");
     service_fails(f, RLHF_E_IO, "models/x: no such file");
@@ -248,7 +250,7 @@ static void what_kernels_say_goes_with_the_call(void **state) {
     rlhf__instance_destroy(kernels);
 }
 
-// Invalid reports are left out, which is logged once.
+// Invalid reports are left out. The log says this once.
 static void reports_are_checked(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -287,7 +289,7 @@ static void reports_are_checked(void **state) {
     rlhf__log_finish(&log);
 }
 
-// The rules of enum rlhf_combine, in any order of the parts.
+// The parts are combined by the rules of enum rlhf_combine, in any order.
 static void reports_combine(void **state) {
     (void)state;
     static const struct {
@@ -386,8 +388,8 @@ static void services_are_offered_once(void **state) {
     assert_int_equal(f->services.n_offered, RLHF__MAX_SERVICES);
 }
 
-// A metric gets its owner's name as a prefix. One that the host reports itself is left out, which
-// is logged once.
+// A metric gets its owner's name as a prefix. If the host itself reports a metric of that name, the
+// plugin's is left out, and the log says this once.
 static void metrics_have_owners(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};

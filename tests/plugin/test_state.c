@@ -1,4 +1,5 @@
-// test_state.c: a plugin's state is saved to a block and loaded; damaged blocks are refused.
+// test_state.c: a plugin's state is saved to a block and loaded from it. Damaged blocks are
+// refused.
 #include "plugin/modules.h"
 
 #include "plugin/services.h"

@@ -1,5 +1,5 @@
-// test_trust.c: which files of code count as changeable by others. Uses an installation of the
-// test's own.
+// test_trust.c: which files of code count as changeable by other users. The test has its own
+// installation.
 #include "plugin/modules.h"
 
 #include "plugin/trust.h"

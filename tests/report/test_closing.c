@@ -40,7 +40,7 @@ static int reports(struct rlhf__findings *f, int32_t level, const char *id, int6
     return rlhf__findings_note(f, &n);
 }
 
-// A problem that has lasted is reported once.
+// If a problem lasts, it is reported only once.
 static void trends(void **state) {
     (void)state;
     struct rlhf__findings f = {0};

@@ -1,4 +1,4 @@
-// test_metrics.c: rows of metrics.jsonl, and truncating them for a resumed run.
+// test_metrics.c: writes rows of metrics.jsonl, and truncates them for a resumed run.
 #include "support/scratch.h"
 
 #include "report/jsonl.h"
@@ -58,7 +58,8 @@ static void rows_are_sorted_and_start_afresh(void **state) {
                "{\"phase\": 1, \"a/b\": 0.1, \"m\": null, \"z\": 2}\n{\"phase\": 2, \"z\": -3}\n");
 }
 
-// Reports of plugins are combined within a phase. A value of the host replaces the earlier one.
+// Within a phase, reports of plugins are combined. But a value of the host replaces the earlier
+// one.
 static void reports_are_combined(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0};
@@ -208,8 +209,8 @@ static void many_names(void **state) {
     rlhf__metrics_close(m);
 }
 
-// Runs in a child, where the second row does not fit on the disk. Returns 0 if that row is refused
-// and the first row stays whole.
+// In the child, the second row does not fit on the disk. Returns 0 if that row is refused and the
+// first row stays whole.
 static int fill_the_disk(const char *dir) {
     struct rlimit limit = {40, 40};
     struct rlhf__error err = {0};
@@ -283,7 +284,7 @@ static void csv_columns_grow(void **state) {
     check_csv(s, FOUR);
 }
 
-// A run resumed without the setting also removes phases that were undone.
+// A resumed run may lack the setting. It still removes phases that were undone.
 static void csv_is_cut_back(void **state) {
     struct scratch *s = *state;
     run_csv(s, -1, 1, 4, &with_csv);

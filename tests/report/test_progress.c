@@ -41,8 +41,8 @@ static size_t read_all(int fd, char *out, size_t cap) {
     return n;
 }
 
-// Removes "HH:MM:SS " from every line, which each line must have. (At midnight the date comes
-// before it.)
+// Removes "HH:MM:SS " from every line. Each line must have it. (At midnight the date comes before
+// it.)
 static void skip_times(char *text) {
     char *to = text;
     for (const char *line = text; *line;) {
@@ -117,7 +117,7 @@ static void a_bar_on_a_terminal(void **state) {
     char out[4096];
     on_a_terminal(1, 100, out, sizeof out);
     assert_null(strstr(out, "\033[3")); // NO_COLOR
-    // Before the first phase: the position of the run, without numbers.
+    // Before the first phase, the bar shows the step of the run, without numbers.
     assert_non_null(strstr(out, "\r\033[K━━━━━━━━━━━━             10/20\r\033[K"));
     // 11 of 20 phases of a bar of 24 columns.
     assert_non_null(strstr(out, "\r\033[K━━━━━━━━━━━━━            11/20  reward 0.5000  kl 1.250  "
@@ -186,7 +186,7 @@ static void set_columns(unsigned short columns) {
     ioctl(STDOUT_FILENO, TIOCSWINSZ, &size);
 }
 
-// 78 columns of bar, then a terminal of 50, of 20 and of 100 columns.
+// First a bar of 78 columns, then terminals of 50, 20 and 100 columns.
 static void draw_while_it_shrinks(struct rlhf__log *log) {
     struct rlhf__error err;
     struct rlhf__progress *p;
@@ -204,7 +204,7 @@ static void draw_while_it_shrinks(struct rlhf__log *log) {
     rlhf__progress_destroy(p);
 }
 
-// A terminal that became narrower has wrapped the bar, so all lines of the bar are removed.
+// When a terminal became narrower, it wrapped the bar. So all lines of the bar are removed.
 static void a_terminal_that_shrinks(void **state) {
     (void)state;
     char out[4096];
@@ -259,12 +259,12 @@ static void a_long_wait_is_never_silent(void **state) {
     assert_non_null(strstr(out, " 0/20  rollout 3/8\r\033[K"));
     assert_null(strstr(out, "rollout 5/8"));
     assert_non_null(strstr(out, " 0/20  reward imdb"));
-    // A note without a bar leaves nothing on the screen.
+    // Without a bar, a note leaves nothing on the screen.
     in_terminal(1, 100, only_load, out, sizeof out);
     assert_non_null(strstr(out, "loading the policy\r\033[Krlhf-host: error: no such model"));
 }
 
-// Each line of the log is an object; the terminal gets nothing else.
+// Each line of the log is a JSON object, and the terminal gets nothing else.
 static void json_has_objects_for_phases(void **state) {
     (void)state;
     char *text = NULL, out[64];

@@ -1,4 +1,4 @@
-// test_samples.c: clipping to columns, the sample table, rows of samples.jsonl.
+// test_samples.c: cutting texts to columns, the sample table, and rows of samples.jsonl.
 #include "support/scratch.h"
 
 #include "base/printable.h"
@@ -49,7 +49,8 @@ static void check_table(int width, int boxed, const char *want) {
     assert_string_equal(got, want);
 }
 
-// A long prompt leaves two thirds of the line to the response; the cut falls between characters.
+// Even if the prompt is long, the response gets two thirds of the line. The cut falls between
+// characters.
 static void a_long_prompt_shows_its_end(void **state) {
     (void)state;
     static const char prompt[] = "It begins on a train at night, \xc3\xa9t\xc3\xa9";
@@ -84,7 +85,8 @@ static void the_table_fits_its_width(void **state) {
                 "└───────────┴───────────┴────────────────┘\n");
 }
 
-// One column per reward, and the reference's log-probs if they leave room for the text.
+// There is one column per reward. The reference's log-probs have a column if enough space remains
+// for the text.
 static void several_rewards(void **state) {
     (void)state;
     static const float paid[] = {0.5F, -1};

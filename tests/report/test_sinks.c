@@ -1,5 +1,5 @@
-// test_sinks.c: a sink gets all metrics of a phase, including values that are not finite, and no
-// further phases after a failure.
+// test_sinks.c: a sink gets all metrics of a phase, including values that are not finite. After a
+// failure it gets no further phases.
 #include "support/scratch.h"
 
 #include "report/sinks.h"
@@ -87,7 +87,7 @@ static void a_phase_arrives_whole(void **state) {
     assert_true(isnan(seen.value[0]) && seen.value[1] == -INFINITY && seen.value[2] == 0.1);
     assert_int_equal(seen.samples, 1);
     assert_true(seen.score == 0.25f);
-    // A phase without metrics. After a failure only end() is called.
+    // The phase lacks metrics. After a failure, only end() is called.
     rlhf__sinks_take(sinks, m);
     seen.fails = 1;
     rlhf__sinks_phase(sinks, 5, 9, NULL, 0);

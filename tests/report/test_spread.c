@@ -31,7 +31,7 @@ static void few_values_are_counted(void **state) {
     assert_int_equal(d.count[15], 2);
 }
 
-// Quantile i is at position i (n - 1) / 32, the nearest one.
+// Quantile i is the value at the position nearest to i (n - 1) / 32.
 static void many_values_have_quantiles(void **state) {
     (void)state;
     double x[17];

@@ -95,7 +95,7 @@ static void stuck(const char *file) {
     hang();
 }
 
-// The part of the line after the row's index, which is the same on a retry.
+// Returns the part of the line after the row's index. This part is the same on a retry.
 static const char *behind_index(void) {
     const char *at = strstr(line, "\"index\":");
     return at ? at + 8 + strspn(at + 8, "0123456789") : line;

@@ -148,8 +148,8 @@ static void end_connection(struct connection *c) {
     close(c->fd);
 }
 
-// A free place for a connection: that of a finished one, or a new one. NULL if all are in use. Call
-// with the lock held.
+// Returns a free place for a connection: a new one, or that of a finished connection. Returns NULL
+// if all are in use. Call with the lock held.
 static struct connection *place(struct http_server *s) {
     for (int i = 0; i < s->n_kept; i++)
         if (s->connection[i].over) {
@@ -219,7 +219,8 @@ static void *accept_all(void *context) {
         if (p.fd < 0) return NULL;
         if (poll(&p, 1, 20) <= 0) continue;
         const int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC), now = 1;
-        // Head and body are two writes: the second would wait for the first one's ACK, 40 ms.
+        // Head and body are two writes. Without this option, the second would wait 40 ms for the
+        // ACK of the first.
         if (fd >= 0) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &now, sizeof now);
         if (fd >= 0 && !http_server_adopt(s, fd)) close(fd);
     }

@@ -1,5 +1,5 @@
-// http_server.h: a small HTTP/1.1 server on the loopback interface, on threads of the test. It
-// behaves as a test requests, also wrongly.
+// http_server.h: a small HTTP/1.1 server on the loopback interface, which runs on threads of the
+// test. It behaves, and misbehaves, as a test requests.
 #ifndef RLHF_TESTS_REWARDS_HTTP_SERVER_H
 #define RLHF_TESTS_REWARDS_HTTP_SERVER_H
 
@@ -30,7 +30,7 @@ struct http_reply {
     char headers[512]; // lines that end in \r\n
 };
 
-// Called on a thread of its connection, several at once.
+// Called on the thread of its connection. Several calls may run at once.
 typedef void (*http_serve)(void *context, const struct http_request *, struct http_reply *);
 
 struct http_server;
@@ -39,14 +39,14 @@ struct http_server;
 struct http_server *http_server_open(http_serve serve, void *context);
 // Serve one more connection, fd, which the server now owns. 0: too many connections.
 int http_server_adopt(struct http_server *, int fd);
-// Stops listening for that many milliseconds. Returns when that is in effect.
+// Stops listening for that many milliseconds. Returns once it has stopped.
 void http_server_refuse(struct http_server *, int ms);
 int http_server_port(const struct http_server *);
 int http_server_requests(struct http_server *);    // answered and under way
 int http_server_connections(struct http_server *); // accepted so far
 void http_server_close(struct http_server *);      // NULL allowed
 
-// A port of 127.0.0.1 on which nothing listens (now).
+// Returns a port of 127.0.0.1 on which no process listens (now).
 int http_free_port(void);
 
 #endif

@@ -6,12 +6,12 @@
 
 #include "plugin/row_service.h"
 
-// Score one response to the prompt "It was " with this data row; asserts success.
+// Scores one response to the prompt "It was " with this data row. Asserts success.
 double score_row(struct reward *r, const char *row, const char *response);
 // The same, if a failure is expected; returns the status.
 rlhf_status try_row(struct reward *r, const char *row, const char *response, double *score);
 
-// {"answer": "..."} around a text, quoted for JSON; valid until the next call.
+// Returns {"answer": "..."} around a text that is quoted for JSON. Valid until the next call.
 const char *row_of(const char *answer);
 
 #endif

@@ -293,7 +293,8 @@ static void pay_and_metrics(void **state) {
     reward_close(&r);
 }
 
-// If many responses lack an answer in the given place, one message reports it with the place.
+// If many responses lack an answer in the requested place, one message reports this and names the
+// place.
 static void nothing_found_is_said(void **state) {
     (void)state;
     static struct texts t;
@@ -317,7 +318,7 @@ static void nothing_found_is_said(void **state) {
     reward_close(&r);
 }
 
-// A row that is stored at the address of an earlier row must be read anew.
+// A row may be stored at the address of an earlier row. It must be read anew.
 static void same_place_other_row(void **state) {
     (void)state;
     char row[] = "{\"answer\": \"18\"}";

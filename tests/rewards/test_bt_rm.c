@@ -14,7 +14,7 @@ struct model {
     int32_t open_count, open_status, score_status, pooling, wanted_tokens;
 };
 
-// The model, found from the host that every call of the plugin passes.
+// Returns the fake model. Every call of the plugin passes its host, which leads to the model.
 static struct model *model_of(const rlhf_host *host) {
     union {
         const void *table;
@@ -104,8 +104,8 @@ static void rewards_are_the_models(void **state) {
     reward_close(&r);
 }
 
-// With token rewards, the tokens of a response get its mean in total, and the response gets 0 at
-// its end.
+// With token rewards, the tokens of a response get the response's mean in total. At its end, the
+// response gets 0.
 static void shares_add_up_to_the_mean(void **state) {
     (void)state;
     float whole[4];

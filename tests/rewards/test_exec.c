@@ -1,4 +1,5 @@
-// test_exec.c: exec.so and the programs that it runs: their input, valid answers, and failed rows.
+// test_exec.c: exec.so and the programs that it runs: the input of programs, valid answers, and
+// failed rows.
 #include "rewards/many.h"
 
 #include <errno.h>
@@ -140,8 +141,8 @@ static void metrics_and_verdicts(void **state) {
     reward_close(&r);
 }
 
-// The call does not block if the pipes are full in both directions, if a program answers all rows
-// at once, or if it writes much to standard error.
+// The call does not block if the pipes are full in both directions. Nor does it if a program
+// answers all rows at once, or writes much to standard error.
 static void much_both_ways(void **state) {
     (void)state;
     static char text[4096];
@@ -181,7 +182,7 @@ static void kept_alive(void **state) {
 
 // ---- failures ----
 
-// Rows before the failure keep their rewards, and the others have failed. The next call starts the
+// Rows before the failure keep their rewards. The other rows have failed. The next call starts the
 // program again.
 static void fails_after_two(const char *what, double timeout_s, const char *sentence) {
     char args[256];
@@ -219,8 +220,8 @@ static double seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-// The program keeps running without answering. It may have omitted a row, so its answers do not
-// count. A restarted program has the whole time limit again for its first answer.
+// The program stops answering but keeps running. It may have omitted a row, so its answers do not
+// count. When it is restarted, it again has the whole time limit for its first answer.
 static void it_hangs(void **state) {
     (void)state;
     open_it("after 2 hang", 0.3);
@@ -341,8 +342,8 @@ static void ended_between_calls(void **state) {
 static char answered[128];
 static int looks, last_words;
 
-// A cancelled() that waits until the program has answered, so that answer and output arrive
-// together. It waits at its second call, which usually comes after the rows are sent.
+// A cancelled() that waits at its second call, which usually comes after the rows are sent. It
+// waits until the program has answered, so that answer and output arrive together.
 static int32_t wait_for_answer(const rlhf_host *host) {
     (void)host;
     looks++;
@@ -358,7 +359,7 @@ static void hear(const rlhf_host *host, int32_t level, const char *text) {
     last_words += strcmp(text, "last words") == 0;
 }
 
-// The answer is already there, and the program printed more than one read returns. All of this
+// The answer is already there, and the program printed more than a single read returns. All of this
 // output is logged before the call returns.
 static void what_it_printed_comes_before_its_answer(void **state) {
     char args[160];
@@ -385,7 +386,7 @@ static void stopped_by_the_user(void **state) {
     reward_close(&r);
 }
 
-// The program's children end with it, whatever their session.
+// When the program ends, its children end too, whatever their session.
 static void no_orphans(void **state) {
     (void)state;
     char path[128], args[160];

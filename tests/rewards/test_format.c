@@ -1,4 +1,4 @@
-// test_format.c: format.so: think tags, patterns, and patterns that must not hang a run.
+// test_format.c: format.so: think tags and patterns. Patterns must not make a run hang.
 #include "rewards/fixture.h"
 
 static struct reward r;
