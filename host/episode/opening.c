@@ -272,6 +272,9 @@ rlhf_status rlhf__speak_reply(struct rlhf__speaking *by, const struct rlhf__epis
         bytes = fewer < bytes ? fewer : bytes - 1;
         RLHF_TRY(encode_reply(by, e, bytes, err));
     }
+    // Without a template, an empty text has no tokens, but the policy has to read something.
+    if (e->read.n == 0 && longest == 0 && !by->chat)
+        RLHF_TRY(rlhf__tokenizer_encode(by->tok, (rlhf_str){"\n", 1}, 0, 0, &e->read, err));
     if (e->read.n == 0 || (e->read.n > most && e->calls.n < 2))
         return rlhf__fail(err, RLHF_E_INVALID,
                           "episodes.reply_tokens is %d, but even a reply that is cut to nothing "
