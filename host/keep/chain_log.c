@@ -63,7 +63,7 @@ static int by_name(const struct dirent **a, const struct dirent **b) {
 
 // Add the digests of the regular files in dir/below to `files`.
 static rlhf_status add_files(json_t *files, const char *dir, const char *below,
-                             struct rlhf__error *err) {
+                             struct rlhf__digests *known, struct rlhf__error *err) {
     struct dirent **all = NULL;
     char path[RLHF__PATH_CAP], name[300], hex[RLHF__HEX];
     struct stat is;
@@ -77,7 +77,7 @@ static rlhf_status add_files(json_t *files, const char *dir, const char *below,
         snprintf(name, sizeof name, "%s%.255s", below, all[i]->d_name);
         rlhf__path_put(path, "%s/%s", dir, name);
         if (st == RLHF_OK && lstat(path, &is) == 0 && S_ISREG(is.st_mode)) {
-            st = rlhf__sha256_file(path, hex, err);
+            if (!rlhf__digests_get(known, name, hex)) st = rlhf__sha256_file(path, hex, err);
             if (st == RLHF_OK) json_object_set_new(files, name, json_string(hex));
         }
         free(all[i]);
@@ -87,7 +87,7 @@ static rlhf_status add_files(json_t *files, const char *dir, const char *below,
 }
 
 rlhf_status rlhf__chain_log_checkpoint(struct rlhf__chain_log *l, int64_t phase,
-                                       struct rlhf__error *err) {
+                                       struct rlhf__digests *known, struct rlhf__error *err) {
     char dir[RLHF__PATH_CAP];
     json_t *files = json_object();
     if (l->sealed == phase) {
@@ -95,9 +95,9 @@ rlhf_status rlhf__chain_log_checkpoint(struct rlhf__chain_log *l, int64_t phase,
         return RLHF_OK;
     }
     rlhf__path_put(dir, "%s/checkpoints/%06lld", l->run, (long long)phase);
-    rlhf_status st = files ? add_files(files, dir, "", err)
+    rlhf_status st = files ? add_files(files, dir, "", known, err)
                            : RLHF__NOMEM(err, "out of memory for " RLHF__CHAIN_FILE);
-    if (st == RLHF_OK) st = add_files(files, dir, "state/", err);
+    if (st == RLHF_OK) st = add_files(files, dir, "state/", known, err);
     if (st == RLHF_OK)
         st = append(l, json_pack("{s:I, s:O}", "phase", (json_int_t)phase, "checkpoint", files),
                     "seal", err);
@@ -201,7 +201,8 @@ rlhf_status rlhf__chain_log_open(const struct rlhf__folder *run, int64_t keep,
     if (st == RLHF_OK)
         st = keep < 0 ? put_start(l, 0, &start, NULL, NULL, err) : go_on(l, keep, &start, err);
     if (keep >= 0 && st == RLHF_OK)
-        st = rlhf__chain_log_checkpoint(l, keep, err); // a crash may have prevented this line
+        // A crash may have prevented this line.
+        st = rlhf__chain_log_checkpoint(l, keep, NULL, err);
     json_decref(start.begin);
     json_decref(start.settings);
     return st;

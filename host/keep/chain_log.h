@@ -3,6 +3,7 @@
 #ifndef RLHF_HOST_CHAIN_LOG_H
 #define RLHF_HOST_CHAIN_LOG_H
 
+#include "base/digests.h"
 #include "base/folder.h"
 #include "base/log.h"
 #include "chain/digest.h"
@@ -33,9 +34,9 @@ rlhf_status rlhf__chain_log_phase(struct rlhf__chain_log *, const struct rlhf__c
                                   const char *unsteady, struct rlhf__error *err);
 
 // Append the digests of all files in the run's checkpoint of this phase, unless chain.jsonl has
-// them. [main]
+// them. Files whose digests are not in `known` are read; NULL: all. [main]
 rlhf_status rlhf__chain_log_checkpoint(struct rlhf__chain_log *, int64_t phase,
-                                       struct rlhf__error *err);
+                                       struct rlhf__digests *known, struct rlhf__error *err);
 
 // fsync, before a checkpoint is committed. [main]
 rlhf_status rlhf__chain_log_sync(struct rlhf__chain_log *, struct rlhf__error *err);

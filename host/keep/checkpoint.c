@@ -190,6 +190,7 @@ rlhf_status rlhf__checkpoint_write(const struct rlhf__kept *k, int64_t phase,
     rlhf_status st = rlhf__folder_remove(all, fresh, err); // left by an earlier failure
     if (st == RLHF_OK) st = rlhf__folder_make(all, fresh, NULL, &dir, err);
     if (st == RLHF_OK) st = rlhf__folder_make(dir, "state", NULL, &folder, err);
+    if (st == RLHF_OK) dir->digests = k->digests;
     if (st == RLHF_OK) st = write_model(k, phase, all, dir, err);
     const int writes = st == RLHF_OK;
     if (writes)

@@ -53,8 +53,9 @@ struct rlhf__kept {
     struct rlhf__optim *optim, *critic_optim;      // critic_optim is NULL without a separate critic
     struct rlhf__reward_training *reward_training; // NULL: the run does not train a reward model
     struct rlhf__iteration *iteration;
-    struct rlhf__feed *feed; // has the choice of prompts and the batch in flight, if any
-    int32_t resumed;         // 1: the policy was opened from a checkpoint of the same run
+    struct rlhf__feed *feed;       // has the choice of prompts and the batch in flight, if any
+    struct rlhf__digests *digests; // gets the digests of the large files; NULL: none
+    int32_t resumed;               // 1: the policy was opened from a checkpoint of the same run
     int32_t reserved;
 };
 

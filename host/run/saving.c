@@ -1,6 +1,7 @@
 // saving.c: see saving.h.
 #include "run/saving.h"
 
+#include "base/digests.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/printable.h"
@@ -136,7 +137,7 @@ static rlhf_status load_state(struct rlhf__run *r, const char *dir, struct rlhf_
 
 // ---- one checkpoint ----
 
-static struct rlhf__kept kept(struct rlhf__run *r) {
+static struct rlhf__kept kept(struct rlhf__run *r, struct rlhf__digests *digests) {
     return (struct rlhf__kept){.config = r->config,
                                .cast = &r->cast,
                                .optim = r->optim,
@@ -144,12 +145,14 @@ static struct rlhf__kept kept(struct rlhf__run *r) {
                                .reward_training = r->reward_training,
                                .iteration = &r->iteration,
                                .feed = r->feed,
+                               .digests = digests,
                                .resumed = r->req->resume != NULL};
 }
 
 static rlhf_status write_files(struct rlhf__run *r, const struct rlhf__folder *all,
-                               const char *fresh, struct rlhf__error *err) {
-    const struct rlhf__kept k = kept(r);
+                               const char *fresh, struct rlhf__digests *digests,
+                               struct rlhf__error *err) {
+    const struct rlhf__kept k = kept(r, digests);
     RLHF_TRY(add_best(r, r->boundary.run, err));
     return rlhf__checkpoint_write(&k, r->count.phase, &r->boundary.plugins, r->boundary.run, all,
                                   fresh, err);
@@ -178,9 +181,9 @@ static rlhf_status point_best(const struct rlhf__run *r, const struct rlhf__fold
     return rlhf__checkpoint_dir_best(all, r->best.phase, err);
 }
 
-// Sets *written once the files are being written.
-static rlhf_status save_in(struct rlhf__run *r, const struct rlhf__folder *all, int *written,
-                           struct rlhf__error *err) {
+// Sets *written once the files are being written. `digests` gets those of the large files.
+static rlhf_status save_in(struct rlhf__run *r, const struct rlhf__folder *all,
+                           struct rlhf__digests *digests, int *written, struct rlhf__error *err) {
     char fresh[64];
     snprintf(fresh, sizeof fresh, RLHF__CHECKPOINT_WRITING "%06lld", (long long)r->count.phase);
     if (rlhf__checkpoint_dir_is_latest(all, r->count.phase)) return RLHF_OK; // already written
@@ -193,13 +196,14 @@ static rlhf_status save_in(struct rlhf__run *r, const struct rlhf__folder *all, 
     if (st == RLHF_OK && r->report.rollout_log)
         st = rlhf__rollout_log_sync(r->report.rollout_log, err);
     *written = st == RLHF_OK;
-    if (st == RLHF_OK) st = write_files(r, all, fresh, err);
+    if (st == RLHF_OK) st = write_files(r, all, fresh, digests, err);
     if (st == RLHF_OK)
         st = rlhf__checkpoint_dir_commit(all, fresh, r->count.phase, r->report.log, err);
     if (st != RLHF_OK) rlhf__folder_remove(all, fresh, NULL);
     if (st == RLHF_OK) st = point_best(r, all, err);
     if (st == RLHF_OK) rlhf__events_checkpoint(r->report.events, r->count.phase);
-    if (st == RLHF_OK && r->chain) st = rlhf__chain_log_checkpoint(r->chain, r->count.phase, err);
+    if (st == RLHF_OK && r->chain)
+        st = rlhf__chain_log_checkpoint(r->chain, r->count.phase, digests, err);
     // Keep the previous checkpoint until the next one is written, because a process that found it
     // through `latest` may be reading it.
     const int64_t keep = r->config->checkpoint.keep;
@@ -215,14 +219,17 @@ static rlhf_status save_in(struct rlhf__run *r, const struct rlhf__folder *all, 
 static rlhf_status save_checkpoint(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__folder *all = NULL;
     struct rlhf__error unsaid;
-    const struct rlhf__kept k = kept(r);
+    const struct rlhf__kept k = kept(r, NULL);
+    struct rlhf__digests *digests = NULL;
     int written = 0;
     if (!rlhf__run_writes(r)) {
         choose_best(r);
         return rlhf__checkpoint_give(&k, r->count.phase, err);
     }
     rlhf_status st = rlhf__folder_make(r->req->dir->root, "checkpoints", NULL, &all, err);
-    if (st == RLHF_OK) st = save_in(r, all, &written, err);
+    if (st == RLHF_OK && r->chain) digests = rlhf__digests_new(); // else the files are read again
+    if (st == RLHF_OK) st = save_in(r, all, digests, &written, err);
+    rlhf__digests_free(digests);
     rlhf__folder_close(all);
     if (!written) rlhf__checkpoint_give(&k, r->count.phase, &unsaid);
     if (st == RLHF_OK) return RLHF_OK;
@@ -251,7 +258,7 @@ rlhf_status rlhf__saving_mend(const struct rlhf__run *r, struct rlhf__error *err
 }
 
 rlhf_status rlhf__saving_load(struct rlhf__run *r, struct rlhf__error *err) {
-    const struct rlhf__kept k = kept(r);
+    const struct rlhf__kept k = kept(r, NULL);
     const char *dir = r->req->dir->checkpoint;
     RLHF_TRY(rlhf__checkpoint_read(&k, dir, err));
     return load_state(r, dir, err);
@@ -404,7 +411,7 @@ rlhf_status rlhf__saving_end(struct rlhf__run *r, struct rlhf__error *err) {
 
 rlhf_status rlhf__saving_copy(struct rlhf__run *r, const struct rlhf__folder *in, const char *name,
                               struct rlhf__error *err) {
-    return write_files(r, in, name, err);
+    return write_files(r, in, name, NULL, err);
 }
 
 void rlhf__saving_say_next(const struct rlhf__run *r) {

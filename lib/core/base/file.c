@@ -1,6 +1,7 @@
 // file.c: see file.h.
 #include "base/file.h"
 
+#include "base/digests.h"
 #include "base/folder.h"
 
 #include <errno.h>
@@ -115,6 +116,7 @@ const char *rlhf__path_checkpoint(const char *path) {
 // ---- writing ----
 
 #define BUFFER_BYTES ((size_t)1 << 18)
+#define HASHED_BYTES ((uint64_t)1 << 20)
 
 // The writer creates a temporary file in the target's directory, writes and syncs it, and renames
 // it to the target.
@@ -122,16 +124,19 @@ struct rlhf__file_writer {
     const struct rlhf__folder *in; // NULL: the names are paths
     char *name, *temp;
     int fd;
-    int why;   // errno of the first failure, 0 = none
-    int named; // 1: the temporary exists
-    int reserved;
+    int why;      // errno of the first failure, 0 = none
+    int named;    // 1: the temporary exists
+    int unhashed; // 1: there is no thread for a digest
     size_t used;
     char *buffer;
+    uint64_t size;               // bytes in the file
+    struct rlhf__digest *digest; // NULL: none is computed
 };
 
 static int at(const struct rlhf__file_writer *w) { return w->in ? w->in->fd : AT_FDCWD; }
 
 static void writer_free(struct rlhf__file_writer *w) {
+    rlhf__digest_end(w->digest, 0);
     if (w->fd >= 0) close(w->fd);
     if (w->named && w->temp) unlinkat(at(w), w->temp, 0);
     free(w->name);
@@ -192,12 +197,25 @@ static void write_out(struct rlhf__file_writer *w, const char *bytes, size_t n) 
         }
         bytes += done;
         n -= (size_t)done;
+        w->size += (uint64_t)done;
     }
+}
+
+// If the folder asks for digests, hash the file on a thread from the time when it is large.
+static void hash_along(struct rlhf__file_writer *w) {
+    if (!w->in || !w->in->digests || w->size < HASHED_BYTES || w->why) return;
+    if (!w->digest && !w->unhashed) {
+        const int fd = openat(w->in->fd, w->temp, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd >= 0) w->digest = rlhf__digest_start(w->in->digests, w->name, fd);
+        w->unhashed = !w->digest;
+    }
+    if (w->digest) rlhf__digest_grown(w->digest, w->size);
 }
 
 static void flush(struct rlhf__file_writer *w) {
     write_out(w, w->buffer, w->used);
     w->used = 0;
+    hash_along(w);
 }
 
 rlhf_status rlhf__file_writer_put(struct rlhf__file_writer *w, const void *bytes, size_t n,
@@ -205,6 +223,7 @@ rlhf_status rlhf__file_writer_put(struct rlhf__file_writer *w, const void *bytes
     if (n > BUFFER_BYTES - w->used) flush(w);
     if (n >= BUFFER_BYTES) {
         write_out(w, bytes, n);
+        hash_along(w);
     } else if (n > 0) {
         memcpy(w->buffer + w->used, bytes, n);
         w->used += n;
@@ -224,6 +243,10 @@ static rlhf_status sync_parent(const struct rlhf__file_writer *w, struct rlhf__e
 
 rlhf_status rlhf__file_writer_commit(struct rlhf__file_writer *w, struct rlhf__error *err) {
     flush(w);
+    if (!w->why) {
+        rlhf__digest_end(w->digest, 1);
+        w->digest = NULL;
+    }
     if (!w->why && fsync(w->fd) != 0 && errno != EINVAL) w->why = errno;
     if (close(w->fd) != 0 && !w->why) w->why = errno;
     w->fd = -1;

@@ -9,10 +9,13 @@
 
 #include "base/file.h"
 
+struct rlhf__digests; // digests.h
+
 struct rlhf__folder {
     int fd;
     int32_t reserved;
-    char *path; // for messages
+    char *path;                    // for messages
+    struct rlhf__digests *digests; // of files that are written to it; NULL: none. Borrowed
 };
 
 // Open an existing directory. Close it with rlhf__folder_close. Errors: RLHF_E_INVALID if it does

@@ -1,0 +1,37 @@
+// digests.h: SHA-256 of the large files of a folder, computed by threads while the files are
+// written. Put one into rlhf__folder.digests to get the digests of the files that are then written
+// to the folder (rlhf__file_writer_open), each of them once.
+#ifndef RLHF_HOST_DIGESTS_H
+#define RLHF_HOST_DIGESTS_H
+
+#include "base/hash.h"
+
+struct rlhf__digests; // opaque
+
+// Returns NULL if out of memory. [main]
+struct rlhf__digests *rlhf__digests_new(void);
+
+// Waits for the threads. NULL allowed. [main]
+void rlhf__digests_free(struct rlhf__digests *);
+
+// Write the digest of the file `name` as 64 hexadecimal digits and a NUL to `hex`. Waits for its
+// thread. Returns 0 if the digest is not known: the file is small, or there was no thread. d NULL:
+// none is known. [main]
+int rlhf__digests_get(struct rlhf__digests *d, const char *name, char hex[65]);
+
+// ---- for the writer of a file ----
+
+struct rlhf__digest; // of one file that is being written; opaque
+
+// Start a thread that hashes the file `name`. It reads from `fd`, which the thread owns then.
+// Returns NULL, with fd closed, if there is no thread. [main]
+struct rlhf__digest *rlhf__digest_start(struct rlhf__digests *, const char *name, int fd);
+
+// Tell the thread that the file has this many bytes now. [main]
+void rlhf__digest_grown(struct rlhf__digest *, uint64_t size);
+
+// Tell the thread that the file is finished; if not `whole`, its digest is dropped. NULL allowed.
+// [main]
+void rlhf__digest_end(struct rlhf__digest *, int whole);
+
+#endif
