@@ -20,6 +20,7 @@
 #define BIG ((int64_t)1 << 40)
 
 static const char *const dtype_names[] = {"auto", "f32", "bf16", NULL};
+static const char *const arithmetic_names[] = {"auto", "v1", NULL};   // enum rlhf__arithmetic
 static const char *const recompute_names[] = {"none", "layer", NULL}; // enum rlhf_recompute
 static const char *const init_names[] = {"pretrained", "random", NULL};
 static const char *const value_names[] = {"none", "linear", "mlp", NULL};
@@ -85,6 +86,9 @@ static const rlhf_opt compute_opts[] = {
     E(recompute, 0, recompute_names,
       "layer: keep only each layer's input and recompute the rest in the backward pass, which "
       "takes less memory and a third more time; the results are the same"),
+    E(arithmetic, RLHF__ARITHMETIC_AUTO, arithmetic_names,
+      "v1: the bits that every CPU gives, even where something else would be faster (AMX in bf16); "
+      "auto: the fastest"),
 };
 #undef T
 #define T struct rlhf__policy_config
@@ -291,7 +295,9 @@ static const rlhf_opt batch_opts[] = {
     I(size, 64, 1, 1 << 20, "sequences per phase"),
     I(microbatch_tokens, 0, 0, 1 << 24,
       "tokens per forward and backward pass; 0: chosen for the device, 4096 on a CPU"),
-    B(share_prompts, 1, "compute the prompt of a group's rows once; the results are the same"),
+    B(share_prompts, 1,
+      "compute the prompt of a group's rows once; the samples are the same, but gradients are "
+      "added in another order"),
 };
 #undef T
 #define T struct rlhf__optim_config

@@ -24,6 +24,7 @@ struct rlhf__run_config {
     int32_t reserved;
 };
 
+enum rlhf__arithmetic { RLHF__ARITHMETIC_AUTO = 0, RLHF__ARITHMETIC_V1 = 1 };
 enum rlhf__dtype_choice { RLHF__DTYPE_AUTO = 0, RLHF__DTYPE_F32 = 1, RLHF__DTYPE_BF16 = 2 };
 
 struct rlhf__compute_config {
@@ -34,6 +35,8 @@ struct rlhf__compute_config {
     int64_t workspace_mib; // 0 = the backend's default
     int32_t memory_check;  // 1: before loading, reject a run that does not fit into memory
     int32_t recompute;     // enum rlhf_recompute, for models that are trained
+    int32_t arithmetic;    // enum rlhf__arithmetic
+    int32_t reserved;
 };
 
 enum rlhf__policy_init { RLHF__INIT_PRETRAINED = 0, RLHF__INIT_RANDOM = 1 };

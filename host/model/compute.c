@@ -67,7 +67,8 @@ static rlhf_status make_table(struct rlhf__compute *c, const struct rlhf__comput
                                  .threads = spec->threads,
                                  .gpu = spec->gpu,
                                  .guard = spec->guard,
-                                 .workspace_bytes = spec->workspace_bytes};
+                                 .workspace_bytes = spec->workspace_bytes,
+                                 .arithmetic = spec->arithmetic};
     struct rlhf__call call = rlhf__call_begin(c->kernels.instance, "open()");
     const rlhf_status st =
         c->kernels.plugin->ops.kernels.open(c->kernels.instance->self, &o, &c->made);
@@ -78,14 +79,28 @@ static rlhf_status make_table(struct rlhf__compute *c, const struct rlhf__comput
     return read_table(c, err);
 }
 
-// Asks for the names of the arithmetic and, if the device has its own memory, how much of that
-// memory is free.
+// Copies the names of the table's arithmetic. Refuses a table that does not have the one that is
+// wanted; NULL: any.
+static rlhf_status read_arithmetic(struct rlhf__compute *c, const char *wanted,
+                                   struct rlhf__error *err) {
+    const char *const names[] = {c->table->arithmetic_f32, c->table->arithmetic_bf16};
+    for (int i = 0; i < 2; i++) {
+        snprintf(c->arithmetic[i], sizeof c->arithmetic[i], "%s", names[i] ? names[i] : "");
+        if (wanted && strcmp(c->arithmetic[i], wanted) != 0)
+            return rlhf__fail(
+                err, RLHF_E_UNSUPPORTED,
+                "compute.arithmetic is %s, but the compute backend %s does not promise "
+                "these bits; use compute.backend=cpu, or set compute.arithmetic=auto",
+                wanted, c->table->name);
+    }
+    return RLHF_OK;
+}
+
+// If the device has its own memory, asks how much of it is free.
 static rlhf_status look_at_device(struct rlhf__compute *c, const struct rlhf__compute_spec *spec,
                                   struct rlhf__error *err) {
     struct rlhf__device_info d;
     const rlhf_status st = rlhf__kernels_describe(&c->kernels, spec->gpu, &d, err);
-    for (int i = 0; st == RLHF_OK && i < 2; i++)
-        snprintf(c->arithmetic[i], sizeof c->arithmetic[i], "%s", d.arithmetic[i]);
     if (c->table->device != RLHF_DEVICE_CPU)
         c->device_memory = (struct rlhf__free_memory){
             d.memory_free + c->table->bytes_in_use(c->table->ctx), d.memory};
@@ -99,6 +114,7 @@ static rlhf_status open_into(struct rlhf__compute *c, const struct rlhf__compute
     shorten_spinning();
     RLHF_TRY(rlhf__kernels_load(spec->dirs, spec->backend, spec->log, &c->kernels, err));
     RLHF_TRY(make_table(c, spec, err));
+    RLHF_TRY(read_arithmetic(c, spec->arithmetic, err));
     RLHF_TRY(look_at_device(c, spec, err));
     return rlhf__sha256_file(c->path, c->sha256, err);
 }
@@ -163,6 +179,8 @@ static rlhf_status open_auto(const struct rlhf__compute_spec *spec, struct rlhf_
     char path[RLHF__PATH_CAP];
     struct rlhf__error why;
     int driver;
+    if (spec->arithmetic)
+        return open_cpu(spec, "compute.arithmetic asks for bits that only CPUs give", 0, out, err);
     gpu.backend = "cuda";
     rlhf__path_put(path, "%s/kernels/kernels_cuda.so", spec->dirs->lib);
     if (!rlhf__is_file(path))

@@ -36,6 +36,7 @@ struct rlhf__compute_spec {
     uint32_t gpu;                  // index of the card
     uint32_t reserved;
     uint64_t workspace_bytes; // 0 = the backend's own default
+    const char *arithmetic;   // the table must keep to it, by name; NULL: whichever is fastest
     struct rlhf__log *log;    // gets the backend's log lines; NULL = silent
 };
 

@@ -70,14 +70,6 @@ static rlhf_status read_levels(struct rlhf__device_info *d, struct rlhf__error *
     return RLHF_OK;
 }
 
-static rlhf_status read_arithmetic(struct rlhf__device_info *d, struct rlhf__error *err) {
-    const json_t *names = json_object_get(d->all, "arithmetic");
-    if (names && !json_is_object(names)) return refuse("arithmetic", "an object", names, err);
-    RLHF_TRY(text_of(names, "f32", &d->arithmetic[0], err));
-    RLHF_TRY(text_of(names, "bf16", &d->arithmetic[1], err));
-    return RLHF_OK;
-}
-
 static rlhf_status read_members(struct rlhf__device_info *d, struct rlhf__error *err) {
     const struct {
         const char *key, **to;
@@ -98,7 +90,6 @@ static rlhf_status read_members(struct rlhf__device_info *d, struct rlhf__error 
     d->capability = (int32_t)capability;
     d->memory = (uint64_t)memory;
     d->memory_free = (uint64_t)memory_free;
-    RLHF_TRY(read_arithmetic(d, err));
     return read_levels(d, err);
 }
 
@@ -106,7 +97,6 @@ rlhf_status rlhf__device_info_read(const char *json, struct rlhf__device_info *o
                                    struct rlhf__error *err) {
     *out = (struct rlhf__device_info){.devices = 1};
     out->name = out->driver = out->runtime = out->library = out->missing = "";
-    out->arithmetic[0] = out->arithmetic[1] = "";
     if (!json) return RLHF_OK;
     const size_t n = strnlen(json, MOST_JSON + 1);
     if (n > MOST_JSON)

@@ -16,9 +16,7 @@ struct rlhf__device_info {
     const char *library;          // matrix-product library
     const char *missing;          // one sentence: why open() would fail; "" = it would not
     const json_t *levels; // a list, lowest first (rlhf_kernels_ops); empty if there is only one
-    // the names of the arithmetic for f32 and bf16; "": no equal bits are promised
-    const char *arithmetic[2];
-    json_t *all; // owns the members above
+    json_t *all;          // owns the members above
 };
 
 // Read the answer of describe(); NULL means one device about which nothing is known. Call finish on

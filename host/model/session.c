@@ -49,6 +49,7 @@ struct rlhf__compute_spec rlhf__session_compute(const struct rlhf__dirs *dirs,
                                        .guard = (uint32_t)compute->guard,
                                        .gpu = host ? 0 : (uint32_t)compute->gpu,
                                        .workspace_bytes = (uint64_t)compute->workspace_mib << 20,
+                                       .arithmetic = compute->arithmetic ? "v1" : NULL,
                                        .log = log};
 }
 

@@ -6,7 +6,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static void write_memory(struct rlhf__json *j) {
@@ -39,16 +38,6 @@ static void write_level(struct rlhf__json *j, int i, int used, const char *cap) 
     rlhf__json_end(j, "}");
 }
 
-// How results are computed, for each dtype. oneDNN does not guarantee any arithmetic.
-static void write_arithmetic(struct rlhf__json *j, int used) {
-    if (!RLHF__EXACT) return;
-    rlhf__json_begin(j, "arithmetic", "{");
-    rlhf__json_text(j, "f32", "v1");
-    const char *level = rlhf__isa_level(used)->name; // RLHF__ISA_AMX exists on x86-64 only
-    rlhf__json_text(j, "bf16", strcmp(level, "amx") == 0 ? "v1-amx" : "v1");
-    rlhf__json_end(j, "}");
-}
-
 rlhf_status rlhf__cpu_describe(void *self, uint32_t gpu, const char **json) {
     struct rlhf__backend *b = self;
     struct rlhf__json *j = &b->json;
@@ -68,6 +57,5 @@ rlhf_status rlhf__cpu_describe(void *self, uint32_t gpu, const char **json) {
     for (int i = 0; i < RLHF__ISA_COUNT; i++)
         write_level(j, i, used, cap);
     rlhf__json_end(j, "]");
-    write_arithmetic(j, used);
     return rlhf__backend_described(b, json);
 }

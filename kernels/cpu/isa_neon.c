@@ -1,5 +1,6 @@
 // isa_neon.c: the instruction set of aarch64. Every such CPU has NEON.
 #include "hot/hot.h"
+#include "isa.h"
 
 #include <stddef.h>
 
@@ -9,6 +10,11 @@ static const struct rlhf__level neon = {
 const struct rlhf__level *rlhf__isa_level(int isa) {
     (void)isa; // there is only one level
     return &neon;
+}
+
+const char *rlhf__isa_arithmetic(int isa) {
+    (void)isa;
+    return "v1";
 }
 
 const char *rlhf__isa_lacks(int isa) {

@@ -3,6 +3,7 @@
 #include "hot/amx.h"
 #include "hot/bf16.h"
 #include "hot/hot.h"
+#include "isa.h"
 
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -55,6 +56,8 @@ static const struct rlhf__level levels[RLHF__ISA_COUNT] = {
     {"amx", AVX512_BF16, "AVX-512 with BF16, 16 lanes", "own tiles", "own tiles on AMX", &on_amx}};
 
 const struct rlhf__level *rlhf__isa_level(int isa) { return &levels[isa]; }
+
+const char *rlhf__isa_arithmetic(int isa) { return isa == RLHF__ISA_AMX ? "v1-amx" : "v1"; }
 
 static const char *lacks_amx(void) {
     enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 }; // of <asm/prctl.h>, Linux 5.16

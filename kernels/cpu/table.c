@@ -4,6 +4,7 @@
 #include "context.h"
 #include "cores.h"
 #include "instance.h"
+#include "isa.h"
 #include "library.h"
 #ifdef RLHF_FREE
 #include "onednn.h"
@@ -87,12 +88,16 @@ static rlhf_status options_read(const rlhf_kernels_open *in, rlhf_kernels_open *
 }
 
 // Chooses the level and the implementation of GEMMs, and sets the members that depend on them.
-static rlhf_status choose(struct rlhf__cpu *cpu) {
+static rlhf_status choose(struct rlhf__cpu *cpu, const char *arithmetic) {
     const char *cap = getenv("RLHF_CPU_ISA");
-    cpu->isa = rlhf__isa_choose(cap);
-    if (cpu->isa < 0)
+    const int best = rlhf__isa_choose(cap);
+    if (best < 0)
         return rlhf__cpu_fail(cpu, RLHF_E_INVALID, "RLHF_CPU_ISA is \"%s\", allowed %s", cap,
                               RLHF__ISA_NAMES);
+    cpu->isa = rlhf__isa_keeping(best, arithmetic);
+    if (cpu->isa < 0 || (!RLHF__EXACT && arithmetic && *arithmetic))
+        return rlhf__cpu_fail(cpu, RLHF_E_UNSUPPORTED, "%s cannot keep to the arithmetic %s",
+                              RLHF__EXACT ? "it" : "oneDNN", arithmetic);
     cpu->hot = *rlhf__isa_level(cpu->isa)->hot;
     cpu->isa_capped = cap && *cap;
     cpu->bf16 = rlhf__isa_level(cpu->isa)->bf16_gemms;
@@ -112,7 +117,7 @@ static rlhf_status context_init(struct rlhf__cpu *cpu, const rlhf_kernels_open *
     RLHF_TRY(options_read(options, &opt, cpu));
     cpu->threads = opt.threads ? (int)opt.threads : rlhf__cores_auto();
     cpu->workspace_bytes = opt.workspace_bytes;
-    RLHF_TRY(choose(cpu));
+    RLHF_TRY(choose(cpu, opt.arithmetic));
     rlhf_compute *t = &cpu->table;
     t->size = sizeof *t;
     t->device = RLHF_DEVICE_CPU;
@@ -124,6 +129,8 @@ static rlhf_status context_init(struct rlhf__cpu *cpu, const rlhf_kernels_open *
     t->detail = cpu->detail;
     t->ctx = cpu;
     t->workspace_bytes = workspace_bytes;
+    t->arithmetic_f32 = RLHF__EXACT ? "v1" : NULL;
+    t->arithmetic_bf16 = RLHF__EXACT ? rlhf__isa_arithmetic(cpu->isa) : NULL;
     fill(t);
     return RLHF_OK;
 }

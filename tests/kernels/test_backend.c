@@ -42,9 +42,10 @@ static void description(void **state) {
             assert_true(!c->record && !c->record_end); // repeating calls gains nothing
         }
         assert_true(!c->record == !c->record_end);
-        // Every other table entry is set.
-        const size_t first = offsetof(rlhf_compute, name);
-        for (size_t at = first; at + sizeof(void *) <= sizeof *c; at += sizeof(void *)) {
+        // Every other table entry is set, except that only some backends name their arithmetic.
+        const size_t first = offsetof(rlhf_compute, name),
+                     end = offsetof(rlhf_compute, arithmetic_f32);
+        for (size_t at = first; at + sizeof(void *) <= end; at += sizeof(void *)) {
             void *p;
             if (at == offsetof(rlhf_compute, record) || at == offsetof(rlhf_compute, record_end))
                 continue;
@@ -73,6 +74,26 @@ static void options_of_a_newer_host(void **state) {
         assert_null(b.c);
         rlhf_test_backend_close(&b); // a NULL table
     }
+}
+
+// A table names its arithmetic. One that is asked for by name is kept, and another one refused.
+static void arithmetic(void **state) {
+    struct kit *k = *state;
+    const int exact = (k->cpu2->flags & RLHF_COMPUTE_ROW_EXACT) != 0;
+    struct rlhf_test_backend b;
+    rlhf_kernels_open opt = {.size = sizeof opt, .threads = 1, .arithmetic = "v1"};
+    if (exact) assert_string_equal(k->cpu2->arithmetic_f32, "v1");
+    if (!exact) assert_null(k->cpu2->arithmetic_f32);
+    const rlhf_status st = rlhf_test_backend_open(&b, k->kernels_cpu, &opt);
+    assert_int_equal(st, exact ? RLHF_OK : RLHF_E_UNSUPPORTED);
+    if (exact) assert_string_equal(b.c->arithmetic_f32, "v1");
+    if (exact) assert_string_equal(b.c->arithmetic_bf16, "v1");
+    if (!exact) assert_non_null(strstr(b.said, "oneDNN cannot keep to the arithmetic v1"));
+    rlhf_test_backend_close(&b);
+    opt.arithmetic = "v2";
+    assert_int_equal(rlhf_test_backend_open(&b, k->kernels_cpu, &opt), RLHF_E_UNSUPPORTED);
+    assert_non_null(strstr(b.said, "cannot keep to the arithmetic v2"));
+    rlhf_test_backend_close(&b);
 }
 
 static void memory(void **state) {
@@ -562,6 +583,7 @@ static void levels(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(description),
                                        cmocka_unit_test(options_of_a_newer_host),
+                                       cmocka_unit_test(arithmetic),
                                        cmocka_unit_test(memory),
                                        cmocka_unit_test(memory_of_the_host),
                                        cmocka_unit_test(a_card_that_is_not_there),

@@ -1,6 +1,7 @@
 // test_vec.c: tests exp and the rounding to bf16 of hot/vec.h at the edges of their ranges, at
 // every instruction-set level of this CPU.
 #include "hot/hot.h"
+#include "isa.h"
 #include "vec_level.h"
 
 #include <setjmp.h>
@@ -134,8 +135,26 @@ static void rounding_is_the_same_at_every_level(void **state) {
     assert_int_equal(bad, 0);
 }
 
+#ifdef __x86_64__
+// AMX has an arithmetic of its own in bf16. Who asks for v1 gets the level below.
+static void levels_by_arithmetic(void **state) {
+    (void)state;
+    assert_int_equal(rlhf__isa_keeping(RLHF__ISA_AMX, NULL), RLHF__ISA_AMX);
+    assert_int_equal(rlhf__isa_keeping(RLHF__ISA_AMX, ""), RLHF__ISA_AMX);
+    assert_int_equal(rlhf__isa_keeping(RLHF__ISA_AMX, "v1-amx"), RLHF__ISA_AMX);
+    assert_int_equal(rlhf__isa_keeping(RLHF__ISA_AMX, "v1"), RLHF__ISA_AVX512_BF16);
+    assert_int_equal(rlhf__isa_keeping(RLHF__ISA_AVX512, "v1"), RLHF__ISA_AVX512);
+    assert_int_equal(rlhf__isa_keeping(RLHF__ISA_AVX2, "v1"), RLHF__ISA_AVX2);
+    assert_int_equal(rlhf__isa_keeping(RLHF__ISA_AVX2, "v1-amx"), -1);
+    assert_int_equal(rlhf__isa_keeping(RLHF__ISA_AMX, "v2"), -1);
+}
+#endif
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(exp_is_right_up_to_the_edges),
+#ifdef __x86_64__
+                                       cmocka_unit_test(levels_by_arithmetic),
+#endif
                                        cmocka_unit_test(rounding_is_the_same_at_every_level)};
     return cmocka_run_group_tests_name("kernels: vec", tests, NULL, NULL);
 }

@@ -46,6 +46,9 @@ static rlhf_status load_config(const struct rlhf__again *a, struct rlhf__config 
     out->log.samples = 0;
     if (a->dtype)
         out->compute.dtype = strcmp(a->dtype, "bf16") == 0 ? RLHF__DTYPE_BF16 : RLHF__DTYPE_F32;
+    const int keeps = strcmp(a->backend, "cpu") == 0 && a->arithmetic;
+    out->compute.arithmetic =
+        keeps && strcmp(a->arithmetic, "v1") == 0 ? RLHF__ARITHMETIC_V1 : RLHF__ARITHMETIC_AUTO;
     rlhf__sinks_clear(out);
     return RLHF_OK;
 }

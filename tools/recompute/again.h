@@ -15,6 +15,7 @@ struct rlhf__again {
     int32_t trust_run, changed_plugins, changed_inputs;
     int32_t rewards;        // 1: rewards and the judge are opened, and score again
     const char *dtype;      // of matrix products; NULL: as the run's config.json says
+    const char *arithmetic; // that of the run; backend cpu keeps to it if it is "v1"
     const char *const *set; // [n_set] further settings, "path=value"
     size_t n_set;
 };

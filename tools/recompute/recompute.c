@@ -47,7 +47,7 @@ struct job {
     const struct options *o;
     const char *run;
     struct rlhf__again again;
-    char dtype[8]; // of the run's products
+    char dtype[8], arithmetic[16]; // of the run's products
     int64_t first, last;
     struct rlhf__recorded *rows; // of the run
     json_t *phases, *skipped;    // for --json
@@ -261,7 +261,8 @@ int rlhf__cmd_recompute(const struct rlhf__env *env, int argc, char **argv) {
                                        .trust_run = o.trust_run,
                                        .changed_plugins = o.changed_plugins,
                                        .changed_inputs = o.changed_inputs};
-        rlhf__run_files_dtype(j.run, j.dtype);
+        rlhf__run_files_compute(j.run, j.dtype, j.arithmetic);
+        j.again.arithmetic = j.arithmetic;
         if (j.dtype[0]) j.again.dtype = j.dtype; // auto means f32 or bf16, depending on the machine
         env->log->level = RLHF_LOG_ERROR;        // the warnings of the run are not repeated
         st = recompute(&j, &err);

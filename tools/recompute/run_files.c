@@ -105,12 +105,13 @@ rlhf_status rlhf__run_files_arithmetic(const char *run, const char *again, int *
     return st;
 }
 
-void rlhf__run_files_dtype(const char *run, char dtype[8]) {
+void rlhf__run_files_compute(const char *run, char dtype[8], char arithmetic[16]) {
     char path[RLHF__PATH_CAP];
     struct rlhf__error unread;
     json_t *manifest = NULL;
     rlhf__path_put(path, "%s/manifest.json", run);
     if (rlhf__json_load(path, &manifest, &unread) != RLHF_OK) manifest = NULL;
     snprintf(dtype, 8, "%s", text(json_object_get(manifest, "compute"), "dtype"));
+    snprintf(arithmetic, 16, "%s", text(json_object_get(manifest, "compute"), "arithmetic"));
     json_decref(manifest);
 }

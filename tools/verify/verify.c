@@ -162,23 +162,25 @@ static rlhf_status check_record(struct job *j, struct rlhf__error *err) {
 
 static rlhf_status replay(struct job *j, struct rlhf__error *err) {
     const struct options *o = j->o;
-    const struct rlhf__replay_job r = {.again = {.env = j->env,
-                                                 .run = j->run,
-                                                 .algo = o->algo,
-                                                 .backend = o->backend,
-                                                 .threads = o->threads,
-                                                 .trust_run = o->trust_run,
-                                                 .changed_plugins = 1,
-                                                 .changed_inputs = 1,
-                                                 .rewards = !j->on_trust,
-                                                 .dtype = rlhf__chain_text(begin_of(j), "dtype"),
-                                                 .set = o->set.item,
-                                                 .n_set = o->set.n},
-                                       .chain = &j->chain,
-                                       .first = j->first,
-                                       .last = j->last,
-                                       .trusted = j->on_trust != NULL,
-                                       .shows = !o->json};
+    const struct rlhf__replay_job r = {
+        .again = {.env = j->env,
+                  .run = j->run,
+                  .algo = o->algo,
+                  .backend = o->backend,
+                  .threads = o->threads,
+                  .trust_run = o->trust_run,
+                  .changed_plugins = 1,
+                  .changed_inputs = 1,
+                  .rewards = !j->on_trust,
+                  .dtype = rlhf__chain_text(begin_of(j), "dtype"),
+                  .arithmetic = rlhf__chain_text(begin_of(j), "arithmetic"),
+                  .set = o->set.item,
+                  .n_set = o->set.n},
+        .chain = &j->chain,
+        .first = j->first,
+        .last = j->last,
+        .trusted = j->on_trust != NULL,
+        .shows = !o->json};
     if (j->first == 0) return RLHF_OK;
     if (rlhf__faults_count(&j->faults, 0, 0) > 0) { // config.json, or the chain's own beginning
         if (!o->json) printf("nothing is recomputed: the settings are not those of the run\n");

@@ -555,6 +555,12 @@ typedef struct rlhf_compute {
     // largest sizes (on a GPU possibly by more). Does not allocate. NULL: the workspaces are not
     // known, and the host's memory estimate reports this.
     void (*workspace_bytes)(void *ctx, const rlhf_call *, uint64_t *bytes);
+
+    // ---- arithmetic ----
+    // The names of this table's arithmetic, for products in f32 and in bf16, at most 15 characters
+    // each. Two tables with the same name give the same bits. NULL: no equal bits are promised.
+    // Valid as long as the table.
+    const char *arithmetic_f32, *arithmetic_bf16;
 } rlhf_compute;
 
 // The properties of a table that the host requests.
@@ -569,6 +575,10 @@ typedef struct rlhf_kernels_open {
     // GiB if the card has 40 GiB. cpu: 384 MiB, or more if the logits and gradients of 1024 rows
     // need more (6 KiB for each token of the vocabulary)
     uint64_t workspace_bytes;
+    // Name of the arithmetic that the table must keep to in every dtype, even if it is slower; NULL
+    // or "": whichever is fastest. A backend that cannot keep to it returns RLHF_E_UNSUPPORTED. The
+    // host also refuses tables whose arithmetic_f32 and arithmetic_bf16 are not this name
+    const char *arithmetic;
 } rlhf_kernels_open;
 
 // The ops of a plugin of RLHF_KIND_KERNELS. Each open table is independent of the others.

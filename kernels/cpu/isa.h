@@ -1,0 +1,13 @@
+// isa.h: the arithmetic of the instruction sets (docs/arithmetic-v1.md). Their tables are in
+// hot/hot.h.
+#ifndef RLHF_CPU_ISA_H
+#define RLHF_CPU_ISA_H
+
+// Returns the name of the arithmetic of a level's bf16 GEMMs. That of f32 is v1 at every level.
+const char *rlhf__isa_arithmetic(int isa);
+
+// Returns the best level up to isa whose bf16 GEMMs have this arithmetic, or -1 if there is none.
+// For NULL or "" that is isa.
+int rlhf__isa_keeping(int isa, const char *arithmetic);
+
+#endif
