@@ -47,7 +47,7 @@ static void check_end(struct e2e *t, const char *form, unsigned long n, int stat
     const char *said = t->out;
     if (status != 0 && status != 1)
         fail_msg("%s=%lu ended with status %d:\n%s", form, n, status, said);
-    // The threads' library ends the program itself if it lacks memory for a team.
+    // If the library that runs the threads lacks memory for a team, it ends the program itself.
     if (status == 1 && strstr(said, "libgomp: Out of memory")) return;
     if (status == 1 && (count_of(said, "error: ") != 1 ||
                         !(strstr(said, "memory") || strstr(said, "cannot allocate"))))
@@ -115,8 +115,8 @@ static void preferences(void **state) {
           "--algo bradley_terry.so --data pairs.jsonl --set score.calibrate=0 " TINY "reference");
 }
 
-// Tests compute.backend=auto on a machine without a card. The CUDA backend would crash if it were
-// loaded without memory, because its constructor allocates 30,000 times.
+// Tests compute.backend=auto on a machine without a card. The CUDA backend must not be loaded
+// there: its constructor allocates 30,000 times, so without memory it would crash.
 static void no_card(void **state) {
     struct e2e *t = *state;
     const char *lib = getenv("RLHF_FRAGILE_CUDA");

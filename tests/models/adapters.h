@@ -27,12 +27,12 @@ struct adapted_how {
 // Runs the tests on each backend. Returns the test runner's result, 0 if all passed.
 int adapted_run(const char *title, const struct CMUnitTest *tests, size_t n);
 const struct backend *adapted_backend(void); // of the running group
-// Another backend of that name with that many threads. Close it with backend_close.
+// Opens another backend of that name with that many threads. Close it with backend_close.
 struct backend adapted_backend_again(uint32_t threads);
 
-// The targets of k (borrowed) with its rank and ADAPTED_SCALE.
+// Returns the targets of k (borrowed) with its rank and ADAPTED_SCALE.
 rlhf_adapter adapter_of(const struct adapted *k);
-// Open a model on the group's backend, or on any. Close it with model_close.
+// Opens a model on the group's backend, or on any other. Close it with model_close.
 struct model adapted_open(const struct adapted *k, struct adapted_how h);
 struct model adapted_open_on(const struct backend *b, const struct adapted *k,
                              struct adapted_how h);

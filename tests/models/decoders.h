@@ -4,7 +4,7 @@
 
 #include "support.h"
 
-// file: vectors/<file>.bin. partly: the file has only some gradients.
+// `file` is the file vectors/<file>.bin. `partly` is set if that file has only some gradients.
 struct decoder {
     const char *file, *plugin;
     const struct setting *settings;
@@ -16,8 +16,8 @@ extern const struct decoder decoders[N_DECODERS];
 // Two models that together cover everything. The first has grouped heads, biases and a tied head;
 // the second has norms of heads, wide heads, an untied head and stretched positions.
 extern const struct setting tiny_qwen2[], tiny_qwen3[];
-// A model with a tied head; and a model as wide as wider_gpt2 of families.h, with more heads than d
-// / head_dim.
+// One model has a tied head. The other is as wide as wider_gpt2 of families.h, and has more heads
+// than d / head_dim.
 extern const struct setting tied_qwen3[], wider_qwen3[];
 extern const struct setting llama_score[], qwen3_score[]; // pad_token_id 29
 

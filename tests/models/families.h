@@ -4,8 +4,8 @@
 
 #include "support.h"
 
-// A group of `rows` responses, of 0 .. max_new tokens, to one prompt. The first `shared` tokens of
-// the prompt are a prefix row. With shared 0, both batches have complete rows.
+// A group of `rows` responses, of 0 .. max_new tokens each, to one prompt. The first `shared`
+// tokens of the prompt become a prefix row. If `shared` is 0, both batches have complete rows.
 struct family {
     int32_t rows, prompt, shared, max_new;
 };
@@ -16,8 +16,8 @@ struct families {
     rlhf_batch full, compact;
     int32_t *ids, *offset, *prompt_len; // of full
     int32_t *c_ids, *c_offset, *c_prompt_len, *c_prefix;
-    // [compact.total] the index of each token in `full`; for tokens of a prefix row, in the group's
-    // first row
+    // [compact.total] The index of each token in `full`. A token of a prefix row is in several rows
+    // of `full`; its index is the one in the group's first row.
     int32_t *at;
 };
 

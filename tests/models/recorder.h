@@ -1,4 +1,4 @@
-// tests/models/recorder.h: a compute table that records calls, built around a table that cannot. It
+// tests/models/recorder.h: wraps a compute table that cannot record calls in a table that can. It
 // checks on both sides that the rules of record in rlhf/compute.h are followed.
 //
 // The first time, the calls of a key run. The second time they are recorded, and run in record_end.

@@ -16,12 +16,13 @@ void rollout_init(struct rollout *r, int32_t vocab, int32_t max_prompt, int32_t 
     }
 }
 
-// A row in flight. row -1: a free slot; fed: tokens the model has seen; have: tokens known.
+// A row in flight. row is -1 if the slot is free. fed: how many tokens the model has processed.
+// have: how many tokens are known.
 struct flight {
     int32_t row, fed, have;
 };
 
-// Tokens of a slot for the next step: every third prompt goes in as two pieces.
+// Takes the tokens of a slot for the next step. Every third prompt is divided into two pieces.
 static int32_t piece(const struct rollout *r, const struct flight *f) {
     const int32_t all = f->have - f->fed;
     return f->fed == 0 && f->row % 3 == 0 && r->prompt_len[f->row] > 1 ? all / 2 : all;

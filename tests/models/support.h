@@ -17,8 +17,8 @@
 #include <cmocka.h>
 #include <string.h>
 
-// A backend of RLHF_BUILD_DIR. compute is NULL if the build does not have it. RLHF_TEST_BACKEND
-// replaces "cpu" by another name (cuda_emu, or cuda on a machine with a card).
+// Opens a backend of RLHF_BUILD_DIR. `compute` is NULL if the build lacks it. If RLHF_TEST_BACKEND
+// is set, its value replaces the name "cpu" (cuda_emu, or cuda on a machine with a card).
 struct backend {
     const rlhf_plugin *plugin;
     void *self;
@@ -51,15 +51,17 @@ struct model {
 const char *host_failure(void);
 void host_failure_clear(void);
 const rlhf_host *fake_host(void);
-// host_alloc_fail makes an allocation fail after `left` more host allocations (with `forever`, also
-// all later ones); left < 0: none. The other function returns the number of blocks in use.
+// After host_alloc_fail, an allocation fails once `left` more host allocations were made. With
+// `forever`, all later ones fail, too. If left < 0, none fails. The other function returns the
+// number of blocks in use.
 void host_alloc_fail(int64_t left, int32_t forever);
 int64_t host_blocks(void);
 
-// Fails the test if the plugin is refused. settings end with key NULL.
+// Fails the test if the plugin is refused. The list `settings` ends with an entry whose key is
+// NULL.
 struct model model_open(const char *plugin, const struct setting *settings,
                         const rlhf_model_open *open);
-// Like model_open up to create(). Returns the status of create().
+// Does the same as model_open up to create(). Returns the status of create().
 rlhf_status model_create(const char *plugin, const struct setting *settings, struct model *out);
 void model_close(struct model *m);
 
@@ -70,7 +72,7 @@ void model_zero_grad(struct model *m);
 // Index of a parameter by name; fails the test if it is missing.
 uint32_t model_find(struct model *m, const char *name);
 uint64_t param_count(const rlhf_param *p);
-// Freshly allocated copies of a device tensor (test_malloc; free with test_free).
+// Return freshly allocated copies of a device tensor (test_malloc; free with test_free).
 float *device_read(const rlhf_compute *c, rlhf_dev src, uint64_t n);
 void device_write(const rlhf_compute *c, rlhf_dev dst, const float *src, uint64_t n);
 
@@ -81,7 +83,7 @@ void tensor_close_at(const float *got, const float *want, uint64_t n, double rto
 #define assert_tensor_close(got, want, n, rtol, atol, label)                                       \
     tensor_close_at(got, want, n, rtol, atol, label, __FILE__, __LINE__)
 
-// Calls that must succeed; a failure prints the message.
+// Make calls that must succeed. If one fails, its message is printed.
 void must_at(const struct model *m, rlhf_status st, const char *what, const char *file, int line);
 #define must(m, call) must_at(m, call, #call, __FILE__, __LINE__)
 

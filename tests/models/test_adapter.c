@@ -1,6 +1,6 @@
-// tests/models/test_adapter.c: low-rank adapters. A model with an adapter equals a model into whose
-// matrices the adapter was merged, in heads and gradients. With B = 0 it equals its base bit for
-// bit. All other promises about bits hold with an adapter, too.
+// tests/models/test_adapter.c: low-rank adapters. A model with an adapter has the same heads and
+// gradients as a model into whose matrices the adapter was merged. With B = 0 it equals its base
+// bit for bit. What other tests promise about bits also holds with an adapter.
 #include "adapters.h"
 #include "decoders.h"
 #include "families.h"
@@ -59,7 +59,7 @@ static void merge(const struct adapted *k, struct model *m, struct model *merged
     test_free(x);
 }
 
-// The gradients of A and B follow from that of the merged matrix.
+// Merging gives the gradient of the merged matrix, from which those of A and B follow.
 static void check_pair(const struct adapted *k, struct model *m, struct model *merged,
                        const struct pair *q) {
     const rlhf_param w = adapted_param(merged, q->whole), pa = adapted_param(m, q->a);
@@ -262,8 +262,8 @@ static void threads(void **state) {
     backend_close(&one);
 }
 
-// Rows that share a prompt have the log-probs of separate rows, and the sum of the separate rows'
-// gradients.
+// If rows share a prompt, their log-probs are those of separate rows, and the gradient is the sum
+// over the separate rows.
 static void shared_prompts(void **state) {
     (void)state;
     struct families rows = families_make(tiny_families, N_FAMILIES, TINY_VOCAB);
@@ -287,7 +287,7 @@ static void shared_prompts(void **state) {
     families_free(&rows);
 }
 
-// Sampled log-probs equal trained ones exactly, for any number of rows in flight.
+// Sampling and training give exactly the same log-probs, for any number of rows in flight.
 static void sampled_is_trained(void **state) {
     (void)state;
     const rlhf_dist dist = RLHF_DIST(1 / 0.7, 1, 0, 0);

@@ -1,6 +1,6 @@
-// test_gsm8k.c: the answers of all problems of GSM8K are found in their solutions and in other
-// places and forms, and wrong answers are distinguished from them. Skipped with a message unless
-// ../shared/data, next to the repository, has the problems.
+// test_gsm8k.c: the answers of all problems of GSM8K are found in their solutions, and also if they
+// are in other places and forms. Wrong answers are told apart from them. If ../shared/data, next to
+// the repository, lacks the problems, the test is skipped with a message.
 #include "rewards/rows.h"
 
 #include "data/dataset.h"
@@ -28,8 +28,8 @@ static long long gold_of(const char *solution) {
     return strtoll(digits, NULL, 10);
 }
 
-// Writes the same answer in other words or, for later forms, a wrong answer. Returns 1 if it is
-// right.
+// Writes the same answer in other words. Later forms write a wrong answer instead. Returns 1 if the
+// answer is right.
 static int respond(char *out, size_t cap, int form, const char *solution, long long gold) {
     switch (form) {
     case 0:

@@ -135,11 +135,12 @@ static void backoff(void **state) {
         full = fmin(2 * full, 60);
     }
     assert_true(p.since == 100);
-    // Requests that were in flight at the same time fail together, and count as one failure.
+    // If several requests were in flight at the same time and fail together, they count as one
+    // failure.
     const double gate = p.gate;
     rlhf__pause_failed(&p, &patient, &jitter, p.last_failed - 50, p.last_failed + 0.1, 0);
     assert_true(p.gate == gate && p.failures == 8);
-    // The delay that the service asks for is honored, up to the patience.
+    // If the service asks for a delay, the delay is kept, but not beyond the patience.
     rlhf__pause_failed(&p, &patient, &jitter, now, now, 90);
     assert_true(p.gate == now + 90);
     rlhf__pause_failed(&p, &patient, &jitter, now, now, 1e9);

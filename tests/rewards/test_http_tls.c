@@ -1,5 +1,5 @@
-// test_http_tls.c: http.so and certificates. The server is http_server.c behind `openssl s_server`;
-// without that program the tests are skipped.
+// test_http_tls.c: http.so and certificates. `openssl s_server` accepts the connections and passes
+// them to http_server.c. Without that program, the tests are skipped.
 #include "rewards/fixture.h"
 #include "rewards/http_score.h"
 
@@ -19,7 +19,7 @@ static struct http_server *server;
 static char dir[] = "/tmp/rlhf-test-XXXXXX";
 static int there;
 
-// One `openssl s_server`, its port and its certificate.
+// A process of `openssl s_server`, its port and its certificate.
 struct tls {
     const char *name, *address;
     pid_t pid;
@@ -147,8 +147,8 @@ static void a_known_authority(void **state) {
     reward_close(&r);
 }
 
-// The certificate is refused before the first phase if there is a probe, otherwise at the first
-// request.
+// If there is a probe, the certificate is refused before the first phase. Otherwise it is refused
+// at the first request.
 static void a_certificate_that_is_refused(void **state) {
     (void)state;
     if (!there) skip();

@@ -1,5 +1,5 @@
-// test_imdb.c: imdb.so: the label by name, the self-test, directions and outputs, and failures of
-// the service.
+// test_imdb.c: imdb.so: finding the label by its name, the self-test, directions and outputs, and
+// failures of the service.
 #include "rewards/fixture.h"
 
 #include <math.h>
@@ -67,7 +67,8 @@ static void unknown_label_lists_the_names(void **state) {
     assert_int_equal(r.classifier.open_count, 0);
 }
 
-// Refused: a model with swapped label names, and a user who named the negative label.
+// Two cases are refused: a model whose label names are swapped, and a user who named the negative
+// label.
 static void inverted_labels_are_refused(void **state) {
     (void)state;
     assert_int_equal(reward_try(&r, "imdb.so", "label=NEGATIVE"), RLHF_E_INVALID);

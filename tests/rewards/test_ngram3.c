@@ -41,7 +41,8 @@ static void tokens(void **state) {
     reward_close(&r);
 }
 
-// Random token strings over a small alphabet against a quadratic count.
+// Compares the count for random token strings over a small alphabet with that of a quadratic
+// algorithm.
 static void agrees_with_a_slow_count(void **state) {
     (void)state;
     rlhf_rng g = {3, 3, 0};

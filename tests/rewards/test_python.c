@@ -52,7 +52,8 @@ static double metric(const char *name) {
 
 // ---- arguments of a function ----
 
-// A function that returns 1 per row if its arguments are right, otherwise raises.
+// This function returns 1 for each row if its arguments are right. Otherwise it raises an
+// exception.
 #define EXPECTS(conditions)                                                                        \
     "def f(**kw):\n"                                                                               \
     "    assert set(kw) >= {'prompts', 'completions', 'completion_ids', 'trainer_state',\n"        \
@@ -115,7 +116,8 @@ static void numbers_none_and_nan(void **state) {
     reward_close(&r);
 }
 
-// Rewards are added as TRL adds them: in f32, with weights, without functions that do not apply.
+// Rewards are added as in TRL: in f32 and with weights. Functions that do not apply to a row are
+// left out.
 static void several_functions(void **state) {
     (void)state;
     static const char *const text =
@@ -147,7 +149,8 @@ static void several_functions(void **state) {
     says("function is \"a++b\"; a name is wanted");
 }
 
-// Async functions run after the others, in one event loop that is kept from call to call.
+// Async functions run after the others, in one event loop. This loop continues to exist between
+// calls.
 static void async_functions(void **state) {
     (void)state;
     open_file("import asyncio, functools\n"
@@ -200,7 +203,7 @@ static void logging(void **state) {
     reward_close(&r);
 }
 
-// Output, input and children of the functions do not disturb the driver's messages.
+// Functions may print, read input and start children. This does not disturb the driver's messages.
 static void noise(void **state) {
     (void)state;
     open_file("import os, subprocess, sys\n"
@@ -218,7 +221,7 @@ static void noise(void **state) {
     reward_close(&r);
 }
 
-// The log shows the first lines that functions print in a phase, and the number of further lines.
+// The log shows the first lines that functions print in a phase, and how many lines followed.
 static void printing(void **state) {
     (void)state;
     open_file("print('imported')\n"
@@ -349,7 +352,8 @@ static void functions_that_fail(void **state) {
     fails("    pass\n", "rewards.py: f() returned None and no list of rewards");
     fails("    return 1.5\n", "rewards.py: f() returned a float and no list of rewards");
     fails("    return {}['x']\n", "rewards.py: f() failed: line 3, in f: KeyError: 'x'");
-    // The message names the row if exactly one row is involved, but not if there are two, or all.
+    // If exactly one row is involved, the message names it. If two or all rows are involved, it
+    // does not.
     fails(
         "    for c in completions:\n        1 / (c is not completions[1])\n",
         "rewards.py: f() failed: line 4, in f (c is of row 1 of 3): ZeroDivisionError: division by "

@@ -1,5 +1,6 @@
-// test_rubric.c: rubric.so with a service that answers well, late, hugely, nonsensically or not at
-// all, and with programs; answers that are recorded, and read again without the judge.
+// test_rubric.c: rubric.so with a service whose answers are good, late, huge, nonsensical or
+// missing, and with programs. Also tests that answers are recorded, and read again without the
+// judge.
 #include "rewards/fixture.h"
 #include "rewards/http_server.h"
 #include "rewards/many.h"
@@ -39,7 +40,8 @@ static char *completion(const char *text) {
     return out;
 }
 
-// "short": 10 minus the response's length; "gate": 0 for responses that begin with 'x'.
+// The criterion "short" gives 10 minus the response's length. The criterion "gate" gives 0 to
+// responses that begin with 'x'.
 static void serve(void *context, const struct http_request *q, struct http_reply *reply) {
     (void)context;
     json_t *v = json_loads(q->body, 0, NULL);
@@ -146,7 +148,7 @@ static void mixed(void **state) {
     reward_close(&r);
 }
 
-// A criterion without an answer is lost, by name; the others count.
+// If a criterion gets no answer, it is reported by name as lost, and the others count.
 static void attacks(void **state) {
     (void)state;
     static char long_text[3 << 20];
@@ -186,7 +188,7 @@ static void attacks(void **state) {
     }
 }
 
-// Without an answer about a gate, or about anything, a row has failed.
+// If the question about a gate, or every question, gets no answer, the row has failed.
 static void gates_are_needed(void **state) {
     (void)state;
     put(file, "{\"criteria\": [{\"name\": \"short\", \"ask\": \"Is it short?\"},"
@@ -234,7 +236,7 @@ static void recorded(void **state) {
     reward_close(&r);
 }
 
-// Rows with the same texts are one question.
+// If several rows have the same texts, the judge gets only one question.
 static void asked_once(void **state) {
     (void)state;
     open_it("");

@@ -81,7 +81,8 @@ static void any_bytes_as_json(void **state) {
     JSON_OF("a\nb\r\t\0\x1f", "\"a\\nb\\u000d\\u0009\\u0000\\u001f\"");
     JSON_OF("\xc3\xa9\xf0\x9f\x98\x80", "\"\xc3\xa9\xf0\x9f\x98\x80\"");
     JSON_OF("\xe2\x80\xa8\xe2\x80\xa9\xc2\x85", "\"\\u2028\\u2029\\u0085\"");
-    // The longest prefix of a character gets one replacement, as in Python's and Rust's decoders.
+    // An incomplete character gives one replacement for its longest valid prefix, as in Python's
+    // and Rust's decoders.
     JSON_OF("a\xff\xfe", "\"a" BAD BAD "\"");
     JSON_OF("\xe2\x82", "\"" BAD "\"");
     JSON_OF("\xe2\x82x", "\"" BAD "x\"");

@@ -1,5 +1,5 @@
-// test_findings.c: checks the findings of phases given as tables of numbers, and that a stopped and
-// resumed run has the same findings.
+// test_findings.c: which findings are reported for phases that are given as tables of numbers. A
+// stopped and resumed run must have the same findings.
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,8 @@ static const phase sound[] = {
     {0.5, 0.98, N, 0.7, 0.7, 1.0, 0.10, N, N}, // more than a tenth of the first entropy
 };
 
-// Asserts the new findings of each phase. resumed: the state is saved and loaded before each phase.
+// Asserts the new findings of each phase. If `resumed` is set, saves and loads the state before
+// each phase.
 static void finds(const phase *p, size_t n, const uint32_t *want, int resumed) {
     struct rlhf__findings f = {0};
     for (size_t i = 0; i < n; i++) {
@@ -90,7 +91,8 @@ static void a_collapse_by_entropy(void **state) {
                               {0.39, N, N, 1, 1, 1, N, N, N}};
     static const uint32_t want[] = {0, 0, RLHF__COLLAPSED};
     found(p, 3, want);
-    // The policy becomes certain of right answers, with a rising share, and then of wrong answers.
+    // The policy first becomes certain of right answers while their share rises, and later of wrong
+    // answers.
     static const phase right[] = {{2, 0, 0.4, 1, 1, 1, N, N, N},
                                   {0.1, 0.3, 0.9, 1, 1, 1, N, N, N},
                                   {0.1, 0.3, 0.3, 1, 1, 1, N, N, N}};
@@ -115,8 +117,8 @@ static void a_jump(void **state) {
 
 static void exploding_gradients(void **state) {
     (void)state;
-    // Norms are compared within the first phase, and later with the median of the earlier phases,
-    // one of which is an outlier.
+    // Within the first phase, norms are compared with each other. Later they are compared with the
+    // median of the earlier phases, one of which is an outlier.
     static const phase first[] = {{4, 0, N, 2e22, 1.1, 9e22, N, N, N}};
     static const uint32_t now[] = {RLHF__EXPLODED};
     found(first, 1, now);
@@ -127,7 +129,7 @@ static void exploding_gradients(void **state) {
                               {4, 0, N, 200, 1, 9.1e3, N, N, N}};
     static const uint32_t want[] = {0, 0, 0, 0, RLHF__EXPLODED};
     found(p, 5, want);
-    // There is no learning signal at first, then there is one. Small norms do not count as
+    // The learning signal is missing at first and appears later. Small norms do not count as
     // exploding.
     static const phase still[] = {{4, 0, N, 0, 0, 0, N, N, N},
                                   {4, 0, N, 1e-9, 1e-9, 1e-9, N, N, N},
@@ -160,7 +162,7 @@ static void responses_that_are_cut_off(void **state) {
     found(p, 4, want);
 }
 
-// The consequences of a collapse are not reported, in its phase or later.
+// A collapse has consequences, which are not reported in its phase or later.
 static void nothing_after_a_collapse(void **state) {
     (void)state;
     static const phase p[] = {{4, 0, N, 1, 1, 1, 0.5, N, N},

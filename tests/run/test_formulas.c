@@ -39,13 +39,14 @@ static void schedule_warms_up_and_decays(void **state) {
     close_to(rlhf__schedule_factor(&c, 29, 104), 0.2 + 0.8 * 0.5 * (1 + cos(M_PI / 4)), 1e-15);
     c.schedule = RLHF__SCHEDULE_CONSTANT;
     close_to(rlhf__schedule_factor(&c, 90, 104), 1, 0);
-    // Linear to 0 from the first phase on, as in the 2019 code: 1 - update / total.
+    // The learning rate falls linearly to 0 from the first phase on, as in the 2019 code: 1 -
+    // update / total.
     c = (struct rlhf__optim_config){.schedule = RLHF__SCHEDULE_LINEAR};
     close_to(rlhf__schedule_factor(&c, 0, 10), 1, 0);
     close_to(rlhf__schedule_factor(&c, 9, 10), 0.1, 1e-15);
 }
 
-// Warm-up that begins at 0, as in transformers and in torch's LambdaLR(step / warmup).
+// The warm-up begins at 0, as in transformers and in torch's LambdaLR(step / warmup).
 static void schedule_warms_up_from_zero(void **state) {
     (void)state;
     struct rlhf__optim_config c = {.schedule = RLHF__SCHEDULE_LINEAR,
@@ -60,8 +61,8 @@ static void schedule_warms_up_from_zero(void **state) {
 
 // ---- mixing ----
 
-// Mixes one or two rewards of four rows with two response tokens each. With per_token 0, the whole
-// reward is at the end. With 1, half is at the first response token and half at the second. score
+// Mixes one or two rewards of four rows with two response tokens each. If per_token is 0, the whole
+// reward is at the end. If it is 1, half of it is at each of the two response tokens. `score`
 // receives each row's reward.
 static void mix_paid(struct rlhf__config *c, const float *raw, const uint8_t *keep,
                      const uint8_t *finished, const uint8_t *no_period, int per_token,
@@ -151,7 +152,7 @@ static void penalties_come_last(void **state) {
     close_to((double)score[2], 3, 0);
 }
 
-// The row's reward is the same at its end and token by token.
+// The row's reward is the same in both forms: given at its end or token by token.
 static void token_rewards_are_part_of_the_row(void **state) {
     (void)state;
     struct rlhf__plugin_config reward[2] = {{.weight = 2}, {.weight = -0.5}};
@@ -201,7 +202,7 @@ static void dropped_rows_count_in_no_mean(void **state) {
 
 // ---- early stopping ----
 
-// The newest `window` values are averaged, or all values if there are fewer.
+// Averages the newest `window` values. If there are fewer, averages all.
 static void early_stop_averages_what_was_seen(void **state) {
     (void)state;
     struct rlhf__early_stop_config c = {.kl = 2, .patience = 2, .window = 20};
@@ -233,13 +234,13 @@ static void early_stop_that_cannot_stop_is_refused(void **state) {
     assert_non_null(strstr(text, "early_stop.window=4 phases, and 3 phases are left"));
     assert_int_equal(left(&s, 2, text), RLHF_E_INVALID);
     assert_non_null(strstr(text, "early_stop.patience is 3 and 2 phases are left"));
-    // A resumed run continues the count. One phase was above the limit, so the two that are left
-    // are enough for the patience of 3.
+    // A resumed run continues to count. One phase was above the limit before, so two more reach the
+    // patience of 3.
     rlhf__early_stop_offer(&s, RLHF__EARLY_STOP_KL, 1, why);
     rlhf__early_stop_offer(&s, RLHF__EARLY_STOP_KL, 9, why);
     assert_int_equal(left(&s, 2, text), RLHF_OK);
     assert_int_equal(left(&s, 1, text), RLHF_E_INVALID);
-    // With 0 phases left to stop, or without a limit, all values are accepted.
+    // If 0 phases are left to stop, or if there is no limit, all values are accepted.
     assert_int_equal(left(&s, 0, text), RLHF_OK);
     c.kl = 0;
     assert_int_equal(left(&s, 1, text), RLHF_OK);
@@ -256,7 +257,8 @@ static void early_stop_waits_for_patience(void **state) {
     int stopped = -1;
     for (int i = 0; i < 8 && stopped < 0; i++)
         if (rlhf__early_stop_offer(&s, RLHF__EARLY_STOP_KL, kl[i], why)) stopped = i;
-    // The means are 3, 1.5, 1, 0, 3 and 3. So the sixth is the second one in a row above the limit.
+    // The means are 3, 1.5, 1, 0, 3 and 3. So the sixth phase is the second one in a row above the
+    // limit.
     assert_int_equal(stopped, 5);
     assert_non_null(strstr(why, "early_stop.kl"));
     rlhf__early_stop_finish(&s);
@@ -267,8 +269,8 @@ static int offer_reward(struct rlhf__early_stop *s, double reward) {
     return rlhf__early_stop_offer(s, RLHF__EARLY_STOP_REWARD, reward, why);
 }
 
-// A KL that is not finite is beyond every limit for as long as it is in the window. A checkpoint
-// does not change that.
+// While a KL that is not finite is in the window, it is beyond every limit. A checkpoint does not
+// change that.
 static void early_stop_knows_infinity(void **state) {
     (void)state;
     struct rlhf__early_stop_config c = {.kl = 100, .patience = 3, .window = 3};

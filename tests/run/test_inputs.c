@@ -28,8 +28,8 @@ static int differs(const json_t *list, const char *dir) {
     return found;
 }
 
-// Of a large file, the first piece, the last piece and 62 pieces in between are read, but not the
-// gaps.
+// A large file is hashed only in part: its first piece, its last piece and 62 pieces in between.
+// The gaps are not read.
 static void pieces_of_a_large_file(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0};

@@ -1,5 +1,5 @@
-// test_run_dir_race.c: several processes create one run directory at the same time. One of them
-// gets it; the others get an error and do not touch it.
+// test_run_dir_race.c: several processes create one run directory at the same time. One process
+// gets it. The others get an error and do not touch it.
 #include "support/check.h"
 #include "support/scratch.h"
 
@@ -13,8 +13,9 @@
 
 enum { PAIRS = 60, REFUSED = 10, BROKEN = 11 };
 
-// Chooses and creates the directory as a run does, once `gate` is closed. The winner keeps the lock
-// until `end` is closed. Exit status 0: this process won; REFUSED: the directory exists.
+// Chooses and creates the directory as a run does, once `gate` is closed. If this process wins, it
+// keeps the lock until `end` is closed. Exit status 0: this process won. REFUSED: the directory
+// already exists.
 static void contend(const struct rlhf__config *config, int ready, int gate, int done, int end) {
     struct rlhf__error err = {0};
     struct rlhf__run_dir dir;
@@ -42,7 +43,7 @@ static pid_t start(const struct rlhf__config *config, const struct gates *g) {
     _exit(BROKEN);
 }
 
-// Two processes at once; their exit statuses go to statuses[2].
+// Runs two processes at once. Their exit statuses go to statuses[2].
 static void race(const struct rlhf__config *config, int *statuses) {
     struct gates g;
     pid_t pid[2];

@@ -1,4 +1,5 @@
-// test_run_lock.c: the message about the holder of a lock, depending on what it has written so far.
+// test_run_lock.c: a message names the process that holds a lock. It depends on what this process
+// has written so far.
 #include "support/check.h"
 #include "support/scratch.h"
 
@@ -11,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// A process that holds `path` and has written `text`; it ends when `gate` is closed.
+// Starts a process that holds `path` and has written `text`. It ends when `gate` is closed.
 static pid_t hold(const char *path, const char *text, int *gate) {
     int ready[2], wait[2];
     char byte = 0;
@@ -35,8 +36,8 @@ static pid_t hold(const char *path, const char *text, int *gate) {
     return pid;
 }
 
-// Asserts that, if the holder wrote `text`, the message names the process `named` (0: the holder)
-// and the host name `on`.
+// The holder has written `text`. Asserts that the message names the process `named` (0: the holder)
+// and the host `on`.
 static void check_said(struct scratch *s, const char *text, long named, const char *on) {
     struct rlhf__error err = {0};
     struct rlhf__folder *run = NULL;

@@ -21,7 +21,7 @@ static void add(struct rlhf__text_table *t, const char *a, const char *b, const 
     rlhf__text_table_cell(t, c);
 }
 
-// Print a table of two rows into at most `width` columns.
+// Prints a table of two rows into at most `width` columns.
 static void prints(int width, size_t left, const char *want) {
     struct rlhf__text_table t = {.n_columns = 3};
     struct rlhf__buf out = RLHF__BUF_INIT;

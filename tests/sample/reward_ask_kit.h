@@ -10,7 +10,7 @@
 
 enum { ROWS = 8 };
 
-// The behavior of one call. Rows are named by their letters.
+// What the reward does in one call. Rows are named by their letters.
 struct call {
     rlhf_status status;
     const char *fails, *odd; // marked as failed; with a NaN score
@@ -18,7 +18,7 @@ struct call {
     double metric;           // 0: none is reported
 };
 
-// The reward. Calls after the end of the script succeed.
+// The reward and its script. Calls after the end of the script succeed.
 struct script {
     const rlhf_host *host;
     struct call call[8];
@@ -65,11 +65,11 @@ int teardown(void **state);
 // Makes the reward score rows one by one.
 void alone(struct fixture *f);
 
-// Calls for all rows, with or without early results.
+// Calls the reward for all rows, with or without early results.
 void ask(struct fixture *f);
 void ask_with(struct fixture *f, struct rlhf__overlap_answers *early);
 
-// Calls for the rows `from` up to `to` before the batch.
+// Calls the reward early for the rows `from` up to `to`, before the batch.
 void ask_early(struct fixture *f, uint32_t from, uint32_t to);
 
 // Asserts that exactly the rows with these letters have failed, and that the others have their

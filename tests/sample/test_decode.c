@@ -1,5 +1,5 @@
 // test_decode.c: continuous batching with shared prompts. The model is a function: the next token
-// is a hash of everything that its row sees and of the draw's counter.
+// is a hash of everything that its row has read and of the draw's counter.
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>
@@ -119,7 +119,7 @@ struct prompts {
 
 static int32_t pool[256];
 
-// `groups` prompts of `len` tokens (the last one of `last`), `each` rows of each.
+// Makes `groups` prompts of `len` tokens (the last prompt has `last`), with `each` rows per prompt.
 static struct prompts grouped(uint32_t groups, uint32_t each, int32_t len, int32_t last) {
     struct prompts p = {0};
     for (int32_t k = 0; k < 256; k++)
@@ -176,8 +176,8 @@ static void same_result(const struct rlhf__gen_result *a, const struct rlhf__gen
 
 // ---- tests ----
 
-// The samples are the same with fewer slots than rows, groups larger than the slots, groups that do
-// not divide them, responses of all lengths, and few caches.
+// The samples do not change if there are fewer slots than rows, if groups are larger than the slots
+// or do not divide them, if responses have different lengths, or if there are few caches.
 static void sharing_changes_nothing(void **state) {
     (void)state;
     struct rlhf_gen *g = calloc(1, sizeof *g);
@@ -205,7 +205,7 @@ static rlhf_status record(void *ctx, uint64_t key, int32_t *what) {
     return RLHF_OK;
 }
 
-// On a device that records calls, running rows have separate steps; the samples are the same.
+// On a device that records calls, rows that run have steps of their own. The samples are the same.
 static void steps_apart_draw_the_same(void **state) {
     (void)state;
     struct rlhf_gen *g = calloc(1, sizeof *g);
@@ -278,7 +278,8 @@ static void caches_for_a_slots_worth_of_groups(void **state) {
 
 enum { TURNS = 3, LONGEST = 60, READ_MOST = 5 };
 
-// What answers a sequence: some tokens, after some calls of advance().
+// The tokens with which the environment answers a sequence, and after how many calls of advance()
+// it answers.
 struct answers {
     const struct prompts *from;
     const int32_t *prompt[64]; // NULL until the group's first sequence begins
@@ -309,7 +310,7 @@ static rlhf_status answer_begin(void *ctx, uint32_t i, struct rlhf__error *err) 
     return RLHF_OK;
 }
 
-// What is said depends on the sequence, its turn and the last token that it drew.
+// The environment's answer depends on the sequence, its turn and the last token that it drew.
 static rlhf_status answer_ended(void *ctx, uint32_t i, const int32_t *ids, int32_t n, int stopped,
                                 struct rlhf__error *err) {
     struct answers *a = ctx;
@@ -393,8 +394,9 @@ static int32_t tokens_of(const struct rlhf__gen_result *r, uint32_t i, int32_t t
     return n;
 }
 
-// The tokens do not depend on how long sequences wait, on slots, on shared prompts, or on steps
-// that are apart. All that a row has read is in its cache: the fake model draws from its hash.
+// The tokens do not depend on how long sequences wait, on slots, on shared prompts, or on separate
+// steps. The fake model draws from a hash of the cache, so the cache must hold all that a row has
+// read.
 static void waiting_changes_nothing(void **state) {
     (void)state;
     struct rlhf_gen *g = calloc(1, sizeof *g);
@@ -422,7 +424,7 @@ static void waiting_changes_nothing(void **state) {
     free(g);
 }
 
-// A step is taken whenever a sequence can go on: the decoder waits only if all wait.
+// While any sequence can go on, steps are taken. The decoder waits only if all sequences wait.
 static void others_go_on(void **state) {
     (void)state;
     struct rlhf_gen *g = calloc(1, sizeof *g);
@@ -439,7 +441,7 @@ static void others_go_on(void **state) {
     free(g);
 }
 
-// A sequence that ends at its beginning draws nothing, and leaves its slot to the next.
+// If a sequence ends at its beginning, it draws no tokens and leaves its slot to the next one.
 static int over_at_once(void *ctx, uint32_t i, const int32_t **ids, int32_t *n) {
     struct answers *a = ctx;
     if (i % 2 == 0 && a->turns[i] == 0) a->turns[i] = TURNS;

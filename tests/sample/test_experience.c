@@ -1,12 +1,12 @@
-// test_experience.c: removing rows removes their tokens, their texts and the judge's scores
-// together.
+// test_experience.c: when rows are removed, their tokens, their texts and the judge's scores are
+// removed with them.
 #include "support/scratch.h"
 
 #include "sample/experience.h"
 
 #define ROWS 5
 
-// Row i: i + 2 tokens of number i, one of them the prompt, and the text "row i".
+// Row i has i + 2 tokens of number i, one of which is the prompt, and the text "row i".
 static void make(struct rlhf__experience *x) {
     struct rlhf__error err = {0};
     struct rlhf__scored *s = &x->scored;
@@ -97,7 +97,7 @@ static void count_release(void *ctx, rlhf_dev dev) {
     if (dev) ++*(int *)ctx;
 }
 
-// Remaining rows keep the position of their states, and the memory is freed once, with the
+// The rows that remain keep the positions of their states. The memory is freed once, with the
 // experience.
 static void states_are_known_by_row(void **state) {
     (void)state;

@@ -60,7 +60,8 @@ static struct rlhf__response_rules *rules(const char *stop,
 
 static const struct rlhf__response_config plain = {.period_token = ""};
 
-// The number of tokens of ids[0..n) until the rules stop it; 0 if they never do.
+// Returns how many tokens of ids[0..n) are needed until the rules stop the response, or 0 if they
+// never do.
 static int32_t stops_after(struct rlhf__response_rules *r, const int32_t *ids, int32_t n) {
     for (int32_t k = 1; k <= n; k++) {
         struct rlhf__error err = {0};
@@ -80,7 +81,7 @@ static void texts_may_span_tokens(void **state) {
     assert_int_equal(stops_after(r, near, 7), 0);
     const int32_t utf8[] = {E_2, E_1, A, E_1, E_2};
     assert_int_equal(stops_after(r, utf8, 5), 5);
-    // A special token has no bytes: its neighbors are adjacent in the text.
+    // A special token does not have bytes. So its two neighbors are adjacent in the text.
     const int32_t around[] = {A, DOT, EOS, DOT, B};
     assert_int_equal(stops_after(r, around, 5), 5);
     rlhf__response_rules_destroy(r);

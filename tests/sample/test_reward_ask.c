@@ -1,5 +1,5 @@
-// test_reward_ask.c: calls of a reward and their repetition: the rows that are passed, their order,
-// the reward's state, and the metrics that count.
+// test_reward_ask.c: calls of a reward, and repeated calls. Tests which rows are passed and in
+// which order, the reward's state, and which metrics count.
 #include "reward_ask_kit.h"
 
 #include <math.h>
@@ -31,7 +31,7 @@ static void only_what_failed_is_asked_again(void **state) {
     logged(f, "(row 6 of 8); rewards.on_failure says retry: scoring again, 2 of 3");
 }
 
-// On a retry, the other rows of a group are passed again, but keep their first results.
+// On a retry, the other rows of a group are passed again. But their first results are kept.
 static void a_group_is_asked_again_whole(void **state) {
     struct fixture *f = *state;
     f->s->call[0] = (struct call){.fails = "d"};
@@ -41,7 +41,7 @@ static void a_group_is_asked_again_whole(void **state) {
     assert_string_equal(f->s->asked, "abcdefgh|cd|");
     assert_int_equal(f->tally.failures, 1);
     assert_int_equal(f->tally.retries, 1);
-    // The same if the failures cover all groups.
+    // The same holds if the failures cover all groups.
     f->s->n = 0;
     f->s->call[0].fails = "bdfh";
     f->s->call[1] = (struct call){.odd = "aceg"};
@@ -73,7 +73,7 @@ static void numbers_are_asked_for_again(void **state) {
     assert_int_equal(f->tally.failures, 1);
 }
 
-// Each failure is reported with the reason of the call in which it occurred.
+// Each failure is reported with its reason. The reason is that of the call in which it occurred.
 static void a_reason_is_of_its_try(void **state) {
     struct fixture *f = *state;
     f->s->call[0] = (struct call){.fails = "b", .words = "no line"};
@@ -111,7 +111,7 @@ static void tries_have_an_end(void **state) {
         }
         refused(f, RLHF_E_IO, policy[k]);
     }
-    // With a single row it is not assumed that all rows would fail.
+    // If the call has a single row, its failure does not show that all rows would fail.
     f->rows.n = 1;
     f->s->n = 0;
     for (int k = 0; k < 3; k++)
@@ -119,7 +119,7 @@ static void tries_have_an_end(void **state) {
     refused(f, RLHF_E_IO, "(row 0 of 1)");
 }
 
-// After the user asked to stop, there are no retries.
+// After the user has asked to stop, calls are not retried.
 static void stopping_ends_the_tries(void **state) {
     struct fixture *f = *state;
     f->s->stop = 1;
@@ -144,12 +144,12 @@ static void what_is_no_failure_of_rows_ends_it(void **state) {
         refused(f, status[k], "score(), phase 3: no");
     }
     assert_int_equal(f->tally.failures, 0);
-    // If a call as a whole failed, its marks on rows are ignored.
+    // If a call failed as a whole, the rows that it marked are ignored.
     f->s->n = 0;
     f->s->call[0] = (struct call){.status = RLHF_E_IO, .fails = "b"};
     ask(f);
     only_failed(f, "abcdefgh");
-    // If the call returned successfully, marks on rows take precedence.
+    // If the call succeeded, the rows that it marked count first.
     f->s->n = 0;
     f->s->call[0] = (struct call){.fails = "b", .words = "no line"};
     ask(f);
@@ -168,8 +168,8 @@ static void the_state_goes_back_where_a_call_failed(void **state) {
     f->s->call[1].status = RLHF_E_IO;
     f->s->call[2].fails = "b";
     ask(f);
-    // Call 1 failed at a row and counts; call 2 failed as a whole, and the state before it is
-    // restored.
+    // Call 1 failed only at a row, so its state counts. Call 2 failed as a whole, so the state
+    // before it is restored.
     assert_string_equal(f->s->asked, ">abcdefgh|>ab|<>ab|>ab|");
     assert_int_equal(f->s->calls, 8);
     f->rules.on_failure = RLHF__FAILURE_ZERO;
@@ -183,7 +183,7 @@ static void the_state_goes_back_where_a_call_failed(void **state) {
 
 // ---- metrics ----
 
-// A metric's mean covers the calls that report it, with the weights that they give.
+// Only calls that report a metric count in its mean, with the weights that they give.
 static void metrics_are_of_the_calls_that_report(void **state) {
     struct fixture *f = *state;
     alone(f);
@@ -227,8 +227,8 @@ static void metrics_of_repeated_groups_count_once(void **state) {
     assert_int_equal(f->tally.retries, 4); // rows that had failed
 }
 
-// If the reward did not mark a number that is not finite as failed, its report already includes
-// that number.
+// A number may not be finite although the reward did not mark its row as failed. The reward's
+// report then already includes that number.
 static void metrics_of_odd_numbers_count_once(void **state) {
     struct fixture *f = *state;
     alone(f);
@@ -252,7 +252,8 @@ static void metrics_count_where_nothing_is_repeated(void **state) {
     assert_true(f->metric == ODD_MEAN && f->weight == ROWS - 1);
 }
 
-// A batch that is scored again after a failed call has the metrics of one that was scored at once.
+// If a batch is scored again after a failed call, it has the metrics of a batch that was scored at
+// once.
 static void a_retry_leaves_no_metrics(void **state) {
     struct fixture *f = *state;
     f->s->call[0] = (struct call){.metric = ODD_MEAN};
@@ -267,7 +268,7 @@ static void a_retry_leaves_no_metrics(void **state) {
     assert_true(f->metric == ODD_MEAN && f->weight == ROWS && f->counted == ROWS);
 }
 
-// Metrics of a call that fails are ignored, even if a later call reports none.
+// If a call fails, its metrics are ignored, even if later calls do not report any.
 static void what_a_failed_call_reports_is_forgotten(void **state) {
     struct fixture *f = *state;
     f->s->call[0] = (struct call){.status = RLHF_E_IO, .metric = 9};
@@ -284,7 +285,7 @@ static void what_a_failed_call_reports_is_forgotten(void **state) {
 
 // ---- early calls ----
 
-// Time, failures and metrics of early calls count for the batch.
+// The time, failures and metrics of early calls count in those of the batch.
 static void early_calls_count(void **state) {
     struct fixture *f = *state;
     alone(f);
@@ -302,13 +303,13 @@ static void early_calls_count(void **state) {
     assert_int_equal(f->tally.retries, 2);
     assert_int_equal(f->metrics, 1);
     assert_true(fabs(f->metric - (1 * 2 + 3 * 7 + 2 * 4) / 6.0) < 1e-12);
-    // The first failure is reported with the rows, others at once.
+    // The first failure is reported together with the rows. Other failures are reported at once.
     logged(f, "it could not score row 0");
     assert_int_equal(lines_of(f->said), 2);
     logged(f, "it could not score row 1 (rows 1, 2 of 8); rewards.on_failure says retry");
 }
 
-// An early call with a failure is repeated for all its rows if it reported metrics. Other early
+// If an early call had a failure and reported metrics, it is repeated for all its rows. Other early
 // calls are not repeated.
 static void early_metrics_count_once(void **state) {
     struct fixture *f = *state;
@@ -339,7 +340,7 @@ static void a_failure_after_early_calls_is_told(void **state) {
     assert_int_equal(f->tally.failures, 1);
 }
 
-// If early calls scored everything, there is no further call.
+// If early calls scored everything, the reward is not called again.
 static void nothing_is_asked_twice(void **state) {
     struct fixture *f = *state;
     f->rules.on_failure = RLHF__FAILURE_ZERO;
@@ -354,8 +355,8 @@ static void nothing_is_asked_twice(void **state) {
     assert_int_equal(f->tally.retries, 0);
 }
 
-// If memory runs out in an early call, or the user stops the run, the batch is processed as if
-// there had been no early calls.
+// If memory runs out in an early call, or if the user stops the run, the batch is processed as if
+// early calls had never been made.
 static void no_failure_of_rows_leaves_them_unknown(void **state) {
     struct fixture *f = *state;
     f->s->call[0].status = RLHF_E_NOMEM;
@@ -369,8 +370,8 @@ static void no_failure_of_rows_leaves_them_unknown(void **state) {
 
 // ---- turns ----
 
-// A reward with RLHF_REWARD_TURNS scores whole rows, any other reward scores the last turns. A
-// per-token reward is dropped if its token is not part of the response that the reward was shown.
+// A reward with RLHF_REWARD_TURNS scores whole rows. Any other reward scores only the last turns.
+// If a per-token reward is for a token outside the response that the reward got, it is dropped.
 static void rows_of_several_turns(void **state) {
     struct fixture *f = *state;
     static char letters[] = "hgfedcba", before[] = "before";

@@ -1,5 +1,5 @@
-// test_reward_bisect.c: rows that end a reward's process are found by calls with parts of the rows.
-// Tests which parts are called, the use of the reported position, and when the search is skipped.
+// test_reward_bisect.c: some rows end a reward's process. Calls with parts of the rows find them.
+// Tests which parts are called, how the reported position is used, and when the search is skipped.
 #include "reward_ask_kit.h"
 
 struct parts {
@@ -7,7 +7,7 @@ struct parts {
     int32_t late, liar, alone;
 };
 
-// The reported position is trusted as long as it proves right.
+// The search trusts the reported position as long as it proves right.
 static void rows_that_end_it_are_found(void **state) {
     struct fixture *f = *state;
     static const struct parts how[] = {{"c", "abcdefgh|ab|c|defgh|", 0, 0, 1},
@@ -38,8 +38,8 @@ static void rows_that_end_it_are_found(void **state) {
     f->plugin.outside = NULL;
 }
 
-// With retry, the search happens only in the last try. It never happens for a reward whose state
-// the partial calls would change.
+// With retry, only the last try searches. If the partial calls would change a reward's state, the
+// reward is never searched.
 static void they_are_looked_for_when_it_counts(void **state) {
     struct fixture *f = *state;
     f->plugin.outside = &f->outside;
@@ -92,7 +92,7 @@ static void looking_for_them_has_bounds(void **state) {
     f->plugin.outside = NULL;
 }
 
-// If a row ends the process once and then succeeds, it has not failed. The log reports only that
+// If a row ends the process once and then succeeds, it has not failed. The log only reports that
 // the rows were divided.
 static void one_end_leaves_nothing(void **state) {
     struct fixture *f = *state;
@@ -135,7 +135,7 @@ static void looking_for_them_takes_no_longer(void **state) {
     f->plugin.outside = NULL;
 }
 
-// If early rows end the process, they are searched at once.
+// If rows that are called early end the process, they are searched at once.
 static void early_rows_are_parted(void **state) {
     struct fixture *f = *state;
     alone(f);

@@ -1,5 +1,6 @@
-// test_turn_rewards.c: rewards for rows of several turns. A reward sees the whole row, or only the
-// last turn, with everything before it as the prompt. Also tests which per-token rewards count.
+// test_turn_rewards.c: rewards for rows of several turns. A reward gets the whole row, or only the
+// last turn as the response and everything before it as the prompt. Also tests which per-token
+// rewards count.
 #include "../support/scratch.h"
 #include "sample/reward_view.h"
 
@@ -213,7 +214,7 @@ static void rows_that_move(void **state) {
     seen_finish(&b);
 }
 
-// Rows of one turn are passed on as they are.
+// Rows of one turn reach the reward unchanged.
 static void rows_of_one_turn(void **state) {
     (void)state;
     const struct rlhf__scored_by by = {&response, rules, prompts};

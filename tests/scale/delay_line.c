@@ -39,7 +39,7 @@ static double seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-// Makes a device in this process's namespace. Returns its descriptor, or -1.
+// Makes a device in the network namespace of this process. Returns its descriptor, or -1.
 static int make_device(const char *address) {
     struct ifreq q = {.ifr_flags = IFF_TUN | IFF_NO_PI};
     char command[400];
@@ -78,7 +78,7 @@ static void take(struct way *w, double rate, double delay) {
     }
 }
 
-// Delivers the packets that have arrived. Returns when the next one will, at most `limit`.
+// Delivers the packets that have arrived. Returns the time of the next arrival, at most `limit`.
 static double deliver(struct way *w, double limit) {
     while (w->n > 0 && w->slot[w->head].at <= seconds()) {
         const struct packet *p = &w->slot[w->head];

@@ -1,5 +1,5 @@
-// test_cost.c: checks the forecast's formulas with numbers that cost_vectors.py computed without
-// the program, and the conclusions that the program draws from them.
+// test_cost.c: checks the forecast's formulas against numbers that cost_vectors.py computed without
+// the program. Also checks the conclusions that the program draws from them.
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>
@@ -92,7 +92,8 @@ static void refusals(void **state) {
     assert_int_equal(rlhf__scale_refuses(&f, &two), RLHF__SCALE_FITS);
 }
 
-// The answer is the last number of ranks before a doubling that gains less than asked.
+// The program doubles the ranks until a doubling gains less than the user requires. Its answer is
+// the number before that doubling.
 static void where_ranks_stop_helping(void **state) {
     struct rlhf__scale_figures f = read_file("ppo.json");
     int few;
@@ -113,7 +114,7 @@ static void where_ranks_stop_helping(void **state) {
     }
     assert_true(rlhf__scale_stops(&f, 1, 2, 1.01, 65536, &few) == 2); // two rows, two ranks
     assert_int_equal(few, 1);
-    // The ranks of one machine share its cores, so they are where the doubling begins.
+    // The ranks of one machine share its cores. So doubling begins with the ranks of one machine.
     assert_true(rlhf__scale_stops(&f, 8, 64, 1e9, 65536, &few) == 8);
     assert_int_equal(few, 0);
     assert_true(rlhf__scale_stops(&f, 8, 4, 1.3, 65536, &few) == 1);
@@ -131,7 +132,7 @@ static void rows_for_an_efficiency(void **state) {
         assert_true(rlhf__scale_refuses(&f, &less) ||
                     rlhf__scale_efficiency(&f, &less, rows - 4) < 0.9);
     }
-    // Every rank gets all rows, which grows with the ranks.
+    // Every rank gets all rows, and their number grows with the ranks.
     assert_true(rlhf__scale_rows_for(&f, 64, 1, 0.9) == 0);
     struct rlhf__scale_figures slow = f;
     slow.line.bytes = 1; // no batch makes up for that

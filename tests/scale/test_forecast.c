@@ -24,7 +24,7 @@ static struct rlhf__scale_figures read_file(const char *name) {
     return f;
 }
 
-// What is written reads back as the same.
+// Reading what was written gives the same figures.
 static void files(void **state) {
     static const char *const name[] = {"ppo.json", "grpo.json"};
     (void)state;
@@ -43,7 +43,7 @@ static void files(void **state) {
     }
 }
 
-// Read the file after a field was replaced, or removed if value is NULL.
+// Reads the file after a field was replaced, or removed if `value` is NULL.
 static void wrong(const char *section, const char *key, json_t *value, const char *says) {
     char path[] = "/tmp/scale-XXXXXX";
     struct rlhf__error err = {0, ""};
@@ -142,7 +142,7 @@ static void json(void **state) {
     json_decref(all);
 }
 
-// With rows a rank, a phase has as many times the rows as there are ranks.
+// If the rows are given per rank, a phase has that many rows for each of its ranks.
 static void rows_a_rank(void **state) {
     const struct rlhf__scale_figures f = read_file("ppo.json");
     struct rlhf__scale_question q = {.n = 2, .ranks = {1, 128}, .per_host = 1, .grows = 1};
@@ -154,7 +154,7 @@ static void rows_a_rank(void **state) {
         const struct rlhf__scale_layout l = {128, q.per_host, 8192};
         assert_true(number(one, "efficiency") == 1);
         assert_true(number(many, "rows") == 8192);
-        // One process with a whole machine has the rows of all its ranks.
+        // If one process has a whole machine, it has the rows of all ranks of that machine.
         assert_true(number(many, "efficiency") == rlhf__scale_efficiency(&f, &l, 64 * q.per_host));
         json_decref(all);
     }

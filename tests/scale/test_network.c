@@ -1,5 +1,5 @@
-// test_network.c: measures the network between ranks that are threads. Their collective waits a
-// known time for each message.
+// test_network.c: measures the network between ranks. Here the ranks are threads, and their
+// collective waits a known time for each message.
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>
@@ -97,7 +97,8 @@ static void *measure(void *arg) {
     return NULL;
 }
 
-// Other work on the machine can only lengthen what is measured, so the bounds are on one side.
+// Other work on the machine can only make the measured times longer. So each bound is checked on
+// one side only.
 static void known_line(void **state) {
     struct hub hub = {.mismatches = 0};
     struct rank rank[RANKS] = {{NULL}};

@@ -29,7 +29,7 @@ enum fault { SOUND, LEAKS, NO_SENTENCE, OTHER_STATUS };
 
 static void *left; // leaked by a scenario
 
-// Makes two allocations; arg chooses the error to make when the second one fails.
+// Makes two allocations. `arg` chooses which error to make when the second one fails.
 static rlhf_status scenario(struct rlhf_test_host *t, void *arg) {
     const enum fault fault = *(const enum fault *)arg;
     const rlhf_host *h = &t->table;
@@ -228,7 +228,7 @@ static void derivatives_are_compared(void **state) {
     assert_true(isnan(rlhf_test_derivative(cube, x, x, none, 2, 1e-3, NULL)));
 }
 
-// L = sum logp^2 over response tokens; *self is a factor of the derivative; 2 is right.
+// L = sum logp^2 over response tokens. *self is a factor of the derivative. The right factor is 2.
 static rlhf_status square_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out) {
     for (uint32_t i = 0; i < in->total; i++) {
         const double v = (double)in->heads->logp[i];

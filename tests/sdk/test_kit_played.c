@@ -10,7 +10,7 @@
 
 static struct rlhf_test_host host;
 
-// Hides the complaints that a test provokes from the kit on stderr.
+// Hides what the kit prints on stderr when a test provokes its complaints.
 static int quiet(void) {
     int kept = dup(STDERR_FILENO);
     fflush(stderr);
@@ -156,7 +156,8 @@ static void lists_are_set(void **state) {
 
 static struct rlhf_test_batch batch;
 
-// The reward is the difference of two log-probs of the last token, plus a term that tells the turn.
+// The reward is the difference of two log-probs of the last token, plus a term from which a test
+// can see the turn.
 static rlhf_status last_token(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
     (void)self;
     for (uint32_t i = 0; i < in->n; i++) {
@@ -191,7 +192,7 @@ static void batches_have_what_is_asked_for(void **state) {
                     (batch.offset[i + 1] - batch.offset[i] - batch.prompt_len[i] > 1));
 }
 
-// Chooses prompt `*self` every time. If that is negative, it makes one choice too few.
+// Chooses prompt `*self` every time. If *self is negative, makes one choice too few.
 static rlhf_status choose_one(void *self, const rlhf_prompts *in, int64_t *chosen) {
     for (uint32_t k = 0; k + (*(int64_t *)self < 0) < in->n_choose; k++)
         chosen[k] = *(int64_t *)self;

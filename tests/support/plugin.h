@@ -22,8 +22,8 @@
         if (s) s->host->free(s->host, s);                                                          \
     }
 
-// The entry of a .so with one plugin of this kind, org.rlhf-host.test.<name>, whose table is `ops`.
-// Further arguments are initializers of rlhf_plugin, such as the two below.
+// The entry of a .so that contains one plugin of this kind. Its id is org.rlhf-host.test.<name>,
+// and its table is `ops`. Further arguments are initializers of rlhf_plugin, such as the two below.
 #define TEST_PLUGIN(kind_, name_, ...)                                                             \
     static const rlhf_plugin plugin = {.size = sizeof plugin,                                      \
                                        .kind = (kind_),                                            \

@@ -28,14 +28,14 @@ static inline rlhf_status rlhf__make_dirs(const char *path, struct rlhf__error *
     return st;
 }
 
-// An existing directory, held open; close it with rlhf__folder_close.
+// Opens an existing directory. Close it with rlhf__folder_close.
 static inline struct rlhf__folder *scratch_folder(const char *path) {
     struct rlhf__folder *f = NULL;
     assert_int_equal(rlhf__folder_open(NULL, path, &f, NULL), RLHF_OK);
     return f;
 }
 
-// Create an empty folder; *state for CMocka. Use as setup, with scratch_teardown.
+// Creates an empty folder, which becomes *state for CMocka. Use as setup, with scratch_teardown.
 static inline int scratch_setup(void **state) {
     struct scratch *s = calloc(1, sizeof *s);
     const char *tmp = getenv("TMPDIR");

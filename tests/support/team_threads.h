@@ -110,8 +110,8 @@ static inline void *team_threads_main(void *arg) {
     return result;
 }
 
-// Call run in `ranks` threads at once, with arg[k] in the k-th, and wait for them. Do not use
-// cmocka's assertions in run; check what it has left in arg.
+// Calls `run` in `ranks` threads at once, with arg[k] in the k-th, and waits for them. `run` must
+// not use cmocka's assertions. Check afterwards what it has left in `arg`.
 static inline void team_threads_run(int32_t ranks, void *(*run)(struct team_thread *),
                                     void *const *arg) {
     struct team_threads *all = calloc(1, sizeof *all);

@@ -1,4 +1,4 @@
-// tensor_close.h: comparing arrays of numbers in tests, with a useful report.
+// tensor_close.h: compares arrays of numbers in tests, and reports differences usefully.
 //
 // Header only, so a test does not need a library. Only for CMocka tests.
 #ifndef RLHF_TESTS_SUPPORT_TENSOR_CLOSE_H
@@ -16,8 +16,8 @@ static inline int tensor_close_one(double got, double want, double rtol, double 
     return fabs(got - want) <= atol + rtol * fabs(want);
 }
 
-// Fails the test if an element of got[n] is not close to want[n], after printing the first five
-// such elements, their number and the largest difference.
+// Compares got[n] with want[n]. If elements are not close, prints the first five of them, their
+// number and the largest difference, and fails the test.
 static inline void assert_tensor_close(const float *got, const float *want, size_t n, double rtol,
                                        double atol, const char *label) {
     size_t bad = 0;

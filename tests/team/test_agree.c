@@ -1,6 +1,5 @@
-// test_agree.c: tests that ranks agree at doors (agree.h): about failures, about being at the same
-// door, about the bytes that they send, and about doing the same run. Also tests the sums of
-// algorithms.
+// test_agree.c: at doors (agree.h), ranks agree on four things: failures, which door they are at,
+// how many bytes they send, and that they do the same run. Also tests the sums of algorithms.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,7 +80,7 @@ static void *meet(struct team_thread *t) {
     if (s->what >= SAME) s->status = compare(t, s, s->what == OTHER);
     s->left = t->team.left;
     s->saves = t->team.saves;
-    // After an agreed failure there are no further doors.
+    // After all ranks have agreed on a failure, they do not come to further doors.
     s->second = s->left ? rlhf__team_agree(&t->team, RLHF__DOOR_END, NULL, s->status, NULL) : 0;
     return NULL;
 }

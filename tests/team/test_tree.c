@@ -1,9 +1,11 @@
-// test_tree.c: the tree of a minibatch's shards: the same sums for any number of processes.
+// test_tree.c: the tree in which the shards of a minibatch are added. It gives the same sums for
+// any number of processes.
 #include "support/scratch.h"
 
 #include "team/tree.h"
 
-// A sum, written out: every addition is a pair of brackets. Shard 7 is the letter h.
+// A sum in text form: each addition is a pair of brackets, and each shard is a letter, so shard 7
+// is h.
 struct sum {
     char text[400];
 };
@@ -25,7 +27,7 @@ static void push(struct rlhf__tree *t, struct sum *at, struct rlhf__tree_node no
     at[t->n - 1] = s;
 }
 
-// The whole sum by `ranks` processes, whose nodes are then pushed in order.
+// Computes the whole sum with `ranks` processes. Their nodes are then pushed in order.
 static struct sum sum_of(uint32_t shards, uint32_t ranks) {
     struct rlhf__tree all = {.shards = shards};
     struct sum at[RLHF__TREE_DEPTH];

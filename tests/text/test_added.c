@@ -74,7 +74,7 @@ static void forms_of_families(void **state) { check_file(*state, "data/forms.jso
 
 // ---- the search ----
 
-// The longest of the texts that s begins with, by comparing each of them.
+// Returns the longest of the texts that s begins with. Compares s with each of them.
 static size_t longest(char (*text)[8], size_t n, const char *s) {
     size_t found = n;
     for (size_t i = 0; i < n; i++)
@@ -118,7 +118,7 @@ static void finds_what_is_there(void **state) {
 
 // ---- files ----
 
-// A tokenizer.json of 256 bytes and these entries.
+// Makes a tokenizer.json of 256 bytes and these entries.
 static void write_file(struct scratch *s, json_t *added) {
     char *line = NULL;
     size_t cap = 0;
@@ -214,7 +214,8 @@ static void tokenizer_config_contradicts(void **state) {
         scratch_text(s, "tokenizer_config.json", text);
         expect_error(s, cases[i][1]);
     }
-    // Two files may list the same token with the same id. A token with the next free id is added.
+    // Two files may list the same token if its id is the same. A file may add a token if its id is
+    // the next free one.
     scratch_text(s, "tokenizer_config.json",
                  "{\"added_tokens_decoder\":{\"256\":{\"content\":\"<x>\",\"special\":true},"
                  "\"257\":{\"content\":\"<z>\",\"lstrip\":true}}}");

@@ -127,7 +127,7 @@ static void long_texts(void **state) {
     rlhf__tokenizer_close(tok);
 }
 
-// A word that replaces another in the cache must not get the ids of the other word.
+// The cache may replace a word by another. The new word must not get the ids of the old one.
 static void more_words_than_are_remembered(void **state) {
     struct rlhf__tokenizer *tok = NULL;
     struct rlhf__error err = {0};
@@ -155,7 +155,7 @@ static void more_words_than_are_remembered(void **state) {
     rlhf__tokenizer_close(tok);
 }
 
-// Older files of a character tokenizer also contain characters.
+// In older files of a character tokenizer, the vocabulary also contains characters.
 static void older_files(void **state) {
     struct scratch *s = *state;
     struct rlhf__tokenizer *tok = NULL;

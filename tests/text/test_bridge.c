@@ -49,7 +49,8 @@ static const char *const parts[] = {
     "\xee\x80\x80",
 };
 
-// A text of up to nine parts; with_specials 1: special tokens and parts of them are among them.
+// Makes a text of up to nine parts. If with_specials is 1, some of them are special tokens or parts
+// of these.
 static void random_text(struct rlhf__buf *b, int with_specials) {
     static const char *const pieces[] = {"<|", "im_end", "|>", "<"};
     for (uint32_t n = below(10); n; n--) {
@@ -124,7 +125,7 @@ static struct rlhf__ids whole(const struct rlhf__tokenizer *tok, const struct tu
     return ids;
 }
 
-// The bridge is the end of the whole conversation's ids, behind an end token.
+// The bridge equals the end of the whole conversation's ids, which follows an end token.
 static void same_as_whole(const struct rlhf__tokenizer *tok, const char *name) {
     struct turn t = {.n = 0};
     make(&t, name, 0);

@@ -1,6 +1,6 @@
-// test_decoder.c: decoders compared with the results of the Python `tokenizers` library for the
-// tokens of data/decoders.jsonl (made by make_vectors.py), the bytes of a token inside a text, and
-// refused decoders.
+// test_decoder.c: decoders give the same results as the Python `tokenizers` library for the tokens
+// of data/decoders.jsonl (made by make_vectors.py). Also tests the bytes of a token inside a text,
+// and refused decoders.
 #include "support/scratch.h"
 
 #include "text/decoder.h"

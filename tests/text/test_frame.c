@@ -1,5 +1,5 @@
-// test_frame.c: a stage sets bos before a text and writes the setting to the tokenizer's files, so
-// that a copy of the model reads texts in the same way.
+// test_frame.c: a training stage may put bos before texts. It writes this setting to the
+// tokenizer's files, so a copy of the model reads texts in the same way.
 #include "support/scratch.h"
 
 #include "base/json.h"
@@ -41,7 +41,8 @@ static void write_frame(const struct rlhf__tokenizer *tok, const char *path) {
     rlhf__folder_close(dir);
 }
 
-// The setting is set, written, read back, and removed again. `name` is the file that stores it.
+// Sets the setting, writes it, reads it back and removes it again. `name` is the file that stores
+// it.
 static void there_and_back(struct scratch *s, const char *name) {
     for (int on = 1; on >= 0; on--) {
         struct rlhf__tokenizer *tok = open_dir(s->dir);
@@ -79,7 +80,7 @@ static void tokenizer_json(void **state) {
     there_and_back(s, "tokenizer.json");
 }
 
-// add_bos_token changes together with tokenizer.json: with a LlamaTokenizer they must not
+// If tokenizer.json changes, add_bos_token changes with it. For a LlamaTokenizer, the two must not
 // contradict each other.
 static void add_bos_token_beside_tokenizer_json(void **state) {
     struct scratch *s = *state;
@@ -114,7 +115,7 @@ static void nothing_changed_nothing_written(void **state) {
     rlhf__tokenizer_close(tok);
 }
 
-// The files are read a second time when a run's checkpoint is written: they may have changed.
+// When a run writes a checkpoint, it reads the files a second time. They may have changed since.
 static void a_file_that_is_no_object(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0};

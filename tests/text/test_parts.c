@@ -79,7 +79,7 @@ static void as_the_library_does(void **state) {
     fclose(f);
 }
 
-// Invalid UTF-8 bytes are separate pieces, and nothing is prepended to the text after them.
+// Each invalid UTF-8 byte is a separate piece. Nothing is prepended to the text that follows it.
 static void ill_formed_bytes(void **state) {
     struct parts p = {0};
     struct rlhf__error err = {0};
@@ -159,8 +159,8 @@ static void refused(void **state) {
         expect_refused(cases[i].normal, cases[i].text, cases[i].code, cases[i].part);
 }
 
-// Applies these normalizer steps to the text, repeated `times` times. A step stops at 64 MiB,
-// before it has produced the whole text, because its buffers double.
+// Applies these normalizer steps to the text, repeated `times` times. A step doubles its buffers.
+// So at 64 MiB it stops before it has produced the whole text.
 static rlhf_status normalise(json_t *steps, const char *text, size_t times,
                              struct rlhf__error *err) {
     struct rlhf__normaliser *n = NULL;

@@ -162,7 +162,7 @@ static int is_changed(uint32_t cp) {
     return rlhf__unicode_lower(cp, out) != 1 || out[0] != cp;
 }
 
-// The number of all code points with that property; counted with the tokenizers library (0.23).
+// Returns how many code points have that property, as counted with the tokenizers library (0.23).
 static void characters_are_the_librarys(void **state) {
     (void)state;
     static const struct {
@@ -186,7 +186,7 @@ static void characters_are_the_librarys(void **state) {
     }
 }
 
-// The status of the first search in a text of n times c, followed by `end`.
+// Searches a text of n times c, followed by `end`. Returns the status of the first search.
 static rlhf_status first_match(const char *pattern, char c, size_t n, char end,
                                struct rlhf__error *err) {
     struct rlhf__pattern *p = NULL;
@@ -203,8 +203,8 @@ static rlhf_status first_match(const char *pattern, char c, size_t n, char end,
     return st;
 }
 
-// The limit of steps grows with the text, so that a short text cannot take seconds and a long text
-// has enough steps.
+// The limit of steps grows with the text. So a short text cannot take seconds, and a long text has
+// enough steps.
 static void steps_go_with_the_text(void **state) {
     struct rlhf__error err = {0};
     (void)state;

@@ -1,4 +1,5 @@
-// test_pieces.c: the texts of single tokens; a character of several tokens belongs to the last.
+// test_pieces.c: the texts of single tokens. If several tokens form one character, the last of them
+// gets it.
 #include "support/scratch.h"
 
 #include "text/pieces.h"
@@ -23,7 +24,7 @@ static size_t byte_ids(const struct rlhf__tokenizer *tok, const char *bytes, int
     return n;
 }
 
-// The pieces of the bytes, with | after each.
+// Decodes the bytes one by one. Returns the pieces, with | after each.
 static void split(const struct rlhf__tokenizer *tok, const char *bytes, const char *want) {
     struct rlhf__buf text = RLHF__BUF_INIT, got = RLHF__BUF_INIT;
     struct rlhf__error err = {0};
@@ -62,7 +63,7 @@ static void invalid_bytes_are_replaced(void **state) {
     split(*state, "\x80\x80\x80\x80", "\xef\xbf\xbd|\xef\xbf\xbd|\xef\xbf\xbd|\xef\xbf\xbd|");
 }
 
-// Together they are the text of all tokens, special ones included.
+// All pieces together are the text of all tokens, including special ones.
 static void the_pieces_are_the_text(void **state) {
     const struct rlhf__tokenizer *tok = *state;
     const int32_t vocab = rlhf__tokenizer_info(tok)->n_vocab;

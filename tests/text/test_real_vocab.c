@@ -1,5 +1,5 @@
-// test_real_vocab.c: the vocabularies of GPT-2 and BERT, if ../shared/data next to the repository
-// has them; otherwise skipped with a message.
+// test_real_vocab.c: the vocabularies of GPT-2 and BERT. If ../shared/data next to the repository
+// lacks them, the test is skipped with a message.
 #include "support/scratch.h"
 
 #include "text/tokenizer.h"

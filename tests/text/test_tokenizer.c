@@ -55,7 +55,7 @@ static void any_bytes_come_back(void **state) {
     }
 }
 
-// A quadratic merge or a backtracking pattern would take minutes.
+// If merging took quadratic time, or if the pattern backtracked, this would take minutes.
 static void long_words(void **state) {
     size_t n = 1 << 18;
     char *s = malloc(n);
@@ -178,7 +178,7 @@ struct thread_job {
     uint64_t hash;
 };
 
-// No asserts here: they may only be used on the main thread.
+// This runs on other threads, where asserts may not be used.
 static void *thread_main(void *job_) {
     struct thread_job *job = job_;
     struct rlhf__ids ids = {0};

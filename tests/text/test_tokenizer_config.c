@@ -160,7 +160,7 @@ static void expect_ids(struct scratch *s, const char *file, int bos) {
     rlhf__tokenizer_close(tok);
 }
 
-// Llama 3 adds its bos token by a Sequence of post-processors, Qwen2 adds nothing.
+// Llama 3 adds its bos token by a Sequence of post-processors. Qwen2 does not add tokens.
 static void around_a_text(void **state) {
     struct scratch *s = *state;
     scratch_text(s, "tokenizer_config.json",

@@ -96,7 +96,8 @@ static void merges_go_by_rank(void **state) {
     rlhf__tokenizer_close(tok);
 }
 
-// Of equal pairs the leftmost is merged first, in short words and in long ones.
+// If several pairs have the same rank, the leftmost is merged first, in short words and in long
+// ones.
 static void ties_go_to_the_left(void **state) {
     struct scratch *s = *state;
     write_vocab(s, ",\"aa\":256");
@@ -154,7 +155,7 @@ static void expect_ends(struct scratch *s, int32_t bos, int32_t eos) {
     rlhf__tokenizer_close(tok);
 }
 
-// The two files have the meaning that they have in transformers 5.23.
+// Both files are interpreted as in transformers 5.23.
 static void roles_of_the_map_count_without_an_added_tokens_decoder(void **state) {
     struct scratch *s = *state;
     write_vocab(s, "");
@@ -243,7 +244,8 @@ static void one_file_wordpiece(void **state) {
     rlhf__tokenizer_close(tok);
 }
 
-// Invalid UTF-8, which never reaches the library: it is dropped, or becomes a separate character.
+// Invalid UTF-8 cannot be passed to the library, so there are no results to compare with. It is
+// dropped, or becomes a separate character.
 static void bert_drops_ill_formed_bytes(void **state) {
     struct scratch *s = *state;
     for (int clean = 0; clean < 2; clean++) {

@@ -1,5 +1,5 @@
-// test_tokenizer_json.c: tokenizer.json alone and together with the older files: which file counts,
-// parts that are refused by name, tokens around a text, and added tokens.
+// test_tokenizer_json.c: tokenizer.json alone and together with the older files. Tests which file
+// takes precedence, parts that are refused by name, tokens around a text, and added tokens.
 #include "support/scratch.h"
 
 #include "base/json.h"
@@ -19,7 +19,7 @@ static void put_vocab(struct rlhf__buf *text) {
     rlhf__buf_puts(text, "\"ab\":256,\"<|endoftext|>\":257");
 }
 
-// tokenizer.json with these members next to the model, and these inside the model.
+// Writes a tokenizer.json with these members next to the model, and these members inside the model.
 static void write_file(struct scratch *s, const char *members, const char *in_model) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     rlhf__buf_printf(&text,
@@ -194,7 +194,8 @@ static void members_of_another_type_are_refused(void **state) {
     }
     write_file(s, BYTES ",\"post_processor\":{\"type\":\"Odd\",\"processors\":[]}", "");
     expect_error(s, RLHF_E_UNSUPPORTED, "the post_processor 'Odd' is not supported");
-    // Null means missing; members that a part's type does not have are ignored.
+    // Null means that a member is missing. If the type of a part does not have a member, it is
+    // ignored.
     write_file(s,
                BYTES ",\"normalizer\":null,\"decoder\":null,\"post_processor\":{\"type\":"
                      "\"ByteLevel\",\"processors\":[{\"type\":\"Odd\"}]}",
@@ -209,7 +210,7 @@ static void members_of_another_type_are_refused(void **state) {
     expect_error(s, RLHF_E_INVALID, "model.merges: expected an array, found an object");
 }
 
-// Generic tokenizer classes rely on tokenizer.json and are refused without it.
+// Generic tokenizer classes rely on tokenizer.json. If the file is missing, they are refused.
 static void classes_without_their_file(void **state) {
     struct scratch *s = *state;
     write_old(s, "a b\n");
@@ -270,7 +271,7 @@ static void added_tokens_are_found_in_texts(void **state) {
     expect_ids(s, "xb c", 0, IDS('x', 'b', 0x20, 'c'));
 }
 
-// The message names one of several added tokens, and nothing more.
+// If several added tokens are wrong, the message names one of them, and nothing more.
 static void an_added_token_is_named_alone(void **state) {
     struct scratch *s = *state;
     write_file(s,
@@ -285,7 +286,7 @@ static void an_added_token_is_named_alone(void **state) {
 
 #define REPEATS "((a|aa)+)+$"
 
-// PCRE2 gives up if backtracking takes too long, and so does the tokenizers library.
+// If backtracking takes too long, PCRE2 gives up. So does the tokenizers library.
 static void a_pattern_that_takes_too_long_is_named(void **state) {
     struct scratch *s = *state;
     const char *why =
@@ -305,7 +306,7 @@ static void a_pattern_that_takes_too_long_is_named(void **state) {
                 RLHF_E_UNSUPPORTED, &err, why);
     rlhf__ids_finish(&ids);
     rlhf__tokenizer_close(tok);
-    // An added token is the file's own text.
+    // The file itself chooses the text of an added token.
     struct rlhf__buf text = RLHF__BUF_INIT;
     rlhf__buf_printf(&text,
                      BYTES ",\"normalizer\":{\"type\":\"Replace\",\"content\":\"-\",\"pattern\":"
@@ -318,7 +319,8 @@ static void a_pattern_that_takes_too_long_is_named(void **state) {
     expect_error(s, RLHF_E_UNSUPPORTED, "tokenizer.json: the pattern");
 }
 
-// Files of before 2021, such as those of GPT-2 and DistilBERT themselves, do not name the model.
+// Files from before 2021 do not name the model. Those of GPT-2 and DistilBERT themselves are such
+// files.
 static void models_without_a_type(void **state) {
     struct scratch *s = *state;
     struct rlhf__buf text = RLHF__BUF_INIT;

@@ -39,7 +39,7 @@ struct model {
 void model_begin(struct model *m, struct scratch *s, const char *config, const char *tokenizer);
 void model_end(struct model *m);
 
-// Add tensor k, whose element i is k + i / 64. columns 0: it is a vector.
+// Adds tensor k, whose element i is k + i / 64. If `columns` is 0, it is a vector.
 void model_add(struct model *m, const char *name, int64_t rows, int64_t columns);
 
 // The tensors of LLAMA.
@@ -48,13 +48,13 @@ void model_add_llama(struct model *m);
 // The bytes of the file; they live as long as m.
 const uint8_t *model_written(struct model *m, size_t *len);
 
-// Checks that the model is refused with `part` in the message, and with RLHF_E_INVALID unless a
-// status is given.
+// Checks that the model is refused, with `part` in the message. The status must be RLHF_E_INVALID
+// unless another one is given.
 void model_refused(const struct model *m, const char *part);
 void model_refused_as(const struct model *m, rlhf_status status, const char *part);
 
-// Writes a byte-level vocabulary with a token for every byte except a and b, with ids from 5.
-// `form` is the format of an entry, for a single byte and for a replacement character with its id.
+// Writes a byte-level vocabulary with a token for every byte except a and b. Ids start at 5. `form`
+// is the format of an entry: first for a single byte, then for a replacement character with its id.
 void put_bytes(struct rlhf__buf *out, const char *form);
 
 // Writes a file of the tokenizer. An "@" in the text is replaced by the tokens of the bytes.

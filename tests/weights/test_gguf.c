@@ -1,4 +1,5 @@
-// test_gguf.c: GGUF files byte by byte, read by the test's own reader; and refusals.
+// test_gguf.c: GGUF files byte by byte. The test has its own reader. Also tests which models are
+// refused.
 #include "gguf_model.h"
 
 // ---- files ----
@@ -190,7 +191,7 @@ static void tensors(void **state) {
     model_refused(&m, "is of layer 1; the model has 1");
     m.tensor[m.m.n - 1].name = "model.layers.00.mlp.up_proj.weight";
     model_refused(&m, "tensor model.layers.00.mlp.up_proj.weight is not supported");
-    // Two tensors that would have the same name; the message may name either first.
+    // Two tensors would get the same name. The message may name either of them first.
     m.tensor[m.m.n - 1].name = "norm.weight";
     model_refused(&m, "norm.weight would both be output_norm.weight in a GGUF file");
     m.tensor[m.m.n - 1].name = "lm_head.weight";
@@ -219,7 +220,7 @@ static struct rlhf__tensor *named(struct model *m, const char *name) {
     return NULL;
 }
 
-// A file has exactly the tensors that llama.cpp's loader of its architecture creates.
+// A file has exactly the tensors that llama.cpp's loader creates for its architecture.
 static void architectures(void **state) {
 #define AS(type)                                                                                   \
     "{\"model_type\": \"" type "\", \"vocab_size\": 260, \"hidden_size\": 4, "                     \
@@ -281,7 +282,7 @@ static void architectures(void **state) {
     model_end(&m);
 }
 
-// A file of an untied model must have an output table, because llama.cpp would otherwise use the
+// If a model is untied, its file must have an output table. Otherwise llama.cpp would use the
 // embedding.
 static void output_tables(void **state) {
     for (int tied = 0; tied < 2; tied++)

@@ -1,5 +1,5 @@
-// test_gguf_rotary.c: rotary positions in GGUF files: which field of config.json counts, and that
-// the frequencies are those of the model.
+// test_gguf_rotary.c: rotary positions in GGUF files. Tests which field of config.json takes
+// precedence, and that the frequencies are those of the model.
 #include "gguf_model.h"
 
 #include "option/options.h"
@@ -7,7 +7,8 @@
 
 #include <math.h>
 
-// If a config has old and new fields, the same fields count as when the model is loaded.
+// A config may have old and new fields. Then the same fields take precedence as when the model is
+// loaded.
 static void rotary(void **state) {
 #define PARAMETERS                                                                                 \
     ", \"rope_parameters\": {\"rope_type\": \"linear\", \"factor\": 2.0, "                         \
@@ -51,8 +52,8 @@ static void rotary(void **state) {
     }
 }
 
-// Llama 3's bands depend on the original context. A field at the top level counts first; without
-// it, the original context is the model's context.
+// Llama 3's bands depend on the original context. A field at the top level takes precedence. If it
+// is missing, the model's context is used.
 static void llama3_context(void **state) {
     static const struct {
         const char *fields;
@@ -123,8 +124,8 @@ static double pair_of(double context, double base, double turns, int32_t dim) {
     return dim * log(context / (turns * 2 * 3.14159265358979323846)) / (2 * log(base));
 }
 
-// llama.cpp's interpretation of the keys: ggml_rope_yarn, and rope_freqs as divisors. *scale
-// becomes the scale of the attention.
+// Interprets the keys as llama.cpp does: ggml_rope_yarn, and rope_freqs as divisors. *scale becomes
+// the scale of the attention.
 static void of_keys(const char *head, const float *divisor, int32_t dim, double *out,
                     double *scale) {
     const double base = key(head, "rope.freq_base 6 ", 0),

@@ -1,4 +1,4 @@
-// test_gguf_tokens.c: tokenizers and chat templates in GGUF files; and which are refused.
+// test_gguf_tokens.c: tokenizers and chat templates in GGUF files, and which of them are refused.
 #include "gguf_model.h"
 
 #include "base/folder.h"
@@ -42,8 +42,8 @@ static void sentence_pieces(void **state) {
     model_end(&m);
 }
 
-// special_tokens_map.json and tokenizer_config.json have the same precedence as when the tokenizer
-// is loaded.
+// If special_tokens_map.json and tokenizer_config.json differ, the same one takes precedence as
+// when the tokenizer is loaded.
 static void roles(void **state) {
     static const char *const cases[][2] = {
         {"{\"eos_token\": \"a\"}", "tokenizer.ggml.eos_token_id 4 2\n"},
@@ -144,7 +144,7 @@ static void frames(void **state) {
     }
 }
 
-// A tokenizer that models refuse is refused here, too. No file of the tokenizer is ignored.
+// If models refuse a tokenizer, it is refused here, too. No file of the tokenizer is ignored.
 #define CLASSIC "{\"a\": 0, \"b\": 2@}"
 static void tokenizer_files(void **state) {
     static const struct {

@@ -74,7 +74,7 @@ static void read_as_written(void **state) {
     rlhf__peft_finish(&p);
 }
 
-// config with one edit: FROM (in the text) becomes TO.
+// Makes the config with one edit: FROM (in the text) becomes TO.
 static void edited(struct scratch *s, const char *from, const char *to) {
     char text[4096];
     const char *at = strstr(CONFIG, from);
@@ -226,7 +226,7 @@ static void files_missing(void **state) {
     rlhf__peft_finish(&p);
 }
 
-// An unreadable base is refused like a missing one (root may read all).
+// If a base cannot be read, it is refused like a missing one (root may read all).
 static void a_sum_of_what_may_not_be_read(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0};
@@ -241,7 +241,7 @@ static void a_sum_of_what_may_not_be_read(void **state) {
     check_error(st, RLHF_E_INVALID, &err, "model.safetensors: cannot read: Permission denied");
 }
 
-// A relative base is looked up in the adapter's directory, then in the working directory.
+// A relative path of a base is looked up in the adapter's directory, then in the working directory.
 static void bases(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0};

@@ -1,4 +1,5 @@
-// test_safetensors.c: weight files written and read back, invalid files, shards, full disks.
+// test_safetensors.c: weight files are written and read back. Also tests invalid files, shards and
+// full disks.
 #include "support/scratch.h"
 
 #include "weights/safetensors.h"
@@ -10,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// A file of this header and n_data bytes 0, 1, 2, ...
+// Writes a file of this header and of n_data bytes 0, 1, 2, ...
 static const char *make_file(struct scratch *s, const char *name, const char *header,
                              size_t n_data) {
     uint8_t bytes[4096];
@@ -184,7 +185,7 @@ static void bad_files(void **state) {
                  RLHF_E_INVALID, "truncated");
     expect_error(scratch_text(s, "d.safetensors", "<html>not a weight file</html>"), RLHF_E_INVALID,
                  "no safetensors file");
-    // The file is refused wherever it is truncated.
+    // The file is truncated in many places, and is refused each time.
     struct rlhf__buf all = RLHF__BUF_INIT;
     struct rlhf__error err = {0};
     write_all(scratch_path(s, "whole.safetensors"));
@@ -195,7 +196,7 @@ static void bad_files(void **state) {
     rlhf__buf_free(&all);
 }
 
-// The message for a directory without safetensors depends on the file that it has instead.
+// If a directory lacks safetensors, the message depends on the file that it has instead.
 static void other_formats(void **state) {
     static const struct {
         const char *name, *part;
@@ -263,7 +264,8 @@ static void shards(void **state) {
     assert_string_equal(rlhf__weights_at(w, 0)->name, "a");
     assert_non_null(strstr(rlhf__weights_find(w, "b")->file, "one.safetensors"));
     rlhf__weights_close(w);
-    // total_size depends on the writer: bytes of tensors, of files, of another dtype.
+    // Writers store different numbers in total_size: the bytes of the tensors, of the files, or in
+    // another dtype. All are accepted.
     scratch_text(s, index,
                  "{\"metadata\": {\"total_size\": 1e30}, \"weight_map\": {\"b\": "
                  "\"one.safetensors\", \"a\": \"two.safetensors\"}}");
@@ -348,7 +350,7 @@ static void writer_refusals(void **state) {
         RLHF_E_IO, &err, "no/dir/w");
 }
 
-// A file of the Python package (make_golden.py) reads back as the original numbers.
+// The Python package wrote this file (make_golden.py). Reading it gives the original numbers.
 static void written_by_python(void **state) {
     (void)state;
     static const float values[] = {0.0f, -0.0f, 1.0f, -2.5f, 0.1f, 65504.0f, 1e-7f, 3.0f};

@@ -1,4 +1,4 @@
-// test_shards.c: rounding to narrower dtypes, and distributing tensors over files with an index.
+// test_shards.c: tensors are rounded to narrower dtypes, and distributed over files with an index.
 #include "support/scratch.h"
 
 #include "weights/rounding.h"
@@ -90,7 +90,7 @@ static void end(struct fixture *f) {
     rlhf__weights_close(f->w);
 }
 
-// The written files hold the tensors, floats converted to `dtype` (-1: unchanged).
+// The written files hold the tensors. Floats are converted to `dtype` (-1: unchanged).
 static void same(const struct fixture *f, int32_t dtype) {
     struct rlhf__weights *w = NULL;
     struct rlhf__error err = {0};
@@ -140,8 +140,8 @@ static void several_files(void **state) {
     struct rlhf__error err = {0};
     struct rlhf__shards_done done;
     begin(&f, *state);
-    // After a.weight (24 bytes) there is no room for b.weight (10 bytes). b.weight and c.ids (16
-    // bytes) fill a file exactly.
+    // After a.weight (24 bytes), b.weight (10 bytes) does not fit into the same file. b.weight and
+    // c.ids (16 bytes) fill a file exactly.
     const struct rlhf__shards s = {f.tensor, N, RLHF__TENSOR_F16, 0, 16 + 10, NULL};
     check_ok(rlhf__shards_write(&s, f.to, &done, &err), &err);
     assert_int_equal(done.n_files, 3);

@@ -79,7 +79,7 @@ static void tensors_widen(void **state) {
     }
 }
 
-// A model may be opened with the tensors that an export leaves out.
+// An export leaves out some tensors. A model may still be opened with them.
 static void tensors_beside_the_model(void **state) {
     (void)state;
     static const char *const buffers[] = {"transformer.h.0.attn.bias", "h.11.attn.masked_bias",

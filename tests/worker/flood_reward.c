@@ -49,8 +49,8 @@ static void send_frame(int fd, uint32_t kind, uint64_t says, const void *bytes, 
     }
 }
 
-// Ends late. So the test notices if the host, after it has seen the error, waits for the process to
-// end.
+// Ends late. If the host saw the error and still waited for the process to end, the test would
+// notice.
 static rlhf_status end_later(void) {
     sleep(4);
     exit(9);
@@ -63,7 +63,7 @@ static rlhf_status nothing(struct self *s) {
     return RLHF_OK;
 }
 
-// A name of characters that are displayed as four characters each.
+// A name of characters, each of which is displayed as four characters.
 static rlhf_status long_name(struct self *s) {
     char name[300];
     memset(name, '\033', sizeof name - 1);
@@ -148,7 +148,7 @@ static rlhf_status long_answer(struct self *s) {
     return end_later();
 }
 
-// Requests in sequence, whose replies the worker never reads.
+// Sends requests in sequence. The worker never reads their replies.
 static rlhf_status unread_replies(struct self *s) {
     enum { TEXT = 1 << 20 };
     const rlhf_tokenizer_service *service = s->host->service(s->host, RLHF_SVC_TOKENIZER);
@@ -164,8 +164,8 @@ static rlhf_status unread_replies(struct self *s) {
         send_frame(CALL, ENCODE, 16 + TEXT, request, 16 + TEXT);
 }
 
-// Lets the host work for it again and again. The host's time does not count as the worker's, but it
-// is limited.
+// Requests work from the host again and again. The host's time does not count as the worker's, but
+// it is limited.
 static rlhf_status calls_for_ever(struct self *s) {
     const rlhf_tokenizer_service *service = s->host->service(s->host, RLHF_SVC_TOKENIZER);
     rlhf_tokenizer *t = NULL;
@@ -177,7 +177,7 @@ static rlhf_status calls_for_ever(struct self *s) {
         service->encode(s->host, t, (rlhf_str){"It was", 6}, ids, 8, &n);
 }
 
-// Allocates files in memory, which do not count as address space.
+// Allocates files in memory. They do not count as address space.
 static rlhf_status memory_files(struct self *s) {
     for (int i = 0; i < 100; i++) {
         const int fd = memfd_create("flood", MFD_CLOEXEC);

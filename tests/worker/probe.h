@@ -22,12 +22,13 @@ enum { ASK_FD = 3, CALL_FD = 4, INPUT_FD = 5, OUTPUT_FD = 6 };
 
 struct probe {
     const char *name;
-    // Makes the attack, in a separate process. Returns -1 with errno if it was refused, otherwise
-    // the result of the attack, such as a descriptor.
+    // Makes the attack, in a separate process. If the attack was refused, returns -1 with errno.
+    // Otherwise returns its result, such as a descriptor.
     long (*run)(const struct bait *b);
 };
 
-// The protection that must refuse an area's probes, if the host lists that protection as in force.
+// The protection that an area tests. If the host lists it as in force, it must refuse the area's
+// probes.
 enum wall {
     WALL_FILES = 'F',     // no writing to files
     WALL_DEVICES = 'D',   // no terminals or other devices
@@ -60,7 +61,7 @@ extern const struct area probe_files[], probe_terminal[], probe_processes[], pro
     probe_network[], probe_memory[];
 
 // Probes that end the worker or keep it busy. So each is tried alone (probe=NAME), in score() of
-// the worker itself. The test knows how the run must end. The last entry has a NULL name.
+// the worker itself. For each, the test knows how the run must end. The last entry has a NULL name.
 extern const struct probe probe_alone[];
 
 // Start children named probe-burner that continue after score() has returned. These are probes of

@@ -62,7 +62,7 @@ static long writes_proc(const struct bait *b) {
     return open("/proc/self/oom_score_adj", O_WRONLY);
 }
 
-// Opens the file through which a process leaves its control group.
+// Opens the control-group file by which a process could move itself out of its group.
 static long leaves_cgroup(const struct bait *b) {
     (void)b;
     const int fd = open("/sys/fs/cgroup/cgroup.procs", O_WRONLY);
@@ -186,7 +186,7 @@ static long sets_xattr_at(const struct bait *b) {
     return syscall(463, AT_FDCWD, b->file, 0, "user.probe", &args, sizeof args);
 }
 
-// The error "no such attribute" means that the caller may remove attributes, so it counts as
+// The error "no such attribute" shows that the caller may remove attributes, so it counts as
 // success.
 static long removed(long got) { return got < 0 && errno == ENODATA ? 0 : got; }
 
@@ -217,7 +217,7 @@ static long opens_tree_attr(const struct bait *b) {
     return syscall(467, AT_FDCWD, b->file, 0, NULL, 0);
 }
 
-// Locks a run's file, which makes the run look as if it were in use.
+// Locks a run's file. This would make the run look as if it were in use.
 static long locks(const struct bait *b) { return flock(reading(b), LOCK_EX | LOCK_NB); }
 
 static long takes_lease(const struct bait *b) { return fcntl(reading(b), F_SETLEASE, F_RDLCK); }

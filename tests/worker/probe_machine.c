@@ -1,5 +1,6 @@
 // probe_machine.c: tries to get rights over the machine, to use keys and tracing, and to access
-// System V and POSIX objects of other processes. The arguments do no harm even if a call succeeds.
+// System V and POSIX objects of other processes. The arguments are harmless, even if a call
+// succeeds.
 #include "worker/probe.h"
 
 #include <errno.h>
@@ -30,7 +31,7 @@ static long has_capabilities(const struct bait *b) {
     return has[0].permitted | has[1].permitted | has[0].effective ? 0 : -1;
 }
 
-// The rights that a root-owned program would have if the worker started it.
+// If the worker started a root-owned program, it might get that program's rights.
 static long could_gain(const struct bait *b) {
     (void)b;
     errno = EPERM;

@@ -53,7 +53,8 @@ static long limits_of(const struct bait *b) {
 
 static long slows(const struct bait *b) { return setpriority(PRIO_PROCESS, (id_t)b->victim, 19); }
 
-// Tries to slow all of the user's processes. In a PID namespace, only the worker's own are visible.
+// Tries to slow down all of the user's processes. In a PID namespace, this reaches only the
+// worker's own.
 static long slows_all(const struct bait *b) {
     const int was = getpriority(PRIO_PROCESS, 0);
     errno = 0;
@@ -155,7 +156,7 @@ static long proc_list(const struct bait *b) {
     return n > 4 ? n : -1;
 }
 
-// The address of a thread's list of locks.
+// Gets the address of a thread's list of locks.
 static long lock_list(const struct bait *b) {
     void *list;
     size_t n;
@@ -215,8 +216,8 @@ static long joins(const struct bait *b) {
     return got < 0 && errno == EINVAL ? 0 : got;
 }
 
-// A system call that is newer than the filter's list. The test makes the filter refuse it with
-// EXDEV.
+// A system call that is newer than all in the filter's list. The test makes the filter refuse it
+// with EXDEV.
 static long newer(const struct bait *b) {
     (void)b;
     const long got = syscall(472);

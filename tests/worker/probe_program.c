@@ -18,7 +18,7 @@ enum { MOST_FORKS = 3000 };
 
 static void tell(void *ctx, const char *line) { fprintf(ctx, "%s\n", line); }
 
-// Starts processes, in separate sessions if that is allowed.
+// Starts processes. If allowed, each is in a separate session.
 static void fork_all(void) {
     int n = 0;
     for (pid_t pid = 1; n < MOST_FORKS && pid > 0; n += pid > 0) {

@@ -1,4 +1,4 @@
-// probe_protocol.c: a plugin that sends messages to the host in place of its worker.
+// probe_protocol.c: a plugin that itself sends messages to the host, as if it were its worker.
 #include "worker/probe.h"
 
 #include <stdint.h>
@@ -26,7 +26,7 @@ static void put_text(struct frame *f, const char *text) {
     put(f, text, strlen(text));
 }
 
-// A text that may be missing, as in descriptions.
+// A text in the form that descriptions use for texts that may be missing.
 static void put_given(struct frame *f, const char *text) {
     put_u32(f, 1);
     put_text(f, text);
@@ -63,8 +63,8 @@ static int take_request(void) {
 }
 
 // Takes the worker's place while the file is being opened, and answers all requests from then on.
-// RLHF_PROBE_FORGE=walls: its self-description begins with a list of walls, as in earlier versions;
-// otherwise it has no such list.
+// If RLHF_PROBE_FORGE is "walls", its self-description begins with a list of walls, as in earlier
+// versions. Otherwise it lacks such a list.
 __attribute__((constructor)) static void forge(void) {
     const char *how = getenv("RLHF_PROBE_FORGE");
     struct frame f = {.n = 0};
@@ -93,7 +93,7 @@ __attribute__((constructor)) static void forge(void) {
 
 // ---- in score() ----
 
-// Sends the number of a call that does not exist.
+// Sends an answer with the number of a call that does not exist.
 static long unknown_call(const struct bait *b) {
     const struct frame f = {.n = 0};
     (void)b;

@@ -28,7 +28,8 @@ static void set_timers(void) {
     }
 }
 
-// Returns when the child is ready, because it may be stopped as soon as score() has returned.
+// Returns only when the child is ready, because the child may be stopped as soon as score() has
+// returned.
 static long leave_behind(int wakes) {
     int ready[2];
     char byte = 0;

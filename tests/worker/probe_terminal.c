@@ -40,8 +40,8 @@ static long makes_pty(const struct bait *b) {
     return opens("/dev/ptmx", O_RDWR);
 }
 
-// Opens the terminal without any access right, which landlock cannot forbid, so that ioctls can be
-// tried.
+// Opens the terminal without any access right, so that ioctls can be tried. Landlock cannot forbid
+// such an open.
 static int terminal(const struct bait *b) {
     static const int how[] = {O_RDWR, O_RDONLY, O_WRONLY, O_ACCMODE};
     const char *const paths[] = {b->terminal, "/dev/tty"};
@@ -58,7 +58,7 @@ static const struct probe devices[] = {
     {"console", opens_console}, {"ptmx", makes_pty},
 };
 
-// Opens a device node in another place, as a container's directory may have one. Only tests as root
+// Opens a device node outside /dev, such as a container's directory may contain. Only tests as root
 // have such a node.
 static long opens_node(const struct bait *b) {
     char path[600];
@@ -144,8 +144,8 @@ static const struct probe ioctls[] = {
 
 // ---- the session ----
 
-// The worker's terminal: the seventh field of its line in /proc. The worker is the parent of this
-// process.
+// Reads the worker's terminal, which is the seventh field of its line in /proc. The worker is the
+// parent of this process.
 static long has_terminal(const struct bait *b) {
     char path[64], line[512];
     const char *end;
@@ -162,7 +162,7 @@ static long has_terminal(const struct bait *b) {
 
 static const struct probe session[] = {{"session", has_terminal}};
 
-// Runs even if the file is only inspected, in a child of the host.
+// The host may only inspect the file, in a child. This runs even then.
 __attribute__((constructor)) static void when_opened(void) {
     if (getenv("RLHF_PROBE_TERMINAL"))
         fprintf(stderr, open("/dev/tty", O_RDONLY) < 0 ? "no terminal\n" : "has a terminal\n");

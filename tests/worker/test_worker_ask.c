@@ -1,4 +1,5 @@
-// test_worker_ask.c: the host's side of a worker's sockets, with sockets instead of a worker.
+// test_worker_ask.c: the host's side of a worker's sockets. The test plays the worker with plain
+// sockets.
 #include "support/check.h"
 
 #include "base/clock.h"
@@ -109,8 +110,8 @@ static rlhf_status ask(struct fixture *f, double timeout_s) {
     return st;
 }
 
-// A reply of four bytes per byte of text exceeds the socket's buffer. Other requests wait until the
-// reply is read.
+// The reply has four bytes per byte of text, which exceeds the socket's buffer. Other requests wait
+// until the reply is read.
 static void a_reply_that_nobody_reads_is_the_last(void **state) {
     struct fixture *f = *state;
     const int room = 1 << 20;
@@ -122,8 +123,8 @@ static void a_reply_that_nobody_reads_is_the_last(void **state) {
     assert_in_range(f->encoded, 1, 3);
 }
 
-// Messages before the answer belong to the call. The time of a tokenizer in the host does not count
-// as the worker's.
+// If messages come before the answer, they belong to the call. The time that a tokenizer takes in
+// the host does not count as the worker's.
 static void the_hosts_work_is_not_counted(void **state) {
     struct fixture *f = *state;
     f->seconds = 0.2;

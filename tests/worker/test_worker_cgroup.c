@@ -25,7 +25,8 @@ int __wrap_mkdirat(int dir, const char *name, mode_t mode);
 int __real_unlinkat(int dir, const char *name, int flags);
 int __wrap_unlinkat(int dir, const char *name, int flags);
 
-// The files of a new group and their contents. NULL: a kernel without that file.
+// The files of a new group and their contents. If a file's contents are NULL, the kernel does not
+// have that file.
 static struct file {
     const char *name, *text;
 } files[] = {{"cgroup.procs", ""},         {"cgroup.kill", ""},
@@ -103,7 +104,7 @@ static int is_there(const struct scratch *s, const char *path) {
 #define MOUNT ROOT "31 23 0:28 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw\n"
 #define APP   "sys/fs/cgroup/user/app"
 
-// Sets up a host in user/app/shell.scope, next to which groups can be made.
+// Sets up a host in user/app/shell.scope. Groups can be made next to that scope.
 static void lay(const struct scratch *s) {
     say(s, "proc/self/cgroup", "4:memory:/not/ours\n0::/user/app/shell.scope\n");
     say(s, "proc/self/mountinfo", MOUNT);
@@ -150,12 +151,12 @@ static void it_lies_beside_the_hosts_and_has_bounds(void **state) {
     assert_int_equal(rlhf__cgroup_close(&g), RLHF__CGROUP_FINE); // closed already
 }
 
-// Mount points, roots of mounts and groups of cgroup namespaces.
+// Where mounts are, which part of the hierarchy they show, and where cgroup namespaces begin.
 static void it_is_found_where_it_is_mounted(void **state) {
     const struct scratch *s = *state;
     lay(s);
     assert_true(can_be_made(s));
-    // In a container whose cgroup namespace begins at /user.
+    // The host is in a container whose cgroup namespace begins at /user.
     say(s, "proc/self/mountinfo", ROOT "9 2 0:28 /user /a\\040b rw - cgroup2 cgroup rw\n");
     assert_false(can_be_made(s)); // nothing is there yet
     say(s, "a b/app/cgroup.subtree_control", "memory\n");
@@ -176,8 +177,8 @@ static void it_is_found_where_it_is_mounted(void **state) {
     assert_false(can_be_made(s));
 }
 
-// The root may have both processes and groups. The top of a namespace or of a mount looks like the
-// root.
+// Only the root group may have both processes and groups. The top of a namespace or of a mount
+// looks like the root.
 static void at_the_top_it_lies_below_the_root_only(void **state) {
     const struct scratch *s = *state;
     lay(s);
@@ -206,7 +207,7 @@ static void without_the_memory_controller_there_is_none(void **state) {
     assert_true(can_be_made(s));
 }
 
-// If memory cannot be limited, the group is removed again. Other limits may be missing.
+// If memory cannot be limited, the group is removed again. If other limits are missing, it stays.
 static void what_the_kernel_must_have(void **state) {
     const struct scratch *s = *state;
     char dir[512];
@@ -275,7 +276,7 @@ static void the_end_says_who_had_no_memory(void **state) {
     }
 }
 
-// A group of the name NAME with a process in it.
+// Makes a group of the name NAME with a process in it.
 static void leave(const struct scratch *s, const char *name) {
     char path[256];
     snprintf(path, sizeof path, APP "/%.60s/cgroup.procs", name);
@@ -312,7 +313,7 @@ static void old_groups_go_and_others_stay(void **state) {
     assert_int_equal(access(live, F_OK), -1);
 }
 
-// The lock of a killed host is released.
+// When a host is killed, its lock is released.
 static void a_killed_hosts_group_goes(void **state) {
     const struct scratch *s = *state;
     char dir[512], c;

@@ -1,7 +1,7 @@
 // test_worker_confine.c: the number of processes that a worker may have if the kernel cannot limit
-// its PID namespace. The limit of its user then applies, except to root. The tests run in child
-// processes, because a process cannot leave a namespace. Also tests when the limits of a control
-// group are in force.
+// its PID namespace. Then the process limit of the worker's user applies, except to root. The tests
+// run in child processes, because a process cannot leave a namespace. Also tests when the limits of
+// a control group count as in force.
 #include "support/check.h"
 
 #include "supervise/confine.h"
@@ -96,8 +96,8 @@ static void not_those_of_root(void **state) {
     assert_int_equal(status, 0);
 }
 
-// Returns the bits of `given` that remain for a process without landlock. Such a process cannot
-// open files.
+// Returns which bits of `given` remain if a process lacks landlock. Such a process cannot open
+// files.
 static unsigned without_landlock(unsigned given) {
     const struct rlimit few = {3, 3};
     unsigned left = 0;
@@ -117,7 +117,8 @@ static unsigned without_landlock(unsigned given) {
     return left;
 }
 
-// A process that can write files can change the limits of a control group, so they are not listed.
+// If a process can write files, it can change the limits of a control group. So these limits are
+// not listed.
 static void a_group_bounds_who_cannot_write(void **state) {
     const unsigned group = RLHF__CONFINED_GROUP | RLHF__CONFINED_GROUP_COUNT;
     (void)state;
@@ -125,7 +126,7 @@ static void a_group_bounds_who_cannot_write(void **state) {
     assert_int_equal(without_landlock(group | RLHF__CONFINED_READ_ONLY) & group, group);
 }
 
-// The line distinguishes a limit per process from a limit for all processes together.
+// The line shows whether a limit is per process or for all processes together.
 static void words_tell_which_bounds_hold(void **state) {
     static const char each[] = "rewards.memory_mib for each process",
                       all[] = "rewards.memory_mib for all of them (cgroup)",

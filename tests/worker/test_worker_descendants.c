@@ -1,4 +1,4 @@
-// test_worker_descendants.c: tests which processes, among those that a worker started, the warden
+// test_worker_descendants.c: a worker has started several processes. Tests which of them the warden
 // finds.
 #include "support/check.h"
 

@@ -31,8 +31,8 @@ static void an_end_is_named(void **state) {
     fails(t, "fail", "no opinion\\x1b[31m today");
 }
 
-// An invalid status is neither a failure that the plugin intended nor a success. It is handled as
-// in the host's process.
+// If a plugin returns an invalid status, this is neither a failure that it intended nor a success.
+// The status is handled as in the host's process.
 static void a_status_that_is_none_is_named(void **state) {
     struct e2e *t = *state;
     static const char *const where[] = {"", ",isolate=false"};
@@ -71,8 +71,8 @@ static void a_write_out_of_bounds_is_named(void **state) {
     fails(t, "input", "wrote to its input, its worker was ended by signal 11");
 }
 
-// Several workers fail in one call. Each failure is reported, one of them as the failure of the
-// call.
+// Several workers fail in one call. All failures are reported, and one of them becomes the failure
+// of the call.
 static void each_of_several_is_named(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"fail", "before", "crash"};
@@ -91,7 +91,7 @@ static void each_of_several_is_named(void **state) {
     }
 }
 
-// A call that hangs for ever is ended only by the deadline.
+// Only the deadline ends a call that hangs for ever.
 static void a_call_that_takes_too_long_is_ended(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN WILD "phase=1,row=3,how=hang\" --set rewards.timeout_s=2"), 1);
@@ -121,7 +121,7 @@ static void memory_is_limited(void **state) {
     e2e_says(t, NAMED "2: there is no memory left (rewards.memory_mib allows its worker 64 MiB)");
 }
 
-// Printed text becomes a line of the log, escaped, and does not go to stdout.
+// If a worker prints text, it becomes a line of the log, escaped, and does not go to stdout.
 static void what_it_prints_is_caught(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "$HOST " RUN WILD
@@ -142,7 +142,7 @@ static void a_flood_of_lines_is_cut(void **state) {
 #define ALONE(options) "--reward \"$RLHF_TEST_PLUGINS/wild_alone.so:" options "\" "
 
 // If some rows always end the worker, only these rows fail, at any position in the call. The run
-// ends with the bytes of a run in which the reward itself marks them as failed.
+// ends with the same bytes as if the reward itself had marked them as failed.
 static void only_the_rows_that_end_it_fail(void **state) {
     struct e2e *t = *state;
     static const char *const policy[] = {"zero", "drop"};
@@ -246,8 +246,8 @@ static void it_is_confined(void **state) {
     assert_int_equal(e2e_run(t, RUN WILD "how=kill\""), 0);
 }
 
-// The number of simultaneous processes is limited. If the kernel cannot limit it, the log reports
-// that.
+// The number of simultaneous processes is limited. If the kernel cannot do that, the log reports
+// it.
 static void processes_are_counted(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN WILD "how=nothing\""), 0);
@@ -259,7 +259,8 @@ static void processes_are_counted(void **state) {
     e2e_says(t, "wild_reward: it started its share of processes");
 }
 
-// Each core has rewards.timeout_s of processor time. Only whole seconds are compared.
+// rewards.timeout_s limits the processor time, separately for each core. Only whole seconds are
+// compared.
 static void processor_time_is_limited(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "taskset -c \"$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')\" "
@@ -343,7 +344,7 @@ static void ctrl_c_ends_a_call_that_hangs(void **state) {
     }
 }
 
-// If a worker is killed from outside, this is an ordinary failure, and with retry the run
+// If a worker is killed from outside, this counts as an ordinary failure. With retry, the run
 // continues.
 static void one_that_is_ended_by_somebody_is_named(void **state) {
     struct e2e *t = *state;

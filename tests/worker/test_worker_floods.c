@@ -1,5 +1,5 @@
-// test_worker_floods.c: a worker's messages are limited. Too many or malformed ones end the worker,
-// not the run.
+// test_worker_floods.c: a worker's messages are limited. If they are too many or malformed, the
+// worker is ended and the run continues.
 #include "e2e/e2e.h"
 
 #include <string.h>
@@ -9,14 +9,14 @@
     "--set batch.size=8 --set sampling.max_new_tokens=4 --set run.phases=2 --set run.dir=r "
 #define FLOOD "--reward \"$RLHF_TEST_PLUGINS/flood_reward.so:how=%s\" "
 
-// The run succeeds and its output contains `says`.
+// Asserts that the run succeeds and that its output contains `says`.
 static void is_borne(struct e2e *t, const char *how, const char *says) {
     e2e_shell(t, "rm -rf r");
     assert_int_equal(e2e_run(t, RUN FLOOD, how), 0);
     e2e_says(t, says);
 }
 
-// The rows of the call fail, for the reason `says`, within `seconds`.
+// Asserts that the rows of the call fail within `seconds`, for the reason `says`.
 static void is_ended_with(struct e2e *t, const char *options, int seconds, const char *how,
                           const char *says) {
     e2e_shell(t, "rm -rf r");
@@ -50,7 +50,7 @@ static void messages_are_bounded(void **state) {
     is_borne(t, "one_long_line", "flood_reward: xxxx");
 }
 
-// The worker is ended at once. If the host waited for it, the worker would end with its own status.
+// The host ends the worker at once. If it waited, the worker would end with its own status.
 static void nonsense_ends_a_worker_at_once(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"no_answer", "no_call", "no_frame", "no_text"};
@@ -77,12 +77,14 @@ static void memory_that_is_written_is_limited(void **state) {
                   "there is no memory for a file (rewards.memory_mib allows its worker 64 MiB)");
 }
 
-// Prints the living processes of the test, whose environments name the test's directory.
+// Prints the living processes of the test. Their environments contain the name of the test's
+// directory.
 #define SHOW_LEFT                                                                                  \
     "for e in /proc/[0-9]*/environ; do tr '\\0' '\\n' 2>/dev/null <$e | "                          \
     "grep -qx \"BOMB=$PWD\" && ! [ ${e%%/environ} = /proc/$$ ] && echo still there: $e; done; "
 
-// The end of the run removes all processes of a fork bomb, without waiting or searching.
+// A fork bomb starts many processes. The end of the run removes all of them, without waiting or
+// searching.
 static void a_fork_bomb_is_ended(void **state) {
     struct e2e *t = *state;
     static const char *const as[] = {"", "no-namespaces"};
@@ -101,8 +103,8 @@ static void a_fork_bomb_is_ended(void **state) {
     }
 }
 
-// The warden ends a worker's processes. If the warden is killed, the host ends them without waiting
-// for their sockets.
+// The warden ends a worker's processes. If the warden itself is killed, the host ends them, without
+// waiting for their sockets.
 static void nothing_outlives_a_killed_warden(void **state) {
     struct e2e *t = *state;
     const int status = e2e_shell(

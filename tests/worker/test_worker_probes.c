@@ -136,8 +136,8 @@ static void take_up(struct attacked *a) {
 #define PLUGIN  "$RLHF_TEST_PLUGINS/probe_reward.so:dir=$PWD/bait"
 #define PROGRAM "exec.so:command='$RLHF_TEST_PLUGINS/probe_program' all $PWD/bait,isolate=true"
 
-// Runs the attacker in a terminal, which the bait names. as: options of walled.c. Returns the exit
-// status.
+// Runs the attacker in a terminal, whose name is in the bait. `as` has options of walled.c. Returns
+// the exit status.
 static int attack_by(struct e2e *t, const struct attacked *a, const char *as, const char *reward,
                      const char *options) {
     const struct bait *b = &a->bait;
@@ -155,7 +155,7 @@ static int attack(struct e2e *t, const struct attacked *a, const char *as, const
     return attack_by(t, a, as, PLUGIN, options);
 }
 
-// The line of the protections in force, without the part about missing protections.
+// Returns the line of the protections in force, without the part about missing protections.
 static void in_force(const struct e2e *t, char *out, size_t cap) {
     const char *from = strstr(t->out, "runs in a worker process: ");
     if (!from) fail_msg("nothing is said to be in force in:\n%s", t->out);
@@ -189,7 +189,8 @@ struct result {
     char through[4096]; // restrictions in force that did not refuse
 };
 
-// Counts the results. line: the protections in force; NULL if none of the probes has to be refused.
+// Counts the results. `line` lists the protections in force. If it is NULL, none of the probes has
+// to be refused.
 static void count(const struct e2e *t, const char *line, struct result *r) {
     const char *at = t->out;
     memset(r, 0, sizeof *r);
@@ -245,7 +246,7 @@ static void without_both(void **state) {
     nothing_gets_through(*state, "no-namespaces no-landlock", "");
 }
 
-// The landlock version of Debian 12's kernel, and the first version.
+// Simulates the landlock version of Debian 12's kernel, and then the first version.
 static void with_landlock_of_linux_6_1(void **state) {
     nothing_gets_through(*state, "no-namespaces landlock=2", "");
 }
@@ -258,7 +259,7 @@ static void with_landlock_of_linux_6_7(void **state) {
     nothing_gets_through(*state, "no-namespaces landlock=4", "");
 }
 
-// Files cannot grow, including those shared with the host.
+// Files must not grow. This includes files that the worker shares with the host.
 static void with_a_memory_limit(void **state) {
     struct e2e *t = *state;
     static const char *const as[] = {"", "no-namespaces", "nobody", "nobody no-namespaces"};
@@ -302,7 +303,7 @@ static void as_nobody_without_both(void **state) {
     nothing_gets_through(*state, "nobody no-namespaces no-landlock", "");
 }
 
-// Without a worker most probes succeed, which shows that the probes are real.
+// Without a worker, most probes succeed. This shows that the probes are real attacks.
 static void without_walls_most_get_through(void **state) {
     struct e2e *t = *state;
     struct attacked a;
@@ -392,8 +393,8 @@ static void a_child_rests_between_calls(void **state) {
         if (can_be(kernels[k])) at_rest(*state, kernels[k], "burn", "T", "found:T:");
 }
 
-// A process that wakes itself is ended together with its worker. The next call reports that; here
-// this call ends the run.
+// If a process wakes itself, it is ended together with its worker. The next call would report that;
+// here this call already ends the run.
 static void a_child_that_will_not_rest_is_ended(void **state) {
     for (int k = 0; k < N_KERNELS; k++)
         if (can_be(kernels[k])) at_rest(*state, kernels[k], "wake", "", "signal 24 (CPU");
@@ -447,8 +448,8 @@ static void a_program_with_the_users_rights(void **state) {
     assert_int_equal(e2e_shell(t, "! grep '\"worker\"' r/manifest.json"), 0);
 }
 
-// A program may start many processes, but none is left at the end. With a process limit there are
-// few.
+// A program may start many processes. At its end, none is left. If there is a process limit, it can
+// start only a few.
 static void a_program_that_forks(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"", ",isolate=true"};
@@ -470,7 +471,7 @@ static void a_program_that_forks(void **state) {
     }
 }
 
-// A Python function has the restrictions of its interpreter.
+// A Python function is restricted in the same way as its interpreter.
 static void a_function_in_isolation(void **state) {
     struct e2e *t = *state;
     if (system("python3 -c 'import sys' >/dev/null 2>&1") != 0) skip();
@@ -509,7 +510,7 @@ static void a_function_in_isolation(void **state) {
     }
 }
 
-// An isolated program does not run between calls; if it wakes itself it is ended.
+// An isolated program does not run between calls. If it wakes itself, it is ended.
 static void a_program_rests_between_calls(void **state) {
 #define LEAVES "exec.so:command='$RLHF_TEST_PLUGINS/probe_program' "
     for (int k = 0; k < N_KERNELS; k++)
@@ -519,7 +520,7 @@ static void a_program_rests_between_calls(void **state) {
     at_rest_by(*state, "", LEAVES "burn", "R", "found:R:");
 }
 
-// Programs cannot open the terminal either. Each row scores 1 if the terminal could be opened.
+// Programs cannot open the terminal either. A row scores 1 if its program could open it.
 static void a_program_has_no_terminal(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "pay",

@@ -1,5 +1,5 @@
-// test_worker_same.c: a reward gives the same bytes of weights, state and metrics in one worker, in
-// several workers, and in the host's process. This includes rewards that use services.
+// test_worker_same.c: a reward may run in one worker, in several workers, or in the host's process.
+// It gives the same bytes of weights, state and metrics. This also holds if it uses services.
 #include "e2e/e2e.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@
     "m() { jq -S -c 'with_entries(select(.key | test(\"^(time|perf)/|/time$|elapsed|date\") | "    \
     "not))' $1/metrics.jsonl; }; "
 
-// Two runs that differ only in `one` and `two` end with the same bytes.
+// Asserts that two runs whose only difference is `one` and `two` end with the same bytes.
 static void same(struct e2e *t, const char *algo, const char *reward, const char *one,
                  const char *two) {
     e2e_shell(t, "rm -rf a b");
@@ -49,7 +49,7 @@ static void with_any_number_of_workers(void **state) {
     same(t, GRPO, reward, "--set rewards.workers=1", "--set rewards.workers=64");
 }
 
-// A worker gets a list of strings as the user gave it, also in a resumed run.
+// A worker gets a list of strings as the user gave it. This also holds in a resumed run.
 static void with_a_list(void **state) {
     struct e2e *t = *state;
     const char *reward = "$RLHF_TEST_PLUGINS/wild_reward.so:by_group=true,words=";
@@ -73,8 +73,8 @@ static void with_a_list(void **state) {
                          0);
 }
 
-// Classifier, tokenizer and reward model are the default models, which the host holds and the
-// worker calls.
+// Classifier, tokenizer and reward model are the default models. The host holds them, and the
+// worker calls the host.
 static void through_the_services(void **state) {
     struct e2e *t = *state;
     static const char *const rewards[] = {"imdb.so", "ngram3.so", "bt_rm.so"};
@@ -89,9 +89,9 @@ static void through_the_services(void **state) {
     }
 }
 
-// A reward that scores rows one by one is called while responses are sampled, in one worker or
-// several. The log shows this, because the host refuses some calls of the reward at that time. A
-// reward that may compare the rows of a group is not called early.
+// If a reward scores rows one by one, it is called while responses are sampled, in one worker or
+// several. The log shows this, because the host refuses some calls of the reward at that time. If a
+// reward may compare the rows of a group, it is not called early.
 static void asked_early(void **state) {
     struct e2e *t = *state;
     static const char run[] = RUN GRPO " --policy model --set rewards.on_failure=retry --reward "
@@ -111,8 +111,7 @@ static void asked_early(void **state) {
     e2e_says(t, "no reward does its work outside the process (RLHF_REWARD_EXTERNAL)");
 }
 
-// A reward's metrics do not depend on the number of its workers, or on a call that failed and was
-// repeated.
+// A reward's metrics are the same for any number of workers, and if a call failed and was repeated.
 static void metrics_of_any_number_of_workers(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {

@@ -130,13 +130,13 @@ static void a_batch_is_read_as_it_was_put(void **state) {
     assert_memory_equal(got.response[1].ptr, "long text", 9);
     assert_memory_equal(got.meta[0].ptr, "{}", 2);
     free(texts);
-    // If the batch is truncated anywhere, it is refused, or reading stays within the bytes.
+    // Wherever the batch is truncated, it is refused.
     for (uint64_t n = 0; n < bytes; n++)
         assert_int_equal(rlhf__batch_get(room, n, &got, &has_token, &texts), -1);
     free(room);
 }
 
-// A reward that knows turns has them in a worker too.
+// If a reward knows about turns, it also gets them in a worker.
 static void a_batch_of_several_turns(void **state) {
     struct rows r;
     rlhf_reward_in got;
@@ -231,7 +231,7 @@ static void a_description_is_read_as_it_was_put(void **state) {
     rlhf__buf_free(&b);
 }
 
-// Every byte is removed and every byte is changed. The description is refused or read, and
+// Every byte is removed, and every byte is changed. The description is then refused or read, and
 // sanitizers find no error.
 static void a_bad_description_is_refused(void **state) {
     struct rlhf__buf b = RLHF__BUF_INIT;

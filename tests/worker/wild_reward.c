@@ -85,7 +85,7 @@ struct self {
 
 TEST_INSTANCE(struct self)
 
-// Starts processes that would stay if there were no supervisor.
+// Starts processes. Without a supervisor, they would stay.
 static void fork_many(void) {
     for (int i = 0; i < 3; i++) {
         if (fork() != 0) continue;
@@ -142,7 +142,7 @@ static rlhf_status take_memory(struct self *s) {
     return RLHF_OK;
 }
 
-// Opens a tokenizer in the host, which the host does when it is idle.
+// Opens a tokenizer in the host. The host does this when it is idle.
 static rlhf_status open_tokenizer(const struct self *s) {
     const rlhf_tokenizer_service *service = s->host->service(s->host, RLHF_SVC_TOKENIZER);
     rlhf_tokenizer *t = NULL;
@@ -236,7 +236,7 @@ static rlhf_status create_wild(const rlhf_host *host, const void *config, void *
     return s->config->at_create ? misbehave(s, &in, &out) : RLHF_OK;
 }
 
-// The part of a row's reward that depends on its group.
+// Returns the part of a row's reward that depends on its group.
 static float of_group(const rlhf_reward_in *in, uint32_t row) {
     float sum = 0;
     for (uint32_t i = 0; i < in->n; i++)
