@@ -34,6 +34,7 @@ ROWS = [  # response, right answer
 BASE = {
     "bt_rm": "model=rm", "imdb": "model=classifier,self_test=false", "length": "max_len=20",
     "exec": "command=python3 judge.py", "python": "file=one.py,function=paid",
+    "rubric": "file=rubric.json,url=CHAT,model=m",
 }
 COSINE = "shape=cosine"
 CONTEXT = {
@@ -48,6 +49,8 @@ CONTEXT = {
     "http.connect_timeout_s": "url=SLOW,ca=cert.pem,patience_s=0", # the handshake takes a second
     "http.backoff_s": "url=DOWN,patience_s=4,backoff_max_s=100",
     "http.backoff_max_s": "url=DOWN,patience_s=4,backoff_s=100",
+    "rubric.command": "url=,model=", "rubric.repeats": "url=BUSY", "rubric.patience_s": "url=DOWN",
+    "rubric.ca": "url=TLS",
 }
 VALUE = {
     "field": "other", "marker": "A:", "after": "END", "bt_rm.model": "rm2",
@@ -59,6 +62,10 @@ VALUE = {
     "http.concurrency": "1", "http.label": "answer", "http.header_env": "EVERY_REWARD_HEADER",
     "http.ca": "cert.pem", "http.patience_s": "0", "http.repeats": "0", "http.max_answer_mib": "1",
     "http.connect_timeout_s": "0.01", "http.backoff_s": "100", "http.backoff_max_s": "0.01",
+    "rubric.file": "rubric2.json", "rubric.url": "DOUBLE", "rubric.model": "another",
+    "rubric.command": "python3 answers.py", "rubric.record": "kept.jsonl",
+    "rubric.header_env": "EVERY_REWARD_HEADER", "rubric.ca": "cert.pem",
+    "rubric.concurrency": "1", "rubric.repeats": "0", "rubric.patience_s": "0",
 }
 SAME = {("bt_rm.pooling", "mean"): "how this model was trained"}
 REFUSES = {"imdb.self_test"} # options whose effect is a refusal
@@ -94,6 +101,9 @@ class Service(BaseHTTPRequestHandler):
         if self.path == "/moved":
             return self.answer(307, Location=f"http://127.0.0.1:{Service.port}/score")
         asked, scale = json.loads(body), 2 if self.path == "/double" else 1
+        if "messages" in asked: # chat completions
+            says = str(scale * (len(body) % 5))
+            return self.answer(200, json.dumps({"choices": [{"message": {"content": says}}]}).encode())
         texts = [r["response"] for r in asked["rows"]] if "rows" in asked else asked["query"]
         paid = [scale * len(t) / 100 for t in texts]
         room = " " * (2 << 20 if self.path == "/big" else 0)
@@ -120,7 +130,7 @@ def serve():
             setattr(Service, name, secure.server_port)
             servers.append(secure)
     else:
-        for key in ("http.ca", "http.connect_timeout_s"):
+        for key in ("http.ca", "http.connect_timeout_s", "rubric.ca"):
             WITHOUT[key] = "there is no openssl to make a certificate with"
     for s in servers:
         s.daemon_threads = True
@@ -205,6 +215,12 @@ def write_judges():
             "    return [k * len(c) for c in completions]\n"
             "def other(completions, **_):\n"
             "    return [1.5] * len(completions)\n")
+    for name, ask in (("rubric", "Is it polite?"), ("rubric2", "Is it short?")):
+        json.dump({"criteria": [{"name": "one", "ask": ask}]}, open(name + ".json", "w"))
+    open("answers.py", "w").write(
+        "import json, sys\n"
+        "for line in sys.stdin:\n"
+        "    print(json.dumps({'ask': json.loads(line)['ask'], 'score': 9}), flush=True)\n")
     open("interpreter", "w").write('#!/bin/sh\nEVERY_REWARD_SCALE=3 exec python3 "$@"\n')
     os.chmod("interpreter", 0o755)
 
@@ -220,6 +236,7 @@ def run(reward, *options):
     merged = {}
     for text in (BASE.get(reward, "url=SCORE" if reward == "http" else ""), *options):
         merged.update(p.split("=", 1) for p in text.split(",") if p)
+    merged = {k: v for k, v in merged.items() if v} # "url=" leaves url out
     if "url" in merged:
         merged["url"] = url_of(merged["url"])
     spec = ",".join(f"{k}={v}" for k, v in merged.items())
@@ -271,6 +288,7 @@ def try_option(reward, key, spec):
 def try_all():
     write_judges()
     serve()
+    run("rubric", "record=kept.jsonl")
     wrong, tried = [], 0
     for reward in sorted(f[:-3] for f in os.listdir(REWARDS) if f.endswith(".so")):
         status, _, said = run(reward)
