@@ -21,8 +21,9 @@ def next_fault(rate, most, count, kinds):
     except FileNotFoundError:
         calls = faults = 0
     due = faults < most and (calls * 2654435761 >> 7) % rate == 0
-    with open(count, "w") as f:
+    with open(count + ".new", "w") as f: # renamed, as it may be killed at any time
         f.write(f"{calls + 1} {faults + due}")
+    os.replace(count + ".new", count)
     return kinds[faults % len(kinds)] if due else None
 
 
