@@ -133,7 +133,7 @@ static void close_game(struct game *g) {
     env.tools = NULL;
 }
 
-// The policy's turn; its text may have special tokens.
+// The policy's turn. Its text may have special tokens.
 static rlhf_status take_turn(struct game *g, const char *text, struct rlhf__error *err) {
     struct rlhf__ids ids = {0};
     check_ok(rlhf__tokenizer_encode(g->model.tok, (rlhf_str){text, strlen(text)},
@@ -161,7 +161,7 @@ static void reads(struct game *g, const char *turn, const char *wanted, int spec
 
 #define BRIDGE(result) "\n<|im_start|>user" result END "\n" NEXT
 
-// The environment gets the calls of a turn, and the policy reads its answers.
+// The environment gets the calls of a turn. The policy then reads the environment's answers.
 static void good_calls(void **state) {
     struct game g = {.turns = NULL};
     open_game(&g, *state, "qwen2.5");
@@ -182,7 +182,7 @@ static void good_calls(void **state) {
     close_game(&g);
 }
 
-// The prompt lists the tools, as the template does it.
+// The template lists the tools in the prompt.
 static void prompts_list_tools(void **state) {
     for (int hidden = 0; hidden < 2; hidden++) {
         struct game g = {.config.episodes.tools = hidden};
@@ -206,7 +206,7 @@ static void prompts_list_tools(void **state) {
     }
 }
 
-// The host answers calls that cannot be run; the environment is not asked.
+// If calls cannot be run, the host answers them itself, and the environment does not get them.
 static void wrong_calls(void **state) {
     struct game g = {.turns = NULL};
     open_game(&g, *state, "qwen2.5");
@@ -247,8 +247,8 @@ static void forged(void **state) {
     close_game(&g);
 }
 
-// Without a form of its own, a policy calls tools in the form xml, and reads results as a user's
-// text.
+// If a policy's template lacks a form for tools, the policy calls them in the form xml, and reads
+// results as a user's text.
 static void marked(void **state) {
     static const char *const templates[] = {"chatml", "plain"};
     for (int i = 0; i < 2; i++) {
@@ -287,7 +287,7 @@ static void refused(void **state) {
     }
 }
 
-// An environment answers every call, and no others.
+// An environment must answer every call, and nothing else.
 static void answers(void **state) {
     struct game g = {.turns = NULL};
     struct rlhf__error err = {0, ""};
@@ -299,7 +299,7 @@ static void answers(void **state) {
     close_game(&g);
 }
 
-// Sixteen answers that have no room, even if they are cut, end the episode and not the run.
+// Sixteen answers do not fit, even if they are cut. This ends the episode and not the run.
 static void no_room(void **state) {
     struct game g = {.turns = NULL};
     struct rlhf__error err = {0, ""};
