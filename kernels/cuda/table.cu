@@ -64,6 +64,9 @@ static rlhf_status context_init(struct rlhf__cuda *cu, const rlhf_kernels_open *
     rlhf_kernels_open opt;
     RLHF_TRY(rlhf__cuda_copy_in(cu, "open", &opt, sizeof opt, in,
                                 RLHF_SIZE_TO(rlhf_kernels_open, workspace_bytes)));
+    if (opt.arithmetic && *opt.arithmetic)
+        return rlhf__cuda_fail(cu, RLHF_E_UNSUPPORTED, "it cannot keep to the arithmetic %s",
+                               opt.arithmetic);
     RLHF_TRY(rlhf__lt_mode_check(cu)); // check this even without a card
     cu->guard = opt.guard != 0;
     cu->workspace_bytes = opt.workspace_bytes;

@@ -50,6 +50,9 @@ rlhf_status rlhf_reference_open(const rlhf_host *host, const rlhf_kernels_open *
     if (st == RLHF_OK && o.gpu)
         st = rlhf__ref_fail(r, RLHF_E_INVALID, "gpu is %u, this backend has none: allowed is 0",
                             o.gpu);
+    if (st == RLHF_OK && o.arithmetic && *o.arithmetic)
+        st = rlhf__ref_fail(r, RLHF_E_UNSUPPORTED, "it cannot keep to the arithmetic %s",
+                            o.arithmetic);
     if (st < 0) {
         free(r);
         free(c);

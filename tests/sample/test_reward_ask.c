@@ -371,7 +371,7 @@ static void no_failure_of_rows_leaves_them_unknown(void **state) {
 // ---- turns ----
 
 // A reward with RLHF_REWARD_TURNS scores whole rows. Any other reward scores only the last turns.
-// If a per-token reward is for a token outside the response that the reward got, it is dropped.
+// A value for a token outside the response that the reward got is dropped.
 static void rows_of_several_turns(void **state) {
     struct fixture *f = *state;
     static char letters[] = "hgfedcba", before[] = "before";

@@ -117,8 +117,8 @@ static const json_t *messages_of(const struct reader *r, const json_t *row, cons
     return NULL;
 }
 
-// For a row whose messages are in the field `name`: returns another field that the row may not have
-// at the same time, or NULL.
+// For a row whose messages are in the field `name`: returns another field of the row that is not
+// allowed together with `name`, or NULL if there is none.
 static const char *beside(const struct reader *r, const json_t *row, const char *name) {
     for (int field = 0; field < RLHF__N_TEXT_FIELDS; field++) {
         const char *other = field_name(r->opts, field);
