@@ -118,9 +118,9 @@ static void say_others(const struct rlhf__folder *run, char *out, size_t cap) {
              more, n > 1 ? "them" : "it");
 }
 
-// Write why the files of a run without a checkpoint are kept: "files of a run that began with other
-// settings (run.seed was 1 and is now 2)". Returns 1 if settings differ, 0 if there are other
-// files.
+// Write the reason for keeping the files of a run without a checkpoint, for example "files of a run
+// that began with other settings (run.seed was 1 and is now 2)". Returns 1 if settings differ, 0 if
+// there are other files.
 static int say_files(const char *path, const struct rlhf__config *settings, char *out, size_t cap) {
     struct rlhf__buf first = RLHF__BUF_INIT;
     struct rlhf__folder *f = NULL;

@@ -64,8 +64,8 @@ static uint64_t low_of(const struct rlhf__sum *s, uint32_t window) {
     return low;
 }
 
-// A backward pass completes the gradients from the last layer to the first, so that the windows
-// begin with the highest ones. All ranks have the same order.
+// A backward pass completes the gradients from the last layer to the first. So the windows are
+// taken from the highest to the lowest, in the same order on all ranks.
 static rlhf_status make_order(struct rlhf__sum *s, struct rlhf__error *err) {
     const uint32_t n = windows(s);
     s->order = calloc((size_t)n + 1, sizeof *s->order);

@@ -18,8 +18,9 @@ enum { LANES_MAX = 16, KEY_BLOCK_MAX = 64, ROWS_MAX = 8, CHUNK_MAX = 64 };
 // Thresholds and their gains. Measured on 1 thread of an Intel Xeon with AMX: 32 rows, 12 heads of
 // 64, bf16, cycling through the keys of 12 layers, the shortest of 60 calls.
 //   RUN_PREFIX   the shortest prefix for which rows that are decoded together form a run, so that
-//                the prefix is read once. A run costs 15 % at a prefix of 8 of 48 keys, and 2 % at
-//                16. It gains 11 % at 32 of 56 keys, and 27 % at 128 of 152
+//                the prefix is read once. With 48 keys, a run is 15 % slower if its prefix has 8
+//                keys, and 2 % slower with 16. It is 11 % faster with 32 of 56 keys, and 27 % with
+//                128 of 152
 //   RUN_ROWS     the most rows of one run
 //   FEW_QUERIES  a row of at most this many queries reads its keys once, so memory bandwidth is the
 //                limit. look_ahead then gains 8 % at 48 keys, 6 % at 256 and 2 % at 512

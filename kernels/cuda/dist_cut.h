@@ -35,8 +35,8 @@ static __device__ __forceinline__ void rlhf__cut_count(struct rlhf__dist_shared 
     if (high) atomicAdd(&s.high[b], high);
 }
 
-// List the ids in the range. If they are not more than the threads, return true and set *found to
-// the wanted rank.
+// List the ids in the range. If there are at most as many ids as threads, return true and set
+// *found to the wanted rank.
 template <class Weight>
 static __device__ __forceinline__ bool
 rlhf__cut_compare(struct rlhf__dist_shared &s, const struct rlhf__dist_row &r,

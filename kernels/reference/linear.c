@@ -83,8 +83,8 @@ static void column_sums(double *acc, rlhf_dev x, rlhf_dev dy, const rlhf_weight 
     }
 }
 
-// g += acc, which has the sums of input i with each output. For a block-structured weight, only the
-// blocks are added.
+// g += acc. For each output, acc holds the sum of input i times the output's gradient. For a
+// block-structured weight, only the blocks are added.
 static void add_in_blocks(float *g, const double *acc, const rlhf_weight *w, uint64_t i) {
     for (int32_t j = 0; j < w->n; j++) {
         const struct rlhf__ref_block *b = &w->block[j];

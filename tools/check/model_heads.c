@@ -1,5 +1,5 @@
-// model_heads.c: tests a model's adapters, bf16 and heads other than log-probs against the
-// contract, with numbers. These heads are value, entropy, KL, pooled scores and token scores.
+// model_heads.c: tests whether a model's numbers fulfill the contract with adapters, in bf16, and
+// in heads other than log-probs: value, entropy, KL, pooled scores and token scores.
 #include "check/cases.h"
 
 #include "check/checked_model.h"

@@ -40,8 +40,8 @@ struct rlhf__pg_update_sums {
     int64_t value_clipped;
 };
 
-// Sums that loss() accumulates for one shard (rlhf/shards.h): of the current minibatch and, if
-// kl_estimator is full, the KL of the phase.
+// Sums that loss() accumulates for one shard (rlhf/shards.h). They cover the current minibatch.
+// With kl_estimator=full there is also a sum of the KL, which covers the phase.
 struct rlhf__pg_shard {
     struct rlhf__pg_update_sums minibatch;
     struct rlhf__pg_rollout_sums kl;
