@@ -33,6 +33,10 @@ start() {
     timeout -k 5 "${limit:-60}" "$launcher" -n "$processes" "$@" </dev/null >"$work/out" 2>&1 || status=$?
 }
 
+# sh -c "$alone" sh CMD... gives each process a session directory of its own. Processes of Open MPI that
+# another MPI started would create and remove the same one at the same time.
+alone='export TMPDIR=$(mktemp -d); exec "$@"'
+
 fail() {
     printf 'FAILED: %s (status %s)\n' "$*" "$status" >&2
     cat "$work/out" >&2

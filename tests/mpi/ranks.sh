@@ -34,7 +34,7 @@ case $launchers in
     TEAM_BACKEND=mpich start openmpi 2 "$ranks" work
     [ $status = 2 ] || fail "MPICH under Open MPI's mpirun"
     says 'error: .* started 2 processes .* finds 1: it belongs to another MPI'
-    TEAM_BACKEND=openmpi start mpich 2 "$ranks" work
+    TEAM_BACKEND=openmpi start mpich 2 sh -c "$alone" sh "$ranks" work
     [ $status = 2 ] || fail "Open MPI under MPICH's mpiexec"
     says 'error: .* started 2 processes .* finds 1: it belongs to another MPI' ;;
 esac

@@ -52,7 +52,7 @@ status=0
 refuses "no launcher" 'error: parallel.backend is mpi, but no launcher has started several processes'
 case $launchers in
 *openmpi*mpich*)
-    start mpich 2 "$host" $run --set parallel.backend=openmpi --out refused
+    start mpich 2 sh -c "$alone" sh "$host" $run --set parallel.backend=openmpi --out refused
     refuses "another MPI" 'error: mpiexec of MPICH started 2 processes .* finds 1: it belongs to another MPI' ;;
 esac
 
