@@ -57,7 +57,8 @@ static rlhf_status read_table(struct rlhf__compute *c, struct rlhf__error *err) 
     return RLHF_OK;
 }
 
-#define CONTEXT "compute backend '%s': "
+#define CONTEXT   "compute backend '%s': "
+#define OTHERWISE "; use compute.backend=cpu, or set compute.arithmetic=auto"
 
 // Creates a table with the loaded backend.
 static rlhf_status make_table(struct rlhf__compute *c, const struct rlhf__compute_spec *spec,
@@ -74,8 +75,9 @@ static rlhf_status make_table(struct rlhf__compute *c, const struct rlhf__comput
         c->kernels.plugin->ops.kernels.open(c->kernels.instance->self, &o, &c->made);
     rlhf__running_end(&call.before);
     if (st != RLHF_OK)
-        return rlhf__fail(err, st < 0 ? st : (rlhf_status)RLHF_E_INTERNAL, CONTEXT "%s",
-                          spec->backend, rlhf__call_why(&call, st, text, sizeof text));
+        return rlhf__fail(err, st < 0 ? st : (rlhf_status)RLHF_E_INTERNAL, CONTEXT "%s%s",
+                          spec->backend, rlhf__call_why(&call, st, text, sizeof text),
+                          st == RLHF_E_UNSUPPORTED && spec->arithmetic ? OTHERWISE : "");
     return read_table(c, err);
 }
 
@@ -90,7 +92,7 @@ static rlhf_status read_arithmetic(struct rlhf__compute *c, const char *wanted,
             return rlhf__fail(
                 err, RLHF_E_UNSUPPORTED,
                 "compute.arithmetic is %s, but the compute backend %s does not promise "
-                "these bits; use compute.backend=cpu, or set compute.arithmetic=auto",
+                "these bits" OTHERWISE,
                 wanted, c->table->name);
     }
     return RLHF_OK;
