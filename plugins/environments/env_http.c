@@ -1,5 +1,6 @@
 // env_http.c: an environment that a service plays: our lines in a POST, or OpenEnv by WebSocket
 // (docs/env-http.md).
+#include "http/client.h"
 #include "http/openenv.h"
 #include "http/post.h"
 
@@ -47,8 +48,7 @@ static rlhf_status try_openenv(const struct env *e) {
     const struct rlhf__openenv *o = &e->openenv;
     struct rlhf__socket s = {.host = e->host, .longest = o->longest};
     char why[RLHF__SOCKET_WHY] = "";
-    const enum rlhf__socket_end end =
-        rlhf__socket_open(&s, &o->target, rlhf__socket_now() + 10, why);
+    const enum rlhf__socket_end end = rlhf__socket_open(&s, &o->target, rlhf__http_now() + 10, why);
     if (end == RLHF__SOCKET_CANCELLED) return RLHF_E_CANCELLED;
     if (end == RLHF__SOCKET_FAILED)
         rlhf_logf(e->host, RLHF_LOG_WARN, "%s does not answer yet: %s", o->shown, why);

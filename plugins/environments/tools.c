@@ -21,7 +21,8 @@ static const char *list(void *self) {
            "\"required\": [\"expression\"]}}}]";
 }
 
-// Compute what the call's argument says. Returns NULL and the value, or else why there is none.
+// Evaluate the expression in the call's arguments and set *value. Returns NULL, or an error
+// message.
 static const char *compute(const struct tools *t, const rlhf_row *arguments, int64_t *value) {
     rlhf_str text = {NULL, 0};
     if (t->json->type(t->host, arguments, "expression") != RLHF_ROW_STRING ||

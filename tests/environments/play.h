@@ -17,12 +17,12 @@ struct play {
         unsigned char bytes[256];
         double align;
     } config;
-    // Of the episodes 0, 1, ...: their states, and what the last call said and gave.
+    // For each episode: its state, and the texts and numbers that its last call returned.
     uint64_t state[PLAY_MOST][8];
     char said[PLAY_MOST][PLAY_SAID]; // "user: text|tool: text|"
     float reward[PLAY_MOST];
     uint8_t end[PLAY_MOST], verdict[PLAY_MOST], failed[PLAY_MOST];
-    double metric[PLAY_MOST]; // the last
+    double metric[PLAY_MOST]; // the last value of the episode's metric
     int32_t turn[PLAY_MOST];
 };
 
@@ -34,8 +34,8 @@ rlhf_status play_open_within(struct play *, const char *file, const char *option
                              double timeout_s);
 void play_close(struct play *);
 
-// Calls of n episodes whose numbers are in `which`. text: of each, NULL = empty. A text that begins
-// with '{' is the arguments of a call of `tool` instead.
+// Call the environment for n episodes, whose numbers are in `which`. text[i] is the turn of episode
+// which[i] (NULL: empty). A text that begins with '{' holds the arguments of a call of `tool`.
 rlhf_status play_reset(struct play *, uint32_t n, const uint64_t *which, const char *row);
 rlhf_status play_step(struct play *, uint32_t n, const uint64_t *which, const char *const *text,
                       const char *tool);

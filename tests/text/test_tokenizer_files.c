@@ -244,8 +244,8 @@ static void one_file_wordpiece(void **state) {
     rlhf__tokenizer_close(tok);
 }
 
-// Invalid UTF-8 cannot be passed to the library, so there are no results to compare with. It is
-// dropped, or becomes a separate character.
+// Invalid UTF-8 is dropped, or becomes a separate character. The library accepts only valid UTF-8,
+// so this test has no results of the library to compare with.
 static void bert_drops_ill_formed_bytes(void **state) {
     struct scratch *s = *state;
     for (int clean = 0; clean < 2; clean++) {

@@ -1,4 +1,5 @@
-// show.c: `rlhf-host runs show`: shows whether a run worked, by which rules, and what was found.
+// show.c: `rlhf-host runs show`: shows whether a run worked, the rules that decided this, and the
+// findings.
 #include "base/json.h"
 #include "base/printable.h"
 #include "cmd/commands.h"

@@ -15,16 +15,16 @@ struct rlhf__digests *rlhf__digests_new(void);
 void rlhf__digests_free(struct rlhf__digests *);
 
 // Write the digest of the file `name` as 64 hexadecimal digits and a NUL to `hex`. Waits for its
-// thread. Returns 0 if the digest is not known: the file is small, or there was no thread. d NULL:
-// none is known. [main]
+// thread. Returns 0 if there is no digest, because the file is small, no thread could be started,
+// or d is NULL. [main]
 int rlhf__digests_get(struct rlhf__digests *d, const char *name, char hex[65]);
 
 // ---- for the writer of a file ----
 
 struct rlhf__digest; // of one file that is being written; opaque
 
-// Start a thread that hashes the file `name`. It reads from `fd`, which the thread owns then.
-// Returns NULL, with fd closed, if there is no thread. [main]
+// Start a thread that hashes the file `name`. The thread reads from `fd` and owns it.
+// Returns NULL and closes fd if no thread could be started. [main]
 struct rlhf__digest *rlhf__digest_start(struct rlhf__digests *, const char *name, int fd);
 
 // Tell the thread that the file has this many bytes now. [main]

@@ -126,7 +126,7 @@ struct rlhf__file_writer {
     int fd;
     int why;      // errno of the first failure, 0 = none
     int named;    // 1: the temporary exists
-    int unhashed; // 1: there is no thread for a digest
+    int unhashed; // 1: no thread could be started for a digest
     size_t used;
     char *buffer;
     uint64_t size;               // bytes in the file

@@ -12,7 +12,7 @@ struct rlhf__judged_run {
     struct rlhf__curves curves;
     struct rlhf__series_set series;
     struct rlhf__verdict verdict;
-    json_t *spread, *texts; // see spread.h and texts.h; spread NULL: the run has none
+    json_t *spread, *texts; // see spread.h and texts.h; spread is NULL without spread.jsonl
     json_t *warned; // findings of single phases: {finding: the first line of events.jsonl with it}
 };
 

@@ -30,8 +30,8 @@ rlhf_status rlhf__kl_term(const rlhf_host *, int32_t kind, double beta, const rl
                           struct rlhf__pg_update_sums *u, struct rlhf__pg_rollout_sums *r);
 
 // Adds the n rows of a rollout, whose tokens all have the row's return, to the statistics. Counts
-// the tokens (rlhf__count_row) and records the rewards: plain[n] without the KL penalty, paid[n]
-// with it. paid[n] are the returns. RLHF_E_NOMEM through host->fail. [step]
+// the tokens (rlhf__count_row) and records the rewards: plain[n] excludes the KL penalty, and
+// paid[n], the returns, includes it. RLHF_E_NOMEM through host->fail. [step]
 rlhf_status rlhf__count_paid(const rlhf_host *, struct rlhf__pg_metrics *, int32_t kind,
                              const rlhf_rollout *, const double *plain, const double *paid);
 

@@ -1,5 +1,6 @@
 // openenv.c: see openenv.h.
 #include "http/openenv.h"
+#include "http/client.h"
 
 #include "process/utf8.h"
 
@@ -103,7 +104,7 @@ static int take(const struct rlhf__openenv *o, enum rlhf__asked what,
 // ---- episodes ----
 
 static double deadline(const struct rlhf__openenv *o) {
-    return o->timeout_s > 0 ? rlhf__socket_now() + o->timeout_s : 0;
+    return o->timeout_s > 0 ? rlhf__http_now() + o->timeout_s : 0;
 }
 
 static enum rlhf__socket_end connect_it(const struct rlhf__openenv *o,
@@ -157,11 +158,11 @@ static enum rlhf__socket_end receive(const struct rlhf__openenv *o, enum rlhf__a
                                      const rlhf_episode_in *in, uint32_t i,
                                      struct rlhf__bytes *text, double until, char *why) {
     const struct rlhf__openenv_state *s = in->state[i];
-    const double patience = rlhf__socket_now() + FULL_S;
+    const double patience = rlhf__http_now() + FULL_S;
     for (;;) {
         enum rlhf__socket_end end = rlhf__socket_receive(s->socket, text, until, why);
         if (end != RLHF__SOCKET_DONE || what != RLHF__ASKED_RESET || !is_full(text)) return end;
-        if (rlhf__socket_now() > patience) {
+        if (rlhf__http_now() > patience) {
             snprintf(why, RLHF__SOCKET_WHY,
                      "it has no room for another session (max_concurrent_envs); a run opens as "
                      "many as sampling.slots");
@@ -209,7 +210,7 @@ void rlhf__openenv_close(const struct rlhf__openenv *o, struct rlhf__openenv_sta
     char why[RLHF__SOCKET_WHY];
     if (!s->socket) return;
     if (s->socket->easy)
-        rlhf__socket_send(s->socket, bye, sizeof bye - 1, rlhf__socket_now() + 1, why);
+        rlhf__socket_send(s->socket, bye, sizeof bye - 1, rlhf__http_now() + 1, why);
     rlhf__socket_close(s->socket);
     o->host->free(o->host, s->socket);
     s->socket = NULL;

@@ -1,21 +1,15 @@
 // socket.c: see socket.h.
 #include "http/socket.h"
 
+#include "http/client.h"
 #include "process/utf8.h"
 
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
 enum { POLL_MS = 200, HEAD_MAX = 16384, OP_TEXT = 1, OP_CLOSE = 8, OP_PING = 9, OP_PONG = 10 };
-
-double rlhf__socket_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static enum rlhf__socket_end fail(char *why, const char *text) {
     snprintf(why, RLHF__SOCKET_WHY, "%s", text);
@@ -30,7 +24,7 @@ static enum rlhf__socket_end ready(const struct rlhf__socket *s, short events, d
     struct pollfd p = {.fd = fd, .events = events};
     for (;;) {
         if (s->host->cancelled(s->host)) return RLHF__SOCKET_CANCELLED;
-        if (deadline > 0 && rlhf__socket_now() > deadline)
+        if (deadline > 0 && rlhf__http_now() > deadline)
             return fail(why, "it did not answer within rewards.timeout_s");
         if (poll(&p, 1, POLL_MS) != 0) return RLHF__SOCKET_DONE;
     }

@@ -34,7 +34,7 @@ enum rlhf__socket_end {
     RLHF__SOCKET_NO_MEMORY = 3
 };
 
-// Connect and shake hands, until `deadline` (seconds of rlhf__socket_now, 0 = none). why[
+// Connect and shake hands, until `deadline` (seconds of rlhf__http_now, 0 = none). why[
 // RLHF__SOCKET_WHY] explains a failure. [step]
 enum rlhf__socket_end rlhf__socket_open(struct rlhf__socket *, const struct rlhf__socket_target *,
                                         double deadline, char *why);
@@ -45,7 +45,5 @@ enum rlhf__socket_end rlhf__socket_send(struct rlhf__socket *, const char *text,
 enum rlhf__socket_end rlhf__socket_receive(struct rlhf__socket *, struct rlhf__bytes *out,
                                            double deadline, char *why);
 void rlhf__socket_close(struct rlhf__socket *); // a closed one allowed [step]
-
-double rlhf__socket_now(void); // monotonic seconds [any]
 
 #endif
