@@ -1,7 +1,7 @@
 // describe.c: rlhf_kernels_ops.describe for the CPU.
 #include "context.h"
-#include "cpu_name.h"
 #include "instance.h"
+#include "machine/cpu_name.h"
 #include "table.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // linear.c: the linear layer forward and backward on packed weights.
-#include "gemm.h"
-#include "product.h"
+#include "product/gemm.h"
+#include "product/product.h"
 #include "table.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 // lm_logits.c: see lm_logits.h.
 #include "lm_logits.h"
 
-#include "gemm.h"
+#include "product/gemm.h"
 
 #include <math.h>
 #include <rlhf/exact.h>

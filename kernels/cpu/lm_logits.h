@@ -5,7 +5,7 @@
 #ifndef RLHF_CPU_LM_LOGITS_H
 #define RLHF_CPU_LM_LOGITS_H
 
-#include "product.h"
+#include "product/product.h"
 
 // A block of rows in one call of the head. hidden and ref_hidden point to the first row of the
 // block.

@@ -1,6 +1,6 @@
 // memory.c: counted allocations of the CPU backend, and its workspaces.
-#include "chunk.h"
 #include "context.h"
+#include "machine/chunk.h"
 #include "split.h"
 #include "table.h"
 

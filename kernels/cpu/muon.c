@@ -3,7 +3,7 @@
 // One step is X = a X + (b A + c A A) X with A = X X^T. A matrix with more rows than columns is
 // transposed first, so that A is the smaller Gram matrix. The operands of the GEMMs have the dtype
 // of the run's weights at every instruction-set level. X and all sums are f32.
-#include "product.h"
+#include "product/product.h"
 #include "table.h"
 
 #include <math.h>

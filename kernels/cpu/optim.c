@@ -1,5 +1,5 @@
 // optim.c: AdamW (Loshchilov and Hutter 2019) and the sum of squares, over flat f32 arrays.
-#include "product.h"
+#include "product/product.h"
 #include "split.h"
 #include "table.h"
 

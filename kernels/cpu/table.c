@@ -2,12 +2,12 @@
 #include "table.h"
 
 #include "context.h"
-#include "cores.h"
 #include "instance.h"
-#include "isa.h"
-#include "library.h"
+#include "machine/cores.h"
+#include "machine/isa.h"
+#include "product/library.h"
 #ifdef RLHF_FREE
-#include "onednn.h"
+#include "product/onednn.h"
 #endif
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // weight.c: weight matrices in packed layouts (product.h). weight_pack packs them from the f32
 // master weights once per optimizer step. All GEMMs of that step use the packed weights.
-#include "gemm_pack.h"
-#include "product.h"
+#include "product/gemm_pack.h"
+#include "product/product.h"
 #include "table.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // devices.cu: see devices.h.
 #include "devices.h"
 #include "instance.h"
-#include "lt.h"
+#include "lt/lt.h"
 
 #include <pthread.h>
 #include <stdio.h>

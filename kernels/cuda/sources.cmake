@@ -1,51 +1,51 @@
 # The sources of kernels_cuda.so; tests/cuda builds the same files as C++ on the emulation.
 set(RLHF_CUDA_SOURCES
-  act.cu
-  attention.cu
-  attention_bf16.cu
-  attention_bwd.cu
-  attention_bwd_bf16.cu
-  attention_bwd_f32.cu
-  attention_f32.cu
   blocks.cu
-  canary.cu
-  canary_sums.cu
   context.cu
   devices.cu
-  elementwise.cu
-  embed.cu
-  gate.cu
-  head.cu
-  head_bwd.cu
-  head_fwd.cu
-  kv_store.cu
-  linear.cu
-  low_rank.cu
-  lt.cu
-  lt_choose.cu
-  lt_log.cu
-  lt_plan.cu
-  lt_product.cu
-  lt_run.cu
-  lt_search.cu
   memory.cu
-  muon.cu
-  norm.cu
-  optim.cu
-  parts.cu
-  pool.cu
-  product.cu
-  product_bf16.cu
-  product_dot.cu
-  product_f32.cu
-  ragged.cu
   record.cu
-  rms_norm.cu
-  rope.cu
-  rope_bwd.cu
-  rows.cu
-  sample.cu
   table.cu
   transfer.cu
-  weight.cu)
+  attention/attention.cu
+  attention/attention_bf16.cu
+  attention/attention_bwd.cu
+  attention/attention_bwd_bf16.cu
+  attention/attention_bwd_f32.cu
+  attention/attention_f32.cu
+  attention/kv_store.cu
+  attention/ragged.cu
+  attention/rope.cu
+  attention/rope_bwd.cu
+  head/head.cu
+  head/head_bwd.cu
+  head/head_fwd.cu
+  head/sample.cu
+  lt/canary.cu
+  lt/canary_sums.cu
+  lt/lt.cu
+  lt/lt_choose.cu
+  lt/lt_log.cu
+  lt/lt_plan.cu
+  lt/lt_product.cu
+  lt/lt_run.cu
+  lt/lt_search.cu
+  product/linear.cu
+  product/low_rank.cu
+  product/muon.cu
+  product/product.cu
+  product/product_bf16.cu
+  product/product_dot.cu
+  product/product_f32.cu
+  product/weight.cu
+  row/act.cu
+  row/elementwise.cu
+  row/embed.cu
+  row/gate.cu
+  row/norm.cu
+  row/optim.cu
+  row/parts.cu
+  row/pool.cu
+  row/rms_norm.cu
+  row/rows.cu)
 list(TRANSFORM RLHF_CUDA_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)

@@ -1,5 +1,5 @@
 // table.cu: the plugin of kernels_cuda.so, and opening its table.
-#include "lt.h"
+#include "lt/lt.h"
 #include "table.h"
 
 #include "devices.h"

@@ -27,7 +27,7 @@
 #ifndef RLHF_TESTS_CUDA_FAKE_LT_H
 #define RLHF_TESTS_CUDA_FAKE_LT_H
 
-#include "lt_api.h"
+#include "lt/lt_api.h"
 
 // Values of NVIDIA's headers that only the fake needs, so that lt_api.h lacks them.
 enum {

@@ -1,6 +1,6 @@
 // test_product.cpp: every tile of the own GEMM kernels gives the same, correct bits, for operands
 // in all layouts, aligned or not.
-#include "product.h"
+#include "product/product.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 // and their pages and chunks go back to the system.
 #include "support/check.h"
 
-#include "chunk.h"
+#include "machine/chunk.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 // hyper-threads.
 #include "support/check.h"
 
-#include "cores.h"
+#include "machine/cores.h"
 
 #include <stdio.h>
 #include <stdlib.h>

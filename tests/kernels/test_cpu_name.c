@@ -2,7 +2,7 @@
 // known or unknown part, and of neither.
 #include "support/check.h"
 
-#include "cpu_name.h"
+#include "machine/cpu_name.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // test_vec.c: tests exp and the rounding to bf16 of hot/vec.h at the edges of their ranges, at
 // every instruction-set level of this CPU.
 #include "hot/hot.h"
-#include "isa.h"
+#include "machine/isa.h"
 #include "vec_level.h"
 
 #include <setjmp.h>

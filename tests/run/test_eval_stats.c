@@ -1,4 +1,4 @@
-// Means with standard errors, and pass@k (host/cmd/eval_stats.h).
+// Means with standard errors, and pass@k (host/eval/stats.h).
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,7 @@
 #include <cmocka.h>
 // clang-format on
 
-#include "cmd/eval_stats.h"
+#include "eval/stats.h"
 
 #include <math.h>
 

@@ -3,10 +3,10 @@
 
 #include "base/json.h"
 #include "base/printable.h"
-#include "cmd/eval_setup.h"
 #include "cmd/program.h"
 #include "episode/metrics.h"
 #include "episode/said_json.h"
+#include "eval/setup.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -64,11 +64,9 @@ rlhf_status rlhf__tf_low_bwd(struct rlhf__tf *m, const struct rlhf__tf_low *low,
 
 int64_t rlhf__tf_adapter_size(const struct rlhf__tf *m); // number of elements
 
-// ---- open_check.c ----
+// ---- open.c ----
 // Refuses a request in o if this model or its compute backend does not support it.
 rlhf_status rlhf__tf_open_check(struct rlhf__tf *m, const rlhf_model_open *o);
-
-// ---- base.c ----
 // If o has a base, sets m->base and changes *o to match it.
 rlhf_status rlhf__tf_base_open(struct rlhf__tf *m, rlhf_model_open *o);
 
@@ -98,7 +96,7 @@ void rlhf__tf_weights_destroy(struct rlhf__tf *m);
 rlhf_status rlhf__tf_weights_pack(struct rlhf__tf *m);
 rlhf_status rlhf__tf_lm_ready(struct rlhf__tf *m); // packs the LM head if that is needed
 
-// ---- buffers.c ----
+// ---- internal.c: buffers ----
 rlhf_status rlhf__tf_reserve(struct rlhf__tf *m, struct rlhf__tf_buf *b, uint64_t bytes);
 void rlhf__tf_buf_finish(struct rlhf__tf *m, struct rlhf__tf_buf *b);
 void rlhf__tf_work_finish(struct rlhf__tf *m, struct rlhf__tf_work *w);
@@ -148,7 +146,7 @@ rlhf_status rlhf__tf_turn_reserve(struct rlhf__tf *m, uint32_t positions);
 rlhf_rope rlhf__tf_rope_args(const struct rlhf__tf *m, const struct rlhf__tf_rows *rows,
                              int32_t layer, rlhf_dev raw, rlhf_dev stats);
 
-// ---- norm.c ----
+// ---- trunk.c: the norm ----
 // out = the architecture's norm of x, f32 [rows, d], in dtype. gamma is the gain; if the norm has a
 // bias, it follows gamma. stats, f32 [rows, rlhf__tf_stats()], is for the backward pass; NULL if
 // that is not needed.
@@ -160,7 +158,7 @@ rlhf_status rlhf__tf_norm_bwd(const struct rlhf__tf *m, const struct rlhf__tf_te
                               rlhf_dev dx, int32_t accumulate, rlhf_dev dy, int32_t dy_dtype,
                               rlhf_dev x, rlhf_dev stats, uint32_t rows);
 
-// ---- heads.c, heads_bwd.c, small_heads.c ----
+// ---- heads.c, small_heads.c ----
 // Gathers the states w->rows.resp from w->x and applies the final norm in f32 (w->rf_p). Also
 // stores a copy of the result in the act dtype (w->rh_p).
 rlhf_status rlhf__tf_resp_state(struct rlhf__tf *m, struct rlhf__tf_work *w);

@@ -1,0 +1,16 @@
+// episodes.h: measures of episodes for `eval --env`.
+#ifndef RLHF_HOST_EVAL_EPISODES_H
+#define RLHF_HOST_EVAL_EPISODES_H
+
+#include "eval/setup.h"
+
+double rlhf__episode_paid(const struct rlhf__rows *, uint32_t i);  // by the environment [any]
+double rlhf__episode_turns(const struct rlhf__rows *, uint32_t i); // of the policy [any]
+
+// Replace *task. If the environment states its tasks and the command has no prompts, each of the n
+// episodes has a task of its own: *task[i] = i. Otherwise *task is NULL. Errors: RLHF_E_INVALID if
+// per_prompt is set although there are no prompts; RLHF_E_NOMEM. [main]
+rlhf_status rlhf__episode_tasks(const struct rlhf__eval_setup *, uint32_t n, int per_prompt,
+                                int64_t **task, struct rlhf__error *err);
+
+#endif

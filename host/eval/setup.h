@@ -1,0 +1,85 @@
+// setup.h: opens a model, prompts and rewards outside a training run, for `eval --reward`,
+// `eval --env`, `generate --env` and `pairs`.
+//
+// Sampling, prompt and response settings come from a run's config or from ppo.so's defaults, so
+// that texts are sampled and scored as in training. Rewards are weighted, but not normalized or
+// clipped.
+#ifndef RLHF_HOST_EVAL_SETUP_H
+#define RLHF_HOST_EVAL_SETUP_H
+
+#include "cmd/command_setup.h"
+#include "episode/playing.h"
+#include "sample/rollout.h"
+#include "sample/scoring.h"
+
+struct rlhf__eval_setup_options {
+    const char *model;       // NULL = the default policy
+    const char *reference;   // NULL = none
+    const char *config;      // --config; NULL = settings of the run or of ppo.so
+    const char *prompts;     // file that replaces the config's prompts, NULL = the config's
+    const char *environment; // --env; NULL = none
+    const char *reward_flag; // flag that `reward` came from, for messages
+    const struct rlhf__command_setup_flags *at;
+    const struct rlhf__flag_list *reward, *set;
+    const char *command;   // "eval", "pairs", for messages
+    int64_t limit;         // number of prompts to use, 0 = as in the config
+    int64_t seed, max_mib; // max_mib 0: data.max_mib
+    int32_t as_the_run;    // 1: without a config, use the settings of the model's run
+    int32_t unpaid;        // 1: neither a reward nor an environment that pays is needed
+};
+
+// Zero-initialize; release with rlhf__eval_setup_finish. Everything is owned.
+struct rlhf__eval_setup {
+    struct rlhf__command_setup at;
+    struct rlhf__config config;                // config.reward names the rewards
+    const struct rlhf__plugin *algo, **reward; // [config.n_reward]
+    struct rlhf__model *model, *reference;     // reference NULL = none
+    struct rlhf__instance **rewards;           // [config.n_reward]
+    struct rlhf__reward_tally *tally;          // [config.n_reward]
+    struct rlhf__instance *environment;        // NULL = none
+    struct rlhf__episode_setup episodes;       // with an environment
+    struct rlhf__prompts *prompts;
+    struct rlhf__response_rules *rules;
+    rlhf_dist logp_dist;
+    int64_t limit, max_mib; // as in the options
+};
+
+// Errors: RLHF_E_INVALID (settings, files, a reference with another vocabulary) and those of
+// opening models and plugins. [main]
+rlhf_status rlhf__eval_setup_open(struct rlhf__eval_setup *t, const struct rlhf__env *env,
+                                  const struct rlhf__eval_setup_options *o,
+                                  struct rlhf__error *err);
+// Replace the prompts by those in `file`. If file is NULL, replace them by the prompts of the
+// config. Errors: those of reading prompts. [main]
+rlhf_status rlhf__eval_setup_prompts(struct rlhf__eval_setup *t, const char *file,
+                                     struct rlhf__error *err);
+
+// Set `out` to the directory of the policy that the model's run began with. Errors: RLHF_E_INVALID
+// if the model is not a run's checkpoint. [main]
+rlhf_status rlhf__eval_setup_base(const struct rlhf__eval_setup *t, char out[RLHF__PATH_CAP],
+                                  struct rlhf__error *err);
+
+void rlhf__eval_setup_finish(struct rlhf__eval_setup *t); // accepts a zeroed one [main]
+
+// Returns a request to sample one response to each of n prompts with the config's settings. The
+// caller sets cache and first if needed. stream selects the random numbers. [any]
+struct rlhf__rollout_request rlhf__eval_setup_request(const struct rlhf__eval_setup *t, uint32_t n,
+                                                      uint32_t slots, int64_t seed,
+                                                      const char *stream);
+
+// Sample those responses, using the prompts in turn. With an environment these are episodes; with
+// `alone` prompts, each row has a task of its own. [step]
+rlhf_status rlhf__eval_setup_sample(const struct rlhf__eval_setup *t,
+                                    const struct rlhf__rollout_request *q, struct rlhf__rows *e,
+                                    struct rlhf__error *err);
+
+// Score the rows e of that request:
+// - e->score, e->reward and token rewards are set.
+// - *x receives the texts (zeroed before; release with rlhf__scored_finish).
+// - keep[n] is 0 for rows that nan_policy or on_failure drop.
+// - raw[n_reward * n] receives each plugin's own scores. [step]
+rlhf_status rlhf__eval_setup_score(const struct rlhf__eval_setup *t, struct rlhf__rows *e,
+                                   struct rlhf__scored *x, uint8_t *keep, float *raw,
+                                   struct rlhf__error *err);
+
+#endif

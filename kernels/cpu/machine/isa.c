@@ -1,0 +1,25 @@
+// isa.c: chooses the instruction set at run time. The sets of a machine are in isa_x86.c or
+// isa_neon.c; no other file queries the CPU.
+#include "machine/isa.h"
+
+#include "hot/hot.h"
+
+#include <string.h>
+
+int rlhf__isa_choose(const char *cap) {
+    int isa = RLHF__ISA_COUNT - 1;
+    if (cap && *cap)
+        while (strcmp(cap, rlhf__isa_level(isa)->name) != 0)
+            if (--isa < 0) return -1;
+    while (isa > 0 && (!rlhf__isa_level(isa)->hot || rlhf__isa_lacks(isa)))
+        isa--;
+    return isa;
+}
+
+int rlhf__isa_keeping(int isa, const char *arithmetic) {
+    if (!arithmetic || !*arithmetic) return isa;
+    while (isa >= 0 &&
+           (!rlhf__isa_level(isa)->hot || strcmp(rlhf__isa_arithmetic(isa), arithmetic) != 0))
+        isa--;
+    return isa;
+}

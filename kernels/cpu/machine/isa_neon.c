@@ -1,0 +1,23 @@
+// isa_neon.c: the instruction set of aarch64. Every such CPU has NEON.
+#include "hot/hot.h"
+#include "machine/isa.h"
+
+#include <stddef.h>
+
+static const struct rlhf__level neon = {
+    "neon", &rlhf__hot_table_neon, "NEON, 4 lanes", "own tiles", "as f32", NULL};
+
+const struct rlhf__level *rlhf__isa_level(int isa) {
+    (void)isa; // there is only one level
+    return &neon;
+}
+
+const char *rlhf__isa_arithmetic(int isa) {
+    (void)isa;
+    return "v1";
+}
+
+const char *rlhf__isa_lacks(int isa) {
+    (void)isa;
+    return NULL;
+}

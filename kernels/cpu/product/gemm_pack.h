@@ -1,0 +1,34 @@
+// gemm_pack.h: operands in the layout that our own tiles (gemm.h) read. They are packed from dense
+// matrices, or converted from the packed transpose.
+#ifndef RLHF_CPU_GEMM_PACK_H
+#define RLHF_CPU_GEMM_PACK_H
+
+#include "product/gemm_job.h"
+
+// The size of a packed [k, n] operand in bytes.
+uint64_t rlhf__gemm_packed_bytes(const struct rlhf__cpu *cpu, int32_t dtype, int64_t k, int64_t n);
+
+// Pack a dense [k, n], which is stored as [n, k] if `transposed` is set. For dtype f32, src is f32.
+// For dtype bf16, src is bf16 or f32 (rounded to nearest even). `later` means that the result is
+// not read soon. Then, if it is larger than a cache, streaming stores bypass the caches. [step]
+void rlhf__gemm_pack(const struct rlhf__cpu *cpu, void *dst, int32_t dtype, const void *src,
+                     int32_t src_dtype, int64_t k, int64_t n, int transposed, int later);
+
+// True if `rows` rows of A should be packed, given that `panels` panels read them. [step]
+int rlhf__gemm_packs_a(const struct rlhf__gemm_job *j, int64_t rows, int64_t panels);
+
+// Packs `rows` rows of A, starting at row `row`, for k steps from j->k0 on, into j->a_pack. [step]
+void rlhf__gemm_pack_a(const struct rlhf__gemm_job *j, int64_t row, size_t rows, size_t k);
+
+// The size in bytes of the converted panels for a pass of `step` steps of k, plus those of the
+// second GEMM.
+uint64_t rlhf__gemm_turned_bytes(const struct rlhf__gemm_job *j, int64_t step);
+
+// Reserves workspace for the converted panels, and converts the panels of the second GEMM.
+// RLHF_E_NOMEM. [step]
+rlhf_status rlhf__gemm_turned_place(struct rlhf__cpu *cpu, struct rlhf__gemm_job *j, int64_t step);
+
+// Convert the panels for steps j->k0 .. j->k1 - 1 of k from the panels of the transpose. [step]
+void rlhf__gemm_turn(const struct rlhf__gemm_job *j);
+
+#endif

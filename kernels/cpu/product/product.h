@@ -1,0 +1,105 @@
+// product.h: GEMMs of the CPU backend for all dtypes, packed operands, weights.
+//
+// The loops over elements are in hot/.
+#ifndef RLHF_CPU_PRODUCT_H
+#define RLHF_CPU_PRODUCT_H
+
+#include "context.h"
+#include "product/library.h"
+#include "product/matmul.h"
+
+// The extra data of a block-structured weight (rlhf_blocks).
+struct rlhf__blocks {
+    int32_t rank, rows; // rows: number of rows of the source
+    float scale;
+    int32_t *source, *first; // [n] each: the output's row of the source, -1: none; its first input
+};
+
+struct rlhf_weight {
+    int32_t k, n;
+    int32_t dtype;      // of the operands that the caller passes
+    int32_t exec_dtype; // of the GEMM that runs: f32 if the CPU lacks bf16 GEMMs
+    uint32_t flags;
+    int32_t packed; // 1: weight_pack was called
+    struct rlhf__packed fwd,
+        bwd;                     // [k, n]; [n, k] with RLHF_WEIGHT_BACKWARD and a library
+    struct rlhf__blocks *blocks; // NULL: dense
+};
+
+// True if a weight is packed twice, once for each direction. A library needs this, because it uses
+// a different layout in each direction. Own panels are packed once and converted during the GEMM
+// (gemm.h).
+static inline int rlhf__cpu_keeps_both(const struct rlhf__cpu *cpu) { return cpu->library != NULL; }
+
+// True if f32 GEMMs of operands in pairs (matmul.h) are used instead of GEMMs of this dtype.
+static inline int rlhf__cpu_pairs(const struct rlhf__cpu *cpu, int32_t dtype) {
+    return dtype == RLHF_BF16 && !cpu->bf16 && !cpu->library;
+}
+
+// The number of steps of k in a packed weight.
+static inline int64_t rlhf__packed_k(const struct rlhf__cpu *cpu, int32_t dtype, int64_t k) {
+    return rlhf__cpu_pairs(cpu, dtype) ? rlhf__pairs_k(k) : k;
+}
+
+// The GEMM dtype for a weight of this dtype.
+static inline int32_t rlhf__cpu_exec_dtype(const struct rlhf__cpu *cpu, int32_t dtype) {
+    return cpu->bf16 ? dtype : RLHF_F32;
+}
+
+// A weight with these arguments but without memory, for computing sizes.
+static inline rlhf_weight rlhf__weight_shape(const struct rlhf__cpu *cpu,
+                                             const rlhf_call_weight *w) {
+    return (rlhf_weight){.k = w->k,
+                         .n = w->n,
+                         .dtype = w->dtype,
+                         .exec_dtype = rlhf__cpu_exec_dtype(cpu, w->dtype),
+                         .flags = w->flags};
+}
+
+// Sets the number of OpenMP threads of the calling OS thread to the context's. [step]
+void rlhf__cpu_use_threads(const struct rlhf__cpu *cpu);
+
+// Runs one GEMM. wei is the packed right operand; if s->wei_packed is not set, plain_wei is read
+// instead. The bits of a row of dst do not depend on s->m, unless a library is used. [step]
+rlhf_status rlhf__product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
+                          const struct rlhf__packed *wei, const void *plain_wei, const float *bias,
+                          void *dst);
+
+// Adds the workspaces of rlhf__product. [step]
+void rlhf__product_needs(struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
+                         struct rlhf__cpu_needs *n);
+
+// dw f32 += x^T dy, like linear_dw of the table but without db. Without goes_on, the sum of the
+// call is added to dw. With goes_on, the sums start at dw. The rows may then be divided into
+// several calls with the same bits as in a single call. A call must end at a multiple of
+// RLHF__GEMM_ROWS_STEP rows (gemm.h) or, in bf16, of 32. [step]
+rlhf_status rlhf__linear_dw(struct rlhf__cpu *cpu, void *dw, const void *x, const void *dy,
+                            const rlhf_weight *w, uint32_t rows, int goes_on);
+
+// Add the workspaces of linear_dx and of rlhf__linear_dw for w. w need not have memory. [step]
+void rlhf__linear_dx_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, int32_t dx_dtype,
+                           int32_t accumulate, uint32_t rows, struct rlhf__cpu_needs *n);
+void rlhf__linear_dw_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows, int goes_on,
+                           struct rlhf__cpu_needs *n);
+
+// Widens a bf16 operand to the layout of struct rlhf__matmul's pairs. If k_is_rows is set, the
+// operand is stored as [k, others], and dst has rlhf__pairs_k(k) rows. Otherwise it is stored as
+// [others, k], and each row of dst has rlhf__pairs_k(k) elements. [step]
+void rlhf__widen_pairs(const struct rlhf__cpu *cpu, float *dst, const uint16_t *src, int64_t k,
+                       int64_t others, int k_is_rows);
+
+// ---- blocks.c ----
+// A function of the table. [step]
+rlhf_status rlhf__cpu_weight_create_blocks(void *ctx, const rlhf_blocks *from, rlhf_weight **out);
+void rlhf__blocks_destroy(struct rlhf__blocks *b); // NULL allowed
+// The size in bytes of a block-structured weight, or of its gradient, as a dense matrix.
+static inline uint64_t rlhf__blocks_dense_bytes(const rlhf_weight *w) {
+    return (uint64_t)w->k * (uint64_t)w->n * sizeof(float);
+}
+// Expand *src, the source of a block-structured weight, to the dense [n, k] matrix. *src then
+// points to this matrix, which is in a workspace. [step]
+rlhf_status rlhf__blocks_expand(struct rlhf__cpu *cpu, const rlhf_weight *w, void **src);
+// dw += scale times the blocks of the dense gradient [n, k]. [step]
+void rlhf__blocks_add(struct rlhf__cpu *cpu, const rlhf_weight *w, float *dw, const float *dense);
+
+#endif

@@ -1,0 +1,122 @@
+// attention.h: the parts that the attention kernels of both dtypes have in common: launch
+// arguments, key tiles by logical index, segments, the exponential, and the order of sums over
+// queries.
+//
+// In any layout, key j of a row is in tile j / KEYS of segment j / SEGMENT. Each segment has a
+// separate online softmax, and segments are merged in order. So a query has the same bits whether
+// it is alone (decoding) or among others, and with or without a cache or a shared prefix. A key
+// that a query does not see contributes exactly zero.
+#ifndef RLHF_CUDA_ATTENTION_H
+#define RLHF_CUDA_ATTENTION_H
+
+#include "attention/ragged.h"
+#include "mathf.h"
+
+enum { RLHF__ATTN_HEAD_DIM_MAX = 128, RLHF__ATTN_SEGMENT = 512 };
+
+// The arguments of forward and backward. Strides are in elements.
+struct rlhf__attn_args {
+    struct rlhf__cuda_rows rows;
+    const void *q, *k, *v;
+    void *out;  // backward: read
+    float *lse; // f32 [total, heads]; forward: may be NULL; backward: read
+    int64_t q_stride, kv_stride, out_stride;
+    int32_t heads, group, head_dim, causal; // group: query heads per head of k and v
+    int32_t wide;                           // 1: the rows of all tensors allow 16-byte accesses
+    int32_t tiles;                          // query tiles of the longest row; the launch uses them
+    int32_t segments;                       // segments of the longest row, if `parts` is used
+    float scale, scale_log2;                // scale, and scale * log2(e)
+    float *parts; // workspace: partial results of the segments of long rows
+};
+
+struct rlhf__attn_bwd_args {
+    struct rlhf__attn_args a;
+    void *dq, *dk, *dv;
+    const void *dout;
+    float *delta; // f32 [total, heads] workspace: sums of dout * out
+};
+
+// One function for each dtype. The arguments must be checked; n and total must not be 0. [step]
+rlhf_status rlhf__cuda_attention_bf16(struct rlhf__cuda *cu, struct rlhf__attn_args *a);
+rlhf_status rlhf__cuda_attention_f32(struct rlhf__cuda *cu, struct rlhf__attn_args *a);
+
+// The number of bytes of RLHF__CUDA_WS_ATTN that this forward call needs. The addresses in *a may
+// be unset.
+uint64_t rlhf__cuda_attention_bf16_bytes(const struct rlhf__attn_args *a);
+uint64_t rlhf__cuda_attention_bwd_bytes(uint32_t total, int32_t heads);
+
+// The functions of backward, with arguments as in forward. rlhf__cuda_attention_bwd computes delta
+// and then calls the function of the dtype, which computes dq, dk and dv. [step]
+rlhf_status rlhf__cuda_attention_bwd(struct rlhf__cuda *cu, struct rlhf__attn_bwd_args *b,
+                                     int32_t dtype);
+rlhf_status rlhf__cuda_attention_bwd_bf16(struct rlhf__cuda *cu, struct rlhf__attn_bwd_args *b);
+rlhf_status rlhf__cuda_attention_bwd_f32(struct rlhf__cuda *cu, struct rlhf__attn_bwd_args *b);
+
+// 2^x for the f32 kernels, with the same bits on every card and on the emulation. For x <= 127 the
+// relative error is 8e-8. Below -127 the result is 0. A NaN stays a NaN. It is shorter than
+// rlhf__exp2f, because it does not handle denormals and infinity. The bf16 kernels compute their
+// sums on tensor cores, and use rlhf__ex2 of ptx.h instead.
+static __device__ __forceinline__ float rlhf__attn_exp2(float x) {
+    x = x < -127.0f ? -127.0f : x;
+    const float n = x + 12582912.0f, f = x - (n - 12582912.0f); // n: the nearest integer
+    float p = 0.00015353362f;                                   // least relative error for |f| < .5
+    p = fmaf(p, f, 0.0013398875f);
+    p = fmaf(p, f, 0.00961843692f);
+    p = fmaf(p, f, 0.0555033237f);
+    p = fmaf(p, f, 0.240226477f);
+    p = fmaf(p, f, 0.693147182f);
+    p = fmaf(p, f, 1.0f);
+    return p * __uint_as_float((__float_as_uint(n) << 23) + 0x3f800000u);
+}
+
+static __device__ __forceinline__ int rlhf__attn_min(int a, int b) { return a < b ? a : b; }
+
+// ---- backward: the queries that contribute to a tile of keys ----
+
+// Iterates over tiles of STEP queries by position, for one query head of the group after the other.
+// The queries of the row that owns the keys come first, then those of the rows that share them.
+struct rlhf__attn_walk {
+    struct rlhf__cuda_row row; // the row of these queries
+    uint32_t index;            // index of that row
+    int32_t head, pos;         // pos: position of the tile's first query, a multiple of STEP
+};
+
+template <int STEP>
+static __device__ __forceinline__ void rlhf__attn_walk_row(struct rlhf__attn_walk *w,
+                                                           const struct rlhf__cuda_row &row,
+                                                           uint32_t index, int32_t pos) {
+    w->row = row;
+    w->index = index;
+    w->pos = pos / STEP * STEP;
+}
+
+// Move to the next tile; returns 0 at the end. `own` is the row of the keys, and `index` is its
+// index. `pos` is the position of the row's first query that sees one of the keys. `end` is one
+// past the last head.
+template <int STEP>
+static __device__ __forceinline__ int
+rlhf__attn_walk_next(struct rlhf__attn_walk *w, const struct rlhf__cuda_rows &rows,
+                     const struct rlhf__cuda_row &own, uint32_t index, int32_t pos, int32_t end) {
+    w->pos += STEP;
+    if (w->pos < w->row.nk) return 1;
+    for (uint32_t i = w->index + 1; !own.np && rows.prefix_len && i < rows.n; i++) {
+        struct rlhf__cuda_row next;
+        if (rows.prefix_len[i] <= 0 || !rlhf__cuda_row_check_training(rows, i, &next)) break;
+        if (!next.nq) continue;
+        rlhf__attn_walk_row<STEP>(w, next, i, next.start);
+        return 1;
+    }
+    rlhf__attn_walk_row<STEP>(w, own, index, pos);
+    return ++w->head < end;
+}
+
+static __device__ __forceinline__ float rlhf__attn_quad_max(float v) {
+    v = fmaxf(v, __shfl_xor_sync(~0u, v, 1));
+    return fmaxf(v, __shfl_xor_sync(~0u, v, 2));
+}
+static __device__ __forceinline__ float rlhf__attn_quad_sum(float v) {
+    v += __shfl_xor_sync(~0u, v, 1);
+    return v + __shfl_xor_sync(~0u, v, 2);
+}
+
+#endif

@@ -1,0 +1,243 @@
+// attention_bwd_bf16.cu: backward attention in bf16. A block of the dq kernel has a tile of queries
+// and iterates over their keys. A block of the kernel for dk and dv has a tile of keys and iterates
+// over the queries that see them. A tile has 64 rows, 16 per warp.
+//
+// Keys are processed by logical index and queries by position, so that a shared prefix does not
+// change the order of a row's sums.
+#include "attention/attention_bf16.h"
+
+enum { TILE = 64, STEP = 32, THREADS = 128, WARPS = 4 };
+
+namespace {
+// Shared memory: two tiles of the block's own rows, and two stages. Each stage has two steps of the
+// rows that the block iterates over.
+template <int HD> struct room {
+    enum { PITCH = HD + 8, OWN = TILE * PITCH, OTHER = STEP * PITCH, ALL = 2 * OWN + 4 * OTHER };
+};
+} // namespace
+
+// s = the warp's 16 rows, from row `own` on, times the transpose of STEP rows of a tile.
+template <int HD>
+static __device__ __forceinline__ void product(float (*s)[4], const rlhf__bf16 *own,
+                                               const rlhf__bf16 *tile) {
+    const int lane = (int)threadIdx.x % 32;
+    const rlhf__bf16 *x = own + lane % 16 * (HD + 8) + lane / 16 * 8;
+    const rlhf__bf16 *y = tile + (lane / 16 * 8 + lane % 8) * (HD + 8) + lane / 8 % 2 * 8;
+#pragma unroll
+    for (int n = 0; n < STEP / 8; n++)
+        s[n][0] = s[n][1] = s[n][2] = s[n][3] = 0.0f;
+#pragma unroll
+    for (int k = 0; k < HD / 16; k++) {
+        unsigned a[4], b[4];
+        rlhf__ldmatrix_x4(a, x + k * 16);
+#pragma unroll
+        for (int n = 0; n < STEP / 16; n++) {
+            rlhf__ldmatrix_x4(b, y + n * 16 * (HD + 8) + k * 16);
+            rlhf__mma_bf16(s[2 * n], a, b);
+            rlhf__mma_bf16(s[2 * n + 1], a, b + 2);
+        }
+    }
+}
+
+// exp(score - lse). score is unscaled; scale and lse are in units of log2.
+static __device__ __forceinline__ float probability(float s, float scale_log2, float lse_log2) {
+    return rlhf__ex2(fmaf(s, scale_log2, -lse_log2));
+}
+static __device__ __forceinline__ float in_log2(float lse) { return lse * 1.44269504f; }
+
+template <int HD> static __device__ __forceinline__ void clear(float (*d)[4]) {
+#pragma unroll
+    for (int n = 0; n < HD / 8; n++)
+        d[n][0] = d[n][1] = d[n][2] = d[n][3] = 0.0f;
+}
+
+// A block computes 64 queries of one head of one row of the batch.
+template <int HD>
+static __global__ void __launch_bounds__(THREADS, 3) grad_q_bf16(struct rlhf__attn_bwd_args b) {
+    const struct rlhf__attn_args &a = b.a;
+    DYN_SHARED(bytes);
+    rlhf__bf16 *qs = (rlhf__bf16 *)bytes, *os = qs + room<HD>::OWN, *stage = os + room<HD>::OWN;
+    const int head = (int)blockIdx.y, warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+    const int first = (a.tiles - 1 - (int)(blockIdx.x % (unsigned)a.tiles)) * TILE;
+    struct rlhf__cuda_row row;
+    if (!rlhf__cuda_row_check_training(a.rows, blockIdx.x / (unsigned)a.tiles, &row)) return;
+    if (first >= row.nq) return; // skips the block's loads
+
+    const int64_t col = (int64_t)head * a.head_dim, kv_col = (int64_t)(head / a.group) * a.head_dim;
+    const rlhf__bf16 *k = (const rlhf__bf16 *)a.k + kv_col, *v = (const rlhf__bf16 *)a.v + kv_col;
+    const struct rlhf__cuda_row queries = {0, 0, 0, 0, 0, 0, row.t0};
+    rlhf__attn_load<HD, TILE, THREADS>(qs, (const rlhf__bf16 *)a.q + col, a.q_stride, queries,
+                                       first, row.nq, a.head_dim, a.wide);
+    rlhf__attn_load<HD, TILE, THREADS>(os, (const rlhf__bf16 *)b.dout + col, a.out_stride, queries,
+                                       first, row.nq, a.head_dim, a.wide);
+    rlhf__attn_load<HD, STEP, THREADS>(stage, k, a.kv_stride, row, 0, row.nk, a.head_dim, a.wide);
+    rlhf__attn_load<HD, STEP, THREADS>(stage + room<HD>::OTHER, v, a.kv_stride, row, 0, row.nk,
+                                       a.head_dim, a.wide);
+    rlhf__cp_async_commit();
+
+    const int own = first + warp * 16; // the warp's first query
+    const int keys = a.causal ? row.start + rlhf__attn_min(first + TILE, row.nq) : row.nk;
+    const int warp_keys = own >= row.nq ? 0
+                          : a.causal    ? row.start + rlhf__attn_min(own + 16, row.nq)
+                                        : row.nk;
+    int seen[2];
+    float lse[2], delta[2], dq[HD / 8][4];
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        const int r = own + lane / 4 + 8 * h, there = r < row.nq;
+        const int64_t at = (int64_t)(row.t0 + r) * a.heads + head;
+        seen[h] = !there ? 0 : a.causal ? row.start + r + 1 : row.nk;
+        lse[h] = there ? in_log2(a.lse[at]) : 0.0f;
+        delta[h] = there ? b.delta[at] : 0.0f;
+    }
+    clear<HD>(dq);
+    for (int j0 = 0; j0 < keys; j0 += STEP) {
+        rlhf__bf16 *ks = stage + (j0 / STEP & 1) * 2 * room<HD>::OTHER, *vs = ks + room<HD>::OTHER;
+        rlhf__cp_async_wait<0>();
+        __syncthreads(); // the step has arrived, and the other stage is free
+        if (j0 + STEP < keys) {
+            rlhf__bf16 *next = stage + (~(j0 / STEP) & 1) * 2 * room<HD>::OTHER;
+            rlhf__attn_load<HD, STEP, THREADS>(next, k, a.kv_stride, row, j0 + STEP, row.nk,
+                                               a.head_dim, a.wide);
+            rlhf__attn_load<HD, STEP, THREADS>(next + room<HD>::OTHER, v, a.kv_stride, row,
+                                               j0 + STEP, row.nk, a.head_dim, a.wide);
+            rlhf__cp_async_commit();
+        }
+        if (j0 >= warp_keys) continue; // skips products of the warp that are 0
+        float s[STEP / 8][4], dp[STEP / 8][4];
+        product<HD>(s, qs + warp * 16 * room<HD>::PITCH, ks);
+        product<HD>(dp, os + warp * 16 * room<HD>::PITCH, vs);
+#pragma unroll
+        for (int n = 0; n < STEP / 8; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const int j = j0 + n * 8 + 2 * (lane % 4) + (i & 1), h = i >> 1;
+                const float p = probability(s[n][i], a.scale_log2, lse[h]);
+                dp[n][i] = j < seen[h] ? p * (dp[n][i] - delta[h]) : 0.0f;
+            }
+        rlhf__attn_by_cols<HD, STEP>(dq, dp, ks);
+    }
+    rlhf__bf16 *mine = qs + warp * 16 * room<HD>::PITCH; // only this warp reads them
+    __syncwarp(); // memory order: the last product has read it
+    rlhf__attn_put<HD>(mine, dq, a.scale, a.scale);
+    __syncwarp();
+    rlhf__attn_store<HD>((rlhf__bf16 *)b.dq + row.t0 * a.q_stride + col, a.q_stride, mine, own,
+                         row.nq, a.head_dim, a.wide);
+}
+
+// Copies a step's queries, their dout, lse and delta into one stage.
+template <int HD>
+static __device__ __forceinline__ void load_queries(rlhf__bf16 *qs, float *stats,
+                                                    const struct rlhf__attn_bwd_args &b,
+                                                    const struct rlhf__attn_walk &w) {
+    const struct rlhf__attn_args &a = b.a;
+    const struct rlhf__cuda_row queries = {0, 0, 0, 0, 0, 0, w.row.t0};
+    const int first = w.pos - w.row.start;
+    const int64_t col = (int64_t)w.head * a.head_dim;
+    rlhf__attn_load<HD, STEP, THREADS>(qs, (const rlhf__bf16 *)a.q + col, a.q_stride, queries,
+                                       first, w.row.nq, a.head_dim, a.wide);
+    rlhf__attn_load<HD, STEP, THREADS>(qs + room<HD>::OTHER, (const rlhf__bf16 *)b.dout + col,
+                                       a.out_stride, queries, first, w.row.nq, a.head_dim, a.wide);
+    const int t = first + (int)threadIdx.x % STEP;
+    const int there = (unsigned)t < (unsigned)w.row.nq;
+    const float *from = threadIdx.x < STEP ? a.lse : b.delta;
+    if (threadIdx.x < 2 * STEP)
+        rlhf__cp_async4(stats + threadIdx.x,
+                        there ? from + (int64_t)(w.row.t0 + t) * a.heads + w.head : from,
+                        there ? 4u : 0u);
+    rlhf__cp_async_commit();
+}
+
+// A block computes 64 keys of one key head of one row of the batch. Missing queries add 0, because
+// their q, dout and delta are 0.
+template <int HD>
+static __global__ void __launch_bounds__(THREADS, 2) grad_kv_bf16(struct rlhf__attn_bwd_args b) {
+    const struct rlhf__attn_args &a = b.a;
+    DYN_SHARED(bytes);
+    SHARED(float[4 * STEP], stats);
+    rlhf__bf16 *ks = (rlhf__bf16 *)bytes, *vs = ks + room<HD>::OWN, *stage = vs + room<HD>::OWN;
+    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+    const int first = (int)(blockIdx.x % (unsigned)a.tiles) * TILE;
+    const uint32_t index = blockIdx.x / (unsigned)a.tiles;
+    struct rlhf__cuda_row row;
+    if (!rlhf__cuda_row_check_training(a.rows, index, &row)) return;
+    if (first >= row.nq) return; // skips the block's loads
+
+    const int64_t col = (int64_t)blockIdx.y * a.head_dim;
+    const struct rlhf__cuda_row keys = {0, 0, 0, 0, 0, 0, row.t0};
+    rlhf__attn_load<HD, TILE, THREADS>(ks, (const rlhf__bf16 *)a.k + col, a.kv_stride, keys, first,
+                                       row.nq, a.head_dim, a.wide);
+    rlhf__attn_load<HD, TILE, THREADS>(vs, (const rlhf__bf16 *)a.v + col, a.kv_stride, keys, first,
+                                       row.nq, a.head_dim, a.wide);
+    const int own = first + warp * 16, pos = row.start + (a.causal ? first : 0);
+    const int end = ((int)blockIdx.y + 1) * a.group;
+    struct rlhf__attn_walk w, next;
+    w.head = (int)blockIdx.y * a.group;
+    rlhf__attn_walk_row<STEP>(&w, row, index, pos);
+    load_queries<HD>(stage, stats, b, w);
+    float dk[HD / 8][4], dv[HD / 8][4];
+    clear<HD>(dk);
+    clear<HD>(dv);
+    for (int turn = 0, more = 1; more; turn ^= 1, w = next) {
+        rlhf__bf16 *qs = stage + turn * 2 * room<HD>::OTHER, *os = qs + room<HD>::OTHER;
+        const float *lse = stats + turn * 2 * STEP, *delta = lse + STEP;
+        rlhf__cp_async_wait<0>();
+        __syncthreads(); // the step has arrived, and the other stage is free
+        next = w;
+        more = rlhf__attn_walk_next<STEP>(&next, a.rows, row, index, pos, end);
+        if (more)
+            load_queries<HD>(stage + (turn ^ 1) * 2 * room<HD>::OTHER,
+                             stats + (turn ^ 1) * 2 * STEP, b, next);
+        if (own >= row.nq || (a.causal && w.pos + STEP <= row.start + own))
+            continue; // skips products of the warp that are 0
+        float s[STEP / 8][4], dp[STEP / 8][4];
+        product<HD>(s, ks + warp * 16 * room<HD>::PITCH, qs);
+        product<HD>(dp, vs + warp * 16 * room<HD>::PITCH, os);
+#pragma unroll
+        for (int n = 0; n < STEP / 8; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const int o = n * 8 + 2 * (lane % 4) + (i & 1);
+                const int key = row.start + own + lane / 4 + 8 * (i >> 1);
+                const float p = probability(s[n][i], a.scale_log2, in_log2(lse[o]));
+                s[n][i] = !a.causal || key <= w.pos + o ? p : 0.0f;
+                dp[n][i] = s[n][i] * (dp[n][i] - delta[o]);
+            }
+        rlhf__attn_by_cols<HD, STEP, 2>(dv, s, os);
+        rlhf__attn_by_cols<HD, STEP>(dk, dp, qs);
+    }
+    rlhf__bf16 *mine = ks + warp * 16 * room<HD>::PITCH; // only this warp reads these two
+    rlhf__bf16 *other = vs + warp * 16 * room<HD>::PITCH;
+    __syncwarp(); // memory order: the last product has read them
+    rlhf__attn_put<HD>(mine, dk, a.scale, a.scale);
+    rlhf__attn_put<HD>(other, dv, 1.0f, 1.0f);
+    __syncwarp();
+    const int64_t at = row.t0 * a.kv_stride + col;
+    rlhf__attn_store<HD>((rlhf__bf16 *)b.dk + at, a.kv_stride, mine, own, row.nq, a.head_dim,
+                         a.wide);
+    rlhf__attn_store<HD>((rlhf__bf16 *)b.dv + at, a.kv_stride, other, own, row.nq, a.head_dim,
+                         a.wide);
+}
+
+template <int HD> static rlhf_status run(struct rlhf__cuda *cu, struct rlhf__attn_bwd_args *b) {
+    const size_t bytes = room<HD>::ALL * sizeof(rlhf__bf16);
+    const unsigned tiles = (b->a.rows.max_q + TILE - 1) / TILE;
+    b->a.tiles = tiles ? (int32_t)tiles : 1;
+    const unsigned x = (unsigned)b->a.tiles * b->a.rows.n;
+    RLHF_TRY(rlhf__cuda_check(cu, "grad_q_bf16", ALLOW_SHARED(grad_q_bf16<HD>, bytes)));
+    RLHF_TRY(rlhf__cuda_check(cu, "grad_kv_bf16", ALLOW_SHARED(grad_kv_bf16<HD>, bytes)));
+    RUN(cu, grad_q_bf16<HD>, dim3(x, (unsigned)b->a.heads), dim3(THREADS), bytes, *b);
+    RUN(cu, grad_kv_bf16<HD>, dim3(x, (unsigned)(b->a.heads / b->a.group)), dim3(THREADS), bytes,
+        *b);
+    return RLHF_OK;
+}
+
+rlhf_status rlhf__cuda_attention_bwd_bf16(struct rlhf__cuda *cu, struct rlhf__attn_bwd_args *b) {
+    const int32_t d = b->a.head_dim;
+    return d <= 16   ? run<16>(cu, b)
+           : d <= 32 ? run<32>(cu, b)
+           : d <= 64 ? run<64>(cu, b)
+           : d <= 80 ? run<80>(cu, b)
+           : d <= 96 ? run<96>(cu, b)
+                     : run<128>(cu, b);
+}
