@@ -60,6 +60,9 @@ static rlhf_status try_openenv(const struct env *e) {
 static rlhf_status open_openenv(struct env *e) {
     const struct config *c = e->config;
     const rlhf_limits *limits = e->host->service(e->host, RLHF_SVC_LIMITS);
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+        return (e->host->fail)(e->host, RLHF_E_INTERNAL, "libcurl does not start");
+    e->started = 1;
     RLHF_TRY(rlhf__target_init(&e->target, e->host, &e->options, &e->headers));
     char *path = NULL;
     if (curl_url_get(e->target.url, CURLUPART_PATH, &path, 0) != CURLUE_OK)
@@ -85,9 +88,6 @@ static rlhf_status open_openenv(struct env *e) {
 
 static rlhf_status open_it(struct env *e) {
     const struct config *c = e->config;
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        return (e->host->fail)(e->host, RLHF_E_INTERNAL, "libcurl does not start");
-    e->started = 1;
     e->options = (struct rlhf__http_options){.url = c->url,
                                              .header_env = c->header_env,
                                              .ca = c->ca,

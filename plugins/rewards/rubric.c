@@ -139,7 +139,7 @@ static void report(const struct rubric *r, const struct rlhf__asks *a) {
         rlhf_metric_add(r->host, name, (double)(a->in->n - n));
     }
     rlhf_metric_add(r->host, "asked", a->n);
-    if (r->config->url) rlhf_metric_add(r->host, "paused", r->http.paused);
+    if (r->config->url) rlhf_metric_add(r->host, "paused", r->http.requests.paused);
 }
 
 // Record the answers. A lost criterion is recorded too. The exception is a row that has failed: it

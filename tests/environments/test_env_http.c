@@ -161,6 +161,7 @@ static void refused(void **state) {
     play_close(&p);
     assert_int_equal(play_open(&p, "env_http.so", "url=http://127.0.0.1:1/;patience_s=0"),
                      RLHF_E_IO);
+    assert_non_null(strstr(p.host.fail_text, ", for patience_s=0"));
     play_close(&p);
 }
 

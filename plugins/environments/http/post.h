@@ -3,7 +3,7 @@
 #ifndef RLHF_PLUGINS_ENVIRONMENTS_HTTP_POST_H
 #define RLHF_PLUGINS_ENVIRONMENTS_HTTP_POST_H
 
-#include "http/client.h"
+#include "http/requests.h"
 #include "lines/hello.h"
 #include "lines/reply.h"
 
@@ -14,8 +14,6 @@ struct rlhf__post {
     struct rlhf__http_client client;
     struct rlhf__hello hello;
     struct rlhf__bytes closed; // lines of closed episodes, to send with the next call
-    rlhf_rng jitter;
-    int32_t opened, reserved;
 };
 
 // Open the pool, and ask the service what it offers: {"hello": 1}. Errors: as rlhf__http_open;

@@ -114,6 +114,10 @@ static double allowed_seconds(const rlhf_host *host) {
 }
 
 rlhf_status rlhf__http_open(struct rlhf__http_client *c) {
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+        return c->host->fail(c->host, RLHF_E_INTERNAL, "libcurl does not start");
+    c->started = 1;
+    c->host->rng(c->host, "backoff", &c->jitter);
     RLHF_TRY(rlhf__target_init(&c->target, c->host, c->o, &c->headers));
     c->timeout_s = allowed_seconds(c->host);
     c->multi = curl_multi_init();
@@ -135,6 +139,7 @@ static void slot_finish(struct rlhf__http_slot *s) {
 }
 
 void rlhf__http_close(struct rlhf__http_client *c) {
+    if (!c->started) return;
     rlhf__http_drop(c);
     for (uint32_t i = 0; c->slot && i < (uint32_t)c->o->concurrency; i++)
         slot_finish(&c->slot[i]); // a slot whose initialization failed is partly zero
@@ -142,6 +147,7 @@ void rlhf__http_close(struct rlhf__http_client *c) {
     curl_multi_cleanup(c->multi);
     curl_slist_free_all(c->headers);
     rlhf__target_finish(&c->target);
+    curl_global_cleanup();
 }
 
 void rlhf__http_drop(struct rlhf__http_client *c) {

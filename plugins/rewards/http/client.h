@@ -8,6 +8,7 @@
 #include "process/bytes.h"
 
 #include <rlhf/reward.h>
+#include <rlhf/rng.h>
 
 // A slot of the pool: one request, which may be in flight.
 struct rlhf__http_slot {
@@ -15,7 +16,7 @@ struct rlhf__http_slot {
     struct rlhf__bytes body, answer;
     size_t answer_max;
     double began;             // start time, in seconds of rlhf__http_now
-    uint32_t batch, hops;     // index of the batch; number of redirects followed
+    uint32_t request, hops;   // index of the request; number of redirects followed
     int32_t flying, too_long; // too_long: the answer was longer than answer_max
     char error[CURL_ERROR_SIZE];
 };
@@ -29,7 +30,9 @@ struct rlhf__http_client {
     CURLM *multi;
     struct rlhf__http_slot *slot; // [n_slots]
     uint32_t n_slots, n_flying;
-    double timeout_s; // of each request, 0 = none
+    double timeout_s;          // of each request, 0 = none
+    rlhf_rng jitter;           // of the times between attempts
+    int32_t started, reserved; // started: libcurl was initialized
 };
 
 // The outcome of a request.

@@ -14,25 +14,18 @@ struct http {
     const rlhf_host *host;
     const struct rlhf__http_options *options;
     struct rlhf__http_client client;
-    rlhf_rng jitter;
-    int32_t started, reserved; // started: libcurl was initialized
-    struct rlhf__tally tally;  // of the current call
+    struct rlhf__tally tally; // of the current call
 };
 
 static void http_destroy(void *self) {
     struct http *s = self;
     if (!s) return;
     rlhf__http_close(&s->client);
-    if (s->started) curl_global_cleanup();
     s->host->free(s->host, s);
 }
 
 static rlhf_status http_open(struct http *s) {
     const struct rlhf__http_options *o = s->options;
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        return s->host->fail(s->host, RLHF_E_INTERNAL, "libcurl does not start");
-    s->started = 1;
-    s->host->rng(s->host, "backoff", &s->jitter);
     s->client.host = s->host;
     s->client.o = o;
     RLHF_TRY(rlhf__http_open(&s->client));
@@ -60,9 +53,9 @@ static rlhf_status http_create(const rlhf_host *host, const void *config, void *
 static void report(const struct http *s, const struct rlhf__exchange *x) {
     const rlhf_host *h = s->host;
     rlhf__tally_report(&s->tally, h);
-    rlhf_metric_add(h, "requests", (double)x->requests);
-    rlhf_metric_add(h, "repeats", (double)x->repeats);
-    rlhf_metric_add(h, "paused", x->paused);
+    rlhf_metric_add(h, "requests", (double)x->requests.sent);
+    rlhf_metric_add(h, "repeats", (double)x->requests.repeats);
+    rlhf_metric_add(h, "paused", x->requests.paused);
 }
 
 // Marks the rows that got no reward; the message is about the first of them. If all rows lack a
@@ -84,8 +77,7 @@ static rlhf_status score(struct http *s, const rlhf_reward_in *in, const rlhf_re
                                .seq = out->seq,
                                .verdict = out->verdict,
                                .failed = failed,
-                               .tally = &s->tally,
-                               .jitter = &s->jitter};
+                               .tally = &s->tally};
     memset(&s->tally, 0, sizeof s->tally);
     rlhf_status st = rlhf__exchange(&x);
     if (st == RLHF_OK) report(s, &x);

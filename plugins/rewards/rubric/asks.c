@@ -41,7 +41,6 @@ static rlhf_status list(struct rlhf__asks *a, const struct rlhf__record *record,
         }
         a->of[at] = *slot - 1;
     }
-    a->open = a->n;
     const int full = text.full;
     rlhf__bytes_finish(&text);
     return full ? no_memory(a) : RLHF_OK;
@@ -68,21 +67,16 @@ void rlhf__asks_finish(struct rlhf__asks *a) {
         if (all[i]) a->host->free(a->host, all[i]);
 }
 
-static void close_ask(struct rlhf__asks *a, struct rlhf__ask *ask) {
-    if (ask->open) a->open--;
-    ask->open = 0;
-}
-
 void rlhf__ask_answer(struct rlhf__asks *a, struct rlhf__ask *ask, const char *text, size_t n) {
     double score;
     if (rlhf__criteria_score(a->criteria, text, n, &score, ask->why, sizeof ask->why))
         ask->score = score;
-    close_ask(a, ask);
+    ask->open = 0;
 }
 
-void rlhf__ask_lose(struct rlhf__asks *a, struct rlhf__ask *ask, const char *why) {
+void rlhf__ask_lose(struct rlhf__ask *ask, const char *why) {
     snprintf(ask->why, sizeof ask->why, "%s", why);
-    close_ask(a, ask);
+    ask->open = 0;
 }
 
 double rlhf__asks_score(const struct rlhf__asks *a, uint32_t i, uint32_t k) {

@@ -11,10 +11,8 @@ enum { RLHF__ASK_WHY = 512 };
 struct rlhf__ask {
     struct rlhf__question question;
     uint32_t criterion, row; // row: the first row that the question is about
-    int32_t open;            // 1: it has not been answered yet
-    uint32_t repeats;
-    double not_before;
-    double score; // NaN: the criterion is lost; `why` says why
+    int32_t open, reserved;  // open: it has not been answered yet
+    double score;            // NaN: the criterion is lost; `why` says why
     char why[RLHF__ASK_WHY];
 };
 
@@ -23,7 +21,7 @@ struct rlhf__asks {
     const struct rlhf__criteria *criteria;
     const rlhf_reward_in *in;
     struct rlhf__ask *ask; // [n]
-    uint32_t n, open;
+    uint32_t n, reserved;
     uint32_t *of;  // [in->n * criteria->n] index of the ask; n_max: the record has the answer
     double *known; // [in->n * criteria->n] the recorded answer
 };
@@ -35,7 +33,7 @@ void rlhf__asks_finish(struct rlhf__asks *); // [step]
 // Close an ask: with the text that a judge answered, or with the reason why the criterion is lost.
 // [step]
 void rlhf__ask_answer(struct rlhf__asks *, struct rlhf__ask *, const char *text, size_t n);
-void rlhf__ask_lose(struct rlhf__asks *, struct rlhf__ask *, const char *why);
+void rlhf__ask_lose(struct rlhf__ask *, const char *why);
 
 // The score of row i by criterion k. Call it when all asks are closed. NaN = lost. [step]
 double rlhf__asks_score(const struct rlhf__asks *, uint32_t i, uint32_t k);

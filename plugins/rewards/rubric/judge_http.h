@@ -2,8 +2,7 @@
 #ifndef RLHF_REWARDS_RUBRIC_JUDGE_HTTP_H
 #define RLHF_REWARDS_RUBRIC_JUDGE_HTTP_H
 
-#include "http/client.h"
-#include "http/pause.h"
+#include "http/requests.h"
 #include "rubric/asks.h"
 
 // The user sets host, o, model and max_tokens. All other members must be zero.
@@ -13,10 +12,7 @@ struct rlhf__judge_http {
     const char *model;
     int64_t max_tokens;
     struct rlhf__http_client client;
-    rlhf_rng jitter;
-    int32_t started, reserved;
-    uint64_t requests, repeats; // of the last call
-    double paused;
+    struct rlhf__requests requests; // of the last call
 };
 
 // Check the options. If they say so, also connect once. Errors: those of rlhf__http_open. [main]

@@ -53,7 +53,7 @@ static int take_line(struct reader *r, const char *line, size_t n) {
         good = refuse(r, line, n, "the question was answered already");
     else if (!failed && !json_is_number(score))
         good = refuse(r, line, n, "it has neither \"score\", a number, nor \"failed\", a text");
-    if (good && failed) rlhf__ask_lose(r->asks, ask, failed);
+    if (good && failed) rlhf__ask_lose(ask, failed);
     if (good && !failed) {
         snprintf(text, sizeof text, "%.17g", json_number_value(score));
         rlhf__ask_answer(r->asks, ask, text, strlen(text));
@@ -103,7 +103,7 @@ static void write_lines(const struct reader *r, struct rlhf__bytes *to) {
 
 static void lose_rest(struct reader *r, const char *why) {
     for (uint32_t k = r->first; k < r->first + r->n; k++)
-        if (r->asks->ask[k].open) rlhf__ask_lose(r->asks, &r->asks->ask[k], why);
+        if (r->asks->ask[k].open) rlhf__ask_lose(&r->asks->ask[k], why);
 }
 
 static rlhf_status talk(struct rlhf__judge_program *j, struct reader *r,

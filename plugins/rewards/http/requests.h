@@ -1,0 +1,31 @@
+// requests.h: sends requests to a service until each of them is answered or lost.
+//
+// Up to n_slots are in flight at a time, and only one while the service is down. A request that is
+// answered with a status 5xx is retried up to `repeats` times. The requests wait for a service that
+// is down, up to `patience_s`; meanwhile a line about it is logged.
+#ifndef RLHF_REWARDS_HTTP_REQUESTS_H
+#define RLHF_REWARDS_HTTP_REQUESTS_H
+
+#include "http/client.h"
+
+// The user sets client, n and the functions; everything else is zero.
+struct rlhf__requests {
+    struct rlhf__http_client *client;
+    // The functions get ctx and the index of a request.
+    void *ctx;
+    // Appends the body, before each attempt. An error ends the call.
+    rlhf_status (*write)(void *ctx, uint32_t at, struct rlhf__bytes *body);
+    // Takes the answer of a request. An error ends the call.
+    rlhf_status (*take)(void *ctx, uint32_t at, const struct rlhf__bytes *answer);
+    // Hears why a request gets no answer.
+    void (*lose)(void *ctx, uint32_t at, const char *why);
+    uint32_t n, reserved;
+    uint64_t sent, repeats; // out: attempts, and those that failed and were or are to be repeated
+    double paused;          // out: seconds during which the service did not answer
+};
+
+// Returns RLHF_OK once each request is answered or lost, RLHF_E_CANCELLED, RLHF_E_NOMEM, or the
+// error of a function. Afterwards, no request is in flight. [step]
+rlhf_status rlhf__requests_send(struct rlhf__requests *);
+
+#endif
