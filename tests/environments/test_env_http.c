@@ -62,8 +62,9 @@ static int play_all(char out[600]) {
                 continue;
             }
             const size_t n = strlen(log[k]);
-            snprintf(log[k] + n, sizeof log[k] - n, "%s%g/%d ", p.said[k], (double)p.reward[k],
-                     (int)p.end[k]);
+            const int more = snprintf(log[k] + n, sizeof log[k] - n, "%s%g/%d ", p.said[k],
+                                      (double)p.reward[k], (int)p.end[k]);
+            assert_true(more > 0 && (size_t)more < sizeof log[k] - n);
             at[k]++;
         }
     }
