@@ -1,5 +1,5 @@
-// backend.c: opens a compute backend with a host that records the backend's last failure. See
-// rlhf/test.h.
+// backend.c: opens a compute backend. The host that it gives to the backend records the backend's
+// last failure. See rlhf/test.h.
 #include <rlhf/test.h>
 
 #include <dlfcn.h>
@@ -98,8 +98,8 @@ static const char *fault_of(const rlhf_plugin *p) {
 }
 
 const rlhf_plugin *rlhf_test_backend_load(const char *path) {
-    // RTLD_NODELETE, because threads of the backend and reports of a sanitizer may outlive the
-    // test.
+    // RTLD_NODELETE keeps the library's code mapped: the backend's threads may still run after the
+    // test, and a sanitizer's report may name its functions.
     void *so = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     union {
         void *data;

@@ -1,8 +1,8 @@
 // classifier.c: a fake "rlhf.classifier/0" whose logits are computed by the test. See rlhf/test.h.
 #include <rlhf/test.h>
 
-// Returns the test's classifier, or NULL if the test does not offer one. (The offered table is the
-// classifier's first member.)
+// Returns the test's classifier, or NULL if the test does not offer one. The offered table is the
+// first member of the classifier's struct, so both have the same address.
 static struct rlhf_test_classifier *offered(const rlhf_host *host) {
     union {
         const void *table;

@@ -2,8 +2,8 @@
 // rlhf/test.h.
 #include <rlhf/test.h>
 
-// Returns the test's reward model, or NULL if the test does not offer one. (The offered table is
-// its first member.)
+// Returns the test's reward model, or NULL if the test does not offer one. The offered table is the
+// first member of the reward model's struct, so both have the same address.
 static struct rlhf_test_reward_model *offered(const rlhf_host *host) {
     union {
         const void *table;

@@ -2,8 +2,8 @@
 #include <rlhf/log.h>
 #include <rlhf/test.h>
 
-// Returns the test's rows, or NULL if the test does not offer any. (The offered table is their
-// first member.)
+// Returns the test's rows, or NULL if the test does not offer any. The offered table is the first
+// member of the struct of the rows, so both have the same address.
 static struct rlhf_test_rows *offered(const rlhf_host *host) {
     union {
         const void *table;

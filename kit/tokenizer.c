@@ -1,8 +1,8 @@
 // tokenizer.c: a fake "rlhf.tokenizer/0" in which every byte is a token. See rlhf/test.h.
 #include <rlhf/test.h>
 
-// Returns the test's tokenizer, or NULL if the test does not offer one. (The offered table is its
-// first member.)
+// Returns the test's tokenizer, or NULL if the test does not offer one. The offered table is the
+// first member of the tokenizer's struct, so both have the same address.
 static struct rlhf_test_tokenizer *offered(const rlhf_host *host) {
     union {
         const void *table;

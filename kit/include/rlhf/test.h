@@ -60,8 +60,9 @@ struct rlhf_test_service {
 struct rlhf_test_host {
     rlhf_host table; // pass &host.table to the plugin; must stay the first member
     uint64_t seed;
-    // live: allocations that are not freed. allocs: calls of alloc() so far. Call number fail_at (1
-    // = the first) fails and, with fail_on, so do all later ones. fail_at 0: all succeed.
+    // live: allocations that are not freed. allocs: calls of alloc() so far. fail_at: the number of
+    // the call that fails (1 = the first call, 0 = all calls succeed). fail_on 1: all later calls
+    // fail too.
     int64_t live, allocs, fail_at;
     int32_t fail_on, cancel; // cancel: the result of cancelled()
     // The last failure and the number of failures.
@@ -89,7 +90,8 @@ int rlhf_test_offer(struct rlhf_test_host *t, const char *id, const void *table)
 void rlhf_test_fail_alloc(struct rlhf_test_host *t, int64_t n, int32_t on);
 
 // Sets *value to the value of a metric, combining the reports of this phase as the host does.
-// Returns 0 if it was not reported. Reports that differ in `combine` count as failed checks. [any]
+// Returns 0 if the metric was not reported. If its reports disagree about `combine`, that counts as
+// a failed check. [any]
 int rlhf_test_metric(const struct rlhf_test_host *t, const char *name, double *value);
 
 // Begin a phase: metrics reported so far are forgotten. [any]
@@ -116,20 +118,21 @@ int rlhf_test_check(struct rlhf_test_host *t, int holds, const char *file, int l
 int rlhf_test_near(struct rlhf_test_host *t, double got, double want, double tolerance,
                    const char *file, int line, const char *what);
 
-// Prints the number of checks and of failed ones; memory that the plugin did not free counts as a
-// failed check. Returns the exit status of the test, 0 or 1. A test without any check returns 1.
-// [any]
+// Prints how many checks were made and how many of them failed. Memory that the plugin did not free
+// counts as a failed check. Returns the exit status of the test, 0 or 1. A test without any check
+// returns 1. [any]
 int rlhf_test_end(struct rlhf_test_host *t);
 
 // ---- plugins and their options ----
 
-// Writes to out[cap] why rlhf-host would reject the plugin and returns the text's length; 0 and ""
-// if the host would accept it. Options are validated as in the host (rlhf/option_check.h).
-// `rlhf-host plugin check` tests a file more thoroughly. [any]
+// Writes to out[cap] why rlhf-host would reject the plugin, and returns the length of that text. If
+// the host would accept the plugin, writes "" and returns 0. Options are validated as in the host
+// (rlhf/option_check.h). `rlhf-host plugin check` tests a file more thoroughly. [any]
 int rlhf_test_refused(const rlhf_plugin *p, char *out, size_t cap);
 
-// Load a .so and return its plugin number i, or NULL with the reason on stderr; a plugin that
-// rlhf-host would reject is rejected. Never unloaded. [any]
+// Loads a .so and returns plugin `i` of those that it contains, counted from 0. On failure, or if
+// rlhf-host would reject the plugin, returns NULL with the reason on stderr. The .so is never
+// unloaded. [any]
 const rlhf_plugin *rlhf_test_open(const char *path, uint32_t i);
 
 // Copies option number i of a plugin. Returns 0 past the last. [any]
@@ -138,9 +141,9 @@ int rlhf_test_opt(const rlhf_plugin *p, uint32_t i, rlhf_opt *out);
 // Fill config (p->config_size bytes) with the defaults of p's options. [any]
 void rlhf_test_config(const rlhf_plugin *p, void *config);
 
-// Set one option from text ("true", "3", "0.5", a choice, any string, which is borrowed). Returns
-// 0, with the reason on stderr, if the key or value is invalid; ranges are checked as in the host.
-// [any]
+// Sets one option from `value`, which is the text that a user would type: "true", "3", "0.5", a
+// choice, or any string. The string is borrowed. If the key or the value is invalid, or the value
+// is out of range, returns 0 with the reason on stderr. [any]
 int rlhf_test_set(const rlhf_plugin *p, void *config, const char *key, const char *value);
 
 // The same for a list (RLHF_T_LIST); items is ended by NULL and borrowed. [any]
@@ -159,15 +162,17 @@ int64_t rlhf_test_alloc_sweep(struct rlhf_test_host *t,
 
 // ---- finite differences ----
 
-// Returns the largest of |(f(x + h e_i) - f(x - h e_i)) / 2h - d[i]| / max(1, |d[i]|) over x[0 ..
-// n-1], with 2h as rounded in f32, or NaN if a value is NaN. Sets *worst (may be NULL) to the index
-// i of the largest. Restores x. [any]
+// Compares d, the derivatives of f with respect to x[0 .. n-1], with central differences. Returns
+// the largest error, or NaN if a value is NaN. The error of d[i] is |(f(x + h e_i) - f(x - h e_i))
+// / 2h - d[i]| / max(1, |d[i]|), where 2h is the difference of the two points after rounding to
+// float. Sets *worst (may be NULL) to the index of the largest error. Restores x. [any]
 double rlhf_test_derivative(double (*f)(void *arg), void *arg, float *x, const float *d, uint64_t n,
                             double h, uint64_t *worst);
 
-// Compares d_heads of an algorithm's loss() with differences of out->loss, for each entry of every
-// head of in->heads that is not NULL, except hidden. An h of about 1e-3 suits float heads. Returns
-// the largest error, as rlhf_test_derivative does, or NaN if loss() or an allocation fails. [any]
+// Compares the gradients that an algorithm's loss() writes to d_heads with central differences of
+// out->loss. Tests every entry of every head of in->heads that is not NULL, except hidden. An h of
+// about 1e-3 suits float heads. Returns the largest error, as rlhf_test_derivative does, or NaN if
+// loss() or an allocation fails. [any]
 double rlhf_test_loss_derivative(const rlhf_algo_ops *ops, void *self, const rlhf_loss_in *in,
                                  double h);
 
@@ -211,9 +216,9 @@ struct rlhf_test_batch {
     float d_kl[RLHF_TEST_TOKENS], d_value[RLHF_TEST_TOKENS];
 };
 
-// Fill *b with n rows (at most RLHF_TEST_ROWS) in groups of group_size, and with log-probs of
-// `named` further models. Row i comes from data row i / group_size. Rows are single responses: all
-// their tokens have turn 0. [any]
+// Fills *b with n rows (at most RLHF_TEST_ROWS) in groups of group_size. `named` is the number of
+// further models whose log-probs the batch contains. Batch row i comes from data row i /
+// group_size. Each row is a single response: all its tokens have turn 0. [any]
 void rlhf_test_batch_init(struct rlhf_test_batch *b, uint32_t n, uint32_t group_size,
                           uint32_t named, uint64_t seed);
 
@@ -253,8 +258,8 @@ rlhf_status rlhf_test_choose(const rlhf_algo_ops *ops, void *self, struct rlhf_t
 
 // ---- runs, for sinks ----
 
-// A run that rlhf_test_sink simulates for a sink. Phase k, from 1 to `phases`, reports each
-// metric's value times k, and one sample.
+// A run that rlhf_test_sink simulates for a sink. It has `phases` phases. Phase k, counted from 1,
+// reports one sample, and each metric with k times its value here.
 struct rlhf_test_run {
     const char *dir; // of the run; its last part is the name
     const char *why; // with STOPPED and FAILED; NULL: ""
@@ -273,9 +278,9 @@ rlhf_status rlhf_test_sink(const rlhf_sink_ops *ops, void *self, const struct rl
 // ---- a compute table, for models ----
 
 // The compute table of the reference backend (plain C, double accumulation; rlhf/reference.h).
-// guard 1: device memory is readable only while a table function that received it runs, so a model
-// that dereferences it crashes. t gets the table's messages and must outlive it. Returns NULL when
-// out of memory. [any]
+// guard 1: device memory is readable only during a call of a table function that received it, so a
+// model that reads device memory by itself crashes. t gets the table's messages and must outlive
+// the table. Returns NULL when out of memory. [any]
 rlhf_compute *rlhf_test_compute(struct rlhf_test_host *t, uint32_t guard);
 void rlhf_test_compute_end(rlhf_compute *c); // NULL allowed [any]
 
@@ -316,9 +321,9 @@ rlhf_status rlhf_test_model_fill(const rlhf_model_ops *ops, void *self, const rl
 
 // Compares the model's backward() with finite differences. The loss is a weighted sum of all
 // entries of the planned heads (bits of LOGP, ENTROPY, VALUE, SCORE, TOKEN_SCORE), with different
-// weights. `some` entries of each parameter with a gradient are tested. Returns the largest
-// |difference - gradient| / max(|gradient|, 0.01), or NaN if a call failed. The weights are
-// restored afterwards. f32 models only; an h of about 1e-2 is suitable. [any]
+// weights. For each parameter that has a gradient, `some` of its entries are tested. Returns the
+// largest |difference - gradient| / max(|gradient|, 0.01), or NaN if a call failed. The parameters
+// are restored afterwards. f32 models only; an h of about 1e-2 is suitable. [any]
 double rlhf_test_model_derivative(const rlhf_model_ops *ops, void *self, const rlhf_compute *c,
                                   const rlhf_batch *batch, uint32_t heads, uint32_t some, double h);
 
@@ -418,13 +423,14 @@ struct rlhf_test_episode {
     char said[4096]; // what the last function said: lines "user: 1 to 63?\n", "tool: 408\n"
 };
 
-// Begin an episode, with a zeroed state: reset(). self is the environment's instance. row (NULL: no
-// data row) is borrowed. Returns the status of reset(), or RLHF_E_NOMEM. Needs rlhf_test_close in
-// any case. [step]
+// Begins an episode: zeroes its state and calls reset(). self is the environment's instance. row is
+// borrowed; NULL: the episode has no data row. Returns the status of reset(), or RLHF_E_NOMEM. Call
+// rlhf_test_close afterwards, even on failure. [step]
 rlhf_status rlhf_test_begin(struct rlhf_test_episode *e, const rlhf_environment_ops *ops,
                             void *self, uint64_t seed, const char *row, const char *prompt);
-// The policy takes a turn without tool calls, or one that consists of a call: step(). arguments is
-// a JSON object. Returns its status. [step]
+// The policy takes a turn, and step() is called for it. The turn of rlhf_test_turn is a text
+// without tool calls. That of rlhf_test_call is one tool call, whose `arguments` are a JSON object.
+// Both return the status of step(). [step]
 rlhf_status rlhf_test_turn(struct rlhf_test_episode *e, const char *text);
 rlhf_status rlhf_test_call(struct rlhf_test_episode *e, const char *tool, const char *arguments);
 // The host ends the episode (enum rlhf_episode_end): finish(). Returns its status. [step]

@@ -1,6 +1,6 @@
-// digests.h: SHA-256 of the large files of a folder, computed by threads while the files are
-// written. Put one into rlhf__folder.digests to get the digests of the files that are then written
-// to the folder (rlhf__file_writer_open), each of them once.
+// digests.h: computes the SHA-256 of the large files of a folder. Threads compute it while the
+// files are written. Put an rlhf__digests into rlhf__folder.digests before the files are written
+// with rlhf__file_writer_open. Afterwards each file's digest can be read.
 #ifndef RLHF_HOST_DIGESTS_H
 #define RLHF_HOST_DIGESTS_H
 
@@ -14,9 +14,9 @@ struct rlhf__digests *rlhf__digests_new(void);
 // Waits for the threads. NULL allowed. [main]
 void rlhf__digests_free(struct rlhf__digests *);
 
-// Write the digest of the file `name` as 64 hexadecimal digits and a NUL to `hex`. Waits for its
-// thread. Returns 0 if there is no digest, because the file is small, no thread could be started,
-// or d is NULL. [main]
+// Write the digest of the file `name` as 64 hexadecimal digits and a NUL to `hex`. Waits for the
+// thread that hashes the file. Returns 0 if there is no digest, because the file is small, no
+// thread could be started, or d is NULL. [main]
 int rlhf__digests_get(struct rlhf__digests *d, const char *name, char hex[65]);
 
 // ---- for the writer of a file ----
@@ -30,8 +30,8 @@ struct rlhf__digest *rlhf__digest_start(struct rlhf__digests *, const char *name
 // Tell the thread that the file has this many bytes now. [main]
 void rlhf__digest_grown(struct rlhf__digest *, uint64_t size);
 
-// Tell the thread that the file is finished; if not `whole`, its digest is dropped. NULL allowed.
-// [main]
+// Tell the thread that writing has ended. If `whole` is 0, the file is incomplete, and its digest
+// is dropped. NULL allowed. [main]
 void rlhf__digest_end(struct rlhf__digest *, int whole);
 
 #endif

@@ -13,8 +13,8 @@ struct rlhf__dirs {
     char lib[1100];   // <...>/lib/rlhf/0: algos, rewards, models, kernels below it
     char share[1100]; // <...>/share/rlhf: models, configs, prompts below it
     char user[1100];  // the user's own plugins, a directory for each kind; "" = none
-    // The program's executable file. The program runs this file again as the warden of foreign
-    // code. main() sets the path. Programs in which it is "" cannot start wardens.
+    // The program's executable file. To supervise foreign code, the program runs this file again as
+    // a warden. main() sets the path. A program that leaves it "" cannot start wardens.
     char program[1024];
 };
 

@@ -24,9 +24,9 @@ rlhf_status rlhf__folder_open(const struct rlhf__folder *in, const char *name,
                               struct rlhf__folder **out, struct rlhf__error *err);
 void rlhf__folder_close(struct rlhf__folder *f); // NULL allowed
 
-// Open the directory. If it is missing, create it and sync its name to disk. With `taken` not NULL,
-// an entry that exists already is not opened: the function returns RLHF_OK with *taken 1 and *out
-// NULL. [any]
+// Open the directory. If it is missing, create it and sync its name to disk. If `taken` is not NULL
+// and the directory or another entry exists already, the function does not open it: it returns
+// RLHF_OK with *taken 1 and *out NULL. [any]
 rlhf_status rlhf__folder_make(const struct rlhf__folder *in, const char *name, int *taken,
                               struct rlhf__folder **out, struct rlhf__error *err);
 
@@ -37,11 +37,11 @@ rlhf_status rlhf__folder_make_above(const struct rlhf__folder *in, const char *n
 // Lock the directory `dir`. Returns a descriptor; closing it ends the lock. While the lock lasts,
 // rlhf__folder_is_held() returns 1 to all other callers, including other processes. `real` gets the
 // directory's absolute path without links. Returns -1 if the directory does not exist or its file
-// system lacks locks; `real` is then unset, or the path of a directory that is not locked. [any]
+// system lacks locks. After -1, do not use `real`: it may be unset. [any]
 int rlhf__folder_hold(const char *dir, char real[RLHF__PATH_CAP]);
 
-// Returns 1 if a process holds the lock. Otherwise returns 0 and takes the lock, if the file system
-// has locks: while f is open, other processes cannot take the lock. [any]
+// Returns 1 if a process holds the lock of the directory. Otherwise returns 0 and takes the lock,
+// if the file system has locks. Other processes cannot take it while f is open. [any]
 int rlhf__folder_is_held(const struct rlhf__folder *f);
 
 // fsync the directory `name` ("." is `in` itself), so that the names in it are on disk. [any]

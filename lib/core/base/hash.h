@@ -29,8 +29,8 @@ rlhf_status rlhf__sha256_file(const char *path, char hex[65], struct rlhf__error
 
 // ---- CRC-32C (Castagnoli, reflected polynomial 0x82f63b78), as TFRecord files use it ----
 
-// The CRC of earlier data followed by these n bytes; `crc` is the CRC of the earlier data, 0
-// for the first call. [any]
+// Returns the CRC of the earlier data and these n bytes together. `crc` is the CRC of the earlier
+// data, or 0 if there is none. [any]
 uint32_t rlhf__crc32c(uint32_t crc, const void *bytes, size_t n);
 
 // The masked form that TFRecord files store: the CRC rotated right by 15 bits, plus a constant.

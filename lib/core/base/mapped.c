@@ -77,8 +77,8 @@ rlhf_status rlhf__mapped_read(const struct rlhf__mapped *m, void (*work)(void *a
                               struct rlhf__error *err) {
     struct stat info;
     const int whole = guarded(work, arg);
-    // A page that contains the file's new end is not missing: its bytes after the end read as zeros
-    // without a signal. So compare the file's size as well.
+    // If the file was truncated within a page, that page still exists, and its bytes after the new
+    // end read as zeros without a signal. So compare the file's size as well.
     if (whole && fstat(m->fd, &info) == 0 && (uint64_t)info.st_size >= m->len) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_IO,
                       "%s had %llu bytes and became shorter, or unreadable, while it was read",

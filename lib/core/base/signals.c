@@ -73,9 +73,9 @@ static void put_again(char *out, size_t cap, int number) {
     append(out, cap, number == SIGINT ? "; Ctrl-C again: at once" : "; a second signal: at once");
 }
 
-// Append whether a checkpoint follows. While a reward is running, that depends on how soon it
-// answers: its programs and workers are ended soon after the signal, and then the phase does not
-// finish.
+// Append whether a checkpoint follows. If a reward is running, that depends on the reward: soon
+// after the signal, the host ends the reward's programs and workers. If the reward has not returned
+// by then, the phase does not finish.
 static void put_keeping(char *out, size_t cap, int64_t phase) {
     char who[400];
     if (!rlhf__running_describe(who, sizeof who) || strncmp(who, "reward ", 7) != 0) {

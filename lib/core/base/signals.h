@@ -28,9 +28,9 @@ void rlhf__signals_quiet(void);
 // if that is unknown. [main]
 void rlhf__signals_phase(int64_t phase, double seconds);
 
-// Set the text about the newest checkpoint that a second signal prints during a phase: "phase 20 is
-// kept; go on: ...". JSON output does not contain it. A text of more than 500 bytes is ignored.
-// [main]
+// Set the text that a second signal prints during a phase. It tells the user about the newest
+// checkpoint: "phase 20 is kept; go on: ...". JSON output does not contain the text. A text of more
+// than 500 bytes is ignored. [main]
 void rlhf__signals_kept(const char *text);
 
 // Begin (on = 1) or end (on = 0) a dialogue, in which Ctrl-C ends one answer and not the program.
@@ -46,8 +46,8 @@ void rlhf__signals_adopt(int number);
 // all other signals. Returns 1, or 0 if the thread cannot be started. [any]
 int rlhf__signals_thread(pthread_t *thread, void *(*work)(void *), void *arg);
 
-// The target is 0 until a signal asks to end, then that signal's number. Valid until the program
-// ends. [any]
+// Returns a pointer to a flag. The flag is 0 until a signal asks to end; then it is that signal's
+// number. The pointer is valid until the program ends. [any]
 const volatile sig_atomic_t *rlhf__signals_flag(void);
 
 // SIGUSR1 sets the target to 1; the reader resets it to 0. Valid until the program ends. [any]

@@ -258,8 +258,9 @@ rlhf_status rlhf__opts_set(const struct rlhf__opt_table *t, const char *key, con
     return stored ? RLHF_OK : refuse(&o, v, raw, from, err);
 }
 
-// For a key whose value is an object or a list, a lenient table may lack an option. The members of
-// the object are then the options "key.member", and each item of the list is the option "key[]".
+// Used with a lenient origin for a key that the table does not know. If the key's value is an
+// object, its members are the options "key.member". If the value is a list, each item is the option
+// "key[]".
 static rlhf_status apply_inside(const struct rlhf__opt_table *t, const char *key, const json_t *v,
                                 const struct rlhf__origin *from, void *config,
                                 struct rlhf__strings *strings, struct rlhf__error *err) {

@@ -166,14 +166,14 @@ rlhf_status rlhf__opts_new(const struct rlhf__opt_table *t, uint32_t config_size
 
 static json_t *text_or_null(const char *s) { return s ? json_string(s) : json_null(); }
 
-// A text field or default as JSON. For an RLHF__OPT_ENDS, whose text is a JSON list, the result is
-// that list.
+// Returns the text of a string field, or of its default, as JSON. For an option with
+// RLHF__OPT_ENDS, the text is itself a JSON list, and the result is that list.
 static json_t *text_json(const rlhf_opt *o, const char *s) {
     return o->flags & RLHF__OPT_ENDS ? json_loads(s, 0, NULL) : text_or_null(s);
 }
 
-// A choice, as its name. The names "true" and "false" become JSON booleans. So a later version can
-// turn a switch into a choice and still read and write the same values.
+// A choice, as its name. The names "true" and "false" become JSON booleans. So if a later version
+// turns a boolean option into a choice, it still reads and writes the same values.
 static json_t *choice_json(const char *name) {
     if (strcmp(name, "true") == 0) return json_true();
     return strcmp(name, "false") == 0 ? json_false() : json_string(name);

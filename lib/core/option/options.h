@@ -26,14 +26,14 @@ struct rlhf__opt_table {
     uint32_t n, stride; // stride 0 = sizeof(rlhf_opt)
 };
 
-// Make a table from the `rows` rows of a plugin; borrows opts. Returns RLHF_E_UNSUPPORTED if the
-// rows cannot be read: the stride is shorter than in the first SDK, opts is NULL, or a row uses a
-// field of a later SDK. [any]
+// Make a table from the option table `opts` of a plugin, which has `rows` rows and is borrowed.
+// Returns RLHF_E_UNSUPPORTED if the table cannot be read: the stride is shorter than in the first
+// SDK, opts is NULL, or a row uses a field of a later SDK. [any]
 rlhf_status rlhf__opt_table_init(struct rlhf__opt_table *t, const rlhf_opt *opts, uint32_t rows,
                                  uint32_t stride, struct rlhf__error *err);
 
-// Copy option i < n to *out, as far as the stride reaches. Fields that the table lacks become 0.
-// [any]
+// Copy option i < n to *out. If the table's rows are shorter than rlhf_opt, the fields that they
+// lack become 0. [any]
 void rlhf__opt_at(const struct rlhf__opt_table *t, uint32_t i, rlhf_opt *out);
 
 // Index of the option called key, or -1. [any]

@@ -134,9 +134,9 @@ static int find_dir(const char *root, const char *group, char out[RLHF__PATH_CAP
     return found ? 0 : -1;
 }
 
-// Open the directory in which groups can be made, and put its path into `out`. Returns -1 if there
-// is none. A group that contains processes cannot contain groups with controllers, except the root
-// of the whole hierarchy. The root lacks the file cgroup.type.
+// Open the directory in which groups can be made, and put its path into `out`. Returns -1 if no
+// such directory exists. Only the root of the whole hierarchy may contain both processes and groups
+// with controllers. The root is recognized by its lack of the file cgroup.type.
 static int open_parent(const char *root, char out[RLHF__PATH_CAP]) {
     char group[RLHF__PATH_CAP], text[1024];
     int is_top = 0;
@@ -152,8 +152,9 @@ static int open_parent(const char *root, char out[RLHF__PATH_CAP]) {
 
 // ---- the end ----
 
-// Killed processes disappear a moment later. Linux has cgroup.kill since version 5.14. On older
-// kernels, the group can be removed only after the warden has ended its processes.
+// A killed process remains in the group for a moment, so removing the group is tried repeatedly.
+// Linux has cgroup.kill since version 5.14. On older kernels, the group can be removed only after
+// the warden has ended its processes.
 static void end_group(int parent, const char *name, int fd, double patience) {
     const struct timespec pause = {0, 1000000};
     const double until = rlhf__seconds() + patience;
@@ -205,9 +206,9 @@ enum rlhf__cgroup_end rlhf__cgroup_close(struct rlhf__cgroup *g) {
 
 // ---- making one ----
 
-// Makes a new directory, locks it and stores its path in dir. Returns its descriptor, or -1. Before
-// the directory is locked, another host that cleans up may take it for an old one and remove it.
-// Then the loop tries another name.
+// Makes a new directory, locks it and stores its path in dir. Returns its descriptor, or -1.
+// Another host may be removing the groups of ended hosts, and may remove the new directory before
+// it is locked. Then the loop tries another name.
 static int make_dir(int parent, const char *path, char dir[RLHF__PATH_CAP]) {
     char name[64];
     for (unsigned i = 0; i < MOST_NAMES; i++) {

@@ -76,8 +76,8 @@ _Noreturn static void child(long parent, struct job *job) {
     rlhf__warden(&rules, work_and_tell, job);
 }
 
-// End the child by asking its warden. If `again` is set because the warden did not do it, this
-// process kills the child's session and the warden.
+// End the child. With `again` 0, ask the child's warden to end it. If the warden did not, call this
+// again with `again` 1: this process then kills the child's session and the warden.
 static void end_child(pid_t pid, int again) {
     if (again) {
         rlhf__session_kill(pid);
@@ -89,9 +89,9 @@ static void end_child(pid_t pid, int again) {
 
 enum how { AS_IT_ENDED, TOO_LATE, TOO_MUCH };
 
-// Read the child's answer to its end. Meanwhile, forward signals that ask this program to end,
-// because the child is in another session and does not receive the terminal's keys. The time limit
-// here is longer than the child's own alarm; it matters if the child's code removed that alarm.
+// Read everything that the child sends. Meanwhile, forward signals that ask this program to end:
+// the child is in another session and does not receive the terminal's keys. The child has its own
+// alarm. The time limit here is longer, and matters only if the child's code removed the alarm.
 static enum how read_all(int fd, pid_t pid, double seconds, struct rlhf__buf *out) {
     const volatile sig_atomic_t *asked = rlhf__signals_flag();
     double until = rlhf__seconds() + seconds + LATE_S;

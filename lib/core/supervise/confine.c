@@ -83,8 +83,8 @@ unsigned rlhf__confine_count(void) {
 }
 
 // Set the limit on the user's processes. Since Linux 5.14 the kernel counts only the processes in
-// the user namespace; before, it counted all processes of the user. The limit does not apply to
-// root, so a fork tests whether it works.
+// the user namespace; before, it counted all processes of the user. The kernel does not apply the
+// limit to root. So test it: with a limit of 0, a fork must fail.
 static unsigned count_of_user(void) {
     const struct rlimit none = {0, RLHF__MOST_PROCESSES};
     const struct rlimit most = {RLHF__MOST_PROCESSES, RLHF__MOST_PROCESSES};
@@ -183,8 +183,8 @@ unsigned rlhf__confine_time(double seconds) {
     const int known = sched_getaffinity(0, sizeof cores, &cores) == 0;
     const double n = known ? CPU_COUNT(&cores) : (double)sysconf(_SC_NPROCESSORS_ONLN);
     const double so_far = (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec);
-    // Rounding to whole seconds may have lost a fraction of each of the two times above, hence the
-    // 2.
+    // Each of the two times above may have lost a fraction of a second by rounding, so add 2
+    // seconds.
     const double most = so_far + 2 + ceil(seconds * n);
     limit.rlim_cur = seconds > 0 && most < 1e15 ? (rlim_t)most : limit.rlim_max;
     if (limit.rlim_cur > limit.rlim_max) limit.rlim_cur = limit.rlim_max;
@@ -197,8 +197,8 @@ static void add(struct rlhf__buf *list, const char *text) {
     rlhf__buf_printf(list, "%s%s", list->len ? ", " : "", text);
 }
 
-// Append text, with the mechanisms that are in force in parentheses. Two mechanisms may protect
-// against the same thing.
+// Append the name of a protection, followed in parentheses by the one or two mechanisms that
+// provide it.
 static void add_with(struct rlhf__buf *list, const char *text, const char *one, const char *two) {
     rlhf__buf_printf(list, "%s%s (%s%s%s)", list->len ? ", " : "", text, one,
                      *one && *two ? ", " : "", two);

@@ -185,8 +185,8 @@ static void only(struct program *p, int number, int i, uint32_t v, uint32_t w) {
     end(p, at, REFUSE(EPERM));
 }
 
-// Without a PID namespace, calls that take a process id may only act on the caller. In the calls on
-// priorities, argument 0 says whether `who` is a process.
+// Without a PID namespace, calls that take a process id may only act on the caller. The calls that
+// set priorities have the id in `who` only if argument 0 says that `who` is a process.
 static void only_itself(struct program *p) {
     static const int by_first[] = {SYS_sched_setaffinity, SYS_sched_setscheduler,
                                    SYS_sched_setparam,    SYS_sched_setattr,

@@ -110,8 +110,8 @@ static void pass_on(const struct watch *w, char order) {
         kill(w->whom, order == RLHF__WARDEN_REST ? SIGSTOP : SIGCONT);
 }
 
-// Obey the last of the received orders, which replaces the earlier ones. Returns 0 if the sender is
-// gone.
+// Obey the last of the received orders; the orders before it no longer matter. Returns 0 if the
+// sender is gone.
 static int obey(struct watch *w) {
     char order[64];
     const ssize_t n = recv(w->orders, order, sizeof order, MSG_DONTWAIT);
@@ -158,8 +158,8 @@ static int look(struct watch *w) {
 
 // Wait. Returns ENDED if the child has ended (*status is set), GONE if a signal asks this process
 // to end or its parent has ended, and BURNS if the tree does not stay stopped. PR_SET_PDEATHSIG
-// would not do to notice the parent's end: it fires when the thread that started this process ends,
-// and that may be another thread than the host's main thread.
+// cannot report the parent's end: it fires when the thread that started this process ends, and that
+// thread may end before the host does.
 static int wait_for(struct watch *w, int *status) {
     sigset_t set;
     waited_for(&set);

@@ -48,15 +48,14 @@ struct rlhf__ward {
     int orders; // our end of the socket; -1 = none
 };
 
-// Move fd to a number of at least RLHF__WARD_FILES, because rlhf__ward_start requires that of the
-// descriptors in `given`. Closes fd. Returns the new descriptor, or -1 if fd is -1 or on failure.
-// [any]
+// Move fd to a number of at least RLHF__WARD_FILES; rlhf__ward_start requires such descriptors in
+// `given`. Returns the new descriptor and closes fd. Returns -1 on failure, or if fd is -1. [any]
 int rlhf__ward_file(int fd);
 
-// Start `program`, which must call rlhf__warden, in a new session, with default signals. Its only
-// open files are given[i] as descriptor i, where -1 means closed, and the socket of its orders,
-// which this function creates. All of `given` are closed in this process. env NULL: the environment
-// of this process. Returns 0 or an errno. [any]
+// Start `program` in a new session, with default signals. The program must call rlhf__warden. It
+// inherits given[i] as descriptor i (-1: that descriptor is closed), and the socket that orders
+// arrive on, which this function creates. It inherits no other files. This process closes all
+// descriptors in `given`. env NULL: the environment of this process. Returns 0 or an errno. [any]
 int rlhf__ward_start(struct rlhf__ward *w, const char *program, char *const *argv, char *const *env,
                      int given[RLHF__WARD_FILES]);
 
@@ -67,8 +66,8 @@ void rlhf__ward_order(const struct rlhf__ward *w, char order);
 int rlhf__ward_over(const struct rlhf__ward *w);
 
 // End the warden and everything that the foreign code has started. The warden has `patience`
-// seconds to end by itself. If it does, returns 1 with its wait status in *status. Processes that
-// it leaves behind are ended too. [any]
+// seconds to end by itself. If it does, returns 1 with its wait status in *status. In any case, the
+// processes that remain are ended too. [any]
 int rlhf__ward_end(struct rlhf__ward *w, double patience, int *status);
 
 #endif

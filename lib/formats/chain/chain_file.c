@@ -151,8 +151,8 @@ static int is_canonical(const struct rlhf__chain_file *f, size_t i) {
     return same;
 }
 
-// Checks the phase of line i. A phase line has the number after that of the phase before it. Every
-// other line has the number of the phase before it.
+// Checks the phase number of line i. That of a phase line is one higher than that of the line
+// before. All other lines have the same phase number as the line before.
 static int follows(const struct rlhf__chain_file *f, size_t i) {
     const struct rlhf__chain_line *l = &f->line[i];
     if (i == 0) return l->kind == RLHF__CHAIN_BEGIN;

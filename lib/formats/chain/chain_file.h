@@ -1,12 +1,12 @@
 // chain_file.h: reads chain.jsonl of a run, and checks that each line follows from the lines before
 // it.
 //
-// There are four kinds of lines. `begin` has the settings, inputs and versions that the results
-// depend on. A phase line has the digests of the phase's rows, rewards and metrics. Both of these
-// kinds also have the head of the chain after the line. `settings` has the settings that the
-// results do not depend on. `checkpoint` has the digests of a checkpoint's files, and a seal: the
-// digest of all bytes of the file before the seal. So the head depends neither on the machine nor
-// on when checkpoints were written.
+// There are four kinds of lines. A `begin` line has the settings, inputs and versions that the
+// results depend on. A phase line has the digests of the phase's rows, rewards and metrics. Lines
+// of these two kinds also have the new head of the chain. A `settings` line has the settings that
+// the results do not depend on. A `checkpoint` line has the digests of a checkpoint's files, and a
+// seal: the digest of all bytes of the file before the seal. So the head depends neither on the
+// machine nor on when checkpoints were written.
 #ifndef RLHF_FORMATS_CHAIN_FILE_H
 #define RLHF_FORMATS_CHAIN_FILE_H
 

@@ -228,8 +228,8 @@ rlhf_status rlhf__chat_check_name(const char *name, struct rlhf__error *err) {
                       rlhf__nearest_hint(&near, hint, sizeof hint));
 }
 
-// Finds the file of a template. If the name is a path, that is the file. Any other name is that of
-// a template that ships with the program.
+// Finds the file of a template. If `name` is a path, the user's file is used. Otherwise `name` is a
+// template that ships with the program.
 static rlhf_status file_of(const char *name, char out[RLHF__PATH_CAP], struct rlhf__error *err) {
     struct rlhf__dirs dirs;
     if (rlhf__chat_is_file(name)) {
@@ -335,8 +335,8 @@ static rlhf_status check(const struct rlhf__chat *c, const struct rlhf__messages
     return check_tools(c, m, err);
 }
 
-// Adds context to an error, except that of a template which ships with the program: such a template
-// refuses a conversation in whole sentences.
+// Adds context to an error. An error from a template that ships with the program is left alone:
+// such a template refuses a conversation in whole sentences.
 static rlhf_status failed(const struct rlhf__chat *c, rlhf_status st, struct rlhf__error *err) {
     char shown[400];
     if (st != RLHF_E_INVALID || (c->named && !rlhf__chat_is_file(c->known))) return st;

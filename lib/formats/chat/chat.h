@@ -26,9 +26,9 @@ rlhf_status rlhf__chat_open(const char *dir, const struct rlhf__chat_tokens *tok
                             struct rlhf__chat **out, struct rlhf__error *err);
 void rlhf__chat_close(struct rlhf__chat *); // NULL allowed
 
-// Replace the template with a named template or with that of a file; "auto" changes nothing.
-// Errors: RLHF_E_INVALID (an unknown name, in which case the message lists the known names; a
-// missing file; text that cannot be parsed). [one thread]
+// Replace the directory's template: with a named template, or with the user's file if `name` is a
+// path. "auto" changes nothing. Errors: RLHF_E_INVALID (an unknown name, in which case the message
+// lists the known names; a missing file; text that cannot be parsed). [one thread]
 rlhf_status rlhf__chat_name(struct rlhf__chat *, const char *name, struct rlhf__error *err);
 
 // The names that rlhf__chat_name accepts, NULL-ended, "auto" first. [any]
@@ -43,13 +43,13 @@ int rlhf__chat_is_file(const char *name);
 rlhf_status rlhf__chat_check_name(const char *name, struct rlhf__error *err);
 
 // Append a conversation's text to *out. generate 1: add the header of the assistant's next turn.
-// Errors: RLHF_E_NOMEM, and RLHF_E_INVALID if the template is missing (the message says how to
-// choose one), refuses the conversation, cannot render it, or would leave out its thoughts, tools,
-// tool calls or results. [any]
+// Errors: RLHF_E_NOMEM, and RLHF_E_INVALID in three cases. The template is missing (the message
+// says how to choose one). The template refuses the conversation or cannot render it. The rendered
+// text would lack thoughts, tools, tool calls or tool results of the conversation. [any]
 rlhf_status rlhf__chat_render(const struct rlhf__chat *, const struct rlhf__messages *,
                               int generate, struct rlhf__buf *out, struct rlhf__error *err);
 
-// rlhf__chat_render that also finds the assistant's turns in messages [first, n). Errors: also
+// Like rlhf__chat_render, but also finds the assistant's turns in messages [first, n). Errors: also
 // RLHF_E_INVALID if the position of a turn cannot be determined. [any]
 rlhf_status rlhf__chat_turns(const struct rlhf__chat *, const struct rlhf__messages *, size_t first,
                              int generate, struct rlhf__turns *out, struct rlhf__error *err);

@@ -117,8 +117,8 @@ static rlhf__value range(machine *m, const struct rlhf__jinja_args *args) {
     return list;
 }
 
-// Makes the object of namespace(...) or dict(...). It has the members of the argument that is an
-// object, then the named arguments.
+// Makes the object of namespace(...) or dict(...). Positional arguments must be objects; the result
+// gets their members. Each named argument becomes a member.
 static rlhf__value object(machine *m, int32_t type, const struct rlhf__jinja_args *args) {
     rlhf__value out = rlhf__jinja_dict(&m->w, type, args->n);
     for (size_t i = 0; i < args->n; i++) {

@@ -5,8 +5,8 @@
 // `strftime_now` is undefined. Many templates test for it and use a fixed date if it is undefined;
 // a template that calls it without a test is refused.
 //
-// It is not all of Jinja. An unknown construct is an error; its meaning is never guessed. Internal
-// to chat/.
+// This file implements only a part of Jinja. An unknown construct is an error; its meaning is never
+// guessed. Internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_RUN_H
 #define RLHF_HOST_CHAT_JINJA_RUN_H
 

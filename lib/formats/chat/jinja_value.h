@@ -121,7 +121,7 @@ static inline rlhf__value rlhf__jinja_str(rlhf_str s) {
 }
 
 // _copied makes a string from a copy of the bytes. _joined joins a and b. If a is the newest value,
-// it does so in place. [any]
+// b is appended to it in place. [any]
 rlhf__value rlhf__jinja_copied(struct rlhf__jinja_work *, const char *s, size_t n);
 rlhf__value rlhf__jinja_joined(struct rlhf__jinja_work *, rlhf_str a, rlhf_str b);
 

@@ -110,8 +110,9 @@ static rlhf_status begin_of(struct search *s, size_t i, rlhf_str head, size_t *f
         // If less is common, an earlier turn was rendered differently, and *from is too early.
         if (st == RLHF_OK && *from + header.len >= s->prompt.turns.text.len) return RLHF_OK;
     }
-    // Fallback: the turn begins after the last header. In a text without headers, the turn begins
-    // before the text that the template puts before the content.
+    // Fallback: the turn begins after the last header in `head`. If `head` contains no header, the
+    // turn begins at the lead, which is the text that the template writes directly before the
+    // content.
     const rlhf_str lead = {rlhf__buf_text(&s->t->lead), s->t->lead.len};
     const int led = head.len >= lead.len && lead.len &&
                     memcmp(head.ptr + (head.len - lead.len), lead.ptr, (size_t)lead.len) == 0;
@@ -142,8 +143,8 @@ static rlhf_status put_stand_in(const struct search *s, struct rlhf__message *m)
     return m->calls ? RLHF_OK : RLHF__NOMEM(s->err, "out of memory for a conversation");
 }
 
-// The text around turn i that continues after the stand-in. If the turn is a call, this text begins
-// at the token that ends the turn.
+// Returns the part of `rest`, the text after the stand-in, that follows turn i in the rendered
+// conversation as well. If the turn is a call, this part begins at the token that ends the turn.
 static rlhf_str after_turn(const struct search *s, size_t i, rlhf_str rest) {
     const char *ends[] = {s->t->end, s->t->past_end,
                           json_string_value(json_object_get(s->t->vars, "eos_token"))};

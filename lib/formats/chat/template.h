@@ -52,7 +52,7 @@ rlhf_status rlhf__template_render(const struct rlhf__template *, const struct rl
 // = none. [any]
 rlhf_str rlhf__template_token_at(const struct rlhf__template *, rlhf_str s);
 
-// If s begins with white space (possibly none) and the template's end token, returns the length of
+// If s begins with the template's end token, possibly after white space, returns the length of
 // both. Otherwise returns 0. [any]
 size_t rlhf__template_end(const struct rlhf__template *, rlhf_str s);
 
@@ -62,9 +62,9 @@ size_t rlhf__template_end(const struct rlhf__template *, rlhf_str s);
 // messages [first, n).
 //
 // If the template has {% generation %} blocks, they mark the turns. Otherwise, the conversation is
-// rendered again for each answer, with a stand-in instead of the answer. The text before and after
-// the stand-in is the same as before and after the answer. The turn begins where this text first
-// differs from the prompt that add_generation_prompt produces. It ends with its end token.
+// rendered again for each answer, with a stand-in instead of the answer. This shows which text
+// comes before and after the answer. The turn begins where the text before it first differs from
+// the prompt that add_generation_prompt produces. The turn ends with the template's end token.
 //
 // Errors: those of rlhf__template_render, and RLHF_E_INVALID if the position of a turn cannot be
 // determined. [any]

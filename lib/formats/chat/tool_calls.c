@@ -169,8 +169,8 @@ static void read_llama3(struct reader *r) {
         return;
     }
     json_decref(call);
-    // This is not a call. An answer may be JSON too, so it is a malformed call only if it begins
-    // like a call.
+    // The text is not a valid call. It may be an answer that happens to be JSON, so it counts as a
+    // malformed call only if it begins like a call.
     r->at = from;
     const int open = take(r, "{");
     skip_space(r);

@@ -59,9 +59,9 @@ void rlhf__tool_calls_finish(struct rlhf__tool_calls *); // [any]
 // The answer that the policy gets to a call with this fault: a JSON object, {"error": "..."}. [any]
 const char *rlhf__call_fault_answer(int32_t fault);
 
-// The calls in the form of chat templates and data rows: a list of {"type": "function", "function":
-// {"name", "arguments"}}, with the member "id" if the call has one. New reference; NULL if memory
-// runs out. [any]
+// Returns the calls as chat templates and data rows have them: a list of {"type": "function",
+// "function": {"name", "arguments"}}, with the member "id" if the call has one. New reference; NULL
+// if memory runs out. [any]
 json_t *rlhf__tool_calls_json(const struct rlhf__tool_calls *);
 
 #endif

@@ -7,8 +7,8 @@
 #include "chat/message.h"
 #include "data/lines.h"
 
-// The fields that a row may have. In a text file, each line is the value of the option
-// `line_field`.
+// The fields that a row may have. A line of a text file is a row with a single field: the one that
+// the option `line_field` names.
 enum rlhf__field {
     RLHF__FIELD_TEXT = 0,
     RLHF__FIELD_PROMPT = 1,

@@ -51,9 +51,9 @@ rlhf_status rlhf__lines_open_stdin(struct rlhf__lines **out, struct rlhf__error 
 void rlhf__lines_close(struct rlhf__lines *lines);
 
 // Get the next line without its line end (LF or CRLF) and, for line 1, without a UTF-8 byte-order
-// mark. The line is borrowed until the next call. *number is its number, from 1. At the end of the
-// file, *more is 0. Errors: RLHF_E_INVALID (damaged or truncated gzip, line too long), RLHF_E_IO,
-// RLHF_E_NOMEM. [main]
+// mark. The line is borrowed until the next call. *number is the line's number, from 1. At the end
+// of the file, *more is 0. Errors: RLHF_E_INVALID (damaged or truncated gzip, line too long),
+// RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__lines_next(struct rlhf__lines *lines, rlhf_str *line, int64_t *number, int *more,
                              struct rlhf__error *err);
 

@@ -89,8 +89,8 @@ static int64_t visited(const struct rlhf__batches *b) {
     return (int64_t)b->order.pass * b->order.n + b->order.pos;
 }
 
-// Chooses the rows of a batch. A row that does not fit into the batch any more goes back into the
-// order.
+// Chooses the rows of a batch. If a row no longer fits, it is not taken: it becomes the first row
+// of the next batch.
 static rlhf_status choose(struct rlhf__batches *b, int64_t **pick, int64_t *n, int64_t *total,
                           struct rlhf__error *err) {
     int64_t cap = 0;

@@ -22,7 +22,7 @@ struct rlhf__preference_texts {
     const json_t *row; // for messages: the row, from which rlhf__messages_tools reads the tools
 };
 
-// Check the row and take its texts. The options say which forms of rows are allowed. If they
+// Check the row and take its texts. The options say which forms of rows are allowed. If the options
 // prepend bos, the prompt may be empty. path and line are for error messages. Errors:
 // RLHF_E_INVALID; the message names the field. [any]
 rlhf_status rlhf__preference_texts_read(const json_t *row, const struct rlhf__preference_opts *,

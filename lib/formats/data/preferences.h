@@ -32,8 +32,8 @@ enum rlhf__preference_long {
     // Cut the row. First, the end of each response is cut, so that it has at most max_response
     // tokens and fits after one prompt token (and bos). Then the beginning of the prompt is cut,
     // except bos, so that the longest response fits. So all responses keep the same prompt. A
-    // prompt of messages is never cut; only the responses are cut, to fit after it. If it leaves no
-    // room for a response, the row is left out.
+    // prompt of messages is never cut; only the responses are cut, to fit after it. If such a
+    // prompt leaves no room for a response, the row is left out.
     RLHF__PREFERENCE_CUT = 0,
     RLHF__PREFERENCE_REFUSE = 1 // fail with RLHF_E_INVALID; the message has file and line
 };
@@ -70,10 +70,10 @@ struct rlhf__preference {
 
 struct rlhf__preferences; // opaque
 
-// Read and tokenize the rows. A row is left out and counted if, after cutting, another response has
-// the same tokens as the preferred one, because such a row gives no training signal. The caller
-// owns *out; the options are not kept. The error messages have the file and the line. Errors:
-// RLHF_E_IO, RLHF_E_NOMEM, and RLHF_E_INVALID for:
+// Read and tokenize the rows. Cutting may make another response equal to the preferred one. Such a
+// row gives no training signal, so it is left out and counted. The caller owns *out; the options
+// are not kept. The error messages have the file and the line. Errors: RLHF_E_IO, RLHF_E_NOMEM, and
+// RLHF_E_INVALID for:
 //   a missing file; files without rows, or no row left; invalid JSON or UTF-8
 //   a field that is missing, empty or of the wrong type; two forms in one row
 //   chosen equals rejected, or another response equals the best one; best out of range

@@ -96,8 +96,8 @@ static rlhf_status encode_row(const struct cut *how, rlhf_str text, struct rlhf_
     *cut = 0;
     if (o->long_rows == RLHF__LONG_SPLIT)
         return rlhf__tokenizer_encode(how->tok, text, o->encode_flags, 0, ids, err);
-    // Encode one token more than fits, to find out whether the row must be cut. A cut row does not
-    // get eos, because the text does not end there. It does get [SEP].
+    // Encode one token more than fits, to find out whether the row must be cut. The text of a cut
+    // row does not end at the cut, so the row does not get eos. It does get [SEP].
     RLHF_TRY(rlhf__tokenizer_encode(how->tok, text, o->encode_flags & ~(uint32_t)RLHF__ENCODE_EOS,
                                     max + 1, ids, err));
     if (o->encode_flags & RLHF__ENCODE_EOS)
@@ -141,8 +141,9 @@ static int has_says(const struct cut *how, const int32_t *ids, size_t n) {
     return found;
 }
 
-// Turns the n ids at ids->data[at] into rows. If they are too many, they become windows that
-// overlap by one token. The token that two windows share is first duplicated.
+// Turns the n ids at ids->data[at] into rows. If there are more than max_len ids, they become
+// windows that overlap by one token. First each such token is duplicated, so that each window has a
+// copy.
 static rlhf_status cut_row(const struct cut *how, struct chunk *c, int64_t source,
                            struct rlhf__ids *ids, size_t at, struct rlhf__error *err) {
     size_t n = ids->n - at, max = (size_t)how->opts->max_len;

@@ -15,8 +15,8 @@
 void rlhf__groups_make(const struct rlhf__judged_run *runs, size_t n, json_t **groups,
                        json_t **differ);
 
-// The runs of one of these groups. The caller frees the list with free(). NULL if memory runs out.
-// [any]
+// Returns the runs of `group`, an item of *groups. The caller frees the list with free(). NULL if
+// memory runs out. [any]
 const struct rlhf__judged_run **rlhf__group_members(const struct rlhf__judged_run *runs,
                                                     const json_t *group, size_t *n);
 

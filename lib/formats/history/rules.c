@@ -17,8 +17,8 @@ static double last_of(const struct rlhf__series *s) { return s->n ? rlhf__trend_
 
 // ---- responses ----
 
-// 1 if responses may end before the length limit. If the settings leave this to the model, they may
-// if the mean length was ever below the limit.
+// 1 if responses may end before the length limit. If the settings leave that to the model's files,
+// the answer is 1 if the mean length was ever below the limit.
 static int may_end(const struct rlhf__history *h) {
     const struct rlhf__run_facts *f = h->facts;
     const struct rlhf__series *length = of(h, "completions/mean_length");

@@ -41,9 +41,9 @@ rlhf_status rlhf__series_set_row(struct rlhf__series_set *, const json_t *row, i
                                  struct rlhf__error *err);
 
 // Append objective/entropy_per_token, which older versions did not report. It is objective/entropy
-// divided by the mean length. Also make the series of accuracies on preferences begin with chance
-// (0.5), if the policy was then still equal to its reference. Call this function after the other
-// metrics of the phase. Errors: RLHF_E_NOMEM. [any]
+// divided by the mean length. If the policy was still equal to its reference at the first phase,
+// also make the series of accuracies on preferences begin with chance (0.5). Call this function
+// after the other metrics of the phase. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__series_set_derive(struct rlhf__series_set *, int64_t phase,
                                     struct rlhf__error *err);
 

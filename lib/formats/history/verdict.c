@@ -235,9 +235,9 @@ static void add_trouble(const struct rlhf__run_facts *f, struct rlhf__notes *out
         rlhf__notes_add(out, &form, "%s.", f->trouble[i]);
 }
 
-// Adds the warnings that training logged about single phases; the series no longer show them. If
-// the run has collapsed or exploits its reward, they are left out, because they would be
-// consequences of that.
+// Adds the warnings that training logged about single phases, which are not visible in the series.
+// If the run has collapsed or exploits its reward, these warnings are consequences of that, and are
+// left out.
 static void add_reported(const struct rlhf__run_facts *f, struct rlhf__notes *out) {
     static const char *const lost[] = {"collapsed", "fell_apart", "hacked"};
     const struct rlhf__run_note form = {

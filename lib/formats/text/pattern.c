@@ -85,8 +85,8 @@ static size_t end_of_gap(struct gap gap, size_t n, size_t at) {
     return gap.end < n && gap.last > at ? gap.last : gap.end;
 }
 
-// s[at] is a '. Returns the length of the suffix after it (s, t, re, ve, m, ll or d), or 0 if there
-// is no such suffix. folded 1: ignore case, and also accept the long s, U+017F.
+// s[at] is an apostrophe. Returns the length of the suffix after it (s, t, re, ve, m, ll or d), or
+// 0 if no such suffix follows. folded 1: ignore case, and also accept the long s, U+017F.
 static size_t contraction(const char *s, size_t n, size_t at, int folded) {
     size_t left = n - at - 1;
     const uint8_t *p = (const uint8_t *)s + at + 1;
@@ -289,8 +289,8 @@ static rlhf_status gave_up(const struct rlhf__pattern *pattern, int code, struct
 }
 
 // Limits on a search: on the steps from one position, and on memory. Both grow with the length of
-// the text. A search that needs far more than the limits allow tries the same bytes again and
-// again.
+// the text. Only a search that tries the same bytes again and again needs far more than these
+// limits.
 enum { STEPS = 100000, STEPS_A_BYTE = 32, ROOM_KIB = 64 << 10, ROOM_A_BYTE = 256 };
 
 static int set_limits(struct rlhf__search *match, size_t n) {

@@ -296,8 +296,8 @@ static rlhf_status put_words(const struct splitting *sp, const char *s, size_t n
 }
 
 // Calls split for the normal form of s[0..n). The cuts are positions in the original text and have
-// no meaning in its normal form. So a text with cuts is passed in pieces that end after the first
-// character after a cut.
+// no meaning in its normal form. So a text with cuts is divided, and each part is normalized and
+// passed separately. A part ends one character after a cut.
 static rlhf_status normal_text(const struct splitting *sp, const char *s, size_t n, int at_start) {
     const struct rlhf__added *added = &sp->tok->added;
     const char *normal;

@@ -1,9 +1,10 @@
 // tokenizer.h: text to token ids and back, for the tokenizers of model directories.
 //
 // There are two kinds: BPE (GPT-2: vocab.json and merges.txt) and WordPiece (BERT: vocab.txt). If
-// the directory has a tokenizer.json, the tokenizer is read from that file. It must be of one of
-// the two kinds, and older files that also describe a tokenizer must agree with it. An open
-// tokenizer is read-only, so several threads can encode and decode at the same time.
+// the directory has a tokenizer.json, the tokenizer is read from that file. This tokenizer must be
+// of one of the two kinds, and older files that also describe a tokenizer must agree with
+// tokenizer.json. An open tokenizer is read-only, so several threads can encode and decode at the
+// same time.
 //
 // It does not train vocabularies, and it is not a general tokenizers pipeline.
 #ifndef RLHF_HOST_TEXT_TOKENIZER_H
@@ -66,8 +67,8 @@ struct rlhf__cuts {
     size_t n, cap;
 };
 
-// rlhf__tokenizer_encode with RLHF__ENCODE_SPECIAL, except that the text of a special token which
-// contains a cut becomes ordinary tokens. [any]
+// Like rlhf__tokenizer_encode with RLHF__ENCODE_SPECIAL, but if a cut is inside the text of a
+// special token, that text becomes ordinary tokens. [any]
 rlhf_status rlhf__tokenizer_encode_cut(const struct rlhf__tokenizer *tok, rlhf_str text,
                                        const struct rlhf__cuts *cuts, struct rlhf__ids *out,
                                        struct rlhf__error *err);
@@ -128,8 +129,8 @@ rlhf_status rlhf__tokenizer_normal(const struct rlhf__tokenizer *tok, const char
 // [any]
 const struct rlhf__chat *rlhf__tokenizer_chat(const struct rlhf__tokenizer *tok);
 
-// Use another chat template from now on: a named one or that of a file; "auto" changes nothing.
-// Errors: those of rlhf__chat_name. [one thread]
+// Use another chat template from now on: a named template, or the user's file if `name` is a path.
+// "auto" changes nothing. Errors: those of rlhf__chat_name. [one thread]
 rlhf_status rlhf__tokenizer_name_chat(struct rlhf__tokenizer *tok, const char *name,
                                       struct rlhf__error *err);
 

@@ -167,8 +167,8 @@ static rlhf_status check_prefix(const struct rlhf__tokenizer *tok, const json_t 
     return RLHF_OK;
 }
 
-// Takes the options of BERT's normalizer. Refuses an unsupported tokenizer_class, and an
-// add_prefix_space or legacy that contradicts tokenizer.json. config may be NULL. Errors:
+// Takes the options of BERT's normalizer. Refuses an unsupported tokenizer_class. Also refuses
+// values of add_prefix_space and legacy that contradict tokenizer.json. config may be NULL. Errors:
 // RLHF_E_UNSUPPORTED, RLHF_E_INVALID.
 static rlhf_status read_config(struct rlhf__tokenizer *tok, const json_t *config,
                                struct rlhf__error *err) {
@@ -187,9 +187,9 @@ static rlhf_status read_config(struct rlhf__tokenizer *tok, const json_t *config
 
 // ---- around a text ----
 
-// Refuse an add_bos_token or add_eos_token that contradicts the post_processor of tokenizer.json:
-// some versions of transformers would use these options, and others the post_processor. Call this
-// function after the frame is known. Errors: RLHF_E_INVALID.
+// Refuse a value of add_bos_token or add_eos_token that contradicts the post_processor of
+// tokenizer.json: some versions of transformers would use these options, and others the
+// post_processor. Call this function after the frame is known. Errors: RLHF_E_INVALID.
 static rlhf_status check_frame(const struct rlhf__tokenizer *tok, const json_t *config,
                                struct rlhf__error *err) {
     const json_t *bos = json_object_get(config, "add_bos_token");

@@ -56,8 +56,8 @@ int rlhf__unicode_is_punct(uint32_t cp);
 // The lower case of a character, which has 1 or 2 code points; returns how many. [any]
 size_t rlhf__unicode_lower(uint32_t cp, uint32_t out[2]);
 
-// 1 if the character is newer than the Unicode version of the normal forms. They leave such a
-// character unchanged. [any]
+// 1 if the character is newer than the Unicode version of the normal forms. Normalization leaves
+// such a character unchanged. [any]
 int rlhf__unicode_is_young(uint32_t cp);
 
 // 1 for a mark that StripAccents drops: a combining mark that is not young. [any]

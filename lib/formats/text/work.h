@@ -47,8 +47,8 @@ struct rlhf__word_cache; // opaque: about 1 MiB
 rlhf_status rlhf__word_cache_get(const struct rlhf__word_cache *cache, const char *s, size_t n,
                                  struct rlhf__ids *out, struct rlhf__error *err);
 
-// Remember that s[0..n) encodes to ids[0..n_ids), unless one of them is too long. [any, one thread
-// per cache]
+// Remember that s[0..n) encodes to ids[0..n_ids). Does nothing if the text or the list of ids is
+// too long for the cache. [any, one thread per cache]
 void rlhf__word_cache_put(struct rlhf__word_cache *cache, const char *s, size_t n,
                           const int32_t *ids, size_t n_ids);
 

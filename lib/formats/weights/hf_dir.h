@@ -27,14 +27,14 @@ rlhf_status rlhf__hf_config_read(const char *dir, json_t **out, struct rlhf__err
 rlhf_status rlhf__hf_model_type(const json_t *config, const char *dir, const char **out,
                                 struct rlhf__error *err);
 
-// Returns 1 if the output table is the embedding. This is what tie_word_embeddings says. If it is
-// missing, the result is transformers' default for the model_type. [any]
+// Returns 1 if the output table is the embedding, as tie_word_embeddings says. If the config lacks
+// tie_word_embeddings, returns transformers' default for the model_type. [any]
 int rlhf__hf_tied(const json_t *config);
 
-// The labels of a config. They are in id2label {"0": "NEGATIVE", ...}. If it is missing, the labels
-// are LABEL_0, LABEL_1, ...; num_labels is their number, two if that is missing as well (as in
-// transformers). Release with rlhf__labels_finish. Errors: RLHF_E_INVALID (an index is missing, or
-// a name is not a string), RLHF_E_NOMEM. [any]
+// Get the labels of a config, which are in id2label {"0": "NEGATIVE", ...}. If id2label is missing,
+// the labels are LABEL_0, LABEL_1, ... Their number is then num_labels, or two if num_labels is
+// missing as well (as in transformers). Release with rlhf__labels_finish. Errors: RLHF_E_INVALID
+// (an index is missing, or a name is not a string), RLHF_E_NOMEM. [any]
 rlhf_status rlhf__hf_labels(const json_t *config, const char *dir, struct rlhf__labels *out,
                             struct rlhf__error *err);
 
