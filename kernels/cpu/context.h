@@ -1,5 +1,5 @@
-// context.h: the state of the CPU backend: threads, instruction set, error text, count of memory,
-// workspaces and, in one build, the external GEMM library.
+// context.h: the state of the CPU backend: threads, instruction set, error text, number of bytes in
+// use, workspaces and, in one build, the external GEMM library.
 //
 // Operations are declared in table.h.
 #ifndef RLHF_CPU_CONTEXT_H
@@ -47,9 +47,9 @@ struct rlhf__buffer {
     uint64_t bytes;
 };
 
-// The minimal size of each workspace that a call needs, which workspace_bytes of the table returns.
-// Each file whose ops use workspaces adds its own sizes in a function of table.h. That function
-// computes the sizes with the same helpers as the ops.
+// The smallest size of each workspace with which a call can run. workspace_bytes of the table
+// returns these sizes. Each file whose ops use workspaces has a function in table.h that adds its
+// sizes. The function computes them with the same helpers as the ops.
 struct rlhf__cpu_needs {
     uint64_t bytes[RLHF__WS_COUNT];
 };
@@ -60,8 +60,8 @@ static inline void rlhf__cpu_need(struct rlhf__cpu_needs *n, enum rlhf__cpu_ws w
     if (n->bytes[which] < bytes) n->bytes[which] = bytes;
 }
 
-// Describes the logits that lm_head left in RLHF__WS_LOGITS and RLHF__WS_REF, which lm_head_bwd may
-// use. The inputs are compared by their contents, so a caller never gets the logits of other
+// Describes the logits that lm_head left in RLHF__WS_LOGITS and RLHF__WS_REF. lm_head_bwd uses them
+// if its inputs have the same contents as those of lm_head. So it never uses the logits of other
 // inputs.
 struct rlhf__lm_kept {
     uint32_t valid, rows;

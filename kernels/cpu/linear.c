@@ -55,8 +55,8 @@ static rlhf_status linear_add(void *ctx, rlhf_dev out, rlhf_dev add, rlhf_dev x,
     return linear(ctx, out, RLHF_F32, 1, x, w, bias, rows);
 }
 
-// The right operand of the backward GEMM. This is the weight as packed for the backward GEMM or, if
-// it was not packed for it, the forward packing (wei_across).
+// The right operand of the backward GEMM: the weight's packing for the backward GEMM if there is
+// one. Otherwise its packing for the forward GEMM, which the GEMM reads with wei_across.
 static const struct rlhf__packed *backward_of(const rlhf_weight *w) {
     return w->bwd.ptr ? &w->bwd : &w->fwd;
 }

@@ -208,8 +208,9 @@ static void row_grad(const struct rlhf__cpu *cpu, const rlhf_lm_head *a,
 }
 
 // Replace the logits of a block with their derivatives, in the act dtype. In bf16, the derivatives
-// of row i overwrite half of the logits of row i / 2, so that row must be finished. So each
-// parallel loop processes at most as many rows as are finished.
+// of row i overwrite half of the logits of row i / 2. So row i / 2 must be finished before row i
+// starts. The first loop processes one row; after n finished rows, a parallel loop processes at
+// most n more.
 static void *block_grad(const struct rlhf__cpu *cpu, const rlhf_lm_head *a,
                         const struct rlhf__lm_block *b, uint32_t first) {
     const int bf16 = a->dtype == RLHF_BF16;

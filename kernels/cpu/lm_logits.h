@@ -40,10 +40,11 @@ int rlhf__lm_dist_cuts(const rlhf_dist *d, int32_t vocab);
 void rlhf__lm_truncate(const struct rlhf__cpu *cpu, float *z, size_t n, float scale,
                        const rlhf_dist *d, float *work);
 
-// The number of rows whose logits and reference logits fit in the workspace budget (derivatives
-// overwrite the logits). The result is all rows, or a multiple of 32 (in f32, of
-// RLHF__GEMM_ROWS_STEP). If blocks end at such multiples, the sums of d_weight can continue from
-// block to block with the same bits as in a single block.
+// Returns how many rows a block may have, so that their logits and reference logits fit in the
+// workspace budget. (Derivatives need no further memory, because they overwrite the logits.) The
+// result is all rows, or a multiple of 32 in bf16 and of RLHF__GEMM_ROWS_STEP in f32. If blocks end
+// at such multiples, the sums of d_weight can continue from block to block with the same bits as in
+// a single block.
 uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows,
                              int with_ref);
 

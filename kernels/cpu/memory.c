@@ -30,8 +30,9 @@ struct rlhf__block {
 
 _Static_assert(sizeof(struct rlhf__block) == ALIGN, "the block header is one alignment unit");
 
-// Touch the bytes for the first time from many threads. They are divided in the same way as in the
-// threads' static loops. So on a NUMA machine, each part is allocated near the thread that uses it.
+// Touch the bytes for the first time from many threads. The bytes are divided among the threads as
+// in the static loops that use them later. So a NUMA machine allocates each part near the thread
+// that uses it.
 static void spread(const struct rlhf__cpu *cpu, char *to, const char *from, uint64_t bytes) {
     const uint64_t pieces = rlhf__split_count(bytes, HUGE_ALIGN);
 #pragma omp parallel for schedule(static) num_threads(cpu->threads) if (pieces > 1)

@@ -137,8 +137,9 @@ static rlhf_status adamw_read(struct rlhf__cpu *cpu, const char *op, rlhf_adamw 
     return RLHF_OK;
 }
 
-// Update weight, moments and gradient in one pass over memory. If `skip` is set, or if a tensor
-// lacks a weight, only its gradient is zeroed. steps: one per tensor.
+// Update weight, moments and gradient in one pass over memory. For a tensor without a weight, only
+// its gradient is zeroed. If `skip` is set, this is so for all tensors. steps[i] belongs to tensor
+// i.
 static void update(const struct rlhf__cpu *cpu, const rlhf_tensors *t, int skip,
                    const uint64_t *first, const struct rlhf__adam_step *steps) {
     const uint64_t pieces = first[t->n];

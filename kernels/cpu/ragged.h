@@ -27,7 +27,7 @@ static inline int rlhf__cpu_row_shares(const rlhf_ragged *r, size_t i) {
 rlhf_status rlhf__cpu_read_ragged(struct rlhf__cpu *cpu, const char *op, rlhf_ragged *r,
                                   const rlhf_ragged *from_caller);
 
-// rlhf__cpu_read_ragged, which also returns RLHF_E_UNSUPPORTED unless r is in the training layout
+// Like rlhf__cpu_read_ragged, but returns RLHF_E_UNSUPPORTED if r is not in the training layout
 // (attention_bwd in rlhf/compute.h). [step]
 rlhf_status rlhf__cpu_read_training(struct rlhf__cpu *cpu, const char *op, rlhf_ragged *r,
                                     const rlhf_ragged *from);

@@ -98,8 +98,8 @@ static uint64_t rounded_bytes(const struct rlhf__cpu *cpu, const rlhf_weight *w)
     return k * n * sizeof(float) + (uint64_t)w->k * n * sizeof(uint16_t);
 }
 
-// On a CPU without bf16 GEMMs, a bf16 weight has the rounded numbers as f32 values. They are in
-// pairs (matmul.h), unless a library is used.
+// On a CPU without bf16 GEMMs, a bf16 weight is stored as f32 values that are rounded to bf16. They
+// have the layout `pairs` of matmul.h, unless a library is used.
 static rlhf_status round_to_bf16(struct rlhf__cpu *cpu, const rlhf_weight *w, void *src,
                                  void **out) {
     const uint64_t n = (uint64_t)w->k * (uint64_t)w->n;

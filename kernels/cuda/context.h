@@ -1,5 +1,5 @@
-// context.h: the state of the CUDA backend: the card, its single stream, the count of memory, the
-// workspaces, the error text, and the faults that kernels found in device arrays.
+// context.h: the state of the CUDA backend: the card, its single stream, the number of bytes in
+// use, the workspaces, the error text, and the faults that kernels found in device arrays.
 //
 // Operations are declared in table.h.
 #ifndef RLHF_CUDA_CONTEXT_H
@@ -12,8 +12,8 @@
 
 #include <rlhf/compute.h>
 
-// Workspaces of the context. Each grows and is kept. The stream runs its work in order, so the next
-// op may use the same workspace.
+// Workspaces of the context. Each grows to the largest size requested and is kept. The stream runs
+// its work in order, so the next op may use the same workspace.
 enum rlhf__cuda_ws {
     RLHF__CUDA_WS_PARTIAL, // partial sums of reductions over rows
     RLHF__CUDA_WS_PRODUCT, // converted operands and biases of a GEMM
@@ -35,10 +35,10 @@ struct rlhf__cuda_buffer {
     uint64_t bytes;
 };
 
-// The minimal size of each workspace that a call needs, which workspace_bytes of the table returns.
-// Each file whose ops use workspaces adds its own sizes in a function of table.h. That function
-// computes the sizes with the same helpers as the ops. A workspace that grows may become larger
-// than this (memory.cu).
+// The smallest size of each workspace with which a call can run. workspace_bytes of the table
+// returns these sizes. Each file whose ops use workspaces has a function in table.h that adds its
+// sizes. The function computes them with the same helpers as the ops. A workspace that grows may
+// become larger (memory.cu).
 struct rlhf__cuda_needs {
     uint64_t bytes[RLHF__CUDA_WS_COUNT];
 };
@@ -163,8 +163,8 @@ rlhf_status rlhf__cuda_check_d(struct rlhf__cuda *cu, const char *op, int32_t d)
     RLHF_TRY(rlhf__cuda_check((cu), #kernel,                                                       \
                               LAUNCH(kernel, (grid), (block), (smem), (cu)->stream, __VA_ARGS__)))
 
-// Call it at the end of every op that may have raised a fault. In guard mode it waits and reports.
-// [step]
+// Call this function at the end of every op that may have raised a fault. In guard mode, it waits
+// for the stream and reports the fault. [step]
 rlhf_status rlhf__cuda_done(struct rlhf__cuda *cu);
 
 // Wait for the stream and report the first fault since the last wait. Returns RLHF_E_INVALID if
@@ -175,8 +175,8 @@ rlhf_status rlhf__cuda_wait(struct rlhf__cuda *cu);
 // f has no fault, returns RLHF_OK. [step]
 rlhf_status rlhf__cuda_fault_report(struct rlhf__cuda *cu, const struct rlhf__fault *f);
 
-// The first function returns RLHF_E_INVALID between record and record_end; the error text contains
-// `what`. The second function returns it only during a capture. [step]
+// rlhf__cuda_not_recording returns RLHF_E_INVALID if called between record and record_end.
+// rlhf__cuda_not_capturing returns it only during a capture. The error text contains `what`. [step]
 rlhf_status rlhf__cuda_not_recording(struct rlhf__cuda *cu, const char *what);
 rlhf_status rlhf__cuda_not_capturing(struct rlhf__cuda *cu, const char *what);
 
@@ -188,7 +188,7 @@ void rlhf__cuda_recordings_drop(struct rlhf__cuda *cu, uint64_t serial);
 // lm_head kept logits that were computed from this range, they are dropped. [step]
 void rlhf__cuda_wrote(struct rlhf__cuda *cu, const void *p, uint64_t bytes);
 
-// Allocate device memory, aligned to 256 bytes. It counts in bytes_in_use; its contents are
+// Allocate device memory, aligned to 256 bytes, and add its size to bytes_in_use. The contents are
 // undefined. [step]
 rlhf_status rlhf__cuda_mem_alloc(struct rlhf__cuda *cu, uint64_t bytes, void **out);
 void rlhf__cuda_mem_free(struct rlhf__cuda *cu, void *ptr); // NULL allowed
@@ -209,8 +209,8 @@ rlhf_status rlhf__cuda_workspace(struct rlhf__cuda *cu, enum rlhf__cuda_ws which
 // Releases the memory of a workspace, for a call that continues with less memory. [step]
 void rlhf__cuda_workspace_drop(struct rlhf__cuda *cu, enum rlhf__cuda_ws which);
 
-// Copy `bytes` from host memory to the device, in the order of the stream. For lists that an op
-// passes to its kernel. The caller may reuse `from` at once. [step]
+// Copy `bytes` bytes from host memory to the device, in the order of the stream. Ops use this for
+// the lists that they pass to a kernel. The caller may reuse `from` at once. [step]
 rlhf_status rlhf__cuda_send(struct rlhf__cuda *cu, void *to, const void *from, uint64_t bytes);
 
 // For create and destroy: set up and release the resources of allocations and transfers. [main]

@@ -36,7 +36,7 @@ rlhf_status rlhf__ref_ragged_read(struct rlhf__ref *r, const char *op, rlhf_ragg
         rlhf__ref_optional((g)->prefix_base, (g)->n, sizeof(int32_t)),                             \
         rlhf__ref_optional((g)->prefix_len, (g)->n, sizeof(int32_t))
 
-// Copy the caller's struct to *a, in which kv_heads is never 0. RLHF_E_INVALID if the geometry is
+// Copy the caller's struct to *a; kv_heads 0 becomes heads. RLHF_E_INVALID if the geometry is
 // impossible. Sets r->op to op.
 rlhf_status rlhf__ref_attn_read(struct rlhf__ref *r, const char *op, rlhf_attn *a,
                                 const rlhf_attn *from);

@@ -97,8 +97,8 @@ int rlhf__ref_registry_remove(struct rlhf__ref_registry *g, const char *base) {
 }
 
 // mprotect of a whole mapping fails only if the kernel cannot allocate more map entries. The buffer
-// would keep its old protection, and a later access would cause a fault that is hard to explain. So
-// stop here.
+// would then keep its old protection, and a later access would cause a fault that is hard to
+// explain. So this function ends the process.
 static void protect(const struct rlhf__ref_registry *g, struct rlhf__ref_buffer *b, int how) {
     if (g->guard && mprotect(b->map, b->map_bytes, how) != 0) abort();
 }

@@ -1,5 +1,5 @@
 // hot/act.c: GELU (tanh and erf forms), ReLU and SiLU with their derivatives, and gated units.
-// Compiled per level, see vec.h.
+// Compiled once per instruction-set level (vec.h).
 //
 // SiLU: f = x s, s = 1 / (1 + e^-x); f' = s (1 + x (1 - s)).
 // GELU tanh: f = x s, s = 1 / (1 + e^-2u), u = sqrt(2/pi) (x + 0.044715 x^3), because

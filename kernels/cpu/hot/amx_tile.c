@@ -158,8 +158,8 @@ INLINE void start(const struct rlhf__panel *p, size_t row, const size_t rows[2],
     STORED();
 }
 
-// Prefetches. They are distributed over the steps of k of a tile, so that no step waits for all of
-// them.
+// The prefetches of a tile. They are distributed over its steps of k, so that no single step waits
+// for all of them.
 struct ahead {
     const char *b, *b_end; // of the next panel, which goes to the L2 cache
     size_t b_lines;        // per step
@@ -176,9 +176,9 @@ INLINE void fetch(struct ahead *f) {
     }
 }
 
-// Choose the rows of C to prefetch. These are the rows of this tile or, with goes_on, those of the
-// tile below, because this tile's rows were just read. If A is packed, no rows are prefetched,
-// because the other loads would evict them.
+// Choose the rows of C to prefetch: the rows of this tile. With goes_on, this tile's rows have just
+// been read, so the rows of the tile below are chosen. Not called by pieces(), whose other loads
+// would evict the prefetched rows.
 INLINE void fetch_c(struct ahead *f, const struct rlhf__panel *p, size_t row, size_t steps) {
     const size_t first = p->goes_on ? row + 2 * HALF : row;
     f->c_stride = p->ldc * (p->c_bf16 ? 2 : 4);
@@ -264,8 +264,9 @@ INLINE void finish(const struct rlhf__panel *p, size_t row, const size_t rows[2]
         }
 }
 
-// Compute rows[0] rows from row `row` on, and the rows[1] rows below the first 16. `two` and `once`
-// are constants after inlining. once: A should not stay in the L1 cache.
+// Compute one tile: rows[0] rows from row `row` on, and rows[1] rows from row `row` + 16 on. `two`
+// and `once` are constants after inlining. With `once`, A is loaded so that it does not stay in the
+// L1 cache.
 INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows[2], const int two,
                  const int once, const struct piece *part, struct ahead *f) {
     struct operand o = operand_at(p, row);

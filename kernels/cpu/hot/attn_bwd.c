@@ -1,5 +1,5 @@
 // hot/attn_bwd.c: backward attention for one row and the query heads that read one key head.
-// Compiled per level, see vec.h.
+// Compiled once per instruction-set level (vec.h).
 //
 // With P = exp(scale q k' - lse) and D = sum(dout * out) per query:
 //   dP = dout v';  dS = scale P (dP - D);  dq = dS k;  dk = dS' q;  dv = P' dout.
@@ -56,8 +56,8 @@ static float dout_dot_out(const struct bwd *b, const float *dout, size_t t) {
     return vf_hsum(s);
 }
 
-// Turn the scores and dP of one query into P and dS. Zeros are written from `limit` to the end of
-// its vector, and in dS up to key last-1.
+// Turn the scores and dP of one query into P and dS. The query sees keys 0 .. limit-1. Its later
+// keys become 0: in P up to the end of the vector of key limit-1, in dS up to key last-1.
 static void softmax_bwd_row(float *p, float *ds, size_t limit, size_t last, float scale, float lse,
                             float d) {
     vf l = vf_set1(lse), dv = vf_set1(d), sc = vf_set1(scale);
@@ -96,9 +96,9 @@ static void query_rows(const struct bwd *b, size_t t, size_t row0, size_t nr) {
                    vf_set1(1.0f));
 }
 
-// Add to dk and dv of every key that a query of the chunk sees. The chunk is q0 .. q0+nq-1. Row
-// tiles start at multiples of TILE_ROWS, which divides VF_LANES, so the zeros of softmax_bwd_row
-// cover the diagonal.
+// Add to dk and dv of every key that a query of the chunk q0 .. q0+nq-1 sees. Keys are processed in
+// tiles of TILE_ROWS. A query may see only a part of a tile. For the other keys of that tile,
+// softmax_bwd_row has set P and dS to 0, because TILE_ROWS divides VF_LANES.
 static void key_rows(const struct bwd *b, size_t q0, size_t nq) {
     const struct rlhf__attn_item *it = b->it;
     size_t first = it->start + q0, keys = it->causal ? first + nq : it->nk;
@@ -112,8 +112,8 @@ static void key_rows(const struct bwd *b, size_t q0, size_t nq) {
     }
 }
 
-// Pack and widen the keys after the prefix, and zero their sums. If keys of the prefix are in the
-// same vector, they are included.
+// Pack and widen the keys after the prefix, and zero their sums. Packing works on whole vectors, so
+// keys of the prefix that are in the first of these vectors are packed again.
 static void take_keys(const struct bwd *b) {
     const struct rlhf__attn_item *it = b->it;
     size_t np = it->np, own = it->nk - np, ks = (size_t)it->kv_stride;

@@ -1,5 +1,6 @@
-// hot/attn_fwd.c: forward attention of one row and the query heads that read one key head, or of a
-// run of rows that share a prefix and have one query each. Compiled per level, see vec.h.
+// hot/attn_fwd.c: forward attention. One call computes the query heads that read one key head, in
+// one row or in a run of rows. The rows of a run share a prefix and have one query each. Compiled
+// once per instruction-set level (vec.h).
 //
 // The steps for each query:
 //   - compute all scores, keys in order, one lane per key
@@ -42,9 +43,9 @@ struct values {
     int bf16;
 };
 
-// The values as f32 rows. f32 values are used in place. bf16 values are widened into scratch. The
-// exception is a single query that reads each value only once: if whole vectors can be widened, it
-// widens them while reading.
+// Prepares the values. If a row of values consists of whole vectors, f32 values are used in place.
+// With fewer than TILE_ROWS queries, bf16 values are used in place too, and are widened while they
+// are read. In all other cases the values are copied to scratch as f32 rows.
 static struct values values_of(const struct rlhf__attn_item *it, float *scratch) {
     size_t hd = (size_t)it->head_dim, width = round_up(hd, VF_LANES), ld = (size_t)it->kv_stride;
     int bf16 = it->dtype == RLHF_BF16, whole = hd == width;
@@ -66,8 +67,8 @@ struct tile {
     size_t n, limit, grow;   // n <= TILE_ROWS
 };
 
-// Add (or, without `add`, set) weights * values of keys j0 .. j1-1 to o[nr][width]. These values
-// are all in a or all in b.
+// Add the sum of weights * values over keys j0 .. j1-1 to o[nr][width]; if j0 is 0, store it there
+// instead. The values of all these keys must be in val->a, or all in val->b.
 static void mix_keys(float *o, const struct values *val, const float *s, size_t lds, size_t j0,
                      size_t j1, size_t nr) {
     const int in_a = j0 < val->na;
@@ -95,8 +96,8 @@ static void dots_row(const struct rlhf__attn_item *it, float *s, const char *q,
         dots_one(s, q, keys, j0, n, hd, it->scale, 0, ahead);
 }
 
-// The softmax of a tile's scores, with the sum and the maximum of each query. kt is the packed
-// keys, or NULL to read the keys from memory.
+// Computes the softmax of a tile's scores, and the sum and the maximum of each query. kt points to
+// the packed keys. If it is NULL, the keys are read from memory.
 static void scores(const struct rlhf__attn_item *it, float *s, size_t lds, const float *kt,
                    const struct tile *q, struct ahead *ahead, float *sum, float *max) {
     int pairs = it->dtype == RLHF_BF16;

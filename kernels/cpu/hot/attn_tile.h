@@ -1,5 +1,5 @@
 // hot/attn_tile.h: the two register-blocked GEMMs of attention, and the packing of keys. Included
-// by attn_fwd.c and attn_bwd.c, which are compiled per level (see vec.h).
+// by attn_fwd.c and attn_bwd.c, which are compiled once per instruction-set level (vec.h).
 //
 // The score of a query row and a key does not depend on other rows or keys. For each row, a tile of
 // four rows makes the same sequence of operations as a tile of one row. So decoding one query at a
@@ -81,8 +81,8 @@ INLINE int keys_split(const struct keys *k, size_t j, size_t rows) {
     return j < k->na && j + rows > k->na;
 }
 
-// Load the vector of keys j .. j+rows-1, units u .. u+m-1, transposed, into r. Lanes past `rows`
-// are 0. Unless `split` is set, the address of key j is src.
+// Load units u .. u+m-1 of keys j .. j+rows-1, transposed, into r. Lanes past `rows` are 0. Unless
+// `split` is set, src points to key j.
 INLINE void load_keys(vf r[VF_LANES], const struct keys *k, const char *src, int split, size_t j,
                       size_t rows, size_t u, size_t m) {
     const size_t stride = k->stride;
@@ -272,9 +272,9 @@ INLINE void axpys_rows(float *o, size_t ldo, struct weights w, const void *x, co
     }
 }
 
-// o[r][0..width) = or += the sum over j = j0 .. j1-1, in that order, of weight(r, j) *
-// x[j][0..width), for nr <= TILE_ROWS rows. width is a multiple of VF_LANES. x is bf16 or f32, with
-// ldx elements per row.
+// Set o[r][0..width) to a sum, or add the sum to it: weight(r, j) * x[j][0..width) over j = j0 ..
+// j1-1, in that order, for nr <= TILE_ROWS rows. width is a multiple of VF_LANES. x is bf16 or f32,
+// with ldx elements per row.
 static inline void axpys(float *o, size_t ldo, struct weights w, const void *x, int bf16,
                          size_t ldx, size_t width, size_t j0, size_t j1, int add, size_t nr) {
 #define AXPYS(bf16, add, nr) axpys_rows(o, ldo, w, x, bf16, ldx, width, j0, j1, add, nr)

@@ -46,9 +46,9 @@ void rlhf__bf16_pack_rows(uint32_t *dst, const uint16_t *src, size_t k, size_t c
 void rlhf__bf16_pack_cols(uint32_t *dst, const uint16_t *src, size_t k, size_t columns,
                           size_t stride);
 
-// Convert a square of a panel of B, with `rows` rows of k, from the packed panel of B's transpose.
-// Column c of dst is row c of src, which has `columns` rows; the other columns of dst become zeros.
-// Also prefetches the square that is `next` words after src.
+// Fill a square of a packed panel of B, `rows` steps of k long, from a packed panel of B's
+// transpose. Row c of src becomes column c of dst. src has `columns` rows; the other columns of dst
+// become zeros. Also prefetches the square that is `next` words after src.
 void rlhf__bf16_turn_b(uint32_t *dst, const uint32_t *src, size_t rows, size_t columns,
                        size_t next);
 

@@ -1,4 +1,5 @@
-// hot/convert.c: f32 <-> bf16 and the residual sum. Compiled per level, see vec.h.
+// hot/convert.c: f32 <-> bf16 and the residual sum. Compiled once per instruction-set level
+// (vec.h).
 #include "hot.h"
 #include "vec.h"
 

@@ -1,5 +1,5 @@
-// hot/divergence.c: one row of the language-model head: the divergences other than KL(p || q),
-// which head.c computes, and their derivatives. p is the policy, q the reference.
+// hot/divergence.c: divergences of one row of the language-model head, and their derivatives. p is
+// the policy, q the reference. head.c computes KL(p || q); this file computes the others.
 //
 //   forward  K = sum q (log q - log p)                          dK/dz = p - q
 //   JS       K = b sum q log(q/m) + (1-b) sum p log(p/m)        dK/dz = (1-b) p (log(p/m) - P)

@@ -1,4 +1,5 @@
-// hot/embed.c: sums and scatters rows of embedding tables. Compiled per level, see vec.h.
+// hot/embed.c: sums and scatters rows of embedding tables. Compiled once per instruction-set level
+// (vec.h).
 #include "hot.h"
 #include "vec.h"
 

@@ -1,5 +1,5 @@
-// hot/gemm.c: f32 GEMMs: tiles of up to MR rows by two vectors, and packing. For bf16, see
-// bf16_tile.c and bf16_pack.c.
+// hot/gemm.c: f32 GEMMs in tiles of up to MR rows by two vectors, and the packing of their
+// operands. For bf16, see bf16_tile.c and bf16_pack.c.
 #include "gemm_tile.h"
 #include "hot.h"
 #include "vec.h"

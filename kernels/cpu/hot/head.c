@@ -28,8 +28,8 @@ static float row_max(const float *z, size_t n) {
 }
 
 // Add the sum of e^a to *sum and the sum of e^a a to *dot, where a = log_weight of the logits in
-// [from, to). Unless `next` is 0, also prefetches the logits that are `next` elements ahead,
-// usually those of the row below. Without this, the search for that row's maximum would later wait
+// [from, to). If `next` is not 0, also prefetches the logits that are `next` elements ahead. These
+// are usually the logits of the row below. Its maximum is computed next, and would otherwise wait
 // for memory.
 static inline void block_sums(const float *z, size_t from, size_t to, vf max, vf it, size_t next,
                               double *sum, double *dot) {
@@ -179,9 +179,10 @@ void RLHF__HOT(head_argmax)(int32_t *id, const float *z, size_t n) {
     *id = (int32_t)i;
 }
 
-// The id in block [from, to) at which the running sum exceeds `want`. Because of rounding, this
-// scalar sum may end slightly below the block's lane sum, and so below `want`. Then the result is
-// the last id of the block whose probability is not 0.
+// The id in block [from, to) at which the running sum exceeds `want`. `want` was computed from sums
+// that were added in another order (head_sums). Because of rounding, the running sum may therefore
+// end slightly below `want`. In this case, the result is the last id of the block whose probability
+// is not 0.
 static int32_t draw_in_block(const float *z, size_t from, size_t to, vf max, vf it, double reached,
                              double want) {
     float e[BLOCK + VF_LANES];

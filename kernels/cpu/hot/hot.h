@@ -28,10 +28,10 @@ enum rlhf__isa {
 #define RLHF__ISA_NAMES "are baseline, avx2, avx512, avx512_bf16, amx"
 #endif
 
-// One row of an attention call, and `group` adjacent query heads that read one key head. Pointers
-// are to the row's first query or key, and there to the first element of the (first) head. The next
-// query head is head_dim elements further in q, out, dout and dq, and one element further in lse.
-// Strides are in elements.
+// One row of an attention call, and `group` adjacent query heads that read one key head. Each
+// pointer points to the row's first query or key, at the first element of the head. For q, out,
+// dout and dq, this is the first head of the group. The next query head is head_dim elements
+// further in q, out, dout and dq, and one element further in lse. Strides are in elements.
 //
 // The first np of the nk keys are the prefix, in pk and pv; key np is the first key in k and v.
 // Query t sees keys 0 .. start + t if `causal` is set, otherwise all nk keys. lse has the stride
@@ -193,9 +193,9 @@ struct rlhf__level {
 // isa: an enum rlhf__isa.
 const struct rlhf__level *rlhf__isa_level(int isa);
 
-// Returns the first feature of a level that this CPU or its operating system lacks, or NULL. If
-// only AMX tiles are left to check, this function asks the operating system to let the process use
-// them.
+// Returns the name of a feature that the level needs but this CPU or its operating system lacks, or
+// NULL if nothing is missing. AMX tiles are checked last: the function asks the operating system to
+// let the process use them.
 const char *rlhf__isa_lacks(int isa);
 
 // The best level of this CPU, or a lower level that `cap` names. cap is the environment variable

@@ -1,4 +1,5 @@
-// hot/norm.c: LayerNorm over rows, and its derivative. Compiled per level, see vec.h.
+// hot/norm.c: LayerNorm over rows, and its derivative. Compiled once per instruction-set level
+// (vec.h).
 //
 // Each lane adds up every VF_LANES-th element of the row. Then the lanes are added in halving
 // order. So the bits of a row depend only on the row.
@@ -58,8 +59,8 @@ void RLHF__HOT(norm)(void *out, int bf16, float *stats, const float *x, const fl
         norm_rows(out, 0, stats, x, gamma, beta, eps, rows, d);
 }
 
-// The first pass over a row: the sums of g = dy gamma and of g xhat, and the sums for the
-// parameters.
+// The first pass over a row. Computes the sum of g = dy gamma and the sum of g xhat, and adds the
+// row to the gradients of gamma and beta in `part`.
 INLINE void bwd_sums(float *part, const void *dy, int bf16, const float *x, const float *gamma,
                      vf mu, vf rs, size_t d, float *sum_g, float *sum_gh) {
     vf s = vf_zero(), q = vf_zero();

@@ -59,7 +59,8 @@ void RLHF__HOT(adamw)(float *w, float *g, float *m, float *v, size_t n,
 enum { SUMS = 16, WIDE = VD_LANES, AHEAD = 2048 };
 
 // Sixteen running sums in f64, which are finally added in order. Every level has the same sixteen
-// sums. Prefetches reach past the end of the page, where the hardware prefetcher stops.
+// sums. The hardware prefetcher stops at the end of a page, so the loop also prefetches in
+// software.
 void RLHF__HOT(sumsq)(double *out, const float *x, size_t n) {
     vd acc[SUMS / WIDE] = {0};
     double part[SUMS], sum = 0.0;
@@ -89,12 +90,12 @@ INLINE vf dy_at(const void *dy, int bf16, size_t at, size_t l) {
     return l == VF_LANES ? vf_load_bf16(h) : vf_load_bf16_n(h, l);
 }
 
-// Sums have three levels: of 16 rows, of 16 such sums, and of 16 of the latter. One long f32 sum
-// would lose as much precision as rounding to bf16 does.
+// f32 rows are summed at three levels: 16 rows, then 16 sums of the first level, then 16 sums of
+// the second. A single long f32 sum would lose as much precision as rounding to bf16 does.
 enum { SUM_ROWS = 16, SUM_SUMS = 16 * SUM_ROWS, SUM_ALL = 16 * SUM_SUMS };
 
-// Sum `vectors` adjacent vectors of each row. If it is a single vector, it may be the last one of
-// the row, with l lanes.
+// Sum `vectors` adjacent vectors of each row. If `vectors` is 1, the vector may be the last of the
+// row, which has only l lanes.
 INLINE void sum_rows(float *db, const void *dy, const int bf16, size_t rows, const size_t vectors,
                      const size_t l, size_t stride) {
     const size_t steps[3] = {bf16 ? rows : SUM_ROWS, bf16 ? rows : SUM_SUMS, bf16 ? rows : SUM_ALL};

@@ -1,4 +1,5 @@
-// hot/rms_norm.c: RMS norm over rows, and its derivative. Compiled per level, see vec.h.
+// hot/rms_norm.c: RMS norm over rows, and its derivative. Compiled once per instruction-set level
+// (vec.h).
 //
 // A row is summed in four vectors. Their lanes are then added in halving order, so the bits of a
 // row depend only on the row.

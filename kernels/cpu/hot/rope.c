@@ -1,5 +1,5 @@
 // hot/rope.c: rotary positions and the norm of each head before them, forward and backward.
-// Compiled per level, see vec.h. The formulas are in kernels/reference/rope.c.
+// Compiled once per instruction-set level (vec.h). The formulas are in kernels/reference/rope.c.
 //
 // A vector of channels c in the first half of a head is rotated together with the vector of
 // channels c + h in the second half. The result of a head depends only on the head and its

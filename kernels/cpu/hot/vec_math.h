@@ -7,10 +7,10 @@
 #define VF__EXP_LO (-86.5f)
 #define VF__EXP_HI 88.72283f // the largest f32 whose e^x is finite
 
-// Range handling of vf_exp. x is clamped so that p 2^n is in range, and the results for x outside
-// of that range are corrected. With lane masks, a single masked scale does both: it overflows to
-// Inf by itself, and gives 0 in lanes below the range. (For x = -Inf, p is NaN; that lane is masked
-// too.)
+// Range handling of vf_exp. x is clamped so that p 2^n is in range. The results for x outside of
+// that range are then corrected. With lane masks, one masked scale instruction is enough: it
+// overflows to Inf by itself, and gives 0 in lanes below the range. (For x = -Inf, p is NaN, but
+// the mask makes that lane 0 too.)
 #if VP_LANES == 16
 static inline vf vf__exp_clamp(vf x) { return vf_min(vf_set1(89.0f), x); }
 static inline vf vf__exp_scale(vf p, vf n, vf x) {

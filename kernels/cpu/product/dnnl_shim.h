@@ -42,7 +42,7 @@ int rlhf__dnnl_mem_point(struct rlhf__dnnl_mem *m, void *ptr); // moves a plain 
 int rlhf__dnnl_reorder_create(struct rlhf__dnnl *d, const struct rlhf__dnnl_layout *src,
                               const struct rlhf__dnnl_layout *dst, struct rlhf__dnnl_op **out);
 
-// `packed` is the layout of wei, which is used if shape->wei_packed. If it is NULL, the library
+// If shape->wei_packed is set, wei has the layout `packed`. If `packed` is NULL, the library
 // chooses a layout and stores it in out_wei (NULL allowed; the caller destroys it).
 int rlhf__dnnl_matmul_create(struct rlhf__dnnl *d, const struct rlhf__matmul *shape,
                              const struct rlhf__dnnl_layout *packed,

@@ -23,8 +23,8 @@ static void run_panel(const struct rlhf__gemm_job *j, const struct rlhf__panel *
         j->cpu->hot.gemm_panel(p);
 }
 
-// The number of words of a panel in the form that this pass reads. Also the offset in the panel of
-// the pass's first step of k.
+// panel_words_of: the number of words of a panel in the form that this pass reads. first_word_of:
+// the offset, in such a panel, of the first step of k of this pass.
 static int64_t panel_words_of(const struct rlhf__gemm_job *j) {
     return rlhf__gemm_words(j->s->in_dtype, j->turned ? j->k1 - j->k0 : j->s->k) * j->width;
 }
@@ -135,10 +135,10 @@ static int64_t step_of(const struct rlhf__gemm_job *j) {
     return s->accumulate || s->bias ? s->k : j->chain;
 }
 
-// The length of the chains of an f32 sum; 0 means a single chain. A sum over tokens (neither
-// operand is packed) is divided. With a packed right operand, k is divided as oneDNN 2.6 divides it
-// on AVX-512. Earlier versions of this backend used oneDNN for these GEMMs, so the results stay the
-// same.
+// The length of the chains of an f32 sum; 0 means a single chain. If neither operand is packed, the
+// sum is over tokens and is divided into chains of K_CHAIN steps. With a packed right operand, k is
+// divided as oneDNN 2.6 divides it on AVX-512. Earlier versions of this backend used oneDNN for
+// these GEMMs, so the results stay the same.
 static int64_t chain_of(const struct rlhf__matmul *s) {
     if (s->in_dtype != RLHF_F32 || s->pairs) return 0;
     if (!s->wei_packed) return K_CHAIN;
@@ -213,8 +213,8 @@ void rlhf__gemm_needs(const struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
 
 // ---- GEMMs ----
 
-// Run all of k in one pass, or in steps that keep the operands of the tiles in cache. The steps
-// depend only on k.
+// Run all of k in one pass, or in several passes, so that the operands of a tile stay in the cache.
+// The division into passes does not depend on the number of rows.
 static rlhf_status run(struct rlhf__cpu *cpu, struct rlhf__gemm_job *j) {
     const int64_t k = j->s->k, step = step_of(j);
     if (rlhf__gemm_packs_a(j, j->block, j->panels)) {

@@ -1,15 +1,15 @@
 // gemm.h: GEMMs on this backend's own tiles: hot/gemm.c in f32, hot/bf16_tile.c and hot/amx_tile.c
 // in bf16. gemm.c also decides which GEMMs use them.
 //
-// Compared with oneDNN 2.6, in bf16 with AVX512_BF16, on Zen 5: own tiles are as fast in forward
-// GEMMs. They are faster in weight gradients, and if weights are read from memory (decoding 32
-// rows). They do not need a primitive for each shape. bf16 with AMX also uses own tiles, because in
-// oneDNN 2.6's AMX GEMMs a row depends on the other rows.
+// In bf16 with AVX512_BF16, on Zen 5, own tiles are as fast as oneDNN 2.6 in forward GEMMs. They
+// are faster in weight gradients and in decoding (32 rows), where weights are read from memory.
+// They also do not need a primitive for each shape. With AMX, bf16 uses own tiles too, because the
+// bits of a row in oneDNN 2.6's AMX GEMMs depend on the other rows.
 //
-// Compared in f32: if neither operand is packed, oneDNN 2.6 may divide the sum over k among
-// threads; below AVX-512, its rows depend on each other. On AVX-512, own tiles are as fast as
-// oneDNN at a thousand rows. At 32 rows they take 0.65 to 0.8 of oneDNN's time (bench/README.md).
-// Only the build without exactness (RLHF_FREE) uses oneDNN.
+// In f32, oneDNN 2.6 may divide the sum over k among threads if neither operand is packed. Below
+// AVX-512, the bits of its rows depend on each other. On AVX-512, own tiles are as fast as oneDNN
+// with a thousand rows. With 32 rows they take 0.65 to 0.8 of oneDNN's time (bench/README.md). Only
+// the build without exactness (RLHF_FREE) uses oneDNN.
 #ifndef RLHF_CPU_GEMM_H
 #define RLHF_CPU_GEMM_H
 
@@ -27,9 +27,9 @@ rlhf_status rlhf__gemm_product(struct rlhf__cpu *cpu, const struct rlhf__matmul 
                                const void *packed_wei, const void *plain_wei, const float *bias,
                                void *dst);
 
-// rlhf__gemm_product with an f32 addend, add [m, n], in separate memory: dst = add + src wei +
-// bias. The right operand must be packed, and the result is f32. It has the same bits as copying
-// `add` to dst and accumulating. [step]
+// Like rlhf__gemm_product, but adds an f32 matrix, add [m, n], which is not in dst's memory: dst =
+// add + src wei + bias. The right operand must be packed, and the result is f32. The bits are the
+// same as if `add` were copied to dst and the GEMM accumulated there. [step]
 rlhf_status rlhf__gemm_add(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                            const void *wei, const float *bias, const float *add, float *dst);
 
@@ -39,10 +39,10 @@ rlhf_status rlhf__gemm_add(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, 
 int64_t rlhf__gemm_pass(int64_t k);
 #define RLHF__GEMM_ROWS_STEP 256
 
-// A bf16 GEMM s plus a second GEMM, src2 wei2, with the same rows and columns and with k2 inputs.
-// The result is rounded once, at the end. Both right operands are packed, or both are packed as
-// transposes (wei_across). k and k2 are at most RLHF__GEMM_SUM_K. The result has the bits of two
-// GEMMs that are added in f32. [step]
+// Computes the bf16 GEMM s and the GEMM `second`, which has the same rows and columns, and stores
+// their sum. The two are added in f32, and the sum is rounded once. Both right operands are packed,
+// or both are packed as transposes (wei_across). s->k and second->k are at most RLHF__GEMM_SUM_K.
+// [step]
 #define RLHF__GEMM_SUM_K 4096
 rlhf_status rlhf__gemm_sum(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                            const void *wei, const float *bias,

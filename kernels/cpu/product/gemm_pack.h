@@ -24,8 +24,8 @@ void rlhf__gemm_pack_a(const struct rlhf__gemm_job *j, int64_t row, size_t rows,
 // second GEMM.
 uint64_t rlhf__gemm_turned_bytes(const struct rlhf__gemm_job *j, int64_t step);
 
-// Reserves workspace for the converted panels, and converts the panels of the second GEMM.
-// RLHF_E_NOMEM. [step]
+// Reserves workspace for the converted panels (RLHF_E_NOMEM if memory runs out), and converts the
+// panels of the second GEMM. [step]
 rlhf_status rlhf__gemm_turned_place(struct rlhf__cpu *cpu, struct rlhf__gemm_job *j, int64_t step);
 
 // Convert the panels for steps j->k0 .. j->k1 - 1 of k from the panels of the transpose. [step]

@@ -69,10 +69,10 @@ rlhf_status rlhf__product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, c
 void rlhf__product_needs(struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
                          struct rlhf__cpu_needs *n);
 
-// dw f32 += x^T dy, like linear_dw of the table but without db. Without goes_on, the sum of the
-// call is added to dw. With goes_on, the sums start at dw. The rows may then be divided into
-// several calls with the same bits as in a single call. A call must end at a multiple of
-// RLHF__GEMM_ROWS_STEP rows (gemm.h) or, in bf16, of 32. [step]
+// dw f32 += x^T dy, like linear_dw of the table but without db. Without goes_on, each sum of the
+// call starts at 0 and is added to dw at the end. With goes_on, each sum starts at its value in dw.
+// The rows may then be divided into several calls with the same bits as in a single call. A call
+// must end at a multiple of RLHF__GEMM_ROWS_STEP rows (gemm.h) or, in bf16, of 32. [step]
 rlhf_status rlhf__linear_dw(struct rlhf__cpu *cpu, void *dw, const void *x, const void *dy,
                             const rlhf_weight *w, uint32_t rows, int goes_on);
 

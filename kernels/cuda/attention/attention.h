@@ -53,9 +53,9 @@ rlhf_status rlhf__cuda_attention_bwd_bf16(struct rlhf__cuda *cu, struct rlhf__at
 rlhf_status rlhf__cuda_attention_bwd_f32(struct rlhf__cuda *cu, struct rlhf__attn_bwd_args *b);
 
 // 2^x for the f32 kernels, with the same bits on every card and on the emulation. For x <= 127 the
-// relative error is 8e-8. Below -127 the result is 0. A NaN stays a NaN. It is shorter than
-// rlhf__exp2f, because it does not handle denormals and infinity. The bf16 kernels compute their
-// sums on tensor cores, and use rlhf__ex2 of ptx.h instead.
+// relative error is 8e-8. Below -127 the result is 0. A NaN stays a NaN. This function is shorter
+// than rlhf__exp2f, because it does not handle denormals and infinity. The bf16 kernels compute
+// their sums on tensor cores, and use rlhf__ex2 of ptx.h instead.
 static __device__ __forceinline__ float rlhf__attn_exp2(float x) {
     x = x < -127.0f ? -127.0f : x;
     const float n = x + 12582912.0f, f = x - (n - 12582912.0f); // n: the nearest integer
@@ -73,8 +73,9 @@ static __device__ __forceinline__ int rlhf__attn_min(int a, int b) { return a < 
 
 // ---- backward: the queries that contribute to a tile of keys ----
 
-// Iterates over tiles of STEP queries by position, for one query head of the group after the other.
-// The queries of the row that owns the keys come first, then those of the rows that share them.
+// Iterates over tiles of STEP queries, for one query head of the group after the other. For each
+// head, the queries of the row that owns the keys come first, in order of position, and then the
+// queries of the rows that share these keys.
 struct rlhf__attn_walk {
     struct rlhf__cuda_row row; // the row of these queries
     uint32_t index;            // index of that row
@@ -90,9 +91,9 @@ static __device__ __forceinline__ void rlhf__attn_walk_row(struct rlhf__attn_wal
     w->pos = pos / STEP * STEP;
 }
 
-// Move to the next tile; returns 0 at the end. `own` is the row of the keys, and `index` is its
-// index. `pos` is the position of the row's first query that sees one of the keys. `end` is one
-// past the last head.
+// Move to the next tile; returns 0 at the end. `own` is the row that owns the keys, and `index` is
+// its index. `pos` is the position of the first query of this row that sees one of the keys. `end`
+// is one past the last head.
 template <int STEP>
 static __device__ __forceinline__ int
 rlhf__attn_walk_next(struct rlhf__attn_walk *w, const struct rlhf__cuda_rows &rows,

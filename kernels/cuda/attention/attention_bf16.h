@@ -11,9 +11,9 @@ static __device__ __forceinline__ unsigned rlhf__attn_pack(float lo, float hi) {
     return (unsigned)rlhf__to_bf16(lo) | (unsigned)rlhf__to_bf16(hi) << 16;
 }
 
-// Start to copy keys first .. first+ROWS-1 into `to` (or queries, if r is a row without keys). Rows
-// below 0 and rows from `end` on become zeros, and so do columns from head_dim on. x points to the
-// first column of the head. pack: row j is head j % pack of token j / pack.
+// Start to copy keys first .. first+ROWS-1 of row r into `to`; if r has no keys, copy its queries.
+// Rows below 0 and rows from `end` on become zeros, and so do columns from head_dim on. x points to
+// the first column of the head. pack: row j is head j % pack of token j / pack.
 template <int HD, int ROWS, int THREADS>
 static __device__ __forceinline__ void
 rlhf__attn_load(rlhf__bf16 *to, const rlhf__bf16 *x, int64_t stride, const struct rlhf__cuda_row &r,

@@ -1,5 +1,5 @@
-// ragged.h: the rows of an attention call, which have different lengths (rlhf_ragged), as its
-// kernels read and check them.
+// ragged.h: functions with which kernels read and check the rows of an attention call, which have
+// different lengths (rlhf_ragged).
 #ifndef RLHF_CUDA_RAGGED_H
 #define RLHF_CUDA_RAGGED_H
 
@@ -75,9 +75,9 @@ static __device__ __forceinline__ int rlhf__cuda_row_check(const struct rlhf__cu
     return !code;
 }
 
-// rlhf__cuda_row_check for the training layout (attention_bwd in rlhf/compute.h). A row's prefix is
-// compared only with that of the previous row. This is enough to know that consecutive rows share
-// the same row.
+// Like rlhf__cuda_row_check, but also checks the training layout (attention_bwd in rlhf/compute.h).
+// A row's prefix is compared only with the prefix of the previous row, or with the previous row
+// itself if that has no prefix. So all rows that share a prefix directly follow it.
 static __device__ __forceinline__ int rlhf__cuda_row_check_training(const struct rlhf__cuda_rows &r,
                                                                     uint32_t i,
                                                                     struct rlhf__cuda_row *row) {

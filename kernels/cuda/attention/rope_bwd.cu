@@ -64,9 +64,9 @@ static __global__ void __launch_bounds__(32 * WARPS) rope_bwd_dx(rlhf__rope_args
 
 // ---- dgamma, before dx is overwritten ----
 //
-// A chunk is 16 rows; its heads are numbered row by row. Warp w of a block sums 128 pairs over
-// heads w, w + 8, ... of the queries, and then in the same way of the keys. The sums of the warps
-// are added in order; parts.h adds the sums of the chunks.
+// A chunk is 16 rows; its heads are numbered row by row. A block computes 128 pairs. Its warp w
+// adds up heads w, w + 8, ... of the chunk, with separate sums for query heads and key heads. The
+// sums of the warps are then added in order; parts.h adds the sums of the chunks.
 
 template <class T, bool WIDE>
 static __global__ void __launch_bounds__(32 * WARPS)

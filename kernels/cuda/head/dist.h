@@ -68,8 +68,8 @@ static __device__ __forceinline__ int rlhf__dist_id_bits(int32_t n) {
     return bits;
 }
 
-// The ranking as numbers, all of which are different. A larger logit has a larger rank. If logits
-// are equal, the lowest id has the largest rank.
+// The rank of a token, as a number. A larger logit has a larger rank. If logits are equal, the
+// lowest id has the largest rank. So all ranks of a row are different.
 static __device__ __forceinline__ uint64_t rlhf__dist_rank(unsigned key, int32_t id, int32_t n,
                                                            int id_bits) {
     return (uint64_t)key << id_bits | (unsigned)(n - 1 - id);
@@ -170,8 +170,8 @@ static __device__ __forceinline__ unsigned rlhf__warp_umax(unsigned v) {
     return v;
 }
 
-// Every thread gets the maximum of a, the minimum of b and the maximum of c over the block. One
-// barrier.
+// Every thread gets the maximum of a, the minimum of b and the maximum of c over the block. The
+// function uses one barrier.
 static __device__ __forceinline__ void rlhf__dist_extremes(struct rlhf__dist_shared &s, unsigned *a,
                                                            unsigned *b, unsigned *c) {
     const int warp = (int)threadIdx.x / 32;
@@ -187,7 +187,8 @@ static __device__ __forceinline__ void rlhf__dist_extremes(struct rlhf__dist_sha
     *a = top, *b = ~low, *c = ref;
 }
 
-// Every thread gets the sums of v[n] over the block. The warps are added in order. One barrier.
+// Every thread gets the sums of v[n] over the block. The warps are added in order. The function
+// uses one barrier.
 template <int N>
 static __device__ __forceinline__ void rlhf__dist_sum(struct rlhf__dist_shared &s, double v[N]) {
     for (int i = 0; i < N; i++)

@@ -1,17 +1,17 @@
 // dist_cut.h: the kept set of top-k and top-p of one row, on the device.
 //
 // The kept set is the beginning of the ranking, so one number describes it: the rank of its last
-// id. Histograms find this rank. Each step divides the range of ranks that contains it into bins,
-// adds up the integer weights in each bin, and continues with the bin in which the total is
-// reached. When few ids are left, they are compared with each other. Each step reads the row once;
-// usually two or three steps are enough. The result does not depend on the order of threads.
+// id. Histograms find this rank. Each step divides a range of ranks into bins, adds up the integer
+// weights in each bin, and continues with the bin that contains the wanted rank. When few ids are
+// left, they are compared with each other. Each step reads the row once; usually two or three steps
+// are enough. The result does not depend on the order of threads.
 #ifndef RLHF_CUDA_DIST_CUT_H
 #define RLHF_CUDA_DIST_CUT_H
 
 #include "head/dist.h"
 
-// The range of ranks that contains the last kept id, and the weight that the ids in it must still
-// reach.
+// The range of ranks that contains the last kept id. `need` is the weight that the kept ids of this
+// range must reach in total.
 struct rlhf__cut_search {
     uint64_t low, high, need;
     double share; // fraction of the total; 0: `need` is already known
@@ -131,8 +131,9 @@ static __device__ __forceinline__ void rlhf__cut_narrow(struct rlhf__dist_shared
     c->high = last < high ? last : high; // leaves out ranks above the largest logit
 }
 
-// Among the ids in the range of c, find the shortest beginning of the ranking whose weight reaches
-// the share of c. Returns the rank of its last id. weight(logit) is the weight of an id.
+// Take ids from the range of c, in ranking order, until their total weight reaches the weight that
+// c requires (`share` or `need`). Returns the rank of the last id taken. weight(logit) is the
+// weight of an id.
 template <class Weight>
 static __device__ __forceinline__ uint64_t rlhf__cut_find(struct rlhf__dist_shared &s,
                                                           const struct rlhf__dist_row &r,

@@ -1,8 +1,8 @@
 // head.h: the parts that lm_head, lm_head_bwd and lm_sample have in common, so that all three get
 // the same bits: checked arguments, blocks of logits from the GEMM, and row statistics.
 //
-// A row of logits or of their derivatives has as many numbers as n_pad of the weight says. It is
-// aligned, and its numbers past the vocabulary are zero.
+// A row of logits, or of their derivatives, has n_pad numbers (n_pad is a member of the weight).
+// The row is aligned, and its numbers past the vocabulary are zero.
 #ifndef RLHF_CUDA_HEAD_H
 #define RLHF_CUDA_HEAD_H
 
@@ -79,18 +79,19 @@ int rlhf__head_serves(const struct rlhf__cuda_kept *have, const struct rlhf__cud
 // The size in bytes of a row's logits, including the reference's logits.
 uint64_t rlhf__head_row(const struct rlhf__head_call *c);
 
-// A call that is only for computing sizes: only its shapes are set, its weights lack memory, and
-// dist is not read.
+// Returns a call that serves only to compute sizes. Only its shapes are set: its weights have no
+// memory, and its dist must not be read.
 struct rlhf__head_call rlhf__head_shape(const rlhf_lm_head *a, const rlhf_call_weight *w,
                                         int backward);
 
-// The number of rows of logits that lm_head places in workspaces. *keep is 1 if it keeps them,
-// which it does if the budget is large enough for the logits of all rows and the derivatives of one
-// chunk.
+// The number of rows of logits that lm_head places in workspaces. If the budget is large enough for
+// the logits of all rows and the derivatives of one chunk, lm_head keeps the logits, and *keep is
+// set to 1.
 uint32_t rlhf__head_rows(uint64_t budget, const struct rlhf__head_call *c, int *keep);
 
-// Add the workspaces of a call. rlhf__head_needs adds those of rlhf__head_place for `rows` rows,
-// and those of their GEMM. rlhf__head_logits_needs adds only those of the GEMM. [step]
+// Add the workspaces of a call. rlhf__head_needs adds the workspaces of rlhf__head_place for `rows`
+// rows, and of the GEMM that computes their logits. rlhf__head_logits_needs adds only the
+// workspaces of that GEMM. [step]
 void rlhf__head_needs(const struct rlhf__cuda *cu, const struct rlhf__head_call *c,
                       const rlhf_weight *w, uint32_t rows, struct rlhf__cuda_needs *n);
 
@@ -101,13 +102,14 @@ void rlhf__head_logits_needs(const struct rlhf__cuda *cu, const rlhf_weight *w, 
 rlhf_status rlhf__head_place(struct rlhf__cuda *cu, const struct rlhf__head_call *c, uint32_t rows,
                              struct rlhf__head_block *b);
 
-// rlhf__head_place, but if the card lacks memory for *rows rows, *rows is reduced. This does not
-// change any bits. Later calls do not ask for as many rows again. [step]
+// Like rlhf__head_place, but reduces *rows if the card lacks memory for so many rows. This does not
+// change any bits. The workspace budget is reduced too, so that later calls ask for fewer rows.
+// [step]
 rlhf_status rlhf__head_place_fewer(struct rlhf__cuda *cu, const struct rlhf__head_call *c,
                                    uint32_t *rows, struct rlhf__head_block *b);
 
-// Release the memory of logits, for a call that ran out of memory. `before` is the value that
-// recordings.status had before. [step]
+// Called after an allocation failed: releases the memory of the logits, so that the call can try
+// again. `before` is the value that recordings.status had before the allocation. [step]
 void rlhf__head_drop(struct rlhf__cuda *cu, rlhf_status before);
 
 #endif

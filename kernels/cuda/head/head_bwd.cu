@@ -187,9 +187,9 @@ static rlhf_status products(struct rlhf__cuda *cu, const struct rlhf__head_call 
     return rlhf__cuda_product(cu, &s);
 }
 
-// Process `rows` rows, starting at row `first`, whose logits must be recomputed: in blocks of
-// `step` rows, which are stored in `all`. If dz is NULL, there is a single block, and the
-// derivatives overwrite its logits.
+// Process `rows` rows, starting at row `first`. Their logits are recomputed in blocks of `step`
+// rows, and each block is stored in the memory of `all`. If dz is NULL, there is a single block,
+// and the derivatives overwrite its logits.
 static rlhf_status recompute(struct rlhf__cuda *cu, const struct rlhf__head_call *c,
                              const struct rlhf__head_block *all, uint32_t first, uint32_t rows,
                              uint32_t step, void *dz) {

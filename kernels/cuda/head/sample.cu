@@ -1,7 +1,7 @@
 // sample.cu: lm_sample, the next token of each row. One block computes one row. Logits, maxima and
 // sums are computed as in lm_head, so the log-prob has the same bits. Sampling uses integer weights
-// (dist.h). It takes the first id, in vocabulary order, at which the running sum of weights exceeds
-// u times the total.
+// (dist.h). The sampled id is the first one, in vocabulary order, at which the running sum of
+// weights exceeds u times the total.
 #include "head/dist_cut.h"
 #include "head/head.h"
 #include "table.h"

@@ -17,10 +17,10 @@ struct rlhf__canary_lines {
 };
 
 // Fill a matrix with random numbers in (-1, 1). `cancel` exposes differences that rounding to bf16
-// would hide. In the operand with cancel 1, the second half of every line equals the first half. In
-// the other operand, with cancel -1, every other line does so with the opposite sign. The product
-// of two such lines consists only of rounding errors, which depend on the order of summation.
-// [step]
+// would hide. With cancel 1, for one operand, the second half of every line is a copy of the first
+// half. With cancel -1, for the other operand, the second half of every second line is the first
+// half with the opposite sign. The product of two such lines is exactly 0, apart from rounding
+// errors, which depend on the order of summation. [step]
 rlhf_status rlhf__canary_fill(struct rlhf__cuda *cu, void *to, int32_t dtype, rlhf__canary_lines m);
 
 // The number of blocks for a grid-stride loop over n numbers, with 16 iterations per thread.

@@ -8,10 +8,10 @@
 // GEMMs over rows (rows_exact): the choice between the library and own kernels depends only on the
 // shape, never on the row count, addresses or timing. So a row has the same bits in any batch.
 // Timing only decides between algorithms whose rows were found bit-identical: one algorithm for few
-// rows, one for many. A call never has more rows than were proved. When a larger row count first
-// occurs, it is proved; if the proof fails, the rows are divided into several calls. The library
-// requires a bias of the result's type. So for a bf16 result, the bias is rounded to bf16 and added
-// to the f32 sum, which is then rounded once.
+// rows, one for many. A call of the library never has more rows than the proof covers. When a
+// larger row count first occurs, the proof is extended to it. If that fails, the rows are divided
+// into several calls. The library requires a bias of the result's type. So for a bf16 result, the
+// bias is rounded to bf16 and added to the f32 sum, which is then rounded once.
 //
 // A sum over rows also uses own kernels if it is too short for the algorithm, or if an operand is
 // misaligned. The bits of such a sum may depend on the row count. They never depend on timing, so a
@@ -32,9 +32,9 @@
 #include "lt/lt_api.h"
 #include "product/product.h"
 
-// A GEMM in the library's terms: column-major D [m, n] = op(A) op(B), with sums in f32. The row
-// count of a call is not a part of the shape, so the size that it sets is 0 here: n or, for a sum
-// over rows, k. For Muon's GEMMs all sizes are set.
+// A GEMM in the library's terms: column-major D [m, n] = op(A) op(B), with sums in f32. A shape
+// does not include the row count of a call. The row count would be n or, in a sum over rows, k;
+// this member is 0. For Muon's GEMMs, all sizes are set.
 struct rlhf__lt_shape {
     int32_t dtype, out_dtype; // of A and B; of D and C
     int32_t trans_a, trans_b; // A is stored [m, k] or [k, m]; B is stored [k, n] or [n, k]
@@ -81,9 +81,9 @@ static inline struct rlhf__cuda_lt *rlhf__lt_of(const struct rlhf__cuda *cu) {
 // RLHF_E_UNSUPPORTED, with an error text, if the value of RLHF_CUDA_LT is unknown. [main]
 rlhf_status rlhf__lt_mode_check(struct rlhf__cuda *cu);
 
-// Open the library. Append to cu->detail which library it is, or why it is not used.
-// RLHF_E_UNSUPPORTED if the value of RLHF_CUDA_LT is unknown, RLHF_E_NOMEM. Otherwise returns
-// RLHF_OK, even without the library. [main]
+// Open the library. Append to cu->detail which library it is, or why it is not used. Returns
+// RLHF_E_UNSUPPORTED if the value of RLHF_CUDA_LT is unknown, or RLHF_E_NOMEM if memory runs out.
+// Otherwise returns RLHF_OK, even if there is no library. [main]
 rlhf_status rlhf__lt_open(struct rlhf__cuda *cu);
 void rlhf__lt_close(struct rlhf__cuda *cu); // call before releasing the stream [main]
 
@@ -101,10 +101,10 @@ static inline unsigned long long rlhf__lt_version_part(size_t version, int which
     return which == 0 ? version / 10000 : which == 1 ? version / 100 % 100 : version % 100;
 }
 
-// cu->library: runs the GEMM and sets *taken, or leaves the GEMM to own kernels. For a new shape,
-// this is first decided. The decision waits for the GPU and needs memory while it runs, so it must
-// not happen in a recording. With rows 0 (without rows_exact, depth 0), the function only decides,
-// and does not read the operands' addresses. [step]
+// cu->library: runs the GEMM and sets *taken, or leaves the GEMM to own kernels. The first call
+// with a shape decides between the two. The decision waits for the GPU and needs memory while it
+// runs, so it must not happen in a recording. With rows 0 (without rows_exact: with depth 0), the
+// function only decides, and does not read the operands' addresses. [step]
 rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
                              int *taken);
 

@@ -1,8 +1,8 @@
 // lt_run.cu: runs GEMMs with a plan of cuBLASLt.
 #include "lt/lt_plan.h"
 
-// The row count is the number of columns of x and out. For a sum over rows, it is the number of
-// columns of the two factors.
+// Sets the row count: the number of columns of x and out or, for a sum over rows, the number of
+// columns of both factors.
 rlhf__lt_status rlhf__lt_rows_set(struct rlhf__cuda_lt *lt, struct rlhf__lt_plan *p,
                                   uint64_t rows) {
     if (p->rows == rows || (p->shape.n && p->shape.k)) return RLHF__LT_SUCCESS;

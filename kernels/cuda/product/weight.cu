@@ -11,8 +11,8 @@
 
 enum { TILE = 64, THREADS = 256 };
 
-// The number of inputs with padding, which is stored. In bf16, lines of more than 64 inputs start
-// at multiples of 128 bytes, because cuBLASLt's fastest copies prefer that.
+// The number of inputs that are stored, including padding. In bf16, lines of more than 64 inputs
+// start at multiples of 128 bytes, because cuBLASLt's fastest copies prefer that.
 static int32_t padded_k(int32_t k) {
     const int32_t to = k > 64 ? 64 : 8;
     return (k + to - 1) / to * to;
