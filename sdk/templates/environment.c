@@ -15,8 +15,8 @@ struct game {
     int64_t secret;
 };
 
-// What an environment says and pays may depend only on its options and on this episode's seed, data
-// row and turns. So random numbers are drawn from in->seed.
+// The messages and rewards of an environment may depend only on its options and on this episode's
+// seed, data row and turns. So random numbers are drawn from in->seed.
 static rlhf_status reset(void *self, const rlhf_episode_in *in, const rlhf_episode_out *out) {
     const struct config *c = self; // without create() the instance is the config
     for (uint32_t i = 0; i < in->n; i++) {

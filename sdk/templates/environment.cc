@@ -17,8 +17,8 @@ struct game {
     int64_t secret;
 };
 
-// What an environment says and pays may depend only on its options and on this episode's seed, data
-// row and turns. So random numbers are drawn from in->seed.
+// The messages and rewards of an environment may depend only on its options and on this episode's
+// seed, data row and turns. So random numbers are drawn from in->seed.
 rlhf_status reset(void *self, const rlhf_episode_in *in, const rlhf_episode_out *out) {
     const auto *c =
         static_cast<const config *>(self); // without create() the instance is the config

@@ -152,10 +152,11 @@ int rlhf_test_set_list(const rlhf_plugin *p, void *config, const char *key,
 
 // ---- failure injection ----
 
-// Calls scenario (create, use, destroy; returns the first negative status) twice for each
-// allocation that it makes: once with only that allocation failing, and once with all later ones
-// failing too. Each failing call must return RLHF_E_NOMEM with a message and free all its memory.
-// Returns the number of allocations in the scenario, or -1 with the reason on stderr. [any]
+// `scenario` creates an object, uses it and destroys it; it returns the first negative status. This
+// function calls it twice for each allocation that it makes: once with only that allocation
+// failing, and once with all later ones failing too. Each failing call must return RLHF_E_NOMEM
+// with a message and free all its memory. Returns the number of allocations in the scenario, or -1
+// with the reason on stderr. [any]
 int64_t rlhf_test_alloc_sweep(struct rlhf_test_host *t,
                               rlhf_status (*scenario)(struct rlhf_test_host *t, void *arg),
                               void *arg);
@@ -314,8 +315,9 @@ void rlhf_test_backend_close(struct rlhf_test_backend *b); // also closed, or ze
 
 // ---- models ----
 
-// Fills every parameter of an open model with random numbers seeded by its name, uniform in
-// +-scale, plus 1 for vectors called "...weight" (gains of norms); then calls refresh(). [any]
+// Fills every parameter of an open model with random numbers, uniform in +-scale and seeded by the
+// parameter's name. Adds 1 to parameters with RLHF_INIT_ONE, such as the gains of norms. Then calls
+// refresh(). [any]
 rlhf_status rlhf_test_model_fill(const rlhf_model_ops *ops, void *self, const rlhf_compute *c,
                                  uint64_t seed, double scale);
 

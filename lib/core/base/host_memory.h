@@ -12,8 +12,8 @@ struct rlhf__host_memory {
 };
 
 // Reads the amounts from the kernel: MemAvailable, and the limits of the process's control group
-// and of its parent groups (version 2 or 1). root is ""; tests pass a directory that contains proc/
-// and sys/. [any]
+// and of its parent groups (version 2 or 1). root is "" or, in tests, a directory that contains
+// proc/ and sys/. [any]
 struct rlhf__host_memory rlhf__host_memory(const char *root);
 
 #endif

@@ -26,9 +26,10 @@ enum rlhf__cgroup_end {
 };
 
 // Make a group that may use at most `bytes` of memory, and no swap. If the parent has the pids
-// controller, the group may have at most RLHF__MOST_PROCESSES processes. This function also removes
-// groups that killed hosts of the same user left in the parent. root is ""; tests pass a directory
-// that contains proc/. Returns 0, or -1 with *out zeroed if a group cannot be made. [main]
+// controller, the group may have at most RLHF__MOST_PROCESSES processes. Killed hosts of the same
+// user may have left groups in the parent; this function removes them. root is "" or, in tests, a
+// directory that contains proc/. Returns 0, or -1 with *out zeroed if a group cannot be made.
+// [main]
 int rlhf__cgroup_make(const char *root, uint64_t bytes, struct rlhf__cgroup *out);
 
 // Put the calling process into the group whose directory is `dir` ("": no group). Returns the

@@ -1,7 +1,7 @@
 // warden.h: the supervisor of foreign code. The warden is a process between the host and that code.
-// It forks the work, confined or not. When the work ends, when the host ends, or on SIGTERM, the
-// warden ends everything that the work has started. Then the warden itself ends, with the wait
-// status of the work.
+// It forks a process that runs the code, confined or not; this is called the work. When the work
+// ends, when the host ends, or on SIGTERM, the warden ends everything that the work has started.
+// Then the warden itself ends, with the wait status of the work.
 //
 // The warden leads a new session, in which the work leads a new process group. The host sends
 // orders to the warden: between calls, the warden must stop all processes that the work started

@@ -2,7 +2,7 @@
 // `v.name(arguments)`.
 //
 // Filters and methods never change a value. As in the sandbox of transformers, methods that would
-// change one (append, update) are refused. Internal to chat/.
+// change a value (append, update) are refused. Internal to chat/.
 #ifndef RLHF_HOST_CHAT_JINJA_FILTER_H
 #define RLHF_HOST_CHAT_JINJA_FILTER_H
 

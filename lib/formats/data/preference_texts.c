@@ -22,8 +22,8 @@ struct place {
                 __VA_ARGS__),                                                                      \
      RLHF_E_INVALID)
 
-// Refuses v unless it is a list of messages that ends with an assistant's turn. Unless `whole` is
-// set, the list must also begin with an assistant's turn.
+// v must be a list of messages that ends with an assistant's turn. With `whole` 0, it must also
+// begin with an assistant's turn. Any other v is refused.
 static rlhf_status check_answer(const struct place *r, const json_t *v, const char *what,
                                 int whole) {
     struct rlhf__messages m = {0};

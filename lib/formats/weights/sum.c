@@ -44,7 +44,7 @@ static int put_pieces(struct rlhf__sha256 *s, int fd, int64_t size) {
     return bad;
 }
 
-// Add a regular file to the sum. If the path is not a regular file, sets *size to -1 and adds
+// Add a regular file to the hash. If the path is not a regular file, sets *size to -1 and adds
 // nothing.
 static rlhf_status put_file(struct rlhf__sum *s, const char *path, int64_t whole, int64_t *size,
                             struct rlhf__error *err) {

@@ -14,9 +14,8 @@ struct rlhf__sum {
 rlhf_status rlhf__sum_file(const char *path, struct rlhf__sum *out, int *found,
                            struct rlhf__error *err);
 
-// The sum of the files in the directory of a model or an adapter: configs, tokenizer files and
-// weights. Of a weights file with more than 64 MiB, only 64 pieces are read. Errors: RLHF_E_IO.
-// [main]
+// Hash the files in the directory of a model or an adapter: configs, tokenizer files and weights.
+// If a weights file has more than 64 MiB, only 64 pieces of it are read. Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__sum_model(const char *dir, int tokenizer, int weights, struct rlhf__sum *out,
                             struct rlhf__error *err);
 

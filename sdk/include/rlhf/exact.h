@@ -1,8 +1,8 @@
 // rlhf/exact.h: exp, log and others, correctly rounded: the double nearest to the exact value.
 //
 // There is only one such double, so the results are the same with every C library, compiler and
-// CPU. Those of libm are not: they differ in the last bit between versions and CPUs. Use these
-// functions wherever a result can reach weights, samples, rewards or metrics.
+// CPU. The results of libm are not: they differ in the last bit between versions and CPUs. Use
+// these functions wherever a result can reach weights, samples, rewards or metrics.
 //
 // A function computes about 110 bits with integers. If the exact value is then so close to the
 // middle between two doubles that the rounding is still open, it begins again with 320 bits (Ziv,

@@ -56,9 +56,10 @@ typedef struct rlhf_collective {
     // no longer answers, or no byte arrived for timeout_s. After that, only abort and destroy may
     // be called. [main]
     rlhf_status (*wait)(void *ctx, uint64_t ticket);
-    // Receive the `bytes` bytes at `own` from every rank, in the order of ranks, in host memory.
-    // bytes is the same on all ranks and at most RLHF_COLLECTIVE_GATHER. Waits for all earlier
-    // exchanges. Errors as wait. [main]
+    // Gather from all ranks: send the `bytes` bytes at `own` to every rank, and write the bytes of
+    // all ranks to `all`, in the order of ranks. Both are host memory. bytes is the same on all
+    // ranks and at most RLHF_COLLECTIVE_GATHER. Waits for all earlier exchanges. Errors as wait.
+    // [main]
     rlhf_status (*gather)(void *ctx, const void *own, uint64_t bytes, void *all);
     // End all ranks: this process with the exit status, the others through the launcher. For cases
     // in which the ranks can no longer agree. Does not return. [any]
@@ -71,8 +72,8 @@ typedef struct rlhf_collective {
 typedef struct rlhf_collective_options {
     uint32_t size;
     int32_t device; // the device whose memory exchange() takes; -1 = host memory
-    // Seconds without a byte from a rank that is waited for, after which wait() fails; 0 = no
-    // limit. A rank that has ended is noticed without it.
+    // If a rank that is waited for sends no byte for this many seconds, wait() fails; 0 = no limit.
+    // The end of a rank is noticed even without a limit.
     double timeout_s;
     // Called if a rank has ended or stopped answering: `why` is the sentence of last_error(). The
     // host prints it and calls abort(). NULL: only wait() reports it. [any]

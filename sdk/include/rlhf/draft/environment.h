@@ -1,20 +1,20 @@
 // rlhf/draft/environment.h: DRAFT, not part of the stable contract: it may change or disappear in
-// any minor. Environment plugins: what answers the policy between its turns, such as a game, a set
-// of tools or a simulated user.
+// any minor. Environment plugins. An environment answers the policy between its turns. It may be a
+// game, a set of tools or a simulated user.
 //
-// An episode is one row: a prompt, then turns of the policy, and between them what the environment
-// says. The policy's tokens are trained on. The environment's tokens are read by the policy, but
-// have no loss.
+// An episode is one row: a prompt, then turns of the policy, with messages of the environment
+// between them. The policy is trained on its own tokens. It reads the environment's tokens, but
+// they have no loss.
 //
 // The calls for an episode are: reset; step after each turn until the episode ends; finish; close.
-// Many episodes are open at the same time. A call has some of those that wait for the same
-// function, in any order and number.
+// Many episodes are open at the same time. Each call passes one or more of the episodes that wait
+// for this function, in any order.
 //
-// What an environment says and pays may depend only on its options, the phase, and this episode's
-// seed, data row and turns. It must not depend on the other episodes of a call, on time, or on
-// earlier calls. So rows do not depend on timing, and the host can play an episode again after a
-// failure: from its reset, with the turns it had. RLHF_ENVIRONMENT_VARIES is for environments that
-// cannot promise this. [R:episode-repeat]
+// The messages and rewards of an environment may depend only on its options, the phase, and this
+// episode's seed, data row and turns. They must not depend on the other episodes of a call, on
+// time, or on earlier calls. So rows do not depend on timing. After a failure, the host can play an
+// episode again: it calls reset(), and then step() with the turns that the policy took before.
+// RLHF_ENVIRONMENT_VARIES is for environments that cannot promise this. [R:episode-repeat]
 //
 // An environment says and sees only text. Token ids, chat templates, the parsing of tool calls, and
 // all limits on turns, tokens and time belong to the host. If text of the environment contains a
@@ -27,8 +27,8 @@
 #include "../rng.h"
 
 enum rlhf_environment_flag {
-    // Answers may differ from one time to the next (a search engine, a model). So a failed episode
-    // cannot be played again, and the run cannot be repeated exactly.
+    // The environment's answers may differ from one call to the next (a search engine, a model). So
+    // a failed episode cannot be played again, and the run cannot be repeated exactly.
     RLHF_ENVIRONMENT_VARIES = 1,
     RLHF_ENVIRONMENT_PAYS = 2, // fills out->reward, so a run needs no reward plugin
     // reset() states the whole task, so a run needs no prompts. If a run has prompts, they come
@@ -46,8 +46,8 @@ enum rlhf_role {
 };
 
 // A call of one of the environment's tools. The host has checked that the tool is declared, and
-// that the arguments are a JSON object with all required members. It answers all other calls
-// itself.
+// that the arguments are a JSON object with all required members. All other calls are answered by
+// the host.
 typedef struct rlhf_tool_call {
     rlhf_str name;
     rlhf_str arguments; // read it with "rlhf.row/0" (service.h)
@@ -107,11 +107,11 @@ typedef struct rlhf_environment_ops {
     // If reset(), step() or finish() returns a negative status, all episodes of the call have
     // failed, for the reason passed to host->fail. RLHF_E_NOMEM and RLHF_E_CANCELLED end the run.
     rlhf_status (*step)(void *self, const rlhf_episode_in *, const rlhf_episode_out *);
-    // Episodes have ended; in->end tells how. out->reward is added to what the last turn was paid,
-    // and verdicts may be given; nothing can be said. NULL: nothing is added. [step]
+    // Episodes have ended; in->end tells how. out->reward is added to the reward of the last turn,
+    // and verdicts may be given. say() must not be called. NULL: nothing is added. [step]
     rlhf_status (*finish)(void *self, const rlhf_episode_in *, const rlhf_episode_out *);
-    // Release what these states hold. Called once for each state that a call has seen, however its
-    // episode ended. NULL: states hold nothing. [step]
+    // Release everything that these states hold. Called once for each state that another function
+    // has received, however the state's episode ended. NULL: states hold nothing. [step]
     void (*close)(void *self, uint32_t n, void *const *state);
     // Like rlhf_reward_ops.check_row: called for every data row before the first phase. [main]
     rlhf_status (*check_row)(void *self, rlhf_str row);

@@ -75,8 +75,8 @@ static inline int rlhf_x_split(double x, uint64_t *m) {
     return -1011 - n;
 }
 
-// v rounded to `bits` (at most 53) bits, to the nearest and to even between two; a double's range
-// holds for any number of bits. *sure = 0: the error allows two results.
+// Rounds v to `bits` bits (at most 53), to nearest; a tie goes to the even number. The exponent may
+// be any exponent of a double. *sure is 0 if v's error leaves two results possible.
 static inline double rlhf_x_round(struct rlhf_x v, int bits, int *sure) {
     const uint64_t sign = (uint64_t)(v.negative != 0) << 63;
     *sure = 1;
@@ -204,8 +204,9 @@ static inline struct rlhf_x rlhf_x_log_of(rlhf_x_u128 m, int e) {
 
 // ---- sine and cosine ----
 
-// |x| 2 / pi modulo 4: returns the whole part and stores n words of the fraction, the highest
-// first. |x| is at least 2^-27, and n from 4 to 8. Of the fraction, 64 n - 54 bits are exact.
+// Computes |x| * 2 / pi modulo 4. Returns the whole part and stores n words of the fraction, the
+// highest first. |x| is at least 2^-27, and n is from 4 to 8. 64 n - 54 bits of the fraction are
+// exact.
 static inline int rlhf_x_quarters(double x, int n, uint64_t *fraction) {
     uint64_t m, w[10] = {0}, carry = 0;
     const int e = rlhf_x_split(x, &m) - 52, first = e > 2 ? e - 2 : 0, word = first / 64,

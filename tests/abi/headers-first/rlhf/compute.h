@@ -450,9 +450,9 @@ typedef struct rlhf_compute {
     // once; x [rows, 2 * inner] and out [rows, inner] in dtype; kind: enum rlhf_act.
     rlhf_status (*gate)(void *ctx, rlhf_dev out, rlhf_dev x, int32_t kind, int32_t dtype,
                         uint32_t rows, int32_t inner);
-    // dx [rows, 2 * inner] overwritten, may be x; dy [rows, inner]. With a = x[t, j], b = x[t,
-    // inner
-    // + j]: dx[t, j] = dy[t, j] b f'(a), dx[t, inner + j] = dy[t, j] f(a).
+    // dx [rows, 2 * inner] is overwritten, and may be x; dy is [rows, inner]. Let a be x[t, j], and
+    // let b be x[t, inner + j]. Then dx[t, j] = dy[t, j] b f'(a), and dx[t, inner + j] = dy[t, j]
+    // f(a).
     rlhf_status (*gate_bwd)(void *ctx, rlhf_dev dx, rlhf_dev dy, rlhf_dev x, int32_t kind,
                             int32_t dtype, uint32_t rows, int32_t inner);
     // Rotates the queries and keys of x in place, after normalizing them if rlhf_rope has gammas.
