@@ -1,6 +1,7 @@
-// env_python.c: environments in Python, played by the system's python3: classes as TRL's
-// environment_factory takes them, functions as tools, and Gymnasium's environments with spaces of
-// text (docs/environments.md). Nothing of Python is linked, and no Python package is needed.
+// env_python.c: environments in Python, which the system's python3 runs. An environment is a class
+// that TRL's environment_factory accepts, a list of functions that are tools, or a Gymnasium
+// environment whose spaces are text (docs/environments.md). The plugin does not link Python and
+// needs no Python package.
 #include "environment_driver.h" // generated: rlhf__environment_driver
 #include "lines/lines.h"
 

@@ -1,7 +1,7 @@
 // tools.c: an environment of tools: so far a calculator for whole numbers (docs/environments.md).
 //
-// A turn without a call is the answer and ends the episode. Whether it is right is for a reward to
-// say, e.g. answer.so.
+// A turn without a tool call is the answer and ends the episode. A reward, such as answer.so,
+// decides whether the answer is right.
 #include "sums/sum.h"
 
 #include <rlhf/draft/environment.h>
@@ -21,7 +21,7 @@ static const char *list(void *self) {
            "\"required\": [\"expression\"]}}}]";
 }
 
-// Evaluate the expression in the call's arguments and set *value. Returns NULL, or an error
+// Evaluate the expression in the tool call's arguments and set *value. Returns NULL, or an error
 // message.
 static const char *compute(const struct tools *t, const rlhf_row *arguments, int64_t *value) {
     rlhf_str text = {NULL, 0};

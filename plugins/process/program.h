@@ -34,9 +34,9 @@ const void *rlhf__program_extension(void *self, const char *id);
 rlhf_status rlhf__program_init(struct rlhf__program *, const rlhf_host *host, char *const *argv,
                                const char *const *env);
 
-// Starts the program. The first time, and whenever they change, logs the program's restrictions. If
-// the function returns RLHF_E_INVALID or RLHF_E_IO, with the reason, the program is not running.
-// [step]
+// Starts the program. Logs the program's restrictions at its first start, and at a later start if
+// they have changed. If the function returns RLHF_E_INVALID or RLHF_E_IO, with the reason, the
+// program is not running. [step]
 rlhf_status rlhf__program_start(struct rlhf__program *);
 
 // The limits of the run that apply now: seconds for an exchange, and bytes of address space. 0 =

@@ -1,5 +1,5 @@
-// said.h: a program's output on standard error. The end of the output is kept for messages; its
-// lines go to the log.
+// said.h: a program's output on standard error. All lines go to the log. The end of the output is
+// also kept for messages.
 #ifndef RLHF_PLUGINS_PROCESS_SAID_H
 #define RLHF_PLUGINS_PROCESS_SAID_H
 
@@ -18,7 +18,7 @@ struct rlhf__said {
 void rlhf__said_forget(struct rlhf__said *); // [any]
 
 // Logs the next RLHF__SAID_SHOWN lines as "name: line" at the info level. If earlier lines were not
-// shown, the log says how many. name is borrowed; NULL ends the showing. [step]
+// shown, the log says how many. name is borrowed. If it is NULL, no more lines are shown. [step]
 void rlhf__said_show(struct rlhf__said *, const rlhf_host *, const char *name);
 
 // Reads some output from fd, which must not block (-1: there is nothing to read). Complete lines go

@@ -1,5 +1,5 @@
-// talk.h: one exchange with a program. It sends and receives at the same time. Otherwise two full
-// pipes could block both sides.
+// talk.h: one exchange with a program. Data is sent and received at the same time, because
+// otherwise two full pipes could block both sides.
 #ifndef RLHF_PLUGINS_PROCESS_TALK_H
 #define RLHF_PLUGINS_PROCESS_TALK_H
 

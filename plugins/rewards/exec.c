@@ -137,8 +137,8 @@ static rlhf_status write_rows(struct exec *e, const rlhf_reward_in *in, struct r
                       : RLHF_OK;
 }
 
-// Returns 1 if the program still runs but does not answer. It may have skipped a row and answered
-// all the others.
+// Returns 1 if the program still runs but does not answer any more. It may have skipped a row and
+// may believe that it has answered all rows.
 static int waits(enum rlhf__talk what) {
     return what == RLHF__TALK_LATE || what == RLHF__TALK_CLOSED;
 }
@@ -153,8 +153,8 @@ static const char *hint(const struct exec *e, const struct answers *a, enum rlhf
                     : "; it may not flush its output after each line, or was still starting";
 }
 
-// Returns how many rows at the beginning keep their answers after a failure: those whose answers
-// certainly belong to them.
+// After a failure, a row keeps its answer only if the answer certainly belongs to this row. Returns
+// the number of these rows, which are the first rows.
 static uint32_t kept(const struct answers *a, enum rlhf__talk what) {
     // The program wrote too many lines, so it is unknown which line answers which row.
     if (a->had == a->n) return 0;

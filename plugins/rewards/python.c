@@ -127,8 +127,9 @@ static rlhf_status look_at_file(const struct python *p) {
 
 // ---- the driver ----
 
-// Sends `send` and reads the driver's answer. Reports a failure to the host with the status
-// `status`, and then kills the driver, unless the driver itself reported the failure.
+// Sends `send` and reads the driver's answer. If the driver reports a failure, passes it to the
+// host with the status `status`. If the exchange itself fails, kills the driver and reports the
+// failure with the same status.
 static rlhf_status ask(struct python *p, const struct rlhf__bytes *send, const char *where,
                        rlhf_status status, struct rlhf__frame *f) {
     struct rlhf__exchange x = {.take = rlhf__frame_take, .ctx = f};

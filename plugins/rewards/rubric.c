@@ -1,5 +1,6 @@
-// rubric.c: rubric.so: a file lists criteria. A service or a program judges a response by each of
-// them, and the scores are mixed into one reward (docs/rewards/rubric.md).
+// rubric.c: the reward plugin rubric.so. A file lists criteria. A judge, which is a service or a
+// program, scores each response by each criterion. The scores are combined into one reward
+// (docs/rewards/rubric.md).
 #include "rubric/judge_http.h"
 #include "rubric/judge_program.h"
 

@@ -1,8 +1,8 @@
 // advantage.h: computes advantages and returns from rewards and values.
 //
-// Functions on rows work on the n response tokens of one sequence; the value after the last token
-// is 0. Functions on groups work on one number per sequence. terms.h has the KL penalty, and
-// whiten.h the whitening.
+// Some functions work on one row: on arrays with one number for each of its n response tokens. The
+// critic's value after the last token counts as 0. Other functions work on groups: on one number
+// per row. terms.h has the KL penalty, and whiten.h the whitening.
 #ifndef RLHF_ALGOS_COMMON_ADVANTAGE_H
 #define RLHF_ALGOS_COMMON_ADVANTAGE_H
 

@@ -1,6 +1,6 @@
-// correction.h: the correction for rows that an older policy sampled: the decoupled objective
-// (Hilton et al. 2022, "Batch size-invariance for policy optimization"; Fu et al. 2025, arXiv
-// 2505.24298).
+// correction.h: corrects the loss for rows that an older policy sampled. It is then the decoupled
+// objective (Hilton et al. 2022, "Batch size-invariance for policy optimization"; Fu et al. 2025,
+// arXiv 2505.24298).
 //
 // b = log-prob of the policy that sampled (logp_sampled), p = log-prob of the policy at the start
 // of the phase (logp_old, from a second forward pass), x = log-prob of the policy that learns.
@@ -46,9 +46,9 @@ struct rlhf__correction_sums {
     double training, sampling; // sums over rows of the mean of p and the mean of b
 };
 
-// Returns the weight for a log-ratio p - b (with SEQUENCE, for the sum of them over the response).
-// The log-ratio is first clamped to [-20, 20]. Sets *high to 1 if the weight was above the cap.
-// [any]
+// Returns the weight for log_ratio, which is p - b of one token or, with SEQUENCE, the sum of p - b
+// over the response. The log-ratio is first clamped to [-20, 20]. Sets *high to 1 if the weight was
+// above the cap. [any]
 double rlhf__correction_weight(const struct rlhf__correction *, double log_ratio, int32_t *high);
 
 // Scale the advantages of all rows by their weights. With SEQUENCE and MASK, also exclude the rows

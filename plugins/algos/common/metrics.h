@@ -10,8 +10,8 @@
 #include <rlhf/algo.h>
 #include <rlhf/host.h>
 
-// Sums over the rollout. Each sequence counts only once. If advantages are computed for each
-// minibatch, that is in the first epoch.
+// Sums over the rollout. Each sequence is counted once per phase. If advantages are computed for
+// each minibatch, it is counted in the first epoch.
 struct rlhf__pg_rollout_sums {
     int64_t sequences, tokens;
     int64_t kl_sequences, kl_tokens; // numbers of sequences and tokens whose KL was measured
@@ -67,7 +67,7 @@ struct rlhf__pg_report {
 };
 
 // Record reward[n], the rewards of a rollout's n rows without the KL penalty. together 1: all rows
-// are one group. RLHF_E_NOMEM through host->fail. [step]
+// are one group. If memory runs out, reports RLHF_E_NOMEM through host->fail. [step]
 rlhf_status rlhf__pg_take_rows(const rlhf_host *, struct rlhf__pg_metrics *, const rlhf_rollout *,
                                const double *reward, int32_t together);
 
@@ -80,14 +80,14 @@ void rlhf__pg_add(struct rlhf__pg_update_sums *to, const struct rlhf__pg_update_
 // The mean of (x - o)^2 / 2 over the current minibatch; 0 if it has no tokens. [any]
 double rlhf__pg_approx_kl(const struct rlhf__pg_update_sums *);
 
-// Allocate memory for the run's shards. Call this function from plan(). RLHF_E_NOMEM through
-// host->fail. [main]
+// Allocate memory for the run's shards. Call this function from plan(). If memory runs out, reports
+// RLHF_E_NOMEM through host->fail. [main]
 rlhf_status rlhf__pg_metrics_plan(const rlhf_host *, struct rlhf__pg_metrics *,
                                   const rlhf_run_info *);
 
-// Add up the statistics of loss() over the shards of all workers: rlhf__pg_reduce those of the
-// current minibatch, rlhf__pg_reduce_kl those of the KL. Call rlhf__pg_reduce before a decision
-// depends on the statistics. Call rlhf__pg_reduce_kl if loss() measures the KL (kl_estimator full).
+// Both functions add up statistics of loss() over the shards of all workers. rlhf__pg_reduce does
+// this for the current minibatch; call it before a decision depends on these statistics.
+// rlhf__pg_reduce_kl does it for the KL; call it if loss() measures the KL (kl_estimator=full).
 // [step]
 rlhf_status rlhf__pg_reduce(const rlhf_host *, struct rlhf__pg_metrics *);
 rlhf_status rlhf__pg_reduce_kl(const rlhf_host *, struct rlhf__pg_metrics *);

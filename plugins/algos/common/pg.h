@@ -65,8 +65,8 @@ struct rlhf__pg_options {
                      "rounds of further prompts in a phase, at most; groups that are left "        \
                      "without spread stay in the batch")
 
-// The parts that are specific to an algorithm. Static, so it outlives the instance. `self` is the
-// instance.
+// The parts that are specific to an algorithm. Each algorithm has one static struct of this type,
+// so it outlives all instances. `self` is the instance.
 struct rlhf__pg_method {
     const char *name;       // in messages
     char magic[4];          // first bytes of the saved state
@@ -75,8 +75,8 @@ struct rlhf__pg_method {
     // rewards of the rows including the KL penalty. order[n] is scratch memory.
     void (*compare)(const void *self, const rlhf_rollout *, const double *paid, int64_t *order,
                     double *advantage);
-    // Adds the terms of one response to u and d, without KL and entropy. Its tokens have the weight
-    // w.
+    // Adds the loss terms of one response to u and d, except those of KL and entropy. w is the
+    // weight of each of its tokens.
     void (*terms)(const void *self, const rlhf_loss_in *, struct rlhf__span row, double w,
                   rlhf_heads *d, struct rlhf__pg_update_sums *u);
 };
@@ -130,15 +130,15 @@ rlhf_status rlhf__pg_advantages(void *self, const rlhf_rollout *);
 // Call this function at the beginning of every advantages(). It checks the arrays and records the
 // phase's token count. It sets *scratch to memory for 8-byte numbers: per_token numbers for each
 // response token, and per_row numbers for each row. The memory is valid until the next call. It
-// sets *counts to 1 if this call counts towards the metrics. RLHF_E_NOMEM through host->fail.
-// [step]
+// sets *counts to 1 if this call counts towards the metrics. If memory runs out, it reports
+// RLHF_E_NOMEM through host->fail. [step]
 rlhf_status rlhf__pg_begin(struct rlhf__pg *, const rlhf_rollout *, int64_t per_token,
                            int64_t per_row, double **scratch, int32_t *counts);
 
 // Call this function at the end of every advantages(), when the advantages are set. It corrects
 // them for rows that an older policy sampled, and decides how the loss uses each row (enum
-// rlhf_row_use). `counts` is from rlhf__pg_begin. RLHF_E_INTERNAL, and the errors of rlhf__correct.
-// [step]
+// rlhf_row_use). `counts` is from rlhf__pg_begin. Errors: RLHF_E_INTERNAL, and those of
+// rlhf__correct. [step]
 //
 // A row whose advantages are all 0 is RLHF_ROW_NO_GRADIENT if the loss has no other term (critic,
 // KL with a coefficient, entropy bonus). With mask_truncated, an unfinished row is masked.

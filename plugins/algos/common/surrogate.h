@@ -53,9 +53,9 @@ struct rlhf__surrogate_sums {
 // The weight of each token term of a row with len > 0 response tokens. [any]
 double rlhf__token_weight(int32_t aggregation, const struct rlhf__totals *, int64_t len);
 
-// Returns max(-A rho, -A clip(rho)), which is at most -A dual if A < 0 (Schulman et al. 2017, eq.
-// 7; Ye et al. 2020, eq. 3). Sets *d_ratio to the derivative by rho, and *clipped to 1 if the
-// result does not depend on rho. [any]
+// Returns max(-A rho, -A clip(rho)) (Schulman et al. 2017, eq. 7). If A < 0, a result above -A dual
+// is replaced with -A dual (Ye et al. 2020, eq. 3). Sets *d_ratio to the derivative by rho, and
+// *clipped to 1 if the result does not depend on rho. [any]
 double rlhf__surrogate(double ratio, double adv, const struct rlhf__clip *, double *d_ratio,
                        int *clipped);
 

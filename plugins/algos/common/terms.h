@@ -16,8 +16,8 @@ rlhf_status rlhf__kl_of_token(const rlhf_host *, int32_t kind, const rlhf_rollou
 rlhf_status rlhf__penalised_reward(const rlhf_host *, int32_t kind, double coef,
                                    const rlhf_rollout *, int64_t i, double *paid);
 
-// Add row i of a rollout to the statistics: its tokens, -logp_old and, if logp_ref is available and
-// kind is not FULL, its KL. [step]
+// Add a row of a rollout to the statistics: the number of its tokens, the sum of -logp_old and, if
+// logp_ref is available and kind is not FULL, its KL. [step]
 void rlhf__count_row(struct rlhf__pg_rollout_sums *, int32_t kind, const rlhf_rollout *,
                      struct rlhf__span row);
 
@@ -29,9 +29,10 @@ rlhf_status rlhf__kl_term(const rlhf_host *, int32_t kind, double beta, const rl
                           struct rlhf__span row, double w, rlhf_heads *d,
                           struct rlhf__pg_update_sums *u, struct rlhf__pg_rollout_sums *r);
 
-// Adds the n rows of a rollout, whose tokens all have the row's return, to the statistics. Counts
-// the tokens (rlhf__count_row) and records the rewards: plain[n] excludes the KL penalty, and
-// paid[n], the returns, includes it. RLHF_E_NOMEM through host->fail. [step]
+// Adds the n rows of a rollout to the statistics. All tokens of a row must have the same return.
+// Counts the tokens (rlhf__count_row) and records the rewards: plain[n] excludes the KL penalty;
+// paid[n], which is the returns, includes it. If memory runs out, reports RLHF_E_NOMEM through
+// host->fail. [step]
 rlhf_status rlhf__count_paid(const rlhf_host *, struct rlhf__pg_metrics *, int32_t kind,
                              const rlhf_rollout *, const double *plain, const double *paid);
 

@@ -74,8 +74,7 @@ static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
     return rlhf__sums_open(s->host, &s->sums, info, N_SUMS);
 }
 
-// One response: its tokens, the sum of its log-probs, u, and a / u, the factor that u has in the
-// loss.
+// One response: its tokens, the sum of its log-probs (logp), u, and the factor a / u (scale).
 struct response {
     struct rlhf__span row;
     double logp, u, scale;

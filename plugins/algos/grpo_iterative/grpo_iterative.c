@@ -2,7 +2,7 @@
 // DeepSeekMath, algorithm 1). An iteration consists of iteration_phases phases of grpo.so. At the
 // end of an iteration:
 //
-//   replay: train the reward model on the iteration's preference pairs and on a share of older ones
+//   replay: train the reward model on the iteration's preference pairs and a share of older pairs
 //   reference := policy
 //
 // With iteration_phases 1 and no replay this is the two-model variant: the reference is the policy
@@ -27,8 +27,8 @@ struct iterative {
     struct rlhf__grpo grpo; // must stay the first member
     struct iterative_options opt;
     const rlhf_iteration_service *service;
-    // These are saved. phases: of the current iteration; fresh: pairs collected since the reward
-    // model was last trained.
+    // These numbers are saved. phases: number of phases so far in the current iteration; fresh:
+    // number of pairs that were collected since the reward model was last trained.
     uint64_t phases, iterations, fresh;
     rlhf_iteration use; // what phase_end() does
 };
@@ -78,8 +78,8 @@ static void report_round(const rlhf_host *h, const rlhf_reward_update_report *r)
     rlhf_metric_last(h, "reward_model/history", (double)r->history);
 }
 
-// Algorithm 1, line 12. Does nothing if there are no fresh pairs, because the judge gave all
-// responses equal scores.
+// Algorithm 1, line 12. If the judge gave all responses equal scores, there are no fresh pairs. The
+// function then does nothing.
 static rlhf_status train_reward(struct iterative *it, const rlhf_iteration_service *s) {
     const rlhf_host *h = it->grpo.pg.host;
     if (it->fresh == 0) {

@@ -44,9 +44,9 @@ static double batch_reward(const rlhf_rollout *in, int64_t i) {
                                                    : rlhf__row_reward(in, i);
 }
 
-// Copy the scores as doubles. With normalize_scores, they are z-scores of the rows' total rewards
-// over the phase's batch: the mean is subtracted from the score, and then the score and the token
-// rewards are scaled.
+// Copy the scores as doubles. With normalize_scores, the rows' total rewards are standardized over
+// the phase's batch: their mean is subtracted from each score, and the scores and token rewards are
+// divided by their standard deviation.
 static void take_scores(const struct rlhf__ppo *p, struct work *w) {
     const rlhf_rollout *in = w->in;
     w->token_scale = 1;

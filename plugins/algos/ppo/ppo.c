@@ -18,7 +18,7 @@ enum { STATE_VERSION = 1 };
 
 // Returns the larger of (v - R)^2 and (clip(v, v_old - eps, v_old + eps) - R)^2. If eps is 0,
 // returns (v - R)^2. The caller multiplies the result by c1/2 and the weight. Sets *dv to the
-// derivative by v. Sets *clipped to 1 if the clipped branch was the larger. v is then outside of
+// derivative by v. Sets *clipped to 1 if the value with clip() is the larger. v is then outside of
 // the window, so the derivative is 0.
 static double value_error(double v, double v_old, double ret, double eps, double *dv,
                           int *clipped) {

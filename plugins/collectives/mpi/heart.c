@@ -7,8 +7,8 @@
 
 #define BEAT_S    1.0  // seconds between two bytes
 #define SILENCE_S 10.0 // seconds without a byte after which a rank counts as dead
-// If this thread did not run for so long, the whole job was probably stopped and continued. The
-// time in which other ranks were silent then does not count.
+// If this thread has not run for this many seconds, the whole job was probably stopped and
+// continued. In this case, the silence of the other ranks does not count against them.
 #define ASLEEP_S 3.0
 
 double mpi_seconds(void) {

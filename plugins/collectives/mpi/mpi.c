@@ -67,8 +67,8 @@ static int more_room(struct mpi *m, int n) {
     return 1;
 }
 
-// Lists the parts of a job. Each rank begins with its nearest ranks, so that not all ranks send to
-// the same one.
+// Lists the parts of a job. Each rank sends to its nearest ranks first, so that not all ranks send
+// to the same rank at the same time.
 static rlhf_status make_job(struct mpi *m, const rlhf_block *send, const rlhf_block *recv,
                             struct job *j) {
     const int32_t ranks = m->table.ranks, own = m->table.rank;
@@ -149,8 +149,8 @@ static void end(void *ctx, int32_t status) {
 
 // ---- begin and end ----
 
-// Starts the thread. It receives only signals of its own faults. The host's control thread handles
-// all other signals.
+// Starts the thread. The thread receives only the signals that its own faults raise, such as
+// SIGSEGV. The host's control thread handles all other signals.
 static int start_thread(struct mpi *m) {
     sigset_t most, before;
     sigfillset(&most);

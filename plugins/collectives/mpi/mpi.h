@@ -1,8 +1,8 @@
 // mpi.h: the parts of the collective over MPI.
 //
 // One thread makes all calls of MPI (MPI_THREAD_FUNNELED). It moves bytes while the host computes,
-// sends the heartbeat, and notices if a rank does not answer any more. The host's thread hands jobs
-// to this thread and waits for them. One lock protects the shared state.
+// sends the heartbeat, and notices if a rank stops answering. The host's thread hands jobs to this
+// thread and waits for them. One lock protects the shared state.
 #ifndef RLHF_COLLECTIVE_MPI_H
 #define RLHF_COLLECTIVE_MPI_H
 
@@ -69,13 +69,13 @@ void mpi_begin(struct mpi *m);
 // The thread's function; arg is the struct mpi.
 void *mpi_thread(void *arg);
 
-// Record a failure: its sentence, and the status st, which the host's calls will return. These
-// calls first wait until the host has been notified (`told`). Call with the lock held.
+// Record a failure: a message, and the status st. All later calls of the host return st, after
+// waiting until the host has been notified (`told`). Call with the lock held.
 __attribute__((format(printf, 3, 4))) void mpi_fail(struct mpi *m, rlhf_status st, const char *fmt,
                                                     ...);
 
-// Start the sends and receives that the heartbeat needs now. Returns 0 after a failure, for which
-// it has called mpi_fail. Call with the lock held.
+// Start the sends and receives that the heartbeat needs now. If this fails, calls mpi_fail and
+// returns 0. Call with the lock held.
 int mpi_beat(struct mpi *m);
 
 // Cancel the active requests of the heartbeat. Call before MPI_Finalize.

@@ -184,10 +184,10 @@ static void end_all(struct mpi *m) {
     _exit(m->aborts);
 }
 
-// Leave the core to other threads: first yield a few times, then sleep. The sleep is a fixed part
-// of the wait so far. So it lengthens the wait only a little, and a long wait takes little
-// processor time. Yield no more often than needed: on a busy core, a yield may give away far more
-// time than a sleep.
+// Leave the core to other threads: first yield a few times, then sleep. Each sleep takes a fixed
+// fraction of the time waited so far. So a sleep lengthens the wait only a little, and a long wait
+// takes little processor time. Yield no more often than needed: on a busy core, a yield may give
+// away far more time than a sleep.
 static void rest(struct mpi *m, unsigned idle, double waited) {
     const double least = 5e-6, most = 500e-6;
     double s = waited / 8;

@@ -23,8 +23,8 @@ struct rlhf__openenv_state {
     struct rlhf__socket *socket; // NULL: none
 };
 
-// Reset or step all episodes of a call. Those that are not answered have failed. Errors: RLHF_E_IO
-// if none is answered; RLHF_E_CANCELLED; RLHF_E_NOMEM. [step]
+// Reset or step all episodes of a call. An episode without an answer has failed. Errors: RLHF_E_IO
+// if no episode has an answer; RLHF_E_CANCELLED; RLHF_E_NOMEM. [step]
 rlhf_status rlhf__openenv_ask(const struct rlhf__openenv *, enum rlhf__asked,
                               const rlhf_episode_in *, const rlhf_episode_out *);
 

@@ -1,5 +1,5 @@
-// post.h: sends the lines of a call (lines/asked.h) to a service in a POST, and takes the lines of
-// its answer.
+// post.h: sends the lines of a call (lines/asked.h) to a service in a POST, and reads the lines of
+// the service's answer.
 #ifndef RLHF_PLUGINS_ENVIRONMENTS_HTTP_POST_H
 #define RLHF_PLUGINS_ENVIRONMENTS_HTTP_POST_H
 
@@ -16,13 +16,13 @@ struct rlhf__post {
     struct rlhf__bytes closed; // lines of closed episodes, to send with the next call
 };
 
-// Open the pool, and ask the service what it offers: {"hello": 1}. Errors: as rlhf__http_open;
-// RLHF_E_INVALID (its answer); RLHF_E_IO. [main]
+// Open the pool, and ask the service what it offers: {"hello": 1}. Errors: those of
+// rlhf__http_open; RLHF_E_INVALID if the answer is invalid; RLHF_E_IO. [main]
 rlhf_status rlhf__post_open(struct rlhf__post *);
 void rlhf__post_close(struct rlhf__post *); // [main]
 
-// Ask about all episodes of a call. Those without a valid answer have failed. Errors: RLHF_E_IO if
-// none has one; RLHF_E_CANCELLED; RLHF_E_NOMEM. [step]
+// Ask about all episodes of a call. An episode without a valid answer has failed. Errors: RLHF_E_IO
+// if no episode has a valid answer; RLHF_E_CANCELLED; RLHF_E_NOMEM. [step]
 rlhf_status rlhf__post_ask(struct rlhf__post *, enum rlhf__asked, const rlhf_episode_in *,
                            const rlhf_episode_out *);
 

@@ -172,8 +172,8 @@ struct frame {
     uint64_t head, len; // bytes of the head and of what follows it
 };
 
-// Read the head of a frame, if it is there. Returns 1, 0 if bytes are missing, or -1 if it is
-// invalid: servers do not mask, and use no extensions.
+// Read the head of a frame. Returns 1 if the whole frame has arrived, 0 if bytes are missing, and
+// -1 if the frame is invalid. A frame of a server must not be masked or use extensions.
 static int read_frame(const struct rlhf__socket *s, struct frame *f) {
     const unsigned char *b = (const unsigned char *)s->in.data;
     if (s->in.len < 2) return 0;

@@ -1,5 +1,5 @@
-// socket.h: a WebSocket client (RFC 6455) over a connection that libcurl makes, so that TLS and
-// proxies are libcurl's. Text messages only; a message is sent in one frame.
+// socket.h: a WebSocket client (RFC 6455). libcurl makes the connection, and so handles TLS and
+// proxies. The client supports only text messages, and sends each in one frame.
 #ifndef RLHF_PLUGINS_ENVIRONMENTS_HTTP_SOCKET_H
 #define RLHF_PLUGINS_ENVIRONMENTS_HTTP_SOCKET_H
 
@@ -34,8 +34,8 @@ enum rlhf__socket_end {
     RLHF__SOCKET_NO_MEMORY = 3
 };
 
-// Connect and shake hands, until `deadline` (seconds of rlhf__http_now, 0 = none). why[
-// RLHF__SOCKET_WHY] explains a failure. [step]
+// Connect and do the WebSocket handshake before `deadline` (seconds of rlhf__http_now, 0 = no
+// limit). After a failure, `why` (RLHF__SOCKET_WHY bytes) explains it. [step]
 enum rlhf__socket_end rlhf__socket_open(struct rlhf__socket *, const struct rlhf__socket_target *,
                                         double deadline, char *why);
 // Send a text of n bytes. [step]

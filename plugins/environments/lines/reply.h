@@ -17,15 +17,16 @@ struct rlhf__line_reply {
 //   {"episode": 17, "say": TEXT or LIST, "reward": 1.5, "done": true, "truncated": false,
 //    "verdict": "right", "metrics": {"x": 1}}
 // Only "episode" is required. A LIST has texts or {"role": "user", "content": "..."} messages.
-// {"episode": 17, "failed": "why"} gives the episode up. Returns 1, or 0 with the reason in
+// {"episode": 17, "failed": "why"} marks the episode as failed. Returns 1, or 0 with the reason in
 // why[RLHF__REPLY_WHY], which may quote bytes of the line. Release with rlhf__line_reply_finish.
 // [any]
 int rlhf__line_reply_read(const char *line, size_t n, enum rlhf__asked,
                           struct rlhf__line_reply *out, char *why);
 
-// Put the reply into entry i of the output. calls is the number of calls in the episode's turn: a
-// text answers a call, if there are any, and is a user's otherwise. Returns RLHF_E_INVALID with the
-// reason in why, if the texts are not as many as the calls; or what say() returned. [step]
+// Put the reply into entry i of the output. `calls` is the number of tool calls in the episode's
+// turn. If there are any, the reply must have no text, or one text for each tool call, which
+// answers it. Otherwise a text is a user's message. Returns RLHF_E_INVALID with the reason in why
+// if the number of texts is wrong, or the error of say(). [step]
 rlhf_status rlhf__line_reply_put(const struct rlhf__line_reply *, const rlhf_episode_out *,
                                  uint32_t i, enum rlhf__asked, int32_t calls, char *why);
 

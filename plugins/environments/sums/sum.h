@@ -7,8 +7,8 @@
 // The largest size of a number and of every result on the way.
 #define RLHF__SUM_MOST INT64_C(1000000000000000)
 
-// Compute an expression with + - * / and brackets; / only where the quotient is a whole number.
-// Spaces are ignored. Returns NULL and the value, or else why there is none. [any]
+// Compute an expression with + - * / and brackets. Spaces are ignored. A quotient must be a whole
+// number. Returns NULL and sets *value, or returns an error message. [any]
 const char *rlhf__sum(rlhf_str expression, int64_t *value);
 
 #endif

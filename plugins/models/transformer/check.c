@@ -24,8 +24,9 @@ static rlhf_status check_row(struct rlhf__tf *m, const rlhf_batch *b, uint32_t i
     return RLHF_OK;
 }
 
-// Checks the turns of row i's tokens. Given tokens come first, then those of turn 0, and turns
-// ascend by one.
+// Checks the turns of row i's tokens. The prompt has turn -1, and the first token after it has turn
+// 0. Each further token has turn -1 if it was not sampled, or the turn of the last sampled token,
+// or the next turn.
 static rlhf_status check_row_turns(struct rlhf__tf *m, const rlhf_batch *b, uint32_t i) {
     const int32_t first = b->offset[i] + b->prompt_len[i];
     int32_t last = -1;

@@ -51,9 +51,10 @@ enum rlhf_tf_slot {
     RLHF_TF_N_LAYER
 };
 
-// The rows of a slot that a name refers to. If linear layers are stored as [out, in], RLHF_TF_QKV_*
-// has the queries, keys and values stacked by rows; their row counts may differ. A gated
-// RLHF_TF_FC_* has its two halves stacked in the same way.
+// A parameter of the checkpoint may be only a piece of a slot: a range of its rows. If linear
+// layers are stored as [out, in], RLHF_TF_QKV_* contains the queries, keys and values stacked by
+// rows; their row counts may differ. A gated RLHF_TF_FC_* contains its two halves stacked in the
+// same way.
 enum rlhf_tf_piece {
     RLHF_TF_ALL = 0,
     RLHF_TF_QUERIES,

@@ -13,8 +13,8 @@
 extern "C" {
 #endif
 
-// The object rope_parameters (transformers 5) or rope_scaling (older files). A member that is 0 or
-// NULL is missing.
+// The object rope_parameters (transformers 5) or rope_scaling (older files). If a member is 0 or
+// NULL, the object in the file lacks it.
 struct rlhf_tf_rope_config {
     const char *rope_type, *type;
     double rope_theta, factor, low_freq_factor, high_freq_factor;

@@ -70,8 +70,8 @@ int32_t rlhf__tf_is_recorded(const rlhf_gen *g, const rlhf_gen_step *s) {
 
 // ---- one step ----
 
-// Copies the step and adds padding rows. Each has the token 0, at another position of the spare
-// slot.
+// Copies the step and adds padding rows. A padding row has the token 0. The padding rows are at
+// consecutive positions of the spare slot.
 static void pad(const rlhf_gen *g, const rlhf_gen_step *s, uint32_t rows) {
     struct rlhf__tf_recorded *r = g->recorded;
     uint64_t *counter = (uint64_t *)(void *)((char *)r->host + counters_at(rows));

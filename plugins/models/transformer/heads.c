@@ -1,6 +1,6 @@
-// transformer/heads.c: computes per-token heads, in host memory, from the residual stream;
-// backward, the gradient of the residual stream, m->bwd.ds, from the gradients of the heads in host
-// memory.
+// transformer/heads.c: the per-token heads. Forward reads the residual stream and writes the values
+// of the heads to host memory. Backward reads the gradients of these values from host memory and
+// computes the gradient of the residual stream, m->bwd.ds.
 //
 // Only states that predict a response token are normalized and multiplied with the LM head. Entry t
 // of logp, entropy, kl and value is computed from state t - 1. The token score of t is computed

@@ -40,8 +40,7 @@ int32_t rlhf__tf_slot_only_packed(int32_t layer, int32_t slot);
 int32_t rlhf__tf_site_of(int32_t slot);
 int32_t rlhf__tf_site_slot(enum rlhf__tf_site site);
 int32_t rlhf__tf_site_inputs(const struct rlhf__tf *m, enum rlhf__tf_site site);
-// The number of columns of A x for this product, in the layer in which it is largest; 0 without
-// adapters.
+// The largest number of columns that A x of this product has in any layer; 0 without adapters.
 uint64_t rlhf__tf_low_width(const struct rlhf__tf *m, enum rlhf__tf_site site);
 // Finds the products that the adapter a targets. If a is NULL, there are none. params.c creates the
 // adapter's tensors.
@@ -65,7 +64,7 @@ rlhf_status rlhf__tf_low_bwd(struct rlhf__tf *m, const struct rlhf__tf_low *low,
 int64_t rlhf__tf_adapter_size(const struct rlhf__tf *m); // number of elements
 
 // ---- open.c ----
-// Refuses a request in o if this model or its compute backend does not support it.
+// Refuses a setting of `o` that this model or its compute backend does not support.
 rlhf_status rlhf__tf_open_check(struct rlhf__tf *m, const rlhf_model_open *o);
 // If o has a base, sets m->base and changes *o to match it.
 rlhf_status rlhf__tf_base_open(struct rlhf__tf *m, rlhf_model_open *o);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// What visit is called for: a parameter of the architecture, or one of the two matrices of its
+// visit is called for each parameter of the architecture (WHOLE), and for the two matrices of its
 // adapter.
 enum half { WHOLE, LORA_A, LORA_B };
 typedef rlhf_status visit_fn(struct rlhf__tf *m, const struct rlhf_tf_name *name, int32_t layer,

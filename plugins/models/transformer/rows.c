@@ -110,8 +110,8 @@ uint64_t rlhf__tf_rows_ints(uint64_t n) {
     return k.end;
 }
 
-// Sets k to the host block and its destination. If the step is recorded, the caller sends the
-// block.
+// Sets k->host to memory for the block on the host, and k->dev to its destination on the device. If
+// the step is recorded, the caller copies the block to the device.
 static rlhf_status place(struct rlhf__tf *m, struct rlhf__tf_work *w,
                          const struct rlhf__tf_layout *l, struct block *k) {
     void *tmp = NULL;

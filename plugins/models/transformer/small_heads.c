@@ -5,8 +5,8 @@
 // token. The score head belongs to sequence classifiers and reward models. It reads the pooled
 // state of each row, or the state at each response token.
 //
-// The final norm is computed only at the positions where its output is read. First pooling, last
-// pooling and token scores read single positions. Mean pooling reads all tokens of a row.
+// The final norm is computed only at the positions where its output is read. Pooling by first or
+// last token and the token scores read single positions. Pooling by mean reads all tokens of a row.
 #include "internal.h"
 
 // ---- value ----
@@ -139,8 +139,8 @@ static rlhf_status mean_bwd(struct rlhf__tf *m, const struct rlhf__tf_work *w) {
                              RLHF_F32, w->x, w->fstats.p, r->total);
 }
 
-// Computes the gradients of the head's tensors and, in bwd.dpf, of its input, from dy, f32 [n,
-// n_labels].
+// From dy, f32 [n, n_labels], computes the gradients of the head's tensors, and stores the gradient
+// of the head's input in bwd.dpf.
 static rlhf_status head_bwd(struct rlhf__tf *m, const struct rlhf__tf_scored *s, rlhf_dev dy,
                             uint32_t n) {
     const rlhf_compute *c = m->c;

@@ -138,8 +138,8 @@ struct rlhf__tf_scratch {
 // The heads of a response token, in the order of `result` and dres.
 enum rlhf__tf_result { TF_LOGP, TF_ENTROPY, TF_KL, TF_VALUE, TF_TOKEN_SCORE, TF_N_RESULT };
 
-// The distance, in floats, between the rows of two heads in `result`, f32 [TF_N_RESULT, stride]. It
-// is n_resp, rounded up to a multiple of 64 bytes.
+// The row stride, in floats, of `result`, f32 [TF_N_RESULT, stride], which has one row per head. It
+// is n_resp, rounded up so that a row is a multiple of 64 bytes.
 static inline uint64_t rlhf__tf_result_stride(const struct rlhf__tf_rows *r) {
     return ((uint64_t)r->n_resp + 15) & ~(uint64_t)15;
 }

@@ -13,7 +13,7 @@
 int rlhf__place_boxed(rlhf_str text, rlhf_str *out);
 
 // Finds the rest of the line after the last occurrence of `mark`. If the rest is blank, finds the
-// next line that is not.
+// next line that is not blank.
 int rlhf__place_behind(rlhf_str text, rlhf_str mark, rlhf_str *out);
 
 // Finds the whole text after the last occurrence of `mark`.

@@ -1,8 +1,8 @@
 // requests.h: sends requests to a service until each of them is answered or lost.
 //
-// Up to n_slots are in flight at a time, and only one while the service is down. A request that is
-// answered with a status 5xx is retried up to `repeats` times. The requests wait for a service that
-// is down, up to `patience_s`; meanwhile a line about it is logged.
+// Up to n_slots requests are in flight at a time, but only one while the service is down. A request
+// that is answered with a status 5xx is retried up to `repeats` times. If the service is down, the
+// requests wait for up to `patience_s` seconds, and the log says so.
 #ifndef RLHF_REWARDS_HTTP_REQUESTS_H
 #define RLHF_REWARDS_HTTP_REQUESTS_H
 
@@ -17,7 +17,7 @@ struct rlhf__requests {
     rlhf_status (*write)(void *ctx, uint32_t at, struct rlhf__bytes *body);
     // Takes the answer of a request. An error ends the call.
     rlhf_status (*take)(void *ctx, uint32_t at, const struct rlhf__bytes *answer);
-    // Hears why a request gets no answer.
+    // Called if a request is lost; `why` is the reason.
     void (*lose)(void *ctx, uint32_t at, const char *why);
     uint32_t n, reserved;
     uint64_t sent, repeats; // out: attempts, and those that failed and were or are to be repeated

@@ -30,12 +30,12 @@ struct rlhf__asks {
 rlhf_status rlhf__asks_init(struct rlhf__asks *, const struct rlhf__record *);
 void rlhf__asks_finish(struct rlhf__asks *); // [step]
 
-// Close an ask: with the text that a judge answered, or with the reason why the criterion is lost.
-// [step]
+// Close an ask, with a judge's answer or with the reason why the criterion is lost. [step]
 void rlhf__ask_answer(struct rlhf__asks *, struct rlhf__ask *, const char *text, size_t n);
 void rlhf__ask_lose(struct rlhf__ask *, const char *why);
 
-// The score of row i by criterion k. Call it when all asks are closed. NaN = lost. [step]
+// The score of row i by criterion k; NaN = lost. Call this function when all asks are closed.
+// [step]
 double rlhf__asks_score(const struct rlhf__asks *, uint32_t i, uint32_t k);
 
 #endif
