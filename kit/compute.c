@@ -1,5 +1,5 @@
-// compute.c: the compute table of rlhf/test.h. It calls the reference backend, and it can make
-// calls fail.
+// compute.c: the compute table of rlhf/test.h. Its functions call the reference backend. A test can
+// make them fail.
 #include <rlhf/reference.h>
 #include <rlhf/test.h>
 

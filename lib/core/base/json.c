@@ -201,8 +201,8 @@ static int widen(char *s, size_t n) {
     return 1;
 }
 
-// Replace every integer beyond 64 bits outside of strings in the NUL-ended text[len]. Returns how
-// many were replaced.
+// In the NUL-ended text[len], replace every integer that does not fit in 64 bits, except inside
+// strings. Returns how many were replaced.
 static size_t widen_all(char *text, size_t len) {
     size_t found = 0;
     for (size_t i = 0; i < len;) {

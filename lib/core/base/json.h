@@ -28,8 +28,8 @@ rlhf_status rlhf__json_parse(const char *name, const char *text, size_t len, jso
 // Read and parse a file of at most 64 MiB. [any]
 rlhf_status rlhf__json_load(const char *path, json_t **out, struct rlhf__error *err);
 
-// rlhf__json_load for the file dir/name. If the file is missing, *out is NULL. If the file's value
-// is not an object, returns RLHF_E_INVALID. [any]
+// Like rlhf__json_load, for the file dir/name. If the file is missing, *out is NULL. If the file's
+// value is not an object, returns RLHF_E_INVALID. [any]
 rlhf_status rlhf__json_load_any(const char *dir, const char *name, json_t **out,
                                 struct rlhf__error *err);
 

@@ -15,8 +15,8 @@ int rlhf__list_read(const rlhf_opt *o, const json_t *v, const char *raw,
 // Append "a list of strings, a,b or [\"a\", \"b\"]", or a list of the allowed items. [any]
 void rlhf__list_allowed(const rlhf_opt *o, struct rlhf__buf *out);
 
-// For a v that rlhf__list_read refused because of one item: append that item and the nearest
-// allowed item, and return 1. Returns 0 if v is not a list. [any]
+// If rlhf__list_read refused v because of one item, appends that item and the nearest allowed item
+// to out, and returns 1. Returns 0 if v is not a list. [any]
 int rlhf__list_put_wrong(const rlhf_opt *o, const json_t *v, const char *raw,
                          struct rlhf__buf *out);
 

@@ -37,8 +37,8 @@ int rlhf__cgroup_make(const char *root, uint64_t bytes, struct rlhf__cgroup *out
 // or 0 if it sets none. [main]
 unsigned rlhf__cgroup_enter(const char *dir);
 
-// Kill the processes left in the group and remove the group. If the kernel had killed processes of
-// the group before, returns the reason. Accepts a zeroed group. [main]
+// Kill the processes left in the group and remove the group. Returns whether the kernel had killed
+// processes of the group, and because of which limit. Accepts a zeroed group. [main]
 enum rlhf__cgroup_end rlhf__cgroup_close(struct rlhf__cgroup *g);
 
 #endif

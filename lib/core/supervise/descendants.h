@@ -10,8 +10,8 @@
 // survive. If /proc cannot be read, nothing is killed. Returns how many were killed. [main]
 size_t rlhf__descendants_kill(void);
 
-// Facts about all descendants of the calling process except `except`. As long as the descendants
-// are stopped, every call gives the same values.
+// Facts about all descendants of the calling process, without the process `except`. As long as the
+// descendants are stopped, every call gives the same values.
 struct rlhf__tree {
     uint64_t ticks;  // of processor time
     uint64_t newest; // start time of the newest process

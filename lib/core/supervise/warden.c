@@ -124,10 +124,10 @@ static int obey(struct watch *w) {
     return 1;
 }
 
-// Check that the stopped tree does not run: it uses no processor time and starts no processes, so
-// two checks must give the same values. A tree that is being debugged is not counted, because a
-// debugger may continue a stopped process. A worker cannot pretend to be a debugger, because
-// seccomp refuses ptrace().
+// Check that the stopped tree is still stopped. A stopped tree uses no processor time and starts no
+// processes, so two checks must give the same values. A tree that is being debugged is not counted,
+// because a debugger may continue a stopped process. A worker cannot pretend to be a debugger,
+// because seccomp refuses ptrace().
 static int rests(struct watch *w) {
     if (!w->resting || rlhf__seconds() < w->checked + CHECK) return 1;
     pass_on(w, RLHF__WARDEN_REST);

@@ -39,8 +39,8 @@ struct rlhf__chain_file {
 };
 void rlhf__chain_file_finish(struct rlhf__chain_file *);
 
-// Read DIR/chain.jsonl. If the file is missing, n is 0. Errors: RLHF_E_INVALID (a line that is of
-// none of these kinds; the message has its number), RLHF_E_IO, RLHF_E_NOMEM. [main]
+// Read DIR/chain.jsonl. If the file is missing, n is 0. Errors: RLHF_E_INVALID (a line of an
+// unknown kind; the message has the line's number), RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__chain_file_read(const char *dir, struct rlhf__chain_file *,
                                   struct rlhf__error *err);
 

@@ -26,8 +26,9 @@ void rlhf__chain_put_reward(struct rlhf__sha256 *, float score, const float *tok
 // Hash a metric of a phase. Call it in the order of metrics.jsonl. [any]
 void rlhf__chain_put_metric(struct rlhf__sha256 *, const char *name, double value);
 
-// Returns 1 if the metric is the same on every machine. Times, rates and memory are not: their
-// names have the part "time" or "perf", or end in idle_ratio. [any]
+// Returns 1 if the metric is the same on every machine. Metrics of times, rates and memory are not.
+// They are recognized by their names, which have the part "time" or "perf", or end in idle_ratio.
+// [any]
 int rlhf__chain_is_steady(const char *metric);
 
 // What a phase adds to the chain. A digest is NULL if the phase lacks such numbers.

@@ -69,9 +69,9 @@ size_t rlhf__template_end(const struct rlhf__template *t, rlhf_str s) {
 
 // ---- where the assistant speaks ----
 
-// WORK_MAX limits the work for one conversation. The work is the number of turns times the bytes of
-// text, because the text is rendered twice for each turn. STAND_INS is how many stand-ins are tried
-// until one does not occur in the text.
+// WORK_MAX limits the work for one conversation. The text is rendered twice for each turn, so the
+// work is measured as the number of turns times the bytes of text. STAND_INS is the number of
+// stand-ins that are tried to find one that does not occur in the text.
 enum { WORK_MAX = 256 << 20, STAND_INS = 1000 };
 
 // A search for the turns of a conversation.

@@ -1,4 +1,4 @@
-// normalizer.c: see normalizer.h. The types of steps come first, followed by the functions that
+// normaliser.c: see normaliser.h. The types of steps come first, followed by the functions that
 // read and run a list of steps.
 #include "text/normaliser.h"
 

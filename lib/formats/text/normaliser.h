@@ -1,4 +1,4 @@
-// normalizer.h: reads the "normalizer" of tokenizer.json as a list of steps. The steps change a
+// normaliser.h: reads the "normalizer" of tokenizer.json as a list of steps. The steps change a
 // text before it is split into words.
 //
 // This file does not find added tokens (added.h) or split texts (pre_tokenizer.h). Internal to

@@ -44,8 +44,8 @@ int rlhf__peft_is(const char *dir);
 // and value), RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__peft_read(const char *dir, struct rlhf__peft *out, struct rlhf__error *err);
 
-// Make a new adapter. rank must be at least 1; if alpha is 0, it is twice the rank; targets are
-// separated by commas. Errors: RLHF_E_INVALID (an empty name), RLHF_E_NOMEM. [main]
+// Make a new adapter. rank must be at least 1; alpha 0 means twice the rank; targets are separated
+// by commas. Errors: RLHF_E_INVALID (an empty name), RLHF_E_NOMEM. [main]
 rlhf_status rlhf__peft_make(int32_t rank, double alpha, const char *targets, struct rlhf__peft *out,
                             struct rlhf__error *err);
 

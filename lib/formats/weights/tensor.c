@@ -77,8 +77,8 @@ void rlhf__low_rank_destroy(struct rlhf__low_rank *l) {
     free(l);
 }
 
-// Add elements [from, from + n) of the product to out[n]. Each element is a sum over the rank, in
-// order.
+// Add elements [from, from + n) of the low-rank product to out[n]. Each element is the sum of
+// `rank` products, added in order.
 static void low_rank_add(const struct rlhf__low_rank *l, int64_t from, int64_t n, float *out) {
     while (n > 0) {
         const int64_t row = from / l->cols, col = from % l->cols;
