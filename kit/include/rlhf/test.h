@@ -153,10 +153,10 @@ int rlhf_test_set_list(const rlhf_plugin *p, void *config, const char *key,
 // ---- failure injection ----
 
 // `scenario` creates an object, uses it and destroys it; it returns the first negative status. This
-// function calls it twice for each allocation that it makes: once with only that allocation
-// failing, and once with all later ones failing too. Each failing call must return RLHF_E_NOMEM
-// with a message and free all its memory. Returns the number of allocations in the scenario, or -1
-// with the reason on stderr. [any]
+// function calls `scenario` twice for each allocation that the scenario makes: once with only that
+// allocation failing, and once with all later ones failing too. Each failing call must return
+// RLHF_E_NOMEM with a message and free all its memory. Returns the number of allocations in the
+// scenario, or -1 with the reason on stderr. [any]
 int64_t rlhf_test_alloc_sweep(struct rlhf_test_host *t,
                               rlhf_status (*scenario)(struct rlhf_test_host *t, void *arg),
                               void *arg);

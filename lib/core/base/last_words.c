@@ -72,8 +72,9 @@ static void on_fatal(int number, siginfo_t *info, void *context) {
             sigaction(number, &earlier[i], NULL);
         }
     say(text);
-    // If the signal was sent by a process, it must be sent again. A fault needs no help: after the
-    // handler returns, it occurs again at the same instruction, and the previous action handles it.
+    // If a process sent the signal, raise it again: the signal is pending until this handler
+    // returns, and then the previous action handles it. A fault needs no help: after the handler
+    // returns, it occurs again at the same instruction.
     if (info->si_code <= 0) raise(number);
 }
 

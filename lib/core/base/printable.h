@@ -26,12 +26,12 @@ size_t rlhf__utf8_floor(const char *text, size_t n);
 // 1 when code point c may be shown unescaped. [any]
 int rlhf__is_printable(uint32_t c);
 
-// Append n bytes in the form above. The control characters in `keep` are not escaped: pass "" for a
-// single line, "\n\t" for text of several lines. [any]
+// Append n bytes, escaped as described above. The control characters in `keep` are not escaped:
+// pass "" for a single line, "\n\t" for text of several lines. [any]
 void rlhf__put_printable(struct rlhf__buf *out, const char *s, size_t n, const char *keep);
 
-// Write s to out[cap] in the same form, NUL-ended and cut to fit. Allocates nothing. Returns out.
-// [any]
+// Write s to out[cap], escaped as described above, NUL-ended and cut to fit. Allocates nothing.
+// Returns out. [any]
 const char *rlhf__printable(const char *s, char *out, size_t cap);
 
 // Append s as one shell word, in single quotes if it contains anything but letters, digits and

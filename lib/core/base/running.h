@@ -24,9 +24,9 @@ struct rlhf__running rlhf__running_begin(const char *kind, const char *name, con
 // plugin forked), report that on standard error and end that process with status 1. [any]
 void rlhf__running_end(const struct rlhf__running *before);
 
-// Make the calling thread the watched thread. If another thread without a record crashes or exits,
-// the report names the plugin function that runs on the watched thread. Called once, by main().
-// [main]
+// Make the calling thread the watched thread. If another thread that has no record crashes or
+// exits, the report names the plugin function that runs on the watched thread. Called once, by
+// main(). [main]
 void rlhf__running_watch(void);
 
 // 1 on the thread and in the process of rlhf__running_watch. Async-signal-safe. [any]

@@ -1,8 +1,8 @@
 // aliases.h: the names that TRL, Hugging Face's Trainer and PEFT use for settings that have another
 // name here.
 //
-// They are only for hints and for docs/from-trl.md. The program does not accept settings under
-// these names.
+// These names are only for hints and for docs/from-trl.md. The program does not accept settings
+// under these names.
 #ifndef RLHF_HOST_ALIASES_H
 #define RLHF_HOST_ALIASES_H
 

@@ -163,8 +163,8 @@ static void end_group(int parent, const char *name, int fd, double patience) {
         nanosleep(&pause, NULL);
 }
 
-// A host holds the lock of its group as long as it lives, so a group without a lock is an old one.
-// This works across PID namespaces.
+// A host holds the lock of its group as long as it lives. So a group without a lock belongs to a
+// host that has ended. This works across PID namespaces.
 static void end_old(int parent, const char *name) {
     struct stat s;
     const int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

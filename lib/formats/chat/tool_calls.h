@@ -1,8 +1,8 @@
 // tool_calls.h: finds the tool calls in a turn of the policy.
 //
 // The turn is the text of the sampled ids, including special tokens but without the token that
-// ended it. Calls inside <think> blocks are not made: they are thoughts. A policy may write text
-// that only the environment should write, such as a tool's result or the beginning of another
+// ended it. Calls inside <think> blocks are not executed: they are thoughts. A policy may write
+// text that only the environment should write, such as a tool's result or the beginning of another
 // speaker's turn. Such text stays text of the policy, but it is counted.
 //
 // This file does not run calls, and it does not write them: chat templates do.
@@ -49,8 +49,8 @@ struct rlhf__tool_calls {
 
 // Find the calls of a turn. `tools` is the list of tools that the row or the environment declares.
 // Names and required arguments are checked against it; NULL = do not check. With
-// RLHF__TOOL_FORM_NONE, only forged marks are counted. Replaces the contents of *out. Errors:
-// RLHF_E_NOMEM, RLHF_E_INVALID (no such form). [any]
+// RLHF__TOOL_FORM_NONE, only out->forged is counted, and no calls are found. Replaces the contents
+// of *out. Errors: RLHF_E_NOMEM, RLHF_E_INVALID (no such form). [any]
 rlhf_status rlhf__tool_calls_read(int32_t form, rlhf_str turn, const json_t *tools,
                                   struct rlhf__tool_calls *out, struct rlhf__error *err);
 

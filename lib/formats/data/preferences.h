@@ -14,8 +14,8 @@
 // the prompt is the beginning that they share. The tokenizer's chat template turns messages into
 // tokens. A response ends with the token that ends the assistant's turn.
 //
-// Prompt and response are tokenized separately, as in a rollout, where the response's tokens follow
-// the prompt's.
+// Prompt and response are tokenized separately, because a rollout also appends the response's
+// tokens to the prompt's tokens.
 //
 // It is not an epoch order (data/order.h) or a model batch.
 #ifndef RLHF_HOST_DATA_PREFERENCES_H

@@ -65,8 +65,8 @@ rlhf_status rlhf__judged_run_read(struct rlhf__judged_run *r, const struct rlhf_
     return rlhf__texts_read(&r->files, &r->texts, err);
 }
 
-// Lists the warnings. If the policy is far from the reference ("far"), only that is listed, because
-// jumps and large gradients came before it.
+// Lists the warnings. If the policy is far from the reference ("far"), only that warning is listed,
+// because jumps and large gradients came before it.
 static size_t list_warnings(const struct rlhf__judged_run *r, struct rlhf__reported *out) {
     const size_t n = json_object_get(r->warned, of_a_phase[0]) ? 1 : OF_A_PHASE;
     size_t used = 0;

@@ -1,8 +1,7 @@
 // rules.h: the rules that find problems in the metrics of a run. The verdict applies them to a
 // whole run. A training run applies them too, from the tenth phase on, and prints warnings that
-// agree with the report. From phase 1,000 on, it applies them only after some of the phases. Three
-// kinds of notes appear only in the report: those of level info, constant_reward and
-// kl_over_target.
+// agree with the report. From phase 1,000 on, it applies them only after some of the phases. The
+// notes constant_reward and kl_over_target, and all notes of level info, appear only in the report.
 //
 // The rules about rewards are in reward_rules.h. docs/did-it-work.md explains all rules.
 #ifndef RLHF_FORMATS_HISTORY_RULES_H

@@ -2,8 +2,8 @@
 // metrics.jsonl, samples.jsonl, spread.jsonl, events.jsonl. The file is read once, in constant
 // memory.
 //
-// Lines that are not such objects are skipped and counted. A last line without a line end is
-// skipped too: either the program is still writing it, or the file was truncated.
+// Lines that are not a JSON object with a phase are skipped and counted. A last line without a line
+// end is skipped too: either the program is still writing it, or the file was truncated.
 #ifndef RLHF_FORMATS_HISTORY_RUN_LINES_H
 #define RLHF_FORMATS_HISTORY_RUN_LINES_H
 

@@ -138,8 +138,8 @@ static rlhf_status entropy_per_token(struct rlhf__series_set *s, int64_t phase,
 
 // Replaces an accuracy of 0 that measures nothing. Until the first optimizer step, policy and
 // reference are equal: every margin is 0, and a tie counts as wrong. So the series begins with the
-// accuracy of chance, 0.5, instead. Chance is lower if rows have more than two responses. So if the
-// first measured accuracy is below 0.5, the series begins with that accuracy.
+// accuracy of chance instead, which is 0.5 for two responses per row. With more responses per row
+// it may be lower: if the first measured accuracy is below 0.5, the series begins with that value.
 static rlhf_status begin_with_chance(struct rlhf__series_set *s, const char *accuracy,
                                      const char *margin, int64_t phase, struct rlhf__error *err) {
     struct rlhf__series *a = find(s, accuracy), *m = find(s, margin);

@@ -15,9 +15,9 @@
 // "environment", "tokens" is how many tokens of the response this turn has, and "paid" is the
 // turn's reward or null.
 //
-// If the run samples responses, the sets are its held-out prompts and the rows that it learned
-// from. Otherwise, they are rows of its data. *out is a new reference, an empty list if there are
-// no texts. Errors: RLHF_E_NOMEM. [any]
+// If the run samples responses, one set has its held-out prompts, and one has the rows that it
+// learned from. Otherwise, the sets have rows of the run's data. *out is a new reference, an empty
+// list if there are no texts. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__texts_read(struct rlhf__run_files *run, json_t **out, struct rlhf__error *err);
 
 #endif

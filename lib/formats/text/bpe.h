@@ -1,6 +1,6 @@
 // bpe.h: byte-pair encoding (BPE): merges the bytes or characters of each word into tokens.
 //
-// The model does not read files, split texts into words, or handle special tokens. Internal to
+// This model does not read files, split texts into words, or handle special tokens. Internal to
 // text/.
 #ifndef RLHF_HOST_TEXT_BPE_H
 #define RLHF_HOST_TEXT_BPE_H

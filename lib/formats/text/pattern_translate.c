@@ -236,7 +236,7 @@ static const char *put_braces(struct reader *r) {
     rlhf__buf_put(r->out, digits, (size_t)(s + 1 - digits));
     r->s = s + 1;
     // In Oniguruma, {n,m}+ repeats the repetition; in PCRE2, it forbids backtracking. The meaning
-    // of {n}? differs too.
+    // of {n}? differs too. So neither is translated.
     if (r->s < r->end && (*r->s == '+' || *r->s == '*')) return "{...} followed by + or *";
     if (r->s < r->end && *r->s == '?' && !comma) return "{n}?";
     return NULL;

@@ -31,8 +31,8 @@ struct step {
     int (*is)(uint32_t cp);
     struct rlhf__pattern *pattern; // owned
     int32_t behaviour, invert;     // invert 1: the text between the matches is the delimiter
-    // Two changes before splitting. `replaces`: spaces become the character `space`. `prefix`: a
-    // piece that does not begin with that character gets it in front.
+    // Two changes before splitting. `replaces`: spaces become the character `space`. `prefix`: if a
+    // piece does not begin with that character, the character is put before the piece.
     char space[4];
     size_t n_space;
     int32_t prefix, replaces; // enum prefix

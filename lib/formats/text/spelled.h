@@ -1,5 +1,6 @@
 // spelled.h: messages in which special tokens are spelled out in ordinary tokens. The text of an
-// environment can contain the text of a special token, but it must never become that token.
+// environment can contain the text of a special token, but this text must not be encoded as that
+// token.
 //
 // A chat template may move and change contents. So the special tokens are marked in the contents
 // before the template renders them. In the rendered text, the marks are found, removed, and

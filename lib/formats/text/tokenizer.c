@@ -207,8 +207,9 @@ rlhf_status rlhf__pipeline_words(const struct rlhf__tokenizer *tok, struct rlhf_
 
 // ---- splitting a text by its added tokens ----
 //
-// This follows the tokenizers library. First the text is split at the tokens found in the text
-// itself. Then the text between them is normalized and split at normalized tokens.
+// This follows the tokenizers library. First the original text is split at the added tokens whose
+// flag `normalized` is not set. Then the text between them is normalized and split at the other
+// added tokens.
 
 struct splitting {
     const struct rlhf__tokenizer *tok;

@@ -29,7 +29,7 @@ static int has(const char *dir, const char *name) {
     return n > 0 && (size_t)n < sizeof path && rlhf__is_file(path);
 }
 
-// Parses merges.txt. Each line is one merge, "left right"; the first merges have precedence. A
+// Parses merges.txt. Each line is one merge, "left right"; earlier merges have precedence. A
 // "#version" line may come first.
 static rlhf_status parse_merges(struct rlhf__tokenizer *tok, const char *dir, const char *s,
                                 size_t n, struct rlhf__error *err) {

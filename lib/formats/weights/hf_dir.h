@@ -1,7 +1,7 @@
 // hf_dir.h: a Hugging Face model directory: config.json, labels, tokenizer files.
 //
 // This file does not read weights (safetensors.h does) or tokenizers (text/tokenizer.h does). The
-// keys of an architecture are read by its model plugin.
+// model plugin reads the keys of its architecture.
 #ifndef RLHF_HOST_WEIGHTS_HF_DIR_H
 #define RLHF_HOST_WEIGHTS_HF_DIR_H
 

@@ -38,10 +38,10 @@ struct rlhf__peft {
 // 1 if dir contains an adapter_config.json. [any]
 int rlhf__peft_is(const char *dir);
 
-// Read DIR/adapter_config.json. Which modules have an adapter is read from the tensor names in
-// DIR/adapter_model.safetensors. Errors: RLHF_E_INVALID (files, fields; a tensor A without its B or
-// B without its A, or with another rank), RLHF_E_UNSUPPORTED (a feature; the message has its name
-// and value), RLHF_E_IO, RLHF_E_NOMEM. [main]
+// Read DIR/adapter_config.json. The tensor names in DIR/adapter_model.safetensors show which
+// modules have an adapter. Errors: RLHF_E_INVALID (an invalid file or field; an A tensor without a
+// B tensor, or the reverse; an A and a B of different rank), RLHF_E_UNSUPPORTED (a feature; the
+// message has its name and value), RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__peft_read(const char *dir, struct rlhf__peft *out, struct rlhf__error *err);
 
 // Make a new adapter. rank must be at least 1; alpha 0 means twice the rank; targets are separated
@@ -75,9 +75,9 @@ rlhf_status rlhf__peft_write(const struct rlhf__peft *, const struct rlhf__peft_
 
 // The part of a module that a tensor of adapter_model.safetensors is.
 enum rlhf__peft_part { RLHF__PEFT_A = 0, RLHF__PEFT_B = 1, RLHF__PEFT_HEAD = 2 };
-// Find the module and the part of a tensor. *module points to the module's name inside `name`, and
-// *n is its length: "model.layers.0.self_attn.q_proj" or, for a head, the parameter,
-// "score.weight". Any other tensor gives RLHF_E_UNSUPPORTED. [any]
+// Find the module and the part that a tensor belongs to. *module points to the module's name inside
+// `name`, and *n is the length of that name, such as "model.layers.0.self_attn.q_proj". For a head,
+// it is the parameter's name, "score.weight". Any other tensor gives RLHF_E_UNSUPPORTED. [any]
 rlhf_status rlhf__peft_tensor_name(const char *file, const char *name, const char **module,
                                    size_t *n, int32_t *part, struct rlhf__error *err);
 
