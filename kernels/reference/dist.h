@@ -28,8 +28,8 @@ double rlhf__ref_dist_scale(const rlhf_dist *d);
 // logits[vocab] = row `row` of hidden (act dtype) times the weight, summed in double.
 void rlhf__ref_logits(double *logits, rlhf_dev hidden, const rlhf_weight *w, uint64_t row);
 
-// _store sets the support bits (rlhf/compute.h) of the ids whose log-prob is not -inf. _apply sets
-// the logits of all ids outside of the support to -inf.
+// rlhf__ref_support_store sets the support bits (rlhf/compute.h) of the ids whose log-prob is not
+// -inf. rlhf__ref_support_apply sets the logits of all ids outside of the support to -inf.
 void rlhf__ref_support_store(uint32_t *bits, const double *logp, int32_t vocab);
 void rlhf__ref_support_apply(double *logits, const uint32_t *bits, int32_t vocab);
 

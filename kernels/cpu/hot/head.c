@@ -29,8 +29,8 @@ static float row_max(const float *z, size_t n) {
 
 // Add the sum of e^a to *sum and the sum of e^a a to *dot, where a = log_weight of the logits in
 // [from, to). If `next` is not 0, also prefetches the logits that are `next` elements ahead. These
-// are usually the logits of the row below. Its maximum is computed next, and would otherwise wait
-// for memory.
+// are usually the logits of the row below. The maximum of that row is computed next; this would
+// otherwise wait for memory.
 static inline void block_sums(const float *z, size_t from, size_t to, vf max, vf it, size_t next,
                               double *sum, double *dot) {
     vf s = vf_zero(), t = vf_zero();

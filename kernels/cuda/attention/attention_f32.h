@@ -1,7 +1,8 @@
-// attention_f32.h: tiles in shared memory for the f32 attention kernels. A warp has 8 rows (queries
-// or, in backward, keys) and processes 32 other rows at a time. A lane computes the products of the
-// 8 rows with one other row, and adds to columns lane, lane + 32, ... of the 8 sums. Rows of a tile
-// are HD + 4 elements apart, so that 16-byte reads of adjacent rows avoid bank conflicts.
+// attention_f32.h: tiles in shared memory for the f32 attention kernels. A warp owns 8 rows
+// (queries or, in backward, keys) and processes 32 other rows at a time. Each lane computes the dot
+// products of one of the 32 rows with the 8 rows. Then each lane adds to columns lane, lane + 32,
+// ... of the sums of the 8 rows. Rows of a tile are HD + 4 elements apart, so that 16-byte reads of
+// adjacent rows avoid bank conflicts.
 #ifndef RLHF_CUDA_ATTENTION_F32_H
 #define RLHF_CUDA_ATTENTION_F32_H
 

@@ -33,8 +33,8 @@
 #include "product/product.h"
 
 // A GEMM in the library's terms: column-major D [m, n] = op(A) op(B), with sums in f32. A shape
-// does not include the row count of a call. The row count would be n or, in a sum over rows, k;
-// this member is 0. For Muon's GEMMs, all sizes are set.
+// does not include the row count of a call. The row count would be the member n or, in a sum over
+// rows, the member k; that member is 0. For Muon's GEMMs, all sizes are set.
 struct rlhf__lt_shape {
     int32_t dtype, out_dtype; // of A and B; of D and C
     int32_t trans_a, trans_b; // A is stored [m, k] or [k, m]; B is stored [k, n] or [n, k]

@@ -62,10 +62,11 @@ rlhf__lt_status rlhf__lt_run_as(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
 
 // ---- proofs (canary.cu, canary_sums.cu) ----
 
-// For an exact shape, compares the results of the algorithms `whole` and `some`. `whole` computes
-// 513 random rows together; `some` computes selections of them. Sets *same if `some` gives a row
-// the same bits alone and together with any other rows, up to `tall` rows (at least 513), with c
-// and without. Returns RLHF_E_NOMEM if there is not enough memory; the result is then unknown.
+// For an exact shape, compares the results of the algorithms `whole` and `some` on 513 random rows.
+// `whole` computes all of them in one call. `some` computes selections of them: one row, some rows,
+// and repeated rows, up to `tall` rows (at least 513) in one call, with c and without. Sets *same
+// to 1 if every row always has the same bits. Returns RLHF_E_NOMEM if there is not enough memory;
+// the result is then unknown.
 rlhf_status rlhf__lt_canary_rows(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                                  const rlhf__lt_algo *whole, const rlhf__lt_algo *some,
                                  unsigned tall, int *same);

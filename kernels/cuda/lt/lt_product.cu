@@ -120,9 +120,9 @@ rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_prod
         RLHF_TRY(run_on_copies(cu, p, s, &o, &lt_st));
     else
         return RLHF_OK;
-    // The algorithm may refuse a sum over too few rows. Own kernels are then used, which depends
-    // only on the number of rows. After any other failure, own kernels must not be used, because
-    // the bits would then depend on the failure.
+    // The algorithm may refuse a sum over too few rows. In this case own kernels are used, and this
+    // choice depends only on the number of rows. After any other failure, own kernels must not be
+    // used, because the bits would then depend on the failure.
     const int refused = lt_st == RLHF__LT_NOT_SUPPORTED || lt_st == RLHF__LT_INVALID_VALUE;
     if (!shape.exact && refused) return RLHF_OK;
     if (lt_st != RLHF__LT_SUCCESS)

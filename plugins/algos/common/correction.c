@@ -34,8 +34,8 @@ static rlhf_status log_ratio(const rlhf_host *h, const rlhf_rollout *in, int64_t
                       (long long)(t - in->offset[i] - in->prompt_len[i]), (long long)i, p, b);
 }
 
-// Add one token to the sums. The token's weight comes from the log-ratio `of`: r, which is the
-// log-ratio of this token, or the sum of r over the row.
+// Add one token to the sums. The token's weight comes from the log-ratio `of`. This is either r,
+// the log-ratio of the token itself, or the sum of r over the row.
 static void count_token(const struct rlhf__correction *c, double of, double r,
                         struct rlhf__correction_sums *s) {
     const double w = rlhf_exp(bounded(of)), ratio = rlhf_exp(bounded(r));

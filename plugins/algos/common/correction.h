@@ -1,6 +1,6 @@
-// correction.h: corrects the loss for rows that an older policy sampled. It is then the decoupled
-// objective (Hilton et al. 2022, "Batch size-invariance for policy optimization"; Fu et al. 2025,
-// arXiv 2505.24298).
+// correction.h: corrects the loss for rows that an older policy sampled. The corrected loss is the
+// decoupled objective (Hilton et al. 2022, "Batch size-invariance for policy optimization"; Fu et
+// al. 2025, arXiv 2505.24298).
 //
 // b = log-prob of the policy that sampled (logp_sampled), p = log-prob of the policy at the start
 // of the phase (logp_old, from a second forward pass), x = log-prob of the policy that learns.

@@ -46,7 +46,7 @@ static double batch_reward(const rlhf_rollout *in, int64_t i) {
 
 // Copy the scores as doubles. With normalize_scores, the rows' total rewards are standardized over
 // the phase's batch: their mean is subtracted from each score, and the scores and token rewards are
-// divided by their standard deviation.
+// divided by the standard deviation of these totals.
 static void take_scores(const struct rlhf__ppo *p, struct work *w) {
     const rlhf_rollout *in = w->in;
     w->token_scale = 1;

@@ -17,9 +17,9 @@ struct rlhf__pause {
     int32_t said;      // 1: a line about it was logged
 };
 
-// Record the failure of an attempt that began at `began`. If it began before the last failure, the
-// two count as one failure. retry_after: the seconds that the service asked us to wait, 0 = none.
-// Advances jitter. [any]
+// Record the failure of an attempt that began at `began`. If the attempt began before the last
+// recorded failure, it does not count as a further failure. retry_after: the seconds that the
+// service asked us to wait, 0 = none. Advances jitter. [any]
 void rlhf__pause_failed(struct rlhf__pause *, const struct rlhf__http_options *, rlhf_rng *jitter,
                         double began, double now, double retry_after);
 // Record that the service answered. If the failure was logged, returns the seconds since the first
