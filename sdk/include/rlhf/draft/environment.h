@@ -10,11 +10,11 @@
 // Many episodes are open at the same time. Each call passes one or more of the episodes that wait
 // for this function, in any order.
 //
-// The messages and rewards of an environment may depend only on its options, the phase, and this
-// episode's seed, data row and turns. They must not depend on the other episodes of a call, on
-// time, or on earlier calls. So rows do not depend on timing. After a failure, the host can play an
-// episode again: it calls reset(), and then step() with the turns that the policy took before.
-// RLHF_ENVIRONMENT_VARIES is for environments that cannot promise this. [R:episode-repeat]
+// What an environment says and pays may depend only on its options, the phase, and this episode's
+// seed, data row and turns: its messages and rewards must not depend on the other episodes of a
+// call, on time, or on earlier calls. So rows do not depend on timing. After a failure, the host
+// can play an episode again: it calls reset(), and then step() with the turns that the policy took
+// before. RLHF_ENVIRONMENT_VARIES is for environments that cannot promise this. [R:episode-repeat]
 //
 // An environment says and sees only text. Token ids, chat templates, the parsing of tool calls, and
 // all limits on turns, tokens and time belong to the host. If text of the environment contains a
