@@ -2,6 +2,9 @@
 #include "support/scratch.h"
 
 #include "base/hash.h"
+#include "base/sha256_blocks.h"
+
+#include <rlhf/rng.h>
 
 // Both implementations; on a CPU without the instructions they are the same one.
 static void check_sha_by(int hardware, const void *bytes, size_t n, size_t step, const char *want) {
@@ -26,14 +29,66 @@ static void check_sha(const void *bytes, size_t n, size_t step, const char *want
 static void sha256_vectors(void **state) {
     (void)state;
     static char million[1000000];
+    const char *longer = "abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmno"
+                         "ijklmnopjklmnopqklmnopqrlmnopqrsmnopqrstnopqrstu";
     const char *two = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
     memset(million, 'a', sizeof million);
     check_sha("", 0, 1, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
     check_sha("abc", 3, 3, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     check_sha(two, 56, 56, "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
     const char *last = "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0";
+    check_sha(longer, 112, 50, "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1");
     check_sha(million, sizeof million, sizeof million, last);
     check_sha(million, sizeof million, 7, last);
+}
+
+// The instructions against plain C: random bytes of random lengths, put in random pieces.
+static void sha256_instructions(void **state) {
+    (void)state;
+    static uint8_t bytes[5000 + 64];
+    struct rlhf__sha256 one, other;
+    char hex[65], other_hex[65];
+    rlhf_rng r = {.seed = 1, .stream = rlhf_rng_stream("sha256")};
+    if (!rlhf__sha256_has_instructions()) skip();
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)rlhf_rng_below(&r, 256);
+    for (int round = 0; round < 1000; round++) {
+        const size_t n = rlhf_rng_below(&r, round < 500 ? 200 : 5000);
+        const uint8_t *from = bytes + rlhf_rng_below(&r, 64);
+        rlhf__sha256_init(&one);
+        rlhf__sha256_init(&other);
+        assert_int_equal(one.hardware, 1);
+        other.hardware = 0;
+        rlhf__sha256_put(&other, from, n);
+        for (size_t at = 0; at < n;) {
+            const size_t left = n - at, most = rlhf_rng_below(&r, 2) ? 300 : 70;
+            const size_t take = rlhf_rng_below(&r, most < left ? most : left + 1);
+            rlhf__sha256_put(&one, from + at, take);
+            at += take;
+        }
+        rlhf__sha256_hex(&one, hex);
+        rlhf__sha256_hex(&other, other_hex);
+        assert_string_equal(hex, other_hex);
+    }
+}
+
+// Several blocks at once, from a state that is not the first one.
+static void sha256_of_blocks(void **state) {
+    (void)state;
+    static uint8_t bytes[64 * 9];
+    rlhf_rng r = {.seed = 2, .stream = rlhf_rng_stream("sha256")};
+    if (!rlhf__sha256_has_instructions()) skip();
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)rlhf_rng_below(&r, 256);
+    for (size_t n = 0; n <= 9; n++) {
+        uint32_t a[8], b[8];
+        for (size_t i = 0; i < 8; i++)
+            a[i] = b[i] = (uint32_t)rlhf_rng_below(&r, (uint64_t)1 << 32);
+        rlhf__sha256_blocks(a, bytes, n, 1);
+        for (size_t i = 0; i < n; i++)
+            rlhf__sha256_blocks(b, bytes + 64 * i, 1, 0);
+        assert_memory_equal(a, b, sizeof a);
+    }
 }
 
 static void sha256_of_a_file(void **state) {
@@ -65,6 +120,8 @@ static void crc32c_vectors(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sha256_vectors),
+        cmocka_unit_test(sha256_instructions),
+        cmocka_unit_test(sha256_of_blocks),
         cmocka_unit_test_setup_teardown(sha256_of_a_file, scratch_setup, scratch_teardown),
         cmocka_unit_test(crc32c_vectors),
     };
