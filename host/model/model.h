@@ -61,7 +61,7 @@ struct rlhf__model_env {
     // its trunk and LM head (rlhf_model_open.base), unless they train a trunk.
     struct rlhf__model *shared;
     int32_t unchecked; // 1: free memory is not checked (model/free_memory.h)
-    int32_t reserved2;
+    int32_t threads;   // that draw random parameters; 0: one for each processor
 };
 
 enum rlhf__model_start {

@@ -2,10 +2,11 @@
 #include "model/parameters.h"
 
 #include "model/compute.h"
+#include "model/draw.h"
 #include "weights/safetensors_writer.h"
 
 #include <math.h>
-#include <rlhf/exact.h>
+#include <rlhf/rng.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,31 +168,6 @@ rlhf_status rlhf__params_write(const struct rlhf__model *m, int32_t part, int32_
 
 // ---- drawing ----
 
-// Fills x[n] from N(0, 1) by the Box-Muller transform, two numbers per Philox block.
-static void normals(float *x, size_t n, uint64_t seed, uint64_t stream) {
-    rlhf_rng r = {seed, stream, 0};
-    for (size_t i = 0; i < n; i += 2, r.counter++) {
-        uint32_t w[4];
-        rlhf_rng_block(&r, w);
-        double u = 1 - rlhf_rng_f64(w[0], w[1]),
-               angle = 6.283185307179586 * rlhf_rng_f64(w[2], w[3]);
-        double radius = sqrt(-2 * rlhf_log(u)); // u is in (0, 1]
-        x[i] = (float)(radius * rlhf_cos(angle));
-        if (i + 1 < n) x[i + 1] = (float)(radius * rlhf_sin(angle));
-    }
-}
-
-// Fills x[n] from U(-bound, bound), two numbers per Philox block.
-static void uniforms(float *x, size_t n, double bound, uint64_t seed, uint64_t stream) {
-    rlhf_rng r = {seed, stream, 0};
-    for (size_t i = 0; i < n; i += 2, r.counter++) {
-        uint32_t w[4];
-        rlhf_rng_block(&r, w);
-        x[i] = (float)(bound * (2 * rlhf_rng_f64(w[0], w[1]) - 1));
-        if (i + 1 < n) x[i + 1] = (float)(bound * (2 * rlhf_rng_f64(w[2], w[3]) - 1));
-    }
-}
-
 // Uses eight interleaved sums, so that the compiler can vectorize without changing the result.
 static double dot(const float *a, const float *b, size_t n) {
     float part[8] = {0};
@@ -248,10 +224,14 @@ static rlhf_status draw_one(const struct rlhf__model *m, const rlhf_param *p,
     if (!x) return rlhf__fail(err, RLHF_E_NOMEM, "out of memory drawing %s", p->name);
     char stream[512];
     snprintf(stream, sizeof stream, "init:%s", p->name);
-    if (p->init == RLHF_INIT_NORMAL || p->init == RLHF_INIT_ORTHOGONAL)
-        normals(x, n, m->env->seed, rlhf_rng_stream(stream));
-    if (p->init == RLHF_INIT_UNIFORM)
-        uniforms(x, n, p->init_std, m->env->seed, rlhf_rng_stream(stream));
+    const int uniform = p->init == RLHF_INIT_UNIFORM;
+    const struct rlhf__draw how = {.seed = m->env->seed,
+                                   .stream = rlhf_rng_stream(stream),
+                                   .uniform = uniform,
+                                   .threads = m->env->threads,
+                                   .bound = p->init_std};
+    if (uniform || p->init == RLHF_INIT_NORMAL || p->init == RLHF_INIT_ORTHOGONAL)
+        rlhf__draw(&how, x, 0, n);
     if (p->init == RLHF_INIT_ORTHOGONAL) orthogonal(x, x + n, p, n);
     for (size_t i = 0; i < n; i++) {
         if (p->init == RLHF_INIT_ONE) x[i] = 1;

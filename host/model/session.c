@@ -81,7 +81,7 @@ rlhf_status rlhf__session_init(struct rlhf__session *s, const struct rlhf__dirs 
                                          NULL,
                                          NULL,
                                          !compute->memory_check,
-                                         0};
+                                         (int32_t)run->threads};
     RLHF_TRY(rlhf__services_offer(&s->services, RLHF_SVC_ROW, rlhf__row_service(), err));
     rlhf__programs_init(&s->programs, dirs->program, rlhf__walls_of);
     RLHF_TRY(rlhf__services_offer(&s->services, RLHF_SVC_PROGRAM, &s->programs.table, err));
