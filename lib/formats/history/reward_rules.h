@@ -1,6 +1,6 @@
-// reward_rules.h: rules about rewards. They find a constant reward, a reward that is so large that
-// another hardly counts, a weight with the wrong sign, and a measure that gets worse while the
-// headline improves.
+// reward_rules.h: rules about rewards. They find a constant reward; a reward that is so large that
+// another reward hardly matters; a weight with the wrong sign; and a measure that gets worse while
+// the headline improves.
 #ifndef RLHF_FORMATS_HISTORY_REWARD_RULES_H
 #define RLHF_FORMATS_HISTORY_REWARD_RULES_H
 
