@@ -14,8 +14,8 @@ rlhf_status rlhf__cuda_fail(struct rlhf__cuda *cu, rlhf_status code, const char 
     return cu->messages ? (cu->messages->fail)(cu->messages, code, cu->error) : code;
 }
 
-// The name of an error after which every further CUDA call of the process returns the same error,
-// or NULL.
+// If every further CUDA call of the process will return e too, returns a description of e,
+// otherwise NULL.
 static const char *lost_by(cudaError_t e) {
     enum { CONTAINED = 226 }; // cudaErrorContained, which CUDA 12.0 does not have
     switch ((int)e) {

@@ -67,8 +67,8 @@ static double overlong(const struct length_config *c, int64_t n) {
     return n <= c->max_len ? (double)(soft - n) / (double)c->cache : -1;
 }
 
-// Falls in the shape of half a cosine, from the reward of a short response to that of a response
-// with max_len tokens.
+// Returns the cosine reward. It changes along half a cosine, from the reward of a short response to
+// the reward of a response with max_len tokens.
 static double cosine(const struct length_config *c, int64_t n, int right) {
     const double share = fmin((double)n / (double)c->max_len, 1.0);
     const double at_once = right ? c->right_short : c->wrong_short;

@@ -20,8 +20,8 @@ int rlhf__gemm_packs_a(const struct rlhf__gemm_job *j, int64_t rows, int64_t pan
 // Packs `rows` rows of A, starting at row `row`, for k steps from j->k0 on, into j->a_pack. [step]
 void rlhf__gemm_pack_a(const struct rlhf__gemm_job *j, int64_t row, size_t rows, size_t k);
 
-// The size in bytes of the converted panels for a pass of `step` steps of k, plus those of the
-// second GEMM.
+// The size in bytes of the converted panels: those of a pass of `step` steps of k, and all panels
+// of the second GEMM.
 uint64_t rlhf__gemm_turned_bytes(const struct rlhf__gemm_job *j, int64_t step);
 
 // Reserves workspace for the converted panels (RLHF_E_NOMEM if memory runs out), and converts the

@@ -1,5 +1,5 @@
-// head_bwd.cu: lm_head_bwd: the derivatives of the logits and, computed from them, of the hidden
-// states and the weight.
+// head_bwd.cu: lm_head_bwd. Computes the derivatives of the logits and, from these, the derivatives
+// of the hidden states and the weight.
 //
 // With p = softmax over the kept set (treated as constant), H the entropy, K the kl, y the target:
 //   d loss / d logit v = it (d_logp ([v = y] - p_v) - d_entropy p_v (log p_v + H)

@@ -1,5 +1,5 @@
-// head_fwd.cu: lm_head: log-prob of the target, entropy, and KL to a reference. One block computes
-// one row.
+// head_fwd.cu: lm_head. Computes the log-prob of the target, the entropy, and the KL to a
+// reference. One block computes one row.
 #include "head/dist_cut.h"
 #include "head/head.h"
 #include "table.h"
@@ -39,8 +39,8 @@ static __device__ __forceinline__ float target_logp(const struct rows_args &a, u
     return rlhf__dist_logp(r.z[id], st.max, a.rule.it, st.log_sum);
 }
 
-// The keys of the largest and of the smallest logit. Also the key of the largest logit of the
-// reference, among the ids whose logit of the policy is not -inf.
+// Computes the keys of the largest and the smallest logit. With REF, also computes the key of the
+// reference's largest logit, among the ids whose policy logit is not -inf.
 template <bool REF, bool CUT>
 static __device__ __forceinline__ void
 row_extremes(struct rlhf__dist_shared &s, const struct rlhf__dist_row &r, const float *ref,

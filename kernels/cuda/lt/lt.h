@@ -13,9 +13,9 @@
 // into several calls. The library requires a bias of the result's type. So for a bf16 result, the
 // bias is rounded to bf16 and added to the f32 sum, which is then rounded once.
 //
-// A sum over rows also uses own kernels if it is too short for the algorithm, or if an operand is
-// misaligned. The bits of such a sum may depend on the row count. They never depend on timing, so a
-// run is repeatable if its batches and addresses are the same.
+// Sums over rows: own kernels are used in two more cases, if the sum is too short for the
+// algorithm, or if an operand is misaligned. The bits of such a sum may depend on the row count.
+// They never depend on timing, so a run is repeatable if its batches and addresses are the same.
 //
 // Environment variables:
 //   RLHF_CUBLASLT     the file to open, or a directory to search

@@ -14,9 +14,9 @@
 // and depth may be 0: an empty result launches nothing, and an empty sum is 0. [step]
 rlhf_status rlhf__cuda_product(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s);
 
-// Add the workspaces of such a GEMM to n. Addresses in s are only compared with NULL. If the
-// library may take the GEMM, its workspace is added too. Copies of misaligned operands are not
-// counted. [step]
+// Add the workspaces of the GEMM s to n. Addresses in s are only compared with NULL. If the library
+// may take the GEMM, its workspace is added too. Copies of misaligned operands are not counted.
+// [step]
 void rlhf__cuda_product_needs(const struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
                               struct rlhf__cuda_needs *n);
 

@@ -29,8 +29,8 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
     o.clip_range_high = -1;
     RLHF_TRY(rlhf__pg_create(host, &method, &o, sizeof(struct rlhf__pg), self));
     struct rlhf__pg *s = *self;
-    // With the ratio of the sequence, all tokens have the same surrogate, so the mean over the
-    // tokens is that surrogate.
+    // With ratio=sequence, all tokens of a response have the same surrogate. So the mean over the
+    // tokens equals this surrogate.
     s->aggregation = o.ratio == RLHF__RATIO_TOKEN ? RLHF__AGG_SUM : RLHF__AGG_SEQUENCE;
     return RLHF_OK;
 }

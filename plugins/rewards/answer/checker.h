@@ -1,5 +1,6 @@
-// checker.h: checks whether a response's answer equals that of its data row, for all rewards that
-// need this (answer.so, length.so). It has the options, the gold answers and the comparison.
+// checker.h: compares the answer in a response with the gold answer of its data row, for all
+// rewards that need this (answer.so, length.so). It has the options, the gold answers and the
+// comparison.
 #ifndef RLHF_PLUGINS_REWARDS_ANSWER_CHECKER_H
 #define RLHF_PLUGINS_REWARDS_ANSWER_CHECKER_H
 

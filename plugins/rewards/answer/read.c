@@ -160,8 +160,8 @@ static int before_is(const struct rlhf__cursor *c, const char *at, const char *w
     return (size_t)(at - c->begin) >= n && memcmp(at - n, word, n) == 0;
 }
 
-// 1 if the digits at the cursor are a part of something else, such as a word, because of the text
-// before them.
+// 1 if the text before the cursor makes the digits at the cursor a part of something else, such as
+// a word.
 static int is_part(const struct rlhf__cursor *c) {
     const char *at = c->at;
     if (at == c->begin) return 0;
