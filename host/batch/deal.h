@@ -6,7 +6,8 @@
 #include "batch/rows.h"
 
 // Divide the rows, in their order, into `shards` parts with about the same number of tokens. Shard
-// s gets the rows [first[s], first[s + 1]), possibly none; first has shards + 1 elements.
+// s gets the rows [first[s], first[s + 1]), possibly none. The array `first` has shards + 1
+// elements.
 //
 // Shard s gets the units whose middle lies between s / shards and (s + 1) / shards of all tokens.
 // Units are the groups if RLHF__WHOLE_GROUPS is set, or if prompts are shared (share = 1) and there

@@ -7,8 +7,8 @@
 
 #include "batch/rows.h"
 
-// A unit is a group or a row. In an epoch, minibatch k has the units unit[k * units / parts .. (k +
-// 1) * units / parts).
+// A unit is a group or a row. In an epoch, minibatch k consists of unit[i] for k * units / parts <=
+// i < (k + 1) * units / parts.
 struct rlhf__minibatches {
     uint32_t units, parts;
     uint32_t *unit;    // [units] in this epoch's order

@@ -1,6 +1,6 @@
 // policy_rows.h: a third layout for a slice of rows; shared_batch.h has the other two. It shows
-// rows as algorithms see them: the prompt, then only the tokens that the policy wrote, without
-// those of an environment. It is used only for rows of several turns (rlhf__rows.turn).
+// rows as algorithms see them: the prompt, then only the tokens that the policy wrote, without the
+// environment's tokens. It is used only for rows of several turns (rlhf__rows.turn).
 //
 // This file lays out ids and offsets, and copies numbers between this layout and the full one.
 // learn/policy_view.h calls the algorithm.
@@ -29,8 +29,8 @@ rlhf_status rlhf__policy_rows_fill(struct rlhf__policy_rows *, const struct rlhf
                                    struct rlhf__error *err);
 void rlhf__policy_rows_finish(struct rlhf__policy_rows *); // accepts a zeroed one [any]
 
-// Returns a copy of an array of the full slice in this layout, valid until the next fill; NULL if
-// `full` is NULL. May be called `arrays` times after a fill. [any]
+// `full` is a per-token array of the full slice. Returns a copy of it in this layout, valid until
+// the next fill; NULL if `full` is NULL. May be called `arrays` times after a fill. [any]
 float *rlhf__policy_rows_take(struct rlhf__policy_rows *, const float *full);
 // The same for an array of bytes. Each call counts as one array. [any]
 uint8_t *rlhf__policy_rows_take_bytes(struct rlhf__policy_rows *, const uint8_t *full);

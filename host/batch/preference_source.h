@@ -33,16 +33,16 @@ rlhf_status rlhf__preference_source_next(struct rlhf__preference_source *s, stru
 
 // Make rows from preferences pick[0..n) of a set. Each row is a prompt and one response. The batch
 // gets the flags SHARE_PROMPTS and WHOLE_GROUPS, and a row's source is its preference's index in
-// the set. *e must be zeroed or finished. Errors: RLHF_E_INVALID (over 2^31 - 1 tokens),
+// the set. *e must be zeroed or finished. Errors: RLHF_E_INVALID (more than 2^31 - 1 tokens),
 // RLHF_E_NOMEM. [any]
 rlhf_status rlhf__preference_rows(const struct rlhf__preferences *set, const int64_t *pick,
                                   uint32_t n, struct rlhf__rows *e, struct rlhf__error *err);
 
-// Make rows from completions pick[0..n), and add a mismatched row after each of them. A mismatched
-// row has the same prompt and group, label -1, and the completion of the previous row of the batch.
-// The first mismatched row takes the completion of the batch's last row. In a batch of one row, the
-// completion comes from the previous row of the set, which must have at least two rows. Prompt and
-// completion together have at most max_tokens tokens. [any]
+// Make rows from completions pick[0..n), and add a mismatched row after each of them. The
+// mismatched row after completion i has the prompt and group of i, label -1, and the completion
+// before i in the batch. For i = 0 it has the batch's last completion. If the batch is a single
+// completion, the mismatched row takes the one before it in the set, which must have at least two.
+// Prompt and completion together have at most max_tokens tokens. [any]
 rlhf_status rlhf__mismatched_rows(const struct rlhf__preferences *set, const int64_t *pick,
                                   uint32_t n, int32_t max_tokens, struct rlhf__rows *e,
                                   struct rlhf__error *err);

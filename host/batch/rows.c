@@ -189,8 +189,8 @@ rlhf_status rlhf__rows_refer(struct rlhf__rows *e, rlhf_dev hidden, struct rlhf_
     return RLHF_OK;
 }
 
-// Copy the arrays that have one entry per response token: the supports, and the row numbers of the
-// reference's hidden states.
+// Copy the arrays that have one entry per response token: the supports, and ref_row, which selects
+// the reference's hidden states.
 static rlhf_status pick_responses(struct rlhf__rows *dst, const struct rlhf__rows *src,
                                   const uint32_t *pick, struct rlhf__error *err) {
     if (!src->support && !src->ref_row) return RLHF_OK;
@@ -321,9 +321,10 @@ int rlhf__rows_same_prompt(const struct rlhf__rows *e, uint32_t i) {
            0;
 }
 
-// Returns the tokens that rows [at, to) add to a slice that starts at `from`. Without sharing, a
-// prompt of p tokens costs p in each row. A shared prompt costs p - 1 once; each row repeats its
-// last token. Every row after the first one therefore adds its response and one token.
+// Returns the number of tokens that rows [at, to) add to a slice that starts at `from`. Without
+// sharing, each row adds all p tokens of its prompt. With sharing, the first p - 1 tokens are added
+// once, and each row adds the prompt's last token. So every row after the first one adds its
+// response and one token.
 static int64_t slice_cost(const struct rlhf__rows *e, uint32_t from, uint32_t at, uint32_t to,
                           int share) {
     int64_t sum = 0;

@@ -64,7 +64,8 @@ struct rlhf__rows {
     uint8_t *left_out;
     float *margin; // [n] for preferences (rlhf_loss_in.margin); NULL: no margins
     // [total] who wrote each token, as in rlhf_batch.turn: -1 = not the policy; k >= 0 = the
-    // policy, in its turn k. NULL, here and in models: all tokens from prompt_len on are turn 0.
+    // policy, in its turn k. NULL, here and in rlhf_batch, means that all tokens from prompt_len on
+    // are turn 0.
     int32_t *turn;
     uint8_t *end; // [n] enum rlhf_episode_end; NULL without turns
     // paid: an environment's rewards, each on the last token of its turn [total]. verdict: the
@@ -102,9 +103,9 @@ rlhf_status rlhf__rows_add_margins(struct rlhf__rows *e, struct rlhf__error *err
 // Add zeroed arrays for the log-probs of n named models. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_add_named(struct rlhf__rows *e, uint32_t n, struct rlhf__error *err);
 
-// Prepare rows for several turns: every token gets turn -1 (not written by the policy), and every
-// row gets the end OPEN. The environment's rewards are 0. Set prompt_len before the rows are used.
-// Errors: RLHF_E_NOMEM. [any]
+// Allocate the members that rows of several turns need. At first every token has turn -1 (not
+// written by the policy), every row's end is OPEN, and the environment's rewards are 0. Set
+// prompt_len before the rows are used. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_add_turns(struct rlhf__rows *e, struct rlhf__error *err);
 
 // Returns 1 if the policy wrote token t, i.e. if it is a response token. t is an index into e->ids
@@ -113,8 +114,8 @@ static inline int rlhf__rows_is_response(const struct rlhf__rows *e, int32_t t) 
     return !e->turn || e->turn[t] >= 0;
 }
 
-// Returns the sum of x, or of x - less if `less` is not NULL, over row i's response tokens. Both
-// are arrays of all tokens. [any]
+// Returns the sum of x over row i's response tokens, or the sum of x - less if `less` is not NULL.
+// x and `less` are arrays of all tokens. [any]
 static inline double rlhf__rows_response_sum(const struct rlhf__rows *e, uint32_t i, const float *x,
                                              const float *less) {
     double sum = 0;
@@ -145,8 +146,8 @@ int64_t rlhf__rows_response_tokens(const struct rlhf__rows *e, uint32_t from, ui
 // Returns the end of the adjacent rows, from i on, that are in row i's group. [any]
 uint32_t rlhf__rows_group_end(const struct rlhf__rows *e, uint32_t i);
 
-// Returns 1 if rows [from, to) all have the same reward. Score and token rewards are added up in
-// the same way as by algorithms. [any]
+// Returns 1 if rows [from, to) all have the same reward. A row's reward is its score plus its token
+// rewards, added up as algorithms do it. [any]
 int rlhf__rows_flat(const struct rlhf__rows *e, uint32_t from, uint32_t to);
 
 // Returns 1 if row i > 0 has the same group and prompt as row i - 1, and the prompt has at least 2
@@ -154,13 +155,14 @@ int rlhf__rows_flat(const struct rlhf__rows *e, uint32_t from, uint32_t to);
 int rlhf__rows_same_prompt(const struct rlhf__rows *e, uint32_t i);
 
 // Returns the end of the microbatch that starts at row `from`. It has as many whole rows (whole
-// groups with RLHF__WHOLE_GROUPS) as fit in max_tokens, but at least one; max_tokens 0 means all.
-// With `share`, the prompt of adjacent rows counts once. Rows before `from` do not matter. [any]
+// groups with RLHF__WHOLE_GROUPS) as fit in max_tokens, but at least one; max_tokens 0 means no
+// limit. With `share`, a prompt that adjacent rows have in common counts once. The rows before
+// `from` make no difference. [any]
 uint32_t rlhf__rows_slice_end(const struct rlhf__rows *e, uint32_t from, int64_t max_tokens,
                               int share);
 
-// Compute the tokens and rows of the largest microbatch for max_tokens. Shared prompts count in
-// each row. [any]
+// Set *tokens and *rows to the largest numbers of tokens and of rows that a microbatch can have
+// with max_tokens. Shared prompts count in each row. [any]
 void rlhf__rows_largest_slice(const struct rlhf__rows *e, int64_t max_tokens, int share,
                               uint32_t *rows, uint32_t *tokens);
 

@@ -32,10 +32,10 @@ struct rlhf__rows_fit {
     int32_t reserved;
 };
 
-// Read a file with the bytes of rlhf__rows_put into *e, which must be zeroed. Everything in the
-// file is checked, because it is not trusted. The rows get the flag RLHF__DRAWN, and their
-// RLHF__LOGP_OLD is set to the log-probs of sampling. Errors: RLHF_E_INVALID (damaged, or not of
-// this run; the message has the file's name), RLHF_E_IO, RLHF_E_NOMEM. [main]
+// Read a file that contains the bytes of rlhf__rows_put, and put its rows into *e, which must be
+// zeroed. Everything in the file is checked, because it is not trusted. The rows get the flag
+// RLHF__DRAWN, and their RLHF__LOGP_OLD is set to the log-probs of sampling. Errors: RLHF_E_INVALID
+// (damaged, or not of this run; the message has the file's name), RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__rows_read(const char *path, const struct rlhf__rows_fit *fit,
                             struct rlhf__rows *e, struct rlhf__rows_about *about,
                             struct rlhf__error *err);

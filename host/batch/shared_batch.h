@@ -32,7 +32,7 @@ rlhf_status rlhf__shared_batch_fill(struct rlhf__shared_batch *, const struct rl
 void rlhf__shared_batch_finish(struct rlhf__shared_batch *); // accepts a zeroed one [any]
 
 // Copy per-token numbers from the compact layout, [compact.total, width], to the full layout,
-// [full.total, width]. Every row gets a copy of its prefix's numbers. [any]
+// [full.total, width]. Rows that share a prefix each get a copy of its numbers. [any]
 void rlhf__shared_batch_expand(const struct rlhf__shared_batch *, float *full, const float *compact,
                                int32_t width);
 

@@ -51,8 +51,8 @@ rlhf_status rlhf__text_source_tokenise(struct rlhf__text_source *, const struct 
                                        const struct rlhf__tokenizer *, struct rlhf__error *err);
 void rlhf__text_source_finish(struct rlhf__text_source *); // accepts a zeroed one [main]
 
-// Set *out to the number of batches until the end; 0 if they never end. Walks through the order,
-// then resets the cursor. [main]
+// Set *out to the number of batches in all epochs; 0 if the epochs never end. Counts them by
+// walking through the order, then resets the cursor. [main]
 rlhf_status rlhf__text_source_batches(struct rlhf__text_source *, int64_t *out,
                                       struct rlhf__error *err);
 
