@@ -163,9 +163,9 @@ static void say_whole_command(const struct rlhf__config_request *req,
     rlhf__config_finish(&c);
 }
 
-// Completes the error that code from the run directory must be named again on resume. If the run
-// cannot be resumed for another reason, replaces the error by that reason. If the code has changed
-// since the run last used it, adds that to the error; otherwise adds the whole command.
+// If err says that code named by the run directory must be named again on resume, complete it: if
+// the code has changed since the run last used it, add that, otherwise add the whole command. If
+// the run cannot be resumed for another reason, err becomes that reason.
 static rlhf_status say_trust(const struct options *o, const struct rlhf__config_request *req,
                              const struct rlhf__run_request *run, rlhf_status st,
                              struct rlhf__error *err) {

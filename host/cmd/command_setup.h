@@ -62,7 +62,8 @@ void rlhf__command_setup_finish(struct rlhf__command_setup *); // accepts a zero
 struct rlhf__loading rlhf__command_setup_loading(const struct rlhf__command_setup *,
                                                  int64_t max_mib);
 
-// Set *dir to the model's directory, which may be stored in `room`:
+// Set *dir to the path of the model's directory. `room` is a buffer for it, so *dir may point
+// there.
 // - --model DIR: that directory. If it is a run, the run's best checkpoint, or else its last one;
 //   the choice is logged.
 // - --adapter without --model: "", because the adapter's config names the model.
@@ -73,8 +74,8 @@ rlhf_status rlhf__command_setup_dir(const struct rlhf__command_setup *w, const c
                                     const char *name, char room[RLHF__PATH_CAP], const char **dir,
                                     struct rlhf__error *err);
 
-// st is the result of opening that directory. If the input was bad, prefix the message with
-// --model. Returns st. [any]
+// st is the result of opening the directory of rlhf__command_setup_dir. If it says that the input
+// was bad, prefix the message with --model. Returns st. [any]
 rlhf_status rlhf__command_setup_opened(const char *given, rlhf_status st, struct rlhf__error *err);
 
 // Set *out to the configuration of the run that wrote the checkpoint in `dir` (a new reference), or

@@ -17,8 +17,8 @@ static const struct rlhf__flag *find(const struct rlhf__flag *flags, size_t n, c
     return NULL;
 }
 
-// Returns the name that this command uses for a flag of another command: a model directory is
-// --policy in training and --model elsewhere, and the backend is a setting in training.
+// Returns the name that this command uses for a flag of another command. For example, a model
+// directory is --policy in training and --model elsewhere.
 static const char *other_name(const struct rlhf__flag *flags, size_t n, const char *typed) {
     const char *other = strcmp(typed, "--model") == 0    ? "--policy"
                         : strcmp(typed, "--policy") == 0 ? "--model"
@@ -48,8 +48,8 @@ static const char *flag_of(const struct rlhf__flag *flags, size_t n, const char 
     return NULL;
 }
 
-// For a command without settings: returns the flag to suggest when the user typed a setting or the
-// word that another program uses.
+// For a command without settings: returns the flag to suggest when the user typed a setting, or a
+// flag's name in another program.
 static const char *flag_for(const struct rlhf__flag *flags, size_t n, const char *typed) {
     const struct rlhf__alias *a = rlhf__alias_find(typed);
     const char *flag = a && a->ours ? flag_of(flags, n, a->ours) : NULL;

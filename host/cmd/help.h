@@ -30,12 +30,12 @@ void rlhf__help_trl(FILE *out);
 
 // ---- levels: the instruction sets of the CPU backend ----
 
-// Returns the levels as a JSON list, lowest first. The list is empty if a backend has no levels.
-// [any]
+// Returns the backend's instruction-set levels as a JSON list, lowest first. The list is empty if a
+// backend lacks levels. [any]
 json_t *rlhf__levels_json(const struct rlhf__device_info *);
 
-// Append the levels as a heading and one line each; a star marks the level in use. Appends nothing
-// if the list is empty. [any]
+// Append a heading, then one line for each instruction-set level; a star marks the level in use.
+// Appends nothing if the list is empty. [any]
 void rlhf__levels_put(struct rlhf__buf *out, const json_t *levels);
 
 #endif

@@ -105,8 +105,8 @@ rlhf_status rlhf__ranks_resume(struct rlhf__ranks *r, const struct rlhf__env *en
     return t ? share_settings(r, t, resume, err) : RLHF_OK;
 }
 
-// Describe a checkpoint as this rank sees it: `list` gets the names and sizes of its files, and *d
-// the digest of the list and of the counts.
+// Describe a checkpoint as this rank sees it: `list` receives the names and sizes of its files, and
+// *d the digest of the list and of state/run.json.
 static void see_checkpoint(const char *dir, struct rlhf__buf *list, struct digest *d) {
     struct rlhf__sha256 sum;
     rlhf__sha256_init(&sum);
