@@ -153,8 +153,8 @@ static int same_stem(const char *a, const char *b) {
     return strcmp(x, y) == 0;
 }
 
-// --sink flags replace the list. On resuming, a sink keeps its options if the flags name the same
-// plugins in the same order.
+// --sink flags replace the config's list of sinks. On resuming, a sink keeps its options if the
+// flags name the same plugins in the same order.
 static rlhf_status apply_sinks(const struct rlhf__config_request *req, struct rlhf__config *c,
                                struct rlhf__error *err) {
     int keep = req->resume && req->n_sink == c->n_sink;
@@ -294,8 +294,8 @@ static void offer(struct search *s, const char *section, const struct rlhf__opt_
     }
 }
 
-// Offer the options of the algorithm that c names, if the algorithm can be opened. c may not name
-// one yet: on resuming, the stored config may not have been read.
+// Search the options of the algorithm that c names, if it can be opened. On resuming, the stored
+// config may not have been read yet, and then c names no algorithm.
 static void offer_algo(struct search *s, const struct rlhf__config_request *req,
                        const struct rlhf__config *c) {
     struct rlhf__plugins *plugins = NULL;

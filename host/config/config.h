@@ -2,10 +2,10 @@
 // writes it back as JSON.
 //
 // Each of these layers overrides those before it: built-in defaults;
-// share/rlhf/configs/<algo>.json; the preset; settings of a run; the --config file; flags (--algo,
-// --reward, --policy, ...); --set. A "reward" or "sink" list replaces the whole list of the layers
-// before it. The algorithm options in a file are ignored if the file names an algorithm other than
-// the chosen one.
+// share/rlhf/configs/<algo>.json; the preset; the stored settings of a resumed run; the --config
+// file; flags (--algo, --reward, --policy, ...); --set. A "reward" or "sink" list replaces the
+// whole list of the layers before it. The algorithm options in a file are ignored if the file names
+// an algorithm other than the chosen one.
 #ifndef RLHF_HOST_CONFIG_H
 #define RLHF_HOST_CONFIG_H
 
@@ -47,8 +47,8 @@ rlhf_status rlhf__config_load(const struct rlhf__config_request *req, struct rlh
 void rlhf__config_finish(struct rlhf__config *c);
 
 // Call this after rlhf__config_load has rejected an assignment without a section ("kl_coef=1"). It
-// appends to the message the settings that the user may have meant. These include options of the
-// algorithm, so it opens the algorithm's plugin. [main]
+// appends the settings that the user may have meant to the message. The user may have meant an
+// option of the algorithm, so this function opens the algorithm's plugin. [main]
 void rlhf__config_hint(const struct rlhf__config_request *req, const struct rlhf__config *c,
                        struct rlhf__error *err);
 
@@ -74,9 +74,10 @@ rlhf_status rlhf__config_resolve_environment(struct rlhf__config *c, struct rlhf
 rlhf_status rlhf__config_to_json(const struct rlhf__config *c, json_t **out,
                                  struct rlhf__error *err);
 
-// Compare two such configs: call visit with each path and its two values. Objects, and lists of the
-// same length, are compared member by member; a value is NULL if one config lacks it. Equal values
-// are visited too. Stops at the first error of visit and returns it. [any]
+// Compare two configs that are in that JSON form: call visit with each path and its value in both.
+// Objects, and lists of the same length, are compared member by member. If a config lacks a member,
+// its value is NULL. Equal values are visited too. Stops at the first error of visit and returns
+// it. [any]
 rlhf_status rlhf__config_leaves(const char *path, json_t *was, json_t *is,
                                 rlhf_status (*visit)(void *arg, const char *path, const json_t *was,
                                                      const json_t *is, struct rlhf__error *err),

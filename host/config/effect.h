@@ -20,13 +20,13 @@ struct rlhf__effect_rule {
     const char *except; // exceptions, separated by one space; NULL = none
 };
 
-// Reject the first typed setting, or typed option of a plugin (c->unused), that does nothing
-// (RLHF_E_INVALID). Then warn about those in files; log NULL = no warning. [main]
+// If a typed setting, or a typed option of a plugin (c->unused), does nothing, reject the first one
+// (RLHF_E_INVALID). Otherwise warn about those in files; if log is NULL, do not warn. [main]
 rlhf_status rlhf__effect_check(const struct rlhf__config *c, const struct rlhf__effect_rule *rules,
                                size_t n, struct rlhf__log *log, struct rlhf__error *err);
 
-// Reject `path` if it was typed, for a reason that is known only after the models have been opened.
-// Errors: RLHF_E_INVALID. [main]
+// Reject the setting `path` if it was typed. This is for settings of which it is known only after
+// the models have been opened that they do nothing. Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__effect_refuse_typed(const struct rlhf__config *c, const char *path,
                                       const char *why, struct rlhf__error *err);
 

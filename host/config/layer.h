@@ -57,8 +57,8 @@ void rlhf__sinks_clear(struct rlhf__config *c);
 // as in `pairs`. [any]
 void rlhf__reward_section(const struct rlhf__plugin_config *p, size_t i, char out[32]);
 
-// Call this before setting the name of *p, the judge or the environment. If `name` is another
-// plugin than before, drops the options of the old one. [main]
+// *p is the judge or the environment. Call this before setting its plugin to `name`. If that is
+// another plugin than before, drops the options of the old one. [main]
 void rlhf__layer_name(struct rlhf__plugin_config *p, const char *name);
 
 // Free what an entry owns and zero it. [any]

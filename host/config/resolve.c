@@ -244,8 +244,9 @@ static rlhf_status is_shipped(const struct rlhf__plugins *plugins,
     return RLHF_OK;
 }
 
-// Set *out to 1 if a reward or the judge runs in a worker. The `isolate` of its entry decides; if
-// not given, rewards.isolate does. third_party means files that did not come with the program.
+// Set *out to 1 if a reward or the judge runs in a worker. If its entry has `isolate`, that
+// decides, otherwise rewards.isolate. The value third_party isolates only plugins whose file did
+// not come with the program.
 static rlhf_status isolates(const struct rlhf__config *c, const struct rlhf__plugins *plugins,
                             const struct rlhf__plugin_config *p, const char *flag, int *out,
                             struct rlhf__error *err) {

@@ -17,8 +17,9 @@
 
 #define MAX_DEPTH 64
 
-// Returns 1 if the target is in its link's directory or below. All links of the tree are checked in
-// this way, so links within a target's path cannot lead out either.
+// Returns 1 if the link's target is in the link's directory or below it. The path of a target may
+// itself contain links, but all links of the tree are checked in this way, so these cannot lead out
+// either.
 static int stays(const char *target) {
     if (*target == '/') return 0;
     for (const char *part = target; part; part = strchr(part, '/')) {
@@ -193,8 +194,8 @@ static int same_plugin(const char *path, const json_t *was, const json_t *is) {
     return strcmp(a, b) == 0;
 }
 
-// Returns 1 if `is`, which may be relative, names the same file as the stored absolute path, or a
-// file whose content will be compared.
+// Returns 1 if the path `is` (relative or absolute) and the stored absolute path `was` are the same
+// file. Also returns 1 if the content at `is` will be compared with the stored checksum.
 static int same_place(const char *path, const json_t *was, const json_t *is) {
     char real[RLHF__PATH_CAP];
     const int of_plugin = is_of_reward(path);
@@ -205,8 +206,8 @@ static int same_place(const char *path, const json_t *was, const json_t *is) {
     if (named) return 1; // the model's weights will be compared
     for (size_t i = 0; may_move[i] && json_string_length(was) > 0; i++)
         if (strcmp(path, may_move[i]) == 0) return 1;
-    // A reward's option may name a file or be any other text. run/setup_inputs.c, which knows the
-    // plugin's options, later rejects those that do not name a file.
+    // It is not known here whether this option of a reward names a file or is any other text.
+    // run/setup_inputs.c, which knows the plugin's options, later rejects a changed text.
     const int is_option = of_plugin && !ends_in(path, ".plugin") && !ends_in(path, ".name");
     if (is_option && *json_string_value(was) == '/' && rlhf__is_file(real)) return 1;
     return !strcmp(real, json_string_value(was));
@@ -257,8 +258,8 @@ static rlhf_status mark(json_t *from, const char *was, const char *is, struct rl
                                                                 : RLHF__NOMEM(err, "out of memory");
 }
 
-// Mark the options of a reward that differ from the stored ones. Only paths of files can differ
-// here.
+// Mark a reward's options that differ from the stored ones. Only paths of files can differ here,
+// because all other differences have been rejected.
 static rlhf_status mark_options(const json_t *was, const json_t *is, struct rlhf__plugin_config *p,
                                 struct rlhf__error *err) {
     const char *key;

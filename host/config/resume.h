@@ -12,8 +12,8 @@ struct rlhf__plugin;
 rlhf_status rlhf__resume_load(const struct rlhf__config_request *req, struct rlhf__config *c,
                               struct rlhf__error *err);
 
-// Reject settings that differ from the stored config and would make the rest a different run.
-// stored NULL: no such setting was given. Sets c->run.dir to the resumed directory.
+// Reject settings that differ from the stored config and would make the rest of the run a different
+// run. If stored is NULL, nothing is compared. Sets c->run.dir to the resumed directory.
 // - These may change: run.phases, run.stop_after, run.stop_on, run.threads, compute.backend,
 //   compute.gpu, compute.workspace_mib, data.max_mib, checkpoint.*, early_stop.*, log.*, and others
 //   listed in resume.c.
@@ -30,10 +30,10 @@ rlhf_status rlhf__resume_trust(const struct rlhf__config_request *req, const str
                                struct rlhf__error *err);
 
 // Append the flags that must be given again to resume a run of this resolved config without
-// --trust-run, quoted for a shell: " --reward PATH", " --set SETTING=VALUE", ... They name code
-// that rlhf__resume_trust rejects, options with RLHF_OPT_CODE, and settings that weaken a worker's
-// confinement. plugin [c->n_reward] and sink [c->n_sink] are the opened plugins of the rewards and
-// sinks; judge and environment may be NULL. [main]
+// --trust-run, quoted for a shell: " --reward PATH", " --set SETTING=VALUE", ... These flags give
+// three kinds of settings: code that rlhf__resume_trust rejects, options with RLHF_OPT_CODE, and
+// settings that weaken a worker's confinement. plugin [c->n_reward] and sink [c->n_sink] are the
+// opened plugins of the rewards and sinks; judge and environment may be NULL. [main]
 void rlhf__resume_words(const struct rlhf__dirs *dirs, const struct rlhf__config *c,
                         const struct rlhf__plugin *const *plugin, const struct rlhf__plugin *judge,
                         const struct rlhf__plugin *environment,

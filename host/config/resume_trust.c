@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Returns 1 if compute.backend names a file that did not come with the program; files that did are
-// all in one directory.
+// Returns 1 if compute.backend names a file that did not come with the program. The backends that
+// came with it are all in one directory.
 static int kernels_foreign(const struct rlhf__dirs *dirs, const char *backend) {
     char real[RLHF__PATH_CAP], home[RLHF__PATH_CAP], own[RLHF__PATH_CAP], path[RLHF__PATH_CAP];
     const size_t len = rlhf__spec_name_len(backend);
@@ -109,8 +109,9 @@ static void add_plugin(const struct rlhf__dirs *dirs, const struct rlhf__plugin_
     rlhf__buf_free(&list);
 }
 
-// Append the flags that name a plugin again, and those that name the code that the plugin runs for
-// the user. Options with the plugin's own defaults are left out.
+// Append the flag that names a plugin again, if that is needed, and a flag for each of its options
+// with RLHF_OPT_CODE that is not left at the plugin's default. Also append flags for its access to
+// the network and for running outside a worker.
 static void add_code(const struct rlhf__dirs *dirs, const struct rlhf__plugin_config *p,
                      const struct rlhf__plugin *plugin, const char *section, const char *flag,
                      struct rlhf__buf *words) {

@@ -223,9 +223,9 @@ struct rlhf__optim_config {
     double final_scale;   // factor of lr at the last step, for linear and cosine
     double muon_lr, muon_momentum;
     int64_t warmup;          // phases of linear warm-up
-    int64_t schedule_phases; // length of the schedule in phases, or run.phases if that is more.
-                             // Set it if a run will be resumed with more phases, so that lr does
-                             // not depend on run.phases
+    int64_t schedule_phases; // length of the schedule in phases, or run.phases if that is more. If
+                             // a run will be resumed with more phases, set this to their final
+                             // number, so that lr does not depend on run.phases
     int64_t max_skipped;     // consecutive steps that may be skipped before the run stops
 };
 
