@@ -76,8 +76,8 @@ static rlhf_status repeat(const struct rlhf__asking *a, struct rlhf__episode *e,
                       (unsigned long long)e->number, e->turns ? "a turn was answered" : "began");
 }
 
-// Begin the episode again, repeat all that was answered, and ask what failed. If that fails too,
-// e->failed is set.
+// Begin the episode again, repeat all calls that were answered, and then make the call that failed.
+// If this call fails again, e->failed is set.
 static rlhf_status play_again(const struct rlhf__asking *a, int function, struct rlhf__episode *e,
                               struct rlhf__error *err) {
     const uint64_t bytes = a->environment->plugin->ops.environment.state_size;

@@ -16,8 +16,8 @@ struct rlhf__asking {
 };
 
 // Call a function (enum rlhf__episode_function) for n episodes, as rlhf__episode_call does. Errors:
-// those of rlhf__episode_call, after the last attempt; RLHF_E_INTERNAL if an episode that is played
-// again is answered otherwise than before. [step]
+// those of rlhf__episode_call, after the last attempt; RLHF_E_INTERNAL if the environment gives a
+// replayed episode another answer than before. [step]
 rlhf_status rlhf__episode_ask(struct rlhf__asking *, int function, struct rlhf__episode *const *of,
                               uint32_t n, struct rlhf__error *err);
 

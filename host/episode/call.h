@@ -7,11 +7,11 @@
 
 enum rlhf__episode_function { RLHF__CALL_RESET = 0, RLHF__CALL_STEP = 1, RLHF__CALL_FINISH = 2 };
 
-// Call the environment's function for n episodes, and take what it says, pays and decides into
-// them. Does nothing if the environment lacks the function, or n is 0. An environment that could
-// not answer an episode (whose `failed` is then set), or that breaks a rule of
-// rlhf/draft/environment.h, is an error. Errors: those of the plugin; RLHF_E_NOMEM; RLHF_E_IO (an
-// episode failed); RLHF_E_INTERNAL (a broken rule). [step]
+// Call the environment's function for n episodes, and store its texts, rewards and decisions in
+// them. Does nothing if the environment lacks the function, or n is 0. If the environment could not
+// answer an episode, that episode's `failed` is set. This is an error, and so is breaking a rule of
+// rlhf/draft/environment.h. Errors: those of the plugin; RLHF_E_NOMEM; RLHF_E_IO (an episode
+// failed); RLHF_E_INTERNAL (a broken rule). [step]
 rlhf_status rlhf__episode_call(const struct rlhf__instance *environment, int64_t phase,
                                int function, struct rlhf__episode *const *of, uint32_t n,
                                struct rlhf__error *err);

@@ -150,8 +150,8 @@ static rlhf_status decode(const struct rlhf__episodes *x, const int32_t *ids, in
     return rlhf__buf_ok(out, err);
 }
 
-// The text of a turn, as the environment gets it, and its calls. Calls may be written with special
-// tokens.
+// Read a turn: its text, as the environment gets it, and the tool calls in it. Tool calls are read
+// from the text with special tokens, because a template may write them with these.
 static rlhf_status read_turn(const struct rlhf__episodes *x, struct rlhf__episode *e,
                              const int32_t *ids, int32_t n, int stopped, struct rlhf__error *err) {
     const struct rlhf__episode_setup *s = x->q.setup;

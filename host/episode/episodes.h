@@ -1,5 +1,6 @@
-// episodes.h: the episodes of a batch. They answer the decoder between the turns of its sequences
-// (rlhf__gen_turns), and say afterwards what each row was paid and how it ended.
+// episodes.h: the episodes of a batch. While the decoder samples, they tell it how each sequence
+// continues after a turn (rlhf__gen_turns). Afterwards they give each row's rewards and how it
+// ended.
 //
 // The environment is called between two steps of the decoder, with all episodes that wait for the
 // same function.
@@ -31,8 +32,8 @@ struct rlhf__episode_setup {
     struct rlhf__episode_tools tools; // owned; see rlhf__playing_close
 };
 
-// Check that the chat template can be used for episodes, and for tools, if there are some. Errors:
-// those of rlhf__bridge_check, with the environment's name. [main]
+// Check that the chat template can be used for episodes and, if the environment has tools, for
+// tools. Errors: those of rlhf__bridge_check, with the environment's name. [main]
 rlhf_status rlhf__episode_check_template(const struct rlhf__episode_setup *,
                                          struct rlhf__error *err);
 
@@ -52,14 +53,14 @@ rlhf_status rlhf__episodes_create(const struct rlhf__episodes_request *,
 // Closes the states of episodes that are still open. NULL allowed. [step]
 void rlhf__episodes_destroy(struct rlhf__episodes *);
 
-// For the decoder; both live as long as the episodes. prompt[n] and prompt_len[n] are set when a
-// group begins. [step]
+// What the decoder needs; all of it lives as long as the episodes. An element of prompt[n] and
+// prompt_len[n] is set when its group begins. [step]
 const struct rlhf__gen_turns *rlhf__episodes_turns(const struct rlhf__episodes *);
 const int32_t *const *rlhf__episodes_prompt(const struct rlhf__episodes *);
 const int32_t *rlhf__episodes_prompt_len(const struct rlhf__episodes *);
 
-// After sampling: set end, finished, paid and verdict of rows that were sampled with these
-// episodes, in their order, and report the episodes' metrics. [step]
+// Call this after sampling. Row i was sampled with episode i: copies its end, rewards and verdict
+// to the row. Also reports the episodes' metrics. [step]
 void rlhf__episodes_take(const struct rlhf__episodes *, struct rlhf__rows *e);
 
 // Let the environment check the data row of every prompt. Errors: RLHF_E_INVALID with file and

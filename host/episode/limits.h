@@ -13,7 +13,8 @@ struct rlhf__episode_limits {
 };
 
 // Set *out for a model with a context of n_ctx tokens, and prompts of at most `prompt` tokens.
-// Errors: RLHF_E_INVALID if they leave no room for a turn and a reply, or are out of range. [main]
+// Errors: RLHF_E_INVALID if the limits leave no room for a turn and a reply, or a setting is out of
+// range. [main]
 rlhf_status rlhf__episode_limits(const struct rlhf__config *, int32_t n_ctx, int32_t prompt,
                                  struct rlhf__episode_limits *out, struct rlhf__error *err);
 

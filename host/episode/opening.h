@@ -26,9 +26,9 @@ struct rlhf__speaking {
 rlhf_status rlhf__speak_prompt(struct rlhf__speaking *, const struct rlhf__episode_limits *,
                                struct rlhf__episode *e, int64_t row, struct rlhf__error *err);
 
-// Set e->read to the ids of what was said after a turn, at most limits->reply; more only if the
-// turn has so many calls that even answers that are cut to nothing have no room. Errors: as above.
-// [step]
+// Set e->read to the ids of the texts that were said after a turn. They are cut so that there are
+// at most limits->reply ids. There are more only if the turn has so many tool calls that even empty
+// answers exceed the limit. Errors: those of rlhf__speak_prompt. [step]
 rlhf_status rlhf__speak_reply(struct rlhf__speaking *, const struct rlhf__episode_limits *,
                               struct rlhf__episode *e, struct rlhf__error *err);
 

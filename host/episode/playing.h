@@ -12,8 +12,8 @@ rlhf_status rlhf__playing_create(const struct rlhf__plugin *, struct rlhf__servi
                                  const struct rlhf__plugin_config *, const char *section,
                                  struct rlhf__instance **out, struct rlhf__error *err);
 
-// Check that a model can compute rows of several turns. file: of the environment. Errors:
-// RLHF_E_UNSUPPORTED. [main]
+// Check that a model can compute rows of several turns. `file` is the environment's file, for the
+// message. Errors: RLHF_E_UNSUPPORTED. [main]
 rlhf_status rlhf__playing_check_model(const char *file, const struct rlhf__model *,
                                       struct rlhf__error *err);
 
@@ -42,8 +42,8 @@ rlhf_status rlhf__playing_open(const struct rlhf__playing *, struct rlhf__episod
                                struct rlhf__error *err);
 void rlhf__playing_close(struct rlhf__episode_setup *); // accepts a zeroed one [main]
 
-// Sample the episodes of a batch as rows. *q has all else about sampling. *tokens (may be NULL)
-// grows as in rlhf__rollout. [step]
+// Sample the episodes of a batch as rows. q describes everything about sampling except the turns.
+// *tokens (may be NULL) grows by the number of tokens that the model computed. [step]
 rlhf_status rlhf__playing_sample(const struct rlhf__episodes_request *,
                                  struct rlhf__rollout_request q, struct rlhf__rows *e,
                                  int64_t *tokens, struct rlhf__episode_counts *counts,

@@ -1,8 +1,9 @@
-// tools.h: an environment's tools in episodes: where they are listed, which calls a turn of the
-// policy has, and what the host answers in place of the environment.
+// tools.h: an environment's tools in episodes: where they are listed, which tool calls a turn of
+// the policy contains, and the host's answers in place of the environment.
 //
-// If a call of a turn cannot be read, names no declared tool or lacks a required argument, the
-// environment is not asked. The host answers each call of that turn with {"error": "..."}.
+// A tool call is wrong if it cannot be read, names no declared tool or lacks a required argument.
+// If a turn has a wrong call, the environment is not asked: the host answers each call of that turn
+// with {"error": "..."}.
 #ifndef RLHF_HOST_EPISODE_TOOLS_H
 #define RLHF_HOST_EPISODE_TOOLS_H
 
@@ -21,28 +22,28 @@ struct rlhf__episode_tools {
     int32_t reserved;
 };
 
-// Ask the environment for its tools, and find out how the chat template writes them. chat is NULL
-// if prompts are not messages. Errors: RLHF_E_INVALID (the list is no list of tools; the template
-// has no place for them). [main]
+// Ask the environment for its list of tools, and find out how the chat template writes them. chat
+// is NULL if prompts are not messages. Errors: RLHF_E_INVALID (the list is not valid; the template
+// lacks a place for tools). [main]
 rlhf_status rlhf__episode_tools_open(const struct rlhf__instance *environment,
                                      const struct rlhf__episodes_config *,
                                      const struct rlhf__chat *chat, struct rlhf__episode_tools *out,
                                      struct rlhf__error *err);
 void rlhf__episode_tools_finish(struct rlhf__episode_tools *); // [any]
 
-// Set *out to the tokens by which the list makes a prompt longer. Errors: those of the template.
-// [main]
+// Set *out to the number of tokens that the list of tools adds to a prompt. Errors: those of the
+// template. [main]
 rlhf_status rlhf__episode_tools_tokens(const struct rlhf__episode_tools *,
                                        const struct rlhf__tokenizer *, int32_t *out,
                                        struct rlhf__error *err);
 
-// Find the calls in a turn, into e->calls, and count them. The text has special tokens, but not
-// the one that ended the turn. Errors: RLHF_E_NOMEM. [any]
+// Find the tool calls in a turn, store them in e->calls, and count them. The text `turn` has
+// special tokens, but not the one that ended the turn. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__episode_tools_read(const struct rlhf__episode_tools *, struct rlhf__episode *e,
                                      rlhf_str turn, struct rlhf__error *err);
 
-// Say the host's answers to the calls of a turn of which at least one is wrong. Errors:
-// RLHF_E_NOMEM. [any]
+// Call this for a turn that has a wrong tool call. The reply to the turn becomes the host's answers
+// to its calls. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__episode_tools_refuse(struct rlhf__episode *e, struct rlhf__error *err);
 
 #endif
