@@ -84,8 +84,8 @@ static rlhf_status open_rows(const struct rlhf__eval_options *o, const struct rl
     return rlhf__dataset_open(&d, out, err);
 }
 
-// Choose the tokens of the rows that are measured: those that --tokens names, or else those that
-// the checkpoint's run trained on.
+// Choose which tokens of the rows are measured: those that --tokens names, or else those that the
+// checkpoint's run trained on.
 static rlhf_status which_tokens(const struct rlhf__command_setup *w, const char *dir,
                                 const struct rlhf__eval_options *o, const struct rlhf__dataset *ds,
                                 int *assistant_only, struct rlhf__error *err) {

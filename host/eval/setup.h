@@ -62,18 +62,19 @@ rlhf_status rlhf__eval_setup_base(const struct rlhf__eval_setup *t, char out[RLH
 void rlhf__eval_setup_finish(struct rlhf__eval_setup *t); // accepts a zeroed one [main]
 
 // Returns a request to sample one response to each of n prompts with the config's settings. The
-// caller sets cache and first if needed. stream selects the random numbers. [any]
+// caller sets the members `cache` and `first` if needed. `stream` selects the random numbers. [any]
 struct rlhf__rollout_request rlhf__eval_setup_request(const struct rlhf__eval_setup *t, uint32_t n,
                                                       uint32_t slots, int64_t seed,
                                                       const char *stream);
 
-// Sample those responses, using the prompts in turn. With an environment these are episodes; with
-// `alone` prompts, each row has a task of its own. [step]
+// Sample the responses of a request, taking the prompts one after another and from the start again.
+// With an environment, each response is an episode; without prompts (`alone`), each episode has a
+// different task. [step]
 rlhf_status rlhf__eval_setup_sample(const struct rlhf__eval_setup *t,
                                     const struct rlhf__rollout_request *q, struct rlhf__rows *e,
                                     struct rlhf__error *err);
 
-// Score the rows e of that request:
+// Score e, the rows that were sampled for a request:
 // - e->score, e->reward and token rewards are set.
 // - *x receives the texts (zeroed before; release with rlhf__scored_finish).
 // - keep[n] is 0 for rows that nan_policy or on_failure drop.

@@ -38,8 +38,8 @@ rlhf_status rlhf__estimate_mean(const struct rlhf__answers *a, const double *x,
     return RLHF_OK;
 }
 
-// Compute 1 - prod over i in (n - c, n] of (1 - k / i), because the binomials of large n would
-// overflow.
+// Compute pass@k as 1 - prod over i in (n - c, n] of (1 - k / i), because the binomials of large n
+// would overflow.
 double rlhf__pass_at(uint32_t n, uint32_t c, uint32_t k) {
     double none = 1;
     if (n < k) return NAN;
