@@ -16,8 +16,8 @@ struct rlhf__ahead {
     struct rlhf__rows_about about;
     int32_t begun, ready;
     struct rlhf__ahead_idle idle; // sums over this process's phases
-    // The bytes of the batch's file; empty without a batch. noted: at the last phase boundary.
-    // next: at the boundary for which rlhf__ahead_prepare was called.
+    // The batch as the bytes of state/ahead.rows; empty without a batch. `noted` is the batch at
+    // the last phase boundary, `next` the batch at the boundary that rlhf__ahead_prepare is for.
     struct rlhf__buf noted, next;
 };
 

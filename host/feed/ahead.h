@@ -17,8 +17,8 @@
 
 struct rlhf__ahead; // opaque
 
-// Takes the sampler, which may be NULL if the run has actors (rlhf__ahead_act). Errors:
-// RLHF_E_NOMEM; the sampler is then destroyed. [main]
+// Takes ownership of the sampler, which may be NULL if the run has actors (rlhf__ahead_act).
+// Errors: RLHF_E_NOMEM; the sampler is then destroyed. [main]
 rlhf_status rlhf__ahead_create(struct rlhf__sampler *, struct rlhf__ahead **out,
                                struct rlhf__error *err);
 // Let these actors sample. Borrowed. Call before the first batch. [main]
@@ -51,7 +51,7 @@ struct rlhf__ahead_idle rlhf__ahead_idle(const struct rlhf__ahead *);
 int rlhf__ahead_ready(const struct rlhf__ahead *);
 
 // Move the complete batch to *x, whose rows are empty. `first` is the number of its first sequence
-// within the run. Errors: RLHF_E_INVALID if the batch has another number. [step]
+// within the run. Errors: RLHF_E_INVALID if the batch begins with another number. [step]
 rlhf_status rlhf__ahead_take(struct rlhf__ahead *, uint64_t first, struct rlhf__experience *x,
                              struct rlhf__error *err);
 

@@ -55,12 +55,13 @@ struct rlhf__feed_ops {
     rlhf_status (*more)(struct rlhf__feed *, uint32_t groups, uint64_t first, int64_t version,
                         struct rlhf__experience *x, struct rlhf__error *err);
     // For the memory estimate, put the largest rows that the next phases can have into *x, which
-    // the caller has zeroed: the longest prompts, and responses of full length. The models are on
-    // the memory plan. Does not move the cursor. [step]
+    // the caller has zeroed: the longest prompts, and responses of full length. The models compute
+    // nothing, because they are on a memory plan (model/memory_plan.h). Does not move the cursor.
+    // [step]
     rlhf_status (*largest)(struct rlhf__feed *, struct rlhf__experience *x,
                            struct rlhf__error *err);
-    // On the memory plan, make the calls that allocate memory while such rows are sampled. NULL if
-    // there are none. [step]
+    // With the models on a memory plan, allocate what is allocated while the rows of x are sampled.
+    // NULL if that is nothing. [step]
     rlhf_status (*estimate)(struct rlhf__feed *, const struct rlhf__experience *x,
                             struct rlhf__error *err);
     // Returns the cursor, for epochs and the checkpoint. If `choice` is set, the cursor only counts
@@ -111,8 +112,8 @@ void rlhf__feed_few_rows(const struct rlhf__feed_env *, int64_t rows, int64_t ph
 
 // Read and check data.path. Tokenizing comes later, because the policy may need the labels before
 // it can be opened. The caller owns *out. labels is NULL for rows without labels. If labels->n is
-// 0, the labels in the rows are counted, and their numbers become their names. Errors: those of
-// rlhf__text_source_open. [main]
+// 0, the labels that occur in the rows are counted, and each label's number becomes its name.
+// Errors: those of rlhf__text_source_open. [main]
 rlhf_status rlhf__text_feed_open(const struct rlhf__feed_env *, struct rlhf__labels *labels,
                                  struct rlhf__feed **out, struct rlhf__error *err);
 
@@ -199,9 +200,9 @@ rlhf_status rlhf__held_out_prompts_open(const struct rlhf__feed_env *, struct rl
 
 // Sample one response to each of q.prompts, with the same random numbers every time. All other
 // members of q are as in a phase's request. Sets eval/reward, the mean reward without normalization
-// and clipping, and eval/<name> for every metric <name> of the rewards. Logs the mean. With
-// `episodes`, which are those of q.prompts, samples episodes and also sets the metrics of these;
-// NULL: single responses. Errors: those of rlhf__rollout and rlhf__score. [step]
+// and clipping, and eval/<name> for every metric <name> of the rewards. Logs the mean. `episodes`
+// is NULL for single responses. Otherwise it describes the episodes of q.prompts: samples these,
+// and also sets their metrics. Errors: those of rlhf__rollout and rlhf__score. [step]
 rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *,
                                            struct rlhf__rollout_request q,
                                            const struct rlhf__episode_setup *episodes,

@@ -27,7 +27,8 @@ rlhf_status rlhf__prompt_choice_ask(struct rlhf__prompt_choice *, int64_t phase,
                                     int64_t *row, struct rlhf__error *err);
 
 // Record which prompts the rows respond to. The algorithm chose these prompts for the phase, and
-// they are already counted as used; for rows from a checkpoint, an earlier process did both. [step]
+// they are already counted as used. For rows from a checkpoint, an earlier process has chosen and
+// counted them. [step]
 void rlhf__prompt_choice_chosen(struct rlhf__prompt_choice *, int64_t phase,
                                 const struct rlhf__rows *);
 

@@ -55,8 +55,8 @@ static rlhf_status parse(const struct rlhf__recorded *r, json_t **out, struct rl
     return *out ? RLHF_OK : rlhf__json_failed(r->path, r->number, &why, err);
 }
 
-// Set r->phase to the phase of the line. The whole line is parsed only if it does not begin with
-// the phase, as lines of this program do.
+// Set r->phase to the phase of the line. Lines that this program wrote begin with the phase. Any
+// other line is parsed whole.
 static rlhf_status find_phase(struct rlhf__recorded *r, struct rlhf__error *err) {
     long long phase = 0;
     json_t *v = NULL;

@@ -15,9 +15,9 @@ rlhf_status rlhf__recorded_open(const char *path, struct rlhf__recorded **out,
                                 struct rlhf__error *err);
 void rlhf__recorded_close(struct rlhf__recorded *); // NULL allowed [main]
 
-// Read the lines of a phase (from 1). *found is 0 if the file lacks the phase. Fastest if the
-// phases are asked for in order. Errors: RLHF_E_INVALID (with the line's number), RLHF_E_NOMEM.
-// [main]
+// Read the lines of a phase, which is counted from 1. *found is 0 if the file lacks the phase.
+// Fastest if the phases are asked for in order. Errors: RLHF_E_INVALID (with the line's number),
+// RLHF_E_NOMEM. [main]
 rlhf_status rlhf__recorded_seek(struct rlhf__recorded *, int64_t phase, int *found,
                                 struct rlhf__error *err);
 
@@ -26,9 +26,9 @@ rlhf_status rlhf__recorded_seek(struct rlhf__recorded *, int64_t phase, int *fou
 const json_t *rlhf__recorded_rows(const struct rlhf__recorded *);
 const json_t *rlhf__recorded_updates(const struct rlhf__recorded *);
 
-// Put the phase's rows into the zeroed *x. The feed gives the prompts; version is the number of
-// optimizer steps that the policy had taken when it sampled the rows; -1: not known. Errors:
-// RLHF_E_INVALID (a row that cannot be one of this run), RLHF_E_UNSUPPORTED (the file lacks
+// Put the phase's rows into the zeroed *x. The feed gives the prompts. version is the number of
+// optimizer steps that the policy had taken when it sampled the rows, or -1 if that is not known.
+// Errors: RLHF_E_INVALID (a row that cannot be one of this run), RLHF_E_UNSUPPORTED (the file lacks
 // something that this run needs). [step]
 rlhf_status rlhf__recorded_take(const struct rlhf__recorded *, const struct rlhf__feed *,
                                 int64_t version, struct rlhf__experience *x,
