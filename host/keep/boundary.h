@@ -31,8 +31,8 @@ void rlhf__best_see(struct rlhf__best *, const struct rlhf__checkpoint_config *,
                     const struct rlhf__metrics *);
 
 // Call when a checkpoint of `phase` is written. The checkpoint becomes the best one if its metric
-// is better than the best so far. Returns 0 if a metric is configured, but lacks a finite value in
-// this phase. [main]
+// is better than that of all earlier checkpoints. Returns 0 if a metric is configured, but lacks a
+// finite value in this phase. [main]
 int rlhf__best_offer(struct rlhf__best *, const struct rlhf__checkpoint_config *, int64_t phase);
 
 // Convert to JSON (new reference; NULL if no metric is configured or there is no best checkpoint)

@@ -12,8 +12,8 @@
 
 struct rlhf__chain_log; // opaque
 
-// The values with which a run begins. Both are owned by the function that gets them, even after a
-// failure.
+// The values with which a run begins. A function that gets this struct takes ownership of both
+// members, even if it fails.
 struct rlhf__chain_start {
     json_t *begin;    // everything that the results depend on
     json_t *settings; // settings that the results do not depend on
@@ -28,13 +28,13 @@ rlhf_status rlhf__chain_log_open(const struct rlhf__folder *run, int64_t keep,
                                  struct rlhf__chain_log **out, struct rlhf__error *err);
 void rlhf__chain_log_close(struct rlhf__chain_log *); // NULL allowed [main]
 
-// Append the link of a phase. `unsteady` is the digest of the metrics that belong to the machine,
-// which is not part of the link. [main]
+// Append the link of a phase. `unsteady` is the digest of the metrics that depend on the machine,
+// such as times. It is written, but the hash of the link does not depend on it. [main]
 rlhf_status rlhf__chain_log_phase(struct rlhf__chain_log *, const struct rlhf__chain_link *,
                                   const char *unsteady, struct rlhf__error *err);
 
 // Append the digests of all files in the run's checkpoint of this phase, unless chain.jsonl has
-// them. Files whose digests are not in `known` are read; NULL: all. [main]
+// them. Reads each file whose digest is not in `known`; if `known` is NULL, reads all. [main]
 rlhf_status rlhf__chain_log_checkpoint(struct rlhf__chain_log *, int64_t phase,
                                        struct rlhf__digests *known, struct rlhf__error *err);
 

@@ -106,8 +106,8 @@ static rlhf_status open_tokenizer(const struct rlhf__kept *k, const struct rlhf_
     return rlhf__folder_open(NULL, k->cast->policy->text_dir, out, err);
 }
 
-// Record that the policy ends its responses: it was trained on texts with an end token, or its
-// responses stopped at end tokens.
+// If the policy has learned to end its responses, record that. It has if it was trained on texts
+// with an end token, or if its responses stopped at end tokens.
 static void note_ends(const struct rlhf__kept *k) {
     const struct rlhf__cast *c = k->cast;
     if (!rlhf__cast_samples(c) || rlhf__response_stops_at_eos(&k->config->sampling, c->policy))
@@ -136,8 +136,9 @@ static rlhf_status write_model(const struct rlhf__kept *k, int64_t phase,
                               err);
 }
 
-// Write an optimizer's state. If st is a failure, only receive the parts that the other processes
-// send, so that they do not wait. Returns st, or the failure of writing.
+// Write an optimizer's state. If st is a failure, write nothing, but still receive the parts that
+// the other processes send, so that they do not wait. Returns st or, if st is RLHF_OK, the result
+// of writing.
 static rlhf_status write_optim(const struct rlhf__optim *o, const struct rlhf__folder *dir,
                                const char *name, rlhf_status st, struct rlhf__error *err) {
     struct rlhf__error unsaid;

@@ -13,9 +13,9 @@
 // prefix of the name of a checkpoint that is being written
 #define RLHF__CHECKPOINT_WRITING ".writing-"
 
-// Repair the directory after a crash: set the link of a checkpoint that has its name but not yet
-// its link, and remove directories that were being written or removed. Does nothing if checkpoints/
-// does not exist. [main]
+// Repair the directory after a crash. If a checkpoint already has its name but `latest` was not yet
+// pointed at it, set the link. Remove directories that were being written or removed. Does nothing
+// if checkpoints/ does not exist. [main]
 rlhf_status rlhf__checkpoint_dir_recover(const struct rlhf__folder *run, struct rlhf__error *err);
 
 // Returns the number of the run's checkpoints; *newest is the phase of the last one. [main]

@@ -63,8 +63,8 @@ static json_t *kernels_options(const struct rlhf__compute *c) {
     return all;
 }
 
-// Returns the number of processes and the collective that connects them; NULL without a collective.
-// New reference.
+// Returns the number of processes and the collective that connects them, as JSON (a new reference);
+// NULL without a collective.
 static json_t *processes_json(const struct rlhf__collective *c) {
     if (!c) return NULL;
     return json_pack("{s:i, s:s, s:s, s:s, s:s}", "ranks", (int)c->team.ranks, "collective",
@@ -93,8 +93,9 @@ static const char *field(const json_t *o, const char *key) {
     return s ? s : "";
 }
 
-// Find item i of `now` among the stored items that have the same value of `key`. A further model is
-// matched by its id, any other item by its position.
+// Find the stored counterpart of item i of `now`. Only stored items with the same value of `key`
+// can be it. Among these, a model plugin other than the policy's is matched by its id, any other
+// item by its position.
 static const json_t *counterpart(const char *key, const json_t *now, size_t i,
                                  const json_t *stored) {
     const json_t *p = json_array_get(now, i), *q;
@@ -156,8 +157,8 @@ static int equipped_otherwise(const struct rlhf__manifest *m, const json_t *stor
     return fixed_part(is) != n || strncmp(was, is, (size_t)n) != 0;
 }
 
-// Report a run whose backend promised exact rows until now and no longer does. Older hosts did not
-// store the promise. Their runs are reported only if the backend has changed.
+// Report that the run's backend promised exact rows until now and no longer does. Older hosts did
+// not store the promise: for their runs this is reported only if the backend has changed.
 static void compare_exact(struct rlhf__buf *list, const json_t *stored, const json_t *now) {
     const json_t *was = json_object_get(json_object_get(stored, "compute"), "row_exact");
     const json_t *is = json_object_get(now, "compute");

@@ -107,8 +107,8 @@ static enum there what_is(const char *path, const struct rlhf__config *config) {
     return is_empty(path) ? EMPTY : held(path, config);
 }
 
-// Write which files are in the way, i.e. were not written by the run: `"mine" (1 more), which the
-// run does not write`.
+// Write the reason why the directory cannot be used: it has files that no run writes. Example:
+// `files of a run and "mine" (1 more), which the run does not write: move them away`.
 static void say_others(const struct rlhf__folder *run, char *out, size_t cap) {
     char name[RLHF__LEFTOVER_NAME], more[40] = "";
     const size_t n = rlhf__leftover_others(run, 1, name);
@@ -363,8 +363,8 @@ rlhf_status rlhf__run_dir_follow(struct rlhf__run_dir *d, const char *checkpoint
 
 // ---- config.json ----
 
-// Keep two stored settings: run.dir, because the run may have been moved, and run.stop_after,
-// because it is for one process only.
+// Keep the stored values of two settings: run.dir, because the run may have been moved, and
+// run.stop_after, because a new value is for one process only.
 static void keep_stored(json_t *now, const json_t *stored) {
     static const char *const keys[] = {"dir", "stop_after"};
     json_t *run = json_object_get(now, "run");

@@ -42,14 +42,14 @@ rlhf_status rlhf__run_dir_can_go_on(const struct rlhf__run_dir *d, struct rlhf__
 rlhf_status rlhf__run_dir_attach(struct rlhf__run_dir *d, const char *resume, int dry,
                                  struct rlhf__log *log, struct rlhf__error *err);
 
-// For a process that only reads a run that another one has attached to: use its checkpoint. Errors:
-// RLHF_E_INVALID if the checkpoint does not exist. [main]
+// For a process that only reads a run to which another process has attached: use the checkpoint
+// that the other process chose. Errors: RLHF_E_INVALID if it does not exist. [main]
 rlhf_status rlhf__run_dir_follow(struct rlhf__run_dir *d, const char *checkpoint,
                                  struct rlhf__error *err);
 
-// Create the directory of a new run; or take over the directory that was found and clear it, unless
-// another process has taken it since. Then take its lock and write config.json (the resolved
-// config). [main]
+// Create the directory of a new run. If one of that name was found, take it over and clear it
+// instead, unless another process has taken it since. Then take its lock and write config.json (the
+// resolved config). [main]
 rlhf_status rlhf__run_dir_make(struct rlhf__run_dir *d, const struct rlhf__config *config,
                                struct rlhf__log *log, struct rlhf__error *err);
 

@@ -42,8 +42,8 @@ static rlhf_status taken(const struct rlhf__folder *run, int fd, struct rlhf__er
 static void say_who(int fd) {
     char host[256] = "", text[320];
     struct stat s;
-    // If the run was copied with hard links, both copies share this file, so it may be the lock of
-    // another run. It may also be no lock at all. So do not write to it.
+    // Do not write to this file. If the run was copied with hard links, both copies share it, so it
+    // may be the lock of another run. It may also be a file that is not a lock.
     if (fstat(fd, &s) != 0 || s.st_nlink > 1) return;
     gethostname(host, sizeof host - 1);
     int n = snprintf(text, sizeof text, "%ld %s\n", (long)getpid(), *host ? host : UNKNOWN);
