@@ -148,8 +148,8 @@ static rlhf_status read_messages(const struct rlhf__model *m, const struct rlhf_
     return st;
 }
 
-// Read a prompt and a completion, of which only the completion is scored. A completion that is a
-// text gets no end token.
+// Read a prompt and its completion. Only the completion is scored. If it is a text, no end token is
+// added to it.
 static rlhf_status read_completion(const struct rlhf__model *m, const struct rlhf__data_row *row,
                                    struct scored_row *out, struct rlhf__error *err) {
     const uint32_t flags = rlhf__tokenizer_info(m->tok)->bos >= 0 ? RLHF__ENCODE_BOS : 0;

@@ -23,8 +23,8 @@ struct rlhf__text_quality {
 };
 
 // Score every text of ds (field TEXT) under the model. A text is BOS + its tokens, without EOS, and
-// every token of the text is scored once. Special tokens are scored too, but count 0 bytes. Without
-// a BOS the first token of a text cannot be scored; then its bytes do not count either.
+// every token of the text is scored once. Special tokens are scored too, but count as 0 bytes.
+// Without a BOS the first token of a text cannot be scored, and its bytes are not counted.
 //
 // A text longer than the context is covered by windows that advance by half a context. Each scored
 // token therefore sees at least half a context before it, or the whole beginning of the text.
@@ -59,8 +59,8 @@ struct rlhf__preference_quality {
     double chosen, rejected;
 };
 
-// Compute the reward, with gain and bias, of every response in the set. This work is not divided:
-// every rank computes all of them. [main]
+// Compute the reward, with gain and bias, of every response in the set. The work is not divided
+// among ranks: every rank computes all rewards. [main]
 rlhf_status rlhf__evaluate_preferences(const struct rlhf__reward_model *rm,
                                        const struct rlhf__preferences *set,
                                        const struct rlhf__evaluating *how,
@@ -94,9 +94,9 @@ rlhf_status rlhf__evaluate_policy_completions(const struct rlhf__model *policy,
                                               struct rlhf__completion_quality *out,
                                               struct rlhf__error *err);
 
-// x[at] is the maximum of a row of scores x (the first one, if several are equal). sum is the sum
-// of exp(x - x[at]). The softmax probability of `at` is therefore 1 / sum, and -log p of index k is
-// x[at] + log(sum) - x[k].
+// x[at] is the maximum of a row of scores x. If several are equal to it, `at` is the first of them.
+// `sum` is the sum of exp(x[k] - x[at]) over all k. The softmax probability of `at` is therefore 1
+// / sum, and -log p of index k is x[at] + log(sum) - x[k].
 struct rlhf__peak {
     int32_t at, reserved;
     double sum;

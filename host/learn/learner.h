@@ -37,10 +37,11 @@ uint32_t rlhf__row_use_count(const struct rlhf__rows *e, int use);
 // tokens per head. Returns RLHF_E_INTERNAL if any of them is not 0. [any]
 rlhf_status rlhf__row_use_check(const rlhf_heads *d, uint32_t total, struct rlhf__error *err);
 
-// Returns the estimated seconds saved. Rows without a gradient save their backward pass, excluded
-// rows save both passes. A backward pass counts as two forward passes, without its fixed costs. The
-// time of a forward pass is measured on rows without a gradient; if none exist, it is a third of
-// the time of rows trained in the same minibatches. Negative if neither was timed. [any]
+// Returns the estimated seconds saved. A row without a gradient saves its backward pass, an
+// excluded row saves both passes. A backward pass is taken to last as long as two forward passes;
+// its fixed costs are ignored. The time of a forward pass is measured on rows without a gradient.
+// If none exist, it is estimated as a third of the time of the rows trained in the same
+// minibatches. Negative if neither was timed. [any]
 double rlhf__row_tally_saved(const struct rlhf__row_tally *);
 
 // ---- heads: host arrays for one microbatch, grown as needed ----
@@ -100,8 +101,8 @@ struct rlhf__learner {
     int32_t comparing;
     int64_t compared;
     double difference_sum, difference_max;
-    // For the algorithm, about the current minibatch: its rows, and its response tokens in the
-    // loss.
+    // Numbers that the algorithm gets about the current minibatch: its rows, and those of its
+    // response tokens that are in the loss.
     int64_t batch_sequences, batch_tokens;
     // The loss of the last minibatch, and the report of the policy's optimizer step.
     double last_loss;
@@ -110,8 +111,8 @@ struct rlhf__learner {
     double loss_sum, norm_sum, clipped_sum;
     double norm_first, norm_max; // gradient norms: the first that is not 0, and the largest
     int64_t minibatches, steps;
-    // Receives progress: rows done, of rows_all. The caller sets the start value of `rows`. NULL =
-    // none.
+    // Receives progress: `rows` of rows_all are done. The caller sets the start value of `rows`.
+    // NULL = progress is not reported.
     const struct rlhf__watch *watch;
     int64_t rows, rows_all;
     // For rows of a file with label 1, if there is a reference: fall_sum is the reference's
@@ -137,7 +138,7 @@ void rlhf__learner_expect(struct rlhf__learner *, uint32_t minibatches, int64_t 
 
 // Train on one minibatch: compute the gradients of the objective's loss over all rows, and take an
 // optimizer step with learning rates times lr_factor. Then pack the weights again and call the
-// objective's minibatch_end; *stop is 1 if that ends the phase.
+// objective's minibatch_end. *stop is 1 if minibatch_end ends the phase.
 //
 // - Prompts are shared if the rows allow it (RLHF__SHARE_PROMPTS) and the model can.
 //   microbatch_tokens limits the tokens that the model computes at a time.
@@ -149,9 +150,9 @@ rlhf_status rlhf__learner_minibatch(struct rlhf__learner *, const struct rlhf__r
                                     uint32_t epoch, uint32_t minibatch, double lr_factor,
                                     int32_t *stop, struct rlhf__error *err);
 
-// Add |sampled - again| over the response tokens of rows [from, to) to the difference totals,
-// except those of rows that older weights sampled. Both arrays begin at the first token of row
-// `from`. [any]
+// Add |sampled - again| to the difference totals, for every response token of rows [from, to). Rows
+// that older weights sampled are left out. Both arrays begin at the first token of row `from`.
+// [any]
 void rlhf__learner_compare(struct rlhf__learner *, const struct rlhf__rows *, uint32_t from,
                            uint32_t to, const float *sampled, const float *again);
 

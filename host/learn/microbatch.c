@@ -74,8 +74,8 @@ static rlhf_loss_in loss_in(const struct rlhf__learner *l, const struct rlhf__ro
     return in;
 }
 
-// Copy the reference's hidden states to the compact layout. Only the states of response tokens
-// matter, and both layouts contain these tokens.
+// Copy the reference's hidden states to the compact layout. Only the states of response tokens are
+// used, and both layouts contain these tokens once.
 static rlhf_status reference_hidden(struct rlhf__learner *l, const struct rlhf__rows *e,
                                     uint32_t from, rlhf_forward *f, struct rlhf__error *err) {
     if (e->ref_row) {
@@ -184,7 +184,7 @@ static int any_derivative(const struct rlhf__learner *l) {
            any(d->score, (size_t)b->n * (size_t)l->model->n_labels);
 }
 
-// Sum up how far the policy's log-probs before the update are below the reference's. Only wanted
+// Sum up the reference's log-prob minus the policy's log-prob before the update. Only the wanted
 // responses of a file (label 1) are measured. Tokens that the policy did not write add 0, because
 // both of their log-probs are 0.
 static void measure_fall(struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t from,

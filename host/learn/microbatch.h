@@ -25,8 +25,9 @@ int rlhf__microbatch_shares(const struct rlhf__learner *, const struct rlhf__row
 rlhf_status rlhf__microbatch_reserve(struct rlhf__learner *, const struct rlhf__rows *,
                                      struct rlhf__error *err);
 
-// Run rows [from, to) and add their loss to the place's loss. With train, also add their gradients
-// to the model's. With only_compares, compute neither the loss nor gradients. [step]
+// Run rows [from, to) and add their loss to the place's member `loss`. If its `train` is 1, also
+// add their gradients to the model's gradients. If its `only_compares` is 1, do not compute the
+// loss or gradients. [step]
 rlhf_status rlhf__microbatch(struct rlhf__learner *, const struct rlhf__rows *, uint32_t from,
                              uint32_t to, struct rlhf__place *, struct rlhf__error *err);
 

@@ -335,7 +335,7 @@ static rlhf_status read_clip(const struct rlhf__optim *o, rlhf_clip *clip,
 
 // The device computes the clip factor and decides whether to skip the step. The host reads both
 // once: at the end, or before Muon, which needs the factor on the host. The ranges between the
-// gradients do not count in the norm, but must be zeroed too.
+// gradients are not part of the norm, but must be zeroed too.
 static rlhf_status step_as_list(const struct rlhf__optim *o, double factor, int32_t loss_ok,
                                 rlhf_clip *clip, struct rlhf__error *err) {
     const rlhf_compute *t = o->compute;

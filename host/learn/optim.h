@@ -1,5 +1,6 @@
 // optim.h: the optimizer: AdamW for all parameters; or Muon for the trunk's matrices and AdamW for
-// the rest. Also gradient norm, clipping, and skipping of steps that are not finite.
+// the rest. It also computes the gradient norm, clips gradients, and skips steps that are not
+// finite.
 //
 // The state is on the device, one or two f32 tensors per parameter. There is no I/O here: the
 // tensors are listed for the checkpoint. The caller gives each step a factor for the learning
@@ -40,9 +41,10 @@ struct rlhf__optim {
     struct rlhf__optim_count count;
     rlhf_dev grads; // all gradients as one range; NULL: separate
     uint64_t grads_bytes;
-    // All parameters as one list, then the n_between ranges of `grads` that lie between them. A
-    // parameter that uses Muon has no weight in the list. list.size is 0 if the backend takes one
-    // tensor per call. len, places and rates are the arrays of the list.
+    // A list of all parameters, followed by the n_between ranges of `grads` that are between the
+    // parameters' gradients. The list's weight pointer is NULL for a parameter that uses Muon.
+    // list.size is 0 if the backend takes one tensor per call. The list's arrays are len, places
+    // and rates.
     rlhf_tensors list;
     uint32_t n_between, reserved;
     rlhf_dev clip; // the device's rlhf_clip
@@ -91,8 +93,8 @@ rlhf_status rlhf__optim_step(struct rlhf__optim *, double factor, int32_t loss_o
                              struct rlhf__optim_report *, struct rlhf__error *err);
 
 // Get tensor i of the state for the checkpoint: its name ("m.<param>", "v.<param>" or
-// "momentum.<param>", at most cap bytes), its buffer and its parameter. RLHF_E_INVALID past the
-// end. [any]
+// "momentum.<param>", at most cap bytes), its buffer and its parameter. Errors: RLHF_E_INVALID if i
+// is past the end. [any]
 rlhf_status rlhf__optim_tensor(const struct rlhf__optim *, uint32_t i, char *name, size_t cap,
                                rlhf_dev *out, const rlhf_param **param);
 
@@ -103,8 +105,9 @@ int rlhf__optim_divided(const struct rlhf__optim *);
 // Returns the number of elements of tensor i of the state, 0 past the end. [any]
 uint64_t rlhf__optim_elements(const struct rlhf__optim *, uint32_t i);
 // Copy elements [from, from + n) of tensor i of the state to `host`, or from it. If the state is
-// divided between processes, all must call get in the same order, and only rank 0 receives
-// anything: for others, host may be NULL. put sets only the elements that the process has. [main]
+// divided between processes, all must call get in the same order. Only rank 0 then receives the
+// elements; on the other ranks `host` may be NULL. put sets only the elements that the process has.
+// [main]
 rlhf_status rlhf__optim_get(const struct rlhf__optim *, uint32_t i, uint64_t from, uint64_t n,
                             float *host, struct rlhf__error *err);
 rlhf_status rlhf__optim_put(struct rlhf__optim *, uint32_t i, uint64_t from, uint64_t n,

@@ -33,8 +33,8 @@ static int is_own(const struct rlhf__optim_blocks *b, uint32_t block) {
     return rlhf__block_owner(block, b->share->ranks) == b->share->rank;
 }
 
-// Reserve the moments of this process's blocks in one buffer, each 64-byte aligned. offset[k]
-// receives the place of piece k's first moment.
+// Reserve one buffer for the moments of this process's blocks. Each moment is 64-byte aligned in
+// it. offset[k] receives the offset of piece k's first moment.
 static rlhf_status reserve_moments(const struct rlhf__optim *o, struct rlhf__optim_blocks *b,
                                    uint64_t *offset, struct rlhf__error *err) {
     const rlhf_compute *t = o->compute;

@@ -3,9 +3,9 @@
 // process sums up which block. With several processes, each process has only the moments of its
 // blocks.
 //
-// The squared norm is the sum of the blocks' sums of squares, in order; a block's sum is that of
-// its pieces. With one shard it is the sum of the tensors' sums, which is rounded
-// differently.
+// The squared norm is the sum of the blocks' sums of squares, in order. A block's sum of squares is
+// the sum over its pieces. With one shard, without blocks, the squared norm is the sum of the
+// tensors' sums, which is rounded differently.
 #ifndef RLHF_HOST_OPTIM_BLOCKS_H
 #define RLHF_HOST_OPTIM_BLOCKS_H
 
@@ -23,8 +23,9 @@ struct rlhf__optim_blocks {
     uint64_t moments_bytes;
     rlhf_clip *clip; // [n_own] as downloaded from dev_clip
     rlhf_dev dev_clip;
-    // All pieces as one list, then the o->n_between ranges between them. Only pieces of own blocks
-    // have a weight; pieces of Muon's matrices never do.
+    // A list of all pieces, followed by the o->n_between ranges between them. A piece's weight
+    // pointer is NULL if the piece is not in one of this process's blocks, or is part of a matrix
+    // that uses Muon.
     uint64_t *len;
     rlhf_dev *places; // g, w, m, v
     double *rates;    // lr, weight_decay of the current step

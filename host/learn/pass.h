@@ -15,9 +15,9 @@
 double rlhf__forward_flops(const struct rlhf__model *model, uint32_t heads, int64_t tokens,
                            const rlhf_batch *full);
 
-// Returns the FLOPs of a forward pass and its backward pass together, as a multiple of the forward
-// pass. The multiple is 3, or 2 if the trunk is frozen under an adapter, so that its weight
-// gradients are skipped. Without a backward pass it is 1. [any]
+// Returns the factor by which the FLOPs of a forward pass are multiplied to include its backward
+// pass. It is 3, or 2 if the trunk is frozen under an adapter, because the trunk's weight gradients
+// are then skipped. Without a backward pass it is 1. [any]
 double rlhf__train_ways(const struct rlhf__model *model, int32_t train);
 
 // Returns the FLOPs of the LM head alone, in a forward pass. [any]
@@ -43,8 +43,8 @@ struct rlhf__pass_out {
     const volatile sig_atomic_t *cancelled;
 };
 
-// Forward all rows in microbatches with train = 0. Prompts are shared as in training, except for
-// scores. Outputs have the layout in which every row is written out. [step]
+// Forward all rows in microbatches with train = 0. Prompts are shared as in training, unless scores
+// are computed. The outputs are in the layout in which every row is written out. [step]
 rlhf_status rlhf__pass(const struct rlhf__model *, const struct rlhf__rows *, const rlhf_dist *dist,
                        int64_t microbatch_tokens, const struct rlhf__pass_out *out,
                        struct rlhf__error *err);

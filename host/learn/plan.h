@@ -1,6 +1,6 @@
 // plan.h: an algorithm's plan: what it requests from the host. The plan is checked before anything
-// is loaded, and accepted or rejected as a whole. This file also has the other calls of the
-// algorithm.
+// is loaded, and accepted or rejected as a whole. This file also calls the algorithm's other
+// functions.
 #ifndef RLHF_HOST_PLAN_H
 #define RLHF_HOST_PLAN_H
 
@@ -11,9 +11,10 @@
 #include <rlhf/algo.h>
 #include <rlhf/draft/iteration.h>
 
-// Ask the algorithm for its plan and check it: its fields and bits, what its source of rows
-// supports, and that the plugin has the functions that the source needs. After a failure the plan
-// is empty. Errors: RLHF_E_UNSUPPORTED with the plugin and the field; those of plan(). [main]
+// Ask the algorithm for its plan and check three things: its fields and bits are known, its source
+// of rows supports its requests, and the plugin has the functions that the source needs. After a
+// failure the plan is empty. Errors: RLHF_E_UNSUPPORTED with the plugin and the field; those of
+// plan(). [main]
 rlhf_status rlhf__plan_ask(const struct rlhf__instance *algo, const rlhf_run_info *info,
                            rlhf_plan *out, struct rlhf__error *err);
 
@@ -50,8 +51,8 @@ int32_t rlhf__plan_named(const rlhf_plan *plan, const char *name);
 // [any]
 struct rlhf__objective rlhf__algo_objective(struct rlhf__instance *algo);
 
-// See rlhf/algo.h. If an optional function is missing, these do nothing. Errors: those of the
-// plugin. [step]
+// Call the algorithm's functions of these names (rlhf/algo.h). If the algorithm lacks an optional
+// function, do nothing. Errors: those of the plugin. [step]
 rlhf_status rlhf__algo_advantages(const struct rlhf__instance *algo, const rlhf_rollout *,
                                   struct rlhf__error *err);
 rlhf_status rlhf__algo_phase_end(const struct rlhf__instance *algo, int64_t phase,

@@ -99,8 +99,8 @@ static rlhf_status put_aside(struct rlhf__shards *s) {
     return RLHF_OK;
 }
 
-// Add the sum in buffer n to the gradients, except where this was done during the backward pass.
-// f32 addition is commutative, so it does not matter which of the two is added to the other.
+// Add the sum in aside[n] to the gradients, except where this was done during the backward pass.
+// f32 addition is commutative, so it makes no difference which of the two is added to the other.
 static rlhf_status add_aside(struct rlhf__shards *s, uint32_t n) {
     const rlhf_compute *t = s->compute;
     for (int k = 0; k < 2; k++) {
@@ -183,8 +183,8 @@ static void give(struct rlhf__learner *l, struct rlhf__place *p,
 
 // ---- a minibatch ----
 
-// From here on until rlhf__shards_end, this process takes part in the sum even if it fails: the
-// others may have begun.
+// From here on until rlhf__shards_end, this process takes part in the sum even if it fails, because
+// the other processes may have begun the sum.
 static rlhf_status begin_early(struct rlhf__shards *s, const struct rlhf__rows *e,
                                struct rlhf__error *err) {
     const struct rlhf__wish same = {.same = e->n};

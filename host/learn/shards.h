@@ -1,6 +1,6 @@
 // shards.h: the shards of a learner's minibatches. The gradients of the shards are added up in the
-// order of a fixed tree (team/tree.h), and their numbers in the order of the shards. So neither
-// result depends on which process computed which shard.
+// order of a fixed tree (team/tree.h). Losses and other numbers are added up in the order of the
+// shards. So no result depends on which process computed which shard.
 #ifndef RLHF_HOST_SHARDS_H
 #define RLHF_HOST_SHARDS_H
 
@@ -34,8 +34,8 @@ struct rlhf__shards {
     uint32_t last;     // the last shard of this process
 };
 
-// Set l->shards for share's shards; with one shard, leave it NULL. share is borrowed. l must have
-// its optimizers already. The buffers are allocated here. [main]
+// Set l->shards for the shards of `share`; with one shard, leave it NULL. `share` is borrowed. l
+// must have its optimizers already. The buffers are allocated here. [main]
 rlhf_status rlhf__shards_create(struct rlhf__learner *l, const struct rlhf__share *share,
                                 struct rlhf__error *err);
 void rlhf__shards_destroy(struct rlhf__shards *); // NULL allowed [main]
@@ -51,9 +51,9 @@ rlhf_status rlhf__shards_begin(struct rlhf__learner *, const struct rlhf__rows *
 // Make the backward pass of *f report gradients that are complete, so that their sum over the
 // processes can begin. Call before the last backward pass of the last shard. [step]
 void rlhf__shards_watch(struct rlhf__learner *, rlhf_forward *f);
-// Divide the rows (share: as in rlhf__deal), and call `run` for each shard of this process that has
-// rows. With p->train, add up the shards' gradients; such a call must be made once per minibatch,
-// even without rows. [step]
+// Divide the rows (`share` is as in rlhf__deal), and call `run` for each shard of this process that
+// has rows. With p->train, add up the shards' gradients; such a call must be made once per
+// minibatch, even without rows. [step]
 rlhf_status rlhf__shards_rows(struct rlhf__learner *, const struct rlhf__rows *, int share,
                               struct rlhf__place *p, rlhf__shards_run_fn run,
                               struct rlhf__error *err);
