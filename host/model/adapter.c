@@ -28,8 +28,9 @@ static rlhf_status sum_of(const char *dir, char hex[65], int64_t *bytes, struct 
     return RLHF_OK;
 }
 
-// Check that a base given by the user is the one that the adapter names, or has the same bytes. If
-// that name is not a directory here (e.g. a name on a hub), only shapes are checked.
+// Check that the base that the user gave is the directory that the adapter names, or has the same
+// bytes. If the adapter's name for its base is not a directory here (e.g. a name on a hub), only
+// shapes are checked.
 static rlhf_status check_named(const struct rlhf__peft *p, const char *base,
                                struct rlhf__error *err) {
     char named[RLHF__PATH_CAP], a[65], b[65];
@@ -171,8 +172,8 @@ static rlhf_status count_labels(const struct rlhf__peft *p, json_t *config,
     return rlhf__classifier_architecture(config, err);
 }
 
-// Take the members that an adapter's own config.json may have; all others come from the base. The
-// order of keys is kept, so that a resumed run writes the same file.
+// Copy the members that an adapter's own config.json may have; the base's config.json has all
+// others. The order of keys is kept, so that a resumed run writes the same file.
 static rlhf_status take_head(json_t *config, json_t *own, struct rlhf__error *err) {
     static const char *const keys[] = {"architectures", "id2label",     "label2id",
                                        "num_labels",    "rlhf_pooling", "rlhf_reward",

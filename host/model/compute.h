@@ -55,8 +55,8 @@ void rlhf__compute_close(struct rlhf__compute *);
 // rules. [any]
 rlhf_status rlhf__compute_draws(const rlhf_compute *, const rlhf_dist *, struct rlhf__error *);
 
-// Returns the name of the arithmetic for products in this dtype. Backends with the same name give
-// the same bits. "": none. [any]
+// Returns the name of the backend's arithmetic for matrix products in this dtype, or "" if it has
+// no name. Two backends whose arithmetic has the same name give bit-identical products. [any]
 const char *rlhf__compute_arithmetic(const struct rlhf__compute *, int32_t dtype);
 
 // Return the number of rows decoded at once and the number of tokens in a microbatch. If the
@@ -68,8 +68,8 @@ int64_t rlhf__compute_microbatch(const rlhf_compute *, int64_t configured);
 // table lists bf16 as a dtype with full speed. [any]
 int32_t rlhf__compute_dtype(const rlhf_compute *, const char *configured);
 
-// Writes the message of the backend's last failure into out[cap], or "" if that failure had a code
-// other than st. Returns out. [any]
+// st is the status of a failed call. Writes the message of the backend's last failure into
+// out[cap], or "" if that failure had another status. Returns out. [any]
 const char *rlhf__compute_said(const struct rlhf__compute *, rlhf_status st, char *out, size_t cap);
 
 // Turns a failed table call into a host error: "<what>: <the backend's own message>". Returns st.

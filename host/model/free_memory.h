@@ -26,8 +26,8 @@ struct rlhf__memory_need {
 // models compute. need->memory is 0 if it cannot be determined. [any]
 void rlhf__free_memory_get(const struct rlhf__model_env *env, struct rlhf__memory_need *need);
 
-// Returns the bytes that are still to be allocated. Host-only uses do not count for a device with
-// its own memory; the program's own memory (RLHF__USE_PROGRAM) never counts. [any]
+// Returns the bytes that are still to be allocated. On a device with its own memory, uses of host
+// memory are left out. The program's own memory (RLHF__USE_PROGRAM) is always left out. [any]
 uint64_t rlhf__memory_needed(const struct rlhf__memory_need *need);
 
 // Returns RLHF_E_INVALID if less memory is free than is needed. The message says what each role
@@ -45,10 +45,10 @@ rlhf_status rlhf__free_memory_check_spec(const struct rlhf__model_env *env,
                                          const struct rlhf__model_spec *spec,
                                          struct rlhf__error *err);
 
-// _table appends a table of the memory needed by role and use, the total, and the free memory.
-// _json returns the same as a JSON object: {"event": "memory", "buffers": [{"role", "use",
-// "bytes"}], "total_bytes", "free_bytes"}; and "uncounted": NAME if a backend's workspaces are not
-// known. It returns NULL if out of memory. [any]
+// _table appends a table with the memory that each role needs for each use, the total, and the free
+// memory. _json returns the same as a JSON object: {"event": "memory", "buffers": [{"role", "use",
+// "bytes"}], "total_bytes", "free_bytes"}. If a backend's workspaces are not known, the object also
+// has "uncounted": the backend's name. _json returns NULL if out of memory. [any]
 void rlhf__memory_need_table(const struct rlhf__memory_need *need, struct rlhf__buf *out);
 json_t *rlhf__memory_need_json(const struct rlhf__memory_need *need);
 

@@ -42,8 +42,8 @@ rlhf_status rlhf__model_knows_turns(const struct rlhf__model *m, struct rlhf__er
         m->dir, m->instance->plugin->desc.id);
 }
 
-// On a memory plan, count later allocations for this model. Weights that are packed on first use,
-// such as the LM head of a shared base, count for the base.
+// On a memory plan, attribute later allocations to this model. The exception is weights of a shared
+// base that are packed on first use, such as its LM head: these are attributed to the base.
 static void account(const struct rlhf__model *m, int32_t use) {
     if (!m->planned) return;
     rlhf__memory_plan_account(m->env->memory_plan, m->role, use);
@@ -72,7 +72,7 @@ rlhf_status rlhf__model_backward(const struct rlhf__model *m, const rlhf_batch *
 }
 
 // Parameter names are keys in weight files. In the optimizer's files the keys have a prefix, so a
-// name may not use the whole length of a key.
+// name must be shorter than the longest possible key.
 static rlhf_status check_name(const char *id, uint32_t i, const rlhf_param *p,
                               struct rlhf__error *err) {
     if (!p->name || !*p->name)

@@ -95,8 +95,8 @@ struct rlhf__model_spec {
     int32_t value_detach;
     int32_t score_init; // enum rlhf_score_init: how a score head is drawn
     // 1: the weights never change after they are filled. The first refresh releases values that the
-    // plugin keeps packed; accessing them later is RLHF_E_INTERNAL. rlhf__model_open does the first
-    // refresh or, after RLHF__START_EMPTY, rlhf__params_copy does.
+    // plugin keeps packed; a later access fails with RLHF_E_INTERNAL. rlhf__model_open does the
+    // first refresh. With RLHF__START_EMPTY, rlhf__params_copy does it instead.
     int32_t frozen;
     // 1: sampling and log-probs use only ids that have a token; 0: they use all rows of the
     // embedding, as in transformers.
@@ -170,9 +170,9 @@ rlhf_status rlhf__model_has_language(const struct rlhf__model *, struct rlhf__er
 // RLHF_E_INVALID. [any]
 rlhf_status rlhf__model_writes(const struct rlhf__model *, struct rlhf__error *err);
 
-// Reject a model that does not support rlhf_batch.turn (who wrote a token). The error
-// names the model and its role. forward calls this for rows with turns. Errors: RLHF_E_UNSUPPORTED.
-// [any]
+// Reject a model that does not support rlhf_batch.turn (who wrote a token). The error names the
+// model and its role. rlhf__model_forward calls this for rows with turns. Errors:
+// RLHF_E_UNSUPPORTED. [any]
 rlhf_status rlhf__model_knows_turns(const struct rlhf__model *, struct rlhf__error *err);
 
 // Call the plugin; shapes as in rlhf/model.h. [step]

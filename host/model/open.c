@@ -209,8 +209,8 @@ static rlhf_status check_text(struct rlhf__model *m, struct rlhf__error *err) {
     char what[4200];
     snprintf(what, sizeof what, "%s '%s'", m->role, m->dir);
     RLHF_TRY(rlhf__tokenizer_check_model(m->tok, embedded(m), what, err));
-    // A policy from which a reward model is trained needs end tokens too: it generates the texts on
-    // which the mean score is set to 0.
+    // A policy from which a reward model is trained needs end tokens too, because it generates the
+    // responses whose mean score is set to 0.
     const int writes = m->info.caps & RLHF_CAP_GENERATE;
     return writes ? rlhf__ends_read(m->text_dir, m->config, m->tok, &m->ends, err) : RLHF_OK;
 }

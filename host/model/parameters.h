@@ -21,8 +21,8 @@ rlhf_status rlhf__param_check(const struct rlhf__model *m, const rlhf_param *p,
 //   check_surplus ignores them. A tied LM head needs only one copy, under either name.
 // - Value parameters come from DIR/state/value_head.safetensors if that has a head of the same
 //   kind; otherwise they are drawn at random.
-// - A missing score head is drawn if draw_score is set; otherwise it is an error.
-// - An adapter and its score head come from the adapter's directory, or are drawn if they are new.
+// - A missing score head is drawn at random if draw_score is set; otherwise it is an error.
+// - An adapter and its score head come from the adapter's directory; new ones are drawn at random.
 //
 // Does not refresh the model. [main]
 rlhf_status rlhf__params_read(struct rlhf__model *m, int draw_score, struct rlhf__error *err);

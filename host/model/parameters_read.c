@@ -225,7 +225,8 @@ static void matches_finish(struct matches *k) {
 }
 
 // Match a parameter with a tensor of the adapter's file, which has A, B and perhaps a score head. A
-// score head there takes precedence over the base's. *done = 1 if no other file is to be searched.
+// score head there takes precedence over the base's score head. *done = 1 if no other file needs to
+// be searched for the parameter.
 static rlhf_status match_adapter(struct matches *k, const struct rlhf__model *m, uint32_t i,
                                  int *done, struct rlhf__error *err) {
     const rlhf_param *p = &m->params[i];

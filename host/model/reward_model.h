@@ -18,9 +18,9 @@
 
 // ---- the head: from raw token scores to rewards ----
 
-// A token's reward is gain * raw + bias. A response's reward is the mean over its tokens, or the
-// last one. Gain, bias and last token: Stiennon et al. 2020, Ziegler et al. 2019. Mean:
-// DeepSeekMath, Shao et al. 2024.
+// A token's reward is gain * raw + bias. A response's reward is the mean of its tokens' rewards, or
+// the reward of its last token. Gain, bias and last token: Stiennon et al. 2020, Ziegler et al.
+// 2019. Mean: DeepSeekMath, Shao et al. 2024.
 struct rlhf__reward_head {
     int32_t pooling; // RLHF_POOL_MEAN or RLHF_POOL_LAST, over response tokens
     int32_t reserved;
@@ -28,8 +28,9 @@ struct rlhf__reward_head {
 };
 
 // Reads "rlhf_reward": {"pooling", "gain", "bias"} from a config.json. Returns 1 if it is there.
-// Otherwise *out is a new head: mean, gain 1, bias 0. file is the config's, for the message.
-// Errors: RLHF_E_INVALID (a member is missing, has the wrong type or is out of range). [any]
+// Otherwise *out is a new head: mean, gain 1, bias 0. `file` is the path of the config.json, for
+// the message. Errors: RLHF_E_INVALID (a member is missing, has the wrong type or is out of range).
+// [any]
 rlhf_status rlhf__reward_head_read(const json_t *config, const char *file,
                                    struct rlhf__reward_head *out, int *found,
                                    struct rlhf__error *err);

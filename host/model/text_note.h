@@ -6,10 +6,10 @@
 #include "base/log.h"
 #include "model/model.h"
 
-// Log `what` ("texts") with the special tokens before each text and, if ends is 1, after it. flags
-// is how the texts are encoded (enum rlhf__encode_flag); RLHF__ENCODE_BOS does nothing if the
-// tokenizer lacks a BOS. texts is the number of rows that are texts; if it is 0, nothing is logged.
-// [main]
+// Log `what` ("texts") with the special tokens before each text and, if ends is 1, after it.
+// `flags` says how the texts are encoded (enum rlhf__encode_flag). Its RLHF__ENCODE_BOS is ignored
+// if the tokenizer lacks a BOS. `texts` is the number of rows that are texts. If it is 0, nothing
+// is logged. [main]
 void rlhf__model_text_note(const struct rlhf__model *m, const char *what, int64_t texts,
                            uint32_t flags, int32_t ends, struct rlhf__log *log);
 
@@ -41,8 +41,8 @@ enum rlhf__turn_end_remedy {
 void rlhf__model_turn_end_note(const struct rlhf__model *m, const char *stop,
                                enum rlhf__turn_end_remedy how, struct rlhf__log *log);
 
-// Returns the id of the end-of-turn token, and its text, if that token does not end responses.
-// Otherwise returns -1. [any]
+// If the end-of-turn token does not end responses, returns its id and sets its text. Otherwise
+// returns -1. [any]
 int32_t rlhf__model_ignored_turn_end(const struct rlhf__model *m, const char *stop,
                                      const char **text);
 
