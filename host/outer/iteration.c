@@ -72,8 +72,8 @@ static rlhf_status add_pair(struct rlhf__iteration *it, const int32_t *prompt, i
 }
 
 // Pair the best with the worst row among rows [from, to) of a group. If their scores differ, store
-// the pair and increment *added. Ties go to the first row. Empty responses and scores that are not
-// finite are skipped.
+// the pair and increment *added. Among rows with the same score, the first one is taken. Rows with
+// an empty response or a score that is not finite are skipped.
 static rlhf_status collect_group(struct rlhf__iteration *it, uint32_t from, uint32_t to,
                                  uint32_t *added, struct rlhf__error *err) {
     const struct rlhf__rows *e = &it->x->rows;

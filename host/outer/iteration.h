@@ -23,8 +23,8 @@ struct rlhf__iteration {
     struct rlhf__services *services;
     const struct rlhf__experience *x; // of the phase that ends; NULL: the service rejects calls
     uint64_t syncs;                   // number of times the policy was copied to the reference
-    // 1: the rows are recorded. Such a run lacks a judge and a reward model, and calls about them
-    // do nothing.
+    // 1: the run takes its rows from a record, without a judge or a reward model. The service's
+    // calls about these then do nothing.
     int32_t recorded;
     int32_t reserved;
     struct rlhf__replay replay;         // used with rlhf_iteration.reward_model
@@ -39,8 +39,8 @@ rlhf_status rlhf__iteration_init(struct rlhf__iteration *it, const struct rlhf__
                                  struct rlhf__services *services, struct rlhf__error *err);
 void rlhf__iteration_finish(struct rlhf__iteration *it); // accepts a zeroed one [main]
 
-// Open the judge (NULL = none). The rewards must already be open: a plan that trains a reward model
-// trains the one that the rewards use. Errors: those of plugins; RLHF_E_INVALID if
+// Open the judge (NULL = none). The rewards must already be open, because a plan that trains a
+// reward model trains the one that the rewards use. Errors: those of plugins; RLHF_E_INVALID if
 // - the plan needs a judge and the run lacks one;
 // - the rewards do not use exactly one reward model;
 // - the judge uses that model too;

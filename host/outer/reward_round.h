@@ -21,8 +21,8 @@ struct rlhf__pair_loss {
     double pairs, right; // right: the chosen response has the higher reward
 };
 
-// Returns the objective. Rows are pairs, the chosen one first, with one score per row. A pair is
-// never split between microbatches. [any]
+// Returns the objective. Its rows come in pairs of a chosen response and a rejected one, in this
+// order, and each row has one score. A pair is never split between microbatches. [any]
 struct rlhf__objective rlhf__pair_objective(struct rlhf__pair_loss *);
 
 struct rlhf__reward_round {
