@@ -13,8 +13,8 @@ struct rlhf__host {
     struct rlhf__services *services;
     struct rlhf__strings strings; // of instance.config
     struct rlhf__note said;       // the last message of host->fail
-    // Receives the instance's metrics instead of `services` (rlhf__instance_metrics_to). NULL:
-    // `services` does.
+    // Receives the instance's metrics (rlhf__instance_metrics_to). If it is NULL, `services`
+    // receives them.
     rlhf__metric_fn *metric;
     void *metric_ctx;
     char owner[192];          // from rlhf__instance_create

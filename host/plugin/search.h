@@ -35,14 +35,15 @@ rlhf_status rlhf__plugin_look(const struct rlhf__dirs *dirs, const char *file, i
 size_t rlhf__plugin_name_len(const char *name, int32_t from);
 
 // Returns 1 if name (with or without "#id") is the path of a file to open, not a name to look up.
-// file receives it without the id, and with ".so" if that was missing. [main]
+// `file` receives the path without "#id", and with ".so" if that was missing. [main]
 int rlhf__plugin_is_path(const char *name, int32_t from, char file[1024]);
 
 // Returns 1 if the existing file `path` is in a directory where names are looked up. [main]
 int rlhf__plugin_is_installed(const struct rlhf__dirs *dirs, const char *path);
 
-// Returns 1 if the existing file `path` is in such a directory and hides another file of the same
-// name. out receives the path of that file, which can then be given only by its path. [main]
+// Returns 1 if the existing file `path` is in a directory where names are looked up, and hides a
+// file of the same name in another one. The hidden file can be opened only by its path, which `out`
+// receives. [main]
 int rlhf__plugin_hidden(const struct rlhf__dirs *dirs, const char *path, char out[RLHF__PATH_CAP]);
 
 // Returns 1 if the existing file `path` is below <lib>, i.e. one of the program's own plugins.

@@ -128,8 +128,8 @@ void rlhf__instance_beside(const struct rlhf__instance *i, int beside) {
     if (i->host) atomic_store(&behind(i->host)->beside, beside);
 }
 
-// Only the algorithm, whose owner is "", is called by all processes. For other plugins, and in a
-// run of one process, the sums are already complete.
+// Only the algorithm, whose owner is "", is called by all processes, each with its own sums. For
+// other plugins, and in a run of one process, there is nothing to add.
 static rlhf_status host_reduce(const rlhf_host *api, double *sums, uint32_t n) {
     const struct rlhf__host *h = behind(api);
     const struct rlhf__services *s = h->services;

@@ -32,8 +32,8 @@ struct rlhf__services {
     const volatile sig_atomic_t *cancelled; // NULL = never
     uint64_t seed;
     int64_t phase; // set by the loop, for messages; < 0 = outside of phases
-    // The backend that models compute with. If a model returns the backend's status without a
-    // message, the backend's message is reported. NULL: no backend.
+    // The backend that models compute with, or NULL. If a model passes on a failure of the backend
+    // without a message, the backend's message is reported.
     const struct rlhf__instance *kernels;
     // For the algorithm's host->reduce; NULL: there is one process. Errors: any.
     rlhf_status (*reduce)(void *ctx, double *sums, uint32_t n, struct rlhf__error *err);
@@ -87,8 +87,8 @@ void rlhf__instance_beside(const struct rlhf__instance *i, int beside);
 // Returns the code of that failure. [any]
 rlhf_status rlhf__instance_said(const struct rlhf__instance *i, char *out, size_t cap);
 
-// Returns the instance that owns a table, for plugins that the host itself implements (worker/).
-// [any]
+// Returns the instance for which the host made this rlhf_host. It is for plugins that the host
+// itself implements (worker/). [any]
 const struct rlhf__instance *rlhf__instance_behind(const rlhf_host *);
 struct rlhf__services *rlhf__services_behind(const rlhf_host *);
 const char *rlhf__owner_behind(const rlhf_host *); // owner of that instance
@@ -111,8 +111,8 @@ struct rlhf__call rlhf__call_begin(const struct rlhf__instance *i, const char *f
 // the first of these that exists:
 //
 // - the last message of host->fail during the call, from the plugin or from a service that it
-//   called; RLHF_E_NOMEM and RLHF_E_CANCELLED need no message, so for them the message must have
-//   the same code
+//   called. If the status is RLHF_E_NOMEM or RLHF_E_CANCELLED, only a message with that code is
+//   used, because a plugin may return these two without a message
 // - the message of the kernels, if they failed with this status during the call
 // - the status' text
 //
@@ -124,9 +124,9 @@ rlhf_status rlhf__call_end(const struct rlhf__call *call, rlhf_status status,
 const char *rlhf__call_why(const struct rlhf__call *call, rlhf_status status, char *out,
                            size_t cap);
 
-// Returns 1 if a message with code `said` can explain a call that returned `status`. Otherwise the
-// message is of an earlier failure: a plugin can handle that one and then, without a new message,
-// run out of memory or be cancelled. [any]
+// Returns 1 if a message with code `said` can explain a call that returned `status`. If it cannot,
+// the message is about an earlier failure, which the plugin handled before it ran out of memory or
+// was cancelled without a new message. [any]
 int rlhf__words_fit(rlhf_status said, rlhf_status status);
 
 // Write "it returned 7, which is not a valid status" into out[cap], for a positive status. Returns

@@ -3,9 +3,9 @@
 //
 // The rule: a plugin or compute backend is opened only if its file and every directory above it can
 // be changed only by the user, root and the owner of the program. The file and each of these
-// directories must belong to one of these users, and must not be writable by others or by a group
-// other than the owner's private group. A directory that all may write to is accepted if it is
-// sticky (/tmp), because other users cannot replace a file there. The check stops at a directory
+// directories must belong to one of these three. They must not be writable by others, or by a group
+// other than the owner's private group. As an exception, a sticky directory (/tmp) may be writable
+// by all, because users cannot replace each other's files there. The check stops at a directory
 // that contains the program or its installed plugins. The rule does not check what the code does.
 #ifndef RLHF_HOST_TRUST_H
 #define RLHF_HOST_TRUST_H
