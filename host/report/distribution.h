@@ -26,8 +26,8 @@ struct rlhf__distribution {
 // of x and sorted. [any]
 void rlhf__distribution_of(double *x, size_t n, struct rlhf__distribution *out);
 
-// Append a distribution as JSON: null, {"m": mean, "n": [[value, count], ...]}, or {"m": mean, "s":
-// standard deviation, "q": [...]}. [any]
+// Append a distribution as JSON: {"m": mean, "n": [[value, count], ...]}, or {"m": mean, "s":
+// standard deviation, "q": quantiles}, or null without values. [any]
 void rlhf__distribution_json(const struct rlhf__distribution *, struct rlhf__buf *out);
 
 #endif

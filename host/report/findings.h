@@ -1,7 +1,7 @@
-// findings.h: detects problems at the end of a phase. The policy has collapsed, is far from the
-// reference or jumped away from it, nearly all responses are cut off, gradients have exploded, a
-// supervised loss has diverged, or the policy gives much less probability to the wanted responses
-// of a file.
+// findings.h: detects problems at the end of a phase. The problems are: a policy that has
+// collapsed, is far from the reference or jumped away from it; responses that are nearly all cut
+// off; gradients that have exploded; a supervised loss that has diverged; and a policy that gives
+// much less probability to the wanted responses of a file.
 //
 // The rules compare numbers of the phase with their history, which is part of a checkpoint.
 // phase_warnings.c collects the numbers and writes the messages.
@@ -60,8 +60,8 @@ struct rlhf__found {
 
 enum { RLHF__FINDINGS_NORMS = 64 };
 
-// Zero-initialize before the first phase. Everything but `is_collapsed` and `is_far` is part of a
-// checkpoint.
+// Zero-initialize before the first phase. A checkpoint contains all members except `is_collapsed`
+// and `is_far`.
 struct rlhf__findings {
     int64_t phases; // phases so far
     double entropy; // of the first phase, nats per token

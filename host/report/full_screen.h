@@ -26,8 +26,8 @@ void rlhf__full_screen_close(struct rlhf__full_screen *);
 // Returns the stream to print tables of samples to. [main]
 FILE *rlhf__full_screen_out(const struct rlhf__full_screen *);
 
-// Show the numbers of a phase, counted from 1, and its samples if there are any. Call this before
-// the numbers are written. [main]
+// Show the numbers of a phase, which is counted from 1, and its samples if there are any. Call this
+// before rlhf__metrics_flush, which clears the numbers. [main]
 void rlhf__full_screen_phase(struct rlhf__full_screen *, int64_t phase,
                              const struct rlhf__metrics *);
 void rlhf__full_screen_samples(struct rlhf__full_screen *, const struct rlhf__sample_table *,

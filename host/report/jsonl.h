@@ -38,9 +38,9 @@ void rlhf__jsonl_close(struct rlhf__jsonl *j); // zeroed structs allowed
 rlhf_status rlhf__jsonl_append(struct rlhf__jsonl *j, const struct rlhf__buf *lines,
                                struct rlhf__error *err);
 
-// Call visit with each row of such a file; the rows are borrowed. A missing file counts as empty.
-// Stops at the first error of visit, and returns it. Errors: RLHF_E_IO, RLHF_E_INVALID (the file
-// cannot be read), RLHF_E_NOMEM. [main]
+// Call visit with each row of the JSON Lines file `name`; the rows are borrowed. A missing file
+// counts as empty. Stops at the first error of visit, and returns it. Errors: RLHF_E_IO,
+// RLHF_E_INVALID (the file cannot be read), RLHF_E_NOMEM. [main]
 rlhf_status rlhf__jsonl_each(const struct rlhf__folder *run, const char *name,
                              rlhf_status (*visit)(void *arg, json_t *row, struct rlhf__error *err),
                              void *arg, struct rlhf__error *err);

@@ -41,8 +41,9 @@ void rlhf__metrics_put(void *ctx, const char *name, double value);
 void rlhf__metrics_reported(void *ctx, const char *name, double value, double weight,
                             int32_t combine);
 
-// Like the two callbacks above, but with a prefix before every name. Held-out rows use them, so
-// that their metrics do not replace those of the phase. ctx is a struct rlhf__metrics_under. [any]
+// Like rlhf__metrics_put and rlhf__metrics_reported, but with a prefix before every name. Held-out
+// rows use them, so that their metrics do not replace those of the phase. ctx is a struct
+// rlhf__metrics_under. [any]
 struct rlhf__metrics_under {
     struct rlhf__metrics *metrics;
     const char *prefix; // "eval/"

@@ -2,8 +2,8 @@
 // empty if the phase lacks the metric, and nan if the value is not finite.
 //
 // When a phase has a new name, the file is rewritten atomically with another column. A resumed run
-// drops phases, and with them the columns that only those phases filled. The file is then byte for
-// byte the same as that of an uninterrupted run.
+// drops the phases after its checkpoint, and the columns that only these phases filled. The file is
+// then byte for byte the same as that of an uninterrupted run.
 #include "report/metrics_file.h"
 
 #include "base/file.h"

@@ -15,8 +15,8 @@ rlhf_status rlhf__completions_measure(const struct rlhf__phase *p, struct rlhf__
 // sampling.stop can end them, and their texts are not cut at a period. [any]
 int rlhf__responses_may_end(const struct rlhf__config *, const struct rlhf__model *policy);
 
-// Store in p->report->shown samples of the rows that the phase trains on. prompts: the prompts of
-// the responses; NULL for rows of a file. [main]
+// Choose samples among the rows that the phase trains on, and store them in p->report->shown.
+// `prompts` are those of the responses; NULL for rows of a file. [main]
 rlhf_status rlhf__phase_samples(const struct rlhf__phase *p, const struct rlhf__prompts *prompts,
                                 struct rlhf__error *err);
 
@@ -31,15 +31,15 @@ double rlhf__rows_entropy(const struct rlhf__rows *);
 // before the phase itself is counted. [main]
 void rlhf__phase_metrics(const struct rlhf__phase *p);
 
-// Write and show the samples and the progress line of a phase whose metrics are set. is_last = 1:
-// early stopping ends the run after this phase. Errors: those of writing samples. [main]
+// Write and show the samples and the progress line of a phase whose metrics are set. is_last is 1
+// if early stopping ends the run after this phase. Errors: those of writing samples. [main]
 rlhf_status rlhf__phase_show(const struct rlhf__phase *p, int is_last, struct rlhf__error *err);
 
 // ---- phase_warnings.c: warnings at the end of a phase, before the phase is counted ----
 //
-// The warnings are about findings (findings.h), with the likely cause and the setting to change;
-// about a phase without a learning signal; and about a reward model whose scores start far from its
-// fitted scale.
+// There are three kinds of warnings. Warnings about findings (findings.h) give the likely cause and
+// the setting to change. The other two are about a phase without a learning signal, and about a
+// reward model whose scores start far from its fitted scale.
 
 // Check a phase after the algorithm's phase_end() and log new findings. Phases that train on rows
 // of a file are not checked. [main]

@@ -62,8 +62,8 @@ const struct rlhf__watch *rlhf__progress_watch(const struct rlhf__progress *p);
 // End the display: the bar stays on the screen, and later output appears below it. [main]
 void rlhf__progress_end(struct rlhf__progress *p);
 
-// Remove the bar before other output on stdout (the sample table), or show it again afterwards.
-// [main]
+// Remove the bar before other output on stdout, such as the sample table; or show the bar again
+// afterwards. [main]
 void rlhf__progress_hide(struct rlhf__progress *p);
 void rlhf__progress_show(struct rlhf__progress *p);
 

@@ -29,8 +29,8 @@ rlhf_status rlhf__reward_tallies_init(struct rlhf__reward_tallies *a, size_t n_r
                                       struct rlhf__error *err);
 void rlhf__reward_tallies_finish(struct rlhf__reward_tallies *a); // accepts a zeroed one [any]
 
-// Add the phase's entries to those of the process and clear them. Call it when a phase ends or is
-// abandoned. [main]
+// Add the phase's entries to those of the process, then clear the phase's entries. Call it when a
+// phase ends or is abandoned. [main]
 void rlhf__reward_tallies_close(struct rlhf__reward_tallies *a);
 
 // Set rewards/<name>/{time,failures,retries} of the phase and, if there is a judge,

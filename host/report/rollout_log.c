@@ -63,8 +63,8 @@ static void put_pay(struct rlhf__buf *b, const struct rlhf__rows *e, uint32_t i)
     rlhf__buf_putc(b, ']');
 }
 
-// Write the author of each token after the prompt. These tokens are split into segments, each of
-// which was either sampled by the policy or supplied by the environment.
+// Write the author of each token after the prompt, as a list of segments. The policy sampled all
+// tokens of a segment, or the environment supplied all of them.
 static void put_segments(struct rlhf__buf *b, const struct rlhf__rows *e, uint32_t i) {
     const char *between = "";
     if (!e->turn) return;

@@ -33,8 +33,9 @@ rlhf_status rlhf__run_history_read(struct rlhf__run_history *, const struct rlhf
 rlhf_status rlhf__run_history_add(struct rlhf__run_history *, const struct rlhf__metrics *,
                                   int64_t phase, struct rlhf__error *err);
 
-// Log a warning for each problem that the rules find in the series and that has not been reported
-// yet, and mark it as reported in *said. phase: the newest one. Errors: RLHF_E_NOMEM. [main]
+// Log a warning for each problem that the rules find in the metrics so far, unless it was reported
+// before, and mark it as reported in *said. `phase` is the newest phase. Errors: RLHF_E_NOMEM.
+// [main]
 rlhf_status rlhf__run_history_warn(const struct rlhf__run_history *, struct rlhf__findings *said,
                                    struct rlhf__report *, int64_t phase, struct rlhf__error *err);
 

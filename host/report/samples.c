@@ -180,9 +180,9 @@ static void put_title(struct rlhf__buf *b, const struct layout *l) {
     put_rule(b, l, "\xe2\x94\x9c", "\xe2\x94\xbc", "\xe2\x94\xa4");
 }
 
-// Returns the offset from which a prompt is shown: 0 for a short prompt, which is shown whole. A
-// prompt that would fill most of the space is shown from a later character on, so that it takes a
-// third of the space.
+// Returns the offset from which a prompt is shown. A short prompt is shown whole (offset 0). If a
+// prompt would fill most of the space, only as much of its end is shown as fits into a third of the
+// space.
 static size_t tail_of(rlhf_str prompt, size_t columns) {
     if (prompt.len <= columns * 2 / 3) return 0;
     return rlhf__utf8_floor(prompt.ptr, (size_t)prompt.len - columns / 3);

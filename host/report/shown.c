@@ -32,8 +32,8 @@ static int compare_ranked(const void *a, const void *b) {
     return (x->row > y->row) - (x->row < y->row);
 }
 
-// Returns the share of the rows that rank below sample i of n. The shares go from 5 to 95 % and are
-// closer together at both ends.
+// Samples are taken at fixed ranks of the sorted rewards. Returns the share of rows that rank below
+// sample i of n. The shares go from 5 to 95 % and are closer together at both ends.
 static double share_of(uint32_t i, uint32_t n) {
     static const double at[] = {0.05, 0.25, 0.5, 0.75, 0.95};
     if (n == 1) return at[2];
@@ -75,8 +75,8 @@ uint32_t rlhf__shown_even(uint32_t rows, uint32_t n, uint32_t *pick) {
 // Mismatched completions (label -1) do not come from the file.
 static int is_of_file(const struct rlhf__rows *e, uint32_t i) { return e->label[i] >= 0; }
 
-// Pick the first whole groups of rows with at most `most` rows together, but at least one group.
-// pick[e->n].
+// Pick the rows of the first group, and of the groups after it as long as all of these together
+// have at most `most` rows. The array `pick` has e->n elements.
 static uint32_t pick_first(const struct rlhf__rows *e, uint32_t most, uint32_t *pick) {
     uint32_t n = 0;
     for (uint32_t i = 0, end; i < e->n; i = end) {

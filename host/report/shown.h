@@ -1,6 +1,6 @@
 // shown.h: chooses the rows of a phase that are samples, and copies their texts and numbers for
-// samples.jsonl (docs/run-files.md). They are copied because the rows no longer exist when it is
-// known whether samples are written.
+// samples.jsonl (docs/run-files.md). They are copied because the rows are freed before it is known
+// whether samples are written.
 #ifndef RLHF_HOST_SHOWN_H
 #define RLHF_HOST_SHOWN_H
 
@@ -48,8 +48,8 @@ struct rlhf__shown_from {
 rlhf_status rlhf__shown_take(struct rlhf__shown *s, const struct rlhf__shown_from *from,
                              struct rlhf__error *err);
 
-// Pick at most n of `rows` rows, evenly spaced, the first and the last among them. Returns how many
-// were picked. [any]
+// Pick at most n of `rows` rows, evenly spaced and including the first and the last row. Returns
+// how many were picked. [any]
 uint32_t rlhf__shown_even(uint32_t rows, uint32_t n, uint32_t *pick);
 
 #endif

@@ -16,9 +16,9 @@ struct rlhf__tensorboard {
 };
 
 // Open the event file in the run's folder `name`, which is created if needed. With keep_phase < 0 a
-// new file is started. Otherwise the newest file is cut and then appended to. The cut removes the
-// first event of a later step, or the first damaged record if that comes earlier, and everything
-// after it. [main]
+// new file is started. Otherwise the newest file is cut and then appended to. It is cut at the
+// first event of a later step or at the first damaged record, whichever comes first: that record
+// and everything after it are removed. [main]
 rlhf_status rlhf__tensorboard_open(const struct rlhf__folder *run, const char *name,
                                    int64_t keep_phase, struct rlhf__tensorboard *out,
                                    struct rlhf__error *err);
