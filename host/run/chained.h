@@ -8,8 +8,8 @@
 
 struct rlhf__run;
 
-// Open the file in the folder `to`; keep < 0: a new file, else the phase that the run was resumed
-// from. Errors: those of rlhf__chain_log_open. [main]
+// Open the file in the folder `to`. If keep < 0, the file is new, otherwise `keep` is the phase
+// from which the run was resumed. Errors: those of rlhf__chain_log_open. [main]
 rlhf_status rlhf__chained_open(struct rlhf__run *, const struct rlhf__folder *to, int64_t keep,
                                struct rlhf__error *err);
 

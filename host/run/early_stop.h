@@ -37,8 +37,8 @@ rlhf_status rlhf__early_stop_check(const struct rlhf__early_stop_config *, const
                                    int samples, int rewards, int reference,
                                    struct rlhf__error *err);
 
-// Reject a patience or a window that is longer than the remaining phases. Errors: RLHF_E_INVALID.
-// [any]
+// Reject a `patience` or a `window` that is larger than the number of remaining phases. Errors:
+// RLHF_E_INVALID. [any]
 rlhf_status rlhf__early_stop_check_left(const struct rlhf__early_stop *, int64_t left,
                                         struct rlhf__error *err);
 

@@ -1,7 +1,7 @@
 // effect_rules.c: rlhf__effect_rules of setup.h. Lists the settings that have an effect only in one
 // kind of run, or only together with another setting. Settings that are not listed always have an
-// effect. Switching off a feature that the run lacks is allowed. (early_stop.kl, early_stop.reward
-// and data.long_rows are checked where they are used.)
+// effect. A setting that switches a feature off is allowed in a run that lacks the feature.
+// (early_stop.kl, early_stop.reward and data.long_rows are checked where they are used.)
 #include "run/setup.h"
 
 #include "config/effect.h"

@@ -113,8 +113,8 @@ static rlhf_status score(const struct rlhf__reward_model *rm, const struct rlhf_
     return st;
 }
 
-// Reward models and classifiers that are already loaded, because a reward has used them, are opened
-// a second time, on the memory plan. This happens before anything else is counted, because they
+// If a reward has already used a reward model or a classifier, that model is loaded. Open it a
+// second time, on the memory plan. Do this before anything else is counted, because these models
 // stay loaded for the whole phase.
 struct planned_models {
     struct rlhf__model *model[RLHF__OWNERS];
@@ -198,8 +198,9 @@ static uint64_t rollback_bytes(const struct rlhf__run *r) {
     return bytes >> 20 < (uint64_t)r->config->checkpoint.undo_mib ? bytes : 0;
 }
 
-// Returns the bytes of the rows, of a copy of a minibatch's rows, and of the supports. fresh:
-// dynamic sampling may sample as many rows again and join both sets into a new one.
+// Returns the bytes of the rows, of a copy of a minibatch's rows, and of the supports. With
+// `fresh`, dynamic sampling may sample the same number of rows a second time, and join them with
+// the first ones.
 static uint64_t rows_bytes(const struct rlhf__rows *e, int fresh) {
     const uint64_t token = sizeof *e->ids + (RLHF__N_TOKEN_ARRAYS + e->n_named) * sizeof(float);
     const uint64_t support =

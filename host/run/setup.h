@@ -53,12 +53,12 @@ rlhf_status rlhf__setup_critic(struct rlhf__run *r, struct rlhf__error *err);
 
 // Open the reference if the plan needs one: reference.path, or else the weights that the policy
 // started from. The policy must be open. Errors: those of rlhf__model_open; RLHF_E_INVALID if the
-// vocabularies differ or, with RLHF_HEAD_KL, the plugins or the widths. [main]
+// vocabularies differ or, with RLHF_HEAD_KL, if the plugins or the widths differ. [main]
 rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err);
 
-// Check that m gives log-probs of the policy's tokens. If the KL head compares the policy with m,
-// also check that policy and backend support that. what: "reference", "teacher". Errors:
-// RLHF_E_INVALID, RLHF_E_UNSUPPORTED. [main]
+// Check that m can give log-probs of the policy's tokens. If the KL head compares the policy with
+// m, also check that the policy and the backend support this. `what` is what messages call m:
+// "reference", "teacher". Errors: RLHF_E_INVALID, RLHF_E_UNSUPPORTED. [main]
 rlhf_status rlhf__setup_check_frozen(const struct rlhf__cast *c, const struct rlhf__model *m,
                                      const char *what, struct rlhf__error *err);
 
@@ -141,16 +141,16 @@ rlhf_status rlhf__setup_actor_same(const struct rlhf__run *r, json_t **out,
 
 // ---- several processes: setup_team.c ----
 
-// Returns run.threads; or, if that is 0 and several processes may use the same cores, the number of
-// threads that this process gets of them. [main]
+// Returns run.threads. If that is 0 and several processes may use the same cores, returns this
+// process's share of the cores instead. [main]
 int64_t rlhf__setup_threads(const struct rlhf__run *r);
 
-// Returns compute.gpu; or, if the user did not choose a card and this machine has several processes
-// of the run, the card of this process. Then also sets r->gpus. [main]
+// Returns compute.gpu if the user chose a card, or if this machine has one process of the run.
+// Otherwise returns the card of this process, and sets r->gpus. [main]
 int64_t rlhf__setup_gpu(struct rlhf__run *r);
 
-// Log that the processes of this machine use its cards in turn. Warn if there are fewer cards.
-// [main]
+// Log that the processes of this machine are assigned to its cards one after another. Warn if there
+// are fewer cards than processes. [main]
 void rlhf__setup_say_gpus(const struct rlhf__run *r);
 
 // Check that all processes execute the same run. Call it when everything is open and the checkpoint
@@ -161,8 +161,8 @@ rlhf_status rlhf__setup_same(const struct rlhf__run *r, struct rlhf__error *err)
 
 // Count the memory of one phase, using the models on the memory plan that rlhf__setup_rows opened.
 // Reject the run if less is free (model/free_memory.h), unless compute.memory_check is off. If a
-// model fails on the plan, warns and compares what was counted so far. *out (NULL allowed) receives
-// what the run needs, even if it is rejected. [main]
+// model fails on the plan, warns and compares the bytes counted so far. *out (NULL allowed)
+// receives what the run needs, even if it is rejected. [main]
 rlhf_status rlhf__estimate_memory(struct rlhf__run *r, struct rlhf__memory_need *out,
                                   struct rlhf__error *err);
 
@@ -179,8 +179,8 @@ rlhf_status rlhf__setup_checkpoints(struct rlhf__run *r, struct rlhf__error *err
 rlhf_status rlhf__setup_reward_checkpoints(struct rlhf__run *r, struct rlhf__error *err);
 
 // List in r->inputs what a resumed run reads again: the rows, the reference unless the checkpoint
-// contains it, and the files of rewards and judge, except a reward model that the run trains. All
-// must be open. [main]
+// contains it, and the files of rewards and judge, except a reward model that the run trains. Call
+// this when all of them are open. [main]
 rlhf_status rlhf__setup_inputs(struct rlhf__run *r, struct rlhf__error *err);
 
 // Append the files of rows and prompts to a list. [main]

@@ -142,8 +142,8 @@ static rlhf_status check_option(const struct rlhf__run *r, const struct rlhf__pl
     return RLHF_OK;
 }
 
-// Check that the run reads the file at each new path, because only then is its checksum compared.
-// The base of an adapter is exempt: the checkpoint has its checksum.
+// Check that the run really reads the file at each new path. Only files that it reads have a
+// checksum that is compared. The base of an adapter is exempt: the checkpoint has its checksum.
 static rlhf_status check_moved(const struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     const char *path;

@@ -203,7 +203,8 @@ static const char *divergence_name(int32_t divergence) {
 }
 
 // The KL head passes `other` to the policy's plugin, so both must have the same plugin. Only some
-// models and backends support another divergence or another width. what: "reference", "teacher".
+// models and backends support a divergence other than the default, or two models of different
+// width. `what` is what messages call `other`: "reference", "teacher".
 static rlhf_status check_family(const struct rlhf__cast *c, const struct rlhf__model *other,
                                 const char *what, struct rlhf__error *err) {
     const struct rlhf__model *p = c->policy;

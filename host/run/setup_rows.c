@@ -56,8 +56,8 @@ static rlhf_status open_rewards(struct rlhf__run *r, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Warn of minibatches of different sizes. Each minibatch is one step, so a row in a smaller one has
-// more weight.
+// Warn if minibatches have different sizes. Each minibatch is one step, so a row has more weight in
+// a smaller minibatch.
 static void say_uneven(const struct rlhf__run *r) {
     const rlhf_plan *p = &r->cast.plan;
     const int64_t size = r->config->batch.size, parts = p->minibatches;

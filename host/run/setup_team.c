@@ -14,8 +14,8 @@
 
 // ---- threads ----
 
-// Returns the number of physical cores among the processors of a mask. A processor whose core is
-// not known counts as one.
+// Returns the number of physical cores to which the processors of a mask belong. A processor whose
+// core is not known counts as a core.
 static int32_t cores_of(const cpu_set_t *mask) {
     char path[128];
     int32_t cores = 0;
