@@ -2,8 +2,8 @@
 //
 // A batch has two doors, which all ranks pass. At the first one, rank 0 announces which responses
 // are to be sampled, and the actors receive the weights. At the second one, the actors hand over
-// the responses: each has sampled those of some of the groups. In between, the learners train. A
-// last order without responses ends the actors.
+// the responses: each actor has sampled the responses of some of the groups. In between, the
+// learners train. To end the actors, rank 0 announces 0 responses.
 #ifndef RLHF_HOST_ACTORS_H
 #define RLHF_HOST_ACTORS_H
 
@@ -48,8 +48,8 @@ struct rlhf__actor_order {
 // rlhf__ship_weights; RLHF_E_INTERNAL. [step]
 rlhf_status rlhf__actors_receive(struct rlhf__actors *, struct rlhf__actor_order *out,
                                  struct rlhf__error *err);
-// Hand over the responses or, if st is not RLHF_OK, report that sampling has failed; the responses
-// are then ignored. Returns st, or the error of another rank. [step]
+// If st is RLHF_OK, hand over the responses. Otherwise report that sampling has failed; the
+// responses are then ignored. Returns st, or the error of another rank. [step]
 rlhf_status rlhf__actors_give(struct rlhf__actors *, const struct rlhf__sampled *, rlhf_status st,
                               struct rlhf__error *err);
 

@@ -125,9 +125,9 @@ static uint32_t same_prompt(const struct rlhf__gen_request *q, uint32_t i) {
     return end;
 }
 
-// Returns the index of the shared prompt of sequence i, which starts now, or -1 for none. If its
-// neighbors already share a prompt, that one is used. Otherwise, if more sequences with this prompt
-// follow and a cache is free, a silent row fills the cache in this step.
+// Sequence i starts now. Returns the index of the shared cache that it uses, or -1 for none. If
+// sequences before it already share its prompt, their cache is used. Otherwise, if more sequences
+// with this prompt follow and a cache is free, a silent row fills the cache in this step.
 static int32_t share(struct decoder *d, uint32_t i) {
     const struct rlhf__gen_request *q = d->q;
     int32_t free_one = -1;
@@ -168,8 +168,8 @@ static void go_on(struct decoder *d, uint32_t s) {
     w->fed = len;
 }
 
-// The rows that take part in a step: rows that go on with one drawn token, and rows that start or
-// read several tokens.
+// The rows that take part in a step. A row feeds the model either one token, which was drawn in the
+// last step, or several tokens, because it starts or reads.
 enum rows { GOING_ON = 1, STARTING = 2 };
 
 static int kind_of(const struct decoder *d, const struct row *w) {
@@ -358,8 +358,8 @@ static rlhf_status step(struct decoder *d, const struct rlhf__model *m, rlhf_gen
     return st == RLHF_OK ? take(d, err) : st;
 }
 
-// On a device that records calls, the running rows have separate steps. All those steps are alike,
-// so the device can replay the recorded calls.
+// On a device that records calls, rows that feed one token get steps of their own. All these steps
+// make the same calls, so the device can replay the recorded ones.
 static rlhf_status run(struct decoder *d, const struct rlhf__model *m, rlhf_gen *cache,
                        struct rlhf__error *err) {
     const struct rlhf__gen_request *q = d->q;

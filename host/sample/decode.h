@@ -2,8 +2,8 @@
 // prompt takes its slot.
 //
 // Adjacent sequences that have the same prompt (the same array) can share it: the prompt is
-// computed once, into a separate cache, and each sequence continues from its last token. If no such
-// cache is free, the prompt is computed for each sequence.
+// computed once, into a separate cache, and each sequence continues from the prompt's last token.
+// If no such cache is free, the prompt is computed for each sequence.
 //
 // Drawn token t of sequence s uses random number s * 65536 + t of the stream, so responses do not
 // depend on slots, order or threads. This file does not depend on rewards or prompt files.
@@ -39,16 +39,16 @@ struct rlhf__gen_turns {
     int32_t longest_prompt;
     // Sequence i now has a slot. It begins when `next` returns RLHF__GEN_READ.
     rlhf_status (*begin)(void *ctx, uint32_t i, struct rlhf__error *err);
-    // A turn of n tokens has ended. stopped 1: an end token or a rule ended it; otherwise it
+    // A turn of n tokens has ended. `stopped` is 1 if an end token or a rule ended it, 0 if it
     // reached max_new or `longest`.
     rlhf_status (*ended)(void *ctx, uint32_t i, const int32_t *ids, int32_t n, int stopped,
                          struct rlhf__error *err);
     // Called before each step. wait 1: all sequences wait, so return when one can go on.
     rlhf_status (*advance)(void *ctx, int wait, struct rlhf__error *err);
-    // Returns enum rlhf__gen_next. READ: *ids[*n] are the tokens to read, at least one, borrowed
-    // until the next `ended` of this sequence. With these tokens and one more, the sequence must
-    // not be longer than `longest`. At the beginning of a sequence, *ids is not used: the request's
-    // prompt[i] and prompt_len[i] are set then.
+    // Returns enum rlhf__gen_next. With RLHF__GEN_READ, *ids[*n] are the tokens to read, at least
+    // one, borrowed until the next `ended` of this sequence. The sequence with these tokens and one
+    // more must not be longer than `longest`. At the beginning of a sequence, *ids is not used: the
+    // function sets the request's prompt[i] and prompt_len[i] instead.
     int (*next)(void *ctx, uint32_t i, const int32_t **ids, int32_t *n);
 };
 

@@ -45,9 +45,9 @@ void rlhf__experience_finish(struct rlhf__experience *x); // accepts a zeroed on
 rlhf_status rlhf__experience_keep(struct rlhf__experience *x, const uint8_t *keep,
                                   struct rlhf__error *err);
 
-// Append y's rows to x's and add its token counts. y's groups are renumbered to follow x's. y is
-// empty afterwards. Call before hidden states exist for the rows and before they are judged.
-// Errors: RLHF_E_NOMEM. [any]
+// Move y's rows to the end of x's rows, and add y's token counts to x's. The groups from y are
+// renumbered to follow those of x. y is empty afterwards. Call before hidden states exist for the
+// rows and before they are judged. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__experience_join(struct rlhf__experience *x, struct rlhf__experience *y,
                                   struct rlhf__error *err);
 

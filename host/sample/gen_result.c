@@ -14,8 +14,8 @@ void rlhf__gen_result_finish(struct rlhf__gen_result *r) {
     memset(r, 0, sizeof *r);
 }
 
-// The OS allocates a page of the supports when it is first written, so short responses use few
-// pages.
+// The operating system allocates a page of the supports only when the page is first written, so
+// short responses use few pages.
 rlhf_status rlhf__gen_result_init(struct rlhf__gen_result *r, uint32_t n, int32_t stride, int turns,
                                   size_t words, struct rlhf__error *err) {
     const size_t cells = (size_t)n * (size_t)stride;

@@ -21,8 +21,9 @@ struct rlhf__gen_result {
     int64_t tokens; // prompt and response tokens that the model has computed
 };
 
-// Allocate a result of n rows. turns 1: with `turn`. words: 32-bit words of a support, 0 = without.
-// Release with rlhf__gen_result_finish. Errors: RLHF_E_NOMEM. [any]
+// Allocate a result of n rows. If turns is 1, also allocate `turn`. `words` is the number of 32-bit
+// words of a support; 0 = do not store supports. Release with rlhf__gen_result_finish. Errors:
+// RLHF_E_NOMEM. [any]
 rlhf_status rlhf__gen_result_init(struct rlhf__gen_result *, uint32_t n, int32_t stride, int turns,
                                   size_t words, struct rlhf__error *err);
 void rlhf__gen_result_finish(struct rlhf__gen_result *); // accepts a zeroed one [any]

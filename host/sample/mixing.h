@@ -22,8 +22,8 @@ struct rlhf__reward_parts {
 
 // Compute e's score, reward and token[RLHF__TOKEN_REWARD] from parts[n_reward], with the weights,
 // normalization, clip and penalties of the config. If an environment also gives rewards (e->paid),
-// they are the element after these, parts[n_reward]. Rows that are not kept get 0 and do not count
-// in means. no_period is as in struct rlhf__scored. [any]
+// these are in an additional element, parts[n_reward]. Rows that are not kept get 0 and are left
+// out of means. no_period is as in struct rlhf__scored. [any]
 void rlhf__mix(const struct rlhf__config *, const struct rlhf__reward_parts *parts,
                const uint8_t *keep, const uint8_t *no_period, struct rlhf__rows *e);
 

@@ -34,9 +34,10 @@ struct rlhf__overlap {
     int32_t closing, reserved;
 };
 
-// Returns 1 if a reward may be called while rows are being sampled. Three things prevent this:
-// without RLHF_REWARD_EXTERNAL the reward may use models, even in a worker; a reward with state
-// would depend on how the batch is split into calls; and log-probs exist only after sampling.
+// Returns 1 if a reward may be called while rows are being sampled. Three things prevent this. A
+// reward without RLHF_REWARD_EXTERNAL may use models, even if it runs in a worker. The scores of a
+// reward with state would depend on how the batch is split into calls. And log-probs exist only
+// after sampling.
 int rlhf__overlap_allowed(const struct rlhf__instance *reward) {
     const uint32_t flags = reward->plugin->ops.reward.flags;
     return (flags & RLHF_REWARD_EXTERNAL) != 0 && reward->plugin->desc.state_version == 0 &&
@@ -96,7 +97,7 @@ static void ask(struct rlhf__overlap *a, const uint32_t *number, uint32_t n) {
     rlhf__rows_finish(&e);
 }
 
-// The thread: score all rows that are ready in one call. Ready rows no longer change, so only the
+// The thread: in one call, score all rows that are ready. Ready rows no longer change, so only the
 // counts need the lock.
 static void *work(void *arg) {
     struct rlhf__overlap *a = arg;

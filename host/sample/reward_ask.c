@@ -59,12 +59,12 @@ static int is_odd(const struct rlhf__mixing_config *rules, const struct rlhf__re
     return numbers && !isfinite(rlhf__reward_answer_paid(a, r, i));
 }
 
-// What happens to a call's reports. COUNTED: they count. NONE: there were none. AGAIN: they do not
-// count, so all rows of the call are scored again.
+// Whether the metrics that the reward reported in a call are kept. COUNTED: they are. NONE: it
+// reported none. AGAIN: they are dropped, so all rows of the call are scored again.
 enum reports { COUNTED, NONE, AGAIN };
 
-// Decide whether the reports of a call count. `failed` of its rows failed, and `odd` of its rows
-// have rewards that are not finite and would end the run.
+// Decide whether the metrics reported in a call are kept. `failed` is the number of its rows that
+// failed, `odd` the number of its rows with rewards that are not finite and would end the run.
 static enum reports count_reports(const struct rlhf__reward_call *q, struct rlhf__reward_metrics *m,
                                   uint32_t failed, uint32_t odd) {
     const int alone = (q->plugin->plugin->ops.reward.flags & RLHF_REWARD_ROW_ALONE) != 0;
@@ -227,8 +227,8 @@ static rlhf_status ask(struct asking *s, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Take the early answers; rows without one stay open. check_early will check the early answers
-// after the other rows have been scored.
+// Take the early answers. Rows without an early answer are scored later. Then check_early checks
+// the early answers.
 static void take_early(struct asking *s) {
     struct rlhf__overlap_answers *early = s->early;
     if (!early) return;

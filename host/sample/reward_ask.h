@@ -3,12 +3,12 @@
 // `retry` also repeats the call for scores that are not finite, if rewards.nan_policy would stop
 // the run.
 //
-// Metrics that the reward reports (host->metric) count once, as if no row had been scored again.
-// Therefore, if any row of a call must be scored again and the call reported metrics, the call is
-// repeated for all its rows. Answers of the first call are kept, and its metrics are dropped. The
-// exception is a reward that marks failed rows and scores each row alone (RLHF_REWARD_ROW_ALONE).
-// The metrics of its first call are about the rows that did not fail, so only the marked rows are
-// repeated.
+// Metrics that the reward reports (host->metric) must be as if no row had been scored twice.
+// Therefore, if any row of a call must be scored again and the call reported metrics, the metrics
+// are dropped and the call is repeated for all its rows. The answers of the first call for the
+// other rows are kept. The exception is a reward that marks failed rows and scores each row alone
+// (RLHF_REWARD_ROW_ALONE). The metrics of its first call are about the rows that did not fail, so
+// only the marked rows are repeated.
 #ifndef RLHF_HOST_REWARD_ASK_H
 #define RLHF_HOST_REWARD_ASK_H
 
@@ -49,11 +49,11 @@ void rlhf__reward_ask_overlapped(const struct rlhf__reward_call *q,
 // NULL = none. With on_failure zero or drop, a->failed marks the rows that could not be scored;
 // with stop and retry it marks none.
 //
-// A retry repeats the call for a row together with its group (unless RLHF_REWARD_ROW_ALONE); if
-// metrics were reported, see above. Other rows keep their answers. If a call failed as a whole, the
-// reward's saved state is restored before the retry. Errors: RLHF_E_IO with plugin, phase, rows,
-// the reason and rewards.on_failure; RLHF_E_NOMEM and RLHF_E_CANCELLED, which do not count as
-// failures of rows. [step]
+// A retry repeats the call for a row together with its group (unless RLHF_REWARD_ROW_ALONE) or, if
+// the call reported metrics, for all rows of the call. Rows that did not need the retry keep their
+// answers. If a call failed as a whole, the reward's saved state is restored before the retry.
+// Errors: RLHF_E_IO with plugin, phase, rows, the reason and rewards.on_failure; RLHF_E_NOMEM and
+// RLHF_E_CANCELLED, which do not count as failures of rows. [step]
 rlhf_status rlhf__reward_ask(const struct rlhf__reward_call *q, struct rlhf__overlap_answers *early,
                              const struct rlhf__reward_rows *r, struct rlhf__reward_answer *a,
                              struct rlhf__error *err);

@@ -1,7 +1,7 @@
 // reward_call.h: one call of a reward: score() for some rows. Records the time, the reward's
-// metrics, and the rows that the reward could not score. If the call ended the reward's process,
-// the call is repeated in parts, so that only the rows that end the process fail. reward_ask.h
-// decides what happens to failed rows.
+// metrics, and the rows that the reward could not score. If the reward's process ended during the
+// call, the call is repeated in parts, so that only the rows that make the process end fail.
+// reward_ask.h decides what happens to failed rows.
 #ifndef RLHF_HOST_REWARD_CALL_H
 #define RLHF_HOST_REWARD_CALL_H
 
@@ -59,8 +59,8 @@ struct rlhf__reward_metrics {
     int32_t warned_mixed; // 1: a warning was logged about a name that is combined in two ways
 };
 
-// Accept the values of finished calls; or drop them, because their rows are scored again. _drop
-// returns 1 if there were any. [step]
+// _accept keeps the values of finished calls. _drop discards them, because the rows are scored
+// again, and returns 1 if there were any. [step]
 void rlhf__reward_metrics_accept(struct rlhf__reward_metrics *m);
 int rlhf__reward_metrics_drop(struct rlhf__reward_metrics *m);
 

@@ -71,7 +71,7 @@ struct rlhf__reward_rows {
 };
 
 // Make the rows of a batch, with the log-probs that the rewards' flags ask for
-// (RLHF_REWARD_LOGP_*). The batch must have these. Errors: RLHF_E_NOMEM. [any]
+// (RLHF_REWARD_LOGP_*). The batch must have these log-probs. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__reward_rows_init(struct rlhf__reward_rows *r, const struct rlhf__scored *x,
                                    const struct rlhf__rows *e, uint32_t flags,
                                    struct rlhf__error *err);

@@ -25,8 +25,8 @@ struct rlhf__rewards_request {
 rlhf_status rlhf__rewards_open(const struct rlhf__rewards_request *, struct rlhf__instance ***out,
                                struct rlhf__error *err);
 
-// Offer rewards.timeout_s, rewards.memory_mib and rewards.retries to plugins, if that was not done
-// yet. *limits must outlive them. Errors: those of rlhf__services_offer. [main]
+// Offer rewards.timeout_s, rewards.memory_mib and rewards.retries to plugins, unless they are
+// already offered. *limits must outlive the plugins. Errors: those of rlhf__services_offer. [main]
 rlhf_status rlhf__rewards_offer_limits(const struct rlhf__config *, struct rlhf__services *,
                                        rlhf_limits *limits, struct rlhf__error *err);
 

@@ -7,7 +7,7 @@
 
 // Like rlhf__rollout, but each rank samples the responses of some groups, and receives those of the
 // other groups. The responses are the same for any number of ranks, because their random numbers
-// depend on the row. q->overlap must be NULL if the team has several ranks. team may be NULL.
+// depend only on the row. q->overlap must be NULL if the team has several ranks. team may be NULL.
 // Errors: those of rlhf__rollout, of any rank; those of rlhf__team_agree. [step]
 rlhf_status rlhf__rollout_share(struct rlhf__team *team, const struct rlhf__rollout_request *q,
                                 const int64_t *row, struct rlhf__rows *e, int64_t *tokens,
@@ -18,7 +18,7 @@ rlhf_status rlhf__rollout_share(struct rlhf__team *team, const struct rlhf__roll
 void rlhf__rollout_pack(const struct rlhf__rows *e, int64_t tokens, struct rlhf__buf *out);
 
 // Put together the rows of a request that several ranks sampled. Rank r has sampled the rows
-// [first[r], first[r + 1]); part[r] is its message, which is read. Ranks without rows need no
+// [first[r], first[r + 1]), which are read from its message part[r]. A rank without rows needs no
 // message. *e must be zeroed. *tokens grows by the tokens that the models of all ranks computed.
 // Errors: RLHF_E_INTERNAL, RLHF_E_NOMEM. [step]
 rlhf_status rlhf__rollout_unpack(const struct rlhf__rollout_request *q, const int64_t *row,

@@ -101,8 +101,8 @@ static rlhf_status refuse(const struct rlhf__scorer *s, size_t k, const struct r
                       shown, x->response[i].ptr);
 }
 
-// Take a reward's values and apply rewards.on_failure and rewards.nan_policy. If a row could not be
-// scored or its reward is not finite, this reward adds nothing to it.
+// Take a reward's values and apply rewards.on_failure and rewards.nan_policy. If this reward could
+// not score a row, or gave it a value that is not finite, it adds nothing to the row's reward.
 static rlhf_status take_rows(const struct rlhf__scorer *s, const struct rlhf__scored *x, size_t k,
                              struct totals *l, struct rlhf__error *err) {
     const struct rlhf__mixing_config *c = &s->config->mixing;

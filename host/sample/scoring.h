@@ -22,8 +22,8 @@ struct rlhf__team;
 struct rlhf__scorer {
     const struct rlhf__config *config;
     struct rlhf__instance *const *rewards; // [config->n_reward]
-    // Sets a metric: rewards/<name>/{mean,std}, rewards/not_finite, and
-    // objective/verifiable_correct_rate if there are verdicts. NULL = none.
+    // Is called to set the metrics rewards/<name>/{mean,std}, rewards/not_finite, and, if there are
+    // verdicts, objective/verifiable_correct_rate. NULL = metrics are not set.
     void (*metric)(void *ctx, const char *name, double value);
     rlhf__metric_fn *reported; // receives what the rewards report; NULL = none
     void *metric_ctx;          // context of both functions

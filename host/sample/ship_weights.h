@@ -20,8 +20,8 @@ void rlhf__ship_destroy(struct rlhf__ship *); // NULL allowed [main]
 void rlhf__ship_describe(const struct rlhf__ship *, struct rlhf__buf *out);
 
 // Send, or on an actor receive, all parameters, and refresh the actor's model. All ranks must call
-// it. A failing compute table does not end the exchange. Errors: those of the table and of the
-// team. [step]
+// it. If the compute table fails, the exchange goes on, so that the other ranks do not wait.
+// Errors: those of the table and of the team. [step]
 rlhf_status rlhf__ship_weights(struct rlhf__ship *, struct rlhf__error *err);
 
 #endif
