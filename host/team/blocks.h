@@ -35,8 +35,8 @@ struct rlhf__blocks {
 };
 
 // Append a tensor: whole.from, whole.at and so on describe the whole tensor. It is cut into pieces
-// of at most `limit` elements, except with one_piece = 1. A block has at most `limit` elements, or
-// one piece. Errors: RLHF_E_NOMEM. [any]
+// of at most `limit` elements, except with one_piece = 1. A block has at most `limit` elements,
+// unless it is a single larger piece. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__blocks_add(struct rlhf__blocks *, const struct rlhf__piece *whole, int one_piece,
                              struct rlhf__error *err);
 void rlhf__blocks_finish(struct rlhf__blocks *); // accepts a zeroed struct [any]

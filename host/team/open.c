@@ -97,8 +97,8 @@ static rlhf_status load(struct rlhf__collective *c, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// A rank is lost, so the ranks can no longer agree on anything. End all of them. (`why` has the
-// rank and its machine.)
+// A rank is lost, so the ranks can no longer agree on anything. End all ranks. (`why` names the
+// lost rank and its machine.)
 static void lost(void *ctx, const char *why) {
     struct rlhf__collective *c = ctx;
     c->log->mute = 0;

@@ -22,8 +22,9 @@ struct rlhf__collective {
 struct rlhf__collective_spec {
     const struct rlhf__dirs *dirs; // the shared objects are in <lib>/collectives
     struct rlhf__launch launch;
-    // "auto": that of the launcher, or none without one; "none"; "mpi": that of the launcher; a
-    // name, for collective_NAME.so in RLHF_PLUGIN_PATH or <lib>/collectives; or a path with a '/'
+    // "auto": the launcher's collective, or none without a launcher; "none"; "mpi": the collective
+    // for the launcher's MPI; NAME: collective_NAME.so in RLHF_PLUGIN_PATH or <lib>/collectives; or
+    // a path that contains a '/'
     const char *backend;
     double timeout_s;      // as in rlhf_collective_options
     struct rlhf__log *log; // gets the sentence about a rank that is lost
@@ -36,8 +37,8 @@ struct rlhf__collective_spec {
 rlhf_status rlhf__collective_open(const struct rlhf__collective_spec *,
                                   struct rlhf__collective *out, struct rlhf__error *err);
 
-// Leave, together with the other ranks. If they can no longer be reached, end all of them with
-// `status`; then this does not return. Accepts a zeroed struct. [main]
+// Leave, together with the other ranks. If they can no longer be reached, ends all ranks with
+// `status` and does not return. Accepts a zeroed struct. [main]
 void rlhf__collective_close(struct rlhf__collective *, int status);
 
 #endif

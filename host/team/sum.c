@@ -254,8 +254,8 @@ static rlhf_block block_at(float *at, uint64_t n) {
 
 // ---- reduce ----
 
-// Send each rank this rank's nodes of that rank's block, and receive the others' nodes of this
-// rank's block.
+// Each rank owns one block of the window. Send every other rank this rank's nodes for the block
+// that it owns, and receive the other ranks' nodes for the block that this rank owns.
 static rlhf_status begin_reduce(struct rlhf__sum *s, struct part p, uint32_t slot,
                                 const rlhf_dev *aside) {
     const uint32_t own = s->share->rank, nodes = s->has[own].n;
