@@ -6,8 +6,8 @@
 // the texts' bytes. The host writes it and never reads it back.
 //
 // Output: a block with struct rlhf__batch_note, then one block for each array of rlhf_reward_out.
-// Each array ends at the end of its block, so that in the worker a write past the array hits an
-// inaccessible page (fence.h). The host reads the output only at offsets that it computed itself.
+// Each array ends where its block ends. In the worker an inaccessible page follows, which a write
+// past the array hits (fence.h). The host reads the output only at offsets that it computed itself.
 #ifndef RLHF_HOST_WORKER_BATCH_H
 #define RLHF_HOST_WORKER_BATCH_H
 

@@ -85,8 +85,8 @@ static const char *get_text(struct rlhf__wire *in, struct rlhf__description *d, 
     return kept;
 }
 
-// Read a list of texts into *out, which is NULL if a list is not given. The list is kept in
-// d->lists[at].
+// Read a list of texts into *out, or set *out to NULL if the description does not contain the list.
+// d->lists[at] owns it.
 static int get_list(struct rlhf__wire *in, struct rlhf__description *d, uint32_t at,
                     const char *const **out, int *no_memory) {
     const uint32_t given = rlhf__wire_get_u32(in), n = rlhf__wire_get_u32(in);

@@ -67,8 +67,8 @@ struct rlhf__pool {
 // Fail the call for the reason `why`. Returns code. [main]
 rlhf_status rlhf__pool_fail(const struct rlhf__pool *t, rlhf_status code, const char *why);
 
-// Fail one worker's part of a call. first = 0: another part has already failed, so this reason is
-// only logged. [main]
+// Record that one worker's part of a call failed. `first` is 1 if no other part has failed yet;
+// otherwise the reason is only logged. [main]
 rlhf_status rlhf__pool_fail_part(const struct rlhf__pool *t, rlhf_status code, const char *why,
                                  int first);
 

@@ -38,9 +38,9 @@ void rlhf__programs_init(struct rlhf__programs *p, const char *program,
 enum { RLHF__PROGRAM_WORDS = 6, RLHF__PROGRAM_TOLD = 3 };
 
 // The command `worker HOST program LEVEL BYTES GROUP FILE ARG0 ...`: be the warden of a program. It
-// writes 4 bytes to descriptor RLHF__PROGRAM_TOLD, which say what confinement is in force (enum
-// rlhf__confined), and then an errno if the program cannot be executed. The exit status is 2 if
-// someone other than the host started it. [main]
+// writes 4 bytes to descriptor RLHF__PROGRAM_TOLD: the confinement that is in force (enum
+// rlhf__confined). If the program cannot be executed, it then writes an errno. The exit status is 2
+// if someone other than the host started it. [main]
 int rlhf__launched(const struct rlhf__env *env, int argc, char **argv);
 
 #endif

@@ -88,8 +88,8 @@ static uint32_t row_at_work(const struct rlhf__worker *w, const struct part *p) 
     return p->from + i;
 }
 
-// Fail a part because its worker failed. first = 1 for the first failed part of a call; the reasons
-// of later ones are only logged.
+// Record that a part failed because its worker failed. `first` is 1 for the first failed part of a
+// call; the reasons of later failures are only logged.
 static rlhf_status part_failed(struct rlhf__pool *t, const struct rlhf__worker *w,
                                const struct part *p, int first) {
     const uint32_t row = row_at_work(w, p);

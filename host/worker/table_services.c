@@ -1,6 +1,5 @@
-// table_services.c: the host's services for a plugin in a worker. In the
-// worker, an object of a service holds the handle of the host's own object, and caches some
-// answers.
+// table_services.c: the host's services for a plugin in a worker. In the worker, an object of a
+// service holds a handle for the object in the host, and caches some of the host's answers.
 #include "worker/table.h"
 
 #include <stdlib.h>
