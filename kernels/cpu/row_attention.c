@@ -10,8 +10,8 @@
 
 #include <omp.h>
 
-// The widest head that hot/hot.h supports and tests/kernels test. Wider heads are refused. The size
-// of scratch memory depends on the actual width.
+// The widest head that hot/hot.h supports and that tests/kernels cover. Wider heads are refused.
+// The size of scratch memory depends on the actual width.
 enum { HEAD_DIM_MAX = 128 };
 enum { LANES_MAX = 16, KEY_BLOCK_MAX = 64, ROWS_MAX = 8, CHUNK_MAX = 64 };
 

@@ -55,8 +55,8 @@ struct rlhf__cuda_range {
     uint64_t bytes;
 };
 
-// The inputs of the logits that lm_head kept for lm_head_bwd. If any of them is written, the logits
-// are dropped.
+// The inputs of the logits that lm_head kept for lm_head_bwd. If an op writes to one of these
+// inputs, the logits are dropped.
 struct rlhf__cuda_kept {
     int valid, with_ref;
     struct rlhf__cuda_range from[4]; // hidden, ref_hidden, support; bytes 0: unused

@@ -1,7 +1,7 @@
 // hot/vec_tails.h: the _n loads and stores of vec.h, which copy through a small array. Include
 // vec.h instead.
 //
-// They are for levels without masked accesses, and for all levels in sanitizer builds:
+// These functions are for levels without masked accesses, and for all levels in sanitizer builds:
 // AddressSanitizer and ThreadSanitizer do not see masked accesses, but they see memcpy.
 #ifndef RLHF_KERNELS_CPU_HOT_VEC_TAILS_H
 #define RLHF_KERNELS_CPU_HOT_VEC_TAILS_H

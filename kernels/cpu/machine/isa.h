@@ -1,5 +1,5 @@
-// isa.h: the arithmetic of the instruction sets (docs/arithmetic-v1.md). Their tables are in
-// hot/hot.h.
+// isa.h: the arithmetic of the instruction sets (docs/arithmetic-v1.md). hot/hot.h has the function
+// table of each instruction set.
 #ifndef RLHF_CPU_ISA_H
 #define RLHF_CPU_ISA_H
 

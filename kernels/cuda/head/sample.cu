@@ -107,9 +107,9 @@ static __device__ __forceinline__ uint64_t weight_of(const struct sampled_row &w
     return rlhf__warp_sum(sum);
 }
 
-// Find the warp whose part of a span contains *want. *want becomes the remainder in that part. sums
-// has one sum per warp, in vocabulary order. fraction: *want is a fraction of the total of all
-// sums.
+// sums has the weight of each warp's part of a span, in vocabulary order. Returns the warp in whose
+// part the running sum exceeds *want, and subtracts the sums of the earlier warps from *want. If
+// `fraction` is set, *want is first replaced with that fraction of the total.
 static __device__ __forceinline__ int crossing(const uint64_t *sums, uint64_t *want,
                                                bool fraction) {
     const int warps = (int)blockDim.x / 32;

@@ -1,5 +1,5 @@
-// canary.h: the test data for the two proofs about a library GEMM: canary.cu proves facts about
-// rows, canary_sums.cu about sums over rows.
+// canary.h: the test data for the two proofs about a library GEMM. canary.cu proves that rows are
+// independent, canary_sums.cu that sums over rows are repeatable.
 #ifndef RLHF_CUDA_CANARY_H
 #define RLHF_CUDA_CANARY_H
 

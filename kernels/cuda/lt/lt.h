@@ -121,8 +121,8 @@ rlhf_status rlhf__lt_plan_of(struct rlhf__cuda *cu, const struct rlhf__lt_shape 
 void rlhf__lt_plans_free(struct rlhf__cuda_lt *lt);
 
 // Queue one GEMM of a plan that uses the library. `rows` is the size that the shape leaves open.
-// Every operand must be aligned to 16 bytes. For an exact shape, `rows` must be at most the proved
-// number.
+// Every operand must be aligned to 16 bytes. For an exact shape, `rows` must be at most the number
+// that the proof covers.
 rlhf__lt_status rlhf__lt_run(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                              const struct rlhf__lt_operands *o, uint32_t rows);
 

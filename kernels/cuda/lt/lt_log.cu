@@ -1,5 +1,5 @@
-// lt_log.cu: reports on the use of the library: RLHF_CUDA_LT_LOG, with one line for each decision
-// about a shape, and the library's part of the context's detail.
+// lt_log.cu: reports on the use of the library. Writes one line for each decision about a shape to
+// the file RLHF_CUDA_LT_LOG, and writes the library's part of the context's detail.
 #include "lt/lt_plan.h"
 
 #include <stdarg.h>

@@ -70,7 +70,7 @@ rlhf__lt_status rlhf__lt_run_as(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
 rlhf_status rlhf__lt_canary_rows(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                                  const rlhf__lt_algo *whole, const rlhf__lt_algo *some,
                                  unsigned tall, int *same);
-// rlhf__lt_canary_tall: the number of rows that are proved when a plan is made.
+// rlhf__lt_canary_tall: the number of rows that the proof covers when a plan is made.
 // rlhf__lt_canary_most: the largest number of rows for which memory is allocated.
 unsigned rlhf__lt_canary_tall(const struct rlhf__cuda *cu, const struct rlhf__lt_shape *s);
 unsigned rlhf__lt_canary_most(const struct rlhf__lt_shape *s);

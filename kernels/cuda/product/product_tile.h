@@ -112,8 +112,8 @@ rlhf_status rlhf__cuda_product_bf16(struct rlhf__cuda *cu, struct rlhf__tiles *p
                                     int right_across, int tile);
 rlhf_status rlhf__cuda_product_f32(struct rlhf__cuda *cu, struct rlhf__tiles *p, int left_across,
                                    int right_across, int tile);
-// For at most RLHF__CUDA_DOT_COLS columns, with depth contiguous in both operands: one warp per
-// row.
+// For GEMMs of at most RLHF__CUDA_DOT_COLS columns. Depth must be contiguous in both operands. One
+// warp computes one row.
 #define RLHF__CUDA_DOT_COLS 16
 rlhf_status rlhf__cuda_product_dot(struct rlhf__cuda *cu, const struct rlhf__tiles *p,
                                    int32_t in_dtype);

@@ -1,5 +1,5 @@
-// method.h: group relative policy optimization, for grpo.so and grpo_iterative.so: the instance and
-// the parts that are specific to GRPO. common/pg.h has the rest, grpo.c the plugin.
+// method.h: the parts of group relative policy optimization that grpo.so and grpo_iterative.so have
+// in common: the instance, and the functions that are specific to GRPO. common/pg.h has the rest.
 #ifndef RLHF_ALGOS_GRPO_METHOD_H
 #define RLHF_ALGOS_GRPO_METHOD_H
 

@@ -7,10 +7,11 @@
 //   L   = 1/n sum_i w_i (1 - sigmoid(s_i beta (u_i - z)))    n: rows of the batch
 //   desirable completions: s = 1, w = desirable_weight; others: s = -1, w = undesirable_weight
 //
-// z estimates the policy's divergence from the reference. Its rows combine prompts with completions
-// of other prompts. The host builds these rows (RLHF_PLAN_MISMATCHED) and passes the batch with its
-// log-probs before the update (RLHF_PLAN_RECOMPUTE_LOGP). With loss apo_zero_unpaired
-// (D'Oosterlinck et al. 2024) z is 0, and there are no mismatched rows.
+// z estimates the policy's divergence from the reference. It is computed from mismatched rows,
+// which combine prompts with completions of other prompts. The host builds these rows
+// (RLHF_PLAN_MISMATCHED) and passes the batch with its log-probs before the update
+// (RLHF_PLAN_RECOMPUTE_LOGP). With loss apo_zero_unpaired (D'Oosterlinck et al. 2024) z is 0, and
+// there are no mismatched rows.
 #include "common/rows.h"
 #include "common/sums.h"
 

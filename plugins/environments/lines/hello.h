@@ -14,9 +14,9 @@ struct rlhf__hello {
 
 enum { RLHF__HELLO_WHY = 200 };
 
-// Parses the line: an object with "tools" (a list of tools as chat templates take them) and
-// "finish" (true or false), both optional. Returns 1, or 0 with the reason in
-// why[RLHF__HELLO_WHY], which may quote bytes of the line. [any]
+// Parses the line, which is an object. Two members are allowed: "tools" (a list of tools as chat
+// templates take them) and "finish" (true or false). Both are optional. Returns 1, or 0 with the
+// reason in why[RLHF__HELLO_WHY], which may quote bytes of the line. [any]
 int rlhf__hello_read(const char *line, size_t n, struct rlhf__hello *out, char *why);
 
 void rlhf__hello_finish(struct rlhf__hello *); // [any]

@@ -151,8 +151,8 @@ rlhf_rope rlhf__tf_rope_args(const struct rlhf__tf *m, const struct rlhf__tf_row
 // that is not needed.
 rlhf_status rlhf__tf_norm(const struct rlhf__tf *m, const struct rlhf__tf_tensor *gamma,
                           rlhf_dev out, int32_t dtype, rlhf_dev stats, rlhf_dev x, uint32_t rows);
-// Computes the gradient of the gain and, in dx (f32), the gradient of x, from dy in dy_dtype. If
-// accumulate is set, adds the gradient of x to dx.
+// From dy, in dy_dtype, computes the gradient of the gain and the gradient of x. Stores the
+// gradient of x in dx (f32) or, if accumulate is set, adds it to dx.
 rlhf_status rlhf__tf_norm_bwd(const struct rlhf__tf *m, const struct rlhf__tf_tensor *gamma,
                               rlhf_dev dx, int32_t accumulate, rlhf_dev dy, int32_t dy_dtype,
                               rlhf_dev x, rlhf_dev stats, uint32_t rows);

@@ -166,8 +166,8 @@ struct reading {
     int32_t ignore_case, reserved;
 };
 
-// Returns 1 if the text begins with a letter of any script. If it begins with a continuation byte,
-// returns `was`, because that character has already been classified.
+// Returns 1 if the text begins with a letter of any script. If it begins with a continuation byte
+// of UTF-8, returns `was`, the result for the first byte of the same character.
 static int is_word(rlhf_str t, int was) {
     const unsigned char c = (unsigned char)*t.ptr;
     if (c < 0x80) return rlhf__is_letter(*t.ptr);
