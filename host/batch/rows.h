@@ -49,8 +49,8 @@ struct rlhf__rows {
     float *token[RLHF__N_TOKEN_ARRAYS]; // [total] each
     // The reference's hidden states, if a head needs them. In host memory they are in ref_hidden
     // (rlhf_forward.kl_hidden, [total, d_hidden]). On the device they are at ref_dev_hidden
-    // (kl_dev_hidden), and ref_row (kl_dev_row) selects rows there. States on the device are
-    // borrowed, and batches that are picked from this one use the same states.
+    // (kl_dev_hidden), where ref_row (kl_dev_row) gives the row of each state. States on the device
+    // are borrowed: a batch whose rows are picked from this one uses the same states.
     float *ref_hidden;
     rlhf_dev ref_dev_hidden;
     int32_t *ref_row; // [response tokens], one row after the other
