@@ -25,8 +25,8 @@ struct rlhf__effect_rule {
 rlhf_status rlhf__effect_check(const struct rlhf__config *c, const struct rlhf__effect_rule *rules,
                                size_t n, struct rlhf__log *log, struct rlhf__error *err);
 
-// Reject the setting `path` if it was typed. This is for settings of which it is known only after
-// the models have been opened that they do nothing. Errors: RLHF_E_INVALID. [main]
+// Call this if the opened models show that the setting `path` does nothing. Rejects the setting if
+// it was typed. Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__effect_refuse_typed(const struct rlhf__config *c, const char *path,
                                       const char *why, struct rlhf__error *err);
 
