@@ -9,7 +9,7 @@ double rlhf__episode_turns(const struct rlhf__rows *, uint32_t i); // of the pol
 
 // If the environment states its tasks and the command lacks prompts, each of the n episodes has a
 // different task: replaces *task by an array with task[i] = i. Otherwise sets *task to NULL.
-// Errors: RLHF_E_INVALID if per_prompt is set although prompts are lacking; RLHF_E_NOMEM. [main]
+// Errors: RLHF_E_INVALID if per_prompt is set without prompts; RLHF_E_NOMEM. [main]
 rlhf_status rlhf__episode_tasks(const struct rlhf__eval_setup *, uint32_t n, int per_prompt,
                                 int64_t **task, struct rlhf__error *err);
 
