@@ -60,8 +60,8 @@ struct rlhf__feed_ops {
     // [step]
     rlhf_status (*largest)(struct rlhf__feed *, struct rlhf__experience *x,
                            struct rlhf__error *err);
-    // With the models on a memory plan, allocate what is allocated while the rows of x are sampled.
-    // NULL if that is nothing. [step]
+    // With the models on a memory plan, make the allocations that sampling the rows of x makes.
+    // NULL if it makes none. [step]
     rlhf_status (*estimate)(struct rlhf__feed *, const struct rlhf__experience *x,
                             struct rlhf__error *err);
     // Returns the cursor, for epochs and the checkpoint. If `choice` is set, the cursor only counts
@@ -123,8 +123,9 @@ rlhf_status rlhf__text_feed_tokenise(struct rlhf__feed *, struct rlhf__error *er
 
 // ---- preference_feed.c: preference rows, to train a reward model (score head) or a policy ----
 //
-// On held-out pairs, this feed measures how often the model agrees with the preference. Completions
-// with a label are rows with one response; on those, it measures the mean reward for each label.
+// On held-out pairs, this feed measures how often the model agrees with the preference. On held-out
+// completions with a label, which are rows with one response, it measures the mean reward for each
+// label.
 
 struct rlhf__preferences;
 struct rlhf__reward_training;
@@ -201,7 +202,7 @@ rlhf_status rlhf__held_out_prompts_open(const struct rlhf__feed_env *, struct rl
 // Sample one response to each of q.prompts, with the same random numbers every time. All other
 // members of q are as in a phase's request. Sets eval/reward, the mean reward without normalization
 // and clipping, and eval/<name> for every metric <name> of the rewards. Logs the mean. `episodes`
-// is NULL for single responses. Otherwise it describes the episodes of q.prompts: samples these,
+// is NULL for single responses. Otherwise samples episodes of q.prompts, as `episodes` describes,
 // and also sets their metrics. Errors: those of rlhf__rollout and rlhf__score. [step]
 rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *,
                                            struct rlhf__rollout_request q,

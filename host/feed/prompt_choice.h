@@ -22,7 +22,7 @@ void rlhf__prompt_choice_destroy(struct rlhf__prompt_choice *); // NULL allowed 
 
 // Let the algorithm choose n prompts, row[n], for a phase (counted from 0), and count them as used.
 // Called again for each further sampling round of the phase. Errors: those of the algorithm's
-// function; RLHF_E_INVALID if no prompt has one of the indices. [step]
+// function; RLHF_E_INVALID if one of the indices does not belong to a prompt. [step]
 rlhf_status rlhf__prompt_choice_ask(struct rlhf__prompt_choice *, int64_t phase, uint32_t n,
                                     int64_t *row, struct rlhf__error *err);
 
