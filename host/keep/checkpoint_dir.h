@@ -1,9 +1,10 @@
 // checkpoint_dir.h: RUN/checkpoints: gives a finished checkpoint its name and its links, repairs
 // the directory after a crash, and removes checkpoints or sets them aside.
 //
-// A checkpoint of this run is a directory NNNNNN whose state/run.json has that phase. Everything
-// else here belongs to the user and is not touched, unless it has a name that the run needs: then
-// it is moved to aside-<n>/. Checkpoints of later phases are also moved there after a roll-back.
+// A checkpoint of this run is a directory NNNNNN whose state/run.json has the phase NNNNNN.
+// Everything else here belongs to the user. It is not touched, except if it has a name that the run
+// needs: then it is moved to aside-<n>/. Checkpoints of later phases are also moved there after a
+// roll-back.
 #ifndef RLHF_HOST_CHECKPOINT_DIR_H
 #define RLHF_HOST_CHECKPOINT_DIR_H
 

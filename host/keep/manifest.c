@@ -93,8 +93,8 @@ static const char *field(const json_t *o, const char *key) {
     return s ? s : "";
 }
 
-// Find the stored counterpart of item i of `now`. Only stored items with the same value of `key`
-// can be it. Among these, a model plugin other than the policy's is matched by its id, any other
+// Find the stored counterpart of item i of `now`. It is one of the stored items with the same value
+// of `key`. Among these, a model plugin other than the policy's is matched by its id, any other
 // item by its position.
 static const json_t *counterpart(const char *key, const json_t *now, size_t i,
                                  const json_t *stored) {

@@ -255,8 +255,8 @@ static rlhf_status clear(const struct rlhf__run_dir *d, const struct rlhf__confi
 rlhf_status rlhf__run_dir_make(struct rlhf__run_dir *d, const struct rlhf__config *config,
                                struct rlhf__log *log, struct rlhf__error *err) {
     RLHF_TRY(make_root(d, config, err));
-    // Two processes may have found the same directory. The lock gives it to one of them; the other
-    // one, if it gets the lock later, sees the first one's files.
+    // Two processes may have found the same directory. Only one of them gets the lock. If the other
+    // process gets it later, it sees the files of the first.
     rlhf_status st = rlhf__run_lock(d->root, log, &d->lock, err);
     if (st == RLHF_E_INVALID) return refuse_existing(d->name, config, err);
     if (st == RLHF_OK && rlhf__folder_has(d->root, "config.json")) st = clear(d, config, log, err);
