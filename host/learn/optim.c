@@ -31,9 +31,9 @@ static rlhf_status item_init(struct rlhf__optim *o, struct rlhf__optim_item *it,
     return RLHF_OK;
 }
 
-// If the backend has sumsq_many and adamw_many, prepare one list of all tensors for them. The
-// parameters come first. After them there is room for the parts of the gradient buffer that lie
-// between two parameters.
+// If the backend has sumsq_many and adamw_many, prepare the list of tensors that these functions
+// get. The parameters come first. After the parameters there is room for the parts of the gradient
+// buffer that are between two gradients.
 static rlhf_status list_init(struct rlhf__optim *o, struct rlhf__error *err) {
     const rlhf_compute *t = o->compute;
     const size_t n = 2 * (size_t)o->n + 1;

@@ -84,8 +84,8 @@ struct rlhf__count {
     int64_t horizon;     // phases that the learning-rate schedule spans, at least `phases`
     int64_t sequences;   // sequences so far, which is also the next one's number
     int64_t flat_phases; // phases in which all responses to each prompt had the same reward
-    // With an adapter: the number of phases so far in which the adapter has not changed since the
-    // start of the run. 0 once it has changed, and without an adapter.
+    // While the policy's adapter has not changed since the start of the run: the number of phases
+    // so far. 0 once it has changed, and without an adapter.
     int64_t still_phases;
     int32_t stop; // 1: early stopping ends the run after this phase
     int32_t reserved;
