@@ -22,8 +22,8 @@ void rlhf__text_services_destroy(struct rlhf__text_services *);
 // must have its vocabulary. [main]
 void rlhf__text_services_policy(struct rlhf__text_services *, const struct rlhf__tokenizer *);
 
-// Loads the models of plugins that are still on a memory plan. A model that is used before this
-// call is loaded on first use. Errors: those of rlhf__model_load. [main]
+// Loads the models that plugins have opened and that are still on a memory plan. A model that is
+// used before this call is loaded on first use. Errors: those of rlhf__model_load. [main]
 rlhf_status rlhf__text_services_load(struct rlhf__text_services *, struct rlhf__error *err);
 
 // Returns the model of open classifier i, in a fixed order, or NULL past the end. Borrowed. [main]
