@@ -14,8 +14,9 @@ struct rlhf__closing {
     rlhf_str prompt;  // of a sample; empty: none
 };
 
-// Log the summary: as info lines, on a terminal also with a curve of the headline metric; in a JSON
-// log as one object with the event "summary". Logs nothing before the first phase has ended. [main]
+// Log the summary as info lines; on a terminal, with a curve of the headline metric. A JSON log
+// gets one object with the event "summary" instead. Logs nothing before the first phase has ended.
+// [main]
 void rlhf__closing_say(const struct rlhf__closing *);
 
 // Log one or two commands that show more about the run. [main]

@@ -27,7 +27,7 @@ struct rlhf__distribution {
 void rlhf__distribution_of(double *x, size_t n, struct rlhf__distribution *out);
 
 // Append a distribution as JSON: {"m": mean, "n": [[value, count], ...]}, or {"m": mean, "s":
-// standard deviation, "q": quantiles}, or null without values. [any]
+// standard deviation, "q": quantiles}, or null if it is empty. [any]
 void rlhf__distribution_json(const struct rlhf__distribution *, struct rlhf__buf *out);
 
 #endif

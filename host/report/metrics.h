@@ -28,9 +28,9 @@ void rlhf__metrics_close(struct rlhf__metrics *m); // NULL allowed; unflushed va
 // ignored. [any]
 rlhf_status rlhf__metrics_set(struct rlhf__metrics *m, const char *name, double value);
 
-// Add a value that a plugin reported with host->metric; combine is an enum rlhf_combine. If it
-// differs from the combine of the first report under this name in the phase, the value is dropped.
-// That is logged once per run. [any]
+// Add a value that a plugin reported with host->metric; combine is an enum rlhf_combine. If
+// `combine` differs from that of the first report under this name in the phase, the value is
+// dropped. That is logged once per run. [any]
 rlhf_status rlhf__metrics_report(struct rlhf__metrics *m, const char *name, double value,
                                  double weight, int32_t combine);
 

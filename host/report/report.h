@@ -80,8 +80,8 @@ struct rlhf__report {
     int32_t said_left; // 1: too few fresh prompts has been reported
 };
 
-// Log "phase N: " and the text as a warning, and write it to events.jsonl, unless r->silent. phase:
-// from 1; finding: a short name for the warning, such as "collapsed". [main]
+// Log "phase N: " and the text as a warning, and write it to events.jsonl, unless r->silent.
+// `phase` counts from 1. `finding` is a short name for the warning, such as "collapsed". [main]
 __attribute__((format(printf, 4, 5))) void
 rlhf__report_warn(struct rlhf__report *r, int64_t phase, const char *finding, const char *fmt, ...);
 
