@@ -13,8 +13,8 @@
 
 // ---- the settings ----
 
-// Settings on which the results do not depend, and settings that name files, which the chain has as
-// `inputs`. A name that ends in '.' means its whole section.
+// Settings on which the results do not depend, and settings that name files: the chain lists these
+// files in `inputs`. A name that ends in '.' means its whole section.
 static const char *const apart[] = {"run.dir",
                                     "run.note",
                                     "run.preset",
