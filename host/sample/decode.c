@@ -169,7 +169,7 @@ static void go_on(struct decoder *d, uint32_t s) {
 }
 
 // The rows that take part in a step. A row feeds the model either one token, which was drawn in the
-// last step, or several tokens, because it starts or reads.
+// last step, or several tokens: its prompt, or tokens that were not drawn.
 enum rows { GOING_ON = 1, STARTING = 2 };
 
 static int kind_of(const struct decoder *d, const struct row *w) {

@@ -28,10 +28,10 @@ struct rlhf__experience {
     int64_t phase;                 // the phase of the rows, from 0; set before they are sampled
     struct rlhf__overlap *overlap; // rewards that were computed during sampling; NULL: none
     int64_t sampled;               // response tokens sampled for the rows
-    int64_t tokens; // tokens that the model computed for them; a shared prompt counts
-                    // once
-                    // Seconds of sampling the rows while the previous phase trained; 0: they were
-                    // sampled in their own phase, or this is not known.
+    // The number of tokens that the model computed for the rows; a shared prompt counts once.
+    int64_t tokens;
+    // Seconds of sampling the rows while the previous phase trained; 0: they were sampled in their
+    // own phase, or this is not known.
     double seconds;
     struct rlhf__episode_counts replies; // of an environment
     const rlhf_compute *compute;         // owns ref_hidden

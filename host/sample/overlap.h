@@ -3,8 +3,9 @@
 // then scores the remaining rows and handles failures. A row's score does not depend on when it was
 // scored.
 //
-// Only rewards with RLHF_REWARD_EXTERNAL are called in this way. They must not keep state, because
-// the order of calls could change it, or need log-probs, because these exist only after sampling.
+// A reward is called in this way only if it has RLHF_REWARD_EXTERNAL, does not keep state and does
+// not need log-probs. The order of the calls could change its state, and log-probs exist only after
+// sampling.
 #ifndef RLHF_HOST_OVERLAP_H
 #define RLHF_HOST_OVERLAP_H
 

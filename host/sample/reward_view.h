@@ -1,6 +1,6 @@
-// reward_view.h: the part of a row of several turns that a reward sees. With RLHF_REWARD_TURNS that
-// is the whole row, the conversation and how it ended. Otherwise the last turn is the response and
-// everything before it is the prompt.
+// reward_view.h: the part of a row of several turns that a reward sees. A reward with
+// RLHF_REWARD_TURNS sees the whole row, the conversation, and how the episode ended. For any other
+// reward, the last turn is the response and everything before it is the prompt.
 #ifndef RLHF_HOST_REWARD_VIEW_H
 #define RLHF_HOST_REWARD_VIEW_H
 
@@ -21,8 +21,8 @@ rlhf_status rlhf__reward_view_init(struct rlhf__reward_view *, const struct rlhf
 void rlhf__reward_view_finish(struct rlhf__reward_view *); // accepts a zeroed one [any]
 
 // Set token rewards to 0 for tokens that the reward does not see as a response: tokens that the
-// policy did not write and, if it sees only the last turn, all earlier tokens. Does nothing for
-// rows of one turn. [any]
+// policy did not write and, if the reward sees only the last turn, all earlier tokens. Does nothing
+// for rows of one turn. [any]
 void rlhf__reward_view_keep(const struct rlhf__reward_view *, const struct rlhf__reward_rows *r,
                             float *token);
 
