@@ -6,8 +6,8 @@
 
 struct rlhf__team;
 
-// A zeroed struct, or a NULL pointer to one, means one process and no shards. shards is a multiple
-// of ranks.
+// A zeroed struct, or NULL instead of a struct, means one process and one shard. `shards` is a
+// multiple of `ranks`.
 struct rlhf__share {
     uint32_t shards;      // parts of a minibatch; 0 = 1
     uint32_t rank, ranks; // rank of this process; number of ranks, 0 = 1
