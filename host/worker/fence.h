@@ -28,8 +28,8 @@ int rlhf__fence_input(struct rlhf__fence *f, uint64_t bytes);
 int rlhf__fence_output(struct rlhf__fence *f, uint32_t n, uint64_t total, int has_token,
                        rlhf_reward_out *out);
 
-// Returns the array before whose start something was written, as 1 + enum rlhf__out; otherwise 0.
-// [main]
+// If something was written before the start of an array, returns 1 + the enum rlhf__out of this
+// array; otherwise 0. [main]
 unsigned rlhf__fence_before(const struct rlhf__fence *f);
 
 // From now on, if a signal ends this process, record in f->note the signal and the guard page that

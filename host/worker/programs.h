@@ -20,8 +20,8 @@ struct rlhf__program_walls {
 struct rlhf__programs {
     rlhf_program_service table; // first member; offered as RLHF_SVC_PROGRAM
     const char *program;        // executable of the warden (rlhf__dirs.program), borrowed
-    // Returns the confinement of a plugin's programs. If this is NULL or returns NULL, they are not
-    // confined.
+    // Returns the confinement of a plugin's programs. The programs are not confined if this
+    // function is NULL or returns NULL.
     struct rlhf__program_walls *(*walls)(const rlhf_host *plugin);
 };
 
