@@ -14,16 +14,17 @@
     "until_true() { n=0; while [ $n -lt 300 ] && ! eval \"$1\"; do sleep 0.1; n=$((n+1)); done; "  \
     "}; "
 
-// Run s gets a request for a checkpoint by `ask` and, once it has the checkpoint, is killed (-9).
+// Run s gets a request for a checkpoint by `ask` and, once `done` is true, is killed (-9).
 // Resuming it for two phases gives the bytes of a run without that checkpoint.
-static void killed_after_a_checkpoint(struct e2e *t, const char *settings, const char *ask) {
+static void killed_after_a_checkpoint(struct e2e *t, const char *settings, const char *ask,
+                                      const char *done) {
     int status = e2e_shell(t,
                            UNTIL "\"$HOST\" " RUN "%s --set run.phases=100000 --out s 2>log & "
                                  "pid=$!; until_true '[ -s s/metrics.jsonl ]'; %s; "
-                                 "until_true '[ -e s/checkpoints/latest ]'; "
+                                 "until_true '%s'; "
                                  "kill -0 $pid || exit 9; kill -KILL $pid; wait $pid; "
                                  "cat log; readlink s/checkpoints/latest >last; test -s last",
-                           settings, ask);
+                           settings, ask, done);
     assert_int_equal(status, 0);
     if (*ask != ':') e2e_says(t, "checkpoint written: s/checkpoints/0");
     assert_int_equal(e2e_shell(t, "n=$(sed 's/^0*//' last); \"$HOST\" --resume s --threads 1 "
@@ -34,11 +35,13 @@ static void killed_after_a_checkpoint(struct e2e *t, const char *settings, const
 }
 
 static void by_time(void **state) {
-    killed_after_a_checkpoint(*state, "--set checkpoint.every_s=1", ":");
+    killed_after_a_checkpoint(*state, "--set checkpoint.every_s=1", ":",
+                              "[ -e s/checkpoints/latest ]");
 }
 
 static void by_signal(void **state) {
-    killed_after_a_checkpoint(*state, "--set checkpoint.every_s=0", "kill -USR1 $pid");
+    killed_after_a_checkpoint(*state, "--set checkpoint.every_s=0", "kill -USR1 $pid",
+                              "grep -q \"checkpoint written: s/checkpoints/0\" log");
 }
 
 // Checkpoints by time and by signal are not candidates for checkpoints/best. Otherwise stopping a
