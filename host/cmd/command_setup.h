@@ -79,8 +79,8 @@ rlhf_status rlhf__command_setup_dir(const struct rlhf__command_setup *w, const c
 rlhf_status rlhf__command_setup_opened(const char *given, rlhf_status st, struct rlhf__error *err);
 
 // Set *out to the configuration of the run that wrote the checkpoint in `dir` (a new reference), or
-// to NULL if `dir` is not a run's checkpoint. For a model with an adapter, this is the run of the
-// adapter. [main]
+// to NULL if `dir` is not a run's checkpoint. For a model with an adapter, this is the run that
+// wrote the adapter. [main]
 rlhf_status rlhf__command_setup_run_config(const struct rlhf__command_setup *, const char *dir,
                                            json_t **out, struct rlhf__error *err);
 

@@ -200,7 +200,7 @@ static rlhf_status ask(struct list *l, size_t from, size_t to, struct rlhf__erro
 }
 
 // One child opens all files that came with the program. Each other file gets its own child, so that
-// its code can forge only its own answer.
+// the code in a file can forge only the answer about this file.
 static void ask_all(struct list *l) {
     const size_t n = json_array_size(l->files);
     struct rlhf__error err;

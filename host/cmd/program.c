@@ -34,7 +34,7 @@ static int reader_is_gone(void) {
 }
 
 // Returns the exit status, which is 1 if writing to stdout failed. Does not check progress output
-// (report/progress.c). If the reader has gone, logs nothing.
+// (report/progress.c). If stdout is a pipe whose reader has ended, logs nothing.
 static int check_output(struct rlhf__log *log, int status) {
     errno = 0;
     const int bad = fflush(stdout) != 0 || ferror(stdout), why = errno;

@@ -152,8 +152,8 @@ rlhf_status rlhf__ranks_share(const struct rlhf__run_request *req, struct rlhf__
 
 // ---- joining and leaving ----
 
-// Choose which processes only sample. If a run with actors is resumed in one process, that process
-// also samples ahead.
+// Choose the actors, i.e. the processes that only sample. If a run with actors is resumed in one
+// process, that process also samples ahead.
 static rlhf_status choose_actors(struct rlhf__ranks *r, struct rlhf__run_request *run,
                                  struct rlhf__error *err) {
     struct rlhf__parallel_config *c = &run->config->parallel;
