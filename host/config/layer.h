@@ -53,8 +53,8 @@ struct rlhf__plugin_config *rlhf__sink_add(struct rlhf__config *c);
 void rlhf__rewards_clear(struct rlhf__config *c);
 void rlhf__sinks_clear(struct rlhf__config *c);
 
-// Write the name of reward i's section for messages: "reward.0", or "judge.0" if --judge named it,
-// as in `pairs`. [any]
+// Write the name of reward i's section for messages: "reward.0", or "judge.0" if the flag --judge
+// named the reward, as in `rlhf-host pairs`. [any]
 void rlhf__reward_section(const struct rlhf__plugin_config *p, size_t i, char out[32]);
 
 // *p is the judge or the environment. Call this before setting its plugin to `name`. If that is
