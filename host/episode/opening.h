@@ -21,8 +21,9 @@ struct rlhf__speaking {
     int64_t cut, specials;                   // replies that were cut; special tokens in replies
 };
 
-// Set e->read to the ids of the prompt: those of the run's prompt `row`, and what reset() said.
-// Errors: RLHF_E_NOMEM, RLHF_E_INVALID (there is no prompt), those of the template. [step]
+// Set e->read to the ids of the prompt: those of the run's prompt `row`, and those of the texts
+// from reset(). Errors: RLHF_E_NOMEM, RLHF_E_INVALID (there is no prompt), those of the template.
+// [step]
 rlhf_status rlhf__speak_prompt(struct rlhf__speaking *, const struct rlhf__episode_limits *,
                                struct rlhf__episode *e, int64_t row, struct rlhf__error *err);
 
