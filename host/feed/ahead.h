@@ -62,8 +62,8 @@ rlhf_status rlhf__ahead_take(struct rlhf__ahead *, uint64_t first, struct rlhf__
 rlhf_status rlhf__ahead_prepare(struct rlhf__ahead *, struct rlhf__error *err);
 void rlhf__ahead_note(struct rlhf__ahead *);
 
-// Write to a checkpoint's folder, or read from the checkpoint in `dir`. Errors of reading:
-// RLHF_E_INVALID if the file is missing, damaged, or not of this run. [main]
+// Write the batch in flight to a checkpoint's folder, or read it from the checkpoint in `dir`.
+// Errors of reading: RLHF_E_INVALID if the file is missing, damaged, or not of this run. [main]
 rlhf_status rlhf__ahead_save(const struct rlhf__ahead *, const struct rlhf__folder *checkpoint,
                              struct rlhf__error *err);
 rlhf_status rlhf__ahead_load(struct rlhf__ahead *, const char *dir,

@@ -138,8 +138,8 @@ rlhf_status rlhf__preference_feed_open(const struct rlhf__feed_env *, struct rlh
 // Returns the rows. [any]
 const struct rlhf__preferences *rlhf__preference_feed_rows(const struct rlhf__feed *);
 
-// Tell the feed that the run trains a reward model, so that it measures with the head's gain and
-// bias. Borrowed. [main]
+// Tell the feed that the run trains a reward model, so that the feed measures rewards with the
+// head's gain and bias. The reward training is borrowed. [main]
 void rlhf__preference_feed_trains(struct rlhf__feed *, struct rlhf__reward_training *);
 
 // ---- prompt_feed.c: responses of the policy to the run's prompts, a batch in each phase ----
@@ -149,8 +149,8 @@ void rlhf__preference_feed_trains(struct rlhf__feed *, struct rlhf__reward_train
 // rows in groups of plan.group_size. The caller owns *out. Errors: RLHF_E_INVALID, and those of
 // rlhf__rollout_prompts.
 //
-// ops->check is rlhf__start_check. reference_is_start = 1: the reference equals the policy at the
-// start of the run. [main]
+// The feed's ops->check calls rlhf__start_check. reference_is_start is 1 if the reference equals
+// the policy at the start of the run. [main]
 rlhf_status rlhf__prompt_feed_open(const struct rlhf__feed_env *, int reference_is_start,
                                    struct rlhf__feed **out, struct rlhf__error *err);
 

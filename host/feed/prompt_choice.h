@@ -41,8 +41,8 @@ void rlhf__prompt_choice_scored(struct rlhf__prompt_choice *, int64_t phase,
 // even when the next phase has begun. [main]
 void rlhf__prompt_choice_note(struct rlhf__prompt_choice *);
 
-// Write to a checkpoint's folder, or read from the checkpoint in `dir`. Errors of reading:
-// RLHF_E_INVALID if the checkpoint is damaged or has another number of prompts. [main]
+// Write the state to a checkpoint's folder, or read it from the checkpoint in `dir`. Errors of
+// reading: RLHF_E_INVALID if the checkpoint is damaged or has another number of prompts. [main]
 rlhf_status rlhf__prompt_choice_save(const struct rlhf__prompt_choice *,
                                      const struct rlhf__folder *checkpoint,
                                      struct rlhf__error *err);

@@ -45,8 +45,8 @@ const struct rlhf__reward_head *rlhf__reward_training_head(const struct rlhf__re
 rlhf_status rlhf__reward_training_calibrate(struct rlhf__reward_training *, int64_t phase,
                                             struct rlhf__error *err);
 
-// Save to state/reward_head.json and state/samples.safetensors of a checkpoint, or load from them.
-// [main]
+// Save the gain, the bias and the samples to state/reward_head.json and state/samples.safetensors
+// of a checkpoint, or load them. [main]
 rlhf_status rlhf__reward_training_save(const struct rlhf__reward_training *,
                                        const struct rlhf__folder *checkpoint,
                                        struct rlhf__error *err);

@@ -14,7 +14,7 @@ struct rlhf__start_check {
 
 // Sample a few short responses and compare their log-probs from decoding with those of the training
 // forward pass and, with reference_is_start, of the reference. Errors: RLHF_E_INTERNAL if they
-// differ; a backend without exact rows may differ by rounding errors. [step]
+// differ; on a backend without exact rows, if they differ by more than rounding errors. [step]
 rlhf_status rlhf__start_check(const struct rlhf__start_check *, struct rlhf__error *err);
 
 #endif
