@@ -35,9 +35,9 @@ void rlhf__best_see(struct rlhf__best *, const struct rlhf__checkpoint_config *,
 // finite value in this phase. [main]
 int rlhf__best_offer(struct rlhf__best *, const struct rlhf__checkpoint_config *, int64_t phase);
 
-// Convert to JSON (new reference; NULL if no metric is configured or there is no best checkpoint)
-// and back. A stored state of another metric, or NULL, is ignored: the search starts again. Errors:
-// RLHF_E_INVALID. [main]
+// Convert the best checkpoint's data to JSON (a new reference; NULL if a metric is not configured
+// or a best checkpoint does not exist), and back. If the JSON is NULL or is about another metric,
+// it is ignored: the search for the best checkpoint starts again. Errors: RLHF_E_INVALID. [main]
 json_t *rlhf__best_save(const struct rlhf__best *, const struct rlhf__checkpoint_config *);
 rlhf_status rlhf__best_load(struct rlhf__best *, const struct rlhf__checkpoint_config *,
                             const json_t *, struct rlhf__error *err);
