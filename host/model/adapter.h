@@ -28,8 +28,8 @@ void rlhf__adapter_part(struct rlhf__model *m);
 rlhf_status rlhf__adapter_config(const char *dir, const struct rlhf__peft *peft, json_t **out,
                                  struct rlhf__error *err);
 
-// Resolves the directories of a model in dir with an adapter. dir may be a PEFT directory; "" or
-// NULL means the base that the adapter names.
+// Finds the directories of the model in dir and of its adapter, if it has one. dir may be a PEFT
+// directory; "" or NULL means the base that the adapter names.
 // - *p (zeroed before) receives the PEFT files' content. The caller releases it, even after a
 //   failure. p->dir is NULL without an adapter.
 // - base[RLHF__PATH_CAP] receives the model's own directory.

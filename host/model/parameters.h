@@ -45,8 +45,8 @@ rlhf_status rlhf__params_read_back(struct rlhf__model *m, const char *path,
 rlhf_status rlhf__params_draw(struct rlhf__model *m, int32_t group, struct rlhf__error *err);
 
 // Copy src's parameters to the parameters of dst that have the same names. Heads that src lacks
-// keep their values. The models may be on different compute tables. If dst has an adapter, its
-// trunk also keeps its values, because it has the same base. Refreshes dst. [step]
+// keep their values. The models may be on different compute tables. If dst has an adapter, the
+// trunk of dst also keeps its values, because both models have the same base. Refreshes dst. [step]
 rlhf_status rlhf__params_copy(struct rlhf__model *dst, const struct rlhf__model *src,
                               struct rlhf__error *err);
 
@@ -61,8 +61,8 @@ enum rlhf__params_part {
 // Returns 1 if the model has parameters in that part. [any]
 int rlhf__params_has(const struct rlhf__model *m, int32_t part);
 
-// Write a part as RLHF_F32 or RLHF_BF16 to the safetensors file `name` in a folder. If the folder
-// is NULL, name is a path. [main]
+// Write a part of the parameters (enum rlhf__params_part) as RLHF_F32 or RLHF_BF16 to the
+// safetensors file `name` in the folder `in`. If `in` is NULL, `name` is a path. [main]
 rlhf_status rlhf__params_write(const struct rlhf__model *m, int32_t part, int32_t dtype,
                                const struct rlhf__folder *in, const char *name,
                                struct rlhf__error *err);

@@ -1,5 +1,5 @@
 // reward_service.h: implements "rlhf.reward_model/0": reward models that plugins open. Plugins that
-// open the same directory share one model, also with the host, which may train it.
+// open the same directory share one model. The host uses this same model, and may train it.
 #ifndef RLHF_HOST_REWARD_SERVICE_H
 #define RLHF_HOST_REWARD_SERVICE_H
 
