@@ -58,7 +58,7 @@ rlhf_status rlhf__iteration_ready(struct rlhf__iteration *it, const struct rlhf_
 void rlhf__iteration_begin(struct rlhf__iteration *it, const struct rlhf__experience *x);
 void rlhf__iteration_end(struct rlhf__iteration *it);
 
-// Save to a checkpoint's directory, or load from it:
+// Save the state to a checkpoint's directory, or load it. The files are:
 // - state/reference.safetensors, once the reference has been updated;
 // - state/replay.bin, state/reward_optimizer.safetensors and reward_model/ (a model directory), if
 //   the run trains a reward model;
