@@ -8,13 +8,13 @@
 
 #include <rlhf/plugin.h>
 
-// The kind of a collective (rlhf/draft/collective.h), which is not a plugin of the contract. Its
-// file is found like one.
+// The kind of a collective (rlhf/draft/collective.h). A collective is not a plugin of the contract,
+// but its file is found like that of a plugin.
 enum { RLHF__KIND_COLLECTIVE = 1000 };
 
 // Returns the name of a kind's directory, "algos", ..., below <lib>, the user's directory and each
-// directory of RLHF_PLUGIN_PATH. In the last two, plugins may also be in the directory itself.
-// [any]
+// directory of RLHF_PLUGIN_PATH. Plugins may also be directly in the user's directory or in a
+// directory of RLHF_PLUGIN_PATH. [any]
 const char *rlhf__kind_dir(int32_t kind);
 
 // Find the plugin file with this name (rlhf__plugin_open has the search order) and return its
