@@ -73,7 +73,7 @@ struct rlhf__found rlhf__findings_judge(struct rlhf__findings *f,
                if_true(fell, RLHF__FELL) | if_true(p->cut_off >= RLHF__CUT_OFF, RLHF__ALL_CUT_OFF);
     out.what &= ~(uint32_t)f->said;
     // After the policy was reported as lost, further findings would only be consequences of that.
-    // So would cut-off responses in the same phase.
+    // So would a finding about cut-off responses in the same phase.
     if (f->said & RLHF__LOST) out.what = 0;
     if (out.what & RLHF__LOST) out.what &= ~(uint32_t)RLHF__ALL_CUT_OFF;
     f->said |= out.what;

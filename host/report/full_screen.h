@@ -1,8 +1,8 @@
 // full_screen.h: shows a run on the whole terminal (log.progress=full): curves, times, samples and
 // the newest log line. It only draws and reads no keys.
 //
-// While it is shown, log lines and sample tables are kept, and printed when it is closed
-// (base/alternate.h).
+// While the full screen is shown, log lines and sample tables are not printed. They are kept, and
+// printed when it is closed (base/alternate.h).
 #ifndef RLHF_HOST_FULL_SCREEN_H
 #define RLHF_HOST_FULL_SCREEN_H
 
