@@ -44,8 +44,8 @@ struct rlhf__actor_order {
     uint32_t begin, end; // the responses that this actor samples
 };
 
-// Receive an order, and the weights for it. n is 0 if the run ends. Errors: those of a learner,
-// rlhf__ship_weights; RLHF_E_INTERNAL. [step]
+// Receive an order, and the weights for it. n is 0 if the run ends. Errors: those that a learner
+// reports; those of rlhf__ship_weights; RLHF_E_INTERNAL. [step]
 rlhf_status rlhf__actors_receive(struct rlhf__actors *, struct rlhf__actor_order *out,
                                  struct rlhf__error *err);
 // If st is RLHF_OK, hand over the responses. Otherwise report that sampling has failed; the
