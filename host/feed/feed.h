@@ -168,8 +168,8 @@ rlhf_status rlhf__prompt_feed_sample(const struct rlhf__feed *, const struct rlh
                                      uint32_t n, const char *stream, uint64_t first,
                                      struct rlhf__rows *e, struct rlhf__error *err);
 
-// With feed->ahead, begin to sample the batch of `phase`, which is the next one. `first` and
-// `version` are as in ops->next. Moves the cursor. [step]
+// With feed->ahead, begin to sample the batch of the next phase, whose number is `phase`. `first`
+// and `version` are as in ops->next. Moves the cursor. [step]
 rlhf_status rlhf__prompt_feed_ahead(struct rlhf__feed *, int64_t phase, uint64_t first,
                                     int64_t version, struct rlhf__error *err);
 
