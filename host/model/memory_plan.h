@@ -88,8 +88,8 @@ void rlhf__memory_plan_destroy(struct rlhf__memory_plan *); // NULL allowed [mai
 
 const rlhf_compute *rlhf__memory_plan_table(const struct rlhf__memory_plan *);
 
-// Count later allocations for `owner` and `use`. Packed weights and workspaces keep their own uses.
-// [step]
+// Count later allocations for `owner` and `use`. Packed weights and workspaces are counted under
+// separate uses, whatever `use` is. [step]
 void rlhf__memory_plan_account(struct rlhf__memory_plan *, const char *owner, int32_t use);
 // Count packed weights for `owner` until the next rlhf__memory_plan_account. [step]
 void rlhf__memory_plan_packs(struct rlhf__memory_plan *, const char *owner);
