@@ -55,8 +55,8 @@ void rlhf__progress_phase(struct rlhf__progress *p, const struct rlhf__progress_
 void rlhf__progress_step(struct rlhf__progress *p, const char *what, int64_t done, int64_t of);
 void rlhf__progress_note(struct rlhf__progress *p, const char *what); // without numbers
 
-// Returns rlhf__progress_step as a watch. It does nothing without a bar, and lives as long as p.
-// [any]
+// Returns a watch that calls rlhf__progress_step. The watch does nothing without a bar, and lives
+// as long as p. [any]
 const struct rlhf__watch *rlhf__progress_watch(const struct rlhf__progress *p);
 
 // End the display: the bar stays on the screen, and later output appears below it. [main]
