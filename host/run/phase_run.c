@@ -357,8 +357,8 @@ static void tell_signals(const struct rlhf__phase *p) {
 // Take the phase's rows and scores from a record.
 static rlhf_status collect_recorded(struct rlhf__phase *p, struct rlhf__error *err) {
     p->x.phase = p->count->phase;
-    // With rollout.ahead, the file does not say which rows were sampled by the weights of the
-    // previous phase.
+    // With rollout.ahead, the record does not say which rows were sampled with the weights of the
+    // previous phase, so the version is not known (-1).
     const int64_t version =
         p->config->rollout.ahead && p->count->phase > 0 ? -1 : p->learner->optim->count.step;
     RLHF_TRY(rlhf__recorded_take(p->recorded, p->feed, version, &p->x, err));
