@@ -59,8 +59,8 @@ void bench_ops(
 void bench_decoder(const struct bench *b); // the row ops of Qwen2.5-0.5B compared with the copy
 void bench_grouped(const struct bench *b, double copy); // attention of Qwen2.5-0.5B; copy: GB/s
 
-// Returns the seconds of the attention of one layer with heads of 64, forward and backward, in
-// b->dtype.
+// Returns the seconds that the attention of one layer takes, forward and backward, in b->dtype,
+// with heads of width 64.
 double bench_attention_time(const struct bench *b, uint32_t rows, uint32_t len, int32_t heads,
                             int32_t kv_heads);
 
