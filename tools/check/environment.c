@@ -1,5 +1,5 @@
 // environment.c: tests an environment: plays episodes with many kinds of turns, in one order and in
-// another, and compares what it said and paid.
+// another, and compares the environment's texts and rewards.
 #include "check/cases.h"
 
 #include "base/json.h"
@@ -135,8 +135,8 @@ static void compare_task(struct rlhf__check *c, const struct rlhf__game *g) {
                           y->told);
 }
 
-// Plays all episodes in one call each, and then one episode after the other, the last one first,
-// on another thread.
+// Plays all episodes together, with one call of each function for all of them. Then plays them one
+// after the other on another thread, the last episode first.
 static int try_episodes(struct rlhf__check *c, int32_t step) {
     static const uint32_t all[RLHF__GAME_EPISODES] = {0, 1, 2, 3, 4};
     const int varies = (ops_of(c)->flags & RLHF_ENVIRONMENT_VARIES) != 0;

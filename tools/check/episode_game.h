@@ -1,5 +1,5 @@
-// episode_game.h: episodes that a child process plays with an environment, in guarded memory, and
-// what the environment said and paid in them.
+// episode_game.h: episodes that a child process plays with an environment, in guarded memory, with
+// the environment's texts and rewards.
 #ifndef RLHF_HOST_CHECK_EPISODE_GAME_H
 #define RLHF_HOST_CHECK_EPISODE_GAME_H
 

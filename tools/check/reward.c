@@ -132,7 +132,7 @@ static uint32_t first_difference(const struct scores *a, const struct scores *b,
     return i;
 }
 
-// Returns 1 if all scores are equal. Otherwise reports a finding against rule: "row 3 has the score
+// Returns 1 if all scores are equal. Otherwise reports a violation of `rule`: "row 3 has the score
 // 1, and 2 <how>".
 static int compare(struct rlhf__check *c, int32_t rule, const char *how, const struct scores *a,
                    const struct scores *b, uint32_t n) {

@@ -274,8 +274,8 @@ static rlhf_status run(struct job *j, struct rlhf__error *err) {
         RLHF_TRY(write_all(j, &done, err));
         return say_done(j, &done, err);
     }
-    // The checkpoint already stores the exact weights rounded to bf16, so only f32 and f16 need
-    // these.
+    // The checkpoint already stores the weights rounded to bf16, so only exports in f32 and f16
+    // need the exact weights.
     const int exact = o->to_dtype == RLHF__TENSOR_F32 || o->to_dtype == RLHF__TENSOR_F16;
     RLHF_TRY(rlhf__export_tensors_open(&j->tensors, &j->source, exact, log, err));
     if (o->merge)

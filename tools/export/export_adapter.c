@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Opens the adapter's file. If that file is rounded and exact numbers are needed, opens the state's
-// file.
+// Opens the adapter's file. If `exact` is set and the checkpoint's state has the exact weights,
+// opens those instead.
 static rlhf_status open_weights(const struct rlhf__export_source *s, int exact,
                                 struct rlhf__weights **out, struct rlhf__error *err) {
     char path[RLHF__PATH_CAP];

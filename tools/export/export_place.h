@@ -52,9 +52,9 @@ struct rlhf__export_gguf {
 };
 
 // Check the name `file`; place is --to or NULL. The name must be free or, with force, a regular
-// file. The file's directory must exist, or be made by --to. Inside --to, only NAME.gguf is
-// allowed, because it cannot clash with another exported file. Paths are compared after resolving
-// links. Creates nothing. Errors: RLHF_E_INVALID. [main]
+// file. The file's directory must exist, or be the one that --to creates. Inside --to, only
+// NAME.gguf is allowed, because it cannot clash with another exported file. Paths are compared
+// after resolving links. Creates nothing. Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__export_gguf_choose(struct rlhf__export_gguf *, const char *file,
                                      const struct rlhf__export_place *place, int force,
                                      struct rlhf__error *err);

@@ -184,8 +184,8 @@ rlhf_status rlhf__gguf_config_put(struct rlhf__gguf *g, const json_t *config, co
 
 // ---- names of tensors ----
 
-// The architectures of llama.cpp, as bits. A stem has a weight or a bias in those architectures
-// whose loader reads it.
+// The architectures of llama.cpp, as bits. The table below has, for each stem, the architectures
+// whose loader reads the stem's weight, and those whose loader reads its bias.
 enum {
     LLAMA = 1 << RLHF__GGUF_LLAMA,
     QWEN2 = 1 << RLHF__GGUF_QWEN2,

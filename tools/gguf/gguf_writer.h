@@ -48,8 +48,8 @@ rlhf_status rlhf__gguf_tensor(struct rlhf__gguf *g, const char *name, int32_t dt
 rlhf_status rlhf__gguf_begin(struct rlhf__gguf *g, const struct rlhf__folder *in, const char *name,
                              struct rlhf__error *err);
 
-// Append bytes to the current tensor. When it is full, the next one begins. A call must not cross
-// tensors (RLHF_E_INVALID). Errors: RLHF_E_IO. [main]
+// Append bytes to the current tensor. When the tensor is full, the next tensor becomes the current
+// one. The bytes of one call must belong to one tensor (RLHF_E_INVALID). Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__gguf_put(struct rlhf__gguf *g, const void *bytes, size_t n,
                            struct rlhf__error *err);
 

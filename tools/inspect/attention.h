@@ -13,8 +13,8 @@ struct rlhf__attention {
 
 // head[2 * k] and head[2 * k + 1] are the layer and the head of the k-th of n_heads. weight[k, t,
 // s] is the attention weight: the softmax over s <= t of scale q_t . k_s. source[k, t, s] is the
-// contribution of token s to that of the head at t: weight times (v_s . (W g_t) of the head).
-// [step]
+// part of the head's contribution at token t that comes from token s: weight times (v_s . (W g_t)
+// of the head). [step]
 rlhf_status rlhf__attention_take(struct rlhf__attention *out, const struct rlhf__reading *,
                                  const struct rlhf__attribution *, const int32_t *head,
                                  uint32_t n_heads, struct rlhf__error *err);

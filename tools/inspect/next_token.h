@@ -21,8 +21,8 @@ struct rlhf__next_tokens {
     struct rlhf__moved_token *moved; // [n, 2 * n_moved]: most risen first; then most fallen first
 };
 
-// r[0] is the base and r[1] the tuned model. The taps of both must still have the run of the
-// prompt. [step]
+// r[0] is the base and r[1] the tuned model. The taps of both models must still hold the values of
+// the prompt: no other tokens were run since. [step]
 rlhf_status rlhf__next_tokens_take(struct rlhf__next_tokens *out,
                                    const struct rlhf__reading *const r[2],
                                    const struct rlhf__sides *, struct rlhf__error *err);

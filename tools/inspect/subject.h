@@ -57,9 +57,9 @@ struct rlhf__subject_how {
     const volatile sig_atomic_t *cancelled;
 };
 
-// Compute everything. The caller has set the members explained, n_models, of, prompt and words
-// (already split). Errors: RLHF_E_INVALID (models that do not fit together, words, the prompt),
-// RLHF_E_UNSUPPORTED (no tap), RLHF_E_NOMEM, RLHF_E_CANCELLED. [step]
+// Compute everything. The caller has set the members `explained`, `n_models`, `of`, `prompt` and
+// `words` (already split). Errors: RLHF_E_INVALID (models that do not fit together, words, the
+// prompt), RLHF_E_UNSUPPORTED (no tap), RLHF_E_NOMEM, RLHF_E_CANCELLED. [step]
 rlhf_status rlhf__subject_compute(struct rlhf__subject *, const struct rlhf__subject_how *,
                                   struct rlhf__error *err);
 

@@ -6,8 +6,8 @@
 #include "base/env.h"
 #include "cmd/command_setup.h"
 
-// The flags of generate. Numbers below their minimum, and NULL, are not given: then the settings
-// are those of the model's run.
+// The flags of generate. A number below its minimum, or NULL, means that the flag was not given.
+// The setting of the model's run then applies.
 struct rlhf__generate_episodes {
     const char *model, *environment, *prompts, *template;
     const struct rlhf__flag_list *stop;
@@ -17,8 +17,8 @@ struct rlhf__generate_episodes {
     const struct rlhf__command_setup_flags *at;
 };
 
-// n is the number of episodes of each prompt; without prompts, of all. Errors: those of
-// rlhf__eval_setup_open and of sampling. [main]
+// n is the number of episodes for each prompt or, without prompts, the number of all episodes.
+// Errors: those of rlhf__eval_setup_open and of sampling. [main]
 rlhf_status rlhf__generate_episodes(const struct rlhf__env *,
                                     const struct rlhf__generate_episodes *,
                                     struct rlhf__error *err);

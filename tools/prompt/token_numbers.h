@@ -13,8 +13,8 @@ struct rlhf__token_row {
     size_t n;
 };
 
-// Each [n]. Log-prob and entropy are at temperature 1 over all tokens; the value is that of the
-// text before the token.
+// Arrays with a number for each token. Log-prob and entropy are at temperature 1 over all tokens;
+// the value is that of the text before the token.
 struct rlhf__token_numbers {
     float *logp;
     float *entropy; // NULL: the model does not compute it

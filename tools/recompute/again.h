@@ -41,9 +41,9 @@ struct rlhf__again_told {
 };
 
 // Compute the phases. For a single phase, `rows` must be positioned at that phase. The checkpoints
-// in the folder have the names of a run's checkpoints. If the part begins as the run did, there is
-// also a checkpoint of that beginning, 000000. Sinks are not opened, and rewards and the judge only
-// if asked. Errors: those of resuming the run. [main]
+// in the folder have the names of a run's checkpoints. If `from` is 0, there is also a checkpoint
+// 000000 of the run's beginning. Sinks are not opened, and rewards and the judge only if asked.
+// Errors: those of resuming the run. [main]
 rlhf_status rlhf__again(const struct rlhf__again *, const struct rlhf__again_part *,
                         const struct rlhf__folder *out, struct rlhf__again_told *told,
                         struct rlhf__error *err);

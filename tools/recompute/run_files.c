@@ -64,8 +64,9 @@ static int same_detail(const json_t *a, const json_t *b) {
 
 static int is_row_exact(const json_t *c) { return json_is_true(json_object_get(c, "row_exact")); }
 
-// Backends whose arithmetic has a name give the same bits if the names are the same. Other backends
-// do if they are the same file and have the same description.
+// Returns 1 if two backends give the same bits. If the arithmetic of at least one of them has a
+// name, both must have the same name. Otherwise both must be the same file with the same
+// description.
 static int same_compute(const json_t *a, const json_t *b) {
     static const char *const keys[] = {"backend", "dtype", "sha256"};
     const char *x = text(a, "arithmetic"), *y = text(b, "arithmetic");

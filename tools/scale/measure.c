@@ -112,8 +112,8 @@ static rlhf_status timed_phases(struct rlhf__run *r, struct rlhf__run_timing *t,
     return st;
 }
 
-// Returns the time of sampling, passes and updates in the phases that exceeds their separately
-// measured times.
+// Returns by how much the time of sampling, passes and updates in a phase exceeds the sum of their
+// separately measured times.
 static double rest(const struct rlhf__run_timing *t, const struct rlhf__scale_plan *p,
                    const struct rlhf__scale_machine *m) {
     const double rows = m->rows / p->minibatches, steps = p->minibatches * p->epochs;

@@ -82,8 +82,9 @@ static rlhf_status same_rollouts(const struct rlhf__same *s, int64_t phase, stru
 
 // ---- the chain ----
 
-// Differing files have been reported where they are compared. A digest that still differs was
-// edited, or is of numbers that the run did not keep.
+// Compares the digests of the phase. If the files that a digest covers differ, that was already
+// reported. If only the digest differs, it was edited, or it covers numbers that the run did not
+// keep.
 static rlhf_status same_link(const struct rlhf__same *s, int64_t phase, struct rlhf__faults *f,
                              struct rlhf__error *err) {
     static const char *const keys[] = {"rows", "rewards", "metrics"};
