@@ -50,7 +50,7 @@ static void fill(struct rows *r) {
     }
 }
 
-// Prints the time of the fastest of several batches. A first batch does not count, because it
+// Prints the time of the fastest of several batches. The first batch is not timed, because it
 // starts the program.
 static void measure(const struct bench *b, const char *plugin, const char *const (*set)[2]) {
     static struct rows r;

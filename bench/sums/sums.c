@@ -5,9 +5,9 @@
 //
 // Rank 0 prints the shortest time of a sum, of a spread and of both together, and the processor
 // time per round, added up over all ranks. With SECONDS, it also prints how much of the exchange is
-// hidden behind a backward pass of that length, in which this thread only sleeps. Its 12 layers
-// complete 68 % of the gradients, those at the highest addresses first; the others are complete at
-// its end, as the embeddings of GPT-2 124M are.
+// hidden behind a backward pass of that length, in which this thread only sleeps. During this pass
+// 68 % of the gradients become complete, in 12 layers, those at the highest addresses first. The
+// others become complete at the end of the pass, as the embeddings of GPT-2 124M do.
 #include "base/clock.h"
 #include "model/compute.h"
 #include "team/early.h"

@@ -1,5 +1,5 @@
-// algo.c: tests an algorithm against the contract, with a minibatch that is made to match its plan.
-// Each function reports violations of the rules.
+// algo.c: tests an algorithm against the contract, with a minibatch that matches the algorithm's
+// plan. Each function reports violations of the rules.
 #include "check/cases.h"
 
 #include "check/algo_batch.h"
@@ -43,8 +43,8 @@ static int check_advantages(struct rlhf__probe *t, struct rlhf__algo_batch *b, i
     return 1;
 }
 
-// Calls loss() for all rows, in microbatches of `rows` rows. *loss = the sum; b->d = its
-// derivatives. Returns 0 if loss() failed or if a value is not finite.
+// Calls loss() for all rows, in microbatches of `rows` rows. Sets *loss to the sum of the losses,
+// and b->d to the derivatives of this sum. Returns 0 if loss() failed or if a value is not finite.
 static int sum_loss(struct rlhf__probe *t, struct rlhf__algo_batch *b, int32_t rows, int32_t side,
                     double *loss) {
     struct rlhf__child_log *log = t->check->log;

@@ -12,8 +12,8 @@ enum {
     RLHF__ALGO_HEADS = 5
 };
 
-// Heads in this order: logp, entropy, kl, value, score (per row, with a stride of
-// RLHF__ALGO_LABELS).
+// Heads in this order: logp, entropy, kl, value, score. The score head has space for
+// RLHF__ALGO_LABELS numbers per row; the other heads have a number per token.
 struct rlhf__algo_batch {
     rlhf_plan plan;
     int32_t n, total, n_labels, reserved;
@@ -44,9 +44,9 @@ int32_t rlhf__algo_head_len(const struct rlhf__algo_batch *b, int32_t h);
 // rewards. [main]
 void rlhf__algo_batch_make(struct rlhf__algo_batch *b, const rlhf_plan *plan, int32_t spread);
 
-// Make a batch for the plan. The caller frees it; spread is as in rlhf__algo_batch_make. Returns 0
-// and sets *out to NULL if a group is larger than a batch, which it reports, or if out of memory.
-// [main]
+// Make a batch for the plan. The caller frees it; spread is as in rlhf__algo_batch_make. If a group
+// is larger than a batch, reports this. In that case, or if out of memory, sets *out to NULL and
+// returns 0. [main]
 int rlhf__algo_batch_new(struct rlhf__check *c, const rlhf_plan *plan, int32_t spread,
                          struct rlhf__algo_batch **out);
 

@@ -27,16 +27,17 @@ const rlhf_model_ops *rlhf__checked_ops(const struct rlhf__checked_model *m);
 // call succeeded. Call it after rlhf__probe_begin. [main]
 int rlhf__checked_fine(struct rlhf__checked_model *m, int32_t rule, rlhf_status st);
 
-// Create and open a model as in `how`. This function sets size, compute and, if dtype is 0, dtype
-// (f32). on_plan 1: on a memory plan, whose memory cannot be read. If the model cannot be opened,
-// returns 0 and reports it, unless the machine is the cause. m must be zero except for may_refuse,
-// and needs close in any case. [main]
+// Create and open a model as in `how`. The members size and compute of `how` are replaced, and a
+// dtype of 0 means f32. on_plan 1: on a memory plan, whose memory cannot be read. If the model
+// cannot be opened, returns 0, and reports this unless the machine is the cause. m must be zero
+// except for may_refuse, and needs close in any case. [main]
 int rlhf__checked_open(struct rlhf__check *c, struct rlhf__checked_model *m, int on_plan,
                        const rlhf_model_open *how);
 void rlhf__checked_close(struct rlhf__checked_model *m); // [main]
 
-// Returns 1 if the model is small enough for the reference backend and has one of these heads. If
-// not, reports that once. *info is the model's description, opened without options. [main]
+// Returns 1 if the model is small enough for the reference backend and has one of these heads.
+// Otherwise reports the reason once, as a fact. *info is the model's description, opened without
+// options. [main]
 int rlhf__checked_is_small(struct rlhf__check *c, uint32_t heads, rlhf_model_info *info);
 
 enum { RLHF__CHECKED_ZERO_B = 1 }; // an adapter's B is 0

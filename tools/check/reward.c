@@ -56,8 +56,8 @@ static void *run_score(void *arg) {
     return NULL;
 }
 
-// Reports as a fact that score() refused the rows, or that it marked some of them as failed. After
-// running out of memory, it need not give scores.
+// Reports as a fact that score() refused the rows, or that it marked some of them as failed. If
+// memory has run out, score() need not give scores.
 static void say_refused(struct rlhf__probe *t, const struct call *call, const uint8_t *failed,
                         uint32_t n) {
     uint32_t some = 0;

@@ -42,8 +42,8 @@ int rlhf__export_source_holds(const struct rlhf__export_source *, const char *pa
 // The directory of the tokenizer's files: dir or, if an adapter lacks such files, its base. [any]
 const char *rlhf__export_source_text(const struct rlhf__export_source *);
 
-// The object in DIR/name of the model, a new reference. *out is NULL if the file is missing.
-// Errors: RLHF_E_INVALID (not JSON, not an object), RLHF_E_IO. [main]
+// Set *out to the JSON object in the file `name` of the model's directory (a new reference), or to
+// NULL if the file is missing. Errors: RLHF_E_INVALID (not JSON, not an object), RLHF_E_IO. [main]
 rlhf_status rlhf__export_source_json(const struct rlhf__export_source *, const char *name,
                                      json_t **out, struct rlhf__error *err);
 

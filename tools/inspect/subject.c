@@ -124,7 +124,7 @@ static rlhf_status compare_sums(struct rlhf__subject *s, struct rlhf__error *err
 
 // ---- the heads whose attention is kept ----
 
-// The largest change of a head's contribution along the prompt. With one model, its largest
+// The largest change of a head's contribution along the prompt. With one model, the head's largest
 // contribution.
 static double size_of(const struct rlhf__subject *s, size_t layer, size_t h) {
     const size_t heads = (size_t)s->attribution[0].heads, n = s->ids.n;

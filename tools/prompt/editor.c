@@ -86,8 +86,8 @@ static char *prompt_of(EditLine *el) {
     return prompt;
 }
 
-// Callbacks of libedit find our editor only in libedit's client data. To read these, they need a
-// function of libedit, which has been loaded when a callback runs.
+// A callback of libedit finds our editor only in libedit's client data, and reads these data with a
+// function of libedit. When a callback runs, libedit has been loaded.
 static struct rlhf__editor *editor_of(EditLine *el) {
     struct rlhf__editor *e = NULL;
     void *lib = dlopen(LIBRARY, RTLD_LAZY | RTLD_NOLOAD);

@@ -97,9 +97,9 @@ static void end_rank(struct filling *x) {
     x->rank = (struct share){0};
 }
 
-// Cut `rows` rows from row `first` on into shards, in the order of the rows, and return the share
-// of the slowest rank. A unit, which is a row or a group, belongs to the shard in which its middle
-// token lies.
+// Cut `rows` rows from row `first` on into shards, in the order of the rows. Return the times and
+// tokens of the slowest rank. A unit, which is a row or a group, belongs to the shard in which its
+// middle token lies.
 static struct share slowest(const struct rlhf__scale_figures *f, uint32_t first, uint32_t rows,
                             double ranks) {
     const struct rlhf__scale_plan *p = &f->plan;
