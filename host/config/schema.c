@@ -332,8 +332,10 @@ static const rlhf_opt parallel_opts[] = {
         T, backend, "auto",
         "how the processes of a run reach each other: auto (the MPI of the launcher; "
         "without a launcher the run has one process), none (a run of its own in each "
-        "process), mpi (as auto, but a launcher is needed), openmpi, mpich, or the path of "
-        "a collective plugin; a resumed run begins with auto again"),
+        "process), mpi (as auto, but a launcher is needed, and NCCL is not used), openmpi, "
+        "mpich, nccl (MPI, and NCCL between the GPUs, without which the run does not start; "
+        "auto uses NCCL if it can), or the path of a collective plugin; a resumed run begins "
+        "with auto again"),
     F(timeout_s, 0, 0, 1e9,
       "seconds that processes wait for one of them that still runs, e.g. in a reward that never "
       "returns; 0: for ever. A process that has ended or was stopped is noticed without this"),

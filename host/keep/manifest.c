@@ -63,13 +63,18 @@ static json_t *kernels_options(const struct rlhf__compute *c) {
     return all;
 }
 
-// Returns the number of processes and the collective that connects them, as JSON (a new reference);
-// NULL without a collective.
-static json_t *processes_json(const struct rlhf__collective *c) {
+// Returns the number of processes and the collectives that connect them and their GPUs, as JSON (a
+// new reference); NULL without a collective.
+static json_t *processes_json(const struct rlhf__collective *c,
+                              const struct rlhf__collective *device) {
     if (!c) return NULL;
-    return json_pack("{s:i, s:s, s:s, s:s, s:s}", "ranks", (int)c->team.ranks, "collective",
+    json_t *gpus = device ? json_pack("{s:s, s:s, s:s, s:s}", "collective", device->read.name,
+                                      "detail", device->read.detail ? device->read.detail : "",
+                                      "path", device->path, "sha256", device->sha256)
+                          : NULL;
+    return json_pack("{s:i, s:s, s:s, s:s, s:s, s:o*}", "ranks", (int)c->team.ranks, "collective",
                      c->read.name, "detail", c->read.detail ? c->read.detail : "", "path", c->path,
-                     "sha256", c->sha256);
+                     "sha256", c->sha256, "gpus", gpus);
 }
 
 json_t *rlhf__manifest_json(const struct rlhf__manifest *m) {
@@ -83,7 +88,7 @@ json_t *rlhf__manifest_json(const struct rlhf__manifest *m) {
         c->path, "sha256", c->sha256, "options", kernels_options(c), "row_exact", is_exact(c),
         "policy", "path", m->policy->dir, "parameters", (json_int_t)m->policy->info.n_params,
         "plugins", plugins_json(m), "sinks", sinks_json(m), "processes",
-        processes_json(m->collective), "inputs", m->inputs);
+        processes_json(m->collective, m->device), "inputs", m->inputs);
 }
 
 // ---- what changed -----------------------------------------------------------------------------

@@ -23,6 +23,7 @@ struct rlhf__manifest {
     size_t n_sinks;
     const struct rlhf__plugins *plugins;       // all open plugins
     const struct rlhf__collective *collective; // connects the run's processes; NULL = one process
+    const struct rlhf__collective *device;     // connects their GPUs as well; NULL = none
     json_t *inputs;                            // a list, see `inputs` below
 };
 

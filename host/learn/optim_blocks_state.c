@@ -33,7 +33,7 @@ static rlhf_status fetch(const struct rlhf__optim *o, const struct overlap *x, f
     const rlhf_compute *t = o->compute;
     const struct rlhf__share *share = b->share;
     rlhf_block *out = b->over.out, *in = b->over.in;
-    float *at = share->rank == 0 ? host + x->first : b->over.send[0];
+    float *at = share->rank == 0 ? host + x->first : rlhf__sum_host(&b->over);
     uint64_t ticket = 0;
     if (share->rank == x->owner && *table == RLHF_OK)
         *table = t->download(t->ctx, at, x->at, x->n * sizeof(float));

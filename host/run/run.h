@@ -84,6 +84,7 @@ struct rlhf__run {
     struct rlhf__boundary boundary; // the last phase boundary
     struct rlhf__saved saved;
     struct rlhf__iteration iteration; // updates of the reference, reward-model training
+    struct rlhf__collective device;   // connects the GPUs of the learners; zeroed: none
     struct rlhf__actors *actors;      // on learners and actors of a split run (sample/actors.h)
     struct rlhf__chain_log *chain;    // keep/chain_log.h; NULL: this process does not write it
     json_t *inputs;                   // files it reads besides its checkpoints (keep/manifest.h)

@@ -257,6 +257,7 @@ struct rlhf__manifest rlhf__run_manifest(const struct rlhf__run *r) {
                                    .n_sinks = r->config->n_sink,
                                    .plugins = r->req->plugins,
                                    .collective = r->req->collective,
+                                   .device = r->device.made ? &r->device : NULL,
                                    .inputs = r->inputs};
 }
 
@@ -325,6 +326,7 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
     }
     RLHF_TRY(rlhf__setup_ready(r, err));
     if (rlhf__run_acts(r)) return rlhf__setup_same(r, err);
+    RLHF_TRY(rlhf__setup_device(r, err));
     RLHF_TRY(open_learner(r, err));
     set_phases(r);
     RLHF_TRY(resume(r, err));
@@ -417,6 +419,7 @@ void rlhf__run_destroy(struct rlhf__run *r) {
     rlhf__instance_destroy(r->cast.algo);
     rlhf__chain_log_close(r->chain);
     json_decref(r->inputs);
+    rlhf__setup_device_end(r);
     rlhf__session_finish(&r->session);
     rlhf__memory_plan_destroy(r->memory_plan);
     free(r);

@@ -153,6 +153,13 @@ int64_t rlhf__setup_gpu(struct rlhf__run *r);
 // are fewer cards than processes. [main]
 void rlhf__setup_say_gpus(const struct rlhf__run *r);
 
+// If every learner computes on a GPU, connect the GPUs (NCCL), so that gradients need not pass
+// through host memory: with parallel.backend=auto where that is possible, with nccl in any case.
+// Errors: RLHF_E_INVALID if nccl was asked for and cannot be used; those of the team's calls.
+// [main]
+rlhf_status rlhf__setup_device(struct rlhf__run *r, struct rlhf__error *err);
+void rlhf__setup_device_end(struct rlhf__run *r); // accepts a run without [main]
+
 // Check that all processes execute the same run. Call it when everything is open and the checkpoint
 // of a resumed run is loaded. Errors: those of rlhf__team_same. [main]
 rlhf_status rlhf__setup_same(const struct rlhf__run *r, struct rlhf__error *err);

@@ -25,7 +25,7 @@ static rlhf_status is_missing(const struct rlhf__collective_spec *s, const char 
     if (!chosen)
         return rlhf__fail(err, RLHF_E_INVALID,
                           SETTING " is %s; allowed are auto, none, mpi, openmpi and mpich if they "
-                                  "were built, and a path with a '/' (no file '%s')",
+                                  "were built, nccl, and a path with a '/' (no file '%s')",
                           name, path);
     return rlhf__fail(err, RLHF_E_INVALID,
                       "%s started this process, but rlhf-host was built without that MPI (no file "
@@ -55,7 +55,9 @@ static rlhf_status find(const struct rlhf__collective_spec *s, const char *name,
 static rlhf_status choose(const struct rlhf__collective_spec *s, const char **name,
                           struct rlhf__error *err) {
     const struct rlhf__launch *l = &s->launch;
-    const int is_auto = strcmp(s->backend, "auto") == 0, mpi = strcmp(s->backend, "mpi") == 0;
+    const int is_auto = strcmp(s->backend, "auto") == 0;
+    // NCCL is opened later, on top of MPI.
+    const int mpi = strcmp(s->backend, "mpi") == 0 || strcmp(s->backend, RLHF__NCCL) == 0;
     *name = NULL;
     if (strcmp(s->backend, "none") == 0 || (is_auto && l->ranks == 0)) return RLHF_OK;
     if (l->ranks == 0)
@@ -106,13 +108,11 @@ static void lost(void *ctx, const char *why) {
     c->made->abort(c->made->ctx, 1);
 }
 
-static rlhf_status make(struct rlhf__collective *c, const struct rlhf__collective_spec *s,
+static rlhf_status make(struct rlhf__collective *c, const rlhf_collective_options *o,
                         struct rlhf__error *err) {
     char why[512] = "";
-    const rlhf_collective_options o = {
-        .size = sizeof o, .device = -1, .timeout_s = s->timeout_s, .lost = lost, .lost_ctx = c};
     struct rlhf__running before = rlhf__running_begin("collective", c->path, "create()");
-    const rlhf_status st = c->plugin->create(&o, &c->made, why, sizeof why);
+    const rlhf_status st = c->plugin->create(o, &c->made, why, sizeof why);
     rlhf__running_end(&before);
     rlhf__last_words_renew(); // a library may have replaced their handlers
     if (st == RLHF_OK && c->made)
@@ -120,10 +120,8 @@ static rlhf_status make(struct rlhf__collective *c, const struct rlhf__collectiv
                             RLHF_SIZE_TO(rlhf_collective, last_error)) == RLHF_OK
                    ? RLHF_OK
                    : rlhf__fail(err, RLHF_E_INVALID,
-                                SETTING ": %s made a table of a size that this "
-                                        "host does not know",
-                                c->path);
-    return rlhf__fail(err, st < 0 ? st : (rlhf_status)RLHF_E_INTERNAL, SETTING ": %s: %s", c->path,
+                                "it made a table of a size that this host does not know");
+    return rlhf__fail(err, st < 0 ? st : (rlhf_status)RLHF_E_INTERNAL, "%s",
                       why[0] ? why : "it made no table");
 }
 
@@ -151,10 +149,27 @@ rlhf_status rlhf__collective_open(const struct rlhf__collective_spec *s, struct 
     if (!name) return RLHF_OK;
     RLHF_TRY(find(s, name, c->path, err));
     RLHF_TRY(load(c, err));
-    RLHF_TRY(make(c, s, err));
+    const rlhf_collective_options o = {
+        .size = sizeof o, .device = -1, .timeout_s = s->timeout_s, .lost = lost, .lost_ctx = c};
+    const rlhf_status st = make(c, &o, err);
+    if (st != RLHF_OK) return rlhf__error_context(err, SETTING ": %s", c->path);
     RLHF_TRY(check_ranks(c, s, err));
     if (c->read.ranks < 2) return RLHF_OK;
     return rlhf__team_init(&c->team, &c->read, err);
+}
+
+rlhf_status rlhf__collective_load(const struct rlhf__collective_spec *s, struct rlhf__collective *c,
+                                  struct rlhf__error *err) {
+    *c = (struct rlhf__collective){.log = s->log};
+    RLHF_TRY(find(s, s->backend, c->path, err));
+    return load(c, err);
+}
+
+rlhf_status rlhf__collective_join(struct rlhf__collective *c, const rlhf_collective_options *o,
+                                  struct rlhf__error *err) {
+    RLHF_TRY(make(c, o, err));
+    if (c->read.flags & RLHF_COLLECTIVE_DEVICE) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID, "%s does not exchange device memory", c->path);
 }
 
 void rlhf__collective_close(struct rlhf__collective *c, int status) {

@@ -19,12 +19,14 @@ struct rlhf__collective {
     char unused[7];
 };
 
+#define RLHF__NCCL "nccl" // the collective between GPUs
+
 struct rlhf__collective_spec {
     const struct rlhf__dirs *dirs; // the shared objects are in <lib>/collectives
     struct rlhf__launch launch;
-    // "auto": the launcher's collective, or none without a launcher; "none"; "mpi": the collective
-    // for the launcher's MPI; NAME: collective_NAME.so in RLHF_PLUGIN_PATH or <lib>/collectives; or
-    // a path that contains a '/'
+    // "auto": the launcher's collective, or none without a launcher; "none"; "mpi" and "nccl": the
+    // collective for the launcher's MPI; NAME: collective_NAME.so in RLHF_PLUGIN_PATH or
+    // <lib>/collectives; or a path that contains a '/'
     const char *backend;
     double timeout_s;      // as in rlhf_collective_options
     struct rlhf__log *log; // gets the sentence about a rank that is lost
@@ -36,6 +38,18 @@ struct rlhf__collective_spec {
 // collective of this version; a launcher of another MPI); those of create(). [main]
 rlhf_status rlhf__collective_open(const struct rlhf__collective_spec *,
                                   struct rlhf__collective *out, struct rlhf__error *err);
+
+// Find the collective s->backend and load it, in this process alone. rlhf__collective_join is the
+// second step. Call close on *out even after a failure. Errors: those of rlhf__collective_open.
+// [main]
+rlhf_status rlhf__collective_load(const struct rlhf__collective_spec *s,
+                                  struct rlhf__collective *out, struct rlhf__error *err);
+
+// Join the ranks that o->base connects, in order to exchange device memory. All ranks must call
+// this. Errors: those of create(), which are the same on all ranks; RLHF_E_INVALID if the
+// collective exchanges no device memory. [main]
+rlhf_status rlhf__collective_join(struct rlhf__collective *, const rlhf_collective_options *o,
+                                  struct rlhf__error *err);
 
 // Leave, together with the other ranks. If they can no longer be reached, ends all ranks with
 // `status` and does not return. Accepts a zeroed struct. [main]

@@ -1,6 +1,8 @@
 // sum.c: see sum.h.
 #include "team/sum.h"
 
+#include "team/slice.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,12 +39,13 @@ static rlhf_status make_buffers(struct rlhf__sum *s, struct rlhf__error *err) {
         const rlhf_status st = t->alloc(t->ctx, 2 * RLHF__SUM_DEPTH * each, &s->device);
         if (st != RLHF_OK) return rlhf__fail(err, st, "no memory for messages to other ranks");
         all = (void *)s->device;
+        if (s->on_device) s->host = calloc(s->len, sizeof(float));
     } else {
         all = s->host = calloc(2 * RLHF__SUM_DEPTH, each + 1);
     }
     s->out = calloc((size_t)ranks + 1, sizeof *s->out);
     s->in = calloc((size_t)ranks + 1, sizeof *s->in);
-    if (!all || !s->out || !s->in)
+    if (!all || !s->out || !s->in || (s->on_device && !s->host))
         return RLHF__NOMEM(err, "out of memory for messages to other ranks");
     for (uint64_t i = 0; i < RLHF__SUM_DEPTH; i++) {
         s->send[i] = (float *)((char *)all + 2 * i * each);
@@ -86,7 +89,8 @@ rlhf_status rlhf__sum_init(struct rlhf__sum *s, const rlhf_compute *t,
                            struct rlhf__error *err) {
     uint64_t nodes = 0;
     *s = (struct rlhf__sum){.compute = t, .blocks = blocks, .share = share};
-    s->in_place = (t->flags & RLHF_COMPUTE_HOST_MEMORY) != 0;
+    s->on_device = share->team && share->team->device;
+    s->in_place = s->on_device || (t->flags & RLHF_COMPUTE_HOST_MEMORY) != 0;
     s->has = calloc((size_t)share->ranks + 1, sizeof *s->has);
     if (!s->has) return RLHF__NOMEM(err, "out of memory for %u ranks", share->ranks);
     for (uint32_t k = 0; k < share->ranks; k++) {
@@ -115,100 +119,8 @@ void rlhf__sum_finish(struct rlhf__sum *s) {
     memset(s, 0, sizeof *s);
 }
 
-// ---- parts of a block ----
-
-// A part of a window: the same range of elements in each of its blocks.
-struct part {
-    uint32_t window, reserved; // window: its place in the order
-    uint64_t from;             // elements of each block before the part
-};
-
-static uint32_t block_of(const struct rlhf__sum *s, struct part p, uint32_t rank) {
-    return s->order[p.window] * s->share->ranks + rank;
-}
-
-// Returns the number of elements that the part has in a rank's block.
-static uint64_t len_of(const struct rlhf__sum *s, struct part p, uint32_t rank) {
-    const uint32_t b = block_of(s, p, rank);
-    const uint64_t all = b < s->blocks->n ? s->blocks->block[b].len : 0;
-    if (all <= p.from) return 0;
-    return all - p.from < s->len ? all - p.from : s->len;
-}
-
-static struct part next_part(const struct rlhf__sum *s, struct part p) {
-    const struct part more = {p.window, 0, p.from + s->len};
-    for (uint32_t k = 0; k < s->share->ranks; k++)
-        if (len_of(s, more, k) > 0) return more;
-    return (struct part){p.window + 1, 0, 0};
-}
-
-// Where the numbers of a piece are: its gradient, the copy of it in `aside`, or its value.
-enum place { GRAD, ASIDE, VALUE };
-
-static rlhf_dev address(const struct rlhf__piece *p, enum place place, rlhf_dev aside) {
-    if (place == ASIDE) return rlhf_dev_at(aside, p->at);
-    return place == GRAD ? p->grad : p->value;
-}
-
-// How numbers are moved between a block and contiguous memory.
-enum way { DOWN, UP, OUT, IN }; // to the host, from it; to device memory, from it
-
-// Copy between contiguous memory and x, with in_place.
-static void copy_by_hand(enum way way, float *contiguous, float *x, uint64_t bytes) {
-    if (way == DOWN || way == OUT)
-        memcpy(contiguous, x, bytes);
-    else
-        memcpy(x, contiguous, bytes);
-}
-
-// Move the part of a block. `host` or `dev` is the contiguous memory.
-static rlhf_status move(const struct rlhf__sum *s, struct part part, uint32_t rank,
-                        enum place place, rlhf_dev aside, enum way way, float *host, rlhf_dev dev) {
-    const rlhf_compute *t = s->compute;
-    uint64_t left = len_of(s, part, rank), skip = part.from, at = 0;
-    if (left == 0) return RLHF_OK;
-    const struct rlhf__block *b = &s->blocks->block[block_of(s, part, rank)];
-    for (uint32_t k = b->first; left > 0 && k < b->end; k++) {
-        const struct rlhf__piece *p = &s->blocks->piece[k];
-        if (skip >= p->len) {
-            skip -= p->len;
-            continue;
-        }
-        const uint64_t n = p->len - skip < left ? p->len - skip : left, bytes = n * sizeof(float);
-        const rlhf_dev x = rlhf_dev_at(address(p, place, aside), skip * sizeof(float));
-        const rlhf_dev d = rlhf_dev_at(dev, at * sizeof(float));
-        if (s->by_hand)
-            copy_by_hand(way, host ? host + at : (float *)(void *)d, (float *)(void *)x, bytes);
-        else
-            RLHF_TRY(way == DOWN  ? t->download(t->ctx, host + at, x, bytes)
-                     : way == UP  ? t->upload(t->ctx, x, host + at, bytes)
-                     : way == OUT ? t->copy(t->ctx, d, x, bytes)
-                                  : t->copy(t->ctx, x, d, bytes));
-        at += n;
-        left -= n;
-        skip = 0;
-    }
-    return RLHF_OK;
-}
-
-// Returns the address of a part that is within one piece, else NULL.
-static rlhf_dev whole_part(const struct rlhf__sum *s, struct part part, uint32_t rank,
-                           enum place place, rlhf_dev aside) {
-    if (len_of(s, part, rank) == 0) return NULL;
-    const struct rlhf__block *b = &s->blocks->block[block_of(s, part, rank)];
-    const struct rlhf__piece *p = &s->blocks->piece[b->first];
-    if (b->end - b->first != 1) return NULL;
-    return rlhf_dev_at(address(p, place, aside), part.from * sizeof(float));
-}
-
-// Returns the memory from which the part can be sent, or in which it can be received, without a
-// buffer; else NULL.
-static float *direct(const struct rlhf__sum *s, struct part p, uint32_t rank, enum place place) {
-    return s->in_place ? (float *)(void *)whole_part(s, p, rank, place, NULL) : NULL;
-}
-
-static enum place node_place(const struct rlhf__sum *s, uint32_t node) {
-    return node + 1 == s->has[s->share->rank].n ? GRAD : ASIDE;
+static enum rlhf__place node_place(const struct rlhf__sum *s, uint32_t node) {
+    return node + 1 == s->has[s->share->rank].n ? RLHF__GRAD : RLHF__ASIDE;
 }
 
 // ---- windows ----
@@ -216,10 +128,36 @@ static enum place node_place(const struct rlhf__sum *s, uint32_t node) {
 // The two steps of a walk over the windows, for each window.
 struct walk {
     // Fill the send buffer and the messages.
-    rlhf_status (*begin)(struct rlhf__sum *s, struct part p, uint32_t slot, const rlhf_dev *aside);
+    rlhf_status (*begin)(struct rlhf__sum *s, struct rlhf__slice p, uint32_t slot,
+                         const rlhf_dev *aside);
     // Use the received numbers.
-    rlhf_status (*end)(struct rlhf__sum *s, struct part p, uint32_t slot, const rlhf_dev *aside);
+    rlhf_status (*end)(struct rlhf__sum *s, struct rlhf__slice p, uint32_t slot,
+                       const rlhf_dev *aside);
 };
+
+// Replace addresses of the table by those of the device's library.
+static rlhf_status make_native(const struct rlhf__sum *s, rlhf_block *block) {
+    const rlhf_compute *t = s->compute;
+    void *stream;
+    for (uint32_t k = 0; k < s->share->ranks; k++)
+        if (block[k].bytes)
+            RLHF_TRY(t->native(t->ctx, (rlhf_dev)block[k].at, &block[k].at, &stream));
+    return RLHF_OK;
+}
+
+static rlhf_status exchange(struct rlhf__sum *s, uint64_t *ticket, struct rlhf__error *err) {
+    struct rlhf__team *team = s->share->team;
+    if (!s->on_device) return rlhf__team_exchange(team, s->out, s->in, ticket, err);
+    rlhf_status st = make_native(s, s->out);
+    if (st == RLHF_OK) st = make_native(s, s->in);
+    if (st != RLHF_OK) return rlhf__fail(err, st, "gradients have no address on the device");
+    return rlhf__team_exchange_device(team, s->out, s->in, ticket, err);
+}
+
+static rlhf_status wait_for(struct rlhf__sum *s, uint64_t ticket, struct rlhf__error *err) {
+    return s->on_device ? rlhf__team_wait_device(s->share->team, ticket, err)
+                        : rlhf__team_wait(s->share->team, ticket, err);
+}
 
 // Keep the first failure of the table.
 static void note(rlhf_status *table, rlhf_status st) {
@@ -228,7 +166,7 @@ static void note(rlhf_status *table, rlhf_status st) {
 
 static rlhf_status walk(struct rlhf__sum *s, const struct walk *w, const rlhf_dev *aside,
                         rlhf_status *table, struct rlhf__error *err) {
-    struct part head = {0}, tail = {0};
+    struct rlhf__slice head = {0}, tail = {0};
     uint64_t begun = 0, ended = 0;
     *table = RLHF_OK;
     while (tail.window < windows(s)) {
@@ -237,13 +175,13 @@ static rlhf_status walk(struct rlhf__sum *s, const struct walk *w, const rlhf_de
             (!s->ready || s->ready(s->ready_ctx, s->low[s->order[head.window]], begun == ended))) {
             const uint32_t slot = (uint32_t)(begun++ % RLHF__SUM_DEPTH);
             note(table, w->begin(s, head, slot, aside));
-            RLHF_TRY(rlhf__team_exchange(s->share->team, s->out, s->in, &s->ticket[slot], err));
-            head = next_part(s, head);
+            RLHF_TRY(exchange(s, &s->ticket[slot], err));
+            head = rlhf__slice_next(s, head);
         }
         const uint32_t slot = (uint32_t)(ended++ % RLHF__SUM_DEPTH);
-        RLHF_TRY(rlhf__team_wait(s->share->team, s->ticket[slot], err));
+        RLHF_TRY(wait_for(s, s->ticket[slot], err));
         if (*table == RLHF_OK) note(table, w->end(s, tail, slot, aside));
-        tail = next_part(s, tail);
+        tail = rlhf__slice_next(s, tail);
     }
     return RLHF_OK;
 }
@@ -256,23 +194,24 @@ static rlhf_block block_at(float *at, uint64_t n) {
 
 // Each rank owns one block of the window. Send every other rank this rank's nodes for the block
 // that it owns, and receive the other ranks' nodes for the block that this rank owns.
-static rlhf_status begin_reduce(struct rlhf__sum *s, struct part p, uint32_t slot,
+static rlhf_status begin_reduce(struct rlhf__sum *s, struct rlhf__slice p, uint32_t slot,
                                 const rlhf_dev *aside) {
     const uint32_t own = s->share->rank, nodes = s->has[own].n;
-    const uint64_t mine = len_of(s, p, own);
+    const uint64_t mine = rlhf__slice_len(s, p, own);
     float *send = s->send[slot], *recv = s->recv[slot];
     rlhf_status st = RLHF_OK;
     for (uint32_t k = 0; k < s->share->ranks; k++) {
-        const uint64_t len = len_of(s, p, k);
-        float *grad = nodes == 1 ? direct(s, p, k, GRAD) : NULL;
+        const uint64_t len = rlhf__slice_len(s, p, k);
+        float *grad = nodes == 1 ? rlhf__slice_direct(s, p, k, RLHF__GRAD) : NULL;
         s->out[k] = s->in[k] = (rlhf_block){NULL, 0};
         if (k == own) continue;
         s->out[k] = block_at(grad ? grad : send, nodes * len);
         s->in[k] = block_at(recv, s->has[k].n * mine);
         recv += s->has[k].n * mine;
         for (uint32_t j = 0; !grad && j < nodes; j++, send += len) {
-            const enum place place = node_place(s, j);
-            note(&st, move(s, p, k, place, place == ASIDE ? aside[j] : NULL, DOWN, send, NULL));
+            const enum rlhf__place place = node_place(s, j);
+            note(&st, rlhf__slice_move(s, p, k, place, place == RLHF__ASIDE ? aside[j] : NULL,
+                                       RLHF__DOWN, send, NULL));
         }
     }
     return st;
@@ -312,15 +251,15 @@ static rlhf_status add_node(const struct rlhf__sum *s, struct adding *a,
 }
 
 // Set *x to the address of an own node, or of its copy in staging memory.
-static rlhf_status own_node(const struct rlhf__sum *s, struct part p, uint32_t node,
+static rlhf_status own_node(const struct rlhf__sum *s, struct rlhf__slice p, uint32_t node,
                             const rlhf_dev *aside, struct adding *a, rlhf_dev *x) {
-    const enum place place = node_place(s, node);
-    const rlhf_dev copy = place == ASIDE ? aside[node] : NULL;
-    *x = whole_part(s, p, s->share->rank, place, copy);
+    const enum rlhf__place place = node_place(s, node);
+    const rlhf_dev copy = place == RLHF__ASIDE ? aside[node] : NULL;
+    *x = rlhf__slice_whole(s, p, s->share->rank, place, copy);
     if (*x) return RLHF_OK;
     *x = a->next;
     a->next = rlhf_dev_at(a->next, a->len * sizeof(float));
-    return move(s, p, s->share->rank, place, copy, OUT, NULL, *x);
+    return rlhf__slice_move(s, p, s->share->rank, place, copy, RLHF__OUT, NULL, *x);
 }
 
 // Set *x to the address of a node of another rank, which is at *recv in the receive buffer.
@@ -335,13 +274,14 @@ static rlhf_status received_node(const struct rlhf__sum *s, float **recv, struct
     return s->compute->upload(s->compute->ctx, *x, from, bytes);
 }
 
-static rlhf_status end_reduce(struct rlhf__sum *s, struct part p, uint32_t slot,
+static rlhf_status end_reduce(struct rlhf__sum *s, struct rlhf__slice p, uint32_t slot,
                               const rlhf_dev *aside) {
     const uint32_t own = s->share->rank;
     float *recv = s->recv[slot];
-    struct adding a = {.tree.shards = s->share->shards, .next = s->node, .len = len_of(s, p, own)};
+    struct adding a = {
+        .tree.shards = s->share->shards, .next = s->node, .len = rlhf__slice_len(s, p, own)};
     if (a.len == 0) return RLHF_OK;
-    a.grad = whole_part(s, p, own, GRAD, NULL);
+    a.grad = rlhf__slice_whole(s, p, own, RLHF__GRAD, NULL);
     for (uint32_t k = 0; k < s->share->ranks; k++)
         for (uint32_t j = 0; j < s->has[k].n; j++) {
             rlhf_dev x = a.next;
@@ -352,7 +292,7 @@ static rlhf_status end_reduce(struct rlhf__sum *s, struct part p, uint32_t slot,
             RLHF_TRY(add_node(s, &a, s->has[k].at[j], x));
         }
     if (a.at[0] == a.grad) return RLHF_OK;
-    return move(s, p, own, GRAD, NULL, IN, NULL, a.at[0]);
+    return rlhf__slice_move(s, p, own, RLHF__GRAD, NULL, RLHF__IN, NULL, a.at[0]);
 }
 
 rlhf_status rlhf__sum_reduce(struct rlhf__sum *s, const rlhf_dev *aside, rlhf_status *table,
@@ -363,37 +303,43 @@ rlhf_status rlhf__sum_reduce(struct rlhf__sum *s, const rlhf_dev *aside, rlhf_st
 
 // ---- spread ----
 
-static rlhf_status begin_spread(struct rlhf__sum *s, struct part p, uint32_t slot,
+static rlhf_status begin_spread(struct rlhf__sum *s, struct rlhf__slice p, uint32_t slot,
                                 const rlhf_dev *aside) {
     const uint32_t own = s->share->rank;
-    const uint64_t mine = len_of(s, p, own);
-    float *recv = s->recv[slot], *value = direct(s, p, own, VALUE);
+    const uint64_t mine = rlhf__slice_len(s, p, own);
+    float *recv = s->recv[slot], *value = rlhf__slice_direct(s, p, own, RLHF__VALUE);
     (void)aside;
     for (uint32_t k = 0; k < s->share->ranks; k++) {
-        const uint64_t len = len_of(s, p, k);
-        float *to = direct(s, p, k, VALUE);
+        const uint64_t len = rlhf__slice_len(s, p, k);
+        float *to = rlhf__slice_direct(s, p, k, RLHF__VALUE);
         s->out[k] = s->in[k] = (rlhf_block){NULL, 0};
         if (k == own) continue;
         s->out[k] = block_at(value ? value : s->send[slot], mine);
         s->in[k] = block_at(to ? to : recv, len);
         if (!to) recv += len;
     }
-    return value ? RLHF_OK : move(s, p, own, VALUE, NULL, DOWN, s->send[slot], NULL);
+    return value ? RLHF_OK
+                 : rlhf__slice_move(s, p, own, RLHF__VALUE, NULL, RLHF__DOWN, s->send[slot], NULL);
 }
 
-static rlhf_status end_spread(struct rlhf__sum *s, struct part p, uint32_t slot,
+static rlhf_status end_spread(struct rlhf__sum *s, struct rlhf__slice p, uint32_t slot,
                               const rlhf_dev *aside) {
     float *recv = s->recv[slot];
     (void)aside;
     for (uint32_t k = 0; k < s->share->ranks; k++) {
-        if (k == s->share->rank || direct(s, p, k, VALUE)) continue;
-        RLHF_TRY(move(s, p, k, VALUE, NULL, UP, recv, NULL));
-        recv += len_of(s, p, k);
+        if (k == s->share->rank || rlhf__slice_direct(s, p, k, RLHF__VALUE)) continue;
+        RLHF_TRY(rlhf__slice_move(s, p, k, RLHF__VALUE, NULL, RLHF__UP, recv, NULL));
+        recv += rlhf__slice_len(s, p, k);
     }
     return RLHF_OK;
 }
 
 rlhf_status rlhf__sum_spread(struct rlhf__sum *s, rlhf_status *table, struct rlhf__error *err) {
     static const struct walk spread = {begin_spread, end_spread};
-    return walk(s, &spread, NULL, table, err);
+    RLHF_TRY(walk(s, &spread, NULL, table, err));
+    if (!s->on_device) return RLHF_OK;
+    // All exchanges of the step have ended, so that a failure is noticed now and no rank waits for
+    // another one's stream later.
+    note(table, s->compute->sync(s->compute->ctx));
+    return wait_for(s, 0, err);
 }

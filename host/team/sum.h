@@ -8,8 +8,9 @@
 // Blocks are exchanged in windows: `ranks` consecutive blocks, one for each rank. Several windows
 // are under way at a time.
 //
-// If device memory is host memory (RLHF_COMPUTE_HOST_MEMORY), a block that is one piece is sent and
-// received in place. Other blocks pass through buffers.
+// If device memory is host memory (RLHF_COMPUTE_HOST_MEMORY), or a collective exchanges device
+// memory (team->device), a block that is one piece is sent and received in place. Other blocks pass
+// through buffers.
 #ifndef RLHF_HOST_TEAM_SUM_H
 #define RLHF_HOST_TEAM_SUM_H
 
@@ -29,14 +30,16 @@ struct rlhf__sum {
     uint64_t len;           // elements of a block that are exchanged at a time
     uint32_t *order;        // [windows] in which they are exchanged: by `low`, descending
     uint64_t *low;          // [windows] the first byte of a window's gradients (piece.at)
-    int32_t in_place;       // 1 if device memory is host memory
+    int32_t in_place;       // 1 if device memory is exchanged
+    int32_t on_device;      // 1: in_place, through team->device and in the order of its stream
     int32_t by_hand;        // 1: do not call the table, which another thread may be using
+    int32_t reserved;
     // NULL, or asks whether all gradients from byte `low` on are complete; with wait = 1, waits for
     // them.
     int (*ready)(void *ready_ctx, uint64_t low, int wait);
     void *ready_ctx;
     rlhf_dev device;              // with in_place: the memory of send and recv
-    void *host;                   // without: the same
+    void *host;                   // without: the same; on_device: host memory for `len` elements
     float *send[RLHF__SUM_DEPTH]; // for each window
     float *recv[RLHF__SUM_DEPTH];
     uint64_t ticket[RLHF__SUM_DEPTH];
@@ -48,6 +51,11 @@ struct rlhf__sum {
 // RLHF_E_NOMEM, those of alloc. [main]
 rlhf_status rlhf__sum_init(struct rlhf__sum *, const rlhf_compute *, const struct rlhf__blocks *,
                            const struct rlhf__share *, struct rlhf__error *err);
+
+// Returns host memory for s->len elements, which may be used between sums. [any]
+static inline float *rlhf__sum_host(const struct rlhf__sum *s) {
+    return s->on_device ? (float *)s->host : s->send[0];
+}
 void rlhf__sum_finish(struct rlhf__sum *); // accepts a zeroed struct [main]
 
 // Sum up the gradients of this rank's blocks over all ranks. A rank may have several nodes of the

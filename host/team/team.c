@@ -7,10 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-static rlhf_status failed(struct rlhf__team *t, rlhf_status st, struct rlhf__error *err) {
-    const char *why = t->table->last_error(t->table->ctx);
+static rlhf_status failed(struct rlhf__team *t, const rlhf_collective *c, rlhf_status st,
+                          struct rlhf__error *err) {
+    const char *why = c->last_error(c->ctx);
     t->broken = 1;
-    return rlhf__fail(err, st < 0 ? st : (rlhf_status)RLHF_E_INTERNAL, "%s: %s", t->table->name,
+    return rlhf__fail(err, st < 0 ? st : (rlhf_status)RLHF_E_INTERNAL, "%s: %s", c->name,
                       why && *why ? why : rlhf__status_text(st));
 }
 
@@ -18,24 +19,44 @@ static rlhf_status refuse_broken(struct rlhf__error *err) {
     return rlhf__fail(err, RLHF_E_DEVICE, "the other ranks can no longer be reached");
 }
 
+static rlhf_status exchange(struct rlhf__team *t, const rlhf_collective *c, const rlhf_block *send,
+                            const rlhf_block *recv, uint64_t *ticket, struct rlhf__error *err) {
+    if (t->broken) return refuse_broken(err);
+    const rlhf_status st = c->exchange(c->ctx, send, recv, ticket);
+    return st == RLHF_OK ? st : failed(t, c, st, err);
+}
+
+static rlhf_status wait_for(struct rlhf__team *t, const rlhf_collective *c, uint64_t ticket,
+                            struct rlhf__error *err) {
+    if (t->broken) return refuse_broken(err);
+    const rlhf_status st = c->wait(c->ctx, ticket);
+    return st == RLHF_OK ? st : failed(t, c, st, err);
+}
+
 rlhf_status rlhf__team_exchange(struct rlhf__team *t, const rlhf_block *send,
                                 const rlhf_block *recv, uint64_t *ticket, struct rlhf__error *err) {
-    if (t->broken) return refuse_broken(err);
-    const rlhf_status st = t->table->exchange(t->table->ctx, send, recv, ticket);
-    return st == RLHF_OK ? st : failed(t, st, err);
+    return exchange(t, t->table, send, recv, ticket, err);
 }
 
 rlhf_status rlhf__team_wait(struct rlhf__team *t, uint64_t ticket, struct rlhf__error *err) {
-    if (t->broken) return refuse_broken(err);
-    const rlhf_status st = t->table->wait(t->table->ctx, ticket);
-    return st == RLHF_OK ? st : failed(t, st, err);
+    return wait_for(t, t->table, ticket, err);
+}
+
+rlhf_status rlhf__team_exchange_device(struct rlhf__team *t, const rlhf_block *send,
+                                       const rlhf_block *recv, uint64_t *ticket,
+                                       struct rlhf__error *err) {
+    return exchange(t, t->device, send, recv, ticket, err);
+}
+
+rlhf_status rlhf__team_wait_device(struct rlhf__team *t, uint64_t ticket, struct rlhf__error *err) {
+    return wait_for(t, t->device, ticket, err);
 }
 
 static rlhf_status gather_small(struct rlhf__team *t, const void *own, uint64_t bytes, void *all,
                                 struct rlhf__error *err) {
     if (t->broken) return refuse_broken(err);
     const rlhf_status st = t->table->gather(t->table->ctx, own, bytes, all);
-    return st == RLHF_OK ? st : failed(t, st, err);
+    return st == RLHF_OK ? st : failed(t, t->table, st, err);
 }
 
 // Send all bytes to every rank with one exchange.

@@ -21,10 +21,13 @@ enum {
 
 struct rlhf__team {
     const rlhf_collective *table; // borrowed
-    int32_t rank, ranks;          // this process, from 0, and the number of processes
-    int32_t local, locals;        // the same, counting only the ranks on this machine
-    int32_t same;                 // ranks here that may use the same processors, with this one
-    int32_t said; // 1: some ranks agreed on this rank's failure; the text names a rank
+    // Exchanges device memory, for sums of gradients (sum.h); NULL: host memory is exchanged.
+    // Borrowed.
+    const rlhf_collective *device;
+    int32_t rank, ranks;   // this process, from 0, and the number of processes
+    int32_t local, locals; // the same, counting only the ranks on this machine
+    int32_t same;          // ranks here that may use the same processors, with this one
+    int32_t said;          // 1: some ranks agreed on this rank's failure; the text names a rank
     char (*host)[RLHF__HOST_CAP];        // [ranks] the name of each rank's machine
     void *headers;                       // [ranks][RLHF__TEAM_HEADER] what agree.c receives
     const volatile sig_atomic_t *signal; // asks this process to stop; NULL = never
@@ -62,6 +65,12 @@ void rlhf__team_finish(struct rlhf__team *t); // accepts a zeroed one [main]
 rlhf_status rlhf__team_exchange(struct rlhf__team *t, const rlhf_block *send,
                                 const rlhf_block *recv, uint64_t *ticket, struct rlhf__error *err);
 rlhf_status rlhf__team_wait(struct rlhf__team *t, uint64_t ticket, struct rlhf__error *err);
+// The same with t->device, which must not be NULL: memory of the device, in the order of its
+// stream.
+rlhf_status rlhf__team_exchange_device(struct rlhf__team *t, const rlhf_block *send,
+                                       const rlhf_block *recv, uint64_t *ticket,
+                                       struct rlhf__error *err);
+rlhf_status rlhf__team_wait_device(struct rlhf__team *t, uint64_t ticket, struct rlhf__error *err);
 rlhf_status rlhf__team_gather(struct rlhf__team *t, const void *own, uint64_t bytes, void *all,
                               struct rlhf__error *err);
 

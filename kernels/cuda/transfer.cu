@@ -187,6 +187,16 @@ static rlhf_status wait_for(void *ctx, uint64_t ticket) {
     return ticket > m->reported ? rlhf__cuda_fault_report(cu, &m->fault[i]) : RLHF_OK;
 }
 
+// ---- other libraries ----
+
+static rlhf_status native(void *ctx, rlhf_dev p, void **address, void **stream) {
+    struct rlhf__cuda *cu = (struct rlhf__cuda *)ctx;
+    RLHF_TRY(rlhf__cuda_not_recording(cu, "native"));
+    *address = rlhf__cuda_mem(p);
+    *stream = cu->stream;
+    return RLHF_OK;
+}
+
 void rlhf__cuda_fill_transfer(rlhf_compute *t) {
     t->upload = upload;
     t->download = download;
@@ -197,4 +207,5 @@ void rlhf__cuda_fill_transfer(rlhf_compute *t) {
     t->download_async = download_async;
     t->mark = mark;
     t->wait = wait_for;
+    t->native = native;
 }

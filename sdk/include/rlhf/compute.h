@@ -575,6 +575,13 @@ typedef struct rlhf_compute {
     // each. Two tables with the same name give the same bits. NULL: no equal bits are promised.
     // Valid as long as the table.
     const char *arithmetic_f32, *arithmetic_bf16;
+
+    // ---- other libraries ----
+    // Sets *address to where the device's own library finds p, and *stream to the stream on which
+    // the table's calls run in order, so that another library can queue work on p between two calls
+    // (CUDA: a device pointer and a cudaStream_t; the device is the calling thread's current one).
+    // NULL: there is no such library.
+    rlhf_status (*native)(void *ctx, rlhf_dev p, void **address, void **stream);
 } rlhf_compute;
 
 // The properties of a table that the host requests.

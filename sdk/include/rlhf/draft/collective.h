@@ -31,7 +31,9 @@ typedef struct rlhf_block {
 
 enum rlhf_collective_flag {
     // exchange() takes device memory, as addresses that are valid on the stream of
-    // rlhf_collective_options. Without this flag, it takes host memory.
+    // rlhf_collective_options, and queues the exchange on that stream. wait() does not wait for it,
+    // but only reports failures: what is queued later finds the bytes. gather() still takes host
+    // memory. Without this flag, exchange() takes host memory.
     RLHF_COLLECTIVE_DEVICE = 1
 };
 
