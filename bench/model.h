@@ -2,8 +2,8 @@
 // benchmark drives the model's plugin as the host does: training steps (train.c) and generations
 // (decode.c).
 //
-// The host takes no part in this: there are no data rows and no rewards, and the loss is made of
-// log-probs only.
+// The benchmark does not use the host. It has no data rows and no rewards, and its loss is computed
+// from log-probs only.
 #ifndef RLHF_BENCH_MODEL_H
 #define RLHF_BENCH_MODEL_H
 

@@ -1,5 +1,5 @@
-// episode_game.h: episodes that a child process plays with an environment, in guarded memory, with
-// the environment's texts and rewards.
+// episode_game.h: plays episodes with an environment, in guarded memory, in a child process that
+// tests it. Keeps the environment's texts and rewards.
 #ifndef RLHF_HOST_CHECK_EPISODE_GAME_H
 #define RLHF_HOST_CHECK_EPISODE_GAME_H
 

@@ -136,8 +136,8 @@ static int64_t block_rows(const struct item *i, const struct rlhf__gguf_config *
     return i->n_columns < CHUNK ? CHUNK / i->n_columns : 1;
 }
 
-// Fills `out` with n rows in the order of the file, from n rows of the weight in `in`. size: bytes
-// of an element.
+// Fills `out` with n rows in the order of the GGUF file, from the same n rows of the weight, which
+// are in `in`. size: bytes of an element.
 static void arrange(const struct item *i, int64_t n, size_t size, const uint8_t *in, uint8_t *out) {
     const size_t width = (size_t)i->n_columns, row = width * size;
     for (size_t r = 0; r < (size_t)n; r++) {

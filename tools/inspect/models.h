@@ -6,8 +6,8 @@
 #include "inspect/subject.h"
 #include "model/reward_model.h"
 
-// Models of one command. Zero-initialize; release with rlhf__inspect_models_finish before the
-// command's set-up, also after a failure.
+// Models of one command. Zero-initialize. Release with rlhf__inspect_models_finish, also after a
+// failure; the command's set-up must be released after the models.
 struct rlhf__inspect_models {
     struct rlhf__model *model[2], *critic;
     struct rlhf__reward_model *reward[3]; // base, tuned, --reward-model

@@ -18,8 +18,8 @@ struct rlhf__page {
     size_t json_len;
 };
 
-// Append the page to out. Errors: RLHF_E_INVALID for a file that is not part of the program,
-// RLHF_E_NOMEM. [any]
+// Append the page to out. Errors: RLHF_E_INVALID if a style or script is not among the program's
+// own files, RLHF_E_NOMEM. [any]
 rlhf_status rlhf__page_write(const struct rlhf__page *page, struct rlhf__buf *out,
                              struct rlhf__error *err);
 

@@ -208,8 +208,9 @@ static rlhf_status compare_moment(const struct opened *o, size_t k, const struct
     return note(c, files[k].name, run, &m, allowed, !(m.most <= allowed), err);
 }
 
-// Return a thousandth of the largest recomputed moment of this letter ("m." or "v."). In a tensor
-// whose gradient is only rounding noise, rounding errors of the moment may reach this size.
+// Return a thousandth of the largest recomputed moment of one kind: letter 'm' means first moments,
+// 'v' second moments. In a tensor whose gradient is only rounding noise, rounding errors of the
+// moment may reach this size.
 static rlhf_status floor_of(const struct opened *o, char letter, double *out,
                             struct rlhf__error *err) {
     *out = 0;
