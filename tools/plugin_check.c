@@ -89,9 +89,9 @@ static int same_words(const char *a, const char *b) {
     return !*a && !*b;
 }
 
-// 1 if both findings show the same fault. They break the same rule, and either name the same
-// function ("score() of ...", "in score() of ...") or use the same words. A fault that shows with
-// several inputs counts once.
+// 1 if both findings show the same fault. This is so if they break the same rule and either name
+// the same function ("score() of ...", "in score() of ...") or use the same words. A fault that
+// shows with several inputs counts once.
 static int same_fault(const json_t *a, const json_t *b) {
     const char *x = text_of(a, "saw"), *y = text_of(b, "saw"), *end = strstr(x, "()");
     return strcmp(text_of(a, "rule"), text_of(b, "rule")) == 0 &&

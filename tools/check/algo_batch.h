@@ -59,8 +59,8 @@ int rlhf__algo_open(struct rlhf__check *c, uint32_t shards, struct rlhf__probe *
 rlhf_status rlhf__algo_batch_advantages(struct rlhf__probe *t, struct rlhf__algo_batch *b,
                                         int32_t side, struct rlhf__error *err);
 
-// Call loss() for those rows from .. to-1 that the algorithm has not excluded. Adds to *loss, and
-// replaces these rows' part of d. [main]
+// Call loss() for the rows `from` to `to` - 1, without those that the algorithm has excluded. Adds
+// to *loss, and replaces these rows' part of d. [main]
 rlhf_status rlhf__algo_batch_loss(struct rlhf__probe *t, struct rlhf__algo_batch *b, int32_t from,
                                   int32_t to, int32_t side, double *loss, struct rlhf__error *err);
 

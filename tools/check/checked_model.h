@@ -46,8 +46,8 @@ enum { RLHF__CHECKED_ZERO_B = 1 }; // an adapter's B is 0
 // Add eps times a fixed direction to the trained parameters. Then call refresh(). Returns 0 if a
 // call failed. [main]
 int rlhf__checked_fill(struct rlhf__checked_model *m, uint32_t seed, float eps, int flags);
-// The dot product of all gradients with the direction of rlhf__checked_fill; NaN if the gradients
-// cannot be read. [main]
+// Returns the dot product of all gradients with the direction of rlhf__checked_fill; NaN if the
+// gradients cannot be read. [main]
 double rlhf__checked_along(struct rlhf__checked_model *m);
 
 // Test rows of different lengths, with ids of the model's vocabulary.

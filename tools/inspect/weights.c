@@ -106,12 +106,12 @@ static void subtract(float *d, const float *base, int64_t n, struct change *c) {
     c->tuned_norm = sqrt(after);
 }
 
-// A singular value of the difference counts for the rank if rounding of the stored weights cannot
-// have caused it. By Weyl's inequality, rounding changes a singular value by at most the Frobenius
-// norm of the rounding error of the difference. This norm is at most the sum of the norms for both
-// models. If the models are stored in different types, training began from the base's stored
-// values. Then the base's rounding is not part of the difference, and only the rounding of f32
-// arithmetic counts.
+// The rank is the number of singular values of the difference that rounding of the stored weights
+// cannot have caused. By Weyl's inequality, rounding changes a singular value by at most the
+// Frobenius norm of the rounding error of the difference. This norm is at most the sum of the norms
+// for both models. If the models are stored in different types, training began from the base's
+// stored values. Then the base's rounding is not part of the difference, and only the rounding of
+// f32 arithmetic matters.
 static double rounding(const struct rlhf__tensor *t, const struct rlhf__tensor *base,
                        const struct change *c) {
     const int32_t of_base = base->dtype == t->dtype ? t->dtype : RLHF__TENSOR_F32;

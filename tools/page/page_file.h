@@ -5,7 +5,7 @@
 #include "page/page.h"
 
 // Refuse to write a page to `path` if a file exists there that is not a page of this program. Links
-// are refused too. Errors: RLHF_E_INVALID begins with `command`. [main]
+// are refused too. Errors: RLHF_E_INVALID, with a message that begins with `command`. [main]
 rlhf_status rlhf__page_file_check(const char *command, const char *path, struct rlhf__error *err);
 
 #endif

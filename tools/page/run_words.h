@@ -10,9 +10,9 @@ struct rlhf__run_words {
     json_t *facts;   // [["Policy", "..."], ...]
 };
 
-// The command is the typed one, from events.jsonl. For a run of an older version, it is a command
-// that uses the run's config.json. Errors: RLHF_E_NOMEM. Both are new references, also after a
-// failure. [any]
+// The command is the one that the user typed, from events.jsonl. For a run of an older version, it
+// is a command that uses the run's config.json. Both members of *out are new references, also after
+// a failure. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__run_words_read(struct rlhf__run_files *run, struct rlhf__run_words *out,
                                  struct rlhf__error *err);
 

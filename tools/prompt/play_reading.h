@@ -26,8 +26,8 @@ struct rlhf__play_policy {
     const struct rlhf__loading *loading;
 };
 
-// Open the tokenizer of the policy, and its prompt. Errors: RLHF_E_INVALID, those of reading the
-// files. [main]
+// Open the policy's tokenizer, and the prompt of the episode. Errors: RLHF_E_INVALID, those of
+// reading the files. [main]
 rlhf_status rlhf__play_reading_open(struct rlhf__play_reading *, const struct rlhf__play_policy *,
                                     struct rlhf__error *err);
 void rlhf__play_reading_finish(struct rlhf__play_reading *); // accepts a zeroed one [main]

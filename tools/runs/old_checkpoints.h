@@ -39,9 +39,9 @@ struct rlhf__old_checkpoints {
     size_t n_free; // how many may be removed
 };
 
-// List the checkpoints of a run that is not running, without the newest `keep` (at least 1) ones.
-// Errors: RLHF_E_IO, RLHF_E_NOMEM. Release with rlhf__old_checkpoints_finish, also after a failure.
-// [main]
+// List the removable checkpoints of a run that is not running. The newest `keep` checkpoints (keep
+// is at least 1) are not listed. Errors: RLHF_E_IO, RLHF_E_NOMEM. Release with
+// rlhf__old_checkpoints_finish, also after a failure. [main]
 rlhf_status rlhf__old_checkpoints_find(const struct rlhf__run_row *, int64_t keep,
                                        const struct rlhf__needed_list *,
                                        struct rlhf__old_checkpoints *out, struct rlhf__error *err);

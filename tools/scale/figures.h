@@ -45,8 +45,8 @@ struct rlhf__scale_machine {
     double tokens;     // of these rows
     struct rlhf__scale_curve draw;  // x: rows
     struct rlhf__scale_curve learn; // x: tokens; forward, loss and backward without a step
-    // Seconds for the measured rows. other: work of a rank for its own rows that no other part
-    // contains.
+    // Seconds for the measured rows. `other` is a rank's work for its own rows that is in none of
+    // the other parts.
     double passes, reward, other;
     double fixed;                       // seconds of a phase for what every rank does alike
     double step, pack;                  // seconds of one optimizer step and of packing the weights

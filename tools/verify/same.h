@@ -17,8 +17,8 @@ struct rlhf__same {
     int32_t reserved;
 };
 
-// Append what differs in the phase to the faults. Errors: RLHF_E_INVALID, RLHF_E_IO, RLHF_E_NOMEM.
-// [main]
+// Compare the phase, and append every difference to the faults. Errors: RLHF_E_INVALID, RLHF_E_IO,
+// RLHF_E_NOMEM. [main]
 rlhf_status rlhf__same_phase(const struct rlhf__same *, int64_t phase, struct rlhf__faults *,
                              struct rlhf__error *err);
 
