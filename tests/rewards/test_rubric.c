@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,9 +17,10 @@ static struct http_server *server;
 static rlhf_limits limits = {.size = sizeof limits, .timeout_s = 60};
 static char dir[64], file[128], record[128];
 
-// How the service answers questions about a criterion whose text contains "bad".
-static const char *answer_bad;
-static int bad_how, bad_status;
+// How the service answers questions about a criterion whose text contains "bad". Its threads read
+// these.
+static const char *_Atomic answer_bad;
+static atomic_int bad_how, bad_status;
 
 static const char three[] =
     "{\"criteria\": [{\"name\": \"short\", \"ask\": \"Is it short?\", \"weight\": 3},"
@@ -55,7 +57,8 @@ static void serve(void *context, const struct http_request *q, struct http_reply
     } else if (strstr(text, "Is it bad")) {
         reply->how = bad_how;
         if (bad_status) reply->status = bad_status;
-        reply->body = answer_bad ? strdup(answer_bad) : completion("5");
+        const char *answer = answer_bad;
+        reply->body = answer ? strdup(answer) : completion("5");
         if (!strstr(text, "unlike this?")) reply->status = 400;
     } else if (strstr(text, "Is it short")) {
         snprintf(said, sizeof said, "It is short.\nScore: %d/10",
