@@ -14,7 +14,7 @@ struct rlhf__generate_how {
     int32_t flags; // 1: --prompt gives the texts
 };
 
-// Zero-initialize, then set model and how, and open the prompts; release with
+// Zero-initialize, set the members `model` and `how`, and open the prompts. Release with
 // rlhf__generate_input_finish.
 struct rlhf__generate_input {
     const struct rlhf__model *model;

@@ -52,8 +52,8 @@ rlhf_status rlhf__checks_fail(struct rlhf__checks *, const char *what, const cha
 void rlhf__check_see(struct rlhf__check *worst, double run, double again, double scale,
                      const char *where);
 
-// _wrong returns the number of failed checks. _exact returns 1 if all differences are exactly 0.
-// [any]
+// rlhf__checks_wrong returns the number of failed checks. rlhf__checks_exact returns 1 if all
+// differences are exactly 0. [any]
 size_t rlhf__checks_wrong(const struct rlhf__checks *);
 int rlhf__checks_exact(const struct rlhf__checks *);
 

@@ -49,10 +49,10 @@ double rlhf__scale_efficiency(const struct rlhf__scale_figures *f,
 double rlhf__scale_rows_for(const struct rlhf__scale_figures *f, double ranks, double per_host,
                             double wanted);
 
-// Returns the number of ranks beyond which more ranks do not help. It starts with the ranks of one
-// machine and doubles the number as long as this gives at least `gain` times the rows per second,
-// with `rows` rows in a phase. *few = 1 if there are too few rows for doubling the number again.
-// Returns 0 if doubling helps up to `most` ranks. [any]
+// Returns the number of ranks beyond which more ranks do not help. The search starts with the ranks
+// of one machine and doubles the number as long as this gives at least `gain` times the rows per
+// second, with `rows` rows in a phase. *few = 1 if there are too few rows for doubling the number
+// again. Returns 0 if doubling helps up to `most` ranks. [any]
 double rlhf__scale_stops(const struct rlhf__scale_figures *f, double per_host, double rows,
                          double gain, double most, int *few);
 
