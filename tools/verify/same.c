@@ -172,8 +172,8 @@ static rlhf_status name_bytes(const char *path, const char *again, struct rlhf__
     return st;
 }
 
-// Leave out state/run.json: it names the best checkpoint, which is chosen when a checkpoint is
-// written. Recomputing does not do that.
+// Leave out state/run.json: it names the best checkpoint, which a run chooses when it writes a
+// checkpoint. Recomputing does not choose one.
 static int is_left_out(const char *name) { return strcmp(name, "state/run.json") == 0; }
 
 static rlhf_status same_file(const struct rlhf__same *s, int64_t phase, const char *name,
