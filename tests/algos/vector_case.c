@@ -8,24 +8,24 @@ static void to_float(float *to, const double *from, int32_t n) {
         to[i] = (float)from[i];
 }
 
-static void load(const struct vector_batch *v) {
-    memset(&b, 0, sizeof b);
-    b.n = v->n;
-    b.total = v->total;
-    b.max_len = v->max_len;
-    memcpy(b.offset, v->offset, sizeof *b.offset * ((size_t)v->n + 1));
-    memcpy(b.prompt_len, v->prompt_len, sizeof *b.prompt_len * (size_t)v->n);
-    memcpy(b.group, v->group, sizeof *b.group * (size_t)v->n);
-    memcpy(b.finished, v->finished, (size_t)v->n);
-    to_float(b.score, v->score, v->n);
-    to_float(b.token_reward, v->token_reward, v->total);
-    to_float(b.old, v->old, v->total);
-    to_float(b.ref, v->ref, v->total);
-    to_float(b.logp, v->logp, v->total);
-    to_float(b.entropy, v->entropy, v->total);
-    to_float(b.kl, v->kl, v->total);
-    to_float(b.value_old, v->value_old, v->total);
-    to_float(b.value, v->value, v->total);
+void vector_load(struct batch *to, const struct vector_batch *v) {
+    memset(to, 0, sizeof *to);
+    to->n = v->n;
+    to->total = v->total;
+    to->max_len = v->max_len;
+    memcpy(to->offset, v->offset, sizeof *to->offset * ((size_t)v->n + 1));
+    memcpy(to->prompt_len, v->prompt_len, sizeof *to->prompt_len * (size_t)v->n);
+    memcpy(to->group, v->group, sizeof *to->group * (size_t)v->n);
+    memcpy(to->finished, v->finished, (size_t)v->n);
+    to_float(to->score, v->score, v->n);
+    to_float(to->token_reward, v->token_reward, v->total);
+    to_float(to->old, v->old, v->total);
+    to_float(to->ref, v->ref, v->total);
+    to_float(to->logp, v->logp, v->total);
+    to_float(to->entropy, v->entropy, v->total);
+    to_float(to->kl, v->kl, v->total);
+    to_float(to->value_old, v->value_old, v->total);
+    to_float(to->value, v->value, v->total);
 }
 
 // tol is both an absolute and a relative tolerance. Rounding to float is off by up to 6e-8, and the
@@ -42,7 +42,7 @@ static void assert_tokens(const struct vector_case *c, const char *what, const f
 void vector_check(const struct vector_case *c, const struct vector_batch *v, const char *so,
                   const int32_t *cuts) {
     struct algo a;
-    load(v);
+    vector_load(&b, v);
     algo_open(&a, so, c->options, v->n);
     assert_int_equal(batch_advantages(&a, &b), RLHF_OK);
     assert_tokens(c, "advantage", b.advantage, c->advantage, 1e-6);

@@ -24,6 +24,9 @@ struct vector_batch {
     const double *token_reward, *old, *ref, *logp, *entropy, *kl, *value_old, *value; // [total]
 };
 
+// Sets the batch to the vectors' one.
+void vector_load(struct batch *, const struct vector_batch *);
+
 // Runs one phase of plugin `so` with the case's options and microbatches cut at cuts[] (ascending
 // from 0 to n). Compares advantages, derivatives and metrics. The plugin must not report any
 // further metrics.

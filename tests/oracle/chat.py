@@ -234,4 +234,5 @@ def main():
     sys.exit(not all(good))
 
 
-main()
+if __name__ == "__main__":
+    main()

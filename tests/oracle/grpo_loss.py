@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Compares the loss of grpo.so's first update with that of TRL's GRPO trainer on the same rows, including
-masked responses (mask_truncated_completions).
+masked responses (mask_truncated_completions) and rows of several turns (tool_mask).
 
 Usage: grpo_loss.py RUN...
 
@@ -45,24 +45,34 @@ def trainer(o, longest):
         _entropy_bonus_enabled=False, use_adaptive_entropy=False)
 
 
-def padded(rows, key, longest):
-    out = torch.zeros(len(rows), longest, dtype=torch.float64)
+def authors(r):
+    """1 for each token after the prompt that the policy wrote, 0 for one of the environment."""
+    turns = r.get("segments", [["policy", len(r["logp_old"])]])
+    return [int(by == "policy") for by, n in turns for _ in range(n)]
+
+
+def padded(rows, key, width):
+    """The numbers of the policy's tokens in their places; elsewhere -1.5, which the masks must leave out."""
+    out = torch.full((len(rows), width), -1.5, dtype=torch.float64)
     for i, r in enumerate(rows):
-        out[i, : len(r[key])] = torch.tensor(r[key], dtype=torch.float64)
+        at = [t for t, own in enumerate(authors(r)) if own]
+        out[i, at] = torch.tensor(r[key], dtype=torch.float64)
     return out
 
 
 def loss_of(o, rows, longest):
-    logp = padded(rows, "logp_old", longest)
-    mask = torch.zeros_like(logp)
+    width = max(len(authors(r)) for r in rows)
+    logp = padded(rows, "logp_old", width)
+    mask, own = torch.zeros_like(logp), torch.ones_like(logp)
     for i, r in enumerate(rows):
         counts = r["finished"] or not o["mask_truncated"]
-        mask[i, : len(r["logp_old"])] = float(counts)
-    ids = torch.zeros(len(rows), longest, dtype=torch.long)
+        mask[i, : len(authors(r))] = float(counts)
+        own[i, : len(authors(r))] = torch.tensor(authors(r), dtype=torch.float64)
+    ids = torch.zeros(len(rows), width, dtype=torch.long)
     t = trainer(o, longest)
     t._get_per_token_logps_and_entropies = lambda *a, **k: (logp, torch.zeros_like(logp), None)
     inputs = dict(prompt_ids=ids[:, :1], prompt_mask=ids[:, :1] + 1, completion_ids=ids,
-                  completion_mask=mask, num_items_in_batch=mask.sum(),
+                  completion_mask=mask, tool_mask=own, num_items_in_batch=(mask * own).sum(),
                   advantages=torch.tensor([r["advantage"][0] for r in rows], dtype=torch.float64))
     return GRPOTrainer._compute_loss(t, None, inputs).item()
 
@@ -75,14 +85,19 @@ def check(run):
     rows = [v for v in lines if "row" in v]
     update = next(v for v in lines if "row" not in v)
     o, longest = config["algo"], config["sampling"]["max_new_tokens"]
+    episodes = any("segments" in r for r in rows)
+    if episodes:  # the longest that a row's own tokens can be
+        longest = min(longest * config["episodes"]["turns"], config["episodes"]["tokens"] or 1 << 30)
     if o["minibatches"] != 1 or o["entropy_coef"] or o["kl_placement"] == "loss":
         raise SystemExit(f"{run}: not one minibatch of the surrogate alone")
     masked = sum(not r["finished"] for r in rows) if o["mask_truncated"] else 0
     theirs = loss_of(o, rows, longest)
     bad = abs(theirs - update["loss"]) > 1e-6 * (1 + abs(theirs))
-    print(f"{run}: {o['loss']}, {masked} of {len(rows)} rows masked: loss {update['loss']:.9g}, "
+    given = sum(len(authors(r)) - sum(authors(r)) for r in rows)
+    bad |= given == 0 and run.endswith("-turns")
+    print(f"{run}: {o['loss']}, {given} tokens of the environment, {masked} of {len(rows)} rows masked: loss {update['loss']:.9g}, "
           f"TRL {theirs:.9g}{'   WRONG' if bad else ''}")
-    return bad or (o["mask_truncated"] and not 0 < masked < len(rows))
+    return bad or (o["mask_truncated"] and not episodes and not 0 < masked < len(rows))
 
 
 if __name__ == "__main__":

@@ -24,6 +24,14 @@ for loss in grpo bnpo dr_grpo dapo cispo; do
             --set run.phases=1 --set log.rollouts=true --set log.progress=off --set log.level=warn \
             --set compute.dtype=f32 --threads 1 --set run.dir=$loss-$mask
         runs="$runs $loss-$mask"
+        "$RLHF_BUILD_DIR/bin/rlhf-host" --policy model --set policy.init=random --prompts prompts.txt \
+            --algo grpo.so:group_size=3,minibatches=1,epochs=1,kl_placement=none \
+            --set algo.loss=$loss --set algo.mask_truncated=$mask --env guess.so:most=3 --set episodes.turns=3 \
+            --reward "$RLHF_BUILD_DIR/tests/e2e/bad_reward.so:every=1000" --set batch.size=12 \
+            --set sampling.max_new_tokens=6 --set "sampling.stop=[$(seq -s, 60 90)]" \
+            --set run.phases=1 --set log.rollouts=true --set log.progress=off --set log.level=warn \
+            --set compute.dtype=f32 --threads 1 --set run.dir=$loss-$mask-turns
+        runs="$runs $loss-$mask-turns"
     done
 done
 # shellcheck disable=SC2086

@@ -1,0 +1,41 @@
+// episodes.h: rows of several turns, made from a batch of rows of one turn, and an algorithm that
+// gets them through the host's layer for algorithms that know no turns (learn/policy_view.h).
+#ifndef RLHF_TESTS_ALGOS_EPISODES_H
+#define RLHF_TESTS_ALGOS_EPISODES_H
+
+#include "algos/fixture.h"
+
+#include "batch/rows.h"
+
+enum { EPISODE_TOKENS = 4 * MAX_TOKENS };
+
+// `e` holds rows that contain tokens of an environment. `b` holds the same rows without these
+// tokens.
+struct episodes {
+    struct batch *b;
+    struct rlhf__rows e;
+    int32_t place[MAX_TOKENS]; // of b's tokens in e
+    // [e.total]: one number per token. It is -2.5 at the environment's tokens, so a result changes
+    // if an algorithm reads them.
+    float *logp, *entropy, *kl, *value, *d_logp, *d_entropy, *d_kl, *d_value;
+    float d_class_score[MAX_ROWS * 8];
+};
+
+// Inserts before[k] given tokens before token k of the batch, and after[i] after the last token of
+// row i. If `leak` is 1, marks one given token as the policy's.
+void episodes_init(struct episodes *, struct batch *, const int32_t *before, const int32_t *after,
+                   int32_t leak);
+void episodes_finish(struct episodes *);
+
+// Returns an array of [e.total] with b's numbers; the caller frees it.
+float *episodes_spread(const struct episodes *, const float *from);
+
+// The host's part, as batch_advantages and batch_loss have it. The loss does not pass excluded
+// rows.
+rlhf_status episodes_advantages(struct algo *, struct episodes *);
+double episodes_loss(struct algo *, struct episodes *, int32_t from, int32_t to);
+
+// Returns how many of the environment's tokens have a number other than 0 in an array of e.
+int episodes_given(const struct episodes *, const float *full);
+
+#endif

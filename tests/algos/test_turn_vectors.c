@@ -1,0 +1,79 @@
+// test_turn_vectors.c: PPO and GRPO over rows of several turns, compared with the float64 reference
+// of make_turn_vectors.py, which masks the environment's tokens.
+#include "algos/episodes.h"
+#include "algos/turn_vectors.h"
+
+#include <math.h>
+
+static struct batch b;
+static struct episodes s;
+
+// A float is off by up to half its last place, and a derivative is the sum of up to three floats.
+// Beyond that, 1e-9 is allowed.
+static void assert_tokens(const struct vector_case *c, const char *what, const float *got,
+                          const double *want) {
+    const double places = *what == 'd' ? 3 : 1;
+    for (int32_t k = 0; k < b.total; k++) {
+        const double x = (double)got[s.place[k]], off = fabs(x - want[k]);
+        if (off > 1e-9 + fabs(want[k]) * places * 0x1p-24)
+            fail_msg("%s %s[%d]: got %.12g, want %.12g", c->name, what, (int)k, x, want[k]);
+    }
+    if (episodes_given(&s, got))
+        fail_msg("%s %s: a token of the environment has a number", c->name, what);
+}
+
+// The loss gets the reference's advantages and returns: those of the plugin may be off by one in
+// their last place.
+static void give(float *to, const double *from) {
+    for (int32_t k = 0; k < b.total; k++)
+        to[s.place[k]] = (float)from[k];
+}
+
+static void check(const struct vector_case *c, const char *so, const int32_t *cuts) {
+    struct algo a;
+    vector_load(&b, &vector_batch);
+    episodes_init(&s, &b, v_given, v_after, 0);
+    algo_open(&a, so, c->options, b.n);
+    assert_int_equal(episodes_advantages(&a, &s), RLHF_OK);
+    assert_tokens(c, "advantage", s.e.token[RLHF__ADVANTAGE], c->advantage);
+    assert_tokens(c, "returns", s.e.token[RLHF__RETURNS], c->returns);
+    give(s.e.token[RLHF__ADVANTAGE], c->advantage);
+    give(s.e.token[RLHF__RETURNS], c->returns);
+    double loss = 0;
+    for (; cuts[0] < b.n; cuts++)
+        loss += episodes_loss(&a, &s, cuts[0], cuts[1]);
+    assert_int_equal(algo_step_end(&a, 0, 0), 0);
+    assert_int_equal(a.ops->phase_end(a.self, 0), RLHF_OK);
+    assert_tokens(c, "d_logp", s.d_logp, c->d_logp);
+    assert_tokens(c, "d_entropy", s.d_entropy, c->d_entropy);
+    assert_tokens(c, "d_kl", s.d_kl, c->d_kl);
+    assert_tokens(c, "d_value", s.d_value, c->d_value);
+    assert_near(loss, c->metrics[0].value, 1e-9, c->name);
+    for (const struct vector_metric *m = c->metrics; m->name; m++)
+        assert_near(metric(&a, m->name), m->value, 1e-9, m->name);
+    algo_close(&a);
+    episodes_finish(&s);
+}
+
+static void all(const struct vector_case *c, size_t n, const char *so) {
+    static const int32_t whole[] = {0, V_N}, parts[] = {0, 2, 3, 7, V_N};
+    for (size_t i = 0; i < n; i++) {
+        check(c + i, so, whole);
+        check(c + i, so, parts);
+    }
+}
+
+static void ppo(void **state) {
+    (void)state;
+    all(ppo_cases, sizeof ppo_cases / sizeof *ppo_cases, "ppo.so");
+}
+
+static void grpo(void **state) {
+    (void)state;
+    all(grpo_cases, sizeof grpo_cases / sizeof *grpo_cases, "grpo.so");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(ppo), cmocka_unit_test(grpo)};
+    return cmocka_run_group_tests_name("turn_vectors", tests, NULL, NULL);
+}
