@@ -88,6 +88,10 @@ struct phase_times { // seconds, of the fastest phase
 };
 struct phase_times bench_phase_times(const struct bench *b);
 
+// Measures how many steps per second env_exec.so and env_python.so answer.
+void bench_environments(const struct bench *b);
+void bench_game(void); // the program for bench_environments: answers each turn with a text
+
 // Measures how many rows per second the rewards exec.so and python.so score.
 void bench_programs(const struct bench *b);
 void bench_answer(void); // the program for bench_programs: prints 1 for each line of its input

@@ -3,7 +3,8 @@
 //
 //   rlhf-bench [--backend cpu|cuda|PATH] [--threads N] [--dtype bf16|f32] [--cpu-time] [--tiny]
 //              [--only peak|memory|ops|profile|exact|exactness|curve|model|train|decode|phase|
-//              programs] [--part train|decode|phase] [--rounds 3] [--rows 16] [--len 64]
+//              programs|environments] [--part train|decode|phase] [--rounds 3] [--rows 16]
+//              [--len 64]
 //              [--slots 32] [--prompt 16] [--new 48] [--model gpt2] [--set n_embd=256]...
 //              [--adapter RANK] [--count STEPS]
 //
@@ -119,10 +120,18 @@ int main(int argc, char **argv) {
         bench_answer();
         return 0;
     }
+    if (argc == 2 && strcmp(argv[1], "--game") == 0) {
+        bench_game();
+        return 0;
+    }
     parse(&b, &a, argc, argv);
     find_lib_dir(&b);
     if (strcmp(a.only, "programs") == 0) {
         bench_programs(&b);
+        return 0;
+    }
+    if (strcmp(a.only, "environments") == 0) {
+        bench_environments(&b);
         return 0;
     }
     bench_load(&b);

@@ -1,0 +1,157 @@
+// environments.c: the steps per second of environments outside the process. env_exec.so starts this
+// program itself, which answers each turn with a short text. env_python.so plays a class.
+#include "bench.h"
+
+#include "worker/programs.h"
+
+#include <rlhf/draft/environment.h>
+#include <rlhf/test.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { EPISODES = 128, STEPS = 200, TURN = 40 };
+
+void bench_game(void) {
+    char *line = NULL;
+    size_t room = 0;
+    puts("{}");
+    fflush(stdout);
+    while (getline(&line, &room, stdin) > 0) {
+        unsigned long long episode;
+        if (sscanf(line, "{\"step\":%llu", &episode) == 1 ||
+            sscanf(line, "{\"reset\":%llu", &episode) == 1)
+            printf("{\"episode\": %llu, \"say\": \"higher\", \"reward\": 0}\n", episode);
+        fflush(stdout);
+    }
+    free(line);
+}
+
+static double seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static rlhf_status say(const rlhf_episode_out *out, uint32_t i, int32_t role, rlhf_str text) {
+    (void)out;
+    (void)i;
+    (void)role;
+    return text.len ? RLHF_OK : RLHF_E_INVALID;
+}
+
+static void metric(const rlhf_episode_out *out, uint32_t i, const char *name, double value) {
+    (void)out;
+    (void)i;
+    (void)name;
+    (void)value;
+}
+
+// The arrays of a call for all episodes.
+struct calls {
+    void *state[EPISODES];
+    uint64_t room[EPISODES][32], episode[EPISODES], seed[EPISODES];
+    int32_t turn[EPISODES], offset[EPISODES + 1];
+    rlhf_str meta[EPISODES], text[EPISODES];
+    float reward[EPISODES];
+    uint8_t end[EPISODES], verdict[EPISODES], failed[EPISODES];
+};
+
+static void step_all(const rlhf_environment_ops *ops, void *self, struct calls *c, int turn,
+                     struct rlhf_test_host *host) {
+    static const char text[] = "I think that the number may be about 32";
+    for (int i = 0; i < EPISODES; i++) {
+        c->turn[i] = turn;
+        c->episode[i] = (uint64_t)i;
+        c->state[i] = c->room[i];
+        c->text[i] = (rlhf_str){text, turn ? TURN - 1 : 0};
+    }
+    const rlhf_episode_in in = {.size = sizeof in,
+                                .n = EPISODES,
+                                .state = c->state,
+                                .episode = c->episode,
+                                .seed = c->seed,
+                                .turn = c->turn,
+                                .meta = c->meta,
+                                .text = c->text,
+                                .call_offset = c->offset};
+    const rlhf_episode_out out = {.size = sizeof out,
+                                  .reward = c->reward,
+                                  .end = c->end,
+                                  .verdict = c->verdict,
+                                  .failed = c->failed,
+                                  .say = say,
+                                  .metric = metric};
+    if ((turn ? ops->step : ops->reset)(self, &in, &out) < 0) bench_die("%s", host->fail_text);
+    for (int i = 0; i < EPISODES; i++)
+        if (c->failed[i]) bench_die("%s", host->fail_text);
+}
+
+static void measure(const struct bench *b, const char *plugin, const char *const (*set)[2]) {
+    static struct calls c;
+    struct rlhf_test_host host;
+    struct rlhf__programs programs;
+    char path[4200], program[4200];
+    void *self = NULL;
+    snprintf(path, sizeof path, "%s/environments/%s", b->lib_dir, plugin);
+    const rlhf_plugin *p = rlhf_test_open(path, 0);
+    if (!p) bench_die("%s cannot be opened", path);
+    void *config = calloc(1, p->config_size);
+    rlhf_test_init(&host, 1);
+    snprintf(program, sizeof program, "%s/../../../bin/rlhf-host", b->lib_dir);
+    rlhf__programs_init(&programs, program, NULL);
+    rlhf_test_offer(&host, RLHF_SVC_PROGRAM, &programs.table);
+    rlhf_test_config(p, config);
+    for (; (*set)[0]; set++)
+        if (!rlhf_test_set(p, config, (*set)[0], (*set)[1])) bench_die("%s: no %s", plugin, **set);
+    if (p->create(&host.table, config, &self) < 0) bench_die("%s: %s", plugin, host.fail_text);
+    const rlhf_environment_ops *ops = p->ops;
+    if (ops->state_size > sizeof c.room[0]) bench_die("%s: its state is too large", plugin);
+    memset(&c, 0, sizeof c);
+    step_all(ops, self, &c, 0, &host);
+    double best = 1e9, all = 0;
+    for (int i = 1; i <= STEPS; i++) {
+        const double begun = seconds();
+        step_all(ops, self, &c, i, &host);
+        const double took = seconds() - begun;
+        all += took;
+        if (took < best) best = took;
+    }
+    printf("%-13s %d episodes, turns of %d bytes: %.2f ms a call (best %.2f), %.0f steps/s "
+           "(best %.0f)\n",
+           plugin, EPISODES, TURN, 1000 * all / STEPS, 1000 * best, EPISODES * STEPS / all,
+           EPISODES / best);
+    ops->close(self, EPISODES, c.state);
+    p->destroy(self);
+    free(config);
+}
+
+static void measure_python(const struct bench *b) {
+    char path[] = "/tmp/rlhf-bench-XXXXXX.py";
+    const int fd = mkstemps(path, 3);
+    static const char text[] = "class Game:\n"
+                               "    def reset(self, seed=None, options=None):\n"
+                               "        return 'guess', {}\n"
+                               "    def step(self, text):\n"
+                               "        return 'higher', 0.0, False, False, {}\n";
+    if (fd < 0 || write(fd, text, sizeof text - 1) != (ssize_t)sizeof text - 1)
+        bench_die("%s cannot be written", path);
+    close(fd);
+    const char *const set[][2] = {
+        {"file", path}, {"class", "Game"}, {"api", "gymnasium"}, {NULL, NULL}};
+    measure(b, "env_python.so", set);
+    unlink(path);
+}
+
+void bench_environments(const struct bench *b) {
+    char exe[3072], command[3200];
+    const ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    if (n < 0) bench_die("cannot find the program's own path");
+    exe[n] = 0;
+    snprintf(command, sizeof command, "'%s' --game", exe);
+    const char *const set[][2] = {{"command", command}, {NULL, NULL}};
+    measure(b, "env_exec.so", set);
+    if (system("python3 -c 'import sys' >/dev/null 2>&1") == 0) measure_python(b);
+}
