@@ -1,9 +1,9 @@
 # rlhf-host env_python.so: plays episodes with Python classes and functions (docs/environments.md).
 #
-#   python3 -c DRIVER FILE API CLASS TOOLS
+#   python3 -c DRIVER FILE API CLASS TOOLS REWARDS
 #
-# API: "trl", a class as TRL's environment_factory takes it; "gymnasium", an environment with spaces of text. TOOLS: names of
-# functions with + or commas between. CLASS or TOOLS may be empty. The lines on standard input and output are those of env_exec.so.
+# API: "trl", a class as TRL's environment_factory takes it; "gymnasium", an environment with spaces of text. TOOLS and REWARDS: names
+# of functions with + or commas between. CLASS, TOOLS and REWARDS may be empty. The lines on standard input and output are those of env_exec.so.
 # Output that the user's code prints goes to standard error.
 import os
 import sys
@@ -202,28 +202,34 @@ class Player:
 class Tools(Player):
     """A class as TRL's environment_factory takes it, and functions."""
 
-    def __init__(self, make, functions, loop):
+    def __init__(self, make, functions, rewards, loop):
         super().__init__(make, loop)
-        self.functions = {f.__name__: f for f in functions}
+        self.functions, self.rewards = {f.__name__: f for f in functions}, rewards
+        self.told = {}  # what reward functions get about the episode of an instance: its row, and its messages after the prompt
         self.methods = []
         probe = make()
         self.free.append(probe)
         for name, _ in inspect.getmembers(type(probe), predicate=inspect.isfunction):
             if name not in ("reset", "get_reward") and not name.startswith("_"):
                 self.methods.append(name)
-        self.pays = hasattr(type(probe), "get_reward")
+        self.pays = hasattr(type(probe), "get_reward") or bool(rewards)
         self.tools = [schema(f) for f in functions] + [schema(getattr(probe, m)) for m in self.methods]
 
     def reset(self, env, row, seed, prompt):
+        if self.rewards:
+            self.told[id(env)] = ({"prompt": prompt} | row, [])
         if not hasattr(env, "reset"):
             return {}
         said = self.run(env.reset(**({"prompt": prompt} | row)))
         return {} if said is None else {"say": str(said)}
 
     def step(self, env, text, calls):
-        if not calls:
-            return {"done": True}
-        return {"say": [self.call(env, c["name"], c["arguments"]) for c in calls]}
+        said = [self.call(env, c["name"], c["arguments"]) for c in calls]
+        if self.rewards:
+            functions = [{"type": "function", "function": c} for c in calls]
+            self.told[id(env)][1].append({"role": "assistant", "content": text} | ({"tool_calls": functions} if calls else {}))
+            self.told[id(env)][1].extend({"role": "tool", "name": c["name"], "content": s} for c, s in zip(calls, said))
+        return {"say": said} if calls else {"done": True}
 
     def call(self, env, name, arguments):
         f = self.functions.get(name) or getattr(env, name)
@@ -233,7 +239,14 @@ class Tools(Player):
             return str({"error": str(error)})
 
     def finish(self, env):
-        return {"reward": number(self.run(env.get_reward()))} if self.pays else {}
+        if not self.rewards:
+            return {"reward": number(self.run(env.get_reward()))} if self.pays else {}
+        row, messages = self.told.pop(id(env))
+        columns = {f"{k}s" if k == "prompt" else k: [v] for k, v in row.items()}
+        paid = [self.run(f(completions=[messages], environments=[env], **columns))[0] for f in self.rewards]
+        if hasattr(env, "get_reward"):
+            paid.append(self.run(env.get_reward()))
+        return {"reward": sum(float(x) for x in paid if x is not None)}  # None: not for this task
 
 
 class Gymnasium(Player):
@@ -258,14 +271,14 @@ def metrics(info):
     return {str(k)[:90]: float(v) for k, v in list((info or {}).items())[:32] if isinstance(v, numbers.Real)}
 
 
-def open_player(path, api, name, tools, loop):
+def open_player(path, api, name, tools, rewards, loop):
     module = load(path)
-    functions = [find(module, t) for t in re.split("[+, ]", tools) if t]
+    functions, rewards = ([find(module, t) for t in re.split("[+, ]", names) if t] for names in (tools, rewards))
     make = find(module, name) if name else type("Nothing", (), {})
     if api == "gymnasium":
         return Gymnasium(make, loop)
     try:
-        return Tools(make, functions, loop)
+        return Tools(make, functions, rewards, loop)
     except Refused:
         raise
     except Exception as error:
@@ -297,12 +310,12 @@ def answer(player, path, open_now, line):
     send(episode=episode, **reply)
 
 
-def main(path, api, name, tools):
+def main(path, api, name, tools, rewards):
     path = os.path.abspath(path)
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     try:
-        player = open_player(path, api, name, tools, loop)
+        player = open_player(path, api, name, tools, rewards, loop)
     except Refused as error:
         sys.exit(f"{os.path.basename(path)} {error}")
     send(tools=player.tools, finish=player.pays and api == "trl")
@@ -313,4 +326,4 @@ def main(path, api, name, tools):
         ANSWERS.flush()
 
 
-main(*sys.argv[1:5])
+main(*sys.argv[1:6])

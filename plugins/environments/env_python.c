@@ -8,13 +8,13 @@
 enum { TRL, GYMNASIUM };
 
 struct config {
-    const char *file, *class_name, *tools, *python;
+    const char *file, *class_name, *tools, *rewards, *python;
     int32_t api, reserved;
 };
 
 struct env {
     struct rlhf__lines lines;
-    char *argv[8];
+    char *argv[9];
     char name[256]; // "game.py (python3)"
 };
 
@@ -43,8 +43,9 @@ static rlhf_status check(const rlhf_host *host, const struct config *c) {
         return (host->fail)(host, RLHF_E_INVALID,
                             "one of class=NAME and tools=NAME,NAME is needed: what in the file "
                             "plays");
-    if (c->api == GYMNASIUM && (c->tools || !c->class_name))
-        return (host->fail)(host, RLHF_E_INVALID, "api=gymnasium is for class=NAME, without tools");
+    if (c->api == GYMNASIUM && (c->tools || c->rewards || !c->class_name))
+        return (host->fail)(host, RLHF_E_INVALID,
+                            "api=gymnasium is for class=NAME, without tools and rewards");
     return RLHF_OK;
 }
 
@@ -59,6 +60,7 @@ static rlhf_status open_python(struct env *e, const struct config *c) {
                           word(apis[c->api]),
                           word(c->class_name ? c->class_name : ""),
                           word(c->tools ? c->tools : ""),
+                          word(c->rewards ? c->rewards : ""),
                           NULL};
     memcpy(e->argv, argv, sizeof argv);
     snprintf(e->name, sizeof e->name, "%.120s (%.120s)", slash ? slash + 1 : c->file, c->python);
@@ -94,6 +96,8 @@ static const rlhf_opt options[] = {
      .type = RLHF_T_STR,
      .offset = offsetof(struct config, class_name)},
     RLHF_OPT_STR(struct config, tools, NULL, "functions in it that are tools, with + between"),
+    RLHF_OPT_STR(struct config, rewards, NULL,
+                 "TRL's reward functions in it that read the environment, with + between"),
     RLHF_OPT_ENUM(struct config, api, TRL, apis,
                   "trl: a class as TRL's environment_factory takes it; gymnasium: reset() and "
                   "step() with texts"),

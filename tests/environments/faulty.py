@@ -4,7 +4,7 @@
 It counts the bytes of an episode's turns, and is done after three. At about one in RATE of the lines that it reads it does one of KINDS
 instead, in turn, until it has done so MOST times. The counts are in the file COUNT, so they go on when it is started again.
 
-faulty.py RATE MOST COUNT KIND...   KIND: hang, crash, exit, nonsense, huge, twice, other, unknown, close, failed
+faulty.py RATE MOST COUNT KIND...   KIND: hang, late, crash, exit, nonsense, huge, twice, other, unknown, close, failed
 """
 import json
 import os
@@ -30,6 +30,8 @@ def next_fault(rate, most, count, kinds):
 def go_wrong(fault):
     if fault == "hang":
         time.sleep(600)
+    elif fault == "late":
+        time.sleep(4)
     elif fault == "crash":
         os.kill(os.getpid(), signal.SIGSEGV)
     elif fault == "exit":

@@ -59,3 +59,14 @@ async def twice(x: float, how: str = "plain") -> float:
 
 def silent(x: int):
     return x
+
+
+# Reward functions as those of TRL's examples.
+def messages(completions, environments, start, **kwargs):
+    assert environments[0].count >= start[0] and kwargs["prompts"] == ["P"]
+    assert completions[0][0]["tool_calls"][0]["function"]["name"] == "add"
+    return [1e5 * len(c) for c in completions]
+
+
+async def elsewhere(environments, **kwargs):
+    return [None for _ in environments]

@@ -2,7 +2,9 @@
 """A service for env_http.so, on a port of its own, which it prints first: our lines in a POST to /play, and OpenEnv's messages on a
 WebSocket at /ws. The game counts the bytes of an episode's turns and is done at 10.
 
-served.py FAULT CALL   At the CALL-th message or request after the first it does one of: none, half, drop, status, nonsense, huge, error, late
+served.py FAULTS CALL [STEP MOST COUNT]
+At the CALL-th message or request after the first it does one of FAULTS (with + between): none, half, drop, status, nonsense, huge, error,
+late. With STEP it does the next one STEP calls later, and so on until there were MOST; the file COUNT then has the numbers of calls and faults.
 """
 import base64
 import hashlib
@@ -13,15 +15,22 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-fault, at = sys.argv[1], int(sys.argv[2])
-games, calls, lock = {}, 0, threading.Lock()
+kinds, at = sys.argv[1].split("+"), int(sys.argv[2])
+step, most = map(int, sys.argv[3:5] if len(sys.argv) > 3 else (0, 1))
+games, calls, faults, lock = {}, 0, 0, threading.Lock()
 
 
 def due():
-    global calls
+    global calls, faults
     with lock:
         calls += 1
-        return fault if calls == at else None
+        if calls < at or (calls - at) % (step or 1 << 30) or faults == most:
+            return None
+        faults += 1
+        if step:
+            with open(sys.argv[5], "w") as f:
+                f.write(f"{calls} {faults}")
+        return kinds[(faults - 1) % len(kinds)]
 
 
 def play(game, text):

@@ -45,6 +45,23 @@ static void trl(void **state) {
     play_close(&p);
 }
 
+// Reward functions that read the environment, beside its get_reward().
+static void rewards(void **state) {
+    (void)state;
+    const char *const calls[] = {"{\"by\":2}"}, *const nothing[] = {"ok"};
+    open_it("class=Counter;rewards=messages+elsewhere");
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(play_reset(&p, 1, both, "{\"start\": 100}"), RLHF_OK);
+        assert_int_equal(play_step(&p, 1, both, calls, "add"), RLHF_OK);
+        assert_int_equal(play_step(&p, 1, both, nothing, NULL), RLHF_OK);
+        assert_int_equal(play_finish(&p, 1, both, RLHF_EPISODE_DONE), RLHF_OK);
+        // a call, its result, and the last turn
+        if (!(p.reward[0] > 300100 && p.reward[0] < 301200)) fail_msg("%g", (double)p.reward[0]);
+        play_end(&p, 1, both);
+    }
+    play_close(&p);
+}
+
 static void functions(void **state) {
     (void)state;
     const char *const calls[] = {"{\"x\":2.5}", "{\"x\":2.5,\"y\":1}"};
@@ -84,6 +101,7 @@ static void refused(void **state) {
     } all[] = {{"class=Missing", "game.py has no 'Missing' that can be called"},
                {"tools=silent", "game.py has the tool silent() without a docstring"},
                {"python=python3", "one of class=NAME and tools=NAME,NAME is needed"},
+               {"class=Counter;rewards=missing", "game.py has no 'missing' that can be called"},
                {"api=gymnasium;tools=twice", "api=gymnasium is for class=NAME"}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         assert_int_equal(play_open(&p, "env_python.so", options(all[i].more)), RLHF_E_INVALID);
@@ -95,6 +113,7 @@ static void refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(trl), cmocka_unit_test(functions),
-                                       cmocka_unit_test(gymnasium), cmocka_unit_test(refused)};
+                                       cmocka_unit_test(rewards), cmocka_unit_test(gymnasium),
+                                       cmocka_unit_test(refused)};
     return cmocka_run_group_tests_name("env_python", tests, NULL, NULL);
 }
