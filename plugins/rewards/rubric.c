@@ -224,7 +224,8 @@ static const rlhf_opt options[] = {
          "a service of chat completions, http://localhost:8000/v1/chat/completions"),
     RLHF_OPT_STR(struct config, model, NULL, "name of the service's model"),
     CODE("command", RLHF_T_STR, command, "a program that judges, in place of a service"),
-    CODE("record", RLHF_T_PATH, record,
+    // No RLHF_T_PATH: a resumed run compares files that paths name, and this one grows.
+    CODE("record", RLHF_T_STR, record,
          "file of answers: those that it has are not asked again, others are added"),
     RLHF_OPT_I64(struct config, max_tokens, 256, 1, 65536, "tokens of a service's answer, at most"),
     CODE("header_env", RLHF_T_STR, header_env,
