@@ -261,6 +261,8 @@ static const char *const tools_names[] = {"template", "hidden", NULL};
 // in the order of enum rlhf__tool_form
 static const char *const calls_names[] = {"auto",        "hermes", "llama3", "mistral",
                                           "qwen3_coder", "xml",    NULL};
+static const char *const episode_failure_names[] = {"stop", "drop", NULL};
+static const char *const rewrites_names[] = {"keep", "refuse", NULL};
 #define T struct rlhf__episodes_config
 static const rlhf_opt episodes_opts[] = {
     I(turns, 8, 1, 4096, "turns that the policy may take; the last one is answered, too"),
@@ -272,7 +274,13 @@ static const rlhf_opt episodes_opts[] = {
       "cut"),
     I(retries, 3, 0, 1000,
       "how often the host replays an episode after a failure of the environment, with the same "
-      "turns; then the run ends"),
+      "turns"),
+    E(on_failure, RLHF__EPISODE_STOP, episode_failure_names,
+      "what happens after the last replay has failed: stop (the run ends) or drop (the batch "
+      "goes on without the row, so results depend on the failure)"),
+    E(rewrites, RLHF__REWRITES_KEEP, rewrites_names,
+      "what happens if the chat template writes a turn otherwise once more is said after it: keep "
+      "(the row has what the policy wrote) or refuse (the run ends)"),
     E(tools, RLHF__TOOLS_TEMPLATE, tools_names,
       "how the policy learns of an environment's tools: template (the chat template lists them) or "
       "hidden (they are not listed)"),

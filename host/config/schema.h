@@ -181,6 +181,12 @@ struct rlhf__mixing_config {
 // Where an environment's tools are listed.
 enum rlhf__tools_listed { RLHF__TOOLS_TEMPLATE = 0, RLHF__TOOLS_HIDDEN = 1 };
 
+// What becomes of an episode after its last attempt.
+enum rlhf__episode_failure { RLHF__EPISODE_STOP = 0, RLHF__EPISODE_DROP = 1 };
+
+// What happens if the chat template would rewrite turns of the past.
+enum rlhf__rewrites { RLHF__REWRITES_KEEP = 0, RLHF__REWRITES_REFUSE = 1 };
+
 // Limits of an episode (environment).
 struct rlhf__episodes_config {
     int64_t turns;        // of the policy
@@ -189,6 +195,8 @@ struct rlhf__episodes_config {
     int64_t retries;      // replays of an episode after a failure, at most
     int32_t tools;        // enum rlhf__tools_listed
     int32_t calls;        // 0 = the template's form, or enum rlhf__tool_form
+    int32_t on_failure;   // enum rlhf__episode_failure
+    int32_t rewrites;     // enum rlhf__rewrites
 };
 
 // Sampling the responses of the next phase while this one trains.

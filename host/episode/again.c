@@ -1,6 +1,7 @@
 // again.c: see again.h.
 #include "episode/again.h"
 
+#include "base/clock.h"
 #include "episode/call.h"
 
 #include <stdlib.h>
@@ -123,8 +124,29 @@ static void say(const struct rlhf__asking *a, const struct rlhf__error *err, uin
     rlhf__buf_free(&text);
 }
 
-rlhf_status rlhf__episode_ask(struct rlhf__asking *a, int function, struct rlhf__episode *const *of,
-                              uint32_t n, struct rlhf__error *err) {
+// Give up the episodes that failed. Another error stays.
+static rlhf_status give_up(struct rlhf__asking *a, struct rlhf__episode *const *of, uint32_t n,
+                           rlhf_status st, const struct rlhf__error *why) {
+    const rlhf_host *host = a->environment->host;
+    uint32_t lost = 0;
+    if (st == RLHF_OK || st == RLHF_E_NOMEM || st == RLHF_E_CANCELLED) return st;
+    for (uint32_t i = 0; i < n; i++) {
+        lost += of[i]->failed;
+        of[i]->lost |= of[i]->failed;
+        of[i]->failed = 0;
+    }
+    if (!lost) return st;
+    a->lost += lost;
+    struct rlhf__buf text = RLHF__BUF_INIT;
+    rlhf__buf_printf(&text, "%u episode%s left out of the batch (episodes.on_failure=drop): %.600s",
+                     lost, lost == 1 ? " is" : "s are", why->text);
+    if (!text.bad) host->log(host, RLHF_LOG_WARN, rlhf__buf_text(&text));
+    rlhf__buf_free(&text);
+    return RLHF_OK;
+}
+
+static rlhf_status ask(struct rlhf__asking *a, int function, struct rlhf__episode *const *of,
+                       uint32_t n, struct rlhf__error *err) {
     struct rlhf__error none = {0, ""};
     struct rlhf__error *why = err ? err : &none;
     rlhf_status st = rlhf__episode_call(a->environment, a->phase, function, of, n, why);
@@ -133,7 +155,7 @@ rlhf_status rlhf__episode_ask(struct rlhf__asking *a, int function, struct rlhf_
         for (uint32_t i = 0; i < n; i++)
             failed += (uint32_t)of[i]->failed;
         a->failures += failed;
-        if (attempt > a->retries) return st;
+        if (attempt > a->retries) break;
         say(a, why, failed, attempt);
         st = RLHF_OK;
         for (uint32_t i = 0; i < n; i++) {
@@ -143,8 +165,16 @@ rlhf_status rlhf__episode_ask(struct rlhf__asking *a, int function, struct rlhf_
             if (one != RLHF_OK && !of[i]->failed) return one;
         }
     }
-    RLHF_TRY(st);
+    RLHF_TRY(a->drops ? give_up(a, of, n, st, why) : st);
     for (uint32_t i = 0; function != RLHF__CALL_FINISH && i < n; i++)
-        RLHF_TRY(remember(of[i], err));
+        if (!of[i]->lost) RLHF_TRY(remember(of[i], err));
     return RLHF_OK;
+}
+
+rlhf_status rlhf__episode_ask(struct rlhf__asking *a, int function, struct rlhf__episode *const *of,
+                              uint32_t n, struct rlhf__error *err) {
+    const double from = rlhf__seconds();
+    const rlhf_status st = ask(a, function, of, n, err);
+    a->seconds += rlhf__seconds() - from;
+    return st;
 }

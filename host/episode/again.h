@@ -7,17 +7,22 @@
 #include "episode/episode.h"
 #include "plugin/services.h"
 
-// Zero-initialize except for environment, phase and retries.
+// Zero-initialize except for environment, phase, retries and drops.
 struct rlhf__asking {
     const struct rlhf__instance *environment;
     int64_t phase;
     int64_t retries;  // of an episode for one answer, at most; 0 = none
     int64_t failures; // out: answers that failed
+    int64_t lost;     // out: episodes that were given up
+    double seconds;   // out: time in the environment
+    int32_t drops;    // 1: an episode is given up after its last attempt (episodes.on_failure=drop)
+    int32_t reserved;
 };
 
-// Call a function (enum rlhf__episode_function) for n episodes, as rlhf__episode_call does. Errors:
-// those of rlhf__episode_call, after the last attempt; RLHF_E_INTERNAL if the environment gives a
-// replayed episode another answer than before. [step]
+// Call a function (enum rlhf__episode_function) for n episodes, as rlhf__episode_call does. Sets
+// `lost` of episodes that were given up. Errors: those of rlhf__episode_call, after the last
+// attempt; RLHF_E_INTERNAL if the environment gives a replayed episode another answer than before.
+// [step]
 rlhf_status rlhf__episode_ask(struct rlhf__asking *, int function, struct rlhf__episode *const *of,
                               uint32_t n, struct rlhf__error *err);
 

@@ -26,6 +26,12 @@ void rlhf__episode_finish(struct rlhf__episode *e) {
         rlhf__tool_calls_finish(&e->past[k].calls);
     }
     free(e->past);
+    for (size_t k = 0; k < e->n_talk; k++) {
+        rlhf__buf_free(&e->talk[k].text);
+        json_decref(e->talk[k].calls);
+    }
+    free(e->talk);
+    rlhf__buf_free(&e->whole);
     rlhf__ids_finish(&e->read);
     rlhf__ids_finish(&e->prompt);
     memset(e, 0, sizeof *e);

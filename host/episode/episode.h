@@ -35,6 +35,13 @@ struct rlhf__answered {
     uint64_t answer; // identifies it
 };
 
+// A turn that was followed by a reply, for rewritten.h.
+struct rlhf__past_turn {
+    struct rlhf__buf text;
+    json_t *calls;         // in the form of chat templates; NULL = none
+    uint32_t tools, users; // messages of the reply by their role
+};
+
 enum { RLHF__EPISODE_MESSAGES = 32, RLHF__EPISODE_METRICS = 32 };
 
 struct rlhf__episode_metric {
@@ -53,10 +60,11 @@ struct rlhf__episode {
     int32_t tokens; // of its row so far
     int32_t closed; // 1: its last turn has an end token
     uint8_t end, verdict;
-    uint8_t failed; // 1: the last call could not answer it
-    uint8_t reserved;
+    uint8_t failed;                // 1: the last call could not answer it
+    uint8_t lost;                  // 1: given up after its last attempt; its row is left out
     float *paid;                   // [limits.turns]
     struct rlhf__buf text;         // of its last turn
+    struct rlhf__buf whole;        // the same with special tokens
     struct rlhf__tool_calls calls; // of its last turn
     // of all its turns: calls, those that the host answered, turns with forged marks
     int64_t n_calls, n_faults, n_forged;
@@ -67,6 +75,8 @@ struct rlhf__episode {
     struct rlhf__ids prompt;     // of the first row of a group
     struct rlhf__answered *past; // [n_past]
     size_t n_past;
+    struct rlhf__past_turn *talk; // [n_talk]
+    size_t n_talk;
 };
 
 // Allocate for `turns` turns and a state of this size. Errors: RLHF_E_NOMEM. [any]

@@ -3,6 +3,7 @@
 
 #include "episode/again.h"
 #include "episode/call.h"
+#include "episode/rewritten.h"
 #include "turns/bridge.h"
 
 #include <stdlib.h>
@@ -13,6 +14,7 @@ struct rlhf__episodes {
     struct rlhf__gen_turns turns;
     struct rlhf__speaking speaking;
     struct rlhf__asking asking;
+    struct rlhf__rewriting rewriting;
     struct rlhf__episode *of;       // [n]
     struct rlhf__episode **waiting; // [n] those of one call
     const int32_t **prompt;         // [n]
@@ -26,6 +28,14 @@ rlhf_status rlhf__episode_check_template(const struct rlhf__episode_setup *s,
     const int tools = s->tools.list && !s->tools.marked;
     if (!s->chat || rlhf__bridge_check(s->model->tok, tools, err) == RLHF_OK) return RLHF_OK;
     return rlhf__error_context(err, "%s", s->environment->plugin->file);
+}
+
+// The episodes of a batch whose past turns are compared with the chat template, unless rewritten
+// turns are refused: rendering conversations takes time.
+enum { COMPARED = 64 };
+
+static int is_compared(const struct rlhf__episodes *x, const struct rlhf__episode *e) {
+    return x->rewriting.refuses || e - x->of < COMPARED;
 }
 
 // ---- calls ----
@@ -49,7 +59,9 @@ static rlhf_status named(const struct rlhf__episodes *x, rlhf_status st, struct 
 // Check that the rows of e's group have the same prompt, and let them share the first one's ids.
 static rlhf_status share_prompt(const struct rlhf__episodes *x, uint32_t i,
                                 struct rlhf__error *err) {
-    const uint32_t first = i / x->q.group * x->q.group;
+    uint32_t first = i / x->q.group * x->q.group;
+    while (x->of[first].lost)
+        first++;
     struct rlhf__ids *own = &x->of[i].read, *of = &x->of[first].prompt;
     if (i == first) { // replies come later, and the prompt has to stay
         *of = *own;
@@ -67,12 +79,24 @@ static rlhf_status share_prompt(const struct rlhf__episodes *x, uint32_t i,
                       (unsigned long long)x->of[first].number, (unsigned long long)x->of[i].number);
 }
 
+// Returns 1 if the episode was given up. Its sequence then ends, perhaps before it has begun.
+static int gone(const struct rlhf__episodes *x, struct rlhf__episode *e) {
+    static const int32_t nothing = 0;
+    const size_t i = (size_t)(e - x->of);
+    if (!e->lost) return 0;
+    rlhf__episode_close(environment(x), &e, 1);
+    e->wants = RLHF__WANTS_NOTHING;
+    if (!x->prompt[i]) x->prompt[i] = &nothing;
+    return 1;
+}
+
 static rlhf_status reset(struct rlhf__episodes *x, struct rlhf__error *err) {
     const uint32_t n = list(x, RLHF__WANTS_RESET);
     RLHF_TRY(rlhf__episode_ask(&x->asking, RLHF__CALL_RESET, x->waiting, n, err));
     for (uint32_t k = 0; k < n; k++) {
         struct rlhf__episode *e = x->waiting[k];
         const uint32_t i = (uint32_t)(e - x->of);
+        if (gone(x, e)) continue;
         RLHF_TRY(named(
             x, rlhf__speak_prompt(&x->speaking, &x->q.setup->limits, e, x->q.row[i], err), err));
         RLHF_TRY(share_prompt(x, i, err));
@@ -92,7 +116,10 @@ static rlhf_status follow(struct rlhf__episodes *x, struct rlhf__episode *e,
         if (e->tokens + (int32_t)e->read.n >= l->tokens || (int32_t)e->read.n > l->reply)
             e->end = RLHF_EPISODE_LENGTH;
     }
-    if (e->end == RLHF_EPISODE_OPEN) e->tokens += (int32_t)e->read.n;
+    if (e->end == RLHF_EPISODE_OPEN) {
+        e->tokens += (int32_t)e->read.n;
+        if (is_compared(x, e)) RLHF_TRY(rlhf__rewritten_note(&x->rewriting, e, err));
+    }
     e->wants = e->end == RLHF_EPISODE_OPEN ? RLHF__WANTS_READING : RLHF__WANTS_FINISH;
     return RLHF_OK;
 }
@@ -111,7 +138,7 @@ static rlhf_status step(struct rlhf__episodes *x, struct rlhf__error *err) {
     const uint32_t n = list(x, RLHF__WANTS_STEP);
     RLHF_TRY(rlhf__episode_ask(&x->asking, RLHF__CALL_STEP, x->waiting, n, err));
     for (uint32_t k = 0; k < n; k++)
-        RLHF_TRY(follow(x, x->waiting[k], err));
+        if (!gone(x, x->waiting[k])) RLHF_TRY(follow(x, x->waiting[k], err));
     return RLHF_OK;
 }
 
@@ -119,8 +146,10 @@ static rlhf_status finish(struct rlhf__episodes *x, struct rlhf__error *err) {
     const uint32_t n = list(x, RLHF__WANTS_FINISH);
     RLHF_TRY(rlhf__episode_ask(&x->asking, RLHF__CALL_FINISH, x->waiting, n, err));
     rlhf__episode_close(environment(x), x->waiting, n);
-    for (uint32_t k = 0; k < n; k++)
+    for (uint32_t k = 0; k < n; k++) {
         x->waiting[k]->wants = RLHF__WANTS_NOTHING;
+        RLHF_TRY(rlhf__rewritten_count(&x->rewriting, x->waiting[k], err));
+    }
     return RLHF_OK;
 }
 
@@ -155,14 +184,11 @@ static rlhf_status decode(const struct rlhf__episodes *x, const int32_t *ids, in
 static rlhf_status read_turn(const struct rlhf__episodes *x, struct rlhf__episode *e,
                              const int32_t *ids, int32_t n, int stopped, struct rlhf__error *err) {
     const struct rlhf__episode_setup *s = x->q.setup;
-    struct rlhf__buf whole = RLHF__BUF_INIT;
     RLHF_TRY(decode(x, ids, n, RLHF__DECODE_SKIP_SPECIAL, &e->text, err));
     const int32_t ended = stopped && rlhf__tokenizer_is_special(s->model->tok, ids[n - 1]);
-    rlhf_status st = decode(x, ids, n - ended, 0, &whole, err);
-    const rlhf_str text = {rlhf__buf_text(&whole), whole.len};
-    if (st == RLHF_OK) st = rlhf__episode_tools_read(&s->tools, e, text, err);
-    rlhf__buf_free(&whole);
-    return st;
+    RLHF_TRY(decode(x, ids, n - ended, 0, &e->whole, err));
+    const rlhf_str text = {rlhf__buf_text(&e->whole), e->whole.len};
+    return rlhf__episode_tools_read(&s->tools, e, text, err);
 }
 
 static rlhf_status ended(void *ctx, uint32_t i, const int32_t *ids, int32_t n, int stopped,
@@ -245,8 +271,12 @@ rlhf_status rlhf__episodes_create(const struct rlhf__episodes_request *q,
                                 .chat = s->chat,
                                 .bos = s->bos ? rlhf__tokenizer_info(s->model->tok)->bos : -1,
                                 .tools = &s->tools};
+    x->rewriting =
+        (struct rlhf__rewriting){.chat = s->chat ? rlhf__tokenizer_chat(s->model->tok) : NULL,
+                                 .tools = &s->tools,
+                                 .refuses = s->refuses};
     x->asking = (struct rlhf__asking){
-        .environment = s->environment, .phase = q->phase, .retries = s->retries};
+        .environment = s->environment, .phase = q->phase, .retries = s->retries, .drops = s->drops};
     const rlhf_status st = open_all(x, err);
     if (st == RLHF_OK)
         *out = x;
@@ -281,6 +311,11 @@ struct rlhf__episode_counts rlhf__episodes_counts(const struct rlhf__episodes *x
     struct rlhf__episode_counts c = {.cut = x->speaking.cut,
                                      .specials = x->speaking.specials,
                                      .failures = x->asking.failures,
+                                     .lost = x->asking.lost,
+                                     .seconds = x->asking.seconds,
+                                     .past = x->rewriting.past,
+                                     .rewritten = x->rewriting.rewritten,
+                                     .chat = x->rewriting.chat != NULL,
                                      .tools = x->q.setup->tools.list != NULL};
     for (uint32_t i = 0; i < x->q.n; i++) {
         c.forged += x->of[i].n_forged;
@@ -318,6 +353,8 @@ static void take_paid(const struct rlhf__episode *e, struct rlhf__rows *rows, ui
             rows->paid[t] = e->paid[turn];
     }
 }
+
+int rlhf__episodes_is_lost(const struct rlhf__episodes *x, uint32_t i) { return x->of[i].lost; }
 
 void rlhf__episodes_take(const struct rlhf__episodes *x, struct rlhf__rows *rows) {
     const rlhf_host *host = environment(x)->host;

@@ -28,6 +28,8 @@ struct rlhf__episode_setup {
     int32_t reserved;
     uint64_t seed;   // of the run
     int64_t retries; // episodes.retries
+    int32_t drops;   // 1: episodes.on_failure=drop
+    int32_t refuses; // 1: episodes.rewrites=refuse
     struct rlhf__episode_limits limits;
     struct rlhf__episode_tools tools; // owned; see rlhf__playing_close
 };
@@ -62,6 +64,9 @@ const int32_t *rlhf__episodes_prompt_len(const struct rlhf__episodes *);
 // Call this after sampling. Row i was sampled with episode i: copies its end, rewards and verdict
 // to the row. Also reports the episodes' metrics. [step]
 void rlhf__episodes_take(const struct rlhf__episodes *, struct rlhf__rows *e);
+
+// Returns 1 if episode i was given up after a failure, so that its row must be left out. [any]
+int rlhf__episodes_is_lost(const struct rlhf__episodes *, uint32_t i);
 
 // Let the environment check the data row of every prompt. Errors: RLHF_E_INVALID with file and
 // line, and the plugin's message; RLHF_E_CANCELLED. [main]

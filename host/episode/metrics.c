@@ -36,6 +36,9 @@ void rlhf__episode_metrics(const struct rlhf__rows *e, const struct rlhf__episod
     metric(ctx, "episodes/special_in_replies", (double)replies->specials);
     metric(ctx, "episodes/forged_turns", (double)replies->forged);
     metric(ctx, "episodes/failures", (double)replies->failures);
+    metric(ctx, "episodes/dropped", (double)replies->lost);
+    const double past = replies->past > 0 ? (double)replies->past : 1;
+    if (replies->chat) metric(ctx, "episodes/rewritten_turns", (double)replies->rewritten / past);
     if (!replies->tools) return;
     const double calls = (double)replies->calls;
     metric(ctx, "tools/call_frequency", calls / n);

@@ -1,6 +1,7 @@
 // playing.c: see playing.h.
 #include "episode/playing.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 // ---- the environment ----
@@ -71,7 +72,9 @@ rlhf_status rlhf__playing_open(const struct rlhf__playing *p, struct rlhf__episo
                                         .chat = templated && (p->alone || chats > 0),
                                         .bos = c->prompts.prepend_bos,
                                         .seed = p->seed,
-                                        .retries = c->episodes.retries};
+                                        .retries = c->episodes.retries,
+                                        .drops = c->episodes.on_failure == RLHF__EPISODE_DROP,
+                                        .refuses = c->episodes.rewrites == RLHF__REWRITES_REFUSE};
     const rlhf_status st = finish_setup(p, out, err);
     if (st != RLHF_OK) rlhf__playing_close(out);
     return st;
@@ -80,6 +83,31 @@ rlhf_status rlhf__playing_open(const struct rlhf__playing *p, struct rlhf__episo
 void rlhf__playing_close(struct rlhf__episode_setup *s) { rlhf__episode_tools_finish(&s->tools); }
 
 // ---- rows ----
+
+// Leave out the rows of episodes that were given up.
+static rlhf_status leave_out(const struct rlhf__episodes *episodes,
+                             const struct rlhf__episodes_request *of, struct rlhf__rows *e,
+                             struct rlhf__error *err) {
+    struct rlhf__rows left = {0};
+    uint32_t n = 0, *pick = calloc((size_t)e->n + 1, sizeof *pick);
+    if (!pick) return RLHF__NOMEM(err, "out of memory for %u rows", e->n);
+    for (uint32_t i = 0; i < e->n; i++)
+        if (!rlhf__episodes_is_lost(episodes, i)) pick[n++] = i;
+    rlhf_status st = RLHF_OK;
+    if (n == 0)
+        st = rlhf__fail(err, RLHF_E_IO,
+                        "environment %s, phase %lld: all %u episodes failed, so no row is left "
+                        "(episodes.on_failure is drop)",
+                        of->setup->environment->plugin->desc.id, (long long)of->phase + 1, e->n);
+    else if (n < e->n)
+        st = rlhf__rows_pick(&left, e, pick, n, err);
+    if (st == RLHF_OK && left.n) {
+        rlhf__rows_finish(e);
+        *e = left;
+    }
+    free(pick);
+    return st;
+}
 
 rlhf_status rlhf__playing_sample(const struct rlhf__episodes_request *of,
                                  struct rlhf__rollout_request q, struct rlhf__rows *e,
@@ -90,8 +118,9 @@ rlhf_status rlhf__playing_sample(const struct rlhf__episodes_request *of,
     q.turns = rlhf__episodes_turns(episodes);
     q.turn_prompt = rlhf__episodes_prompt(episodes);
     q.turn_prompt_len = rlhf__episodes_prompt_len(episodes);
-    const rlhf_status st = rlhf__rollout(&q, of->row, e, tokens, err);
+    rlhf_status st = rlhf__rollout(&q, of->row, e, tokens, err);
     if (st == RLHF_OK) rlhf__episodes_take(episodes, e);
+    if (st == RLHF_OK) st = leave_out(episodes, of, e, err);
     *counts = rlhf__episodes_counts(episodes);
     rlhf__episodes_destroy(episodes);
     return st;

@@ -224,6 +224,7 @@ rlhf_status rlhf__eval_setup_sample(const struct rlhf__eval_setup *t,
         row[i] = (int64_t)(q->first + i) % rlhf__prompts_count(t->prompts);
     setup.model = q->model;
     setup.seed = q->seed;
+    setup.drops = 0; // the rows of several models are compared one by one
     const struct rlhf__episodes_request of = {.setup = &setup,
                                               .row = row,
                                               .n = q->n,

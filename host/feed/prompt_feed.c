@@ -131,7 +131,7 @@ static rlhf_status draw(struct rlhf__feed *feed, uint32_t n, uint64_t first, int
     free(row);
     if (st != RLHF_OK) return st;
     if (f->share) x->rows.flags |= RLHF__SHARE_PROMPTS;
-    x->sampled = rlhf__rows_response_tokens(&x->rows, 0, n);
+    x->sampled = rlhf__rows_response_tokens(&x->rows, 0, x->rows.n);
     x->drawn = n;
     return RLHF_OK;
 }

@@ -77,7 +77,8 @@ struct rlhf__report {
     int32_t said_flat; // 1: a phase without spread in any group has been reported
     // phases of this process in which an adapter that never moved got no gradient
     int64_t still_phases;
-    int32_t said_left; // 1: too few fresh prompts has been reported
+    int32_t said_left;      // 1: too few fresh prompts has been reported
+    int32_t said_rewritten; // 1: turns that the chat template would rewrite have been reported
 };
 
 // Log "phase N: " and the text as a warning, and write it to events.jsonl, unless r->silent.

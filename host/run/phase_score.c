@@ -9,6 +9,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+// ---- episodes ----
+
+static void report_episodes(const struct rlhf__phase *p, const struct rlhf__experience *x) {
+    const struct rlhf__episode_counts *c = &x->replies;
+    rlhf__episode_metrics(&x->rows, c, rlhf__metrics_put, p->report->metrics);
+    if (x->rows.turn && p->report->times.rollout > 0)
+        rlhf__metrics_set(p->report->metrics, "episodes/waiting",
+                          c->seconds / p->report->times.rollout);
+    if (!c->rewritten || p->report->said_rewritten) return;
+    p->report->said_rewritten = 1;
+    rlhf__report_warn(p->report, p->count->phase + 1, "rewritten",
+                      "the chat template would write %lld of %lld turns otherwise once more is "
+                      "said (episodes/rewritten_turns); rows keep what the policy wrote, but "
+                      "programs that render the whole conversation for each turn do not show it to "
+                      "the model",
+                      (long long)c->rewritten, (long long)c->past);
+}
+
 // ---- the rewards ----
 
 rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experience *x, int more,
@@ -38,7 +56,7 @@ rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experien
         free(raw);
         return RLHF__NOMEM(err, "out of memory scoring");
     }
-    if (!more) rlhf__episode_metrics(&x->rows, &x->replies, rlhf__metrics_put, p->report->metrics);
+    if (!more) report_episodes(p, x);
     rlhf_status st = rlhf__scored_init(&x->scored, &by, &x->rows, err);
     if (st == RLHF_OK) st = rlhf__score(&s, &x->scored, &x->rows, keep, raw, err);
     if (st == RLHF_OK) st = rlhf__scored_take_paid(&x->scored, raw, n_reward, err);

@@ -10,9 +10,14 @@ void rlhf__episode_counts_add(struct rlhf__episode_counts *x,
     x->specials += y->specials;
     x->forged += y->forged;
     x->failures += y->failures;
+    x->lost += y->lost;
     x->calls += y->calls;
     x->faults += y->faults;
+    x->seconds += y->seconds;
+    x->past += y->past;
+    x->rewritten += y->rewritten;
     x->tools |= y->tools;
+    x->chat |= y->chat;
 }
 
 void rlhf__experience_finish(struct rlhf__experience *x) {

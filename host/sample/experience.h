@@ -7,12 +7,15 @@
 
 // What was counted in the episodes of a batch.
 struct rlhf__episode_counts {
-    int64_t cut, specials; // replies that were cut; special tokens in replies
-    int64_t forged;        // turns of the policy with marks of other speakers
-    int64_t failures;      // answers that an environment could not give at once
-    int64_t calls, faults; // calls of tools; those that the host answered with an error
-    int32_t tools;         // 1: the environment has tools
-    int32_t reserved;
+    int64_t cut, specials;   // replies that were cut; special tokens in replies
+    int64_t forged;          // turns of the policy with marks of other speakers
+    int64_t failures;        // answers that an environment could not give at once
+    int64_t lost;            // episodes that were given up after a failure
+    int64_t calls, faults;   // calls of tools; those that the host answered with an error
+    double seconds;          // in the environment, while all rows waited
+    int64_t past, rewritten; // turns with a reply; those that the chat template would rewrite
+    int32_t tools;           // 1: the environment has tools
+    int32_t chat;            // 1: a chat template writes the conversation
 };
 
 // Add y's counts to x's. [any]

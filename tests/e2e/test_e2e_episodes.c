@@ -263,6 +263,37 @@ static void bridges(void **state) {
     }
 }
 
+// A template that writes a turn otherwise once it is in the past: the row keeps what the policy
+// wrote, and the run reports the share of such turns, or ends.
+static void rewrites(void **state) {
+    struct e2e *t = *state;
+    static const char *const marks[] = {"", "!"}; // written before earlier turns
+    for (int k = 0; k < 2; k++) {
+        char args[2048], text[512];
+        snprintf(text, sizeof text,
+                 "{%% for m in messages %%}{%% if m.role == 'assistant' %%}{%% if not loop.last "
+                 "%%}%s{%% endif %%}{{ m.content }}{{ eos_token }}{%% else %%}{{ m.content }}{%% "
+                 "endif %%}{%% endfor %%}",
+                 marks[k]);
+        e2e_write(t, "past.jinja", text);
+        snprintf(args, sizeof args,
+                 GRPO "--set run.dir=past%d --set prompts.template=past.jinja " ENV(""), k);
+        run(t, args);
+        if (k) e2e_says(t, "(episodes/rewritten_turns)");
+        snprintf(args, sizeof args, "past%d", k);
+        json_t *m = e2e_metrics(t, args);
+        const double share = e2e_metric(m, 0, "episodes/rewritten_turns");
+        assert_true(k ? share >= 1 : share <= 0);
+        assert_true(e2e_metric(m, 0, "sampling/logp_difference/max") <= 0);
+        json_decref(m);
+    }
+    assert_int_equal(e2e_shell(t, "cmp past0/rollouts.jsonl past1/rollouts.jsonl"), 0);
+    assert_int_equal(e2e_run(t, GRPO "--set run.dir=past2 --set prompts.template=past.jinja --set "
+                                     "episodes.rewrites=refuse " ENV("")),
+                     1);
+    e2e_says(t, "past.jinja rewrites a turn once more is said: turn 1 of episode");
+}
+
 // A long reply is cut, and the run reports this. If a row has no room for a reply, its episode
 // ends.
 static void limits(void **state) {
@@ -316,6 +347,8 @@ static void refusals(void **state) {
         {GRPO "--set rollout.ahead=1 --set algo.correction=token " ENV(""),
          "rollout.ahead is 1; only 0 is possible with an environment"},
         {GRPO ENV(":fault=tools"), "has tools, but the prompts are texts, in which no chat "},
+        {GRPO "--set prompts.template=chatml " ENV(""),
+         "it ends a turn with <|im_end|>, which is not a token of this model's vocabulary"},
         {GRPO "--env period_count.so ", "period_count.so is a reward, --env wants an environment"},
         {GRPO ENV("") "--set episodes.tokens=65 ", "but the model's context has 64 tokens"},
         {GRPO ENV("") "--set environment.weight=x ", "environment.weight must be a number"},
@@ -335,6 +368,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(log_probs_of_forms, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(delays, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(bridges, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(rewrites, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(limits, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(faults, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(refusals, setup, e2e_teardown),

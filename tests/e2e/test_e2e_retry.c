@@ -1,6 +1,6 @@
 // test_e2e_retry.c: runs with injected faults of the environment. No run is lost, the log names
 // each fault, and a run with faults ends with the bytes of a run without them. RLHF_LONG_FAULTS=N
-// injects N faults.
+// injects N faults of each form: programs, classes, and services with each of their two forms.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -21,22 +21,55 @@ static const char *python(void) {
     return access("/usr/bin/python3", X_OK) == 0 ? "/usr/bin/python3" : "python3";
 }
 
-// How the game is played: by a program or a class.
-enum form { PROGRAM, CLASS };
+// How the game is played: by a program, a class, or a service with one of its two forms.
+enum form { PROGRAM, CLASS, LINES, OPENENV };
 
-static const char *game(enum form form, int rate, int most, const char *count, const char *kinds) {
+// A service that runs; closing its standard input ends it.
+static FILE *service;
+
+static int start_service(const struct e2e *t, int rate, int most, const char *count,
+                         const char *kinds) {
+    char command[2048], name[512], line[32] = "";
+    snprintf(name, sizeof name, "%s/port", t->dir);
+    snprintf(command, sizeof command, "exec %s " PLAY_SOURCE_DIR "/served.py %s %d %d %d %s > %s",
+             python(), kinds, rate, rate, most, count, name);
+    unlink(name);
+    service = popen(command, "w");
+    assert_non_null(service);
+    for (int k = 0; k < 1200 && !strchr(line, '\n'); k++) {
+        usleep(50000);
+        FILE *f = fopen(name, "r");
+        if (f && !fgets(line, sizeof line, f)) line[0] = 0;
+        if (f) fclose(f);
+    }
+    assert_true(atoi(line) > 0);
+    return atoi(line);
+}
+
+static void end_game(void) {
+    if (service) pclose(service);
+    service = NULL;
+}
+
+// Returns the options of a game that goes wrong `most` times. End it with end_game().
+static const char *game(const struct e2e *t, enum form form, int rate, int most, const char *count,
+                        const char *kinds) {
     static char text[2048];
+    char faulty[1024];
+    snprintf(faulty, sizeof faulty, "%d %d %s %s", rate, most, count, kinds);
+    setenv("FAULTY", faulty, 1);
     if (form == PROGRAM)
         snprintf(text, sizeof text,
-                 "--env env_exec.so --set 'environment.command=%s " SOURCE " %d %d %s %s' ",
-                 python(), rate, most, count, kinds);
-    else
+                 "--env env_exec.so --set 'environment.command=%s " SOURCE " %s' ", python(),
+                 faulty);
+    else if (form == CLASS)
         snprintf(text, sizeof text,
                  "--env env_python.so:file=" SOURCE ",class=Game,api=gymnasium,python=%s ",
                  python());
-    char faulty[2048];
-    snprintf(faulty, sizeof faulty, "%d %d %s %s", rate, most, count, kinds);
-    setenv("FAULTY", faulty, 1);
+    else
+        snprintf(text, sizeof text, "--env env_http.so:url=http://127.0.0.1:%d/%s ",
+                 start_service(t, rate, most, count, kinds),
+                 form == LINES ? "play" : ",form=openenv,observation=/text");
     return text;
 }
 
@@ -65,14 +98,17 @@ static void same_bytes(struct e2e *t, const char *dir) {
 static void with_faults(struct e2e *t, enum form form, const char *kinds, int most, int all,
                         const char *more) {
     char count[512], dir[32];
-    if (run(t, "good", game(form, 1, 0, "none", "exit"), "") != 0) fail_msg("%s", t->out);
+    const int good = run(t, "good", game(t, form, 1, 0, "none", "exit"), "");
+    end_game();
+    if (good != 0) fail_msg("%s", t->out);
     assert_int_equal(failures(t, "good"), 0);
     for (int k = 0; k * most < all; k++) {
         snprintf(count, sizeof count, "%s/count%d", t->dir, k);
         snprintf(dir, sizeof dir, "bad%d", k);
         // another rate puts the faults elsewhere
-        if (run(t, dir, game(form, 5 + k % 7, most, count, kinds), more) != 0)
-            fail_msg("%s", t->out);
+        const int st = run(t, dir, game(t, form, 5 + k % 7, most, count, kinds), more);
+        end_game();
+        if (st != 0) fail_msg("%s", t->out);
         e2e_says(t, "played again (1 of 1000)");
         assert_true(failures(t, dir) >= most / 2); // some faults hit a second answer
         char faults[128];
@@ -84,25 +120,40 @@ static void with_faults(struct e2e *t, enum form form, const char *kinds, int mo
     assert_int_equal(e2e_shell(t, "rm -rf good"), 0);
 }
 
+// The number of faults of each form, and of those in one run.
 static int wanted(int usual) {
     const char *text = getenv("RLHF_LONG_FAULTS");
     return text ? atoi(text) : usual;
 }
 
+static int at_once(int usual) { return getenv("RLHF_LONG_FAULTS") ? 50 : usual; }
+
 static void programs(void **state) {
-    with_faults(*state, PROGRAM, "crash exit nonsense huge twice other unknown failed", 8,
+    with_faults(*state, PROGRAM, "crash exit nonsense huge twice other unknown failed", at_once(8),
                 wanted(8), "");
 }
 
 static void classes(void **state) {
-    with_faults(*state, CLASS, "crash exit failed", 6, wanted(6), "");
+    with_faults(*state, CLASS, "crash exit failed", at_once(6), wanted(6), "");
 }
+
+#if RETRY_HTTP
+// A service's connections, and the states of its episodes, survive most of its faults.
+static void services(void **state) {
+    with_faults(*state, LINES, "half+status+nonsense+huge+drop", at_once(5), wanted(5), "");
+    with_faults(*state, OPENENV, "half+drop+nonsense+huge+error", at_once(5), wanted(5), "");
+}
+#endif
 
 // These are found when the time is over.
 static void silence(void **state) {
-    if (!getenv("RLHF_LONG_FAULTS")) return;
-    with_faults(*state, PROGRAM, "hang close", 2, wanted(2) / 50, "--set rewards.timeout_s=5");
-    with_faults(*state, CLASS, "hang", 2, wanted(2) / 50, "--set rewards.timeout_s=5");
+    const int each = wanted(0) / 25;
+    static const char within[] = "--set rewards.timeout_s=2";
+    if (!each) return;
+    with_faults(*state, PROGRAM, "hang close late", 10, each, within);
+    with_faults(*state, CLASS, "hang late", 10, each, within);
+    if (RETRY_HTTP) with_faults(*state, LINES, "late", 10, each, within);
+    if (RETRY_HTTP) with_faults(*state, OPENENV, "late", 10, each, within);
 }
 
 // Each fault is named. Without retries it ends the run.
@@ -119,18 +170,47 @@ static void named(void **state) {
         snprintf(count, sizeof count, "%s/named%zu", t->dir, i);
         snprintf(dir, sizeof dir, "named%zu.run", i);
         const int status =
-            run(t, dir, game(PROGRAM, 5, 1, count, all[i].kind), "--set episodes.retries=0");
+            run(t, dir, game(t, PROGRAM, 5, 1, count, all[i].kind), "--set episodes.retries=0");
         assert_int_equal(status, 1);
         e2e_says(t, all[i].says);
     }
+}
+
+// With on_failure=drop, an episode that fails for good leaves the batch, and the others train.
+static void dropped(void **state) {
+    struct e2e *t = *state;
+    char count[512];
+    snprintf(count, sizeof count, "%s/drop", t->dir);
+    if (run(t, "drop.run", game(t, PROGRAM, 9, 4, count, "failed"),
+            "--set episodes.retries=0 --set episodes.on_failure=drop") != 0)
+        fail_msg("%s", t->out);
+    e2e_says(t, "left out of the batch (episodes.on_failure=drop)");
+    json_t *m = e2e_metrics(t, "drop.run");
+    double sum = 0;
+    for (int i = 0; i < 3; i++) {
+        sum += e2e_metric(m, i, "episodes/dropped");
+        assert_true(e2e_metric(m, i, "sampling/logp_difference/max") <= 0);
+    }
+    json_decref(m);
+    assert_true(sum >= 4 && sum <= 4);
+    assert_int_equal(e2e_shell(t, "test $(grep -c '\"segments\"' drop.run/rollouts.jsonl) = 32"),
+                     0);
+    assert_int_equal(run(t, "none.run", game(t, PROGRAM, 1, 9999, "none", "failed"),
+                         "--set episodes.retries=0 --set episodes.on_failure=drop"),
+                     1);
+    e2e_says(t, "all 12 episodes failed, so no row is left");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(programs, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(classes, e2e_setup, e2e_teardown),
+#if RETRY_HTTP
+        cmocka_unit_test_setup_teardown(services, e2e_setup, e2e_teardown),
+#endif
         cmocka_unit_test_setup_teardown(silence, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(named, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(dropped, e2e_setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("retry", tests, NULL, NULL);
 }

@@ -247,6 +247,43 @@ static void forged(void **state) {
     close_game(&g);
 }
 
+// Turns that the template writes otherwise once more is said are counted: Qwen3's drops thoughts.
+// How a call's JSON is spelled does not matter.
+static void rewritten(void **state) {
+    static const struct {
+        const char *template;
+        int64_t turns;
+    } all[] = {{"qwen3", 1}, {"qwen2.5", 0}};
+    for (size_t i = 0; i < CHECK_COUNT(all); i++) {
+        struct game g = {.turns = NULL};
+        struct rlhf__error err = {0, ""};
+        open_game(&g, *state, all[i].template);
+        check_ok(take_turn(&g, "<think>\nhm\n</think>\n\nIt is 3." END, &err), &err);
+        check_ok(
+            take_turn(&g,
+                      "So: <tool_call>{\"arguments\":{\"x\":1},  \"name\":\"add\"}</tool_call>" END,
+                      &err),
+            &err);
+        for (int k = 0; k < 4; k++)
+            check_ok(take_turn(&g, "Fine." END, &err), &err);
+        const struct rlhf__episode_counts c = rlhf__episodes_counts(g.episodes);
+        assert_int_equal(c.past, 5);
+        assert_int_equal(c.rewritten, all[i].turns);
+        close_game(&g);
+    }
+    struct game g = {.config.episodes.rewrites = RLHF__REWRITES_REFUSE};
+    struct rlhf__error err = {0, ""};
+    rlhf_status st = RLHF_OK;
+    open_game(&g, *state, "qwen3");
+    for (int k = 0; k < 6 && st == RLHF_OK; k++)
+        st = take_turn(&g, "<think>\nhm\n</think>\n\nIt is 3." END, &err);
+    check_error(
+        st, RLHF_E_INVALID, &err,
+        "the chat template qwen3 rewrites a turn once more is said: turn 1 of episode 0 was "
+        "\"<think> hm </think>  It is 3.\", and becomes \"It is 3.\"");
+    close_game(&g);
+}
+
 // If a policy's template lacks a form for tools, the policy calls them in the form xml, and reads
 // results as a user's text.
 static void marked(void **state) {
@@ -322,6 +359,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(prompts_list_tools, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(wrong_calls, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(forged, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(rewritten, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(marked, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(refused, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(answers, scratch_setup, scratch_teardown),

@@ -223,6 +223,8 @@ static void refused(void **state) {
          "depends on that turn", 0},
         {"{% for m in messages %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}",
          "messages[1] has tool calls, and the chat template", 1},
+        {"{% for m in messages %}<|im_start|>{{ m.content }}<|nothing|>{% endfor %}",
+         "it ends a turn with <|nothing|>, which is not a token of this model's vocabulary", 0},
         {"{% for m in messages if m.role != 'assistant' %}{{ m.content }}{% endfor %}",
          "cannot be told where it ends a turn", 0},
     };

@@ -1,6 +1,7 @@
 // bridge.c: see bridge.h.
 #include "turns/bridge.h"
 
+#include "base/printable.h"
 #include "text/spelled.h"
 
 #include <stdlib.h>
@@ -157,6 +158,19 @@ static rlhf_status check_case(const struct rlhf__tokenizer *tok, const struct rl
     return st;
 }
 
+// Refuses a template whose end token is not in the vocabulary: it would be spelled out, and the
+// policy could not end its turns with it.
+static rlhf_status check_token(const struct rlhf__tokenizer *tok, struct rlhf__error *err) {
+    const char *end = rlhf__chat_turn_end(tok->chat);
+    char shown[200];
+    if (!end || rlhf__tokenizer_find(tok, (rlhf_str){end, strlen(end)}) >= 0) return RLHF_OK;
+    return rlhf__fail(err, RLHF_E_INVALID,
+                      "the chat template %s cannot be used for episodes: it ends a turn with %s, "
+                      "which is not a token of this model's vocabulary; choose another template "
+                      "(prompts.template), or a model that has the token",
+                      rlhf__chat_known(tok->chat), rlhf__printable(end, shown, sizeof shown));
+}
+
 rlhf_status rlhf__bridge_check(const struct rlhf__tokenizer *tok, int tools,
                                struct rlhf__error *err) {
     struct rlhf__message said[] = {{.role = RLHF__ROLE_USER, .content = {"R", 1}},
@@ -167,6 +181,7 @@ rlhf_status rlhf__bridge_check(const struct rlhf__tokenizer *tok, int tools,
     const struct rlhf__messages user = {.item = &said[0], .n = 1},
                                 tool = {.item = &said[1], .n = 1};
     RLHF_TRY(check_case(tok, &(struct rlhf__bridge){.said = &user}, "a user's", err));
+    RLHF_TRY(check_token(tok, err));
     if (!tools) return RLHF_OK;
     return check_case(tok, &(struct rlhf__bridge){.said = &tool, .calls = 1}, "a tool's", err);
 }

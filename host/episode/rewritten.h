@@ -1,0 +1,30 @@
+// rewritten.h: finds turns of the policy that the chat template would write otherwise once more was
+// said after them: some templates drop the thoughts of earlier turns, or trim their text. Rows keep
+// the tokens that the policy sampled. So such turns are only counted, or refused.
+//
+// The spelling of tool calls does not matter here: calls are compared by name and arguments.
+#ifndef RLHF_HOST_EPISODE_REWRITTEN_H
+#define RLHF_HOST_EPISODE_REWRITTEN_H
+
+#include "episode/tools.h"
+
+// Zero-initialize except for the first three members.
+struct rlhf__rewriting {
+    const struct rlhf__chat *chat; // NULL: without a template nothing is rewritten
+    const struct rlhf__episode_tools *tools;
+    int32_t refuses; // 1: a rewritten turn is an error (episodes.rewrites=refuse)
+    int32_t reserved;
+    int64_t past, rewritten; // out: turns that were followed by a reply; those rewritten
+};
+
+// Keep the turn that was just answered, because the policy reads a reply to it. Errors:
+// RLHF_E_NOMEM. [any]
+rlhf_status rlhf__rewritten_note(const struct rlhf__rewriting *, struct rlhf__episode *e,
+                                 struct rlhf__error *err);
+
+// Count the turns of an episode that is over. If the template cannot write the conversation, none
+// is counted. Errors: RLHF_E_NOMEM; RLHF_E_INVALID with `refuses`. [any]
+rlhf_status rlhf__rewritten_count(struct rlhf__rewriting *, const struct rlhf__episode *e,
+                                  struct rlhf__error *err);
+
+#endif
