@@ -128,6 +128,7 @@ void rlhf__learner_begin(struct rlhf__learner *l) {
     l->asked = 0;
     l->fall_sum = 0;
     l->fall_tokens = 0;
+    l->more = 0;
     l->flops = l->difference_sum = l->difference_max = 0;
     l->tally = (struct rlhf__row_tally){0};
 }
@@ -227,7 +228,7 @@ static rlhf_status gradients(struct rlhf__learner *l, const struct rlhf__rows *e
         l->tally.rows[e->use[i]]++;
         l->tally.tokens[e->use[i]] += rlhf__rows_response_tokens(e, i, i + 1);
     }
-    if (l->shards) RLHF_TRY(rlhf__shards_begin(l, e, err));
+    if (l->shards) rlhf__shards_begin(l, e);
     if (train == e->n) {
         st = run_rows(l, e, &p, err);
     } else if (masked == e->n && l->comparing) {
@@ -245,10 +246,12 @@ static rlhf_status gradients(struct rlhf__learner *l, const struct rlhf__rows *e
     return st;
 }
 
-static rlhf_status step(struct rlhf__learner *l, double loss, double lr_factor,
+// *late: 1 if the policy's new values are yet to be received.
+static rlhf_status step(struct rlhf__learner *l, double loss, double lr_factor, int *late,
                         struct rlhf__error *err) {
     struct rlhf__optim_report r, rc = {.skipped = 1};
     l->last_loss = loss;
+    *late = rlhf__shards_plan_late(l);
     rlhf_status st = rlhf__optim_step(l->optim, lr_factor, isfinite(loss), &r, err);
     if (st == RLHF_OK && l->critic)
         st = rlhf__optim_step(l->critic_optim, lr_factor, isfinite(loss), &rc, err);
@@ -258,13 +261,14 @@ static rlhf_status step(struct rlhf__learner *l, double loss, double lr_factor,
     l->comparing = 0;
     l->minibatches++;
     l->loss_sum += loss;
+    *late = *late && !r.skipped;
     if (r.skipped) return RLHF_OK; // the weights have not changed
     if (l->norm_first == 0) l->norm_first = r.grad_norm;
     if (r.grad_norm > l->norm_max) l->norm_max = r.grad_norm;
     l->steps++;
     l->norm_sum += r.grad_norm;
     l->clipped_sum += r.grad_norm_clipped;
-    return rlhf__model_refresh(l->model, err);
+    return *late ? RLHF_OK : rlhf__model_refresh(l->model, err);
 }
 
 static rlhf_status tell(const struct rlhf__learner *l, uint32_t epoch, uint32_t minibatch,
@@ -288,8 +292,19 @@ rlhf_status rlhf__learner_minibatch(struct rlhf__learner *l, const struct rlhf__
                                     uint32_t epoch, uint32_t minibatch, double lr_factor,
                                     int32_t *stop, struct rlhf__error *err) {
     double loss;
+    int late;
     *stop = 0;
     RLHF_TRY(gradients(l, e, epoch, minibatch, &loss, err));
-    RLHF_TRY(step(l, loss, lr_factor, err));
-    return tell(l, epoch, minibatch, lr_factor, stop, err);
+    rlhf_status st = step(l, loss, lr_factor, &late, err);
+    if (st == RLHF_OK) st = tell(l, epoch, minibatch, lr_factor, stop, err);
+    if (!late) return st;
+    // The other processes wait for this one's values, also if it has failed.
+    struct rlhf__error unsaid;
+    const rlhf_status renewed =
+        rlhf__shards_renew(l, st != RLHF_OK || *stop, st == RLHF_OK ? err : &unsaid);
+    return st == RLHF_OK ? renewed : st;
+}
+
+rlhf_status rlhf__learner_settle(struct rlhf__learner *l, struct rlhf__error *err) {
+    return rlhf__shards_settle(l, err);
 }

@@ -111,6 +111,10 @@ struct rlhf__learner {
     double loss_sum, norm_sum, clipped_sum;
     double norm_first, norm_max; // gradient norms: the first that is not 0, and the largest
     int64_t minibatches, steps;
+    // Set by the caller: 1 if another minibatch of the phase follows. With several processes, the
+    // policy's new values may then be received while that minibatch's forward pass has begun. Until
+    // that minibatch or rlhf__learner_settle ends, the policy must not be used otherwise.
+    int32_t more, reserved2;
     // Receives progress: `rows` of rows_all are done. The caller sets the start value of `rows`.
     // NULL = progress is not reported.
     const struct rlhf__watch *watch;
@@ -149,6 +153,10 @@ void rlhf__learner_expect(struct rlhf__learner *, uint32_t minibatches, int64_t 
 rlhf_status rlhf__learner_minibatch(struct rlhf__learner *, const struct rlhf__rows *,
                                     uint32_t epoch, uint32_t minibatch, double lr_factor,
                                     int32_t *stop, struct rlhf__error *err);
+
+// No minibatch follows after all: make sure that the policy has its new values. Call also after a
+// failure. [step]
+rlhf_status rlhf__learner_settle(struct rlhf__learner *, struct rlhf__error *err);
 
 // Add |sampled - again| to the difference totals, for every response token of rows [from, to). Rows
 // that older weights sampled are left out. Both arrays begin at the first token of row `from`.

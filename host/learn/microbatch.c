@@ -124,7 +124,10 @@ static rlhf_status forward(struct rlhf__learner *l, const struct rlhf__rows *e, 
     rlhf__head_store_clear(&l->out, full->n, full->total, l->model->n_labels);
     rlhf__head_store_clear(&l->grad, full->n, full->total, l->model->n_labels);
     if (l->batch.is_shared) rlhf__head_store_clear(&l->compact, 0, b->total, 0);
+    rlhf__shards_want(l, &f->model);
     if (st == RLHF_OK) st = rlhf__model_forward(l->model, b, &f->model, &out->heads, err);
+    f->model.wanted = NULL;
+    if (st == RLHF_OK) st = rlhf__shards_received(l, err);
     if (st == RLHF_OK && l->critic)
         st = rlhf__model_forward(l->critic, b, &f->critic, &out->heads, err);
     if (st == RLHF_OK && l->batch.is_shared)
@@ -149,6 +152,7 @@ static rlhf_status backward(struct rlhf__learner *l, struct forwards *f,
         rlhf__shared_heads_contract(&l->batch, &l->compact.heads, &grad);
         grad = l->compact.heads;
     }
+    if (l->shards) RLHF_TRY(rlhf__shards_meet(l, err));
     if (p->is_last) rlhf__shards_watch(l, &f->model);
     rlhf_status st = rlhf__model_backward(l->model, b, &f->model, &grad, err);
     if (st != RLHF_OK || !l->critic) return st;

@@ -301,7 +301,7 @@ rlhf_status rlhf__optim_blocks_reduce(struct rlhf__optim *o, const rlhf_dev *asi
     return sum_failed(o, table, err);
 }
 
-static rlhf_status spread(struct rlhf__optim *o, struct rlhf__error *err) {
+rlhf_status rlhf__optim_blocks_spread(struct rlhf__optim *o, struct rlhf__error *err) {
     struct rlhf__optim_blocks *b = o->blocks;
     rlhf_status table = RLHF_OK;
     if (!is_divided(b) || !b->share->team) return RLHF_OK;
@@ -313,8 +313,13 @@ rlhf_status rlhf__optim_blocks_step(struct rlhf__optim *o, double factor, int32_
                                     rlhf_clip *clip, struct rlhf__error *err) {
     RLHF_TRY(norm(o, loss_ok, clip, err));
     if (clip->skip) return rlhf__optim_zero(o, err);
-    RLHF_TRY(muon_own(o, factor, clip->scale, err));
-    RLHF_TRY(o->list.size ? adamw_list(o, factor, clip->scale, err)
-                          : adamw_singly(o, factor, clip->scale, err));
-    return spread(o, err);
+    rlhf_status st = muon_own(o, factor, clip->scale, err);
+    if (st == RLHF_OK)
+        st = o->list.size ? adamw_list(o, factor, clip->scale, err)
+                          : adamw_singly(o, factor, clip->scale, err);
+    if (o->blocks->is_late) return st;
+    // The other processes wait for this one's values, also if it has failed.
+    struct rlhf__error unsaid;
+    const rlhf_status spread = rlhf__optim_blocks_spread(o, st == RLHF_OK ? err : &unsaid);
+    return st == RLHF_OK ? spread : st;
 }

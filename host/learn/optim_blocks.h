@@ -29,7 +29,8 @@ struct rlhf__optim_blocks {
     uint64_t *len;
     rlhf_dev *places; // g, w, m, v
     double *rates;    // lr, weight_decay of the current step
-    uint32_t n_list, reserved2;
+    uint32_t n_list;
+    int32_t is_late; // 1: the caller receives other blocks' new values after the step (late.h)
 };
 
 // Divide o's parameters into blocks: sets o->blocks. o must have its items and ranges already.
@@ -44,10 +45,13 @@ rlhf_status rlhf__optim_blocks_reduce(struct rlhf__optim *o, const rlhf_dev *asi
                                       struct rlhf__error *err);
 
 // Take a step, as rlhf__optim_step does, and describe it in *clip. With several processes, each one
-// updates its own blocks; the parameters of other blocks are then received from their owners.
-// [step]
+// updates its own blocks; the parameters of other blocks are then received from their owners,
+// except with is_late. [step]
 rlhf_status rlhf__optim_blocks_step(struct rlhf__optim *o, double factor, int32_t loss_ok,
                                     rlhf_clip *clip, struct rlhf__error *err);
+
+// Receive the parameters of other blocks from their owners. [step]
+rlhf_status rlhf__optim_blocks_spread(struct rlhf__optim *o, struct rlhf__error *err);
 
 // For an optimizer whose state is divided between processes: copy elements [from, from + n) of item
 // `item` of the state (its second moment if v is 1). get collects them in `host` of rank 0. All

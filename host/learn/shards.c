@@ -185,25 +185,26 @@ static void give(struct rlhf__learner *l, struct rlhf__place *p,
 
 // From here on until rlhf__shards_end, this process takes part in the sum even if it fails, because
 // the other processes may have begun the sum.
-static rlhf_status begin_early(struct rlhf__shards *s, const struct rlhf__rows *e,
-                               struct rlhf__error *err) {
-    const struct rlhf__wish same = {.same = e->n};
+rlhf_status rlhf__shards_meet(struct rlhf__learner *l, struct rlhf__error *err) {
+    struct rlhf__shards *s = l->shards;
+    const struct rlhf__wish same = {.same = s->n};
     struct rlhf__sum *sum = &s->optim[0]->blocks->over;
-    if (s->share->ranks <= 1 || !rlhf__early_can(sum)) return RLHF_OK;
+    if (s->met || s->share->ranks <= 1 || !rlhf__early_can(sum)) return RLHF_OK;
     RLHF_TRY(rlhf__team_agree(s->share->team, RLHF__DOOR_MINIBATCH, &same, RLHF_OK, err));
+    s->met = 1;
     rlhf__early_begin(&s->early, sum, s->aside[0]);
     return RLHF_OK;
 }
 
-rlhf_status rlhf__shards_begin(struct rlhf__learner *l, const struct rlhf__rows *e,
-                               struct rlhf__error *err) {
+void rlhf__shards_begin(struct rlhf__learner *l, const struct rlhf__rows *e) {
     struct rlhf__shards *s = l->shards;
+    s->n = e->n;
+    s->met = 0;
     s->tree = (struct rlhf__tree){.shards = s->share->shards};
     s->complete = s->optim[0]->grads_bytes;
     s->table = RLHF_OK;
     s->last = rlhf__share_to(s->share, s->share->rank) - 1;
     memset(s->numbers, 0, s->share->shards * sizeof *s->numbers);
-    return begin_early(s, e, err);
 }
 
 // The gradients below s->complete, from `grad` on, are complete: add what waits in the tree.
@@ -279,6 +280,51 @@ rlhf_status rlhf__shards_rows(struct rlhf__learner *l, const struct rlhf__rows *
     return st;
 }
 
+// ---- new values ----
+
+static void wanted(void *ctx, rlhf_dev value, uint64_t bytes) {
+    rlhf__late_wait(ctx, value, bytes);
+}
+
+void rlhf__shards_want(struct rlhf__learner *l, rlhf_forward *f) {
+    if (!l->shards || !l->shards->late.sum) return;
+    f->wanted = wanted;
+    f->wanted_ctx = &l->shards->late;
+}
+
+rlhf_status rlhf__shards_received(struct rlhf__learner *l, struct rlhf__error *err) {
+    rlhf_status table;
+    if (!l->shards) return RLHF_OK;
+    RLHF_TRY(rlhf__late_end(&l->shards->late, &table, err));
+    return failed(l, table, err);
+}
+
+int rlhf__shards_plan_late(struct rlhf__learner *l) {
+    const struct rlhf__shards *s = l->shards;
+    if (!s || s->share->ranks <= 1) return 0;
+    struct rlhf__optim_blocks *b = s->optim[0]->blocks;
+    b->is_late = l->more && (l->model->info.caps & RLHF_CAP_WANTED) && rlhf__late_can(&b->over);
+    return b->is_late;
+}
+
+rlhf_status rlhf__shards_renew(struct rlhf__learner *l, int now, struct rlhf__error *err) {
+    struct rlhf__shards *s = l->shards;
+    if (!now) {
+        rlhf__late_begin(&s->late, &s->optim[0]->blocks->over);
+        return RLHF_OK;
+    }
+    RLHF_TRY(rlhf__optim_blocks_spread(s->optim[0], err));
+    return rlhf__model_refresh(l->model, err);
+}
+
+rlhf_status rlhf__shards_settle(struct rlhf__learner *l, struct rlhf__error *err) {
+    if (!l->shards || !l->shards->late.sum) return RLHF_OK;
+    RLHF_TRY(rlhf__shards_received(l, err));
+    return rlhf__model_refresh(l->model, err);
+}
+
+// ---- the end of a minibatch ----
+
 // Exchange the shards' numbers. Like the shards, they are stored in rank order.
 static rlhf_status all_numbers(struct rlhf__shards *s, struct rlhf__error *err) {
     const struct rlhf__share *share = s->share;
@@ -294,9 +340,12 @@ rlhf_status rlhf__shards_end(struct rlhf__learner *l, const struct rlhf__rows *e
     struct rlhf__shards *s = l->shards;
     struct rlhf__shard_numbers all;
     const struct rlhf__wish same = {.same = e->n};
-    const int early = s->early.sum != NULL;
     rlhf_status table;
     struct rlhf__error lost;
+    const rlhf_status settled = rlhf__shards_settle(l, st == RLHF_OK ? err : &lost);
+    if (st == RLHF_OK) st = settled;
+    if (st == RLHF_OK) st = rlhf__shards_meet(l, err); // without a backward pass
+    const int early = s->early.sum != NULL;
     const rlhf_status summed = rlhf__early_end(&s->early, &table, &lost);
     if (st == RLHF_OK && summed != RLHF_OK) *err = lost;
     if (st == RLHF_OK) st = summed == RLHF_OK ? failed(l, table, err) : summed;

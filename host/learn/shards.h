@@ -6,6 +6,7 @@
 
 #include "learn/microbatch.h"
 #include "team/early.h"
+#include "team/late.h"
 #include "team/tree.h"
 
 // The numbers that the learner adds up while it trains on rows, kept for each shard. All are
@@ -28,10 +29,13 @@ struct rlhf__shards {
     struct rlhf__shard_numbers *numbers; // [shards]
     struct rlhf__shard_numbers *own;     // [shards] the numbers that other processes receive
     struct rlhf__early early;            // the sum of the policy's gradients, if it began early
+    struct rlhf__late late;              // the policy's new values, while they are received
     // The policy's gradients from this byte on have the sums that wait in the tree added.
     uint64_t complete;
     rlhf_status table; // the first failure of the table while they were added
     uint32_t last;     // the last shard of this process
+    uint32_t n;        // rows of the current minibatch
+    int32_t met;       // 1: the processes have agreed to exchange gradients early
 };
 
 // Set l->shards for the shards of `share`; with one shard, leave it NULL. `share` is borrowed. l
@@ -44,10 +48,15 @@ void rlhf__shards_destroy(struct rlhf__shards *); // NULL allowed [main]
 typedef rlhf_status (*rlhf__shards_run_fn)(struct rlhf__learner *, const struct rlhf__rows *,
                                            struct rlhf__place *, struct rlhf__error *);
 
-// Begin a minibatch with the rows e. Processes that can exchange gradients during the backward pass
-// agree to do so. Errors: those of rlhf__team_agree. [step]
-rlhf_status rlhf__shards_begin(struct rlhf__learner *, const struct rlhf__rows *e,
-                               struct rlhf__error *err);
+// Begin a minibatch with the rows e. [step]
+void rlhf__shards_begin(struct rlhf__learner *, const struct rlhf__rows *e);
+// If new values are still being received, make the policy's forward pass *f wait for them. [step]
+void rlhf__shards_want(struct rlhf__learner *, rlhf_forward *f);
+// That forward pass has ended: the values have been received. Errors: those of the team. [step]
+rlhf_status rlhf__shards_received(struct rlhf__learner *, struct rlhf__error *err);
+// Call before every backward pass. Before the first one of a minibatch, processes that can exchange
+// gradients during the backward pass agree to do so. Errors: those of rlhf__team_agree. [step]
+rlhf_status rlhf__shards_meet(struct rlhf__learner *, struct rlhf__error *err);
 // Make the backward pass of *f report gradients that are complete, so that their sum over the
 // processes can begin. Call before the last backward pass of the last shard. [step]
 void rlhf__shards_watch(struct rlhf__learner *, rlhf_forward *f);
@@ -63,5 +72,14 @@ rlhf_status rlhf__shards_rows(struct rlhf__learner *, const struct rlhf__rows *,
 // Returns st if it is not RLHF_OK. [step]
 rlhf_status rlhf__shards_end(struct rlhf__learner *, const struct rlhf__rows *e,
                              struct rlhf__place *p, rlhf_status st, struct rlhf__error *err);
+
+// Before the policy's step: returns 1 if its new values may be received while the next minibatch
+// begins. The step then leaves them to rlhf__shards_renew. [step]
+int rlhf__shards_plan_late(struct rlhf__learner *);
+// After such a step: begin to receive the new values, or with now = 1 receive and refresh them
+// here. [step]
+rlhf_status rlhf__shards_renew(struct rlhf__learner *, int now, struct rlhf__error *err);
+// If new values are still being received, wait for them, and refresh the policy. [step]
+rlhf_status rlhf__shards_settle(struct rlhf__learner *, struct rlhf__error *err);
 
 #endif

@@ -313,6 +313,7 @@ static rlhf_status epochs(struct rlhf__phase *p, struct rlhf__minibatches *m,
     int compare =
         samples && (plan->heads & RLHF_HEAD_LOGP) && !(plan->flags & RLHF_PLAN_RECOMPUTE_LOGP);
     int32_t stop = 0;
+    struct rlhf__error unsaid;
     rlhf_status st = RLHF_OK;
     rlhf__learner_expect(p->learner, m->parts, (int64_t)p->x.rows.n * plan->epochs, compare);
     for (uint32_t epoch = 0; st == RLHF_OK && !stop && epoch < (uint32_t)plan->epochs; epoch++) {
@@ -320,10 +321,13 @@ static rlhf_status epochs(struct rlhf__phase *p, struct rlhf__minibatches *m,
             rlhf__minibatches_shuffle(m, (uint64_t)p->config->run.seed, p->count->phase, epoch);
         for (uint32_t k = 0; st == RLHF_OK && !stop && k < m->parts; k++) {
             uint32_t n = rlhf__minibatches_pick(m, k);
+            p->learner->more =
+                !minibatch_scope(p) && (k + 1 < m->parts || epoch + 1 < (uint32_t)plan->epochs);
             st = minibatch(p, m->pick, n, epoch, k, &stop, err);
         }
     }
-    return st;
+    const rlhf_status settled = rlhf__learner_settle(p->learner, st == RLHF_OK ? err : &unsaid);
+    return st == RLHF_OK ? settled : st;
 }
 
 // Compute advantages, train for all epochs of minibatches, and write records for log.rollouts. All

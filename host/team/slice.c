@@ -3,8 +3,12 @@
 
 #include <string.h>
 
+uint32_t rlhf__slice_window(const struct rlhf__sum *s, struct rlhf__slice p) {
+    return s->order[s->upwards ? rlhf__sum_windows(s) - 1 - p.window : p.window];
+}
+
 static uint32_t block_of(const struct rlhf__sum *s, struct rlhf__slice p, uint32_t rank) {
-    return s->order[p.window] * s->share->ranks + rank;
+    return rlhf__slice_window(s, p) * s->share->ranks + rank;
 }
 
 uint64_t rlhf__slice_len(const struct rlhf__sum *s, struct rlhf__slice p, uint32_t rank) {

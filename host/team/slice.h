@@ -22,6 +22,9 @@ enum rlhf__way {
     RLHF__IN    // from it
 };
 
+// Returns the window of a slice. [step]
+uint32_t rlhf__slice_window(const struct rlhf__sum *s, struct rlhf__slice p);
+
 // Returns the number of elements that the slice has in a rank's block. [step]
 uint64_t rlhf__slice_len(const struct rlhf__sum *s, struct rlhf__slice p, uint32_t rank);
 

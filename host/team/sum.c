@@ -54,10 +54,6 @@ static rlhf_status make_buffers(struct rlhf__sum *s, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-static uint32_t windows(const struct rlhf__sum *s) {
-    return (s->blocks->n + s->share->ranks - 1) / s->share->ranks;
-}
-
 static uint64_t low_of(const struct rlhf__sum *s, uint32_t window) {
     const uint32_t ranks = s->share->ranks;
     uint64_t low = UINT64_MAX;
@@ -70,7 +66,7 @@ static uint64_t low_of(const struct rlhf__sum *s, uint32_t window) {
 // A backward pass completes the gradients from the last layer to the first. So the windows are
 // taken from the highest to the lowest, in the same order on all ranks.
 static rlhf_status make_order(struct rlhf__sum *s, struct rlhf__error *err) {
-    const uint32_t n = windows(s);
+    const uint32_t n = rlhf__sum_windows(s);
     s->order = calloc((size_t)n + 1, sizeof *s->order);
     s->low = calloc((size_t)n + 1, sizeof *s->low);
     if (!s->order || !s->low) return RLHF__NOMEM(err, "out of memory for %u windows", n);
@@ -169,10 +165,10 @@ static rlhf_status walk(struct rlhf__sum *s, const struct walk *w, const rlhf_de
     struct rlhf__slice head = {0}, tail = {0};
     uint64_t begun = 0, ended = 0;
     *table = RLHF_OK;
-    while (tail.window < windows(s)) {
-        while (
-            head.window < windows(s) && begun < ended + RLHF__SUM_DEPTH &&
-            (!s->ready || s->ready(s->ready_ctx, s->low[s->order[head.window]], begun == ended))) {
+    while (tail.window < rlhf__sum_windows(s)) {
+        while (head.window < rlhf__sum_windows(s) && begun < ended + RLHF__SUM_DEPTH &&
+               (!s->ready ||
+                s->ready(s->ready_ctx, s->low[rlhf__slice_window(s, head)], begun == ended))) {
             const uint32_t slot = (uint32_t)(begun++ % RLHF__SUM_DEPTH);
             note(table, w->begin(s, head, slot, aside));
             RLHF_TRY(exchange(s, &s->ticket[slot], err));
@@ -182,6 +178,7 @@ static rlhf_status walk(struct rlhf__sum *s, const struct walk *w, const rlhf_de
         RLHF_TRY(wait_for(s, s->ticket[slot], err));
         if (*table == RLHF_OK) note(table, w->end(s, tail, slot, aside));
         tail = rlhf__slice_next(s, tail);
+        if (s->ended) s->ended(s->ended_ctx, tail.window);
     }
     return RLHF_OK;
 }
@@ -336,10 +333,31 @@ static rlhf_status end_spread(struct rlhf__sum *s, struct rlhf__slice p, uint32_
 
 rlhf_status rlhf__sum_spread(struct rlhf__sum *s, rlhf_status *table, struct rlhf__error *err) {
     static const struct walk spread = {begin_spread, end_spread};
-    RLHF_TRY(walk(s, &spread, NULL, table, err));
-    if (!s->on_device) return RLHF_OK;
+    s->upwards = 1;
+    rlhf_status st = walk(s, &spread, NULL, table, err);
+    s->upwards = 0;
+    if (st != RLHF_OK || !s->on_device) return st;
     // All exchanges of the step have ended, so that a failure is noticed now and no rank waits for
     // another one's stream later.
     note(table, s->compute->sync(s->compute->ctx));
     return wait_for(s, 0, err);
+}
+
+static int holds(const struct rlhf__sum *s, uint32_t window, uintptr_t from, uintptr_t to) {
+    const uint32_t ranks = s->share->ranks;
+    for (uint32_t b = window * ranks; b < (window + 1) * ranks && b < s->blocks->n; b++)
+        for (uint32_t k = s->blocks->block[b].first; k < s->blocks->block[b].end; k++) {
+            const struct rlhf__piece *p = &s->blocks->piece[k];
+            const uintptr_t at = (uintptr_t)p->value;
+            if (at < to && from < at + p->len * sizeof(float)) return 1;
+        }
+    return 0;
+}
+
+uint32_t rlhf__sum_until(const struct rlhf__sum *s, rlhf_dev value, uint64_t bytes) {
+    const uintptr_t from = (uintptr_t)value;
+    const uint32_t n = rlhf__sum_windows(s);
+    for (uint32_t k = n; k > 0; k--)
+        if (holds(s, s->order[n - k], from, from + bytes)) return k;
+    return 0;
 }

@@ -6,7 +6,8 @@
 // values to all other ranks.
 //
 // Blocks are exchanged in windows: `ranks` consecutive blocks, one for each rank. Several windows
-// are under way at a time.
+// are under way at a time. A sum begins with the highest gradients, which a backward pass completes
+// first; a spread begins with the lowest values, which a forward pass reads first.
 //
 // If device memory is host memory (RLHF_COMPUTE_HOST_MEMORY), or a collective exchanges device
 // memory (team->device), a block that is one piece is sent and received in place. Other blocks pass
@@ -28,16 +29,19 @@ struct rlhf__sum {
     const struct rlhf__share *share;
     struct rlhf__tree *has; // [ranks] the nodes that each rank has
     uint64_t len;           // elements of a block that are exchanged at a time
-    uint32_t *order;        // [windows] in which they are exchanged: by `low`, descending
+    uint32_t *order;        // [windows] by `low`, descending
     uint64_t *low;          // [windows] the first byte of a window's gradients (piece.at)
     int32_t in_place;       // 1 if device memory is exchanged
     int32_t on_device;      // 1: in_place, through team->device and in the order of its stream
     int32_t by_hand;        // 1: do not call the table, which another thread may be using
-    int32_t reserved;
+    int32_t upwards;        // 1: windows are exchanged in the opposite order
     // NULL, or asks whether all gradients from byte `low` on are complete; with wait = 1, waits for
     // them.
     int (*ready)(void *ready_ctx, uint64_t low, int wait);
     void *ready_ctx;
+    // NULL, or called after an exchange: how many windows have ended, in their order.
+    void (*ended)(void *ended_ctx, uint32_t windows);
+    void *ended_ctx;
     rlhf_dev device;              // with in_place: the memory of send and recv
     void *host;                   // without: the same; on_device: host memory for `len` elements
     float *send[RLHF__SUM_DEPTH]; // for each window
@@ -51,6 +55,11 @@ struct rlhf__sum {
 // RLHF_E_NOMEM, those of alloc. [main]
 rlhf_status rlhf__sum_init(struct rlhf__sum *, const rlhf_compute *, const struct rlhf__blocks *,
                            const struct rlhf__share *, struct rlhf__error *err);
+
+// Returns the number of windows. [any]
+static inline uint32_t rlhf__sum_windows(const struct rlhf__sum *s) {
+    return (s->blocks->n + s->share->ranks - 1) / s->share->ranks;
+}
 
 // Returns host memory for s->len elements, which may be used between sums. [any]
 static inline float *rlhf__sum_host(const struct rlhf__sum *s) {
@@ -70,5 +79,9 @@ rlhf_status rlhf__sum_reduce(struct rlhf__sum *, const rlhf_dev *aside, rlhf_sta
 // Replace the values of other ranks' blocks by those that their owners have. Failures are as in
 // rlhf__sum_reduce. [step]
 rlhf_status rlhf__sum_spread(struct rlhf__sum *, rlhf_status *table, struct rlhf__error *err);
+
+// Returns how many windows of a spread must have ended before the values in `bytes` from `value` on
+// are complete. [any]
+uint32_t rlhf__sum_until(const struct rlhf__sum *, rlhf_dev value, uint64_t bytes);
 
 #endif

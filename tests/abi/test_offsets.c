@@ -182,6 +182,7 @@ static const struct entry layout[] = {
     F(rlhf_forward, kl_hidden), F(rlhf_forward, support), F(rlhf_forward, kl_dev_hidden),
     F(rlhf_forward, kl_dev_row), F(rlhf_forward, divergence), F(rlhf_forward, reserved),
     F(rlhf_forward, divergence_beta), F(rlhf_forward, graded), F(rlhf_forward, graded_ctx),
+    F(rlhf_forward, wanted), F(rlhf_forward, wanted_ctx),
     S(rlhf_heads), F(rlhf_heads, size), F(rlhf_heads, reserved), F(rlhf_heads, logp),
     F(rlhf_heads, entropy), F(rlhf_heads, kl), F(rlhf_heads, value), F(rlhf_heads, score),
     F(rlhf_heads, hidden), F(rlhf_heads, token_score), F(rlhf_heads, dev_hidden),

@@ -22,6 +22,7 @@ struct outcome {
     int64_t tokens, compared;
     uint64_t moment_bytes; // of this rank
     uint64_t early;        // bytes of gradients whose sum began in the last backward pass
+    int late;              // steps after which the next minibatch began with the old values
     rlhf_status status;
     char said[400];
 };
@@ -33,6 +34,11 @@ struct job {
     uint64_t part;  // elements that are exchanged at a time; 0: as many as fit
     int skip;       // 1: the second step's loss is not finite
     int fails;      // the rank whose loss fails, or -1
+    int fails_from; // the step from which on it fails
+    int alone;      // 1: the learner is not told that minibatches follow
+    int settles;    // 1: it is told so, but the policy is needed before
+    uint32_t rows;  // rows that are trained on; 0: all but one
+    int stops;      // 1: the algorithm ends the epochs after the second step
     int rank, critic, muon;
     int differs; // 1: one bit of rank 2's weights changes after the steps
     int apart;   // 1: gradients cannot be sent from where they are
@@ -86,15 +92,36 @@ static rlhf_status moments_hash(const struct rlhf__optim *o, uint32_t rank, uint
     }
 }
 
+static rlhf_status failing_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out,
+                                struct rlhf__error *err) {
+    (void)self;
+    (void)in;
+    (void)out;
+    return rlhf__fail(err, RLHF_E_NUMERIC, "the loss failed");
+}
+
+static rlhf_status stopping(void *self, const rlhf_step_info *info, int32_t *stop,
+                            struct rlhf__error *err) {
+    (void)self;
+    (void)err;
+    *stop = info->minibatch == 1;
+    return RLHF_OK;
+}
+
 static rlhf_status steps(struct job *j, struct rlhf__error *err) {
     struct fixture *f = j->f;
     struct outcome *out = &j->out;
     rlhf__learner_begin(&f->learner);
     rlhf__learner_expect(&f->learner, STEPS, STEPS * ROWS, 1);
-    for (int s = 0; s < STEPS; s++) {
+    if (j->stops) f->learner.objective.stepped = stopping;
+    for (int s = 0; s < STEPS && !f->stop; s++) {
         memset(&f->seen, 0, sizeof f->seen);
         f->seen.bad = j->skip && s == 1 ? NAN : 0;
+        if (j->fails == j->rank && s == j->fails_from) f->learner.objective.loss = failing_loss;
+        f->learner.more = !j->alone && s + 1 < STEPS;
         RLHF_TRY(rlhf__learner_minibatch(&f->learner, &f->e, 0, (uint32_t)s, 1, &f->stop, err));
+        if (f->learner.shards) out->late += f->learner.shards->late.sum != NULL;
+        if (j->settles) RLHF_TRY(rlhf__learner_settle(&f->learner, err));
         out->loss[s] = f->learner.last_loss;
         out->norm[s] = f->learner.last.grad_norm;
         out->clipped[s] = f->learner.last.grad_norm_clipped;
@@ -134,20 +161,11 @@ static rlhf_status run_job(struct job *j, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-static rlhf_status failing_loss(void *self, const rlhf_loss_in *in, rlhf_loss_out *out,
-                                struct rlhf__error *err) {
-    (void)self;
-    (void)in;
-    (void)out;
-    return rlhf__fail(err, RLHF_E_NUMERIC, "the loss failed");
-}
-
 static void *thread(struct team_thread *t) {
     struct job *j = t->arg;
     struct rlhf__error err = {0, ""};
     j->f->share.team = &t->team;
     if (j->part) j->f->optim->blocks->over.len = j->part;
-    if (j->fails == j->rank) j->f->learner.objective.loss = failing_loss;
     j->out.status = run_job(j, &err);
     snprintf(j->out.said, sizeof j->out.said, "%.399s", err.text);
     return NULL;
@@ -170,6 +188,8 @@ static void run(const struct job *like, uint32_t ranks, struct outcome *out) {
         f->apart = like->apart;
         learner_open(f, "cpu", RLHF__DTYPE_F32, 1, like->critic);
         f->e.use[6] = RLHF_ROW_EXCLUDED; // 7 rows, so that shards differ
+        for (uint32_t i = like->rows; like->rows && i < f->e.n; i++)
+            f->e.use[i] = RLHF_ROW_EXCLUDED;
         f->plugin.ops.algo.minibatch_end = NULL;
         job[k] = *like;
         job[k].f = f;
@@ -205,12 +225,15 @@ static void check(const struct job *like) {
         for (uint32_t k = 0; k < ranks; k++)
             same(&one, &out[k], ranks);
         // A rank whose last shard has rows begins early. Then only the gradients of the embeddings
-        // come late.
+        // come late. With few rows, no such shard may have one.
         uint64_t early = 0;
         for (uint32_t k = 0; k < ranks; k++)
             early = out[k].early > early ? out[k].early : early;
-        if (like->apart ? early != 0 : early == 0)
+        if (like->apart ? early != 0 : early == 0 && like->rows == 0)
             fail_msg("%llu bytes of sums began early", (unsigned long long)early);
+        // All steps but the last one, except those that change nothing.
+        const int late = like->apart || like->alone ? 0 : STEPS - 1 - (like->skip || like->stops);
+        assert_int_equal(out[0].late, late);
         if (out[0].moments != one.moments) fail_msg("%u ranks have other moments", ranks);
     }
 }
@@ -244,21 +267,41 @@ static void nor_with_muon(void **state) {
     check(&(struct job){.shards = 4, .block = 1000, .muon = 1, .fails = -1});
 }
 
+static void nor_when_values_arrive(void **state) {
+    (void)state;
+    struct outcome alone, late;
+    run(&(struct job){.shards = 4, .block = 1000, .alone = 1, .fails = -1}, 1, &alone);
+    run(&(struct job){.shards = 4, .block = 1000, .fails = -1}, 1, &late);
+    same(&alone, &late, 1);
+    check(&(struct job){.shards = 4, .block = 1000, .alone = 1, .fails = -1});
+    check(&(struct job){.shards = 4, .block = 1000, .settles = 1, .fails = -1});
+    check(&(struct job){.shards = 4, .block = 1000, .stops = 1, .fails = -1});
+}
+
+static void nor_ranks_without_rows(void **state) {
+    (void)state;
+    check(&(struct job){.shards = 4, .block = 1000, .rows = 1, .fails = -1});
+    check(&(struct job){.shards = 4, .block = 1000, .rows = 2, .fails = -1});
+}
+
 static void all_skip_a_step_together(void **state) {
     (void)state;
     check(&(struct job){.shards = 4, .block = 1000, .skip = 1, .fails = -1});
 }
 
-// If a rank fails, all ranks end with its sentence.
+// If a rank fails, all ranks end with its sentence, also if new values are being received.
 static void one_fails_and_all_leave(void **state) {
     (void)state;
     struct outcome out[4];
-    const struct job like = {.shards = 4, .fails = 2};
-    run(&like, 4, out);
-    for (int k = 0; k < 4; k++) {
-        assert_int_equal(out[k].status, RLHF_E_NUMERIC);
-        assert_memory_equal(out[k].said, "rank 2 on ", 10);
-        assert_non_null(strstr(out[k].said, ": the loss failed"));
+    for (int step = 0; step < 2; step++) {
+        const struct job like = {.shards = 4, .block = 1000, .fails = 2, .fails_from = step};
+        run(&like, 4, out);
+        for (int k = 0; k < 4; k++) {
+            assert_int_equal(out[k].status, RLHF_E_NUMERIC);
+            assert_memory_equal(out[k].said, "rank 2 on ", 10);
+            assert_non_null(strstr(out[k].said, ": the loss failed"));
+            assert_int_equal(out[k].late, step);
+        }
     }
 }
 
@@ -280,6 +323,8 @@ int main(void) {
                                        cmocka_unit_test(nor_copies),
                                        cmocka_unit_test(nor_with_a_critic),
                                        cmocka_unit_test(nor_with_muon),
+                                       cmocka_unit_test(nor_when_values_arrive),
+                                       cmocka_unit_test(nor_ranks_without_rows),
                                        cmocka_unit_test(all_skip_a_step_together),
                                        cmocka_unit_test(one_fails_and_all_leave),
                                        cmocka_unit_test(other_weights_are_found)};

@@ -123,7 +123,8 @@ def forecast(f, ranks, per_host, rows):
         if run["overlaps"]:
             leaf = c["compute"] / steps / (S / ranks)
             ready = 1 - run["tied_share"]
-            c["hidden"] = steps * min(ready * c["reduce"] / steps, 2 / 3 * leaf)
+            c["hidden"] = (steps * min(ready * c["reduce"] / steps, 2 / 3 * leaf) +
+                           (steps - 1) * min(ready * c["spread"] / steps, leaf / 3))
     moments = run["moments"]
     memory = (machine["memory_bytes"] - part * machine["memory_moments_bytes"] -
               part * machine["memory_undo_bytes"] * moments / (1 + moments) +

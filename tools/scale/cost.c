@@ -193,9 +193,11 @@ static void exchange(const struct rlhf__scale_figures *f, const struct rlhf__sca
     c->gather = 3 * (rows / rate + wait * r) + steps * 2 * wait * r;
     c->sent = steps * owned * gradient * (nodes + 1) + 3 * rows / r * (r - 1);
     if (p->overlaps == 0) return;
-    // sent during the backward pass of a rank's last shard
+    // Gradients are sent during the backward pass of a rank's last shard, new weights during the
+    // forward pass of the first shard of the next minibatch, if the phase has one.
     const double shard = c->compute / steps / (shards_of(p, r) / r), ready = 1 - p->tied;
-    c->hidden = steps * fmin(ready * c->reduce / steps, shard * 2 / 3);
+    c->hidden = steps * fmin(ready * c->reduce / steps, shard * 2 / 3) +
+                (steps - 1) * fmin(ready * c->spread / steps, shard / 3);
 }
 
 // The moments are divided among the ranks, also in the copy of the last phase boundary.

@@ -22,6 +22,12 @@ int32_t rlhf__tf_site_of(int32_t slot) {
 
 int32_t rlhf__tf_site_slot(enum rlhf__tf_site site) { return site_slot[site]; }
 
+int32_t rlhf__tf_site_first(enum rlhf__tf_site site) {
+    static const int32_t first[TF_N_SITE + 1] = {RLHF_TF_N1_G, RLHF_TF_PROJ_W, RLHF_TF_N2_G,
+                                                 RLHF_TF_OUT_W, RLHF_TF_N_LAYER};
+    return first[site];
+}
+
 // The input width and the output width of a matrix product.
 struct size {
     int32_t in, out;

@@ -128,7 +128,7 @@ static rlhf_status run(struct rlhf__tf *m, rlhf_gen *g, const rlhf_gen_step *s) 
                                       .start = s->start,
                                       .silent = s->silent};
     RLHF_TRY(rlhf__tf_rows_upload(m, w, &l));
-    RLHF_TRY(rlhf__tf_trunk(m, w, g));
+    RLHF_TRY(rlhf__tf_trunk(m, w, g, NULL));
     rlhf__tf_step_commit(g, s);
     if (!w->rows.n_resp) return RLHF_OK;
     RLHF_TRY(rlhf__tf_lm_ready(m));

@@ -144,7 +144,7 @@ static rlhf_status issue(struct rlhf__tf *m, rlhf_gen *g, const rlhf_gen_step *s
     struct rlhf__tf_work *w = &m->infer;
     const struct rlhf__tf_recorded *r = g->recorded;
     const uint64_t rows = w->rows.n;
-    RLHF_TRY(rlhf__tf_trunk(m, w, g));
+    RLHF_TRY(rlhf__tf_trunk(m, w, g, NULL));
     RLHF_TRY(rlhf__tf_resp_state(m, w));
     const rlhf_lm_sample a = {
         .size = (uint32_t)sizeof a,

@@ -39,6 +39,9 @@ int32_t rlhf__tf_slot_only_packed(int32_t layer, int32_t slot);
 // slot of a site's matrix. site_inputs: the input width of a site.
 int32_t rlhf__tf_site_of(int32_t slot);
 int32_t rlhf__tf_site_slot(enum rlhf__tf_site site);
+// The first of the slots that belong to a product: its own ones and those of the norm before it (in
+// a post-norm layer, of the norm that follows its block). TF_N_SITE: RLHF_TF_N_LAYER.
+int32_t rlhf__tf_site_first(enum rlhf__tf_site site);
 int32_t rlhf__tf_site_inputs(const struct rlhf__tf *m, enum rlhf__tf_site site);
 // The largest number of columns that A x of this product has in any layer; 0 without adapters.
 uint64_t rlhf__tf_low_width(const struct rlhf__tf *m, enum rlhf__tf_site site);
@@ -85,8 +88,14 @@ rlhf_status rlhf__tf_storage_create(struct rlhf__tf *m);
 void rlhf__tf_storage_destroy(struct rlhf__tf *m);
 // Frees the temporary values of a layer (-1: the globals) after the device has finished using them.
 rlhf_status rlhf__tf_storage_release(struct rlhf__tf *m, int32_t layer);
-// Tells the caller of backward() that the gradients of a layer are complete.
-void rlhf__tf_storage_graded(struct rlhf__tf *m, int32_t layer, const rlhf_forward *f);
+// Tells the caller of backward() that the gradients of a layer's slots [slot, end), or with end =
+// RLHF_TF_N_LAYER also those of its adapters, are complete.
+void rlhf__tf_storage_graded(struct rlhf__tf *m, int32_t layer, int32_t slot, int32_t end,
+                             const rlhf_forward *f);
+// Waits until the values of these slots (layer -1: of the globals) have been received. f->wanted is
+// set.
+void rlhf__tf_storage_wanted(struct rlhf__tf *m, int32_t layer, int32_t slot, int32_t end,
+                             const rlhf_forward *f);
 
 // ---- weights.c ----
 rlhf_status rlhf__tf_weights_create(struct rlhf__tf *m);
@@ -94,6 +103,13 @@ void rlhf__tf_weights_destroy(struct rlhf__tf *m);
 // Packs the weights that may have changed, and frees temporary values.
 rlhf_status rlhf__tf_weights_pack(struct rlhf__tf *m);
 rlhf_status rlhf__tf_lm_ready(struct rlhf__tf *m); // packs the LM head if that is needed
+// 1 if forward() may wait for new values (rlhf_forward.wanted).
+int32_t rlhf__tf_weights_can_wait(const struct rlhf__tf *m);
+// If f->wanted is set, wait for new values and pack them: those of the globals, or those that
+// belong to a product (rlhf__tf_site_first).
+rlhf_status rlhf__tf_weights_receive_globals(struct rlhf__tf *m, const rlhf_forward *f);
+rlhf_status rlhf__tf_weights_receive(struct rlhf__tf *m, int32_t layer, enum rlhf__tf_site site,
+                                     const rlhf_forward *f);
 
 // ---- internal.c: buffers ----
 rlhf_status rlhf__tf_reserve(struct rlhf__tf *m, struct rlhf__tf_buf *b, uint64_t bytes);
@@ -115,8 +131,10 @@ uint64_t rlhf__tf_rows_ints(uint64_t n);
 
 // ---- trunk.c, trunk_bwd.c ----
 // Runs the embedding and all layers over w->rows; sets w->x. If gen is NULL, rows attend only to
-// their own tokens.
-rlhf_status rlhf__tf_trunk(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_gen *gen);
+// their own tokens. f: the call of forward(), which may have to wait for values; NULL: another
+// call.
+rlhf_status rlhf__tf_trunk(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_gen *gen,
+                           const rlhf_forward *f);
 // Runs the layers from `layer` on over w->rows, in a pre-norm stack. The input is the stream in
 // rlhf__tf_acts(layer).in. If mid is set, the input is the stream in .mid, and the attention of
 // `layer` is skipped. Call trunk_reserve before. Sets w->x.

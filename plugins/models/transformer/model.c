@@ -65,6 +65,7 @@ static uint32_t heads_of(const struct rlhf__tf *m) {
 
 static uint32_t caps_of(const struct rlhf__tf *m) {
     uint32_t c = RLHF_CAP_ADAPTER;
+    if (rlhf__tf_weights_can_wait(m)) c |= RLHF_CAP_WANTED;
     if (m->arch.causal) c |= RLHF_CAP_PREFIX | RLHF_CAP_DEV_HIDDEN | RLHF_CAP_TURNS;
     if (rlhf__tf_has_lm(m)) {
         c |= RLHF_CAP_GENERATE | RLHF_CAP_SUPPORT;
@@ -141,6 +142,9 @@ static rlhf_status check_forward(struct rlhf__tf *m, const rlhf_batch *b, const 
         return rlhf__tf_fail(m, RLHF_E_INVALID, "forward: RLHF_FORWARD_BASE is not for training");
     if (f->train && !m->open.trainable)
         return rlhf__tf_fail(m, RLHF_E_INVALID, "forward: the model was not opened for training");
+    if (f->wanted && !rlhf__tf_weights_can_wait(m))
+        return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED,
+                             "forward: wanted is set, but this model lacks RLHF_CAP_WANTED");
     if (rlhf__tf_gives_dev_hidden(f->heads, out) && !m->arch.causal)
         return rlhf__tf_fail(m, RLHF_E_UNSUPPORTED,
                              "forward: an encoder predicts no tokens, so it has no dev_hidden");
@@ -165,12 +169,13 @@ static rlhf_status forward(struct rlhf__tf *m, const rlhf_batch *b, const rlhf_f
                                       .pooling = rlhf__tf_pooling(m),
                                       .ref = rlhf__tf_reference_rows(f)};
     w->valid = 0;
+    if (f->wanted) m->train.valid = 0; // as refresh()
     w->train = f->train != 0;
     w->keep = w->train && rlhf__tf_trunk_learns(m);
     w->plain = (f->flags & RLHF_FORWARD_BASE) != 0;
     w->heads = f->heads;
     RLHF_TRY(rlhf__tf_rows_upload(m, w, &l));
-    RLHF_TRY(rlhf__tf_trunk(m, w, NULL));
+    RLHF_TRY(rlhf__tf_trunk(m, w, NULL, f));
     RLHF_TRY(rlhf__tf_heads(m, w, b, f, out));
     w->valid = 1;
     return RLHF_OK;

@@ -110,10 +110,10 @@ rlhf_status rlhf__tf_storage_create(struct rlhf__tf *m) {
     return RLHF_OK;
 }
 
-// Returns the address of the first gradient of this layer or a later one, or the end of all.
-static rlhf_dev first_grad(struct rlhf__tf *m, int32_t layer) {
-    for (; layer < m->arch.n_layer; layer++) {
-        for (int32_t slot = 0; slot < RLHF_TF_N_LAYER; slot++)
+// Returns the address of the first gradient from this slot of this layer on, or the end of all.
+static rlhf_dev first_grad(struct rlhf__tf *m, int32_t layer, int32_t slot) {
+    for (; layer < m->arch.n_layer; layer++, slot = 0) {
+        for (; slot < RLHF_TF_N_LAYER; slot++)
             if (rlhf__tf_layer(m, layer, slot)->grad) return rlhf__tf_layer(m, layer, slot)->grad;
         for (int32_t s = 0; m->low && s < TF_N_SITE; s++)
             if (m->low[layer].of[s].a.grad) return m->low[layer].of[s].a.grad;
@@ -121,10 +121,28 @@ static rlhf_dev first_grad(struct rlhf__tf *m, int32_t layer) {
     return rlhf_dev_at(m->grads.p, m->grads.bytes);
 }
 
-void rlhf__tf_storage_graded(struct rlhf__tf *m, int32_t layer, const rlhf_forward *f) {
+void rlhf__tf_storage_graded(struct rlhf__tf *m, int32_t layer, int32_t slot, int32_t end,
+                             const rlhf_forward *f) {
     if (!f->graded) return;
-    const rlhf_dev from = first_grad(m, layer), to = first_grad(m, layer + 1);
+    const rlhf_dev from = first_grad(m, layer, slot);
+    const rlhf_dev to =
+        end < RLHF_TF_N_LAYER ? first_grad(m, layer, end) : first_grad(m, layer + 1, 0);
     if (to != from) f->graded(f->graded_ctx, from, (uintptr_t)to - (uintptr_t)from);
+}
+
+// Returns the address of the first value from this slot of this layer (-1: the globals) on, or the
+// end of all.
+static rlhf_dev first_value(struct rlhf__tf *m, int32_t layer, int32_t slot) {
+    for (; layer < m->arch.n_layer; layer++, slot = 0)
+        for (; slot < (layer < 0 ? RLHF_TF_N_GLOBAL : RLHF_TF_N_LAYER); slot++)
+            if (rlhf__tf_tensor(m, layer, slot)->n) return rlhf__tf_tensor(m, layer, slot)->value;
+    return rlhf_dev_at(m->values.p, m->values.bytes);
+}
+
+void rlhf__tf_storage_wanted(struct rlhf__tf *m, int32_t layer, int32_t slot, int32_t end,
+                             const rlhf_forward *f) {
+    const rlhf_dev from = first_value(m, layer, slot), to = first_value(m, layer, end);
+    if (to != from) f->wanted(f->wanted_ctx, from, (uintptr_t)to - (uintptr_t)from);
 }
 
 static void forget(struct rlhf__tf *m, struct rlhf__tf_tensor *t, int32_t layer,

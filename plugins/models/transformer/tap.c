@@ -80,7 +80,7 @@ static rlhf_status tap_run(void *self, const rlhf_batch *batch, const rlhf_tap_r
     w->keep = m->tap.kept = r.keep != 0;
     RLHF_TRY(rlhf__tf_rows_upload(m, w, &l));
     m->tap.first = m->tap.mid = 0;
-    RLHF_TRY(r.point ? run_from(m, w, &r) : rlhf__tf_trunk(m, w, NULL));
+    RLHF_TRY(r.point ? run_from(m, w, &r) : rlhf__tf_trunk(m, w, NULL, NULL));
     m->tap.ran = 1;
     return RLHF_OK;
 }

@@ -35,6 +35,7 @@ struct pass {
     struct rlhf_tf_widths n;
     int32_t layer;
     uint32_t rows;
+    const rlhf_forward *f; // NULL, or a call that may have to wait for values
 };
 
 // ---- buffers ----
@@ -284,15 +285,23 @@ static rlhf_status attend(const struct pass *p, const struct rlhf__tf_acts *a) {
 
 // ---- layers ----
 
+// Waits for the values of a product, and for those that are read just before it.
+static rlhf_status receive(const struct pass *p, enum rlhf__tf_site site) {
+    return rlhf__tf_weights_receive(p->m, p->layer, site, p->f);
+}
+
 static rlhf_status pre_norm_attention(const struct pass *p, const struct rlhf__tf_acts *a) {
+    RLHF_TRY(receive(p, TF_SITE_QKV));
     RLHF_TRY(norm(p, a->h1, p->m->dtype, a->stats1, a->in, RLHF_TF_N1_G));
     RLHF_TRY(linear(p, a->qkv, a, a->h1, TF_SITE_QKV));
     RLHF_TRY(attend(p, a));
+    RLHF_TRY(receive(p, TF_SITE_PROJ));
     return linear_add(p, a->mid, a->in, a, a->att, TF_SITE_PROJ);
 }
 
 // Computes the MLP except its last product. The backward pass does not need that product's output.
 static rlhf_status pre_norm_mlp(const struct pass *p, const struct rlhf__tf_acts *a) {
+    RLHF_TRY(receive(p, TF_SITE_FC));
     RLHF_TRY(norm(p, a->h2, p->m->dtype, a->stats2, a->mid, RLHF_TF_N2_G));
     RLHF_TRY(linear(p, a->fc, a, a->h2, TF_SITE_FC));
     return act(p, a->ac, a->fc);
@@ -300,6 +309,7 @@ static rlhf_status pre_norm_mlp(const struct pass *p, const struct rlhf__tf_acts
 
 static rlhf_status pre_norm_rest(const struct pass *p, const struct rlhf__tf_acts *a) {
     RLHF_TRY(pre_norm_mlp(p, a));
+    RLHF_TRY(receive(p, TF_SITE_OUT));
     return linear_add(p, a->out, a->mid, a, a->ac, TF_SITE_OUT);
 }
 
@@ -309,14 +319,18 @@ static rlhf_status pre_norm_layer(const struct pass *p, const struct rlhf__tf_ac
 }
 
 static rlhf_status post_norm_layer(const struct pass *p, const struct rlhf__tf_acts *a) {
+    RLHF_TRY(receive(p, TF_SITE_QKV));
     RLHF_TRY(lower(p, a->h1, a->in));
     RLHF_TRY(linear(p, a->qkv, a, a->h1, TF_SITE_QKV));
     RLHF_TRY(attend(p, a));
+    RLHF_TRY(receive(p, TF_SITE_PROJ));
     RLHF_TRY(linear_add(p, a->sum, a->in, a, a->att, TF_SITE_PROJ));
     RLHF_TRY(norm(p, a->mid, RLHF_F32, a->stats1, a->sum, RLHF_TF_N1_G));
+    RLHF_TRY(receive(p, TF_SITE_FC));
     RLHF_TRY(lower(p, a->h2, a->mid));
     RLHF_TRY(linear(p, a->fc, a, a->h2, TF_SITE_FC));
     RLHF_TRY(act(p, a->ac, a->fc));
+    RLHF_TRY(receive(p, TF_SITE_OUT));
     RLHF_TRY(linear_add(p, a->mid, a->mid, a, a->ac, TF_SITE_OUT));
     return norm(p, a->out, RLHF_F32, a->stats2, a->mid, RLHF_TF_N2_G);
 }
@@ -335,7 +349,7 @@ static rlhf_status embed(const struct pass *p) {
 }
 
 rlhf_status rlhf__tf_layer_again(struct rlhf__tf *m, const struct rlhf__tf_work *w, int32_t layer) {
-    const struct pass p = {m, w, m->c, NULL, rlhf_tf_widths(&m->arch), layer, w->rows.total};
+    const struct pass p = {m, w, m->c, NULL, rlhf_tf_widths(&m->arch), layer, w->rows.total, NULL};
     const struct rlhf__tf_acts a = rlhf__tf_acts(m, w, layer);
     const struct rlhf__tf_low *low;
     if (!m->arch.pre_norm) return post_norm_layer(&p, &a);
@@ -346,7 +360,7 @@ rlhf_status rlhf__tf_layer_again(struct rlhf__tf *m, const struct rlhf__tf_work 
 
 rlhf_status rlhf__tf_input_again(struct rlhf__tf *m, const struct rlhf__tf_work *w, int32_t layer,
                                  enum rlhf__tf_site site) {
-    const struct pass p = {m, w, m->c, NULL, rlhf_tf_widths(&m->arch), layer, w->rows.total};
+    const struct pass p = {m, w, m->c, NULL, rlhf_tf_widths(&m->arch), layer, w->rows.total, NULL};
     const struct rlhf__tf_acts a = rlhf__tf_acts(m, w, layer);
     if (!w->lean || site == TF_SITE_PROJ) return RLHF_OK;
     if (site == TF_SITE_QKV) return norm(&p, a.h1, m->dtype, NULL, a.in, RLHF_TF_N1_G);
@@ -356,7 +370,7 @@ rlhf_status rlhf__tf_input_again(struct rlhf__tf *m, const struct rlhf__tf_work 
 
 rlhf_status rlhf__tf_trunk_from(struct rlhf__tf *m, struct rlhf__tf_work *w, int32_t layer,
                                 int32_t mid) {
-    struct pass p = {m, w, m->c, NULL, rlhf_tf_widths(&m->arch), layer, w->rows.total};
+    struct pass p = {m, w, m->c, NULL, rlhf_tf_widths(&m->arch), layer, w->rows.total, NULL};
     for (; p.layer < m->arch.n_layer; p.layer++) {
         const struct rlhf__tf_acts a = rlhf__tf_acts(m, w, p.layer);
         const int32_t second = mid && p.layer == layer;
@@ -366,9 +380,11 @@ rlhf_status rlhf__tf_trunk_from(struct rlhf__tf *m, struct rlhf__tf_work *w, int
     return RLHF_OK;
 }
 
-rlhf_status rlhf__tf_trunk(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_gen *gen) {
-    struct pass p = {m, w, m->c, gen, rlhf_tf_widths(&m->arch), 0, w->rows.total};
+rlhf_status rlhf__tf_trunk(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_gen *gen,
+                           const rlhf_forward *f) {
+    struct pass p = {m, w, m->c, gen, rlhf_tf_widths(&m->arch), 0, w->rows.total, f};
     RLHF_TRY(rlhf__tf_trunk_reserve(m, w));
+    RLHF_TRY(rlhf__tf_weights_receive_globals(m, f));
     RLHF_TRY(embed(&p));
     for (p.layer = 0; p.layer < m->arch.n_layer; p.layer++) {
         const struct rlhf__tf_acts a = rlhf__tf_acts(m, w, p.layer);

@@ -15,6 +15,7 @@ struct pass {
     uint32_t rows;
     rlhf_dev ds, spare;
     int32_t end_layer, end_site; // the lowest product that is trained; layer -1: embeddings too
+    const rlhf_forward *f;
 };
 
 static rlhf_status reserve(struct rlhf__tf *m, const struct rlhf__tf_work *w) {
@@ -135,19 +136,32 @@ static rlhf_status norm_bwd(struct pass *p, rlhf_dev x, rlhf_dev stats,
 
 // ---- layers ----
 
+// The gradients of a product, and of the norm before it (pre-norm) or after it, are complete. Those
+// of adapters, which are stored after the whole layer, are complete with the layer.
+static void graded(const struct pass *p, enum rlhf__tf_site site) {
+    if (!p->m->low)
+        rlhf__tf_storage_graded(p->m, p->layer, rlhf__tf_site_first(site),
+                                rlhf__tf_site_first((enum rlhf__tf_site)(site + 1)), p->f);
+    else if (site == TF_SITE_QKV)
+        rlhf__tf_storage_graded(p->m, p->layer, 0, RLHF_TF_N_LAYER, p->f);
+}
+
 static rlhf_status pre_norm_layer_bwd(const struct pass *p, const struct rlhf__tf_acts *a) {
     const struct rlhf__tf_scratch *b = &p->m->bwd;
     rlhf_dev dy, dfc;
     RLHF_TRY(lower(p, &dy));
     RLHF_TRY(linear_bwd(p, b->wide.p, a, a->ac, dy, TF_SITE_OUT));
     if (is_end(p, TF_SITE_OUT)) return RLHF_OK;
+    graded(p, TF_SITE_OUT);
     RLHF_TRY(act_bwd(p, &dfc, b->wide.p, a->fc));
     RLHF_TRY(linear_bwd(p, b->narrow.p, a, a->h2, dfc, TF_SITE_FC));
     if (is_end(p, TF_SITE_FC)) return RLHF_OK;
     RLHF_TRY(norm_bwd_add(p, b->narrow.p, a->mid, a->stats2, RLHF_TF_N2_G));
+    graded(p, TF_SITE_FC);
     RLHF_TRY(lower(p, &dy));
     RLHF_TRY(linear_bwd(p, b->datt.p, a, a->att, dy, TF_SITE_PROJ));
     if (is_end(p, TF_SITE_PROJ)) return RLHF_OK;
+    graded(p, TF_SITE_PROJ);
     RLHF_TRY(attend_bwd(p, a, b->wide.p, b->datt.p));
     RLHF_TRY(linear_bwd(p, b->narrow.p, a, a->h1, b->wide.p, TF_SITE_QKV));
     if (is_end(p, TF_SITE_QKV)) return RLHF_OK;
@@ -161,13 +175,16 @@ static rlhf_status post_norm_layer_bwd(struct pass *p, const struct rlhf__tf_act
     RLHF_TRY(lower(p, &dy));
     RLHF_TRY(linear_bwd(p, b->wide.p, a, a->ac, dy, TF_SITE_OUT));
     if (is_end(p, TF_SITE_OUT)) return RLHF_OK;
+    graded(p, TF_SITE_OUT);
     RLHF_TRY(act_bwd(p, &dfc, b->wide.p, a->fc));
     RLHF_TRY(linear_bwd_add(p, a, a->h2, dfc, TF_SITE_FC));
     if (is_end(p, TF_SITE_FC)) return RLHF_OK;
+    graded(p, TF_SITE_FC);
     RLHF_TRY(norm_bwd(p, a->sum, a->stats1, rlhf__tf_layer(p->m, p->layer, RLHF_TF_N1_G)));
     RLHF_TRY(lower(p, &dy));
     RLHF_TRY(linear_bwd(p, b->datt.p, a, a->att, dy, TF_SITE_PROJ));
     if (is_end(p, TF_SITE_PROJ)) return RLHF_OK;
+    graded(p, TF_SITE_PROJ);
     RLHF_TRY(attend_bwd(p, a, b->wide.p, b->datt.p));
     return linear_bwd_add(p, a, a->h1, b->wide.p, TF_SITE_QKV);
 }
@@ -201,14 +218,15 @@ rlhf_status rlhf__tf_trunk_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, cons
                      .n = rlhf_tf_widths(&m->arch),
                      .rows = w->rows.total,
                      .ds = m->bwd.ds.p,
-                     .spare = m->bwd.ds2.p};
+                     .spare = m->bwd.ds2.p,
+                     .f = f};
     find_end(&p);
     const int32_t lowest = p.end_layer < 0 ? 0 : p.end_layer;
     for (p.layer = m->arch.n_layer - 1; p.layer >= lowest; p.layer--) {
         const struct rlhf__tf_acts a = rlhf__tf_acts(m, w, p.layer);
         if (m->open.recompute) RLHF_TRY(rlhf__tf_layer_again(m, w, p.layer));
         RLHF_TRY(m->arch.pre_norm ? pre_norm_layer_bwd(&p, &a) : post_norm_layer_bwd(&p, &a));
-        rlhf__tf_storage_graded(m, p.layer, f);
+        graded(&p, TF_SITE_QKV);
     }
     return p.end_layer < 0 ? embed_bwd(&p) : RLHF_OK;
 }

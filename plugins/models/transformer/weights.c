@@ -77,13 +77,16 @@ static rlhf_status release(struct rlhf__tf *m, int32_t layer) {
     return RLHF_OK;
 }
 
+static rlhf_status pack_site(struct rlhf__tf *m, int32_t layer, enum rlhf__tf_site site) {
+    return pack(m, m->w[layer].of[site], rlhf__tf_layer(m, layer, rlhf__tf_site_slot(site)));
+}
+
 // Packs the layers one by one and frees the temporary values of each. So at most one layer has its
 // values and its packed copy in memory at the same time.
 static rlhf_status pack_trunk(struct rlhf__tf *m) {
     for (int32_t l = 0; l < m->arch.n_layer; l++) {
         for (int32_t s = 0; s < TF_N_SITE; s++)
-            RLHF_TRY(pack(m, m->w[l].of[s],
-                          rlhf__tf_layer(m, l, rlhf__tf_site_slot((enum rlhf__tf_site)s))));
+            RLHF_TRY(pack_site(m, l, (enum rlhf__tf_site)s));
         RLHF_TRY(release(m, l));
     }
     m->lm_fresh = 0;
@@ -107,6 +110,25 @@ rlhf_status rlhf__tf_weights_pack(struct rlhf__tf *m) {
     RLHF_TRY(release(m, -1));
     m->settled = 1;
     return RLHF_OK;
+}
+
+int32_t rlhf__tf_weights_can_wait(const struct rlhf__tf *m) {
+    return m->open.trainable && !rlhf__tf_trunk_frozen(m);
+}
+
+rlhf_status rlhf__tf_weights_receive_globals(struct rlhf__tf *m, const rlhf_forward *f) {
+    if (!f || !f->wanted) return RLHF_OK;
+    rlhf__tf_storage_wanted(m, -1, 0, RLHF_TF_N_GLOBAL, f);
+    m->lm_fresh = 0;
+    return pack_heads(m);
+}
+
+rlhf_status rlhf__tf_weights_receive(struct rlhf__tf *m, int32_t layer, enum rlhf__tf_site site,
+                                     const rlhf_forward *f) {
+    if (!f || !f->wanted) return RLHF_OK;
+    rlhf__tf_storage_wanted(m, layer, rlhf__tf_site_first(site),
+                            rlhf__tf_site_first((enum rlhf__tf_site)(site + 1)), f);
+    return pack_site(m, layer, site);
 }
 
 rlhf_status rlhf__tf_lm_ready(struct rlhf__tf *m) {

@@ -32,15 +32,16 @@ enum rlhf_head {
 
 // What a model can do in addition (rlhf_model_info.caps).
 enum rlhf_cap {
-    RLHF_CAP_GENERATE = 1,   // gen_open, gen_step, gen_close
-    RLHF_CAP_PREFIX = 2,     // rlhf_batch.prefix, rlhf_gen_step.prefix
-    RLHF_CAP_SUPPORT = 4,    // rlhf_forward.support, rlhf_gen_step.support
-    RLHF_CAP_DEV_HIDDEN = 8, // rlhf_heads.dev_hidden, rlhf_forward.kl_dev_hidden
-    RLHF_CAP_ADAPTER = 16,   // rlhf_model_open.adapter and base
-    RLHF_CAP_TURNS = 32,     // rlhf_batch.turn
-    RLHF_CAP_DIVERGENCE = 64 // rlhf_forward.divergence, and a kl_self of another width
+    RLHF_CAP_GENERATE = 1,    // gen_open, gen_step, gen_close
+    RLHF_CAP_PREFIX = 2,      // rlhf_batch.prefix, rlhf_gen_step.prefix
+    RLHF_CAP_SUPPORT = 4,     // rlhf_forward.support, rlhf_gen_step.support
+    RLHF_CAP_DEV_HIDDEN = 8,  // rlhf_heads.dev_hidden, rlhf_forward.kl_dev_hidden
+    RLHF_CAP_ADAPTER = 16,    // rlhf_model_open.adapter and base
+    RLHF_CAP_TURNS = 32,      // rlhf_batch.turn
+    RLHF_CAP_DIVERGENCE = 64, // rlhf_forward.divergence, and a kl_self of another width
+    RLHF_CAP_WANTED = 128     // rlhf_forward.wanted
 };
-#define RLHF_CAP_KNOWN (2 * RLHF_CAP_DIVERGENCE - 1)
+#define RLHF_CAP_KNOWN (2 * RLHF_CAP_WANTED - 1)
 
 enum rlhf_value_kind { RLHF_VALUE_NONE = 0, RLHF_VALUE_LINEAR = 1, RLHF_VALUE_MLP = 2 };
 enum rlhf_value_init {
@@ -240,6 +241,13 @@ typedef struct rlhf_forward {
     // them are complete when backward() returns. A model may ignore it. NULL: not requested.
     void (*graded)(void *graded_ctx, rlhf_dev grad, uint64_t bytes);
     void *graded_ctx;
+    // Parameter values have changed, and some of them are still being received. forward() calls
+    // wanted before it first reads the values in `bytes` from `value` on; when wanted returns, they
+    // are complete. forward() also does what refresh() does, and has asked for all trained values
+    // when it returns. wanted is called by forward's thread, for ranges in any order. Only for
+    // models with RLHF_CAP_WANTED. NULL: refresh() was called, as usual.
+    void (*wanted)(void *wanted_ctx, rlhf_dev value, uint64_t bytes);
+    void *wanted_ctx;
 } rlhf_forward;
 
 // Host arrays, [total] unless stated otherwise. forward fills them with outputs; NULL = not

@@ -32,15 +32,16 @@ enum rlhf_head {
 
 // What a model can do in addition (rlhf_model_info.caps).
 enum rlhf_cap {
-    RLHF_CAP_GENERATE = 1,   // gen_open, gen_step, gen_close
-    RLHF_CAP_PREFIX = 2,     // rlhf_batch.prefix, rlhf_gen_step.prefix
-    RLHF_CAP_SUPPORT = 4,    // rlhf_forward.support, rlhf_gen_step.support
-    RLHF_CAP_DEV_HIDDEN = 8, // rlhf_heads.dev_hidden, rlhf_forward.kl_dev_hidden
-    RLHF_CAP_ADAPTER = 16,   // rlhf_model_open.adapter and base
-    RLHF_CAP_TURNS = 32,     // rlhf_batch.turn
-    RLHF_CAP_DIVERGENCE = 64 // rlhf_forward.divergence, and a kl_self of another width
+    RLHF_CAP_GENERATE = 1,    // gen_open, gen_step, gen_close
+    RLHF_CAP_PREFIX = 2,      // rlhf_batch.prefix, rlhf_gen_step.prefix
+    RLHF_CAP_SUPPORT = 4,     // rlhf_forward.support, rlhf_gen_step.support
+    RLHF_CAP_DEV_HIDDEN = 8,  // rlhf_heads.dev_hidden, rlhf_forward.kl_dev_hidden
+    RLHF_CAP_ADAPTER = 16,    // rlhf_model_open.adapter and base
+    RLHF_CAP_TURNS = 32,      // rlhf_batch.turn
+    RLHF_CAP_DIVERGENCE = 64, // rlhf_forward.divergence, and a kl_self of another width
+    RLHF_CAP_WANTED = 128     // rlhf_forward.wanted
 };
-#define RLHF_CAP_KNOWN (2 * RLHF_CAP_DIVERGENCE - 1)
+#define RLHF_CAP_KNOWN (2 * RLHF_CAP_WANTED - 1)
 
 enum rlhf_value_kind { RLHF_VALUE_NONE = 0, RLHF_VALUE_LINEAR = 1, RLHF_VALUE_MLP = 2 };
 enum rlhf_value_init {
