@@ -34,7 +34,7 @@ struct rlhf__config_request {
     size_t n_set;
     const char *resume; // run directory whose config.json is the base layer; NULL = a new run
     int32_t trust_run;  // 1: the resumed config may name code in any directory
-    int32_t algo_alone; // 1: drop the rewards, judge, environment and sinks of the resumed config
+    int32_t algo_alone; // 1: drop the rewards, judge and sinks of the resumed config
 };
 
 struct rlhf__plugins;

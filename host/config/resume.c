@@ -137,8 +137,6 @@ rlhf_status rlhf__resume_load(const struct rlhf__config_request *req, struct rlh
         rlhf__rewards_clear(c);
         rlhf__sinks_clear(c);
         rlhf__plugin_config_clear(&c->judge);
-        rlhf__plugin_config_clear(&c->environment);
-        c->environment.weight = 1;
     }
     rlhf__layer_finish(&layer);
     return status;
@@ -150,7 +148,8 @@ static int ends_in(const char *path, const char *end) {
 }
 
 static int is_of_reward(const char *path) {
-    return strncmp(path, "reward.", 7) == 0 || strncmp(path, "judge.", 6) == 0;
+    return strncmp(path, "reward.", 7) == 0 || strncmp(path, "judge.", 6) == 0 ||
+           strncmp(path, "environment.", 12) == 0;
 }
 
 static int allowed(const char *path) {

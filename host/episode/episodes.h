@@ -47,6 +47,8 @@ struct rlhf__episodes_request {
     uint64_t first;     // number of row 0 within the run
     const char *stream; // of the episodes' seeds
     int64_t phase;
+    rlhf__metric_fn *metric; // receives what the environment reports; NULL: the run
+    void *metric_ctx;
 };
 
 // The caller owns *out. Errors: RLHF_E_NOMEM. [step]

@@ -32,6 +32,7 @@ void rlhf__episode_metrics(const struct rlhf__rows *e, const struct rlhf__episod
         snprintf(name, sizeof name, "episodes/ended/%s", ends[k]);
         metric(ctx, name, ended[k] / n);
     }
+    if (!replies) return;
     metric(ctx, "episodes/cut_replies", (double)replies->cut);
     metric(ctx, "episodes/special_in_replies", (double)replies->specials);
     metric(ctx, "episodes/forged_turns", (double)replies->forged);

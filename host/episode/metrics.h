@@ -5,7 +5,8 @@
 #include "batch/rows.h"
 #include "sample/experience.h"
 
-// Set episodes/turns and the others that docs/metrics.md defines, for rows of several turns. [any]
+// Set episodes/turns and the others that docs/metrics.md defines, for rows of several turns. If
+// counts is NULL, nothing was counted, because answers came from a record. [any]
 void rlhf__episode_metrics(const struct rlhf__rows *, const struct rlhf__episode_counts *,
                            void (*metric)(void *ctx, const char *name, double value), void *ctx);
 

@@ -24,9 +24,8 @@ rlhf_status rlhf__playing_check_model(const char *file, const struct rlhf__model
 
 // ---- prompts ----
 
-int rlhf__playing_alone(const struct rlhf__instance *e, const struct rlhf__prompts_config *c) {
-    return e && (e->plugin->ops.environment.flags & RLHF_ENVIRONMENT_TASKS) && !c->path[0] &&
-           !c->text[0];
+int rlhf__playing_alone(const struct rlhf__plugin *e, const struct rlhf__prompts_config *c) {
+    return e && (e->ops.environment.flags & RLHF_ENVIRONMENT_TASKS) && !c->path[0] && !c->text[0];
 }
 
 rlhf_status rlhf__playing_no_prompts(const struct rlhf__tokenizer *tok, struct rlhf__prompts **out,
@@ -84,15 +83,13 @@ void rlhf__playing_close(struct rlhf__episode_setup *s) { rlhf__episode_tools_fi
 
 // ---- rows ----
 
-// Leave out the rows of episodes that were given up.
-static rlhf_status leave_out(const struct rlhf__episodes *episodes,
-                             const struct rlhf__episodes_request *of, struct rlhf__rows *e,
-                             struct rlhf__error *err) {
+rlhf_status rlhf__playing_leave_out(const struct rlhf__episodes_request *of, const uint8_t *lost,
+                                    struct rlhf__rows *e, struct rlhf__error *err) {
     struct rlhf__rows left = {0};
     uint32_t n = 0, *pick = calloc((size_t)e->n + 1, sizeof *pick);
     if (!pick) return RLHF__NOMEM(err, "out of memory for %u rows", e->n);
     for (uint32_t i = 0; i < e->n; i++)
-        if (!rlhf__episodes_is_lost(episodes, i)) pick[n++] = i;
+        if (!lost[i]) pick[n++] = i;
     rlhf_status st = RLHF_OK;
     if (n == 0)
         st = rlhf__fail(err, RLHF_E_IO,
@@ -109,19 +106,35 @@ static rlhf_status leave_out(const struct rlhf__episodes *episodes,
     return st;
 }
 
-rlhf_status rlhf__playing_sample(const struct rlhf__episodes_request *of,
-                                 struct rlhf__rollout_request q, struct rlhf__rows *e,
-                                 int64_t *tokens, struct rlhf__episode_counts *counts,
-                                 struct rlhf__error *err) {
+rlhf_status rlhf__playing_all(const struct rlhf__episodes_request *of,
+                              struct rlhf__rollout_request q, struct rlhf__rows *e, uint8_t *lost,
+                              int64_t *tokens, struct rlhf__episode_counts *counts,
+                              struct rlhf__error *err) {
+    const struct rlhf__instance *environment = of->setup->environment;
     struct rlhf__episodes *episodes;
     RLHF_TRY(rlhf__episodes_create(of, &episodes, err));
+    if (of->metric) rlhf__instance_metrics_to(environment, of->metric, of->metric_ctx);
     q.turns = rlhf__episodes_turns(episodes);
     q.turn_prompt = rlhf__episodes_prompt(episodes);
     q.turn_prompt_len = rlhf__episodes_prompt_len(episodes);
     rlhf_status st = rlhf__rollout(&q, of->row, e, tokens, err);
     if (st == RLHF_OK) rlhf__episodes_take(episodes, e);
-    if (st == RLHF_OK) st = leave_out(episodes, of, e, err);
+    for (uint32_t i = 0; i < of->n; i++)
+        lost[i] = (uint8_t)rlhf__episodes_is_lost(episodes, i);
     *counts = rlhf__episodes_counts(episodes);
     rlhf__episodes_destroy(episodes);
+    if (of->metric) rlhf__instance_metrics_to(environment, NULL, NULL);
+    return st;
+}
+
+rlhf_status rlhf__playing_sample(const struct rlhf__episodes_request *of,
+                                 struct rlhf__rollout_request q, struct rlhf__rows *e,
+                                 int64_t *tokens, struct rlhf__episode_counts *counts,
+                                 struct rlhf__error *err) {
+    uint8_t *lost = calloc((size_t)of->n + 1, 1);
+    if (!lost) return RLHF__NOMEM(err, "out of memory for %u episodes", of->n);
+    rlhf_status st = rlhf__playing_all(of, q, e, lost, tokens, counts, err);
+    if (st == RLHF_OK) st = rlhf__playing_leave_out(of, lost, e, err);
+    free(lost);
     return st;
 }

@@ -17,8 +17,9 @@ rlhf_status rlhf__playing_create(const struct rlhf__plugin *, struct rlhf__servi
 rlhf_status rlhf__playing_check_model(const char *file, const struct rlhf__model *,
                                       struct rlhf__error *err);
 
-// Returns 1 if the environment states its tasks, and the config has no prompts. [any]
-int rlhf__playing_alone(const struct rlhf__instance *environment,
+// Returns 1 if the environment states its tasks, and the config has no prompts. NULL: there is no
+// environment. [any]
+int rlhf__playing_alone(const struct rlhf__plugin *environment,
                         const struct rlhf__prompts_config *);
 
 // Open the one prompt of that case. Its only token takes no part in episodes. [main]
@@ -48,5 +49,15 @@ rlhf_status rlhf__playing_sample(const struct rlhf__episodes_request *,
                                  struct rlhf__rollout_request q, struct rlhf__rows *e,
                                  int64_t *tokens, struct rlhf__episode_counts *counts,
                                  struct rlhf__error *err);
+
+// The same, with the rows of all episodes. lost[n] is 1 for those that were given up after a
+// failure, which the caller must leave out. [step]
+rlhf_status rlhf__playing_all(const struct rlhf__episodes_request *, struct rlhf__rollout_request q,
+                              struct rlhf__rows *e, uint8_t *lost, int64_t *tokens,
+                              struct rlhf__episode_counts *counts, struct rlhf__error *err);
+
+// Leave out the rows of lost episodes. Errors: RLHF_E_IO (no row is left); RLHF_E_NOMEM. [step]
+rlhf_status rlhf__playing_leave_out(const struct rlhf__episodes_request *, const uint8_t *lost,
+                                    struct rlhf__rows *e, struct rlhf__error *err);
 
 #endif

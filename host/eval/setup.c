@@ -247,7 +247,7 @@ rlhf_status rlhf__eval_setup_prompts(struct rlhf__eval_setup *t, const char *fil
         loading.max_mib = t->config.data.max_mib;
         loading.setting = NULL;
     }
-    const int alone = rlhf__playing_alone(t->environment, &prompts);
+    const int alone = rlhf__playing_alone(t->environment ? t->environment->plugin : NULL, &prompts);
     rlhf__prompts_close(t->prompts);
     t->prompts = NULL;
     if (alone) {

@@ -24,6 +24,10 @@ struct rlhf__feed_env {
     struct rlhf__log *log;
     struct rlhf__progress *progress;
     const struct rlhf__loading *loading;
+    const struct rlhf__plugin *environment; // of the run, also if it is not open; NULL = none
+    // A record, positioned at the current phase, that has the environment's answers. NULL: the
+    // environment gives them, if there is one.
+    const struct rlhf__recorded *answers;
 };
 
 // The request to measure held-out rows at the end of a phase.
@@ -40,8 +44,8 @@ struct rlhf__held_out {
 
 struct rlhf__ahead;
 struct rlhf__episode_setup;
-struct rlhf__episode_setup;
 struct rlhf__feed;
+struct rlhf__recorded;
 struct rlhf__actor_order;
 struct rlhf__sampled;
 
@@ -157,7 +161,8 @@ rlhf_status rlhf__prompt_feed_open(const struct rlhf__feed_env *, int reference_
 // Returns 1 if log-probs are over the tokens that top-k, top-p or min-p kept while sampling. [any]
 int rlhf__prompt_feed_keeps_support(const struct rlhf__feed *);
 
-// Returns the tokens of the longest prompt plus sampling.max_new_tokens. [any]
+// Returns the tokens of the longest prompt plus sampling.max_new_tokens, or of the longest episode.
+// [any]
 int32_t rlhf__prompt_feed_longest(const struct rlhf__feed *);
 
 // Sample responses of `model` (the policy, or a model with its vocabulary) to n prompts, which are

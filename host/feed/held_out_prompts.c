@@ -2,7 +2,7 @@
 #include "feed/feed.h"
 
 #include "episode/metrics.h"
-#include "episode/playing.h"
+#include "episode/share.h"
 #include "learn/pass_share.h"
 #include "sample/mixing.h"
 #include "sample/rollout_share.h"
@@ -205,10 +205,11 @@ static rlhf_status play(const struct measured *m, const struct rlhf__episode_set
                                               .n = q->n,
                                               .group = 1,
                                               .stream = "environment held out",
-                                              .phase = m->h->phase > 0 ? m->h->phase - 1 : 0};
-    rlhf__instance_metrics_to(episodes->environment, rlhf__metrics_under_reported, &to);
-    const rlhf_status st = rlhf__playing_sample(&of, *q, e, NULL, &counts, err);
-    rlhf__instance_metrics_to(episodes->environment, NULL, NULL);
+                                              .phase = m->h->phase > 0 ? m->h->phase - 1 : 0,
+                                              .metric = rlhf__metrics_under_reported,
+                                              .metric_ctx = &to};
+    const rlhf_status st =
+        rlhf__playing_share(m->env->cast->share.team, &of, q, e, NULL, &counts, err);
     if (st == RLHF_OK) rlhf__episode_metrics(e, &counts, rlhf__metrics_under_put, &to);
     return st;
 }

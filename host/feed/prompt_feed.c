@@ -2,9 +2,9 @@
 #include "feed/feed.h"
 
 #include "base/clock.h"
-#include "episode/playing.h"
 #include "feed/ahead.h"
 #include "feed/largest_rows.h"
+#include "feed/prompt_episodes.h"
 #include "feed/start_check.h"
 #include "learn/plan.h"
 #include "model/text_note.h"
@@ -27,8 +27,7 @@ struct prompt_feed {
     int32_t share;              // 1: rows of a group share its prompt in the KV cache
     int32_t keep_support;       // 1: log-probs are over the tokens that top-k and top-p kept
     int32_t reference_is_start; // 1: the reference is the policy as it starts
-    struct rlhf__episode_setup episodes;          // with an environment
-    struct rlhf__episode_setup held_out_episodes; // with both
+    struct rlhf__prompt_episodes episodes;
 };
 
 static struct prompt_feed *of(struct rlhf__feed *f) { return (struct prompt_feed *)f; }
@@ -96,19 +95,6 @@ static rlhf_status pick_prompts(struct prompt_feed *f, uint32_t n, int64_t phase
     return RLHF_OK;
 }
 
-// Sample episodes instead of single responses.
-static rlhf_status play(const struct prompt_feed *f, const struct rlhf__rollout_request *q,
-                        const int64_t *row, struct rlhf__experience *x, struct rlhf__error *err) {
-    const struct rlhf__episodes_request of = {.setup = &f->episodes,
-                                              .row = row,
-                                              .n = q->n,
-                                              .group = f->group,
-                                              .first = q->first,
-                                              .stream = "environment",
-                                              .phase = x->phase};
-    return rlhf__playing_sample(&of, *q, &x->rows, &x->tokens, &x->replies, err);
-}
-
 static rlhf_status draw(struct rlhf__feed *feed, uint32_t n, uint64_t first, int64_t version,
                         struct rlhf__experience *x, struct rlhf__error *err) {
     struct prompt_feed *f = of(feed);
@@ -122,10 +108,11 @@ static rlhf_status draw(struct rlhf__feed *feed, uint32_t n, uint64_t first, int
     q.first = first;
     q.version = version;
     rlhf_status st = pick_prompts(f, n, x->phase, row, err);
-    if (st == RLHF_OK && !f->episodes.environment) st = open_overlap(f, n, x, err);
+    const int episodes = feed->env->environment != NULL;
+    if (st == RLHF_OK && !episodes) st = open_overlap(f, n, x, err);
     q.overlap = x->overlap;
-    if (st == RLHF_OK && f->episodes.environment)
-        st = play(f, &q, row, x, err);
+    if (st == RLHF_OK && episodes)
+        st = rlhf__prompt_episodes_play(&f->episodes, feed->env, &q, row, x, err);
     else if (st == RLHF_OK)
         st = rlhf__rollout_share(feed->env->cast->share.team, &q, row, &x->rows, &x->tokens, err);
     free(row);
@@ -220,10 +207,7 @@ int rlhf__prompt_feed_keeps_support(const struct rlhf__feed *feed) {
 
 int32_t rlhf__prompt_feed_longest(const struct rlhf__feed *feed) {
     const struct prompt_feed *f = look(feed);
-    if (f->episodes.environment) {
-        const int32_t most = f->episodes.limits.tokens, other = f->held_out_episodes.limits.tokens;
-        return most > other ? most : other;
-    }
+    if (feed->env->environment) return rlhf__prompt_episodes_longest(&f->episodes);
     const int32_t held_out = f->held_out ? rlhf__prompts_longest(f->held_out) : 0;
     const int32_t longest = rlhf__prompts_longest(f->prompts);
     return (longest > held_out ? longest : held_out) +
@@ -249,7 +233,7 @@ static rlhf_status prompt_evaluate(struct rlhf__feed *feed, const struct rlhf__h
     if (!h->due || !f->held_out) return RLHF_OK;
     struct rlhf__rollout_request q = request(f);
     q.prompts = f->held_out;
-    const struct rlhf__episode_setup *episodes = &f->held_out_episodes;
+    const struct rlhf__episode_setup *episodes = &f->episodes.held_out;
     return rlhf__held_out_prompts_measure(feed->env, q, episodes->environment ? episodes : NULL, h,
                                           err);
 }
@@ -299,8 +283,7 @@ static void prompt_destroy(struct rlhf__feed *feed) {
     rlhf__ahead_destroy(feed->ahead);
     rlhf__model_gen_close(feed->env->cast->policy, f->cache);
     rlhf__prompt_choice_destroy(feed->choice);
-    rlhf__playing_close(&f->episodes);
-    rlhf__playing_close(&f->held_out_episodes);
+    rlhf__prompt_episodes_close(&f->episodes);
     rlhf__prompts_close(f->prompts);
     rlhf__prompts_close(f->held_out);
     rlhf__order_finish(&f->order);
@@ -326,7 +309,7 @@ static rlhf_status prompt_largest(struct rlhf__feed *feed, struct rlhf__experien
         .group = f->group,
         .any = feed->choice != NULL,
         .max_new = (int32_t)c->sampling.max_new_tokens,
-        .longest = f->episodes.environment ? f->episodes.limits.tokens : 0,
+        .longest = f->episodes.train.limits.tokens,
         .n_vocab_support = f->keep_support ? feed->env->cast->policy->info.n_vocab : 0,
         .flags = f->share ? RLHF__SHARE_PROMPTS : 0u};
     return rlhf__largest_rows(&q, &x->rows, err);
@@ -393,28 +376,12 @@ static const struct rlhf__feed_ops prompt_ops = {.next = prompt_next,
                                                  .evaluate = prompt_evaluate,
                                                  .destroy = prompt_destroy};
 
-static rlhf_status open_episodes(struct prompt_feed *f, int alone, struct rlhf__error *err) {
-    const struct rlhf__feed_env *env = f->feed.env;
-    struct rlhf__playing p = {.config = env->config,
-                              .environment = env->cast->environment,
-                              .policy = env->cast->policy,
-                              .rules = env->cast->rules,
-                              .prompts = f->prompts,
-                              .alone = alone,
-                              .seed = (uint64_t)env->config->run.seed};
-    if (!p.environment) return RLHF_OK;
-    RLHF_TRY(rlhf__playing_open(&p, &f->episodes, err));
-    p.prompts = f->held_out;
-    p.alone = 0;
-    return f->held_out ? rlhf__playing_open(&p, &f->held_out_episodes, err) : RLHF_OK;
-}
-
 static rlhf_status open_feed(struct prompt_feed *f, struct rlhf__error *err) {
     const struct rlhf__feed_env *env = f->feed.env;
     const struct rlhf__config *c = env->config;
     const struct rlhf__model *policy = env->cast->policy;
     RLHF_TRY(rlhf__rollout_check_model(c, policy, env->log, err));
-    const int alone = rlhf__playing_alone(env->cast->environment, &c->prompts);
+    const int alone = rlhf__playing_alone(env->environment, &c->prompts);
     if (alone)
         RLHF_TRY(rlhf__playing_no_prompts(policy->tok, &f->prompts, err));
     else
@@ -427,7 +394,7 @@ static rlhf_status open_feed(struct prompt_feed *f, struct rlhf__error *err) {
                               c->prompts.prepend_bos ? RLHF__ENCODE_BOS : 0, 0, env->log);
     RLHF_TRY(rlhf__held_out_prompts_open(env, &f->held_out, err));
     if (!alone) RLHF_TRY(rlhf__rollout_check_rows(c, f->prompts, err));
-    RLHF_TRY(open_episodes(f, alone, err));
+    RLHF_TRY(rlhf__prompt_episodes_open(env, f->prompts, f->held_out, alone, &f->episodes, err));
     f->feed.prompts = f->prompts;
     f->feed.texts_alone = rlhf__prompts_chats(f->prompts) == 0;
     f->feed.held_out = f->held_out;

@@ -1,10 +1,9 @@
-// recorded.h: reads RUN/rollouts.jsonl (docs/rollouts.md), phase by phase, and makes the rows of a
-// phase from it: responses with their scores, as they were before the first update. The file is not
-// trusted.
+// recorded.h: reads RUN/rollouts.jsonl (docs/rollouts.md), phase by phase. recorded_rows.h makes
+// rows from it. The file is not trusted.
 #ifndef RLHF_HOST_RECORDED_H
 #define RLHF_HOST_RECORDED_H
 
-#include "feed/feed.h"
+#include "base/error.h"
 
 #include <jansson.h>
 
@@ -26,18 +25,7 @@ rlhf_status rlhf__recorded_seek(struct rlhf__recorded *, int64_t phase, int *fou
 const json_t *rlhf__recorded_rows(const struct rlhf__recorded *);
 const json_t *rlhf__recorded_updates(const struct rlhf__recorded *);
 
-// Put the phase's rows into the zeroed *x. The feed gives the prompts. version is the number of
-// optimizer steps that the policy had taken when it sampled the rows, or -1 if that is not known.
-// Errors: RLHF_E_INVALID (a row that cannot be one of this run), RLHF_E_UNSUPPORTED (the file lacks
-// something that this run needs). [step]
-rlhf_status rlhf__recorded_take(const struct rlhf__recorded *, const struct rlhf__feed *,
-                                int64_t version, struct rlhf__experience *x,
-                                struct rlhf__error *err);
-
-// Copy the recorded scores and token rewards to rows that were sampled again. If the record has
-// fewer rows, the others were dropped because of their scores, and are dropped here too. Errors:
-// RLHF_E_INVALID (a row without score), RLHF_E_NOMEM. [step]
-rlhf_status rlhf__recorded_score(const struct rlhf__recorded *, const struct rlhf__feed *,
-                                 struct rlhf__experience *x, struct rlhf__error *err);
+// Returns the file's path. Borrowed. [any]
+const char *rlhf__recorded_path(const struct rlhf__recorded *);
 
 #endif

@@ -26,15 +26,18 @@ struct rlhf__cast {
     struct rlhf__instance **rewards;    // [n_rewards]
     size_t n_rewards;                   // 0: rows of a file, or responses without rewards
     struct rlhf__instance *judge;       // NULL = none
-    struct rlhf__instance *environment; // NULL = rows are single responses
+    struct rlhf__instance *environment; // NULL = none is open
     struct rlhf__response_rules *rules; // for responses; NULL if none are sampled
     rlhf_plan plan;
     rlhf_iteration iteration; // the algorithm's extension; zeros: none
     rlhf_dist logp_dist;      // the distribution of log-probs in training
+    // 1: the run has an environment that pays (RLHF_ENVIRONMENT_PAYS), also if its answers come
+    // from a record
+    int32_t paid;
     // 1: a reward or the judge needs the reference's log-probs (RLHF_REWARD_LOGP_REF)
     int32_t rewards_refer;
     // 1: a reward or the judge needs the log-probs from sampling, also of held-out responses
-    int32_t rewards_sampled;
+    int32_t rewards_sampled, unused;
     struct rlhf__share share; // how minibatches are divided, and which part this process has
 };
 
@@ -46,9 +49,7 @@ static inline int rlhf__cast_samples(const struct rlhf__cast *c) {
 
 // Returns 1 if rewards, or an environment, score the run's responses. [any]
 static inline int rlhf__cast_has_rewards(const struct rlhf__cast *c) {
-    const struct rlhf__instance *e = c->environment;
-    return c->n_rewards > 0 ||
-           (e && (e->plugin->ops.environment.flags & RLHF_ENVIRONMENT_PAYS) != 0);
+    return c->n_rewards > 0 || c->paid;
 }
 
 // Returns 1 if the run needs the reference's log-probs of its rows. [any]
@@ -73,6 +74,12 @@ static inline int rlhf__cast_is_shared(const struct rlhf__cast *c, uint32_t i) {
 struct rlhf__feed;
 struct rlhf__recorded;
 struct rlhf__report;
+
+// What comes from a record while responses are sampled again.
+enum rlhf__trust {
+    RLHF__TRUST_SCORES = 1, // of rewards
+    RLHF__TRUST_ANSWERS = 2 // of the environment: texts, rewards, ends
+};
 
 // The run's counters, which only the loop and a loaded checkpoint change. `phase` is also the
 // number of the current phase, from 0, as plugins get it. Messages and files count from 1, so they
@@ -101,11 +108,16 @@ struct rlhf__phase {
     struct rlhf__learner *learner;
     struct rlhf__report *report;
     const struct rlhf__recorded *recorded; // the phase's responses and scores; NULL: sampled
-    int32_t samples_again;                 // 1: use only the scores of `recorded`
-    int32_t unused;
+    // Bits of enum rlhf__trust; 0: responses come from the record, too
+    int32_t trusts, unused;
     int32_t has_adapter, reserved;
     double adapter_norm;       // how far the adapter moved (model/adapter.h)
     struct rlhf__experience x; // the phase's rows; zeroed before the phase, released by the caller
 };
+
+// Returns 1 if the phase computes scores, and 0 if they come from a record. [any]
+static inline int rlhf__phase_scores(const struct rlhf__phase *p) {
+    return !p->recorded || p->trusts == RLHF__TRUST_ANSWERS;
+}
 
 #endif

@@ -49,12 +49,15 @@ static void put_floats(struct rlhf__buf *b, const struct rlhf__rows *e, uint32_t
     rlhf__buf_putc(b, ']');
 }
 
-// Write how the episode ended, and what the environment paid for each turn of the policy.
+// Write the end of the episode, the environment's verdict, and its reward for each turn.
 static void put_pay(struct rlhf__buf *b, const struct rlhf__rows *e, uint32_t i) {
+    static const char *const verdicts[] = {"null", "\"right\"", "\"wrong\""};
     const char *between = "";
     const int32_t end = e->offset[i + 1];
     char text[40];
-    rlhf__buf_printf(b, ", \"end\": \"%s\", \"paid\": [", rlhf__episode_end_name(e->end[i]));
+    rlhf__buf_printf(b, ", \"end\": \"%s\", \"verdict\": %s, \"paid\": [",
+                     rlhf__episode_end_name(e->end[i]),
+                     verdicts[e->verdict[i] <= RLHF_VERDICT_WRONG ? e->verdict[i] : 0]);
     for (int32_t t = e->offset[i] + e->prompt_len[i]; t < end; t++) {
         if (e->turn[t] < 0 || (t + 1 < end && e->turn[t + 1] == e->turn[t])) continue;
         rlhf__buf_printf(b, "%s%s", between, rlhf__format_float(e->paid[t], text));

@@ -4,6 +4,7 @@
 #include "chain/digest.h"
 #include "config/config.h"
 #include "data/prompts.h"
+#include "episode/metrics.h"
 #include "keep/chain_log.h"
 #include "run/run.h"
 #include "weights/sum.h"
@@ -33,6 +34,8 @@ static const char *const apart[] = {"run.dir",
                                     "prompts.path",
                                     "sampling.slots",
                                     "batch.microbatch_tokens",
+                                    "episodes.on_failure",
+                                    "episodes.retries",
                                     "rewards.on_failure",
                                     "rewards.retries",
                                     "rewards.isolate",
@@ -105,6 +108,9 @@ static void move_plugins(const struct rlhf__run *r, json_t *config, json_t *sett
     if (json_array_size(apart_of) > 0) json_object_set(settings, "reward", apart_of);
     if (json_is_object(judge) && r->req->judge)
         json_object_set_new(settings, "judge", move_plugin(judge, r->req->judge));
+    json_t *environment = json_object_get(config, "environment");
+    if (json_is_object(environment) && r->req->environment)
+        json_object_set_new(settings, "environment", move_plugin(environment, r->req->environment));
     if (json_object_get(config, "sink"))
         json_object_set(settings, "sink", json_object_get(config, "sink"));
     json_object_del(config, "sink");
@@ -124,6 +130,18 @@ static rlhf_status divide(const struct rlhf__run *r, json_t **config, json_t *se
 
 // ---- code and inputs ----
 
+// Set "function" to whether the environment promises to answer in the same way when it is played
+// again, and "promised" if that is not its plugin's promise, but the one of a program that it runs.
+static void put_promise(const struct rlhf__run *r, json_t *one) {
+    const rlhf_environment_ops *ops = &r->req->environment->ops.environment;
+    const struct rlhf__instance *open = r->cast.environment;
+    const uint32_t more = open && ops->promises ? ops->promises(open->self) : 0;
+    const int own = (ops->flags & RLHF_ENVIRONMENT_FUNCTION) != 0;
+    const int program = (more & RLHF_ENVIRONMENT_FUNCTION) != 0;
+    json_object_set_new(one, "function", json_boolean(own || program));
+    if (program && !own) json_object_set_new(one, "promised", json_true());
+}
+
 // Returns id and version of the plugins that take part. New reference.
 static json_t *plugins(const struct rlhf__run *r) {
     const struct rlhf__manifest m = rlhf__run_manifest(r);
@@ -137,6 +155,7 @@ static json_t *plugins(const struct rlhf__run *r) {
             const uint32_t flags = r->req->rewards[reward++]->ops.reward.flags;
             json_object_set_new(one, "function", json_boolean(flags & RLHF_REWARD_FUNCTION));
         }
+        if (role && strcmp(role, "environment") == 0) put_promise(r, one);
         json_array_append_new(out, one);
     }
     json_decref(manifest);
@@ -204,44 +223,80 @@ rlhf_status rlhf__chained_open(struct rlhf__run *r, const struct rlhf__folder *t
 
 // ---- a phase ----
 
+// The numbers of a row that are hashed, collected from its tokens.
+struct hashed {
+    struct rlhf__sha256 row, reward;
+    struct rlhf__buf logp, rewards; // f32 of the response's tokens
+    struct rlhf__buf segments;      // i32; see struct rlhf__chain_row
+    struct rlhf__buf paid;          // f32 of the turns
+};
+
+static void collect(struct hashed *h, const struct rlhf__rows *e, uint32_t i) {
+    const int32_t end = e->offset[i + 1];
+    rlhf__buf_clear(&h->logp);
+    rlhf__buf_clear(&h->rewards);
+    rlhf__buf_clear(&h->segments);
+    rlhf__buf_clear(&h->paid);
+    for (int32_t t = e->offset[i] + e->prompt_len[i], from = t; t < end; t++) {
+        if (rlhf__rows_is_response(e, t)) {
+            rlhf__buf_put(&h->logp, &e->token[RLHF__LOGP_SAMPLED][t], sizeof(float));
+            rlhf__buf_put(&h->rewards, &e->token[RLHF__TOKEN_REWARD][t], sizeof(float));
+        }
+        if (!e->turn || (t + 1 < end && e->turn[t + 1] == e->turn[t])) continue;
+        const int32_t n = t + 1 - from, segment = e->turn[t] < 0 ? -n : n;
+        rlhf__buf_put(&h->segments, &segment, sizeof segment);
+        if (segment > 0) rlhf__buf_put(&h->paid, &e->paid[t], sizeof(float));
+        from = t + 1;
+    }
+}
+
+static const float *floats(const struct rlhf__buf *b) {
+    return (const float *)(const void *)b->data;
+}
+
+static void hash_row(struct hashed *h, const struct rlhf__rows *e, uint32_t i, int64_t source,
+                     int samples) {
+    const int32_t from = e->offset[i];
+    if (samples) collect(h, e, i);
+    const int32_t n = (int32_t)(h->logp.len / sizeof(float));
+    const struct rlhf__chain_row one = {.source = source,
+                                        .group = e->group[i],
+                                        .finished = e->finished[i],
+                                        .prompt_length = e->prompt_len[i],
+                                        .n = e->offset[i + 1] - from,
+                                        .ids = e->ids + from,
+                                        .logp = floats(&h->logp),
+                                        .n_logp = n,
+                                        .n_segments = (int32_t)(h->segments.len / sizeof(int32_t)),
+                                        .segment = (const int32_t *)(const void *)h->segments.data,
+                                        .end = e->turn ? rlhf__episode_end_name(e->end[i]) : NULL};
+    rlhf__chain_put_row(&h->row, &one);
+    rlhf__chain_put_reward(&h->reward, e->score[i], floats(&h->rewards), n);
+    if (e->turn)
+        rlhf__chain_put_paid(&h->reward, floats(&h->paid), (int32_t)(h->paid.len / sizeof(float)),
+                             e->verdict[i]);
+}
+
 static rlhf_status hash_rows(const struct rlhf__phase *p, char rows[RLHF__HEX],
                              char rewards[RLHF__HEX], struct rlhf__error *err) {
     const struct rlhf__rows *e = &p->x.rows;
     const struct rlhf__prompts *prompts = p->feed->prompts;
-    const int samples = rlhf__cast_samples(p->cast);
-    struct rlhf__sha256 row, reward;
-    struct rlhf__buf logp = RLHF__BUF_INIT, paid = RLHF__BUF_INIT;
-    rlhf__sha256_init(&row);
-    rlhf__sha256_init(&reward);
-    for (uint32_t i = 0; i < e->n; i++) {
-        const int32_t from = e->offset[i], n = e->offset[i + 1] - from;
-        rlhf__buf_clear(&logp);
-        rlhf__buf_clear(&paid);
-        for (int32_t t = from + e->prompt_len[i]; samples && t < from + n; t++) {
-            if (!rlhf__rows_is_response(e, t)) continue;
-            rlhf__buf_put(&logp, &e->token[RLHF__LOGP_SAMPLED][t], sizeof(float));
-            rlhf__buf_put(&paid, &e->token[RLHF__TOKEN_REWARD][t], sizeof(float));
-        }
-        const int32_t n_logp = (int32_t)(logp.len / sizeof(float));
-        const struct rlhf__chain_row one = {
-            .source = prompts ? rlhf__prompts_get(prompts, e->source[i]).row : e->source[i],
-            .group = e->group[i],
-            .finished = e->finished[i],
-            .prompt_length = e->prompt_len[i],
-            .n = n,
-            .ids = e->ids + from,
-            .logp = (const float *)(const void *)logp.data,
-            .n_logp = n_logp};
-        rlhf__chain_put_row(&row, &one);
-        rlhf__chain_put_reward(&reward, e->score[i], (const float *)(const void *)paid.data,
-                               n_logp);
-    }
-    rlhf_status st = rlhf__buf_ok(&logp, err);
-    if (st == RLHF_OK) st = rlhf__buf_ok(&paid, err);
-    rlhf__buf_free(&logp);
-    rlhf__buf_free(&paid);
-    rlhf__sha256_hex(&row, rows);
-    rlhf__sha256_hex(&reward, rewards);
+    struct hashed h = {.logp = RLHF__BUF_INIT};
+    rlhf__sha256_init(&h.row);
+    rlhf__sha256_init(&h.reward);
+    for (uint32_t i = 0; i < e->n; i++)
+        hash_row(&h, e, i, prompts ? rlhf__prompts_get(prompts, e->source[i]).row : e->source[i],
+                 rlhf__cast_samples(p->cast));
+    rlhf_status st = rlhf__buf_ok(&h.logp, err);
+    if (st == RLHF_OK) st = rlhf__buf_ok(&h.rewards, err);
+    if (st == RLHF_OK) st = rlhf__buf_ok(&h.segments, err);
+    if (st == RLHF_OK) st = rlhf__buf_ok(&h.paid, err);
+    rlhf__buf_free(&h.logp);
+    rlhf__buf_free(&h.rewards);
+    rlhf__buf_free(&h.segments);
+    rlhf__buf_free(&h.paid);
+    rlhf__sha256_hex(&h.row, rows);
+    rlhf__sha256_hex(&h.reward, rewards);
     return st;
 }
 

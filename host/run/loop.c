@@ -165,7 +165,7 @@ static rlhf_status run_phase(struct rlhf__run *r, struct rlhf__error *err) {
                             .learner = &r->learner,
                             .report = &r->report,
                             .recorded = r->req->recorded,
-                            .samples_again = r->req->samples_again};
+                            .trusts = r->req->trusts};
     rlhf__learner_begin(&r->learner);
     r->learner.phase = r->count.phase;
     r->report.times = (struct rlhf__phase_times){.start = rlhf__seconds()};
@@ -328,7 +328,7 @@ static rlhf_status copy(struct rlhf__run *r, const struct rlhf__folder *out,
 // The record must be positioned at the phase.
 static rlhf_status seek(const struct rlhf__run *r, struct rlhf__error *err) {
     int found = 0;
-    if (!r->req->samples_again) return RLHF_OK;
+    if (!r->req->trusts) return RLHF_OK;
     return rlhf__recorded_seek(r->req->recorded, r->count.phase + 1, &found, err);
 }
 

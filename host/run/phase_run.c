@@ -5,7 +5,7 @@
 #include "base/signals.h"
 #include "batch/minibatches.h"
 #include "data/prompts.h"
-#include "feed/recorded.h"
+#include "feed/recorded_rows.h"
 #include "learn/optim.h"
 #include "learn/pass_share.h"
 #include "learn/plan.h"
@@ -365,7 +365,8 @@ static rlhf_status collect_recorded(struct rlhf__phase *p, struct rlhf__error *e
     // previous phase, so the version is not known (-1).
     const int64_t version =
         p->config->rollout.ahead && p->count->phase > 0 ? -1 : p->learner->optim->count.step;
-    RLHF_TRY(rlhf__recorded_take(p->recorded, p->feed, version, &p->x, err));
+    const int supports = rlhf__prompt_feed_keeps_support(p->feed);
+    RLHF_TRY(rlhf__recorded_take(p->recorded, p->feed, supports, version, &p->x, err));
     RLHF_TRY(rlhf__phase_score(p, &p->x, 0, err)); // scores nothing; only makes the texts
     RLHF_TRY(rlhf__completions_measure(p, err));
     return pass_reference(p, err);
@@ -385,8 +386,7 @@ static rlhf_status begin_next(const struct rlhf__phase *p, struct rlhf__error *e
 }
 
 static rlhf_status collect(struct rlhf__phase *p, struct rlhf__error *err) {
-    if (p->recorded && !p->samples_again && rlhf__cast_samples(p->cast))
-        return collect_recorded(p, err);
+    if (p->recorded && !p->trusts && rlhf__cast_samples(p->cast)) return collect_recorded(p, err);
     struct rlhf__phase_times *times = &p->report->times;
     double from = rlhf__seconds();
     p->x.phase = p->count->phase;
@@ -397,7 +397,7 @@ static rlhf_status collect(struct rlhf__phase *p, struct rlhf__error *err) {
     if (st == RLHF_OK) st = rlhf__phase_refer(p, &p->x, err);
     double referred = rlhf__seconds();
     if (st == RLHF_OK) st = rlhf__phase_score(p, &p->x, 0, err);
-    if (st == RLHF_OK && p->samples_again)
+    if (st == RLHF_OK && (p->trusts & RLHF__TRUST_SCORES))
         st = rlhf__recorded_score(p->recorded, p->feed, &p->x, err);
     if (st == RLHF_OK && rlhf__cast_samples(p->cast)) st = rlhf__completions_measure(p, err);
     times->reward = rlhf__seconds() - referred;

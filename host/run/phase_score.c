@@ -13,7 +13,9 @@
 
 static void report_episodes(const struct rlhf__phase *p, const struct rlhf__experience *x) {
     const struct rlhf__episode_counts *c = &x->replies;
-    rlhf__episode_metrics(&x->rows, c, rlhf__metrics_put, p->report->metrics);
+    const int plays = !p->recorded || p->trusts == RLHF__TRUST_SCORES;
+    rlhf__episode_metrics(&x->rows, plays ? c : NULL, rlhf__metrics_put, p->report->metrics);
+    if (!plays) return;
     if (x->rows.turn && p->report->times.rollout > 0)
         rlhf__metrics_set(p->report->metrics, "episodes/waiting",
                           c->seconds / p->report->times.rollout);
@@ -45,7 +47,8 @@ rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experien
                              .team = p->cast->share.team};
     const struct rlhf__scored_by by = {&p->config->response, p->cast->rules, p->feed->prompts};
     if (!rlhf__cast_samples(p->cast)) return RLHF_OK;
-    if (!rlhf__cast_has_rewards(p->cast)) // only texts: all scores are 0
+    if (!more) report_episodes(p, x);
+    if (!rlhf__cast_has_rewards(p->cast) || !rlhf__phase_scores(p)) // only texts: scores are 0
         return rlhf__scored_init(&x->scored, &by, &x->rows, err);
     rlhf__progress_note(p->report->progress, "reward");
     const uint32_t n_reward = (uint32_t)p->config->n_reward;
@@ -56,7 +59,6 @@ rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experien
         free(raw);
         return RLHF__NOMEM(err, "out of memory scoring");
     }
-    if (!more) report_episodes(p, x);
     rlhf_status st = rlhf__scored_init(&x->scored, &by, &x->rows, err);
     if (st == RLHF_OK) st = rlhf__score(&s, &x->scored, &x->rows, keep, raw, err);
     if (st == RLHF_OK) st = rlhf__scored_take_paid(&x->scored, raw, n_reward, err);

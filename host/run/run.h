@@ -47,11 +47,12 @@ struct rlhf__run_request {
     int32_t allow_changed_inputs;           // 1: resume even if rows or frozen models have changed
     int32_t reserved;
     struct rlhf__memory_need *need; // receives the memory that the run needs; may be NULL
-    // A record from which phases take their responses and scores; no reward, judge or sink is
-    // opened. NULL = responses are sampled and scored.
+    // A record from which phases take their responses and scores; no reward, judge, environment or
+    // sink is opened. NULL = responses are sampled and scored.
     struct rlhf__recorded *recorded;
-    // 1: with a record, responses are sampled, and only their scores come from it
-    int32_t samples_again, unused;
+    // With a record: bits of enum rlhf__trust. If it is not 0, responses are sampled, only this
+    // comes from the record, and what else scores or answers is opened.
+    int32_t trusts, unused;
     struct rlhf__team *team;   // the processes that work on this run; NULL = this one alone
     struct rlhf__split *split; // which of them only sample; NULL = none
     const struct rlhf__collective *collective; // the collective that connects them; NULL = none
@@ -107,6 +108,16 @@ static inline int rlhf__run_writes(const struct rlhf__run *r) {
 // Returns the processes that train, or NULL if one trains alone; NULL on an actor. [any]
 static inline struct rlhf__team *rlhf__run_learners(const struct rlhf__run *r) {
     return r->req->split ? rlhf__split_team(r->req->split) : r->req->team;
+}
+
+// Returns 1 if rewards score the run's responses, and 0 if scores come from a record. [any]
+static inline int rlhf__run_scores(const struct rlhf__run *r) {
+    return !r->req->recorded || r->req->trusts == RLHF__TRUST_ANSWERS;
+}
+
+// Returns 1 if the environment plays, and 0 if its answers come from a record. [any]
+static inline int rlhf__run_plays(const struct rlhf__run *r) {
+    return !r->req->recorded || r->req->trusts == RLHF__TRUST_SCORES;
 }
 
 // Returns 1 if this process only samples responses. [any]

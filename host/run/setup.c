@@ -298,12 +298,15 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
     r->loading = (struct rlhf__loading){.max_mib = r->config->data.max_mib,
                                         .cancelled = env->cancelled,
                                         .watch = rlhf__progress_watch(r->report.progress)};
-    r->feed_env = (struct rlhf__feed_env){.config = r->config,
-                                          .cast = &r->cast,
-                                          .dirs = env->dirs,
-                                          .log = r->report.log,
-                                          .progress = r->report.progress,
-                                          .loading = &r->loading};
+    r->feed_env = (struct rlhf__feed_env){
+        .config = r->config,
+        .cast = &r->cast,
+        .dirs = env->dirs,
+        .log = r->report.log,
+        .progress = r->report.progress,
+        .loading = &r->loading,
+        .environment = r->req->environment,
+        .answers = r->req->trusts & RLHF__TRUST_ANSWERS ? r->req->recorded : NULL};
     RLHF_TRY(rlhf__setup_checkpoints(r, err));
     RLHF_TRY(open_compute(r, err));
     if (rlhf__run_writes(r))

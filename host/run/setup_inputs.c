@@ -88,7 +88,7 @@ static rlhf_status add_opened(const struct rlhf__run *r, struct rlhf__error *err
     return RLHF_OK;
 }
 
-// List the files that a plugin's options name. section: "reward.0", "judge".
+// List the files that a plugin's options name. section: "reward.0", "judge", "environment".
 static rlhf_status add_options(const struct rlhf__run *r, const struct rlhf__plugin *plugin,
                                const json_t *options, const char *section,
                                struct rlhf__error *err) {
@@ -111,7 +111,9 @@ static rlhf_status add_files(const struct rlhf__run *r, struct rlhf__error *err)
         snprintf(section, sizeof section, "reward.%zu", i);
         RLHF_TRY(add_options(r, r->req->rewards[i], c->reward[i].options, section, err));
     }
-    return r->cast.judge ? add_options(r, r->req->judge, c->judge.options, "judge", err) : RLHF_OK;
+    if (r->cast.judge) RLHF_TRY(add_options(r, r->req->judge, c->judge.options, "judge", err));
+    if (!r->cast.environment) return RLHF_OK;
+    return add_options(r, r->req->environment, c->environment.options, "environment", err);
 }
 
 static int is_input(const struct rlhf__run *r, const char *path) {
@@ -124,7 +126,8 @@ static int is_input(const struct rlhf__run *r, const char *path) {
     return 0;
 }
 
-// The same for an option of a reward. If it names a file, the file's content is compared.
+// The same for an option of a reward or of the environment. If it names a file, the file's content
+// is compared.
 static rlhf_status check_option(const struct rlhf__run *r, const struct rlhf__plugin_config *p,
                                 const char *section, struct rlhf__error *err) {
     const char *key;
@@ -160,6 +163,7 @@ static rlhf_status check_moved(const struct rlhf__run *r, struct rlhf__error *er
         snprintf(section, sizeof section, "reward.%zu", i);
         RLHF_TRY(check_option(r, &c->reward[i], section, err));
     }
+    RLHF_TRY(check_option(r, &c->environment, "environment", err));
     return check_option(r, &c->judge, "judge", err);
 }
 

@@ -11,7 +11,6 @@
 #include "sample/response_rules.h"
 #include "sample/rewards.h"
 #include "sample/rollout.h"
-#include "team/team.h"
 
 #include <rlhf/draft/iteration.h>
 
@@ -82,15 +81,12 @@ static rlhf_status check_environment(const struct rlhf__run *r, struct rlhf__err
     const struct rlhf__config *c = r->config;
     const struct rlhf__model *all[] = {r->cast.policy, r->cast.reference, r->cast.critic};
     const char *file = r->req->environment->file, *with = NULL;
-    if (r->req->recorded) with = "phases of a run with an environment cannot be computed again yet";
     if (c->rollout.ahead) with = "rollout.ahead is 1; only 0 is possible with an environment";
     if (c->response.truncate == RLHF__TRUNCATE_PERIOD)
         with = "response.truncate is period, which cuts single responses; none and stop are "
                "possible with an environment";
     if (r->cast.iteration.reward_model)
         with = "the algorithm trains a reward model on single responses";
-    if (rlhf__team_shares(r->req->team))
-        with = "the run has several processes; with an environment it has one";
     if (with) return rlhf__fail(err, RLHF_E_INVALID, "%s: %s", file, with);
     for (size_t i = 0; i < 3 + r->cast.plan.n_named; i++) {
         const struct rlhf__model *m = i < 3 ? all[i] : r->cast.named[i - 3];
@@ -103,6 +99,8 @@ static rlhf_status open_environment(struct rlhf__run *r, struct rlhf__error *err
     const struct rlhf__plugin *p = r->req->environment;
     if (!p) return RLHF_OK;
     RLHF_TRY(check_environment(r, err));
+    r->cast.paid = (p->ops.environment.flags & RLHF_ENVIRONMENT_PAYS) != 0;
+    if (!rlhf__run_plays(r)) return RLHF_OK;
     rlhf__progress_note(r->report.progress, "loading the environment");
     RLHF_TRY(rlhf__rewards_offer_limits(r->config, &r->session.services, &r->session.limits, err));
     return rlhf__playing_create(p, &r->session.services, &r->config->environment, "environment",
@@ -124,8 +122,8 @@ static rlhf_status open_prompts(struct rlhf__run *r, struct rlhf__error *err) {
     if (!r->req->recorded) RLHF_TRY(rlhf__setup_ahead(r, err));
     say_uneven(r);
     rlhf__response_say_ends(&r->config->sampling, cast->policy, r->report.log);
-    r->iteration.recorded = r->req->recorded != NULL;
-    if (r->req->recorded) return rlhf__reward_tallies_init(&r->report.rewards, 0, err);
+    r->iteration.recorded = !rlhf__run_scores(r);
+    if (!rlhf__run_scores(r)) return rlhf__reward_tallies_init(&r->report.rewards, 0, err);
     RLHF_TRY(open_rewards(r, err));
     if (r->req->judge) rlhf__progress_note(r->report.progress, "loading the judge");
     RLHF_TRY(rlhf__iteration_open(&r->iteration, rlhf__text_services_reward(r->session.text),

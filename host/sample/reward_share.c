@@ -1,7 +1,7 @@
 // reward_share.c: see reward_share.h.
 #include "sample/reward_share.h"
 
-#include "team/parts.h"
+#include "team/reports.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,39 +31,6 @@ static void deal(const struct rlhf__team *t, const struct rlhf__reward_rows *r, 
             first[++rank] = i;
         group++;
     }
-}
-
-// ---- what the reward reports ----
-
-struct report {
-    double value, weight;
-    int32_t combine;
-    uint32_t length; // of the name, which follows
-};
-
-// For struct rlhf__reward_call.metric: ctx is a buffer of reports.
-static void collect(void *ctx, const char *name, double value, double weight, int32_t combine) {
-    const struct report one = {value, weight, combine, (uint32_t)strlen(name)};
-    rlhf__buf_put(ctx, &one, sizeof one);
-    rlhf__buf_put(ctx, name, one.length);
-}
-
-static rlhf_status pass_on(struct rlhf__part *p, uint64_t bytes, const struct rlhf__reward_call *q,
-                           struct rlhf__error *err) {
-    char name[RLHF__METRIC_NAME];
-    const char *end = p->at + bytes;
-    struct report one;
-    while (p->at < end) {
-        RLHF_TRY(rlhf__part_get(p, &one, sizeof one, err));
-        if (one.length >= sizeof name)
-            return rlhf__fail(err, RLHF_E_INTERNAL,
-                              "another rank sent a metric's name that is too "
-                              "long");
-        RLHF_TRY(rlhf__part_get(p, name, one.length, err));
-        name[one.length] = '\0';
-        if (q->metric) q->metric(q->metric_ctx, name, one.value, one.weight, one.combine);
-    }
-    return RLHF_OK;
 }
 
 // ---- answers as bytes ----
@@ -107,7 +74,7 @@ static rlhf_status unpack(struct rlhf__part *p, const struct rlhf__reward_call *
                                             .unscored = c.unscored,
                                             .not_finite = c.not_finite};
     if (q->tally) rlhf__reward_tally_add(q->tally, &more);
-    return pass_on(p, c.reports, q, err);
+    return rlhf__reports_take(p, c.reports, q->metric, q->metric_ctx, err);
 }
 
 // ---- the door ----
@@ -122,7 +89,7 @@ static rlhf_status ask(const struct rlhf__reward_call *q, const struct rlhf__rew
     struct rlhf__reward_call own = *q;
     uint32_t *pick = calloc((size_t)(to - from) + 1, sizeof *pick);
     rlhf_status st = pick ? RLHF_OK : RLHF__NOMEM(err, "out of memory scoring %u rows", to - from);
-    own.metric = collect;
+    own.metric = rlhf__reports_put;
     own.metric_ctx = &reports;
     own.tally = &tally;
     own.row_from = from;

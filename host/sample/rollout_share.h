@@ -13,14 +13,19 @@ rlhf_status rlhf__rollout_share(struct rlhf__team *team, const struct rlhf__roll
                                 const int64_t *row, struct rlhf__rows *e, int64_t *tokens,
                                 struct rlhf__error *err);
 
-// Append the responses of e to a message. `tokens` is the number of tokens that the model computed
-// for them. [step]
+// Set first[ranks + 1]: rank r samples the rows [first[r], first[r + 1]) of n, which are whole
+// groups. [any]
+void rlhf__rollout_deal(const struct rlhf__team *team, uint32_t n, uint32_t group, uint32_t *first);
+
+// Append the responses, or episodes, of e to a message. `tokens` is the number of tokens that the
+// model computed for them. [step]
 void rlhf__rollout_pack(const struct rlhf__rows *e, int64_t tokens, struct rlhf__buf *out);
 
 // Put together the rows of a request that several ranks sampled. Rank r has sampled the rows
 // [first[r], first[r + 1]), which are read from its message part[r]. A rank without rows needs no
-// message. *e must be zeroed. *tokens grows by the tokens that the models of all ranks computed.
-// Errors: RLHF_E_INTERNAL, RLHF_E_NOMEM. [step]
+// message. Messages of episodes contain the prompts, because environments add to them. *e must be
+// zeroed. *tokens grows by the tokens that the models of all ranks computed. Errors:
+// RLHF_E_INTERNAL, RLHF_E_NOMEM. [step]
 rlhf_status rlhf__rollout_unpack(const struct rlhf__rollout_request *q, const int64_t *row,
                                  int32_t ranks, const uint32_t *first, struct rlhf__part *part,
                                  struct rlhf__rows *e, int64_t *tokens, struct rlhf__error *err);

@@ -53,7 +53,7 @@ static const rlhf_opt options[] = {
 };
 static const rlhf_environment_ops ops = {
     .size = sizeof ops,
-    .flags = RLHF_ENVIRONMENT_PAYS | RLHF_ENVIRONMENT_TASKS,
+    .flags = RLHF_ENVIRONMENT_PAYS | RLHF_ENVIRONMENT_TASKS | RLHF_ENVIRONMENT_FUNCTION,
     .state_size = sizeof(struct game),
     .reset = reset,
     .step = step,

@@ -69,7 +69,8 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
     return (host->fail)(host, RLHF_E_UNSUPPORTED, "the host has no " RLHF_SVC_ROW);
 }
 
-static const rlhf_environment_ops ops = {.size = sizeof ops, .tools = list, .step = step};
+static const rlhf_environment_ops ops = {
+    .size = sizeof ops, .flags = RLHF_ENVIRONMENT_FUNCTION, .tools = list, .step = step};
 static const rlhf_plugin plugin = {
     .size = sizeof plugin,
     .kind = RLHF_KIND_ENVIRONMENT,

@@ -60,7 +60,8 @@ static const rlhf_opt options[] = {
 };
 static const rlhf_environment_ops ops = {
     .size = sizeof ops,
-    .flags = RLHF_ENVIRONMENT_PAYS | RLHF_ENVIRONMENT_TASKS, // needs neither rewards nor prompts
+    // needs neither rewards nor prompts, and can be played again
+    .flags = RLHF_ENVIRONMENT_PAYS | RLHF_ENVIRONMENT_TASKS | RLHF_ENVIRONMENT_FUNCTION,
     .state_size = sizeof(struct game),
     .reset = reset,
     .step = step,

@@ -323,6 +323,7 @@ static const struct entry layout[] = {
     F(rlhf_environment_ops, state_size), F(rlhf_environment_ops, tools),
     F(rlhf_environment_ops, reset), F(rlhf_environment_ops, step), F(rlhf_environment_ops, finish),
     F(rlhf_environment_ops, close), F(rlhf_environment_ops, check_row),
+    F(rlhf_environment_ops, promises),
 };
 // clang-format on
 enum { N_LAYOUT = sizeof layout / sizeof *layout };

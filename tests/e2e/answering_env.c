@@ -114,7 +114,8 @@ static void close_states(void *self, uint32_t n, void *const *state) {
 }
 
 static const rlhf_environment_ops ops = {.size = sizeof ops,
-                                         .flags = RLHF_ENVIRONMENT_PAYS | RLHF_ENVIRONMENT_TASKS,
+                                         .flags = RLHF_ENVIRONMENT_PAYS | RLHF_ENVIRONMENT_TASKS |
+                                                  RLHF_ENVIRONMENT_FUNCTION,
                                          .state_size = sizeof(struct state),
                                          .tools = tools,
                                          .reset = reset,

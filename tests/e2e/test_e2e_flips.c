@@ -1,5 +1,5 @@
 // test_e2e_flips.c: flips bits in the files of a run. Every flip is found, and the message names
-// the phase and the place: tensor and index, row, metric or setting.
+// the phase and the place: tensor and index, row, metric or setting; in episodes also the turn.
 //
 // The run is verified once. The files that this recomputes equal the run's. So a copy of the run
 // can take their place while the comparison is repeated for every flip.
@@ -24,6 +24,7 @@ struct fixture {
     char run[300], again[300];
     struct rlhf__chain_file chain, chain_again;
     uint64_t random;
+    int share; // of the usual number of flips: 1 / share
 };
 static struct fixture at;
 
@@ -32,18 +33,17 @@ static uint64_t draw(uint64_t below) {
     return (at.random >> 33) % below;
 }
 
-static int setup(void **state) {
+// Makes the run with these commands, verifies it and copies it. Of each kind of flips, 1 / share of
+// the usual number is made.
+static int make(void **state, int share, const char *commands) {
     if (e2e_setup(state) != 0) return -1;
     at.e = *state;
     at.random = 30;
-    const int status = e2e_shell(
-        at.e, "\"$HOST\" --algo sft.so --data texts.jsonl --policy model --set policy.init=random "
-              "--phases 1 --out s --threads 1 && cp -rL s/checkpoints/latest policy && \"$HOST\" "
-              "--algo ppo.so --reward 'format.so:pattern=[a-p]' --policy policy --prompts "
-              "prompts.txt --set batch.size=8 --set sampling.max_new_tokens=6 --set "
-              "log.rollouts=true --set checkpoint.every=1 --set checkpoint.keep=0 --set "
-              "compute.dtype=f32 --phases 2 --threads 1 --out run && \"$HOST\" verify run --all && "
-              "cp -r run again && mv again/checkpoints/0* again");
+    at.share = share;
+    const int status = e2e_shell(at.e,
+                                 "%s && \"$HOST\" verify run --all && cp -r run again && mv "
+                                 "again/checkpoints/0* again",
+                                 commands);
     if (status) fail_msg("exit %d\n%s", status, at.e->out);
     e2e_says(at.e, "2 of 2 phases are equal to the bit");
     snprintf(at.run, sizeof at.run, "%s/run", at.e->dir);
@@ -52,6 +52,27 @@ static int setup(void **state) {
     assert_int_equal(rlhf__chain_file_read(at.run, &at.chain, &err), RLHF_OK);
     assert_int_equal(rlhf__chain_file_read(at.again, &at.chain_again, &err), RLHF_OK);
     return 0;
+}
+
+#define KEPT                                                                                       \
+    "--set log.rollouts=true --set checkpoint.every=1 --set checkpoint.keep=0 --set "              \
+    "compute.dtype=f32 --phases 2 --threads 1 --out run"
+
+static int setup(void **state) {
+    return make(state, 1,
+                "\"$HOST\" --algo sft.so --data texts.jsonl --policy model --set "
+                "policy.init=random --phases 1 --out s --threads 1 && cp -rL "
+                "s/checkpoints/latest policy && \"$HOST\" --algo ppo.so --reward "
+                "'format.so:pattern=[a-p]' --policy policy --prompts prompts.txt --set "
+                "batch.size=8 --set sampling.max_new_tokens=6 " KEPT);
+}
+
+// A policy that calls a calculator. Its first run teaches it the form of calls.
+static int setup_episodes(void **state) {
+    return make(state, 10,
+                "\"$HOST\" --preset calculator-form --threads 1 --out form && \"$HOST\" "
+                "--preset calculator --policy form/checkpoints/latest --set batch.size=16 "
+                "--set data.eval_every=0 --set data.eval_limit=1 " KEPT);
 }
 
 static int teardown(void **state) {
@@ -195,7 +216,7 @@ static int64_t phase_at(const struct rlhf__buf *text, size_t byte) {
 static void flips_of_rows_and_rewards_are_named(void **state) {
     (void)state;
     struct rlhf__buf text = read_all("rollouts.jsonl");
-    for (int i = 0; i < 2500; i++) {
+    for (int i = 0; i < 2500 / at.share; i++) {
         size_t byte = draw(text.len);
         if (i % 2) { // within a score
             const char *score = strstr(text.data + byte, "\"score\": ");
@@ -206,10 +227,77 @@ static void flips_of_rows_and_rewards_are_named(void **state) {
     rlhf__buf_free(&text);
 }
 
+// ---- turns ----
+
+// Returns the byte, in the file, of a number in a list of the line: the last digit of entry k.
+static size_t digit_of(const struct rlhf__buf *text, size_t line, const char *list, size_t k) {
+    char key[64];
+    snprintf(key, sizeof key, "\"%s\": [", list);
+    const char *from = strstr(text->data + line, key);
+    assert_non_null(from);
+    from += strlen(key);
+    for (; k > 0; k--)
+        from = strchr(from, ',') + 1;
+    const size_t n = strcspn(from, ",]");
+    return (size_t)(from - text->data) + n - 1;
+}
+
+// Flips the lowest bit of that digit, which gives another digit.
+static void flip_digit(const struct rlhf__buf *text, size_t line, const json_t *row,
+                       const char *list, size_t k, const char *where, int turn) {
+    char full[200];
+    const size_t byte = digit_of(text, line, list, k);
+    if (text->data[byte] < '0' || text->data[byte] > '9') return;
+    snprintf(full, sizeof full, "row %lld, %s %d, %s[%zu]",
+             (long long)json_integer_value(json_object_get(row, "row")), where, turn, list, k);
+    must_find("rollouts.jsonl", (int64_t)byte, 0, json_integer_value(json_object_get(row, "phase")),
+              full);
+}
+
+// Flips a digit of a token of each turn, of each answer of the environment, of what it paid for
+// each turn, and of a log-prob of each turn. Returns how many answers the row has.
+static int flip_turns(const struct rlhf__buf *text, size_t line, const json_t *row) {
+    size_t token = (size_t)json_integer_value(json_object_get(row, "prompt_length")), drawn = 0, i;
+    int turn = 0, answers = 0;
+    json_t *segment;
+    json_array_foreach(json_object_get(row, "segments"), i, segment) {
+        const size_t n = (size_t)json_integer_value(json_array_get(segment, 1));
+        const int policy = strcmp(json_string_value(json_array_get(segment, 0)), "policy") == 0;
+        turn += policy;
+        answers += !policy;
+        flip_digit(text, line, row, "ids", token + draw(n), policy ? "turn" : "answer to turn",
+                   turn);
+        if (policy) {
+            flip_digit(text, line, row, "paid", (size_t)turn - 1, "turn", turn);
+            flip_digit(text, line, row, "logp_sampled", drawn + draw(n), "turn", turn);
+            drawn += n;
+        }
+        token += n;
+    }
+    return answers;
+}
+
+// A changed token of a call, or of another turn, a changed answer of the environment and a changed
+// reward are named by phase, row and turn.
+static void flips_of_turns_are_named(void **state) {
+    (void)state;
+    struct rlhf__buf text = read_all("rollouts.jsonl");
+    int answers = 0;
+    for (size_t line = 0; line < text.len;) {
+        const size_t n = strcspn(text.data + line, "\n");
+        json_t *row = json_loadb(text.data + line, n, 0, NULL);
+        if (json_object_get(row, "segments")) answers += flip_turns(&text, line, row);
+        json_decref(row);
+        line += n + 1;
+    }
+    assert_true(answers > 5);
+    rlhf__buf_free(&text);
+}
+
 static void flips_of_metrics_are_named(void **state) {
     (void)state;
     struct rlhf__buf text = read_all("metrics.jsonl");
-    for (int i = 0; i < 1500; i++) {
+    for (int i = 0; i < 1500 / at.share; i++) {
         const size_t byte = draw(text.len);
         must_find("metrics.jsonl", (int64_t)byte, (int)draw(8), phase_at(&text, byte), NULL);
     }
@@ -219,7 +307,7 @@ static void flips_of_metrics_are_named(void **state) {
 static void flips_of_the_settings_are_named(void **state) {
     (void)state;
     struct rlhf__buf text = read_all("config.json");
-    for (int i = 0; i < 1500; i++)
+    for (int i = 0; i < 1500 / at.share; i++)
         must_find("config.json", (int64_t)draw(text.len), (int)draw(8), 0, NULL);
     rlhf__buf_free(&text);
 }
@@ -228,7 +316,7 @@ static void flips_of_the_settings_are_named(void **state) {
 static void flips_of_the_chain_are_found(void **state) {
     (void)state;
     struct rlhf__buf text = read_all("chain.jsonl");
-    for (int i = 0; i < 1500; i++) {
+    for (int i = 0; i < 1500 / at.share; i++) {
         struct rlhf__chain_file c = {.n = 0};
         struct rlhf__faults f = {0};
         struct rlhf__error err;
@@ -255,7 +343,9 @@ static void without_a_flip_nothing_is_found(void **state) {
     assert_int_equal(f.n, 0);
 }
 
-int main(void) {
+// With an argument: only the flips in episodes.
+int main(int argc, char **argv) {
+    (void)argv;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_flip_nothing_is_found),
         cmocka_unit_test(flips_of_weights_and_moments_are_named),
@@ -264,5 +354,14 @@ int main(void) {
         cmocka_unit_test(flips_of_the_settings_are_named),
         cmocka_unit_test(flips_of_the_chain_are_found),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    const struct CMUnitTest episodes[] = {
+        cmocka_unit_test(without_a_flip_nothing_is_found),
+        cmocka_unit_test(flips_of_turns_are_named),
+        cmocka_unit_test(flips_of_rows_and_rewards_are_named),
+        cmocka_unit_test(flips_of_metrics_are_named),
+        cmocka_unit_test(flips_of_the_settings_are_named),
+        cmocka_unit_test(flips_of_the_chain_are_found),
+    };
+    const int failed = argc > 1 ? 0 : cmocka_run_group_tests_name("a run", tests, setup, teardown);
+    return failed + cmocka_run_group_tests_name("episodes", episodes, setup_episodes, teardown);
 }

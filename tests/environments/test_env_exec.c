@@ -153,8 +153,22 @@ static void first_lines(void **state) {
     }
 }
 
+// A program may promise that its answers are functions of the episode.
+static void promises(void **state) {
+    (void)state;
+    static const char *const lines[] = {"{}", "{\"function\":false}", "{\"function\":true}"};
+    for (size_t i = 0; i < 3; i++) {
+        char options[200];
+        snprintf(options, sizeof options, "command=sh -c 'echo '\\''%s'\\'' && cat'", lines[i]);
+        assert_int_equal(play_open(&p, "env_exec.so", options), RLHF_OK);
+        assert_int_equal(p.ops->flags & RLHF_ENVIRONMENT_FUNCTION, 0);
+        assert_int_equal(p.ops->promises(p.self), i == 2 ? RLHF_ENVIRONMENT_FUNCTION : 0);
+        play_close(&p);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(episodes), cmocka_unit_test(first_lines),
-                                       cmocka_unit_test(faults)};
+                                       cmocka_unit_test(promises), cmocka_unit_test(faults)};
     return cmocka_run_group_tests_name("env_exec", tests, NULL, NULL);
 }

@@ -79,7 +79,7 @@ left() {
         echo "${file#"$1"} $(sha256sum <"$file")"
     done
     for file in metrics samples; do
-        [ ! -f "$1/$file.jsonl" ] || sed -E 's/"[^"]*(time|perf)[^"]*": [^,}]*//g' "$1/$file.jsonl"
+        [ ! -f "$1/$file.jsonl" ] || sed -E 's/"[^"]*(time|perf|waiting)[^"]*": [^,}]*//g' "$1/$file.jsonl"
     done
 }
 

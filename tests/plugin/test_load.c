@@ -64,7 +64,7 @@ static void each_fault_has_its_sentence(void **state) {
         {"bad_id.so", "its id is missing or has characters"},
         {"bad_kind.so", "org.example.faulty is of kind 77"},
         {"no_step.so", "org.example.faulty lacks the required function step()"},
-        {"environment_flag.so", "sets bit 3 of the flags of its ops"},
+        {"environment_flag.so", "sets bit 4 of the flags of its ops"},
         {"model_compute.so", "org.example.faulty: it is for the compute contract 0.99 "
                              "(compute_major and compute_minor of its rlhf_model_ops), this "
                              "rlhf-host speaks 0.10 exactly"},
@@ -247,7 +247,8 @@ static void an_environment_is_opened(void **state) {
     check_ok(rlhf__plugin_open(f->plugins, path, RLHF_KIND_ENVIRONMENT, RLHF__NAME_TYPED, "--env",
                                &p, &err),
              &err);
-    assert_int_equal(p->ops.environment.flags, RLHF_ENVIRONMENT_PAYS | RLHF_ENVIRONMENT_TASKS);
+    assert_int_equal(p->ops.environment.flags,
+                     RLHF_ENVIRONMENT_PAYS | RLHF_ENVIRONMENT_TASKS | RLHF_ENVIRONMENT_FUNCTION);
     assert_int_equal(p->ops.environment.state_size, 8);
     assert_non_null(p->ops.environment.step);
     assert_string_equal(rlhf__kind_name(RLHF_KIND_ENVIRONMENT), "environment");

@@ -25,6 +25,7 @@ static struct rlhf__rows make_rows(int turns) {
         }
         if (!turns) continue;
         e.end[i] = RLHF_EPISODE_TURNS;
+        e.verdict[i] = i ? RLHF_VERDICT_WRONG : RLHF_VERDICT_NONE;
         e.paid[i * LEN + 2] = 0.5f;
         e.paid[i * LEN + LEN - 1] = 2;
     }
@@ -94,6 +95,8 @@ static void rows_of_several_turns(void **state) {
     is(first, "segments", "[[\"policy\",2],[\"environment\",2],[\"policy\",1]]");
     is(first, "end", "\"turns\"");
     is(first, "paid", "[0.5,2]");
+    assert_true(json_is_null(json_object_get(first, "verdict")));
+    is(second, "verdict", "\"wrong\"");
     is(first, "logp_old", "[-1,-2,-5]");
     is(second, "segments", "[[\"policy\",1],[\"environment\",1],[\"policy\",2]]");
     is(second, "logp_old", "[-8,-10,-11]");

@@ -44,6 +44,7 @@ static rlhf_status load_config(const struct rlhf__again *a, struct rlhf__config 
     out->log.progress = RLHF__PROGRESS_OFF;
     out->log.tensorboard = out->log.csv = 0;
     out->log.samples = 0;
+    if (!a->environment) out->environment.stored = 0; // none of its code is run
     if (a->dtype)
         out->compute.dtype = strcmp(a->dtype, "bf16") == 0 ? RLHF__DTYPE_BF16 : RLHF__DTYPE_F32;
     const int keeps = strcmp(a->backend, "cpu") == 0 && a->arithmetic;
@@ -79,7 +80,14 @@ static rlhf_status with_plugins(const struct rlhf__again *a, struct rlhf__run_re
     RLHF_TRY(load_config(a, config, err));
     q->config = config;
     RLHF_TRY(rlhf__plugins_create(a->env->dirs, &q->plugins, err));
-    return rlhf__config_resolve(config, q->plugins, &q->algo, &q->rewards, &q->judge, err);
+    RLHF_TRY(rlhf__config_resolve(config, q->plugins, &q->algo, &q->rewards, &q->judge, err));
+    return rlhf__config_resolve_environment(config, q->plugins, &q->environment, err);
+}
+
+// What comes from the record while responses are sampled.
+static int32_t trusts(const struct rlhf__again *a, const struct rlhf__again_part *part) {
+    if (!part->rows || !part->samples) return 0;
+    return (a->rewards ? 0 : RLHF__TRUST_SCORES) | (a->environment ? 0 : RLHF__TRUST_ANSWERS);
 }
 
 rlhf_status rlhf__again(const struct rlhf__again *a, const struct rlhf__again_part *part,
@@ -93,7 +101,7 @@ rlhf_status rlhf__again(const struct rlhf__again *a, const struct rlhf__again_pa
                                   .allow_changed_plugins = a->changed_plugins,
                                   .allow_changed_inputs = a->changed_inputs,
                                   .recorded = part->rows,
-                                  .samples_again = part->rows && part->samples};
+                                  .trusts = trusts(a, part)};
     *told = (struct rlhf__again_told){.reads_start = part->from > 0};
     rlhf__run_dir_begin(&dir, a->run);
     snprintf(dir.checkpoint, sizeof dir.checkpoint, "%.4000s/checkpoints/%06lld", dir.path,

@@ -14,6 +14,7 @@ struct rlhf__again {
     int64_t threads;        // 0: all cores
     int32_t trust_run, changed_plugins, changed_inputs;
     int32_t rewards;        // 1: rewards and the judge are opened, and score again
+    int32_t environment;    // 1: the environment is opened, and plays again
     const char *dtype;      // of matrix products; NULL: as the run's config.json says
     const char *arithmetic; // that of the run; backend cpu keeps to it if it is "v1"
     const char *const *set; // [n_set] further settings, "path=value"
@@ -26,7 +27,9 @@ struct rlhf__again_part {
     int64_t phases;  // number of phases
     int32_t samples; // 1: responses are sampled; 0: they come from `rows`
     int32_t reserved;
-    struct rlhf__recorded *rows; // of the run; NULL: responses and their scores are computed
+    // Of the run: if responses are not sampled, all of them; otherwise the scores or answers that
+    // are not given again. NULL: everything is computed.
+    struct rlhf__recorded *rows;
     // Returns 1 if the checkpoint after this phase is wanted.
     int (*keep)(void *arg, int64_t phase);
     void *arg;
@@ -42,8 +45,8 @@ struct rlhf__again_told {
 
 // Compute the phases. For a single phase, `rows` must be positioned at that phase. The checkpoints
 // in the folder have the names of a run's checkpoints. If `from` is 0, there is also a checkpoint
-// 000000 of the run's beginning. Sinks are not opened, and rewards and the judge only if asked.
-// Errors: those of resuming the run. [main]
+// 000000 of the run's beginning. Sinks are not opened; rewards, the judge and the environment only
+// if asked. Errors: those of resuming the run. [main]
 rlhf_status rlhf__again(const struct rlhf__again *, const struct rlhf__again_part *,
                         const struct rlhf__folder *out, struct rlhf__again_told *told,
                         struct rlhf__error *err);

@@ -96,11 +96,13 @@ const char *rlhf__receipt_digest(const struct rlhf__receipt *r, const char *key)
 static json_t *phases(const struct rlhf__receipt *r) {
     const struct rlhf__chain_line *last =
         rlhf__chain_file_last(r->chain, RLHF__CHAIN_PHASE, INT64_MAX);
-    return json_pack(
-        "{s:I, s:[I, I], s:I, s:I, s:I, s:I}", "run", (json_int_t)(last ? last->phase : 0), "asked",
-        (json_int_t)r->first, (json_int_t)r->last, "from_checkpoint", (json_int_t)r->told->from,
-        "recomputed", (json_int_t)r->told->recomputed, "equal", (json_int_t)r->told->equal,
-        "rewards_on_trust", (json_int_t)(r->on_trust ? r->told->recomputed : 0));
+    return json_pack("{s:I, s:[I, I], s:I, s:I, s:I, s:I, s:I}", "run",
+                     (json_int_t)(last ? last->phase : 0), "asked", (json_int_t)r->first,
+                     (json_int_t)r->last, "from_checkpoint", (json_int_t)r->told->from,
+                     "recomputed", (json_int_t)r->told->recomputed, "equal",
+                     (json_int_t)r->told->equal, "rewards_on_trust",
+                     (json_int_t)(r->on_trust ? r->told->recomputed : 0), "environment_on_trust",
+                     (json_int_t)(r->answers ? r->told->recomputed : 0));
 }
 
 static void digest_of(const json_t *receipt, char hex[RLHF__HEX]) {
@@ -122,13 +124,14 @@ json_t *rlhf__receipt_json(const struct rlhf__receipt *r) {
     const json_t *begin = l ? json_object_get(l->value, "begin") : NULL;
     char hex[RLHF__HEX];
     json_t *v = json_pack(
-        "{s:s, s:o, s:b, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:O?, s:o, s:o}", "format", FORMAT,
-        "run", rlhf__json_text(r->run), "equal", r->faults->n == 0, "arithmetic",
+        "{s:s, s:o, s:b, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:O?, s:s?, s:o, s:o}", "format",
+        FORMAT, "run", rlhf__json_text(r->run), "equal", r->faults->n == 0, "arithmetic",
         rlhf__chain_text(begin, "arithmetic"), "dtype", rlhf__chain_text(begin, "dtype"), "version",
         rlhf__chain_text(begin, "version"), "begin", rlhf__receipt_digest(r, "begin"), "head",
         rlhf__receipt_digest(r, "head"), "seal", rlhf__receipt_digest(r, "seal"), "phases",
-        phases(r), "faults", faults(r->faults), "rewards_on_trust", r->on_trust, "made",
-        made(r->dir), "verified", verified(r->told->manifest));
+        phases(r), "faults", faults(r->faults), "rewards_on_trust", r->on_trust,
+        "environment_on_trust", r->answers, "made", made(r->dir), "verified",
+        verified(r->told->manifest));
     if (!v) return NULL;
     json_object_set_new(v, "all_faults", json_integer((json_int_t)r->faults->n));
     digest_of(v, hex);

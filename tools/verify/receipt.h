@@ -14,6 +14,7 @@ struct rlhf__receipt {
     const struct rlhf__faults *faults;
     int64_t first, last;    // the phases that were asked for; 0: none
     const json_t *on_trust; // a list of ids of rewards; NULL: none
+    const char *answers;    // id of the environment whose answers were taken on trust; NULL: none
 };
 
 // Returns the receipt as JSON. New reference, NULL if out of memory. [main]

@@ -72,6 +72,9 @@ static void put_verdict(struct rlhf__buf *out, const json_t *receipt) {
     if (number(phases, "rewards_on_trust") > 0)
         rlhf__buf_printf(out, " The rewards of %lld phases were taken on trust.",
                          number(phases, "rewards_on_trust"));
+    if (number(phases, "environment_on_trust") > 0)
+        rlhf__buf_printf(out, " The environment's answers in %lld phases were taken on trust.",
+                         number(phases, "environment_on_trust"));
     rlhf__buf_puts(out, "</p>\n");
 }
 
@@ -96,8 +99,15 @@ static void put_faults(struct rlhf__buf *out, const json_t *receipt) {
 }
 
 void rlhf__receipt_page(const json_t *receipt, struct rlhf__buf *out) {
-    static const char *const keys[] = {"run",   "arithmetic", "dtype", "version",
-                                       "begin", "head",       "seal",  "rewards_on_trust",
+    static const char *const keys[] = {"run",
+                                       "arithmetic",
+                                       "dtype",
+                                       "version",
+                                       "begin",
+                                       "head",
+                                       "seal",
+                                       "rewards_on_trust",
+                                       "environment_on_trust",
                                        "sha256"};
     struct rlhf__buf json = RLHF__BUF_INIT;
     rlhf__buf_puts(out, head);

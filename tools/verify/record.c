@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rlhf/reward.h>
+
 #define EDITED "the line was edited"
 
 // ---- the chain ----
@@ -205,18 +207,54 @@ static void put_floats(struct rlhf__buf *to, const json_t *list) {
 struct rows {
     struct rlhf__sha256 drawn, rewards;
     struct rlhf__buf ids, logp, paid;
+    struct rlhf__buf segments, turns; // of episodes: lengths; what was paid for each turn
     int64_t phase;
     int64_t n;
 };
 
+static void put_segments(struct rlhf__buf *to, const json_t *list) {
+    size_t i;
+    json_t *v;
+    rlhf__buf_clear(to);
+    json_array_foreach(list, i, v) {
+        const char *by = json_string_value(json_array_get(v, 0));
+        const int32_t n = (int32_t)json_integer_value(json_array_get(v, 1));
+        rlhf__buf_u32le(to, (uint32_t)(by && strcmp(by, "policy") == 0 ? n : -n));
+    }
+}
+
+static int32_t verdict_of(const json_t *row) {
+    const char *v = json_string_value(json_object_get(row, "verdict"));
+    return !v                        ? RLHF_VERDICT_NONE
+           : strcmp(v, "right") == 0 ? RLHF_VERDICT_RIGHT
+                                     : RLHF_VERDICT_WRONG;
+}
+
+static const float *floats(const struct rlhf__buf *b) {
+    return (const float *)(const void *)rlhf__buf_text(b);
+}
+
+static void put_reward(struct rows *r, const json_t *row) {
+    const json_t *score = json_object_get(row, "score");
+    rlhf__chain_put_reward(&r->rewards,
+                           json_is_number(score) ? (float)json_number_value(score) : NAN,
+                           floats(&r->paid), (int32_t)(r->paid.len / sizeof(float)));
+    if (!json_object_get(row, "segments")) return;
+    put_floats(&r->turns, json_object_get(row, "paid"));
+    rlhf__chain_put_paid(&r->rewards, floats(&r->turns), (int32_t)(r->turns.len / sizeof(float)),
+                         verdict_of(row));
+}
+
 static void put_row(struct rows *r, const json_t *row) {
     const json_t *ids = json_object_get(row, "ids");
+    const char *end = json_string_value(json_object_get(row, "end"));
     size_t i;
     json_t *v;
     rlhf__buf_clear(&r->ids);
     json_array_foreach(ids, i, v) rlhf__buf_u32le(&r->ids, (uint32_t)json_integer_value(v));
     put_floats(&r->logp, json_object_get(row, "logp_sampled"));
     put_floats(&r->paid, json_object_get(row, "token_reward"));
+    put_segments(&r->segments, json_object_get(row, "segments"));
     const struct rlhf__chain_row one = {
         .source = json_integer_value(json_object_get(row, "prompt")),
         .group = integer(row, "group"),
@@ -224,14 +262,13 @@ static void put_row(struct rows *r, const json_t *row) {
         .prompt_length = integer(row, "prompt_length"),
         .n = (int32_t)json_array_size(ids),
         .ids = (const int32_t *)(const void *)rlhf__buf_text(&r->ids),
-        .logp = (const float *)(const void *)rlhf__buf_text(&r->logp),
-        .n_logp = (int32_t)(r->logp.len / sizeof(float))};
+        .logp = floats(&r->logp),
+        .n_logp = (int32_t)(r->logp.len / sizeof(float)),
+        .n_segments = (int32_t)(r->segments.len / sizeof(int32_t)),
+        .segment = (const int32_t *)(const void *)rlhf__buf_text(&r->segments),
+        .end = end ? end : ""};
     rlhf__chain_put_row(&r->drawn, &one);
-    const json_t *score = json_object_get(row, "score");
-    rlhf__chain_put_reward(&r->rewards,
-                           json_is_number(score) ? (float)json_number_value(score) : NAN,
-                           (const float *)(const void *)rlhf__buf_text(&r->paid),
-                           (int32_t)(r->paid.len / sizeof(float)));
+    put_reward(r, row);
     r->n++;
 }
 
@@ -269,6 +306,8 @@ rlhf_status rlhf__record_rollouts(const char *run, const struct rlhf__chain_file
     rlhf__buf_free(&r.ids);
     rlhf__buf_free(&r.logp);
     rlhf__buf_free(&r.paid);
+    rlhf__buf_free(&r.segments);
+    rlhf__buf_free(&r.turns);
     return st;
 }
 

@@ -10,7 +10,7 @@ struct rlhf__replay_job {
     struct rlhf__again again;
     const struct rlhf__chain_file *chain;
     int64_t first, last; // phases
-    int32_t trusted;     // 1: scores come from rollouts.jsonl
+    int32_t trusted;     // 1: scores, or the environment's answers, come from rollouts.jsonl
     int32_t shows;       // 1: print each phase
 };
 

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "recompute/checkpoints.h"
 #include "recompute/run_files.h"
+#include "verify/turns.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,8 +60,10 @@ static rlhf_status same_lines(int64_t phase, const char *what, const json_t *run
         // Without rewards, the reference may not be needed.
         if (trusted && json_is_null(json_object_get(b, "logp_ref")))
             json_object_set(b, "logp_ref", json_object_get(a, "logp_ref"));
+        const size_t before = f->n;
         snprintf(at.where, sizeof at.where, "%s %zu, ", what, i);
         RLHF_TRY(rlhf__faults_compare(f, &at, a, b, err));
+        if (f->n > before) rlhf__turns_name(a, &f->item[before]);
     }
     return RLHF_OK;
 }

@@ -13,7 +13,7 @@ struct rlhf__same {
     const struct rlhf__chain_file *chain, *chain_again;
     // Positioned at the phase; without lines if a file is missing.
     struct rlhf__recorded *rows, *rows_again;
-    int32_t trusted; // 1: scores came from the record
+    int32_t trusted; // 1: scores, or an environment's answers, came from the record
     int32_t reserved;
 };
 

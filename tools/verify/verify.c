@@ -52,7 +52,10 @@ struct job {
     struct rlhf__chain_file chain;
     struct rlhf__faults faults;
     struct rlhf__replay_told told;
-    json_t *on_trust; // ids of rewards that are not functions, or NULL
+    json_t *on_trust;    // ids of rewards that are not functions, or NULL
+    const char *answers; // id of the environment whose answers come from the record, or NULL
+    int32_t has_promise; // 1: its program promises to be a function
+    int32_t reserved;
     int64_t first, last, phases;
 };
 
@@ -115,34 +118,60 @@ static rlhf_status choose_phases(struct job *j, struct rlhf__error *err) {
         (long long)j->first, (long long)l->phase, (long long)l->phase + 1);
 }
 
-// List the rewards that are not functions of their arguments.
-static rlhf_status see_rewards(struct job *j, struct rlhf__error *err) {
-    char path[RLHF__PATH_CAP];
+static int is_set(const struct options *o, const char *section) {
+    for (size_t i = 0; i < o->set.n; i++)
+        if (strncmp(o->set.item[i], section, strlen(section)) == 0) return 1;
+    return 0;
+}
+
+// Returns 1 if the answers of the environment p come from the record: it does not promise to be a
+// function, or only its program does, and the user does not let verify run that.
+static int is_recorded(const struct job *j, const json_t *p) {
+    if (!json_is_true(json_object_get(p, "function"))) return 1;
+    if (!json_is_true(json_object_get(p, "promised"))) return 0;
+    return !j->o->trust_run && !is_set(j->o, "environment.");
+}
+
+// List the rewards that are not functions of their arguments, and see whether the environment is.
+static void see_code(struct job *j) {
     const json_t *plugins = json_object_get(begin_of(j), "plugins");
     size_t i;
     json_t *p;
     json_array_foreach(plugins, i, p) {
         const char *role = rlhf__chain_text(p, "role");
+        if (strcmp(role, "environment") == 0 && is_recorded(j, p)) {
+            j->answers = rlhf__chain_text(p, "id");
+            j->has_promise = json_is_true(json_object_get(p, "promised"));
+        }
         if (strcmp(role, "reward") != 0 && strcmp(role, "judge") != 0) continue;
         if (json_is_true(json_object_get(p, "function"))) continue;
         if (!j->on_trust) j->on_trust = json_array();
         json_array_append(j->on_trust, json_object_get(p, "id"));
     }
-    if (!j->on_trust || j->first == 0) return RLHF_OK;
-    const char *id = json_string_value(json_array_get(j->on_trust, 0));
-    const json_t *rollout = json_object_get(json_object_get(begin_of(j), "config"), "rollout");
+}
+
+// Check that the run has recorded what is taken on trust.
+static rlhf_status check_trust(const struct job *j, struct rlhf__error *err) {
+    char path[RLHF__PATH_CAP];
+    const json_t *config = json_object_get(begin_of(j), "config");
+    const char *reward = json_string_value(json_array_get(j->on_trust, 0));
+    const char *who = j->answers ? j->answers : reward ? reward : "a reward";
+    const char *of = j->answers ? "its episodes" : "its arguments";
+    const char *what = j->answers ? "answers" : "scores";
+    if (j->first == 0 || !(j->on_trust || j->answers)) return RLHF_OK;
     rlhf__path_put(path, "%s/rollouts.jsonl", j->run);
     if (!rlhf__is_file(path))
         return rlhf__fail(
             err, RLHF_E_INVALID,
-            "verify: %s is not a function of its arguments, and %s has not recorded its "
-            "scores: only runs with log.rollouts=true can be recomputed then",
-            id ? id : "a reward", j->run);
-    if (json_integer_value(json_object_get(rollout, "ahead")) == 0) return RLHF_OK;
+            "verify: %s is not a function of %s, and %s has not recorded its %s: only "
+            "runs with log.rollouts=true can be recomputed then",
+            who, of, j->run, what);
+    if (json_integer_value(json_object_get(json_object_get(config, "rollout"), "ahead")) == 0)
+        return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
-                      "verify: %s is not a function of its arguments, so its scores come from "
-                      "rollouts.jsonl; that does not work for a run with rollout.ahead",
-                      id ? id : "a reward");
+                      "verify: %s is not a function of %s, so its %s come from rollouts.jsonl; "
+                      "that does not work for a run with rollout.ahead",
+                      who, of, what);
 }
 
 // ---- the checks ----
@@ -172,6 +201,7 @@ static rlhf_status replay(struct job *j, struct rlhf__error *err) {
                   .changed_plugins = 1,
                   .changed_inputs = 1,
                   .rewards = !j->on_trust,
+                  .environment = !j->answers,
                   .dtype = rlhf__chain_text(begin_of(j), "dtype"),
                   .arithmetic = rlhf__chain_text(begin_of(j), "arithmetic"),
                   .set = o->set.item,
@@ -179,7 +209,7 @@ static rlhf_status replay(struct job *j, struct rlhf__error *err) {
         .chain = &j->chain,
         .first = j->first,
         .last = j->last,
-        .trusted = j->on_trust != NULL,
+        .trusted = j->on_trust || j->answers,
         .shows = !o->json};
     if (j->first == 0) return RLHF_OK;
     if (rlhf__faults_count(&j->faults, 0, 0) > 0) { // config.json, or the chain's own beginning
@@ -208,6 +238,11 @@ static void print_end(const struct job *j) {
             printf("%s %s", i ? "," : "", json_string_value(json_array_get(j->on_trust, i)));
         printf("\n");
     }
+    if (j->answers && done > 0)
+        printf("answers of the environment in %lld phases were taken on trust: %s%s\n", done,
+               j->answers,
+               j->has_promise ? " (its program promises the same answers; --trust-run runs it)"
+                              : "");
     printf("head of the chain: %s\n", rlhf__chain_file_head(&j->chain, j->chain.n));
 }
 
@@ -219,7 +254,8 @@ static rlhf_status give_receipt(const struct job *j, struct rlhf__error *err) {
                                     .faults = &j->faults,
                                     .first = j->first,
                                     .last = j->last,
-                                    .on_trust = j->on_trust};
+                                    .on_trust = j->on_trust,
+                                    .answers = j->answers};
     json_t *v = rlhf__receipt_json(&r);
     if (!v) return RLHF__NOMEM(err, "out of memory for the receipt");
     rlhf_status st = j->o->out ? rlhf__receipt_write(j->o->out, v, err) : RLHF_OK;
@@ -233,7 +269,8 @@ static rlhf_status verify(struct job *j, struct rlhf__error *err) {
     if (j->o->out) RLHF_TRY(rlhf__receipt_can_write(j->o->out, err));
     RLHF_TRY(read_chain(j, err));
     RLHF_TRY(choose_phases(j, err));
-    RLHF_TRY(see_rewards(j, err));
+    see_code(j);
+    RLHF_TRY(check_trust(j, err));
     RLHF_TRY(check_record(j, err));
     RLHF_TRY(replay(j, err));
     if (!j->o->json) print_end(j);

@@ -27,11 +27,19 @@ void rlhf__chain_put_row(struct rlhf__sha256 *s, const struct rlhf__chain_row *r
     rlhf__sha256_put(s, head, sizeof head);
     rlhf__sha256_put(s, r->ids, (size_t)r->n * sizeof *r->ids);
     put_floats(s, r->logp, r->n_logp);
+    if (r->n_segments == 0) return;
+    rlhf__sha256_put(s, r->segment, (size_t)r->n_segments * sizeof *r->segment);
+    rlhf__sha256_put(s, r->end, strlen(r->end) + 1);
 }
 
 void rlhf__chain_put_reward(struct rlhf__sha256 *s, float score, const float *token, int32_t n) {
     put_floats(s, &score, 1);
     put_floats(s, token, n);
+}
+
+void rlhf__chain_put_paid(struct rlhf__sha256 *s, const float *paid, int32_t n, int32_t verdict) {
+    put_floats(s, paid, n);
+    rlhf__sha256_put(s, &verdict, sizeof verdict);
 }
 
 void rlhf__chain_put_metric(struct rlhf__sha256 *s, const char *name, double value) {
@@ -42,9 +50,11 @@ void rlhf__chain_put_metric(struct rlhf__sha256 *s, const char *name, double val
 }
 
 int rlhf__chain_is_steady(const char *metric) {
-    static const char ratio[] = "/idle_ratio"; // a ratio of two times, so it varies too
-    const size_t length = strlen(metric), end = sizeof ratio - 1;
-    if (length > end && strcmp(metric + length - end, ratio) == 0) return 0;
+    static const char *const ratios[] = {"/idle_ratio", "/waiting"}; // of two times
+    for (size_t i = 0; i < sizeof ratios / sizeof *ratios; i++) {
+        const size_t length = strlen(metric), end = strlen(ratios[i]);
+        if (length > end && strcmp(metric + length - end, ratios[i]) == 0) return 0;
+    }
     for (const char *part = metric; part; part = strchr(part, '/')) {
         part += *part == '/';
         const size_t n = strcspn(part, "/");

@@ -16,19 +16,28 @@ struct rlhf__chain_row {
     int32_t group, finished, prompt_length, n;
     const int32_t *ids; // [n] the tokens of the prompt, then those of the response
     const float *logp;  // [n_logp] log-probs of the response's tokens when they were sampled
-    int32_t n_logp, reserved;
+    int32_t n_logp;
+    // Of an episode: the lengths of the segments after the prompt, negative for those of the
+    // environment, and the end as in rollouts.jsonl. n_segments 0: the row is a single response.
+    int32_t n_segments;
+    const int32_t *segment; // [n_segments]
+    const char *end;
 };
 void rlhf__chain_put_row(struct rlhf__sha256 *, const struct rlhf__chain_row *); // [any]
 
 // Hash the mixed score of a row, and the weighted rewards of its n response tokens. [any]
 void rlhf__chain_put_reward(struct rlhf__sha256 *, float score, const float *token, int32_t n);
 
+// After the row's reward, hash the environment's rewards for the n turns of an episode and its
+// verdict (enum rlhf_verdict). [any]
+void rlhf__chain_put_paid(struct rlhf__sha256 *, const float *paid, int32_t n, int32_t verdict);
+
 // Hash a metric of a phase. Call it in the order of metrics.jsonl. [any]
 void rlhf__chain_put_metric(struct rlhf__sha256 *, const char *name, double value);
 
 // Returns 1 if the metric is the same on every machine. Metrics of times, rates and memory are not.
-// They are recognized by their names, which have the part "time" or "perf", or end in idle_ratio.
-// [any]
+// They are recognized by their names, which have the part "time" or "perf", or end in idle_ratio or
+// waiting. [any]
 int rlhf__chain_is_steady(const char *metric);
 
 // What a phase adds to the chain. A digest is NULL if the phase lacks such numbers.

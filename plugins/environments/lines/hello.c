@@ -39,10 +39,12 @@ int rlhf__hello_read(const char *line, size_t n, struct rlhf__hello *out, char *
             good = read_tools(member, out, why);
         } else if (strcmp(key, "finish") == 0 && json_is_boolean(member)) {
             out->finish = json_is_true(member);
+        } else if (strcmp(key, "function") == 0 && json_is_boolean(member)) {
+            out->function = json_is_true(member);
         } else {
             snprintf(why, RLHF__HELLO_WHY,
-                     "the first line has \"%.60s\"; allowed: \"tools\", a "
-                     "list, and \"finish\", true or false",
+                     "the first line has \"%.60s\"; allowed: \"tools\", a list, \"finish\" and "
+                     "\"function\", true or false",
                      key);
             good = 0;
         }

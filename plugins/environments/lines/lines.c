@@ -246,6 +246,11 @@ static void close_all(void *self, uint32_t n, void *const *state) {
     }
 }
 
+static uint32_t promises(void *self) {
+    const struct rlhf__lines *l = self;
+    return l->hello.function ? RLHF_ENVIRONMENT_FUNCTION : 0;
+}
+
 const rlhf_environment_ops rlhf__lines_ops = {
     .size = sizeof rlhf__lines_ops,
     .flags = RLHF_ENVIRONMENT_PAYS | RLHF_ENVIRONMENT_TASKS,
@@ -255,6 +260,7 @@ const rlhf_environment_ops rlhf__lines_ops = {
     .step = step,
     .finish = finish,
     .close = close_all,
+    .promises = promises,
 };
 
 void rlhf__lines_finish(struct rlhf__lines *l) {

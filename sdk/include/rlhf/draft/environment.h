@@ -33,9 +33,14 @@ enum rlhf_environment_flag {
     RLHF_ENVIRONMENT_PAYS = 2, // fills out->reward, so a run needs no reward plugin
     // reset() states the whole task, so a run needs no prompts. If a run has prompts, they come
     // first.
-    RLHF_ENVIRONMENT_TASKS = 4
+    RLHF_ENVIRONMENT_TASKS = 4,
+    // Answers are functions of the options, of files that the options name, and of the episode's
+    // seed, data row and turns, with the same bits on every machine: nothing reads the clock, other
+    // files or the network. So `rlhf-host verify` may play episodes again. The answers of
+    // environments without the flag are taken on trust there.
+    RLHF_ENVIRONMENT_FUNCTION = 8
 };
-#define RLHF_ENVIRONMENT_KNOWN (2 * RLHF_ENVIRONMENT_TASKS - 1) // all bits of this header
+#define RLHF_ENVIRONMENT_KNOWN (2 * RLHF_ENVIRONMENT_FUNCTION - 1) // all bits of this header
 
 // Who says a message.
 enum rlhf_role {
@@ -115,6 +120,9 @@ typedef struct rlhf_environment_ops {
     void (*close)(void *self, uint32_t n, void *const *state);
     // Like rlhf_reward_ops.check_row: called for every data row before the first phase. [main]
     rlhf_status (*check_row)(void *self, rlhf_str row);
+    // Returns further bits of enum rlhf_environment_flag that hold for this instance, such as what
+    // its program has promised; only RLHF_ENVIRONMENT_FUNCTION counts. NULL: none. [any]
+    uint32_t (*promises)(void *self);
 } rlhf_environment_ops;
 
 // Returns NULL if an ops table (a copy) is valid, or else the error, as in plugin_check.h. [any]

@@ -1,0 +1,18 @@
+// share.h: divides the episodes of a batch among the ranks of a team.
+#ifndef RLHF_HOST_EPISODE_SHARE_H
+#define RLHF_HOST_EPISODE_SHARE_H
+
+#include "episode/playing.h"
+#include "team/team.h"
+
+// Like rlhf__playing_sample, but each rank plays the episodes of some groups with its own instance
+// of the environment, and receives those of the other groups. Rows, counts and metrics are the same
+// for any number of ranks, because numbers and seeds of episodes depend on the row, and reports of
+// the environment are passed on in the order of the rows. *counts are those of all ranks. team may
+// be NULL. Errors: those of rlhf__playing_sample, of any rank; those of rlhf__team_agree. [step]
+rlhf_status rlhf__playing_share(struct rlhf__team *team, const struct rlhf__episodes_request *of,
+                                const struct rlhf__rollout_request *q, struct rlhf__rows *e,
+                                int64_t *tokens, struct rlhf__episode_counts *counts,
+                                struct rlhf__error *err);
+
+#endif

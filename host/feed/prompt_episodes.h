@@ -1,0 +1,32 @@
+// prompt_episodes.h: the episodes of a run with an environment: their limits, and the rows of a
+// batch, which the environment plays, or a record that has its answers.
+#ifndef RLHF_HOST_PROMPT_EPISODES_H
+#define RLHF_HOST_PROMPT_EPISODES_H
+
+#include "episode/playing.h"
+#include "feed/feed.h"
+
+// Zero: a run without an environment. If the environment is not open, the setups have limits only.
+struct rlhf__prompt_episodes {
+    struct rlhf__episode_setup train, held_out;
+};
+
+// Check and prepare the episodes of prompts, and of held-out prompts (NULL: none). alone 1: the run
+// has no prompts (rlhf__playing_alone). *out is zeroed if the run has no environment. Errors: those
+// of rlhf__playing_open. [main]
+rlhf_status rlhf__prompt_episodes_open(const struct rlhf__feed_env *, const struct rlhf__prompts *,
+                                       const struct rlhf__prompts *held_out, int alone,
+                                       struct rlhf__prompt_episodes *out, struct rlhf__error *err);
+void rlhf__prompt_episodes_close(struct rlhf__prompt_episodes *); // accepts a zeroed one [main]
+
+// Returns the tokens of the longest episode, or 0 without an environment. [any]
+int32_t rlhf__prompt_episodes_longest(const struct rlhf__prompt_episodes *);
+
+// Sample the episodes of a request into *x, whose phase is set; each rank plays its part. Errors:
+// those of rlhf__playing_share and rlhf__recorded_play. [step]
+rlhf_status rlhf__prompt_episodes_play(const struct rlhf__prompt_episodes *,
+                                       const struct rlhf__feed_env *,
+                                       const struct rlhf__rollout_request *, const int64_t *row,
+                                       struct rlhf__experience *x, struct rlhf__error *err);
+
+#endif

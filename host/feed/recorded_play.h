@@ -1,0 +1,18 @@
+// recorded_play.h: samples episodes again, with the environment's answers from a record
+// (recorded.h).
+#ifndef RLHF_HOST_RECORDED_PLAY_H
+#define RLHF_HOST_RECORDED_PLAY_H
+
+#include "feed/recorded.h"
+#include "sample/experience.h"
+#include "sample/rollout.h"
+
+// Sample the rows of a request, in the order of the record's phase. The policy draws its turns.
+// Prompts, the environment's texts and rewards, and the ends of episodes are the record's. An
+// episode whose turn is not the recorded one ends with that turn. Errors: those of rlhf__rollout;
+// RLHF_E_INVALID (the record lacks rows, or a row cannot be one of this run). [step]
+rlhf_status rlhf__recorded_play(const struct rlhf__recorded *, const struct rlhf__rollout_request *,
+                                const int64_t *row, struct rlhf__experience *x,
+                                struct rlhf__error *err);
+
+#endif

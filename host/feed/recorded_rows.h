@@ -1,0 +1,30 @@
+// recorded_rows.h: the rows of a phase from a record of it (recorded.h): responses or episodes with
+// their scores, as they were before the first update. The record is not trusted.
+#ifndef RLHF_HOST_RECORDED_ROWS_H
+#define RLHF_HOST_RECORDED_ROWS_H
+
+#include "feed/feed.h"
+#include "feed/recorded.h"
+
+// Put the phase's rows into the zeroed *x. The feed gives the prompts. supports 1: log-probs are
+// over the tokens that sampling kept, which a record lacks. version is the number of optimizer
+// steps that the policy had taken when it sampled the rows; -1: not known. Errors: RLHF_E_INVALID
+// (a row that cannot be one of this run), RLHF_E_UNSUPPORTED (the file lacks something that this
+// run needs). [step]
+rlhf_status rlhf__recorded_take(const struct rlhf__recorded *, const struct rlhf__feed *,
+                                int supports, int64_t version, struct rlhf__experience *x,
+                                struct rlhf__error *err);
+
+// Copy the recorded scores and token rewards to rows that were sampled again. If the record has
+// fewer rows, the others were dropped because of their scores, and are dropped here too. Errors:
+// RLHF_E_INVALID (a row without score), RLHF_E_NOMEM. [step]
+rlhf_status rlhf__recorded_score(const struct rlhf__recorded *, const struct rlhf__feed *,
+                                 struct rlhf__experience *x, struct rlhf__error *err);
+
+// Put the phase's episodes into the zeroed *e: their tokens with their authors, the environment's
+// rewards and verdicts, and the ends. Other numbers are 0. Errors: RLHF_E_INVALID (a row
+// that cannot be one of this run), RLHF_E_NOMEM. [step]
+rlhf_status rlhf__recorded_episodes(const struct rlhf__recorded *, const struct rlhf__prompts *,
+                                    int32_t n_vocab, struct rlhf__rows *e, struct rlhf__error *err);
+
+#endif
