@@ -111,13 +111,7 @@ void RLHF__HOT(gemm_turn_a)(uint32_t *dst, const float *src, size_t m, size_t k,
 }
 #endif
 
-void RLHF__HOT(gemm_turn_b)(uint32_t *dst, const uint32_t *src, size_t rows, size_t columns,
-                            size_t next, int pairs) {
-    const size_t swap = pairs != 0;
-    for (size_t i = 0; i < NC * NC; i += 16)
-        __builtin_prefetch(src + next + i, 0, 3);
-    const float *from = (const float *)(const void *)src;
-    float *to = (float *)(void *)dst;
+INLINE void turn_b(float *to, const float *from, size_t rows, size_t columns, const size_t swap) {
     for (size_t i = 0; i < rows; i += VP_LANES)
         for (size_t c = 0; c < NC; c += VP_LANES) {
             vp v[VP_LANES];
@@ -127,6 +121,18 @@ void RLHF__HOT(gemm_turn_b)(uint32_t *dst, const uint32_t *src, size_t rows, siz
             for (size_t j = 0; j < VP_LANES && i + j < rows; j++)
                 vp_store(to + ((i + j) ^ swap) * NC + c, v[j]);
         }
+}
+
+void RLHF__HOT(gemm_turn_b)(uint32_t *dst, const uint32_t *src, size_t rows, size_t columns,
+                            size_t next, int pairs) {
+    for (size_t i = 0; i < NC * NC; i += 16)
+        __builtin_prefetch(src + next + i, 0, 3);
+    const float *from = (const float *)(const void *)src;
+    float *to = (float *)(void *)dst;
+    if (pairs)
+        turn_b(to, from, rows, columns, 1);
+    else
+        turn_b(to, from, rows, columns, 0);
 }
 
 INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vp v) {
