@@ -93,10 +93,11 @@ INLINE void load_keys(vf r[VF_LANES], const struct keys *k, const char *src, int
         for (size_t i = 0; i < VF_LANES; i++) {
             r[i] = vf_zero();
             if (i >= rows) continue;
-            const char *row = split ? key_at(k, j + i) : src + i * stride;
-            r[i] = vf_load_n((const float *)(const void *)(row + u * 4), m);
+            const float *row =
+                (const void *)((split ? key_at(k, j + i) : src + i * stride) + u * 4);
+            r[i] = m == VF_LANES ? vf_load(row) : vf_load_n(row, m);
         }
-    vf_transpose(r);
+    vf_transpose_n(r, rows, m);
 }
 
 // Pack keys: dst[block][unit][KEY_BLOCK] is the transpose of keys j0 .. n-1, which have `units`
@@ -324,6 +325,8 @@ static inline void narrow_row(void *dst, int bf16, const float *src, size_t hd, 
         vf v = vf_mul(vf_load(src + c), mul);
         if (bf16)
             vf_store_bf16_n((uint16_t *)dst + c, v, m);
+        else if (m == VF_LANES)
+            vf_store((float *)dst + c, v);
         else
             vf_store_n((float *)dst + c, v, m);
     }

@@ -34,7 +34,9 @@
 //   vf_hsum(v) vf_hmax(v)            over lanes, in halving order
 //   vf_dp2(acc, a, b)                lanes are pairs of bf16: acc + a.odd b.odd, then
 //                                    + a.even b.even
-//   vf_transpose(r)                  a square of VF_LANES vectors of 32-bit units, in place
+//   vf_transpose_n(r, rows, columns) a square of VF_LANES vectors of 32-bit units, in place; the
+//                                    vectors after `rows` are zero, and of the result only the
+//                                    first `columns` vectors are needed
 #ifndef RLHF_KERNELS_CPU_HOT_VEC_H
 #define RLHF_KERNELS_CPU_HOT_VEC_H
 

@@ -101,7 +101,7 @@ static inline vf vf_dp2(vf acc, vf a, vf b) {
                   _mm512_castsi512_ps(_mm512_slli_epi32(y, 16)), acc);
 }
 #endif
-static inline void vf_transpose(vf r[VF_LANES]) {
+static inline void vp_transpose(vf r[VF_LANES]) {
     vf t[VF_LANES];
     for (int i = 0; i < 16; i += 4) { // 4 x 4 inside each 128-bit part
         vf a = _mm512_unpacklo_ps(r[i], r[i + 1]), b = _mm512_unpackhi_ps(r[i], r[i + 1]);
@@ -122,6 +122,11 @@ static inline void vf_transpose(vf r[VF_LANES]) {
         r[i + 12] = _mm512_shuffle_f32x4(b, d, 0xdd);
     }
 }
+static inline void vf_transpose_n(vf r[VF_LANES], size_t rows, size_t columns) {
+    (void)rows;
+    (void)columns;
+    vp_transpose(r);
+}
 
 static inline vf vf_keep_n(vf v, size_t n, vf other) {
     return _mm512_mask_blend_ps(vf__mask(n), other, v);
@@ -135,16 +140,15 @@ static inline vd vd_load_f32(const float *p) { return _mm512_cvtps_pd(_mm256_loa
 // The machine's vector is vf itself.
 #define VP_LANES VF_LANES
 typedef vf vp;
-#define vp_zero      vf_zero
-#define vp_set1      vf_set1
-#define vp_load      vf_load
-#define vp_load_n    vf_load_n
-#define vp_store     vf_store
-#define vp_store_n   vf_store_n
-#define vp_add       vf_add
-#define vp_fma       vf_fma
-#define vp_transpose vf_transpose
-#define vp_stream    _mm512_stream_ps
-#define VP_COUNT     32
+#define vp_zero    vf_zero
+#define vp_set1    vf_set1
+#define vp_load    vf_load
+#define vp_load_n  vf_load_n
+#define vp_store   vf_store
+#define vp_store_n vf_store_n
+#define vp_add     vf_add
+#define vp_fma     vf_fma
+#define vp_stream  _mm512_stream_ps
+#define VP_COUNT   32
 
 #endif

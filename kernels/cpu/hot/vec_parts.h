@@ -148,17 +148,20 @@ static inline float vf_hmax(vf v) {
 }
 
 // Transposes each square of VP_LANES in registers, and exchanges squares that are on opposite sides
-// of the diagonal.
-static inline void vf_transpose(vf r[VF_LANES]) {
+// of the diagonal. r has values in `rows` rows, and zeros in the others. Of the result, only the
+// rows of the first `columns` columns are needed.
+static inline void vf_transpose_n(vf r[VF_LANES], size_t rows, size_t columns) {
     for (size_t i = 0; i < VF_PARTS; i++)
         for (size_t j = i; j < VF_PARTS; j++) {
+            const int below = i * VP_LANES < rows && j * VP_LANES < columns;
+            const int above = j * VP_LANES < rows && i * VP_LANES < columns;
             vp a[VP_LANES], b[VP_LANES];
             for (size_t l = 0; l < VP_LANES; l++) {
                 a[l] = r[i * VP_LANES + l].p[j];
                 b[l] = r[j * VP_LANES + l].p[i];
             }
-            vp_transpose(a);
-            if (i != j) vp_transpose(b);
+            if (below) vp_transpose(a);
+            if (i != j && above) vp_transpose(b);
             for (size_t l = 0; l < VP_LANES; l++) {
                 if (i != j) r[i * VP_LANES + l].p[j] = b[l];
                 r[j * VP_LANES + l].p[i] = a[l];
