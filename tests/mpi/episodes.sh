@@ -28,7 +28,8 @@ equal() {
 }
 
 common="--set log.progress=off --set log.rollouts=true --set parallel.shards=4"
-calc="--preset calculator --phases 2 --set batch.size=64 --set data.eval_limit=24 --set data.eval_every=1 $common"
+"$host" --preset calculator-form --set log.progress=off --out form >"$work/out" 2>&1 || fail "the form of calls"
+calc="--preset calculator --policy form/checkpoints/latest --phases 2 --set batch.size=64 --set data.eval_limit=24 --set data.eval_every=1 $common"
 
 # The calculator, with held-out episodes.
 "$host" $calc --threads 2 --out calc >"$work/out" 2>&1 || fail "the calculator in one process"
@@ -41,6 +42,8 @@ for name in $launchers; do
         equal calc "calc-$name-$n" "the calculator on $n ranks of $name"
     done
 done
+RLHF_CPU_ISA=avx2 "$host" verify "calc-$first-4" --all >"$work/out" 2>&1 || fail "verify of a run on four ranks"
+says '2 of 2 phases are equal to the bit'
 
 # A game that sleeps at random, and whose program crashes once, on whichever rank comes first.
 cat >game.py <<'END'
