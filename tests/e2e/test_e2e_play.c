@@ -172,7 +172,9 @@ static void evaluated(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(turns_in_files),
                                        cmocka_unit_test(played_by_a_script),
+                                       cmocka_unit_test(a_tool_called_by_hand),
                                        cmocka_unit_test(played_at_a_terminal),
-                                       cmocka_unit_test(generated), cmocka_unit_test(evaluated)};
+                                       cmocka_unit_test(generated),
+                                       cmocka_unit_test(evaluated)};
     return cmocka_run_group_tests_name("play", tests, setup, e2e_teardown);
 }

@@ -46,7 +46,8 @@ void rlhf__play_show_tools(const struct rlhf__play_show *s, const char *tools) {
     if (s->json)
         rlhf__buf_printf(&b, "{\"tools\": %s}\n", tools);
     else
-        rlhf__buf_printf(&b, "tools: %s\n", tools);
+        rlhf__buf_printf(
+            &b, "tools: %s\n(for a turn that calls one: /call NAME {\"argument\": 1})\n", tools);
     flush(&b);
 }
 
