@@ -9,6 +9,7 @@ late. With STEP it does the next one STEP calls later, and so on until there wer
 import base64
 import hashlib
 import json
+import socket
 import struct
 import sys
 import threading
@@ -69,7 +70,8 @@ class Serve(BaseHTTPRequestHandler):
         if wrong == "late":
             time.sleep(8)
         if wrong == "drop":
-            return self.connection.close()
+            self.close_connection = True
+            return self.connection.shutdown(socket.SHUT_RDWR)
         self.send_response(404 if wrong == "status" else 200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
