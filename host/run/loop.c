@@ -112,8 +112,8 @@ static rlhf_status see_trends(struct rlhf__run *r, struct rlhf__error *err) {
     return rlhf__run_history_warn(&r->history, &r->findings, &r->report, phase, err);
 }
 
-// After a phase has been counted: check that the metrics that settings name exist, write the
-// metrics, and note the phase boundary.
+// After a phase has been counted: check that every metric named in the settings exists,
+// write the metrics, and note the phase boundary.
 static rlhf_status end_phase(struct rlhf__run *r, const struct rlhf__phase *p,
                              struct rlhf__error *err) {
     rlhf__calibration_note(p);

@@ -1,6 +1,6 @@
-// setup_rows.c: rlhf__setup_rows of setup.h: opens what the planned source of rows needs. After
-// that, no code depends on the source. (learn/plan.c, setup.c and effect_rules.c also check
-// settings against it.)
+// setup_rows.c: rlhf__setup_rows of setup.h: opens what the planned source of rows needs.
+// Outside this file, only checks of settings depend on which source it is (learn/plan.c, setup.c
+// and effect_rules.c).
 #include "run/setup.h"
 
 #include "episode/playing.h"

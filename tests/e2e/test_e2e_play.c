@@ -106,6 +106,17 @@ static void played_by_a_script(void **state) {
     e2e_says(t, "invalid UTF-8 at byte 1");
 }
 
+// The player is told how to call a tool, and that works.
+static void a_tool_called_by_hand(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_shell(t, "echo '{\"prompt\": \"3 * 4?\"}' > p.jsonl; "
+                                  "echo '/call calculator {\"expression\": \"3*4\"}' | "
+                                  "$HOST play --env tools.so --prompts p.jsonl"),
+                     0);
+    e2e_says(t, "\n(for a turn that calls one: /call NAME {\"argument\": 1})\n");
+    e2e_says(t, "\ntool: 12\n");
+}
+
 static void played_at_a_terminal(void **state) {
     struct e2e *t = *state;
     static const struct e2e_keys keys[] = {{"1 to 63?", "7\n"}, {"\n> ", "\4"}};

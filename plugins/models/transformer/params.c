@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// visit is called for each parameter of the architecture (WHOLE), and for the two matrices of its
-// adapter.
+// visit is called with WHOLE for each parameter of the architecture, and once for each of the two
+// matrices if the parameter has an adapter.
 enum half { WHOLE, LORA_A, LORA_B };
 typedef rlhf_status visit_fn(struct rlhf__tf *m, const struct rlhf_tf_name *name, int32_t layer,
                              enum half half, void *arg);
