@@ -61,6 +61,8 @@ void kit_destroy(rlhf_compute *c) {
     free(o);
 }
 
+rlhf_compute *kit_backend(const struct kit *k, int i) { return i == 0 ? k->ref : k->cpu2; }
+
 const char *kit_said(const rlhf_compute *c) { return (*find(c))->b.said; }
 
 int kit_setup(void **state) {
@@ -93,6 +95,14 @@ int kit_teardown(void **state) {
 void kit_ok(rlhf_compute *c, rlhf_status st, const char *expr, int line) {
     if (st == RLHF_OK) return;
     fail_msg("line %d: %s on %s: status %d, %s", line, expr, c->name, st, kit_said(c));
+}
+
+void kit_refused(rlhf_compute *c, rlhf_status got, rlhf_status want, const char *what) {
+    const char *text = kit_said(c);
+    printf("  %s, %s: %d \"%s\"\n", c->name, what, got, text);
+    if (want == RLHF_E_INVALID && got == RLHF_E_UNSUPPORTED) want = got;
+    assert_int_equal(got, want);
+    assert_true(strlen(text) > 10);
 }
 
 // ---- one call ----

@@ -31,6 +31,8 @@ const rlhf_plugin *kit_load(const char *name, void **so);
 rlhf_compute *kit_create(const rlhf_plugin *p, uint32_t threads, uint32_t guard,
                          uint64_t workspace);
 void kit_destroy(rlhf_compute *c); // NULL allowed
+// The reference (0) or the backend under test, with 2 threads (1).
+rlhf_compute *kit_backend(const struct kit *, int i);
 // The last error text of a table that kit_create opened, or "".
 const char *kit_said(const rlhf_compute *c);
 
@@ -41,6 +43,9 @@ int kit_teardown(void **state);
 // Fails the test with the backend's error text unless st is RLHF_OK.
 void kit_ok(rlhf_compute *c, rlhf_status st, const char *expr, int line);
 #define KIT_OK(c, call) kit_ok((c), (call), #call, __LINE__)
+// Fails the test unless the call was refused with `want` and an error text.
+// Backends may differ in whether they return "invalid" or "not supported".
+void kit_refused(rlhf_compute *c, rlhf_status got, rlhf_status want, const char *what);
 
 // ---- one call ----
 

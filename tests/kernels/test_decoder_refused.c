@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static rlhf_compute *backend(struct kit *k, int i) { return i == 0 ? k->ref : k->cpu2; }
-
 // Asserts that the call is refused, at once or in the next wait, with an error text that contains
 // this word. Backends may differ in whether they return "invalid" or "not supported".
 static void refused(rlhf_compute *c, rlhf_status got, const char *word, const char *what) {
@@ -20,7 +18,7 @@ static void refused(rlhf_compute *c, rlhf_status got, const char *word, const ch
 
 static void norms(void **state) {
     for (int i = 0; i < 2; i++) {
-        rlhf_compute *c = backend(*state, i);
+        rlhf_compute *c = kit_backend(*state, i);
         struct call k = {.c = c};
         rlhf_dev x = call_zeros(&k, 64, RLHF_F32), y = call_zeros(&k, 64, RLHF_F32);
         void *ctx = c->ctx;
@@ -36,7 +34,7 @@ static void norms(void **state) {
 
 static void gates(void **state) {
     for (int i = 0; i < 2; i++) {
-        rlhf_compute *c = backend(*state, i);
+        rlhf_compute *c = kit_backend(*state, i);
         struct call k = {.c = c};
         rlhf_dev x = call_zeros(&k, 64, RLHF_F32), y = call_zeros(&k, 64, RLHF_F32);
         void *ctx = c->ctx;
@@ -54,7 +52,7 @@ static void gates(void **state) {
 
 static void embeddings(void **state) {
     for (int i = 0; i < 2; i++) {
-        rlhf_compute *c = backend(*state, i);
+        rlhf_compute *c = kit_backend(*state, i);
         struct call k = {.c = c};
         const int32_t one[] = {0, 1};
         rlhf_dev x = call_zeros(&k, 64, RLHF_F32), y = call_zeros(&k, 64, RLHF_F32);
@@ -111,7 +109,7 @@ static void both(rlhf_compute *c, const struct rope *r, rlhf_rope g, const char 
 
 static void geometry(void **state) {
     for (int i = 0; i < 2; i++) {
-        rlhf_compute *c = backend(*state, i);
+        rlhf_compute *c = kit_backend(*state, i);
         struct call k = {.c = c};
         const struct rope r = rope_of(&k);
         KIT_OK(c, c->rope(c->ctx, &r.g, r.x, 2));
@@ -140,7 +138,7 @@ static void geometry(void **state) {
 static void positions(void **state) {
     static const int32_t bad[][2] = {{0, 4}, {-1, 0}, {3, 2147483647}};
     for (int i = 0; i < 2; i++) {
-        rlhf_compute *c = backend(*state, i);
+        rlhf_compute *c = kit_backend(*state, i);
         struct call k = {.c = c};
         struct rope r = rope_of(&k);
         for (size_t j = 0; j < CHECK_COUNT(bad); j++) {
@@ -155,7 +153,7 @@ static void positions(void **state) {
 // size is impossible.
 static void sizes(void **state) {
     for (int i = 0; i < 2; i++) {
-        rlhf_compute *c = backend(*state, i);
+        rlhf_compute *c = kit_backend(*state, i);
         struct call k = {.c = c};
         const struct rope r = rope_of(&k);
         struct {

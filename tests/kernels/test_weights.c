@@ -1,0 +1,91 @@
+// test_weights.c: weights that a backend packs for matrix products: their size, and both
+// directions.
+#include "kit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+// Packing a weight increases bytes_in_use by its predicted size.
+static void weights_foretold(void **state) {
+    static const struct {
+        int32_t k, n;
+    } sizes[] = {{1, 1}, {16, 16}, {97, 33}, {64, 300}, {896, 128}};
+    for (int i = 0; i < 2; i++) {
+        rlhf_compute *c = kit_backend(*state, i);
+        for (size_t j = 0; j < 8 * CHECK_COUNT(sizes); j++) {
+            const int32_t k = sizes[j / 8].k, n = sizes[j / 8].n;
+            const int32_t dtype = j & 4 ? RLHF_F32 : RLHF_BF16;
+            const uint32_t flags = (uint32_t)j & 3;
+            const uint64_t before = c->bytes_in_use(c->ctx);
+            const uint64_t bytes = c->weight_bytes(c->ctx, k, n, dtype, flags);
+            rlhf_weight *w = NULL;
+            assert_true(bytes >= (uint64_t)k * (uint64_t)n * rlhf_dtype_size(dtype));
+            assert_int_equal(c->bytes_in_use(c->ctx), before);
+            KIT_OK(c, c->weight_create(c->ctx, k, n, dtype, flags, &w));
+            assert_int_equal(c->bytes_in_use(c->ctx) - before, bytes);
+            c->weight_destroy(c->ctx, w);
+        }
+        assert_int_equal(c->weight_bytes(c->ctx, 0, 16, RLHF_F32, 0), 0);
+        assert_int_equal(c->weight_bytes(c->ctx, 16, -1, RLHF_F32, 0), 0);
+        assert_int_equal(c->weight_bytes(c->ctx, 16, 16, RLHF_I32, 0), 0);
+        assert_int_equal(c->weight_bytes(c->ctx, 16, 16, RLHF_F32, 1u << 30), 0);
+    }
+}
+
+// The CPU stores a weight once for both directions: the backward pass converts the packed panels.
+static void way_back_is_free(void **state) {
+    const rlhf_compute *c = kit_backend(*state, 1);
+    static const int32_t dtypes[] = {RLHF_F32, RLHF_BF16};
+    if (c->device != RLHF_DEVICE_CPU) return;
+    for (size_t i = 0; i < CHECK_COUNT(dtypes); i++)
+        assert_int_equal(c->weight_bytes(c->ctx, 97, 300, dtypes[i], RLHF_WEIGHT_BACKWARD),
+                         c->weight_bytes(c->ctx, 97, 300, dtypes[i], 0));
+}
+
+struct turned {
+    uint32_t rows;
+    int32_t k, n, dtype, out_dtype, accumulate;
+};
+
+// linear_dx, which converts the weight's panels, equals x times the weight's transpose, packed
+// directly.
+static void dx_is_by_the_transpose(void **state) {
+    static const struct turned all[] = {
+        {5, 1, 1, RLHF_F32, RLHF_F32, 0},        {37, 97, 33, RLHF_F32, RLHF_F32, 0},
+        {70, 33, 1100, RLHF_F32, RLHF_F32, 1},   {3, 40, 2100, RLHF_F32, RLHF_F32, 0},
+        {5, 1, 1, RLHF_BF16, RLHF_F32, 0},       {37, 97, 33, RLHF_BF16, RLHF_BF16, 0},
+        {70, 31, 4200, RLHF_BF16, RLHF_BF16, 0}, {64, 300, 47, RLHF_BF16, RLHF_F32, 1},
+        {33, 64, 64, RLHF_BF16, RLHF_BF16, 0}};
+    struct kit *kit = *state;
+    rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};
+    for (size_t i = 0; i < CHECK_COUNT(backends) * CHECK_COUNT(all) * 2; i++) {
+        const struct turned *s = &all[i / 2 % CHECK_COUNT(all)];
+        struct call k = {.c = backends[i / 2 / CHECK_COUNT(all)]};
+        const uint32_t other = i & 1 ? RLHF_WEIGHT_OUT_IN : 0; // the other layout
+        const uint64_t kk = (uint64_t)s->k, n = (uint64_t)s->n, out = s->rows * kk;
+        const float *numbers = call_normal(&k, 1, kk * n, 1.0);
+        rlhf_weight *w = call_weight(&k, numbers, s->k, s->n, s->dtype,
+                                     (other ^ RLHF_WEIGHT_OUT_IN) | RLHF_WEIGHT_BACKWARD);
+        rlhf_weight *t = call_weight(&k, numbers, s->n, s->k, s->dtype, other);
+        rlhf_dev dy = call_floats(&k, call_normal(&k, 2, s->rows * n, 1.0), s->rows * n, s->dtype);
+        const float *at = call_normal(&k, 3, out, 1.0);
+        rlhf_dev dx = call_floats(&k, at, out, s->out_dtype);
+        rlhf_dev y = call_floats(&k, at, out, s->out_dtype);
+        float *got = call_host(&k, out * sizeof *got), *want = call_host(&k, out * sizeof *want);
+        KIT_OK(k.c, k.c->linear_dx(k.c->ctx, dx, s->out_dtype, s->accumulate, dy, w, s->rows));
+        KIT_OK(k.c, k.c->linear(k.c->ctx, y, s->out_dtype, s->accumulate, dy, t, NULL, s->rows));
+        kit_read(k.c, got, dx, out, s->out_dtype);
+        kit_read(k.c, want, y, out, s->out_dtype);
+        if (memcmp(got, want, out * sizeof *got) != 0)
+            printf("  %s: %u rows by %d x %d turned differ\n", k.c->name, s->rows, s->k, s->n);
+        assert_memory_equal(got, want, out * sizeof *got);
+        call_finish(&k);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(way_back_is_free),
+                                       cmocka_unit_test(dx_is_by_the_transpose),
+                                       cmocka_unit_test(weights_foretold)};
+    return cmocka_run_group_tests_name("kernels: weights", tests, kit_setup, kit_teardown);
+}
