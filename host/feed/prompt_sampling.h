@@ -1,0 +1,52 @@
+// prompt_sampling.h: how a run samples responses to its prompts: what all requests for a rollout
+// have in common, and the KV cache.
+#ifndef RLHF_HOST_PROMPT_SAMPLING_H
+#define RLHF_HOST_PROMPT_SAMPLING_H
+
+#include "feed/feed.h"
+
+// Zeroed until it is initialized.
+struct rlhf__prompt_sampling {
+    const struct rlhf__feed_env *env;
+    const struct rlhf__prompts *prompts;
+    rlhf_gen *cache; // NULL: each rollout opens its own
+    uint32_t slots, prefix_slots;
+    uint32_t group;       // rows per prompt
+    int32_t share;        // 1: rows of a group share its prompt in the KV cache
+    int32_t keep_support; // 1: log-probs are over the tokens that top-k and top-p kept
+    int32_t reserved;
+};
+
+// Choose the slots, and the tokens over which log-probs are computed. The cast needs what
+// rlhf__prompt_feed_open says. Borrows env and prompts. Errors: RLHF_E_UNSUPPORTED (a model or the
+// backend cannot compute these). [main]
+rlhf_status rlhf__prompt_sampling_init(struct rlhf__prompt_sampling *,
+                                       const struct rlhf__feed_env *, const struct rlhf__prompts *,
+                                       struct rlhf__error *err);
+void rlhf__prompt_sampling_finish(struct rlhf__prompt_sampling *); // [main]
+
+// If the backend records calls, open a cache for the whole run, with `longest` tokens in a slot.
+// With other backends, each rollout opens and closes its cache, which then takes no memory during
+// the update. [main]
+rlhf_status rlhf__prompt_sampling_ready(struct rlhf__prompt_sampling *, uint32_t longest,
+                                        struct rlhf__error *err);
+
+// Returns the settings of a request that are the same for all sampling in a run. [any]
+struct rlhf__rollout_request rlhf__prompt_sampling_request(const struct rlhf__prompt_sampling *);
+
+// Returns the request of a phase, whose rows come in groups with the same prompt. [any]
+struct rlhf__rollout_request rlhf__prompt_sampling_batch(const struct rlhf__prompt_sampling *);
+
+// With rewards.overlap, let the rewards that allow it be called while the n rows of *x are being
+// sampled. [step]
+rlhf_status rlhf__prompt_sampling_overlap(const struct rlhf__prompt_sampling *, uint32_t n,
+                                          struct rlhf__experience *x, struct rlhf__error *err);
+
+// On the memory plan, let the model fill every slot of a cache with the prompts of *x, and decode
+// one more token. *cache stays open; the caller closes it, also after an error. [step]
+rlhf_status rlhf__prompt_sampling_estimate(const struct rlhf__prompt_sampling *,
+                                           const struct rlhf__model *, uint32_t longest,
+                                           const struct rlhf__experience *x, rlhf_gen **cache,
+                                           struct rlhf__error *err);
+
+#endif
