@@ -1,5 +1,6 @@
 // plugin_check.c: rlhf-plugin-check, the program that `rlhf-host plugin check FILE` runs. It
 // reports what is wrong with a plugin, as text or as JSON.
+#include "base/json.h"
 #include "base/printable.h"
 #include "check/check.h"
 #include "cmd/flags.h"
@@ -72,11 +73,6 @@ static rlhf_status read_rows(const char *path, json_t *out, struct rlhf__error *
     return st;
 }
 
-static const char *text_of(const json_t *row, const char *key) {
-    const char *s = json_string_value(json_object_get(row, key));
-    return s ? s : "";
-}
-
 // 1 if the texts differ only in their numbers.
 static int same_words(const char *a, const char *b) {
     static const char number[] = "0123456789.";
@@ -93,9 +89,10 @@ static int same_words(const char *a, const char *b) {
 // the same function ("score() of ...", "in score() of ...") or use the same words. A fault that
 // shows with several inputs counts once.
 static int same_fault(const json_t *a, const json_t *b) {
-    const char *x = text_of(a, "saw"), *y = text_of(b, "saw"), *end = strstr(x, "()");
-    return strcmp(text_of(a, "rule"), text_of(b, "rule")) == 0 &&
-           strcmp(text_of(a, "plugin"), text_of(b, "plugin")) == 0 &&
+    const char *x = rlhf__json_text_in(a, "saw"), *y = rlhf__json_text_in(b, "saw"),
+               *end = strstr(x, "()");
+    return strcmp(rlhf__json_text_in(a, "rule"), rlhf__json_text_in(b, "rule")) == 0 &&
+           strcmp(rlhf__json_text_in(a, "plugin"), rlhf__json_text_in(b, "plugin")) == 0 &&
            (same_words(x, y) || (end && strncmp(x, y, (size_t)(end - x) + 2) == 0));
 }
 
@@ -121,19 +118,21 @@ static void put_text(struct rlhf__buf *out, const char *path, const struct rlhf_
     rlhf__buf_printf(out, ": %lld steps\n", (long long)r->steps);
     json_array_foreach(r->facts, i, row) {
         rlhf__buf_puts(out, "  ");
-        rlhf__put_printable(out, text_of(row, "text"), strlen(text_of(row, "text")), "");
+        rlhf__put_printable(out, rlhf__json_text_in(row, "text"),
+                            strlen(rlhf__json_text_in(row, "text")), "");
         rlhf__buf_putc(out, '\n');
     }
     json_array_foreach(r->found, i, row) {
         if (!is_first(r->found, i, &more)) continue;
-        rlhf__buf_printf(out, "%s: ", text_of(row, "rule"));
-        rlhf__put_printable(out, text_of(row, "saw"), strlen(text_of(row, "saw")), "");
+        rlhf__buf_printf(out, "%s: ", rlhf__json_text_in(row, "rule"));
+        rlhf__put_printable(out, rlhf__json_text_in(row, "saw"),
+                            strlen(rlhf__json_text_in(row, "saw")), "");
         if (more)
             rlhf__buf_printf(out, "; the same with %zu more input%s, which --json lists", more,
                              more == 1 ? "" : "s");
-        rlhf__buf_printf(out, "\n  %s:%lld: %s\n", text_of(row, "header"),
+        rlhf__buf_printf(out, "\n  %s:%lld: %s\n", rlhf__json_text_in(row, "header"),
                          (long long)json_integer_value(json_object_get(row, "line")),
-                         text_of(row, "says"));
+                         rlhf__json_text_in(row, "says"));
     }
     if (json_array_size(r->found) == 0) rlhf__buf_puts(out, "nothing found\n");
 }

@@ -13,7 +13,7 @@
 #include "keep/manifest.h"
 #include "keep/run_dir.h"
 #include "model/free_memory.h"
-#include "run/run.h"
+#include "setup/setup.h"
 #include "team/agree.h"
 #include "team/join.h"
 

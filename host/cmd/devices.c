@@ -30,29 +30,26 @@ static const struct rlhf__flag flags[] = {
 
 // ---- instruction sets ----
 
-static const char *text_of(const json_t *row, const char *key) {
-    const char *s = json_string_value(json_object_get(row, key));
-    return s ? s : "";
-}
-
 json_t *rlhf__levels_json(const struct rlhf__device_info *d) {
     json_t *list = json_array();
     const json_t *l;
     size_t i;
     json_array_foreach(d->levels, i, l) json_array_append_new(
-        list, json_pack("{ss,sb,sb,ss,ss,ss,ss}", "level", text_of(l, "name"), "has",
-                        json_is_true(json_object_get(l, "supported")), "used",
-                        json_is_true(json_object_get(l, "used")), "loops", text_of(l, "loops"),
-                        "f32", text_of(l, "f32"), "bf16", text_of(l, "bf16"), "why_not",
-                        text_of(l, "why_unused")));
+        list,
+        json_pack("{ss,sb,sb,ss,ss,ss,ss}", "level", rlhf__json_text_in(l, "name"), "has",
+                  json_is_true(json_object_get(l, "supported")), "used",
+                  json_is_true(json_object_get(l, "used")), "loops", rlhf__json_text_in(l, "loops"),
+                  "f32", rlhf__json_text_in(l, "f32"), "bf16", rlhf__json_text_in(l, "bf16"),
+                  "why_not", rlhf__json_text_in(l, "why_unused")));
     return list;
 }
 
 static void put_line(struct rlhf__buf *out, char mark, const char *has, const json_t *row) {
-    const char *why = text_of(row, "why_not");
+    const char *why = rlhf__json_text_in(row, "why_not");
     struct rlhf__buf line = RLHF__BUF_INIT;
-    rlhf__buf_printf(&line, "  %c %-12s %-4s %-28s %-14s %-18s%s%s", mark, text_of(row, "level"),
-                     has, text_of(row, "loops"), text_of(row, "f32"), text_of(row, "bf16"),
+    rlhf__buf_printf(&line, "  %c %-12s %-4s %-28s %-14s %-18s%s%s", mark,
+                     rlhf__json_text_in(row, "level"), has, rlhf__json_text_in(row, "loops"),
+                     rlhf__json_text_in(row, "f32"), rlhf__json_text_in(row, "bf16"),
                      *why ? "not: " : "", why);
     while (line.len && rlhf__buf_text(&line)[line.len - 1] == ' ')
         line.len--;
@@ -171,21 +168,22 @@ static void put(struct rlhf__buf *out, const char *what, const char *text) {
 static void print_row(const json_t *row) {
     struct rlhf__buf line = RLHF__BUF_INIT, shown = RLHF__BUF_INIT;
     const json_int_t gpu = json_integer_value(json_object_get(row, "gpu"));
-    const char *capability = text_of(row, "compute_capability"), *missing = text_of(row, "missing");
+    const char *capability = rlhf__json_text_in(row, "compute_capability"),
+               *missing = rlhf__json_text_in(row, "missing");
     char name[64];
-    snprintf(name, sizeof name, *capability ? "%.40s %d" : "%.40s", text_of(row, "backend"),
-             (int)gpu);
-    rlhf__buf_printf(&line, "%-10s %s", name, text_of(row, "name"));
+    snprintf(name, sizeof name, *capability ? "%.40s %d" : "%.40s",
+             rlhf__json_text_in(row, "backend"), (int)gpu);
+    rlhf__buf_printf(&line, "%-10s %s", name, rlhf__json_text_in(row, "name"));
     if (json_is_integer(json_object_get(row, "memory_free")))
         rlhf__buf_printf(&line, ", %.1f of %.1f GiB free", gib_of(row, "memory_free"),
                          gib_of(row, "memory"));
     else if (json_is_integer(json_object_get(row, "memory")))
         rlhf__buf_printf(&line, ", %.1f GiB", gib_of(row, "memory"));
-    if (text_of(row, "name")[0]) {
+    if (rlhf__json_text_in(row, "name")[0]) {
         put(&line, "compute capability ", capability);
-        put(&line, "driver ", text_of(row, "driver"));
-        put(&line, "runtime ", text_of(row, "runtime"));
-        put(&line, "", text_of(row, "library"));
+        put(&line, "driver ", rlhf__json_text_in(row, "driver"));
+        put(&line, "runtime ", rlhf__json_text_in(row, "runtime"));
+        put(&line, "", rlhf__json_text_in(row, "library"));
         if (*missing) rlhf__buf_puts(&line, "; ");
     }
     if (*missing) rlhf__buf_printf(&line, "not usable: %s", missing);

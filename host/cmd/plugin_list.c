@@ -76,13 +76,8 @@ struct list {
     json_t *hides; // path of a hidden file -> path of the file that hides it
 };
 
-static const char *text_of(const json_t *row, const char *key) {
-    const char *s = json_string_value(json_object_get(row, key));
-    return s ? s : "";
-}
-
 static int same_text(const json_t *a, const json_t *b, const char *key) {
-    return strcmp(text_of(a, key), text_of(b, key)) == 0;
+    return strcmp(rlhf__json_text_in(a, key), rlhf__json_text_in(b, key)) == 0;
 }
 
 // Warn of each id that occurs in several files.
@@ -92,15 +87,16 @@ static void warn_shared(const struct list *l) {
     json_array_foreach(l->rows, i, row) {
         struct rlhf__buf files = RLHF__BUF_INIT;
         size_t n = 0, first = i;
-        if (!*text_of(row, "id")) continue;
+        if (!*rlhf__json_text_in(row, "id")) continue;
         json_array_foreach(l->rows, k, other) {
             if (!same_text(other, row, "id") || !same_text(other, row, "kind")) continue;
             if (k < first) first = k;
-            rlhf__buf_printf(&files, "%s%s", n++ ? ", " : "", text_of(other, "path"));
+            rlhf__buf_printf(&files, "%s%s", n++ ? ", " : "", rlhf__json_text_in(other, "path"));
         }
         if (n > 1 && first == i)
             rlhf__logf(l->env->log, RLHF_LOG_WARN, "the %s id \"%s\" is in %zu files: %s",
-                       text_of(row, "kind"), text_of(row, "id"), n, rlhf__buf_text(&files));
+                       rlhf__json_text_in(row, "kind"), rlhf__json_text_in(row, "id"), n,
+                       rlhf__buf_text(&files));
         rlhf__buf_free(&files);
     }
 }
@@ -119,7 +115,7 @@ static void mark_hidden(const struct list *l) {
     size_t i;
     json_t *row;
     json_array_foreach(l->rows, i, row) {
-        json_t *by = json_object_get(l->hides, text_of(row, "path"));
+        json_t *by = json_object_get(l->hides, rlhf__json_text_in(row, "path"));
         if (by) json_object_set(row, "hidden_by", by);
     }
 }
@@ -189,8 +185,8 @@ static rlhf_status ask(struct list *l, size_t from, size_t to, struct rlhf__erro
         st = rlhf__fail(err, RLHF_E_INTERNAL, "%s: its answer is not what was asked", what);
     for (size_t i = 0; st == RLHF_OK && i < to - from; i++) {
         one = json_array_get(answer, i);
-        if (*text_of(one, "warning"))
-            rlhf__logf(l->env->log, RLHF_LOG_WARN, "%s", text_of(one, "warning"));
+        if (*rlhf__json_text_in(one, "warning"))
+            rlhf__logf(l->env->log, RLHF_LOG_WARN, "%s", rlhf__json_text_in(one, "warning"));
         take_rows(l, json_string_value(json_array_get(l->files, from + i)),
                   json_object_get(one, "rows"));
     }
@@ -241,7 +237,7 @@ static int width(const json_t *rows, const char *key, const char *title) {
     size_t i, n = strlen(title);
     json_t *row;
     json_array_foreach(rows, i, row) {
-        size_t len = strlen(text_of(row, key));
+        size_t len = strlen(rlhf__json_text_in(row, key));
         if (len > n) n = len;
     }
     return (int)n;
@@ -273,8 +269,9 @@ static void print_table(const json_t *rows) {
     printf("%-*s  %-*s  %-*s  %-*s  %s\n", wk, "KIND", wf, "FILE", wi, "ID", wv, "VERSION",
            "SUMMARY");
     json_array_foreach(rows, i, row)
-        printf("%-*s  %-*s  %-*s  %-*s  %s\n", wk, text_of(row, "kind"), wf, text_of(row, "file"),
-               wi, text_of(row, "id"), wv, text_of(row, "version"), text_of(row, "summary"));
+        printf("%-*s  %-*s  %-*s  %-*s  %s\n", wk, rlhf__json_text_in(row, "kind"), wf,
+               rlhf__json_text_in(row, "file"), wi, rlhf__json_text_in(row, "id"), wv,
+               rlhf__json_text_in(row, "version"), rlhf__json_text_in(row, "summary"));
 }
 
 int rlhf__plugin_list(const struct rlhf__env *env, int argc, char **argv) {

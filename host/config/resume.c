@@ -206,7 +206,7 @@ static int same_place(const char *path, const json_t *was, const json_t *is) {
     for (size_t i = 0; may_move[i] && json_string_length(was) > 0; i++)
         if (strcmp(path, may_move[i]) == 0) return 1;
     // It is not known here whether this option of a reward names a file or is any other text.
-    // run/setup_inputs.c, which knows the plugin's options, later rejects a changed text.
+    // setup/inputs.c, which knows the plugin's options, later rejects a changed text.
     const int is_option = of_plugin && !ends_in(path, ".plugin") && !ends_in(path, ".name");
     if (is_option && *json_string_value(was) == '/' && rlhf__is_file(real)) return 1;
     return !strcmp(real, json_string_value(was));

@@ -112,7 +112,7 @@ static void say(const char *path, const json_t *was, const json_t *now, struct r
 }
 
 // Returns 1 if the setting given now names a run directory and the stored one names a checkpoint in
-// it: the run stored the checkpoint that it used (run/setup_inputs.c).
+// it: the run stored the checkpoint that it used (setup/inputs.c).
 static int is_checkpoint_of(const json_t *stored, const json_t *given) {
     static const char below[] = "/checkpoints/";
     const char *was = json_string_value(stored), *now = json_string_value(given);
@@ -145,12 +145,12 @@ size_t rlhf__settings_differ(const json_t *stored, const struct rlhf__config *co
     if (was && rlhf__config_to_json(config, &now, NULL) == RLHF_OK) {
         json_object_del(json_object_get(was, "run"), "dir");
         json_object_del(json_object_get(now, "run"), "dir");
-        // The run has replaced "auto" by the backend that it found (run/setup.c).
+        // The run has replaced "auto" by the backend that it found (setup/setup.c).
         if (strcmp(config->compute.backend, "auto") == 0) {
             json_object_del(json_object_get(was, "compute"), "backend");
             json_object_del(json_object_get(now, "compute"), "backend");
         }
-        // The run has replaced 0 by the number of processes (run/setup_shards.c).
+        // The run has replaced 0 by the number of processes (setup/shards.c).
         if (config->parallel.shards == 0) {
             json_object_del(json_object_get(was, "parallel"), "shards");
             json_object_del(json_object_get(now, "parallel"), "shards");

@@ -2,7 +2,7 @@
 #include "keep/manifest.h"
 
 #include "base/file.h"
-#include "weights/sum.h"
+#include "keep/inputs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -93,25 +93,21 @@ json_t *rlhf__manifest_json(const struct rlhf__manifest *m) {
 
 // ---- what changed -----------------------------------------------------------------------------
 
-static const char *field(const json_t *o, const char *key) {
-    const char *s = json_string_value(json_object_get(o, key));
-    return s ? s : "";
-}
-
-// Find the stored counterpart of item i of `now`. It is one of the stored items with the same value
-// of `key`. Among these, a model plugin other than the policy's is matched by its id, any other
-// item by its position.
-static const json_t *counterpart(const char *key, const json_t *now, size_t i,
-                                 const json_t *stored) {
+// Find the stored counterpart of plugin i of `now`. It is one of the stored plugins with the same
+// role. Among these, a model plugin other than the policy's is matched by its id, any other plugin
+// by its position.
+static const json_t *counterpart(const json_t *now, size_t i, const json_t *stored) {
     const json_t *p = json_array_get(now, i), *q;
-    const char *value = field(p, key);
-    int by_id = strcmp(value, FURTHER_MODEL) == 0;
+    const char *role = rlhf__json_text_in(p, "role");
+    int by_id = strcmp(role, FURTHER_MODEL) == 0;
     size_t place = 0, k;
     for (size_t j = 0; j < i; j++)
-        place += strcmp(field(json_array_get(now, j), key), value) == 0;
+        place += strcmp(rlhf__json_text_in(json_array_get(now, j), "role"), role) == 0;
     json_array_foreach(stored, k, q) {
-        if (strcmp(field(q, key), value) != 0) continue;
-        if (by_id ? strcmp(field(q, "id"), field(p, "id")) == 0 : place-- == 0) return q;
+        if (strcmp(rlhf__json_text_in(q, "role"), role) != 0) continue;
+        if (by_id ? strcmp(rlhf__json_text_in(q, "id"), rlhf__json_text_in(p, "id")) == 0
+                  : place-- == 0)
+            return q;
     }
     return NULL;
 }
@@ -122,10 +118,11 @@ static void compare(struct rlhf__buf *list, const char *role, const json_t *was,
     static const char *const fields[] = {"id", "version", "sha256"};
     size_t start = list->len;
     for (size_t i = 0; was && i < 3; i++) {
-        const char *a = field(was, fields[i]), *b = field(is, fields[i]);
+        const char *a = rlhf__json_text_in(was, fields[i]), *b = rlhf__json_text_in(is, fields[i]);
         if (!*a || strcmp(a, b) == 0) continue; // empty: an older host did not store it
         if (list->len == start)
-            rlhf__buf_printf(list, "%s%s %s (", start ? ", " : "", role, field(is, "path"));
+            rlhf__buf_printf(list, "%s%s %s (", start ? ", " : "", role,
+                             rlhf__json_text_in(is, "path"));
         else
             rlhf__buf_puts(list, ", ");
         const int most = i == 2 ? 12 : 255; // the beginning of a checksum is enough
@@ -136,8 +133,9 @@ static void compare(struct rlhf__buf *list, const char *role, const json_t *was,
 
 // Returns 1 if the run used another backend before.
 static int moved(const json_t *stored, const json_t *now) {
-    const char *was = field(json_object_get(stored, "compute"), "backend");
-    return was[0] && strcmp(was, field(json_object_get(now, "compute"), "backend")) != 0;
+    const char *was = rlhf__json_text_in(json_object_get(stored, "compute"), "backend");
+    return was[0] &&
+           strcmp(was, rlhf__json_text_in(json_object_get(now, "compute"), "backend")) != 0;
 }
 
 // Returns 1 if the backend is the same but its options differ.
@@ -155,8 +153,8 @@ static int fixed_part(const char *detail) { return (int)strcspn(detail, ";"); }
 // CPU: its description contains the number of threads, which does not affect results.
 static int equipped_otherwise(const struct rlhf__manifest *m, const json_t *stored,
                               const json_t *now) {
-    const char *was = field(json_object_get(stored, "compute"), "detail");
-    const char *is = field(json_object_get(now, "compute"), "detail");
+    const char *was = rlhf__json_text_in(json_object_get(stored, "compute"), "detail");
+    const char *is = rlhf__json_text_in(json_object_get(now, "compute"), "detail");
     const int n = fixed_part(was);
     if (m->compute->table->device == RLHF_DEVICE_CPU || !was[0] || moved(stored, now)) return 0;
     return fixed_part(is) != n || strncmp(was, is, (size_t)n) != 0;
@@ -170,8 +168,8 @@ static void compare_exact(struct rlhf__buf *list, const json_t *stored, const js
     if (json_is_false(was) || !json_is_false(json_object_get(is, "row_exact"))) return;
     if (!was && !moved(stored, now)) return;
     rlhf__buf_printf(list, "%scompute backend %s (its rows are not exact, those of %s were)",
-                     list->len ? ", " : "", field(is, "path"),
-                     field(json_object_get(stored, "compute"), "backend"));
+                     list->len ? ", " : "", rlhf__json_text_in(is, "path"),
+                     rlhf__json_text_in(json_object_get(stored, "compute"), "backend"));
 }
 
 static rlhf_status compare_all(const json_t *stored, const json_t *now, struct rlhf__buf *list,
@@ -186,7 +184,7 @@ static rlhf_status compare_all(const json_t *stored, const json_t *now, struct r
                 json_object_get(now, "compute"));
     compare_exact(list, stored, now);
     json_array_foreach(plugins, i, p)
-        compare(list, field(p, "role"), counterpart("role", plugins, i, before), p);
+        compare(list, rlhf__json_text_in(p, "role"), counterpart(plugins, i, before), p);
     return rlhf__buf_ok(list, err);
 }
 
@@ -292,7 +290,7 @@ static void warn_of_options(const json_t *was, const json_t *is, struct rlhf__lo
     rlhf__logf(log, RLHF_LOG_WARN,
                "the run was computed by the backend %s with the options %s and goes on with %s: "
                "the bits may differ",
-               field(is, "backend"), rlhf__buf_text(&a), rlhf__buf_text(&b));
+               rlhf__json_text_in(is, "backend"), rlhf__buf_text(&a), rlhf__buf_text(&b));
     rlhf__buf_free(&a);
     rlhf__buf_free(&b);
 }
@@ -307,15 +305,16 @@ void rlhf__manifest_moved(const struct rlhf__manifest *m, const struct rlhf__fol
         rlhf__logf(log, RLHF_LOG_WARN,
                    "the run was computed by the backend %s in %s and goes on with %s in %s: each "
                    "gives the same bits every time, but not those of the other",
-                   field(was, "backend"), field(was, "dtype"), field(is, "backend"),
-                   field(is, "dtype"));
+                   rlhf__json_text_in(was, "backend"), rlhf__json_text_in(was, "dtype"),
+                   rlhf__json_text_in(is, "backend"), rlhf__json_text_in(is, "dtype"));
     else if (st == RLHF_OK && equipped_otherwise(m, stored, now))
         rlhf__logf(
             log, RLHF_LOG_WARN,
             "the run was computed by %s with %.*s and goes on with %.*s: each gives the same "
             "bits every time, but perhaps not those of the other",
-            field(is, "backend"), fixed_part(field(was, "detail")), field(was, "detail"),
-            fixed_part(field(is, "detail")), field(is, "detail"));
+            rlhf__json_text_in(is, "backend"), fixed_part(rlhf__json_text_in(was, "detail")),
+            rlhf__json_text_in(was, "detail"), fixed_part(rlhf__json_text_in(is, "detail")),
+            rlhf__json_text_in(is, "detail"));
     if (st == RLHF_OK && set_otherwise(stored, now)) warn_of_options(was, is, log);
     json_decref(stored);
     json_decref(now);
@@ -368,70 +367,4 @@ rlhf_status rlhf__manifest_write(const struct rlhf__manifest *m, const struct rl
     json_decref(now);
     rlhf__buf_free(&list);
     return st;
-}
-
-// ---- inputs ----
-
-static rlhf_status append(json_t *list, const char *setting, const char *path, struct rlhf__sum *s,
-                          struct rlhf__error *err) {
-    char hex[65], real[RLHF__PATH_CAP];
-    rlhf__sha256_hex(&s->hash, hex);
-    if (rlhf__path_real(path, real)) path = real;
-    json_t *entry = json_pack("{s:s, s:s, s:I, s:s}", "setting", setting, "path", path, "bytes",
-                              (json_int_t)s->bytes, "sha256", hex);
-    if (json_array_append_new(list, entry) == 0) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_NOMEM, "out of memory for the list of inputs");
-}
-
-rlhf_status rlhf__inputs_add_file(json_t *list, const char *setting, const char *path,
-                                  struct rlhf__error *err) {
-    struct rlhf__sum s;
-    int found = 0;
-    RLHF_TRY(rlhf__sum_file(path, &s, &found, err));
-    return found ? append(list, setting, path, &s, err) : RLHF_OK;
-}
-
-rlhf_status rlhf__inputs_add_model(json_t *list, const char *setting, const char *dir, int weights,
-                                   struct rlhf__error *err) {
-    struct rlhf__sum s;
-    RLHF_TRY(rlhf__sum_model(dir, 1, weights, &s, err));
-    return append(list, setting, dir, &s, err);
-}
-
-static int is_rows(const char *setting) {
-    return strcmp(setting, "data.path") == 0 || strcmp(setting, "data.eval_path") == 0 ||
-           strcmp(setting, "prompts.path") == 0;
-}
-
-void rlhf__inputs_compare(const json_t *before, const json_t *now, struct rlhf__buf *out) {
-    size_t i, start = out->len;
-    const json_t *is;
-    json_array_foreach(now, i, is) {
-        const json_t *was = counterpart("setting", now, i, before);
-        json_int_t a = json_integer_value(json_object_get(was, "bytes"));
-        json_int_t b = json_integer_value(json_object_get(is, "bytes"));
-        const char *old = field(was, "sha256"), *new = field(is, "sha256");
-        if (was && a == b && strcmp(old, new) == 0) continue;
-        rlhf__buf_printf(out, "%s%s %s (", out->len > start ? ", " : "", field(is, "setting"),
-                         field(is, "path"));
-        if (!was)
-            rlhf__buf_puts(out, is_rows(field(is, "setting")) ? "it was read as a pipe"
-                                                              : "manifest.json does not list it");
-        else if (a != b)
-            rlhf__buf_printf(out, "bytes %lld is now %lld", (long long)a, (long long)b);
-        else
-            rlhf__buf_printf(out, "sha256 %.12s is now %.12s", old, new);
-        rlhf__buf_putc(out, ')');
-    }
-}
-
-void rlhf__inputs_outside(const json_t *now, const char *run, struct rlhf__buf *out) {
-    const size_t n = strlen(run), start = out->len;
-    size_t i;
-    const json_t *e;
-    json_array_foreach(now, i, e) {
-        const char *path = field(e, "path");
-        if (strncmp(path, run, n) == 0 && path[n] == '/') continue;
-        rlhf__buf_printf(out, "%s%s %s", out->len > start ? ", " : "", field(e, "setting"), path);
-    }
 }

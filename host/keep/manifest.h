@@ -24,7 +24,7 @@ struct rlhf__manifest {
     const struct rlhf__plugins *plugins;       // all open plugins
     const struct rlhf__collective *collective; // connects the run's processes; NULL = one process
     const struct rlhf__collective *device;     // connects their GPUs as well; NULL = none
-    json_t *inputs;                            // a list, see `inputs` below
+    json_t *inputs;                            // a list, see keep/inputs.h
 };
 
 // Returns the contents of manifest.json. New reference, NULL = out of memory. [main]
@@ -58,31 +58,5 @@ void rlhf__manifest_changed_code(const char *dir, struct rlhf__buf *out);
 // or the machine lacks what was used before. [main]
 void rlhf__manifest_moved(const struct rlhf__manifest *m, const struct rlhf__folder *run,
                           struct rlhf__log *log);
-
-// ---- inputs: the files that a run reads and does not store in its checkpoints ----
-//
-// Inputs are rows, prompts and frozen models. A list of inputs is a JSON array with an object
-// {"setting", "path", "bytes", "sha256"} for each file or model directory. manifest.json has it
-// under "inputs".
-
-// Append a regular file to the list. A file that can be read only once, such as a pipe, is skipped.
-// Errors: RLHF_E_IO, RLHF_E_NOMEM. [any]
-rlhf_status rlhf__inputs_add_file(json_t *list, const char *setting, const char *path,
-                                  struct rlhf__error *err);
-
-// Append a model directory, with one checksum of the names, sizes and bytes of its files. These are
-// config.json, the tokenizer's files and, if `weights` is set, the weight files. If a file is
-// larger than 64 MiB, only 64 evenly spaced pieces of 64 KiB are read. [any]
-rlhf_status rlhf__inputs_add_model(json_t *list, const char *setting, const char *dir, int weights,
-                                   struct rlhf__error *err);
-
-// An input's counterpart in `before` has the same setting and the same position among the inputs of
-// that setting. Append "SETTING PATH (FIELD x is now y)" for every input in `now` that lacks a
-// counterpart or differs from it. [any]
-void rlhf__inputs_compare(const json_t *before, const json_t *now, struct rlhf__buf *out);
-
-// Append "SETTING PATH" for every input in `now` that is outside the directory `run`, which must be
-// a path without links. [any]
-void rlhf__inputs_outside(const json_t *now, const char *run, struct rlhf__buf *out);
 
 #endif

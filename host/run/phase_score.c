@@ -1,8 +1,9 @@
-// phase_score.c: see phase_run.h.
-#include "run/phase_run.h"
+// phase_score.c: see phase_score.h.
+#include "run/phase_score.h"
 
 #include "base/clock.h"
 #include "episode/metrics.h"
+#include "run/phase_passes.h"
 #include "sample/mixing.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-// run.h: the state of a training run and its life cycle: it is set up from a resolved config, runs
-// phase by phase, and is torn down.
+// run.h: the state of a training run and its life cycle: it is set up from a resolved config
+// (setup/setup.h), runs phase by phase, and is torn down.
 //
 // Only the set-up, the loop and the checkpoint code use the whole struct. All other code takes only
 // the parts that it needs.
@@ -125,11 +125,11 @@ static inline int rlhf__run_acts(const struct rlhf__run *r) {
     return rlhf__split_acts(r->req->split);
 }
 
-// Open compute, models, plugins and data as configured. With req->resume, also restore the newest
-// checkpoint. Writes nothing. The caller frees *out with rlhf__run_destroy. [main]
-rlhf_status rlhf__run_create(const struct rlhf__run_request *req, struct rlhf__run **out,
-                             struct rlhf__error *err);
-void rlhf__run_destroy(struct rlhf__run *); // NULL allowed [main]
+// Disconnect the GPUs of the learners, if they are connected (r->device). [main]
+void rlhf__run_device_end(struct rlhf__run *);
+
+// Close everything that rlhf__run_create (setup/setup.h) opened. NULL allowed. [main]
+void rlhf__run_destroy(struct rlhf__run *);
 
 // If st means that a GPU ran out of memory, append the settings that reduce memory to the message.
 // Returns st. [main]
@@ -144,6 +144,8 @@ struct rlhf__manifest rlhf__run_manifest(const struct rlhf__run *);
 
 // Exit status of a run ended by run.stop_on=collapse.
 enum { RLHF__EXIT_COLLAPSED = 3 };
+
+// ---- loop.c ----
 
 // Run the remaining phases. On an actor: sample what the learners ask for. Early stopping or a
 // signal ends the run earlier, after the current phase, unless a plugin leaves that phase with

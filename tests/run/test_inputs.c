@@ -1,7 +1,7 @@
 // test_inputs.c: the hashes by which a resumed run recognizes its inputs.
 #include "support/scratch.h"
 
-#include "keep/manifest.h"
+#include "keep/inputs.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -77,15 +77,10 @@ static void fact(json_t *facts, const char *name, struct rlhf__buf *text) {
     rlhf__buf_clear(text);
 }
 
-static const char *text_of(const json_t *object, const char *key) {
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
 static void put_policy(const json_t *manifest, struct rlhf__buf *out) {
     const json_t *policy = json_object_get(manifest, "policy"),
                  *n = json_object_get(policy, "parameters");
-    rlhf__buf_puts(out, rlhf__path_checkpoint(text_of(policy, "path")));
+    rlhf__buf_puts(out, rlhf__path_checkpoint(rlhf__json_text_in(policy, "path")));
     if (json_is_integer(n))
         rlhf__buf_printf(out, "%s%.3g million parameters", out->len ? ", " : "",
                          (double)json_integer_value(n) / 1e6);
@@ -98,16 +93,16 @@ static void put_list(const json_t *list, const char *second, const char *open, c
     for (size_t i = 0; i < json_array_size(list) && i < LIST_MAX; i++) {
         const json_t *one = json_array_get(list, i);
         rlhf__buf_puts(out, i ? ", " : "");
-        rlhf__buf_puts(out, rlhf__path_checkpoint(text_of(one, "path")));
-        if (*text_of(one, second))
-            rlhf__buf_printf(out, "%s%s%s", open, text_of(one, second), close);
+        rlhf__buf_puts(out, rlhf__path_checkpoint(rlhf__json_text_in(one, "path")));
+        if (*rlhf__json_text_in(one, second))
+            rlhf__buf_printf(out, "%s%s%s", open, rlhf__json_text_in(one, second), close);
     }
 }
 
 static void put_machine(const json_t *machine, struct rlhf__buf *out) {
     const json_t *cores = json_object_get(machine, "cores"),
                  *memory = json_object_get(machine, "memory_mib");
-    rlhf__buf_puts(out, text_of(machine, "cpu"));
+    rlhf__buf_puts(out, rlhf__json_text_in(machine, "cpu"));
     if (json_is_integer(cores))
         rlhf__buf_printf(out, "%s%lld cores", out->len ? ", " : "",
                          (long long)json_integer_value(cores));
@@ -133,7 +128,8 @@ static void put_course(const struct events *e, struct rlhf__buf *out) {
         rlhf__buf_printf(out, ", resumed %lld time%s", (long long)e->resumed,
                          e->resumed == 1 ? "" : "s");
     if (!e->start) return;
-    const char *status = text_of(e->end, "status"), *reason = text_of(e->end, "reason");
+    const char *status = rlhf__json_text_in(e->end, "status"),
+               *reason = rlhf__json_text_in(e->end, "reason");
     rlhf__buf_printf(out, "%s%s", out->len ? "; " : "",
                      e->end ? (*status ? status : "ended") : "still running, or its process died");
     if (*reason) rlhf__buf_printf(out, ": %s", reason);
@@ -149,14 +145,16 @@ static json_t *facts_of(const struct rlhf__run_files *run, const struct events *
     fact(facts, "Inputs", &text);
     put_list(json_object_get(m, "plugins"), "version", " ", "", &text);
     fact(facts, "Plugins", &text);
-    rlhf__buf_puts(&text, text_of(compute, "backend"));
-    if (*text_of(compute, "detail")) rlhf__buf_printf(&text, ": %s", text_of(compute, "detail"));
+    rlhf__buf_puts(&text, rlhf__json_text_in(compute, "backend"));
+    if (*rlhf__json_text_in(compute, "detail"))
+        rlhf__buf_printf(&text, ": %s", rlhf__json_text_in(compute, "detail"));
     fact(facts, "Compute", &text);
     put_machine(json_object_get(e->start, "machine"), &text);
     fact(facts, "Machine", &text);
     rlhf__settings_put(&text, rlhf__run_files_setting(run, "run.seed"));
     fact(facts, "Seed", &text);
-    if (*text_of(m, "version")) rlhf__buf_printf(&text, "rlhf-host %s", text_of(m, "version"));
+    if (*rlhf__json_text_in(m, "version"))
+        rlhf__buf_printf(&text, "rlhf-host %s", rlhf__json_text_in(m, "version"));
     fact(facts, "Program", &text);
     put_course(e, &text);
     fact(facts, "Started", &text);

@@ -4,7 +4,7 @@
 #include "config/config.h"
 #include "config/layer.h"
 #include "keep/run_dir.h"
-#include "run/run.h"
+#include "setup/setup.h"
 
 #include <stdio.h>
 #include <stdlib.h>

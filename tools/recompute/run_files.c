@@ -48,15 +48,10 @@ int rlhf__run_files_checkpoint(const char *run, int64_t phase) {
 
 // ---- the arithmetic ----
 
-static const char *text(const json_t *v, const char *key) {
-    const char *s = json_string_value(json_object_get(v, key));
-    return s ? s : "";
-}
-
 // Return 1 if both descriptions are the same except for the number of threads at their end, which
 // does not change any bits.
 static int same_detail(const json_t *a, const json_t *b) {
-    const char *x = text(a, "detail"), *y = text(b, "detail");
+    const char *x = rlhf__json_text_in(a, "detail"), *y = rlhf__json_text_in(b, "detail");
     const char *end_x = strrchr(x, ','), *end_y = strrchr(y, ',');
     const size_t n = end_x ? (size_t)(end_x - x) : strlen(x);
     return n == (end_y ? (size_t)(end_y - y) : strlen(y)) && memcmp(x, y, n) == 0;
@@ -69,11 +64,13 @@ static int is_row_exact(const json_t *c) { return json_is_true(json_object_get(c
 // description.
 static int same_compute(const json_t *a, const json_t *b) {
     static const char *const keys[] = {"backend", "dtype", "sha256"};
-    const char *x = text(a, "arithmetic"), *y = text(b, "arithmetic");
-    if (!is_row_exact(a) || strcmp(text(a, "dtype"), text(b, "dtype")) != 0) return 0;
+    const char *x = rlhf__json_text_in(a, "arithmetic"), *y = rlhf__json_text_in(b, "arithmetic");
+    if (!is_row_exact(a) ||
+        strcmp(rlhf__json_text_in(a, "dtype"), rlhf__json_text_in(b, "dtype")) != 0)
+        return 0;
     if (*x || *y) return strcmp(x, y) == 0;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (strcmp(text(a, keys[i]), text(b, keys[i])) != 0) return 0;
+        if (strcmp(rlhf__json_text_in(a, keys[i]), rlhf__json_text_in(b, keys[i])) != 0) return 0;
     return same_detail(a, b);
 }
 
@@ -99,8 +96,8 @@ rlhf_status rlhf__run_files_arithmetic(const char *run, const char *again, int *
     if (st == RLHF_OK) st = rlhf__json_load(path, &mine, err);
     const json_t *now = json_object_get(mine, "compute");
     *exact = st == RLHF_OK && always_same(theirs, now);
-    *bf16 = strcmp(text(json_object_get(theirs, "compute"), "dtype"), "bf16") == 0 ||
-            strcmp(text(now, "dtype"), "bf16") == 0;
+    *bf16 = strcmp(rlhf__json_text_in(json_object_get(theirs, "compute"), "dtype"), "bf16") == 0 ||
+            strcmp(rlhf__json_text_in(now, "dtype"), "bf16") == 0;
     json_decref(theirs);
     json_decref(mine);
     return st;
@@ -112,7 +109,8 @@ void rlhf__run_files_compute(const char *run, char dtype[8], char arithmetic[16]
     json_t *manifest = NULL;
     rlhf__path_put(path, "%s/manifest.json", run);
     if (rlhf__json_load(path, &manifest, &unread) != RLHF_OK) manifest = NULL;
-    snprintf(dtype, 8, "%s", text(json_object_get(manifest, "compute"), "dtype"));
-    snprintf(arithmetic, 16, "%s", text(json_object_get(manifest, "compute"), "arithmetic"));
+    snprintf(dtype, 8, "%s", rlhf__json_text_in(json_object_get(manifest, "compute"), "dtype"));
+    snprintf(arithmetic, 16, "%s",
+             rlhf__json_text_in(json_object_get(manifest, "compute"), "arithmetic"));
     json_decref(manifest);
 }

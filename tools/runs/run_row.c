@@ -107,15 +107,10 @@ static rlhf_status read_metrics(struct rlhf__run_files *run, struct rlhf__run_ro
 
 // ---- the state ----
 
-static const char *text_of(const json_t *object, const char *key) {
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
 // Returns the state of a run whose lock is free.
 static int32_t state_of(const struct rlhf__run_row *r, const json_t *event) {
-    const char *status = text_of(event, "status");
-    const int ended = strcmp(text_of(event, "event"), "end") == 0;
+    const char *status = rlhf__json_text_in(event, "status");
+    const int ended = strcmp(rlhf__json_text_in(event, "event"), "end") == 0;
     if (ended && strcmp(status, "failed") == 0) return RLHF__RUN_FAILED;
     if (r->phase <= 0) return RLHF__RUN_EMPTY;
     if (ended && strcmp(status, "done") == 0) return RLHF__RUN_DONE;
@@ -134,8 +129,8 @@ static rlhf_status read_events(struct rlhf__run_files *run, int held, struct rlh
     out->started = number_of(first, "time");
     if (!(out->started > 0) && fstatat(run->root->fd, "config.json", &s, AT_SYMLINK_NOFOLLOW) == 0)
         out->started = (double)s.st_mtim.tv_sec;
-    const int ended = !held && strcmp(text_of(last, "event"), "end") == 0;
-    const char *reason = ended ? text_of(last, "reason") : "";
+    const int ended = !held && strcmp(rlhf__json_text_in(last, "event"), "end") == 0;
+    const char *reason = ended ? rlhf__json_text_in(last, "reason") : "";
     const size_t n = strlen(reason);
     out->reason = strndup(reason, n > REASON_MAX ? rlhf__utf8_floor(reason, REASON_MAX) : n);
     json_decref(first);
@@ -186,7 +181,7 @@ static int has_code(const json_t *plugin) {
     int found = is_path(json_object_get(plugin, "plugin")) ||
                 json_is_true(json_object_get(plugin, "network"));
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-        found |= *text_of(plugin, options[i]) != '\0';
+        found |= *rlhf__json_text_in(plugin, options[i]) != '\0';
     return found;
 }
 
@@ -229,7 +224,7 @@ static rlhf_status read_files(struct rlhf__run_files *f, struct rlhf__run_row *o
     const double to_do = (double)(out->wanted - out->phase);
     out->left = held && to_do > 0 ? out->left * to_do : NAN;
     out->bytes = rlhf__tree_bytes(f->root, ".");
-    out->version = strdup(text_of(f->manifest, "version"));
+    out->version = strdup(rlhf__json_text_in(f->manifest, "version"));
     out->paths = json_array();
     out->paths_left_out = !collect(f->config, out->paths, 0);
     out->paths_left_out |= !collect(f->manifest, out->paths, 0);

@@ -7,9 +7,9 @@
 #include "model/free_memory.h"
 #include "model/parameters.h"
 #include "run/phase_run.h"
-#include "run/setup.h"
 #include "scale/cost.h"
 #include "scale/parts.h"
+#include "setup/setup.h"
 
 #include <errno.h>
 #include <stdio.h>

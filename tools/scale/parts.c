@@ -5,7 +5,7 @@
 #include "learn/microbatch.h"
 #include "learn/optim.h"
 #include "learn/pass.h"
-#include "run/phase_run.h"
+#include "run/phase_passes.h"
 
 #include <stdlib.h>
 

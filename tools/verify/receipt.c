@@ -89,7 +89,7 @@ static json_t *faults(const struct rlhf__faults *f) {
 const char *rlhf__receipt_digest(const struct rlhf__receipt *r, const char *key) {
     const struct rlhf__chain_line *l =
         rlhf__chain_file_last(r->chain, RLHF__CHAIN_CHECKPOINT, INT64_MAX);
-    if (strcmp(key, "seal") == 0) return l ? rlhf__chain_text(l->value, "seal") : "";
+    if (strcmp(key, "seal") == 0) return l ? rlhf__json_text_in(l->value, "seal") : "";
     return rlhf__chain_file_head(r->chain, strcmp(key, "begin") == 0 ? 1 : r->chain->n);
 }
 
@@ -126,9 +126,9 @@ json_t *rlhf__receipt_json(const struct rlhf__receipt *r) {
     json_t *v = json_pack(
         "{s:s, s:o, s:b, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:O?, s:s?, s:o, s:o}", "format",
         FORMAT, "run", rlhf__json_text(r->run), "equal", r->faults->n == 0, "arithmetic",
-        rlhf__chain_text(begin, "arithmetic"), "dtype", rlhf__chain_text(begin, "dtype"), "version",
-        rlhf__chain_text(begin, "version"), "begin", rlhf__receipt_digest(r, "begin"), "head",
-        rlhf__receipt_digest(r, "head"), "seal", rlhf__receipt_digest(r, "seal"), "phases",
+        rlhf__json_text_in(begin, "arithmetic"), "dtype", rlhf__json_text_in(begin, "dtype"),
+        "version", rlhf__json_text_in(begin, "version"), "begin", rlhf__receipt_digest(r, "begin"),
+        "head", rlhf__receipt_digest(r, "head"), "seal", rlhf__receipt_digest(r, "seal"), "phases",
         phases(r), "faults", faults(r->faults), "rewards_on_trust", r->on_trust,
         "environment_on_trust", r->answers, "made", made(r->dir), "verified",
         verified(r->told->manifest));
@@ -210,7 +210,7 @@ static int is_unchanged(const json_t *v, const struct rlhf__buf *text, int page)
     char hex[RLHF__HEX];
     struct rlhf__buf again = RLHF__BUF_INIT;
     digest_of(v, hex);
-    if (strcmp(hex, rlhf__chain_text(v, "sha256")) != 0) return 0;
+    if (strcmp(hex, rlhf__json_text_in(v, "sha256")) != 0) return 0;
     if (page) {
         rlhf__receipt_page(v, &again);
     } else {
@@ -232,7 +232,7 @@ rlhf_status rlhf__receipt_read(const char *path, json_t **out, struct rlhf__erro
     if (!page || in_page(&text, &from, &n))
         *out = rlhf__json_decode(from, n, JSON_REJECT_DUPLICATES, NULL);
     rlhf_status st = RLHF_OK;
-    if (strcmp(rlhf__chain_text(*out, "format"), FORMAT) != 0)
+    if (strcmp(rlhf__json_text_in(*out, "format"), FORMAT) != 0)
         st = strstr(rlhf__buf_text(&text), FORMAT)
                  ? rlhf__fail(err, RLHF_E_INVALID, "verify: %s was edited: it is no longer JSON",
                               path)
@@ -240,7 +240,7 @@ rlhf_status rlhf__receipt_read(const char *path, json_t **out, struct rlhf__erro
     else if (!is_unchanged(*out, &text, page))
         st = rlhf__fail(err, RLHF_E_INVALID,
                         "verify: %s was edited: its content does not fit its sha256 %.12s", path,
-                        rlhf__chain_text(*out, "sha256"));
+                        rlhf__json_text_in(*out, "sha256"));
     rlhf__buf_free(&text);
     if (st == RLHF_OK) return RLHF_OK;
     json_decref(*out);

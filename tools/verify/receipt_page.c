@@ -90,7 +90,7 @@ static void put_faults(struct rlhf__buf *out, const json_t *receipt) {
         rlhf__buf_printf(out, "<tr><td>%lld</td>", number(f, "phase"));
         for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
             rlhf__buf_puts(out, "<td>");
-            put_text(out, rlhf__chain_text(f, keys[k]));
+            put_text(out, rlhf__json_text_in(f, keys[k]));
             rlhf__buf_puts(out, "</td>");
         }
         rlhf__buf_puts(out, "</tr>\n");

@@ -129,7 +129,7 @@ static void close_lines(struct lines *l) {
 static int is_digest(const json_t *line, const char *key, struct rlhf__sha256 *s) {
     char hex[RLHF__HEX];
     rlhf__sha256_hex(s, hex);
-    return strcmp(hex, rlhf__chain_text(line, key)) == 0;
+    return strcmp(hex, rlhf__json_text_in(line, key)) == 0;
 }
 
 // ---- metrics.jsonl ----

@@ -71,18 +71,18 @@ static rlhf_status check_plugins(const char *run, const json_t *was, const json_
     size_t i;
     json_t *p;
     json_array_foreach(is, i, p) {
-        const char *role = rlhf__chain_text(p, "role"), *id = rlhf__chain_text(p, "id");
+        const char *role = rlhf__json_text_in(p, "role"), *id = rlhf__json_text_in(p, "id");
         const json_t *q = NULL;
         for (size_t k = 0; k < json_array_size(was) && !q; k++) {
             const json_t *one = json_array_get(was, k);
-            if (strcmp(rlhf__chain_text(one, "role"), role) == 0 &&
-                strcmp(rlhf__chain_text(one, "id"), id) == 0)
+            if (strcmp(rlhf__json_text_in(one, "role"), role) == 0 &&
+                strcmp(rlhf__json_text_in(one, "id"), id) == 0)
                 q = one;
         }
         char what[300], old[300];
         snprintf(what, sizeof what, "%.40s %.200s", role, id);
-        snprintf(old, sizeof old, "%.200s", q ? rlhf__chain_text(q, "version") : "not used");
-        RLHF_TRY(check_name(run, what, old, rlhf__chain_text(p, "version"), advice, err));
+        snprintf(old, sizeof old, "%.200s", q ? rlhf__json_text_in(q, "version") : "not used");
+        RLHF_TRY(check_name(run, what, old, rlhf__json_text_in(p, "version"), advice, err));
     }
     return RLHF_OK;
 }
@@ -92,7 +92,7 @@ static rlhf_status check_inputs(const char *run, const json_t *was, const json_t
     const char *name;
     json_t *v;
     json_object_foreach((json_t *)(uintptr_t)is, name, v) {
-        const char *old = rlhf__chain_text(was, name), *now = rlhf__chain_text(is, name);
+        const char *old = rlhf__json_text_in(was, name), *now = rlhf__json_text_in(is, name);
         if (*old && strcmp(old, now) == 0) continue;
         return rlhf__fail(err, RLHF_E_INVALID,
                           "verify: %s read another %s: its sha256 was %.12s and is %.12s; --set "
@@ -130,8 +130,8 @@ static json_t *trimmed(const json_t *begin, int trusted, const char *key) {
 static rlhf_status compare_begin(const struct rlhf__replay_job *j, const json_t *was,
                                  const json_t *is, struct rlhf__error *err) {
     const char *run = j->again.run;
-    RLHF_TRY(check_name(run, "the arithmetic", rlhf__chain_text(was, "arithmetic"),
-                        rlhf__chain_text(is, "arithmetic"),
+    RLHF_TRY(check_name(run, "the arithmetic", rlhf__json_text_in(was, "arithmetic"),
+                        rlhf__json_text_in(is, "arithmetic"),
                         "a machine or a setting that keeps to it can verify it", err));
     RLHF_TRY(
         check_plugins(run, json_object_get(was, "plugins"), json_object_get(is, "plugins"), err));

@@ -101,8 +101,8 @@ static rlhf_status same_link(const struct rlhf__same *s, int64_t phase, struct r
         const json_t *a = json_object_get(run->value, keys[i]);
         const json_t *b = json_object_get(again->value, keys[i]);
         if (json_equal((json_t *)(uintptr_t)a, (json_t *)(uintptr_t)b)) continue;
-        snprintf(at.was, sizeof at.was, "%s", rlhf__chain_text(run->value, keys[i]));
-        snprintf(at.expected, sizeof at.expected, "%s", rlhf__chain_text(again->value, keys[i]));
+        snprintf(at.was, sizeof at.was, "%s", rlhf__json_text_in(run->value, keys[i]));
+        snprintf(at.expected, sizeof at.expected, "%s", rlhf__json_text_in(again->value, keys[i]));
         RLHF_TRY(rlhf__faults_add(f, &at, err));
     }
     return RLHF_OK;

@@ -83,7 +83,7 @@ static rlhf_status read_chain(struct job *j, struct rlhf__error *err) {
                           "cpu compares what there is",
                           j->run, j->run);
     j->phases = last->phase;
-    const char *was = rlhf__chain_text(begin_of(j), "version");
+    const char *was = rlhf__json_text_in(begin_of(j), "version");
     if (strcmp(was, RLHF_SDK_VERSION) == 0) return RLHF_OK;
     return rlhf__fail(
         err, RLHF_E_INVALID,
@@ -138,9 +138,9 @@ static void see_code(struct job *j) {
     size_t i;
     json_t *p;
     json_array_foreach(plugins, i, p) {
-        const char *role = rlhf__chain_text(p, "role");
+        const char *role = rlhf__json_text_in(p, "role");
         if (strcmp(role, "environment") == 0 && is_recorded(j, p)) {
-            j->answers = rlhf__chain_text(p, "id");
+            j->answers = rlhf__json_text_in(p, "id");
             j->has_promise = json_is_true(json_object_get(p, "promised"));
         }
         if (strcmp(role, "reward") != 0 && strcmp(role, "judge") != 0) continue;
@@ -202,8 +202,8 @@ static rlhf_status replay(struct job *j, struct rlhf__error *err) {
                   .changed_inputs = 1,
                   .rewards = !j->on_trust,
                   .environment = !j->answers,
-                  .dtype = rlhf__chain_text(begin_of(j), "dtype"),
-                  .arithmetic = rlhf__chain_text(begin_of(j), "arithmetic"),
+                  .dtype = rlhf__json_text_in(begin_of(j), "dtype"),
+                  .arithmetic = rlhf__json_text_in(begin_of(j), "arithmetic"),
                   .set = o->set.item,
                   .n_set = o->set.n},
         .chain = &j->chain,
@@ -230,8 +230,8 @@ static void print_end(const struct job *j) {
         printf("nothing was recomputed; --all or --phase N does\n");
     else
         printf("%lld of %lld phases are equal to the bit (%s, arithmetic %s)\n",
-               (long long)j->told.equal, done, rlhf__chain_text(begin_of(j), "dtype"),
-               rlhf__chain_text(begin_of(j), "arithmetic"));
+               (long long)j->told.equal, done, rlhf__json_text_in(begin_of(j), "dtype"),
+               rlhf__json_text_in(begin_of(j), "arithmetic"));
     if (j->on_trust && done > 0) {
         printf("rewards of %lld phases were taken on trust:", done);
         for (size_t i = 0; i < json_array_size(j->on_trust); i++)
@@ -290,11 +290,11 @@ static rlhf_status check_receipt(struct job *j, struct rlhf__error *err) {
         st = rlhf__chain_file_read(j->run, &j->chain, err);
         for (size_t i = 0; st == RLHF_OK && i < sizeof keys / sizeof *keys; i++) {
             const char *is = rlhf__receipt_digest(&r, keys[i]);
-            if (strcmp(is, rlhf__chain_text(v, keys[i])) != 0)
+            if (strcmp(is, rlhf__json_text_in(v, keys[i])) != 0)
                 st = rlhf__fail(err, RLHF_E_INVALID,
                                 "verify: %s is the receipt of another run: its %s is %.12s, and "
                                 "that of %s is %.12s",
-                                path, keys[i], rlhf__chain_text(v, keys[i]), j->run,
+                                path, keys[i], rlhf__json_text_in(v, keys[i]), j->run,
                                 *is ? is : "missing");
         }
     }

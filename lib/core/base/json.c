@@ -292,6 +292,11 @@ void rlhf__json_write_string(struct rlhf__buf *out, const char *bytes, size_t n)
     rlhf__buf_putc(out, '"');
 }
 
+const char *rlhf__json_text_in(const json_t *object, const char *key) {
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
 json_t *rlhf__json_text(const char *bytes) {
     struct rlhf__buf good = RLHF__BUF_INIT;
     size_t n = bytes ? strlen(bytes) : 0;

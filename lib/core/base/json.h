@@ -55,6 +55,9 @@ void rlhf__json_write_string(struct rlhf__buf *out, const char *bytes, size_t n)
 // New reference; NULL when out of memory. [any]
 json_t *rlhf__json_text(const char *bytes);
 
+// Returns the text of a member, or "" if it is missing or is not a string. Borrowed. [any]
+const char *rlhf__json_text_in(const json_t *object, const char *key);
+
 // Writes the shortest decimal from which v can be read back. With `real` 1, ".0" is added if the
 // text would look like an integer. A number that is not finite gives "null". Returns out. [any]
 const char *rlhf__format_double(double v, int real, char out[40]);

@@ -16,20 +16,15 @@ void rlhf__chain_file_finish(struct rlhf__chain_file *f) {
     *f = (struct rlhf__chain_file){.n = 0};
 }
 
-const char *rlhf__chain_text(const json_t *object, const char *key) {
-    const char *s = json_string_value(json_object_get(object, key));
-    return s ? s : "";
-}
-
 // ---- reading ----
 
 static int kind_of(const json_t *v, enum rlhf__chain_kind *out) {
     const int phase = json_is_integer(json_object_get(v, "phase"));
-    const int head = strlen(rlhf__chain_text(v, "head")) == RLHF__HEX - 1;
+    const int head = strlen(rlhf__json_text_in(v, "head")) == RLHF__HEX - 1;
     *out = RLHF__CHAIN_PHASE;
     if (json_is_object(json_object_get(v, "checkpoint"))) {
         *out = RLHF__CHAIN_CHECKPOINT;
-        return phase && strlen(rlhf__chain_text(v, "seal")) == RLHF__HEX - 1;
+        return phase && strlen(rlhf__json_text_in(v, "seal")) == RLHF__HEX - 1;
     }
     if (json_is_object(json_object_get(v, "settings"))) {
         *out = RLHF__CHAIN_SETTINGS;
@@ -94,7 +89,7 @@ const char *rlhf__chain_file_head(const struct rlhf__chain_file *f, size_t n) {
     const char *head = "";
     for (size_t i = 0; i < n && i < f->n; i++)
         if (f->line[i].kind == RLHF__CHAIN_BEGIN || f->line[i].kind == RLHF__CHAIN_PHASE)
-            head = rlhf__chain_text(f->line[i].value, "head");
+            head = rlhf__json_text_in(f->line[i].value, "head");
     return head;
 }
 
@@ -138,7 +133,7 @@ static int is_sealed(const struct rlhf__chain_file *f, size_t i) {
     rlhf__sha256_init(&before);
     rlhf__sha256_put(&before, f->text.data, l->from);
     rlhf__chain_seal(before, from, n - tail, seal);
-    return strcmp(seal, rlhf__chain_text(l->value, "seal")) == 0;
+    return strcmp(seal, rlhf__json_text_in(l->value, "seal")) == 0;
 }
 
 static int is_canonical(const struct rlhf__chain_file *f, size_t i) {
@@ -173,6 +168,6 @@ const char *rlhf__chain_file_wrong(const struct rlhf__chain_file *f, size_t i) {
                                : "its seal does not belong to the lines up to it: one was edited";
     if (l->kind == RLHF__CHAIN_SETTINGS) return NULL; // the seal of a checkpoint covers this line
     expected_head(f, i, head);
-    if (strcmp(head, rlhf__chain_text(l->value, "head")) == 0) return NULL;
+    if (strcmp(head, rlhf__json_text_in(l->value, "head")) == 0) return NULL;
     return "its head does not follow from the line and the head before it: one was edited";
 }

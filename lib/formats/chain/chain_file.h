@@ -63,7 +63,4 @@ const char *rlhf__chain_file_head(const struct rlhf__chain_file *, size_t n);
 // `line`, which lack the closing brace. [any]
 void rlhf__chain_seal(struct rlhf__sha256 before, const char *line, size_t n, char seal[RLHF__HEX]);
 
-// The text of an object's member, or "" if the member is missing. Borrowed. [any]
-const char *rlhf__chain_text(const json_t *object, const char *key);
-
 #endif

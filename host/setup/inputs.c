@@ -1,10 +1,10 @@
-// setup_inputs.c: the files and models that settings name; see setup.h.
-#include "run/setup.h"
+// inputs.c: the files and models that settings name; see setup.h.
+#include "setup/setup.h"
 
 #include "base/file.h"
 #include "chat/chat.h"
 #include "config/named.h"
-#include "keep/manifest.h"
+#include "keep/inputs.h"
 #include "keep/run_dir.h"
 #include "model/reward_model.h"
 #include "weights/run_checkpoint.h"

@@ -1,5 +1,5 @@
-// setup_team.c: what the set-up of a run does if several processes work on it; see setup.h.
-#include "run/setup.h"
+// team.c: what the set-up of a run does if several processes work on it; see setup.h.
+#include "setup/setup.h"
 
 #include "base/file.h"
 #include "config/layer.h"

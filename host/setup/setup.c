@@ -1,10 +1,11 @@
-// setup.c: rlhf__run_create and rlhf__run_destroy of run.h. The steps are in the order in which a
-// run is set up; setup.h names the files of the larger ones.
-#include "run/setup.h"
+// setup.c: see setup.h. The steps are in the order in which a run is set up; setup.h names the
+// files of the larger ones.
+#include "setup/setup.h"
 
 #include "base/file.h"
 #include "config/layer.h"
 #include "keep/chain_log.h"
+#include "keep/inputs.h"
 #include "keep/manifest.h"
 #include "keep/run_dir.h"
 #include "learn/shards.h"
@@ -47,14 +48,6 @@ static rlhf_status open_session(struct rlhf__run *r, struct rlhf__error *err) {
     if (all < 2) return RLHF_OK;
     rlhf__session_finish(&r->session);
     return open_session_with(r, all - r->ahead_threads, err);
-}
-
-void rlhf__run_say_compute(struct rlhf__run *r) {
-    const rlhf_compute *table = r->session.compute->table;
-    if (strncmp(r->said_compute, table->detail, sizeof r->said_compute - 1) == 0) return;
-    if (r->said_compute[0])
-        rlhf__logf(r->report.log, RLHF_LOG_INFO, "compute: %s, now %s", table->name, table->detail);
-    snprintf(r->said_compute, sizeof r->said_compute, "%s", table->detail);
 }
 
 // Log which backend computes. If no GPU is used although the user may expect it, also log why.
@@ -245,22 +238,6 @@ static void set_phases(struct rlhf__run *r) {
     c->horizon = planned > c->phases ? planned : c->phases;
 }
 
-struct rlhf__manifest rlhf__run_manifest(const struct rlhf__run *r) {
-    return (struct rlhf__manifest){.compute = r->session.compute,
-                                   .policy = r->cast.policy,
-                                   .algo = r->req->algo,
-                                   .judge = r->req->judge,
-                                   .environment = r->req->environment,
-                                   .rewards = r->req->rewards,
-                                   .n_rewards = r->cast.n_rewards,
-                                   .sinks = r->req->sinks,
-                                   .n_sinks = r->config->n_sink,
-                                   .plugins = r->req->plugins,
-                                   .collective = r->req->collective,
-                                   .device = r->device.made ? &r->device : NULL,
-                                   .inputs = r->inputs};
-}
-
 // On resume, log which files outside the run directory are read: config.json names them, and
 // someone else may have written it.
 static void say_outside(const struct rlhf__run *r) {
@@ -338,23 +315,6 @@ static rlhf_status set_up(struct rlhf__run *r, struct rlhf__error *err) {
     return checks ? r->feed->ops->check(r->feed, err) : RLHF_OK;
 }
 
-rlhf_status rlhf__run_advise(const struct rlhf__run *r, rlhf_status st, struct rlhf__error *err) {
-    const struct rlhf__config *c = r->config;
-    const rlhf_compute *t = r->session.compute ? r->session.compute->table : NULL;
-    if (st != RLHF_E_NOMEM || !t || t->device == RLHF_DEVICE_CPU) return st;
-    char said[512];
-    rlhf__compute_said(r->session.compute, st, said, sizeof said);
-    if (!*said || !strstr(err->text, said)) return st; // host memory ran out, not the device's
-    const size_t n = strlen(err->text);
-    snprintf(err->text + n, sizeof err->text - n,
-             "; less is taken with a lower batch.microbatch_tokens (now %lld), sampling.slots, "
-             "sampling.max_new_tokens (now %lld) or compute.workspace_mib%s",
-             (long long)rlhf__compute_microbatch(t, c->batch.microbatch_tokens),
-             (long long)c->sampling.max_new_tokens,
-             c->compute.recompute ? "" : ", or with compute.recompute=layer");
-    return st;
-}
-
 rlhf_status rlhf__run_create(const struct rlhf__run_request *req, struct rlhf__run **out,
                              struct rlhf__error *err) {
     *out = NULL;
@@ -372,58 +332,4 @@ rlhf_status rlhf__run_create(const struct rlhf__run_request *req, struct rlhf__r
     }
     *out = r;
     return RLHF_OK;
-}
-
-// ---- the end ----
-
-static void finish_report(struct rlhf__report *p) {
-    rlhf__sinks_close(p->sinks);
-    rlhf__progress_destroy(p->progress);
-    rlhf__samples_close(p->samples);
-    rlhf__spread_close(p->spread);
-    rlhf__events_close(p->events);
-    rlhf__shown_finish(&p->shown);
-    rlhf__reward_tallies_finish(&p->rewards);
-    rlhf__rollout_log_close(p->rollout_log);
-    rlhf__metrics_close(p->metrics);
-}
-
-// Does not destroy the algorithm, which owns the names in the plan and must go last.
-static void finish_plugins(struct rlhf__cast *c) {
-    rlhf__instance_destroy(c->judge);
-    rlhf__instance_destroy(c->environment);
-    rlhf__rewards_close(c->rewards, c->n_rewards);
-}
-
-static void finish_models(struct rlhf__cast *c) {
-    rlhf__response_rules_destroy(c->rules);
-    for (uint32_t i = 0; i < c->plan.n_named; i++)
-        if (!rlhf__cast_is_shared(c, i)) rlhf__model_close(c->named[i]);
-    rlhf__model_close(c->reference);
-    rlhf__model_close(c->critic);
-    rlhf__model_close(c->policy);
-}
-
-void rlhf__run_destroy(struct rlhf__run *r) {
-    if (!r) return;
-    finish_report(&r->report);
-    rlhf__run_history_finish(&r->history);
-    rlhf__early_stop_finish(&r->early_stop);
-    rlhf__boundary_finish(&r->boundary);
-    rlhf__learner_finish(&r->learner);
-    rlhf__optim_destroy(r->optim);
-    rlhf__optim_destroy(r->critic_optim);
-    rlhf__iteration_finish(&r->iteration);
-    finish_plugins(&r->cast);
-    rlhf__feed_destroy(r->feed);
-    rlhf__actors_destroy(r->actors);
-    rlhf__reward_training_destroy(r->reward_training);
-    finish_models(&r->cast);
-    rlhf__instance_destroy(r->cast.algo);
-    rlhf__chain_log_close(r->chain);
-    json_decref(r->inputs);
-    rlhf__setup_device_end(r);
-    rlhf__session_finish(&r->session);
-    rlhf__memory_plan_destroy(r->memory_plan);
-    free(r);
 }

@@ -1,6 +1,6 @@
-// setup.h: the steps of rlhf__run_create; setup.c calls them.
-#ifndef RLHF_HOST_SETUP_H
-#define RLHF_HOST_SETUP_H
+// setup.h: sets up a training run from a resolved config, with the steps of rlhf__run_create.
+#ifndef RLHF_HOST_SETUP_SETUP_H
+#define RLHF_HOST_SETUP_SETUP_H
 
 #include "base/log.h"
 #include "config/config.h"
@@ -11,7 +11,12 @@
 
 struct rlhf__memory_need;
 
-// ---- rows: setup_rows.c ----
+// Open compute, models, plugins and data as configured. With req->resume, also restore the newest
+// checkpoint. Writes nothing. The caller frees *out with rlhf__run_destroy. [main]
+rlhf_status rlhf__run_create(const struct rlhf__run_request *req, struct rlhf__run **out,
+                             struct rlhf__error *err);
+
+// ---- rows: rows.c ----
 
 // Open everything that depends on where the plan's rows come from: the feed, the policy and the
 // other models that its rows need. [main]
@@ -21,7 +26,7 @@ rlhf_status rlhf__setup_rows(struct rlhf__run *r, struct rlhf__error *err);
 // reward model. [main]
 rlhf_status rlhf__setup_ready(struct rlhf__run *r, struct rlhf__error *err);
 
-// ---- models: setup_models.c ----
+// ---- models: models.c ----
 
 // Ask the algorithm for its plan. The numbers of phases and labels are known only after the rows
 // have been read. [main]
@@ -62,7 +67,7 @@ rlhf_status rlhf__setup_reference(struct rlhf__run *r, struct rlhf__error *err);
 rlhf_status rlhf__setup_check_frozen(const struct rlhf__cast *c, const struct rlhf__model *m,
                                      const char *what, struct rlhf__error *err);
 
-// ---- named models: setup_named.c ----
+// ---- named models: named.c ----
 
 // Check that each named model of the plan has a setting, and that each name in the settings is a
 // name of the plan. [main]
@@ -73,7 +78,7 @@ rlhf_status rlhf__setup_names(const struct rlhf__run *r, struct rlhf__error *err
 // [main]
 rlhf_status rlhf__setup_named(struct rlhf__run *r, struct rlhf__error *err);
 
-// ---- all models: setup_models.c ----
+// ---- all models: models.c ----
 
 // For models on the memory plan: check the names and shapes of the tensors that they would read.
 // Errors: those of rlhf__params_check. [main]
@@ -96,7 +101,7 @@ rlhf_status rlhf__setup_optim(const struct rlhf__run *r, const struct rlhf__mode
 struct rlhf__learner rlhf__setup_learner(const struct rlhf__run *r, struct rlhf__optim *optim,
                                          struct rlhf__optim *critic_optim);
 
-// ---- shards: setup_shards.c ----
+// ---- shards: shards.c ----
 
 // Set the run's share: how many shards a minibatch has, and which of them are this process's. With
 // parallel.shards=0, writes the number that it chose into the config. Errors: RLHF_E_INVALID if the
@@ -107,7 +112,7 @@ rlhf_status rlhf__setup_shards(struct rlhf__run *r, struct rlhf__error *err);
 // RLHF_E_INVALID. [main]
 rlhf_status rlhf__setup_check_batch(const struct rlhf__run *r, struct rlhf__error *err);
 
-// ---- rollout.ahead: setup_ahead.c ----
+// ---- rollout.ahead: ahead.c ----
 
 // Returns 1 if the run samples responses ahead of training. The plan must have been made. [any]
 int rlhf__setup_is_ahead(const struct rlhf__run *r);
@@ -128,7 +133,7 @@ rlhf_status rlhf__setup_split_threads(struct rlhf__run *r, int64_t all, struct r
 rlhf_status rlhf__setup_ahead(struct rlhf__run *r, struct rlhf__error *err);
 rlhf_status rlhf__setup_ahead_ready(struct rlhf__run *r, struct rlhf__error *err);
 
-// ---- parallel.actors: setup_actor.c ----
+// ---- parallel.actors: actor.c ----
 
 // On an actor: open what sampling needs, which is the policy without gradients, and the prompts.
 // [main]
@@ -139,7 +144,7 @@ rlhf_status rlhf__setup_actor_rows(struct rlhf__run *r, struct rlhf__error *err)
 rlhf_status rlhf__setup_actor_same(const struct rlhf__run *r, json_t **out,
                                    struct rlhf__error *err);
 
-// ---- several processes: setup_team.c ----
+// ---- several processes: team.c ----
 
 // Returns run.threads. If that is 0 and several processes may use the same cores, returns this
 // process's share of the cores instead. [main]
@@ -158,7 +163,6 @@ void rlhf__setup_say_gpus(const struct rlhf__run *r);
 // Errors: RLHF_E_INVALID if nccl was asked for and cannot be used; those of the team's calls.
 // [main]
 rlhf_status rlhf__setup_device(struct rlhf__run *r, struct rlhf__error *err);
-void rlhf__setup_device_end(struct rlhf__run *r); // accepts a run without [main]
 
 // Check that all processes execute the same run. Call it when everything is open and the checkpoint
 // of a resumed run is loaded. Errors: those of rlhf__team_same. [main]
@@ -173,7 +177,7 @@ rlhf_status rlhf__setup_same(const struct rlhf__run *r, struct rlhf__error *err)
 rlhf_status rlhf__estimate_memory(struct rlhf__run *r, struct rlhf__memory_need *out,
                                   struct rlhf__error *err);
 
-// ---- files and models that settings name: setup_inputs.c ----
+// ---- files and models that settings name: inputs.c ----
 
 // If policy.path, policy.adapter.path, reference.path, value.path or models.* is a run directory,
 // replace it by the checkpoint that represents that run (weights/run_checkpoint.h), also in the

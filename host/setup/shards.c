@@ -1,5 +1,5 @@
-// setup_shards.c: divides a run between processes; see setup.h.
-#include "run/setup.h"
+// shards.c: divides a run between processes; see setup.h.
+#include "setup/setup.h"
 
 #include "config/layer.h"
 

@@ -1,7 +1,7 @@
-// setup_rows.c: rlhf__setup_rows of setup.h: opens what the planned source of rows needs.
-// Outside this file, only checks of settings depend on which source it is (learn/plan.c, setup.c
-// and effect_rules.c).
-#include "run/setup.h"
+// rows.c: rlhf__setup_rows of setup.h: opens what the planned source of rows needs. Outside this
+// file, only checks of settings depend on which source it is (learn/plan.c, setup.c and
+// effect_rules.c).
+#include "setup/setup.h"
 
 #include "episode/playing.h"
 #include "feed/feed.h"

@@ -1,5 +1,5 @@
-// setup_actor.c: the set-up of a process that only samples (parallel.actors); see setup.h.
-#include "run/setup.h"
+// actor.c: the set-up of a process that only samples (parallel.actors); see setup.h.
+#include "setup/setup.h"
 
 #include "feed/feed.h"
 #include "keep/manifest.h"

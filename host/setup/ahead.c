@@ -1,5 +1,5 @@
-// setup_ahead.c: what rollout.ahead needs from the set-up; see setup.h.
-#include "run/setup.h"
+// ahead.c: what rollout.ahead needs from the set-up; see setup.h.
+#include "setup/setup.h"
 
 #include "feed/ahead.h"
 

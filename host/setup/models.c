@@ -1,5 +1,5 @@
-// setup_models.c: opens a run's models and creates their optimizers; see setup.h.
-#include "run/setup.h"
+// models.c: opens a run's models and creates their optimizers; see setup.h.
+#include "setup/setup.h"
 
 #include "base/file.h"
 #include "keep/run_dir.h"

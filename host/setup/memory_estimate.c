@@ -1,7 +1,7 @@
 // memory_estimate.c: rlhf__estimate_memory of setup.h. It runs one phase, with the largest rows
 // that can occur, on models of a memory plan (model/memory_plan.h). The plan counts what they
 // allocate and computes nothing.
-#include "run/setup.h"
+#include "setup/setup.h"
 
 #include "base/host_memory.h"
 #include "batch/minibatches.h"
@@ -9,7 +9,7 @@
 #include "learn/shards.h"
 #include "model/free_memory.h"
 #include "model/parameters.h"
-#include "run/phase_run.h"
+#include "run/phase_passes.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 // kind of run, or only together with another setting. Settings that are not listed always have an
 // effect. A setting that switches a feature off is allowed in a run that lacks the feature.
 // (early_stop.kl, early_stop.reward and data.long_rows are checked where they are used.)
-#include "run/setup.h"
+#include "setup/setup.h"
 
 #include "config/effect.h"
 #include "learn/learner.h"

@@ -1,5 +1,5 @@
-// setup_device.c: the collective between the GPUs of a run; see setup.h.
-#include "run/setup.h"
+// device.c: the collective between the GPUs of a run; see setup.h.
+#include "setup/setup.h"
 
 #include "base/file.h"
 #include "team/agree.h"
@@ -75,7 +75,7 @@ static rlhf_status join(struct rlhf__run *r, void *stream, char why[1200]) {
 
 // NCCL cannot be used.
 static rlhf_status do_without(struct rlhf__run *r, const char *why, struct rlhf__error *err) {
-    rlhf__setup_device_end(r);
+    rlhf__run_device_end(r);
     if (!is_named(r)) {
         if (why[0])
             rlhf__logf(
@@ -110,11 +110,4 @@ rlhf_status rlhf__setup_device(struct rlhf__run *r, struct rlhf__error *err) {
     rlhf__logf(r->report.log, RLHF_LOG_INFO, "gradients go from GPU to GPU: %s",
                r->device.read.detail ? r->device.read.detail : r->device.read.name);
     return RLHF_OK;
-}
-
-void rlhf__setup_device_end(struct rlhf__run *r) {
-    struct rlhf__team *t = rlhf__run_learners(r);
-    if (t) t->device = NULL;
-    if (t && t->broken) return; // the ranks end without each other
-    rlhf__collective_close(&r->device, 0);
 }

@@ -1,5 +1,5 @@
-// setup_named.c: the frozen models that a plan names, besides the reference; see setup.h.
-#include "run/setup.h"
+// named.c: the frozen models that a plan names, besides the reference; see setup.h.
+#include "setup/setup.h"
 
 #include "base/file.h"
 #include "config/named.h"

@@ -1,0 +1,34 @@
+// inputs.h: the files that a run reads and does not store in its checkpoints: rows, prompts and
+// frozen models.
+//
+// A list of inputs is a JSON array with an object {"setting", "path", "bytes", "sha256"} for each
+// file or model directory; it is "inputs" in manifest.json.
+#ifndef RLHF_HOST_INPUTS_H
+#define RLHF_HOST_INPUTS_H
+
+#include "base/buf.h"
+#include "base/error.h"
+
+#include <jansson.h>
+
+// Append a regular file to the list. A file that can be read only once, such as a pipe, is skipped.
+// Errors: RLHF_E_IO, RLHF_E_NOMEM. [any]
+rlhf_status rlhf__inputs_add_file(json_t *list, const char *setting, const char *path,
+                                  struct rlhf__error *err);
+
+// Append a model directory, with one checksum of the names, sizes and bytes of its files. These are
+// config.json, the tokenizer's files and, if `weights` is set, the weight files. If a file is
+// larger than 64 MiB, only 64 evenly spaced pieces of 64 KiB are read. [any]
+rlhf_status rlhf__inputs_add_model(json_t *list, const char *setting, const char *dir, int weights,
+                                   struct rlhf__error *err);
+
+// An input's counterpart in `before` has the same setting and the same position among the inputs of
+// that setting. Append "SETTING PATH (FIELD x is now y)" for every input in `now` that lacks a
+// counterpart or differs from it. [any]
+void rlhf__inputs_compare(const json_t *before, const json_t *now, struct rlhf__buf *out);
+
+// Append "SETTING PATH" for every input in `now` that is outside the directory `run`, which must be
+// a path without links. [any]
+void rlhf__inputs_outside(const json_t *now, const char *run, struct rlhf__buf *out);
+
+#endif

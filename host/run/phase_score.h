@@ -1,0 +1,33 @@
+// phase_score.h: the scores of a phase: rewards, further groups in place of those without spread,
+// and the judge.
+#ifndef RLHF_HOST_PHASE_SCORE_H
+#define RLHF_HOST_PHASE_SCORE_H
+
+#include "feed/feed.h"
+#include "learn/phase.h"
+#include "report/report.h"
+
+// Score the responses in x and remove rows that rewards.nan_policy or rewards.on_failure drops.
+// With more = 1, x holds additional responses of the phase: all of them may be dropped, and the
+// phase's metrics do not change. [step]
+rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experience *x, int more,
+                              struct rlhf__error *err);
+
+// Dynamic sampling (Yu et al. 2025): groups whose rewards have no spread are replaced by groups of
+// responses to further prompts. p->x is the first round, sampled and scored. Further rounds run
+// while groups without spread remain and the plan's resample_rounds allows it. Each round samples
+// and scores as many groups as are to be replaced. Its groups with spread replace groups without
+// spread.
+//
+// Groups without spread that remain after the last round are kept, so the batch keeps its size.
+// Sets sampling/fresh_rounds, prompts, flat_ratio and flat_left; other metrics are those of the
+// first round. The time counts as rollout and reward. [step]
+rlhf_status rlhf__fresh_groups(struct rlhf__phase *p, struct rlhf__error *err);
+
+// If the cast has a judge, let it score the responses of p->x into p->x.judged. Its scores are not
+// rewards. Sets judge/mean and judge/std. A score that is not finite is RLHF_E_NUMERIC if
+// rewards.nan_policy is stop; otherwise the metrics leave it out. They also leave out rows that the
+// judge could not score, if rewards.on_failure lets the run continue. [step]
+rlhf_status rlhf__judge(struct rlhf__phase *p, struct rlhf__error *err);
+
+#endif
