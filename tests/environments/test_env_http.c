@@ -123,7 +123,7 @@ static void faults(void **state) {
                {"huge", "its answer is longer than max_answer_mib", "too long"},
                {"status", "status 404", NULL},
                {"error", NULL, "EXECUTION_ERROR"},
-               {"drop", NULL, "it closed the connection"}, // a request is sent again
+               {"drop", "Empty reply from server", "it closed the connection"},
                {"late", "within rewards.timeout_s", "within rewards.timeout_s"}};
     const int few = getenv("RLHF_LONG_FAULTS") == NULL;
     char good[2][600], got[600];

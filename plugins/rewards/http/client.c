@@ -185,6 +185,8 @@ static rlhf_status launch(struct rlhf__http_client *c, struct rlhf__http_slot *s
 rlhf_status rlhf__http_send(struct rlhf__http_client *c, struct rlhf__http_slot *s) {
     curl_easy_setopt(s->easy, CURLOPT_POSTFIELDS, s->body.data);
     curl_easy_setopt(s->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)s->body.len);
+    // libcurl itself repeats a request if a connection that it has used before turns out to be dead
+    curl_easy_setopt(s->easy, CURLOPT_FRESH_CONNECT, (long)(c->once != 0));
     s->hops = 0;
     s->began = rlhf__http_now();
     return launch(c, s, c->o->url);
@@ -242,6 +244,7 @@ static enum rlhf__http_end judge(struct rlhf__http_client *c, struct rlhf__http_
                  rlhf__utf8_shown(s->answer.data, s->answer.len, shown, sizeof shown));
     else
         snprintf(why, RLHF__WHY, "it answered with status %ld%s and nothing more", status, hint);
+    if (c->once && status >= 500 && status != 503) return RLHF__HTTP_REFUSED;
     if (status == 429 || status == 502 || status == 503 || status == 504) return RLHF__HTTP_DOWN;
     return status >= 500 ? RLHF__HTTP_ERROR : RLHF__HTTP_REFUSED;
 }
@@ -270,7 +273,7 @@ static enum rlhf__http_end broken(const struct rlhf__http_client *c,
         return RLHF__HTTP_REFUSED;
     }
     rlhf__utf8_shown(said, strlen(said), why, 4 * SHOWN);
-    return RLHF__HTTP_DOWN;
+    return c->once && sent > 0 ? RLHF__HTTP_REFUSED : RLHF__HTTP_DOWN;
 }
 
 struct rlhf__http_slot *rlhf__http_next(struct rlhf__http_client *c, enum rlhf__http_end *end,

@@ -30,9 +30,10 @@ struct rlhf__http_client {
     CURLM *multi;
     struct rlhf__http_slot *slot; // [n_slots]
     uint32_t n_slots, n_flying;
-    double timeout_s;          // of each request, 0 = none
-    rlhf_rng jitter;           // of the times between attempts
-    int32_t started, reserved; // started: libcurl was initialized
+    double timeout_s; // of each request, 0 = none
+    rlhf_rng jitter;  // of the times between attempts
+    int32_t started;  // libcurl was initialized
+    int32_t once;     // 1: a request that the service may have handled is not sent again
 };
 
 // The outcome of a request.
