@@ -224,13 +224,18 @@ static rlhf_status resolve(char **path, const char *asker, const char *name,
 }
 
 // Reject a Python file here, because the loader's message would be about ELF headers.
-static rlhf_status refuse_python(const char *file, const char *asker, struct rlhf__error *err) {
+static rlhf_status refuse_python(const char *file, int32_t kind, const char *asker,
+                                 struct rlhf__error *err) {
     const size_t n = strlen(file);
     if (n < 3 || strcmp(file + n - 3, ".py") != 0) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "%s: %s is a Python file, and a plugin is a shared object; reward functions "
-                      "in Python are named as python.so:file=%s,function=NAME",
-                      asker, file, file);
+    return rlhf__fail(
+        err, RLHF_E_INVALID,
+        kind == RLHF_KIND_ENVIRONMENT
+            ? "%s: %s is a Python file, and a plugin is a shared object; environments "
+              "in Python are named as env_python.so:file=%s,class=NAME"
+            : "%s: %s is a Python file, and a plugin is a shared object; reward "
+              "functions in Python are named as python.so:file=%s,function=NAME",
+        asker, file, file);
 }
 
 // Reject a script: a file that starts with an interpreter line or has a script's extension.
@@ -265,7 +270,7 @@ rlhf_status rlhf__plugin_find(const struct rlhf__dirs *dirs, const char *name, i
     if (rlhf__plugin_is_path(name, from, file)) {
         if (!rlhf__is_file(file))
             return rlhf__fail(err, RLHF_E_INVALID, "%s: there is no plugin file %s", asker, name);
-        RLHF_TRY(refuse_python(file, asker, err));
+        RLHF_TRY(refuse_python(file, kind, asker, err));
         RLHF_TRY(refuse_script(file, asker, err));
         *path = strdup(file);
     } else {

@@ -169,7 +169,10 @@ static void say_generate(const struct rlhf__closing *c) {
     char prompt[PROMPT_BYTES + 1] = "";
     rlhf__buf_puts(&line, "rlhf-host generate --model ");
     rlhf__put_shell(&line, c->dir);
-    if (is_short(c->prompt)) {
+    if (c->environment) {
+        rlhf__buf_puts(&line, " --env ");
+        rlhf__put_shell(&line, c->environment);
+    } else if (is_short(c->prompt)) {
         memcpy(prompt, c->prompt.ptr, (size_t)c->prompt.len);
         rlhf__buf_puts(&line, " --prompt ");
         rlhf__put_shell(&line, prompt);

@@ -9,9 +9,10 @@ struct rlhf__closing {
     const struct rlhf__run_history *history;
     const struct rlhf__findings *findings;
     struct rlhf__log *log;
-    const char *dir;  // the run's directory, as the user named it
-    const char *data; // held-out rows, if the model cannot generate; NULL: it can
-    rlhf_str prompt;  // of a sample; empty: none
+    const char *dir;         // the run's directory, as the user named it
+    const char *data;        // held-out rows, if the model cannot generate; NULL: it can
+    rlhf_str prompt;         // of a sample; empty: none
+    const char *environment; // file name of the environment's plugin; NULL: none
 };
 
 // Log the summary as info lines; on a terminal, with a curve of the headline metric. A JSON log

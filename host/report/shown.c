@@ -299,6 +299,14 @@ static rlhf_status copy(struct rlhf__shown *s, const struct rlhf__shown_from *f,
     return st;
 }
 
+// Returns 1 if the prompt of row i of a file has special tokens.
+static int is_marked(const struct rlhf__shown_from *f, uint32_t i) {
+    const int32_t *ids = f->rows->ids + f->rows->offset[i], n = data_prompt(f, i);
+    for (int32_t k = 0; k < n; k++)
+        if (rlhf__tokenizer_is_special(f->tok, ids[k])) return 1;
+    return 0;
+}
+
 rlhf_status rlhf__shown_take(struct rlhf__shown *s, const struct rlhf__shown_from *f,
                              struct rlhf__error *err) {
     const struct rlhf__log_config *c = &f->config->log;
@@ -316,6 +324,7 @@ rlhf_status rlhf__shown_take(struct rlhf__shown *s, const struct rlhf__shown_fro
         n = rlhf__shown_even(rows, n, pick);
     else
         st = pick_ranked(f->rows, n, pick, err);
+    s->is_marked = s->is_data && n > 0 && is_marked(f, pick[0]);
     if (st == RLHF_OK && n > 0) st = copy(s, f, pick, n, err);
     free(pick);
     return st;

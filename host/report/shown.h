@@ -19,6 +19,9 @@ struct rlhf__shown {
     size_t n;
     int32_t written; // 1: samples.jsonl has them, and they are responses
     int32_t is_data; // 1: rows of a file
+    // 1: the first sample's prompt has special tokens, like those of a chat template, so it is not
+    // what a user would type
+    int32_t is_marked, reserved;
 };
 
 void rlhf__shown_finish(struct rlhf__shown *); // accepts a zeroed one [any]

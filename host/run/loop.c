@@ -246,14 +246,17 @@ static struct rlhf__closing closing(const struct rlhf__run *r) {
     const struct rlhf__data_config *d = &r->config->data;
     const struct rlhf__shown *s = &r->report.shown;
     const int scores = (r->cast.plan.heads & RLHF_HEAD_SCORE) != 0;
+    const char *environment = r->config->environment.plugin;
     return (struct rlhf__closing){.history = &r->history,
                                   .findings = &r->findings,
                                   .log = r->report.log,
                                   .dir = r->req->dir->name,
+                                  .environment = environment ? rlhf__path_base(environment) : NULL,
                                   .data = !scores           ? NULL
                                           : d->eval_path[0] ? d->eval_path
                                                             : "HELD-OUT.jsonl",
-                                  .prompt = s->n ? s->rows[0].prompt : (rlhf_str){"", 0}};
+                                  .prompt = s->n && !s->is_marked ? s->rows[0].prompt
+                                                                  : (rlhf_str){"", 0}};
 }
 
 static void say_end(const struct rlhf__run *r) {
@@ -269,7 +272,7 @@ static void say_end(const struct rlhf__run *r) {
                policy ? ", and the policy " : "", policy ? policy : "", r->req->dir->name);
     rlhf__closing_say(&c);
     if (stopped || (r->config->run.stop_after > 0 && !r->count.stop)) rlhf__saving_say_next(r);
-    rlhf__closing_say_next(&c);
+    if (r->count.phase > 0) rlhf__closing_say_next(&c);
 }
 
 static rlhf_status run_phases(struct rlhf__run *r, struct rlhf__error *err) {

@@ -453,6 +453,8 @@ static void a_turn_end_that_ends_no_response(void **state) {
                                 "talks.jsonl --set prompts.template=chatml --set optim.lr=0.01 "
                                 "--set batch.size=2 --phases 200 --out s"),
                      0);
+    // The template would be put around a prompt again, so the command has none.
+    e2e_says(t, "try it: rlhf-host generate --model s\n");
     e2e_write(t, "ab.jsonl", "{\"messages\":[" USER("ab") "]}\n");
     static const char *const asks[] = {"", "--stop-id 260", "--ignore-eos", "--raw"};
     for (int i = 0; i < 4; i++) {

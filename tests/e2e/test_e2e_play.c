@@ -19,6 +19,7 @@ static int setup(void **state) {
     if (e2e_setup(state) != 0) return -1;
     struct e2e *t = *state;
     if (e2e_run(t, RUN ENV("") "--set run.dir=run") != 0) fail_msg("%s", t->out);
+    e2e_says(t, "try it: rlhf-host generate --model run --env answering_env.so\n");
     return 0;
 }
 

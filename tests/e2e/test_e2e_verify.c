@@ -181,7 +181,13 @@ static void an_edited_receipt_is_refused(void **state) {
     struct e2e *t = *state;
     expect(t, e2e_run(t, "verify ppo --phase 3 --out r.json"), 0);
     expect(t, e2e_run(t, "verify --receipt r.json ppo"), 0);
-    e2e_says(t, "r.json is unchanged and belongs to the run: the run is equal to the bit");
+    e2e_says(t, "r.json is unchanged and belongs to the run: the run has 1 of 3 phases that were "
+                "recomputed and are equal to the bit\n");
+    expect(t, e2e_run(t, "verify ppo --out none.json"), 0);
+    expect(t, e2e_run(t, "verify --receipt none.json ppo"), 0);
+    e2e_says(t, "the run has the files of its hash chain; no phase was recomputed\n");
+    expect(t, e2e_shell(t, "grep '\"equal\": null' none.json; grep '<h1>' none.html"), 0);
+    e2e_says(t, "unknown\">has the files of its hash chain");
     expect(t, e2e_run(t, "verify ppo --receipt r.html"), 0);
     expect(t, e2e_run(t, "verify grpo --receipt r.json"), 2);
     e2e_says(t, "r.json is the receipt of another run: its begin is ");

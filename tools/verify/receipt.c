@@ -118,14 +118,20 @@ static void digest_of(const json_t *receipt, char hex[RLHF__HEX]) {
     json_decref(v);
 }
 
+// Returns whether the run is equal. If nothing was recomputed and no file differs, nobody knows.
+static json_t *equal(const struct rlhf__receipt *r) {
+    if (r->faults->n > 0) return json_false();
+    return r->told->recomputed > 0 ? json_true() : json_null();
+}
+
 json_t *rlhf__receipt_json(const struct rlhf__receipt *r) {
     const struct rlhf__chain_line *l =
         rlhf__chain_file_last(r->chain, RLHF__CHAIN_BEGIN, INT64_MAX);
     const json_t *begin = l ? json_object_get(l->value, "begin") : NULL;
     char hex[RLHF__HEX];
     json_t *v = json_pack(
-        "{s:s, s:o, s:b, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:O?, s:s?, s:o, s:o}", "format",
-        FORMAT, "run", rlhf__json_text(r->run), "equal", r->faults->n == 0, "arithmetic",
+        "{s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:O?, s:s?, s:o, s:o}", "format",
+        FORMAT, "run", rlhf__json_text(r->run), "equal", equal(r), "arithmetic",
         rlhf__json_text_in(begin, "arithmetic"), "dtype", rlhf__json_text_in(begin, "dtype"),
         "version", rlhf__json_text_in(begin, "version"), "begin", rlhf__receipt_digest(r, "begin"),
         "head", rlhf__receipt_digest(r, "head"), "seal", rlhf__receipt_digest(r, "seal"), "phases",

@@ -57,12 +57,32 @@ static long long number(const json_t *v, const char *key) {
     return (long long)json_integer_value(json_object_get(v, key));
 }
 
+void rlhf__receipt_verdict(const json_t *receipt, char out[RLHF__VERDICT]) {
+    const json_t *p = json_object_get(receipt, "phases");
+    const long long all = number(p, "run"), done = number(p, "recomputed");
+    if (json_is_false(json_object_get(receipt, "equal")))
+        snprintf(out, RLHF__VERDICT, "differs");
+    else if (done == 0)
+        snprintf(out, RLHF__VERDICT, "has the files of its hash chain; no phase was recomputed");
+    else if (done < all)
+        snprintf(out, RLHF__VERDICT,
+                 "has %lld of %lld phases that were recomputed and are equal to the bit", done,
+                 all);
+    else
+        snprintf(out, RLHF__VERDICT, "is equal to the bit");
+}
+
 static void put_verdict(struct rlhf__buf *out, const json_t *receipt) {
     const json_t *phases = json_object_get(receipt, "phases");
-    const int equal = json_is_true(json_object_get(receipt, "equal"));
+    const json_t *equal = json_object_get(receipt, "equal");
     const long long done = number(phases, "recomputed");
-    rlhf__buf_printf(out, "<h1>Receipt: <span class=\"%s\">%s</span></h1>\n<p>",
-                     equal ? "yes" : "no", equal ? "equal to the bit" : "differs");
+    char verdict[RLHF__VERDICT];
+    rlhf__receipt_verdict(receipt, verdict);
+    rlhf__buf_printf(out, "<h1>Receipt: the run <span class=\"%s\">%s</span></h1>\n<p>",
+                     json_is_true(equal)    ? "yes"
+                     : json_is_false(equal) ? "no"
+                                            : "unknown",
+                     verdict);
     if (done > 0)
         rlhf__buf_printf(out,
                          "%lld of the run's %lld phases were recomputed; %lld of them are equal.",

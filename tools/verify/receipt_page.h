@@ -12,4 +12,11 @@
 // Append the page. It loads nothing and runs nothing. [main]
 void rlhf__receipt_page(const json_t *receipt, struct rlhf__buf *out);
 
+enum { RLHF__VERDICT = 160 };
+
+// Write what the receipt says about the run, after "the run": "is equal to the bit", "differs",
+// "has 3 of 120 phases that were recomputed and are equal to the bit", or that nothing was
+// recomputed. [any]
+void rlhf__receipt_verdict(const json_t *receipt, char out[RLHF__VERDICT]);
+
 #endif

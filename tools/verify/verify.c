@@ -9,6 +9,7 @@
 #include "cmd/program.h"
 #include "recompute/phase_range.h"
 #include "verify/receipt.h"
+#include "verify/receipt_page.h"
 #include "verify/record.h"
 #include "verify/replay.h"
 
@@ -298,9 +299,11 @@ static rlhf_status check_receipt(struct job *j, struct rlhf__error *err) {
                                 *is ? is : "missing");
         }
     }
+    char verdict[RLHF__VERDICT];
+    rlhf__receipt_verdict(v, verdict);
     if (st == RLHF_OK)
         printf("%s is unchanged%s: the run %s\n", path, j->run ? " and belongs to the run" : "",
-               json_is_true(json_object_get(v, "equal")) ? "is equal to the bit" : "differs");
+               verdict);
     json_decref(v);
     return st == RLHF_OK ? rlhf__print_flush(err) : st;
 }
