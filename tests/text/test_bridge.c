@@ -211,6 +211,30 @@ static void with_end(void **state) {
     rlhf__tokenizer_close(tok);
 }
 
+// Templates that write the name of a call by tojson are accepted.
+static void calls_as_json(void **state) {
+    struct scratch *s = *state;
+    static const char *const calls[] = {
+        "{{ c.function | tojson }}",
+        "{{ {'name': c.function.name, 'arguments': c.function.arguments} | tojson }}",
+        "{\"name\": {{ c.function.name | tojson }}}"};
+    for (size_t i = 0; i < CHECK_COUNT(calls); i++) {
+        struct rlhf__error err = {0, ""};
+        char template[600];
+        snprintf(template, sizeof template,
+                 "{%% if tools %%}{{ tools | tojson }}{%% endif %%}{%% for m in messages %%}"
+                 "<|im_start|>{{ m.role }}\n{{ m.content }}{%% for c in m.tool_calls or [] %%}%s"
+                 "{%% endfor %%}<|im_end|>\n{%% endfor %%}"
+                 "{%% if add_generation_prompt %%}<|im_start|>assistant\n{%% endif %%}",
+                 calls[i]);
+        struct rlhf__tokenizer *tok = chat_tokenizer(s, "data/bpe");
+        const char *path = scratch_text(s, "t.jinja", template);
+        check_ok(rlhf__tokenizer_name_chat(tok, path, &err), &err);
+        check_ok(rlhf__bridge_check(tok, 1, &err), &err);
+        rlhf__tokenizer_close(tok);
+    }
+}
+
 static void refused(void **state) {
     struct scratch *s = *state;
     static const struct {
@@ -243,6 +267,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(random_turns, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(with_end, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(calls_as_json, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(refused, scratch_setup, scratch_teardown),
     };
     return cmocka_run_group_tests_name("bridge", tests, NULL, NULL);

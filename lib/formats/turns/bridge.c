@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Two stand-ins: placeholders for the policy's text or for the names of its calls.
-// rlhf__bridge_check compares the results of both.
-static const char *const stand_ins[] = {"Zq7bridge7qZ", "Qz one\nmore 7qZ"};
+// Two placeholders for the policy's text, and two for the names of its calls, which a template may
+// write as JSON: so these have nothing that JSON escapes. rlhf__bridge_check compares the results
+// of both.
+static const char *const texts[] = {"Zq7bridge7qZ", "Qz one\nmore 7qZ"};
+static const char *const names[] = {"Zq7bridge7qZ", "Qz_one_more_7qZ"};
 
 // ---- the conversation around the stand-in ----
 
@@ -70,7 +72,8 @@ static rlhf_status no_end(const struct rlhf__tokenizer *tok, struct rlhf__error 
     return rlhf__fail(
         err, RLHF_E_INVALID,
         "the chat template %s cannot be used for episodes: it cannot be told where it "
-        "ends a turn of the assistant",
+        "ends a turn of the assistant; choose another template (prompts.template), or another "
+        "form of calls (episodes.calls)",
         rlhf__chat_known(tok->chat));
 }
 
@@ -90,11 +93,13 @@ static rlhf_status find_end(const struct rlhf__tokenizer *tok, rlhf_str s, const
     return RLHF_OK;
 }
 
-// Renders the text after the turn: *text begins with the end token, which has *end bytes.
+// Renders the text after the turn: *text begins with the end token, which has *end bytes. `which`
+// chooses the placeholder.
 static rlhf_status render(const struct rlhf__tokenizer *tok, const struct rlhf__bridge *b,
-                          const char *stand_in, struct rlhf__spelled *s, struct rlhf__turns *text,
-                          size_t *end, struct rlhf__error *err) {
+                          int which, struct rlhf__spelled *s, struct rlhf__turns *text, size_t *end,
+                          struct rlhf__error *err) {
     struct around a = {.calls = NULL};
+    const char *stand_in = b->calls ? names[which] : texts[which];
     size_t from = 0;
     rlhf_status st = arrange(b, stand_in, &a, err);
     if (st == RLHF_OK) st = rlhf__spelled_mark(tok, &a.talk, s, err);
@@ -121,7 +126,7 @@ rlhf_status rlhf__bridge_encode(const struct rlhf__tokenizer *tok, const struct 
     struct rlhf__turns text = {0};
     struct rlhf__ids ids = {0};
     size_t end = 0;
-    rlhf_status st = render(tok, b, stand_ins[0], &s, &text, &end, err);
+    rlhf_status st = render(tok, b, 0, &s, &text, &end, err);
     const rlhf_str said = {rlhf__buf_text(&text.text), text.text.len};
     if (st == RLHF_OK) st = rlhf__tokenizer_encode_cut(tok, said, &s.cuts, &ids, err);
     const rlhf_str token = {said.ptr, end};
@@ -145,7 +150,7 @@ static rlhf_status check_case(const struct rlhf__tokenizer *tok, const struct rl
     rlhf_status st = RLHF_OK;
     for (int i = 0; st == RLHF_OK && i < 2; i++) {
         struct rlhf__spelled s = {.mark = ""};
-        st = render(tok, b, stand_ins[i], &s, &text[i], &end, err);
+        st = render(tok, b, i, &s, &text[i], &end, err);
         rlhf__spelled_finish(&s);
     }
     if (st == RLHF_OK && strcmp(rlhf__buf_text(&text[0].text), rlhf__buf_text(&text[1].text)) != 0)
