@@ -1,15 +1,12 @@
 // environments.c: the steps per second of environments outside the process. env_exec.so starts this
 // program itself, which answers each turn with a short text. env_python.so plays a class.
-#include "bench.h"
-
-#include "worker/programs.h"
+#include "plugin.h"
 
 #include <rlhf/draft/environment.h>
 #include <rlhf/test.h>
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { EPISODES = 128, STEPS = 200, TURN = 40 };
@@ -27,12 +24,6 @@ void bench_game(void) {
         fflush(stdout);
     }
     free(line);
-}
-
-static double seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 static rlhf_status say(const rlhf_episode_out *out, uint32_t i, int32_t role, rlhf_str text) {
@@ -91,31 +82,17 @@ static void step_all(const rlhf_environment_ops *ops, void *self, struct calls *
 
 static void measure(const struct bench *b, const char *plugin, const char *const (*set)[2]) {
     static struct calls c;
-    struct rlhf_test_host host;
-    struct rlhf__programs programs;
-    char path[4200], program[4200];
-    void *self = NULL;
-    snprintf(path, sizeof path, "%s/environments/%s", b->lib_dir, plugin);
-    const rlhf_plugin *p = rlhf_test_open(path, 0);
-    if (!p) bench_die("%s cannot be opened", path);
-    void *config = calloc(1, p->config_size);
-    rlhf_test_init(&host, 1);
-    snprintf(program, sizeof program, "%s/../../../bin/rlhf-host", b->lib_dir);
-    rlhf__programs_init(&programs, program, NULL);
-    rlhf_test_offer(&host, RLHF_SVC_PROGRAM, &programs.table);
-    rlhf_test_config(p, config);
-    for (; (*set)[0]; set++)
-        if (!rlhf_test_set(p, config, (*set)[0], (*set)[1])) bench_die("%s: no %s", plugin, **set);
-    if (p->create(&host.table, config, &self) < 0) bench_die("%s: %s", plugin, host.fail_text);
-    const rlhf_environment_ops *ops = p->ops;
+    struct bench_plugin p;
+    bench_plugin_open(&p, b, "environments", plugin, set);
+    const rlhf_environment_ops *ops = p.plugin->ops;
     if (ops->state_size > sizeof c.room[0]) bench_die("%s: its state is too large", plugin);
     memset(&c, 0, sizeof c);
-    step_all(ops, self, &c, 0, &host);
+    step_all(ops, p.self, &c, 0, &p.host);
     double best = 1e9, all = 0;
     for (int i = 1; i <= STEPS; i++) {
-        const double begun = seconds();
-        step_all(ops, self, &c, i, &host);
-        const double took = seconds() - begun;
+        const double begun = bench_seconds();
+        step_all(ops, p.self, &c, i, &p.host);
+        const double took = bench_seconds() - begun;
         all += took;
         if (took < best) best = took;
     }
@@ -123,22 +100,18 @@ static void measure(const struct bench *b, const char *plugin, const char *const
            "(best %.0f)\n",
            plugin, EPISODES, TURN, 1000 * all / STEPS, 1000 * best, EPISODES * STEPS / all,
            EPISODES / best);
-    ops->close(self, EPISODES, c.state);
-    p->destroy(self);
-    free(config);
+    ops->close(p.self, EPISODES, c.state);
+    bench_plugin_close(&p);
 }
 
 static void measure_python(const struct bench *b) {
     char path[] = "/tmp/rlhf-bench-XXXXXX.py";
-    const int fd = mkstemps(path, 3);
     static const char text[] = "class Game:\n"
                                "    def reset(self, seed=None, options=None):\n"
                                "        return 'guess', {}\n"
                                "    def step(self, text):\n"
                                "        return 'higher', 0.0, False, False, {}\n";
-    if (fd < 0 || write(fd, text, sizeof text - 1) != (ssize_t)sizeof text - 1)
-        bench_die("%s cannot be written", path);
-    close(fd);
+    bench_python_file(path, text);
     const char *const set[][2] = {
         {"file", path}, {"class", "Game"}, {"api", "gymnasium"}, {NULL, NULL}};
     measure(b, "env_python.so", set);

@@ -1,14 +1,11 @@
 // programs.c: the cost per row of rewards in another process. exec.so starts this program itself,
 // which answers 1 to each line. python.so calls a function that returns ones.
-#include "bench.h"
-
-#include "worker/programs.h"
+#include "plugin.h"
 
 #include <rlhf/reward.h>
 #include <rlhf/test.h>
 
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { ROWS = 128, BATCHES = 200, PROMPT = 200, RESPONSE = 400 };
@@ -21,12 +18,6 @@ void bench_answer(void) {
         fflush(stdout);
     }
     free(line);
-}
-
-static double seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 struct rows {
@@ -54,22 +45,8 @@ static void fill(struct rows *r) {
 // starts the program.
 static void measure(const struct bench *b, const char *plugin, const char *const (*set)[2]) {
     static struct rows r;
-    struct rlhf_test_host host;
-    struct rlhf__programs programs;
-    char path[4200], program[4200];
-    void *self = NULL;
-    snprintf(path, sizeof path, "%s/rewards/%s", b->lib_dir, plugin);
-    const rlhf_plugin *p = rlhf_test_open(path, 0);
-    if (!p) bench_die("%s cannot be opened", path);
-    void *config = calloc(1, p->config_size);
-    rlhf_test_init(&host, 1);
-    snprintf(program, sizeof program, "%s/../../../bin/rlhf-host", b->lib_dir);
-    rlhf__programs_init(&programs, program, NULL);
-    rlhf_test_offer(&host, RLHF_SVC_PROGRAM, &programs.table);
-    rlhf_test_config(p, config);
-    for (; (*set)[0]; set++)
-        if (!rlhf_test_set(p, config, (*set)[0], (*set)[1])) bench_die("%s: no %s", plugin, **set);
-    if (p->create(&host.table, config, &self) < 0) bench_die("%s: %s", plugin, host.fail_text);
+    struct bench_plugin p;
+    bench_plugin_open(&p, b, "rewards", plugin, set);
     fill(&r);
     const rlhf_reward_in in = {.size = sizeof in,
                                .n = ROWS,
@@ -82,12 +59,12 @@ static void measure(const struct bench *b, const char *plugin, const char *const
                                .finished = r.finished};
     const rlhf_reward_out out = {
         .size = sizeof out, .seq = r.seq, .verdict = r.verdict, .failed = r.failed};
-    const rlhf_reward_ops *ops = p->ops;
+    const rlhf_reward_ops *ops = p.plugin->ops;
     double best = 1e9, all = 0;
     for (int i = 0; i <= BATCHES; i++) {
-        const double begun = seconds();
-        if (ops->score(self, &in, &out) < 0) bench_die("%s: %s", plugin, host.fail_text);
-        const double took = seconds() - begun;
+        const double begun = bench_seconds();
+        if (ops->score(p.self, &in, &out) < 0) bench_die("%s: %s", plugin, p.host.fail_text);
+        const double took = bench_seconds() - begun;
         if (i == 0) continue;
         all += took;
         if (took < best) best = took;
@@ -95,18 +72,14 @@ static void measure(const struct bench *b, const char *plugin, const char *const
     printf("%-9s %d rows of %d + %d bytes: %.2f ms a batch (best %.2f), %.0f rows/s (best %.0f)\n",
            plugin, ROWS, PROMPT, RESPONSE, 1000 * all / BATCHES, 1000 * best, ROWS * BATCHES / all,
            ROWS / best);
-    p->destroy(self);
-    free(config);
+    bench_plugin_close(&p);
 }
 
 static void measure_python(const struct bench *b) {
     char path[] = "/tmp/rlhf-bench-XXXXXX.py";
-    const int fd = mkstemps(path, 3);
     static const char text[] =
         "def ones(completions, **kwargs):\n    return [1] * len(completions)\n";
-    if (fd < 0 || write(fd, text, sizeof text - 1) != (ssize_t)sizeof text - 1)
-        bench_die("%s cannot be written", path);
-    close(fd);
+    bench_python_file(path, text);
     const char *const set[][2] = {{"file", path}, {"function", "ones"}, {NULL, NULL}};
     measure(b, "python.so", set);
     unlink(path);

@@ -17,8 +17,8 @@ rlhf_status rlhf__playing_create(const struct rlhf__plugin *, struct rlhf__servi
 rlhf_status rlhf__playing_check_model(const char *file, const struct rlhf__model *,
                                       struct rlhf__error *err);
 
-// Returns 1 if the environment states its tasks, and the config has no prompts. NULL: there is no
-// environment. [any]
+// Returns 1 if there is an environment (not NULL) that states its tasks, and the config names no
+// prompts. [any]
 int rlhf__playing_alone(const struct rlhf__plugin *environment,
                         const struct rlhf__prompts_config *);
 

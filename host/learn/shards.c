@@ -189,7 +189,7 @@ rlhf_status rlhf__shards_meet(struct rlhf__learner *l, struct rlhf__error *err) 
     struct rlhf__shards *s = l->shards;
     const struct rlhf__wish same = {.same = s->n};
     struct rlhf__sum *sum = &s->optim[0]->blocks->over;
-    if (s->met || s->share->ranks <= 1 || !rlhf__early_can(sum)) return RLHF_OK;
+    if (s->met || s->share->ranks <= 1 || !rlhf__sum_overlaps(sum)) return RLHF_OK;
     RLHF_TRY(rlhf__team_agree(s->share->team, RLHF__DOOR_MINIBATCH, &same, RLHF_OK, err));
     s->met = 1;
     rlhf__early_begin(&s->early, sum, s->aside[0]);
@@ -303,7 +303,7 @@ int rlhf__shards_plan_late(struct rlhf__learner *l) {
     const struct rlhf__shards *s = l->shards;
     if (!s || s->share->ranks <= 1) return 0;
     struct rlhf__optim_blocks *b = s->optim[0]->blocks;
-    b->is_late = l->more && (l->model->info.caps & RLHF_CAP_WANTED) && rlhf__late_can(&b->over);
+    b->is_late = l->more && (l->model->info.caps & RLHF_CAP_WANTED) && rlhf__sum_overlaps(&b->over);
     return b->is_late;
 }
 

@@ -3,10 +3,6 @@
 
 #include "base/signals.h"
 
-int rlhf__early_can(const struct rlhf__sum *s) {
-    return s->in_place && !s->on_device && s->share->team != NULL;
-}
-
 static int ready(void *ctx, uint64_t low, int wait) {
     struct rlhf__early *e = ctx;
     pthread_mutex_lock(&e->lock);

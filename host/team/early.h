@@ -19,9 +19,6 @@ struct rlhf__early {
     struct rlhf__error err;
 };
 
-// Returns 1 if the sum can begin early: the ranks exchange gradients in host memory. [any]
-int rlhf__early_can(const struct rlhf__sum *);
-
 // Begin the sum. All ranks must call this, and must not use the team until rlhf__early_end. If no
 // thread can be started, rlhf__early_end does all the work. aside is as in rlhf__sum_reduce. [step]
 void rlhf__early_begin(struct rlhf__early *, struct rlhf__sum *, const rlhf_dev *aside);

@@ -3,10 +3,6 @@
 
 #include "base/signals.h"
 
-int rlhf__late_can(const struct rlhf__sum *s) {
-    return s->in_place && !s->on_device && s->share->team != NULL;
-}
-
 static void ended(void *ctx, uint32_t windows) {
     struct rlhf__late *l = ctx;
     pthread_mutex_lock(&l->lock);

@@ -18,9 +18,6 @@ struct rlhf__late {
     struct rlhf__error err;
 };
 
-// Returns 1 if values can be received late: the ranks exchange values in host memory. [any]
-int rlhf__late_can(const struct rlhf__sum *);
-
 // Begin a spread. All ranks must do so, and must not use the team until rlhf__late_end. If no
 // thread can be started, the spread is done here. [step]
 void rlhf__late_begin(struct rlhf__late *, struct rlhf__sum *);

@@ -56,6 +56,11 @@ struct rlhf__sum {
 rlhf_status rlhf__sum_init(struct rlhf__sum *, const rlhf_compute *, const struct rlhf__blocks *,
                            const struct rlhf__share *, struct rlhf__error *err);
 
+// Returns 1 if a thread may exchange during a pass: the ranks exchange in host memory. [any]
+static inline int rlhf__sum_overlaps(const struct rlhf__sum *s) {
+    return s->in_place && !s->on_device && s->share->team != NULL;
+}
+
 // Returns the number of windows. [any]
 static inline uint32_t rlhf__sum_windows(const struct rlhf__sum *s) {
     return (s->blocks->n + s->share->ranks - 1) / s->share->ranks;

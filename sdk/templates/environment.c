@@ -60,7 +60,7 @@ static const rlhf_opt options[] = {
 };
 static const rlhf_environment_ops ops = {
     .size = sizeof ops,
-    // needs neither rewards nor prompts, and can be played again
+    // pays and has tasks of its own; the same turns always get the same answers
     .flags = RLHF_ENVIRONMENT_PAYS | RLHF_ENVIRONMENT_TASKS | RLHF_ENVIRONMENT_FUNCTION,
     .state_size = sizeof(struct game),
     .reset = reset,

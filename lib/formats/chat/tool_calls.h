@@ -49,7 +49,7 @@ struct rlhf__tool_calls {
 
 // Find the calls of a turn. `tools` is the list of tools that the row or the environment declares.
 // Names and required arguments are checked against it; NULL = do not check. With
-// RLHF__TOOL_FORM_NONE, only out->forged is counted, and no calls are found. Replaces the contents
+// RLHF__TOOL_FORM_NONE, finds no calls and only counts out->forged. Replaces the contents
 // of *out. Errors: RLHF_E_NOMEM, RLHF_E_INVALID (no such form). [any]
 rlhf_status rlhf__tool_calls_read(int32_t form, rlhf_str turn, const json_t *tools,
                                   struct rlhf__tool_calls *out, struct rlhf__error *err);

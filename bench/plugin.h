@@ -1,0 +1,28 @@
+// plugin.h: an instance of a plugin that runs code in another process, for benchmarks.
+#ifndef RLHF_BENCH_PLUGIN_H
+#define RLHF_BENCH_PLUGIN_H
+
+#include "bench.h"
+
+#include "worker/programs.h"
+
+struct bench_plugin {
+    const rlhf_plugin *plugin;
+    void *config, *self;
+    struct rlhf_test_host host;
+    struct rlhf__programs programs;
+};
+
+// Opens `file` of the folder lib_dir/folder and creates an instance with the options set, which
+// ends with NULL. Ends the program if that fails. *p must not move until bench_plugin_close.
+void bench_plugin_open(struct bench_plugin *p, const struct bench *b, const char *folder,
+                       const char *file, const char *const (*set)[2]);
+void bench_plugin_close(struct bench_plugin *p);
+
+double bench_seconds(void); // wall time
+
+// Writes a temporary Python file. path ends in "XXXXXX.py", which is replaced. The caller unlinks
+// it.
+void bench_python_file(char *path, const char *text);
+
+#endif
