@@ -7,10 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-#define NAME    "lock"
-#define UNKNOWN "unknown" // for a host without a name
+#define NAME     "lock"
+#define UNKNOWN  "unknown" // for a host without a name
+#define PAUSE_MS 20
+#define PAUSES   100
 
 static struct flock whole_file(void) {
     struct flock l;
@@ -18,6 +21,18 @@ static struct flock whole_file(void) {
     l.l_type = F_WRLCK;
     l.l_whence = SEEK_SET;
     return l;
+}
+
+// Take the lock, waiting for at most 2 s: a killed process keeps its lock until the kernel has
+// freed its memory, and the user may resume the run at once. Returns 0, or -1 with errno.
+static int take(int fd) {
+    const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
+    struct flock l = whole_file();
+    for (int i = 0; fcntl(fd, F_SETLK, &l) != 0; i++) {
+        if ((errno != EACCES && errno != EAGAIN) || i == PAUSES) return -1;
+        nanosleep(&pause, NULL);
+    }
+    return 0;
 }
 
 // Report the lock's holder from the file: "<pid> <host>\n". A process that has just taken the lock
@@ -53,11 +68,10 @@ static void say_who(int fd) {
 
 rlhf_status rlhf__run_lock(const struct rlhf__folder *run, struct rlhf__log *log, int *fd,
                            struct rlhf__error *err) {
-    struct flock l = whole_file();
     int got;
     *fd = -1;
     RLHF_TRY(rlhf__folder_append(run, NAME, 0, &got, err));
-    if (fcntl(got, F_SETLK, &l) == 0) {
+    if (take(got) == 0) {
         *fd = got;
         say_who(got);
         return RLHF_OK;

@@ -7,12 +7,13 @@
 #include "base/log.h"
 
 // Take the lock of a run; it is held until *fd is closed. Errors: RLHF_E_INVALID if another process
-// has it, with that process's pid and host. If the file system does not support locks, logs a
-// warning and sets *fd to -1. [main]
+// still has it after 2 s, with that process's pid and host. If the file system does not support
+// locks, logs a warning and sets *fd to -1. [main]
 rlhf_status rlhf__run_lock(const struct rlhf__folder *run, struct rlhf__log *log, int *fd,
                            struct rlhf__error *err);
 
-// Returns the result that rlhf__run_lock would have, but writes nothing and takes no lock. [main]
+// Returns the result that rlhf__run_lock would have now, but does not wait, writes nothing and
+// takes no lock. [main]
 rlhf_status rlhf__run_lock_probe(const struct rlhf__folder *run, struct rlhf__error *err);
 
 #endif

@@ -92,7 +92,8 @@ for how in KILL STOP; do
     [ -e "$out/checkpoints/latest" ] || fail "$how: a checkpoint is there"
     [ "$(readlink "$out/checkpoints/latest")" != 000040 ] || fail "$how: the run has ended"
     if [ $how = STOP ]; then says 'error: rank [01] on [^ ]* has not answered for 10 s'; fi
-    # The launcher may return a moment before the last rank does.
+    # The launcher may return a moment before the last rank does. (A process that the kernel is
+    # still ending has no arguments any more, but may still hold the lock: --resume waits for it.)
     tries=0
     while ps -eo args= | awk -v out="$out" '$1 ~ /rlhf-host$/ && index($0, out) { n++ } END { exit !n }'; do
         [ $tries != 100 ] || fail "$how: a rank is still there after 10 s"

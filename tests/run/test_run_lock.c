@@ -10,9 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-// Starts a process that holds `path` and has written `text`. It ends when `gate` is closed.
+// Starts a process that holds `path` and has written `text`. It ends 0.2 s after `gate` is closed.
 static pid_t hold(const char *path, const char *text, int *gate) {
     int ready[2], wait[2];
     char byte = 0;
@@ -26,7 +27,9 @@ static pid_t hold(const char *path, const char *text, int *gate) {
         close(wait[1]);
         if (fd < 0 || fcntl(fd, F_SETLK, &l) != 0) _exit(1);
         if (write(fd, text, strlen(text)) < 0 || write(ready[1], &byte, 1) < 0) _exit(2);
-        _exit(read(wait[0], &byte, 1) != 0);
+        const int read_some = read(wait[0], &byte, 1) != 0;
+        nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+        _exit(read_some);
     }
     close(wait[0]);
     close(ready[1]);
@@ -60,8 +63,29 @@ static void a_host_is_named_only_when_known(void **state) {
     check_said(*state, "12 some.host\n", 12, " on some.host");
 }
 
+// A killed process still holds its lock for a moment. The run can be resumed all the same.
+static void a_lock_that_is_released_in_time_is_taken(void **state) {
+    struct scratch *s = *state;
+    struct rlhf__error err = {0};
+    struct rlhf__folder *run = NULL;
+    int gate, fd = -1, status;
+    const pid_t pid = hold(scratch_path(s, "lock"), "12 some.host\n", &gate);
+    check_ok(rlhf__folder_open(NULL, s->dir, &run, &err), &err);
+    check_error(rlhf__run_lock(run, NULL, &fd, &err), RLHF_E_INVALID, &err, "on some.host holds");
+    assert_int_equal(fd, -1);
+    close(gate);
+    check_ok(rlhf__run_lock(run, NULL, &fd, &err), &err);
+    assert_true(fd >= 0);
+    close(fd);
+    rlhf__folder_close(run);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_lock_that_is_released_in_time_is_taken, scratch_setup,
+                                        scratch_teardown),
         cmocka_unit_test_setup_teardown(a_host_is_named_only_when_known, scratch_setup,
                                         scratch_teardown),
     };
