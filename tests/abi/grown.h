@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// While v0 lasts, the host accepts only its own minor version. So a plugin must state that one,
-// whichever headers it was built with.
+// While v0 lasts, the host accepts only its own minor version. So a plugin must state the host's
+// minor version, whichever headers it was built with.
 #undef RLHF_ABI_MINOR
 #define RLHF_ABI_MINOR HOST_MINOR
 

@@ -1,5 +1,6 @@
 // episodes.h: rows of several turns, made from a batch of rows of one turn, and an algorithm that
-// gets them through the host's layer for algorithms that know no turns (learn/policy_view.h).
+// gets them through the host's layer for algorithms that do not know about turns
+// (learn/policy_view.h).
 #ifndef RLHF_TESTS_ALGOS_EPISODES_H
 #define RLHF_TESTS_ALGOS_EPISODES_H
 
@@ -30,8 +31,8 @@ void episodes_finish(struct episodes *);
 // Returns an array of [e.total] with b's numbers; the caller frees it.
 float *episodes_spread(const struct episodes *, const float *from);
 
-// The host's part, as batch_advantages and batch_loss have it. The loss does not pass excluded
-// rows.
+// Play the host's part, as batch_advantages and batch_loss of fixture.h do. loss() does not get
+// excluded rows.
 rlhf_status episodes_advantages(struct algo *, struct episodes *);
 double episodes_loss(struct algo *, struct episodes *, int32_t from, int32_t to);
 

@@ -70,7 +70,7 @@ void algo_needs_memory(const char *file);
 rlhf_status batch_advantages(struct algo *, struct batch *);
 
 // Loss of rows [from, to), with the whole batch as the minibatch. The rows are one microbatch, or
-// several if masked rows divide them. Fills these rows of d_* and returns the loss.
+// several if excluded rows lie between them. Fills these rows of d_* and returns the loss.
 double batch_loss(struct algo *, struct batch *, int32_t from, int32_t to, uint32_t epoch);
 
 // Calls minibatch_end() after a step of that epoch. If `skipped` is set, the host skipped that

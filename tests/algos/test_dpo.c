@@ -30,8 +30,8 @@ static void load(void) {
 
 static const struct preference_algo dpo = {"dpo.so", &b, b.logp, b.d_logp, DPO_TOTAL, load, names};
 
-// One group of n responses of one token each. lead[i] is x - f of response i, and the first
-// response is preferred.
+// One group of n responses of one token each. lead[i] is the policy's log-prob of response i minus
+// the reference's. The first response is preferred.
 static void one_row(const float *lead, int32_t n) {
     preference_group(&b, n, 1, 1);
     for (int32_t i = 0; i < n; i++) {

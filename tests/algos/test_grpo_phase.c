@@ -168,8 +168,9 @@ static void early_stop_of_the_epochs(void **state) {
     algo_close(&a);
 }
 
-// If advantages are computed per minibatch, the deviation of "the batch" is that of the minibatch.
-// Every row counts once in the metrics, although each epoch calls advantages() again.
+// If advantages are computed per minibatch, advantage_scale=batch divides by the standard deviation
+// of the minibatch. Every row counts once in the metrics, although each epoch calls advantages()
+// again.
 static void minibatch_scope(void **state) {
     (void)state;
     struct algo a;

@@ -94,9 +94,8 @@ static void descent_follows_the_advantage(void **state) {
     }
 }
 
-// With equal scores and the policy away from the reference, only the KL term acts and pulls the
-// policy back. A descent step along d_logp lowers each k2 and k3. With k1, it lowers a logp that is
-// above the reference.
+// With equal scores and the policy away from the reference, only the KL term acts. With k2 and k3,
+// a descent step along d_logp pulls every log-prob toward the reference's.
 static void kl_in_the_loss_pulls_back(void **state) {
     (void)state;
     static const char *const options[] = {"kl_placement=loss,kl_estimator=k2,advantage=sequence",

@@ -1,5 +1,5 @@
-// vector_case.h: one case of a float64 reference (make_ppo_vectors.py, make_grpo_vectors.py), and
-// its comparison with any algorithm plugin.
+// vector_case.h: one case of a float64 reference (make_ppo_vectors.py and its siblings for grpo,
+// rloo and opd), and its comparison with any algorithm plugin.
 #ifndef RLHF_TESTS_ALGOS_VECTOR_CASE_H
 #define RLHF_TESTS_ALGOS_VECTOR_CASE_H
 

@@ -15,8 +15,8 @@ static void add_pairs(struct rlhf__replay *r, int32_t from, int32_t to) {
     }
 }
 
-// Makes the round of (seed 5, epochs, share). Counts how often it uses each fresh pair, and the
-// history.
+// Makes a round with seed 5, `epochs` and `share`. Counts in `seen` how often the round uses each
+// pair, and in *history how often it uses a pair of the history.
 static uint32_t count_round(const struct rlhf__replay *r, int32_t epochs, double share,
                             uint32_t *history, uint32_t *seen) {
     struct rlhf__error err = {0};

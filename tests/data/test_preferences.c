@@ -332,8 +332,8 @@ static void mismatched_completions(void **state) {
     }
     assert_int_equal(e.offset[6], (int)e.total);
     rlhf__rows_finish(&e);
-    // If only one row is asked for, its extra row has the completion of the previous row of the
-    // file. For the first row of the file, this is the last one.
+    // If only one row is requested, its extra row still has the completion of the previous row in
+    // the file. For the first row, that is the completion of the last row.
     check_ok(rlhf__mismatched_rows(f->set, &pick[1], 1, 256, &e, &err), &err);
     check_row(f, &e, 1, "a f", 0, -1);
     rlhf__rows_finish(&e);
