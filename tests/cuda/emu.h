@@ -3,7 +3,7 @@
 //
 // It detects these errors:
 //   - barriers that not all threads reach
-//   - a barrier or warp operation that meets one of another source line
+//   - threads that meet at a barrier or a warp operation from different source lines
 //   - shuffles from lanes outside the mask
 //   - accesses outside device and shared memory, and misaligned addresses
 //   - shared memory or the target of an asynchronous copy that is read before it is written (NaN)

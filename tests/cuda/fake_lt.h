@@ -16,7 +16,8 @@
 //   nodriver  cublasLtCreate fails as on a machine without a GPU
 //
 // On the emulated card's clock (emu_tick), the algorithm with 64 columns per tile is the fastest up
-// to 256 columns. Above, the one with 128 is. The algorithm for odd addresses is slow.
+// to 256 columns. Above that, the algorithm with 128 columns per tile is the fastest. The algorithm
+// for odd addresses is slow.
 //
 // The list of offers has a limited length. If the search allows TF32 or split-k, offers of these
 // kinds displace others. If it allows a workspace, the first offer is an algorithm that is not
@@ -29,7 +30,7 @@
 
 #include "lt/lt_api.h"
 
-// Values of NVIDIA's headers that only the fake needs, so that lt_api.h lacks them.
+// Values of NVIDIA's headers that only the fake needs, so lt_api.h lacks them.
 enum {
     FAKE_LT_TILE_64 = 15,
     FAKE_LT_TILE_128 = 20,

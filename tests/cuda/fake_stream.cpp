@@ -89,8 +89,8 @@ emu_enqueue(void (*run)(void *), void *arg, void (*drop)(void *), cudaStream_t s
     if (s && streams.count(s) && s->device != fake::current()) // belongs to another card
         return fake::failed(cudaErrorInvalidResourceHandle), fake::take_last_error();
     const cudaError_t e = fake::submit(s, [=] { run(held.get()); });
-    // The backend calls cudaGetLastError after a launch, which reports any failure since its last
-    // call.
+    // cudaGetLastError, which the backend calls after a launch, reports any failure since it was
+    // last called.
     return e != cudaSuccess ? e : fake::take_last_error();
 }
 cudaError_t emu_allow_shared(const void *kernel, uint64_t bytes) {

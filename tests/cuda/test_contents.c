@@ -129,8 +129,7 @@ static rlhf_status attention(rlhf_compute *c, const struct args *a) {
 static rlhf_status attention_bf16(rlhf_compute *c, const struct args *a) {
     return attend(c, a, RLHF_BF16, &(rlhf_ragged){.kv_base = a->idx});
 }
-// Each query has one key of its own, token `offset`. The prefix that it shares starts at token
-// `idx`.
+// Each query has one key of its own, token `offset`. The shared prefix starts at token `idx`.
 static rlhf_status attention_prefix(rlhf_compute *c, const struct args *a) {
     return attend(
         c, a, RLHF_F32,

@@ -1,6 +1,6 @@
-// test_lt.c: GEMMs by cuBLASLt, on its fake. They give the same values as the backend's own
-// kernels, and a row has the same bits in any batch. When a weight is packed, the backend decides
-// which algorithm to use: the fastest of those that give the same bits.
+// test_lt.c: GEMMs by a fake of cuBLASLt. They give the same values as the backend's own kernels,
+// and a row has the same bits in any batch. When a weight is packed, the backend decides which
+// algorithm to use: the fastest of those that give the same bits.
 #include "cuda/lt_kit.h"
 
 #include <stdio.h>
@@ -40,8 +40,8 @@ static void honest(void **state) {
     kit_destroy(c);
 }
 
-// A bias before a bf16 result is rounded to bf16 and added to the f32 sum, which is then rounded
-// once.
+// If the result is bf16, the bias is rounded to bf16 and added to the f32 sum, which is then
+// rounded once.
 static void bias_rounded(void **state) {
     static const uint32_t rows[70];
     enum { K = 64, N = 24, ROWS = 70 };
@@ -113,8 +113,8 @@ static void decided_at_pack(void **state) {
     kit_destroy(c);
 }
 
-// The LM head's GEMMs include the weight's padding. Their shapes are decided when the weight is
-// packed, too, so the first of these GEMMs may be inside a recording.
+// The LM head's GEMMs include the weight's padding. For these shapes, too, the backend chooses the
+// algorithm when the weight is packed. So the first of these GEMMs may be inside a recording.
 static void head_decided_at_pack(void **state) {
     struct lt_world *w = *state;
     rlhf_compute *c = lt_with_fake(w, NULL);

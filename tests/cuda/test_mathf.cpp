@@ -111,8 +111,8 @@ void ends_of_the_range(void **) {
     assert_true(std::isnan(rlhf__logf(-1e-45f)) && std::isnan(rlhf__logf(-inf)));
 }
 
-// Over consecutive floats, an increasing function never decreases by more than its error bound. exp
-// never decreases at all; the softmax relies on this for its largest weight.
+// Over growing arguments, exp decreases at most by rounding. For negative arguments it never
+// exceeds 1; the softmax relies on this for its largest weight.
 void exp_grows(void **) {
     float last = 0.0f;
     for (unsigned u = __float_as_uint(-2.0f); u > __float_as_uint(-0.0f); u -= 17) {

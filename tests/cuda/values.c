@@ -1,5 +1,5 @@
 // values.c: compares a backend's bf16 GEMMs, LM head and attention with sums in double precision,
-// and checks that a row has the same bits alone, in a batch, decoded and trained.
+// and checks that a row has the same bits alone and in a batch, and in decoding and in training.
 //
 //   cuda_values KERNELS.so
 //
@@ -113,7 +113,8 @@ static void release_all(struct test *t) {
 
 // Compare `got` with `want`. Differences are measured in units of the root mean square of `want`.
 // The largest difference may be `allowed`, and the root mean square of all differences an eighth of
-// that. For a bf16 result, differences that rounding explains do not count as the largest.
+// that. For a bf16 result, the largest difference counts only as far as rounding does not explain
+// it.
 static void compare(struct test *t, const char *what, const float *got, const double *want,
                     size_t n, int32_t dtype, double allowed) {
     double worst = 0, errors = 0, squares = 0;

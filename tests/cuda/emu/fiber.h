@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-// ---- sanitizers: a fiber is a thread to the race detector, and a stack to the address checker
-// ----
+// ---- sanitizers: a fiber is a thread to the race detector, a stack to the address checker ----
 #ifdef __SANITIZE_THREAD__
 extern "C" void *__tsan_create_fiber(unsigned), *__tsan_get_current_fiber(void);
 extern "C" void __tsan_switch_to_fiber(void *, unsigned), __tsan_acquire(void *),
