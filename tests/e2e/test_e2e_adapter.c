@@ -59,8 +59,9 @@ static double metric(struct e2e *t, const char *run, int i, const char *name) {
     return v;
 }
 
-// Two phases, and two more after a resume without the base, give the same bytes as four phases.
-// Other thread counts, microbatches, shared prompts and recomputation make no difference.
+// Two phases, and two more after a resume, give the same bytes as four phases. The checkpoint does
+// not contain the base. Other thread counts, microbatches, shared prompts and recomputation make no
+// difference.
 static void goes_on(struct e2e *t, const char *base, const char *algo, const char *more) {
     done(t, e2e_run(t, "--algo %s --policy %s --set run.phases=4 --out a --threads 2 " RUN "%s",
                     algo, base, more));
@@ -141,8 +142,8 @@ static void reference_moves(void **state) {
         assert_true(metric(t, "a", i, "objective/kl") == 0); // it moves after each phase
 }
 
-// Supervised stages train adapters. The resulting models then judge, on the base values that the
-// policy already holds.
+// Supervised stages train adapters. The resulting classifier and reward model then score a run's
+// responses, and use the base values that the policy already holds.
 static void stages(void **state) {
     struct e2e *t = *state;
     done(t, e2e_run(t, "--algo sft.so --data texts.jsonl --policy qwen --set run.phases=2 --set "

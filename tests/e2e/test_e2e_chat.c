@@ -447,8 +447,8 @@ static void a_turn_end_that_ends_no_response(void **state) {
                      0);
     e2e_says(t, "responses of the trained model will go on after it; id ");
     assert_null(strstr(t->out, "sampling.stop"));
-    // Once the model ends its turns like this, `generate` reports it. A run also reports it if all
-    // of its responses are cut off.
+    // If the model ends its turns with a token that does not end responses, `generate` reports it.
+    // A run also reports it if all of its responses are cut off.
     assert_int_equal(e2e_run(t, "--algo sft.so --policy model --set policy.init=random --data "
                                 "talks.jsonl --set prompts.template=chatml --set optim.lr=0.01 "
                                 "--set batch.size=2 --phases 200 --out s"),

@@ -83,7 +83,7 @@ static void a_positive_status_is_an_error(void **state) {
 }
 
 // If the plan requests a reference, the host adds the reference's log-probs to rows of every kind.
-// They equal the policy's first ones.
+// They equal the log-probs of the policy in the first phase.
 static void supervised_rows_get_a_reference(void **state) {
     struct e2e *t = *state;
     static const char *const source[] = {"4", "2", "3"};

@@ -215,9 +215,9 @@ static int32_t id_at(const json_t *row, size_t k) {
     return (int32_t)json_integer_value(json_array_get(json_object_get(row, "ids"), k));
 }
 
-// Checks the environment's segments of a row. If `ended` is set, each segment begins with the end
-// token unless the turn before ended with it. All other ids are bytes. Returns the number of
-// segments.
+// Checks the environment's segments of a row. If `templated` is set, each segment begins with the
+// end token, unless the turn before it ended with that token. All other ids are bytes. Returns the
+// number of segments.
 static size_t check_segments(const json_t *row, int templated, int *bare) {
     const json_t *segments = json_object_get(row, "segments"), *s;
     size_t at = (size_t)json_integer_value(json_object_get(row, "prompt_length")), i, given = 0;
@@ -263,8 +263,8 @@ static void bridges(void **state) {
     }
 }
 
-// A template that writes a turn otherwise once it is in the past: the row keeps what the policy
-// wrote, and the run reports the share of such turns, or ends.
+// This template renders a turn differently once later turns follow. The row keeps the tokens that
+// the policy wrote. The run reports the share of such turns, or ends.
 static void rewrites(void **state) {
     struct e2e *t = *state;
     static const char *const marks[] = {"", "!"}; // written before earlier turns

@@ -33,8 +33,8 @@ static uint64_t draw(uint64_t below) {
     return (at.random >> 33) % below;
 }
 
-// Makes the run with these commands, verifies it and copies it. Of each kind of flips, 1 / share of
-// the usual number is made.
+// Makes the run with these commands, verifies it and copies it. The tests that flip
+// random bits of text files then make 1 / share of the usual number of flips.
 static int make(void **state, int share, const char *commands) {
     if (e2e_setup(state) != 0) return -1;
     at.e = *state;
@@ -254,8 +254,8 @@ static void flip_digit(const struct rlhf__buf *text, size_t line, const json_t *
               full);
 }
 
-// Flips a digit of a token of each turn, of each answer of the environment, of what it paid for
-// each turn, and of a log-prob of each turn. Returns how many answers the row has.
+// Flips one digit at a time: in a token, the reward and a log-prob of each turn, and in a token of
+// each answer of the environment. Returns how many answers the row has.
 static int flip_turns(const struct rlhf__buf *text, size_t line, const json_t *row) {
     size_t token = (size_t)json_integer_value(json_object_get(row, "prompt_length")), drawn = 0, i;
     int turn = 0, answers = 0;
@@ -277,8 +277,8 @@ static int flip_turns(const struct rlhf__buf *text, size_t line, const json_t *r
     return answers;
 }
 
-// A changed token of a call, or of another turn, a changed answer of the environment and a changed
-// reward are named by phase, row and turn.
+// If a token, a reward or a log-prob of a turn is changed, or an answer of the environment, the
+// fault names the phase, the row and the turn.
 static void flips_of_turns_are_named(void **state) {
     (void)state;
     struct rlhf__buf text = read_all("rollouts.jsonl");
@@ -312,7 +312,7 @@ static void flips_of_the_settings_are_named(void **state) {
     rlhf__buf_free(&text);
 }
 
-// Flips every bit of the chain itself. Each flip is found as a fault, or the file is refused.
+// Flips random bits of the chain itself. Each flip is found as a fault, or the file is refused.
 static void flips_of_the_chain_are_found(void **state) {
     (void)state;
     struct rlhf__buf text = read_all("chain.jsonl");

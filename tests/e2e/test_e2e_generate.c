@@ -184,8 +184,8 @@ static void stops_at_texts_and_ids(void **state) {
     }
 }
 
-// A run directory stands for its best checkpoint if it keeps one, otherwise for its last. A line
-// names it.
+// A run directory stands for its best checkpoint if it keeps one, otherwise for its last
+// checkpoint. The output names that checkpoint.
 static void a_run(void **state) {
     struct e2e *t = *state;
 #define SFT                                                                                        \
@@ -283,7 +283,7 @@ static void a_run_that_judges(void **state) {
     e2e_says(t, "has no checkpoint: it ended before the first one was written");
 }
 
-// Typed here are options of other programs, settings of runs, and values without a flag. For each,
+// The user types options of other programs, settings of runs, and values without a flag. For each,
 // a hint shows the right spelling.
 static void words_of_other_programs(void **state) {
     struct e2e *t = *state;

@@ -35,8 +35,8 @@ static void a_dry_run_lists_every_buffer(void **state) {
     e2e_says(t, "\"total_bytes\": ");
 }
 
-// Some shards are summed while the sums of others wait to be added to theirs. The waiting sums need
-// one copy of the gradients for each level of the tree.
+// While the gradients of some shards are being summed, finished sums of other shards wait to be
+// added. The waiting sums need one copy of the gradients for each level of the tree.
 static void waiting_sums_of_shards_are_counted(void **state) {
     struct e2e *t = *state;
     static const struct {

@@ -421,8 +421,8 @@ static void policy_is_measured_as_in_its_run(void **state) {
          "a pipe");
 }
 
-// A policy with an adapter is compared with its base. If rows began with a BOS in the run, they do
-// so here.
+// A policy with an adapter is compared with its base. If the run's rows began with a BOS, --bos
+// makes these rows begin with one, too.
 static void policy_with_adapter_or_bos_is_measured(void **state) {
     struct e2e *t = *state;
     static const char *const train[] = {"--set policy.adapter.rank=2 --set optim.lr=0.02",

@@ -1,5 +1,5 @@
-// test_e2e_rubric.c: runs whose reward is a judge (rubric.so). With the recorded answers, a run
-// that is made again, and one that is resumed, have the same bytes without a judge.
+// test_e2e_rubric.c: runs whose reward is a judge (rubric.so). With the judge's recorded answers, a
+// repeated run and a resumed run give the same bytes without the judge.
 #include "e2e.h"
 
 #include <stdio.h>

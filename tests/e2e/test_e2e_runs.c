@@ -112,9 +112,9 @@ static void a_checkpoint_that_a_run_began_from_stays(void **state) {
     assert_true(e2e_exists(t, "runs/done/checkpoints/000002"));
 }
 
-// Such a checkpoint also stays if the path contains "/checkpoints/" twice, if the directory of the
-// runs was moved, or if the other run cannot be read. If a run was copied with hard links, copy and
-// original share one lock file, which must not be written.
+// A checkpoint from which another run began also stays if its path contains "/checkpoints/" twice,
+// if the directory of the runs was moved, or if the other run cannot be read. If a run was copied
+// with hard links, copy and original share one lock file, which must not be written.
 static void what_may_be_needed_stays(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_run(t, SFT "--phases 4 --out c/checkpoints/runs/done"));
@@ -181,8 +181,8 @@ static void only_the_ends_of_a_file_are_read(void **state) {
     cell(t, "died", 3, "5/6");
 }
 
-// On a narrow terminal, a comparison leaves out the errors that follow ranges. It keeps every
-// column.
+// On a narrow terminal, a comparison leaves out the standard errors that follow ranges. It keeps
+// every column.
 static void a_narrow_comparison(void **state) {
     struct e2e *t = *state;
     for (int seed = 1; seed <= 2; seed++)

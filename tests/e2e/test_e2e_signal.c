@@ -16,8 +16,8 @@
 
 // Asserts that the run ends with status `want` if it gets `signal` after the third phase.
 static void interrupt_and_resume(struct e2e *t, const char *signal, int want) {
-    // Waits for the third row of metrics, then interrupts the run. If the program hangs, a second
-    // wait ends it.
+    // Waits for the third row of metrics, then interrupts the run. If the program then hangs, GUARD
+    // kills it.
     int status = e2e_shell(
         t,
         "\"$HOST\" " RUN "--set run.phases=100000 --set run.dir=s & pid=$!; n=0; "

@@ -60,8 +60,8 @@ static int is_time(const char *name) {
            strstr(name, "/time") != NULL;
 }
 
-// Both must have the same names in the same order with the same values. If `times` is 0, times may
-// differ.
+// Asserts that both have the same names in the same order with the same values. If `times` is 0,
+// times may differ.
 static void assert_metrics(json_t *told, json_t *row, int times) {
     void *a = json_object_iter(told), *b = json_object_iter(row);
     for (; b; b = json_object_iter_next(row, b)) {
@@ -111,8 +111,8 @@ static void assert_files(const struct e2e *t, const json_t *calls, const char *r
     json_decref(lines);
 }
 
-// There are held-out prompts, so a row comes before the first phase. A NaN reward gives a NaN
-// metric.
+// There are held-out prompts, so the metrics have a row before the first phase. A NaN reward gives
+// a NaN metric.
 static void a_sink_is_told_what_the_files_have(void **state) {
     struct e2e *t = *state;
     char path[300];
@@ -302,8 +302,8 @@ static void a_resumed_run_asks_for_its_sinks(void **state) {
     e2e_says(t, "sink.0.plugin (");
     e2e_says(t, "own.so)");
     e2e_says(t, "--sink");
-    // Resumes four times. First the sink is named again and keeps its options. Then come
-    // --trust-run, another sink, and no sink.
+    // Resumes five times. First the user names the sink again, and it keeps its options. Then come
+    // --trust-run, another sink, no sink, and a resume of the run that has no sink now.
     assert_int_equal(e2e_run(t, "--resume r --set run.phases=2 --sink ./own.so"), 0);
     assert_int_equal(e2e_run(t, "--resume r --set run.phases=3 --trust-run"), 0);
     json_t *calls = rows_of(t, "mine.jsonl");

@@ -1,6 +1,6 @@
-// test_e2e_verify.c: `rlhf-host verify`. Runs of several algorithms, rewards included, are equal to
-// the bit at another instruction set. Also tests that edits are found and named, receipts, and bad
-// input.
+// test_e2e_verify.c: `rlhf-host verify`. Runs of several algorithms are recomputed with another
+// instruction set. They are equal to the bit, including their rewards. Also tests that edits are
+// found and named, receipts, and bad input.
 #include "e2e.h"
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
-// test_e2e_verify_episodes.c: `rlhf-host verify` and `recompute` of runs with an environment.
-// Environments that are functions play again, also at another instruction set; the answers of
-// others are on trust. A changed answer is found and named.
+// test_e2e_verify_episodes.c: `rlhf-host verify` and `recompute` of runs with an environment. If an
+// environment's answers depend only on its inputs, the environment plays again, also with another
+// instruction set. Answers of other environments are taken on trust. A changed answer is found and
+// named.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -110,8 +111,9 @@ static void a_plugin(void **state) {
     lacks(t, "answers of the environment");
 }
 
-// A program that promises to be a function plays again if the user lets it run, and otherwise its
-// answers are on trust. If it then answers otherwise, the row and the turn are named.
+// A program promises that its answers depend only on its inputs. It plays again if the user allows
+// it to run; if not, its answers are taken on trust. If an answer is different this time, the row
+// and the turn are named.
 static void a_program_that_promises(void **state) {
     struct e2e *t = *state;
     play(t, "run", "promises", "--reward period_count.so");

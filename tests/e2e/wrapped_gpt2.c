@@ -4,8 +4,8 @@
 //                 device
 // device_gpt2.so  refuses hidden states through the host
 // spying_gpt2.so  appends "stream counter" of every draw to the file $DRAWS
-// frozen_gpt2.so  does not train wpe (with $FREEZE_ALL, nothing); with $NARROW, it declares a
-//                 gradient range that is too short
+// frozen_gpt2.so  does not train wpe or, with $FREEZE_ALL, any parameter; with $NARROW, it
+//                 declares a gradient range that is too short
 // bad_gpt2.so     makes the false declaration that $BAD names, about wpe or about itself
 // tap_gpt2.so     has the tap of gpt2.so with the error that $BAD names
 #include <rlhf/draft/tap.h>
@@ -86,8 +86,8 @@ static rlhf_status info(void *self, rlhf_model_info *out) {
     return st;
 }
 
-// With "counting", the first call fails. It plays a model that needs the numbers that it reads.
-// These do not exist while memory is estimated.
+// With "counting", the first call fails. It simulates a model that depends on the values of its
+// arrays. While memory is estimated, these values do not exist.
 static rlhf_status forward(void *self, const rlhf_batch *b, const rlhf_forward *f,
                            const rlhf_heads *out) {
     static int calls;

@@ -1,5 +1,5 @@
 // test_env_exec.c: env_exec.so and the programs that play for it: whole episodes, and every fault
-// at every call, after which the episodes are played again and are the same.
+// at every call. After a fault, the episodes are replayed and must be the same.
 #include "environments/play.h"
 
 #include <unistd.h>
@@ -56,8 +56,8 @@ static void episodes(void **state) {
     play_close(&p);
 }
 
-// Plays both episodes to their end, as the host does: a failed episode is closed, and played again
-// from its reset. Returns the number of failures, and what was said and paid in out.
+// Plays both episodes to their end, as the host does: a failed episode is closed and replayed from
+// its reset. Returns the number of failures, and writes the answers and rewards to `out`.
 static int play_all(char out[400]) {
     static const char *const turns[] = {"4", "1", "9"};
     int at[] = {-1, -1}, failures = 0; // turns taken; -1: to be reset

@@ -1,6 +1,6 @@
 // test_episode_share.c: the episodes of a batch on 1, 2, 3 and 4 ranks, which are threads here.
-// Rows, counts and metrics are the same, although the environments take their time and one of them
-// fails.
+// Rows, counts and metrics are the same, although environments answer after random delays and one
+// of them fails.
 #include "support/chat_tokenizer.h"
 #include "support/team_threads.h"
 

@@ -227,8 +227,8 @@ static void wrong_calls(void **state) {
     close_game(&g);
 }
 
-// What the policy writes in the place of others is its own text, and counted. What a tool says is
-// spelled out in ordinary tokens.
+// If the policy imitates a tool's result or a user's turn, this is its own text, and such turns are
+// counted. Special tokens in a tool's result are spelled out in ordinary tokens.
 static void forged(void **state) {
     struct game g = {.turns = NULL};
     open_game(&g, *state, "qwen2.5");
@@ -247,8 +247,8 @@ static void forged(void **state) {
     close_game(&g);
 }
 
-// Turns that the template writes otherwise once more is said are counted: Qwen3's drops thoughts.
-// How a call's JSON is spelled does not matter.
+// Counts the turns that the template renders differently once later turns follow: Qwen3's template
+// drops thoughts. How a call's JSON is formatted does not matter.
 static void rewritten(void **state) {
     static const struct {
         const char *template;
@@ -284,8 +284,8 @@ static void rewritten(void **state) {
     close_game(&g);
 }
 
-// If a policy's template lacks a form for tools, the policy calls them in the form xml, and reads
-// results as a user's text.
+// If a template lacks a form for tools, the policy calls tools in the form xml, and reads the
+// results in a turn of the user.
 static void marked(void **state) {
     static const char *const templates[] = {"chatml", "plain"};
     for (int i = 0; i < 2; i++) {
