@@ -1,5 +1,5 @@
 // made_up.h: made-up runs and the verdicts that they should get. A run is given by a few metrics,
-// each of which goes in straight lines.
+// each of which is piecewise linear.
 #ifndef RLHF_TESTS_HISTORY_MADE_UP_H
 #define RLHF_TESTS_HISTORY_MADE_UP_H
 

@@ -301,8 +301,7 @@ static void a_checkpoint_is_named_with_its_run(void **state) {
     e2e_says(t, "  mine/checkpoints/000060        +1.2326\n");
 }
 
-// plain_gpt2.so wraps gpt2.so and does not have the extension. Below is a Llama whose context is
-// `context` tokens long.
+// Copies the test directories' Llama to `name`, with a context of `context` tokens.
 static void make_llama(struct e2e *t, const char *name, int context) {
     ok(t, e2e_shell(t,
                     "cp -rL " DIRS "llama %s && chmod -R u+w %s && "

@@ -2,9 +2,9 @@
 // buffers, and outputs that can be compared.
 //
 // An op is a function that creates its inputs from a shape (the same numbers on every backend),
-// calls the table and stores the results. Three checks use the same op. They test whether the
-// backend agrees with the reference, whether its bits depend on the other rows of the call, and
-// whether they depend on the threads.
+// calls a function of the backend's table and stores the results. Three checks use the same op.
+// They test whether the backend agrees with the reference, whether its bits depend on the other
+// rows of the call, and whether they depend on the threads.
 #ifndef RLHF_TESTS_KERNELS_KIT_H
 #define RLHF_TESTS_KERNELS_KIT_H
 

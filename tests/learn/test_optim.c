@@ -1,5 +1,5 @@
 // test_optim.c: the optimizer around the kernels: groups, clipping, skipping, state tensors.
-// The arithmetic of AdamW and Muon themselves is tested in tests/kernels.
+// tests/kernels tests the arithmetic of AdamW and Muon.
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>
@@ -326,8 +326,8 @@ static void counting_init(struct counting *c, const rlhf_compute *inner, int sin
     if (singly) c->table.size = RLHF_SIZE_TO(rlhf_compute, muon);
 }
 
-// Four steps: one clipped, one with NaN, one whose loss is not finite, and one plain step. The
-// learning rate changes between them.
+// Four steps. The first is clipped, the second has a loss that is not finite, and the third has NaN
+// gradients. The last is a plain step with another learning rate.
 static void four_steps(struct fixture *f, struct counting *c, const struct rlhf__optim_config *how,
                        struct rlhf__optim_report r[4], float w[3][4]) {
     const float start[4] = {0.5f, -0.25f, 0.125f, 1}, grad[4] = {3, 0.01f, NAN, 0.02f};

@@ -224,8 +224,9 @@ static void check(const struct job *like) {
         run(like, ranks, out);
         for (uint32_t k = 0; k < ranks; k++)
             same(&one, &out[k], ranks);
-        // A rank whose last shard has rows begins early. Then only the gradients of the embeddings
-        // come late. With few rows, no such shard may have one.
+        // A rank whose last shard has rows begins its sums early. Only the gradients of the
+        // embeddings are then summed late. If the test has few rows, the last shards of all ranks
+        // may be empty.
         uint64_t early = 0;
         for (uint32_t k = 0; k < ranks; k++)
             early = out[k].early > early ? out[k].early : early;

@@ -7,7 +7,7 @@ const struct family tiny_families[N_FAMILIES] = {
     {3, 9, 8, 12}, {1, 4, 0, 6}, {2, 2, 1, 9}, {4, 11, 8, 10}, {1, 6, 5, 8}};
 
 // Some prefixes are shorter than the block widths of fast kernels, some equal, some longer. There
-// are more keys than a block.
+// are more keys than a block holds.
 const struct family wider_families[N_FAMILIES] = {
     {4, 40, 39, 50}, {2, 5, 0, 30}, {3, 17, 16, 20}, {8, 36, 32, 16}, {2, 70, 65, 25}};
 

@@ -52,8 +52,8 @@ const char *host_failure(void);
 void host_failure_clear(void);
 const rlhf_host *fake_host(void);
 // After host_alloc_fail, an allocation fails once `left` more host allocations were made. With
-// `forever`, all later ones fail, too. If left < 0, none fails. The other function returns the
-// number of blocks in use.
+// `forever`, all later ones fail, too. If left < 0, none fails. host_blocks returns the number of
+// blocks in use.
 void host_alloc_fail(int64_t left, int32_t forever);
 int64_t host_blocks(void);
 

@@ -1,6 +1,6 @@
 // tests/models/test_adapter.c: low-rank adapters. A model with an adapter has the same heads and
 // gradients as a model into whose matrices the adapter was merged. With B = 0 it equals its base
-// bit for bit. What other tests promise about bits also holds with an adapter.
+// bit for bit. The other properties that hold bit for bit also hold with an adapter.
 #include "adapters.h"
 #include "decoders.h"
 #include "families.h"
@@ -197,8 +197,7 @@ static void full_rank(void **state) {
 
 // ---- the base ----
 
-// A model has the bits of its base if B = 0. For any B, it has them if the flag switches the
-// adapter off.
+// A model has the same bits as its base if B = 0, or if the flag switches the adapter off.
 static void is_its_base(void **state) {
     (void)state;
     for (int32_t i = 0; i < N_ADAPTED; i++)

@@ -1,5 +1,5 @@
-// tests/models/test_adapter_work.c: the backend calls of a model with an adapter. It makes no
-// unnecessary products, and samples the same with recordings.
+// tests/models/test_adapter_work.c: the backend calls of a model with an adapter. The model
+// computes no unnecessary products, and samples the same with recordings.
 #include "adapters.h"
 #include "decoders.h"
 #include "recorder.h"
@@ -44,8 +44,9 @@ static void nothing_in_vain(void **state) {
         const char *target[3];
         struct counted want;
     } cases[] = {
-        // dw: B and A of both layers. dx: four products of layer 1 and three of layer 0, of which
-        // those with an adapter are sums, and one product through each B
+        // dw: those of B and A in both layers. dx: four products in layer 1, three in layer 0, and
+        // one through each B. Products of adapted layers are linear_sum instead, and are counted in
+        // the third number.
         {{"q_proj", "v_proj"}, {4, 3 + 3 + 2, 1, 0, 0}},
         {{"down_proj"}, {4, 3 + 2, 1, 0, 0}},
         {{"all-linear"}, {16, 8, 4 + 3, 0, 0}},

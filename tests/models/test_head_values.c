@@ -112,8 +112,9 @@ static void test_value_values(void **state) {
     trial_close(&t);
 }
 
-// The score matrix on the hidden state at the token itself, in double; 0 on prompts. The score of
-// the last token equals last pooling, bit for bit.
+// A token's score is the score matrix times the token's hidden state, which the test computes in
+// double. Prompt tokens have score 0. The score of the last token equals that of last pooling, bit
+// for bit.
 static void test_token_score_values(void **state) {
     (void)state;
     struct trial t;

@@ -1,6 +1,6 @@
-// tests/models/test_tap.c: the tap (rlhf/draft/tap.h): its identities, runs that begin at a middle
-// layer, rows of heads with and without their values, and errors. The numbers themselves are
-// compared with PyTorch in tests/inspect and tests/oracle.
+// tests/models/test_tap.c: the tap (rlhf/draft/tap.h): the identities between its values, runs that
+// begin at a middle layer, rows of heads with and without their values, and errors. The numbers
+// themselves are compared with PyTorch in tests/inspect and tests/oracle.
 #include "adapters.h"
 
 #include <rlhf/draft/tap.h>

@@ -1,6 +1,6 @@
 // tests/models/test_wanted.c: a forward pass that begins while parameter values are still being
-// received (rlhf_forward.wanted) has the bits of one that begins later, and so has all that
-// follows.
+// received (rlhf_forward.wanted) gives the same bits as one that begins later, and so do all later
+// calls.
 #include "decoders.h"
 #include "vectors.h"
 
