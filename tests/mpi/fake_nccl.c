@@ -3,9 +3,9 @@
 // and receives is queued on its stream, and moves emulated device memory when the stream gets
 // there.
 //
-// It is strict where NCCL would hang or move the wrong bytes: a communicator that must not block,
-// calls on one that is still busy, sizes that do not fit, a group that other ranks do not make, and
-// a rank that is gone are failures.
+// Where NCCL would hang or move the wrong bytes, the fake returns an error: for a blocking
+// communicator, a call on a busy communicator, sizes that do not match, a group that not all ranks
+// make, and a rank that has ended.
 //
 //   FAKE_NCCL_VERSION=21805   the version; 22105 otherwise
 //   FAKE_NCCL_JOIN=fail       this process cannot join; the others wait for it

@@ -352,8 +352,8 @@ static void the_users_place_is_between(void **state) {
                 RLHF_E_INVALID, &err, "can be written by everybody");
 }
 
-// A file is also found in the user's directory itself, not only in a subdirectory of it for the
-// kind. The loader also reports the file that it hides.
+// A file is found in the user's directory itself, too, not only in its subdirectory for the kind.
+// The loader reports which other file it hides.
 static void what_a_file_hides_is_known(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -405,8 +405,8 @@ static void the_users_place_is_xdgs(void **state) {
         assert_string_equal(dirs[i].user, cases[i].user);
 }
 
-// Some names are looked up by the program itself, others are bare names in a config. Neither are
-// looked up in the working directory.
+// Names that the program itself looks up, and bare names in a config, are not looked up in the
+// working directory.
 static void only_typed_names_are_files(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};

@@ -192,8 +192,8 @@ static rlhf_status service_fails(struct fixture *f, rlhf_status status, const ch
     return rlhf__service_failed(f->instance->host, &err);
 }
 
-// If a service fails, its message is reported as that of its caller. If the caller handled the
-// failure, the service may still run out of memory later without a message.
+// If a service fails, its message is reported as that of its caller. If the caller handles the
+// failure, a later failure without a message is not reported with that message.
 static void what_a_service_says_goes_with_the_call(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};

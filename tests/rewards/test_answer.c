@@ -189,7 +189,6 @@ static void texts(void **state) {
     EXPECT("compare=text", {"18", "#### 18", 1}, {"18", "#### 18.0", 0}, {"007", "#### 7", 0});
 }
 
-// The solutions of data sets are answers too.
 // ---- math-verify's verdicts on the same answers ----
 
 static void variables_are_no_units(void **state) {
@@ -245,6 +244,7 @@ static void white_space_of_tex(void **state) {
            {"x{", "\\boxed{x\\{}", 0});
 }
 
+// A data row may give the gold answer as a whole solution, as a number, or inside a list.
 static void gold_in_solutions(void **state) {
     (void)state;
     EXPECT("", {"He has 3 * 6 = 18 eggs.\n#### 18", "#### 18", 1},

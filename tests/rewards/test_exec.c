@@ -342,7 +342,7 @@ static void ended_between_calls(void **state) {
 static char answered[128];
 static int looks, last_words;
 
-// A cancelled() that waits at its second call, which usually comes after the rows are sent. It
+// A cancelled() that waits from its second call on, which usually comes after the rows are sent. It
 // waits until the program has answered, so that answer and output arrive together.
 static int32_t wait_for_answer(const rlhf_host *host) {
     (void)host;

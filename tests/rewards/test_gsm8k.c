@@ -1,6 +1,6 @@
-// test_gsm8k.c: the answers of all problems of GSM8K are found in their solutions, and also if they
-// are in other places and forms. Wrong answers are told apart from them. If ../shared/data, next to
-// the repository, lacks the problems, the test is skipped with a message.
+// test_gsm8k.c: the answers of all problems of GSM8K are found in their solutions, and in responses
+// with other places and forms of the answer. Wrong answers do not count as right. If
+// ../shared/data, next to the repository, lacks the problems, the test is skipped with a message.
 #include "rewards/rows.h"
 
 #include "data/dataset.h"

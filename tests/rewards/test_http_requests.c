@@ -30,8 +30,8 @@ static struct seen {
     rlhf_status write_fails, take_fails;
 } seen;
 
-// What the service does: it answers request `at` with the status for its first `failures` attempts,
-// and with a copy of its body then.
+// The service replies to the first `failures` attempts of a request with `status`, and to later
+// attempts with a copy of the request's body.
 static struct service {
     int failures, status;
     const char *only; // body of the only request that fails, NULL = all

@@ -1,5 +1,6 @@
-// test_run_lock.c: a message names the process that holds a lock. It depends on what this process
-// has written so far.
+// test_run_lock.c: a message names the process that holds a lock, and its host if the process has
+// already written it to the file. Also tests a lock that is released while the program waits for
+// it.
 #include "support/check.h"
 #include "support/scratch.h"
 

@@ -4,7 +4,7 @@
 //   delay_line NAMESPACE ADDRESS NAMESPACE ADDRESS MBIT_PER_S DELAY_US
 //
 // Needs root. Prints "up" when the line is there, and runs until it is ended. Each direction has a
-// queue of its own. A packet arrives DELAY_US after its last bit was sent. The devices take packets
+// separate queue. A packet arrives DELAY_US after its last bit was sent. The devices take packets
 // of 60 KB, so that one core can move a gigabit a second.
 #include <fcntl.h>
 #include <linux/if.h>

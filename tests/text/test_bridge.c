@@ -106,8 +106,7 @@ static struct rlhf__ids bridge(const struct rlhf__tokenizer *tok, const struct t
     return ids;
 }
 
-// The ids of a whole conversation whose last turn of the assistant is followed by `t`. spelled 1:
-// what is said is spelled out.
+// Returns the ids of a whole conversation in which `t` follows the assistant's turn.
 static struct rlhf__ids whole(const struct rlhf__tokenizer *tok, const struct turn *t) {
     struct rlhf__messages m = {0};
     struct rlhf__ids ids = {0};
@@ -144,8 +143,8 @@ static void same_as_whole(const struct rlhf__tokenizer *tok, const char *name) {
         rlhf__buf_free(&t.text[k]);
 }
 
-// With special tokens in what is said, there are as many special ids as without, and the text is
-// the same.
+// If messages contain the texts of special tokens, the bridge has as many special ids as without
+// them, and it has the same text as the end of the whole conversation.
 static void spelled_out(const struct rlhf__tokenizer *tok, const char *name) {
     struct turn t = {.n = 0};
     make(&t, name, 1);

@@ -168,8 +168,8 @@ static void only_the_rows_that_end_it_fail(void **state) {
     }
 }
 
-// With retry, the last try finds such rows. If a reward compares the rows of a group, the whole
-// group fails. A reward with state is not called with parts of the rows.
+// With retry, the last try finds the rows that end the worker. If a reward compares the rows of a
+// group, the whole group fails. A reward with state is not called with parts of the rows.
 static void rows_that_end_it_are_found_at_last(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN "--set rewards.on_failure=retry --set rewards.retries=2 " ALONE(
