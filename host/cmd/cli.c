@@ -27,6 +27,8 @@ struct options {
     const char *policy, *adapter, *data, *prompts, *out, *phases, *seed, *threads;
     struct rlhf__flag_list reward, sink, set;
     int32_t print_config, dry_run, trust_run, allow_changed_plugins, allow_changed_inputs;
+    int argc; // the command line without the program's name, for messages
+    char **argv;
 };
 
 #define O struct options
@@ -133,30 +135,33 @@ static void speak_json(struct rlhf__log *log) {
     rlhf__last_words_json(1);
 }
 
-// Append the complete command that resumes the run, as the run printed it when it ended. It names
-// all code of the run. If some of the run's plugins are not installed, append nothing, because the
-// message already lists those.
-static void say_whole_command(const struct rlhf__config_request *req,
+// Append the user's command with the words that name all code of the run. Plugins outside the
+// searched directories are not opened, so options of theirs that name code are left out. If some of
+// the run's plugins are not installed, append nothing, because the message already lists those.
+static void say_whole_command(const struct options *o, const struct rlhf__config_request *req,
                               const struct rlhf__run_request *run, struct rlhf__error *err) {
     struct rlhf__config_request trusting = *req;
     struct rlhf__config c;
     struct rlhf__error none;
     const struct rlhf__plugin *algo, **rewards = NULL, **sinks = NULL, *judge = NULL, *env = NULL;
     struct rlhf__buf say = RLHF__BUF_INIT;
-    if (!run->plugins || strstr(err->text, "names code that lies elsewhere")) return;
     trusting.trust_run = 1;
     rlhf_status st = rlhf__config_load(&trusting, &c, &none);
-    if (st == RLHF_OK) st = rlhf__config_resolve(&c, run->plugins, &algo, &rewards, &judge, &none);
-    if (st == RLHF_OK) st = rlhf__config_resolve_environment(&c, run->plugins, &env, &none);
-    if (st == RLHF_OK) st = rlhf__config_resolve_sinks(&c, run->plugins, &sinks, &none);
-    if (st == RLHF_OK) {
-        rlhf__put_shell(&say, req->resume);
-        rlhf__resume_words(req->dirs, &c, rewards, judge, env, sinks, &say);
-        const size_t n = strlen(err->text);
-        if (!say.bad && say.len + 64 < sizeof err->text - n)
-            snprintf(err->text + n, sizeof err->text - n,
-                     "; the whole command: rlhf-host --resume %s", rlhf__buf_text(&say));
+    if (st == RLHF_OK && run->plugins) {
+        st = rlhf__config_resolve(&c, run->plugins, &algo, &rewards, &judge, &none);
+        if (st == RLHF_OK) st = rlhf__config_resolve_environment(&c, run->plugins, &env, &none);
+        if (st == RLHF_OK) st = rlhf__config_resolve_sinks(&c, run->plugins, &sinks, &none);
     }
+    for (int i = 0; i < o->argc; i++) {
+        rlhf__buf_puts(&say, " ");
+        rlhf__put_shell(&say, o->argv[i]);
+    }
+    if (st == RLHF_OK)
+        rlhf__resume_words(req, &c, &(struct rlhf__resume_code){rewards, judge, env, sinks}, &say);
+    const size_t n = strlen(err->text);
+    if (st == RLHF_OK && !say.bad && say.len + 64 < sizeof err->text - n)
+        snprintf(err->text + n, sizeof err->text - n, "; the whole command: rlhf-host%s",
+                 rlhf__buf_text(&say));
     free(rewards);
     free(sinks);
     rlhf__buf_free(&say);
@@ -184,7 +189,7 @@ static rlhf_status say_trust(const struct options *o, const struct rlhf__config_
         snprintf(err->text + n, sizeof err->text - n,
                  "; it has changed since, too: %s, which --allow-changed-inputs accepts",
                  rlhf__buf_text(&changed));
-    if (changed.len == 0) say_whole_command(req, run, err);
+    if (changed.len == 0) say_whole_command(o, req, run, err);
     rlhf__buf_free(&changed);
     return st;
 }
@@ -285,7 +290,7 @@ int rlhf__cli_train(const struct rlhf__env *env, int argc, char **argv) {
 
 int rlhf__cli_with_run(const struct rlhf__env *env, int argc, char **argv,
                        const struct rlhf__cli_use *use) {
-    struct options o = {0};
+    struct options o = {.argc = argc - 1, .argv = argv + 1};
     struct assignments a = {0};
     struct rlhf__error err = {0};
     int exit_status = 0;

@@ -56,6 +56,21 @@ static const char *flag_for(const struct rlhf__flag *flags, size_t n, const char
     return flag ? flag : flag_of(flags, n, typed);
 }
 
+// Write " (did you mean --temperature or --template?)" if two or more flags begin with what was
+// typed. Returns 1 if it did.
+static int several_begin(const struct rlhf__flag *flags, size_t n, const char *typed, char *out,
+                         size_t cap) {
+    struct rlhf__buf list = RLHF__BUF_INIT;
+    int found = 0;
+    for (size_t i = 0; i < n; i++)
+        if (typed[2] && strncmp(flags[i].name, typed, strlen(typed)) == 0)
+            rlhf__buf_printf(&list, "%s%s", found++ ? " or " : "", flags[i].name);
+    const int said = found > 1 && !list.bad;
+    if (said) snprintf(out, cap, " (did you mean %s?)", rlhf__buf_text(&list));
+    rlhf__buf_free(&list);
+    return said;
+}
+
 static rlhf_status unknown(const struct rlhf__flag *flags, size_t n, const char *name, size_t len,
                            const char *command, struct rlhf__error *err) {
     char typed[64], hint[200];
@@ -63,7 +78,8 @@ static rlhf_status unknown(const struct rlhf__flag *flags, size_t n, const char 
     struct rlhf__nearest near = {typed, NULL, 0};
     for (size_t i = 0; i < n; i++)
         rlhf__nearest_offer(&near, flags[i].name);
-    rlhf__nearest_hint(&near, hint, sizeof hint);
+    if (!several_begin(flags, n, typed, hint, sizeof hint))
+        rlhf__nearest_hint(&near, hint, sizeof hint);
     const int trains = find(flags, n, "--policy", strlen("--policy")) != NULL;
     const char *other = other_name(flags, n, typed);
     if (!other && !trains) other = flag_for(flags, n, typed);

@@ -29,14 +29,19 @@ rlhf_status rlhf__resume_check(const struct rlhf__config_request *req,
 rlhf_status rlhf__resume_trust(const struct rlhf__config_request *req, const struct rlhf__config *c,
                                struct rlhf__error *err);
 
-// Append the flags that must be given again to resume a run of this resolved config without
-// --trust-run, quoted for a shell: " --reward PATH", " --set SETTING=VALUE", ... These flags give
-// three kinds of settings: code that rlhf__resume_trust rejects, options with RLHF_OPT_CODE, and
-// settings that weaken a worker's confinement. plugin [c->n_reward] and sink [c->n_sink] are the
-// opened plugins of the rewards and sinks; judge and environment may be NULL. [main]
-void rlhf__resume_words(const struct rlhf__dirs *dirs, const struct rlhf__config *c,
-                        const struct rlhf__plugin *const *plugin, const struct rlhf__plugin *judge,
-                        const struct rlhf__plugin *environment,
-                        const struct rlhf__plugin *const *sink, struct rlhf__buf *words);
+// The opened plugins of a config. NULL: not opened, or not used.
+struct rlhf__resume_code {
+    const struct rlhf__plugin *const *reward; // [n_reward] of the config
+    const struct rlhf__plugin *judge, *environment;
+    const struct rlhf__plugin *const *sink; // [n_sink] of the config
+};
+
+// Append the flags that must be given again to resume a run of the config c without --trust-run,
+// quoted for a shell: " --reward PATH", " --set SETTING=VALUE", ... These flags give three kinds of
+// settings: code that rlhf__resume_trust rejects, options with RLHF_OPT_CODE, and settings that
+// weaken a worker's confinement. The last two are appended only for opened plugins, whose config is
+// resolved. Leaves out what req gives already. [main]
+void rlhf__resume_words(const struct rlhf__config_request *req, const struct rlhf__config *c,
+                        const struct rlhf__resume_code *code, struct rlhf__buf *words);
 
 #endif

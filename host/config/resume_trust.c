@@ -84,38 +84,40 @@ rlhf_status rlhf__resume_trust(const struct rlhf__config_request *req, const str
 
 // ---- the flags that name code again ----
 
-// Append " --set SETTING=VALUE".
-static void add_set(struct rlhf__buf *words, const char *section, const char *key,
-                    const char *value) {
+// Append " --set SETTING=VALUE", unless the request sets it already.
+static void add_set(const struct rlhf__config_request *req, const char *section, const char *key,
+                    const char *value, struct rlhf__buf *words) {
     struct rlhf__buf word = RLHF__BUF_INIT;
-    rlhf__buf_printf(&word, "%s.%s=%s", section, key, value);
-    rlhf__buf_puts(words, " --set ");
-    rlhf__put_shell(words, rlhf__buf_text(&word));
+    rlhf__buf_printf(&word, "%s.%s=", section, key);
+    if (word.bad || !is_set(req, rlhf__buf_text(&word))) {
+        rlhf__buf_puts(&word, value);
+        rlhf__buf_puts(words, " --set ");
+        rlhf__put_shell(words, rlhf__buf_text(&word));
+    }
     if (word.bad) words->bad = 1;
     rlhf__buf_free(&word);
 }
 
 // Append the flag that names the plugin on the command line, or --set if the section lacks a flag.
-static void add_plugin(const struct rlhf__dirs *dirs, const struct rlhf__plugin_config *p,
+static void add_plugin(const struct rlhf__config_request *req, const struct rlhf__plugin_config *p,
                        const char *section, const char *flag, struct rlhf__buf *words) {
     struct rlhf__buf list = RLHF__BUF_INIT;
-    look_at(dirs, p, section, &list);
+    look_at(req->dirs, p, section, &list);
     if (list.len && flag) {
         rlhf__buf_printf(words, " %s ", flag);
         rlhf__put_shell(words, p->plugin);
     } else if (list.len) {
-        add_set(words, section, "plugin", p->plugin);
+        add_set(req, section, "plugin", p->plugin, words);
     }
     rlhf__buf_free(&list);
 }
 
-// Append the flag that names a plugin again, if that is needed, and a flag for each of its options
-// with RLHF_OPT_CODE that is not left at the plugin's default. Also append flags for its access to
-// the network and for running outside a worker.
-static void add_code(const struct rlhf__dirs *dirs, const struct rlhf__plugin_config *p,
-                     const struct rlhf__plugin *plugin, const char *section, const char *flag,
+// Append a flag for each of the plugin's options with RLHF_OPT_CODE that is not left at the
+// plugin's default. Also append flags for its access to the network and for running outside a
+// worker. plugin: NULL if it has not been opened, which leaves out its options and its worker.
+static void add_code(const struct rlhf__config_request *req, const struct rlhf__plugin_config *p,
+                     const struct rlhf__plugin *plugin, const char *section,
                      struct rlhf__buf *words) {
-    add_plugin(dirs, p, section, flag, words);
     for (uint32_t i = 0; plugin && i < plugin->table.n; i++) {
         rlhf_opt o;
         rlhf__opt_at(&plugin->table, i, &o);
@@ -123,34 +125,37 @@ static void add_code(const struct rlhf__dirs *dirs, const struct rlhf__plugin_co
         if (!(o.flags & RLHF_OPT_CODE) || !v || !json_object_get(p->origin, o.key)) continue;
         struct rlhf__buf text = RLHF__BUF_INIT;
         if (!json_is_string(v)) rlhf__json_write(&text, v, 0);
-        add_set(words, section, o.key,
-                json_is_string(v) ? json_string_value(v) : rlhf__buf_text(&text));
+        add_set(req, section, o.key,
+                json_is_string(v) ? json_string_value(v) : rlhf__buf_text(&text), words);
         rlhf__buf_free(&text);
     }
-    if (p->network) add_set(words, section, "network", "true");
+    if (p->network) add_set(req, section, "network", "true", words);
     if (plugin && plugin->desc.kind != RLHF_KIND_REWARD) return; // others never run in a worker
-    if (!plugin || plugin->outside || rlhf__plugin_is_shipped(dirs, plugin->path)) return;
-    add_set(words, p->isolate ? section : "rewards", "isolate", p->isolate ? "false" : "never");
+    if (!plugin || plugin->outside || rlhf__plugin_is_shipped(req->dirs, plugin->path)) return;
+    add_set(req, p->isolate ? section : "rewards", "isolate", p->isolate ? "false" : "never",
+            words);
 }
 
-void rlhf__resume_words(const struct rlhf__dirs *dirs, const struct rlhf__config *c,
-                        const struct rlhf__plugin *const *plugin, const struct rlhf__plugin *judge,
-                        const struct rlhf__plugin *environment,
-                        const struct rlhf__plugin *const *sink, struct rlhf__buf *words) {
-    add_plugin(dirs, &c->algo, "algo", "--algo", words);
+void rlhf__resume_words(const struct rlhf__config_request *req, const struct rlhf__config *c,
+                        const struct rlhf__resume_code *code, struct rlhf__buf *words) {
+    char section[32];
+    if (!req->algo) add_plugin(req, &c->algo, "algo", "--algo", words);
     for (size_t i = 0; i < c->n_reward; i++) {
-        char section[32];
+        const char *flag = c->n_reward == 1 ? "--reward" : NULL;
         snprintf(section, sizeof section, "reward.%zu", i);
-        add_code(dirs, &c->reward[i], plugin[i], section, c->n_reward == 1 ? "--reward" : NULL,
-                 words);
+        if (!req->n_reward) add_plugin(req, &c->reward[i], section, flag, words);
+        add_code(req, &c->reward[i], code->reward ? code->reward[i] : NULL, section, words);
     }
-    add_code(dirs, &c->judge, judge, "judge", "--judge", words);
-    add_code(dirs, &c->environment, environment, "environment", "--env", words);
+    if (!req->judge) add_plugin(req, &c->judge, "judge", "--judge", words);
+    add_code(req, &c->judge, code->judge, "judge", words);
+    if (!req->environment) add_plugin(req, &c->environment, "environment", "--env", words);
+    add_code(req, &c->environment, code->environment, "environment", words);
     for (size_t i = 0; i < c->n_sink; i++) {
-        char section[32];
+        const char *flag = c->n_sink == 1 ? "--sink" : NULL;
         snprintf(section, sizeof section, "sink.%zu", i);
-        add_code(dirs, &c->sink[i], sink[i], section, c->n_sink == 1 ? "--sink" : NULL, words);
+        if (!req->n_sink) add_plugin(req, &c->sink[i], section, flag, words);
+        add_code(req, &c->sink[i], code->sink ? code->sink[i] : NULL, section, words);
     }
-    if (kernels_foreign(dirs, c->compute.backend))
-        add_set(words, "compute", "backend", c->compute.backend);
+    if (kernels_foreign(req->dirs, c->compute.backend))
+        add_set(req, "compute", "backend", c->compute.backend, words);
 }

@@ -49,7 +49,7 @@ void rlhf__recorded_close(struct rlhf__recorded *r) {
 static rlhf_status parse(const struct rlhf__recorded *r, json_t **out, struct rlhf__error *err) {
     json_error_t why;
     *out = rlhf__json_decode(r->line, r->len, JSON_REJECT_DUPLICATES, &why);
-    return *out ? RLHF_OK : rlhf__json_failed(r->path, r->number, &why, err);
+    return *out ? RLHF_OK : rlhf__json_line_failed(r->path, r->number, &why, err);
 }
 
 // Set r->phase to the phase of the line. Lines that this program wrote begin with the phase. Any

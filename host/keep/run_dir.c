@@ -16,6 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
+// How long --resume waits for a process that was just killed, in ms.
+#define KILLED_MS 2000
+
 void rlhf__run_dir_begin(struct rlhf__run_dir *d, const char *resume) {
     memset(d, 0, sizeof *d);
     d->lock = -1;
@@ -257,7 +260,7 @@ rlhf_status rlhf__run_dir_make(struct rlhf__run_dir *d, const struct rlhf__confi
     RLHF_TRY(make_root(d, config, err));
     // Two processes may have found the same directory. Only one of them gets the lock. If the other
     // process gets it later, it sees the files of the first.
-    rlhf_status st = rlhf__run_lock(d->root, log, &d->lock, err);
+    rlhf_status st = rlhf__run_lock(d->root, 0, log, &d->lock, err);
     if (st == RLHF_E_INVALID) return refuse_existing(d->name, config, err);
     if (st == RLHF_OK && rlhf__folder_has(d->root, "config.json")) st = clear(d, config, log, err);
     if (st != RLHF_OK) return st;
@@ -344,7 +347,7 @@ rlhf_status rlhf__run_dir_attach(struct rlhf__run_dir *d, const char *resume, in
                           resume);
     RLHF_TRY(check_links(d->root, err));
     RLHF_TRY(dry ? rlhf__run_lock_probe(d->root, err)
-                 : rlhf__run_lock(d->root, log, &d->lock, err));
+                 : rlhf__run_lock(d->root, KILLED_MS, log, &d->lock, err));
     if (!dry) RLHF_TRY(rlhf__checkpoint_dir_recover(d->root, err));
     return find_checkpoint(d, err);
 }

@@ -13,7 +13,6 @@
 #define NAME     "lock"
 #define UNKNOWN  "unknown" // for a host without a name
 #define PAUSE_MS 20
-#define PAUSES   100
 
 static struct flock whole_file(void) {
     struct flock l;
@@ -23,13 +22,12 @@ static struct flock whole_file(void) {
     return l;
 }
 
-// Take the lock, waiting for at most 2 s: a killed process keeps its lock until the kernel has
-// freed its memory, and the user may resume the run at once. Returns 0, or -1 with errno.
-static int take(int fd) {
+// Returns 0, or -1 with errno.
+static int take(int fd, int wait_ms) {
     const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
     struct flock l = whole_file();
     for (int i = 0; fcntl(fd, F_SETLK, &l) != 0; i++) {
-        if ((errno != EACCES && errno != EAGAIN) || i == PAUSES) return -1;
+        if ((errno != EACCES && errno != EAGAIN) || i * PAUSE_MS >= wait_ms) return -1;
         nanosleep(&pause, NULL);
     }
     return 0;
@@ -66,12 +64,12 @@ static void say_who(int fd) {
     if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)n, 0) != n) return;
 }
 
-rlhf_status rlhf__run_lock(const struct rlhf__folder *run, struct rlhf__log *log, int *fd,
-                           struct rlhf__error *err) {
+rlhf_status rlhf__run_lock(const struct rlhf__folder *run, int wait_ms, struct rlhf__log *log,
+                           int *fd, struct rlhf__error *err) {
     int got;
     *fd = -1;
     RLHF_TRY(rlhf__folder_append(run, NAME, 0, &got, err));
-    if (take(got) == 0) {
+    if (take(got, wait_ms) == 0) {
         *fd = got;
         say_who(got);
         return RLHF_OK;

@@ -6,14 +6,15 @@
 #include "base/folder.h"
 #include "base/log.h"
 
-// Take the lock of a run; it is held until *fd is closed. Errors: RLHF_E_INVALID if another process
-// still has it after 2 s, with that process's pid and host. If the file system does not support
-// locks, logs a warning and sets *fd to -1. [main]
-rlhf_status rlhf__run_lock(const struct rlhf__folder *run, struct rlhf__log *log, int *fd,
-                           struct rlhf__error *err);
+// Take the lock of a run; it is held until *fd is closed. wait_ms: how long to wait for another
+// process to release it. A killed process keeps its lock until the kernel has freed its memory.
+// Errors: RLHF_E_INVALID if another process has it, with that process's pid and host. If the file
+// system does not support locks, logs a warning and sets *fd to -1. [main]
+rlhf_status rlhf__run_lock(const struct rlhf__folder *run, int wait_ms, struct rlhf__log *log,
+                           int *fd, struct rlhf__error *err);
 
-// Returns the result that rlhf__run_lock would have now, but does not wait, writes nothing and
-// takes no lock. [main]
+// Returns the result that rlhf__run_lock would have without waiting, but writes nothing and takes
+// no lock. [main]
 rlhf_status rlhf__run_lock_probe(const struct rlhf__folder *run, struct rlhf__error *err);
 
 #endif

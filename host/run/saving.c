@@ -162,10 +162,12 @@ rlhf_status rlhf__saving_load(struct rlhf__run *r, struct rlhf__error *err) {
 
 // Append the command that resumes the run, with the settings that a run directory cannot provide.
 static void put_command(const struct rlhf__run *r, struct rlhf__buf *out) {
+    const struct rlhf__config_request nothing = {.dirs = r->req->env->dirs};
+    const struct rlhf__resume_code code = {r->req->rewards, r->req->judge, r->req->environment,
+                                           r->req->sinks};
     rlhf__buf_puts(out, "rlhf-host --resume ");
     rlhf__put_shell(out, r->req->dir->name);
-    rlhf__resume_words(r->req->env->dirs, r->config, r->req->rewards, r->req->judge,
-                       r->req->environment, r->req->sinks, out);
+    rlhf__resume_words(&nothing, r->config, &code, out);
 }
 
 static void say_command(const struct rlhf__run *r, const char *text) {
@@ -178,7 +180,10 @@ static void say_command(const struct rlhf__run *r, const char *text) {
 // Set the message that a second signal prints during the next phases.
 static void note_kept(const struct rlhf__run *r) {
     struct rlhf__buf say = RLHF__BUF_INIT;
-    if (r->saved.phase <= 0) return;
+    if (r->saved.phase <= 0) {
+        rlhf__signals_kept(NULL);
+        return;
+    }
     rlhf__buf_printf(&say,
                      "phase %lld and those before it are kept; go on: ", (long long)r->saved.phase);
     put_command(r, &say);

@@ -16,6 +16,7 @@ os.dup2(2, 1)
 sys.stdout.reconfigure(errors="backslashreplace", line_buffering=True)
 
 import asyncio
+import difflib
 import enum
 import importlib.util
 import inspect
@@ -62,7 +63,10 @@ def load(path):
 def find(module, name):
     found = getattr(module, name, None)
     if not callable(found):
-        raise Refused(f"has no {name!r} that can be called")
+        names = [n for n in dir(module) if callable(getattr(module, n)) and not n.startswith("__")]
+        near = difflib.get_close_matches(name, names, 1)
+        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        raise Refused(f"has no {name!r} that can be called{hint}")
     return found
 
 

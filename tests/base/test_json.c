@@ -241,10 +241,10 @@ static void a_failure_to_decode_is_told_apart(void **state) {
     struct rlhf__error err = {0};
     json_error_t why = {.line = 1, .column = 7, .text = "out of memory"};
     why.text[sizeof why.text - 1] = json_error_out_of_memory;
-    check_error(rlhf__json_failed("a.jsonl", 3, &why, &err), RLHF_E_NOMEM, &err,
+    check_error(rlhf__json_line_failed("a.jsonl", 3, &why, &err), RLHF_E_NOMEM, &err,
                 "a.jsonl: out of memory");
     why.text[sizeof why.text - 1] = json_error_invalid_syntax;
-    check_error(rlhf__json_failed("a.jsonl", 3, &why, &err), RLHF_E_INVALID, &err,
+    check_error(rlhf__json_line_failed("a.jsonl", 3, &why, &err), RLHF_E_INVALID, &err,
                 "a.jsonl:3:7: not valid JSON: ");
 }
 

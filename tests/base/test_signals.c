@@ -150,6 +150,10 @@ static void a_second_signal_says_what_it_does(void **state) {
                "finishing phase 3, then a checkpoint; Ctrl-C again: at once\n"
                "stopped at once; phase 2 and those before it are kept; go on: rlhf-host --resume "
                "r\n");
+    rlhf__signals_kept(NULL);
+    phase_says(SIGINT, 3, -1, "model", SIGINT,
+               "finishing phase 3, then a checkpoint; Ctrl-C again: at once\n"
+               "stopped at once; nothing is kept, because the run has no checkpoint yet\n");
     memset(longer, 'x', sizeof longer - 1);
     longer[sizeof longer - 1] = '\0';
     rlhf__signals_kept(longer);

@@ -98,11 +98,13 @@ static void refused(void **state) {
     (void)state;
     static const struct {
         const char *more, *why;
-    } all[] = {{"class=Missing", "game.py has no 'Missing' that can be called"},
-               {"tools=silent", "game.py has the tool silent() without a docstring"},
-               {"python=python3", "one of class=NAME and tools=NAME,NAME is needed"},
-               {"class=Counter;rewards=missing", "game.py has no 'missing' that can be called"},
-               {"api=gymnasium;tools=twice", "api=gymnasium is for class=NAME"}};
+    } all[] = {
+        {"class=Missing", "game.py has no 'Missing' that can be called"},
+        {"class=Contuer", "game.py has no 'Contuer' that can be called (did you mean 'Counter'?)"},
+        {"tools=silent", "game.py has the tool silent() without a docstring"},
+        {"python=python3", "one of class=NAME and tools=NAME,NAME is needed"},
+        {"class=Counter;rewards=missing", "game.py has no 'missing' that can be called"},
+        {"api=gymnasium;tools=twice", "api=gymnasium is for class=NAME"}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         assert_int_equal(play_open(&p, "env_python.so", options(all[i].more)), RLHF_E_INVALID);
         if (!strstr(p.host.fail_text, all[i].why))

@@ -72,10 +72,11 @@ static void a_lock_that_is_released_in_time_is_taken(void **state) {
     int gate, fd = -1, status;
     const pid_t pid = hold(scratch_path(s, "lock"), "12 some.host\n", &gate);
     check_ok(rlhf__folder_open(NULL, s->dir, &run, &err), &err);
-    check_error(rlhf__run_lock(run, NULL, &fd, &err), RLHF_E_INVALID, &err, "on some.host holds");
+    check_error(rlhf__run_lock(run, 100, NULL, &fd, &err), RLHF_E_INVALID, &err,
+                "on some.host holds");
     assert_int_equal(fd, -1);
     close(gate);
-    check_ok(rlhf__run_lock(run, NULL, &fd, &err), &err);
+    check_ok(rlhf__run_lock(run, 10000, NULL, &fd, &err), &err);
     assert_true(fd >= 0);
     close(fd);
     rlhf__folder_close(run);

@@ -22,6 +22,16 @@ static rlhf_status open_prompt(struct rlhf__play_reading *r, const struct rlhf__
     return rlhf__prompts_open(&o, r->tok, &r->prompts, err);
 }
 
+// A run that lists the tools is refused with such a policy. Playing goes on without the list.
+static void warn_hidden(const struct rlhf__play_policy *p, const struct rlhf__chat *chat) {
+    rlhf__logf(p->env->log, RLHF_LOG_WARN,
+               "play: %s has tools, but %s%s has no place for them, so they are not shown to the "
+               "policy; runs refuse this unless prompts.template names another chat template or "
+               "episodes.tools=hidden is set",
+               p->environment->plugin->file, chat ? "the chat template " : "a text prompt",
+               chat ? rlhf__chat_known(chat) : "");
+}
+
 rlhf_status rlhf__play_reading_open(struct rlhf__play_reading *r, const struct rlhf__play_policy *p,
                                     struct rlhf__error *err) {
     struct rlhf__episodes_config c = {.tools = RLHF__TOOLS_HIDDEN};
@@ -42,6 +52,7 @@ rlhf_status rlhf__play_reading_open(struct rlhf__play_reading *r, const struct r
     const struct rlhf__chat *chat = r->by.chat ? rlhf__tokenizer_chat(r->tok) : NULL;
     if (chat && rlhf__chat_lists_tools(chat)) c.tools = RLHF__TOOLS_TEMPLATE;
     RLHF_TRY(rlhf__episode_tools_open(p->environment, &c, chat, &r->tools, err));
+    if (r->tools.list && !r->tools.listed) warn_hidden(p, chat);
     return chat ? rlhf__bridge_check(r->tok, r->tools.list && !r->tools.marked, err) : RLHF_OK;
 }
 

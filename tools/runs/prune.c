@@ -79,7 +79,7 @@ static rlhf_status remove_locked(struct pruned *p, int64_t n,
     if (!rlhf__path_real(p->run->path, real))
         return rlhf__fail(err, RLHF_E_IO, "'%s' is gone", p->run->path);
     RLHF_TRY(rlhf__folder_open(NULL, real, &root, err));
-    rlhf_status st = rlhf__run_lock(root, log, &lock, err);
+    rlhf_status st = rlhf__run_lock(root, 0, log, &lock, err);
     if (st == RLHF_E_INVALID) {
         keep(p, "", "it cannot be locked: %.300s", "it has just been resumed");
         rlhf__folder_close(root);

@@ -15,12 +15,22 @@
 
 #define MAX_FILE_BYTES ((uint64_t)64 << 20)
 
-rlhf_status rlhf__json_failed(const char *name, int64_t line, const json_error_t *why,
-                              struct rlhf__error *err) {
+static rlhf_status failed(const char *name, int64_t line, const json_error_t *why, const char *text,
+                          struct rlhf__error *err) {
     if (json_error_code(why) == json_error_out_of_memory)
         return RLHF__NOMEM(err, "%s: out of memory", name);
     return rlhf__fail(err, RLHF_E_INVALID, "%s:%lld:%d: not valid JSON: %s", name, (long long)line,
-                      why->column < 0 ? 0 : why->column, why->text);
+                      why->column < 0 ? 0 : why->column, text);
+}
+
+rlhf_status rlhf__json_line_failed(const char *name, int64_t line, const json_error_t *why,
+                                   struct rlhf__error *err) {
+    static const char of_file[] = "end of file"; // Jansson's word for the end of the text
+    char text[JSON_ERROR_TEXT_LENGTH];
+    snprintf(text, sizeof text, "%s", why->text);
+    char *end = strstr(text, of_file);
+    if (end && !end[strlen(of_file)]) strcpy(end, "its end");
+    return failed(name, line, why, text, err);
 }
 
 rlhf_status rlhf__json_parse(const char *name, const char *text, size_t len, json_t **out,
@@ -28,7 +38,7 @@ rlhf_status rlhf__json_parse(const char *name, const char *text, size_t len, jso
     json_error_t why;
     *out = rlhf__json_decode(text, len, JSON_REJECT_DUPLICATES, &why);
     if (*out) return RLHF_OK;
-    return rlhf__json_failed(name, why.line < 1 ? 1 : why.line, &why, err);
+    return failed(name, why.line < 1 ? 1 : why.line, &why, why.text, err);
 }
 
 rlhf_status rlhf__json_load(const char *path, json_t **out, struct rlhf__error *err) {

@@ -15,10 +15,10 @@
 // [any]
 json_t *rlhf__json_decode(const char *text, size_t len, size_t flags, json_error_t *why);
 
-// The error to return after rlhf__json_decode returned NULL: RLHF_E_INVALID with "NAME:LINE:COLUMN:
-// not valid JSON: ...", or RLHF_E_NOMEM. [any]
-rlhf_status rlhf__json_failed(const char *name, int64_t line, const json_error_t *why,
-                              struct rlhf__error *err);
+// The error to return after rlhf__json_decode returned NULL for one line of a file of lines:
+// RLHF_E_INVALID with "NAME:LINE:COLUMN: not valid JSON: ...", or RLHF_E_NOMEM. [any]
+rlhf_status rlhf__json_line_failed(const char *name, int64_t line, const json_error_t *why,
+                                   struct rlhf__error *err);
 
 // Parse text (len bytes). Duplicate keys, bytes after the end and invalid UTF-8 are refused; the
 // message is "<name>:<line>:<column>: reason". *out is a new reference. [any]

@@ -24,6 +24,7 @@ static _Atomic int64_t phase_now;         // 0: none
 static _Atomic int64_t phase_end_ms;      // of rlhf__seconds(); 0: not known
 static char kept[512];                    // text for a second signal, about the newest checkpoint
 static _Atomic int32_t kept_whole;        // 1: `kept` is complete
+static _Atomic int32_t nothing_kept;      // 1: no checkpoint has been written
 
 static void append(char *out, size_t cap, const char *text) {
     const size_t at = strlen(out), n = strlen(text);
@@ -151,6 +152,8 @@ static void say_stopped(void) {
     if (phase_now && kept_whole && !json) { // not in JSON, where the command would need escapes
         append(text, sizeof text, "; ");
         append(text, sizeof text, kept);
+    } else if (phase_now && nothing_kept) {
+        append(text, sizeof text, "; nothing is kept, because the run has no checkpoint yet");
     } else if (phase_now) {
         append(text, sizeof text, "; what was done since the last checkpoint is lost");
     }
@@ -210,7 +213,8 @@ void rlhf__signals_kept(const char *text) {
     kept_whole = 0;
     atomic_signal_fence(memory_order_seq_cst);
     kept[0] = '\0';
-    append(kept, sizeof kept, text);
+    if (text) append(kept, sizeof kept, text);
+    nothing_kept = !text;
     atomic_signal_fence(memory_order_seq_cst);
     kept_whole = kept[0] != '\0'; // a text that is too long is left out
 }

@@ -30,7 +30,7 @@ void rlhf__signals_phase(int64_t phase, double seconds);
 
 // Set the text that a second signal prints during a phase. It tells the user about the newest
 // checkpoint: "phase 20 is kept; go on: ...". JSON output does not contain the text. A text of more
-// than 500 bytes is ignored. [main]
+// than 500 bytes is ignored. NULL: the run has no checkpoint yet. [main]
 void rlhf__signals_kept(const char *text);
 
 // Begin (on = 1) or end (on = 0) a dialogue, in which Ctrl-C ends one answer and not the program.

@@ -40,7 +40,7 @@ static rlhf_status read_line(struct rlhf__chain_file *f, size_t from, size_t to,
     json_error_t why;
     *l = (struct rlhf__chain_line){.number = (int32_t)f->n + 1, .from = from, .to = to};
     l->value = rlhf__json_decode(f->text.data + from, to - from, JSON_REJECT_DUPLICATES, &why);
-    if (!l->value) return rlhf__json_failed(f->path, l->number, &why, err);
+    if (!l->value) return rlhf__json_line_failed(f->path, l->number, &why, err);
     f->n++;
     l->phase = json_integer_value(json_object_get(l->value, "phase"));
     if (kind_of(l->value, &l->kind)) return RLHF_OK;

@@ -287,7 +287,7 @@ rlhf_status rlhf__row_line_json(rlhf_str line, const char *path, int64_t number,
     json_error_t why;
     const size_t flags = JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL;
     *out = rlhf__json_decode(line.ptr, (size_t)line.len, flags, &why);
-    if (!*out) return rlhf__json_failed(path, number, &why, err);
+    if (!*out) return rlhf__json_line_failed(path, number, &why, err);
     if (json_is_object(*out)) return RLHF_OK;
     rlhf_status st = rlhf__fail(err, RLHF_E_INVALID, "%s:%lld: the row is %s, expected an object",
                                 path, (long long)number, rlhf__json_kind(*out));

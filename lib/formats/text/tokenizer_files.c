@@ -195,8 +195,9 @@ static rlhf_status load(struct rlhf__tokenizer *tok, const char *dir, struct rlh
                           merges ? "merges.txt" : "vocab.json",
                           merges ? "vocab.json" : "merges.txt");
     return rlhf__fail(err, RLHF_E_INVALID,
-                      "%s holds no tokenizer; expected vocab.json with merges.txt, vocab.txt, or "
-                      "tokenizer.json",
+                      "%s holds no tokenizer; expected tokenizer.json, vocab.json with "
+                      "merges.txt, or vocab.txt: copy the files of the model's tokenizer there, or "
+                      "write them with save_pretrained() of transformers",
                       dir);
 }
 
