@@ -1,5 +1,5 @@
-# Headers of another age. With -v first=FILE ("struct member" lines): structs end at that member.
-# Without: every struct that can grow has two members more.
+# Prints a header as another version would have it. With -v first=FILE (lines "struct member"), each
+# listed struct ends at that member. Without it, every struct that can grow has two more members.
 BEGIN {
     while (first != "" && (getline line < first) > 0)
         if (line !~ /^#/) { split(line, word, " "); last[word[1]] = word[2] }

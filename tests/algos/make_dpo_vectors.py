@@ -27,7 +27,7 @@ N = sum(len(x) for x in LENGTHS)
 
 
 def pair(chosen, rejected, o):
-    """Loss of a pair; each argument is a list of (x - f)."""
+    """Loss of a pair; each argument lists the tokens' log-probs of the policy minus those of the reference."""
     beta, eps, kind = o.get("beta", 0.1), o.get("label_smoothing", 0.0), o.get("loss")
     a, b = math.fsum(chosen), math.fsum(rejected)
     sigmoid = lambda v: 1 / (1 + math.exp(-v))

@@ -100,7 +100,7 @@ def normalized(xs, o, scale):
 
 
 def scored(b, o):
-    """Scores and token rewards, normalised on request by mean and std of the rows' total rewards."""
+    """Scores and token rewards, normalized on request by mean and std of the rows' total rewards."""
     m, s = (mean(paid(b)), math.sqrt(var(paid(b), True)) + 1e-5) if o["normalize_scores"] else (0, 1)
     return [(x - m) / s for x in b["score"]], [[x / s for x in row] for row in b["token_reward"]]
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Float64 reference of ppo.so and grpo.so for rows of several turns, which writes the vectors of test_turn_vectors.
 
-The rows of make_batch.py get tokens of an environment between their turns. This file leaves them out by masks over whole rows, as other
-trainers do: PPO as verl does it (verl/trainer/ppo/core_algos.py), GRPO with the tool_mask of TRL (GRPOTrainer._compute_loss, 1.16). The
-numbers must equal those of make_ppo_vectors.py and make_grpo_vectors.py, which see rows without these tokens; and they must not depend on
-what stands at the masked tokens. It needs numpy.
+The rows of make_batch.py get tokens of an environment between their turns. This file leaves these tokens out by masks over whole rows, as
+other trainers do: PPO as verl does it (verl/trainer/ppo/core_algos.py), GRPO with the tool_mask of TRL (GRPOTrainer._compute_loss, 1.16). The
+numbers must equal those of make_ppo_vectors.py and make_grpo_vectors.py, which see rows without these tokens. They must not depend on the
+values at the masked tokens. Needs numpy.
 
 Run it in this directory: python3 make_turn_vectors.py > turn_vectors.h
 """
@@ -14,7 +14,7 @@ import make_grpo_vectors as grpo
 import make_ppo_vectors as ppo
 from make_batch import FINISHED, GROUP, MAX_LEN, N, RESPONSE, c_array, make_batch, ragged
 
-# So many tokens of the environment stand before the policy's token k of a row, counted from 0; if there is no token k, at the row's end.
+# For each row: {k: number of the environment's tokens before the policy's token k}. k counts from 0. Without a token k, they end the row.
 GIVEN = [{1: 2, 3: 1}, {2: 3}, {1: 2}, {1: 1, 2: 1, 3: 1}, {}, {2: 6}, {3: 4, 6: 1}, {1: 5}, {2: 1, 4: 2}]
 WIDTH = max(k + sum(g.values()) for k, g in zip(RESPONSE, GIVEN))
 TOKENS = ("old", "ref", "logp", "entropy", "kl", "value_old", "value", "token_reward")
@@ -257,7 +257,7 @@ def case_of(module, name, junk):
 
 
 def skipping(module, name):
-    """The same by the reference of rows of one turn."""
+    """The same numbers, by the reference for rows of one turn."""
     b, o = make_batch(), dict(module.DEFAULTS, **dict(module.CASES)[name])
     adv, ret = module.advantages(b, o)
     adv32, ret32 = ([[float(np.float32(x)) for x in row] for row in rows] for rows in (adv, ret))

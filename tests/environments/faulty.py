@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A game for env_exec.so, and as a class for env_python.so, that goes wrong now and then.
 
-It counts the bytes of an episode's turns, and is done after three. At about one in RATE of the lines that it reads it does one of KINDS
-instead, in turn, until it has done so MOST times. The counts are in the file COUNT, so they go on when it is started again.
+It counts the bytes of an episode's turns, and ends the episode after three turns. At about one in RATE lines that it reads, it commits the
+next fault of the list KINDS instead, until it has committed MOST faults. The file COUNT keeps the counts across restarts.
 
 faulty.py RATE MOST COUNT KIND...   KIND: hang, late, crash, exit, nonsense, huge, twice, other, unknown, close, failed
 """
@@ -39,7 +39,7 @@ def go_wrong(fault):
 
 
 class Game:
-    """As gymnasium has it."""
+    """The game as an environment of gymnasium."""
 
     def reset(self, seed=None, options=None):
         self.sum, self.turns = (seed or 0) % 5, 0

@@ -3,7 +3,7 @@ import random
 
 
 class Counter:
-    """As TRL's environment_factory takes it."""
+    """An environment as TRL's environment_factory expects it."""
 
     def __init__(self):
         self.made = 1
@@ -32,7 +32,7 @@ class Counter:
 
 
 class Text:
-    """As gymnasium has them, with spaces of text."""
+    """An environment of gymnasium, with spaces of text."""
 
     def reset(self, seed=None, options=None):
         self.left = 2
@@ -61,7 +61,7 @@ def silent(x: int):
     return x
 
 
-# Reward functions as those of TRL's examples.
+# Reward functions like those of TRL's examples.
 def messages(completions, environments, start, **kwargs):
     assert environments[0].count >= start[0] and kwargs["prompts"] == ["P"]
     assert completions[0][0]["tool_calls"][0]["function"]["name"] == "add"

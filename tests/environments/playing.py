@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A program for env_exec.so: adds up the numbers of an episode's turns, and is done at 10. With a FAULT, it does that wrong
-once, at the CALL-th line that it reads since MARK does not exist; then it makes the file MARK.
+"""A program for env_exec.so. It adds up the numbers of an episode's turns, and ends the episode at 10. With FAULT, it commits
+that fault once, at the CALL-th line that it reads. It then creates the file MARK, and commits no fault while MARK exists.
 
 playing.py [FAULT CALL MARK]   FAULT: hang, crash, exit, nonsense, huge, late, twice, other, unknown, close
 """

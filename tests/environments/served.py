@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""A service for env_http.so, on a port of its own, which it prints first: our lines in a POST to /play, and OpenEnv's messages on a
-WebSocket at /ws. The game counts the bytes of an episode's turns and is done at 10.
+"""A service for env_http.so. It first prints its port. It takes our lines in a POST to /play, and OpenEnv's messages on a WebSocket
+at /ws. The game counts the bytes of an episode's turns and ends the episode at 10.
 
 served.py FAULTS CALL [STEP MOST COUNT]
-At the CALL-th message or request after the first it does one of FAULTS (with + between): none, half, drop, status, nonsense, huge, error,
-late. With STEP it does the next one STEP calls later, and so on until there were MOST; the file COUNT then has the numbers of calls and faults.
+FAULTS is a list with + between: none, half, drop, status, nonsense, huge, error, late. The service commits the first fault at the CALL-th
+message or request after the first one. With STEP, it commits the next fault STEP calls later, and so on, MOST faults in all. The file COUNT
+then has the numbers of calls and faults.
 """
 import base64
 import hashlib

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Does golden.py notice a change of the arithmetic? Makes one change at a time, builds, and expects a difference.
+"""Checks that golden.py notices changes of the arithmetic. Makes one change at a time, builds, and expects a difference.
 
     controls.py BUILD
 

@@ -4,7 +4,7 @@
     golden.py BUILD [--jobs a,b] [--dtypes f32,bf16] [--levels avx2,avx512] [--threads 1,2] [--few] [--update]
 
 Each job trains a small model. The hash is of all tensors of its last checkpoint: weights, moments, value
-head. It must be the line of golden.txt, which has one line for each job and dtype and no other column.
+head. It must equal the hash in golden.txt, which has one hash for each job and dtype, whatever the level and threads.
 Metrics and samples of all runs of a job and dtype must also be the same. Levels that this CPU lacks are left out.
 Without --threads, levels take one and two threads in turn. --few runs each job twice: in f32 at avx2, in bf16 at
 the highest level (on a machine without avx2, both at the highest). --update writes golden.txt; then the highest
@@ -28,7 +28,7 @@ SAMPLED = "--set batch.size=8 --set sampling.max_new_tokens=12 --phases 2"
 ROWS = "--set batch.size=8 --phases 2"
 TINY = "--set sampling.max_new_tokens=8 --set batch.size=8 --phases 2"
 RANDOM = "--set policy.init=random"
-# Of a job whose policy is `trained`: the run that makes it, as adapters need a trained model.
+# For jobs whose policy is `trained`: the run that makes this policy. (Adapters need a trained model.)
 BEFORE = {"llama": f"--algo sft.so --policy llama --data texts.jsonl --phases 1 --set batch.size=8 {RANDOM}"}
 JOBS = {
     "ppo": f"--algo ppo.so --reward imdb.so {SAMPLED}",

@@ -21,14 +21,14 @@ def rows(items, per):
 
 
 def log_row(i):
-    """c and |log(c / 256)| of the i-th of 128 intervals of [1, 2); from 53 on, of the half of it."""
+    """c and |log(c / 256)| for interval i of the 128 of [1, 2). c is 256 / m, rounded; m is the interval's middle or, from i = 53 on, half of it."""
     middle = (mpf(1) + (mpf(i) + mpf(1) / 2) / 128) / (2 if i >= 53 else 1)
     c = 256 if i in (0, 127) else int(nint(256 / middle))
     return c, bits(abs(log(mpf(c) / 256)), 117)
 
 
 def words(x, n):
-    """The first n words of 64 bits behind the binary point, the highest first."""
+    """The first n words of 64 bits after the binary point, the highest first."""
     v = bits(x, 64 * n)
     return ["0x%016x" % ((v >> (64 * (n - 1 - i))) & (2**64 - 1)) for i in range(n)]
 

@@ -3,9 +3,9 @@
 
 Usage: make_vectors.py > vectors.h   (needs mpmath)
 
-Of each function: random arguments of several ranges, ends of ranges, and hard cases, whose results lie next to the
-middle between two doubles. Those are found by Newton's method for small arguments, where the second term of the
-series decides, and by the list HARD of published cases.
+For each function: random arguments of several ranges, ends of ranges, and hard cases, whose results are close to the
+middle between two doubles. For small arguments, where the second term of the series decides, Newton's method finds hard
+cases. Other hard cases are in HARD, a list of published ones.
 """
 import math
 import random
@@ -22,7 +22,7 @@ def bits(x):
 
 
 def rounded(v, digits=53):
-    """The nearest double of an mpf that is not exactly between two, or is; even then."""
+    """The double nearest to an mpf; ties go to even."""
     if v == 0:
         return 0.0
     sign, man, exp, n = v._mpf_
@@ -43,7 +43,7 @@ def rounded(v, digits=53):
 
 
 def distance(v, digits=53):
-    """How far v lies from the middle between two doubles, in units of the last place."""
+    """The distance of v from the middle between two doubles, in units of the last place."""
     sign, man, exp, n = v._mpf_
     unit = max(exp + n - 1 - (digits - 1), -1074)
     part = abs(v) / mpf(2) ** unit % 1
@@ -83,7 +83,7 @@ SLOPE = {"expm1": mp.expm1, "log1p": lambda x: -x / (1 + x), "sin": lambda x: mp
 
 
 def near_middle(name, low, high, n):
-    """Arguments around 2^-k for which f(x) - x is a whole number of units and a half, but for less than 2^-k units."""
+    """Arguments around 2^-k for which f(x) - x is within 2^-k units of a whole number of units plus a half."""
     f, found = FUNCTIONS[name][0], []
     for _ in range(n):
         k = random.randint(low, high)

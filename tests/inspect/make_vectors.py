@@ -8,7 +8,7 @@ peft and safetensors. Made with PyTorch 2.15, transformers 5.24, peft 0.21.
     gpt2-reward          a reward model with a gain and a bias
     gpt2-critic          gpt2 with a value head
 
-Weights are stored in bf16, which f32 and f64 hold exactly. The tokenizer lies in gpt2/; the other
+Weights are stored in bf16, which f32 and f64 hold exactly. The tokenizer is in gpt2/; the other
 directories link to it. expected.json: {case: {"flags": [...], "subject": the keys of --json}}."""
 import json
 import os

@@ -137,7 +137,7 @@ def classifier(file, model):
 
 
 def token_scores(model):
-    """The score matrix on the final hidden state at each response token; 0 on prompts."""
+    """The score matrix times the final hidden state of each response token; 0 for prompt tokens."""
     fill(model)
     out, all_scores, loss, at = Writer("gpt2_token_score.bin"), [], 0.0, 0
     w = weights(sum(map(len, ROWS)))

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs with an environment have the same weights, rows, metrics and samples on 1, 2 and 4 ranks at equal
-# shards: with the calculator, with a game that takes its time, with faults on one rank, and after a resume
-# with another number of ranks. `verify` plays the episodes again, in one process and at another level.
+# shards: with the calculator, with a slow game, with faults on one rank, and after a resume with another
+# number of ranks. `verify` plays the episodes again, in one process and with another instruction set.
 set -eu
 limit=300
 status=0

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Which card each rank of a machine takes, on emulated GPUs. That of rank 1 has too little memory, so
-# that using it is refused.
+# Tests which card each rank of a machine takes, on emulated GPUs. Rank 1's card has too little
+# memory, so using it is refused.
 set -eu
 limit=180
 status=0

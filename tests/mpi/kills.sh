@@ -1,6 +1,6 @@
 #!/bin/sh
 # kills.sh N: N times a rank is killed before one of its messages, chosen at random, and the run goes
-# on with another number of ranks. It must leave the bytes of a run that nobody has killed.
+# on with another number of ranks. It must leave the bytes of a run in which no rank was killed.
 set -eu
 limit=300
 status=0

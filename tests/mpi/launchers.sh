@@ -8,7 +8,7 @@ export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=no
 lib=$RLHF_BUILD_DIR/lib/rlhf/0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# A session directory of its own: Open MPI's in /tmp is shared with other jobs, which remove it.
+# A separate session directory: Open MPI's in /tmp is shared with other jobs, which remove it.
 export TMPDIR=$work
 mkdir "$work/ompi.$(hostname).$(id -u)"
 
@@ -33,8 +33,8 @@ start() {
     timeout -k 5 "${limit:-60}" "$launcher" -n "$processes" "$@" </dev/null >"$work/out" 2>&1 || status=$?
 }
 
-# sh -c "$alone" sh CMD... gives each process a session directory of its own. Processes of Open MPI that
-# another MPI started would create and remove the same one at the same time.
+# sh -c "$alone" sh CMD... gives each process a separate session directory. Processes of Open MPI that
+# another MPI started would otherwise create and remove the same directory at the same time.
 alone='export TMPDIR=$(mktemp -d); exec "$@"'
 
 fail() {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Ranks on emulated GPUs whose gradients go through NCCL, here a library that stands in for it
+# Ranks on emulated GPUs whose gradients go through NCCL, which is replaced by a fake library
 # (fake_nccl.c). The bits are those of one process and of MPI. What cannot work is refused, or done
 # through MPI.
 set -eu
@@ -56,7 +56,7 @@ set -- $launchers
 name=$1
 with="env LD_LIBRARY_PATH=$fake"
 
-# Chosen without being named, written to manifest.json, and left again when resumed in one process.
+# NCCL is chosen even if it is not named, and recorded in manifest.json. One process resumes without it.
 start "$name" 2 $with $run $sft --set run.stop_after=1 --out parts
 [ $status = 0 ] || fail "two ranks with NCCL, not named"
 says 'gradients go from GPU to GPU'

@@ -1,6 +1,6 @@
 #!/bin/sh
-# rlhf-host scale --measure FILE under each MPI: rank 0 writes what all have measured, and keeps what the
-# file has of a run. What cannot be measured ends with one sentence, and leaves the file as it is.
+# rlhf-host scale --measure FILE under each MPI: rank 0 writes what all have measured, and keeps the
+# file's numbers of a run. What cannot be measured ends with one sentence, and leaves the file as it is.
 set -eu
 . "$(dirname "$0")/launchers.sh"
 host=$RLHF_BUILD_DIR/bin/rlhf-host

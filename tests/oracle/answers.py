@@ -178,7 +178,7 @@ def expression(rng):
 
 
 def algebra(rng):
-    """The same expression in another form, which only a computer algebra system recognises."""
+    """The same expression in another form, which only a computer algebra system recognizes."""
     a, b = rng.randrange(2, 9), rng.randrange(2, 9)
     return rng.choice([(f"x+{a}", f"{a}+x"), (f"{a}x+{a * b}", f"{a}(x+{b})"),
                        (str(a), f"\\sqrt{{{a * a}}}"), (str(a + b), f"{a}+{b}"),

@@ -108,7 +108,7 @@ def host(*args):
 
 
 def whole(tok):
-    """Merges with the meaning of a SentencePiece vocabulary: every two pieces that join to a piece, the best score first."""
+    """The tokenizer with the merges of a SentencePiece vocabulary: every two pieces that join to a piece, the best score first."""
     file = json.loads(tok.to_str())
     model, added = file["model"], {t["content"] for t in file["added_tokens"]}
     vocab = [t for t in model["vocab"] if t not in added and not t.startswith("<0x")]
@@ -342,8 +342,8 @@ def check_keys(name, reader, dtype, start, form, arch, tok):
 
 
 def check_scores(name, tokens, scores, tok):
-    """Tokenises as llama.cpp does with a SentencePiece vocabulary. Of all neighbours that join to a piece, joins those with
-    the best score, the leftmost of equals. Text that is no piece in the end becomes bytes."""
+    """Tokenizes as llama.cpp does with a SentencePiece vocabulary. Of all neighbors that join to a piece, joins those with
+    the best score, the leftmost of equals. Text that is not a piece in the end becomes bytes."""
     ids = {t: i for i, t in enumerate(tokens)}
     same = 0
     for text in LINES[:6] + PROMPTS:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Compares the divergences that opd.so minimises with those of TRL's GKD trainer (jsd.py).
+# Compares the divergences that opd.so minimizes with those of TRL's GKD trainer (jsd.py).
 # Skipped (77) if trl, transformers or tokenizers cannot be imported.
 set -eu
 export TRL_EXPERIMENTAL_SILENCE=1

@@ -54,7 +54,7 @@ class Talks:
         return "<think>\nA" + self.text().rstrip("\n") + "\n</think>\n\n"
 
     def reasoned(self, n, _):
-        """A question, and then only thoughts and calls: what templates that drop old thoughts write unchanged."""
+        """A question, and then only thoughts and calls. Even templates that drop old thoughts keep these."""
         out = [{"role": "user", "content": self.text()}]
         for _ in range(n):
             calls = self.calls()
@@ -71,7 +71,7 @@ class Talks:
                 out.append({"role": "assistant", "content": "", "tool_calls": calls})
                 out += [{"role": "tool", "content": self.text(), "name": c["function"]["name"], "tool_call_id": c["id"]} for c in calls]
             else:
-                # Text that joins the template's text before it would be one token there, but two turns here.
+                # The "A" keeps the text from merging with the template's text into one token. Turn by turn, these would be two.
                 out += [{"role": "assistant", "content": "A" + self.text()}, {"role": "user", "content": self.text()}]
         return out
 

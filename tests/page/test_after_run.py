@@ -1,4 +1,4 @@
-"""A run makes its page when it ends (log.report), and does not fail for it. usage: test_after_run.py PROGRAM"""
+"""A run makes its page when it ends (log.report), and succeeds even if the page cannot be written. usage: test_after_run.py PROGRAM"""
 import json
 import os
 import re

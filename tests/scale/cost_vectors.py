@@ -13,8 +13,8 @@ PARTS = "draw reward passes compute tree reduce step spread gather other hidden"
 
 
 def along(points, x):
-    """Seconds at x on a polyline that is level below its first point. Above its last point it has the
-    slope to the largest point of at most a quarter of the last one's x, or to the first point."""
+    """Seconds at x on a polyline, which is level below its first point. Above its last point, it
+    keeps the slope between that point and the largest point with at most a quarter of its x (or the first point)."""
     if not points:
         return 0.0
     first, last = points[0], points[-1]
@@ -31,7 +31,7 @@ def along(points, x):
 
 
 def kept_nodes(shards, ranks):
-    """The most nodes that a rank is left with, after it has added what it can, bottom up."""
+    """The largest number of nodes that a rank still holds after it has added, bottom up, all that it can."""
     each, most = shards // ranks, 0
     for r in range(ranks):
         # (level, index) of each leaf; a right child is added to its left sibling, and a node without

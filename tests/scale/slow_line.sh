@@ -1,6 +1,7 @@
 #!/bin/sh
 # A slow line between two namespaces, as rlhf-host scale measures it. Only bounds that a busy machine
-# cannot break are checked: the line is no faster than it was made, and no quicker than its delay.
+# cannot break are checked: the measured rate is at most 10 % above the line's, and the measured
+# latency is at least the line's delay.
 set -e
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$RLHF_BUILD_DIR/bin/rlhf-host

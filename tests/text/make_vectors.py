@@ -89,7 +89,7 @@ def wordpiece(lower):
 
 def wordpiece_vocabulary():
     """Special tokens, every character alone and inside a word, then whole words and beginnings and
-    ends of words by frequency: the library's own trainer gives another result on every run."""
+    ends of words by frequency. (The library's own trainer gives another result on every run.)"""
     norm, pre = normalizers.BertNormalizer(lowercase=True), pre_tokenizers.BertPreTokenizer()
     count = {}
     for line in SENTENCES + ["walk walk run run light house", "The Runner Walked"]:
