@@ -36,7 +36,7 @@ static void integers_are_little_endian(void **state) {
     rlhf__buf_free(&b);
 }
 
-// The examples of RFC 4648, and bytes that are no text.
+// The examples of RFC 4648, and bytes that are not text.
 static void base64(void **state) {
     (void)state;
     static const char *const want[] = {"",         "Zg==",     "Zm8=",    "Zm9v",

@@ -134,7 +134,7 @@ static const char *const kinds[] = {
     "--algo \"$RLHF_TEST_PLUGINS/choosing_algo.so:stale=1\" " PAID ANY AHEAD};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-// Samples are written in the last phase too, so that those of a run that was extended differ.
+// Samples are also written in the last phase. So a run that was extended has more samples.
 static void the_same_run(struct e2e *t, const char *a, const char *b, int phases, int extended) {
     char path[2][64];
     same_metrics(t, a, b);
@@ -165,7 +165,7 @@ static void a_stopped_run_goes_on_with_the_same_bytes(void **state) {
         assert_int_equal(e2e_run(t, "--resume %s --threads 3 --set rollout.threads=2", b), 0);
         the_same_run(t, a, b, 4, 0);
         if (k > 0) continue;
-        // A run that was done goes on as one that had never ended.
+        // If a finished run is extended, it continues like a run that never ended.
         snprintf(b, sizeof b, "l%d", k);
         assert_int_equal(e2e_run(t, "%s --set run.phases=2 --set run.dir=%s", kinds[k], b), 0);
         assert_int_equal(e2e_run(t, "--resume %s --set run.phases=4", b), 0);

@@ -141,7 +141,7 @@ static void retry_ends_with_the_same_bytes(void **state) {
     }
 }
 
-// If a call fails twice more than the retries allow, the run ends, as with on_failure=stop.
+// If a call fails more often than rewards.retries allows, the run ends, as with on_failure=stop.
 static void retries_are_used_up(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, GRPO RETRY FAULTY("how=rows,times=9,phase=2") "--set run.dir=a"),

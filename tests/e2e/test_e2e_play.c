@@ -107,7 +107,7 @@ static void played_by_a_script(void **state) {
     e2e_says(t, "invalid UTF-8 at byte 1");
 }
 
-// The player is told how to call a tool, and that works.
+// The player sees how to call a tool, and the call works.
 static void a_tool_called_by_hand(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "echo '{\"prompt\": \"3 * 4?\"}' > p.jsonl; "

@@ -157,7 +157,7 @@ static void services(void **state) {
 }
 #endif
 
-// These are found when the time is over.
+// These faults are found when the time limit is over.
 static void silence(void **state) {
     const int each = wanted(0) / 25;
     static const char within[] = "--set rewards.timeout_s=2";

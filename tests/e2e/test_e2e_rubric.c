@@ -72,7 +72,7 @@ static void resumed_without_a_judge(void **state) {
     assert_int_equal(e2e_shell(t, "cmp -n 200 part.jsonl all.jsonl && cp all.jsonl part.jsonl && "
                                   "cp judged before && cp absent.py judge.py"),
                      0);
-    // of the run's directory, these options are only used if they are given again
+    // A resume uses these options of the run directory only if the user gives them again.
     if (e2e_run(t, "--resume part --set run.stop_after=0 " JUDGE, "judge.py", "part.jsonl") != 0)
         fail_msg("%s", t->out);
     same(t, "part");

@@ -316,7 +316,7 @@ static void a_resumed_run_asks_for_its_sinks(void **state) {
     assert_calls(calls, "create begin phase end");
     json_decref(calls);
     assert_int_equal(e2e_shell(t, "grep -c own.so r/manifest.json"), 0); // an earlier one
-    // On a resume, the user must confirm again to where data goes and which code runs.
+    // On a resume, the user must confirm again where data goes and which code runs.
     assert_int_equal(e2e_shell(t, "sed -i 's/^  \"algo\"/  \"sink\": [{\"plugin\": \"trackio.so\", "
                                   "\"python\": \"\\/bin\\/echo\"}],\\n  \"algo\"/' r/config.json"),
                      0);

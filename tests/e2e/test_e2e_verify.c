@@ -56,7 +56,7 @@ static void expect(struct e2e *t, int status, int wanted) {
 
 // ---- equal runs ----
 
-// Verifies at another instruction set, with another number of threads.
+// Verifies with another instruction set and another number of threads.
 static void all_phases_are_equal_on_another_machine(void **state) {
     struct e2e *t = *state;
     for (int i = 0; i < N_RUNS; i++) {

@@ -57,7 +57,8 @@ static void lacks(const struct e2e *t, const char *text) {
     if (strstr(t->out, text)) fail_msg("the output has \"%s\":\n%s", text, t->out);
 }
 
-// Makes a run with the program. how: "promises" to be a function, or "not".
+// Makes a run with the program. how: "promises" (that its answers depend only on its inputs) or
+// "not".
 static void play(struct e2e *t, const char *dir, const char *how, const char *more) {
     e2e_write(t, "game.py", PROGRAM);
     expect(t,
@@ -70,7 +71,7 @@ static void play(struct e2e *t, const char *dir, const char *how, const char *mo
 
 // ---- environments that are functions ----
 
-// The calculator gives the same bytes at another instruction set, and plays again there.
+// The calculator gives the same bytes with another instruction set, and can be verified with it.
 static void the_calculator(void **state) {
     struct e2e *t = *state;
     expect(t, e2e_run(t, "--preset calculator-form --set log.level=error --out form"), 0);
@@ -90,7 +91,7 @@ static void the_calculator(void **state) {
     e2e_says(t, "phase 2: equal to the bit");
 }
 
-// A plugin plays again, also if the scores of a reward are on trust.
+// An environment that is a plugin plays again, even if a reward's scores are taken on trust.
 static void a_plugin(void **state) {
     struct e2e *t = *state;
     expect(t, e2e_shell(t, "\"$HOST\" " GAME "--env answering_env.so --out a"), 0);
@@ -145,7 +146,8 @@ static void others_are_on_trust(void **state) {
            e2e_shell(t, "grep -q '\"environment_on_trust\": \"org.rlhf-host.env_exec\"' r.json && "
                         "grep -q 'answers in 2 phases were taken on trust' r.html"),
            0);
-    // An edited answer is not what the chain says, and the policy would have drawn another turn.
+    // An edited answer contradicts the hash chain, and the policy would have sampled another turn
+    // after it.
     expect(t,
            e2e_shell(t,
                      "sed -E -i '2s/(\"paid\": \\[[^]]*), 1(,|\\])/\\1, 0\\2/; 3s/, 46, /, 47, /' "
@@ -159,7 +161,8 @@ static void others_are_on_trust(void **state) {
              "its answers: only runs with log.rollouts=true can be recomputed then");
 }
 
-// With prompts, with an environment that alone pays, and with rewards on trust too.
+// With prompts, with an environment that gives the only rewards, and with rewards that are taken on
+// trust, too.
 static void with_prompts_and_python(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "tasks.jsonl",

@@ -153,7 +153,7 @@ static void first_lines(void **state) {
     }
 }
 
-// A program may promise that its answers are functions of the episode.
+// A program may promise that its answers depend only on the episode.
 static void promises(void **state) {
     (void)state;
     static const char *const lines[] = {"{}", "{\"function\":false}", "{\"function\":true}"};

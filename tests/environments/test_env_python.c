@@ -28,7 +28,7 @@ static void trl(void **state) {
     for (int round = 0; round < 2; round++) {
         assert_int_equal(play_reset(&p, 2, both, "{\"start\": 100, \"other\": null}"), RLHF_OK);
         assert_memory_equal(p.said[0], "user: at 10", 11);
-        // The same luck again, whatever the other episode has done.
+        // The random numbers are the same again, whatever the other episode has done.
         if (round) assert_int_equal(play_step(&p, 1, both + 1, calls, "add"), RLHF_OK);
         assert_int_equal(play_step(&p, 1, both, calls, "add"), RLHF_OK);
         assert_memory_equal(p.said[0], "tool: ", 6);
@@ -45,7 +45,7 @@ static void trl(void **state) {
     play_close(&p);
 }
 
-// Reward functions that read the environment, beside its get_reward().
+// Reward functions that read the environment, in addition to its get_reward().
 static void rewards(void **state) {
     (void)state;
     const char *const calls[] = {"{\"by\":2}"}, *const nothing[] = {"ok"};

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// After FAULT=...
+// The command; FAULT=... comes before it.
 #define EXPORT                                                                                     \
     "ASAN_OPTIONS=\"verify_asan_link_order=0:$ASAN_OPTIONS\" "                                     \
     "LD_PRELOAD=\"$RLHF_TEST_PLUGINS/../faults/fault_files.so\" \"$HOST\" export r --to deep/out " \

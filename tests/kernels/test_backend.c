@@ -64,14 +64,15 @@ static void options_of_a_newer_host(void **state) {
     }
 }
 
-// A table names its arithmetic. One that is asked for by name is kept, and another one refused.
+// A table names its arithmetic. If a caller requests this name, open succeeds. Other names are
+// refused.
 static void arithmetic(void **state) {
     struct kit *k = *state;
     const int exact = (k->cpu2->flags & RLHF_COMPUTE_ROW_EXACT) != 0;
     struct rlhf_test_backend b;
     rlhf_kernels_open opt = {.size = sizeof opt, .threads = 1, .arithmetic = "v1"};
     if (k->cpu2->device == RLHF_DEVICE_CUDA) {
-        // A GPU's bits are its own. Its backend names no arithmetic, and refuses to keep to one.
+        // A GPU's bits follow none of the named arithmetics, so its backend refuses every name.
         assert_null(k->cpu2->arithmetic_f32);
         assert_null(k->cpu2->arithmetic_bf16);
         assert_int_equal(rlhf_test_backend_open(&b, k->kernels_cpu, &opt), RLHF_E_UNSUPPORTED);

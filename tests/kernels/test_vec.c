@@ -136,7 +136,7 @@ static void rounding_is_the_same_at_every_level(void **state) {
 }
 
 #ifdef __x86_64__
-// AMX has an arithmetic of its own in bf16. Who asks for v1 gets the level below.
+// AMX has a separate arithmetic in bf16. If v1 is requested, the level below AMX is used.
 static void levels_by_arithmetic(void **state) {
     (void)state;
     assert_int_equal(rlhf__isa_keeping(RLHF__ISA_AMX, NULL), RLHF__ISA_AMX);

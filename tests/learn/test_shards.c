@@ -98,7 +98,7 @@ static void any_number_is_near_one(void **state) {
     learner_result_free(one);
 }
 
-// Two gradients in separate buffers, as a model without one range for all has them.
+// Gradients in separate buffers, as in a model without one range for all gradients.
 static void without_a_range(void **state) {
     struct fixture *f = *state;
     struct result *r[2];

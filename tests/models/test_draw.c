@@ -53,7 +53,7 @@ static void numbers(void **state) {
     free(want);
 }
 
-// The numbers behind the last one stay untouched.
+// Elements after the last number are not changed.
 static void ends(void **state) {
     (void)state;
     const struct rlhf__draw d = {.seed = 3, .stream = 4, .threads = 1};

@@ -369,7 +369,7 @@ static void the_table_does_what_it_says(void **state) {
     assert_null(h->service(h, "org.example.x/2"));
 }
 
-// Services are unique, and their table ends.
+// A service can be offered only once, and the number of services is limited.
 static void services_are_offered_once(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};

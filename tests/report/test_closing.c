@@ -57,7 +57,7 @@ static void trends(void **state) {
     assert_int_equal(rlhf__findings_load(&f, v, NULL), RLHF_OK);
     json_decref(v);
     assert_false(reports(&f, RLHF__NOTE_WARN, "critic", 99));
-    // After a collapse, trends are its consequences.
+    // After a collapse, only its cause is still reported. Other trends are its consequences.
     f.said |= RLHF__COLLAPSED;
     assert_false(reports(&f, RLHF__NOTE_WARN, "flat_groups", 99));
     assert_true(reports(&f, RLHF__NOTE_BAD, "right_answers_fell", 99)); // its cause

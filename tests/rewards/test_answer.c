@@ -318,7 +318,7 @@ static void nothing_found_is_said(void **state) {
     reward_close(&r);
 }
 
-// A row may be stored at the address of an earlier row. It must be read anew.
+// A row may be stored at the address of an earlier row. It must be read again.
 static void same_place_other_row(void **state) {
     (void)state;
     char row[] = "{\"answer\": \"18\"}";

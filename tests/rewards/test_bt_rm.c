@@ -14,7 +14,7 @@ struct model {
     int32_t open_count, open_status, score_status, pooling, wanted_tokens;
 };
 
-// Returns the fake model. Every call of the plugin passes its host, which leads to the model.
+// Returns the fake model. Its table is the service of the host that the plugin passes.
 static struct model *model_of(const rlhf_host *host) {
     union {
         const void *table;

@@ -224,7 +224,7 @@ static void recorded(void **state) {
     FILE *f = fopen(record, "a"); // a process that was killed while it wrote
     fputs("{\"question\":\"0123", f);
     fclose(f);
-    // unplugged, and in another order
+    // without a judge, and in another order
     snprintf(dead, sizeof dead, "file=%s,url=http://127.0.0.1:%d/,model=judge,record=%s", file,
              http_free_port(), record);
     if (reward_try(&r, "rubric.so", dead) != RLHF_OK) fail_msg("%s", r.host.fail_text);
