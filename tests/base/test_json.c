@@ -246,6 +246,9 @@ static void a_failure_to_decode_is_told_apart(void **state) {
     why.text[sizeof why.text - 1] = json_error_invalid_syntax;
     check_error(rlhf__json_line_failed("a.jsonl", 3, &why, &err), RLHF_E_INVALID, &err,
                 "a.jsonl:3:7: not valid JSON: ");
+    snprintf(why.text, sizeof why.text - 1, "'}' expected near end of file");
+    check_error(rlhf__json_line_failed("a.jsonl", 3, &why, &err), RLHF_E_INVALID, &err,
+                "a.jsonl:3:7: not valid JSON: '}' expected near the end of the line");
 }
 
 int main(void) {

@@ -25,11 +25,11 @@ static rlhf_status failed(const char *name, int64_t line, const json_error_t *wh
 
 rlhf_status rlhf__json_line_failed(const char *name, int64_t line, const json_error_t *why,
                                    struct rlhf__error *err) {
-    static const char of_file[] = "end of file"; // Jansson's word for the end of the text
+    static const char of_file[] = "end of file"; // Jansson's words for the end of the text
     char text[JSON_ERROR_TEXT_LENGTH];
-    snprintf(text, sizeof text, "%s", why->text);
-    char *end = strstr(text, of_file);
-    if (end && !end[strlen(of_file)]) strcpy(end, "its end");
+    const char *end = strstr(why->text, of_file);
+    if (!end || end[strlen(of_file)]) return failed(name, line, why, why->text, err);
+    snprintf(text, sizeof text, "%.*sthe end of the line", (int)(end - why->text), why->text);
     return failed(name, line, why, text, err);
 }
 
