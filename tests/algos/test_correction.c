@@ -252,7 +252,7 @@ static void automatic_level(void **state) {
     char options[256];
     struct algo a;
     for (size_t i = 0; i < sizeof algos / sizeof *algos; i++) {
-        const char *own = i ? level[i] : "token"; // ppo's ratio is one a token
+        const char *own = i ? level[i] : "token"; // ppo has one ratio per token
         reference_rows();
         advantages(&a, algos[i].file, algos[i].options, 1);
         assert_true(a.plan.flags & RLHF_PLAN_RECOMPUTE_LOGP);

@@ -35,8 +35,8 @@ struct job {
     int skip;       // 1: the second step's loss is not finite
     int fails;      // the rank whose loss fails, or -1
     int fails_from; // the step from which on it fails
-    int alone;      // 1: the learner is not told that minibatches follow
-    int settles;    // 1: it is told so, but the policy is needed before
+    int alone;      // 1: the learner does not know that minibatches follow
+    int settles;    // 1: it knows this, but the policy is needed before
     uint32_t rows;  // rows that are trained on; 0: all but one
     int stops;      // 1: the algorithm ends the epochs after the second step
     int rank, critic, muon;

@@ -72,8 +72,8 @@ static void test_trim(void **state) {
     m.ops->trim(m.self);
     const uint64_t left = m.c->bytes_in_use(m.c->ctx);
     assert_true(held > left + ((uint64_t)8 << 20) && left >= before);
-    // Memory that grows with the batch is freed. The cpu backend keeps weights that it packed
-    // because there were many rows.
+    // Memory that grows with the batch is freed. The cpu backend is not compared, because its own
+    // workspaces may grow with the number of rows.
     if (strcmp(backend_name, "reference") == 0) assert_int_equal(left, least);
     assert_refused(m.ops->backward(m.self, &b, &f, &h), RLHF_E_INVALID, "no forward");
     all[1] = long_step(&m, &b, logp[1]);
