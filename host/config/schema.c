@@ -279,7 +279,7 @@ static const rlhf_opt episodes_opts[] = {
       "what happens after the last replay has failed: stop (the run ends) or drop (the batch "
       "goes on without the row, so results depend on the failure)"),
     E(rewrites, RLHF__REWRITES_KEEP, rewrites_names,
-      "what happens if the chat template writes a turn otherwise once more is said after it: keep "
+      "what happens if the chat template renders a turn differently once later turns follow: keep "
       "(the row has what the policy wrote) or refuse (the run ends)"),
     E(tools, RLHF__TOOLS_TEMPLATE, tools_names,
       "how the policy learns of an environment's tools: template (the chat template lists them) or "

@@ -119,12 +119,12 @@ static rlhf_status refuse(const struct rlhf__rewriting *by, const struct rlhf__e
     struct rlhf__buf was = RLHF__BUF_INIT, is = RLHF__BUF_INIT;
     rlhf__put_clipped(&was, str_of(&e->talk[k].text), 60);
     rlhf__put_clipped(&is, now, 60);
-    const rlhf_status st =
-        rlhf__fail(err, RLHF_E_INVALID,
-                   "the chat template %s rewrites a turn once more is said: turn %zu of episode "
-                   "%llu was \"%s\", and becomes \"%s\"; episodes.rewrites=keep allows that",
-                   rlhf__chat_known(by->chat), k + 1, (unsigned long long)e->number,
-                   rlhf__buf_text(&was), rlhf__buf_text(&is));
+    const rlhf_status st = rlhf__fail(
+        err, RLHF_E_INVALID,
+        "the chat template %s rewrites a turn once later turns follow: turn %zu of episode "
+        "%llu was \"%s\", and becomes \"%s\"; episodes.rewrites=keep allows that",
+        rlhf__chat_known(by->chat), k + 1, (unsigned long long)e->number, rlhf__buf_text(&was),
+        rlhf__buf_text(&is));
     rlhf__buf_free(&was);
     rlhf__buf_free(&is);
     return st;

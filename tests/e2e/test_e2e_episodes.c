@@ -291,7 +291,7 @@ static void rewrites(void **state) {
     assert_int_equal(e2e_run(t, GRPO "--set run.dir=past2 --set prompts.template=past.jinja --set "
                                      "episodes.rewrites=refuse " ENV("")),
                      1);
-    e2e_says(t, "past.jinja rewrites a turn once more is said: turn 1 of episode");
+    e2e_says(t, "past.jinja rewrites a turn once later turns follow: turn 1 of episode");
 }
 
 // A long reply is cut, and the run reports this. If a row has no room for a reply, its episode

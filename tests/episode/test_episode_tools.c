@@ -279,7 +279,7 @@ static void rewritten(void **state) {
         st = take_turn(&g, "<think>\nhm\n</think>\n\nIt is 3." END, &err);
     check_error(
         st, RLHF_E_INVALID, &err,
-        "the chat template qwen3 rewrites a turn once more is said: turn 1 of episode 0 was "
+        "the chat template qwen3 rewrites a turn once later turns follow: turn 1 of episode 0 was "
         "\"<think> hm </think>  It is 3.\", and becomes \"It is 3.\"");
     close_game(&g);
 }
