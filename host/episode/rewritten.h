@@ -1,5 +1,5 @@
-// rewritten.h: finds turns of the policy that the chat template renders differently once later turns
-// follow after them: some templates drop the thoughts of earlier turns, or trim their text. Rows keep
+// rewritten.h: finds turns of the policy that the chat template renders differently once later
+// turns follow: some templates drop the thoughts of earlier turns, or trim their text. Rows keep
 // the tokens that the policy sampled. So such turns are only counted, or refused.
 //
 // The spelling of tool calls does not matter here: calls are compared by name and arguments.
