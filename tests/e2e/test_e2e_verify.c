@@ -132,11 +132,16 @@ static void rewards_of_others_are_taken_on_trust(void **state) {
 
 // ---- edits ----
 
-// Changes a copy of the run by a shell command, and verifies the copy.
-static void finds(struct e2e *t, const char *run, const char *change, const char *what) {
+// Changes a copy of the run by a shell command, and verifies the copy with these flags.
+static void finds_with(struct e2e *t, const char *flags, const char *run, const char *change,
+                       const char *what) {
     assert_int_equal(e2e_shell(t, "rm -rf x && cp -r %s x && cd x && %s", run, change), 0);
-    expect(t, e2e_run(t, "verify x --all"), 1);
+    expect(t, e2e_shell(t, "\"$HOST\" verify x %s", flags), 1);
     e2e_says(t, what);
+}
+
+static void finds(struct e2e *t, const char *run, const char *change, const char *what) {
+    finds_with(t, "--all", run, change, what);
 }
 
 static void edits_are_named(void **state) {
@@ -163,6 +168,24 @@ static void edits_are_named(void **state) {
     finds(t, "ppo", "sed -i '5d' chain.jsonl", "chain.jsonl: line 5: lines before it are missing");
     finds(t, "critic", "rm checkpoints/000003/state/critic.safetensors",
           "checkpoints/000003/state/critic.safetensors: the file is missing");
+}
+
+// Rows can be missing only if the run did not write them.
+static void missing_rows_are_named(void **state) {
+    struct e2e *t = *state;
+    finds_with(t, "", "ppo", "sed -i '/\"phase\": 2, \"row\"/d' rollouts.jsonl",
+               "phase 2: rollouts.jsonl: the phase is missing");
+    finds_with(t, "", "ppo", "sed -i '/\"phase\": [23],/d' rollouts.jsonl",
+               "phase 3: rollouts.jsonl: the phase is missing");
+    finds_with(t, "", "ppo", "sed -i '/\"phase\": 1, \"row\": 3,/d' rollouts.jsonl",
+               "phase 1: rollouts.jsonl: its rows are not those of the chain");
+    expect(t,
+           e2e_shell(t, "\"$HOST\" --threads 1 --out later --algo ppo.so --set "
+                        "compute.dtype=f32" FORM RL "--set log.rollouts=false --set "
+                        "run.stop_after=2 && \"$HOST\" --resume later --set log.rollouts=true "
+                        "--threads 1 && \"$HOST\" verify later"),
+           0);
+    e2e_says(t, "files: as the chain says");
 }
 
 // A checkpoint is replaced by that of another phase.
@@ -273,6 +296,7 @@ int main(void) {
         cmocka_unit_test(nothing_is_written_to_the_run),
         cmocka_unit_test(rewards_of_others_are_taken_on_trust),
         cmocka_unit_test(edits_are_named),
+        cmocka_unit_test(missing_rows_are_named),
         cmocka_unit_test(a_forged_run_is_found),
         cmocka_unit_test(an_edited_receipt_is_refused),
         cmocka_unit_test(bad_input_is_one_sentence),

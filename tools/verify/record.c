@@ -210,6 +210,7 @@ struct rows {
     struct rlhf__buf segments, turns; // of episodes: lengths; what was paid for each turn
     int64_t phase;
     int64_t n;
+    int64_t seen; // the last phase that has rows, or the phase at which the chain begins
 };
 
 static void put_segments(struct rlhf__buf *to, const json_t *list) {
@@ -272,9 +273,25 @@ static void put_row(struct rows *r, const json_t *row) {
     r->n++;
 }
 
+// Report the phases between r->seen and `to` without rows, although the run wrote them.
+static rlhf_status check_rows_gap(struct rows *r, const struct rlhf__chain_file *c, int64_t to,
+                                  struct rlhf__faults *f, struct rlhf__error *err) {
+    for (int64_t p = r->seen + 1; p < to; p++) {
+        const struct rlhf__chain_line *link = rlhf__chain_file_at(c, RLHF__CHAIN_PHASE, p);
+        const struct rlhf__chain_line *l = rlhf__chain_file_last(c, RLHF__CHAIN_SETTINGS, p - 1);
+        const json_t *settings = l ? json_object_get(l->value, "settings") : NULL;
+        if (link && *rlhf__json_text_in(link->value, "rows") &&
+            json_is_true(json_object_get(json_object_get(settings, "log"), "rollouts")))
+            RLHF_TRY(rlhf__faults_say(f, p, "rollouts.jsonl", "the phase is missing", err));
+    }
+    if (to > r->seen) r->seen = to;
+    return RLHF_OK;
+}
+
 static rlhf_status end_rows(struct rows *r, const struct rlhf__chain_file *c,
                             struct rlhf__faults *f, struct rlhf__error *err) {
     const struct rlhf__chain_line *link = rlhf__chain_file_at(c, RLHF__CHAIN_PHASE, r->phase);
+    if (r->n > 0) RLHF_TRY(check_rows_gap(r, c, r->phase, f, err));
     if (r->n > 0 && link && !is_digest(link->value, "rows", &r->drawn))
         RLHF_TRY(rlhf__faults_say(f, r->phase, "rollouts.jsonl",
                                   "its rows are not those of the chain", err));
@@ -290,7 +307,8 @@ static rlhf_status end_rows(struct rows *r, const struct rlhf__chain_file *c,
 rlhf_status rlhf__record_rollouts(const char *run, const struct rlhf__chain_file *c,
                                   struct rlhf__faults *f, struct rlhf__error *err) {
     struct lines l = {.name = "rollouts.jsonl", .floats = 1};
-    struct rows r = {.phase = 1};
+    struct rows r = {.phase = 1, .seen = c->n ? c->line[0].phase : 0};
+    const struct rlhf__chain_line *last = rlhf__chain_file_last(c, RLHF__CHAIN_PHASE, INT64_MAX);
     json_t *row;
     rlhf_status st = open_lines(&l, run, err);
     if (st == RLHF_OK) st = end_rows(&r, c, f, err);
@@ -302,6 +320,7 @@ rlhf_status rlhf__record_rollouts(const char *run, const struct rlhf__chain_file
         json_decref(row);
     }
     if (st == RLHF_OK) st = end_rows(&r, c, f, err);
+    if (st == RLHF_OK && l.file && last) st = check_rows_gap(&r, c, last->phase + 1, f, err);
     close_lines(&l);
     rlhf__buf_free(&r.ids);
     rlhf__buf_free(&r.logp);
