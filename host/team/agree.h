@@ -42,7 +42,7 @@ struct rlhf__wish {
 // Synchronize the ranks at a door. st is the result of this rank's work so far, with the message in
 // *err. Returns st if t is NULL. Otherwise returns RLHF_OK if all ranks succeeded, else the status
 // of the lowest rank that failed, with the message "rank 2 on HOST: ...". After a failure t->left
-// is 1, and the ranks must not pass a further door; a second call returns st. wish may be NULL. If
+// is 1 and the ranks no longer synchronize: a later call returns st at once. wish may be NULL. If
 // *t->signal is set on any rank, all ranks adopt it (rlhf__signals_adopt), and t->cancelled is set.
 // Also sets t->saves. Errors, besides those of ranks: RLHF_E_INTERNAL (the ranks are at different
 // doors); those of gather. [main]

@@ -1,5 +1,5 @@
-// test_grpo_vectors.c: grpo.so compared with the float64 reference of make_grpo_vectors.py, for
-// every option value, with the same numbers for every split into microbatches.
+// test_grpo_vectors.c: compares grpo.so with the float64 reference of make_grpo_vectors.py for
+// every option value. The numbers must be the same for every split into microbatches.
 #include "algos/grpo_vectors.h"
 #include "algos/vector_case.h"
 

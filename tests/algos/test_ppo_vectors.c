@@ -1,5 +1,5 @@
-// test_ppo_vectors.c: ppo.so compared with the float64 reference of make_ppo_vectors.py, for every
-// option value, with the same numbers for every split into microbatches.
+// test_ppo_vectors.c: compares ppo.so with the float64 reference of make_ppo_vectors.py for every
+// option value. The numbers must be the same for every split into microbatches.
 #include "algos/ppo_vectors.h"
 #include "algos/vector_case.h"
 

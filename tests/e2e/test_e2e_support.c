@@ -86,8 +86,8 @@ static void guarded(void **state) {
                      0);
 }
 
-// If a model plugin lacks support bits, it is refused by name before files are written. Without
-// top-k it works.
+// A model plugin without support bits is refused before files are written, with a message that
+// names it. Without top-k it works.
 static void a_model_that_cannot_is_refused(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "cp -r model plain && "

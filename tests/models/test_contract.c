@@ -1,5 +1,6 @@
-// test_contract.c: promises of model.h other than numbers: rows do not affect each other, gradients
-// do not depend on microbatches, and the parameter list.
+// test_contract.c: tests what model.h promises, apart from numerical results: that rows do not
+// affect each other, that gradients do not depend on the microbatches, and that the parameter list
+// is right.
 #include "rollout.h"
 #include "vectors.h"
 

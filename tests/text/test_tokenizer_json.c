@@ -1,5 +1,5 @@
 // test_tokenizer_json.c: tokenizer.json alone and together with the older files. Tests which file
-// takes precedence, parts that are refused by name, tokens around a text, and added tokens.
+// takes precedence, parts that are refused, tokens around a text, and added tokens.
 #include "support/scratch.h"
 
 #include "base/json.h"

@@ -9,7 +9,7 @@
 
 // Check that llama.cpp supports the config's rope type. Supported are default, linear, and yarn
 // with its default attention factor. Llama also supports llama3; *llama3 is then 1, and the file
-// needs rope_freqs.weight. Other types are refused by name. Errors: RLHF_E_INVALID. [main]
+// needs rope_freqs.weight. Errors: RLHF_E_INVALID, with the type, if it is another one. [main]
 rlhf_status rlhf__gguf_rope_check(const json_t *config, const char *dir, const char *arch,
                                   int32_t *llama3, struct rlhf__error *err);
 

@@ -20,9 +20,10 @@
 int rlhf__gemm_used(const struct rlhf__cpu *cpu, int32_t dtype);
 
 // Like rlhf__product. If packed_wei is NULL, plain_wei is read. An f32 GEMM has an f32 result. With
-// s->wei_across, packed_wei is the packed transpose [n, k]. Its panels are converted to panels of
-// [k, n], a few thousand steps of k at a time. So a weight is stored only once, and the result has
-// the same bits with both packings. [step]
+// s->wei_across, packed_wei is the packed transpose [n, k], so that one packed copy of a weight
+// serves both the product with it and the product with its transpose. Its panels are converted to
+// panels of [k, n], a few thousand steps of k at a time. The result has the same bits with both
+// packings. [step]
 rlhf_status rlhf__gemm_product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                                const void *packed_wei, const void *plain_wei, const float *bias,
                                void *dst);

@@ -21,8 +21,8 @@ struct rlhf__tree {
 // Returns zeros if /proc cannot be read. [main]
 struct rlhf__tree rlhf__descendants_look(pid_t except);
 
-// Kill all process groups of a session except the group of its leader. Returns how many of their
-// processes had not ended before. [main]
+// Kill all process groups of a session except the group of its leader. Returns the number of
+// processes in these groups that were still running when it was called. [main]
 size_t rlhf__session_kill(pid_t session);
 
 #endif
