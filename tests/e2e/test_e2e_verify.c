@@ -107,6 +107,34 @@ static void nothing_is_written_to_the_run(void **state) {
     e2e_same_tree(t, "sft", "before");
 }
 
+// ---- the chain ----
+
+#define CHAIN "python3 \"$RLHF_SOURCE_DIR/tests/e2e/chain.py\" "
+
+// A program that was written from docs/verifying.md computes the same digests.
+static void digests_are_those_of_the_page(void **state) {
+    struct e2e *t = *state;
+    for (int i = 0; i < N_RUNS; i++) {
+        if (strcmp(runs[i].name, "sft") == 0) continue; // it keeps no rows
+        expect(t, e2e_shell(t, CHAIN "digests %s", runs[i].name), 0);
+        e2e_says(t, ": 3 phases");
+    }
+}
+
+// An author can make all heads and seals fit again, but the rows are not those of the settings.
+static void a_forged_chain_is_found_by_recomputing(void **state) {
+    struct e2e *t = *state;
+    expect(t, e2e_shell(t, "rm -rf x && cp -r sft x && " CHAIN "forge x 2 && \"$HOST\" verify x"),
+           0);
+    expect(t, e2e_run(t, "verify x --phase 2..3 --out d.json"), 1);
+    e2e_says(t, "files: as the chain says\nphase 2: differs\n"
+                "  phase 2: chain.jsonl: digest of rows: 000000");
+    e2e_says(t, "phase 3: equal to the bit\n1 of 2 phases are equal");
+    expect(t, e2e_run(t, "verify --receipt d.json x"), 0);
+    e2e_says(t, "d.json is unchanged and belongs to the run: the run differs\n");
+    expect(t, e2e_shell(t, "grep '\"equal\": false' d.json && grep 'class=\"no\">' d.html"), 0);
+}
+
 // ---- rewards on trust ----
 
 static void rewards_of_others_are_taken_on_trust(void **state) {
@@ -186,6 +214,16 @@ static void missing_rows_are_named(void **state) {
                         "--threads 1 && \"$HOST\" verify later"),
            0);
     e2e_says(t, "files: as the chain says");
+}
+
+// The last element of the file becomes 0.
+static void an_element_is_named_with_its_values(void **state) {
+    struct e2e *t = *state;
+    finds_with(t, "--phase 3", "ppo",
+               "f=checkpoints/000003/model.safetensors && head -c -4 $f > new && printf "
+               "'\\0\\0\\0\\0' >> new && mv new $f",
+               "phase 3: checkpoints/000003/model.safetensors: transformer.ln_f.bias[");
+    e2e_says(t, "]: 0, not ");
 }
 
 // A checkpoint is replaced by that of another phase.
@@ -294,9 +332,12 @@ int main(void) {
         cmocka_unit_test(the_head_belongs_to_the_settings),
         cmocka_unit_test(a_phase_begins_at_the_checkpoint_before_it),
         cmocka_unit_test(nothing_is_written_to_the_run),
+        cmocka_unit_test(digests_are_those_of_the_page),
+        cmocka_unit_test(a_forged_chain_is_found_by_recomputing),
         cmocka_unit_test(rewards_of_others_are_taken_on_trust),
         cmocka_unit_test(edits_are_named),
         cmocka_unit_test(missing_rows_are_named),
+        cmocka_unit_test(an_element_is_named_with_its_values),
         cmocka_unit_test(a_forged_run_is_found),
         cmocka_unit_test(an_edited_receipt_is_refused),
         cmocka_unit_test(bad_input_is_one_sentence),

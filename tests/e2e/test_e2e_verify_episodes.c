@@ -94,7 +94,12 @@ static void the_calculator(void **state) {
 // An environment that is a plugin plays again, even if a reward's scores are taken on trust.
 static void a_plugin(void **state) {
     struct e2e *t = *state;
-    expect(t, e2e_shell(t, "\"$HOST\" " GAME "--env answering_env.so --out a"), 0);
+    expect(t,
+           e2e_shell(t,
+                     "\"$HOST\" " GAME "--env answering_env.so --out a && %s "
+                     "\"$RLHF_SOURCE_DIR/tests/e2e/chain.py\" digests a",
+                     python()),
+           0);
     expect(t, e2e_run(t, "verify a --all --threads 2"), 0);
     e2e_says(t, "2 of 2 phases are equal to the bit");
     lacks(t, "taken on trust");
