@@ -11,9 +11,8 @@
 // of GPT-2 124M are.
 #include "base/clock.h"
 #include "model/compute.h"
-#include "team/early.h"
-#include "team/late.h"
 #include "team/open.h"
+#include "team/overlap.h"
 #include "team/sum.h"
 
 #include <stdio.h>
@@ -84,30 +83,30 @@ static uint64_t products(const struct rlhf__sum *s) {
 // A backward pass of `seconds`, and the sum.
 static rlhf_status backward(struct rlhf__sum *s, double seconds, int early, rlhf_status *table,
                             struct rlhf__error *err) {
-    struct rlhf__early e = {0};
-    if (early) rlhf__early_begin(&e, s, NULL);
+    struct rlhf__overlap o = {0};
+    if (early) rlhf__overlap_reduce(&o, s, NULL);
     for (uint64_t k = 1; k <= PRODUCTS; k++) {
         sleep_for(seconds / PRODUCTS);
-        rlhf__early_complete(&e, embeddings(s) + products(s) * (PRODUCTS - k) / PRODUCTS);
+        rlhf__overlap_complete(&o, embeddings(s) + products(s) * (PRODUCTS - k) / PRODUCTS);
     }
-    return early ? rlhf__early_end(&e, table, err) : rlhf__sum_reduce(s, NULL, table, err);
+    return early ? rlhf__overlap_end(&o, table, err) : rlhf__sum_reduce(s, NULL, table, err);
 }
 
 // The spread, and a forward pass of `seconds`.
 static rlhf_status forward(struct rlhf__sum *s, double seconds, int late, rlhf_status *table,
                            struct rlhf__error *err) {
-    struct rlhf__late l = {0};
+    struct rlhf__overlap o = {0};
     const rlhf_dev value = s->blocks->piece[0].value;
     if (late)
-        rlhf__late_begin(&l, s);
+        rlhf__overlap_spread(&o, s);
     else
         RLHF_TRY(rlhf__sum_spread(s, table, err));
-    if (late) rlhf__late_wait(&l, value, embeddings(s));
+    if (late) rlhf__overlap_wait(&o, value, embeddings(s));
     for (uint64_t k = 1; k <= PRODUCTS; k++) {
-        if (late) rlhf__late_wait(&l, value, embeddings(s) + products(s) * k / PRODUCTS);
+        if (late) rlhf__overlap_wait(&o, value, embeddings(s) + products(s) * k / PRODUCTS);
         sleep_for(seconds / PRODUCTS);
     }
-    return late ? rlhf__late_end(&l, table, err) : RLHF_OK;
+    return late ? rlhf__overlap_end(&o, table, err) : RLHF_OK;
 }
 
 static rlhf_status step(struct rlhf__sum *s, double seconds, int overlap, double *took,

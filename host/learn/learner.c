@@ -165,7 +165,7 @@ static rlhf_status all_rows(struct rlhf__learner *l, const struct rlhf__rows *e,
     rlhf_status st = rlhf__microbatch_reserve(l, e, err);
     for (uint32_t from = 0, to; st == RLHF_OK && from < e->n; from = to) {
         to = rlhf__rows_slice_end(e, from, l->microbatch_tokens, rlhf__microbatch_shares(l, e));
-        p->is_last = p->ends_sum && p->train && to == e->n;
+        p->is_last = p->train && to == e->n;
         st = rlhf__microbatch(l, e, from, to, p, err);
         rlhf__watch_seen(l->watch, "update", l->rows + to, l->rows_all);
     }

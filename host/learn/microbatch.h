@@ -13,8 +13,7 @@ struct rlhf__place {
     uint32_t shard;    // of the minibatch (rlhf_loss_in.shard)
     int train;         // 0: forward pass only, for rows without a gradient
     int only_compares; // 1: only for rlhf__learner_compare, without a loss
-    int ends_sum;      // 1: the last shard of this process; its gradients may be summed up early
-    int is_last;       // 1: the last microbatch of that shard
+    int is_last;       // 1: the last microbatch of the shard, with a backward pass
     double loss;       // so far
 };
 

@@ -30,7 +30,7 @@ struct rlhf__optim_blocks {
     rlhf_dev *places; // g, w, m, v
     double *rates;    // lr, weight_decay of the current step
     uint32_t n_list;
-    int32_t is_late; // 1: the caller receives other blocks' new values after the step (late.h)
+    int32_t is_late; // 1: the caller receives other blocks' new values after the step (overlap.h)
 };
 
 // Divide o's parameters into blocks: sets o->blocks. o must have its items and ranges already.

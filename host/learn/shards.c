@@ -12,32 +12,15 @@
 
 // ---- life ----
 
-// Returns the bytes of an optimizer's gradients.
-static uint64_t grads_bytes(const struct rlhf__optim *o) {
-    uint64_t bytes = 0;
-    if (o->grads) return o->grads_bytes;
-    for (uint32_t i = 0; i < o->n; i++)
-        bytes += (uint64_t)o->items[i].n * sizeof(float);
-    return bytes;
-}
-
-static rlhf_status init(struct rlhf__shards *s, struct rlhf__error *err) {
-    const struct rlhf__share *share = s->share;
-    const rlhf_compute *t = s->compute;
+static rlhf_status init(struct rlhf__shards *s, const struct rlhf__learner *l,
+                        const struct rlhf__share *share, struct rlhf__error *err) {
     s->first = calloc((size_t)share->shards + 1, sizeof *s->first);
     s->numbers = calloc(share->shards, sizeof *s->numbers);
     s->own = calloc(share->shards, sizeof *s->own);
     if (!s->first || !s->numbers || !s->own)
         return RLHF__NOMEM(err, "out of memory for %u shards", share->shards);
-    s->n_aside = rlhf__tree_asides(share->shards, rlhf__share_from(share, share->rank),
-                                   rlhf__share_to(share, share->rank));
-    for (int k = 0; k < 2; k++)
-        for (uint32_t i = 0; s->optim[k] && i < s->n_aside; i++) {
-            const rlhf_status st = t->alloc(t->ctx, grads_bytes(s->optim[k]), &s->aside[k][i]);
-            if (st != RLHF_OK)
-                return rlhf__compute_fail(s->optim[k]->kernels, st, "the gradients of shards", err);
-        }
-    return RLHF_OK;
+    return rlhf__shard_sums_init(&s->sums, l->model->compute, l->optim, l->critic_optim, share,
+                                 err);
 }
 
 rlhf_status rlhf__shards_create(struct rlhf__learner *l, const struct rlhf__share *share,
@@ -46,82 +29,17 @@ rlhf_status rlhf__shards_create(struct rlhf__learner *l, const struct rlhf__shar
     struct rlhf__shards *s = calloc(1, sizeof *s);
     if (!s) return RLHF__NOMEM(err, "out of memory for %u shards", share->shards);
     s->share = share;
-    s->compute = l->model->compute;
-    s->optim[0] = l->optim;
-    s->optim[1] = l->critic_optim;
     l->shards = s;
-    return init(s, err);
+    return init(s, l, share, err);
 }
 
 void rlhf__shards_destroy(struct rlhf__shards *s) {
     if (!s) return;
-    for (int k = 0; k < 2; k++)
-        for (uint32_t i = 0; i < s->n_aside; i++)
-            s->compute->release(s->compute->ctx, s->aside[k][i]);
+    rlhf__shard_sums_finish(&s->sums);
     free(s->first);
     free(s->numbers);
     free(s->own);
     free(s);
-}
-
-// ---- gradients ----
-
-// The gradients of an optimizer are one range, or one range for each parameter.
-struct part {
-    rlhf_dev grad, aside;
-    uint64_t bytes;
-};
-
-static uint32_t parts(const struct rlhf__optim *o) { return o->grads ? 1 : o->n; }
-
-// Returns part i. *at is the part's offset in the buffer and is moved past the part.
-static struct part part_of(const struct rlhf__optim *o, rlhf_dev aside, uint32_t i, uint64_t *at) {
-    if (o->grads) return (struct part){o->grads, aside, o->grads_bytes};
-    const struct rlhf__optim_item *it = &o->items[i];
-    const struct part p = {it->param.grad, rlhf_dev_at(aside, *at),
-                           (uint64_t)it->n * sizeof(float)};
-    *at += p.bytes;
-    return p;
-}
-
-// Move the sum that is last in the tree from the gradients to its buffer.
-static rlhf_status put_aside(struct rlhf__shards *s) {
-    const rlhf_compute *t = s->compute;
-    for (int k = 0; k < 2; k++) {
-        const struct rlhf__optim *o = s->optim[k];
-        uint64_t at = 0;
-        for (uint32_t i = 0; o && i < parts(o); i++) {
-            const struct part p = part_of(o, s->aside[k][s->tree.n - 1], i, &at);
-            RLHF_TRY(t->copy(t->ctx, p.aside, p.grad, p.bytes));
-            RLHF_TRY(t->zero(t->ctx, p.grad, p.bytes));
-        }
-    }
-    return RLHF_OK;
-}
-
-// Add the sum in aside[n] to the gradients, except where this was done during the backward pass.
-// f32 addition is commutative, so it makes no difference which of the two is added to the other.
-static rlhf_status add_aside(struct rlhf__shards *s, uint32_t n) {
-    const rlhf_compute *t = s->compute;
-    for (int k = 0; k < 2; k++) {
-        const struct rlhf__optim *o = s->optim[k];
-        uint64_t at = 0;
-        for (uint32_t i = 0; o && i < parts(o); i++) {
-            struct part p = part_of(o, s->aside[k][n], i, &at);
-            if (k == 0 && o->grads) p.bytes = s->complete;
-            RLHF_TRY(t->add(t->ctx, p.grad, p.aside, RLHF_F32, p.bytes / sizeof(float)));
-        }
-    }
-    return RLHF_OK;
-}
-
-// Push the shard whose gradient has just been computed.
-static rlhf_status push(struct rlhf__shards *s, uint32_t shard) {
-    const uint32_t was = s->tree.n;
-    const uint32_t adds = rlhf__tree_push(&s->tree, (struct rlhf__tree_node){0, shard});
-    for (uint32_t i = 0; i < adds; i++)
-        RLHF_TRY(add_aside(s, was - 1 - i));
-    return RLHF_OK;
 }
 
 static rlhf_status failed(const struct rlhf__learner *l, rlhf_status st, struct rlhf__error *err) {
@@ -188,11 +106,11 @@ static void give(struct rlhf__learner *l, struct rlhf__place *p,
 rlhf_status rlhf__shards_meet(struct rlhf__learner *l, struct rlhf__error *err) {
     struct rlhf__shards *s = l->shards;
     const struct rlhf__wish same = {.same = s->n};
-    struct rlhf__sum *sum = &s->optim[0]->blocks->over;
+    struct rlhf__sum *sum = &s->sums.optim[0]->blocks->over;
     if (s->met || s->share->ranks <= 1 || !rlhf__sum_overlaps(sum)) return RLHF_OK;
     RLHF_TRY(rlhf__team_agree(s->share->team, RLHF__DOOR_MINIBATCH, &same, RLHF_OK, err));
     s->met = 1;
-    rlhf__early_begin(&s->early, sum, s->aside[0]);
+    rlhf__overlap_reduce(&s->early, sum, s->sums.aside[0]);
     return RLHF_OK;
 }
 
@@ -200,39 +118,19 @@ void rlhf__shards_begin(struct rlhf__learner *l, const struct rlhf__rows *e) {
     struct rlhf__shards *s = l->shards;
     s->n = e->n;
     s->met = 0;
-    s->tree = (struct rlhf__tree){.shards = s->share->shards};
-    s->complete = s->optim[0]->grads_bytes;
-    s->table = RLHF_OK;
-    s->last = rlhf__share_to(s->share, s->share->rank) - 1;
+    rlhf__shard_sums_begin(&s->sums, s->share);
     memset(s->numbers, 0, s->share->shards * sizeof *s->numbers);
 }
 
-// The gradients below s->complete, from `grad` on, are complete: add what waits in the tree.
-static rlhf_status complete(struct rlhf__shards *s, rlhf_dev grad, uint64_t bytes) {
-    const rlhf_compute *t = s->compute;
-    const uint64_t from = (uintptr_t)grad - (uintptr_t)s->optim[0]->grads;
-    struct rlhf__tree tree = s->tree;
-    const uint32_t was = tree.n;
-    const uint32_t adds = rlhf__tree_push(&tree, (struct rlhf__tree_node){0, s->last});
-    for (uint32_t i = 0; i < adds; i++)
-        RLHF_TRY(t->add(t->ctx, grad, rlhf_dev_at(s->aside[0][was - 1 - i], from), RLHF_F32,
-                        bytes / sizeof(float)));
-    return RLHF_OK;
-}
-
-// Ranges that do not continue the last one downwards are left for later.
 static void graded(void *ctx, rlhf_dev grad, uint64_t bytes) {
     struct rlhf__shards *s = ctx;
-    const struct rlhf__optim *o = s->optim[0];
-    if (rlhf_dev_at(grad, bytes) != rlhf_dev_at(o->grads, s->complete)) return;
-    if (s->table == RLHF_OK) s->table = complete(s, grad, bytes);
-    s->complete = (uintptr_t)grad - (uintptr_t)o->grads;
-    rlhf__early_complete(&s->early, s->complete);
+    if (rlhf__shard_sums_graded(&s->sums, grad, bytes) && s->sums.shard == s->sums.last)
+        rlhf__overlap_complete(&s->early, s->sums.complete);
 }
 
 void rlhf__shards_watch(struct rlhf__learner *l, rlhf_forward *f) {
     struct rlhf__shards *s = l->shards;
-    if (!s->early.sum || !s->optim[0]->grads) return;
+    if (!s || !l->optim->grads || !(l->model->compute->flags & RLHF_COMPUTE_HOST_MEMORY)) return;
     f->graded = graded;
     f->graded_ctx = s;
 }
@@ -267,12 +165,9 @@ rlhf_status rlhf__shards_rows(struct rlhf__learner *l, const struct rlhf__rows *
     for (uint32_t k = rlhf__share_from(share, share->rank);
          st == RLHF_OK && k < rlhf__share_to(share, share->rank); k++) {
         const int train = p->train && !p->only_compares;
-        if (train && s->tree.n > 0) st = failed(l, put_aside(s), err);
-        p->ends_sum = train && k == s->last;
-        if (st == RLHF_OK) st = run_shard(l, e, k, p, run, err);
-        p->ends_sum = 0;
-        if (st == RLHF_OK && train) st = failed(l, s->table, err);
-        if (st == RLHF_OK && train) st = failed(l, push(s, k), err);
+        if (train) rlhf__shard_sums_shard(&s->sums, k);
+        st = run_shard(l, e, k, p, run, err);
+        if (st == RLHF_OK && train) st = failed(l, rlhf__shard_sums_end(&s->sums), err);
         take(l, p, &own);
         add(&s->numbers[k], &own);
     }
@@ -283,7 +178,7 @@ rlhf_status rlhf__shards_rows(struct rlhf__learner *l, const struct rlhf__rows *
 // ---- new values ----
 
 static void wanted(void *ctx, rlhf_dev value, uint64_t bytes) {
-    rlhf__late_wait(ctx, value, bytes);
+    rlhf__overlap_wait(ctx, value, bytes);
 }
 
 void rlhf__shards_want(struct rlhf__learner *l, rlhf_forward *f) {
@@ -295,14 +190,14 @@ void rlhf__shards_want(struct rlhf__learner *l, rlhf_forward *f) {
 rlhf_status rlhf__shards_received(struct rlhf__learner *l, struct rlhf__error *err) {
     rlhf_status table;
     if (!l->shards) return RLHF_OK;
-    RLHF_TRY(rlhf__late_end(&l->shards->late, &table, err));
+    RLHF_TRY(rlhf__overlap_end(&l->shards->late, &table, err));
     return failed(l, table, err);
 }
 
 int rlhf__shards_plan_late(struct rlhf__learner *l) {
     const struct rlhf__shards *s = l->shards;
     if (!s || s->share->ranks <= 1) return 0;
-    struct rlhf__optim_blocks *b = s->optim[0]->blocks;
+    struct rlhf__optim_blocks *b = s->sums.optim[0]->blocks;
     b->is_late = l->more && (l->model->info.caps & RLHF_CAP_WANTED) && rlhf__sum_overlaps(&b->over);
     return b->is_late;
 }
@@ -310,10 +205,10 @@ int rlhf__shards_plan_late(struct rlhf__learner *l) {
 rlhf_status rlhf__shards_renew(struct rlhf__learner *l, int now, struct rlhf__error *err) {
     struct rlhf__shards *s = l->shards;
     if (!now) {
-        rlhf__late_begin(&s->late, &s->optim[0]->blocks->over);
+        rlhf__overlap_spread(&s->late, &s->sums.optim[0]->blocks->over);
         return RLHF_OK;
     }
-    RLHF_TRY(rlhf__optim_blocks_spread(s->optim[0], err));
+    RLHF_TRY(rlhf__optim_blocks_spread(s->sums.optim[0], err));
     return rlhf__model_refresh(l->model, err);
 }
 
@@ -346,7 +241,7 @@ rlhf_status rlhf__shards_end(struct rlhf__learner *l, const struct rlhf__rows *e
     if (st == RLHF_OK) st = settled;
     if (st == RLHF_OK) st = rlhf__shards_meet(l, err); // without a backward pass
     const int early = s->early.sum != NULL;
-    const rlhf_status summed = rlhf__early_end(&s->early, &table, &lost);
+    const rlhf_status summed = rlhf__overlap_end(&s->early, &table, &lost);
     if (st == RLHF_OK && summed != RLHF_OK) *err = lost;
     if (st == RLHF_OK) st = summed == RLHF_OK ? failed(l, table, err) : summed;
     RLHF_TRY(rlhf__team_agree(s->share->team, RLHF__DOOR_MINIBATCH, &same, st, err));
@@ -356,7 +251,7 @@ rlhf_status rlhf__shards_end(struct rlhf__learner *l, const struct rlhf__rows *e
         add(&all, &s->numbers[k]);
     give(l, p, &all);
     for (int k = 0; k < 2; k++)
-        if (s->optim[k] && !(early && k == 0))
-            RLHF_TRY(rlhf__optim_blocks_reduce(s->optim[k], s->aside[k], err));
+        if (s->sums.optim[k] && !(early && k == 0))
+            RLHF_TRY(rlhf__optim_blocks_reduce(s->sums.optim[k], s->sums.aside[k], err));
     return RLHF_OK;
 }

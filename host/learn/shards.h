@@ -5,9 +5,8 @@
 #define RLHF_HOST_SHARDS_H
 
 #include "learn/microbatch.h"
-#include "team/early.h"
-#include "team/late.h"
-#include "team/tree.h"
+#include "learn/shard_sums.h"
+#include "team/overlap.h"
 
 // The numbers that the learner adds up while it trains on rows, kept for each shard. All are
 // doubles, in which counts are exact up to 2^53.
@@ -20,22 +19,14 @@ struct rlhf__shard_numbers {
 
 struct rlhf__shards {
     const struct rlhf__share *share;
-    const rlhf_compute *compute;
-    struct rlhf__optim *optim[2]; // the policy's and the critic's, or NULL
-    struct rlhf__tree tree;       // of the current minibatch
-    uint32_t n_aside, reserved;
-    rlhf_dev aside[2][RLHF__TREE_DEPTH]; // sums that wait in the tree, as large as the gradients
+    struct rlhf__shard_sums sums;
     uint32_t *first;                     // [shards + 1] the rows of each shard (batch/deal.h)
     struct rlhf__shard_numbers *numbers; // [shards]
     struct rlhf__shard_numbers *own;     // [shards] the numbers that other processes receive
-    struct rlhf__early early;            // the sum of the policy's gradients, if it began early
-    struct rlhf__late late;              // the policy's new values, while they are received
-    // The policy's gradients from this byte on have the sums that wait in the tree added.
-    uint64_t complete;
-    rlhf_status table; // the first failure of the table while they were added
-    uint32_t last;     // the last shard of this process
-    uint32_t n;        // rows of the current minibatch
-    int32_t met;       // 1: the processes have agreed to exchange gradients early
+    struct rlhf__overlap early;          // the sum of the policy's gradients, if it began early
+    struct rlhf__overlap late;           // the policy's new values, while they are received
+    uint32_t n;                          // rows of the current minibatch
+    int32_t met;                         // 1: the processes have agreed to exchange gradients early
 };
 
 // Set l->shards for the shards of `share`; with one shard, leave it NULL. `share` is borrowed. l
@@ -57,8 +48,9 @@ rlhf_status rlhf__shards_received(struct rlhf__learner *, struct rlhf__error *er
 // Call before every backward pass. Before the first one of a minibatch, processes that can exchange
 // gradients during the backward pass agree to do so. Errors: those of rlhf__team_agree. [step]
 rlhf_status rlhf__shards_meet(struct rlhf__learner *, struct rlhf__error *err);
-// Make the backward pass of *f report gradients that are complete, so that their sum over the
-// processes can begin. Call before the last backward pass of the last shard. [step]
+// Make the backward pass of *f report gradients that are complete. They are added up at once; those
+// of the last shard can then be summed over the processes. Call before the last backward pass of
+// each shard. [step]
 void rlhf__shards_watch(struct rlhf__learner *, rlhf_forward *f);
 // Divide the rows (`share` is as in rlhf__deal), and call `run` for each shard of this process that
 // has rows. With p->train, add up the shards' gradients; such a call must be made once per

@@ -126,7 +126,7 @@ static rlhf_status steps(struct job *j, struct rlhf__error *err) {
         out->norm[s] = f->learner.last.grad_norm;
         out->clipped[s] = f->learner.last.grad_norm_clipped;
     }
-    if (f->learner.shards) out->early = f->optim->grads_bytes - f->learner.shards->complete;
+    if (f->learner.shards) out->early = f->optim->grads_bytes - f->learner.shards->sums.complete;
     out->tokens = f->learner.tokens;
     out->compared = f->learner.compared;
     return RLHF_OK;

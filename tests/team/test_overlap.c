@@ -1,14 +1,13 @@
-// test_overlap.c: sums that begin while gradients are being computed (early.h), and values that are
-// received while the next pass reads them (late.h), on ranks that are threads. A pass finds new
-// values only, and the sums have the bits of sums that begin later.
+// test_overlap.c: sums that begin while gradients are being computed, and values that are received
+// while the next pass reads them (overlap.h), on ranks that are threads. A pass finds new values
+// only, and the sums have the bits of sums that begin later.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "support/team_threads.h"
-#include "team/early.h"
-#include "team/late.h"
+#include "team/overlap.h"
 
 #include <cmocka.h>
 #include <math.h>
@@ -103,17 +102,17 @@ static float gradient(uint32_t rank, int step, int i) {
 // Writes the gradients from the last to the first, slowly, so that the sum would overtake it.
 static rlhf_status backward(struct rank *r, int step) {
     const struct timespec nap = {0, 300000};
-    struct rlhf__early e = {0};
+    struct rlhf__overlap o = {0};
     rlhf_status table = RLHF_OK;
-    if (r->overlap) rlhf__early_begin(&e, &r->sum, NULL);
+    if (r->overlap) rlhf__overlap_reduce(&o, &r->sum, NULL);
     for (int part = PARTS; part-- > 0;) {
         const int from = N * part / PARTS, to = N * (part + 1) / PARTS;
         nanosleep(&nap, NULL);
         for (int i = from; i < to; i++)
             r->grad[i] = gradient(r->share.rank, step, i);
-        if (part > 0) rlhf__early_complete(&e, (uint64_t)from * sizeof(float));
+        if (part > 0) rlhf__overlap_complete(&o, (uint64_t)from * sizeof(float));
     }
-    const rlhf_status st = r->overlap ? rlhf__early_end(&e, &table, &r->err)
+    const rlhf_status st = r->overlap ? rlhf__overlap_end(&o, &table, &r->err)
                                       : rlhf__sum_reduce(&r->sum, NULL, &table, &r->err);
     return st == RLHF_OK ? table : st;
 }
@@ -132,21 +131,21 @@ static void change(struct rank *r, int step) {
 
 // Reads the values from the first to the last.
 static rlhf_status forward(struct rank *r, int step) {
-    struct rlhf__late l = {0};
+    struct rlhf__overlap o = {0};
     rlhf_status table = RLHF_OK, st = RLHF_OK;
     if (r->overlap)
-        rlhf__late_begin(&l, &r->sum);
+        rlhf__overlap_spread(&o, &r->sum);
     else
         st = rlhf__sum_spread(&r->sum, &table, &r->err);
     for (int part = 0; st == RLHF_OK && part < PARTS; part++) {
         const int from = N * part / PARTS, to = N * (part + 1) / PARTS;
         if (r->overlap)
-            rlhf__late_wait(&l, (rlhf_dev)(void *)(r->value + from),
-                            (uint64_t)(to - from) * sizeof(float));
+            rlhf__overlap_wait(&o, (rlhf_dev)(void *)(r->value + from),
+                               (uint64_t)(to - from) * sizeof(float));
         for (int i = from; i < to && step != r->fails_at; i++)
             r->old += r->value[i] != (float)(step + 1);
     }
-    if (r->overlap) st = rlhf__late_end(&l, &table, &r->err);
+    if (r->overlap) st = rlhf__overlap_end(&o, &table, &r->err);
     return st == RLHF_OK ? table : st;
 }
 

@@ -1,0 +1,45 @@
+// shard_sums.h: adds up the gradients of a process's shards, in the order of the tree
+// (team/tree.h).
+//
+// A shard's gradients are computed in the model's own memory. The sums that wait in the tree are in
+// buffers of the same size. When the gradients of a shard are complete, the waiting sums are added
+// to them. If another shard follows, the result is stored in a buffer and the gradients are zeroed.
+#ifndef RLHF_HOST_SHARD_SUMS_H
+#define RLHF_HOST_SHARD_SUMS_H
+
+#include "learn/optim.h"
+#include "team/share.h"
+#include "team/tree.h"
+
+struct rlhf__shard_sums {
+    const rlhf_compute *compute;
+    struct rlhf__optim *optim[2]; // the policy's and the critic's, or NULL
+    struct rlhf__tree tree;       // without the current shard
+    uint32_t n_aside, reserved;
+    rlhf_dev aside[2][RLHF__TREE_DEPTH]; // waiting sums
+    uint32_t shard, last;                // the current shard, the last shard of this process
+    uint64_t complete; // the policy's gradients from this byte on have been added up
+    rlhf_status table; // the first failure of the table while they were
+};
+
+// Allocate the buffers. The optimizers (NULL allowed for the critic's) are borrowed. Finish also
+// after a failure. Errors: those of alloc. [main]
+rlhf_status rlhf__shard_sums_init(struct rlhf__shard_sums *, const rlhf_compute *,
+                                  struct rlhf__optim *policy, struct rlhf__optim *critic,
+                                  const struct rlhf__share *, struct rlhf__error *err);
+void rlhf__shard_sums_finish(struct rlhf__shard_sums *); // accepts a zeroed struct [main]
+
+// Begin a minibatch, and in it each shard of this process; the gradients are 0. [step]
+void rlhf__shard_sums_begin(struct rlhf__shard_sums *, const struct rlhf__share *);
+void rlhf__shard_sums_shard(struct rlhf__shard_sums *, uint32_t shard);
+
+// During a shard's last backward pass: these gradients of the policy are complete. Adds them up
+// while they are in the processor's cache. Ranges that do not continue the last one downwards are
+// left for rlhf__shard_sums_end. Returns 1 if these were added. [step]
+int rlhf__shard_sums_graded(struct rlhf__shard_sums *, rlhf_dev grad, uint64_t bytes);
+
+// All gradients of the shard are complete: add up those that are left. Errors: those of the table.
+// [step]
+rlhf_status rlhf__shard_sums_end(struct rlhf__shard_sums *);
+
+#endif

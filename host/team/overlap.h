@@ -1,0 +1,44 @@
+// overlap.h: a sum or a spread (sum.h) in a thread of its own, while a pass is under way. The
+// results have the same bits as without the thread.
+//
+// A sum begins while a backward pass still computes gradients, from the highest addresses down: the
+// pass tells which gradients are complete. A spread goes on while the next forward pass has begun:
+// the pass waits for the values of a layer before it reads them.
+#ifndef RLHF_HOST_TEAM_OVERLAP_H
+#define RLHF_HOST_TEAM_OVERLAP_H
+
+#include "team/sum.h"
+
+#include <pthread.h>
+
+struct rlhf__overlap {
+    struct rlhf__sum *sum;     // NULL: nothing is under way
+    const rlhf_dev *aside;     // of a sum
+    int32_t spreads, threaded; // 1: a spread; 1: in a thread of its own
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    uint64_t complete; // a sum: all gradients from this byte on are complete
+    uint32_t ended;    // a spread: windows that have been received
+    rlhf_status table, status;
+    struct rlhf__error err;
+};
+
+// Begin a sum, or a spread. All ranks must do so, and must not use the team until
+// rlhf__overlap_end. If no thread can be started, rlhf__overlap_end does the whole sum, and
+// rlhf__overlap_spread the whole spread. aside is as in rlhf__sum_reduce. [step]
+void rlhf__overlap_reduce(struct rlhf__overlap *, struct rlhf__sum *, const rlhf_dev *aside);
+void rlhf__overlap_spread(struct rlhf__overlap *, struct rlhf__sum *);
+
+// Tell a sum that all gradients from byte `from` on, and their copies in `aside`, are complete and
+// do not change until rlhf__overlap_end. [step]
+void rlhf__overlap_complete(struct rlhf__overlap *, uint64_t from);
+
+// Wait until a spread has received the values in `bytes` from `value` on, or has failed. [step]
+void rlhf__overlap_wait(struct rlhf__overlap *, rlhf_dev value, uint64_t bytes);
+
+// Finish what is under way; all gradients are complete. The results are those of rlhf__sum_reduce
+// or rlhf__sum_spread. If nothing is under way, does nothing. [step]
+rlhf_status rlhf__overlap_end(struct rlhf__overlap *, rlhf_status *table, struct rlhf__error *err);
+
+#endif
