@@ -121,10 +121,16 @@ def forecast(f, ranks, per_host, rows):
         c["gather"] = 3 * (32 * rows * mean / W + a * ranks) + steps * 2 * a * ranks
         sent = steps * part * 4 * N * (nodes + 1) + 3 * 32 * rows * mean * part
         if run["overlaps"]:
-            leaf = c["compute"] / steps / (S / ranks)
-            ready = 1 - run["tied_share"]
-            c["hidden"] = (steps * min(ready * c["reduce"] / steps, 2 / 3 * leaf) +
-                           (steps - 1) * min(ready * c["spread"] / steps, leaf / 3))
+            part_of = c["compute"] / steps / (S / ranks)
+            if run["microbatch_tokens"]:
+                part_of = min(part_of, slow * learn(run["microbatch_tokens"]))
+            of_layers = 1 - run["tied_share"]
+            all_windows = N / 262144 / ranks
+            k = int(of_layers * all_windows)
+            if k:
+                reduced, spread = (k / all_windows * c[name] / steps for name in ("reduce", "spread"))
+                c["hidden"] = (k - 1) / k * (steps * min(reduced, 2 / 3 * of_layers * part_of) +
+                                             (steps - 1) * min(spread, of_layers * part_of / 3))
     moments = run["moments"]
     memory = (machine["memory_bytes"] - part * machine["memory_moments_bytes"] -
               part * machine["memory_undo_bytes"] * moments / (1 + moments) +

@@ -175,6 +175,24 @@ static void work(const struct rlhf__scale_figures *f, const struct rlhf__scale_l
     c->other = slow * m->other * own / m->rows + m->fixed * fmax(1, slow / m->threads);
 }
 
+// Gradients are sent during the backward pass of a rank's last microbatch, new weights during the
+// forward pass of the first microbatch of the next minibatch, if the phase has one. Windows
+// (team/sum.h) without embeddings and heads can overlap with the layers' part of the passes. The
+// first of them waits for its gradients, and the layers of the last one wait for its weights.
+static double hidden(const struct rlhf__scale_figures *f, double ranks, double slow,
+                     const struct rlhf__scale_cost *c) {
+    const struct rlhf__scale_plan *p = &f->plan;
+    const double steps = p->minibatches * p->epochs, layers = 1 - p->tied;
+    const double windows = p->parameters / (double)RLHF__BLOCK / ranks;
+    const double early = floor(layers * windows), share = early / windows;
+    double pass = c->compute / steps / (shards_of(p, ranks) / ranks);
+    if (p->microbatch > 0)
+        pass = fmin(pass, slow * rlhf__scale_curve_at(&f->machine.learn, p->microbatch));
+    if (early < 1) return 0;
+    return (1 - 1 / early) * (steps * fmin(share * c->reduce / steps, layers * pass * 2 / 3) +
+                              (steps - 1) * fmin(share * c->spread / steps, layers * pass / 3));
+}
+
 // Fill the parts that use the network.
 static void exchange(const struct rlhf__scale_figures *f, const struct rlhf__scale_layout *l,
                      double here, double slow, struct rlhf__scale_cost *c) {
@@ -192,12 +210,7 @@ static void exchange(const struct rlhf__scale_figures *f, const struct rlhf__sca
     c->spread = steps * way;
     c->gather = 3 * (rows / rate + wait * r) + steps * 2 * wait * r;
     c->sent = steps * owned * gradient * (nodes + 1) + 3 * rows / r * (r - 1);
-    if (p->overlaps == 0) return;
-    // Gradients are sent during the backward pass of a rank's last shard, new weights during the
-    // forward pass of the first shard of the next minibatch, if the phase has one.
-    const double shard = c->compute / steps / (shards_of(p, r) / r), ready = 1 - p->tied;
-    c->hidden = steps * fmin(ready * c->reduce / steps, shard * 2 / 3) +
-                (steps - 1) * fmin(ready * c->spread / steps, shard / 3);
+    if (p->overlaps != 0) c->hidden = hidden(f, r, slow, c);
 }
 
 // The moments are divided among the ranks, also in the copy of the last phase boundary.

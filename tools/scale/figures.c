@@ -33,6 +33,7 @@ static const struct number plan_numbers[] = {
     {"shards", offsetof(P, shards), 0, 1e6, 1},
     {"parameters", offsetof(P, parameters), 1, 1e15, 1},
     {"tied_share", offsetof(P, tied), 0, 1, 0},
+    {"microbatch_tokens", offsetof(P, microbatch), 0, 1e9, 1},
     {"moments", offsetof(P, moments), 0, 16, 1},
     {"reward_dealt", offsetof(P, reward_dealt), 0, 1, 1},
     {"overlaps", offsetof(P, overlaps), 0, 1, 1},

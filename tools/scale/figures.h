@@ -28,12 +28,13 @@ struct rlhf__scale_plan {
     double whole; // 2: a minibatch is cut between groups; 1: if it has enough of them; 0: rows
     double minibatches; // of an epoch
     double epochs;
-    double shards;       // parts of a minibatch (parallel.shards); 0: as many as ranks
-    double parameters;   // trained, policy and critic
-    double tied;         // the part of them, 0 .. 1, whose gradient is ready last
-    double moments;      // values that the optimizer keeps for each parameter
+    double shards;     // parts of a minibatch (parallel.shards); 0: as many as ranks
+    double parameters; // trained, policy and critic
+    double tied;       // the part of them, 0 .. 1, that is not in layers: embeddings, heads, critic
+    double microbatch; // tokens of a microbatch at most; 0: no limit
+    double moments;    // values that the optimizer keeps for each parameter
     double reward_dealt; // 1: each rank calls the rewards for its own rows; 0: rank 0 for all rows
-    double overlaps;     // 1: gradients are sent during the backward pass; 0: after it
+    double overlaps;     // 1: gradients and weights are sent during the passes; 0: between them
 };
 
 // Measurements with one process that had the whole machine, or the whole device.

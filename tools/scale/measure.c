@@ -39,17 +39,15 @@ static void quiet(struct rlhf__config *c) {
     c->log.samples = 0;
 }
 
-static double parameters(const struct rlhf__model *m, double *tied) {
-    double n = 0;
+// Count a model's trained parameters, and those of its layers.
+static void count(const struct rlhf__model *m, double *all, double *layers) {
     for (uint32_t i = 0; m && i < m->n_tensors; i++) {
-        if (m->params[i].flags & RLHF_PARAM_FROZEN) continue;
-        const double count = (double)rlhf__param_count(&m->params[i]);
-        // The token embedding: its gradient is complete only at the end of a backward pass.
-        if (*tied == 0 && m->params[i].ndim == 2 && m->params[i].shape[0] == m->info.n_vocab)
-            *tied = count;
-        n += count;
+        const rlhf_param *p = &m->params[i];
+        const double n = p->flags & RLHF_PARAM_FROZEN ? 0 : (double)rlhf__param_count(p);
+        const int head = p->group != RLHF_PARAM_TRUNK && p->group != RLHF_PARAM_ADAPTER;
+        *all += n;
+        if (!head && !(p->flags & RLHF_PARAM_EMBED)) *layers += n;
     }
-    return n;
 }
 
 // Returns 1 if each rank may call all rewards for its own rows.
@@ -63,18 +61,21 @@ static int divides_rewards(const struct rlhf__run_request *q) {
 
 static void describe_plan(const struct rlhf__run *r, struct rlhf__scale_plan *p) {
     const rlhf_plan *plan = &r->cast.plan;
-    double tied = 0;
+    double all = 0, layers = 0, of_critic = 0;
     p->group = (double)plan->group_size;
     p->whole = plan->flags & RLHF_PLAN_WHOLE_GROUPS                     ? 2
                : r->config->batch.share_prompts && plan->group_size > 1 ? 1
                                                                         : 0;
     p->minibatches = (double)plan->minibatches;
     p->epochs = (double)plan->epochs;
-    p->parameters = parameters(r->cast.policy, &tied) + parameters(r->cast.critic, &tied);
-    p->tied = tied / p->parameters;
+    count(r->cast.policy, &all, &layers);
+    count(r->cast.critic, &all, &of_critic); // sent after the passes
+    p->parameters = all;
+    p->tied = 1 - layers / all;
+    p->microbatch = (double)r->learner.microbatch_tokens;
     p->moments = (double)rlhf__setup_moments(r->config);
     p->reward_dealt = divides_rewards(r->req);
-    // Only such backends exchange gradients during the backward pass.
+    // Only with such backends gradients and weights are exchanged during the passes.
     p->overlaps = (r->session.compute->table->flags & RLHF_COMPUTE_HOST_MEMORY) != 0;
 }
 
