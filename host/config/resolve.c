@@ -4,15 +4,12 @@
 
 #include "base/file.h"
 #include "chat/chat.h"
+#include "config/apart.h"
 #include "config/layer.h"
 #include "config/named.h"
 #include "config/spec.h"
 #include "plugin/load.h"
 #include "plugin/search.h"
-#include "worker/stand_in.h"
-#include "worker/walled.h"
-
-#include <rlhf/draft/program.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -232,96 +229,6 @@ static rlhf_status name_reward(struct rlhf__config *c, size_t i, const struct rl
 
 // ---- processes --------------------------------------------------------------------------------
 
-static rlhf_status is_shipped(const struct rlhf__plugins *plugins,
-                              const struct rlhf__plugin_config *p, const char *flag, int *out,
-                              struct rlhf__error *err) {
-    char *path, *id;
-    RLHF_TRY(
-        rlhf__plugins_find(plugins, p->plugin, RLHF_KIND_REWARD, p->from, flag, &path, &id, err));
-    *out = rlhf__plugins_shipped(plugins, path);
-    free(path);
-    free(id);
-    return RLHF_OK;
-}
-
-// Set *out to 1 if a reward or the judge runs in a worker. If its entry has `isolate`, that
-// decides, otherwise rewards.isolate. The value third_party isolates only plugins whose file did
-// not come with the program.
-static rlhf_status isolates(const struct rlhf__config *c, const struct rlhf__plugins *plugins,
-                            const struct rlhf__plugin_config *p, const char *flag, int *out,
-                            struct rlhf__error *err) {
-    int shipped;
-    *out = p->isolate ? p->isolate > 0 : c->mixing.isolate == RLHF__ISOLATE_ALWAYS;
-    if (p->isolate || c->mixing.isolate != RLHF__ISOLATE_THIRD_PARTY) return RLHF_OK;
-    RLHF_TRY(is_shipped(plugins, p, flag, &shipped, err));
-    *out = !shipped;
-    return RLHF_OK;
-}
-
-// Reject a run's config.json that weakens a worker's confinement, because somebody else may have
-// written it. The user must give the setting again, or trust the directory.
-static rlhf_status check_walls(const struct rlhf__config *c, const struct rlhf__plugins *plugins,
-                               const struct rlhf__plugin_config *p, const char *section,
-                               const char *flag, int apart, struct rlhf__error *err) {
-    const json_t *given = json_object_get(c->given, "rewards.isolate");
-    int shipped;
-    if (!p->stored) return RLHF_OK;
-    if (p->network && !p->network_typed)
-        return rlhf__fail(err, RLHF_E_INVALID,
-                          "--resume: the run's config.json gives %s the network: %s.network is "
-                          "true; give it again (--set %s.network=true) or give --trust-run",
-                          p->plugin, section, section);
-    if (apart || p->isolate_typed || (!p->isolate && json_is_true(json_object_get(given, "typed"))))
-        return RLHF_OK;
-    RLHF_TRY(is_shipped(plugins, p, flag, &shipped, err));
-    if (shipped) return RLHF_OK;
-    return rlhf__fail(err, RLHF_E_INVALID,
-                      "--resume: the run's config.json runs %s without a worker's walls: %s is "
-                      "%s; give it again (--set %s%s) or give --trust-run",
-                      p->plugin, p->isolate ? section : "rewards.isolate",
-                      p->isolate ? "isolate=false" : "never", p->isolate ? section : "rewards",
-                      p->isolate ? ".isolate=false" : ".isolate=never");
-}
-
-// Open a reward outside this process, in a worker. A shipped reward that only starts programs is an
-// exception: it is opened in this process, and its programs are confined.
-static rlhf_status open_apart(struct rlhf__plugins *plugins, const struct rlhf__plugin_config *p,
-                              const struct rlhf__worker_rules *rules, const char *flag,
-                              const struct rlhf__plugin **out, struct rlhf__error *err) {
-    const struct rlhf__plugin *open = NULL;
-    int shipped;
-    RLHF_TRY(is_shipped(plugins, p, flag, &shipped, err));
-    if (shipped)
-        RLHF_TRY(
-            rlhf__plugin_open(plugins, p->plugin, RLHF_KIND_REWARD, p->from, flag, &open, err));
-    if (open && rlhf__plugin_extension(open, NULL, RLHF_EXT_PROGRAM))
-        return rlhf__walled_plugin(plugins, open, p->network, out, err);
-    return rlhf__worker_plugin(plugins, rules, p->plugin, p->from, flag, out, err);
-}
-
-// Open a reward in this process or in a worker.
-static rlhf_status open_reward(const struct rlhf__config *c, struct rlhf__plugins *plugins,
-                               const struct rlhf__plugin_config *p, const char *section,
-                               const char *flag, const struct rlhf__plugin **out,
-                               struct rlhf__error *err) {
-    const struct rlhf__worker_rules rules = {.timeout_s = c->mixing.timeout_s,
-                                             .memory_mib = (uint64_t)c->mixing.memory_mib,
-                                             .workers = (uint32_t)c->mixing.workers,
-                                             .network = p->network};
-    int apart;
-    RLHF_TRY(isolates(c, plugins, p, flag, &apart, err));
-    RLHF_TRY(check_walls(c, plugins, p, section, flag, apart, err));
-    if (apart) return open_apart(plugins, p, &rules, flag, out, err);
-    RLHF_TRY(rlhf__plugin_open(plugins, p->plugin, RLHF_KIND_REWARD, p->from, flag, out, err));
-    if (!p->network) return RLHF_OK;
-    const int program = rlhf__plugin_extension(*out, NULL, RLHF_EXT_PROGRAM) != NULL;
-    return rlhf__fail(
-        err, RLHF_E_INVALID, "%s.network has no effect here: %s %s has the network anyway%s",
-        section, program ? "the program of" : p->plugin,
-        program ? p->plugin : "runs in this process, which",
-        program ? "; isolate=true takes it away" : " (isolate=true runs it in a worker)");
-}
-
 // If only a plugin's programs are isolated, the plugin itself runs in this process.
 static int in_worker(const struct rlhf__plugin *p) { return p && p->outside && p->outside->worker; }
 
@@ -351,8 +258,9 @@ static rlhf_status resolve_rewards(struct rlhf__config *c, struct rlhf__plugins 
         char section[32];
         rlhf__reward_section(p, i, section);
         if (!p->options) p->options = json_object();
-        const char *flag = p->flag ? p->flag : "--reward";
-        RLHF_TRY(open_reward(c, plugins, p, section, flag, &rewards[i], err));
+        const struct rlhf__apart q = {
+            c, p, section, p->flag ? p->flag : "--reward", RLHF_KIND_REWARD, 0};
+        RLHF_TRY(rlhf__apart_open(plugins, &q, &rewards[i], err));
         RLHF_TRY(complete(rewards[i], p, section, c, err));
         RLHF_TRY(name_reward(c, i, rewards[i], err));
         RLHF_TRY(keep_path(rewards[i], p, err));
@@ -368,7 +276,8 @@ static rlhf_status resolve_judge(struct rlhf__config *c, struct rlhf__plugins *p
         return rlhf__fail(err, RLHF_E_INVALID,
                           "judge.plugin is missing: name a reward, e.g. --judge imdb.so");
     if (!p->options) p->options = json_object();
-    RLHF_TRY(open_reward(c, plugins, p, "judge", "--judge", judge, err));
+    const struct rlhf__apart q = {c, p, "judge", "--judge", RLHF_KIND_REWARD, 0};
+    RLHF_TRY(rlhf__apart_open(plugins, &q, judge, err));
     RLHF_TRY(complete(*judge, p, "judge", c, err));
     return keep_path(*judge, p, err);
 }
@@ -410,8 +319,8 @@ rlhf_status rlhf__config_resolve_environment(struct rlhf__config *c, struct rlhf
             err, RLHF_E_INVALID,
             "environment.plugin is missing: name an environment, e.g. --env guess.so");
     if (!p->options) p->options = json_object();
-    RLHF_TRY(
-        rlhf__plugin_open(plugins, p->plugin, RLHF_KIND_ENVIRONMENT, p->from, "--env", out, err));
+    const struct rlhf__apart q = {c, p, "environment", "--env", RLHF_KIND_ENVIRONMENT, 0};
+    RLHF_TRY(rlhf__apart_open(plugins, &q, out, err));
     RLHF_TRY(complete(*out, p, "environment", c, err));
     return keep_path(*out, p, err);
 }

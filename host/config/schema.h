@@ -297,9 +297,10 @@ struct rlhf__plugin_config {
     const char *flag; // flag that named it, for messages; NULL = the usual one ("--reward"); static
     int32_t from;     // enum rlhf__name_from: the source of `plugin`
     int32_t stored;   // 1: from a run resumed without --trust-run (resume_trust.c)
-    // rewards and judge: 1 = in a worker, -1 = in this process, 0 = as rewards.isolate says
+    // rewards, judge, environment: 1 = in a worker, -1 = in this process, 0 = as rewards.isolate
+    // says
     int32_t isolate;
-    int32_t network;                      // rewards and judge: 1 = its worker may use the network
+    int32_t network;                      // of these, 1 = its worker may use the network
     int32_t isolate_typed, network_typed; // 1: given on the command line
     json_t *options;                      // owned
     // key -> {source, raw | file}: where each option was set, for messages. raw is the text as

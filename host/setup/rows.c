@@ -81,7 +81,9 @@ static rlhf_status check_environment(const struct rlhf__run *r, struct rlhf__err
     const struct rlhf__config *c = r->config;
     const struct rlhf__model *all[] = {r->cast.policy, r->cast.reference, r->cast.critic};
     const char *file = r->req->environment->file, *with = NULL;
-    if (c->rollout.ahead) with = "rollout.ahead is 1; only 0 is possible with an environment";
+    if (c->rollout.ahead)
+        with = "rollout.ahead is 1, but episodes cannot be sampled ahead of training; use "
+               "rollout.ahead=0";
     if (c->response.truncate == RLHF__TRUNCATE_PERIOD)
         with = "response.truncate is period, which cuts single responses; none and stop are "
                "possible with an environment";

@@ -1,4 +1,4 @@
-// describe.h: the descriptor of a reward as bytes. A worker describes the plugin that it opened;
+// describe.h: the descriptor of a reward or an environment as bytes. A worker describes the plugin that it opened;
 // from that, the host builds a descriptor, which is checked like any other (plugin/descriptor.h).
 #ifndef RLHF_HOST_WORKER_DESCRIBE_H
 #define RLHF_HOST_WORKER_DESCRIBE_H
@@ -12,11 +12,13 @@ void rlhf__description_put(const struct rlhf__plugin *p, struct rlhf__buf *out);
 enum {
     RLHF__DESCRIBED_WHY_UNUSED = 1, // the plugin has why_unused()
     RLHF__DESCRIBED_CHECK_ROW = 2,  // the plugin has check_row()
-    RLHF__DESCRIBED_PROGRAM = 4     // the plugin has the extension RLHF_EXT_PROGRAM
+    RLHF__DESCRIBED_PROGRAM = 4,    // the plugin has the extension RLHF_EXT_PROGRAM
+    RLHF__DESCRIBED_RESET = 8,      // the environment has reset()
+    RLHF__DESCRIBED_FINISH = 16     // the environment has finish()
 };
 
-// A worker's description of a reward. The description owns its memory. The reward's config struct
-// has one slot of 8 bytes per option. desc lacks functions and ops.
+// A worker's description of a plugin. The description owns its memory. The plugin's config struct
+// has one slot of 8 bytes per option. desc lacks functions and ops, and the caller sets its kind.
 struct rlhf__description {
     rlhf_plugin desc;
     rlhf_opt *opts; // [desc.n_opts]

@@ -53,6 +53,7 @@ static rlhf_status ask_open(const struct rlhf__stand_in *s, struct rlhf__worker 
     rlhf__wire_puts(&a.frame, s->path);
     rlhf__wire_puts(&a.frame, s->id);
     rlhf__wire_puts(&a.frame, s->asker);
+    rlhf__wire_u32(&a.frame, (uint32_t)s->kind);
     rlhf_status st = ask_first(s, &a, err);
     if (st == RLHF_OK && what) {
         st = rlhf__description_get(&a.result, what, err);
@@ -147,10 +148,8 @@ static void put_create(const struct rlhf__pool *t, struct rlhf__buf *frame) {
     rlhf__wire_text(frame, t->options.data, t->options.len);
 }
 
-// Send a request to a worker, which must be running. If all workers of an instance get the same
-// request, only the metrics of the first one are reported.
-static rlhf_status ask(const struct rlhf__pool *t, struct rlhf__pool_worker *h,
-                       struct rlhf__asked *a) {
+rlhf_status rlhf__pool_ask(const struct rlhf__pool *t, struct rlhf__pool_worker *h,
+                           struct rlhf__asked *a) {
     a->worker = h->worker;
     a->ear = &h->ear;
     rlhf__ear_begin(&h->ear);
@@ -162,11 +161,26 @@ static rlhf_status ask(const struct rlhf__pool *t, struct rlhf__pool_worker *h,
     return RLHF_OK;
 }
 
+// What an environment declares. Later workers do not change it.
+static rlhf_status take_declared(struct rlhf__pool *t, struct rlhf__wire *in) {
+    const uint32_t promises = rlhf__wire_get_u32(in), has = rlhf__wire_get_u32(in);
+    const rlhf_str tools = rlhf__wire_get_text(in);
+    t->places = 0;
+    rlhf__buf_clear(&t->vacant);
+    rlhf__buf_clear(&t->closed);
+    if (t->starts++) return RLHF_OK;
+    t->promises = promises;
+    if (in->bad || !has) return RLHF_OK;
+    t->tools = strndup(tools.ptr, (size_t)tools.len);
+    return t->tools ? RLHF_OK : RLHF_E_NOMEM;
+}
+
 static rlhf_status create_in(struct rlhf__pool *t, struct rlhf__pool_worker *h) {
     struct rlhf__asked a = {.done = 0};
     put_create(t, &a.frame);
     a.may_be_left = 1;
-    const rlhf_status st = ask(t, h, &a);
+    rlhf_status st = rlhf__pool_ask(t, h, &a);
+    if (st == RLHF_OK && t->s->kind == RLHF_KIND_ENVIRONMENT) st = take_declared(t, &a.result);
     rlhf__asked_finish(&a);
     return st;
 }
@@ -177,7 +191,7 @@ static rlhf_status load_in(const struct rlhf__pool *t, struct rlhf__pool_worker 
     rlhf__wire_begin(&a.frame, RLHF__ASK_LOAD);
     rlhf__wire_u32(&a.frame, t->state_version);
     rlhf__wire_text(&a.frame, t->state.data, t->state.len);
-    rlhf_status st = ask(t, h, &a);
+    rlhf_status st = rlhf__pool_ask(t, h, &a);
     const uint64_t read = st == RLHF_OK ? rlhf__wire_get_u64(&a.result) : 0;
     if (st == RLHF_OK && read != t->state.len) {
         snprintf(why, sizeof why, "it read only %llu of the %zu bytes of its state",
@@ -261,6 +275,9 @@ static void destroy(struct rlhf__pool *t) {
     rlhf__buf_free(&t->options);
     rlhf__buf_free(&t->confined);
     rlhf__buf_free(&t->state);
+    rlhf__buf_free(&t->vacant);
+    rlhf__buf_free(&t->closed);
+    free(t->tools);
     free(t);
 }
 
@@ -271,7 +288,7 @@ void rlhf__stand_in_destroy(void *self) {
         struct rlhf__asked a = {.done = 0};
         if (!t->hand[i].worker || t->hand[i].worker->failed.code) continue;
         rlhf__wire_begin(&a.frame, RLHF__ASK_DESTROY);
-        ask(t, &t->hand[i], &a);
+        rlhf__pool_ask(t, &t->hand[i], &a);
         if (t->hand[i].worker->failed.code)
             t->api->log(t->api, RLHF_LOG_WARN, t->hand[i].worker->failed.text);
         rlhf__asked_finish(&a);
@@ -326,7 +343,7 @@ rlhf_status rlhf__stand_in_save(void *self, const rlhf_ostream *out) {
     RLHF_TRY(rlhf__pool_ready(t, &t->hand[0]));
     rlhf__wire_begin(&a.frame, RLHF__ASK_SAVE);
     a.most = RLHF__WIRE_MAX;
-    rlhf_status st = ask(t, &t->hand[0], &a);
+    rlhf_status st = rlhf__pool_ask(t, &t->hand[0], &a);
     const rlhf_str bytes = st == RLHF_OK ? rlhf__wire_get_text(&a.result) : (rlhf_str){NULL, 0};
     if (st == RLHF_OK) st = out->write(out, bytes.ptr, bytes.len);
     rlhf__asked_finish(&a);
@@ -375,7 +392,7 @@ rlhf_status rlhf__stand_in_check_row(void *self, rlhf_str row) {
     rlhf__wire_begin(&a.frame, RLHF__ASK_CHECK_ROW);
     rlhf__wire_text(&a.frame, row.ptr, row.len);
     a.may_be_left = 1;
-    const rlhf_status st = ask(t, &t->hand[0], &a);
+    const rlhf_status st = rlhf__pool_ask(t, &t->hand[0], &a);
     rlhf__asked_finish(&a);
     return st;
 }

@@ -13,9 +13,11 @@ struct rlhf__stand_in {
     struct rlhf__outside base; // first member: load.h passes it back
     struct rlhf__description what;
     rlhf_reward_ops ops;
+    rlhf_environment_ops environment;
+    int32_t kind, reserved_word; // RLHF_KIND_REWARD or RLHF_KIND_ENVIRONMENT; it has these ops
     struct rlhf__worker_rules rules;
     const char *program;     // executable of the workers, borrowed
-    char *path, *id, *asker; // id NULL: the only reward in the file
+    char *path, *id, *asker; // id NULL: the only plugin of its kind in the file
     char sha256[65];
     char reserved[7];
     char *confined; // the confinement in force, as text
@@ -29,8 +31,8 @@ struct rlhf__stand_in {
 rlhf_status rlhf__stand_in_worker(struct rlhf__stand_in *s, struct rlhf__worker **out,
                                   struct rlhf__description *what, struct rlhf__error *err);
 
-// The functions of a stand-in's descriptor and ops, except score(), which is in scoring.h. [as
-// rlhf_plugin says]
+// The functions of a stand-in's descriptor and ops, except score(), which is in scoring.h, and
+// those for episodes (episode_calls.h). [as rlhf_plugin says]
 rlhf_status rlhf__stand_in_create(const rlhf_host *api, const void *config, void **self);
 void rlhf__stand_in_destroy(void *self);
 rlhf_status rlhf__stand_in_save(void *self, const rlhf_ostream *out);
@@ -40,7 +42,7 @@ rlhf_status rlhf__stand_in_check_row(void *self, rlhf_str row);
 // See struct rlhf__outside. [as there]
 int64_t rlhf__stand_in_ended_at(void *self);
 
-// ---- for scoring.c ----
+// ---- for scoring.c and episode_calls.c ----
 
 #define RLHF__POOL_LIMIT "rewards.timeout_s"
 enum { RLHF__POOL_WHY = 2044 }; // most bytes of a reason
@@ -62,6 +64,13 @@ struct rlhf__pool {
     int32_t has_state, lost_state;  // lost_state: could not be saved after the last batch
     int64_t ended_at;               // see struct rlhf__outside
     pthread_t home;                 // the thread that created it
+    // of an environment:
+    uint64_t starts;         // of workers
+    char *tools;             // as its first worker declared them; NULL: none
+    uint32_t promises;       // likewise
+    uint32_t places;         // places of states that the present worker knows, or once knew
+    struct rlhf__buf vacant; // u32 places that can be used again
+    struct rlhf__buf closed; // u32 places of states that the worker has to close
 };
 
 // Fail the call for the reason `why`. Returns code. [main]
@@ -75,6 +84,11 @@ rlhf_status rlhf__pool_fail_part(const struct rlhf__pool *t, rlhf_status code, c
 // Returns the plugin's status in an answered request. A failure is reported as by
 // rlhf__pool_fail_part, with the worker's reason or else the plugin's. [main]
 rlhf_status rlhf__pool_said(const struct rlhf__pool *t, const struct rlhf__asked *a, int first);
+
+// Send a request to a worker, which must be running. If all workers of an instance get the same
+// request, only the metrics of the first one are reported. Errors are reported to the host. [main]
+rlhf_status rlhf__pool_ask(const struct rlhf__pool *t, struct rlhf__pool_worker *h,
+                           struct rlhf__asked *a);
 
 // Start the worker if it is not running or has failed. [main]
 rlhf_status rlhf__pool_ready(struct rlhf__pool *t, struct rlhf__pool_worker *h);

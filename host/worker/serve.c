@@ -7,6 +7,7 @@
 #include "supervise/confine.h"
 #include "supervise/warden.h"
 #include "worker/describe.h"
+#include "worker/episode_serve.h"
 #include "worker/fence.h"
 #include "worker/programs.h"
 #include "worker/table.h"
@@ -29,7 +30,8 @@ struct serving {
     struct rlhf__strings strings;
     struct rlhf__table table;
     struct rlhf__fence fence;
-    struct rlhf__buf in, out, state;
+    struct rlhf__places places; // of an environment
+    struct rlhf__buf in, out, state, results;
 };
 
 // ---- answers ----
@@ -70,17 +72,21 @@ static void ask_confine(struct serving *s, struct rlhf__wire *in) {
 static void ask_open(struct serving *s, struct rlhf__wire *in) {
     struct rlhf__error err = {0, ""};
     char *path = text_of(in), *id = text_of(in), *asker = text_of(in);
+    const int32_t kind = (int32_t)rlhf__wire_get_u32(in);
     rlhf_status st = s->plugins || in->bad || !path || !id || !asker
                          ? rlhf__fail(&err, RLHF_E_INTERNAL, "the worker cannot open it")
                          : rlhf__plugins_create(s->env->dirs, &s->plugins, &err);
     if (st == RLHF_OK)
-        st = rlhf__plugin_open_trusted(s->plugins, path, id, RLHF_KIND_REWARD, asker, &s->plugin,
-                                       &err);
+        st = rlhf__plugin_open_trusted(s->plugins, path, id, kind, asker, &s->plugin, &err);
     answer(s, st, err.text);
     if (st == RLHF_OK) rlhf__description_put(s->plugin, &s->out);
     free(path);
     free(id);
     free(asker);
+}
+
+static int is_environment(const struct serving *s) {
+    return s->plugin && s->plugin->desc.kind == RLHF_KIND_ENVIRONMENT;
 }
 
 // Make the plugin's config from options in JSON. The plugin's own option table checks them again.
@@ -134,13 +140,26 @@ static void ask_create(struct serving *s, struct rlhf__wire *in) {
         st = s->plugin->desc.create(&t->api, s->config, &s->self);
     }
     answer(s, st, err.text);
+    if (!is_environment(s)) return;
+    s->places = (struct rlhf__places){.ops = &s->plugin->ops.environment, .self = s->self};
+    if (st == RLHF_OK) rlhf__places_declare(&s->places, &s->out);
 }
 
 static void ask_check_row(struct serving *s, struct rlhf__wire *in) {
-    const rlhf_reward_ops *ops = &s->plugin->ops.reward;
+    rlhf_status (*const check)(void *, rlhf_str) =
+        is_environment(s) ? s->plugin->ops.environment.check_row : s->plugin->ops.reward.check_row;
     const rlhf_str row = rlhf__wire_get_text(in);
-    const rlhf_status st = ops->check_row && !in->bad ? ops->check_row(s->self, row) : RLHF_OK;
-    answer(s, st, "");
+    answer(s, check && !in->bad ? check(s->self, row) : RLHF_OK, "");
+}
+
+// ---- episodes ----
+
+static void ask_play(struct serving *s, struct rlhf__wire *in) {
+    struct rlhf__error err = {0, ""};
+    rlhf__buf_clear(&s->results);
+    const rlhf_status st = rlhf__places_play(&s->places, in, &s->results, &err);
+    answer(s, st, err.text);
+    if (st == RLHF_OK) rlhf__buf_put(&s->out, s->results.data, s->results.len);
 }
 
 // ---- state ----
@@ -238,7 +257,7 @@ static void ask_score(struct serving *s, struct rlhf__wire *in) {
 
 static void serve_one(struct serving *s, struct rlhf__wire *in) {
     const int open = s->plugin != NULL, alive = open && s->config != NULL;
-    const int keeps = alive && s->plugin->desc.state_version;
+    const int keeps = alive && s->plugin->desc.state_version, plays = alive && is_environment(s);
     if (in->kind == RLHF__ASK_CONFINE && !s->plugins)
         ask_confine(s, in);
     else if (in->kind == RLHF__ASK_OPEN)
@@ -249,7 +268,9 @@ static void serve_one(struct serving *s, struct rlhf__wire *in) {
         ask_create(s, in);
     else if (in->kind == RLHF__ASK_CHECK_ROW && alive)
         ask_check_row(s, in);
-    else if (in->kind == RLHF__ASK_SCORE && alive)
+    else if (in->kind == RLHF__ASK_PLAY && plays)
+        ask_play(s, in);
+    else if (in->kind == RLHF__ASK_SCORE && alive && !plays)
         ask_score(s, in);
     else if (in->kind == RLHF__ASK_SAVE && keeps)
         ask_save(s);
@@ -269,6 +290,7 @@ static int work(void *arg, unsigned spaces) {
     rlhf__fence_watch(&s->fence);
     while (rlhf__wire_receive(RLHF__WORKER_ASK, &s->in, &in) == 0) {
         if (s->timeout_s > 0) rlhf__confine_time(s->timeout_s);
+        if (in.kind == RLHF__ASK_DESTROY && s->places.ops) rlhf__places_finish(&s->places);
         if (in.kind == RLHF__ASK_DESTROY && s->self && s->config && s->plugin->desc.create &&
             s->plugin->desc.destroy)
             s->plugin->desc.destroy(s->self);

@@ -1,4 +1,4 @@
-// serve.h: `rlhf-host worker`: a process that opens one reward plugin and serves the host's
+// serve.h: `rlhf-host worker`: a process that opens one reward or environment and serves the host's
 // requests (wire.h) until the host closes its socket. Only the host starts it (process.h).
 #ifndef RLHF_HOST_WORKER_SERVE_H
 #define RLHF_HOST_WORKER_SERVE_H

@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/printable.h"
 #include "plugin/search.h"
+#include "worker/episode_calls.h"
 #include "worker/instance.h"
 #include "worker/scoring.h"
 
@@ -84,28 +85,29 @@ static int is_same(const char *a, const char *b) {
 
 // Returns an existing stand-in for this file, or NULL.
 static const struct rlhf__plugin *find(const struct rlhf__plugins *p, const char *path,
-                                       const char *id, const struct rlhf__worker_rules *rules) {
+                                       const char *id, int32_t kind,
+                                       const struct rlhf__worker_rules *rules) {
     const struct rlhf__plugin *const *all;
     const size_t n = rlhf__plugins_list(p, &all);
     for (size_t i = 0; i < n; i++) {
         if (!all[i]->outside || all[i]->outside->destroy != destroy) continue;
         const struct rlhf__stand_in *s = of(all[i]->outside);
-        if (strcmp(s->path, path) == 0 && is_same(s->id, id) && s->rules.network == rules->network)
+        if (strcmp(s->path, path) == 0 && is_same(s->id, id) && s->kind == kind &&
+            s->rules.network == rules->network)
             return all[i];
     }
     return NULL;
 }
 
 static struct rlhf__stand_in *fresh(const struct rlhf__worker_rules *rules, const char *path,
-                                    const char *id, const char *asker) {
+                                    const char *id, int32_t kind, const char *asker) {
     struct rlhf__stand_in *s = calloc(1, sizeof *s);
     if (!s) return NULL;
-    s->base = (struct rlhf__outside){.why_unused = why_unused,
-                                     .extension = extension,
-                                     .destroy = destroy,
-                                     .ended_at = rlhf__stand_in_ended_at,
-                                     .worker = 1};
+    s->base = (struct rlhf__outside){
+        .why_unused = why_unused, .extension = extension, .destroy = destroy, .worker = 1};
+    if (kind == RLHF_KIND_REWARD) s->base.ended_at = rlhf__stand_in_ended_at;
     s->rules = *rules;
+    s->kind = kind;
     s->path = strdup(path);
     s->id = id ? strdup(id) : NULL;
     s->asker = strdup(asker);
@@ -117,22 +119,24 @@ static struct rlhf__stand_in *fresh(const struct rlhf__worker_rules *rules, cons
 // Fill in the functions of a descriptor; the worker described everything else.
 static void fill(struct rlhf__stand_in *s) {
     rlhf_plugin *d = &s->what.desc;
+    d->kind = (uint32_t)s->kind;
     s->ops = (rlhf_reward_ops){.size = sizeof s->ops, .flags = s->what.ops_flags};
     s->ops.score = rlhf__stand_in_score;
     if (s->what.has & RLHF__DESCRIBED_CHECK_ROW) s->ops.check_row = rlhf__stand_in_check_row;
+    rlhf__episode_calls_ops(&s->what, &s->environment);
     d->create = rlhf__stand_in_create;
     d->destroy = rlhf__stand_in_destroy;
     d->save = d->state_version ? rlhf__stand_in_save : NULL;
     d->load = d->state_version ? rlhf__stand_in_load : NULL;
-    d->ops = &s->ops;
+    d->ops = s->kind == RLHF_KIND_REWARD ? (const void *)&s->ops : &s->environment;
     s->base.confined = s->confined;
 }
 
 static rlhf_status open_path(struct rlhf__plugins *p, const struct rlhf__worker_rules *rules,
-                             const char *path, const char *id, const char *asker,
+                             const char *path, const char *id, int32_t kind, const char *asker,
                              const struct rlhf__plugin **out, struct rlhf__error *err) {
     RLHF_TRY(rlhf__plugins_trust(p, path, err));
-    struct rlhf__stand_in *s = fresh(rules, path, id, asker);
+    struct rlhf__stand_in *s = fresh(rules, path, id, kind, asker);
     if (!s) return RLHF__NOMEM(err, "%s: out of memory", path);
     s->program = rlhf__plugins_program(p);
     rlhf_status st = rlhf__sha256_file(path, s->sha256, err);
@@ -146,13 +150,13 @@ static rlhf_status open_path(struct rlhf__plugins *p, const struct rlhf__worker_
 }
 
 rlhf_status rlhf__worker_plugin(struct rlhf__plugins *p, const struct rlhf__worker_rules *rules,
-                                const char *name, int32_t from, const char *asker,
+                                const char *name, int32_t kind, int32_t from, const char *asker,
                                 const struct rlhf__plugin **out, struct rlhf__error *err) {
     char *path = NULL, *id = NULL;
-    RLHF_TRY(rlhf__plugins_find(p, name, RLHF_KIND_REWARD, from, asker, &path, &id, err));
+    RLHF_TRY(rlhf__plugins_find(p, name, kind, from, asker, &path, &id, err));
     rlhf_status st = RLHF_OK;
-    *out = find(p, path, id, rules);
-    if (!*out) st = open_path(p, rules, path, id, asker, out, err);
+    *out = find(p, path, id, kind, rules);
+    if (!*out) st = open_path(p, rules, path, id, kind, asker, out, err);
     free(path);
     free(id);
     return st;

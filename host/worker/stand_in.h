@@ -1,9 +1,10 @@
-// stand_in.h: a reward whose file is not open in this process. The stand-in has a descriptor and
-// ops of the host, which let a worker (process.h) run the plugin. To the rest of the host, the
-// stand-in is a reward like any other.
+// stand_in.h: a reward or an environment whose file is not open in this process. The stand-in has a
+// descriptor and ops of the host, which let a worker (process.h) run the plugin. To the rest of the
+// host, the stand-in is a plugin like any other.
 //
 // If a worker crashes, ends, hangs or sends invalid messages, the current call fails with a reason.
-// The next call starts another worker with the state after the last successful batch.
+// The next call starts another worker with the state after the last successful batch. Episodes that
+// were open in the worker have failed (episode_calls.h).
 #ifndef RLHF_HOST_WORKER_STAND_IN_H
 #define RLHF_HOST_WORKER_STAND_IN_H
 
@@ -15,15 +16,15 @@ enum { RLHF__MOST_WORKERS = 64 };
 struct rlhf__worker_rules {
     double timeout_s;    // limit of a call, 0 = none
     uint64_t memory_mib; // 0 = no limit
-    uint32_t workers;    // number of workers that share a batch, 1 to RLHF__MOST_WORKERS
+    uint32_t workers;    // that share a batch, 1 to RLHF__MOST_WORKERS; of an environment 1
     int32_t network;     // 1: they may use the network
 };
 
-// Find the reward plugin of that name, as rlhf__plugin_open does, but run it in workers. The same
-// file and network setting give the same plugin. Errors: those of rlhf__plugin_open; RLHF_E_INVALID
-// if the worker fails. [main]
+// Find the reward or environment of that name, as rlhf__plugin_open does, but run it in workers.
+// The same file, kind and network setting give the same plugin. Errors: those of rlhf__plugin_open;
+// RLHF_E_INVALID if the worker fails. [main]
 rlhf_status rlhf__worker_plugin(struct rlhf__plugins *p, const struct rlhf__worker_rules *rules,
-                                const char *name, int32_t from, const char *asker,
+                                const char *name, int32_t kind, int32_t from, const char *asker,
                                 const struct rlhf__plugin **out, struct rlhf__error *err);
 
 #endif

@@ -20,18 +20,31 @@ enum {
 // after success, the results that follow "->" below.
 enum rlhf__ask {
     RLHF__ASK_ANSWER = 0,
-    RLHF__ASK_OPEN = 1,       // text path, text id, text asker -> plugin
+    RLHF__ASK_OPEN = 1,       // text path, text id, text asker, u32 kind -> plugin
     RLHF__ASK_WHY_UNUSED = 2, // text key, text options -> u32 1 and text, or u32 0
-    RLHF__ASK_CREATE = 3,     // u64 seed, text owner, u32 services, limits, text options
-    RLHF__ASK_CHECK_ROW = 4,  // text row
-    RLHF__ASK_SCORE = 5, // u64 bytes of input, u64 of output; -> u32 1 and text state, or u32 0
-    RLHF__ASK_SAVE = 6,  // -> text state
-    RLHF__ASK_LOAD = 7,  // u32 version, text state -> u64 bytes read
+    // u64 seed, text owner, u32 services, limits, text options; of an environment -> u32 promises,
+    // u32 1 and text tools, or u32 0 and an empty text
+    RLHF__ASK_CREATE = 3,
+    RLHF__ASK_CHECK_ROW = 4, // text row
+    RLHF__ASK_SCORE = 5,     // u64 bytes of input, u64 of output; -> u32 1 and text state, or u32 0
+    RLHF__ASK_SAVE = 6,      // -> text state
+    RLHF__ASK_LOAD = 7,      // u32 version, text state -> u64 bytes read
     RLHF__ASK_DESTROY = 8,
     // Always the first request, sent before any code of the plugin runs: u64 memory_mib, f64
     // timeout_s -> text confinement.
-    RLHF__ASK_CONFINE = 9
+    RLHF__ASK_CONFINE = 9,
+    // A call of an environment: u32 function (enum rlhf__played), text of u32 places to close
+    // before it, u64 phase, u32 n, then for each of n episodes: u32 place of its state, u64 number,
+    // u64 seed, u32 turn, u32 end, texts meta and text, u32 calls and their texts name, arguments
+    // -> for each episode f64 reward, u32 end, u32 verdict, u32 failed; u32 messages, each u32
+    // entry, u32 role, text; u32 metrics, each u32 entry, text name, f64 value
+    RLHF__ASK_PLAY = 10
 };
+
+// Functions of an environment. A worker keeps the states of open episodes at places, which are
+// numbers that the host gives out in reset(), each below RLHF__MOST_PLACES.
+enum rlhf__played { RLHF__PLAYED_RESET = 0, RLHF__PLAYED_STEP = 1, RLHF__PLAYED_FINISH = 2 };
+enum { RLHF__MOST_PLACES = 1 << 20 };
 
 // Calls of the plugin. Those up to RLHF__CALL_METRIC get no reply. The reply to the others is an
 // i32 status and, after success, the results that follow "->" below.

@@ -345,7 +345,8 @@ static void refusals(void **state) {
         {"--algo sft.so --data texts.jsonl --policy model --set policy.init=random " ENV(""),
          "--env: sft.so trains on rows of a file and takes no turns"},
         {GRPO "--set rollout.ahead=1 --set algo.correction=token " ENV(""),
-         "rollout.ahead is 1; only 0 is possible with an environment"},
+         "rollout.ahead is 1, but episodes cannot be sampled ahead of training; use "
+         "rollout.ahead=0"},
         {GRPO ENV(":fault=tools"), "has tools, but the prompts are texts, in which no chat "},
         {GRPO "--set prompts.template=chatml " ENV(""),
          "it ends a turn with <|im_end|>, which is not a token of this model's vocabulary"},

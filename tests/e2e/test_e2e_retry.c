@@ -157,16 +157,23 @@ static void services(void **state) {
 }
 #endif
 
-// These faults are found when the time limit is over.
-static void silence(void **state) {
-    const int each = wanted(0) / 25;
-    static const char within[] = "--set rewards.timeout_s=2";
-    if (!each) return;
-    with_faults(*state, PROGRAM, "hang close late", 10, each, within);
-    with_faults(*state, CLASS, "hang late", 10, each, within);
-    if (RETRY_HTTP) with_faults(*state, LINES, "late", 10, each, within);
-    if (RETRY_HTTP) with_faults(*state, OPENENV, "late", 10, each, within);
+// These faults are found when the time limit is over, after 2 s. RLHF_LONG_SILENCES=N injects N of
+// them into each form.
+static void silences(struct e2e *t, enum form form, const char *kinds) {
+    const char *text = getenv("RLHF_LONG_SILENCES");
+    const int all = text ? atoi(text) : wanted(0) / 25;
+    if (all) with_faults(t, form, kinds, text ? 50 : 10, all, "--set rewards.timeout_s=2");
 }
+
+static void silent_programs(void **state) { silences(*state, PROGRAM, "hang close late"); }
+
+static void silent_classes(void **state) { silences(*state, CLASS, "hang late"); }
+
+#if RETRY_HTTP
+static void silent_lines(void **state) { silences(*state, LINES, "late"); }
+
+static void silent_openenv(void **state) { silences(*state, OPENENV, "late"); }
+#endif
 
 // Each fault is named. Without retries it ends the run.
 static void named(void **state) {
@@ -213,16 +220,21 @@ static void dropped(void **state) {
     e2e_says(t, "all 12 episodes failed, so no row is left");
 }
 
-int main(void) {
+// With an argument only the tests run whose names match it: "silent_*".
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(programs, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(classes, e2e_setup, e2e_teardown),
 #if RETRY_HTTP
         cmocka_unit_test_setup_teardown(services, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(silent_lines, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(silent_openenv, e2e_setup, e2e_teardown),
 #endif
-        cmocka_unit_test_setup_teardown(silence, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(silent_programs, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(silent_classes, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(named, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(dropped, e2e_setup, e2e_teardown),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests_name("retry", tests, NULL, NULL);
 }

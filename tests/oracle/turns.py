@@ -2,10 +2,11 @@
 """Compares the ids of conversations that are made turn by turn, as episodes make them (turns.c), with those of
 transformers' apply_chat_template of the whole conversation.
 
-Usage: turns.py TURNS WORK N    N: turns of the assistant, over all templates
+Usage: turns.py TURNS WORK N [STATE]    N: turns of the assistant, over all templates
 
 A conversation is compared if the template is append-only for it: what it writes up to a turn of the assistant stays
-the same when messages follow. Exit status 0: no compared conversation has a different id; 1: some do.
+the same when messages follow. With a STATE file an interrupted comparison continues, by the same command. Exit status
+0: no compared conversation has a different id; 1: some do.
 """
 import json
 import os
@@ -93,13 +94,33 @@ def count_turns(row):
     return sum(m["role"] == "assistant" for m in row["messages"])
 
 
-def check(program, work, name, spec, n):
+class Kept:
+    """The counts of each template, in a file."""
+
+    def __init__(self, path):
+        self.path, self.of = path, {}
+        if path and os.path.exists(path):
+            with open(path) as f:
+                self.of = json.load(f)
+
+    def put(self, name, counts):
+        self.of[name] = counts
+        if not self.path:
+            return
+        with open(self.path + ".new", "w") as f:
+            json.dump(self.of, f)
+        os.replace(self.path + ".new", self.path)
+
+
+def check(program, work, name, spec, n, kept):
     """Returns (turns compared, conversations that differ, turns that were not compared)."""
     folder = directory(work, name, *spec, in_config=False)
     tok = hf.AutoTokenizer.from_pretrained(folder)
-    talks, done, wrong, left_out = Talks(tok, name), 0, 0, 0
+    talks = Talks(tok, name)
+    part, done, wrong, left_out = kept.of.get(name, (0, 0, 0, 0))
     with_tools = "tools" in spec[2]
     while done < n and left_out < 4 * n:
+        talks.rng.seed(f"{name} {part}")
         rows = []
         for i in range(AT_ONCE):
             tools = [None, None, [ADD], [WEATHER, ADD]][i % 4] if with_tools else None
@@ -120,6 +141,8 @@ def check(program, work, name, spec, n):
                 wrong += 1
                 if wrong <= 2:
                     print(f"{name}: {row}\n  here  {mine}\n  there {' '.join(map(str, want))}")
+        part += 1
+        kept.put(name, (part, done, wrong, left_out))
     print(f"{name}: {wrong} conversations differ; {done} turns compared, {left_out} not", flush=True)
     return done, wrong, left_out
 
@@ -148,9 +171,10 @@ def all_templates(program, work):
 
 def main():
     program, work, n = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    kept = Kept(sys.argv[4] if len(sys.argv) > 4 else "")
     templates, total, bad = list(all_templates(program, work)), 0, 0
     for name, spec in templates:
-        done, wrong, left_out = check(program, work, name, spec, n // len(templates))
+        done, wrong, left_out = check(program, work, name, spec, n // len(templates), kept)
         total += done
         bad += wrong or (done < left_out and not any(r in name for r in REWRITES)) or done == 0
     print(f"{total} turns of {len(templates)} templates compared")

@@ -1,11 +1,12 @@
-// probe_program.c: a program for exec.so. It tries the things that an isolated program must not be
-// able to do (probe.h), and writes the results to its standard error.
+// probe_program.c: a program for exec.so and env_exec.so. It tries the things that an isolated
+// program must not be able to do (probe.h), and writes the results to its standard error.
 //
 //     probe_program all DIR     all probes, with the bait in DIR
+//     probe_program plays DIR   the same, as an environment
 //     probe_program forks       as many processes as it can start; they stay: "forked: N"
 //     probe_program burn|wake   a child that computes for ever; with wake it also wakes itself
 //
-// Then it answers 1 for each row.
+// Then it answers 1 for each row, and ends each episode at its first turn.
 #include "worker/probe.h"
 
 #include <stdio.h>
@@ -33,13 +34,27 @@ static void fork_all(void) {
     fprintf(stderr, "forked: %d\n", n);
 }
 
+static void answer(const char *line, int plays) {
+    unsigned long long episode;
+    if (!plays)
+        puts("1");
+    else if (sscanf(line, "{\"reset\": %llu", &episode) == 1)
+        printf("{\"episode\": %llu}\n", episode);
+    else if (sscanf(line, "{\"step\": %llu", &episode) == 1)
+        printf("{\"episode\": %llu, \"reward\": 1, \"done\": true}\n", episode);
+    fflush(stdout);
+}
+
 int main(int argc, char **argv) {
     char *line = NULL;
     size_t room = 0;
     struct bait b;
     int begun = 0;
+    const int plays = argc > 2 && strcmp(argv[1], "plays") == 0;
+    if (plays) puts("{}");
+    fflush(stdout);
     while (getline(&line, &room, stdin) > 0) {
-        if (!begun && argc > 2 && strcmp(argv[1], "all") == 0) {
+        if (!begun && argc > 2 && (plays || strcmp(argv[1], "all") == 0)) {
             if (probe_bait(argv[2], &b) != 0) return 3;
             probe_all(&b, tell, stderr);
         }
@@ -47,8 +62,7 @@ int main(int argc, char **argv) {
         if (!begun && argc > 1 && strcmp(argv[1], "burn") == 0) probe_burns(NULL);
         if (!begun && argc > 1 && strcmp(argv[1], "wake") == 0) probe_wakes(NULL);
         begun = 1;
-        puts("1");
-        fflush(stdout);
+        answer(line, plays);
     }
     free(line);
     return 0;

@@ -510,6 +510,42 @@ static void a_function_in_isolation(void **state) {
     }
 }
 
+// A class of env_python.so too.
+static void a_class_in_isolation(void **state) {
+    struct e2e *t = *state;
+    if (system("python3 -c 'import sys' >/dev/null 2>&1") != 0) skip();
+    e2e_write(t, "game.py",
+              "import socket\n"
+              "def tried(what):\n"
+              "    try:\n"
+              "        what()\n"
+              "        return 1\n"
+              "    except OSError:\n"
+              "        return 0\n"
+              "class Game:\n"
+              "    def reset(self, **row):\n"
+              "        return None\n"
+              "    def get_reward(self):\n"
+              "        return 100 * tried(lambda: open('written', 'w')) + 10 * tried(socket.socket)"
+              " + tried(lambda: open('game.py'))\n");
+    static const struct {
+        const char *how;
+        double pays;
+    } all[] = {{"", 111}, {",isolate=true", 1}, {",isolate=true,network=true", 11}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        assert_int_equal(e2e_shell(t,
+                                   "rm -rf r written; \"$HOST\" " RUN
+                                   "--env env_python.so:file=game.py,class=Game%s 2>&1",
+                                   all[i].how),
+                         0);
+        const int held = !strstr(t->out, "not in force: no writing");
+        json_t *rows = e2e_metrics(t, "r");
+        if (held) assert_float_equal(e2e_metric(rows, 0, "objective/scores"), all[i].pays, 0);
+        json_decref(rows);
+        if (held) assert_int_equal(e2e_exists(t, "written"), all[i].pays > 100);
+    }
+}
+
 // An isolated program does not run between calls. If it wakes itself, it is ended.
 static void a_program_rests_between_calls(void **state) {
 #define LEAVES "exec.so:command='$RLHF_TEST_PLUGINS/probe_program' "
@@ -518,6 +554,39 @@ static void a_program_rests_between_calls(void **state) {
             at_rest_by(*state, kernels[k], LEAVES "burn,isolate=true", "T", "found:T:");
     at_rest_by(*state, "", LEAVES "wake,isolate=true", "", "found::");
     at_rest_by(*state, "", LEAVES "burn", "R", "found:R:");
+}
+
+// Environments and their programs meet the same restrictions, in a worker and when isolated.
+static void environments(void **state) {
+    struct e2e *t = *state;
+    static const char *const as[] = {"", "no-namespaces no-landlock", "nobody"};
+    static const char *const by[] = {
+        "$RLHF_TEST_PLUGINS/probe_environment.so:dir=$PWD/bait",
+        "env_exec.so:command='$RLHF_TEST_PLUGINS/probe_program' plays $PWD/bait,isolate=true"};
+    for (int i = 0; i < 2; i++) {
+        char env[256];
+        snprintf(env, sizeof env, "period_count.so\" --env \"%s", by[i]);
+        for (size_t k = 0; k < sizeof as / sizeof *as; k++)
+            if (can_be(as[k])) nothing_of(t, as[k], env, "");
+        assert_int_equal(e2e_shell(t, "grep '\"worker\": \"no new privileges' r/manifest.json"), 0);
+        nothing_of(t, "", env, ",network=true");
+        assert_int_equal(e2e_shell(t, "grep 'the network is open to it (network=true)' out && "
+                                      "grep ' N.tcp=0 ' out"),
+                         0);
+        struct attacked a;
+        struct result r;
+        lay(t, &a, 0);
+        char open[256];
+        snprintf(open, sizeof open, "%s", env);
+        char *isolate = strstr(open, ",isolate=true");
+        if (isolate) *isolate = 0;
+        const int status = attack_by(t, &a, "", open, ",isolate=false");
+        take_up(&a);
+        if (status != 0) fail_msg("%s", t->out);
+        count(t, NULL, &r);
+        assert_true(r.n >= FEWEST);
+        assert_int_equal(e2e_shell(t, "grep ' N.tcp=0 ' out && grep ' F.write=0 ' out"), 0);
+    }
 }
 
 // Programs cannot open the terminal either. A row scores 1 if its program could open it.
@@ -547,7 +616,8 @@ static void an_inspection_can_be_interrupted(void **state) {
     e2e_says(t, "(signal 2, Interrupt)");
 }
 
-int main(void) {
+// With an argument only the tests run whose names match it: "a_program*".
+int main(int argc, char **argv) {
 #define PROBE_TEST(f) cmocka_unit_test_setup_teardown(f, e2e_setup, e2e_teardown)
     const struct CMUnitTest tests[] = {
         PROBE_TEST(as_this_user),
@@ -574,9 +644,12 @@ int main(void) {
         PROBE_TEST(a_program_with_the_users_rights),
         PROBE_TEST(a_program_that_forks),
         PROBE_TEST(a_function_in_isolation),
+        PROBE_TEST(environments),
+        PROBE_TEST(a_class_in_isolation),
         PROBE_TEST(a_program_rests_between_calls),
         PROBE_TEST(a_program_has_no_terminal),
         PROBE_TEST(an_inspection_can_be_interrupted),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests_name("worker probes", tests, NULL, NULL);
 }

@@ -124,8 +124,9 @@ enum rlhf__entry {
 };
 
 // The members of a plugin entry (enum rlhf__entry) that belong to the host, NULL-ended. All entries
-// have "plugin". Judges and rewards also have "isolate" and "network", rewards have "name", and
-// rewards and environments have "weight". Plugins must not have options with these names. [any]
+// have "plugin". Rewards, judges and environments also have "isolate" and "network", rewards have
+// "name", and rewards and environments have "weight". Plugins must not have options with these
+// names. [any]
 const char *const *rlhf__host_keys(int entry);
 
 #endif

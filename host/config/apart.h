@@ -1,0 +1,22 @@
+// apart.h: opens a reward, the judge or the environment in this process or in a worker.
+#ifndef RLHF_HOST_CONFIG_APART_H
+#define RLHF_HOST_CONFIG_APART_H
+
+#include "config/config.h"
+#include "plugin/load.h"
+
+struct rlhf__apart {
+    const struct rlhf__config *c;
+    const struct rlhf__plugin_config *p; // its entry in c
+    const char *section, *flag;          // for messages: "reward.0", "--reward"
+    int32_t kind, reserved;              // RLHF_KIND_REWARD or RLHF_KIND_ENVIRONMENT
+};
+
+// Open the plugin. `isolate` of its entry decides where it runs, otherwise rewards.isolate. If a
+// plugin that came with the program only starts programs, only these are confined. Errors: those of
+// rlhf__plugin_open and rlhf__worker_plugin; RLHF_E_INVALID if a resumed run's config.json weakens
+// the confinement, or `network` has no effect. [main]
+rlhf_status rlhf__apart_open(struct rlhf__plugins *plugins, const struct rlhf__apart *q,
+                             const struct rlhf__plugin **out, struct rlhf__error *err);
+
+#endif

@@ -1,0 +1,27 @@
+// episode_serve.h: the calls of an environment, in its worker. Keeps the states of open episodes.
+#ifndef RLHF_HOST_WORKER_EPISODE_SERVE_H
+#define RLHF_HOST_WORKER_EPISODE_SERVE_H
+
+#include "worker/wire.h"
+
+#include <rlhf/draft/environment.h>
+
+struct rlhf__places {
+    const rlhf_environment_ops *ops;
+    void *self;
+    void **state; // [n] NULL: no episode has this place
+    uint32_t n;
+};
+
+// Append what the environment declares, for the answer to RLHF__ASK_CREATE. [main]
+void rlhf__places_declare(const struct rlhf__places *, struct rlhf__buf *out);
+
+// Serve RLHF__ASK_PLAY. After RLHF_OK, *out has the results. Otherwise it is the environment's
+// status, or *why has the reason. [main]
+rlhf_status rlhf__places_play(struct rlhf__places *, struct rlhf__wire *in, struct rlhf__buf *out,
+                              struct rlhf__error *why);
+
+// Close all open episodes. [main]
+void rlhf__places_finish(struct rlhf__places *);
+
+#endif
