@@ -1,5 +1,5 @@
 // probe_environment.c: an environment that tries the things that a worker must not be able to do
-// (probe.h) at the first turn, and logs the outcomes.
+// (probe.h) in its first call, and logs the outcomes.
 #include "worker/probe.h"
 
 #include "support/plugin.h"
@@ -27,13 +27,11 @@ static void tell(void *ctx, const char *line) {
     s->host->log(s->host, RLHF_LOG_INFO, line);
 }
 
-static rlhf_status step(void *self, const rlhf_episode_in *in, const rlhf_episode_out *out) {
+static rlhf_status reset(void *self, const rlhf_episode_in *in, const rlhf_episode_out *out) {
     struct self *s = self;
     struct bait b;
-    for (uint32_t i = 0; i < in->n; i++) {
-        out->reward[i] = 1;
-        out->end[i] = RLHF_EPISODE_DONE;
-    }
+    (void)in;
+    (void)out;
     if (s->tried++) return RLHF_OK;
     if (probe_bait(s->config->dir, &b) != 0)
         return s->host->fail(s->host, RLHF_E_INVALID, "there is no bait");
@@ -41,8 +39,15 @@ static rlhf_status step(void *self, const rlhf_episode_in *in, const rlhf_episod
     return RLHF_OK;
 }
 
+static rlhf_status step(void *self, const rlhf_episode_in *in, const rlhf_episode_out *out) {
+    (void)self;
+    for (uint32_t i = 0; i < in->n; i++)
+        out->end[i] = RLHF_EPISODE_DONE;
+    return RLHF_OK;
+}
+
 static const rlhf_environment_ops ops = {
-    .size = sizeof ops, .flags = RLHF_ENVIRONMENT_PAYS, .step = step};
+    .size = sizeof ops, .flags = RLHF_ENVIRONMENT_PAYS, .reset = reset, .step = step};
 
 TEST_PLUGIN(RLHF_KIND_ENVIRONMENT, "probe_environment", .summary = "tries what it must not",
             TEST_OPTIONS(opts), TEST_INSTANCES)

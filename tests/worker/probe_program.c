@@ -2,11 +2,11 @@
 // program must not be able to do (probe.h), and writes the results to its standard error.
 //
 //     probe_program all DIR     all probes, with the bait in DIR
-//     probe_program plays DIR   the same, as an environment
+//     probe_program plays DIR   the same, as an environment that ends episodes at their first turn
 //     probe_program forks       as many processes as it can start; they stay: "forked: N"
 //     probe_program burn|wake   a child that computes for ever; with wake it also wakes itself
 //
-// Then it answers 1 for each row, and ends each episode at its first turn.
+// Then it answers 1 for each row.
 #include "worker/probe.h"
 
 #include <stdio.h>
