@@ -158,7 +158,10 @@ static int attack(struct e2e *t, const struct attacked *a, const char *as, const
 // Returns the line of the protections in force, without the part about missing protections.
 static void in_force(const struct e2e *t, char *out, size_t cap) {
     const char *from = strstr(t->out, "runs in a worker process: ");
-    if (!from) fail_msg("nothing is said to be in force in:\n%s", t->out);
+    if (!from) {
+        fail_msg("nothing is said to be in force in:\n%s", t->out);
+        return; // never reached
+    }
     const char *to = strstr(from, "; not in force"), *end = strchr(from, '\n');
     if (!to || (end && to > end)) to = end ? end : from + strlen(from);
     snprintf(out, cap, "%.*s", (int)(to - from), from);
