@@ -1,7 +1,8 @@
 #!/bin/sh
 # Runs with an environment have the same weights, rows, metrics and samples on 1, 2 and 4 ranks at equal
-# shards: with the calculator, with a slow game, with faults on one rank, and after a resume with another
-# number of ranks. `verify` plays the episodes again, in one process and with another instruction set.
+# shards: with the calculator, with a slow game, with faults on one rank, with episodes that fail for
+# good, and after a resume with another number of ranks. `verify` plays the episodes again, in one
+# process and with another instruction set.
 set -eu
 limit=300
 status=0
@@ -69,6 +70,8 @@ for text in sys.stdin:
     if what == "reset":
         sums[episode] = line["seed"] % 5
         out["say"] = " %d?" % sums[episode]
+    elif os.environ.get("GIVES_UP") and sums[episode] % 5 == 2:
+        out["failed"] = "the players are tired"
     elif what == "step":
         sums[episode] += len(line["text"].encode())
         out.update(reward=sums[episode] % 4 / 2, metrics={"sum": sums[episode] / 7})
@@ -100,6 +103,18 @@ cmp -s game/rollouts.jsonl crash/rollouts.jsonl || fail "the game that crashes h
 for file in game crash; do find $file/checkpoints/latest/ -name '*.safetensors' | sort | xargs cat | sha256sum >$file.weights; done
 cmp -s game.weights crash.weights || fail "the game that crashes has other weights"
 unset CRASH
+
+# Episodes that fail for good are left out of the batch, whichever rank plays them.
+drop="$game --set episodes.on_failure=drop --set episodes.retries=1"
+export GIVES_UP=1
+"$host" $drop --env env_exec.so --set "$(play)" --threads 2 --out drop >"$work/out" 2>&1 || fail "episodes left out in one process"
+grep -q '"episodes/dropped": [1-9]' drop/metrics.jsonl || fail "no episode was left out"
+for n in 2 4; do
+    start "$first" $n "$host" $drop --env env_exec.so --set "$(play)" --set run.threads=1 --out "drop-$n"
+    [ $status = 0 ] || fail "episodes left out on $n ranks"
+    equal drop "drop-$n" "a batch without some episodes on $n ranks"
+done
+unset GIVES_UP
 
 # Two phases on four ranks, one on two, and the last in one process.
 start "$first" 4 "$host" $game --env env_exec.so --set "$(play)" --set run.threads=1 --set run.stop_after=2 --out parts
