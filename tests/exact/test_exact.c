@@ -84,6 +84,39 @@ static void both_stages_agree(void **state) {
     }
 }
 
+// rlhf_log's first try: right wherever it is sure, and sure in all but 1 of 100 cases.
+static void a_first_try_is_right_or_unsure(void **state) {
+    (void)state;
+    static const double range[][2] = {{0, 1}, {1, 50000}, {0.99, 1.01}, {0, 1e300}, {0, 1e-300}};
+    rlhf_rng rng = {31, rlhf_rng_stream("exact"), 0};
+    for (size_t i = 0; i < N(range); i++) {
+        int sure, open = 0;
+        for (int n = 0; n < 40000; n++) {
+            const double x = range[i][0] + (range[i][1] - range[i][0]) * rlhf_rng_next(&rng);
+            const double y = rlhf_x_log_quick(fmax(x, 0x1p-1022), &sure);
+            if (sure) same("log", x, y, rlhf_x_log_bits(fmax(x, 0x1p-1022), 53));
+            open += !sure;
+        }
+        if (open > 400) fail_msg("range %d: %d of 40000 cases are open", (int)i, open);
+    }
+    for (size_t i = 0; i < N(exact_log); i++) {
+        const double x = of(exact_log[i][0]);
+        int sure;
+        if (!(x >= 0x1p-1022) || x == INFINITY) continue;
+        const double y = rlhf_x_log_quick(x, &sure);
+        if (sure) same("log", x, y, of(exact_log[i][1]));
+    }
+    // around 1, where the result is small
+    for (int n = -20000; n < 20000; n++) {
+        int sure;
+        const double near[] = {1 + n * 0x1p-52, 1 + n * 0x1p-16};
+        for (int k = 0; k < 2; k++) {
+            const double y = rlhf_x_log_quick(near[k], &sure);
+            if (sure) same("log", near[k], y, rlhf_x_log_bits(near[k], 53));
+        }
+    }
+}
+
 // The first stage has to leave hard cases to the second.
 static void hard_cases_need_the_second_stage(void **state) {
     (void)state;
@@ -161,6 +194,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_are_correctly_rounded),
         cmocka_unit_test(both_stages_agree),
+        cmocka_unit_test(a_first_try_is_right_or_unsure),
         cmocka_unit_test(hard_cases_need_the_second_stage),
         cmocka_unit_test(logf_is_the_rounded_logarithm),
         cmocka_unit_test(special_values),

@@ -121,8 +121,48 @@ static inline double rlhf_x_log_bits(double x, int bits) {
     return sure ? y : rlhf_x_log_wide(x, 0, bits);
 }
 
+// A first try with doubles, for a normal x > 0: right to about 63 bits, which is enough for more
+// than 99 of 100 arguments. With y = x / 2^e and c from the table, log x is
+// e log 2 - log c + log(1 + z), where z = c y - 1 and |z| < 2^-7.
+static inline double rlhf_x_log_quick(double x, int *sure) {
+    const uint64_t u = rlhf_x_bits(x);
+    const int i = (int)(u >> 45) & 127, upper = i >= 53, e = (int)(u >> 52) - 1023 + upper;
+    const double y = rlhf_x_double((u & 0x000fffffffffffff) | (uint64_t)(1023 - upper) << 52);
+    const double y_high = rlhf_x_double(rlhf_x_bits(y) & ~(uint64_t)0x7ffffff);
+    // The sums of high parts are exact: all are multiples of 2^-42, and below 2^10.
+    const double c = rlhf_x_inverse[i] * rlhf_x_two(-8), z_high = y_high * c - 1,
+                 z_low = (y - y_high) * c, z = z_high + z_low, zz = z * z;
+    const double p =
+        zz *
+        (z * (1.0 / 3 -
+              z * (1.0 / 4 -
+                   z * (1.0 / 5 - z * (1.0 / 6 - z * (1.0 / 7 - z * (1.0 / 8 - z * (1.0 / 9))))))) -
+         1.0 / 2); // log(1 + z) - z
+    double high = z, low = p, err = zz * rlhf_x_two(-50);
+    if (e || rlhf_x_inverse[i] != 256) {
+        const struct rlhf_x_pair t = rlhf_x_log[i];
+        const double t_high = (double)(int64_t)(t.hi >> 11) * rlhf_x_two(-42),
+                     t_low = (double)(int64_t)((t.hi & 0x7ff) << 42 | t.lo >> 22) * rlhf_x_two(-95);
+        high = e * 0.6931471805598903 + (upper ? -t_high : t_high) + z_high;
+        low = e * 5.497923018708371e-14 + (upper ? -t_low : t_low) + z_low + p;
+        err += rlhf_x_two(-66);
+    }
+    const double a = high + (low - err), b = high + (low + err);
+    *sure = a == b;
+    return a;
+}
+
 // The natural logarithm. [any]
-static inline double rlhf_log(double x) { return rlhf_x_log_bits(x, 53); }
+static inline double rlhf_log(double x) {
+#ifndef __FAST_MATH__
+    if (x >= rlhf_x_two(-1022) && x < INFINITY) {
+        int sure;
+        const double y = rlhf_x_log_quick(x, &sure);
+        if (sure) return y;
+    }
+#endif
+    return rlhf_x_log_bits(x, 53);
+}
 
 // log(1 + x), with all bits for small x. [any]
 static inline double rlhf_log1p(double x) {
