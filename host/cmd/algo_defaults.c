@@ -1,6 +1,7 @@
 // algo_defaults.c: see algo_defaults.h.
 #include "cmd/algo_defaults.h"
 
+#include "base/decimal.h"
 #include "base/file.h"
 #include "base/printable.h"
 

@@ -1,6 +1,7 @@
 // closing.c: see closing.h.
 #include "report/closing.h"
 
+#include "base/decimal.h"
 #include "base/json.h"
 #include "base/printable.h"
 

@@ -1,6 +1,7 @@
 // jsonl.c: see jsonl.h.
 #include "report/jsonl.h"
 
+#include "base/decimal.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "report/metrics_file.h"
@@ -173,7 +174,8 @@ static rlhf_status jsonl_row(void *self, const struct rlhf__metrics_row *r,
     for (size_t i = 0; i < r->n; i++) {
         rlhf__buf_puts(&line, ", ");
         rlhf__json_write_string(&line, r->metric[i].name, strlen(r->metric[i].name));
-        rlhf__buf_printf(&line, ": %s", rlhf__format_double(r->metric[i].value, 0, number));
+        rlhf__buf_puts(&line, ": ");
+        rlhf__buf_puts(&line, rlhf__format_double(r->metric[i].value, 0, number));
     }
     rlhf__buf_puts(&line, "}\n");
     rlhf_status st = rlhf__jsonl_append(self, &line, err);

@@ -6,6 +6,7 @@
 // then byte for byte the same as that of an uninterrupted run.
 #include "report/metrics_file.h"
 
+#include "base/decimal.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "report/jsonl.h"

@@ -2,6 +2,7 @@
 #include "report/progress.h"
 
 #include "base/clock.h"
+#include "base/decimal.h"
 #include "base/json.h"
 #include "base/printable.h"
 #include "report/full_screen.h"

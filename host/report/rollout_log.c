@@ -1,6 +1,7 @@
 // rollout_log.c: see rollout_log.h.
 #include "report/rollout_log.h"
 
+#include "base/decimal.h"
 #include "base/json.h"
 #include "episode/metrics.h"
 #include "learn/learner.h"

@@ -1,6 +1,7 @@
 // samples.c: see samples.h.
 #include "report/samples.h"
 
+#include "base/decimal.h"
 #include "base/json.h"
 #include "base/printable.h"
 #include "report/jsonl.h"

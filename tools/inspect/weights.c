@@ -1,6 +1,7 @@
 // weights.c: see weights.h.
 #include "inspect/weights.h"
 
+#include "base/decimal.h"
 #include "base/json.h"
 #include "base/printable.h"
 #include "cmd/program.h"

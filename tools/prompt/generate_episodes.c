@@ -1,6 +1,7 @@
 // generate_episodes.c: see generate_episodes.h.
 #include "prompt/generate_episodes.h"
 
+#include "base/decimal.h"
 #include "base/json.h"
 #include "base/printable.h"
 #include "cmd/program.h"

@@ -1,6 +1,7 @@
 // generate_prompts.c: see generate_prompts.h.
 #include "prompt/generate_prompts.h"
 
+#include "base/decimal.h"
 #include "base/json.h"
 #include "base/printable.h"
 #include "text/unicode.h"

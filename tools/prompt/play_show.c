@@ -1,6 +1,7 @@
 // play_show.c: see play_show.h.
 #include "prompt/play_show.h"
 
+#include "base/decimal.h"
 #include "base/json.h"
 #include "base/printable.h"
 #include "episode/metrics.h"

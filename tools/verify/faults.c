@@ -1,6 +1,7 @@
 // faults.c: see faults.h.
 #include "verify/faults.h"
 
+#include "base/decimal.h"
 #include "base/json.h"
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
 // written.c: see written.h.
 #include "verify/written.h"
 
+#include "base/decimal.h"
 #include "base/json.h"
 
 #include <string.h>

@@ -57,10 +57,13 @@ void rlhf__buf_printf(struct rlhf__buf *b, const char *fmt, ...) {
     va_list ap, again;
     va_start(ap, fmt);
     va_copy(again, ap);
-    int n = vsnprintf(NULL, 0, fmt, ap);
+    size_t room = !b->bad && reserve(b, 0) ? b->cap - b->len : 0;
+    int n = vsnprintf(room ? b->data + b->len : NULL, room, fmt, ap);
     va_end(ap);
     if (n < 0) {
         b->bad = 1;
+    } else if ((size_t)n < room) {
+        b->len += (size_t)n;
     } else if (reserve(b, (size_t)n)) {
         vsnprintf(b->data + b->len, (size_t)n + 1, fmt, again);
         b->len += (size_t)n;

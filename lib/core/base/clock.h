@@ -2,7 +2,13 @@
 #ifndef RLHF_HOST_CLOCK_H
 #define RLHF_HOST_CLOCK_H
 
+#include <time.h>
+
 // Monotonic seconds since an arbitrary point in time. [any]
-double rlhf__seconds(void);
+static inline double rlhf__seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
 
 #endif

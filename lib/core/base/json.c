@@ -1,6 +1,7 @@
 // json.c: see json.h.
 #include "base/json.h"
 
+#include "base/decimal.h"
 #include "base/file.h"
 #include "base/printable.h"
 
@@ -251,29 +252,6 @@ json_t *rlhf__json_decode(const char *text, size_t len, size_t flags, json_error
 
 // ---- writing ----
 
-const char *rlhf__format_double(double v, int real, char out[40]) {
-    if (!isfinite(v)) return memcpy(out, "null", sizeof "null");
-    int digits = 1;
-    for (; digits <= 17; digits++) {
-        snprintf(out, 40, "%.*g", digits, v);
-        if (strtod(out, NULL) == v) break;
-    }
-    // Print "10", not "1e+01": with too few digits, %g would use an exponent.
-    if (fabs(v) >= 1 && fabs(v) < 1e9 && digits < 10) snprintf(out, 40, "%.10g", v);
-    if (real && !strpbrk(out, ".e")) memcpy(out + strlen(out), ".0", sizeof ".0");
-    return out;
-}
-
-const char *rlhf__format_float(float v, char out[40]) {
-    if (!isfinite(v)) return memcpy(out, "null", sizeof "null");
-    // Nine digits are enough for any float; %g drops trailing zeros.
-    for (int digits = 6; digits <= 9; digits++) {
-        snprintf(out, 40, "%.*g", digits, (double)v);
-        if ((float)strtod(out, NULL) == v) break;
-    }
-    return out;
-}
-
 // Append a character as a JSON escape, because it is unsafe to show.
 static void put_escaped(struct rlhf__buf *out, uint32_t c) {
     if (c < 0x10000)
@@ -282,10 +260,19 @@ static void put_escaped(struct rlhf__buf *out, uint32_t c) {
         rlhf__buf_printf(out, "\\u%04x\\u%04x", 0xd7c0 + (c >> 10), 0xdc00 + (c & 0x3ff));
 }
 
+// Whether a byte is a whole character that is written as it is.
+static int is_plain(char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; }
+
 void rlhf__json_write_string(struct rlhf__buf *out, const char *bytes, size_t n) {
     static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
     rlhf__buf_putc(out, '"');
     for (size_t i = 0; i < n;) {
+        size_t plain = 0;
+        while (i + plain < n && is_plain(bytes[i + plain]))
+            plain++;
+        if (plain) rlhf__buf_put(out, bytes + i, plain);
+        i += plain;
+        if (i == n) break;
         uint32_t c;
         size_t len = rlhf__char_at(bytes + i, n - i, &c);
         const char *escape = len == 1 && c ? strchr(from, (int)c) : NULL;

@@ -58,14 +58,6 @@ json_t *rlhf__json_text(const char *bytes);
 // Returns the text of a member, or "" if it is missing or is not a string. Borrowed. [any]
 const char *rlhf__json_text_in(const json_t *object, const char *key);
 
-// Writes the shortest decimal from which v can be read back. With `real` 1, ".0" is added if the
-// text would look like an integer. A number that is not finite gives "null". Returns out. [any]
-const char *rlhf__format_double(double v, int real, char out[40]);
-
-// Writes a short decimal from which v can be read back in two ways: as a float, or as a double that
-// is then converted to float. A number that is not finite gives "null". Returns out. [any]
-const char *rlhf__format_float(float v, char out[40]);
-
 // Reads fields of an object that are counts: integers of 0 or more. If one of the fields is
 // invalid, all counts stay unset, and the function returns RLHF_E_INVALID with the field's name in
 // the message. [any]

@@ -2,6 +2,7 @@
 // the error is a sentence that says why.
 #include "option/option_list.h"
 
+#include "base/decimal.h"
 #include "base/nearest.h"
 #include "base/printable.h"
 #include "option/aliases.h"

@@ -1,6 +1,7 @@
 // jinja_print.c: see jinja_print.h.
 #include "chat/jinja_print.h"
 
+#include "base/decimal.h"
 #include "base/printable.h"
 
 #include <math.h>
@@ -28,26 +29,17 @@ static void put_str(struct printer *p, rlhf_str s) { rlhf__buf_put(p->out, s.ptr
 
 // repr() of a float: the fewest digits that read back as the same number.
 static void put_float(struct printer *p, double f) {
-    char text[40], digits[40];
+    char text[40];
     if (isnan(f) || isinf(f)) {
         rlhf__buf_puts(p->out, isnan(f)  ? (p->json ? "NaN" : "nan")
                                : p->json ? (f < 0 ? "-Infinity" : "Infinity")
                                          : (f < 0 ? "-inf" : "inf"));
         return;
     }
-    int n = 1;
-    do
-        snprintf(text, sizeof text, "%.*e", n - 1, f);
-    while (strtod(text, NULL) != f && n++ < 17);
-    const char *e = strchr(text, 'e');
-    const int power = e ? atoi(e + 1) : 0;
-    if (power < -4 || power >= 16) {
-        snprintf(digits, sizeof digits, "%.*s", e ? (int)(e - text) : 0, text);
-        rlhf__buf_printf(p->out, "%se%c%02d", digits, power < 0 ? '-' : '+', abs(power));
-    } else {
-        snprintf(text, sizeof text, "%.*f", n - 1 > power ? n - 1 - power : 1, f);
-        rlhf__buf_puts(p->out, text);
-    }
+    const struct rlhf__decimal d = rlhf__decimal_of(f);
+    const int scientific = d.exponent < -4 || d.exponent >= 16;
+    rlhf__buf_puts(p->out, rlhf__decimal_text(&d, scientific, text));
+    if (!scientific && d.n <= d.exponent + 1) rlhf__buf_puts(p->out, ".0");
 }
 
 static void put_escaped(struct printer *p, uint32_t c, int json) {

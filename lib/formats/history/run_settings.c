@@ -1,6 +1,7 @@
 // run_settings.c: see run_settings.h.
 #include "history/run_settings.h"
 
+#include "base/decimal.h"
 #include "base/json.h"
 #include "base/printable.h"
 

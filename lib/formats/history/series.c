@@ -7,39 +7,40 @@
 
 enum { SERIES_MAX = 256 }; // series of a run; enough for 32 rewards (run_facts.h)
 
+// Sorted.
 static const char *const read_by_name[] = {
-    "objective/verifiable_correct_rate",
-    "objective/scores",
-    "reward_model/accuracy",
-    "dpo/accuracy",
-    "dpo/margin",
     "classify/accuracy",
-    "sft/bits_per_token",
-    "objective/loss",
-    "eval/objective/verifiable_correct_rate",
-    "eval/reward",
-    "eval/accuracy",
-    "eval/margin",
-    "eval/bits_per_byte",
-    "eval/loss",
-    "judge/mean",
-    "objective/kl",
-    "objective/kl_per_token",
-    "objective/entropy",
-    "objective/entropy_per_token",
-    "completions/mean_length",
     "completions/clipped_ratio",
     "completions/distinct_3",
-    "val/num_stop_token_ids",
-    "val/var_explained",
-    "reward_std",
+    "completions/mean_length",
+    "dpo/accuracy",
+    "dpo/margin",
+    "eval/accuracy",
+    "eval/bits_per_byte",
+    "eval/loss",
+    "eval/margin",
+    "eval/objective/verifiable_correct_rate",
+    "eval/reward",
     "frac_reward_zero_std",
-    "policy/clipfrac_avg",
+    "judge/mean",
+    "objective/entropy",
+    "objective/entropy_per_token",
+    "objective/kl",
+    "objective/kl_per_token",
+    "objective/loss",
+    "objective/scores",
+    "objective/verifiable_correct_rate",
     "optim/grad_norm",
     "optim/skipped_steps",
+    "policy/clipfrac_avg",
+    "reward_model/accuracy",
+    "reward_std",
     "sampling/logp_difference/max",
-    "time/training",
+    "sft/bits_per_token",
     "time/reward",
+    "time/training",
+    "val/num_stop_token_ids",
+    "val/var_explained",
 };
 
 // 1 for rewards/NAME/mean, std and failures. Metrics that the plugins report themselves are not
@@ -56,10 +57,14 @@ static int is_of_reward(const char *name) {
     return 0;
 }
 
+static int by_name(const void *name, const void *at) {
+    return strcmp(name, *(const char *const *)at);
+}
+
 int rlhf__series_is_read(const char *name) {
-    for (size_t i = 0; i < sizeof read_by_name / sizeof *read_by_name; i++)
-        if (strcmp(name, read_by_name[i]) == 0) return 1;
-    return is_of_reward(name);
+    return bsearch(name, read_by_name, sizeof read_by_name / sizeof *read_by_name,
+                   sizeof *read_by_name, by_name) ||
+           is_of_reward(name);
 }
 
 void rlhf__series_set_finish(struct rlhf__series_set *s) {

@@ -1,0 +1,149 @@
+// decimal.c: see decimal.h.
+#include "base/decimal.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+__extension__ typedef unsigned __int128 u128;
+
+// The precision of a type: its numbers have `bits` bits, and always read back from `most` digits.
+struct precision {
+    int bits, least, most;
+};
+static const struct precision as_double = {53, 1, 17}, as_float = {24, 6, 9};
+
+static u128 power_of(uint64_t base, int n) {
+    u128 out = 1;
+    for (u128 square = base; n; n >>= 1, square *= square)
+        if (n & 1) out *= square;
+    return out;
+}
+
+// A number v as integers: v 10^k 2^s without a fraction. v 10^k is from 10^16 to 10^17, so it has
+// 17 digits before the point.
+struct scaled {
+    u128 product;
+    u128 unit;  // the distance to the next number of the type
+    u128 doubt; // an error of reading: a float is read as a double, which is then rounded
+    int s, exponent, is_power_of_two;
+};
+
+// Returns 0 if the integers do not fit into 128 bits or s would be negative.
+static int scale(double v, const struct precision *type, struct scaled *out) {
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    const uint64_t fraction = bits & 0x000fffffffffffff, m = fraction | 0x0010000000000000;
+    const int e = (int)(bits >> 52 & 0x7ff) - 1075; // v = m 2^e
+    if (e < -102 || e > 0) return 0;
+    int exponent = (e + 52) * 1233 >> 12; // floor(log10(v)), or one less
+    for (;; exponent++) {
+        const int k = 16 - exponent, s = -(e + k);
+        if (s < 0 || k > 31) return 0;
+        const u128 five = power_of(5, k), unit = five << (53 - type->bits);
+        *out = (struct scaled){m * five, unit,     type->bits < 53 ? unit >> 24 : 0,
+                               s,        exponent, fraction == 0};
+        if (out->product >> s < power_of(10, 17)) return 1;
+    }
+}
+
+// v rounded to a multiple of `step`: *c times it. Returns 1 if this reads back as v because it is
+// nearer to v than half the distance to v's neighbor, 0 if not, -1 if that is in doubt. A double is
+// never in doubt: `unit` is odd, so nothing is exactly in the middle.
+static int rounded(const struct scaled *v, uint64_t step, uint64_t *c) {
+    *c = (uint64_t)(v->product >> v->s) / step;
+    const u128 whole = (u128)step << v->s, rest = v->product - *c * whole;
+    const int up = 2 * rest > whole || (2 * rest == whole && (*c & 1));
+    *c += (uint64_t)up;
+    // The neighbor below a power of two is only half as far away.
+    const u128 distance = (v->is_power_of_two && !up ? 4 : 2) * (up ? whole - rest : rest);
+    if (distance + v->doubt < v->unit) return 1;
+    return distance > v->unit + v->doubt ? 0 : -(v->doubt > 0);
+}
+
+static int shortest(double v, const struct precision *type, struct rlhf__decimal *out) {
+    struct scaled x;
+    if (!scale(v, type, &x)) return 0;
+    uint64_t best = 0, c, step = 1;
+    for (int n = 17; n > type->most; n--)
+        step *= 10;
+    // Fewer digits are farther from v. If they do not read back, even fewer do not, except next to
+    // a power of two, where this holds only for each side.
+    for (int n = type->most; n >= type->least; n--, step *= 10) {
+        const int back = rounded(&x, step, &c);
+        if (back < 0) return 0;
+        if (back || n == type->most) best = c, out->n = n;
+        if (!back && n < type->most && !x.is_power_of_two) break;
+    }
+    out->exponent = x.exponent;
+    for (int i = out->n; i-- > 0; best /= 10)
+        out->digit[i] = (char)('0' + best % 10);
+    if (best) { // rounded up to a power of ten
+        memcpy(out->digit, "1", 1);
+        out->n = 1, out->exponent++;
+    }
+    return 1;
+}
+
+// The same for any number, by trying.
+static void search(double v, const struct precision *type, struct rlhf__decimal *out) {
+    char text[40];
+    for (out->n = type->least;; out->n++) {
+        snprintf(text, sizeof text, "%.*e", out->n - 1, v); // d.dde+NN
+        const double back = strtod(text, NULL);
+        if (type->bits < 53 ? (float)back == (float)v : back == v) break;
+        if (out->n == type->most) break;
+    }
+    const char *e = strchr(text, 'e');
+    out->digit[0] = text[0];
+    for (int i = 1; i < out->n; i++)
+        out->digit[i] = text[i + 1];
+    out->exponent = e ? (int)strtol(e + 1, NULL, 10) : 0;
+}
+
+static struct rlhf__decimal decimal_of(double v, const struct precision *type) {
+    struct rlhf__decimal out = {.negative = signbit(v) != 0};
+    if (!shortest(fabs(v), type, &out)) search(fabs(v), type, &out);
+    while (out.n > 1 && out.digit[out.n - 1] == '0')
+        out.n--;
+    return out;
+}
+
+struct rlhf__decimal rlhf__decimal_of(double v) {
+    return decimal_of(v, &as_double);
+}
+
+const char *rlhf__decimal_text(const struct rlhf__decimal *d, int scientific, char out[40]) {
+    const int ones = scientific ? 0 : d->exponent; // index of the digit before the point
+    char *to = out;
+    if (d->negative) *to++ = '-';
+    for (int i = ones < 0 ? ones : 0; i < d->n || i <= ones; i++) {
+        *to++ = '0';
+        if (i >= 0 && i < d->n) to[-1] = d->digit[i];
+        if (i == ones && i + 1 < d->n) *to++ = '.';
+    }
+    *to = '\0';
+    if (scientific)
+        snprintf(to, (size_t)(out + 40 - to), "e%c%02d", d->exponent < 0 ? '-' : '+',
+                 abs(d->exponent));
+    return out;
+}
+
+const char *rlhf__format_double(double v, int real, char out[40]) {
+    if (!isfinite(v)) return memcpy(out, "null", sizeof "null");
+    const struct rlhf__decimal d = rlhf__decimal_of(v);
+    // As printf's %g with d.n digits, except that a short number below 1e9 is "10", not "1e+01".
+    const int plain = d.n < 10 && d.exponent < 9;
+    rlhf__decimal_text(&d, d.exponent < -4 || (d.exponent >= d.n && !plain), out);
+    if (real && !strpbrk(out, ".e")) memcpy(out + strlen(out), ".0", sizeof ".0");
+    return out;
+}
+
+const char *rlhf__format_float(float v, char out[40]) {
+    if (!isfinite(v)) return memcpy(out, "null", sizeof "null");
+    const struct rlhf__decimal d = decimal_of((double)v, &as_float);
+    const int digits = d.n > as_float.least ? d.n : as_float.least; // as printf's %g with these
+    return rlhf__decimal_text(&d, d.exponent < -4 || d.exponent >= digits, out);
+}

@@ -1,0 +1,26 @@
+// decimal.h: writes a number as the shortest decimal that reads back as the same number.
+#ifndef RLHF_HOST_DECIMAL_H
+#define RLHF_HOST_DECIMAL_H
+
+// A number d.ddd x 10^exponent with n digits.
+struct rlhf__decimal {
+    char digit[17]; // '0' to '9', not NUL-ended; the last is not '0' unless the number is 0
+    int n, exponent, negative;
+};
+
+// The decimal nearest to v with the fewest digits that read back as v. v is finite. [any]
+struct rlhf__decimal rlhf__decimal_of(double v);
+
+// Writes a decimal as 120.5, or as 1.205e+02 if `scientific` is 1. 120 has no point. Without
+// `scientific`, the exponent must be from -5 to 16. Returns out. [any]
+const char *rlhf__decimal_text(const struct rlhf__decimal *d, int scientific, char out[40]);
+
+// Writes the shortest decimal from which v can be read back. With `real` 1, ".0" is added if the
+// text would look like an integer. A number that is not finite gives "null". Returns out. [any]
+const char *rlhf__format_double(double v, int real, char out[40]);
+
+// Writes a short decimal from which v can be read back in two ways: as a float, or as a double that
+// is then converted to float. A number that is not finite gives "null". Returns out. [any]
+const char *rlhf__format_float(float v, char out[40]);
+
+#endif
