@@ -44,21 +44,6 @@ void rlhf__rollout_pack(const struct rlhf__rows *e, int64_t tokens, struct rlhf_
     if (e->support) rlhf__buf_put(out, e->support, words * sizeof *e->support);
 }
 
-// Sample the rows [from, to) of the request.
-static rlhf_status sample(const struct rlhf__rollout_request *q, const int64_t *row, uint32_t from,
-                          uint32_t to, struct rlhf__buf *out, struct rlhf__error *err) {
-    struct rlhf__rollout_request own = *q;
-    struct rlhf__rows e = {0};
-    int64_t tokens = 0;
-    own.n = to - from;
-    own.first = q->first + from;
-    rlhf_status st = RLHF_OK;
-    if (own.n > 0) st = rlhf__rollout(&own, row + from, &e, &tokens, err);
-    if (st == RLHF_OK) rlhf__rollout_pack(&e, tokens, out);
-    rlhf__rows_finish(&e);
-    return st;
-}
-
 // ---- all responses ----
 
 // The rows of all ranks, in the order of the batch.
@@ -197,41 +182,78 @@ rlhf_status rlhf__rollout_unpack(const struct rlhf__rollout_request *q, const in
     return st;
 }
 
-static rlhf_status assemble(const struct rlhf__rollout_request *q, const int64_t *row,
-                            const struct rlhf__team *team, const uint32_t *first,
-                            const struct rlhf__parts *parts, struct rlhf__rows *e, int64_t *tokens,
-                            struct rlhf__error *err) {
-    struct rlhf__part *part = calloc((size_t)team->ranks, sizeof *part);
-    if (!part) return RLHF__NOMEM(err, "out of memory for %d ranks", team->ranks);
+// ---- the exchange ----
+
+// Rank r has the rows [first[r], first[r + 1]) of n, which are whole groups.
+static void deal(const struct rlhf__team *team, uint32_t n, uint32_t group, uint32_t *first) {
+    const uint32_t each = group ? group : 1, groups = n / each;
     for (int32_t r = 0; r < team->ranks; r++)
+        first[r] = rlhf__team_from(team, r, groups) * each;
+    first[team->ranks] = n;
+}
+
+static rlhf_status assemble(const struct rlhf__rollout_request *q, const int64_t *row,
+                            const struct rlhf__rollout_part *how, int32_t ranks,
+                            const uint32_t *first, const struct rlhf__parts *parts,
+                            struct rlhf__rows *e, int64_t *tokens, struct rlhf__error *err) {
+    struct rlhf__part *part = calloc((size_t)ranks, sizeof *part);
+    rlhf_status st = part ? RLHF_OK : RLHF__NOMEM(err, "out of memory for %d ranks", ranks);
+    for (int32_t r = 0; st == RLHF_OK && r < ranks; r++) {
         part[r] = rlhf__part_of(parts, r);
-    const rlhf_status st = rlhf__rollout_unpack(q, row, team->ranks, first, part, e, tokens, err);
+        if (how->read_head) st = how->read_head(how->arg, first[r], first[r + 1], &part[r], err);
+    }
+    if (st == RLHF_OK) st = rlhf__rollout_unpack(q, row, ranks, first, part, e, tokens, err);
     free(part);
     return st;
 }
 
-void rlhf__rollout_deal(const struct rlhf__team *team, uint32_t n, uint32_t group,
-                        uint32_t *first) {
-    const uint32_t each = group ? group : 1, groups = n / each;
-    for (int32_t r = 0; r < rlhf__team_ranks(team); r++)
-        first[r] = rlhf__team_from(team, r, groups) * each;
-    first[rlhf__team_ranks(team)] = n;
+rlhf_status rlhf__rollout_exchange(struct rlhf__team *team, const struct rlhf__rollout_request *q,
+                                   const int64_t *row, const struct rlhf__rollout_part *how,
+                                   struct rlhf__rows *e, int64_t *tokens, struct rlhf__error *err) {
+    struct rlhf__buf own = RLHF__BUF_INIT;
+    struct rlhf__parts parts = {0};
+    const int32_t ranks = team->ranks, rank = team->rank;
+    uint32_t *first = calloc((size_t)ranks + 1, sizeof *first);
+    rlhf_status st = first ? RLHF_OK : RLHF__NOMEM(err, "out of memory for %d ranks", ranks);
+    if (first) {
+        deal(team, q->n, q->group, first);
+        st = how->sample(how->arg, first[rank], first[rank + 1], &own, err);
+    }
+    st = rlhf__parts_exchange(team, RLHF__DOOR_ROLLOUT, (int64_t)q->first, &own, st, &parts, err);
+    if (st == RLHF_OK && first) st = assemble(q, row, how, ranks, first, &parts, e, tokens, err);
+    rlhf__parts_finish(&parts);
+    rlhf__buf_free(&own);
+    free(first);
+    return st;
+}
+
+// ---- responses ----
+
+struct responses {
+    const struct rlhf__rollout_request *q;
+    const int64_t *row;
+};
+
+static rlhf_status sample(void *arg, uint32_t from, uint32_t to, struct rlhf__buf *out,
+                          struct rlhf__error *err) {
+    const struct responses *of = arg;
+    struct rlhf__rollout_request own = *of->q;
+    struct rlhf__rows e = {0};
+    int64_t tokens = 0;
+    own.n = to - from;
+    own.first = of->q->first + from;
+    rlhf_status st = RLHF_OK;
+    if (own.n > 0) st = rlhf__rollout(&own, of->row + from, &e, &tokens, err);
+    if (st == RLHF_OK) rlhf__rollout_pack(&e, tokens, out);
+    rlhf__rows_finish(&e);
+    return st;
 }
 
 rlhf_status rlhf__rollout_share(struct rlhf__team *team, const struct rlhf__rollout_request *q,
                                 const int64_t *row, struct rlhf__rows *e, int64_t *tokens,
                                 struct rlhf__error *err) {
     if (!rlhf__team_shares(team)) return rlhf__rollout(q, row, e, tokens, err);
-    struct rlhf__buf own = RLHF__BUF_INIT;
-    struct rlhf__parts parts = {0};
-    uint32_t *first = calloc((size_t)team->ranks + 1, sizeof *first);
-    rlhf_status st = first ? RLHF_OK : RLHF__NOMEM(err, "out of memory for %d ranks", team->ranks);
-    if (first) rlhf__rollout_deal(team, q->n, q->group, first);
-    if (st == RLHF_OK) st = sample(q, row, first[team->rank], first[team->rank + 1], &own, err);
-    st = rlhf__parts_exchange(team, RLHF__DOOR_ROLLOUT, (int64_t)q->first, &own, st, &parts, err);
-    if (st == RLHF_OK && first) st = assemble(q, row, team, first, &parts, e, tokens, err);
-    rlhf__parts_finish(&parts);
-    rlhf__buf_free(&own);
-    free(first);
-    return st;
+    struct responses of = {q, row};
+    const struct rlhf__rollout_part how = {.sample = sample, .arg = &of};
+    return rlhf__rollout_exchange(team, q, row, &how, e, tokens, err);
 }

@@ -13,9 +13,24 @@ rlhf_status rlhf__rollout_share(struct rlhf__team *team, const struct rlhf__roll
                                 const int64_t *row, struct rlhf__rows *e, int64_t *tokens,
                                 struct rlhf__error *err);
 
-// Set first[ranks + 1]: rank r samples the rows [first[r], first[r + 1]) of n, which are whole
-// groups. [any]
-void rlhf__rollout_deal(const struct rlhf__team *team, uint32_t n, uint32_t group, uint32_t *first);
+// How a rank samples its part of a batch.
+struct rlhf__rollout_part {
+    // Samples the rows [from, to) of the batch, perhaps none, and appends to the rank's message: a
+    // head, if there is one, and what rlhf__rollout_pack appends.
+    rlhf_status (*sample)(void *arg, uint32_t from, uint32_t to, struct rlhf__buf *out,
+                          struct rlhf__error *err);
+    // Reads the head of another rank's message, or of this rank's, with the rows [from, to). Called
+    // for each rank in turn. NULL: messages have no head.
+    rlhf_status (*read_head)(void *arg, uint32_t from, uint32_t to, struct rlhf__part *part,
+                             struct rlhf__error *err);
+    void *arg;
+};
+
+// Each rank samples some groups of a batch, and receives the rows of the other groups. The team has
+// several ranks. Errors: those of `how`, of any rank; those of rlhf__team_agree. [step]
+rlhf_status rlhf__rollout_exchange(struct rlhf__team *team, const struct rlhf__rollout_request *q,
+                                   const int64_t *row, const struct rlhf__rollout_part *how,
+                                   struct rlhf__rows *e, int64_t *tokens, struct rlhf__error *err);
 
 // Append the responses, or episodes, of e to a message. `tokens` is the number of tokens that the
 // model computed for them. [step]
