@@ -1,5 +1,6 @@
 // evaluate.c: see evaluate.h.
 #include "learn/evaluate.h"
+#include "data/completion.h"
 #include "data/token_rows.h"
 #include "learn/pass_share.h"
 #include "turns/conversation.h"

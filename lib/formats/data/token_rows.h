@@ -49,21 +49,6 @@ struct rlhf__token_rows {
     char first_unreached[256]; // file and line of the first such row
 };
 
-// This bit is set in the ids of the assistant's tokens, or of a completion's tokens.
-#define RLHF__TOKEN_SAYS (1 << 30)
-
-// Append the ids of a prompt and of its completion. As in a rollout, they are tokenized separately.
-// The completion's ids have RLHF__TOKEN_SAYS set. Flags: RLHF__ENCODE_BOS puts bos before the
-// prompt, RLHF__ENCODE_EOS puts eos after the completion. If the row is messages, the first `asked`
-// messages are the prompt, and the completion ends with the token that ends its last turn. Errors:
-// RLHF_E_NOMEM, those of rlhf__conversation_encode. [any]
-rlhf_status rlhf__token_completion(const struct rlhf__tokenizer *tok,
-                                   const struct rlhf__data_row *row, uint32_t flags,
-                                   struct rlhf__ids *ids, struct rlhf__error *err);
-rlhf_status rlhf__token_completion_chat(const struct rlhf__tokenizer *tok,
-                                        const struct rlhf__messages *m, size_t asked,
-                                        struct rlhf__ids *ids, struct rlhf__error *err);
-
 // Tokenize every row of ds. The tokenizer's chat template renders messages; no other tokens are
 // added to them. *out must be zero-initialized or finished; release it with
 // rlhf__token_rows_finish. Errors: RLHF_E_NOMEM, RLHF_E_CANCELLED, those of
