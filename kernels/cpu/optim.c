@@ -106,11 +106,20 @@ static rlhf_status sumsq_many(void *ctx, const rlhf_tensors *from, double max_no
 
 // ---- AdamW ----
 
-// With ci = 1 - bi^t, the step is
+// ci = 1 - bi^t
+struct bias {
+    double c1, c2;
+};
+
+static struct bias bias_of(const rlhf_adamw *a) {
+    return (struct bias){.c1 = 1.0 - rlhf_pow(a->beta1, (double)a->step),
+                         .c2 = 1.0 - rlhf_pow(a->beta2, (double)a->step)};
+}
+
+// The step is
 //   torch: lr (m / c1) / (sqrt(v / c2) + eps);  tf1: lr sqrt(c2) / c1 m / (sqrt(v) + eps).
-static struct rlhf__adam_step step_of(const rlhf_adamw *a) {
-    const double c1 = 1.0 - rlhf_pow(a->beta1, (double)a->step);
-    const double c2 = 1.0 - rlhf_pow(a->beta2, (double)a->step);
+static struct rlhf__adam_step step_of(const rlhf_adamw *a, struct bias bias) {
+    const double c1 = bias.c1, c2 = bias.c2;
     const int tf1 = a->epsilon == RLHF_ADAM_TF1;
     return (struct rlhf__adam_step){
         .grad_scale = (float)a->grad_scale,
@@ -165,7 +174,7 @@ static rlhf_status adamw(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev m, rlhf_dev
     rlhf_adamw a;
     uint64_t first[2];
     RLHF_TRY(adamw_read(cpu, "adamw", &a, how));
-    const struct rlhf__adam_step step = step_of(&a);
+    const struct rlhf__adam_step step = step_of(&a, bias_of(&a));
     number_pieces(&t, first);
     update(cpu, &t, 0, first, &step);
     return RLHF_OK;
@@ -185,13 +194,14 @@ static rlhf_status adamw_many(void *ctx, const rlhf_tensors *from, const rlhf_ad
     uint64_t *first = p;
     struct rlhf__adam_step *steps = (struct rlhf__adam_step *)(void *)(first + t.n + 1);
     number_pieces(&t, first);
+    const struct bias bias = bias_of(&all);
     for (uint32_t i = 0; i < t.n && !clip->skip; i++) {
         if (!t.w[i]) continue;
         rlhf_adamw a = all;
         a.lr *= t.lr[i];
         a.weight_decay *= t.weight_decay[i];
         a.grad_scale *= clip->scale;
-        steps[i] = step_of(&a);
+        steps[i] = step_of(&a, bias);
         steps[i].zero_grad = 1;
     }
     update(cpu, &t, clip->skip, first, steps);

@@ -233,12 +233,15 @@ struct weights {
 };
 
 INLINE void axpys_tile(float *o, size_t ldo, struct weights w, const void *x, const int bf16,
-                       size_t ldx, size_t j0, size_t j1, const int add, const int nr,
-                       const int nv) {
+                       size_t ldx, size_t j0, size_t j1, int add, const int nr, const int nv) {
     vf acc[TILE_ROWS][TILE_VECS];
     for (int r = 0; r < nr; r++)
         for (int c = 0; c < nv; c++)
-            acc[r][c] = add ? vf_load(o + (size_t)r * ldo + c * VF_LANES) : vf_zero();
+            acc[r][c] = vf_zero();
+    if (add)
+        for (int r = 0; r < nr; r++)
+            for (int c = 0; c < nv; c++)
+                acc[r][c] = vf_load(o + (size_t)r * ldo + c * VF_LANES);
     for (size_t j = j0; j < j1; j++) {
         vf xv[TILE_VECS];
         for (int c = 0; c < nv; c++)
@@ -256,8 +259,7 @@ INLINE void axpys_tile(float *o, size_t ldo, struct weights w, const void *x, co
 }
 
 INLINE void axpys_rows(float *o, size_t ldo, struct weights w, const void *x, const int bf16,
-                       size_t ldx, size_t width, size_t j0, size_t j1, const int add,
-                       const int nr) {
+                       size_t ldx, size_t width, size_t j0, size_t j1, int add, const int nr) {
     for (size_t c = 0; c < width; c += TILE_VECS * VF_LANES) {
         const void *xc =
             bf16 ? (const void *)((const uint16_t *)x + c) : (const void *)((const float *)x + c);
@@ -278,9 +280,8 @@ INLINE void axpys_rows(float *o, size_t ldo, struct weights w, const void *x, co
 // with ldx elements per row.
 static inline void axpys(float *o, size_t ldo, struct weights w, const void *x, int bf16,
                          size_t ldx, size_t width, size_t j0, size_t j1, int add, size_t nr) {
-#define AXPYS(bf16, add, nr) axpys_rows(o, ldo, w, x, bf16, ldx, width, j0, j1, add, nr)
-#define AXPYS_EITHER(nr)                                                                           \
-    bf16 ? (add ? AXPYS(1, 1, nr) : AXPYS(1, 0, nr)) : (add ? AXPYS(0, 1, nr) : AXPYS(0, 0, nr))
+#define AXPYS(bf16, nr)  axpys_rows(o, ldo, w, x, bf16, ldx, width, j0, j1, add, nr)
+#define AXPYS_EITHER(nr) bf16 ? AXPYS(1, nr) : AXPYS(0, nr)
     switch (nr) {
     case 4:
         AXPYS_EITHER(4);

@@ -51,6 +51,15 @@ INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vf v, con
         vf_store_n(c, v, n);
 }
 
+// Stores sums[rows][NC] of the last panel, which has fewer columns.
+static __attribute__((noinline)) void store_last(const struct rlhf__panel *p, size_t row,
+                                                 size_t rows, const float *sums) {
+    for (size_t r = 0; r < rows; r++, sums += NC) {
+        store(p, row + r, 0, vf_load(sums), 0);
+        store(p, row + r, VF_LANES, vf_load(sums + VF_LANES), 0);
+    }
+}
+
 // The initial value of the chain.
 INLINE vf start(const struct rlhf__panel *p, size_t row, size_t col) {
     const size_t left = p->columns > col ? p->columns - col : 0;
@@ -127,11 +136,13 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, con
         }
         return;
     }
+    float sums[MR * 2 * VF_LANES] __attribute__((aligned(64)));
 #pragma GCC unroll 12
     for (size_t r = 0; r < rows; r++) {
-        store(p, row + r, 0, c0[r], 0);
-        store(p, row + r, VF_LANES, c1[r], 0);
+        vf_store(sums + r * NC, c0[r]);
+        vf_store(sums + r * NC + VF_LANES, c1[r]);
     }
+    store_last(p, row, rows, sums);
 }
 
 INLINE void rest(const struct rlhf__panel *p, size_t row, size_t rows, const int packed,

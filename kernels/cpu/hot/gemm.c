@@ -135,14 +135,30 @@ void RLHF__HOT(gemm_turn_b)(uint32_t *dst, const uint32_t *src, size_t rows, siz
         turn_b(to, from, rows, columns, 0);
 }
 
-INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vp v) {
+// whole: the vector is completely inside of C. This is a constant after inlining.
+INLINE void store(const struct rlhf__panel *p, size_t row, size_t col, vp v, const int whole) {
     const size_t left = p->columns > col ? p->columns - col : 0;
-    const size_t n = left < VP_LANES ? left : VP_LANES;
-    float *c = (float *)p->c + row * p->ldc + col;
+    const size_t n = whole || left > VP_LANES ? VP_LANES : left, at = row * p->ldc + col;
+    float *c = (float *)p->c + at;
     if (n == 0) return;
-    if (p->bias) v = vp_add(v, vp_load_n(p->bias + col, n));
-    if (p->accumulate) v = vp_add(vp_load_n(p->from ? p->from + row * p->ldc + col : c, n), v);
-    vp_store_n(c, v, n);
+    if (p->bias) v = vp_add(v, whole ? vp_load(p->bias + col) : vp_load_n(p->bias + col, n));
+    if (p->accumulate) {
+        const float *from = p->from ? p->from + at : c;
+        v = vp_add(whole ? vp_load(from) : vp_load_n(from, n), v);
+    }
+    if (whole)
+        vp_store(c, v);
+    else
+        vp_store_n(c, v, n);
+}
+
+// Stores sums[rows][NC] of the last panel, which has fewer columns.
+static __attribute__((noinline)) void store_last(const struct rlhf__panel *p, size_t row,
+                                                 size_t rows, const float *sums) {
+    for (size_t r = 0; r < rows; r++, sums += NC) {
+        store(p, row + r, 0, vp_load(sums), 0);
+        store(p, row + r, VP_LANES, vp_load(sums + VP_LANES), 0);
+    }
 }
 
 // The partial sums that this panel continues.
@@ -269,11 +285,20 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, con
         pin(c0, c1, rows);
         vp_flush_off(mode);
     }
+    if (p->columns == NC) {
+#pragma GCC unroll 12
+        for (size_t r = 0; r < rows; r++) {
+            store(p, row + r, 0, c0[r], 1);
+            store(p, row + r, VP_LANES, c1[r], 1);
+        }
+        return;
+    }
 #pragma GCC unroll 12
     for (size_t r = 0; r < rows; r++) {
-        store(p, row + r, 0, c0[r]);
-        store(p, row + r, VP_LANES, c1[r]);
+        vp_store(sum + r * NC, c0[r]);
+        vp_store(sum + r * NC + VP_LANES, c1[r]);
     }
+    store_last(p, row, rows, sum);
 }
 
 // Each form of a tile is a separate function: if all forms are in one function, GCC 12 keeps the

@@ -1,4 +1,13 @@
 // hot/table.c: the table of one level; compiled once per level like every hot source.
+
+// gemm.c compiles to the same code for avx512 and avx512_bf16, so there is only that of avx512.
+#define rlhf__hot_gemm_pack_rows_avx512_bf16 rlhf__hot_gemm_pack_rows_avx512
+#define rlhf__hot_gemm_pack_cols_avx512_bf16 rlhf__hot_gemm_pack_cols_avx512
+#define rlhf__hot_gemm_pack_a_avx512_bf16    rlhf__hot_gemm_pack_a_avx512
+#define rlhf__hot_gemm_turn_a_avx512_bf16    rlhf__hot_gemm_turn_a_avx512
+#define rlhf__hot_gemm_turn_b_avx512_bf16    rlhf__hot_gemm_turn_b_avx512
+#define rlhf__hot_gemm_panel_avx512_bf16     rlhf__hot_gemm_panel_avx512
+
 #include "gemm_tile.h"
 #include "hot.h"
 
