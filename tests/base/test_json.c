@@ -3,7 +3,6 @@
 
 #include "base/json.h"
 
-
 static void refusals_have_a_place(void **state) {
     (void)state;
     struct rlhf__error err = {0};
