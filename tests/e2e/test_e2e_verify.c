@@ -198,6 +198,19 @@ static void edits_are_named(void **state) {
           "checkpoints/000003/state/critic.safetensors: the file is missing");
 }
 
+// The program would not write these texts, although they have the same numbers.
+static void edits_of_text_are_named(void **state) {
+    struct e2e *t = *state;
+    finds_with(t, "", "ppo", "sed -i '0,/e-0/s//E-0/' rollouts.jsonl", ": rollouts.jsonl: line ");
+    e2e_says(t, ": the line was edited");
+    finds_with(t, "", "ppo", "sed -i 's/\"lr\": 0.0002,/\"lr\": 0.0002 ,/' config.json",
+               "phase 0: config.json: its text was edited");
+    finds_with(t, "", "ppo", "sed -i 's/\"threads\": 1/\"threads\": 2/' chain.jsonl",
+               "its seal does not belong to the lines up to it: one was edited");
+    finds_with(t, "", "ppo", "sed -i '$s/: {/:  {/' chain.jsonl", "phase 3: chain.jsonl: line ");
+    e2e_says(t, ": the line was edited");
+}
+
 // Rows can be missing only if the run did not write them.
 static void missing_rows_are_named(void **state) {
     struct e2e *t = *state;
@@ -336,6 +349,7 @@ int main(void) {
         cmocka_unit_test(a_forged_chain_is_found_by_recomputing),
         cmocka_unit_test(rewards_of_others_are_taken_on_trust),
         cmocka_unit_test(edits_are_named),
+        cmocka_unit_test(edits_of_text_are_named),
         cmocka_unit_test(missing_rows_are_named),
         cmocka_unit_test(an_element_is_named_with_its_values),
         cmocka_unit_test(a_forged_run_is_found),
