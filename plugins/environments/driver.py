@@ -15,6 +15,7 @@ os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
 os.dup2(2, 1)
 sys.stdout.reconfigure(errors="backslashreplace", line_buffering=True)
 
+import ast
 import asyncio
 import difflib
 import enum
@@ -60,9 +61,19 @@ def load(path):
     return module
 
 
+def inside(path, name):
+    """Returns the function in which the file defines `name`, or None."""
+    with open(path, "rb") as f:
+        functions = [n for n in ast.walk(ast.parse(f.read())) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    return next((f.name for f in functions for n in f.body if getattr(n, "name", None) == name), None)
+
+
 def find(module, name):
     found = getattr(module, name, None)
     if not callable(found):
+        function = inside(module.__file__, name)
+        if function:
+            raise Refused(f"has {name!r} only inside the function {function}(), where it cannot be reached; move it to the top level")
         names = [n for n in dir(module) if callable(getattr(module, n)) and not n.startswith("__")]
         near = difflib.get_close_matches(name, names, 1)
         hint = f" (did you mean {near[0]!r}?)" if near else ""

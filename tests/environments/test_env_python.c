@@ -101,6 +101,8 @@ static void refused(void **state) {
     } all[] = {
         {"class=Missing", "game.py has no 'Missing' that can be called"},
         {"class=Contuer", "game.py has no 'Contuer' that can be called (did you mean 'Counter'?)"},
+        {"class=Nested",
+         "game.py has 'Nested' only inside the function main(), where it cannot be"},
         {"tools=silent", "game.py has the tool silent() without a docstring"},
         {"python=python3", "one of class=NAME and tools=NAME,NAME is needed"},
         {"class=Counter;rewards=missing", "game.py has no 'missing' that can be called"},
