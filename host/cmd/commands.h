@@ -1,5 +1,5 @@
-// commands.h: the commands. Each has one file, in host/cmd or in the room of its area (host/eval). A
-// command's function gets the command line, with argv[0] = the command's name, and parses it with
+// commands.h: the commands. Each has one file, in host/cmd or in the room of its area (host/eval).
+// A command's function gets the command line, with argv[0] = the command's name, and parses it with
 // flags.h. It prints its own errors and returns the exit status:
 //
 // 0        success
