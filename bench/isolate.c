@@ -80,10 +80,11 @@ static struct rlhf__instance *open_one(struct rlhf__plugins *plugins,
     const struct rlhf__plugin *p;
     struct rlhf__instance *one;
     struct rlhf__error err = {0, ""};
-    const rlhf_status st = apart ? rlhf__worker_plugin(plugins, &rules, "period_count.so",
-                                                       RLHF__NAME_TYPED, "the bench", &p, &err)
-                                 : rlhf__plugin_open(plugins, "period_count.so", RLHF_KIND_REWARD,
-                                                     RLHF__NAME_TYPED, "the bench", &p, &err);
+    const rlhf_status st =
+        apart ? rlhf__worker_plugin(plugins, &rules, "period_count.so", RLHF_KIND_REWARD,
+                                    RLHF__NAME_TYPED, "the bench", &p, &err)
+              : rlhf__plugin_open(plugins, "period_count.so", RLHF_KIND_REWARD, RLHF__NAME_TYPED,
+                                  "the bench", &p, &err);
     if (st < 0 || rlhf__instance_create(p, services, apart ? "rewards/b" : "rewards/a", NULL, &from,
                                         &one, &err) < 0)
         die("period_count.so", &err);

@@ -1,7 +1,7 @@
 // deal.h: divides the rows of a minibatch into shards. The rule counts tokens and nothing else, so
 // every process finds the same shards.
-#ifndef RLHF_HOST_DEAL_H
-#define RLHF_HOST_DEAL_H
+#ifndef RLHF_HOST_BATCH_DEAL_H
+#define RLHF_HOST_BATCH_DEAL_H
 
 #include "batch/rows.h"
 

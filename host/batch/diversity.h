@@ -1,6 +1,6 @@
 // diversity.h: measures how much responses repeat themselves, by distinct n-grams of their tokens.
-#ifndef RLHF_HOST_DIVERSITY_H
-#define RLHF_HOST_DIVERSITY_H
+#ifndef RLHF_HOST_BATCH_DIVERSITY_H
+#define RLHF_HOST_BATCH_DIVERSITY_H
 
 #include "batch/rows.h"
 

@@ -2,8 +2,8 @@
 // whole units: groups if there are at least as many groups as minibatches, otherwise rows.
 //
 // It only computes row numbers: it copies no rows and does not depend on the algorithm.
-#ifndef RLHF_HOST_MINIBATCHES_H
-#define RLHF_HOST_MINIBATCHES_H
+#ifndef RLHF_HOST_BATCH_MINIBATCHES_H
+#define RLHF_HOST_BATCH_MINIBATCHES_H
 
 #include "batch/rows.h"
 

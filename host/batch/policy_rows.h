@@ -4,8 +4,8 @@
 //
 // This file lays out ids and offsets, and copies numbers between this layout and the full one.
 // learn/policy_view.h calls the algorithm.
-#ifndef RLHF_HOST_POLICY_ROWS_H
-#define RLHF_HOST_POLICY_ROWS_H
+#ifndef RLHF_HOST_BATCH_POLICY_ROWS_H
+#define RLHF_HOST_BATCH_POLICY_ROWS_H
 
 #include "batch/rows.h"
 

@@ -3,8 +3,8 @@
 //
 // The preferences come from data/preferences.h. This file does not depend on configurations or
 // phases.
-#ifndef RLHF_HOST_PREFERENCE_SOURCE_H
-#define RLHF_HOST_PREFERENCE_SOURCE_H
+#ifndef RLHF_HOST_BATCH_PREFERENCE_SOURCE_H
+#define RLHF_HOST_BATCH_PREFERENCE_SOURCE_H
 
 #include "batch/rows.h"
 #include "data/order.h"

@@ -3,8 +3,8 @@
 // of a round.
 //
 // It runs no model and handles no texts. outer/reward_round.h trains on the rows.
-#ifndef RLHF_HOST_REPLAY_H
-#define RLHF_HOST_REPLAY_H
+#ifndef RLHF_HOST_BATCH_REPLAY_H
+#define RLHF_HOST_BATCH_REPLAY_H
 
 #include "base/folder.h"
 #include "batch/rows.h"

@@ -6,8 +6,8 @@
 // number of the first row, and number of tokens that the model computed; per row u32 length, prompt
 // length, group, finished, and u64 source and version; the ids as u32; the log-probs as the bits of
 // f32, those of prompts included; the supports as u32; a CRC-32C of everything before it.
-#ifndef RLHF_HOST_ROWS_FILE_H
-#define RLHF_HOST_ROWS_FILE_H
+#ifndef RLHF_HOST_BATCH_ROWS_FILE_H
+#define RLHF_HOST_BATCH_ROWS_FILE_H
 
 #include "base/buf.h"
 #include "base/folder.h"

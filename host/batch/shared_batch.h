@@ -8,8 +8,8 @@
 // shares it has only that last token and its response.
 //
 // Copies numbers between the layouts. It runs no model and does not choose slices (see rows.h).
-#ifndef RLHF_HOST_SHARED_BATCH_H
-#define RLHF_HOST_SHARED_BATCH_H
+#ifndef RLHF_HOST_BATCH_SHARED_BATCH_H
+#define RLHF_HOST_BATCH_SHARED_BATCH_H
 
 #include "batch/rows.h"
 

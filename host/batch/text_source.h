@@ -4,8 +4,8 @@
 //
 // The position in the data is the order's cursor (two integers), so a resumed run continues with
 // the next row. This file does not depend on configurations or phases.
-#ifndef RLHF_HOST_TEXT_SOURCE_H
-#define RLHF_HOST_TEXT_SOURCE_H
+#ifndef RLHF_HOST_BATCH_TEXT_SOURCE_H
+#define RLHF_HOST_BATCH_TEXT_SOURCE_H
 
 #include "batch/rows.h"
 #include "data/order.h"

@@ -1,8 +1,8 @@
 // algo_defaults.h: the settings that an algorithm changes by default, in
 // share/rlhf/configs/<algorithm>.json. They override the defaults of the option tables. `plugin
 // info` and `help settings` show them.
-#ifndef RLHF_HOST_ALGO_DEFAULTS_H
-#define RLHF_HOST_ALGO_DEFAULTS_H
+#ifndef RLHF_HOST_CMD_ALGO_DEFAULTS_H
+#define RLHF_HOST_CMD_ALGO_DEFAULTS_H
 
 #include "base/dirs.h"
 #include "option/options.h"

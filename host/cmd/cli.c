@@ -369,7 +369,7 @@ int rlhf__cmd_run(const struct rlhf__run_request *asked_for) {
     const struct rlhf__run_request *req = &with_need;
     with_need.need = &need;
     rlhf_status st = find_dir(req, &err);
-    st = rlhf__team_agree(req->team, RLHF__DOOR_SETUP, NULL, st, &err);
+    st = rlhf__team_agree(req->team, RLHF__BARRIER_SETUP, NULL, st, &err);
     if (st == RLHF_OK) st = rlhf__ranks_share(req, &err);
     if (st == RLHF_OK) st = rlhf__run_create(req, &t, &err);
     if (t && req->dry_run) rlhf__progress_end(t->report.progress); // do not leave a partial bar
@@ -388,7 +388,7 @@ int rlhf__cmd_run(const struct rlhf__run_request *asked_for) {
     const int collapsed = t && t->collapsed;
     int ran = t && t->report.began > 0 && !t->bad_input;
     const int has_phases = t && t->report.began > 0 && t->count.phase > 0;
-    st = rlhf__team_agree(req->team, RLHF__DOOR_END, NULL, st, &err);
+    st = rlhf__team_agree(req->team, RLHF__BARRIER_END, NULL, st, &err);
     rlhf__run_destroy(t);
     if (has_phases && rlhf__team_rank(req->team) == 0) run_ended(req);
     if (st != RLHF_OK) {

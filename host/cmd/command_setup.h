@@ -1,7 +1,7 @@
 // command_setup.h: set-up that generate, eval, label and pairs share: plugins, a progress bar on
 // the terminal, compute and services, and the model that --model names.
-#ifndef RLHF_HOST_COMMAND_SETUP_H
-#define RLHF_HOST_COMMAND_SETUP_H
+#ifndef RLHF_HOST_CMD_COMMAND_SETUP_H
+#define RLHF_HOST_CMD_COMMAND_SETUP_H
 
 #include "base/env.h"
 #include "base/file.h"

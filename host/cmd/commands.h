@@ -9,8 +9,8 @@
 //
 // Training uses no subcommand: its command line is in cli.h, and it also returns 3 if run.stop_on
 // ended the run. A new command also needs a row in tools/main.c and a usage line in help.c.
-#ifndef RLHF_HOST_COMMANDS_H
-#define RLHF_HOST_COMMANDS_H
+#ifndef RLHF_HOST_CMD_COMMANDS_H
+#define RLHF_HOST_CMD_COMMANDS_H
 
 #include "base/env.h"
 #include "base/error.h"

@@ -2,8 +2,8 @@
 //
 // A value is given as "--name value" or "--name=value"; "--" ends the flags. The error for an
 // unknown flag suggests the nearest one.
-#ifndef RLHF_HOST_FLAGS_H
-#define RLHF_HOST_FLAGS_H
+#ifndef RLHF_HOST_CMD_FLAGS_H
+#define RLHF_HOST_CMD_FLAGS_H
 
 #include "base/error.h"
 

@@ -78,7 +78,7 @@ static rlhf_status share_settings(struct rlhf__ranks *r, struct rlhf__team *t, c
     RLHF_TRY(compare(t, &own, &any, &differs, err));
     if (!any) return RLHF_OK;
     rlhf_status st = differs ? make_room(r->shipped, err) : RLHF_OK;
-    st = rlhf__team_agree(t, RLHF__DOOR_SETUP, NULL, st, err);
+    st = rlhf__team_agree(t, RLHF__BARRIER_SETUP, NULL, st, err);
     if (st == RLHF_OK) rlhf__ship_list(*resume, &all);
     for (const char *at = rlhf__buf_text(&all), *end; *at; at = end + 1) {
         end = strchr(at, '\n');
@@ -130,7 +130,7 @@ static rlhf_status share_checkpoint(struct rlhf__team *t, struct rlhf__run_dir *
     if (st == RLHF_OK && any) {
         rlhf_status made = differs ? make_room(dir->shipped, err) : RLHF_OK;
         if (differs) rlhf__path_put(out, "%s/checkpoints/%s", dir->shipped, rlhf__path_base(from));
-        st = rlhf__team_agree(t, RLHF__DOOR_SETUP, NULL, made, err);
+        st = rlhf__team_agree(t, RLHF__BARRIER_SETUP, NULL, made, err);
         if (st == RLHF_OK) st = rlhf__ship_files(t, &list, from, differs ? out : NULL, err);
     }
     rlhf__buf_free(&list);
@@ -178,7 +178,7 @@ rlhf_status rlhf__ranks_join(struct rlhf__ranks *r, struct rlhf__run_request *ru
     if (st == RLHF_OK && run->resume && !rlhf__layer_typed_by(run->config, "parallel", "backend"))
         c->backend = "auto";
     if (r->joined)
-        st = rlhf__team_agree(rlhf__joined(&r->collective), RLHF__DOOR_SETUP, NULL, st, err);
+        st = rlhf__team_agree(rlhf__joined(&r->collective), RLHF__BARRIER_SETUP, NULL, st, err);
     else
         st = rlhf__join(run->env, c->backend, c->timeout_s, &r->collective, st, err);
     run->team = rlhf__joined(&r->collective);

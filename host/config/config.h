@@ -6,8 +6,8 @@
 // file; flags (--algo, --reward, --policy, ...); --set. A "reward" or "sink" list replaces the
 // whole list of the layers before it. The algorithm options in a file are ignored if the file names
 // an algorithm other than the chosen one.
-#ifndef RLHF_HOST_CONFIG_H
-#define RLHF_HOST_CONFIG_H
+#ifndef RLHF_HOST_CONFIG_CONFIG_H
+#define RLHF_HOST_CONFIG_CONFIG_H
 
 #include "base/dirs.h"
 #include "config/schema.h"

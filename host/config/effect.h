@@ -4,8 +4,8 @@
 // A setting that has its default value is never reported. A setting without effect is an error on
 // the command line, but only a warning in a --config file, because such a file may have settings
 // for several algorithms.
-#ifndef RLHF_HOST_EFFECT_H
-#define RLHF_HOST_EFFECT_H
+#ifndef RLHF_HOST_CONFIG_EFFECT_H
+#define RLHF_HOST_CONFIG_EFFECT_H
 
 #include "base/log.h"
 #include "config/config.h"

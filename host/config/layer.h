@@ -1,6 +1,6 @@
 // layer.h: applies one source of settings to a config. For use in config/ only.
-#ifndef RLHF_HOST_LAYER_H
-#define RLHF_HOST_LAYER_H
+#ifndef RLHF_HOST_CONFIG_LAYER_H
+#define RLHF_HOST_CONFIG_LAYER_H
 
 #include "config/config.h"
 

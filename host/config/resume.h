@@ -1,6 +1,6 @@
 // resume.h: the config of a resumed run: the stored one, with the few settings that may change.
-#ifndef RLHF_HOST_RESUME_H
-#define RLHF_HOST_RESUME_H
+#ifndef RLHF_HOST_CONFIG_RESUME_H
+#define RLHF_HOST_CONFIG_RESUME_H
 
 #include "config/config.h"
 #include "config/schema.h"

@@ -3,8 +3,8 @@
 // Field comments give meaning and unit. Defaults and ranges are in the tables (schema.c), from
 // which --help, --print-config and the docs are generated. Strings here are never NULL: "" means
 // unset.
-#ifndef RLHF_HOST_SCHEMA_H
-#define RLHF_HOST_SCHEMA_H
+#ifndef RLHF_HOST_CONFIG_SCHEMA_H
+#define RLHF_HOST_CONFIG_SCHEMA_H
 
 #include "option/options.h"
 

@@ -1,8 +1,8 @@
 // spec.h: "X.so:key=value,...", the form in which a plugin and its options are typed.
 //
 // A part without '=' belongs to the value before it, so values may contain commas.
-#ifndef RLHF_HOST_SPEC_H
-#define RLHF_HOST_SPEC_H
+#ifndef RLHF_HOST_CONFIG_SPEC_H
+#define RLHF_HOST_CONFIG_SPEC_H
 
 #include "base/error.h"
 #include "base/json.h"

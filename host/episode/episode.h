@@ -1,6 +1,6 @@
 // episode.h: one episode: what the environment has said and paid, and where it stands.
-#ifndef RLHF_HOST_EPISODE_H
-#define RLHF_HOST_EPISODE_H
+#ifndef RLHF_HOST_EPISODE_EPISODE_H
+#define RLHF_HOST_EPISODE_EPISODE_H
 
 #include "base/buf.h"
 #include "chat/tool_calls.h"

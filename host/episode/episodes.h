@@ -4,8 +4,8 @@
 //
 // The environment is called between two steps of the decoder, with all episodes that wait for the
 // same function.
-#ifndef RLHF_HOST_EPISODES_H
-#define RLHF_HOST_EPISODES_H
+#ifndef RLHF_HOST_EPISODE_EPISODES_H
+#define RLHF_HOST_EPISODE_EPISODES_H
 
 #include "batch/rows.h"
 #include "episode/opening.h"

@@ -6,8 +6,8 @@
 //
 // A checkpoint contains the batch in flight in state/ahead.rows (batch/rows_file.h), because the
 // weights that sampled it are gone. The prompts' cursor points past the batch's prompts.
-#ifndef RLHF_HOST_AHEAD_H
-#define RLHF_HOST_AHEAD_H
+#ifndef RLHF_HOST_FEED_AHEAD_H
+#define RLHF_HOST_FEED_AHEAD_H
 
 #include "base/folder.h"
 #include "batch/rows_file.h"

@@ -1,7 +1,7 @@
 // feed.h: the source of a run's rows: prompts to which the policy responds, texts, or preferences.
 // Only the set-up knows which one it is. Phases call it through ops.
-#ifndef RLHF_HOST_FEED_H
-#define RLHF_HOST_FEED_H
+#ifndef RLHF_HOST_FEED_FEED_H
+#define RLHF_HOST_FEED_FEED_H
 
 #include "base/dirs.h"
 #include "config/config.h"

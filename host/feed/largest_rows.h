@@ -1,7 +1,7 @@
 // largest_rows.h: for the memory estimate, the largest rows that the next phases of a run with
 // prompts can have.
-#ifndef RLHF_HOST_LARGEST_ROWS_H
-#define RLHF_HOST_LARGEST_ROWS_H
+#ifndef RLHF_HOST_FEED_LARGEST_ROWS_H
+#define RLHF_HOST_FEED_LARGEST_ROWS_H
 
 #include "batch/rows.h"
 #include "data/order.h"

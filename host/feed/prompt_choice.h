@@ -3,8 +3,8 @@
 // data about every prompt that the algorithm gets: its last score and how often it was used.
 //
 // A checkpoint contains both arrays in state/prompts.safetensors.
-#ifndef RLHF_HOST_PROMPT_CHOICE_H
-#define RLHF_HOST_PROMPT_CHOICE_H
+#ifndef RLHF_HOST_FEED_PROMPT_CHOICE_H
+#define RLHF_HOST_FEED_PROMPT_CHOICE_H
 
 #include "base/folder.h"
 #include "batch/rows.h"

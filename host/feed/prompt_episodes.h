@@ -1,7 +1,7 @@
 // prompt_episodes.h: the episodes of a run with an environment: their limits, and the rows of a
 // batch, which the environment plays, or a record that has its answers.
-#ifndef RLHF_HOST_PROMPT_EPISODES_H
-#define RLHF_HOST_PROMPT_EPISODES_H
+#ifndef RLHF_HOST_FEED_PROMPT_EPISODES_H
+#define RLHF_HOST_FEED_PROMPT_EPISODES_H
 
 #include "episode/playing.h"
 #include "feed/feed.h"

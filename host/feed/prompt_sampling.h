@@ -1,7 +1,7 @@
 // prompt_sampling.h: how a run samples responses to its prompts: what all requests for a rollout
 // have in common, and the KV cache.
-#ifndef RLHF_HOST_PROMPT_SAMPLING_H
-#define RLHF_HOST_PROMPT_SAMPLING_H
+#ifndef RLHF_HOST_FEED_PROMPT_SAMPLING_H
+#define RLHF_HOST_FEED_PROMPT_SAMPLING_H
 
 #include "feed/feed.h"
 

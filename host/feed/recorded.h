@@ -1,7 +1,7 @@
 // recorded.h: reads RUN/rollouts.jsonl (docs/rollouts.md), phase by phase. recorded_rows.h makes
 // rows from it. The file is not trusted.
-#ifndef RLHF_HOST_RECORDED_H
-#define RLHF_HOST_RECORDED_H
+#ifndef RLHF_HOST_FEED_RECORDED_H
+#define RLHF_HOST_FEED_RECORDED_H
 
 #include "base/error.h"
 

@@ -1,7 +1,7 @@
 // recorded_play.h: samples episodes again, with the environment's answers from a record
 // (recorded.h).
-#ifndef RLHF_HOST_RECORDED_PLAY_H
-#define RLHF_HOST_RECORDED_PLAY_H
+#ifndef RLHF_HOST_FEED_RECORDED_PLAY_H
+#define RLHF_HOST_FEED_RECORDED_PLAY_H
 
 #include "feed/recorded.h"
 #include "sample/experience.h"

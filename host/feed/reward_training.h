@@ -6,8 +6,8 @@
 // mean 0 and standard deviation 1 (Stiennon et al. 2020; Ziegler et al. 2019, section 2.1). The
 // samples are drawn once, from the starting weights (or reference.path), and saved with the
 // checkpoint.
-#ifndef RLHF_HOST_REWARD_TRAINING_H
-#define RLHF_HOST_REWARD_TRAINING_H
+#ifndef RLHF_HOST_FEED_REWARD_TRAINING_H
+#define RLHF_HOST_FEED_REWARD_TRAINING_H
 
 #include "feed/feed.h"
 #include "model/reward_model.h"

@@ -1,7 +1,7 @@
 // start_check.h: checks before a run's first phase that decoding and the training forward pass give
 // the same log-probs.
-#ifndef RLHF_HOST_START_CHECK_H
-#define RLHF_HOST_START_CHECK_H
+#ifndef RLHF_HOST_FEED_START_CHECK_H
+#define RLHF_HOST_FEED_START_CHECK_H
 
 #include "feed/feed.h"
 

@@ -6,8 +6,8 @@
 // The boundary is noted after every phase and kept in memory; checkpoint.h writes files. The copy
 // takes as much memory as the tensors (AdamW: 12 bytes per trained parameter). If that is above the
 // limit checkpoint.undo_mib, the copy is not made.
-#ifndef RLHF_HOST_BOUNDARY_H
-#define RLHF_HOST_BOUNDARY_H
+#ifndef RLHF_HOST_KEEP_BOUNDARY_H
+#define RLHF_HOST_KEEP_BOUNDARY_H
 
 #include "config/schema.h"
 #include "keep/checkpoint.h"

@@ -1,7 +1,7 @@
 // chain_log.h: writes RUN/chain.jsonl, the hash chain of a run (chain/chain_file.h): a link for
 // every phase, and the digests of every checkpoint's files.
-#ifndef RLHF_HOST_CHAIN_LOG_H
-#define RLHF_HOST_CHAIN_LOG_H
+#ifndef RLHF_HOST_KEEP_CHAIN_LOG_H
+#define RLHF_HOST_KEEP_CHAIN_LOG_H
 
 #include "base/digests.h"
 #include "base/folder.h"

@@ -12,8 +12,8 @@
 // - the state of an outer loop (iteration.h; its reward_model/ is next to state/).
 //
 // Nothing in a checkpoint depends on time, threads or paths.
-#ifndef RLHF_HOST_CHECKPOINT_H
-#define RLHF_HOST_CHECKPOINT_H
+#ifndef RLHF_HOST_KEEP_CHECKPOINT_H
+#define RLHF_HOST_KEEP_CHECKPOINT_H
 
 #include "base/buf.h"
 #include "base/folder.h"

@@ -5,8 +5,8 @@
 // Everything else here belongs to the user. It is not touched, except if it has a name that the run
 // needs: then it is moved to aside-<n>/. Checkpoints of later phases are also moved there after a
 // roll-back.
-#ifndef RLHF_HOST_CHECKPOINT_DIR_H
-#define RLHF_HOST_CHECKPOINT_DIR_H
+#ifndef RLHF_HOST_KEEP_CHECKPOINT_DIR_H
+#define RLHF_HOST_KEEP_CHECKPOINT_DIR_H
 
 #include "base/folder.h"
 #include "base/log.h"

@@ -3,8 +3,8 @@
 //
 // A list of inputs is a JSON array with an object {"setting", "path", "bytes", "sha256"} for each
 // file or model directory; it is "inputs" in manifest.json.
-#ifndef RLHF_HOST_INPUTS_H
-#define RLHF_HOST_INPUTS_H
+#ifndef RLHF_HOST_KEEP_INPUTS_H
+#define RLHF_HOST_KEEP_INPUTS_H
 
 #include "base/buf.h"
 #include "base/error.h"

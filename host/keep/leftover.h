@@ -1,7 +1,7 @@
 // leftover.h: what an earlier run left in a directory: the files of a run that ended before its
 // first checkpoint, which cannot be resumed, and the settings that a run began with.
-#ifndef RLHF_HOST_LEFTOVER_H
-#define RLHF_HOST_LEFTOVER_H
+#ifndef RLHF_HOST_KEEP_LEFTOVER_H
+#define RLHF_HOST_KEEP_LEFTOVER_H
 
 #include "base/buf.h"
 #include "base/folder.h"

@@ -1,8 +1,8 @@
 // manifest.h: manifest.json of a run. It lists the program, plugins and kernels that made the run,
 // with version and sha256, and the inputs that are not in its checkpoints. When the run is resumed,
 // the stored lists are compared with the current ones.
-#ifndef RLHF_HOST_MANIFEST_H
-#define RLHF_HOST_MANIFEST_H
+#ifndef RLHF_HOST_KEEP_MANIFEST_H
+#define RLHF_HOST_KEEP_MANIFEST_H
 
 #include "base/folder.h"
 #include "base/json.h"

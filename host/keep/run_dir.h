@@ -1,7 +1,7 @@
 // run_dir.h: a run's output directory: its name, its lock, and the files that are written at the
 // start. It is held open by descriptor, so later changes of the working directory do not matter.
-#ifndef RLHF_HOST_RUN_DIR_H
-#define RLHF_HOST_RUN_DIR_H
+#ifndef RLHF_HOST_KEEP_RUN_DIR_H
+#define RLHF_HOST_KEEP_RUN_DIR_H
 
 #include "base/folder.h"
 #include "base/log.h"

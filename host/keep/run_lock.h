@@ -1,7 +1,7 @@
 // run_lock.h: RUN/lock ensures that only one process writes to a run. The kernel holds the lock and
 // releases it when the process ends. The file's text (process and host) is only for messages.
-#ifndef RLHF_HOST_RUN_LOCK_H
-#define RLHF_HOST_RUN_LOCK_H
+#ifndef RLHF_HOST_KEEP_RUN_LOCK_H
+#define RLHF_HOST_KEEP_RUN_LOCK_H
 
 #include "base/folder.h"
 #include "base/log.h"

@@ -1,7 +1,7 @@
 // evaluate.h: measures a model on held-out rows: bits per byte of text, accuracy of labels and of
 // preferences.
-#ifndef RLHF_HOST_EVALUATE_H
-#define RLHF_HOST_EVALUATE_H
+#ifndef RLHF_HOST_LEARN_EVALUATE_H
+#define RLHF_HOST_LEARN_EVALUATE_H
 
 #include "data/dataset.h"
 #include "data/preferences.h"

@@ -2,8 +2,8 @@
 // minibatch it runs forward, loss and backward in microbatches, and then takes one optimizer step.
 //
 // It does not know phases, files, schedules, or where the rows come from.
-#ifndef RLHF_HOST_LEARNER_H
-#define RLHF_HOST_LEARNER_H
+#ifndef RLHF_HOST_LEARN_LEARNER_H
+#define RLHF_HOST_LEARN_LEARNER_H
 
 #include "base/error.h"
 #include "base/watch.h"

@@ -2,8 +2,8 @@
 // passes, the objective's loss, both backward passes.
 //
 // It does not know how a minibatch is cut or how a step uses the gradients.
-#ifndef RLHF_HOST_MICROBATCH_H
-#define RLHF_HOST_MICROBATCH_H
+#ifndef RLHF_HOST_LEARN_MICROBATCH_H
+#define RLHF_HOST_LEARN_MICROBATCH_H
 
 #include "learn/learner.h"
 

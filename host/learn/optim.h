@@ -5,8 +5,8 @@
 // The state is on the device, one or two f32 tensors per parameter. There is no I/O here: the
 // tensors are listed for the checkpoint. The caller gives each step a factor for the learning
 // rates.
-#ifndef RLHF_HOST_OPTIM_H
-#define RLHF_HOST_OPTIM_H
+#ifndef RLHF_HOST_LEARN_OPTIM_H
+#define RLHF_HOST_LEARN_OPTIM_H
 
 #include "config/schema.h"
 #include "model/compute.h"

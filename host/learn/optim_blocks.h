@@ -6,8 +6,8 @@
 // The squared norm is the sum of the blocks' sums of squares, in order. A block's sum of squares is
 // the sum over its pieces. With one shard, without blocks, the squared norm is the sum of the
 // tensors' sums, which is rounded differently.
-#ifndef RLHF_HOST_OPTIM_BLOCKS_H
-#define RLHF_HOST_OPTIM_BLOCKS_H
+#ifndef RLHF_HOST_LEARN_OPTIM_BLOCKS_H
+#define RLHF_HOST_LEARN_OPTIM_BLOCKS_H
 
 #include "learn/optim.h"
 #include "team/sum.h"

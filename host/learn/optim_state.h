@@ -1,7 +1,7 @@
 // optim_state.h: the state of an optimizer in a checkpoint: counters as JSON, and f32 tensors in a
 // safetensors file.
-#ifndef RLHF_HOST_OPTIM_STATE_H
-#define RLHF_HOST_OPTIM_STATE_H
+#ifndef RLHF_HOST_LEARN_OPTIM_STATE_H
+#define RLHF_HOST_LEARN_OPTIM_STATE_H
 
 #include "base/folder.h"
 #include "learn/optim.h"

@@ -1,7 +1,7 @@
 // pass.h: runs rows through a model without gradients, in microbatches. Also counts the FLOPs of
 // passes, from which perf/mfu is computed.
-#ifndef RLHF_HOST_PASS_H
-#define RLHF_HOST_PASS_H
+#ifndef RLHF_HOST_LEARN_PASS_H
+#define RLHF_HOST_LEARN_PASS_H
 
 #include "base/watch.h"
 #include "batch/rows.h"

@@ -117,7 +117,7 @@ rlhf_status rlhf__pass_share(struct rlhf__team *team, const struct rlhf__model *
     if (st == RLHF_OK) st = make_hidden(&s, err);
     if (st == RLHF_OK) st = pass_own(&s, dist, microbatch_tokens, err);
     if (st == RLHF_OK) st = copy_hidden(&s, 0, err);
-    st = rlhf__team_agree(team, RLHF__DOOR_PASS, &wish, st, err);
+    st = rlhf__team_agree(team, RLHF__BARRIER_PASS, &wish, st, err);
     if (st == RLHF_OK) st = exchange_all(&s, err);
     free(s.first);
     free(s.block);

@@ -1,6 +1,6 @@
 // pass_share.h: passes without gradients that are divided among the ranks of a team.
-#ifndef RLHF_HOST_PASS_SHARE_H
-#define RLHF_HOST_PASS_SHARE_H
+#ifndef RLHF_HOST_LEARN_PASS_SHARE_H
+#define RLHF_HOST_LEARN_PASS_SHARE_H
 
 #include "learn/pass.h"
 

@@ -1,8 +1,8 @@
 // phase.h: the models and plugins of a run, its progress, and the inputs of one phase.
 // run/phase_run.h runs a phase. The loop does everything around it, including the algorithm's
 // phase_end().
-#ifndef RLHF_HOST_PHASE_H
-#define RLHF_HOST_PHASE_H
+#ifndef RLHF_HOST_LEARN_PHASE_H
+#define RLHF_HOST_LEARN_PHASE_H
 
 #include "learn/learner.h"
 #include "learn/plan.h"

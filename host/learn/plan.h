@@ -1,8 +1,8 @@
 // plan.h: an algorithm's plan: what it requests from the host. The plan is checked before anything
 // is loaded, and accepted or rejected as a whole. This file also calls the algorithm's other
 // functions.
-#ifndef RLHF_HOST_PLAN_H
-#define RLHF_HOST_PLAN_H
+#ifndef RLHF_HOST_LEARN_PLAN_H
+#define RLHF_HOST_LEARN_PLAN_H
 
 #include "config/config.h"
 #include "learn/learner.h"

@@ -1,8 +1,8 @@
 // policy_view.h: calls an algorithm for rows of several turns. The algorithm sees only the tokens
 // that the policy wrote, and its results are copied back to those tokens. Rows of one turn are
 // passed on unchanged.
-#ifndef RLHF_HOST_POLICY_VIEW_H
-#define RLHF_HOST_POLICY_VIEW_H
+#ifndef RLHF_HOST_LEARN_POLICY_VIEW_H
+#define RLHF_HOST_LEARN_POLICY_VIEW_H
 
 #include "learn/learner.h"
 

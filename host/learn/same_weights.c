@@ -65,7 +65,7 @@ rlhf_status rlhf__same_weights(struct rlhf__team *team, const struct rlhf__model
     int32_t first = 0, others = -1;
     if (!rlhf__team_shares(team)) return RLHF_OK;
     const rlhf_status st = hash_all(models, n, &wish.bytes, err);
-    RLHF_TRY(rlhf__team_agree(team, RLHF__DOOR_WEIGHTS, &wish, st, err));
+    RLHF_TRY(rlhf__team_agree(team, RLHF__BARRIER_WEIGHTS, &wish, st, err));
     for (int32_t k = team->ranks - 1; k > 0; k--) {
         if (rlhf__team_bytes(team, k) == rlhf__team_bytes(team, 0)) continue;
         first = k;

@@ -1,6 +1,6 @@
 // same_weights.h: checks that all ranks of a team have the same weights.
-#ifndef RLHF_HOST_SAME_WEIGHTS_H
-#define RLHF_HOST_SAME_WEIGHTS_H
+#ifndef RLHF_HOST_LEARN_SAME_WEIGHTS_H
+#define RLHF_HOST_LEARN_SAME_WEIGHTS_H
 
 #include "model/model.h"
 #include "team/team.h"

@@ -1,6 +1,6 @@
 // schedule.h: the learning-rate schedule.
-#ifndef RLHF_HOST_SCHEDULE_H
-#define RLHF_HOST_SCHEDULE_H
+#ifndef RLHF_HOST_LEARN_SCHEDULE_H
+#define RLHF_HOST_LEARN_SCHEDULE_H
 
 #include "config/schema.h"
 

@@ -4,8 +4,8 @@
 // A shard's gradients are computed in the model's own memory. The sums that wait in the tree are in
 // buffers of the same size. When the gradients of a shard are complete, the waiting sums are added
 // to them. If another shard follows, the result is stored in a buffer and the gradients are zeroed.
-#ifndef RLHF_HOST_SHARD_SUMS_H
-#define RLHF_HOST_SHARD_SUMS_H
+#ifndef RLHF_HOST_LEARN_SHARD_SUMS_H
+#define RLHF_HOST_LEARN_SHARD_SUMS_H
 
 #include "learn/optim.h"
 #include "team/share.h"

@@ -108,7 +108,7 @@ rlhf_status rlhf__shards_meet(struct rlhf__learner *l, struct rlhf__error *err) 
     const struct rlhf__wish same = {.same = s->n};
     struct rlhf__sum *sum = &s->sums.optim[0]->blocks->over;
     if (s->met || s->share->ranks <= 1 || !rlhf__sum_overlaps(sum)) return RLHF_OK;
-    RLHF_TRY(rlhf__team_agree(s->share->team, RLHF__DOOR_MINIBATCH, &same, RLHF_OK, err));
+    RLHF_TRY(rlhf__team_agree(s->share->team, RLHF__BARRIER_MINIBATCH, &same, RLHF_OK, err));
     s->met = 1;
     rlhf__overlap_reduce(&s->early, sum, s->sums.aside[0]);
     return RLHF_OK;
@@ -244,7 +244,7 @@ rlhf_status rlhf__shards_end(struct rlhf__learner *l, const struct rlhf__rows *e
     const rlhf_status summed = rlhf__overlap_end(&s->early, &table, &lost);
     if (st == RLHF_OK && summed != RLHF_OK) *err = lost;
     if (st == RLHF_OK) st = summed == RLHF_OK ? failed(l, table, err) : summed;
-    RLHF_TRY(rlhf__team_agree(s->share->team, RLHF__DOOR_MINIBATCH, &same, st, err));
+    RLHF_TRY(rlhf__team_agree(s->share->team, RLHF__BARRIER_MINIBATCH, &same, st, err));
     RLHF_TRY(all_numbers(s, err));
     take(l, p, &all);
     for (uint32_t k = 0; k < s->share->shards; k++)

@@ -1,8 +1,8 @@
 // shards.h: the shards of a learner's minibatches. The gradients of the shards are added up in the
 // order of a fixed tree (team/tree.h). Losses and other numbers are added up in the order of the
 // shards. So no result depends on which process computed which shard.
-#ifndef RLHF_HOST_SHARDS_H
-#define RLHF_HOST_SHARDS_H
+#ifndef RLHF_HOST_LEARN_SHARDS_H
+#define RLHF_HOST_LEARN_SHARDS_H
 
 #include "learn/microbatch.h"
 #include "learn/shard_sums.h"

@@ -4,8 +4,8 @@
 // A PEFT directory can be used instead of a model directory. The model is then the base model that
 // the directory names, with the adapter applied. If the adapter has a score head, config.json in
 // the same directory describes it (labels, pooling).
-#ifndef RLHF_HOST_ADAPTER_H
-#define RLHF_HOST_ADAPTER_H
+#ifndef RLHF_HOST_MODEL_ADAPTER_H
+#define RLHF_HOST_MODEL_ADAPTER_H
 
 #include "base/folder.h"
 #include "model/model.h"

@@ -1,6 +1,6 @@
 // classifier.h: a sequence classifier with its own tokenizer: texts in, logits out.
-#ifndef RLHF_HOST_CLASSIFIER_H
-#define RLHF_HOST_CLASSIFIER_H
+#ifndef RLHF_HOST_MODEL_CLASSIFIER_H
+#define RLHF_HOST_MODEL_CLASSIFIER_H
 
 #include "model/model.h"
 

@@ -1,8 +1,8 @@
 // compute.h: finds a compute backend (kernels_*.so) by name, opens it and creates its table.
 //
 // Device memory is accessed only through the table's functions.
-#ifndef RLHF_HOST_COMPUTE_H
-#define RLHF_HOST_COMPUTE_H
+#ifndef RLHF_HOST_MODEL_COMPUTE_H
+#define RLHF_HOST_MODEL_COMPUTE_H
 
 #include "model/compute_load.h"
 

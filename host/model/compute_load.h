@@ -1,7 +1,7 @@
 // compute_load.h: finds a compute backend's shared object by name, loads it and describes its
 // devices, without creating a table. rlhf__compute_open starts with this.
-#ifndef RLHF_HOST_COMPUTE_LOAD_H
-#define RLHF_HOST_COMPUTE_LOAD_H
+#ifndef RLHF_HOST_MODEL_COMPUTE_LOAD_H
+#define RLHF_HOST_MODEL_COMPUTE_LOAD_H
 
 #include "base/file.h"
 #include "model/device_info.h"

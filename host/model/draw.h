@@ -2,8 +2,8 @@
 //
 // A number depends on the seed, the stream and its index only, so threads may draw parts of a
 // parameter.
-#ifndef RLHF_HOST_DRAW_H
-#define RLHF_HOST_DRAW_H
+#ifndef RLHF_HOST_MODEL_DRAW_H
+#define RLHF_HOST_MODEL_DRAW_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
 //
 // Nothing is counted or allocated here. With env->unchecked (compute.memory_check=false) the checks
 // of a model always succeed.
-#ifndef RLHF_HOST_FREE_MEMORY_H
-#define RLHF_HOST_FREE_MEMORY_H
+#ifndef RLHF_HOST_MODEL_FREE_MEMORY_H
+#define RLHF_HOST_MODEL_FREE_MEMORY_H
 
 #include "model/model.h"
 

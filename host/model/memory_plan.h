@@ -4,8 +4,8 @@
 //
 // Packed weights and workspaces have the sizes that the real backend states (weight_bytes,
 // workspace_bytes). free_memory.h compares the result with the free memory.
-#ifndef RLHF_HOST_MEMORY_PLAN_H
-#define RLHF_HOST_MEMORY_PLAN_H
+#ifndef RLHF_HOST_MODEL_MEMORY_PLAN_H
+#define RLHF_HOST_MODEL_MEMORY_PLAN_H
 
 #include "base/error.h"
 

@@ -3,8 +3,8 @@
 //
 // This file opens and checks the directory, fills the parameters (parameters.h) and turns the
 // plugin's failures into host errors. It does not know algorithms, optimizers or runs.
-#ifndef RLHF_HOST_MODEL_H
-#define RLHF_HOST_MODEL_H
+#ifndef RLHF_HOST_MODEL_MODEL_H
+#define RLHF_HOST_MODEL_MODEL_H
 
 #include "model/compute.h"
 #include "model/memory_plan.h"

@@ -1,8 +1,8 @@
 // model_config.h: the fields of config.json that all architectures have. They are checked before a
 // model is opened. The fields of a score head (labels, pooling, architecture) are also written
 // here. The plugin reads the fields that are specific to its architecture.
-#ifndef RLHF_HOST_MODEL_CONFIG_H
-#define RLHF_HOST_MODEL_CONFIG_H
+#ifndef RLHF_HOST_MODEL_MODEL_CONFIG_H
+#define RLHF_HOST_MODEL_MODEL_CONFIG_H
 
 #include "model/model.h"
 

@@ -1,7 +1,7 @@
 // parameters.h: fills, copies and writes the parameters of a model. It knows them only as
 // rlhf_param.
-#ifndef RLHF_HOST_PARAMETERS_H
-#define RLHF_HOST_PARAMETERS_H
+#ifndef RLHF_HOST_MODEL_PARAMETERS_H
+#define RLHF_HOST_MODEL_PARAMETERS_H
 
 #include "base/folder.h"
 #include "model/model.h"

@@ -4,8 +4,8 @@
 // The directory of a reward model is a sequence classifier with one label and "rlhf_reward" in
 // config.json. transformers can read it; its logit is then the raw score of the last token.
 // Training is in learn/learner.h.
-#ifndef RLHF_HOST_REWARD_MODEL_H
-#define RLHF_HOST_REWARD_MODEL_H
+#ifndef RLHF_HOST_MODEL_REWARD_MODEL_H
+#define RLHF_HOST_MODEL_REWARD_MODEL_H
 
 #include "base/error.h"
 #include "base/folder.h"

@@ -1,7 +1,7 @@
 // reward_service.h: implements "rlhf.reward_model/0": reward models that plugins open. Plugins that
 // open the same directory share one model. The host uses this same model, and may train it.
-#ifndef RLHF_HOST_REWARD_SERVICE_H
-#define RLHF_HOST_REWARD_SERVICE_H
+#ifndef RLHF_HOST_MODEL_REWARD_SERVICE_H
+#define RLHF_HOST_MODEL_REWARD_SERVICE_H
 
 #include "model/reward_model.h"
 

@@ -1,8 +1,8 @@
 // session.h: what a command must set up before it can open a model: compute, plugins, services.
 //
 // A training run has its own set-up (run/run.h), because its plugins come from the config.
-#ifndef RLHF_HOST_SESSION_H
-#define RLHF_HOST_SESSION_H
+#ifndef RLHF_HOST_MODEL_SESSION_H
+#define RLHF_HOST_MODEL_SESSION_H
 
 #include "base/dirs.h"
 #include "base/file.h"

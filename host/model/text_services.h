@@ -1,7 +1,7 @@
 // text_services.h: implements the services "rlhf.classifier/0" and "rlhf.tokenizer/0", and offers
 // "rlhf.reward_model/0" (reward_service.h).
-#ifndef RLHF_HOST_TEXT_SERVICES_H
-#define RLHF_HOST_TEXT_SERVICES_H
+#ifndef RLHF_HOST_MODEL_TEXT_SERVICES_H
+#define RLHF_HOST_MODEL_TEXT_SERVICES_H
 
 #include "model/reward_service.h"
 

@@ -1,8 +1,8 @@
 // iteration.h: the service "rlhf.draft.iteration/0" (rlhf/draft/iteration.h) and its state in a
 // checkpoint. An algorithm calls the service at the end of a phase to update the reference or to
 // train the reward model. reward_round.h trains that model; batch/replay.h stores the pairs.
-#ifndef RLHF_HOST_ITERATION_H
-#define RLHF_HOST_ITERATION_H
+#ifndef RLHF_HOST_OUTER_ITERATION_H
+#define RLHF_HOST_OUTER_ITERATION_H
 
 #include "base/folder.h"
 #include "batch/replay.h"

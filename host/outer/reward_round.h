@@ -4,8 +4,8 @@
 //
 // batch/replay.h chooses the pairs of a round. The algorithm decides when a round takes place
 // (iteration.h).
-#ifndef RLHF_HOST_REWARD_ROUND_H
-#define RLHF_HOST_REWARD_ROUND_H
+#ifndef RLHF_HOST_OUTER_REWARD_ROUND_H
+#define RLHF_HOST_OUTER_REWARD_ROUND_H
 
 #include "batch/replay.h"
 #include "feed/feed.h"

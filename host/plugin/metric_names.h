@@ -1,7 +1,7 @@
 // metric_names.h: the full names of metrics from plugins. Their prefixes keep a plugin from
 // replacing a metric of another plugin or of the host (docs/metrics.md).
-#ifndef RLHF_HOST_METRIC_NAMES_H
-#define RLHF_HOST_METRIC_NAMES_H
+#ifndef RLHF_HOST_PLUGIN_METRIC_NAMES_H
+#define RLHF_HOST_PLUGIN_METRIC_NAMES_H
 
 #include <stddef.h>
 

@@ -4,8 +4,8 @@
 // If a failure was handled, its message must not appear in the report of a later failure. The
 // reader therefore takes a mark when its own call begins, and asks only for a message that was set
 // after the mark.
-#ifndef RLHF_HOST_NOTE_H
-#define RLHF_HOST_NOTE_H
+#ifndef RLHF_HOST_PLUGIN_NOTE_H
+#define RLHF_HOST_PLUGIN_NOTE_H
 
 #include <rlhf/base.h>
 

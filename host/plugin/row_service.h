@@ -1,7 +1,7 @@
 // row_service.h: the table of "rlhf.row/0", which reads values of a data row, so that plugins need
 // no JSON parser. It works with any host: failures are reported with the caller's host->fail.
-#ifndef RLHF_HOST_ROW_SERVICE_H
-#define RLHF_HOST_ROW_SERVICE_H
+#ifndef RLHF_HOST_PLUGIN_ROW_SERVICE_H
+#define RLHF_HOST_PLUGIN_ROW_SERVICE_H
 
 #include "plugin/services.h"
 

@@ -7,8 +7,8 @@
 // other than the owner's private group. As an exception, a sticky directory (/tmp) may be writable
 // by all, because users cannot replace each other's files there. The check stops at a directory
 // that contains the program or its installed plugins. The rule does not check what the code does.
-#ifndef RLHF_HOST_TRUST_H
-#define RLHF_HOST_TRUST_H
+#ifndef RLHF_HOST_PLUGIN_TRUST_H
+#define RLHF_HOST_PLUGIN_TRUST_H
 
 #include "base/dirs.h"
 

@@ -1,7 +1,7 @@
 // closing.h: the summary at the end of a run: the verdict (history/verdict.h) with a small curve,
 // KL and length, the findings, and commands for the next steps.
-#ifndef RLHF_HOST_CLOSING_H
-#define RLHF_HOST_CLOSING_H
+#ifndef RLHF_HOST_REPORT_CLOSING_H
+#define RLHF_HOST_REPORT_CLOSING_H
 
 #include "report/run_history.h"
 

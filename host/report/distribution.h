@@ -1,7 +1,7 @@
 // distribution.h: how numbers are distributed: their mean, and either each value with its count or
 // quantiles. Pure functions.
-#ifndef RLHF_HOST_DISTRIBUTION_H
-#define RLHF_HOST_DISTRIBUTION_H
+#ifndef RLHF_HOST_REPORT_DISTRIBUTION_H
+#define RLHF_HOST_REPORT_DISTRIBUTION_H
 
 #include "base/buf.h"
 

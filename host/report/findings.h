@@ -5,8 +5,8 @@
 //
 // The rules compare numbers of the phase with their history, which is part of a checkpoint.
 // phase_warnings.c collects the numbers and writes the messages.
-#ifndef RLHF_HOST_FINDINGS_H
-#define RLHF_HOST_FINDINGS_H
+#ifndef RLHF_HOST_REPORT_FINDINGS_H
+#define RLHF_HOST_REPORT_FINDINGS_H
 
 #include "base/error.h"
 #include "history/rules.h"

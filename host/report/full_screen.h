@@ -3,8 +3,8 @@
 //
 // While the full screen is shown, log lines and sample tables are not printed. They are kept, and
 // printed when it is closed (base/alternate.h).
-#ifndef RLHF_HOST_FULL_SCREEN_H
-#define RLHF_HOST_FULL_SCREEN_H
+#ifndef RLHF_HOST_REPORT_FULL_SCREEN_H
+#define RLHF_HOST_REPORT_FULL_SCREEN_H
 
 #include "report/metrics.h"
 #include "report/samples.h"

@@ -1,7 +1,7 @@
 // jsonl.h: appends to the files of a run, mostly JSON Lines whose objects have a "phase". When a
 // run is resumed, it cuts such a file back to the phase of the checkpoint.
-#ifndef RLHF_HOST_JSONL_H
-#define RLHF_HOST_JSONL_H
+#ifndef RLHF_HOST_REPORT_JSONL_H
+#define RLHF_HOST_REPORT_JSONL_H
 
 #include "base/buf.h"
 #include "base/folder.h"

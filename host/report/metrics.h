@@ -5,8 +5,8 @@
 // Metric names are a contract (docs/metrics.md). Nothing is measured here. For each name this file
 // stores the last value that the host set in the current phase, and combines the values that
 // plugins report.
-#ifndef RLHF_HOST_METRICS_H
-#define RLHF_HOST_METRICS_H
+#ifndef RLHF_HOST_REPORT_METRICS_H
+#define RLHF_HOST_REPORT_METRICS_H
 
 #include "base/folder.h"
 #include "base/log.h"

@@ -2,8 +2,8 @@
 // numbers of each phase and is cut back when the run is resumed.
 //
 // To add one, write metrics_<name>.c and add a line to the list in metrics.c.
-#ifndef RLHF_HOST_METRICS_FILE_H
-#define RLHF_HOST_METRICS_FILE_H
+#ifndef RLHF_HOST_REPORT_METRICS_FILE_H
+#define RLHF_HOST_REPORT_METRICS_FILE_H
 
 #include "base/folder.h"
 #include "base/log.h"

@@ -1,7 +1,7 @@
 // phase_report.h: reports a phase: the host's own metrics, text statistics of the responses,
 // samples, and the progress line.
-#ifndef RLHF_HOST_PHASE_REPORT_H
-#define RLHF_HOST_PHASE_REPORT_H
+#ifndef RLHF_HOST_REPORT_PHASE_REPORT_H
+#define RLHF_HOST_REPORT_PHASE_REPORT_H
 
 #include "learn/phase.h"
 #include "report/findings.h"

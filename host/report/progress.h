@@ -1,7 +1,7 @@
 // progress.h: shows a run's progress on the terminal: a bar that is redrawn in place, or one plain
 // line per phase.
-#ifndef RLHF_HOST_PROGRESS_H
-#define RLHF_HOST_PROGRESS_H
+#ifndef RLHF_HOST_REPORT_PROGRESS_H
+#define RLHF_HOST_REPORT_PROGRESS_H
 
 #include "base/log.h"
 #include "base/watch.h"

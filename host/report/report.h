@@ -1,7 +1,7 @@
 // report.h: everything that a run outputs (log, progress, metrics, samples, rollouts), and its
 // timers.
-#ifndef RLHF_HOST_REPORT_H
-#define RLHF_HOST_REPORT_H
+#ifndef RLHF_HOST_REPORT_REPORT_H
+#define RLHF_HOST_REPORT_REPORT_H
 
 #include "config/config.h"
 #include "report/events.h"

@@ -2,8 +2,8 @@
 // programs can recompute its updates. docs/rollouts.md describes the format.
 //
 // Lines are collected in memory and written when the phase is complete. Nothing is computed here.
-#ifndef RLHF_HOST_ROLLOUT_LOG_H
-#define RLHF_HOST_ROLLOUT_LOG_H
+#ifndef RLHF_HOST_REPORT_ROLLOUT_LOG_H
+#define RLHF_HOST_REPORT_ROLLOUT_LOG_H
 
 #include "base/folder.h"
 #include "base/log.h"

@@ -1,7 +1,7 @@
 // run_history.h: the metrics of a run so far, also those from before a resume, for the rules that
 // judge a whole run (history/rules.h). The warnings about trends and the closing summary use it.
-#ifndef RLHF_HOST_RUN_HISTORY_H
-#define RLHF_HOST_RUN_HISTORY_H
+#ifndef RLHF_HOST_REPORT_RUN_HISTORY_H
+#define RLHF_HOST_REPORT_RUN_HISTORY_H
 
 #include "base/folder.h"
 #include "config/config.h"

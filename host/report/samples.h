@@ -1,7 +1,7 @@
 // samples.h: samples of a phase, written to RUN/samples.jsonl and every few phases shown as a
 // table.
-#ifndef RLHF_HOST_SAMPLES_H
-#define RLHF_HOST_SAMPLES_H
+#ifndef RLHF_HOST_REPORT_SAMPLES_H
+#define RLHF_HOST_REPORT_SAMPLES_H
 
 #include "base/log.h"
 #include "report/metrics.h"

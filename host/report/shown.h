@@ -1,8 +1,8 @@
 // shown.h: chooses the rows of a phase that are samples, and copies their texts and numbers for
 // samples.jsonl (docs/run-files.md). They are copied because the rows are freed before it is known
 // whether samples are written.
-#ifndef RLHF_HOST_SHOWN_H
-#define RLHF_HOST_SHOWN_H
+#ifndef RLHF_HOST_REPORT_SHOWN_H
+#define RLHF_HOST_REPORT_SHOWN_H
 
 #include "config/config.h"
 #include "data/prompts.h"

@@ -1,7 +1,7 @@
 // sinks.h: the sinks of a run (rlhf/sink.h): plugins that receive its metrics and samples. If a
 // sink fails, the failure is logged and the sink gets no further phases. The run continues.
-#ifndef RLHF_HOST_SINKS_H
-#define RLHF_HOST_SINKS_H
+#ifndef RLHF_HOST_REPORT_SINKS_H
+#define RLHF_HOST_REPORT_SINKS_H
 
 #include "config/config.h"
 #include "plugin/services.h"

@@ -1,7 +1,7 @@
 // spread.h: RUN/spread.jsonl, how a phase's rewards, lengths, KLs and advantages are distributed
 // (docs/run-files.md). The distributions are also written as TensorBoard histograms.
-#ifndef RLHF_HOST_SPREAD_H
-#define RLHF_HOST_SPREAD_H
+#ifndef RLHF_HOST_REPORT_SPREAD_H
+#define RLHF_HOST_REPORT_SPREAD_H
 
 #include "base/folder.h"
 #include "base/log.h"

@@ -1,6 +1,6 @@
 // actor.h: runs a process that only samples responses (parallel.actors).
-#ifndef RLHF_HOST_ACTOR_H
-#define RLHF_HOST_ACTOR_H
+#ifndef RLHF_HOST_RUN_ACTOR_H
+#define RLHF_HOST_RUN_ACTOR_H
 
 #include "run/run.h"
 

@@ -1,7 +1,7 @@
 // ahead_phase.h: a phase of a run with rollout.ahead: begins and completes the next batch, and
 // reports its age and the waiting times. Without rollout.ahead these functions do nothing.
-#ifndef RLHF_HOST_AHEAD_PHASE_H
-#define RLHF_HOST_AHEAD_PHASE_H
+#ifndef RLHF_HOST_RUN_AHEAD_PHASE_H
+#define RLHF_HOST_RUN_AHEAD_PHASE_H
 
 #include "learn/phase.h"
 #include "report/report.h"

@@ -1,7 +1,7 @@
 // chained.h: adds the beginning and the phases of a run to its hash chain, RUN/chain.jsonl
 // (keep/chain_log.h).
-#ifndef RLHF_HOST_CHAINED_H
-#define RLHF_HOST_CHAINED_H
+#ifndef RLHF_HOST_RUN_CHAINED_H
+#define RLHF_HOST_RUN_CHAINED_H
 
 #include "base/folder.h"
 #include "learn/phase.h"

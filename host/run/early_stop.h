@@ -1,8 +1,8 @@
 // early_stop.h: ends a run that stays above a limit. The measured sequence KL and the reward are
 // each averaged over the last `window` phases (fewer at the start). The run ends when an average is
 // above its limit in `patience` consecutive phases. The windows are part of a checkpoint.
-#ifndef RLHF_HOST_EARLY_STOP_H
-#define RLHF_HOST_EARLY_STOP_H
+#ifndef RLHF_HOST_RUN_EARLY_STOP_H
+#define RLHF_HOST_RUN_EARLY_STOP_H
 
 #include "config/schema.h"
 #include "keep/boundary.h"

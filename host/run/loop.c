@@ -238,7 +238,7 @@ static rlhf_status run_all(struct rlhf__run *r, struct rlhf__error *err) {
         if (st == RLHF_OK) st = rlhf__saving_phase(r, err);
     }
     if (st == RLHF_OK) st = rlhf__saving_end(r, err);
-    return rlhf__team_agree(rlhf__run_learners(r), RLHF__DOOR_SAVE, NULL, st, err);
+    return rlhf__team_agree(rlhf__run_learners(r), RLHF__BARRIER_SAVE, NULL, st, err);
 }
 
 // A model that gives scores instead of texts is measured on the rows of `data`.
@@ -306,7 +306,7 @@ static rlhf_status run_phases(struct rlhf__run *r, struct rlhf__error *err) {
 rlhf_status rlhf__run_phases(struct rlhf__run *r, struct rlhf__error *err) {
     if (rlhf__run_acts(r)) return rlhf__actor_run(r, err);
     const rlhf_status st = run_phases(r, err);
-    // If the run failed, the actors receive the failure at the next door of all ranks instead.
+    // If the run failed, the actors receive the failure at the next barrier of all ranks instead.
     return st == RLHF_OK && r->actors ? rlhf__actors_end(r->actors, err) : st;
 }
 

@@ -1,7 +1,7 @@
 // phase_passes.h: the passes of a phase without gradients: log-probs of the reference and the named
 // models, values, and recomputed log-probs of the policy.
-#ifndef RLHF_HOST_PHASE_PASSES_H
-#define RLHF_HOST_PHASE_PASSES_H
+#ifndef RLHF_HOST_RUN_PHASE_PASSES_H
+#define RLHF_HOST_RUN_PHASE_PASSES_H
 
 #include "feed/feed.h"
 #include "learn/phase.h"

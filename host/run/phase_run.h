@@ -1,7 +1,7 @@
 // phase_run.h: one phase of a run: it gets rows, computes their values, makes the updates, and
 // evaluates held-out rows.
-#ifndef RLHF_HOST_PHASE_RUN_H
-#define RLHF_HOST_PHASE_RUN_H
+#ifndef RLHF_HOST_RUN_PHASE_RUN_H
+#define RLHF_HOST_RUN_PHASE_RUN_H
 
 #include "feed/feed.h"
 #include "learn/phase.h"

@@ -1,7 +1,7 @@
 // phase_score.h: the scores of a phase: rewards, further groups in place of those without spread,
 // and the judge.
-#ifndef RLHF_HOST_PHASE_SCORE_H
-#define RLHF_HOST_PHASE_SCORE_H
+#ifndef RLHF_HOST_RUN_PHASE_SCORE_H
+#define RLHF_HOST_RUN_PHASE_SCORE_H
 
 #include "feed/feed.h"
 #include "learn/phase.h"

@@ -1,6 +1,6 @@
 // phase_update.h: the updates of a phase: advantages, and the epochs of minibatches.
-#ifndef RLHF_HOST_PHASE_UPDATE_H
-#define RLHF_HOST_PHASE_UPDATE_H
+#ifndef RLHF_HOST_RUN_PHASE_UPDATE_H
+#define RLHF_HOST_RUN_PHASE_UPDATE_H
 
 #include "feed/feed.h"
 #include "learn/phase.h"

@@ -3,8 +3,8 @@
 //
 // Only the set-up, the loop and the checkpoint code use the whole struct. All other code takes only
 // the parts that it needs.
-#ifndef RLHF_HOST_RUN_H
-#define RLHF_HOST_RUN_H
+#ifndef RLHF_HOST_RUN_RUN_H
+#define RLHF_HOST_RUN_RUN_H
 
 #include "base/clock.h"
 #include "base/env.h"

@@ -1,6 +1,6 @@
 // run_sinks.h: what a run reports to its sinks (report/sinks.h), and when.
-#ifndef RLHF_HOST_RUN_SINKS_H
-#define RLHF_HOST_RUN_SINKS_H
+#ifndef RLHF_HOST_RUN_RUN_SINKS_H
+#define RLHF_HOST_RUN_RUN_SINKS_H
 
 #include "run/run.h"
 

@@ -1,6 +1,6 @@
 // run_state.h: state/run.json of a checkpoint: the counters of a run.
-#ifndef RLHF_HOST_RUN_STATE_H
-#define RLHF_HOST_RUN_STATE_H
+#ifndef RLHF_HOST_RUN_RUN_STATE_H
+#define RLHF_HOST_RUN_RUN_STATE_H
 
 #include "run/run.h"
 

@@ -268,7 +268,7 @@ rlhf_status rlhf__saving_meet(struct rlhf__run *r, rlhf_status st, struct rlhf__
     struct rlhf__team *team = rlhf__run_learners(r);
     const struct rlhf__wish wish = {.save = team ? is_time(r, &now) + now : 0,
                                     .same = r->count.phase};
-    return rlhf__team_agree(team, RLHF__DOOR_PHASE, &wish, st, err);
+    return rlhf__team_agree(team, RLHF__BARRIER_PHASE, &wish, st, err);
 }
 
 // Compare the weights of all processes. If they differ, this phase is not saved: the checkpoint

@@ -2,8 +2,8 @@
 // phase saves the last boundary.
 //
 // keep/checkpoint.h writes the files; keep/boundary.h holds the boundary in memory.
-#ifndef RLHF_HOST_SAVING_H
-#define RLHF_HOST_SAVING_H
+#ifndef RLHF_HOST_RUN_SAVING_H
+#define RLHF_HOST_RUN_SAVING_H
 
 #include "base/folder.h"
 

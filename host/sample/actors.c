@@ -63,11 +63,11 @@ static void deal(struct rlhf__actors *a, uint32_t n, uint32_t group) {
 
 // ---- orders ----
 
-// Pass the door of an order, with rank 0's message.
+// Pass the barrier of an order, with rank 0's message.
 static rlhf_status meet(struct rlhf__actors *a, const struct rlhf__buf *own,
                         struct rlhf__parts *parts, struct rlhf__error *err) {
-    return rlhf__parts_exchange(a->split->all, RLHF__DOOR_ORDER, a->orders++, own, RLHF_OK, parts,
-                                err);
+    return rlhf__parts_exchange(a->split->all, RLHF__BARRIER_ORDER, a->orders++, own, RLHF_OK,
+                                parts, err);
 }
 
 static rlhf_status order(struct rlhf__actors *a, uint32_t n, struct rlhf__error *err) {
@@ -152,13 +152,14 @@ rlhf_status rlhf__actors_give(struct rlhf__actors *a, const struct rlhf__sampled
                               struct rlhf__error *err) {
     struct rlhf__buf own = RLHF__BUF_INIT;
     struct rlhf__parts parts = {0};
-    if (!a->begun) return st; // the order itself failed, at its door
+    if (!a->begun) return st; // the order itself failed, at its barrier
     a->begun = 0;
     if (st == RLHF_OK) {
         rlhf__buf_put(&own, &s->seconds, sizeof s->seconds);
         rlhf__rollout_pack(&s->rows, s->tokens, &own);
     }
-    st = rlhf__parts_exchange(a->split->all, RLHF__DOOR_ROLLOUT, a->orders, &own, st, &parts, err);
+    st = rlhf__parts_exchange(a->split->all, RLHF__BARRIER_ROLLOUT, a->orders, &own, st, &parts,
+                              err);
     rlhf__parts_finish(&parts);
     rlhf__buf_free(&own);
     return st;
@@ -188,7 +189,7 @@ rlhf_status rlhf__actors_wait(struct rlhf__actors *a, struct rlhf__sampled *out,
     struct rlhf__parts parts = {0};
     if (!a->begun) return rlhf__fail(err, RLHF_E_INTERNAL, "there is no batch to wait for");
     a->begun = 0;
-    rlhf_status st = rlhf__parts_exchange(a->split->all, RLHF__DOOR_ROLLOUT, a->orders, &none,
+    rlhf_status st = rlhf__parts_exchange(a->split->all, RLHF__BARRIER_ROLLOUT, a->orders, &none,
                                           RLHF_OK, &parts, err);
     if (st == RLHF_OK) st = assemble(a, &parts, out, err);
     rlhf__parts_finish(&parts);

@@ -1,11 +1,11 @@
 // actors.h: the messages between the learners and the actors of a run (team/split.h).
 //
-// A batch has two doors, which all ranks pass. At the first one, rank 0 announces which responses
-// are to be sampled, and the actors receive the weights. At the second one, the actors hand over
-// the responses: each actor has sampled the responses of some of the groups. In between, the
-// learners train. To end the actors, rank 0 announces 0 responses.
-#ifndef RLHF_HOST_ACTORS_H
-#define RLHF_HOST_ACTORS_H
+// A batch has two barriers, which all ranks pass. At the first one, rank 0 announces which
+// responses are to be sampled, and the actors receive the weights. At the second one, the actors
+// hand over the responses: each actor has sampled the responses of some of the groups. In between,
+// the learners train. To end the actors, rank 0 announces 0 responses.
+#ifndef RLHF_HOST_SAMPLE_ACTORS_H
+#define RLHF_HOST_SAMPLE_ACTORS_H
 
 #include "sample/rollout.h"
 #include "sample/sampler.h"

@@ -11,8 +11,8 @@
 // A sequence may have several turns (struct rlhf__gen_turns). After each of them it waits, keeps
 // its slot, and takes part in no step, while all others go on. Then it reads tokens that were not
 // drawn, and draws its next turn. How long it waits changes none of its tokens.
-#ifndef RLHF_HOST_DECODE_H
-#define RLHF_HOST_DECODE_H
+#ifndef RLHF_HOST_SAMPLE_DECODE_H
+#define RLHF_HOST_SAMPLE_DECODE_H
 
 #include "base/watch.h"
 #include "model/model.h"

@@ -1,7 +1,7 @@
 // experience.h: the rows of a phase and all their data: tokens and numbers, the texts that were
 // scored, the judge's scores. Rows are removed here, so that all the data stays consistent.
-#ifndef RLHF_HOST_EXPERIENCE_H
-#define RLHF_HOST_EXPERIENCE_H
+#ifndef RLHF_HOST_SAMPLE_EXPERIENCE_H
+#define RLHF_HOST_SAMPLE_EXPERIENCE_H
 
 #include "sample/scoring.h"
 

@@ -1,6 +1,6 @@
 // gen_result.h: the tokens that decode.h samples.
-#ifndef RLHF_HOST_GEN_RESULT_H
-#define RLHF_HOST_GEN_RESULT_H
+#ifndef RLHF_HOST_SAMPLE_GEN_RESULT_H
+#define RLHF_HOST_SAMPLE_GEN_RESULT_H
 
 #include "base/error.h"
 

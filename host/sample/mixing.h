@@ -3,8 +3,8 @@
 // A row's reward is the sum of its score at the end and its token rewards. This sum is normalized
 // and clipped. Normalizing subtracts the mean from the score and scales both parts. Clipping scales
 // both parts. A penalty that replaces the reward sets the token rewards to 0.
-#ifndef RLHF_HOST_MIXING_H
-#define RLHF_HOST_MIXING_H
+#ifndef RLHF_HOST_SAMPLE_MIXING_H
+#define RLHF_HOST_SAMPLE_MIXING_H
 
 #include "batch/rows.h"
 #include "config/schema.h"

@@ -6,8 +6,8 @@
 // A reward is called in this way only if it has RLHF_REWARD_EXTERNAL, does not keep state and does
 // not need log-probs. The order of the calls could change its state, and log-probs exist only after
 // sampling.
-#ifndef RLHF_HOST_OVERLAP_H
-#define RLHF_HOST_OVERLAP_H
+#ifndef RLHF_HOST_SAMPLE_OVERLAP_H
+#define RLHF_HOST_SAMPLE_OVERLAP_H
 
 #include "sample/reward_ask.h"
 

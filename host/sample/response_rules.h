@@ -3,8 +3,8 @@
 //
 // Stop texts are matched in the decoded bytes of the response only. They may therefore span tokens
 // and begin or end inside one, but never begin in the prompt. Nothing is sampled or scored here.
-#ifndef RLHF_HOST_RESPONSE_RULES_H
-#define RLHF_HOST_RESPONSE_RULES_H
+#ifndef RLHF_HOST_SAMPLE_RESPONSE_RULES_H
+#define RLHF_HOST_SAMPLE_RESPONSE_RULES_H
 
 #include "config/schema.h"
 #include "model/model.h"

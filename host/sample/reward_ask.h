@@ -9,8 +9,8 @@
 // other rows are kept. The exception is a reward that marks failed rows and scores each row alone
 // (RLHF_REWARD_ROW_ALONE). The metrics of its first call are about the rows that did not fail, so
 // only the marked rows are repeated.
-#ifndef RLHF_HOST_REWARD_ASK_H
-#define RLHF_HOST_REWARD_ASK_H
+#ifndef RLHF_HOST_SAMPLE_REWARD_ASK_H
+#define RLHF_HOST_SAMPLE_REWARD_ASK_H
 
 #include "sample/reward_call.h"
 

@@ -2,8 +2,8 @@
 // metrics, and the rows that the reward could not score. If the reward's process ended during the
 // call, the call is repeated in parts, so that only the rows that make the process end fail.
 // reward_ask.h decides what happens to failed rows.
-#ifndef RLHF_HOST_REWARD_CALL_H
-#define RLHF_HOST_REWARD_CALL_H
+#ifndef RLHF_HOST_SAMPLE_REWARD_CALL_H
+#define RLHF_HOST_SAMPLE_REWARD_CALL_H
 
 #include "base/log.h"
 #include "plugin/combine.h"

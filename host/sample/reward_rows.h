@@ -1,7 +1,7 @@
 // reward_rows.h: rows in the form that reward plugins get, and one reward's answers. The rows are a
 // batch or a part of it. Each row ends where scoring ends.
-#ifndef RLHF_HOST_REWARD_ROWS_H
-#define RLHF_HOST_REWARD_ROWS_H
+#ifndef RLHF_HOST_SAMPLE_REWARD_ROWS_H
+#define RLHF_HOST_SAMPLE_REWARD_ROWS_H
 
 #include "batch/rows.h"
 #include "config/schema.h"

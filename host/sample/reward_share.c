@@ -77,7 +77,7 @@ static rlhf_status unpack(struct rlhf__part *p, const struct rlhf__reward_call *
     return rlhf__reports_take(p, c.reports, q->metric, q->metric_ctx, err);
 }
 
-// ---- the door ----
+// ---- the barrier ----
 
 // Call the reward for the rows [from, to).
 static rlhf_status ask(const struct rlhf__reward_call *q, const struct rlhf__reward_rows *r,
@@ -119,7 +119,7 @@ rlhf_status rlhf__reward_share(struct rlhf__team *team, const struct rlhf__rewar
     rlhf_status st = first ? RLHF_OK : RLHF__NOMEM(err, "out of memory for %d ranks", team->ranks);
     if (first) deal(team, r, is_dealt(q->plugin), first);
     if (st == RLHF_OK) st = ask(q, r, first[team->rank], first[team->rank + 1], &own, err);
-    st = rlhf__parts_exchange(team, RLHF__DOOR_REWARDS, r->n, &own, st, &parts, err);
+    st = rlhf__parts_exchange(team, RLHF__BARRIER_REWARDS, r->n, &own, st, &parts, err);
     for (int32_t k = 0; first && st == RLHF_OK && k < team->ranks; k++) {
         struct rlhf__part p = rlhf__part_of(&parts, k);
         st = unpack(&p, q, first[k], first[k + 1], r, a, err);

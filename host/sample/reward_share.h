@@ -1,6 +1,6 @@
 // reward_share.h: calls a reward for the rows of a batch that is divided among the ranks of a team.
-#ifndef RLHF_HOST_REWARD_SHARE_H
-#define RLHF_HOST_REWARD_SHARE_H
+#ifndef RLHF_HOST_SAMPLE_REWARD_SHARE_H
+#define RLHF_HOST_SAMPLE_REWARD_SHARE_H
 
 #include "sample/reward_ask.h"
 

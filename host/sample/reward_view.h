@@ -1,8 +1,8 @@
 // reward_view.h: the part of a row of several turns that a reward sees. A reward with
 // RLHF_REWARD_TURNS sees the whole row, the conversation, and how the episode ended. For any other
 // reward, the last turn is the response and everything before it is the prompt.
-#ifndef RLHF_HOST_REWARD_VIEW_H
-#define RLHF_HOST_REWARD_VIEW_H
+#ifndef RLHF_HOST_SAMPLE_REWARD_VIEW_H
+#define RLHF_HOST_SAMPLE_REWARD_VIEW_H
 
 #include "sample/reward_rows.h"
 

@@ -1,6 +1,6 @@
 // rewards.h: opens the reward plugins of a config, in the config's order.
-#ifndef RLHF_HOST_REWARDS_H
-#define RLHF_HOST_REWARDS_H
+#ifndef RLHF_HOST_SAMPLE_REWARDS_H
+#define RLHF_HOST_SAMPLE_REWARDS_H
 
 #include "base/watch.h"
 #include "config/config.h"

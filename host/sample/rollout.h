@@ -1,8 +1,8 @@
 // rollout.h: samples responses to prompts and stores them as rows. Used by training, by the check
 // at start-up and by `eval`. It does not keep a position in the prompts, and does not depend on the
 // run.
-#ifndef RLHF_HOST_ROLLOUT_H
-#define RLHF_HOST_ROLLOUT_H
+#ifndef RLHF_HOST_SAMPLE_ROLLOUT_H
+#define RLHF_HOST_SAMPLE_ROLLOUT_H
 
 #include "base/dirs.h"
 #include "batch/rows.h"

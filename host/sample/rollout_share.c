@@ -219,7 +219,8 @@ rlhf_status rlhf__rollout_exchange(struct rlhf__team *team, const struct rlhf__r
         deal(team, q->n, q->group, first);
         st = how->sample(how->arg, first[rank], first[rank + 1], &own, err);
     }
-    st = rlhf__parts_exchange(team, RLHF__DOOR_ROLLOUT, (int64_t)q->first, &own, st, &parts, err);
+    st =
+        rlhf__parts_exchange(team, RLHF__BARRIER_ROLLOUT, (int64_t)q->first, &own, st, &parts, err);
     if (st == RLHF_OK && first) st = assemble(q, row, how, ranks, first, &parts, e, tokens, err);
     rlhf__parts_finish(&parts);
     rlhf__buf_free(&own);

@@ -1,6 +1,6 @@
 // rollout_share.h: divides sampling among the ranks of a team.
-#ifndef RLHF_HOST_ROLLOUT_SHARE_H
-#define RLHF_HOST_ROLLOUT_SHARE_H
+#ifndef RLHF_HOST_SAMPLE_ROLLOUT_SHARE_H
+#define RLHF_HOST_SAMPLE_ROLLOUT_SHARE_H
 
 #include "sample/rollout.h"
 #include "team/parts.h"

@@ -3,8 +3,8 @@
 // before each batch, and hands over whole batches.
 //
 // The caller alternates rlhf__sampler_begin and rlhf__sampler_wait. feed/ahead.h keeps the batches.
-#ifndef RLHF_HOST_SAMPLER_H
-#define RLHF_HOST_SAMPLER_H
+#ifndef RLHF_HOST_SAMPLE_SAMPLER_H
+#define RLHF_HOST_SAMPLE_SAMPLER_H
 
 #include "base/dirs.h"
 #include "model/session.h"

@@ -9,8 +9,8 @@
 //
 // Normalizing is (r - mean) / (std + 1e-5) over the batch, with the biased std. Every step includes
 // the token rewards: see mixing.h.
-#ifndef RLHF_HOST_SCORING_H
-#define RLHF_HOST_SCORING_H
+#ifndef RLHF_HOST_SAMPLE_SCORING_H
+#define RLHF_HOST_SAMPLE_SCORING_H
 
 #include "base/watch.h"
 #include "sample/overlap.h"

@@ -1,7 +1,7 @@
 // ship_weights.h: sends the policy's weights from the learners of a run to its actors
 // (team/split.h). Each learner sends some of them to every actor.
-#ifndef RLHF_HOST_SHIP_WEIGHTS_H
-#define RLHF_HOST_SHIP_WEIGHTS_H
+#ifndef RLHF_HOST_SAMPLE_SHIP_WEIGHTS_H
+#define RLHF_HOST_SAMPLE_SHIP_WEIGHTS_H
 
 #include "base/buf.h"
 #include "model/model.h"

@@ -1,8 +1,8 @@
 // turn_texts.h: the texts of a row of several turns. A reward with RLHF_REWARD_TURNS gets
 // everything after the prompt as the response, and also the conversation. Any other reward gets the
 // last turn as the response, and everything before it as the prompt.
-#ifndef RLHF_HOST_TURN_TEXTS_H
-#define RLHF_HOST_TURN_TEXTS_H
+#ifndef RLHF_HOST_SAMPLE_TURN_TEXTS_H
+#define RLHF_HOST_SAMPLE_TURN_TEXTS_H
 
 #include "batch/rows.h"
 #include "text/tokenizer.h"

@@ -98,7 +98,7 @@ rlhf_status rlhf__setup_device(struct rlhf__run *r, struct rlhf__error *err) {
     struct reach *all = calloc((size_t)t->ranks, sizeof *all);
     if (!all) return RLHF__NOMEM(err, "out of memory for %d ranks", t->ranks);
     struct reach own = look(r, &stream);
-    rlhf_status st = rlhf__team_agree(t, RLHF__DOOR_SETUP, NULL, RLHF_OK, err);
+    rlhf_status st = rlhf__team_agree(t, RLHF__BARRIER_SETUP, NULL, RLHF_OK, err);
     if (st == RLHF_OK) st = rlhf__team_gather(t, &own, sizeof own, all, err);
     const int reached = st == RLHF_OK;
     if (reached) st = compare(r, all, why, err);

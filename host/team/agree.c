@@ -6,33 +6,33 @@
 #include <stdio.h>
 #include <string.h>
 
-// The header that each rank sends at each door (agree.h). All headers have the same form, so a
+// The header that each rank sends at each barrier (agree.h). All headers have the same form, so a
 // failed rank may send its header from any place in the code.
 struct header {
-    int64_t doors, same;
+    int64_t barriers, same;
     uint64_t bytes;
-    int32_t door, status, cancel, save;
+    int32_t barrier, status, cancel, save;
     int32_t said, reserved; // said: the text names its rank
     char text[976];
 };
 _Static_assert(sizeof(struct header) == RLHF__TEAM_HEADER, "team.h allocates the headers");
 
-static const char *const names[RLHF__DOORS] = {
-    [RLHF__DOOR_SETUP] = "the set-up",
-    [RLHF__DOOR_ROLLOUT] = "sampling",
-    [RLHF__DOOR_REWARDS] = "the rewards",
-    [RLHF__DOOR_PASS] = "a forward pass",
-    [RLHF__DOOR_MINIBATCH] = "a minibatch",
-    [RLHF__DOOR_REDUCE] = "sums of the algorithm",
-    [RLHF__DOOR_PHASE] = "the end of a phase",
-    [RLHF__DOOR_SAVE] = "a checkpoint",
-    [RLHF__DOOR_ORDER] = "the order of a batch",
-    [RLHF__DOOR_WEIGHTS] = "a comparison of the weights",
-    [RLHF__DOOR_END] = "the end of the run",
+static const char *const names[RLHF__BARRIERS] = {
+    [RLHF__BARRIER_SETUP] = "the set-up",
+    [RLHF__BARRIER_ROLLOUT] = "sampling",
+    [RLHF__BARRIER_REWARDS] = "the rewards",
+    [RLHF__BARRIER_PASS] = "a forward pass",
+    [RLHF__BARRIER_MINIBATCH] = "a minibatch",
+    [RLHF__BARRIER_REDUCE] = "sums of the algorithm",
+    [RLHF__BARRIER_PHASE] = "the end of a phase",
+    [RLHF__BARRIER_SAVE] = "a checkpoint",
+    [RLHF__BARRIER_ORDER] = "the order of a batch",
+    [RLHF__BARRIER_WEIGHTS] = "a comparison of the weights",
+    [RLHF__BARRIER_END] = "the end of the run",
 };
 
-static const char *name_of(int32_t door) {
-    return door >= 0 && door < RLHF__DOORS ? names[door] : "an unknown place";
+static const char *name_of(int32_t barrier) {
+    return barrier >= 0 && barrier < RLHF__BARRIERS ? names[barrier] : "an unknown place";
 }
 
 // Returns 1 if all ranks have this failure. Its message then need not name a rank.
@@ -59,22 +59,24 @@ static rlhf_status leave(struct rlhf__team *t, const struct header *all, int32_t
                       (int)sizeof h->text, h->text);
 }
 
-// Ranks that are at different doors, or that differ in a number that must be equal, cannot go on.
+// Ranks that are at different barriers, or that differ in a number that must be equal, cannot go
+// on.
 static rlhf_status out_of_step(struct rlhf__team *t, const struct header *h, int32_t rank,
                                struct rlhf__error *err) {
     note_left(t);
-    if (h[0].door != h[rank].door || h[0].doors != h[rank].doors)
+    if (h[0].barrier != h[rank].barrier || h[0].barriers != h[rank].barriers)
         return rlhf__fail(
             err, RLHF_E_INTERNAL,
-            "the ranks are out of step: rank 0 on %s is at %s (door %lld), rank %d on "
-            "%s at %s (door %lld)",
-            t->host[0], name_of(h[0].door), (long long)h[0].doors, rank, t->host[rank],
-            name_of(h[rank].door), (long long)h[rank].doors);
-    return rlhf__fail(err, RLHF_E_INTERNAL,
-                      "the ranks are out of step at %s (door %lld): rank 0 on %s has %lld, rank %d "
-                      "on %s has %lld",
-                      name_of(h[0].door), (long long)h[0].doors, t->host[0], (long long)h[0].same,
-                      rank, t->host[rank], (long long)h[rank].same);
+            "the ranks are out of step: rank 0 on %s is at %s (barrier %lld), rank %d on "
+            "%s at %s (barrier %lld)",
+            t->host[0], name_of(h[0].barrier), (long long)h[0].barriers, rank, t->host[rank],
+            name_of(h[rank].barrier), (long long)h[rank].barriers);
+    return rlhf__fail(
+        err, RLHF_E_INTERNAL,
+        "the ranks are out of step at %s (barrier %lld): rank 0 on %s has %lld, rank %d "
+        "on %s has %lld",
+        name_of(h[0].barrier), (long long)h[0].barriers, t->host[0], (long long)h[0].same, rank,
+        t->host[rank], (long long)h[rank].same);
 }
 
 static rlhf_status judge(struct rlhf__team *t, const struct header *h, struct rlhf__error *err) {
@@ -85,17 +87,20 @@ static rlhf_status judge(struct rlhf__team *t, const struct header *h, struct rl
     for (int32_t k = 0; k < t->ranks; k++)
         if (h[k].status != RLHF_OK) return leave(t, h, k, err);
     for (int32_t k = 1; k < t->ranks; k++)
-        if (h[k].door != h[0].door || h[k].doors != h[0].doors || h[k].same != h[0].same)
+        if (h[k].barrier != h[0].barrier || h[k].barriers != h[0].barriers ||
+            h[k].same != h[0].same)
             return out_of_step(t, h, k, err);
     return RLHF_OK;
 }
 
-rlhf_status rlhf__team_agree(struct rlhf__team *t, enum rlhf__door door,
+rlhf_status rlhf__team_agree(struct rlhf__team *t, enum rlhf__barrier barrier,
                              const struct rlhf__wish *wish, rlhf_status st,
                              struct rlhf__error *err) {
     struct rlhf__error unsaid;
-    struct header own = {
-        .doors = t ? t->doors : 0, .door = (int32_t)door, .status = st, .said = t ? t->said : 0};
+    struct header own = {.barriers = t ? t->barriers : 0,
+                         .barrier = (int32_t)barrier,
+                         .status = st,
+                         .said = t ? t->said : 0};
     if (!t || t->left || t->broken) return st;
     if (wish) {
         own.save = wish->save;
@@ -105,7 +110,7 @@ rlhf_status rlhf__team_agree(struct rlhf__team *t, enum rlhf__door door,
     if (t->signal) own.cancel = (int32_t)*t->signal;
     if (st != RLHF_OK) snprintf(own.text, sizeof own.text, "%.970s", err ? err->text : "");
     const rlhf_status sent = rlhf__team_gather(t, &own, sizeof own, t->headers, &unsaid);
-    t->doors++;
+    t->barriers++;
     if (sent == RLHF_OK) return judge(t, t->headers, err);
     if (st != RLHF_OK) return st; // this rank's own failure tells more
     if (err) *err = unsaid;

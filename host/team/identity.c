@@ -116,7 +116,7 @@ rlhf_status rlhf__team_same(struct rlhf__team *t, const json_t *own, struct rlhf
     if (!t) return RLHF_OK;
     put_lines(&text, "", own);
     rlhf_status st = rlhf__buf_ok(&text, err);
-    st = rlhf__team_agree(t, RLHF__DOOR_SETUP, NULL, st, err);
+    st = rlhf__team_agree(t, RLHF__BARRIER_SETUP, NULL, st, err);
     if (st == RLHF_OK) st = compare(t, &text, err);
     // All ranks have found the same difference, so all of them leave.
     if (st == RLHF_E_INVALID) t->left = 1;

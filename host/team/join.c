@@ -50,5 +50,5 @@ rlhf_status rlhf__join(const struct rlhf__env *env, const char *backend, double 
     if (!t) return st;
     t->signal = env->cancelled;
     be_silent(env->log, t);
-    return rlhf__team_agree(t, RLHF__DOOR_SETUP, NULL, st, err);
+    return rlhf__team_agree(t, RLHF__BARRIER_SETUP, NULL, st, err);
 }

@@ -12,7 +12,7 @@ void rlhf__parts_finish(struct rlhf__parts *p) {
 
 // After the header, the other ranks wait for this one. If this one is out of memory, all must end.
 static rlhf_status make_room(struct rlhf__team *t, struct rlhf__parts *p, struct rlhf__error *err) {
-    if (!p->at) return RLHF_E_NOMEM; // cannot happen: the door would have failed
+    if (!p->at) return RLHF_E_NOMEM; // cannot happen: the barrier would have failed
     p->at[0] = 0;
     for (int32_t k = 0; k < t->ranks; k++)
         p->at[k + 1] = p->at[k] + rlhf__team_bytes(t, k);
@@ -37,7 +37,7 @@ static rlhf_status exchange(struct rlhf__team *t, const struct rlhf__buf *own,
     return rlhf__team_wait(t, ticket, err);
 }
 
-rlhf_status rlhf__parts_exchange(struct rlhf__team *t, enum rlhf__door door, int64_t same,
+rlhf_status rlhf__parts_exchange(struct rlhf__team *t, enum rlhf__barrier barrier, int64_t same,
                                  const struct rlhf__buf *own, rlhf_status st,
                                  struct rlhf__parts *out, struct rlhf__error *err) {
     const struct rlhf__wish wish = {.same = same, .bytes = own->len};
@@ -46,7 +46,7 @@ rlhf_status rlhf__parts_exchange(struct rlhf__team *t, enum rlhf__door door, int
     if (st == RLHF_OK) st = rlhf__buf_ok(own, err);
     if (st == RLHF_OK && (!block || !out->at))
         st = RLHF__NOMEM(err, "out of memory for %d ranks", t->ranks);
-    st = rlhf__team_agree(t, door, &wish, st, err);
+    st = rlhf__team_agree(t, barrier, &wish, st, err);
     if (st == RLHF_OK) st = make_room(t, out, err);
     if (st == RLHF_OK && block) st = exchange(t, own, out, block, err);
     free(block);

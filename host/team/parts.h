@@ -1,4 +1,4 @@
-// parts.h: a door at which every rank sends bytes, of any length, to all others.
+// parts.h: a barrier at which every rank sends bytes, of any length, to all others.
 #ifndef RLHF_HOST_TEAM_PARTS_H
 #define RLHF_HOST_TEAM_PARTS_H
 
@@ -13,9 +13,9 @@ struct rlhf__parts {
 
 void rlhf__parts_finish(struct rlhf__parts *); // accepts a zeroed one [any]
 
-// Call rlhf__team_agree with this door and st, then exchange `own`. same is as in struct
+// Call rlhf__team_agree with this barrier and st, then exchange `own`. same is as in struct
 // rlhf__wish. [main]
-rlhf_status rlhf__parts_exchange(struct rlhf__team *t, enum rlhf__door door, int64_t same,
+rlhf_status rlhf__parts_exchange(struct rlhf__team *t, enum rlhf__barrier barrier, int64_t same,
                                  const struct rlhf__buf *own, rlhf_status st,
                                  struct rlhf__parts *out, struct rlhf__error *err);
 

@@ -14,7 +14,7 @@ rlhf_status rlhf__team_reduce(void *ctx, double *sums, uint32_t n, struct rlhf__
     if (!rlhf__team_shares(t)) return RLHF_OK;
     double *all = calloc((size_t)t->ranks * n + 1, sizeof *all);
     rlhf_status st = all ? RLHF_OK : RLHF__NOMEM(err, "out of memory for %u sums", n);
-    st = rlhf__team_agree(t, RLHF__DOOR_REDUCE, &wish, st, err);
+    st = rlhf__team_agree(t, RLHF__BARRIER_REDUCE, &wish, st, err);
     if (st == RLHF_OK && all) st = rlhf__team_gather(t, sums, n * sizeof *sums, all, err);
     for (uint32_t i = 0; st == RLHF_OK && all && i < n; i++) {
         sums[i] = all[i];

@@ -124,7 +124,7 @@ static rlhf_status meet(struct shipping *s, const struct rlhf__buf *own, struct 
     s->block = calloc(2 * (size_t)t->ranks, sizeof *s->block);
     s->chunk = malloc(CHUNK);
     if (!s->wants || !s->block || !s->chunk) st = RLHF__NOMEM(err, "out of memory for files");
-    RLHF_TRY(rlhf__parts_exchange(t, RLHF__DOOR_SETUP, 0, own, st, parts, err));
+    RLHF_TRY(rlhf__parts_exchange(t, RLHF__BARRIER_SETUP, 0, own, st, parts, err));
     return rlhf__team_gather(t, &wants, sizeof wants, s->wants, err);
 }
 
@@ -144,7 +144,7 @@ rlhf_status rlhf__ship_files(struct rlhf__team *t, const struct rlhf__buf *list,
         if (made != RLHF_OK) t->broken = 1;
         if (made == RLHF_OK) st = send_all(&s, text.data, &made, err);
     }
-    if (st == RLHF_OK) st = rlhf__team_agree(t, RLHF__DOOR_SETUP, NULL, made, err);
+    if (st == RLHF_OK) st = rlhf__team_agree(t, RLHF__BARRIER_SETUP, NULL, made, err);
     rlhf__parts_finish(&parts);
     rlhf__buf_free(&own);
     rlhf__buf_free(&text);

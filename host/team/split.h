@@ -1,8 +1,8 @@
 // split.h: divides the ranks of a run into learners, which train, and actors, which sample the
 // responses of the next phase at the same time (parallel.actors).
 //
-// The learners are the first ranks. They form a separate team, with doors that the actors do not
-// pass. Learners and actors meet at the doors of the whole team (sample/actors.h).
+// The learners are the first ranks. They form a separate team, with barriers that the actors do not
+// pass. Learners and actors meet at the barriers of the whole team (sample/actors.h).
 #ifndef RLHF_HOST_TEAM_SPLIT_H
 #define RLHF_HOST_TEAM_SPLIT_H
 

@@ -1,13 +1,13 @@
 // team.h: the processes of one run ("ranks"), which a launcher such as mpirun started together, and
 // how they send each other bytes.
 //
-// Every rank runs the same code with the same numbers. Work is divided only at the doors (agree.h),
-// where all ranks synchronize: each rank does its share, receives the other shares, and continues
-// as if it had done all of the work.
+// Every rank runs the same code with the same numbers. Work is divided only at the barriers
+// (agree.h), where all ranks synchronize: each rank does its share, receives the other shares, and
+// continues as if it had done all of the work.
 //
 // A pointer to a team may be NULL everywhere: this process then works alone.
-#ifndef RLHF_HOST_TEAM_H
-#define RLHF_HOST_TEAM_H
+#ifndef RLHF_HOST_TEAM_TEAM_H
+#define RLHF_HOST_TEAM_TEAM_H
 
 #include "base/error.h"
 
@@ -31,8 +31,8 @@ struct rlhf__team {
     char (*host)[RLHF__HOST_CAP];        // [ranks] the name of each rank's machine
     void *headers;                       // [ranks][RLHF__TEAM_HEADER] what agree.c receives
     const volatile sig_atomic_t *signal; // asks this process to stop; NULL = never
-    int64_t doors;                       // doors passed
-    int32_t left;      // 1: the ranks have agreed that the run fails; they pass no further door
+    int64_t barriers;                    // barriers passed
+    int32_t left;      // 1: the ranks have agreed that the run fails; they pass no further barrier
     int32_t broken;    // 1: a rank is missing; no further calls are possible
     int32_t cancelled; // the signal because of which the ranks have agreed to stop; 0 = none
     int32_t saves;     // the wish of rank 0 (agree.h)

@@ -82,9 +82,9 @@ static socklen_t address(const struct nccl_id *id, int rank, struct sockaddr_un 
 static int join(struct nccl_comm *c) {
     struct sockaddr_un a;
     socklen_t len = address(&c->id, c->rank, &a);
-    const int door = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int barrier = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const struct timespec nap = {0, 1000000};
-    if (door < 0 || bind(door, (struct sockaddr *)&a, len) != 0 || listen(door, MOST) != 0)
+    if (barrier < 0 || bind(barrier, (struct sockaddr *)&a, len) != 0 || listen(barrier, MOST) != 0)
         return SYSTEM;
     for (int k = 0; k < c->rank; k++) {
         len = address(&c->id, k, &a);
@@ -97,12 +97,12 @@ static int join(struct nccl_comm *c) {
     }
     for (int k = c->rank + 1; k < c->ranks; k++) {
         int who = -1;
-        const int fd = accept4(door, NULL, NULL, SOCK_CLOEXEC);
+        const int fd = accept4(barrier, NULL, NULL, SOCK_CLOEXEC);
         if (fd < 0 || read(fd, &who, sizeof who) != sizeof who || who < 0 || who >= c->ranks)
             return SYSTEM;
         c->fd[who] = fd;
     }
-    close(door);
+    close(barrier);
     return NCCL_SUCCESS;
 }
 

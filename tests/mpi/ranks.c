@@ -3,11 +3,11 @@
 //   team_ranks WHAT [RANK]
 //
 //   work          exchanges of many sizes, gathers and headers, with checks of every byte
-//   fail          RANK fails between two doors; all ranks leave with its sentence and status 2
-//   kill, stop, exit, segv   what happens to RANK after some doors
-//   doors         RANK is at another door
+//   fail          RANK fails between two barriers; all ranks leave with its sentence and status 2
+//   kill, stop, exit, segv   what happens to RANK after some barriers
+//   barriers         RANK is at another barrier
 //   sizes         RANK sends another number of bytes
-//   hang          RANK does not come to a door
+//   hang          RANK does not come to a barrier
 #include "base/clock.h"
 #include "base/last_words.h"
 #include "team/agree.h"
@@ -83,7 +83,7 @@ static rlhf_status work(struct rlhf__team *t, struct rlhf__error *err) {
     for (size_t i = 0; st == RLHF_OK && i < sizeof sizes / sizeof *sizes; i++) {
         st = exchange_all(t, sizes[i], err);
         if (st == RLHF_OK) st = gather_all(t, sizes[i], err);
-        if (st == RLHF_OK) st = rlhf__team_agree(t, RLHF__DOOR_PASS, NULL, st, err);
+        if (st == RLHF_OK) st = rlhf__team_agree(t, RLHF__BARRIER_PASS, NULL, st, err);
     }
     if (st != RLHF_OK || t->rank > 0) return st;
     const double from = rlhf__seconds();
@@ -97,7 +97,7 @@ static rlhf_status ping(struct rlhf__team *t, struct rlhf__error *err) {
     rlhf_status st = RLHF_OK;
     const double from = rlhf__seconds();
     for (int i = 0; st == RLHF_OK && i < 2000; i++)
-        st = rlhf__team_agree(t, RLHF__DOOR_PASS, NULL, st, err);
+        st = rlhf__team_agree(t, RLHF__BARRIER_PASS, NULL, st, err);
     if (t->rank == 0) printf("%.1f us a header\n", (rlhf__seconds() - from) / 2000 * 1e6);
     return st;
 }
@@ -110,8 +110,8 @@ static void happen(const char *what) {
     if (strcmp(what, "hang") == 0) sleep(1000);
 }
 
-static rlhf_status doors(struct rlhf__team *t, const char *what, int rank,
-                         struct rlhf__error *err) {
+static rlhf_status barriers(struct rlhf__team *t, const char *what, int rank,
+                            struct rlhf__error *err) {
     rlhf_status st = RLHF_OK;
     for (int i = 0; st == RLHF_OK && i < 100; i++) {
         const int now = i == 50 && t->rank == rank;
@@ -121,9 +121,10 @@ static rlhf_status doors(struct rlhf__team *t, const char *what, int rank,
             st = rlhf__fail(err, RLHF_E_INVALID, "this rank has no such file");
         if (now && strcmp(what, "sizes") == 0) st = gather_all(t, 100, err);
         if (st == RLHF_OK || !t->broken)
-            st = rlhf__team_agree(
-                t, now && strcmp(what, "doors") == 0 ? RLHF__DOOR_MINIBATCH : RLHF__DOOR_PASS,
-                &wish, st, err);
+            st = rlhf__team_agree(t,
+                                  now && strcmp(what, "barriers") == 0 ? RLHF__BARRIER_MINIBATCH
+                                                                       : RLHF__BARRIER_PASS,
+                                  &wish, st, err);
     }
     return st;
 }
@@ -152,7 +153,7 @@ int main(int argc, char **argv) {
     if (st == RLHF_OK && c.team.ranks > 0)
         st = strcmp(what, "work") == 0   ? work(&c.team, &err)
              : strcmp(what, "ping") == 0 ? ping(&c.team, &err)
-                                         : doors(&c.team, what, rank, &err);
+                                         : barriers(&c.team, what, rank, &err);
     const int32_t own = c.team.ranks ? c.team.rank : spec.launch.rank;
     if (st != RLHF_OK && (own == 0 || (c.team.ranks && !c.team.left)))
         rlhf__log_error(&log, err.text);

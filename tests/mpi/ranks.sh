@@ -13,7 +13,7 @@ for name in $launchers; do
     start "$name" 1 "$ranks" work
     [ $status = 0 ] || fail "$name: one rank"
     says '^alone$'
-    for what in fail kill stop exit segv doors sizes hang; do
+    for what in fail kill stop exit segv barriers sizes hang; do
         export TEAM_TIMEOUT=0
         [ $what != hang ] || TEAM_TIMEOUT=3
         start "$name" 4 "$ranks" $what 2
@@ -22,7 +22,7 @@ for name in $launchers; do
         fail) [ $status = 2 ] || fail "$name: status of a failed rank"
             says 'error: rank 2 on [^ ]*: this rank has no such file$' ;;
         stop) says 'error: rank 2 on [^ ]* has not answered for 10 s' ;;
-        doors) says 'error: the ranks are out of step: rank 0 .* a forward pass .* rank 2 .* a minibatch' ;;
+        barriers) says 'error: the ranks are out of step: rank 0 .* a forward pass .* rank 2 .* a minibatch' ;;
         sizes) says 'error: the ranks are out of step: rank 2 on [^ ]* sent 100 bytes' ;;
         hang) says 'error: rank 2 on [^ ]* lives, but the others have waited for it for 3 s$' ;;
         esac

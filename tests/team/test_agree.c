@@ -1,5 +1,5 @@
-// test_agree.c: at doors (agree.h), ranks agree on four things: failures, which door they are at,
-// how many bytes they send, and that they do the same run. Also tests the sums of algorithms.
+// test_agree.c: at barriers (agree.h), ranks agree on four things: failures, which barrier they are
+// at, how many bytes they send, and that they do the same run. Also tests the sums of algorithms.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +34,7 @@ static rlhf_status send_parts(struct team_thread *t, struct seen *s) {
     for (int32_t i = 0; i <= t->team.rank; i++)
         rlhf__buf_printf(&own, "%d", t->team.rank);
     rlhf_status st =
-        rlhf__parts_exchange(&t->team, RLHF__DOOR_ROLLOUT, 7, &own, RLHF_OK, &parts, &s->err);
+        rlhf__parts_exchange(&t->team, RLHF__BARRIER_ROLLOUT, 7, &own, RLHF_OK, &parts, &s->err);
     char *to = s->parts;
     for (int32_t k = 0; st == RLHF_OK && k < RANKS; k++) {
         struct rlhf__part p = rlhf__part_of(&parts, k);
@@ -62,14 +62,14 @@ static void *meet(struct team_thread *t) {
     const int odd = t->team.rank == 1;
     struct rlhf__wish wish = {.save = t->team.rank == 0 ? 2 : 1, .same = 5};
     rlhf_status st = RLHF_OK;
-    s->status = rlhf__team_agree(&t->team, RLHF__DOOR_PASS, &wish, RLHF_OK, &s->err);
+    s->status = rlhf__team_agree(&t->team, RLHF__BARRIER_PASS, &wish, RLHF_OK, &s->err);
     if (s->what == ALL_FAIL || (s->what == ONE_FAILS && odd))
         st = rlhf__fail(&s->err, RLHF_E_IO, "no such file");
     if (s->what == NUMBERS && odd) wish.same = 6;
     if (s->what <= NUMBERS)
         s->status = rlhf__team_agree(
-            &t->team, s->what == DOORS && odd ? RLHF__DOOR_MINIBATCH : RLHF__DOOR_PASS, &wish, st,
-            &s->err);
+            &t->team, s->what == DOORS && odd ? RLHF__BARRIER_MINIBATCH : RLHF__BARRIER_PASS, &wish,
+            st, &s->err);
     if (s->what == REDUCE) {
         const double own[4] = {t->team.rank == 2 ? -0.0 : 0.0, odd ? 0.1 : 0, 1e16 * odd + 1,
                                t->team.rank};
@@ -80,8 +80,8 @@ static void *meet(struct team_thread *t) {
     if (s->what >= SAME) s->status = compare(t, s, s->what == OTHER);
     s->left = t->team.left;
     s->saves = t->team.saves;
-    // After all ranks have agreed on a failure, they do not come to further doors.
-    s->second = s->left ? rlhf__team_agree(&t->team, RLHF__DOOR_END, NULL, s->status, NULL) : 0;
+    // After all ranks have agreed on a failure, they do not come to further barriers.
+    s->second = s->left ? rlhf__team_agree(&t->team, RLHF__BARRIER_END, NULL, s->status, NULL) : 0;
     return NULL;
 }
 
@@ -126,7 +126,7 @@ static void test_failures(void **state) {
     all_have(ALL_FAIL, RLHF_E_IO, "no such file");
     run(ALL_FAIL, seen);
     assert_string_equal(seen[2].err.text, "no such file"); // what all share needs no rank
-    all_have(DOORS, RLHF_E_INTERNAL, "is at a forward pass (door 1), rank 1 on ");
+    all_have(DOORS, RLHF_E_INTERNAL, "is at a forward pass (barrier 1), rank 1 on ");
     all_have(NUMBERS, RLHF_E_INTERNAL, "has 5, rank 1 on ");
 }
 

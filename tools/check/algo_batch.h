@@ -1,7 +1,7 @@
 // algo_batch.h: a minibatch that is made to match an algorithm's plan, and calls of the algorithm
 // with arrays in guarded memory.
-#ifndef RLHF_HOST_CHECK_ALGO_BATCH_H
-#define RLHF_HOST_CHECK_ALGO_BATCH_H
+#ifndef RLHF_TOOLS_CHECK_ALGO_BATCH_H
+#define RLHF_TOOLS_CHECK_ALGO_BATCH_H
 
 #include "check/probe.h"
 

@@ -1,7 +1,7 @@
 // cases.h: the tests of a plugin as a list of cases. A case consists of steps, which a child
 // process runs one after the other. After a crash, another child continues with the next step.
-#ifndef RLHF_HOST_CHECK_CASES_H
-#define RLHF_HOST_CHECK_CASES_H
+#ifndef RLHF_TOOLS_CHECK_CASES_H
+#define RLHF_TOOLS_CHECK_CASES_H
 
 #include "check/probe.h"
 

@@ -2,8 +2,8 @@
 //
 // A plugin that passes may still have faults. The check finds only faults that show with the rows,
 // options and failures that it generates.
-#ifndef RLHF_HOST_CHECK_CHECK_H
-#define RLHF_HOST_CHECK_CHECK_H
+#ifndef RLHF_TOOLS_CHECK_CHECK_H
+#define RLHF_TOOLS_CHECK_CHECK_H
 
 #include "base/dirs.h"
 #include "base/json.h"

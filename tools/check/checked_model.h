@@ -1,7 +1,7 @@
 // checked_model.h: a model under test on the reference backend, with rows for it and with
 // parameters filled with numbers. For a child process that tests a plugin.
-#ifndef RLHF_HOST_CHECK_CHECKED_MODEL_H
-#define RLHF_HOST_CHECK_CHECKED_MODEL_H
+#ifndef RLHF_TOOLS_CHECK_CHECKED_MODEL_H
+#define RLHF_TOOLS_CHECK_CHECKED_MODEL_H
 
 #include "check/probe.h"
 #include "model/compute.h"

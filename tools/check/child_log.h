@@ -1,7 +1,7 @@
 // child_log.h: the report of a child process that tests a plugin. It is in memory shared with the
 // parent, so that findings before a crash are not lost.
-#ifndef RLHF_HOST_CHECK_CHILD_LOG_H
-#define RLHF_HOST_CHECK_CHILD_LOG_H
+#ifndef RLHF_TOOLS_CHECK_CHILD_LOG_H
+#define RLHF_TOOLS_CHECK_CHILD_LOG_H
 
 #include "base/error.h"
 

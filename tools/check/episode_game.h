@@ -1,7 +1,7 @@
 // episode_game.h: plays episodes with an environment, in guarded memory, in a child process that
 // tests it. Keeps the environment's texts and rewards.
-#ifndef RLHF_HOST_CHECK_EPISODE_GAME_H
-#define RLHF_HOST_CHECK_EPISODE_GAME_H
+#ifndef RLHF_TOOLS_CHECK_EPISODE_GAME_H
+#define RLHF_TOOLS_CHECK_EPISODE_GAME_H
 
 #include "check/guard.h"
 #include "check/probe.h"

@@ -3,8 +3,8 @@
 //
 // This memory is used in a child process that tests a plugin. After a fault, the child reports it
 // in its log and ends.
-#ifndef RLHF_HOST_CHECK_GUARD_H
-#define RLHF_HOST_CHECK_GUARD_H
+#ifndef RLHF_TOOLS_CHECK_GUARD_H
+#define RLHF_TOOLS_CHECK_GUARD_H
 
 #include "check/child_log.h"
 

@@ -1,7 +1,7 @@
 // probe.h: an instance of a plugin on a host that records allocations, messages and metrics, each
 // with its thread and call. Used in a child process that tests a plugin.
-#ifndef RLHF_HOST_CHECK_PROBE_H
-#define RLHF_HOST_CHECK_PROBE_H
+#ifndef RLHF_TOOLS_CHECK_PROBE_H
+#define RLHF_TOOLS_CHECK_PROBE_H
 
 #include "check/child_log.h"
 #include "plugin/row_service.h"

@@ -1,6 +1,6 @@
 // reward_rows.h: rows for a reward to score: generated, or given by the author.
-#ifndef RLHF_HOST_CHECK_REWARD_ROWS_H
-#define RLHF_HOST_CHECK_REWARD_ROWS_H
+#ifndef RLHF_TOOLS_CHECK_REWARD_ROWS_H
+#define RLHF_TOOLS_CHECK_REWARD_ROWS_H
 
 #include "base/json.h"
 #include "check/guard.h"

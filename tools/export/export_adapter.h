@@ -1,6 +1,6 @@
 // export_adapter.h: exports an adapter: as a PEFT directory, or merged into its base (--merge).
-#ifndef RLHF_HOST_EXPORT_ADAPTER_H
-#define RLHF_HOST_EXPORT_ADAPTER_H
+#ifndef RLHF_TOOLS_EXPORT_EXPORT_ADAPTER_H
+#define RLHF_TOOLS_EXPORT_EXPORT_ADAPTER_H
 
 #include "export/export_tensors.h"
 

@@ -1,7 +1,7 @@
 // export_config.h: config.json, generation_config.json and the tokenizer's files of an exported
 // directory.
-#ifndef RLHF_HOST_EXPORT_CONFIG_H
-#define RLHF_HOST_EXPORT_CONFIG_H
+#ifndef RLHF_TOOLS_EXPORT_EXPORT_CONFIG_H
+#define RLHF_TOOLS_EXPORT_EXPORT_CONFIG_H
 
 #include "base/folder.h"
 #include "export/export_source.h"

@@ -1,6 +1,6 @@
 // export_evaluations.h: the results that `eval --save` stored in a run, for the model card.
-#ifndef RLHF_TOOLS_EXPORT_EVALUATIONS_H
-#define RLHF_TOOLS_EXPORT_EVALUATIONS_H
+#ifndef RLHF_TOOLS_EXPORT_EXPORT_EVALUATIONS_H
+#define RLHF_TOOLS_EXPORT_EXPORT_EVALUATIONS_H
 
 #include "base/buf.h"
 #include "export/export_source.h"

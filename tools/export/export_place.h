@@ -1,7 +1,7 @@
 // export_place.h: where an export is written: the directory of --to and the file of --gguf. Both
 // are written under temporary names next to the final names, and renamed when they are complete.
-#ifndef RLHF_HOST_EXPORT_PLACE_H
-#define RLHF_HOST_EXPORT_PLACE_H
+#ifndef RLHF_TOOLS_EXPORT_EXPORT_PLACE_H
+#define RLHF_TOOLS_EXPORT_EXPORT_PLACE_H
 
 #include "base/file.h"
 #include "base/folder.h"

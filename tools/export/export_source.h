@@ -1,7 +1,7 @@
 // export_source.h: the source of `rlhf-host export`. It is any model directory, or a checkpoint of
 // a run with the run's own files.
-#ifndef RLHF_HOST_EXPORT_SOURCE_H
-#define RLHF_HOST_EXPORT_SOURCE_H
+#ifndef RLHF_TOOLS_EXPORT_EXPORT_SOURCE_H
+#define RLHF_TOOLS_EXPORT_EXPORT_SOURCE_H
 
 #include "base/file.h"
 #include "base/log.h"

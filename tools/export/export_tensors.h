@@ -1,6 +1,6 @@
 // export_tensors.h: chooses the tensors of a model to export.
-#ifndef RLHF_HOST_EXPORT_TENSORS_H
-#define RLHF_HOST_EXPORT_TENSORS_H
+#ifndef RLHF_TOOLS_EXPORT_EXPORT_TENSORS_H
+#define RLHF_TOOLS_EXPORT_EXPORT_TENSORS_H
 
 #include "export/export_source.h"
 #include "weights/safetensors.h"

@@ -1,6 +1,6 @@
 // gguf_chat.h: writes a model directory's chat templates as keys for llama.cpp.
-#ifndef RLHF_HOST_WEIGHTS_GGUF_CHAT_H
-#define RLHF_HOST_WEIGHTS_GGUF_CHAT_H
+#ifndef RLHF_TOOLS_GGUF_GGUF_CHAT_H
+#define RLHF_TOOLS_GGUF_GGUF_CHAT_H
 
 #include "gguf/gguf_writer.h"
 

@@ -1,6 +1,6 @@
 // curves_json.h: curves as JSON.
-#ifndef RLHF_TOOLS_CURVES_JSON_H
-#define RLHF_TOOLS_CURVES_JSON_H
+#ifndef RLHF_TOOLS_PAGE_CURVES_JSON_H
+#define RLHF_TOOLS_PAGE_CURVES_JSON_H
 
 #include "history/curves.h"
 

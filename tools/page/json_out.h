@@ -1,6 +1,6 @@
 // json_out.h: appends members of a JSON object to a buffer.
-#ifndef RLHF_TOOLS_JSON_OUT_H
-#define RLHF_TOOLS_JSON_OUT_H
+#ifndef RLHF_TOOLS_PAGE_JSON_OUT_H
+#define RLHF_TOOLS_PAGE_JSON_OUT_H
 
 #include "base/buf.h"
 

@@ -1,6 +1,6 @@
 // metric_words.h: the definitions of metrics, from the tables of docs/metrics.md at build time.
-#ifndef RLHF_TOOLS_METRIC_WORDS_H
-#define RLHF_TOOLS_METRIC_WORDS_H
+#ifndef RLHF_TOOLS_PAGE_METRIC_WORDS_H
+#define RLHF_TOOLS_PAGE_METRIC_WORDS_H
 
 #include <jansson.h>
 

@@ -4,8 +4,8 @@
 // The page's content policy allows its own style and script by their SHA-256 and nothing else. Data
 // is JSON in a <script type="application/json">, and the scripts put its texts into the page as
 // text nodes only, so texts of a run never become markup.
-#ifndef RLHF_TOOLS_PAGE_H
-#define RLHF_TOOLS_PAGE_H
+#ifndef RLHF_TOOLS_PAGE_PAGE_H
+#define RLHF_TOOLS_PAGE_PAGE_H
 
 #include "base/buf.h"
 

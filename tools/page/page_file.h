@@ -1,6 +1,6 @@
 // page_file.h: checks the file to which a page will be written.
-#ifndef RLHF_TOOLS_PAGE_FILE_H
-#define RLHF_TOOLS_PAGE_FILE_H
+#ifndef RLHF_TOOLS_PAGE_PAGE_FILE_H
+#define RLHF_TOOLS_PAGE_PAGE_FILE_H
 
 #include "page/page.h"
 

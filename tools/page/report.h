@@ -1,6 +1,6 @@
 // report.h: `rlhf-host report RUN...`: one self-contained page about one or several runs.
-#ifndef RLHF_TOOLS_REPORT_H
-#define RLHF_TOOLS_REPORT_H
+#ifndef RLHF_TOOLS_PAGE_REPORT_H
+#define RLHF_TOOLS_PAGE_REPORT_H
 
 #include "base/env.h"
 

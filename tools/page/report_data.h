@@ -1,7 +1,7 @@
 // report_data.h: the data of a report: everything that the report shows of one or several runs, as
 // JSON. The page draws it, and `report --json` prints it.
-#ifndef RLHF_TOOLS_REPORT_DATA_H
-#define RLHF_TOOLS_REPORT_DATA_H
+#ifndef RLHF_TOOLS_PAGE_REPORT_DATA_H
+#define RLHF_TOOLS_PAGE_REPORT_DATA_H
 
 #include "history/verdict.h"
 

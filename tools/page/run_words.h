@@ -1,7 +1,7 @@
 // run_words.h: describes a run in words: the command that repeats it, and facts from the manifest
 // and from events.jsonl.
-#ifndef RLHF_TOOLS_RUN_WORDS_H
-#define RLHF_TOOLS_RUN_WORDS_H
+#ifndef RLHF_TOOLS_PAGE_RUN_WORDS_H
+#define RLHF_TOOLS_PAGE_RUN_WORDS_H
 
 #include "history/run_files.h"
 

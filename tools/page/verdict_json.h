@@ -1,6 +1,6 @@
 // verdict_json.h: the verdict of a run as JSON, and the few numbers of the first screen.
-#ifndef RLHF_TOOLS_VERDICT_JSON_H
-#define RLHF_TOOLS_VERDICT_JSON_H
+#ifndef RLHF_TOOLS_PAGE_VERDICT_JSON_H
+#define RLHF_TOOLS_PAGE_VERDICT_JSON_H
 
 #include "base/buf.h"
 #include "history/verdict.h"

@@ -1,7 +1,7 @@
 // prompt.h: the commands that people use at the prompt: generate, play and tokenize. Commands are
 // described in cmd/commands.h.
-#ifndef RLHF_TOOLS_PROMPT_H
-#define RLHF_TOOLS_PROMPT_H
+#ifndef RLHF_TOOLS_PROMPT_PROMPT_H
+#define RLHF_TOOLS_PROMPT_PROMPT_H
 
 #include "base/env.h"
 

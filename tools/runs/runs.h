@@ -1,6 +1,6 @@
 // runs.h: `rlhf-host runs list | compare | show | prune`: the runs of a directory at a glance.
-#ifndef RLHF_TOOLS_RUNS_H
-#define RLHF_TOOLS_RUNS_H
+#ifndef RLHF_TOOLS_RUNS_RUNS_H
+#define RLHF_TOOLS_RUNS_RUNS_H
 
 #include "base/env.h"
 

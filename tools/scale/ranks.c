@@ -30,11 +30,11 @@ static rlhf_status measure(struct rlhf__team *t, const char *file, struct rlhf__
     rlhf_status st = RLHF_OK;
     // Rank 0 finds a wrong file before anything is measured.
     if (t->rank == 0 && rlhf__is_file(file)) st = rlhf__scale_figures_read(file, f, err);
-    RLHF_TRY(rlhf__team_agree(t, RLHF__DOOR_SETUP, NULL, st, err));
+    RLHF_TRY(rlhf__team_agree(t, RLHF__BARRIER_SETUP, NULL, st, err));
     RLHF_TRY(rlhf__scale_network(t, MOST, &f->line, err));
     f->has_line = 1;
     if (t->rank == 0) st = store(file, f, err);
-    return rlhf__team_agree(t, RLHF__DOOR_END, NULL, st, err);
+    return rlhf__team_agree(t, RLHF__BARRIER_END, NULL, st, err);
 }
 
 int rlhf__scale_ranks(const struct rlhf__env *env, const char *file) {

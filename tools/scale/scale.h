@@ -1,6 +1,6 @@
 // scale.h: `rlhf-host scale`: forecasts what a planned run costs on a number of ranks.
-#ifndef RLHF_TOOLS_SCALE_H
-#define RLHF_TOOLS_SCALE_H
+#ifndef RLHF_TOOLS_SCALE_SCALE_H
+#define RLHF_TOOLS_SCALE_SCALE_H
 
 #include "base/env.h"
 

@@ -1,6 +1,6 @@
 // verify.h: `rlhf-host verify`.
-#ifndef RLHF_TOOLS_VERIFY_H
-#define RLHF_TOOLS_VERIFY_H
+#ifndef RLHF_TOOLS_VERIFY_VERIFY_H
+#define RLHF_TOOLS_VERIFY_VERIFY_H
 
 #include "base/env.h"
 

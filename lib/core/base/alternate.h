@@ -3,8 +3,8 @@
 // closed because of a crash.
 //
 // The state is global, because signal handlers need it. Only alternate.c has access to it.
-#ifndef RLHF_HOST_ALTERNATE_H
-#define RLHF_HOST_ALTERNATE_H
+#ifndef RLHF_CORE_BASE_ALTERNATE_H
+#define RLHF_CORE_BASE_ALTERNATE_H
 
 // Show the alternate screen. Returns a descriptor for output: what is written to it is kept in
 // memory. The caller must not close the descriptor. On failure, returns -1 and leaves the screen

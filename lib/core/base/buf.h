@@ -3,8 +3,8 @@
 //
 // After a failed allocation the buffer is bad: later appends do nothing, and rlhf__buf_ok returns
 // the failure. So callers check only once, at the end.
-#ifndef RLHF_HOST_BUF_H
-#define RLHF_HOST_BUF_H
+#ifndef RLHF_CORE_BASE_BUF_H
+#define RLHF_CORE_BASE_BUF_H
 
 #include "base/error.h"
 

@@ -1,6 +1,6 @@
 // clock.h: a clock to measure durations.
-#ifndef RLHF_HOST_CLOCK_H
-#define RLHF_HOST_CLOCK_H
+#ifndef RLHF_CORE_BASE_CLOCK_H
+#define RLHF_CORE_BASE_CLOCK_H
 
 #include <time.h>
 

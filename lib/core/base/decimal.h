@@ -1,6 +1,6 @@
 // decimal.h: writes a number as the shortest decimal that reads back as the same number.
-#ifndef RLHF_HOST_DECIMAL_H
-#define RLHF_HOST_DECIMAL_H
+#ifndef RLHF_CORE_BASE_DECIMAL_H
+#define RLHF_CORE_BASE_DECIMAL_H
 
 // A number d.ddd x 10^exponent with n digits.
 struct rlhf__decimal {

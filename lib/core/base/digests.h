@@ -1,8 +1,8 @@
 // digests.h: computes the SHA-256 of the large files of a folder. Threads compute it while the
 // files are written. Put an rlhf__digests into rlhf__folder.digests before the files are written
 // with rlhf__file_writer_open. Afterwards each file's digest can be read.
-#ifndef RLHF_HOST_DIGESTS_H
-#define RLHF_HOST_DIGESTS_H
+#ifndef RLHF_CORE_BASE_DIGESTS_H
+#define RLHF_CORE_BASE_DIGESTS_H
 
 #include "base/hash.h"
 

@@ -1,7 +1,7 @@
 // dirs.h: where the program finds its plugins, kernels, models and configs, relative to its
 // executable.
-#ifndef RLHF_HOST_DIRS_H
-#define RLHF_HOST_DIRS_H
+#ifndef RLHF_CORE_BASE_DIRS_H
+#define RLHF_CORE_BASE_DIRS_H
 
 #include "base/error.h"
 #include "base/file.h"

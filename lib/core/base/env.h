@@ -1,6 +1,6 @@
 // env.h: the environment that main() sets up for every command.
-#ifndef RLHF_HOST_ENV_H
-#define RLHF_HOST_ENV_H
+#ifndef RLHF_CORE_BASE_ENV_H
+#define RLHF_CORE_BASE_ENV_H
 
 #include "base/dirs.h"
 #include "base/log.h"

@@ -3,8 +3,8 @@
 // A function that can fail takes `struct rlhf__error *err` last and returns an rlhf_status. The
 // first failure sets the text. Callers may only put context in front of it, with
 // rlhf__error_context.
-#ifndef RLHF_HOST_ERROR_H
-#define RLHF_HOST_ERROR_H
+#ifndef RLHF_CORE_BASE_ERROR_H
+#define RLHF_CORE_BASE_ERROR_H
 
 #include <rlhf/base.h>
 

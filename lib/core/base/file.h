@@ -1,7 +1,7 @@
 // file.h: reads whole files, joins paths, and writes files so that a crash leaves the old file or
 // the new one, but never half of one.
-#ifndef RLHF_HOST_FILE_H
-#define RLHF_HOST_FILE_H
+#ifndef RLHF_CORE_BASE_FILE_H
+#define RLHF_CORE_BASE_FILE_H
 
 #include "base/buf.h"
 

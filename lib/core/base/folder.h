@@ -4,8 +4,8 @@
 //
 // In all functions, `name` is relative to the folder `in` and may contain slashes. If `in` is NULL,
 // `name` is an ordinary path. A file to write or a directory to open must not be a link.
-#ifndef RLHF_HOST_FOLDER_H
-#define RLHF_HOST_FOLDER_H
+#ifndef RLHF_CORE_BASE_FOLDER_H
+#define RLHF_CORE_BASE_FOLDER_H
 
 #include "base/file.h"
 

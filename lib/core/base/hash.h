@@ -1,6 +1,6 @@
 // hash.h: checksums of files and of state: SHA-256 and CRC-32C.
-#ifndef RLHF_HOST_HASH_H
-#define RLHF_HOST_HASH_H
+#ifndef RLHF_CORE_BASE_HASH_H
+#define RLHF_CORE_BASE_HASH_H
 
 #include "base/error.h"
 

@@ -1,6 +1,6 @@
 // host_memory.h: how much memory this process may use, and how much it uses now.
-#ifndef RLHF_HOST_HOST_MEMORY_H
-#define RLHF_HOST_HOST_MEMORY_H
+#ifndef RLHF_CORE_BASE_HOST_MEMORY_H
+#define RLHF_CORE_BASE_HOST_MEMORY_H
 
 #include <stdint.h>
 

@@ -3,8 +3,8 @@
 // Jansson does the parsing. This file adds integers of any size, messages with the file's name and
 // line, the line number of a key, and a writer. The writer prints the shortest number that reads
 // back as the same value: 0.1, not 0.10000000000000001.
-#ifndef RLHF_HOST_JSON_H
-#define RLHF_HOST_JSON_H
+#ifndef RLHF_CORE_BASE_JSON_H
+#define RLHF_CORE_BASE_JSON_H
 
 #include "base/folder.h"
 

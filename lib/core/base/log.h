@@ -4,8 +4,8 @@
 //
 // A progress bar shares the terminal. It registers hooks, which clear the bar before a log line is
 // printed and draw it again afterwards.
-#ifndef RLHF_HOST_LOG_H
-#define RLHF_HOST_LOG_H
+#ifndef RLHF_CORE_BASE_LOG_H
+#define RLHF_CORE_BASE_LOG_H
 
 #include <rlhf/host.h>
 

@@ -2,8 +2,8 @@
 // file may be truncated by another process at any time.
 //
 // It supports only reading, from one thread at a time.
-#ifndef RLHF_HOST_MAPPED_H
-#define RLHF_HOST_MAPPED_H
+#ifndef RLHF_CORE_BASE_MAPPED_H
+#define RLHF_CORE_BASE_MAPPED_H
 
 #include "base/error.h"
 

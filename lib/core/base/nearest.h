@@ -1,6 +1,6 @@
 // nearest.h: finds the valid name closest to a misspelled one, for "did you mean" hints.
-#ifndef RLHF_HOST_NEAREST_H
-#define RLHF_HOST_NEAREST_H
+#ifndef RLHF_CORE_BASE_NEAREST_H
+#define RLHF_CORE_BASE_NEAREST_H
 
 #include <stddef.h>
 

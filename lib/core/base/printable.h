@@ -7,8 +7,8 @@
 //   \u202e \U000e0001    formatting characters: bidi overrides and marks, zero-width characters,
 //                        line and paragraph separators, tags
 // A backslash is not escaped. The result is for people; programs must not parse it.
-#ifndef RLHF_HOST_PRINTABLE_H
-#define RLHF_HOST_PRINTABLE_H
+#ifndef RLHF_CORE_BASE_PRINTABLE_H
+#define RLHF_CORE_BASE_PRINTABLE_H
 
 #include "base/buf.h"
 

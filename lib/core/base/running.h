@@ -4,8 +4,8 @@
 //
 // The handlers of signals and of exit read the record (last_words.h, signals.h). The record
 // consists of strings and does not depend on the plugin types.
-#ifndef RLHF_HOST_RUNNING_H
-#define RLHF_HOST_RUNNING_H
+#ifndef RLHF_CORE_BASE_RUNNING_H
+#define RLHF_CORE_BASE_RUNNING_H
 
 #include <stddef.h>
 #include <sys/types.h>

@@ -1,6 +1,6 @@
 // sha256_blocks.h: the compression function of SHA-256, in plain C and by the CPU's instructions.
-#ifndef RLHF_HOST_SHA256_BLOCKS_H
-#define RLHF_HOST_SHA256_BLOCKS_H
+#ifndef RLHF_CORE_BASE_SHA256_BLOCKS_H
+#define RLHF_CORE_BASE_SHA256_BLOCKS_H
 
 #include <stddef.h>
 #include <stdint.h>

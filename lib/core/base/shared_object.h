@@ -1,7 +1,7 @@
 // shared_object.h: opens a shared object. It is never closed: its code may be on a stack, and its
 // constants may be referenced from anywhere.
-#ifndef RLHF_HOST_SHARED_OBJECT_H
-#define RLHF_HOST_SHARED_OBJECT_H
+#ifndef RLHF_CORE_BASE_SHARED_OBJECT_H
+#define RLHF_CORE_BASE_SHARED_OBJECT_H
 
 #include "base/error.h"
 

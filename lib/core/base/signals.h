@@ -3,8 +3,8 @@
 // the signals of faults.
 //
 // The handlers' state is global and exists only here.
-#ifndef RLHF_HOST_SIGNALS_H
-#define RLHF_HOST_SIGNALS_H
+#ifndef RLHF_CORE_BASE_SIGNALS_H
+#define RLHF_CORE_BASE_SIGNALS_H
 
 #include <pthread.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 // watch.h: a progress callback for long work. The code that does the work need not know who shows
 // it.
-#ifndef RLHF_HOST_WATCH_H
-#define RLHF_HOST_WATCH_H
+#ifndef RLHF_CORE_BASE_WATCH_H
+#define RLHF_CORE_BASE_WATCH_H
 
 #include <stdint.h>
 

@@ -3,8 +3,8 @@
 //
 // These names are only for hints and for docs/from-trl.md. The program does not accept settings
 // under these names.
-#ifndef RLHF_HOST_ALIASES_H
-#define RLHF_HOST_ALIASES_H
+#ifndef RLHF_CORE_OPTION_ALIASES_H
+#define RLHF_CORE_OPTION_ALIASES_H
 
 #include "base/buf.h"
 

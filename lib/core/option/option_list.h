@@ -1,8 +1,8 @@
 // option_list.h: values of options that are lists of strings (RLHF_T_LIST).
 //
 // A list is read from a JSON list of strings, or from a text that is split at commas: a,b,c.
-#ifndef RLHF_HOST_OPTION_LIST_H
-#define RLHF_HOST_OPTION_LIST_H
+#ifndef RLHF_CORE_OPTION_OPTION_LIST_H
+#define RLHF_CORE_OPTION_OPTION_LIST_H
 
 #include "option/options.h"
 

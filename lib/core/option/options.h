@@ -1,8 +1,8 @@
 // options.h: option tables. This is the only code that validates options: it reads JSON values into
 // a config struct as a table of rlhf_opt describes. The host's own sections, plugins' options and
 // the config.json of checkpoints all use it.
-#ifndef RLHF_HOST_OPTIONS_H
-#define RLHF_HOST_OPTIONS_H
+#ifndef RLHF_CORE_OPTION_OPTIONS_H
+#define RLHF_CORE_OPTION_OPTIONS_H
 
 #include "base/error.h"
 #include "base/json.h"

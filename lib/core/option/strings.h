@@ -1,6 +1,6 @@
 // strings.h: the strings and lists of strings that a config struct's fields point to.
-#ifndef RLHF_HOST_OPTION_STRINGS_H
-#define RLHF_HOST_OPTION_STRINGS_H
+#ifndef RLHF_CORE_OPTION_STRINGS_H
+#define RLHF_CORE_OPTION_STRINGS_H
 
 #include <jansson.h>
 

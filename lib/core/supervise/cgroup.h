@@ -7,8 +7,8 @@
 // hierarchy, the worker's group is made below the root. This needs permission to write to the
 // parent, and the memory controller in the parent's cgroup.subtree_control. The host changes only
 // groups that it made.
-#ifndef RLHF_SUPERVISE_CGROUP_H
-#define RLHF_SUPERVISE_CGROUP_H
+#ifndef RLHF_CORE_SUPERVISE_CGROUP_H
+#define RLHF_CORE_SUPERVISE_CGROUP_H
 
 #include <stdint.h>
 

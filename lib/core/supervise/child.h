@@ -1,6 +1,6 @@
 // child.h: run a function in a child process, so that a broken plugin cannot take the program down.
-#ifndef RLHF_SUPERVISE_CHILD_H
-#define RLHF_SUPERVISE_CHILD_H
+#ifndef RLHF_CORE_SUPERVISE_CHILD_H
+#define RLHF_CORE_SUPERVISE_CHILD_H
 
 #include "base/buf.h"
 

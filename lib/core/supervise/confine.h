@@ -4,8 +4,8 @@
 // (seccomp). It cannot use the network, unless the user allows that. Its processes, queues and
 // shared memory are separate from those of the machine (namespaces). Its number of processes,
 // memory and processor time are limited.
-#ifndef RLHF_SUPERVISE_CONFINE_H
-#define RLHF_SUPERVISE_CONFINE_H
+#ifndef RLHF_CORE_SUPERVISE_CONFINE_H
+#define RLHF_CORE_SUPERVISE_CONFINE_H
 
 #include "base/buf.h"
 

@@ -1,6 +1,6 @@
 // descendants.h: finds the processes that a process has started, directly or indirectly, in /proc.
-#ifndef RLHF_SUPERVISE_DESCENDANTS_H
-#define RLHF_SUPERVISE_DESCENDANTS_H
+#ifndef RLHF_CORE_SUPERVISE_DESCENDANTS_H
+#define RLHF_CORE_SUPERVISE_DESCENDANTS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -12,8 +12,8 @@
 // kernel ends all other processes of the namespace. Without a PID namespace, the seccomp filter
 // keeps confined work in one process group. The kernel kills that group at once, however fast the
 // work forks. In all cases the warden adopts the remaining processes and ends them.
-#ifndef RLHF_SUPERVISE_WARDEN_H
-#define RLHF_SUPERVISE_WARDEN_H
+#ifndef RLHF_CORE_SUPERVISE_WARDEN_H
+#define RLHF_CORE_SUPERVISE_WARDEN_H
 
 #include <stdint.h>
 #include <sys/types.h>

@@ -7,8 +7,8 @@
 // the results do not depend on. A `checkpoint` line has the digests of a checkpoint's files, and a
 // seal: the digest of all bytes of the file before the seal. So the head depends neither on the
 // machine nor on when checkpoints were written.
-#ifndef RLHF_FORMATS_CHAIN_FILE_H
-#define RLHF_FORMATS_CHAIN_FILE_H
+#ifndef RLHF_FORMATS_CHAIN_CHAIN_FILE_H
+#define RLHF_FORMATS_CHAIN_CHAIN_FILE_H
 
 #include "base/json.h"
 #include "chain/digest.h"

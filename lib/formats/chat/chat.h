@@ -7,8 +7,8 @@
 // contains special tokens as text; the tokenizer finds them (RLHF__ENCODE_SPECIAL).
 //
 // It is not a general Jinja library or a tokenizer.
-#ifndef RLHF_HOST_CHAT_CHAT_H
-#define RLHF_HOST_CHAT_CHAT_H
+#ifndef RLHF_FORMATS_CHAT_CHAT_H
+#define RLHF_FORMATS_CHAT_CHAT_H
 
 #include "chat/message.h"
 

@@ -1,8 +1,8 @@
 // jinja_eval.h: evaluates the expressions of a chat template, its variables and its calls.
 //
 // It does not run statements (jinja_run.c does). Internal to chat/.
-#ifndef RLHF_HOST_CHAT_JINJA_EVAL_H
-#define RLHF_HOST_CHAT_JINJA_EVAL_H
+#ifndef RLHF_FORMATS_CHAT_JINJA_EVAL_H
+#define RLHF_FORMATS_CHAT_JINJA_EVAL_H
 
 #include "chat/jinja_parse.h"
 #include "chat/message.h"

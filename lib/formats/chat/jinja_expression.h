@@ -3,8 +3,8 @@
 // the nodes made so far.
 //
 // It does not parse statements (jinja_parse.c does). Internal to chat/.
-#ifndef RLHF_HOST_CHAT_JINJA_EXPRESSION_H
-#define RLHF_HOST_CHAT_JINJA_EXPRESSION_H
+#ifndef RLHF_FORMATS_CHAT_JINJA_EXPRESSION_H
+#define RLHF_FORMATS_CHAT_JINJA_EXPRESSION_H
 
 #include "chat/jinja_lex.h"
 #include "chat/jinja_parse.h"

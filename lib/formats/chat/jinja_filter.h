@@ -3,8 +3,8 @@
 //
 // Filters and methods never change a value. As in the sandbox of transformers, methods that would
 // change a value (append, update) are refused. Internal to chat/.
-#ifndef RLHF_HOST_CHAT_JINJA_FILTER_H
-#define RLHF_HOST_CHAT_JINJA_FILTER_H
+#ifndef RLHF_FORMATS_CHAT_JINJA_FILTER_H
+#define RLHF_FORMATS_CHAT_JINJA_FILTER_H
 
 #include "chat/jinja_text.h"
 

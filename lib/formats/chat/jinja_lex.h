@@ -2,8 +2,8 @@
 // (trim_blocks, lstrip_blocks), and next to a "-" in a tag.
 //
 // It does not know the statements. Internal to chat/.
-#ifndef RLHF_HOST_CHAT_JINJA_LEX_H
-#define RLHF_HOST_CHAT_JINJA_LEX_H
+#ifndef RLHF_FORMATS_CHAT_JINJA_LEX_H
+#define RLHF_FORMATS_CHAT_JINJA_LEX_H
 
 #include "chat/jinja_value.h"
 

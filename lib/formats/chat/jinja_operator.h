@@ -1,8 +1,8 @@
 // jinja_operator.h: the operators of a chat template: arithmetic, comparisons, items and slices.
 //
 // "and", "or", "not" and conditions are in jinja_eval.c. Internal to chat/.
-#ifndef RLHF_HOST_CHAT_JINJA_OPERATOR_H
-#define RLHF_HOST_CHAT_JINJA_OPERATOR_H
+#ifndef RLHF_FORMATS_CHAT_JINJA_OPERATOR_H
+#define RLHF_FORMATS_CHAT_JINJA_OPERATOR_H
 
 #include "chat/jinja_value.h"
 

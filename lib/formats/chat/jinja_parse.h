@@ -4,8 +4,8 @@
 // templates contain branches for tools that are never executed.
 //
 // It computes nothing. Internal to chat/.
-#ifndef RLHF_HOST_CHAT_JINJA_PARSE_H
-#define RLHF_HOST_CHAT_JINJA_PARSE_H
+#ifndef RLHF_FORMATS_CHAT_JINJA_PARSE_H
+#define RLHF_FORMATS_CHAT_JINJA_PARSE_H
 
 #include "chat/jinja_value.h"
 

@@ -2,8 +2,8 @@
 // JSON.
 //
 // It reads no text. Internal to chat/.
-#ifndef RLHF_HOST_CHAT_JINJA_PRINT_H
-#define RLHF_HOST_CHAT_JINJA_PRINT_H
+#ifndef RLHF_FORMATS_CHAT_JINJA_PRINT_H
+#define RLHF_FORMATS_CHAT_JINJA_PRINT_H
 
 #include "chat/jinja_value.h"
 

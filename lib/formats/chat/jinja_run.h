@@ -7,8 +7,8 @@
 //
 // This file implements only a part of Jinja. An unknown construct is an error; its meaning is never
 // guessed. Internal to chat/.
-#ifndef RLHF_HOST_CHAT_JINJA_RUN_H
-#define RLHF_HOST_CHAT_JINJA_RUN_H
+#ifndef RLHF_FORMATS_CHAT_JINJA_RUN_H
+#define RLHF_FORMATS_CHAT_JINJA_RUN_H
 
 #include "chat/jinja_eval.h"
 #include "chat/jinja_text.h"

@@ -2,8 +2,8 @@
 //
 // A template may contain the name of an unknown test, as long as it does not evaluate that test.
 // Internal to chat/.
-#ifndef RLHF_HOST_CHAT_JINJA_TEST_H
-#define RLHF_HOST_CHAT_JINJA_TEST_H
+#ifndef RLHF_FORMATS_CHAT_JINJA_TEST_H
+#define RLHF_FORMATS_CHAT_JINJA_TEST_H
 
 #include "chat/jinja_text.h"
 

@@ -1,8 +1,8 @@
 // jinja_text.h: the methods of strings in a chat template; filters use them too.
 //
 // It knows no other values. Internal to chat/.
-#ifndef RLHF_HOST_CHAT_JINJA_TEXT_H
-#define RLHF_HOST_CHAT_JINJA_TEXT_H
+#ifndef RLHF_FORMATS_CHAT_JINJA_TEXT_H
+#define RLHF_FORMATS_CHAT_JINJA_TEXT_H
 
 #include "chat/jinja_value.h"
 

@@ -4,8 +4,8 @@
 // Only namespaces change after they are created.
 //
 // It knows no variables and reads only its arguments. Internal to chat/.
-#ifndef RLHF_HOST_CHAT_JINJA_VALUE_H
-#define RLHF_HOST_CHAT_JINJA_VALUE_H
+#ifndef RLHF_FORMATS_CHAT_JINJA_VALUE_H
+#define RLHF_FORMATS_CHAT_JINJA_VALUE_H
 
 #include "base/buf.h"
 

@@ -2,8 +2,8 @@
 // tools that the conversation's row lists.
 //
 // It knows no template; see chat.h.
-#ifndef RLHF_HOST_CHAT_MESSAGE_H
-#define RLHF_HOST_CHAT_MESSAGE_H
+#ifndef RLHF_FORMATS_CHAT_MESSAGE_H
+#define RLHF_FORMATS_CHAT_MESSAGE_H
 
 #include "base/buf.h"
 

@@ -2,8 +2,8 @@
 // rendering short conversations.
 //
 // It does not read files, and it does not choose a template (chat.h does). Internal to chat/.
-#ifndef RLHF_HOST_CHAT_TEMPLATE_H
-#define RLHF_HOST_CHAT_TEMPLATE_H
+#ifndef RLHF_FORMATS_CHAT_TEMPLATE_H
+#define RLHF_FORMATS_CHAT_TEMPLATE_H
 
 #include "chat/jinja_run.h"
 

@@ -6,8 +6,8 @@
 // speaker's turn. Such text stays text of the policy, but it is counted.
 //
 // This file does not run calls, and it does not write them: chat templates do.
-#ifndef RLHF_HOST_CHAT_TOOL_CALLS_H
-#define RLHF_HOST_CHAT_TOOL_CALLS_H
+#ifndef RLHF_FORMATS_CHAT_TOOL_CALLS_H
+#define RLHF_FORMATS_CHAT_TOOL_CALLS_H
 
 #include "base/buf.h"
 #include "chat/tool_form.h"

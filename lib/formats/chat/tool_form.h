@@ -1,8 +1,8 @@
 // tool_form.h: the names of the forms in which models write tool calls.
 //
 // tool_calls.h reads the forms. Chat templates write the tools and their results.
-#ifndef RLHF_HOST_CHAT_TOOL_FORM_H
-#define RLHF_HOST_CHAT_TOOL_FORM_H
+#ifndef RLHF_FORMATS_CHAT_TOOL_FORM_H
+#define RLHF_FORMATS_CHAT_TOOL_FORM_H
 
 #include "base/error.h"
 

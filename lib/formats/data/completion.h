@@ -1,6 +1,6 @@
 // completion.h: tokenizes a prompt with its completion, as data, and marks the completion's tokens.
-#ifndef RLHF_HOST_DATA_COMPLETION_H
-#define RLHF_HOST_DATA_COMPLETION_H
+#ifndef RLHF_FORMATS_DATA_COMPLETION_H
+#define RLHF_FORMATS_DATA_COMPLETION_H
 
 #include "data/dataset.h"
 #include "text/tokenizer.h"

@@ -1,8 +1,8 @@
 // dataset.h: rows of text from .jsonl, .jsonl.gz, .txt and .txt.gz files, held in memory.
 //
 // It does not tokenize rows (data/token_rows.h does) or shuffle them (data/order.h does).
-#ifndef RLHF_HOST_DATA_DATASET_H
-#define RLHF_HOST_DATA_DATASET_H
+#ifndef RLHF_FORMATS_DATA_DATASET_H
+#define RLHF_FORMATS_DATA_DATASET_H
 
 #include "chat/message.h"
 #include "data/lines.h"

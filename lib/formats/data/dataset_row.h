@@ -3,8 +3,8 @@
 // the label: an integer, or one of the model's label names.
 //
 // It does not read files (dataset.c does). Internal to data/.
-#ifndef RLHF_HOST_DATA_DATASET_ROW_H
-#define RLHF_HOST_DATA_DATASET_ROW_H
+#ifndef RLHF_FORMATS_DATA_DATASET_ROW_H
+#define RLHF_FORMATS_DATA_DATASET_ROW_H
 
 #include "base/error.h"
 #include "data/dataset.h"

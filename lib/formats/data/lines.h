@@ -2,8 +2,8 @@
 // JSON rows, and writes JSON Lines.
 //
 // It does not know what a row means (dataset.c does).
-#ifndef RLHF_HOST_DATA_LINES_H
-#define RLHF_HOST_DATA_LINES_H
+#ifndef RLHF_FORMATS_DATA_LINES_H
+#define RLHF_FORMATS_DATA_LINES_H
 
 #include "base/error.h"
 #include "base/watch.h"

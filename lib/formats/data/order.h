@@ -4,8 +4,8 @@
 // only the position, which is two integers.
 //
 // It does not know what the rows are.
-#ifndef RLHF_HOST_DATA_ORDER_H
-#define RLHF_HOST_DATA_ORDER_H
+#ifndef RLHF_FORMATS_DATA_ORDER_H
+#define RLHF_FORMATS_DATA_ORDER_H
 
 #include "base/error.h"
 

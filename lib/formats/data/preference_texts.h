@@ -1,7 +1,7 @@
 // preference_texts.h: reads the texts of a preference row (preferences.h lists the forms of rows).
 // Internal to data/.
-#ifndef RLHF_HOST_DATA_PREFERENCE_TEXTS_H
-#define RLHF_HOST_DATA_PREFERENCE_TEXTS_H
+#ifndef RLHF_FORMATS_DATA_PREFERENCE_TEXTS_H
+#define RLHF_FORMATS_DATA_PREFERENCE_TEXTS_H
 
 #include "data/preferences.h"
 

@@ -18,8 +18,8 @@
 // tokens to the prompt's tokens.
 //
 // It is not an epoch order (data/order.h) or a model batch.
-#ifndef RLHF_HOST_DATA_PREFERENCES_H
-#define RLHF_HOST_DATA_PREFERENCES_H
+#ifndef RLHF_FORMATS_DATA_PREFERENCES_H
+#define RLHF_FORMATS_DATA_PREFERENCES_H
 
 #include "data/lines.h"
 #include "text/tokenizer.h"

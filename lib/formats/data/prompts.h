@@ -6,8 +6,8 @@
 //
 // This file does not decide the order of the prompts. The caller visits them with an rlhf__order of
 // stream "prompts" and rlhf__prompts_count rows.
-#ifndef RLHF_HOST_DATA_PROMPTS_H
-#define RLHF_HOST_DATA_PROMPTS_H
+#ifndef RLHF_FORMATS_DATA_PROMPTS_H
+#define RLHF_FORMATS_DATA_PROMPTS_H
 
 #include "base/buf.h"
 #include "data/lines.h"

@@ -1,6 +1,6 @@
 // token_chunk.h: tokenizes some consecutive rows of a dataset, for token_rows.c.
-#ifndef RLHF_HOST_DATA_TOKEN_CHUNK_H
-#define RLHF_HOST_DATA_TOKEN_CHUNK_H
+#ifndef RLHF_FORMATS_DATA_TOKEN_CHUNK_H
+#define RLHF_FORMATS_DATA_TOKEN_CHUNK_H
 
 #include "data/token_rows.h"
 

@@ -4,8 +4,8 @@
 // number of threads.
 //
 // It is not an epoch order (data/order.h) or a model batch.
-#ifndef RLHF_HOST_DATA_TOKEN_ROWS_H
-#define RLHF_HOST_DATA_TOKEN_ROWS_H
+#ifndef RLHF_FORMATS_DATA_TOKEN_ROWS_H
+#define RLHF_FORMATS_DATA_TOKEN_ROWS_H
 
 #include "data/dataset.h"
 #include "text/tokenizer.h"

@@ -3,8 +3,8 @@
 //
 // This file does not read the files that define the tokens (added_read.h does) or split texts
 // (tokenizer.c does). Internal to text/.
-#ifndef RLHF_HOST_TEXT_ADDED_H
-#define RLHF_HOST_TEXT_ADDED_H
+#ifndef RLHF_FORMATS_TEXT_ADDED_H
+#define RLHF_FORMATS_TEXT_ADDED_H
 
 #include "base/buf.h"
 #include "text/vocab.h"

@@ -2,8 +2,8 @@
 //
 // This model does not read files, split texts into words, or handle special tokens. Internal to
 // text/.
-#ifndef RLHF_HOST_TEXT_BPE_H
-#define RLHF_HOST_TEXT_BPE_H
+#ifndef RLHF_FORMATS_TEXT_BPE_H
+#define RLHF_FORMATS_TEXT_BPE_H
 
 #include "text/vocab.h"
 

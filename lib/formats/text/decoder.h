@@ -3,8 +3,8 @@
 //
 // The decoder does not find tokens in texts, and it does not know special tokens. Internal to
 // text/, see rlhf__tokenizer_text.
-#ifndef RLHF_HOST_TEXT_DECODER_H
-#define RLHF_HOST_TEXT_DECODER_H
+#ifndef RLHF_FORMATS_TEXT_DECODER_H
+#define RLHF_FORMATS_TEXT_DECODER_H
 
 #include "text/added.h"
 #include "text/work.h"

@@ -1,8 +1,8 @@
 // normal_form.h: the normal forms of Unicode, for the characters that the tokenizers library knows.
 //
 // The other steps of a normalizer are in normaliser.c. Internal to text/.
-#ifndef RLHF_HOST_TEXT_NORMAL_FORM_H
-#define RLHF_HOST_TEXT_NORMAL_FORM_H
+#ifndef RLHF_FORMATS_TEXT_NORMAL_FORM_H
+#define RLHF_FORMATS_TEXT_NORMAL_FORM_H
 
 #include "base/buf.h"
 

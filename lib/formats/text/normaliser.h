@@ -3,8 +3,8 @@
 //
 // This file does not find added tokens (added.h) or split texts (pre_tokenizer.h). Internal to
 // text/.
-#ifndef RLHF_HOST_TEXT_NORMALISER_H
-#define RLHF_HOST_TEXT_NORMALISER_H
+#ifndef RLHF_FORMATS_TEXT_NORMALISER_H
+#define RLHF_FORMATS_TEXT_NORMALISER_H
 
 #include "base/buf.h"
 

@@ -5,8 +5,8 @@
 // PCRE2.
 //
 // This file does not decide what is done with the matches; its callers do. Internal to text/.
-#ifndef RLHF_HOST_TEXT_PATTERN_H
-#define RLHF_HOST_TEXT_PATTERN_H
+#ifndef RLHF_FORMATS_TEXT_PATTERN_H
+#define RLHF_FORMATS_TEXT_PATTERN_H
 
 #include "base/buf.h"
 

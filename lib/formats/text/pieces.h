@@ -1,7 +1,7 @@
 // pieces.h: the text of each token of a sequence. Joined together, the pieces are the text of the
 // whole sequence.
-#ifndef RLHF_HOST_TEXT_PIECES_H
-#define RLHF_HOST_TEXT_PIECES_H
+#ifndef RLHF_FORMATS_TEXT_PIECES_H
+#define RLHF_FORMATS_TEXT_PIECES_H
 
 #include "base/buf.h"
 #include "text/tokenizer.h"

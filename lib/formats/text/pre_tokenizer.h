@@ -2,8 +2,8 @@
 // list of steps; each step splits the pieces that the previous step made.
 //
 // It does not use the vocabulary. Internal to text/.
-#ifndef RLHF_HOST_TEXT_PRE_TOKENIZER_H
-#define RLHF_HOST_TEXT_PRE_TOKENIZER_H
+#ifndef RLHF_FORMATS_TEXT_PRE_TOKENIZER_H
+#define RLHF_FORMATS_TEXT_PRE_TOKENIZER_H
 
 #include "text/pattern.h"
 #include "text/work.h"

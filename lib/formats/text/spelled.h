@@ -7,8 +7,8 @@
 // remembered as cuts.
 //
 // It does not render or encode anything. Used by text/ and turns/.
-#ifndef RLHF_HOST_TEXT_SPELLED_H
-#define RLHF_HOST_TEXT_SPELLED_H
+#ifndef RLHF_FORMATS_TEXT_SPELLED_H
+#define RLHF_FORMATS_TEXT_SPELLED_H
 
 #include "chat/message.h"
 #include "text/tokenizer_impl.h"

@@ -7,8 +7,8 @@
 // same time.
 //
 // It does not train vocabularies, and it is not a general tokenizers pipeline.
-#ifndef RLHF_HOST_TEXT_TOKENIZER_H
-#define RLHF_HOST_TEXT_TOKENIZER_H
+#ifndef RLHF_FORMATS_TEXT_TOKENIZER_H
+#define RLHF_FORMATS_TEXT_TOKENIZER_H
 
 #include "base/folder.h"
 #include "chat/chat.h"

@@ -1,8 +1,8 @@
 // tokenizer_impl.h: the parts of a tokenizer, for its loader and its users in text/.
 //
 // It is not an interface for other directories; they use tokenizer.h.
-#ifndef RLHF_HOST_TEXT_TOKENIZER_IMPL_H
-#define RLHF_HOST_TEXT_TOKENIZER_IMPL_H
+#ifndef RLHF_FORMATS_TEXT_TOKENIZER_IMPL_H
+#define RLHF_FORMATS_TEXT_TOKENIZER_IMPL_H
 
 #include "chat/chat.h"
 #include "text/added.h"

@@ -2,8 +2,8 @@
 // unknown types.
 //
 // It does not know which types exist. Internal to text/.
-#ifndef RLHF_HOST_TEXT_TOKENIZER_PART_H
-#define RLHF_HOST_TEXT_TOKENIZER_PART_H
+#ifndef RLHF_FORMATS_TEXT_TOKENIZER_PART_H
+#define RLHF_FORMATS_TEXT_TOKENIZER_PART_H
 
 #include "base/error.h"
 

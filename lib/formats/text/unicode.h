@@ -6,8 +6,8 @@
 // the same for every character.
 //
 // It is not a Unicode library (utf8proc is).
-#ifndef RLHF_HOST_TEXT_UNICODE_H
-#define RLHF_HOST_TEXT_UNICODE_H
+#ifndef RLHF_FORMATS_TEXT_UNICODE_H
+#define RLHF_FORMATS_TEXT_UNICODE_H
 
 #include <stddef.h>
 #include <stdint.h>

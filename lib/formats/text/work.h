@@ -4,8 +4,8 @@
 // tokenizer's store and puts it back. So the number of objects is at most the number of threads
 // that have encoded at the same time. The contents of a work object never change the ids of a text.
 // Internal to text/.
-#ifndef RLHF_HOST_TEXT_WORK_H
-#define RLHF_HOST_TEXT_WORK_H
+#ifndef RLHF_FORMATS_TEXT_WORK_H
+#define RLHF_FORMATS_TEXT_WORK_H
 
 #include "base/buf.h"
 #include "text/pattern.h"

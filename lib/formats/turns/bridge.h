@@ -6,8 +6,8 @@
 // only, so it cannot contain a special token.
 //
 // The text of the policy is not used here. rlhf__bridge_check finds out whether it would matter.
-#ifndef RLHF_HOST_BRIDGE_H
-#define RLHF_HOST_BRIDGE_H
+#ifndef RLHF_FORMATS_TURNS_BRIDGE_H
+#define RLHF_FORMATS_TURNS_BRIDGE_H
 
 #include "turns/conversation.h"
 

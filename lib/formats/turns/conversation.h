@@ -4,8 +4,8 @@
 // The rendered text is encoded as in transformers' apply_chat_template. Special tokens are found
 // wherever their text occurs, even in the content of a message, unless the message's `written` is
 // RLHF__CONTENT_SPELLED. No special tokens are added around the text.
-#ifndef RLHF_HOST_CONVERSATION_H
-#define RLHF_HOST_CONVERSATION_H
+#ifndef RLHF_FORMATS_TURNS_CONVERSATION_H
+#define RLHF_FORMATS_TURNS_CONVERSATION_H
 
 #include "chat/chat.h"
 #include "text/tokenizer.h"

@@ -2,8 +2,8 @@
 //
 // This file does not read weights (safetensors.h does) or tokenizers (text/tokenizer.h does). The
 // model plugin reads the keys of its architecture.
-#ifndef RLHF_HOST_WEIGHTS_HF_DIR_H
-#define RLHF_HOST_WEIGHTS_HF_DIR_H
+#ifndef RLHF_FORMATS_WEIGHTS_HF_DIR_H
+#define RLHF_FORMATS_WEIGHTS_HF_DIR_H
 
 #include "base/folder.h"
 

@@ -6,8 +6,8 @@
 // a different adapter.
 //
 // This file does not know models. The code that opens a model checks that the adapted layers exist.
-#ifndef RLHF_HOST_WEIGHTS_PEFT_H
-#define RLHF_HOST_WEIGHTS_PEFT_H
+#ifndef RLHF_FORMATS_WEIGHTS_PEFT_H
+#define RLHF_FORMATS_WEIGHTS_PEFT_H
 
 #include "base/file.h"
 #include "base/folder.h"

@@ -1,8 +1,8 @@
 // rounding.h: rounds tensors to another dtype and writes them, to one file or to several shards.
 //
 // The file format is in safetensors_writer.h.
-#ifndef RLHF_HOST_WEIGHTS_ROUNDING_H
-#define RLHF_HOST_WEIGHTS_ROUNDING_H
+#ifndef RLHF_FORMATS_WEIGHTS_ROUNDING_H
+#define RLHF_FORMATS_WEIGHTS_ROUNDING_H
 
 #include "base/folder.h"
 #include "weights/tensor.h"

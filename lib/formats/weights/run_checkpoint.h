@@ -2,8 +2,8 @@
 //
 // A run directory may come from a stranger. Its config.json shows that it is a run; nothing else in
 // it is read here.
-#ifndef RLHF_HOST_WEIGHTS_RUN_CHECKPOINT_H
-#define RLHF_HOST_WEIGHTS_RUN_CHECKPOINT_H
+#ifndef RLHF_FORMATS_WEIGHTS_RUN_CHECKPOINT_H
+#define RLHF_FORMATS_WEIGHTS_RUN_CHECKPOINT_H
 
 #include "base/file.h"
 #include "base/log.h"

@@ -6,8 +6,8 @@
 // file: it checks every number of the header before using it.
 //
 // It does not know models; a model's plugin knows which tensors the model needs.
-#ifndef RLHF_HOST_WEIGHTS_SAFETENSORS_H
-#define RLHF_HOST_WEIGHTS_SAFETENSORS_H
+#ifndef RLHF_FORMATS_WEIGHTS_SAFETENSORS_H
+#define RLHF_FORMATS_WEIGHTS_SAFETENSORS_H
 
 #include "weights/tensor.h"
 

@@ -2,8 +2,8 @@
 // file's size.
 //
 // It does not map files. Internal to weights/.
-#ifndef RLHF_HOST_WEIGHTS_SAFETENSORS_HEADER_H
-#define RLHF_HOST_WEIGHTS_SAFETENSORS_HEADER_H
+#ifndef RLHF_FORMATS_WEIGHTS_SAFETENSORS_HEADER_H
+#define RLHF_FORMATS_WEIGHTS_SAFETENSORS_HEADER_H
 
 #include "weights/tensor.h"
 

@@ -1,6 +1,6 @@
 // safetensors_writer.h: writes weight files in the safetensors format (safetensors.h).
-#ifndef RLHF_HOST_WEIGHTS_SAFETENSORS_WRITER_H
-#define RLHF_HOST_WEIGHTS_SAFETENSORS_WRITER_H
+#ifndef RLHF_FORMATS_WEIGHTS_SAFETENSORS_WRITER_H
+#define RLHF_FORMATS_WEIGHTS_SAFETENSORS_WRITER_H
 
 #include "base/folder.h"
 #include "weights/tensor.h"

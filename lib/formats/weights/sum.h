@@ -1,6 +1,6 @@
 // sum.h: identifies a file or a model directory by its size and SHA-256.
-#ifndef RLHF_HOST_WEIGHTS_SUM_H
-#define RLHF_HOST_WEIGHTS_SUM_H
+#ifndef RLHF_FORMATS_WEIGHTS_SUM_H
+#define RLHF_FORMATS_WEIGHTS_SUM_H
 
 #include "base/error.h"
 #include "base/hash.h"

@@ -1,8 +1,8 @@
 // tensor.h: one tensor of a weight file: its dtype, its shape, and its numbers as floats.
 //
 // It does not use the compute kernels, because these conversions run only once per load or save.
-#ifndef RLHF_HOST_WEIGHTS_TENSOR_H
-#define RLHF_HOST_WEIGHTS_TENSOR_H
+#ifndef RLHF_FORMATS_WEIGHTS_TENSOR_H
+#define RLHF_FORMATS_WEIGHTS_TENSOR_H
 
 #include "base/mapped.h"
 
