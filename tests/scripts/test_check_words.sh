@@ -28,10 +28,14 @@ expect 0 '0 of 4 comment lines (0.0 %), 0 of 2 sentences'
 printf '// Fails when there is no file.\n' >>"$dir/a.c"
 commit
 expect 1 '1 of 5 comment lines (20.0 %)'
-expect 1 'a.c:6: Fails when there is no file.' --list
-expect 1 '1 of 1 comment lines (100.0 %), 0 of 0 sentences' --since HEAD~1
+expect 1 'a.c:6: "there is no" in: Fails when there is no file.' --list
+expect 0 '1 of 1 comment lines (100.0 %), 0 of 0 sentences (0.0 %) that were added' --since HEAD~1
 printf '\nThe judge looks on while the policy trains.\n' >>"$dir/a.md"
 commit
-expect 1 'a.md: The judge looks on while the policy trains.' --list
-expect 1 '0 of 0 comment lines (0.0 %), 1 of 1 sentences (100.0 %)' --since HEAD~1
+expect 1 'a.md: "looks on" in: The judge looks on while the policy trains.' --list
+expect 0 '0 of 0 comment lines (0.0 %), 1 of 1 sentences (100.0 %) that were added' --since HEAD~1
+# Files that git does not track yet count, too.
+printf '// Fails when nobody looks.\n' >"$dir/new.c"
+expect 1 '2 of 6 comment lines' --list
+expect 0 'new.c:1: "nobody" in: Fails when nobody looks.' --since HEAD --list
 expect 1 'check-words: git diff' --since nothing
