@@ -10,6 +10,7 @@ then has the numbers of calls and faults.
 import base64
 import hashlib
 import json
+import os
 import socket
 import struct
 import sys
@@ -20,6 +21,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 kinds, at = sys.argv[1].split("+"), int(sys.argv[2])
 step, most = map(int, sys.argv[3:5] if len(sys.argv) > 3 else (0, 1))
 games, calls, faults, lock = {}, 0, 0, threading.Lock()
+sockets, rude = 0, 0 # that are open; that ended without a close frame
 
 
 def due():
@@ -53,8 +55,16 @@ def answer(line):
     return {**said, "done": True, "verdict": "right"} if out["done"] else {**said, "say": out["said"]}
 
 
+def count(more_sockets, more_rude):
+    global sockets, rude
+    with lock:
+        sockets += more_sockets
+        rude += more_rude
+
+
 class Serve(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    ended = False # 1: the client has sent a close frame
 
     def log_message(self, *args):
         pass
@@ -89,6 +99,13 @@ class Serve(BaseHTTPRequestHandler):
         self.send_header("Sec-WebSocket-Accept", base64.b64encode(accept).decode())
         self.end_headers()
         self.close_connection = True
+        count(1, 0)
+        try:
+            self.serve_socket()
+        finally:
+            count(-1, 0)
+
+    def serve_socket(self):
         game = [0]
         while (message := self.receive()) is not None and message["type"] != "close":
             if message["type"] == "reset":
@@ -99,6 +116,9 @@ class Serve(BaseHTTPRequestHandler):
                 data = {"observation": {"text": out["said"]}, "reward": out["reward"], "done": out["done"]}
             if not self.reply(due(), {"type": "observation", "data": data}):
                 return
+        if message is not None: # it has said "close"
+            self.receive()
+        count(0, not self.ended)
 
     def reply(self, wrong, message):
         text = json.dumps(message)
@@ -141,6 +161,7 @@ class Serve(BaseHTTPRequestHandler):
             if head[0] & 15 == 1:
                 return json.loads(data)
             if head[0] & 15 == 8:
+                self.ended = int.from_bytes(data, "big") == 1000
                 return None
             assert head[0] & 15 == 10, head # pongs
 
@@ -150,3 +171,8 @@ server.daemon_threads = True
 print(server.server_port, flush=True)
 threading.Thread(target=lambda: (sys.stdin.read(), server.shutdown())).start()
 server.serve_forever()
+for _ in range(100):
+    if not sockets:
+        break
+    time.sleep(0.05)
+os._exit(rude > 0)

@@ -112,7 +112,7 @@ static void openenv(void **state) {
     assert_string_equal(p.said[0], "user: {\"text\": \"0?\"}|");
     play_end(&p, 1, both);
     play_close(&p);
-    pclose(served);
+    assert_int_equal(pclose(served), 0); // every WebSocket ended with a close frame
 }
 
 static void faults(void **state) {

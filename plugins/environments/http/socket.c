@@ -134,7 +134,8 @@ enum rlhf__socket_end rlhf__socket_open(struct rlhf__socket *s, const struct rlh
     if (end == RLHF__SOCKET_DONE) end = send_all(s, head.data, head.len, deadline, why);
     if (end == RLHF__SOCKET_DONE) end = read_head(s, deadline, why);
     rlhf__bytes_finish(&head);
-    if (end != RLHF__SOCKET_DONE) rlhf__socket_close(s);
+    s->open = end == RLHF__SOCKET_DONE;
+    if (!s->open) rlhf__socket_close(s);
     return end;
 }
 
@@ -214,6 +215,10 @@ enum rlhf__socket_end rlhf__socket_receive(struct rlhf__socket *s, struct rlhf__
 }
 
 void rlhf__socket_close(struct rlhf__socket *s) {
+    static const char normal[] = "\x03\xe8"; // status 1000 of RFC 6455, 7.4.1
+    char why[RLHF__SOCKET_WHY];
+    if (s->open) send_frame(s, OP_CLOSE, normal, 2, rlhf__http_now(), why); // a failure is ignored
+    s->open = 0;
     curl_easy_cleanup(s->easy);
     s->easy = NULL;
     rlhf__bytes_finish(&s->in);

@@ -15,7 +15,8 @@ struct rlhf__socket {
     size_t longest;        // bytes of a message, at most
     CURL *easy;            // NULL: closed
     struct rlhf__bytes in; // bytes that were received and not yet read
-    uint32_t mask, reserved;
+    uint32_t mask;
+    int32_t open; // 1: the handshake has succeeded
 };
 
 // Where to connect. All members are borrowed.
@@ -44,6 +45,8 @@ enum rlhf__socket_end rlhf__socket_send(struct rlhf__socket *, const char *text,
 // Wait for the next text message; *out gets it. Pings are answered. [step]
 enum rlhf__socket_end rlhf__socket_receive(struct rlhf__socket *, struct rlhf__bytes *out,
                                            double deadline, char *why);
-void rlhf__socket_close(struct rlhf__socket *); // a closed one allowed [step]
+// Tell the server that the connection ends, without waiting for its answer, and close it. A closed
+// one is allowed. [step]
+void rlhf__socket_close(struct rlhf__socket *);
 
 #endif
