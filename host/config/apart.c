@@ -34,7 +34,7 @@ static rlhf_status isolates(const struct rlhf__plugins *plugins, const struct rl
     return RLHF_OK;
 }
 
-// Reject a run's config.json that weakens a worker's confinement, because somebody else may have
+// Reject a run's config.json that weakens a worker's confinement, because another person may have
 // written it. The user must give the setting again, or trust the directory.
 static rlhf_status check_walls(const struct rlhf__plugins *plugins, const struct rlhf__apart *q,
                                int apart, struct rlhf__error *err) {

@@ -20,7 +20,7 @@ struct rlhf__rollout_part {
     rlhf_status (*sample)(void *arg, uint32_t from, uint32_t to, struct rlhf__buf *out,
                           struct rlhf__error *err);
     // Reads the head of another rank's message, or of this rank's, with the rows [from, to). Called
-    // for each rank in turn. NULL: messages have no head.
+    // for each rank in turn. NULL: messages lack a head.
     rlhf_status (*read_head)(void *arg, uint32_t from, uint32_t to, struct rlhf__part *part,
                              struct rlhf__error *err);
     void *arg;

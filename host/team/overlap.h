@@ -1,4 +1,4 @@
-// overlap.h: a sum or a spread (sum.h) in a thread of its own, while a pass is under way. The
+// overlap.h: a sum or a spread (sum.h) in a separate thread, while a pass is under way. The
 // results have the same bits as without the thread.
 //
 // A sum begins while a backward pass still computes gradients, from the highest addresses down: the
@@ -14,7 +14,7 @@
 struct rlhf__overlap {
     struct rlhf__sum *sum;     // NULL: nothing is under way
     const rlhf_dev *aside;     // of a sum
-    int32_t spreads, threaded; // 1: a spread; 1: in a thread of its own
+    int32_t spreads, threaded; // 1: a spread; 1: in a separate thread
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -25,7 +25,7 @@ struct rlhf__overlap {
 };
 
 // Begin a sum, or a spread. All ranks must do so, and must not use the team until
-// rlhf__overlap_end. If no thread can be started, rlhf__overlap_end does the whole sum, and
+// rlhf__overlap_end. If the thread cannot be started, rlhf__overlap_end does the whole sum, and
 // rlhf__overlap_spread the whole spread. aside is as in rlhf__sum_reduce. [step]
 void rlhf__overlap_reduce(struct rlhf__overlap *, struct rlhf__sum *, const rlhf_dev *aside);
 void rlhf__overlap_spread(struct rlhf__overlap *, struct rlhf__sum *);

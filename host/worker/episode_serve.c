@@ -69,7 +69,7 @@ static void close_place(struct rlhf__places *p, uint32_t place) {
     p->state[place] = NULL;
 }
 
-// Returns the state at a place, and makes it if there is none; NULL: out of memory.
+// Returns the state at a place, which it allocates at first use; NULL: out of memory.
 static void *state_at(struct rlhf__places *p, uint32_t place) {
     if (place >= p->n) {
         const uint32_t n = place + place / 2 + 16;

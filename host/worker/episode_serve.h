@@ -9,7 +9,7 @@
 struct rlhf__places {
     const rlhf_environment_ops *ops;
     void *self;
-    void **state; // [n] NULL: no episode has this place
+    void **state; // [n] NULL: the place is free
     uint32_t n;
 };
 

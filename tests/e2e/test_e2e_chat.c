@@ -453,7 +453,8 @@ static void a_turn_end_that_ends_no_response(void **state) {
                                 "talks.jsonl --set prompts.template=chatml --set optim.lr=0.01 "
                                 "--set batch.size=2 --phases 200 --out s"),
                      0);
-    // The suggested command has no prompt, because the template would be applied to it again.
+    // The suggested command leaves out the prompt, because the template would be applied to it
+    // again.
     e2e_says(t, "try it: rlhf-host generate --model s\n");
     e2e_write(t, "ab.jsonl", "{\"messages\":[" USER("ab") "]}\n");
     static const char *const asks[] = {"", "--stop-id 260", "--ignore-eos", "--raw"};

@@ -303,7 +303,7 @@ static void a_resumed_run_asks_for_its_sinks(void **state) {
     e2e_says(t, "own.so)");
     e2e_says(t, "--sink");
     // Resumes five times. First the user names the sink again, and it keeps its options. Then come
-    // --trust-run, another sink, no sink, and a resume of the run that has no sink now.
+    // --trust-run, another sink, no sink, and another resume after the sink was removed.
     assert_int_equal(e2e_run(t, "--resume r --set run.phases=2 --sink ./own.so"), 0);
     assert_int_equal(e2e_run(t, "--resume r --set run.phases=3 --trust-run"), 0);
     json_t *calls = rows_of(t, "mine.jsonl");

@@ -54,7 +54,7 @@ void model_refused(const struct model *m, const char *part);
 void model_refused_as(const struct model *m, rlhf_status status, const char *part);
 
 // Writes a byte-level vocabulary with a token for every byte except a and b. Ids start at 5. `form`
-// is the printf format of an entry: an escape ("\\" or ""), the character that stands for the byte,
+// is the printf format of an entry: an escape ("\\" or ""), the character that represents the byte,
 // and the id.
 void put_bytes(struct rlhf__buf *out, const char *form);
 

@@ -69,7 +69,7 @@ static void same_as_here(void **state) {
     e2e_says(t, "2 of 2 phases");
 }
 
-// Whatever the worker does, its episodes are played again.
+// Whatever the worker does, its episodes are replayed.
 static void faults(void **state) {
     struct e2e *t = *state;
     static const struct {

@@ -1,6 +1,6 @@
 // wild_environment.c: an environment that uses every function of its kind, and goes wrong with
-// `fault`. Most faults are in each call of phase 2 that has several episodes: an episode that is
-// played again is alone in its call, so there it answers. With `later`, each process ends in its
+// `fault`. Most faults are in each call of phase 2 that has several episodes: a replayed episode
+// is alone in its call, so there it answers. With `later`, each process ends in its
 // 29th call.
 #include "support/plugin.h"
 
