@@ -121,8 +121,8 @@ static const void *do_service(const rlhf_host *h, const char *id) {
     return strcmp(id, RLHF_SVC_LIMITS) == 0 ? &t->limits : NULL;
 }
 
-// A host adds up the sums of all processes. Here there is only one process, so the sums stay as
-// they are. A test with several processes puts its own function into the table.
+// The host's reduce() adds the sums of all processes. This test runs in one process, so the sums
+// stay as they are. A test with several processes replaces this function in host.table.
 static rlhf_status do_reduce(const rlhf_host *h, double *sums, uint32_t n) {
     (void)h;
     (void)sums;

@@ -150,8 +150,8 @@ static int value_of(const rlhf_opt *o, const char *text, int64_t *whole, double 
     }
 }
 
-// Finds the option `key`. `list` says whether that option must be a list. If the option is missing,
-// or is not of that kind, returns 0 with the reason on stderr.
+// Finds the option `key` and copies it to *o. `list` says whether the option must be a list or must
+// not be one. If the option is missing or of the wrong kind, returns 0 with the reason on stderr.
 static int find(const rlhf_plugin *p, const char *key, int list, rlhf_opt *o) {
     uint32_t at = 0;
     while (rlhf_test_opt(p, at, o) && strcmp(o->key, key) != 0)

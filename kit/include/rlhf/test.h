@@ -60,9 +60,9 @@ struct rlhf_test_service {
 struct rlhf_test_host {
     rlhf_host table; // pass &host.table to the plugin; must stay the first member
     uint64_t seed;
-    // live: allocations that are not freed. allocs: calls of alloc() so far. fail_at: the number of
-    // the call that fails (1 = the first call, 0 = all calls succeed). fail_on 1: all later calls
-    // fail too.
+    // live: allocations that are not freed. allocs: how often alloc() was called. fail_at: the
+    // number of the call that fails, counted from 1 (0 = all calls succeed). fail_on: 1 = all calls
+    // after that one fail too.
     int64_t live, allocs, fail_at;
     int32_t fail_on, cancel; // cancel: the result of cancelled()
     // The last failure and the number of failures.
@@ -85,8 +85,8 @@ void rlhf_test_init(struct rlhf_test_host *t, uint64_t seed);
 // Offer a service; both pointers are borrowed. Returns 0 if the table of services is full. [any]
 int rlhf_test_offer(struct rlhf_test_host *t, const char *id, const void *table);
 
-// Make the n-th allocation from now (1 = the next) fail; if on is not 0, all later allocations fail
-// too. n = 0: stop failing. [any]
+// Make the n-th allocation from now (1 = the next) fail. If `on` is not 0, all allocations after it
+// fail too. n = 0: no allocation fails any longer. [any]
 void rlhf_test_fail_alloc(struct rlhf_test_host *t, int64_t n, int32_t on);
 
 // Sets *value to the value of a metric, combining the reports of this phase as the host does.
@@ -125,9 +125,10 @@ int rlhf_test_end(struct rlhf_test_host *t);
 
 // ---- plugins and their options ----
 
-// Writes to out[cap] why rlhf-host would reject the plugin, and returns the length of that text. If
-// the host would accept the plugin, writes "" and returns 0. Options are validated as in the host
-// (rlhf/option_check.h). `rlhf-host plugin check` tests a file more thoroughly. [any]
+// Checks a plugin as rlhf-host does. If the host would reject the plugin, writes the reason to
+// out[cap] and returns the length of that text. Otherwise writes "" and returns 0. Options are
+// validated as in the host (rlhf/option_check.h). `rlhf-host plugin check` tests a file more
+// thoroughly. [any]
 int rlhf_test_refused(const rlhf_plugin *p, char *out, size_t cap);
 
 // Loads a .so and returns plugin `i` of those that it contains, counted from 0. On failure, or if
@@ -163,17 +164,17 @@ int64_t rlhf_test_alloc_sweep(struct rlhf_test_host *t,
 
 // ---- finite differences ----
 
-// Compares d, the derivatives of f with respect to x[0 .. n-1], with central differences. Returns
-// the largest error, or NaN if a value is NaN. The error of d[i] is |(f(x + h e_i) - f(x - h e_i))
-// / 2h - d[i]| / max(1, |d[i]|), where 2h is the difference of the two points after rounding to
-// float. Sets *worst (may be NULL) to the index of the largest error. Restores x. [any]
+// Compares d, the derivatives of f with respect to x[0 .. n-1], with central differences. The error
+// of d[i] is |(f(x + h e_i) - f(x - h e_i)) / 2h - d[i]| / max(1, |d[i]|), where 2h is the
+// difference of the two points after rounding to float. Returns the largest error, or NaN if any
+// value is NaN. Sets *worst (may be NULL) to the index of the largest error. Restores x. [any]
 double rlhf_test_derivative(double (*f)(void *arg), void *arg, float *x, const float *d, uint64_t n,
                             double h, uint64_t *worst);
 
 // Compares the gradients that an algorithm's loss() writes to d_heads with central differences of
-// out->loss. Tests every entry of every head of in->heads that is not NULL, except hidden. An h of
-// about 1e-3 suits float heads. Returns the largest error, as rlhf_test_derivative does, or NaN if
-// loss() or an allocation fails. [any]
+// out->loss. Tests every entry of every head in in->heads that is not NULL, except the head
+// `hidden`. An h of about 1e-3 suits heads in float. Returns the largest error as defined at
+// rlhf_test_derivative, or NaN if loss() or an allocation fails. [any]
 double rlhf_test_loss_derivative(const rlhf_algo_ops *ops, void *self, const rlhf_loss_in *in,
                                  double h);
 
@@ -217,9 +218,10 @@ struct rlhf_test_batch {
     float d_kl[RLHF_TEST_TOKENS], d_value[RLHF_TEST_TOKENS];
 };
 
-// Fills *b with n rows (at most RLHF_TEST_ROWS) in groups of group_size. `named` is the number of
-// further models whose log-probs the batch contains. Batch row i comes from data row i /
-// group_size. Each row is a single response: all its tokens have turn 0. [any]
+// Fills *b with n rows (at most RLHF_TEST_ROWS) in groups of group_size. Row i of the batch comes
+// from data row i / group_size. Each row is a single response: all its tokens have turn 0. `named`
+// is the number of models that a plan names (rlhf_plan.named); the batch contains their log-probs.
+// [any]
 void rlhf_test_batch_init(struct rlhf_test_batch *b, uint32_t n, uint32_t group_size,
                           uint32_t named, uint64_t seed);
 
@@ -229,12 +231,13 @@ void rlhf_test_batch_turns(struct rlhf_test_batch *b);
 // Calls advantages() for the whole batch. [any]
 rlhf_status rlhf_test_advantages(const rlhf_algo_ops *ops, void *self, struct rlhf_test_batch *b);
 
-// Calls loss() for the whole batch. Returns the loss, or NaN if the call fails; gradients are in
-// d_*. [any]
+// Calls loss() for the whole batch. Returns the loss, or NaN if the call fails. The gradients of
+// the heads are then in b->d_heads. [any]
 double rlhf_test_loss(const rlhf_algo_ops *ops, void *self, struct rlhf_test_batch *b);
 
-// Calls score() for the batch, with the arrays that the reward's flags request: log-probs, turns.
-// The rewards are then in seq, and token rewards in token. [any]
+// Calls score() for the batch. The reward gets the optional arrays that its flags request
+// (log-probs, turns). Afterwards the rewards are in b->seq, and the rewards of tokens in b->token.
+// [any]
 rlhf_status rlhf_test_score(const rlhf_reward_ops *ops, void *self, struct rlhf_test_batch *b);
 
 // ---- the choice of prompts ----
@@ -259,8 +262,9 @@ rlhf_status rlhf_test_choose(const rlhf_algo_ops *ops, void *self, struct rlhf_t
 
 // ---- runs, for sinks ----
 
-// A run that rlhf_test_sink simulates for a sink. It has `phases` phases. Phase k, counted from 1,
-// reports one sample, and each metric with k times its value here.
+// A run with `phases` phases, which rlhf_test_sink simulates for a sink. Each phase reports one
+// sample and all metrics. In phase k, counted from 1, the value of a metric is k times its value in
+// this struct.
 struct rlhf_test_run {
     const char *dir; // of the run; its last part is the name
     const char *why; // with STOPPED and FAILED; NULL: ""
@@ -278,16 +282,17 @@ rlhf_status rlhf_test_sink(const rlhf_sink_ops *ops, void *self, const struct rl
 
 // ---- a compute table, for models ----
 
-// The compute table of the reference backend (plain C, double accumulation; rlhf/reference.h).
-// guard 1: device memory is readable only during a call of a table function that received it, so a
-// model that reads device memory by itself crashes. t gets the table's messages and must outlive
-// the table. Returns NULL when out of memory. [any]
+// Returns the compute table of the reference backend (plain C, double accumulation;
+// rlhf/reference.h), or NULL when out of memory. guard 1: device memory is accessible only to
+// functions of the table, while they run with that memory as an argument. A model that accesses
+// device memory by itself then crashes. The table writes its messages to t, which must outlive it.
+// [any]
 rlhf_compute *rlhf_test_compute(struct rlhf_test_host *t, uint32_t guard);
 void rlhf_test_compute_end(rlhf_compute *c); // NULL allowed [any]
 
-// Counts the calls of those functions of c that allocate or compute, and makes the n-th call from
-// now (1 = the next) fail with RLHF_E_DEVICE; if on is not 0, all later calls fail too. n = 0: stop
-// failing. [any]
+// Counts the calls of those functions of c that allocate or compute. Makes the n-th call from now
+// (1 = the next) fail with RLHF_E_DEVICE. If `on` is not 0, all calls after it fail too. n = 0: no
+// call fails any longer. [any]
 void rlhf_test_fail_op(rlhf_compute *c, int64_t n, int32_t on);
 int64_t rlhf_test_ops(const rlhf_compute *c); // such calls since rlhf_test_fail_op [any]
 
@@ -322,10 +327,10 @@ rlhf_status rlhf_test_model_fill(const rlhf_model_ops *ops, void *self, const rl
                                  uint64_t seed, double scale);
 
 // Compares the model's backward() with finite differences. The loss is a weighted sum of all
-// entries of the planned heads (bits of LOGP, ENTROPY, VALUE, SCORE, TOKEN_SCORE), with different
-// weights. For each parameter that has a gradient, `some` of its entries are tested. Returns the
-// largest |difference - gradient| / max(|gradient|, 0.01), or NaN if a call failed. The parameters
-// are restored afterwards. f32 models only; an h of about 1e-2 is suitable. [any]
+// entries of the planned heads (bits of LOGP, ENTROPY, VALUE, SCORE, TOKEN_SCORE), and each entry
+// has a different weight. Tests `some` entries of each parameter that has a gradient. Returns the
+// largest |difference - gradient| / max(|gradient|, 0.01), or NaN if a call failed. Restores the
+// parameters. f32 models only; an h of about 1e-2 is suitable. [any]
 double rlhf_test_model_derivative(const rlhf_model_ops *ops, void *self, const rlhf_compute *c,
                                   const rlhf_batch *batch, uint32_t heads, uint32_t some, double h);
 
@@ -344,8 +349,9 @@ void rlhf_test_stream_init(struct rlhf_test_stream *s);
 
 // ---- a fake "rlhf.classifier/0" ----
 
-// The test provides logit(context, text, label). open() returns this one object and records its
-// path; open_status < 0 makes open() fail, logits_status < 0 makes logits() fail.
+// A fake classifier. The test provides the function `logit`, which computes the logit of one label
+// for a text. open() always returns this object and records its path. open_status < 0 makes open()
+// fail, and logits_status < 0 makes logits() fail.
 struct rlhf_test_classifier {
     rlhf_classifier_service table; // offer &c.table as RLHF_SVC_CLASSIFIER
     const char *const *labels;     // [n_labels]
@@ -374,8 +380,8 @@ void rlhf_test_tokenizer_init(struct rlhf_test_tokenizer *t);
 
 // ---- a fake "rlhf.reward_model/0" ----
 
-// A token's reward is token(context, id). open_status < 0 makes open() fail, score_status < 0 makes
-// score() fail.
+// A fake reward model. The test provides the function `token`, which computes the reward of a token
+// from its id. open_status < 0 makes open() fail, and score_status < 0 makes score() fail.
 struct rlhf_test_reward_model {
     rlhf_reward_model_service table; // offer &m.table as RLHF_SVC_REWARD_MODEL
     float (*token)(const void *context, int32_t id);
@@ -430,9 +436,9 @@ struct rlhf_test_episode {
 // rlhf_test_close afterwards, even on failure. [step]
 rlhf_status rlhf_test_begin(struct rlhf_test_episode *e, const rlhf_environment_ops *ops,
                             void *self, uint64_t seed, const char *row, const char *prompt);
-// The policy takes a turn, and step() is called for it. The turn of rlhf_test_turn is a text
-// without tool calls. That of rlhf_test_call is one tool call, whose `arguments` are a JSON object.
-// Both return the status of step(). [step]
+// Take a turn of the policy and pass it to step(). rlhf_test_turn: the turn is a text without tool
+// calls. rlhf_test_call: the turn is one tool call, and `arguments` is a JSON object. Both return
+// the status of step(). [step]
 rlhf_status rlhf_test_turn(struct rlhf_test_episode *e, const char *text);
 rlhf_status rlhf_test_call(struct rlhf_test_episode *e, const char *tool, const char *arguments);
 // The host ends the episode (enum rlhf_episode_end): finish(). Returns its status. [step]
