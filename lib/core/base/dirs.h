@@ -33,8 +33,8 @@ rlhf_status rlhf__dirs_program(const char *link, char *out, size_t cap, struct r
 rlhf_status rlhf__dirs_find(struct rlhf__dirs *out, struct rlhf__error *err);
 
 // Returns `path` if that file or directory exists. Otherwise looks for the same relative name among
-// the files that ship with the program, such as models/arith, and returns the path found, stored in
-// room. If nothing is found, returns `path`. [any]
+// the files that ship with the program, such as models/arith. If it is found there, stores its path
+// in `room` and returns `room`. Otherwise returns `path`. [any]
 const char *rlhf__dirs_shared(const struct rlhf__dirs *, const char *path,
                               char room[RLHF__PATH_CAP]);
 

@@ -13,8 +13,9 @@ struct rlhf__env {
     const volatile sig_atomic_t *cancelled; // see base/signals.h; NULL = never
     volatile sig_atomic_t *checkpoint;      // likewise, 1 = a checkpoint is requested; NULL = never
     const char *const *argv;                // the command as typed, up to a NULL; NULL = not known
-    // Called, if the setting log.report is on, with the directory of each run that ended after at
-    // least one phase. The function reports its own failures. May be NULL.
+    // The host calls this function for each run that ended after at least one phase, if the setting
+    // log.report is on. `run` is the run's directory. The function reports its own failures. May be
+    // NULL.
     void (*run_ended)(const struct rlhf__env *env, const char *run);
 };
 

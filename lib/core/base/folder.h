@@ -76,8 +76,8 @@ rlhf_status rlhf__folder_no_link(const struct rlhf__folder *f, const char *name,
                                  struct rlhf__error *err);
 
 // Open a regular file for reading and appending. If it is missing, create it and sync its name to
-// disk. With `empty`, truncate it. Anything other than a regular file, including a link, is refused
-// (RLHF_E_INVALID). The caller closes *fd. [any]
+// disk. If `empty` is set, truncate it. Errors: RLHF_E_INVALID for anything other than a regular
+// file, including a link. The caller closes *fd. [any]
 rlhf_status rlhf__folder_append(const struct rlhf__folder *f, const char *name, int empty, int *fd,
                                 struct rlhf__error *err);
 

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-// Set *out to the number that follows `key` at the start of a line. With key "", this is the number
-// at the start of the file. Returns 0 if the number is missing, or if the file contains "max",
-// which means unlimited.
+// Finds the first line of the file that begins with `key`, and sets *out to the number after `key`.
+// With key "", reads the number at the start of the first line. Returns 0 if the number is missing,
+// also if the file contains "max", which means unlimited.
 static int number_in(const char *path, const char *key, uint64_t *out) {
     char line[512];
     const size_t n = strlen(key);

@@ -33,14 +33,14 @@ rlhf_status rlhf__json_load(const char *path, json_t **out, struct rlhf__error *
 rlhf_status rlhf__json_load_any(const char *dir, const char *name, json_t **out,
                                 struct rlhf__error *err);
 
-// Write v as the file `name` in a folder, with a final newline; see file.h. If the folder is NULL,
-// name is a path. The function takes the reference to v, also on failure. If v is NULL, it returns
+// Write v with a final newline to the file `name` in the folder `in`; see file.h. If `in` is NULL,
+// `name` is a path. The function takes the reference to v, also on failure. If v is NULL, returns
 // RLHF_E_NOMEM. [any]
 rlhf_status rlhf__json_save_new(const struct rlhf__folder *in, const char *name, json_t *v,
                                 int indent, struct rlhf__error *err);
 
-// The line, counted from 1, of the value at `path` ("optim.lr", "reward.0.weight") in valid JSON
-// text; 0 if it is missing. [any]
+// Returns the line, counted from 1, of the value at `path` ("optim.lr", "reward.0.weight") in valid
+// JSON text, or 0 if the value is missing. [any]
 int64_t rlhf__json_line_of(const char *text, size_t len, const char *path);
 
 // Append v to out; indent 0 writes one line. Reals that are not finite are written as null. Object

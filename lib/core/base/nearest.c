@@ -42,8 +42,8 @@ static int is_part(const char *name, const char *part) {
     return 0;
 }
 
-// 1 if both names begin with the same bytes: at least four bytes, and at least half of the longer
-// name.
+// Returns 1 if both names begin with the same bytes: at least four of them, and at least half of
+// the bytes of the longer name.
 static int same_start(const char *a, const char *b) {
     size_t n = 0, la = strlen(a), lb = strlen(b);
     while (a[n] && a[n] == b[n])

@@ -146,8 +146,8 @@ size_t rlhf__wrap_at(rlhf_str text, int columns) {
     return at < text.len && space && text.ptr[at] != ' ' ? space : at;
 }
 
-// Find the next word at or after *at, skipping blanks. Returns where the word begins. *columns
-// becomes the width of the word without the blanks, and *at moves past the word.
+// Find the next word at or after *at, skipping blanks. Returns the offset of the word, sets
+// *columns to its width, and sets *at to the offset after it.
 static size_t next_word(rlhf_str text, size_t *at, int *columns) {
     struct rlhf__buf seen = RLHF__BUF_INIT;
     size_t from = *at;

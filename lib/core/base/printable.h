@@ -19,8 +19,8 @@
 // so on. [any]
 size_t rlhf__char_at(const char *p, size_t n, uint32_t *c);
 
-// The last position at or before n where UTF-8 text can be cut without splitting a character. The
-// function reads text[n], which may be the NUL at the end. Invalid UTF-8 is cut at n. [any]
+// Returns the last offset, at most n, where UTF-8 text can be cut without splitting a character.
+// The function reads text[n], which may be the NUL at the end. Invalid UTF-8 is cut at n. [any]
 size_t rlhf__utf8_floor(const char *text, size_t n);
 
 // 1 when code point c may be shown unescaped. [any]
@@ -45,13 +45,13 @@ void rlhf__put_shell(struct rlhf__buf *out, const char *s);
 int rlhf__terminal_width(int fd, int otherwise);
 
 // Append bytes as one line of at most `columns` columns. Control characters and line breaks become
-// spaces, invalid UTF-8 becomes U+FFFD, and wide characters count 2. A longer text is cut and ends
-// in "...". Returns the columns used. [any]
+// spaces, invalid UTF-8 becomes U+FFFD, and a wide character takes 2 columns. A longer text is cut
+// and ends in "...". Returns the number of columns of the line. [any]
 int rlhf__put_clipped(struct rlhf__buf *out, rlhf_str text, int columns);
 
-// How many bytes of text to put on a line of `columns` columns: as many as fit, but at least one
-// character. If the end of the line would split a word that begins in its second half, the line
-// ends at the space before that word. [any]
+// Returns how many bytes of the text fit on a line of `columns` columns, at least one character. If
+// the line would end inside a word, it ends at the space before that word instead, provided that
+// this space is in the second half of the line. [any]
 size_t rlhf__wrap_at(rlhf_str text, int columns);
 
 // Append text in lines of at most `columns` columns, broken at blanks. The first `used` columns of

@@ -79,9 +79,10 @@ static void plain(uint32_t state[8], const uint8_t *block) {
 // ---- the CPU's instructions ----
 
 #if defined(__x86_64__)
-// Every hash asks this, and CPUID takes up to 100 us on a virtual machine. libgcc asks it once,
-// before main(). The functions of clang and of older versions of GCC do not know these
-// instructions.
+// Called for every hash, so it must be fast. CPUID takes up to 100 us on a virtual machine. libgcc
+// calls CPUID only once, before main(), and __builtin_cpu_supports() reads the result. But that
+// function does not know "sha" in clang and in GCC before version 11, so CPUID is called directly
+// there.
 #if defined(__clang__) || __GNUC__ < 11
 int rlhf__sha256_has_instructions(void) {
     unsigned a, b, c, d;
@@ -95,8 +96,8 @@ int rlhf__sha256_has_instructions(void) {
 }
 #endif
 
-// Four rounds at a time. The instructions need the state as two vectors. Written from the highest
-// word to the lowest, these are (a, b, e, f) and (c, d, g, h).
+// Computes four rounds at a time. The instructions need the state as two vectors: (a, b, e, f) and
+// (c, d, g, h), each written here from its highest word to its lowest.
 __attribute__((target("sha,sse4.1,ssse3"))) static void
 by_instructions(uint32_t h[8], const uint8_t *blocks, size_t n) {
     const __m128i big_endian = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);

@@ -8,8 +8,9 @@
 // 1 if the CPU has instructions for SHA-256: those of x86 or of Armv8. [any]
 int rlhf__sha256_has_instructions(void);
 
-// Update the state h with n blocks of 64 bytes. With hardware = 1, which needs
-// rlhf__sha256_has_instructions(), it is five to ten times as fast, with the same result. [any]
+// Update the state h with n blocks of 64 bytes. hardware 1: use the CPU's SHA instructions, which
+// is five to ten times as fast and gives the same result. Only allowed if
+// rlhf__sha256_has_instructions() returns 1. [any]
 void rlhf__sha256_blocks(uint32_t h[8], const uint8_t *blocks, size_t n, int hardware);
 
 #endif

@@ -44,8 +44,8 @@ static int is_choice(const rlhf_opt *o, const char *item) {
     return !o->choices || o->choices[i] != NULL;
 }
 
-// The first item that is not allowed, or NULL. If the list is a split text, an empty item, as in
-// "a,,b", is not allowed.
+// Returns the first item that is not allowed, or NULL if all are allowed. split_text 1: the list
+// was made by splitting a text at commas, and an empty item, as in "a,,b", is not allowed.
 static const json_t *wrong_item(const rlhf_opt *o, const json_t *list, int split_text) {
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *item = json_array_get(list, i);

@@ -86,8 +86,8 @@ void rlhf__opt_allowed(const rlhf_opt *o, struct rlhf__buf *out) {
     }
 }
 
-// The value as the user wrote it, cut to 60 bytes; a text is in quotes. For a list or an object,
-// only the type.
+// Appends the value as the user wrote it, cut to 60 bytes and with quotes around a text. For a list
+// or an object, appends only its type.
 static void put_found(const json_t *v, const char *raw, struct rlhf__buf *out) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     if (raw)
@@ -259,9 +259,9 @@ rlhf_status rlhf__opts_set(const struct rlhf__opt_table *t, const char *key, con
     return stored ? RLHF_OK : refuse(&o, v, raw, from, err);
 }
 
-// Used with a lenient origin for a key that the table does not know. If the key's value is an
-// object, its members are the options "key.member". If the value is a list, each item is the option
-// "key[]".
+// Sets the options inside of a key that the table does not know, for a lenient origin. If the key's
+// value is an object, its members are the options "key.member". If the value is a list, each item
+// is the option "key[]".
 static rlhf_status apply_inside(const struct rlhf__opt_table *t, const char *key, const json_t *v,
                                 const struct rlhf__origin *from, void *config,
                                 struct rlhf__strings *strings, struct rlhf__error *err) {

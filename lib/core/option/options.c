@@ -172,8 +172,9 @@ static json_t *text_json(const rlhf_opt *o, const char *s) {
     return o->flags & RLHF__OPT_ENDS ? json_loads(s, 0, NULL) : text_or_null(s);
 }
 
-// A choice, as its name. The names "true" and "false" become JSON booleans. So if a later version
-// turns a boolean option into a choice, it still reads and writes the same values.
+// Returns the JSON form of a choice: its name as a string, but a boolean for the names "true" and
+// "false". So if a later version turns a boolean option into a choice, it still reads and writes
+// the same JSON.
 static json_t *choice_json(const char *name) {
     if (strcmp(name, "true") == 0) return json_true();
     return strcmp(name, "false") == 0 ? json_false() : json_string(name);

@@ -32,8 +32,8 @@ struct rlhf__opt_table {
 rlhf_status rlhf__opt_table_init(struct rlhf__opt_table *t, const rlhf_opt *opts, uint32_t rows,
                                  uint32_t stride, struct rlhf__error *err);
 
-// Copy option i < n to *out. If the table's rows are shorter than rlhf_opt, the fields that they
-// lack become 0. [any]
+// Copy option i to *out, where i is less than the number of options. If the rows of the table are
+// shorter than rlhf_opt, the missing fields become 0. [any]
 void rlhf__opt_at(const struct rlhf__opt_table *t, uint32_t i, rlhf_opt *out);
 
 // Index of the option called key, or -1. [any]
@@ -57,9 +57,9 @@ struct rlhf__origin {
     const char *section; // "optim", "algo", "reward.0"; "" = none
     const char *text;    // the source's text, for finding line numbers in it, or NULL
     size_t text_len;
-    // 1: keys that the table does not know are skipped, and null means the default. The contents of
-    // objects and lists are the options "object.member" and "list[]"; every item of a list is
-    // checked.
+    // If lenient is 1, a key that the table does not know is skipped, and null means the default.
+    // If the value of an unknown key is an object or a list, the options "key.member" and "key[]"
+    // of the table are set from its contents. Every item of a list is checked.
     int32_t lenient;
     int32_t reserved;
 };

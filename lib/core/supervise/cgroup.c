@@ -68,8 +68,8 @@ static uint64_t number_of(const char *text, const char *key) {
 
 // ---- where groups can be made ----
 
-// The group of this process, "/a/b", as its cgroup namespace shows it. A group outside of the
-// namespace is shown as "/../b" and cannot be found.
+// Finds the control group of this process, "/a/b", as its cgroup namespace shows it. Returns -1 if
+// the group is outside of the namespace: the kernel then shows it as "/../b".
 static int own_group(const char *root, char out[RLHF__PATH_CAP]) {
     char line[RLHF__PATH_CAP];
     int found = 0;
@@ -134,9 +134,10 @@ static int find_dir(const char *root, const char *group, char out[RLHF__PATH_CAP
     return found ? 0 : -1;
 }
 
-// Open the directory in which groups can be made, and put its path into `out`. Returns -1 if no
-// such directory exists. Only the root of the whole hierarchy may contain both processes and groups
-// with controllers. The root is recognized by its lack of the file cgroup.type.
+// Opens the directory in which groups can be made, and puts its path into `out`. This is the parent
+// of the process's group or, if that group is the root of the hierarchy, the group itself: only the
+// root may contain both processes and groups with controllers. The root is recognized because it
+// lacks the file cgroup.type. Returns -1 if no such directory exists.
 static int open_parent(const char *root, char out[RLHF__PATH_CAP]) {
     char group[RLHF__PATH_CAP], text[1024];
     int is_top = 0;

@@ -10,8 +10,8 @@
 struct rlhf__child_limits {
     const char *what; // the path to show in messages
     int32_t seconds;  // limit of the run time, and of the processor time
-    // 1: no new privileges, no writing to files, no core dump. What the child prints on standard
-    // output goes to standard error.
+    // 1: the child gets no new privileges, cannot write to files and leaves no core dump. Text that
+    // it prints on standard output goes to standard error.
     int32_t confined;
     int64_t file_bytes; // if confined: the largest size of a file that it may write; 0: none
 };

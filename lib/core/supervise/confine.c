@@ -150,8 +150,8 @@ static unsigned confine(unsigned spaces, int network) {
     return in_force;
 }
 
-// The bits of a control group are dropped if the process can write files, because it could then
-// leave the group or change the group's limits.
+// If the process can write files, it could leave its control group or change the group's limits. In
+// this case the bits of the group are not reported as protections in force.
 unsigned rlhf__confine(unsigned spaces, int network) {
     const unsigned group = RLHF__CONFINED_GROUP | RLHF__CONFINED_GROUP_COUNT;
     const unsigned in_force = confine(spaces, network);
@@ -183,8 +183,7 @@ unsigned rlhf__confine_time(double seconds) {
     const int known = sched_getaffinity(0, sizeof cores, &cores) == 0;
     const double n = known ? CPU_COUNT(&cores) : (double)sysconf(_SC_NPROCESSORS_ONLN);
     const double so_far = (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec);
-    // Each of the two times above may have lost a fraction of a second by rounding, so add 2
-    // seconds.
+    // The user time and the system time above are both cut to whole seconds, so add 2 seconds.
     const double most = so_far + 2 + ceil(seconds * n);
     limit.rlim_cur = seconds > 0 && most < 1e15 ? (rlim_t)most : limit.rlim_max;
     if (limit.rlim_cur > limit.rlim_max) limit.rlim_cur = limit.rlim_max;

@@ -37,8 +37,8 @@ enum { RLHF__MOST_PROCESSES = 1024 };
 unsigned rlhf__confine_spaces(int network);
 
 // Give the calling process's PID namespace a private view of the file system. Call this function in
-// the first process of the namespace, before that process forks. Returns which of _READ_ONLY,
-// _DEVICES and _SIGHT are in force. [main]
+// the first process of the namespace, before that process forks. Returns the bits of the
+// protections in force: RLHF__CONFINED_READ_ONLY, _DEVICES and _SIGHT. [main]
 unsigned rlhf__mounts(void);
 
 // Limit the calling process's PID namespace to RLHF__MOST_PROCESSES. Call this function in the

@@ -170,8 +170,8 @@ static void allow(int rules, const char *path, uint64_t rights) {
     if (fd >= 0) close(fd);
 }
 
-// 1 if s is a directory in which only some entries are allowed. Device and inode are compared,
-// because a link may have led to the directory.
+// Returns 1 for a directory of which not all entries are allowed: /, /dev or /proc. The directory
+// may have been reached through a link, so its device and inode are compared and not its path.
 static int is_apart(const struct stat *s) {
     static const char *const apart[] = {"/", "/dev", "/proc"};
     struct stat other;
