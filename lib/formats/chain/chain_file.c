@@ -146,8 +146,8 @@ static int is_canonical(const struct rlhf__chain_file *f, size_t i) {
     return same;
 }
 
-// Checks the phase number of line i. That of a phase line is one higher than that of the line
-// before. All other lines have the same phase number as the line before.
+// Checks the phase number of line i. In a phase line it is one higher than in the line before. In
+// all other lines it is the same as in the line before.
 static int follows(const struct rlhf__chain_file *f, size_t i) {
     const struct rlhf__chain_line *l = &f->line[i];
     if (i == 0) return l->kind == RLHF__CHAIN_BEGIN;

@@ -44,8 +44,9 @@ void rlhf__chain_file_finish(struct rlhf__chain_file *);
 rlhf_status rlhf__chain_file_read(const char *dir, struct rlhf__chain_file *,
                                   struct rlhf__error *err);
 
-// Check line i against the lines before it: its head or seal, its phase, and that its text is
-// exactly what the program would write. Returns NULL, or what is wrong with the line. [any]
+// Check line i against the lines before it. The head or seal and the phase must follow from those
+// lines, and the text must be exactly as the program would write it. Returns NULL if the line is
+// right, or a text that says what is wrong with it. [any]
 const char *rlhf__chain_file_wrong(const struct rlhf__chain_file *, size_t i);
 
 // Returns the last line of this kind whose phase is at most `phase`, or NULL. [any]
@@ -59,8 +60,8 @@ const struct rlhf__chain_line *rlhf__chain_file_at(const struct rlhf__chain_file
 // Returns the head of the chain after the first n lines, or "". [any]
 const char *rlhf__chain_file_head(const struct rlhf__chain_file *, size_t n);
 
-// Write a seal to `seal`: the digest of the text hashed in `before`, followed by the `n` bytes of
-// `line`, which lack the closing brace. [any]
+// Write a seal to `seal`. The seal is the digest of two texts together: the text that `before` has
+// hashed, and the first n bytes of `line`, which end before the closing brace. [any]
 void rlhf__chain_seal(struct rlhf__sha256 before, const char *line, size_t n, char seal[RLHF__HEX]);
 
 #endif

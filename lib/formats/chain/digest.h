@@ -17,8 +17,9 @@ struct rlhf__chain_row {
     const int32_t *ids; // [n] the tokens of the prompt, then those of the response
     const float *logp;  // [n_logp] log-probs of the response's tokens when they were sampled
     int32_t n_logp;
-    // Of an episode: the lengths of the segments after the prompt, negative for those of the
-    // environment, and the end as in rollouts.jsonl. n_segments 0: the row is a single response.
+    // The parts of an episode. `segment` has the lengths of the segments after the prompt; the
+    // length of a segment from the environment is negative. `end` is the end of the episode as in
+    // rollouts.jsonl. n_segments 0: the row is a single response.
     int32_t n_segments;
     const int32_t *segment; // [n_segments]
     const char *end;
@@ -28,8 +29,8 @@ void rlhf__chain_put_row(struct rlhf__sha256 *, const struct rlhf__chain_row *);
 // Hash the mixed score of a row, and the weighted rewards of its n response tokens. [any]
 void rlhf__chain_put_reward(struct rlhf__sha256 *, float score, const float *token, int32_t n);
 
-// After the row's reward, hash the environment's rewards for the n turns of an episode and its
-// verdict (enum rlhf_verdict). [any]
+// Hash the environment's rewards for the n turns of an episode, then the episode's verdict (enum
+// rlhf_verdict). Call this function after rlhf__chain_put_reward for the same row. [any]
 void rlhf__chain_put_paid(struct rlhf__sha256 *, const float *paid, int32_t n, int32_t verdict);
 
 // Hash a metric of a phase. Call it in the order of metrics.jsonl. [any]

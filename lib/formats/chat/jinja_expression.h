@@ -56,7 +56,7 @@ rlhf_status rlhf__jinja_expression(struct rlhf__jinja_parser *p, int32_t *out);
 // Like rlhf__jinja_expression, but if several expressions are separated by commas, they become a
 // tuple.
 rlhf_status rlhf__jinja_tuple(struct rlhf__jinja_parser *p, int32_t *out);
-// Parse an expression but no condition: in "a if b", stop before the "if". With is_or 0, also stop
+// Parse an expression without a conditional "a if b": stop before the "if". is_or 0: also stop
 // before an "or".
 rlhf_status rlhf__jinja_logic(struct rlhf__jinja_parser *p, int is_or, int32_t *out);
 

@@ -74,8 +74,8 @@ static void step(struct lexer *x, size_t n) {
         if (x->s[x->at++] == '\n') x->line++;
 }
 
-// Skips white space after a tag. If the tag ends with "-", skips all of it. Otherwise skips one
-// line end, if `trim` is set.
+// Skips white space after a tag. If the tag ends with "-" (minus = 1), skips all white space up to
+// the next text. Otherwise skips at most one line end, and only if `trim` is set.
 static void step_behind(struct lexer *x, int minus, int trim) {
     if (minus) {
         rlhf_str rest = rlhf__space_trim((rlhf_str){x->s + x->at, x->n - x->at}, 1, 0);

@@ -9,8 +9,8 @@
 
 #include "chat/jinja_value.h"
 
-// The operands a, b, c and d of a node are indices of other nodes; 0 = without an operand. The
-// member `next` links the nodes of a list.
+// The operands a, b, c and d of a node are indices of other nodes; 0 means that the operand is
+// missing. The member `next` links the nodes of a list.
 enum rlhf__jinja_node_kind {
     RLHF__JN_NONE = 0,
     // statements

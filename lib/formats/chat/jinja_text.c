@@ -70,8 +70,8 @@ static rlhf__value strip(struct rlhf__jinja_work *w, rlhf_str s, rlhf__value set
 
 // ---- parts ----
 
-// The offset of the last occurrence of `part` in s, or of the first one if last = 0. Returns s.len
-// if s does not contain `part`, which must not be empty.
+// Returns the offset of `part` in s: of its last occurrence or, with last = 0, of its first.
+// Returns s.len if s does not contain `part`. `part` must not be empty.
 static size_t find(struct rlhf__jinja_work *w, rlhf_str s, rlhf_str part, int last) {
     size_t found = (size_t)s.len;
     if (!rlhf__jinja_pay(w, (size_t)s.len) || !part.len) return found;
@@ -84,8 +84,8 @@ static size_t find(struct rlhf__jinja_work *w, rlhf_str s, rlhf_str part, int la
     return found;
 }
 
-// split() or rsplit() with the separator `by`. Splits at most `most` times, or everywhere if most <
-// 0.
+// Splits s at the separator `by`, as Python's split() or, with from_right = 1, rsplit(). Makes at
+// most `most` splits; if most < 0, the number is not limited.
 static rlhf__value split(struct rlhf__jinja_work *w, rlhf_str s, rlhf_str by, int64_t most,
                          int from_right) {
     rlhf__value list = rlhf__jinja_list(w, RLHF__JINJA_LIST, 4);
@@ -186,8 +186,8 @@ static int all_of(struct rlhf__jinja_work *w, rlhf_str s, int digits, int alphas
 
 // ---- methods ----
 
-// 1 if s begins with `edge`; with left = 0, if s ends with it. If `edge` is a tuple, one of its
-// strings suffices.
+// Returns 1 if s begins with `edge` or, with left = 0, ends with it. If `edge` is a tuple of
+// strings, one of them must be there.
 static int has_edge(struct rlhf__jinja_work *w, rlhf_str s, rlhf__value edge, int left) {
     int yes = 0;
     for (size_t i = 0; edge.type == RLHF__JINJA_TUPLE && i < edge.list->n && rlhf__jinja_pay(w, 1);

@@ -120,8 +120,8 @@ static inline rlhf__value rlhf__jinja_str(rlhf_str s) {
     return (rlhf__value){.type = RLHF__JINJA_STRING, .s = s};
 }
 
-// _copied makes a string from a copy of the bytes. _joined joins a and b. If a is the newest value,
-// b is appended to it in place. [any]
+// _copied makes a string from a copy of the n bytes at s. _joined makes the string a + b. If a is
+// the string that was made last, b is appended to it in place. [any]
 rlhf__value rlhf__jinja_copied(struct rlhf__jinja_work *, const char *s, size_t n);
 rlhf__value rlhf__jinja_joined(struct rlhf__jinja_work *, rlhf_str a, rlhf_str b);
 
@@ -145,8 +145,8 @@ static inline int rlhf__jinja_is_dict(rlhf__value v) {
     return v.type == RLHF__JINJA_DICT || v.type == RLHF__JINJA_NAMESPACE;
 }
 
-// Returns the value of a key, or NULL if the key is missing. Also returns NULL after an error, with
-// the state set. [any]
+// Returns the value of a key. Returns NULL if the key is missing, and also after an error, which
+// sets the state of the work. [any]
 const rlhf__value *rlhf__jinja_get(struct rlhf__jinja_work *, const struct rlhf__jinja_dict *,
                                    rlhf_str key);
 
@@ -156,8 +156,8 @@ int rlhf__jinja_equal(struct rlhf__jinja_work *, rlhf__value a, rlhf__value b);
 // The type of v in words for messages: "a list", "what is undefined" and so on.
 const char *rlhf__jinja_kind(rlhf__value v);
 
-// The list of items that `for` visits: the items of a list, the keys of a dictionary, or the
-// characters of a string. If v is undefined, the list is empty.
+// Returns the list of items that a `for` statement visits: the items of a list, the keys of a
+// dictionary, or the characters of a string. If v is undefined, the list is empty.
 rlhf__value rlhf__jinja_items(struct rlhf__jinja_work *, rlhf__value v);
 
 #endif

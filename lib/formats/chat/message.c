@@ -79,8 +79,8 @@ static rlhf_status read_text(const json_t *message, const char *name, int32_t ro
     return RLHF_OK;
 }
 
-// Checks a call. It is {"type": "function", "function": {"name", "arguments"}}, or the inner object
-// alone.
+// Checks a tool call of a message. It may be {"type": "function", "function": {"name",
+// "arguments"}} or only the inner object {"name", "arguments"}.
 static rlhf_status check_call(const json_t *call, const char *field, size_t i, size_t k,
                               struct rlhf__error *err) {
     const json_t *inner = json_object_get(call, "function");

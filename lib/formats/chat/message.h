@@ -74,8 +74,9 @@ rlhf_status rlhf__messages_check_row(const json_t *row, struct rlhf__error *err)
 // reference, or NULL if the row has no tools. Errors: RLHF_E_INVALID, RLHF_E_NOMEM. [any]
 rlhf_status rlhf__messages_tools(const json_t *row, json_t **tools, struct rlhf__error *err);
 
-// The text in which a dataset stores the messages of a row (`list`) and its tools (NULL allowed).
-// rlhf__messages_unpack reads this text. The caller frees it; NULL if memory runs out. [any]
+// Returns the text in which a dataset stores the messages of a row (`list`) and its tools (`tools`,
+// may be NULL), or NULL if memory runs out. rlhf__messages_unpack reads this text. The caller frees
+// it with free(). [any]
 char *rlhf__messages_pack(const json_t *list, const json_t *tools);
 
 // Read a text of rlhf__messages_pack. *held is a new reference; everything in *out is borrowed from

@@ -131,8 +131,8 @@ static rlhf_status not_told(const struct search *s, size_t i) {
                       i);
 }
 
-// Sets the stand-in of message i. It replaces the content or, if the message has calls, the name of
-// its only call.
+// Replaces the content of message m with the stand-in. If the message has calls, the content
+// becomes empty instead, and the calls become a single call whose name is the stand-in.
 static rlhf_status put_stand_in(const struct search *s, struct rlhf__message *m) {
     m->content = (rlhf_str){s->stand_in, strlen(s->stand_in)};
     m->written = RLHF__CONTENT_TEXT;
@@ -143,8 +143,10 @@ static rlhf_status put_stand_in(const struct search *s, struct rlhf__message *m)
     return m->calls ? RLHF_OK : RLHF__NOMEM(s->err, "out of memory for a conversation");
 }
 
-// Returns the part of `rest`, the text after the stand-in, that follows turn i in the rendered
-// conversation as well. If the turn is a call, this part begins at the token that ends the turn.
+// Returns the part of `rest` that also follows the real turn i in the rendered conversation. `rest`
+// is the text after the stand-in. If the turn is a text, this is all of `rest`. If it is a call,
+// the part begins at the token that ends the turn; if there is no such token, the part is {NULL,
+// 0}.
 static rlhf_str after_turn(const struct search *s, size_t i, rlhf_str rest) {
     const char *ends[] = {s->t->end, s->t->past_end,
                           json_string_value(json_object_get(s->t->vars, "eos_token"))};

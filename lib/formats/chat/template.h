@@ -48,12 +48,12 @@ rlhf_status rlhf__template_render(const struct rlhf__template *, const struct rl
                                   int generate, struct rlhf__jinja_result *out,
                                   struct rlhf__error *err);
 
-// The token at the beginning of s or after white space there: <...>, [...] or the eos token; empty
-// = none. [any]
+// Returns the token with which s begins, after any white space: <...>, [...] or the eos token. If s
+// does not begin with one, returns an empty text. [any]
 rlhf_str rlhf__template_token_at(const struct rlhf__template *, rlhf_str s);
 
-// If s begins with the template's end token, possibly after white space, returns the length of
-// both. Otherwise returns 0. [any]
+// Returns the length of the template's end token and of any white space before it, if s begins with
+// these. Otherwise returns 0. [any]
 size_t rlhf__template_end(const struct rlhf__template *, rlhf_str s);
 
 // ---- where the assistant speaks ----

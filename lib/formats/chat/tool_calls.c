@@ -57,8 +57,8 @@ static rlhf_str take_until(struct reader *r, const char *end) {
 
 // ---- JSON ----
 
-// The length in bytes of the JSON object or list at the beginning of s; 0 if its end is missing or
-// it is nested too deeply.
+// Returns the length in bytes of the JSON object or list at the beginning of s. Returns 0 if the
+// end of the object or list is missing, or if it is nested too deeply.
 static size_t json_extent(const char *s, size_t n) {
     int depth = 0, quoted = 0;
     for (size_t i = 0; i < n; i++) {
@@ -96,8 +96,8 @@ static json_t *text_json(rlhf_str s) { return json_stringn(s.ptr, (size_t)s.len)
 
 // ---- calls ----
 
-// Adds a call; takes the references. If name is not a string or arguments is not an object, the
-// call is malformed.
+// Adds a call, and takes the references to its three values. If `name` is not a string or
+// `arguments` is not an object, the call is marked as malformed.
 static void add(struct reader *r, json_t *name, json_t *arguments, json_t *id) {
     struct rlhf__tool_calls *out = r->out;
     const int full = out->n >= RLHF__TOOL_CALLS_MAX;
@@ -116,8 +116,8 @@ static void add(struct reader *r, json_t *name, json_t *arguments, json_t *id) {
 
 static void add_malformed(struct reader *r) { add(r, NULL, NULL, NULL); }
 
-// The arguments of a call that is written as an object. New reference; NULL = they are not valid
-// JSON.
+// Returns the member "arguments" or "parameters" of a call, or an empty object if both are missing.
+// New reference. Returns NULL if the member is a text that is not valid JSON.
 static json_t *arguments_of(const json_t *call) {
     json_t *v = json_object_get(call, "arguments");
     if (!v) v = json_object_get(call, "parameters");
@@ -127,8 +127,8 @@ static json_t *arguments_of(const json_t *call) {
     return json_incref(v);
 }
 
-// Adds a call written as {"name", "arguments"}; takes the reference. If the object is NULL, the
-// call is malformed.
+// Adds the call {"name", "arguments"}, and takes the reference to this object. If `call` is NULL,
+// the call is marked as malformed.
 static void add_object(struct reader *r, json_t *call) {
     json_t *id = json_object_get(call, "id");
     add(r, json_incref(json_object_get(call, "name")), arguments_of(call), json_incref(id));
@@ -221,8 +221,8 @@ static const struct marks coder = {"<tool_call>", "<function=",   ">",          
 static const struct marks xml = {"<call name=\"", "",       "\">",     "<arg name=\"",
                                  "\">",           "</arg>", "</call>", ""};
 
-// The declared tool of this name; NULL = it is not declared. *inner is the tool's {"name",
-// "parameters"} object.
+// Returns the declared tool of this name and sets *inner to its {"name", "parameters"} object. If
+// the tool is not declared, returns NULL and sets *inner to NULL.
 static const json_t *tool_named(const json_t *tools, const json_t *name, const json_t **inner) {
     for (size_t i = 0; i < json_array_size(tools); i++) {
         const json_t *tool = json_array_get(tools, i), *in = json_object_get(tool, "function");
@@ -233,8 +233,9 @@ static const json_t *tool_named(const json_t *tools, const json_t *name, const j
     return NULL;
 }
 
-// The value of an argument that is written as text. It is read as JSON if its schema declares a
-// type other than string.
+// Returns the value of an argument that the policy wrote as the text `value`. This is a string,
+// unless the argument's schema declares another type and the text is valid JSON: then it is the
+// JSON value.
 static json_t *typed(const struct reader *r, const json_t *name, rlhf_str key, rlhf_str value) {
     const json_t *inner;
     tool_named(r->tools, name, &inner);

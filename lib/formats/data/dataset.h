@@ -16,8 +16,8 @@ enum rlhf__field {
     RLHF__FIELD_REJECTED = 3,
     RLHF__N_TEXT_FIELDS = 4,
     RLHF__FIELD_LABEL = 4,
-    // The list "messages". In TRL's form, the list may also be the value of the field for the text
-    // or of the field for the prompt.
+    // The list "messages". As TRL allows, this list may also be the value of the text field or of
+    // the prompt field.
     RLHF__FIELD_MESSAGES = 5,
     // "prompt" and "completion" instead of a text: two texts or, in TRL's form, two lists of
     // messages. This field may be in `want`, never in `need`. The text of the completion is stored

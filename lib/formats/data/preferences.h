@@ -96,27 +96,27 @@ rlhf_status rlhf__preferences_are(const char *path, const char *setting, int *ar
 // NULL allowed. [main]
 void rlhf__preferences_close(struct rlhf__preferences *set);
 
-// The number of rows, at least 1, without those that were left out. A row counts as one, however
-// many responses it has. [any]
+// Returns the number of rows that are used, at least 1. A row counts as one, however many responses
+// it has. [any]
 int64_t rlhf__preferences_count(const struct rlhf__preferences *set);
 
 // Row i, 0 <= i < count. [any]
 struct rlhf__preference rlhf__preferences_get(const struct rlhf__preferences *set, int64_t i);
 
-// The number of responses in all rows, which is the number of sequences in one pass over the data.
-// [any]
+// Returns the number of responses in all rows. This is the number of sequences in one pass over the
+// data. [any]
 int64_t rlhf__preferences_responses(const struct rlhf__preferences *set);
 
 // 1 if any row that is used has a margin. [any]
 int rlhf__preferences_margins(const struct rlhf__preferences *set);
 
-// _truncated: the number of rows that lost tokens. _dropped: the number of rows that were left out
-// because two responses have equal tokens. [any]
+// _truncated: returns the number of rows that lost tokens. _dropped: returns the number of rows
+// that were left out because two responses have equal tokens. [any]
 int64_t rlhf__preferences_truncated(const struct rlhf__preferences *set);
 int64_t rlhf__preferences_dropped(const struct rlhf__preferences *set);
 
-// _chats: the number of rows of messages that are used. _too_long: the number of rows that were
-// left out because their prompt of messages fills the context. [any]
+// _chats: returns the number of used rows that consist of messages. _too_long: returns the number
+// of rows that were left out because their prompt of messages fills the context. [any]
 int64_t rlhf__preferences_chats(const struct rlhf__preferences *set);
 int64_t rlhf__preferences_too_long(const struct rlhf__preferences *set);
 

@@ -83,9 +83,9 @@ static int has_says(const struct rlhf__token_cut *how, const int32_t *ids, size_
     return found;
 }
 
-// Turns the n ids at ids->data[at] into rows. If there are more than max_len ids, they become
-// windows that overlap by one token. First each such token is duplicated, so that each window has a
-// copy.
+// Turns the ids from ids->data[at] to the end into rows. More than max_len ids become several
+// windows, each of which begins with the last token of the window before. The windows are stored
+// one after the other, so these shared tokens are stored twice.
 static rlhf_status cut_row(const struct rlhf__token_cut *how, struct rlhf__token_chunk *c,
                            int64_t source, struct rlhf__ids *ids, size_t at,
                            struct rlhf__error *err) {

@@ -36,8 +36,8 @@ static double end_of(const struct rlhf__judged_run *r, const char *metric) {
 
 // ---- the spread of a run's rows ----
 
-// The mean number of rows in a phase: the number of sampled sequences, divided by the number of
-// phases.
+// Returns the mean number of rows in a phase: the number of sampled sequences, divided by the
+// number of phases.
 static double rows_of(const struct rlhf__judged_run *r) {
     const struct rlhf__curve *c = rlhf__curves_find(&r->curves, "episode");
     const double phases = (double)(r->curves.last - r->curves.first);

@@ -53,8 +53,8 @@ static int same_settings(const json_t *a, const json_t *b, const json_t *keys) {
     return 1;
 }
 
-// The label of a group of several runs: the settings in which it differs from other groups, such as
-// "kl_coef 0.2".
+// Returns the label of a group of several runs: the settings in which the group differs from other
+// groups, such as "kl_coef 0.2".
 static json_t *label_of(const json_t *flat, const json_t *keys, size_t named) {
     struct rlhf__buf text = RLHF__BUF_INIT;
     for (size_t i = 0; i < json_array_size(keys) && i < named; i++) {

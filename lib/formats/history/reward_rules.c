@@ -19,8 +19,8 @@ static const struct rlhf__series *of_reward(const struct rlhf__history *h, size_
     return of(h, name);
 }
 
-// The values at the end of the series that are all worse than the first value by more than the
-// noise.
+// Finds the values at the end of the series that are all worse than the first value by more than
+// the noise.
 static struct rlhf__held worse_since(const struct rlhf__series *s, int better) {
     const struct rlhf__first_last e = rlhf__trend_ends(s);
     const double bar = 3 * rlhf__trend_noise(s) * sqrt(1 + 1 / (double)e.width);
@@ -62,8 +62,8 @@ static void keep_prompts(struct rlhf__notes *l) {
             l->all[i].change = NULL;
 }
 
-// Notes groups whose responses all have the same reward. A group can also become flat because
-// nearly all of its answers are right; then it is no warning.
+// Notes groups whose responses all have the same reward. If the headline has improved, the reason
+// may be that nearly all answers are right, so the note is then not a warning.
 static void flat_groups(const struct rlhf__history *h, struct rlhf__notes *out) {
     const struct rlhf__series *s = of(h, "frac_reward_zero_std");
     const double share = s->n ? rlhf__trend_ends(s).last : 0;
@@ -89,8 +89,9 @@ static void flat_groups(const struct rlhf__history *h, struct rlhf__notes *out) 
 
 // ---- several rewards ----
 
-// The mean weighted spread of reward k in the first phases. Later phases do not count: the spread
-// of a reward becomes 0 if the policy learns to satisfy it always, which is fine.
+// Returns the mean weighted spread of reward k in the first phases. Later phases are not used,
+// because the spread of a reward becomes 0 when the policy has learned to satisfy it always, and
+// that is not a fault.
 static double spread_at_first(const struct rlhf__history *h, size_t k) {
     return fabs(h->facts->reward[k].weight) *
            rlhf__trend_mean_of_first(of_reward(h, k, "std"), RLHF__TREND_FEWEST);

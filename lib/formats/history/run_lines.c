@@ -117,8 +117,9 @@ int rlhf__run_lines_next(struct rlhf__run_lines *l) {
 
 // ---- the first and the last row ----
 
-// Returns the last row in text[n]. A last line without a line end is skipped. If `whole` is 0, the
-// text may begin in the middle of a line.
+// Returns the last line of text[n] that is an object with a phase, or NULL. The end of the text
+// after the last line end is skipped. If `whole` is 0, the text may begin in the middle of a line,
+// so its first line is skipped as well.
 static json_t *last_row(const char *text, size_t n, int whole) {
     const char *end = n ? memrchr(text, '\n', n) : NULL;
     while (end) {

@@ -43,8 +43,8 @@ static const char *const read_by_name[] = {
     "val/var_explained",
 };
 
-// 1 for rewards/NAME/mean, std and failures. Metrics that the plugins report themselves are not
-// read.
+// Returns 1 for rewards/NAME/mean, rewards/NAME/std, rewards/NAME/failures and rewards/not_finite.
+// Metrics that the reward plugins report themselves are not read.
 static int is_of_reward(const char *name) {
     static const char *const ends[] = {"/mean", "/std", "/failures"};
     const size_t n = strlen(name);

@@ -123,8 +123,8 @@ static const json_t *answer_to(const json_t *rows, const json_t *like) {
     return NULL;
 }
 
-// The rows of the prompts that occur in every shown phase, in the order of the last phase. New
-// reference.
+// Returns rows of cells: one row for each prompt that occurs in every shown phase, in the order of
+// the last phase. New reference.
 static json_t *common_rows(const struct kind *k) {
     const json_t *last = k->n_shown ? k->rows[k->n_shown - 1] : NULL;
     json_t *out = json_array();

@@ -37,8 +37,8 @@ struct rlhf__held {
 struct rlhf__held rlhf__trend_above(const struct rlhf__series *, double limit);
 struct rlhf__held rlhf__trend_below(const struct rlhf__series *, double limit);
 
-// The sum of the values, the mean of the first n (n >= 1), and the median. All are 0 for an empty
-// series.
+// _sum: returns the sum of the values. _mean_of_first: returns the mean of the first n values (n >=
+// 1). _median: returns the median. All return 0 for an empty series.
 double rlhf__trend_sum(const struct rlhf__series *);
 double rlhf__trend_mean_of_first(const struct rlhf__series *, int64_t n);
 double rlhf__trend_median(const struct rlhf__series *);

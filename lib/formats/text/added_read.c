@@ -10,9 +10,10 @@
 
 // ---- finding the model's token ----
 
-// Finds the bytes of the token s[0..len). If the model works on bytes and all characters of s are
-// stand-ins for bytes (vocab.h), *out is these bytes. Otherwise *out is a copy of s. *stands is 1
-// if *out has the form of the model's tokens. The caller frees *out. Errors: RLHF_E_NOMEM.
+// Finds the bytes of the token s[0..len) and stores them in *out, which the caller frees. If the
+// model works on bytes and all characters of s are stand-ins for bytes (vocab.h), these are the
+// represented bytes. Otherwise they are a copy of s. Sets *stands to 1 if *out has the form of the
+// model's tokens. Errors: RLHF_E_NOMEM.
 static rlhf_status added_bytes(const struct rlhf__tokenizer *tok, const char *s, size_t len,
                                char **out, size_t *n, int *stands, struct rlhf__error *err) {
     *out = malloc(len + 1);
@@ -79,8 +80,9 @@ static rlhf_status read_flags(const json_t *entry, const char *content, size_t l
     return RLHF_OK;
 }
 
-// Called for a token that is already on the list: checks that the entry agrees with the list. If
-// the tokenizer has no tokenizer.json, takes the flags from the entry instead.
+// Called for a token that is already on the list. Checks that the id and the flags of the entry
+// agree with the list. But if the tokenizer has no tokenizer.json, the token takes the flags of the
+// entry.
 static rlhf_status say_again(struct rlhf__tokenizer *tok, struct rlhf__added_token *t, int64_t id,
                              const json_t *entry, struct rlhf__error *err) {
     const char *content = rlhf__added_text(&tok->added, t);

@@ -28,13 +28,14 @@ void rlhf__decoder_destroy(struct rlhf__decoder *decoder); // NULL allowed
 rlhf_status rlhf__decoder_prepare(struct rlhf__decoder *decoder, const struct rlhf__added *added,
                                   const struct rlhf__vocab *vocab, struct rlhf__error *err);
 
-// The bytes that a token has in the middle of a text; {NULL, 0} if the id has no token. vocab must
-// be the one that was given to rlhf__decoder_prepare. Borrowed. [any]
+// Returns the bytes that a token has in the middle of a text, or {NULL, 0} if the id has no token.
+// vocab must be the one that was given to rlhf__decoder_prepare. Borrowed. [any]
 rlhf_str rlhf__decoder_piece(const struct rlhf__decoder *decoder, const struct rlhf__added *added,
                              const struct rlhf__vocab *vocab, int32_t id);
 
-// Decode: *list has the tokens of a text, and becomes the parts of the decoded text. If the tokens
-// are valid UTF-8, so are the parts. spare is overwritten. Errors: RLHF_E_NOMEM. [any]
+// Decode a text. At first *list has the tokens of the text; afterwards it has the parts of the
+// decoded text. If the tokens are valid UTF-8, the parts are too. `spare` is overwritten. Errors:
+// RLHF_E_NOMEM. [any]
 rlhf_status rlhf__decoder_run(const struct rlhf__decoder *decoder, struct rlhf__spans *list,
                               struct rlhf__spans *spare, int inside, struct rlhf__error *err);
 

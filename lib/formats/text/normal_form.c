@@ -110,8 +110,8 @@ static rlhf_status put_region(int32_t form, const char *s, size_t n, struct char
     return flush(form, c, out, err);
 }
 
-// The number of bytes of s[0..n), from `at` on, that are below `limit`. Normalization does not
-// change the characters of these bytes.
+// Returns the offset of the first byte at or after `at` that is not below `limit`, or n.
+// Normalization does not change the characters before that offset.
 static size_t easy_end(const char *s, size_t n, size_t at, uint8_t limit) {
     while (at < n) {
         uint64_t w;

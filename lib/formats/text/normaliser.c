@@ -43,8 +43,8 @@ static void bert_clean(const struct rlhf__bert_opts *opts, const char *s, size_t
     }
 }
 
-// Appends s[0..n) to out. Depending on the options, makes it lower case and drops non-spacing
-// marks. If it drops marks, s must be in NFD.
+// Appends s[0..n) to out. Depending on the options, converts it to lower case and drops accents
+// (non-spacing marks). To drop accents, s must be in NFD.
 static void bert_finish(const struct rlhf__bert_opts *opts, const char *s, size_t n,
                         struct rlhf__buf *out) {
     for (size_t at = 0, len; at < n; at += len) {

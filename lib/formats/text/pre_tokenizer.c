@@ -31,8 +31,9 @@ struct step {
     int (*is)(uint32_t cp);
     struct rlhf__pattern *pattern; // owned
     int32_t behaviour, invert;     // invert 1: the text between the matches is the delimiter
-    // Two changes before splitting. `replaces`: spaces become the character `space`. `prefix`: if a
-    // piece does not begin with that character, the character is put before the piece.
+    // This step changes the text before splitting it. `replaces`: each space becomes the character
+    // `space`. `prefix`: a piece that does not begin with that character gets it as its first
+    // character.
     char space[4];
     size_t n_space;
     int32_t prefix, replaces; // enum prefix
@@ -389,8 +390,8 @@ static void put_changed(const struct step *step, const char *s, const struct rlh
     rlhf__buf_put(text, from, (size_t)(end - from));
 }
 
-// Sets out to the pieces of `in`, with replaced spaces and prefixes. Their text is a copy that out
-// owns.
+// Sets `out` to the pieces of `in` after the step's two changes: spaces are replaced and prefixes
+// are added. The text of the pieces is a new copy, which `out` owns.
 static rlhf_status change(const struct step *step, const struct rlhf__pieces *in,
                           struct rlhf__pieces *out, struct rlhf__buf *text, int at_start,
                           struct rlhf__error *err) {

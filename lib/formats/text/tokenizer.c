@@ -333,7 +333,7 @@ static rlhf_status added_encode(const struct rlhf__tokenizer *tok, struct rlhf__
 
 // ---- encoding ----
 
-// The ids around the text: the outer ones are requested by flags, the inner ones are in the
+// The ids before and after a text. The outer ones are requested by flags; the inner ones are the
 // tokenizer's frame.
 struct around {
     int32_t before[1 + RLHF__FRAME_MAX], after[RLHF__FRAME_MAX + 1];

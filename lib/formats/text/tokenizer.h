@@ -86,8 +86,8 @@ size_t rlhf__tokenizer_decode(const struct rlhf__tokenizer *tok, const int32_t *
 char *rlhf__tokenizer_text(const struct rlhf__tokenizer *tok, const int32_t *ids, size_t n,
                            uint32_t flags, size_t *len);
 
-// The id of the token with exactly these bytes (BPE: "." or " the"; WordPiece: "##ing"), -1 = none.
-// [any]
+// Returns the id of the token with exactly these bytes (BPE: "." or " the"; WordPiece: "##ing"), or
+// -1 if the tokenizer lacks that token. [any]
 int32_t rlhf__tokenizer_find(const struct rlhf__tokenizer *tok, rlhf_str token);
 
 // 1 if id is a special token (bos, eos, cls, ... or an added special token). Encoding without
@@ -125,8 +125,8 @@ rlhf_status rlhf__tokenizer_write_frame(const struct rlhf__tokenizer *tok,
 rlhf_status rlhf__tokenizer_normal(const struct rlhf__tokenizer *tok, const char *s, size_t n,
                                    struct rlhf__buf *out, struct rlhf__error *err);
 
-// The chat template of the directory, or the one chosen by rlhf__tokenizer_name_chat. Borrowed.
-// [any]
+// Returns the chat template chosen by rlhf__tokenizer_name_chat, or else that of the directory.
+// Borrowed. [any]
 const struct rlhf__chat *rlhf__tokenizer_chat(const struct rlhf__tokenizer *tok);
 
 // Use another chat template from now on: a named template, or the user's file if `name` is a path.

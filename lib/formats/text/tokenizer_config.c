@@ -64,8 +64,8 @@ static enum family family_of(const struct rlhf__tokenizer *tok, const json_t *co
     return at < N_CLASSES ? classes[at].family : FAMILY_GPT2;
 }
 
-// The class that transformers loads. It may differ from tokenizer_class, and tokenizer_class may be
-// missing.
+// Returns the name of the tokenizer class that transformers loads. It may differ from the member
+// tokenizer_class of the config, which may also be missing.
 static const char *loaded_class(const struct rlhf__tokenizer *tok, const json_t *config,
                                 const json_t *model) {
     const char *name = class_name(config);
@@ -81,10 +81,10 @@ static const char *loaded_class(const struct rlhf__tokenizer *tok, const json_t 
     return name;
 }
 
-// Returns the bos token of a tokenizer whose files do not name one; NULL = no bos. If there is a
-// tokenizer.json, it is the bos token of the class that AutoTokenizer of transformers 5 loads. That
-// class depends on tokenizer_class and on model_type in config.json; bos_token_id in config.json is
-// then ignored. config and model may be NULL.
+// Returns the bos token for a tokenizer whose files do not name one, or NULL if it has no bos
+// token. The bos token depends on the tokenizer's class. If there is a tokenizer.json, this is the
+// class that AutoTokenizer of transformers 5 loads. That class depends on tokenizer_class and on
+// model_type in config.json; bos_token_id in config.json is ignored. config and model may be NULL.
 static const char *usual_bos(const struct rlhf__tokenizer *tok, const json_t *config,
                              const json_t *model) {
     size_t at = class_at(loaded_class(tok, config, model));

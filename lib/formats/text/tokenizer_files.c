@@ -119,8 +119,9 @@ static int same_token(rlhf_str a, rlhf_str b) {
     return a.len == b.len && memcmp(a.ptr, b.ptr, (size_t)a.len) == 0;
 }
 
-// Checks that older files agree with tokenizer.json. If one file of a pair is missing, the other
-// one is not a tokenizer and is ignored.
+// Checks that the tokenizer in older files agrees with tokenizer.json. An older file whose partner
+// is missing (vocab.json without merges.txt, for example) is ignored, because it is not a tokenizer
+// by itself.
 static rlhf_status agree(const struct rlhf__tokenizer *full, const struct rlhf__tokenizer *old,
                          const char *dir, const char *name, struct rlhf__error *err) {
     int32_t n = full->vocab.n > old->vocab.n ? full->vocab.n : old->vocab.n;

@@ -5,8 +5,8 @@
 
 // ---- UTF-8 ----
 
-// The number of continuation bytes after the lead byte c; -1 if c cannot begin a character. [*lo,
-// *hi] is the allowed range of the first continuation byte.
+// Returns how many continuation bytes follow the lead byte c, or -1 if c cannot begin a character.
+// The first of them must be in the range [*lo, *hi].
 static int lead(uint8_t c, uint8_t *lo, uint8_t *hi) {
     *lo = 0x80;
     *hi = 0xBF;

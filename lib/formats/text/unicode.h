@@ -64,8 +64,9 @@ int rlhf__unicode_is_young(uint32_t cp);
 // 1 for a mark that StripAccents drops: a combining mark that is not young. [any]
 int rlhf__unicode_is_mark(uint32_t cp);
 
-// 1 for a control character of BERT (categories C, except tab and line ends), and for an accent of
-// BERT (Mn). [any]
+// _is_control: returns 1 for a character that BERT's normalizer treats as a control character
+// (categories C, except tab and line ends). _is_accent: returns 1 for one that it treats as an
+// accent (Mn). [any]
 int rlhf__unicode_is_control(uint32_t cp);
 int rlhf__unicode_is_accent(uint32_t cp);
 

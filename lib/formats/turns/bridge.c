@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Two placeholders for the policy's text, and two for the names of its calls, which a template may
-// write as JSON: so these have nothing that JSON escapes. rlhf__bridge_check compares the results
-// of both.
+// The stand-ins for the policy's text, and for the names of its calls. A template may write names
+// as JSON, so the stand-ins for names contain only characters that JSON does not escape. There are
+// two of each: rlhf__bridge_check compares the results of both.
 static const char *const texts[] = {"Zq7bridge7qZ", "Qz one\nmore 7qZ"};
 static const char *const names[] = {"Zq7bridge7qZ", "Qz_one_more_7qZ"};
 
@@ -93,8 +93,8 @@ static rlhf_status find_end(const struct rlhf__tokenizer *tok, rlhf_str s, const
     return RLHF_OK;
 }
 
-// Renders the text after the turn: *text begins with the end token, which has *end bytes. `which`
-// chooses the placeholder.
+// Renders the text after the policy's turn. The contents of *text begin with the end token, which
+// has *end bytes. `which` chooses one of the two stand-ins.
 static rlhf_status render(const struct rlhf__tokenizer *tok, const struct rlhf__bridge *b,
                           int which, struct rlhf__spelled *s, struct rlhf__turns *text, size_t *end,
                           struct rlhf__error *err) {

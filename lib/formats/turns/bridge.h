@@ -1,9 +1,9 @@
 // bridge.h: the ids between two turns of the policy in an episode: the token that ends the first
 // turn, the messages of the environment, and the beginning of the assistant's next turn.
 //
-// The chat template renders this text with a stand-in for the policy's turn. So the sampled ids do
-// not change, and no text is tokenized twice. The environment's text is encoded in ordinary tokens
-// only, so it cannot contain a special token.
+// The chat template renders the messages around a stand-in for the policy's turn, and only the ids
+// after the stand-in are used. So the sampled ids do not change, and no text is tokenized twice.
+// The environment's text is encoded in ordinary tokens only, so it cannot contain a special token.
 //
 // The text of the policy is not used here. rlhf__bridge_check finds out whether it would matter.
 #ifndef RLHF_FORMATS_TURNS_BRIDGE_H

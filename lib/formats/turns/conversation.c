@@ -27,10 +27,10 @@ static int is_here(struct place *p, size_t at, const char *t, size_t n) {
     return 1;
 }
 
-// Moves past a token with the bytes t[0..n). There are three cases. The text continues with the
-// token's bytes. Or the token begins with a space that the text lacks. Or white space, which
-// belongs to the special token before it, comes before the token's bytes. Returns 0 if none of
-// these cases applies.
+// Moves past a token with the bytes t[0..n), and returns 1, in three cases: the text continues with
+// these bytes; or it continues with these bytes without the space that they begin with; or it
+// continues with white space, which belongs to the special token before, and then with these bytes.
+// Otherwise returns 0.
 static int step(struct place *p, const char *t, size_t n) {
     if (is_here(p, p->at, t, n)) return 1;
     if (n && t[0] == ' ' && is_here(p, p->at, t + 1, n - 1)) return 1;
@@ -59,8 +59,9 @@ static rlhf_status mark(const struct rlhf__tokenizer *tok, const struct rlhf__bu
     return RLHF_OK;
 }
 
-// Does the same as mark() for a tokenizer whose normalizer changes the text. The ids are found in
-// the text's normal form. The turns there are the normal forms of the original turns.
+// Does the same as mark() for a tokenizer whose normalizer changes the text. Normalizes the parts
+// between turns and the turns one by one, joins them, and finds the ids in the joined text. A turn
+// is then where its normalized part is.
 static rlhf_status mark_normal(const struct rlhf__tokenizer *tok, struct rlhf__turns *c,
                                const int32_t *ids, size_t n, char *says, struct rlhf__error *err) {
     struct rlhf__buf normal = RLHF__BUF_INIT;
@@ -117,8 +118,7 @@ rlhf_status rlhf__conversation_encode(const struct rlhf__tokenizer *tok,
     return st;
 }
 
-// The length of the beginning that both texts have in common. After it comes the text that follows
-// the prompt.
+// Returns the number of bytes at the beginning that are the same in both texts.
 static size_t common(const struct rlhf__buf *a, const struct rlhf__buf *b) {
     size_t n = 0;
     while (n < a->len && n < b->len && a->data[n] == b->data[n])

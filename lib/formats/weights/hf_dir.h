@@ -21,8 +21,8 @@ struct rlhf__labels {
 // RLHF_E_NOMEM. [main]
 rlhf_status rlhf__hf_config_read(const char *dir, json_t **out, struct rlhf__error *err);
 
-// The "model_type" of a config; borrowed from the config. dir is for the message. The value may
-// become a part of a file name, so only letters, digits, '_' and '-' are allowed. Errors:
+// Get the "model_type" of a config; *out is borrowed from the config. dir is only for messages. The
+// value may become a part of a file name, so only letters, digits, '_' and '-' are allowed. Errors:
 // RLHF_E_INVALID. [any]
 rlhf_status rlhf__hf_model_type(const json_t *config, const char *dir, const char **out,
                                 struct rlhf__error *err);
@@ -41,15 +41,16 @@ rlhf_status rlhf__hf_labels(const json_t *config, const char *dir, struct rlhf__
 // Accepts zeroed labels. [any]
 void rlhf__labels_finish(struct rlhf__labels *labels);
 
-// The index of the label with this name, or -1. If no label matches exactly, one that matches
-// without ASCII case is found. [any]
+// Returns the index of the label with this name, or -1 if there is no such label. If no label is
+// exactly equal to the name, the first one that differs from it only in the case of ASCII letters
+// is taken. [any]
 int32_t rlhf__labels_find(const struct rlhf__labels *labels, const char *name);
 
 // Set id2label, label2id and num_labels of a config. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__hf_set_labels(json_t *config, const struct rlhf__labels *labels,
                                 struct rlhf__error *err);
 
-// If the config has dtype or torch_dtype, set it to the dtype of the weights file (RLHF_F32,
+// Set dtype and torch_dtype, if the config has them, to the dtype of the weights file (RLHF_F32,
 // RLHF_BF16), because transformers loads the weights in the config's dtype. Errors: RLHF_E_NOMEM.
 // [any]
 rlhf_status rlhf__hf_set_dtype(json_t *config, int32_t dtype, struct rlhf__error *err);

@@ -54,9 +54,9 @@ void rlhf__peft_finish(struct rlhf__peft *); // [any]
 // The scale by which B (A x) is multiplied. [any]
 double rlhf__peft_scale(const struct rlhf__peft *);
 
-// The absolute path of the base model's directory, which the adapter names. A relative name is
-// first looked up in the adapter's directory, so that a base next to the adapter is found from any
-// working directory. Then it is looked up in the working directory, as PEFT does. Errors:
+// Set `out` to the absolute path of the base model's directory, which the adapter names. A relative
+// name is first looked up in the adapter's directory, so that a base next to the adapter is found
+// from any working directory. Then it is looked up in the working directory, as PEFT does. Errors:
 // RLHF_E_INVALID (the adapter does not name a base, or the base does not exist). [main]
 rlhf_status rlhf__peft_base(const struct rlhf__peft *, char out[RLHF__PATH_CAP],
                             struct rlhf__error *err);

@@ -1,6 +1,6 @@
 // peft_read.c: rlhf__peft_read of peft.h. First come the fields of a config that are used, then
-// those that are ignored, then all others, which are refused unless they are off. The names of the
-// tensors come last.
+// those that are ignored. All other fields are refused unless their value turns a feature off. The
+// names of the tensors come last.
 #include "weights/peft.h"
 
 #include "base/json.h"

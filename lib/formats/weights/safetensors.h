@@ -34,15 +34,16 @@ const struct rlhf__tensor *rlhf__weights_at(const struct rlhf__weights *weights,
 const struct rlhf__tensor *rlhf__weights_find(const struct rlhf__weights *weights,
                                               const char *name);
 
-// The value of a metadata string, for users, other programs and tests; NULL = not found. Borrowed.
-// [any]
+// Returns the value of a metadata string, or NULL if the file lacks it. Such strings are for users,
+// other programs and tests. Borrowed. [any]
 const char *rlhf__weights_metadata(const struct rlhf__weights *weights, const char *key);
 
 // ---- unexpected tensors ----
 
-// 1 for a buffer. Buffers are masks, angles and tables that a model computes; old versions of
-// transformers stored them as tensors. Their names are attn.bias, attn.masked_bias,
-// rotary_emb.inv_freq and embeddings.position_ids, or end in a dot and one of these. [any]
+// Returns 1 if `name` is the name of a buffer. Buffers are masks, angles and tables that a model
+// computes; old versions of transformers stored them as tensors. Their names are attn.bias,
+// attn.masked_bias, rotary_emb.inv_freq and embeddings.position_ids, or end in a dot and one of
+// these. [any]
 int rlhf__tensor_is_buffer(const char *name);
 
 // 1 for v_head.*. trl's tensors are v_head.summary, ours are v_head.fc and v_head.out. [any]
