@@ -1,7 +1,7 @@
 // instance.h: the instance of a backend's plugin: its host, and the text that describe() returns.
 //
-// For C and C++. When the instance opens a table (rlhf_compute), the table gets separate memory and
-// its own pointer to the host.
+// For C and C++. Each table (rlhf_compute) that an instance opens has separate memory and its own
+// pointer to the host.
 #ifndef RLHF_KERNELS_COMMON_INSTANCE_H
 #define RLHF_KERNELS_COMMON_INSTANCE_H
 

@@ -47,9 +47,9 @@ struct rlhf__buffer {
     uint64_t bytes;
 };
 
-// The smallest size of each workspace with which a call can run. workspace_bytes of the table
-// returns these sizes. Each file whose ops use workspaces has a function in table.h that adds its
-// sizes. The function computes them with the same helpers as the ops.
+// For each workspace, the smallest size with which a call can run. workspace_bytes of the table
+// returns these sizes. Every file whose ops use workspaces has a function in table.h that adds the
+// sizes for its ops, computed with the same helpers that the ops use.
 struct rlhf__cpu_needs {
     uint64_t bytes[RLHF__WS_COUNT];
 };
@@ -60,9 +60,9 @@ static inline void rlhf__cpu_need(struct rlhf__cpu_needs *n, enum rlhf__cpu_ws w
     if (n->bytes[which] < bytes) n->bytes[which] = bytes;
 }
 
-// Describes the logits that lm_head left in RLHF__WS_LOGITS and RLHF__WS_REF. lm_head_bwd uses them
-// if its inputs have the same contents as those of lm_head. So it never uses the logits of other
-// inputs.
+// Describes the logits that lm_head left in RLHF__WS_LOGITS and RLHF__WS_REF. lm_head_bwd uses
+// these logits only if its inputs have the same contents as those of lm_head. Otherwise it
+// recomputes them.
 struct rlhf__lm_kept {
     uint32_t valid, rows;
     int32_t with_ref, with_entropy, with_support, divergence;

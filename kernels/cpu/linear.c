@@ -55,8 +55,9 @@ static rlhf_status linear_add(void *ctx, rlhf_dev out, rlhf_dev add, rlhf_dev x,
     return linear(ctx, out, RLHF_F32, 1, x, w, bias, rows);
 }
 
-// The right operand of the backward GEMM: the weight's packing for the backward GEMM if there is
-// one. Otherwise its packing for the forward GEMM, which the GEMM reads with wei_across.
+// Returns the right operand of the backward GEMM: the weight's packing for the backward GEMM if it
+// has one, otherwise its packing for the forward GEMM. With wei_across, the backward GEMM can read
+// the latter.
 static const struct rlhf__packed *backward_of(const rlhf_weight *w) {
     return w->bwd.ptr ? &w->bwd : &w->fwd;
 }

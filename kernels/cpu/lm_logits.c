@@ -61,8 +61,9 @@ void rlhf__lm_truncate(const struct rlhf__cpu *cpu, float *z, size_t n, float sc
         if (((double)z[i] - (double)max) * (double)scale < least) z[i] = -INFINITY;
 }
 
-// The default budget: the bytes of LM_ROWS rows of logits, but at least LM_LEAST bytes. It is
-// enough to compute the logits of a microbatch only once, even if the vocabulary is large.
+// Returns the default budget: the bytes of LM_ROWS rows of logits, but at least LM_LEAST bytes.
+// With this budget, the logits of a microbatch are computed only once, even if the vocabulary is
+// large.
 static uint64_t budget_of(const struct rlhf__cpu *cpu, int32_t vocab) {
     const uint64_t rows = (uint64_t)vocab * LM_ROWS * sizeof(float);
     if (cpu->workspace_bytes) return cpu->workspace_bytes;

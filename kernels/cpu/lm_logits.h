@@ -41,15 +41,15 @@ void rlhf__lm_truncate(const struct rlhf__cpu *cpu, float *z, size_t n, float sc
                        const rlhf_dist *d, float *work);
 
 // Returns how many rows a block may have, so that their logits and reference logits fit in the
-// workspace budget. (Derivatives need no further memory, because they overwrite the logits.) The
-// result is all rows, or a multiple of 32 in bf16 and of RLHF__GEMM_ROWS_STEP in f32. If blocks end
-// at such multiples, the sums of d_weight can continue from block to block with the same bits as in
-// a single block.
+// workspace budget. (Derivatives need no further memory, because they overwrite the logits.)
+// Returns `rows`, or a multiple of RLHF__GEMM_ROWS_STEP in f32 and of 32 in bf16. This multiple is
+// not 0, even if the budget is too small. If blocks end at such multiples, the sums of d_weight can
+// continue from block to block with the same bits as in a single block.
 uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows,
                              int with_ref);
 
-// Add the workspaces for a block of `rows` rows of w: those of rlhf__lm_block_place, of the GEMMs
-// of the logits and, if cuts is set, of rlhf__lm_truncate_work. ref_d is the width of the
+// Adds the workspaces that a block of `rows` rows of w needs: for rlhf__lm_block_place, for the
+// GEMMs of the logits and, if cuts is set, for rlhf__lm_truncate_work. ref_d is the width of the
 // reference's states, or 0 without a reference. [step]
 void rlhf__lm_block_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows, int32_t ref_d,
                           int cuts, struct rlhf__cpu_needs *n);

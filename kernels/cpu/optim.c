@@ -11,8 +11,8 @@
 
 // ---- pieces ----
 
-// Number the pieces of a list of tensors consecutively, so that all threads have work until the
-// whole list is done. Tensor i has the pieces [first[i], first[i + 1]).
+// Number the pieces of all tensors of a list consecutively: tensor i has the pieces [first[i],
+// first[i + 1]). A thread that has finished with one tensor can then continue with the next one.
 static void number_pieces(const rlhf_tensors *t, uint64_t *first) {
     first[0] = 0;
     for (uint32_t i = 0; i < t->n; i++)
@@ -146,9 +146,9 @@ static rlhf_status adamw_read(struct rlhf__cpu *cpu, const char *op, rlhf_adamw 
     return RLHF_OK;
 }
 
-// Update weight, moments and gradient in one pass over memory. For a tensor without a weight, only
-// its gradient is zeroed. If `skip` is set, this is so for all tensors. steps[i] belongs to tensor
-// i.
+// Update weight, moments and gradient in one pass over memory. For a tensor without a weight,
+// nothing is updated, and only the gradient is set to zero. With `skip`, all tensors are treated in
+// this way. steps[i] belongs to tensor i.
 static void update(const struct rlhf__cpu *cpu, const rlhf_tensors *t, int skip,
                    const uint64_t *first, const struct rlhf__adam_step *steps) {
     const uint64_t pieces = first[t->n];

@@ -7,8 +7,8 @@
 
 #include "context.h"
 
-// One row. It has the queries t0 .. t0+nq-1. The first np of its nk keys start at token p0, the
-// others at token k0.
+// One row. It has the queries t0 .. t0+nq-1 and nk keys. Its first np keys are the tokens from p0
+// on; the other keys are the tokens from k0 on.
 struct rlhf__row {
     size_t t0, p0, k0;
     uint32_t nq, nk, np, start;
@@ -22,8 +22,8 @@ static inline int rlhf__cpu_row_shares(const rlhf_ragged *r, size_t i) {
     return r->prefix_len && (rlhf__cpu_i32(r->prefix_len))[i] > 0;
 }
 
-// Copy the caller's struct to *r. RLHF_E_INVALID, with op and row in the message, if the arrays
-// contradict each other or contradict total, max_q or max_k. [step]
+// Copy the caller's struct to *r. Returns RLHF_E_INVALID, with op and row in the message, if the
+// arrays contradict each other or contradict total, max_q or max_k. [step]
 rlhf_status rlhf__cpu_read_ragged(struct rlhf__cpu *cpu, const char *op, rlhf_ragged *r,
                                   const rlhf_ragged *from_caller);
 

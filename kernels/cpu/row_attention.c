@@ -27,8 +27,8 @@ enum { LANES_MAX = 16, KEY_BLOCK_MAX = 64, ROWS_MAX = 8, CHUNK_MAX = 64 };
 enum { RUN_PREFIX = 16, RUN_ROWS = 16 };
 enum { FEW_QUERIES = 3 };
 
-// The number of items that a thread takes at a time. There are `rows` rows with a_row items each.
-// With a large number, a thread takes adjacent heads, which helps the prefetch. With a small
+// Returns the number of items that a thread takes at a time, out of `rows` rows with a_row items
+// each. With a large number, a thread takes adjacent heads, which helps the prefetch. With a small
 // number, the threads finish at about the same time even if rows have different lengths.
 static int chunk_of(size_t a_row, uint64_t rows, int threads) {
     uint64_t most = rows * a_row / ((uint64_t)threads * 8);

@@ -28,8 +28,8 @@ void rlhf__cpu_fill_lm_sample(rlhf_compute *t);   // lm_sample
 void rlhf__cpu_fill_optim(rlhf_compute *t);       // sumsq, adamw
 void rlhf__cpu_fill_muon(rlhf_compute *t);        // muon
 
-// There is one function for every file whose ops use workspaces. If the call's op is in its file,
-// the function adds the workspaces of the call. [step]
+// There is one function for every file whose ops use workspaces. It adds the workspaces of the call
+// if the file implements the call's op, and does nothing for other ops. [step]
 void rlhf__cpu_needs_weight(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
 void rlhf__cpu_needs_linear(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
 void rlhf__cpu_needs_norm(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
@@ -44,8 +44,8 @@ void rlhf__cpu_sumsq_needs(uint64_t len, struct rlhf__cpu_needs *n);
 
 // Implements rlhf_kernels_ops.describe.
 rlhf_status rlhf__cpu_describe(void *self, uint32_t gpu, const char **json);
-// Open a table and close it again, for describe. On success sets `detail`; if opening fails, sets
-// `missing` to the reason. The other text is "". [main]
+// Open a table and close it again, for describe. On success sets `detail` to the table's text and
+// `missing` to "". If opening fails, sets `missing` to the reason and `detail` to "". [main]
 void rlhf__cpu_try(char *detail, char *missing, size_t cap);
 
 #endif

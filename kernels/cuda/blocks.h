@@ -18,8 +18,8 @@ struct rlhf__cuda_blocks {
 // Returns 0 if memory runs out. [step]
 int rlhf__cuda_blocks_add(struct rlhf__cuda_blocks *l, void *at, uint64_t bytes, uint64_t serial);
 
-// The block that contains p, or an empty block that starts at p; NULL if neither exists. Valid
-// until the list changes.
+// Returns the block that contains p, or an empty block that starts at p. Returns NULL if neither
+// exists. The result is valid until the list changes.
 struct rlhf__cuda_block *rlhf__cuda_blocks_find(const struct rlhf__cuda_blocks *l, const void *p);
 
 void rlhf__cuda_blocks_remove(struct rlhf__cuda_blocks *l, struct rlhf__cuda_block *b);

@@ -123,8 +123,8 @@ struct rlhf__cuda {
     struct rlhf__fault *fault;      // device
     struct rlhf__fault *fault_host; // pinned memory: a copy of it
     void *lt;                       // state of cuBLASLt (lt.h); NULL only during open
-    // Runs a GEMM in the library and sets *taken, or leaves the GEMM to own kernels. NULL: use only
-    // own kernels.
+    // Offers the GEMM to the library. Sets *taken to 1 if the library has run it. Otherwise the
+    // caller runs it with this backend's own kernels. NULL: only own kernels are used.
     rlhf_status (*library)(struct rlhf__cuda *, const struct rlhf__cuda_product_spec *, int *taken);
     struct rlhf__cuda_kept kept;
     struct rlhf__cuda_buffer staging; // pinned memory: results of lm_sample during their transfer
@@ -136,7 +136,7 @@ struct rlhf__cuda {
 };
 
 // Convert between a device address and a pointer (NULL becomes NULL). Only these functions of this
-// backend know what an rlhf_dev is. Host code never dereferences it.
+// backend know what an rlhf_dev is. Host code never dereferences the pointer.
 template <class T = void> static inline T *rlhf__cuda_mem(rlhf_dev p) { return (T *)(void *)p; }
 static inline float *rlhf__cuda_f32(rlhf_dev p) { return rlhf__cuda_mem<float>(p); }
 static inline const int32_t *rlhf__cuda_i32(rlhf_dev p) { return rlhf__cuda_mem<const int32_t>(p); }
@@ -146,8 +146,8 @@ static inline rlhf_dev rlhf__cuda_dev(const void *p) { return (rlhf_dev)(uintptr
 __attribute__((format(printf, 3, 4))) rlhf_status
 rlhf__cuda_fail(struct rlhf__cuda *cu, rlhf_status code, const char *fmt, ...);
 
-// RLHF_OK for cudaSuccess, otherwise RLHF_E_DEVICE, or RLHF_E_NOMEM if memory ran out. The error
-// text has the operation and CUDA's error. [step]
+// Returns RLHF_OK for cudaSuccess, RLHF_E_NOMEM if memory ran out, otherwise RLHF_E_DEVICE. The
+// error text has the operation and CUDA's error. [step]
 rlhf_status rlhf__cuda_check(struct rlhf__cuda *cu, const char *what, cudaError_t e);
 
 // rlhf_copy_in that sets an error text. [step]

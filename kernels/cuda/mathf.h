@@ -30,7 +30,7 @@ static __device__ __forceinline__ float rlhf__with_sign(float x, float s) {
     return __uint_as_float(__float_as_uint(x) | (__float_as_uint(s) & 0x80000000u));
 }
 
-// 2^n e^r for |r| <= ln 2 / 2 and -252 <= n <= 254; polynomial 3.4e-9. 2^n is multiplied as two
+// 2^n e^r for |r| <= ln 2 / 2 and -252 <= n <= 254; polynomial 3.4e-9. 2^n is applied as two
 // factors, so that only the last multiplication rounds to a denormal or overflows.
 static __device__ __forceinline__ float rlhf__exp_reduced(float r, int n) {
     float p = 0x1.6a4b98p-10f;

@@ -1,5 +1,6 @@
-// memory.cu: the device memory of the CUDA backend, which is counted, and its workspaces. Memory
-// comes from the driver's pool in the order of the stream, so allocations and releases do not wait.
+// memory.cu: allocates and counts the device memory of the CUDA backend, and manages its
+// workspaces. Memory comes from the driver's pool in the order of the stream, so allocations and
+// releases do not wait.
 #include "table.h"
 
 #include <stdlib.h>
@@ -95,9 +96,9 @@ uint64_t rlhf__cuda_extent(const struct rlhf__cuda *cu, const void *p) {
 }
 
 // Workspaces grow by at least a quarter, so that slowly growing batches do not need a new
-// allocation every time. Workspaces of logits do not, because a quarter of them would be a large
-// part of the card. In guard mode, each workspace has exactly the requested size, so that writes
-// past its end are detected.
+// allocation every time. Workspaces of logits grow only to the requested size, because a quarter of
+// them would be a large part of the card's memory. In guard mode, each workspace has exactly the
+// requested size, so that writes past its end are detected.
 static uint64_t roomy(const struct rlhf__cuda *cu, enum rlhf__cuda_ws which) {
     const uint64_t had = cu->ws[which].bytes;
     const int logits = which == RLHF__CUDA_WS_LOGITS || which == RLHF__CUDA_WS_REF ||

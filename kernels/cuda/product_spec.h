@@ -20,10 +20,11 @@ struct rlhf__cuda_product_spec {
     const float *bias;   // [cols], NULL: none
     const float *addend; // f32, may be out; NULL: none
     void *out;
-    uint64_t out_ld;    // at least cols
-    int32_t rows_exact; // 1: the bits of a row must not depend on `rows` or on the other rows. 0: a
-                        // row need only be repeatable. For an f32 result without a bias, own
-                        // kernels then add up sums of 4096 steps of depth, in order
+    uint64_t out_ld; // at least cols
+    // 1: the bits of a row must not depend on `rows` or on the other rows. 0: the result need only
+    // be repeatable. With 0, own kernels divide the depth of an f32 result without a bias into
+    // pieces of 4096 steps, and add the sums of the pieces in order.
+    int32_t rows_exact;
 };
 
 #endif

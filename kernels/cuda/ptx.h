@@ -102,8 +102,8 @@ static __device__ __forceinline__ void rlhf__ldmatrix_x2_trans(unsigned r[2], co
 
 // Copy `bytes` bytes (0 .. 16) from global to shared memory, and fill up to 16 bytes with zeros.
 // Both addresses must be aligned to 16 bytes. If bytes is 0, `from` is not read. rlhf__cp_async4
-// does the same with 4 instead of 16. This thread can read the data after a wait; other threads can
-// after a barrier that follows the wait.
+// does the same with 4 instead of 16 bytes. This thread can read the data after a wait. Other
+// threads can read it after a barrier that follows the wait.
 static __device__ __forceinline__ void rlhf__cp_async16(void *to, const void *from,
                                                         unsigned bytes = 16) {
 #ifdef __CUDACC__

@@ -85,9 +85,9 @@ static void family_bwd(const struct bwd *b, const rlhf_ragged *g, uint32_t i0, u
     }
 }
 
-// Checks the layout of the backward pass, which does not use a cache. The keys of a row are those
-// of its prefix, then its own tokens. The prefix is a complete earlier row; the rows that share it
-// directly follow it.
+// Checks the layout of the backward pass, which does not use a cache. The keys of a row must be
+// those of its prefix, then its own tokens. The prefix must be a complete earlier row, and the rows
+// that share it must directly follow it.
 static rlhf_status check_training_layout(struct rlhf__ref *r, const rlhf_ragged *g) {
     RLHF_TRY(rlhf__ref_ragged_check(r, g));
     struct rlhf__ref_span head = {0};

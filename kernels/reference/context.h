@@ -46,7 +46,7 @@ rlhf_status rlhf__ref_fail(struct rlhf__ref *r, rlhf_status code, const char *fm
 rlhf_status rlhf__ref_enter(struct rlhf__ref *r, const char *op, const struct rlhf__ref_use *uses,
                             uint32_t n);
 
-// Count a call of r->op. If it is the call that was planned to fail, returns RLHF_E_DEVICE.
+// Count a call of r->op. Returns RLHF_E_DEVICE if rlhf_reference_fail_at made this call fail.
 // rlhf__ref_enter calls this function; only functions that allocate need to call it themselves.
 rlhf_status rlhf__ref_count_call(struct rlhf__ref *r);
 

@@ -127,8 +127,7 @@ static rlhf_status linear_dw(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rl
 
 // ---- the sum of two products ----
 
-// Returns sum plus output j of the product of row t of x with w (with the transpose of w if
-// a->across).
+// Returns `sum` plus element (t, j) of the product x w or, if a->across is set, x w^T.
 static double row_product(double sum, const rlhf_linear_sum *a, rlhf_dev x, const rlhf_weight *w,
                           uint64_t t, uint64_t j) {
     const uint64_t n = (uint64_t)w->n, depth = (uint64_t)(a->across ? w->n : w->k);

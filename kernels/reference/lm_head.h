@@ -35,8 +35,8 @@ double rlhf__ref_kl_to_m(const struct rlhf__ref_head_row *s, int32_t vocab, doub
 // The divergence that a->divergence selects.
 double rlhf__ref_divergence(const struct rlhf__ref_head_row *s, const rlhf_lm_head *a);
 
-// RLHF_E_INVALID if a target is outside of the vocabulary, or outside of the support of its row.
-// The arrays must be accessible.
+// Returns RLHF_E_INVALID if a target is outside of the vocabulary, or outside of the support of its
+// row. The arrays must be accessible.
 rlhf_status rlhf__ref_head_check_targets(struct rlhf__ref *r, const rlhf_lm_head *a);
 
 // The device range of a's support.

@@ -19,12 +19,12 @@ static inline uint64_t rlhf__ref_key(const struct rlhf__ref_span *s, uint64_t j)
 // Row i of r. The arrays of r must be accessible. A row may be empty.
 struct rlhf__ref_span rlhf__ref_ragged_span(const rlhf_ragged *r, uint32_t i);
 
-// RLHF_E_INVALID if the arrays contradict n, total, max_q or max_k, if they contain negative
-// numbers, or if a prefix is longer than the keys before the first query.
+// Returns RLHF_E_INVALID if the arrays contradict n, total, max_q or max_k, if they contain
+// negative numbers, or if a prefix is longer than the keys before the first query.
 rlhf_status rlhf__ref_ragged_check(struct rlhf__ref *r, const rlhf_ragged *g);
 
-// Copy the caller's struct to *g. RLHF_E_INVALID if only one of the two prefix arrays is given.
-// Sets r->op to op.
+// Copy the caller's struct to *g, and set r->op to op. Returns RLHF_E_INVALID if only one of the
+// two prefix arrays is given.
 rlhf_status rlhf__ref_ragged_read(struct rlhf__ref *r, const char *op, rlhf_ragged *g,
                                   const rlhf_ragged *from);
 
@@ -36,13 +36,13 @@ rlhf_status rlhf__ref_ragged_read(struct rlhf__ref *r, const char *op, rlhf_ragg
         rlhf__ref_optional((g)->prefix_base, (g)->n, sizeof(int32_t)),                             \
         rlhf__ref_optional((g)->prefix_len, (g)->n, sizeof(int32_t))
 
-// Copy the caller's struct to *a; kv_heads 0 becomes heads. RLHF_E_INVALID if the geometry is
-// impossible. Sets r->op to op.
+// Copy the caller's struct to *a, and set r->op to op. A kv_heads of 0 becomes heads. Returns
+// RLHF_E_INVALID if the geometry is impossible.
 rlhf_status rlhf__ref_attn_read(struct rlhf__ref *r, const char *op, rlhf_attn *a,
                                 const rlhf_attn *from);
 
-// The size in bytes of `tokens` tokens. They are `stride` elements apart and heads * head_dim
-// elements wide.
+// Returns the size in bytes of `tokens` tokens, which are `stride` elements apart and heads *
+// head_dim elements wide.
 uint64_t rlhf__ref_attn_bytes(const rlhf_attn *a, int32_t heads, uint64_t tokens, int64_t stride);
 
 #endif

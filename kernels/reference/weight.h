@@ -4,8 +4,8 @@
 
 #include "context.h"
 
-// One output of a block-structured weight (rlhf_blocks): its row of the source (-1: none), and its
-// first input.
+// One output of a block-structured weight (rlhf_blocks). `source` is the row of the source that
+// belongs to this output (-1: none), and `first` is the first input that the row covers.
 struct rlhf__ref_block {
     int32_t source, first;
 };
@@ -21,8 +21,8 @@ struct rlhf_weight {
     float w[];                     // [k, n], whatever the layout of the source
 };
 
-// RLHF_E_INVALID if w is NULL, is not packed yet, or lacks a flag that is in `flags`. Sets r->op to
-// op.
+// Returns RLHF_E_INVALID if w is NULL, is not packed yet, or lacks a flag that is in `flags`. Sets
+// r->op to op.
 rlhf_status rlhf__ref_check_weight(struct rlhf__ref *r, const char *op, const rlhf_weight *w,
                                    uint32_t flags);
 

@@ -56,8 +56,9 @@ static float dout_dot_out(const struct bwd *b, const float *dout, size_t t) {
     return vf_hsum(s);
 }
 
-// Turn the scores and dP of one query into P and dS. The query sees keys 0 .. limit-1. Its later
-// keys become 0: in P up to the end of the vector of key limit-1, in dS up to key last-1.
+// Turn the scores and dP of one query into P and dS. The query sees keys 0 .. limit-1. For later
+// keys, P is set to 0 up to the end of the vector that contains key limit-1, and dS up to key
+// last-1.
 static void softmax_bwd_row(float *p, float *ds, size_t limit, size_t last, float scale, float lse,
                             float d) {
     vf l = vf_set1(lse), dv = vf_set1(d), sc = vf_set1(scale);
@@ -96,9 +97,11 @@ static void query_rows(const struct bwd *b, size_t t, size_t row0, size_t nr) {
                    vf_set1(1.0f));
 }
 
-// Add to dk and dv of every key that a query of the chunk q0 .. q0+nq-1 sees. Keys are processed in
-// tiles of TILE_ROWS. A query may see only a part of a tile. For the other keys of that tile,
-// softmax_bwd_row has set P and dS to 0, because TILE_ROWS divides VF_LANES.
+// For every key that a query of the chunk q0 .. q0+nq-1 sees, add the chunk's contribution to dk
+// and dv. Keys are processed in tiles of TILE_ROWS, and a query may see only a part of a tile. For
+// the other keys of that tile, P and dS are 0: they are in the same vector as a key that the query
+// sees, because TILE_ROWS divides VF_LANES, and softmax_bwd_row has set the rest of this vector to
+// 0.
 static void key_rows(const struct bwd *b, size_t q0, size_t nq) {
     const struct rlhf__attn_item *it = b->it;
     size_t first = it->start + q0, keys = it->causal ? first + nq : it->nk;

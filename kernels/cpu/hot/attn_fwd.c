@@ -67,8 +67,8 @@ struct tile {
     size_t n, limit, grow;   // n <= TILE_ROWS
 };
 
-// Add the sum of weights * values over keys j0 .. j1-1 to o[nr][width]; if j0 is 0, store it there
-// instead. The values of all these keys must be in val->a, or all in val->b.
+// o[nr][width] += the sum of weights * values over keys j0 .. j1-1. If j0 is 0, o need not be
+// initialized. The values of all these keys must be in val->a, or all in val->b.
 static void mix_keys(float *o, const struct values *val, const float *s, size_t lds, size_t j0,
                      size_t j1, size_t nr) {
     const int in_a = j0 < val->na;
@@ -96,8 +96,9 @@ static void dots_row(const struct rlhf__attn_item *it, float *s, const char *q,
         dots_one(s, q, keys, j0, n, hd, it->scale, 0, ahead);
 }
 
-// Computes the softmax of a tile's scores, and the sum and the maximum of each query. kt points to
-// the packed keys. If it is NULL, the keys are read from memory.
+// Computes the scores of a tile's queries and replaces them with exponentials. Sets sum[r] to the
+// sum of the exponentials of query r, and max[r] to its largest score. kt points to the packed
+// keys. If kt is NULL, the keys are read from memory.
 static void scores(const struct rlhf__attn_item *it, float *s, size_t lds, const float *kt,
                    const struct tile *q, struct ahead *ahead, float *sum, float *max) {
     int pairs = it->dtype == RLHF_BF16;
@@ -208,8 +209,8 @@ void RLHF__HOT(attn)(const struct rlhf__attn_item *it) {
             heads_of(it, &w, &val, t, it->causal ? it->start + t + 1 : it->nk);
 }
 
-// Process queries t .. t+n-1 of a run of one head. w->kt has the prefix's keys that fill whole
-// vectors. The other keys and all values are read from memory.
+// Process queries t .. t+n-1 of a run for one head. Of the prefix's keys, those that fill whole
+// vectors are in w->kt, packed. The other keys and all values are read from memory.
 static void run_tile(const struct rlhf__attn_run *run, const struct work *w, struct values val,
                      size_t t, size_t n) {
     const struct rlhf__attn_item *it = &run->it;

@@ -65,8 +65,8 @@ INLINE void ahead_step(struct ahead *a) {
     }
 }
 
-// The keys of a row and head. The first na keys are in a, the others in b. Rows are `stride` bytes
-// apart.
+// The keys of one head in one row. The first na keys are in a, the others in b. Keys are `stride`
+// bytes apart.
 struct keys {
     const char *a, *b;
     size_t na, stride;
@@ -81,8 +81,9 @@ INLINE int keys_split(const struct keys *k, size_t j, size_t rows) {
     return j < k->na && j + rows > k->na;
 }
 
-// Load units u .. u+m-1 of keys j .. j+rows-1, transposed, into r. Lanes past `rows` are 0. Unless
-// `split` is set, src points to key j.
+// Load units u .. u+m-1 of keys j .. j+rows-1, transposed, into r. Lanes past `rows` are 0. With
+// `split`, some of these keys are in k->a and some in k->b, so each key is looked up. Otherwise
+// they are adjacent, and src points to key j.
 INLINE void load_keys(vf r[VF_LANES], const struct keys *k, const char *src, int split, size_t j,
                       size_t rows, size_t u, size_t m) {
     const size_t stride = k->stride;
@@ -275,9 +276,9 @@ INLINE void axpys_rows(float *o, size_t ldo, struct weights w, const void *x, co
     }
 }
 
-// Set o[r][0..width) to a sum, or add the sum to it: weight(r, j) * x[j][0..width) over j = j0 ..
-// j1-1, in that order, for nr <= TILE_ROWS rows. width is a multiple of VF_LANES. x is bf16 or f32,
-// with ldx elements per row.
+// Set o[r][0..width) to the sum of weight(r, j) * x[j][0..width) over j = j0 .. j1-1, in that
+// order, for each of nr <= TILE_ROWS rows. With `add`, the old contents of o are the start of the
+// sum. width is a multiple of VF_LANES. x is bf16 or f32, with ldx elements per row.
 static inline void axpys(float *o, size_t ldo, struct weights w, const void *x, int bf16,
                          size_t ldx, size_t width, size_t j0, size_t j1, int add, size_t nr) {
 #define AXPYS(bf16, nr)  axpys_rows(o, ldo, w, x, bf16, ldx, width, j0, j1, add, nr)

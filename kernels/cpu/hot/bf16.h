@@ -46,9 +46,9 @@ void rlhf__bf16_pack_rows(uint32_t *dst, const uint16_t *src, size_t k, size_t c
 void rlhf__bf16_pack_cols(uint32_t *dst, const uint16_t *src, size_t k, size_t columns,
                           size_t stride);
 
-// Fill a square of a packed panel of B, `rows` steps of k long, from a packed panel of B's
-// transpose. Row c of src becomes column c of dst. src has `columns` rows; the other columns of dst
-// become zeros. Also prefetches the square that is `next` words after src.
+// Fill `rows` steps of k of a packed panel of B, from a packed panel of B's transpose: row c of src
+// becomes column c of dst. src has `columns` rows; dst gets zeros in the columns from `columns` on.
+// Also prefetches the same amount of data from `next` words after src.
 void rlhf__bf16_turn_b(uint32_t *dst, const uint32_t *src, size_t rows, size_t columns,
                        size_t next);
 

@@ -101,8 +101,9 @@ void RLHF__HOT(gemm_turn_a)(uint32_t *dst, const float *src, size_t m, size_t k,
                                              : vp_load_n(from, n);
             }
             vp_transpose(v);
-            // The next store overwrites the lanes after the MR-th. The very last store has no store
-            // after it, so it must not write these lanes.
+            // A store writes a whole vector. Its lanes after the MR-th belong to the next step of
+            // k, whose store overwrites them. The very last step has no step after it, so its store
+            // writes only MR lanes.
             const size_t whole = i + n < k || r + MR < m ? n : n - 1;
             for (size_t j = 0; j < whole; j++)
                 vp_store(to + (i + j) * MR, v[j]);
@@ -218,7 +219,7 @@ INLINE void some_steps(const float *a, const float *b, vp c0[MR], vp c1[MR], con
 // Computes `rows` rows, starting at row `row`. rows, packed and pairs are constants after inlining.
 //
 // With `pairs`, the operands are widened bf16 in the order of struct rlhf__matmul's pairs. The loop
-// is the same, but the chain starts at C (goes_on), and denormals are flushed.
+// is the same as in f32, but the chain starts at C (goes_on), and denormals are flushed.
 INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, const int packed,
                  const int pairs, struct ahead *next) {
     vp c0[MR], c1[MR];

@@ -1,5 +1,5 @@
-// hot/head_row.h: a row of logits as logs of unnormalized probabilities, with the reference model's
-// row on the same kept set. For head.c and divergence.c.
+// hot/head_row.h: turns a row of logits into logs of unnormalized probabilities, and restricts the
+// reference model's row to the same kept set. For head.c and divergence.c.
 #ifndef RLHF_CPU_HOT_HEAD_ROW_H
 #define RLHF_CPU_HOT_HEAD_ROW_H
 

@@ -29,9 +29,9 @@ enum rlhf__isa {
 #endif
 
 // One row of an attention call, and `group` adjacent query heads that read one key head. Each
-// pointer points to the row's first query or key, at the first element of the head. For q, out,
-// dout and dq, this is the first head of the group. The next query head is head_dim elements
-// further in q, out, dout and dq, and one element further in lse. Strides are in elements.
+// pointer points to the first element of a head in the row's first query or key. In q, out, dout
+// and dq, this is the first head of the group. The next query head is head_dim elements further in
+// q, out, dout and dq, and one element further in lse. Strides are in elements.
 //
 // The first np of the nk keys are the prefix, in pk and pv; key np is the first key in k and v.
 // Query t sees keys 0 .. start + t if `causal` is set, otherwise all nk keys. lse has the stride
@@ -61,11 +61,11 @@ struct rlhf__attn_item {
     float scale;
 };
 
-// The heads of an item for nq consecutive rows that have one query each and share a prefix.
-// head_dim is a multiple of 16. In `it`, q, out and lse are those of the first row, k and v point
-// to key 0 of the whole cache, and nk is the largest number of keys. The members start, causal,
-// ahead_* and next_* of `it` are not read. Row t has start[t] + 1 keys. Its keys after the prefix
-// start at key base[t] of k and v.
+// A run: nq consecutive rows that have one query each and share a prefix. `it` says which heads to
+// compute; its head_dim must be a multiple of 16. In `it`, q, out and lse point to the first row, k
+// and v point to key 0 of the whole cache, and nk is the largest number of keys. The members start,
+// causal, ahead_* and next_* of `it` are not read. Row t has start[t] + 1 keys. Its keys after the
+// prefix start at key base[t] of k and v.
 struct rlhf__attn_run {
     struct rlhf__attn_item it;
     const int32_t *start, *base;
@@ -198,8 +198,9 @@ const struct rlhf__level *rlhf__isa_level(int isa);
 // let the process use them.
 const char *rlhf__isa_lacks(int isa);
 
-// The best level of this CPU, or a lower level that `cap` names. cap is the environment variable
-// RLHF_CPU_ISA; NULL or "" sets no limit. Returns -1 if cap is not the name of a level.
+// Returns the best level that this CPU supports and that is not above the level named `cap`. `cap`
+// is the environment variable RLHF_CPU_ISA; NULL or "" sets no limit. Returns -1 if `cap` is not
+// the name of a level.
 int rlhf__isa_choose(const char *cap);
 
 #endif

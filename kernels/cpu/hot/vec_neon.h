@@ -42,8 +42,8 @@ static inline vp vp_fma(vp a, vp b, vp c) { return vfmaq_f32(c, a, b); }
 #define VP_FMA_LANE
 static inline vp vp_fma_lane(vp a, size_t lane, vp b, vp c) { return vfmaq_n_f32(c, b, a[lane]); }
 static inline vp vp_fnma(vp a, vp b, vp c) { return vfmsq_f32(c, a, b); }
-// The result is a if a is larger (vp_min: smaller), otherwise b, as on x86-64. The maximum and
-// minimum instructions of NEON differ for zeros and NaN.
+// Returns a if a is larger (vp_min: smaller), otherwise b, as x86-64 does. NEON's own maximum and
+// minimum give other results for zeros and NaN, so they are not used.
 static inline vp vp_max(vp a, vp b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
 static inline vp vp_min(vp a, vp b) { return vbslq_f32(vcltq_f32(a, b), a, b); }
 static inline vp vp_gt(vp a, vp b, vp x, vp y) { return vbslq_f32(vcgtq_f32(a, b), x, y); }

@@ -148,8 +148,8 @@ static inline float vf_hmax(vf v) {
 }
 
 // Transposes each square of VP_LANES in registers, and exchanges squares that are on opposite sides
-// of the diagonal. r has values in `rows` rows, and zeros in the others. Of the result, only the
-// rows of the first `columns` columns are needed.
+// of the diagonal. r has values in its first `rows` vectors, and zeros in the others. Only the
+// first `columns` vectors of the result are valid.
 static inline void vf_transpose_n(vf r[VF_LANES], size_t rows, size_t columns) {
     for (size_t i = 0; i < VF_PARTS; i++)
         for (size_t j = i; j < VF_PARTS; j++) {

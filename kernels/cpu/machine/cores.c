@@ -75,9 +75,9 @@ static double quota_v1(const char *dir) {
     return quota > 0 && period > 0 ? quota / period : 0;
 }
 
-// The smallest quota of the group at mount + path and its ancestors up to the mount. In a
-// container, `path` may be the group's path on the host, which does not exist in the container. The
-// group is then the mount itself.
+// Returns the smallest quota of the group at mount + path and its ancestors up to the mount, or 0
+// if none has a quota. In a container, `path` may be the group's path on the host, which does not
+// exist in the container. In that case, only the quota of the mount itself is found.
 static double least(const char *mount, const char *path, double (*quota)(const char *)) {
     char dir[PATH_MAX];
     double found = 0;

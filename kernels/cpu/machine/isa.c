@@ -1,5 +1,5 @@
-// isa.c: chooses the instruction set at run time. The sets of a machine are in isa_x86.c or
-// isa_neon.c; no other file queries the CPU.
+// isa.c: chooses the instruction set at run time. isa_x86.c and isa_neon.c list the instruction
+// sets of their machines; no other file queries the CPU.
 #include "machine/isa.h"
 
 #include "hot/hot.h"

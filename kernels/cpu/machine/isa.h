@@ -6,8 +6,8 @@
 // Returns the name of the arithmetic of a level's bf16 GEMMs. That of f32 is v1 at every level.
 const char *rlhf__isa_arithmetic(int isa);
 
-// Returns the best level up to isa whose bf16 GEMMs have this arithmetic, or -1 if no level has it.
-// If `arithmetic` is NULL or "", returns isa.
+// Returns the best level up to `isa` whose bf16 GEMMs have the arithmetic named `arithmetic`, or -1
+// if there is none. If `arithmetic` is NULL or "", returns `isa`.
 int rlhf__isa_keeping(int isa, const char *arithmetic);
 
 #endif

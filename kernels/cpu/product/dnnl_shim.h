@@ -17,14 +17,14 @@ struct rlhf__dnnl_op;     // a primitive
 #define RLHF__DNNL_NOMEM 1 // the library's out-of-memory status
 
 // All functions below return 0 or the library's status (> 0). Each object is freed by the matching
-// destroy function, which accepts NULL. All functions are [step], like those of the context.
+// destroy function, which accepts NULL. All functions are [step].
 int rlhf__dnnl_create(struct rlhf__dnnl **out);
 void rlhf__dnnl_destroy(struct rlhf__dnnl *d);
 void rlhf__dnnl_version(int out[3]);
 
 // Limit the library to the instructions of level isa (enum rlhf__isa of hot/hot.h). The library
-// accepts a limit only once per process, before the first primitive. Fails if it already has a
-// higher limit.
+// accepts a limit only once per process, before the first primitive. Fails if the library already
+// has a higher limit.
 int rlhf__dnnl_cap(int isa);
 
 // A dense [rows, cols] operand. If `transposed` is set, it is stored as [cols, rows].

@@ -8,8 +8,9 @@
 
 #define LEAST_ROWS 48 // least number of rows in a block
 
-// Steps of k in a chain if neither operand is packed. Such a sum runs over thousands of tokens. A
-// single f32 chain would lose three to four times as much precision as short chains.
+// The number of steps of k in a chain if neither operand is packed. Without packed operands, a sum
+// runs over thousands of tokens. A single f32 chain of this length would lose three to four times
+// as much precision as short chains.
 #define K_CHAIN ((int64_t)RLHF__GEMM_ROWS_STEP)
 
 int rlhf__gemm_used(const struct rlhf__cpu *cpu, int32_t dtype) {
@@ -23,8 +24,9 @@ static void run_panel(const struct rlhf__gemm_job *j, const struct rlhf__panel *
         j->cpu->hot.gemm_panel(p);
 }
 
-// panel_words_of: the number of words of a panel in the form that this pass reads. first_word_of:
-// the offset, in such a panel, of the first step of k of this pass.
+// panel_words_of returns the number of words of a panel of B. A converted panel (j->turned) has
+// only the steps of k of this pass, any other panel has all steps. first_word_of returns the offset
+// of this pass's first step in such a panel.
 static int64_t panel_words_of(const struct rlhf__gemm_job *j) {
     return rlhf__gemm_words(j->s->in_dtype, j->turned ? j->k1 - j->k0 : j->s->k) * j->width;
 }
@@ -147,8 +149,9 @@ static int64_t chain_of(const struct rlhf__matmul *s) {
 
 // Divide the rows into blocks of about equal size, in whole tiles. B is read once per block, so
 // blocks are as large as possible: their rows of A fill half of the L2 cache. The division does not
-// change any bit. Compared with blocks of 240 rows, this is 6 % faster for 1024 x 896 by 896 x 9728
-// in bf16. For 1024 x 3072 by 3072 x 768, where 240 rows do not fit in the cache, it is 2 % faster.
+// change any bit. Compared with blocks of 240 rows, the GEMM of 1024 x 896 by 896 x 9728 in bf16 is
+// 6 % faster. For 1024 x 3072 by 3072 x 768, where 240 rows do not fit in the cache, the gain is 2
+// %.
 static void cut_rows(struct rlhf__gemm_job *j, int64_t m, int64_t tile) {
     const int64_t step = step_of(j), k = step > 0 ? step : 1;
     const int64_t fit = j->cpu->half_l2 / (k * (int64_t)rlhf_dtype_size(j->s->in_dtype));

@@ -6,10 +6,11 @@
 // They also do not need a primitive for each shape. With AMX, bf16 uses own tiles too, because the
 // bits of a row in oneDNN 2.6's AMX GEMMs depend on the other rows.
 //
-// In f32, oneDNN 2.6 may divide the sum over k among threads if neither operand is packed. Below
-// AVX-512, the bits of its rows depend on each other. On AVX-512, own tiles are as fast as oneDNN
-// with a thousand rows. With 32 rows they take 0.65 to 0.8 of oneDNN's time (bench/README.md). Only
-// the build without exactness (RLHF_FREE) uses oneDNN.
+// In f32, own tiles replace oneDNN 2.6, because the bits of a row depend on more than the row
+// there: oneDNN may divide the sum over k among threads if neither operand is packed, and below
+// AVX-512 a row's bits depend on the other rows. On AVX-512, own tiles are as fast as oneDNN for a
+// thousand rows, and take 0.65 to 0.8 of its time for 32 rows (bench/README.md). Only the build
+// without exactness (RLHF_FREE) uses oneDNN.
 #ifndef RLHF_CPU_GEMM_H
 #define RLHF_CPU_GEMM_H
 

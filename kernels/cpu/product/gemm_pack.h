@@ -10,7 +10,8 @@ uint64_t rlhf__gemm_packed_bytes(const struct rlhf__cpu *cpu, int32_t dtype, int
 
 // Pack a dense [k, n], which is stored as [n, k] if `transposed` is set. For dtype f32, src is f32.
 // For dtype bf16, src is bf16 or f32 (rounded to nearest even). `later` means that the result is
-// not read soon. Then, if it is larger than a cache, streaming stores bypass the caches. [step]
+// not read soon. With `later`, a result that is larger than a cache is written with streaming
+// stores, which bypass the caches. [step]
 void rlhf__gemm_pack(const struct rlhf__cpu *cpu, void *dst, int32_t dtype, const void *src,
                      int32_t src_dtype, int64_t k, int64_t n, int transposed, int later);
 
@@ -20,8 +21,8 @@ int rlhf__gemm_packs_a(const struct rlhf__gemm_job *j, int64_t rows, int64_t pan
 // Packs `rows` rows of A, starting at row `row`, for k steps from j->k0 on, into j->a_pack. [step]
 void rlhf__gemm_pack_a(const struct rlhf__gemm_job *j, int64_t row, size_t rows, size_t k);
 
-// The size in bytes of the converted panels: those of a pass of `step` steps of k, and all panels
-// of the second GEMM.
+// Returns the size in bytes of all converted panels. Of the first GEMM, these are the panels for
+// one pass of `step` steps of k. Of the second GEMM, these are all panels.
 uint64_t rlhf__gemm_turned_bytes(const struct rlhf__gemm_job *j, int64_t step);
 
 // Reserves workspace for the converted panels (RLHF_E_NOMEM if memory runs out), and converts the

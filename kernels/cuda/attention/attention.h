@@ -73,9 +73,9 @@ static __device__ __forceinline__ int rlhf__attn_min(int a, int b) { return a < 
 
 // ---- backward: the queries that contribute to a tile of keys ----
 
-// Iterates over tiles of STEP queries, for one query head of the group after the other. For each
-// head, the queries of the row that owns the keys come first, in order of position, and then the
-// queries of the rows that share these keys.
+// Iterates over tiles of STEP queries, for one query head of the group after another. For each
+// head, the queries of the row that owns the keys come first, in order of position. The queries of
+// the rows that share these keys follow.
 struct rlhf__attn_walk {
     struct rlhf__cuda_row row; // the row of these queries
     uint32_t index;            // index of that row
@@ -91,9 +91,9 @@ static __device__ __forceinline__ void rlhf__attn_walk_row(struct rlhf__attn_wal
     w->pos = pos / STEP * STEP;
 }
 
-// Move to the next tile; returns 0 at the end. `own` is the row that owns the keys, and `index` is
-// its index. `pos` is the position of the first query of this row that sees one of the keys. `end`
-// is one past the last head.
+// Moves to the next tile. Returns 1, or 0 if there is no further tile. `own` is the row that owns
+// the keys, and `index` is its index. `pos` is the position of the first query of this row that
+// sees one of the keys. `end` is one past the last head.
 template <int STEP>
 static __device__ __forceinline__ int
 rlhf__attn_walk_next(struct rlhf__attn_walk *w, const struct rlhf__cuda_rows &rows,

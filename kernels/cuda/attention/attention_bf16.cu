@@ -22,8 +22,8 @@ template <int HD> static __device__ __forceinline__ void begin(struct state<HD> 
 
 // Turn the unscaled scores of a tile of keys, which starts at j0, into probabilities. Query h sees
 // keys below seen[h]. The maximum is taken before scaling, so that scaling costs only an FMA. This
-// works for a positive scale. For a negative one, the sign of all scores is flipped. A scale of 0
-// is replaced with the smallest positive number, which also prevents NaN.
+// is right only for a positive scale. With a negative scale, the sign of all scores is flipped
+// first. A scale of 0 is replaced with the smallest positive number, which also prevents NaN.
 template <int HD>
 static __device__ __forceinline__ void softmax(struct state<HD> &x, float (*s)[4], int j0,
                                                const int seen[2], float scale) {
@@ -60,8 +60,8 @@ static __device__ __forceinline__ void softmax(struct state<HD> &x, float (*s)[4
     }
 }
 
-// Ends a segment. If there were earlier segments, first merges it with their saved state in shared
-// memory.
+// Merges the state x of the current segment with the merged state of all earlier segments, which is
+// in shared memory. Called at the end of every segment except the first.
 template <int HD, int THREADS>
 static __device__ __forceinline__ void merge(struct state<HD> &x, const float *kept) {
 #pragma unroll

@@ -11,9 +11,10 @@ static __device__ __forceinline__ unsigned rlhf__attn_pack(float lo, float hi) {
     return (unsigned)rlhf__to_bf16(lo) | (unsigned)rlhf__to_bf16(hi) << 16;
 }
 
-// Start to copy keys first .. first+ROWS-1 of row r into `to`; if r has no keys, copy its queries.
-// Rows below 0 and rows from `end` on become zeros, and so do columns from head_dim on. x points to
-// the first column of the head. pack: row j is head j % pack of token j / pack.
+// Start to copy keys `first` .. `first` + ROWS - 1 of row r into `to`. To copy queries, the caller
+// passes an r whose k0 is the row's first query. Rows below 0 and rows from `end` on become zeros,
+// and so do columns from head_dim on. x points to the first column of the head. With pack > 1, row
+// j of the tile is head j % pack of token j / pack.
 template <int HD, int ROWS, int THREADS>
 static __device__ __forceinline__ void
 rlhf__attn_load(rlhf__bf16 *to, const rlhf__bf16 *x, int64_t stride, const struct rlhf__cuda_row &r,
@@ -55,8 +56,8 @@ static __device__ __forceinline__ void rlhf__attn_store(rlhf__bf16 *x, int64_t s
     }
 }
 
-// Stores the accumulators d[16 x HD], multiplied by `lo` and `hi`, into 16 rows of a tile. -0
-// becomes +0.
+// Stores the accumulators d[16 x HD] into 16 rows of a tile. Each thread multiplies its numbers of
+// rows 0 .. 7 by `lo`, and those of rows 8 .. 15 by `hi`. -0 becomes +0.
 template <int HD>
 static __device__ __forceinline__ void rlhf__attn_put(rlhf__bf16 *tile, const float (*d)[4],
                                                       float lo, float hi) {

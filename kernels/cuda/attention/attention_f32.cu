@@ -43,8 +43,9 @@ static __device__ __forceinline__ void softmax(struct state<HD> &x, float *p, fl
     if (t == 0) fade[g] = f;
 }
 
-// End a segment. If there were earlier segments, first merge it with their saved state in shared
-// memory. was[8] and now[8] are scratch memory for the scale factors.
+// Merge the state x of the current segment with the merged state of all earlier segments, which is
+// in shared memory. Called at the end of every segment except the first. was[8] and now[8] are
+// scratch memory for the scale factors.
 template <int HD, int THREADS>
 static __device__ __forceinline__ void merge(struct state<HD> &x, const float *kept, float *was,
                                              float *now) {

@@ -5,8 +5,8 @@
 enum { THREADS = 128 };
 
 namespace {
-// The source and the destination of copies of rows, which have `units` elements of type U. The
-// strides between tokens are in elements of U.
+// The arguments of a copy of keys and values to the caches. Each row that is copied has `units`
+// elements of type U. from_stride, the distance between two tokens, is in elements of U.
 template <class U> struct kv_copy {
     U *k_to, *v_to;
     const U *k, *v;

@@ -19,9 +19,9 @@ struct rlhf__cuda_row {
     int32_t t0, nq, start, nk, np, p0, k0;
 };
 
-// Copy the caller's struct to *rows. RLHF_E_INVALID if only one of the two prefix arrays is given.
-// The kernels check the contents of the arrays later. The caller sets `tokens`, which is unlimited
-// at first. [step]
+// Copy the caller's struct to *rows. Returns RLHF_E_INVALID if only one of the two prefix arrays is
+// given. The kernels check the contents of the arrays later. rows->tokens is unlimited until the
+// caller sets it. [step]
 rlhf_status rlhf__cuda_read_ragged(struct rlhf__cuda *cu, const char *op,
                                    struct rlhf__cuda_rows *rows, const rlhf_ragged *from);
 
@@ -76,8 +76,9 @@ static __device__ __forceinline__ int rlhf__cuda_row_check(const struct rlhf__cu
 }
 
 // Like rlhf__cuda_row_check, but also checks the training layout (attention_bwd in rlhf/compute.h).
-// A row's prefix is compared only with the prefix of the previous row, or with the previous row
-// itself if that has no prefix. So all rows that share a prefix directly follow it.
+// A row's prefix is compared only with the prefix of the previous row or, if the previous row has
+// no prefix, with the previous row itself. So all rows that share a prefix directly follow the row
+// that is the prefix.
 static __device__ __forceinline__ int rlhf__cuda_row_check_training(const struct rlhf__cuda_rows &r,
                                                                     uint32_t i,
                                                                     struct rlhf__cuda_row *row) {

@@ -38,8 +38,8 @@ template <int N, class T> static inline bool rlhf__rope_aligned(const rlhf__rope
            rlhf__aligned<N>(a.gamma_k, 0) && a.half % N == 0;
 }
 
-// The row of the table for the position of row t, or NULL if the position is invalid. If `first` is
-// set, an invalid position also raises a fault.
+// Returns the table's entry for the position of row t of x, or NULL if the position is invalid. If
+// `first` is set, an invalid position also raises a fault.
 static __device__ __forceinline__ const float *rlhf__rope_at(const rlhf__rope_args &a, uint64_t t,
                                                              bool first) {
     const int32_t p = a.pos[t];

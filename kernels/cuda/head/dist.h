@@ -219,8 +219,8 @@ static __device__ __forceinline__ float rlhf__dist_logp(float z, float max, floa
     return (z - max) * it - log_sum;
 }
 
-// The number of bits of integer weights e^a 2^bits, chosen so that the sum of n of them fits in 62
-// bits.
+// Returns the number of fraction bits of an integer weight: an id's weight is e^a 2^bits, rounded
+// down, with a <= 0. The number is chosen so that the sum of n weights fits in 62 bits.
 static __device__ __forceinline__ int rlhf__dist_weight_bits(int32_t n) {
     return 61 - rlhf__dist_id_bits(n);
 }

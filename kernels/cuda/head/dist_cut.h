@@ -158,8 +158,8 @@ static __device__ __forceinline__ uint64_t rlhf__cut_least(const struct rlhf__di
                                                            const struct rlhf__dist_rule &rule,
                                                            unsigned top) {
     const float max = rlhf__dist_unkey(top);
-    // Start from an estimate that is within a few floats of the smallest kept logit. All logits are
-    // at least -3.4e38.
+    // Start from an estimate that is within a few floats of the smallest kept logit. The estimate
+    // is not below -3.4e38, because no logit is.
     const double guess = (double)max + rule.least / (double)rule.it;
     unsigned key = rlhf__dist_key(guess < -3.4e38 ? -3.4e38f : (float)guess);
     while (key < top && !rlhf__cut_likely(rule, max, key))
@@ -191,17 +191,17 @@ static __device__ __forceinline__ uint64_t rlhf__cut_top(struct rlhf__dist_share
     // Weights far below the largest one are 0. Do not use bins for them.
     const float floor = max - (float)(rlhf__dist_weight_bits(r.n) + 2) * 0.6931472f / it;
     const unsigned key = rlhf__dist_key(floor);
-    // If floor rounds to the largest logit, there is no float between them, and both bounds give
-    // the same result.
+    // If floor rounds to the largest logit, no logit is between the two. The range then keeps its
+    // lower bound, which gives the same result.
     const uint64_t least =
         key < top ? rlhf__dist_rank(key, r.n - 1, r.n, id_bits) : 0; // skips the rank
     c.low = least > c.low ? least : c.low;
     return rlhf__cut_find(s, r, c, [=](float z) { return rlhf__dist_weight(z, max, it, one); });
 }
 
-// The rank of the last id of the row that `rule` keeps; 0 if it keeps all ids. top and low are the
-// keys of the row's largest and smallest logit. If the largest logit is infinite or NaN, the row is
-// not ranked.
+// Returns the rank of the last id of the row that `rule` keeps, or 0 if it keeps all ids. top and
+// low are the keys of the row's largest and smallest logit. If the largest logit is infinite or
+// NaN, the row is not ranked.
 static __device__ __forceinline__ uint64_t rlhf__cut_of(struct rlhf__dist_shared &s,
                                                         const struct rlhf__dist_row &r,
                                                         const struct rlhf__dist_rule &rule,

@@ -74,8 +74,8 @@ static rlhf_status sums_make(struct rlhf__cuda *cu, const struct rlhf__lt_shape 
     return rlhf__cuda_check(cu, "cudaMemset", cudaMemsetAsync(o->hash, 0, bytes[4], cu->stream));
 }
 
-// Run the GEMM and hash the result. `add`: add d to the result. If the library refuses the GEMM,
-// *runs becomes 0.
+// Run the GEMM and hash the result. With `add`, the old contents of d are added to the result. If
+// the library refuses the GEMM, *runs becomes 0.
 static rlhf_status once(struct rlhf__cuda *cu, struct rlhf__lt_plan *p, const struct sums *o,
                         int add, int which, int *runs) {
     const struct rlhf__lt_shape *s = &p->shape;

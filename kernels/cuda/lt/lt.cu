@@ -34,9 +34,9 @@ static void *open_one(const char *file, char *why, size_t cap) {
     return so;
 }
 
-// Open the newest library in `dir`, which ends with a slash ("": the loader's search path). If the
-// newest one cannot be opened, tries the older ones. If none can be opened, returns NULL; `why` has
-// the reason for the newest.
+// Open the newest library in `dir`, which must end with a slash or be "" for the loader's search
+// path. If the newest library cannot be opened, tries the older ones. Returns NULL if none can be
+// opened; `why` then has the reason for the newest.
 static void *open_in(const char *dir, char *why, size_t cap) {
     char path[4096], later[160];
     for (int i = 0; i < N_NAMES; i++) {

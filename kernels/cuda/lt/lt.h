@@ -95,22 +95,23 @@ __attribute__((format(printf, 2, 3))) void rlhf__lt_detail(struct rlhf__cuda *cu
 // [step]
 void rlhf__lt_say(struct rlhf__cuda *cu);
 
-// A part of the library's version, which is major * 10000 + minor * 100 + patch. which: 0 major, 1
-// minor, 2 patch.
+// Returns one part of the library's version number, major * 10000 + minor * 100 + patch. `which`
+// selects the part: 0 major, 1 minor, 2 patch.
 static inline unsigned long long rlhf__lt_version_part(size_t version, int which) {
     return which == 0 ? version / 10000 : which == 1 ? version / 100 % 100 : version % 100;
 }
 
-// cu->library: runs the GEMM and sets *taken, or leaves the GEMM to own kernels. The first call
-// with a shape decides between the two. The decision waits for the GPU and needs memory while it
-// runs, so it must not happen in a recording. With rows 0 (without rows_exact: with depth 0), the
-// function only decides, and does not read the operands' addresses. [step]
+// The function cu->library. Runs the GEMM and sets *taken to 1, or sets it to 0 if own kernels must
+// be used. The first call with a shape decides between the library and own kernels. The decision
+// waits for the GPU and needs memory while it runs, so it must not happen in a recording. A call
+// with rows 0 (without rows_exact: with depth 0) only decides, and does not read the operands'
+// addresses. [step]
 rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
                              int *taken);
 
-// Make the decisions about the shapes in which the linear ops and the LM head use a weight and its
-// gradient. Making them early is useful because a decision is slow and not possible in a recording.
-// Without the library or in "free" mode, returns at once. [step]
+// For every shape in which the linear ops and the LM head use a weight or its gradient, decide
+// between the library and own kernels. It is useful to decide early, because a decision is slow and
+// is not possible in a recording. Without the library or in "free" mode, returns at once. [step]
 rlhf_status rlhf__lt_prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w);
 
 // ---- for the files that implement this header ----

@@ -28,7 +28,7 @@ struct rlhf__lt_plan {
 };
 
 // The algorithms that the search found for a shape, most promising first. Their order depends only
-// on the offers of the library.
+// on what the library offers.
 struct rlhf__lt_candidates {
     int n;
     rlhf__lt_algo algo[RLHF__LT_CANDIDATES];
@@ -63,10 +63,10 @@ rlhf__lt_status rlhf__lt_run_as(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
 // ---- proofs (canary.cu, canary_sums.cu) ----
 
 // For an exact shape, compares the results of the algorithms `whole` and `some` on 513 random rows.
-// `whole` computes all of them in one call. `some` computes selections of them: one row, some rows,
-// and repeated rows, up to `tall` rows (at least 513) in one call, with c and without. Sets *same
-// to 1 if every row always has the same bits. Returns RLHF_E_NOMEM if there is not enough memory;
-// the result is then unknown.
+// `whole` computes all rows in one call. `some` computes selections of the rows: one row, some
+// rows, and repeated rows, up to `tall` rows (at least 513) in one call. Both do so with and
+// without the addend c. Sets *same to 1 if every row always has the same bits. Returns RLHF_E_NOMEM
+// if there is not enough memory; *same is then meaningless.
 rlhf_status rlhf__lt_canary_rows(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                                  const rlhf__lt_algo *whole, const rlhf__lt_algo *some,
                                  unsigned tall, int *same);
@@ -82,8 +82,8 @@ rlhf_status rlhf__lt_canary_time(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                                  float (*ms)[2]);
 
 // For an inexact shape, sets *same if the GEMM gives the same bits when it is repeated at once and
-// after other GEMMs of the plan. Returns RLHF_E_NOMEM if there is not enough memory; the result is
-// then unknown.
+// after other GEMMs of the plan. Returns RLHF_E_NOMEM if there is not enough memory; *same is then
+// meaningless.
 rlhf_status rlhf__lt_canary_sums(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                                  const rlhf__lt_algo *algo, int *same);
 

@@ -1,10 +1,10 @@
 // product_bf16.cu: the GEMM of bf16 operands on tensor cores: mma.m16n8k16 with f32 sums.
 //
 // A block computes one tile. Slices of 64 steps of depth stream through shared memory. Up to STAGES
-// - 1 slices are loaded before the slice that is being multiplied is finished. Lines are 16-byte
-// chunks in a swizzled order, which keeps the eight rows of a fragment in different banks. Data
-// past an operand's edge are zeros. Every sum is one chain of mma over ascending depth, so it does
-// not depend on the tile.
+// - 1 slices are loaded before the slice that is being multiplied is finished. A line consists of
+// 16-byte chunks in a swizzled order, which keeps the eight rows of a fragment in different banks.
+// Data past an operand's edge are zeros. Every sum is one chain of mma over ascending depth, so it
+// does not depend on the tile.
 #include "product/product_tile.h"
 #include "ptx.h"
 

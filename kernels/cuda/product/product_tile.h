@@ -6,8 +6,9 @@
 #include "product/product.h"
 #include "row/lanes.h"
 
-// A GEMM in the form that kernels use. The `wide` flags say that base and ld allow accesses of 16
-// bytes (for the addend, of four floats). They do not affect the bits.
+// A GEMM in the form that kernels use. The `wide` flags say that an operand's address and ld allow
+// 16-byte accesses. out_wide also says that the addend allows accesses of four floats. The flags do
+// not affect the bits.
 struct rlhf__tiles {
     const void *left, *right;
     const float *bias, *addend;

@@ -51,8 +51,8 @@ static rlhf_status embed(void *ctx, rlhf_dev out, rlhf_dev ids, rlhf_dev pos, rl
     const uint32_t groups = ((uint32_t)d + N - 1) / N;
     float *const o = rlhf__cuda_f32(out), *const e = rlhf__cuda_f32(wte),
                  *const p = rlhf__cuda_f32(wpe);
-    // The size of the vocabulary is unknown here, so the ids are limited by the memory size of the
-    // tables.
+    // The size of the vocabulary is unknown here. Ids whose row would be outside of the table's
+    // memory raise a fault.
     const int64_t n_ids = (int64_t)(rlhf__cuda_extent(cu, e) / row_bytes);
     const int64_t n_pos = p ? (int64_t)(rlhf__cuda_extent(cu, p) / row_bytes) : 0;
     const bool wide =
