@@ -3,10 +3,10 @@
 // The fake host records a plugin's log lines, failures and metrics. It counts allocations, can make
 // the n-th allocation fail, and offers the services that a test provides. The kit also computes
 // finite differences and has a compute table for models. Link librlhf-test.a (rlhf::test,
-// pkg-config rlhf-test). A test framework is not needed (RLHF_TEST_CHECK). With CMocka, assert
-// after the plugin has returned, never inside a callback (a failed assert jumps over the plugin's
-// frames). Not for production code, not thread-safe, and not part of the contract: it may change in
-// any version.
+// pkg-config rlhf-test). No test framework is needed: RLHF_TEST_CHECK counts and prints failed
+// checks. With CMocka, assert only after the plugin has returned, never inside a callback, because
+// a failed assert jumps over the plugin's frames. This header is not for production code and not
+// thread-safe. It is not part of the contract: it may change in any version.
 //
 //   static struct rlhf_test_host host;            // large: static or malloc, not the stack
 //   rlhf_test_init(&host, 1);
@@ -97,8 +97,8 @@ int rlhf_test_metric(const struct rlhf_test_host *t, const char *name, double *v
 // Begin a phase: metrics reported so far are forgotten. [any]
 void rlhf_test_phase(struct rlhf_test_host *t);
 
-// Returns the text of the last failure, of the plugin or of a service that it called; "" if none.
-// [any]
+// Returns the text of the last failure that the plugin, or a service that it called, reported.
+// Returns "" if none was reported. [any]
 const char *rlhf_test_failure(const struct rlhf_test_host *t);
 
 // Whether a recorded log line contains text. [any]
@@ -153,11 +153,11 @@ int rlhf_test_set_list(const rlhf_plugin *p, void *config, const char *key,
 
 // ---- failure injection ----
 
-// `scenario` creates an object, uses it and destroys it; it returns the first negative status. This
-// function calls `scenario` twice for each allocation that the scenario makes: once with only that
-// allocation failing, and once with all later ones failing too. Each failing call must return
-// RLHF_E_NOMEM with a message and free all its memory. Returns the number of allocations in the
-// scenario, or -1 with the reason on stderr. [any]
+// Tests that a scenario survives every failed allocation. `scenario` creates an object, uses it and
+// destroys it; it returns the first negative status. It is called twice for each allocation that it
+// makes: once with only that allocation failing, and once with all later ones failing too. Each
+// failing call must return RLHF_E_NOMEM with a message and free all its memory. This function
+// returns the number of allocations in the scenario, or -1 with the reason on stderr. [any]
 int64_t rlhf_test_alloc_sweep(struct rlhf_test_host *t,
                               rlhf_status (*scenario)(struct rlhf_test_host *t, void *arg),
                               void *arg);
@@ -189,7 +189,8 @@ enum {
 
 // A batch of finished rows with random numbers. Every array is filled, and the structs are those
 // that the host would pass. You may change numbers in the arrays, or set a struct's pointer to NULL
-// to test a plugin without that array. Large: static or malloc, not the stack.
+// to test a plugin without that array. The batch is too large for the stack: make it static or use
+// malloc.
 struct rlhf_test_batch {
     rlhf_rollout rollout;     // for advantages()
     rlhf_loss_in loss_in;     // for loss(): all rows as one minibatch and microbatch
