@@ -14,8 +14,8 @@ int rlhf__alternate_open(void);
 // Close the screen, if it is shown, and print the kept text. Async-signal-safe. [any]
 void rlhf__alternate_close(void);
 
-// Append to the kept text. Returns 0 if the alternate screen is not shown. Async-signal-safe.
-// [any]
+// Append text to the output that is kept while the alternate screen is shown. Returns 1, or 0 if
+// the screen is not shown. Async-signal-safe. [any]
 int rlhf__alternate_keep(const char *text);
 
 #endif

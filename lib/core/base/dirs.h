@@ -18,9 +18,9 @@ struct rlhf__dirs {
     char program[1024];
 };
 
-// The absolute path of the program's file: the target of `link` (/proc/self/exe) or, if that link
-// does not exist, the path that the program was started with. Errors: RLHF_E_IO, RLHF_E_INVALID
-// (the path does not fit in cap bytes). [main]
+// Set `out` to the absolute path of the program's file. This is the target of `link`
+// (/proc/self/exe) or, if that link does not exist, the path that the program was started with.
+// Errors: RLHF_E_IO, RLHF_E_INVALID (the path does not fit in cap bytes). [main]
 rlhf_status rlhf__dirs_program(const char *link, char *out, size_t cap, struct rlhf__error *err);
 
 // Find the program's directories:

@@ -21,8 +21,8 @@ rlhf_status rlhf__file_read_fd(int fd, const char *path, uint64_t max_bytes, str
 int rlhf__is_file(const char *path);
 int rlhf__is_dir(const char *path);
 
-// The absolute path, without links and "..". Allocates nothing. Returns out, or NULL with errno set
-// if the file does not exist. [any]
+// Set `out` to the absolute path, without links and "..". Allocates nothing. Returns out, or NULL
+// with errno set if the file does not exist. [any]
 #define RLHF__PATH_CAP 4096
 char *rlhf__path_real(const char *path, char out[RLHF__PATH_CAP]);
 
@@ -40,8 +40,9 @@ const char *rlhf__path_in(char *out, size_t cap, const char *dir, const char *na
 // The part of path after its last '/'. Borrowed from path. [any]
 const char *rlhf__path_base(const char *path);
 
-// Like rlhf__path_base, except for a checkpoint. A checkpoint's last part is only a number, so the
-// run's name is kept: for "a/RUN/checkpoints/000060" returns "RUN/checkpoints/000060". [any]
+// Returns the last part of a path. A checkpoint's last part is only a number, so for a checkpoint
+// the name of the run is included: for "a/RUN/checkpoints/000060" the result is
+// "RUN/checkpoints/000060". Borrowed from path. [any]
 const char *rlhf__path_checkpoint(const char *path);
 
 // ---- writing ----

@@ -33,8 +33,8 @@ rlhf_status rlhf__sha256_file(const char *path, char hex[65], struct rlhf__error
 // data, or 0 if there is none. [any]
 uint32_t rlhf__crc32c(uint32_t crc, const void *bytes, size_t n);
 
-// The masked form that TFRecord files store: the CRC rotated right by 15 bits, plus a constant.
-// [any]
+// Returns the masked form of a CRC, as TFRecord files store it: the CRC rotated right by 15 bits,
+// plus a constant. [any]
 uint32_t rlhf__crc32c_mask(uint32_t crc);
 
 #endif

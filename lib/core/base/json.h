@@ -15,8 +15,9 @@
 // [any]
 json_t *rlhf__json_decode(const char *text, size_t len, size_t flags, json_error_t *why);
 
-// The error to return after rlhf__json_decode returned NULL for one line of a file of lines:
-// RLHF_E_INVALID with "NAME:LINE:COLUMN: not valid JSON: ...", or RLHF_E_NOMEM. [any]
+// Sets err after rlhf__json_decode returned NULL for one line of a JSON Lines file. Returns
+// RLHF_E_INVALID, with "NAME:LINE:COLUMN: not valid JSON: ..." in the message, or RLHF_E_NOMEM.
+// [any]
 rlhf_status rlhf__json_line_failed(const char *name, int64_t line, const json_error_t *why,
                                    struct rlhf__error *err);
 
@@ -28,8 +29,8 @@ rlhf_status rlhf__json_parse(const char *name, const char *text, size_t len, jso
 // Read and parse a file of at most 64 MiB. [any]
 rlhf_status rlhf__json_load(const char *path, json_t **out, struct rlhf__error *err);
 
-// Like rlhf__json_load, for the file dir/name. If the file is missing, *out is NULL. If the file's
-// value is not an object, returns RLHF_E_INVALID. [any]
+// Parses the file dir/name as rlhf__json_load does. If the file is missing, returns RLHF_OK and
+// sets *out to NULL. If the file's value is not an object, returns RLHF_E_INVALID. [any]
 rlhf_status rlhf__json_load_any(const char *dir, const char *name, json_t **out,
                                 struct rlhf__error *err);
 
@@ -51,8 +52,8 @@ void rlhf__json_write(struct rlhf__buf *out, const json_t *v, int indent);
 // shown (printable.h) are escaped, so that the text is safe on a terminal. [any]
 void rlhf__json_write_string(struct rlhf__buf *out, const char *bytes, size_t n);
 
-// A JSON string of any NUL-ended bytes. Invalid UTF-8 becomes U+FFFD; NULL gives the empty string.
-// New reference; NULL when out of memory. [any]
+// Returns a JSON string of any NUL-ended bytes, or NULL when out of memory. Invalid UTF-8 becomes
+// U+FFFD; a NULL argument gives the empty string. New reference. [any]
 json_t *rlhf__json_text(const char *bytes);
 
 // Returns the text of a member, or "" if it is missing or is not a string. Borrowed. [any]

@@ -16,12 +16,12 @@ void rlhf__last_words_install(void);
 // handlers are not called. [main]
 void rlhf__last_words_renew(void);
 
-// Put this text, e.g. "rank 2 on b: ", before the sentence. Used if several processes share
-// standard error. [main]
+// Put `text`, for example "rank 2 on b: ", before the sentence that reports the end. This tells the
+// user which process ended if several share standard error. [main]
 void rlhf__last_words_prefix(const char *text);
 
-// If on is 1, print the sentence as a JSON object. It has the format of the log's JSON lines, but
-// no time. [main]
+// If on is 1, print the sentence that reports the end as a JSON object. It has the format of the
+// log's JSON lines, but no time. [main]
 void rlhf__last_words_json(int on);
 
 // Restore the default action of fatal signals in a child process. The parent reports how the child

@@ -31,23 +31,23 @@ struct rlhf__log {
 void rlhf__log_init(struct rlhf__log *log);
 void rlhf__log_finish(struct rlhf__log *log);
 
-// The time as "HH:MM:SS". If the day differs from *day, the date precedes the time, and *day is
-// updated. [any]
+// Writes the time of day to `out` as "HH:MM:SS" and returns out. If the day differs from *day,
+// writes the date before the time and updates *day. [any]
 const char *rlhf__clock_text(int32_t *day, char out[32]);
 
-// Print one line "HH:MM:SS level text". The first line of a day begins with the date; info lines
-// have no level word. If the log is JSON, the line is {"time": ISO 8601 in UTC, "event": "log",
-// "level", "message"}. log NULL: nothing is printed. [any]
+// Print one line "HH:MM:SS level text". The first line of a day begins with the date, and info
+// lines lack the level. If the log is JSON, the line is {"time": ISO 8601 in UTC, "event": "log",
+// "level", "message"}. If log is NULL, prints nothing. [any]
 __attribute__((format(printf, 3, 4))) void rlhf__logf(struct rlhf__log *log, int32_t level,
                                                       const char *fmt, ...);
 
 // Print an info line "text command", where the command is a shell command. On a terminal the
-// command has a separate line, which is not broken, so that users can copy it. log NULL: nothing is
-// printed. [any]
+// command has a separate line, which is not broken, so that users can copy it. If log is NULL,
+// prints nothing. [any]
 void rlhf__log_command(struct rlhf__log *log, const char *text, const char *command);
 
 // Print "error: text" without a time, as the last line of a failing command. If the log is JSON,
-// print the same line as rlhf__logf. [any]
+// print a JSON line as rlhf__logf does. [any]
 void rlhf__log_error(struct rlhf__log *log, const char *text);
 
 // Print a JSON line for an event: the time, the event, and then `members` ("\"phase\": 3, ..."),

@@ -40,8 +40,8 @@ void rlhf__put_shell(struct rlhf__buf *out, const char *s);
 
 // ---- columns ----
 
-// The number of columns of the terminal on file descriptor fd, or `otherwise` if fd is not a
-// terminal. [any]
+// Returns the number of columns of the terminal on file descriptor fd. If fd is not a terminal,
+// returns `otherwise`. [any]
 int rlhf__terminal_width(int fd, int otherwise);
 
 // Append bytes as one line of at most `columns` columns. Control characters and line breaks become

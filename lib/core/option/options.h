@@ -110,8 +110,8 @@ int rlhf__opt_is_default(const rlhf_opt *o, const void *config);
 // The default of an option as JSON; new reference, NULL when out of memory. [any]
 json_t *rlhf__opt_default(const rlhf_opt *o);
 
-// JSON Schema (draft 2020-12) of one option, and of a whole table as a "properties" object. New
-// references, NULL if memory runs out. [any]
+// _opt_schema: returns the JSON Schema (draft 2020-12) of one option. _opts_schema: returns the
+// schema of a whole table, as a "properties" object. New references; NULL if memory runs out. [any]
 json_t *rlhf__opt_schema(const rlhf_opt *o);
 json_t *rlhf__opts_schema(const struct rlhf__opt_table *t);
 
@@ -123,10 +123,10 @@ enum rlhf__entry {
     RLHF__ENTRY_ENVIRONMENT = 4
 };
 
-// The members of a plugin entry (enum rlhf__entry) that belong to the host, NULL-ended. All entries
-// have "plugin". Rewards, judges and environments also have "isolate" and "network", rewards have
-// "name", and rewards and environments have "weight". Plugins must not have options with these
-// names. [any]
+// Returns those members of a plugin entry (enum rlhf__entry) that belong to the host, NULL-ended.
+// All entries have "plugin". Rewards, judges and environments also have "isolate" and "network",
+// rewards have "name", and rewards and environments have "weight". Plugins must not have options
+// with these names. [any]
 const char *const *rlhf__host_keys(int entry);
 
 #endif

@@ -66,8 +66,8 @@ void rlhf__ward_order(const struct rlhf__ward *w, char order);
 int rlhf__ward_over(const struct rlhf__ward *w);
 
 // End the warden and everything that the foreign code has started. The warden has `patience`
-// seconds to end by itself. If it does, returns 1 with its wait status in *status. In any case, the
-// processes that remain are ended too. [any]
+// seconds to end by itself. If it does, returns 1 with its wait status in *status. Otherwise ends
+// it and returns 0. In both cases, the remaining processes of the foreign code are ended too. [any]
 int rlhf__ward_end(struct rlhf__ward *w, double patience, int *status);
 
 #endif

@@ -34,8 +34,8 @@ rlhf_status rlhf__chat_name(struct rlhf__chat *, const char *name, struct rlhf__
 // The names that rlhf__chat_name accepts, NULL-ended, "auto" first. [any]
 const char *const *rlhf__chat_names(void);
 
-// 1 if rlhf__chat_name treats the name as a file, because it contains a '/' or ends with ".jinja".
-// [any]
+// Returns 1 if rlhf__chat_name treats the name as a file, because it contains a '/' or ends with
+// ".jinja". [any]
 int rlhf__chat_is_file(const char *name);
 
 // Check that the name is a known name or looks like a file; opens no file. Errors: RLHF_E_INVALID.
@@ -71,8 +71,8 @@ const char *rlhf__chat_jinja(const struct rlhf__chat *);
 // 1 if the template writes the tools that a row lists. [any]
 int rlhf__chat_lists_tools(const struct rlhf__chat *);
 
-// The form of the tool calls that the template writes (enum rlhf__tool_form). RLHF__TOOL_FORM_NONE
-// if it writes no calls, or writes them in a form that we cannot read. [any]
+// Returns the form of the tool calls that the template writes (enum rlhf__tool_form), or
+// RLHF__TOOL_FORM_NONE if it writes no calls, or writes them in a form that we cannot read. [any]
 int32_t rlhf__chat_tool_form(const struct rlhf__chat *);
 
 // The special token that ends an assistant's turn, as text; NULL if it is unknown. [any]

@@ -219,7 +219,7 @@ static rlhf_status subscript(struct rlhf__jinja_parser *p, int32_t *out) {
     return rlhf__jinja_node(p, n, out);
 }
 
-// 1 if the next token begins an argument that a test takes without parentheses, as in "x is
+// Returns 1 if the next token begins an argument that a test takes without parentheses, as in "x is
 // divisibleby 3".
 static int has_argument(const struct rlhf__jinja_parser *p) {
     static const char *const ends[] = {"and", "or", "not", "if", "else", "is", "in", "recursive"};

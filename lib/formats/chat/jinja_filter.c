@@ -219,8 +219,8 @@ static rlhf__value f_select(struct filtering *f) {
     return out;
 }
 
-// The sort key of an item: the item itself or one of its attributes. A string is converted to lower
-// case unless `exact` is set.
+// Returns the sort key of an item: the item itself or, if `by` is not none, one of its attributes.
+// A string is converted to lower case unless `exact` is set.
 static rlhf__value key_of(struct filtering *f, rlhf__value v, rlhf__value by, int exact) {
     const struct rlhf__jinja_args none = {0};
     int known;

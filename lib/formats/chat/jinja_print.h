@@ -15,9 +15,9 @@ void rlhf__jinja_print(struct rlhf__jinja_work *, rlhf__value v, struct rlhf__bu
 // The value str(v). A string is returned unchanged. [any]
 rlhf__value rlhf__jinja_text(struct rlhf__jinja_work *, rlhf__value v);
 
-// json.dumps(v, ensure_ascii=False), as in transformers' tojson. If indent < 0, everything is on
-// one line. `item` and `key` are the separators after items and keys; if their ptr is NULL,
-// Python's defaults are used. sorted 1: sort the keys. [any]
+// The options of json.dumps(v, ensure_ascii=False), as in transformers' tojson. indent < 0:
+// everything is on one line. `item` and `key` are the separators after items and keys; if their ptr
+// is NULL, Python's defaults are used. sorted 1: sort the keys. [any]
 struct rlhf__jinja_json {
     int64_t indent;
     rlhf_str item, key;

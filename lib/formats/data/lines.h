@@ -67,8 +67,8 @@ int rlhf__data_is_text(const char *path);
 // 1 if the line is empty or consists of white space. [any]
 int rlhf__row_line_blank(rlhf_str line);
 
-// 1 if the text begins like a JSON row: with `{"`, or with a brace that is alone on its line. A
-// text is unlikely to begin like this. [any]
+// Returns 1 if the text begins like a JSON row: with `{"`, or with a brace that is alone on its
+// line. A text is unlikely to begin like this. [any]
 int rlhf__row_line_begins_object(rlhf_str line);
 
 // Returns st. If st is RLHF_E_INVALID, first adds a hint to err that the piped text looks like a

@@ -29,8 +29,8 @@ struct rlhf__group_end {
 struct rlhf__group_end rlhf__group_end_of(const struct rlhf__judged_run *const *run, size_t n,
                                           const char *metric);
 
-// 1 if there are at least two groups, each of them has at least two seeds, and their ranges do not
-// overlap. [any]
+// Returns 1 if there are at least two groups, each group has at least two seeds, and the ranges of
+// the groups do not overlap. [any]
 int rlhf__group_ends_apart(const struct rlhf__group_end *, size_t n);
 
 #endif

@@ -14,8 +14,8 @@
 
 // ---- groups ----
 
-// 1 for settings that may differ between the runs of one group: the seed, names, log settings, and
-// settings that cannot change results.
+// Returns 1 for settings that may differ between the runs of one group: the seed, names, log
+// settings, and settings that cannot change results.
 static int may_differ(const char *key) {
     static const char *const names[] = {"run.seed", "run.dir", "run.note", "run.threads",
                                         "run.stop_after"};
@@ -211,8 +211,9 @@ static void put_problems(struct rlhf__buf *out, const struct rlhf__judged_run *r
     if (any) rlhf__buf_putc(out, '.');
 }
 
-// 1 if the values of objective/scores cannot be compared, because the runs differ in their rewards,
-// in the weights or options of the rewards, or in settings that change the scale of rewards.
+// Returns 1 if the values of objective/scores cannot be compared, because the runs differ in their
+// rewards, in the weights or options of the rewards, or in settings that change the scale of
+// rewards.
 static int rewards_differ(const struct rlhf__judged_run *runs, size_t n) {
     static const char *const scale[] = {"normalize", "clip"};
     for (size_t i = 1; i < n; i++) {

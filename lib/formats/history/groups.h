@@ -20,8 +20,9 @@ void rlhf__groups_make(const struct rlhf__judged_run *runs, size_t n, json_t **g
 const struct rlhf__judged_run **rlhf__group_members(const struct rlhf__judged_run *runs,
                                                     const json_t *group, size_t *n);
 
-// Sentences that compare the runs: ["Reward ends highest with kl_coef 0", "kl_coef 0: 0.946 (0.925
-// to 0.983, 3 seeds), KL 7.59; ..."]. New reference. Errors: RLHF_E_NOMEM. [any]
+// Set *out to a list of sentences that compare the runs: ["Reward ends highest with kl_coef 0",
+// "kl_coef 0: 0.946 (0.925 to 0.983, 3 seeds), KL 7.59; ..."]. New reference. Errors: RLHF_E_NOMEM.
+// [any]
 rlhf_status rlhf__groups_compare(const struct rlhf__judged_run *runs, size_t n,
                                  const json_t *groups, json_t **out, struct rlhf__error *err);
 

@@ -34,8 +34,8 @@ struct rlhf__witness {
 };
 const struct rlhf__witness *rlhf__witness_at(size_t i); // NULL after the last one [any]
 
-// 1 if measure i only repeats an earlier measure. For example, if the only reward is for right
-// answers, eval/reward equals the share of right answers. [any]
+// Returns 1 if measure i only repeats an earlier measure. For example, if the only reward is for
+// right answers, eval/reward equals the share of right answers. [any]
 int rlhf__witness_repeats(const struct rlhf__series_set *, size_t i);
 
 #endif

@@ -35,8 +35,8 @@ void rlhf__run_lines_close(struct rlhf__run_lines *l);
 // Move to the next line with a phase. Returns 0 at the end. [any]
 int rlhf__run_lines_next(struct rlhf__run_lines *l);
 
-// The object of the current line. Borrowed until the next call of rlhf__run_lines_next. If the line
-// is not an object with a phase, it is counted as skipped, and the result is NULL. [any]
+// Returns the object of the current line, borrowed until the next call of rlhf__run_lines_next. If
+// the line is not an object with a phase, counts it as skipped and returns NULL. [any]
 json_t *rlhf__run_lines_row(struct rlhf__run_lines *l);
 
 // Get the first and the last object with a phase, without reading the lines between them. New

@@ -53,9 +53,9 @@ static void kind_finish(struct kind *k) {
     free(k->phase);
 }
 
-// 1 if the row is of a held-out prompt. The program writes this mark near the beginning of such a
-// row. The text of a prompt or response cannot contain the mark, because quotes in a text are
-// escaped.
+// Returns 1 if the row has the mark of a held-out prompt. The program writes this mark near the
+// beginning of such a row. The text of a prompt or response cannot contain the mark, because quotes
+// in a text are escaped.
 static int is_eval(const struct rlhf__buf *line) {
     static const char mark[] = "\"eval\": true";
     return memmem(line->data, line->len < 100 ? line->len : 100, mark, sizeof mark - 1) != NULL;

@@ -19,18 +19,19 @@ struct rlhf__first_last {
 };
 struct rlhf__first_last rlhf__trend_ends(const struct rlhf__series *);
 
-// The standard deviation of a single value, estimated from the steps from each value to the next.
-// It is 1.05 times the median size of a step. If that median is 0, it is the root of half the mean
-// squared step. Returns 0 if there are fewer than two values. If memory runs out, returns infinity,
-// so that no series counts as moved. [any]
+// Returns the standard deviation of a single value, estimated from the steps from each value to the
+// next. It is 1.05 times the median size of a step. If that median is 0, it is the root of half the
+// mean squared step. Returns 0 if there are fewer than two values. If memory runs out, returns
+// infinity, so that no series counts as moved. [any]
 double rlhf__trend_noise(const struct rlhf__series *);
 
 // Returns 1 if the series rose and -1 if it fell, by more than three standard errors of the
 // difference between its last and its first value. Otherwise returns 0.
 int rlhf__trend_moved(const struct rlhf__series *);
 
-// The values at the end of a series that are all above (below) the limit: the phase of the first of
-// them, and their number. If the last value is not above (below) the limit, both are 0. [any]
+// The values at the end of a series that are all above the limit (trend_above) or all below it
+// (trend_below). `phase` is the phase of the first of them, and n is their number. If the last
+// value is not beyond the limit, both are 0. [any]
 struct rlhf__held {
     int64_t phase, n;
 };

@@ -50,8 +50,8 @@ rlhf_status rlhf__verdict_make(const struct rlhf__history *, struct rlhf__verdic
                                struct rlhf__error *err);
 void rlhf__verdict_finish(struct rlhf__verdict *); // accepts a zeroed verdict [any]
 
-// The name of an enum rlhf__verdict_kind ("none", "good", "warn", "bad") and of a note's level
-// ("info", "warn", "bad"). [any]
+// _kind_name: returns the name of an enum rlhf__verdict_kind ("none", "good", "warn", "bad").
+// _level_name: returns the name of a note's level ("info", "warn", "bad"). [any]
 const char *rlhf__verdict_kind_name(int32_t kind);
 const char *rlhf__note_level_name(int32_t level);
 

@@ -87,8 +87,8 @@ static int hex(char c) {
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-// The byte of a token such as "<0x41>"; -1 for other tokens. As in the library, "<0x+A>" is allowed
-// too.
+// Returns the byte of a token such as "<0x41>", or -1 for other tokens. As in the library, "<0x+A>"
+// is allowed too.
 static int byte_of(rlhf_str s) {
     if (s.len != 6 || memcmp(s.ptr, "<0x", 3) != 0 || s.ptr[5] != '>') return -1;
     int high = s.ptr[3] == '+' ? 0 : hex(s.ptr[3]), low = hex(s.ptr[4]);

@@ -1,5 +1,5 @@
-// decoder.h: turns ids into text: reads the "decoder" of tokenizer.json as a list of steps and runs
-// them.
+// decoder.h: turns ids into text. Reads the "decoder" of tokenizer.json as a list of steps, and
+// runs these steps.
 //
 // The decoder does not find tokens in texts, and it does not know special tokens. Internal to
 // text/, see rlhf__tokenizer_text.

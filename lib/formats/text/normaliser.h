@@ -31,8 +31,8 @@ rlhf_status rlhf__normaliser_apply(const struct rlhf__normaliser *normaliser, co
                                    size_t n, struct rlhf__buf *out, struct rlhf__buf *spare,
                                    struct rlhf__error *err);
 
-// The options of the BertNormalizer in the list of steps, or NULL if the list lacks one. They may
-// be changed before the first use. [main]
+// Returns the options of the BertNormalizer in the list of steps, or NULL if the list lacks one.
+// The options may be changed before the normalizer is first used. [main]
 struct rlhf__bert_opts *rlhf__normaliser_bert(struct rlhf__normaliser *normaliser);
 
 #endif

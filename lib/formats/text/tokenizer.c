@@ -94,8 +94,8 @@ struct word {
     size_t n; // characters
 };
 
-// Finds the longest token that begins at character `from`. Returns how many characters it has; 0 =
-// none.
+// Finds the longest token that begins at character `from`. Returns the number of its characters, or
+// 0 if no token begins there.
 static size_t longest(const struct rlhf__vocab *v, struct word *w, size_t from, int32_t *id) {
     size_t at = w->end[from];
     if (from) { // the bytes before are already encoded, so "##" may overwrite them
@@ -399,8 +399,8 @@ rlhf_status rlhf__tokenizer_encode_cut(const struct rlhf__tokenizer *tok, rlhf_s
 
 // ---- decoding ----
 
-// 1 if the id adds nothing to the text: it has no token, or it is special and the flags say to skip
-// special tokens.
+// Returns 1 if the id adds nothing to the text: it has no token, or it is special and the flags say
+// to skip special tokens.
 static int left_out(const struct rlhf__tokenizer *tok, int32_t id, uint32_t flags) {
     if (!rlhf__vocab_bytes(&tok->vocab, id).ptr) return 1;
     return (flags & RLHF__DECODE_SKIP_SPECIAL) && tok->vocab.token[id].special;

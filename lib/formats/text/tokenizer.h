@@ -90,8 +90,8 @@ char *rlhf__tokenizer_text(const struct rlhf__tokenizer *tok, const int32_t *ids
 // -1 if the tokenizer lacks that token. [any]
 int32_t rlhf__tokenizer_find(const struct rlhf__tokenizer *tok, rlhf_str token);
 
-// 1 if id is a special token (bos, eos, cls, ... or an added special token). Encoding without
-// special tokens never gives such an id; tests check that. [any]
+// Returns 1 if id is a special token (bos, eos, cls, ... or an added special token). Encoding
+// without special tokens never gives such an id; tests check that. [any]
 int rlhf__tokenizer_is_special(const struct rlhf__tokenizer *tok, int32_t id);
 
 // Check that a model with n_vocab embedding rows can be used with this tokenizer. Every id must
@@ -100,7 +100,7 @@ int rlhf__tokenizer_is_special(const struct rlhf__tokenizer *tok, int32_t id);
 rlhf_status rlhf__tokenizer_check_model(const struct rlhf__tokenizer *tok, int32_t n_vocab,
                                         const char *what, struct rlhf__error *err);
 
-// 1 if the tokenizer's files put bos before a text. The file that decides is tokenizer.json
+// Returns 1 if the tokenizer's files put bos before a text. The file that decides is tokenizer.json
 // (post_processor) or, if it is missing, tokenizer_config.json (add_bos_token). [any]
 int rlhf__tokenizer_has_bos(const struct rlhf__tokenizer *tok);
 

@@ -319,8 +319,8 @@ int rlhf__unicode_is_control(uint32_t cp) {
 }
 
 int rlhf__unicode_is_accent(uint32_t cp) {
-    // Marks that are newer than Unicode 8, the version of BERT's accents, but not newer than
-    // Unicode 9, the version of the normal forms.
+    // Marks that are newer than Unicode 8 but not newer than Unicode 9. BERT's accents follow
+    // Unicode 8, and the normal forms follow Unicode 9.
     static const struct range young[] = {
         {0x8D4, 0x8E1},     {0x1885, 0x1886},   {0x1DFB, 0x1DFB},   {0xA8C5, 0xA8C5},
         {0xA9BD, 0xA9BD},   {0x1123E, 0x1123E}, {0x11438, 0x1143F}, {0x11442, 0x11444},

@@ -15,7 +15,7 @@
 
 // ---- UTF-8 ----
 
-// The length of the longest prefix of s[0..n) that is valid UTF-8: no overlong forms, no
+// Returns the length of the longest prefix of s[0..n) that is valid UTF-8: no overlong forms, no
 // surrogates, at most U+10FFFF. If all of s is valid, this is n. [any]
 size_t rlhf__utf8_valid(const char *s, size_t n);
 
@@ -57,8 +57,8 @@ int rlhf__unicode_is_punct(uint32_t cp);
 // The lower case of a character, which has 1 or 2 code points; returns how many. [any]
 size_t rlhf__unicode_lower(uint32_t cp, uint32_t out[2]);
 
-// 1 if the character is newer than the Unicode version of the normal forms. Normalization leaves
-// such a character unchanged. [any]
+// Returns 1 if the character is newer than the Unicode version of the normal forms. Normalization
+// leaves such a character unchanged. [any]
 int rlhf__unicode_is_young(uint32_t cp);
 
 // 1 for a mark that StripAccents drops: a combining mark that is not young. [any]
@@ -70,8 +70,8 @@ int rlhf__unicode_is_mark(uint32_t cp);
 int rlhf__unicode_is_control(uint32_t cp);
 int rlhf__unicode_is_accent(uint32_t cp);
 
-// 1 for the library's \w: letters, marks, decimal numbers, connecting punctuation, joiners and
-// other alphabetic characters. [any]
+// Returns 1 for the library's \w: letters, marks, decimal numbers, connecting punctuation, joiners
+// and other alphabetic characters. [any]
 int rlhf__unicode_is_word(uint32_t cp);
 
 #endif

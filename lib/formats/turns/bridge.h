@@ -12,8 +12,9 @@
 #include "turns/conversation.h"
 
 struct rlhf__bridge {
-    // The messages of the users and the tools, and the list of tools that the conversation offers.
-    // A tool message has the call_id of the call that it answers, if that call had an id.
+    // The messages that follow the policy's turn, from users and tools, and the list of tools that
+    // the conversation offers. A tool message has the call_id of the call that it answers, if that
+    // call had an id.
     const struct rlhf__messages *said;
     size_t calls;     // number of calls in the policy's turn, as the template writes them
     int32_t with_end; // 1: the turn lacks its end token, so the ids begin with it
