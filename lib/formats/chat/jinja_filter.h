@@ -19,8 +19,8 @@ rlhf__value rlhf__jinja_filter(struct rlhf__jinja_work *, int32_t which, rlhf_st
 rlhf__value rlhf__jinja_method(struct rlhf__jinja_work *, rlhf_str name, rlhf__value v,
                                const struct rlhf__jinja_args *args);
 
-// Returns 1 if dictionaries have a method of this name, such as items(). The method takes precedence
-// over a member with the same name. [any]
+// Returns 1 if dictionaries have a method of this name, such as items(). The method takes
+// precedence over a member with the same name. [any]
 int rlhf__jinja_has_method(rlhf_str name);
 
 #endif
