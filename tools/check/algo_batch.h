@@ -40,8 +40,7 @@ uint32_t rlhf__algo_head_bit(int32_t h);
 const char *rlhf__algo_head_name(int32_t h);
 int32_t rlhf__algo_head_len(const struct rlhf__algo_batch *b, int32_t h);
 
-// Make rows that match the plan. With spread 0, all rows of a group (or the whole batch) have equal
-// rewards. [main]
+// Make rows that match the plan. With spread 0, all rows have the same reward. [main]
 void rlhf__algo_batch_make(struct rlhf__algo_batch *b, const rlhf_plan *plan, int32_t spread);
 
 // Make a batch for the plan. The caller frees it; spread is as in rlhf__algo_batch_make. If a group
@@ -54,8 +53,8 @@ int rlhf__algo_batch_new(struct rlhf__check *c, const rlhf_plan *plan, int32_t s
 // returns 0. *t needs rlhf__probe_finish in any case. [main]
 int rlhf__algo_open(struct rlhf__check *c, uint32_t shards, struct rlhf__probe *t, rlhf_plan *plan);
 
-// Call advantages() and store the results in the batch. Does nothing for rows of a file if the plan
-// does not recompute log-probs. [main]
+// Call advantages() and store the results in the batch. Does nothing if the plan's rows come from a
+// file and the plan does not recompute log-probs. [main]
 rlhf_status rlhf__algo_batch_advantages(struct rlhf__probe *t, struct rlhf__algo_batch *b,
                                         int32_t side, struct rlhf__error *err);
 

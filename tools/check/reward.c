@@ -123,8 +123,8 @@ static float number_of(uint32_t bits) {
     return f;
 }
 
-// Returns the first of n rows that both instances scored with different results, or n without such
-// a row.
+// Returns the first of n rows that both instances scored, but with different results. Returns n if
+// there is no such row.
 static uint32_t first_difference(const struct scores *a, const struct scores *b, uint32_t n) {
     uint32_t i = 0;
     while (i < n && (a->seq[i] == b->seq[i] || a->failed[i] || b->failed[i]))
@@ -132,8 +132,8 @@ static uint32_t first_difference(const struct scores *a, const struct scores *b,
     return i;
 }
 
-// Returns 1 if all scores are equal. Otherwise reports a violation of `rule`: "row 3 has the score
-// 1, and 2 <how>".
+// Returns 1 if all scores are equal. Otherwise reports a violation of `rule`, with a text such as
+// "row 3 has the score 1, and 2" that ends with `how`.
 static int compare(struct rlhf__check *c, int32_t rule, const char *how, const struct scores *a,
                    const struct scores *b, uint32_t n) {
     const uint32_t i = first_difference(a, b, n);

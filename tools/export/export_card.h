@@ -1,5 +1,5 @@
 // export_card.h: README.md of an exported directory, which is a model card for the hub. It says
-// what the model is and how it was trained, with settings and figures.
+// what the model is and how it was trained, with the run's metrics and settings.
 //
 // The card does not reveal where the model was made: only the last part of a path is kept, and
 // hosts, hardware and notes are left out.

@@ -17,9 +17,9 @@ rlhf_status rlhf__export_config_set(struct rlhf__export_source *, const struct r
 rlhf_status rlhf__export_config_write(const struct rlhf__export_source *,
                                       const struct rlhf__folder *to, struct rlhf__error *err);
 
-// Returns how a classifier or a reward model pools hidden states ("mean", ...), or NULL if
-// transformers pools them in the same way. *theirs (NULL allowed) receives how transformers pools:
-// "first" or "last". Borrowed. [any]
+// Returns the pooling ("mean", ...) that a classifier or a reward model applies to hidden states,
+// or NULL if transformers applies the same. If theirs is not NULL, *theirs becomes the pooling of
+// transformers, "first" or "last". Both texts are borrowed. [any]
 const char *rlhf__export_pooling(const struct rlhf__export_source *, const char **theirs);
 
 // The settings with which a run sampled; NULL if it did not sample. Borrowed. [any]

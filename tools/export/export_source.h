@@ -26,17 +26,18 @@ struct rlhf__export_source {
     json_t *settings, *manifest, *state, *metrics; // metrics: those of the checkpoint's phase
 };
 
-// Determine what `given` is. adapter is --adapter, a PEFT directory for `given`; NULL = none.
-// choice is --checkpoint; with NULL, takes the run's best checkpoint if it has one, otherwise the
-// last. Logs the checkpoint of a run. Errors: RLHF_E_INVALID, RLHF_E_IO. [main]
+// Determine what `given` is. `adapter` is the value of --adapter, a PEFT directory for `given`, or
+// NULL. `choice` is the value of --checkpoint. If choice is NULL, takes the run's best checkpoint
+// or, without a best one, the last. Logs the checkpoint of a run. Errors: RLHF_E_INVALID,
+// RLHF_E_IO. [main]
 rlhf_status rlhf__export_source_open(struct rlhf__export_source *, const char *given,
                                      const char *adapter, const char *choice, struct rlhf__log *log,
                                      struct rlhf__error *err);
 
 void rlhf__export_source_finish(struct rlhf__export_source *); // [main]
 
-// 1 if `path` is the run, the model directory or an adapter's base, or is below one of them. path
-// must be absolute with links resolved. [any]
+// Returns 1 if `path` is the run, the model directory or an adapter's base, or is below one of
+// them. `path` must be absolute with links resolved. [any]
 int rlhf__export_source_holds(const struct rlhf__export_source *, const char *path);
 
 // The directory of the tokenizer's files: dir or, if an adapter lacks such files, its base. [any]
@@ -47,8 +48,8 @@ const char *rlhf__export_source_text(const struct rlhf__export_source *);
 rlhf_status rlhf__export_source_json(const struct rlhf__export_source *, const char *name,
                                      json_t **out, struct rlhf__error *err);
 
-// 1 if the `architectures` of the source's config say that the model is a language model that can
-// generate. [any]
+// Returns 1 if the `architectures` of the source's config say that the model is a language model
+// that can generate. [any]
 int rlhf__export_source_writes(const struct rlhf__export_source *);
 
 #endif

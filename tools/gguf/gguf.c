@@ -136,8 +136,8 @@ static int64_t block_rows(const struct item *i, const struct rlhf__gguf_config *
     return i->n_columns < CHUNK ? CHUNK / i->n_columns : 1;
 }
 
-// Fills `out` with n rows in the order of the GGUF file, from the same n rows of the weight, which
-// are in `in`. size: bytes of an element.
+// Writes n rows to `out`, in the order of the GGUF file. `in` has the same n rows, in the order of
+// the weight. An element has `size` bytes.
 static void arrange(const struct item *i, int64_t n, size_t size, const uint8_t *in, uint8_t *out) {
     const size_t width = (size_t)i->n_columns, row = width * size;
     for (size_t r = 0; r < (size_t)n; r++) {
@@ -189,8 +189,8 @@ static rlhf_status put_rope(struct rlhf__gguf *g, const struct rlhf__gguf_model 
 
 // ---- the file ----
 
-// Returns llama.cpp's number for the type of a file, i.e. the type of most of its tensors. The
-// embedding has this type too.
+// Returns llama.cpp's number for a file's type, which is the type of most of its tensors. The
+// embedding has this type, so the function looks only at the embedding.
 static uint32_t file_type(const struct plan *p) {
     for (size_t i = 0; i < p->n; i++)
         if (strcmp(p->item[i].name, "token_embd.weight") == 0)

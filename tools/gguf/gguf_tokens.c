@@ -154,9 +154,9 @@ static int32_t role(const struct tokens *t, const json_t *config, const char *na
     return id;
 }
 
-// Finds the value of add_bos_token or, with behind = 1, of add_eos_token. *on = 1 if the tokenizer
-// puts this token, and no other, before a text (with `behind`, after it), and 0 if it puts nothing
-// there.
+// Sets *on to the value of add_bos_token or, with behind = 1, of add_eos_token. The value is 1 if
+// the tokenizer puts the token `id`, and no other, before a text (with `behind`: after it). It is 0
+// if the tokenizer puts nothing there. Fails if the tokenizer puts other tokens there.
 static rlhf_status puts_around(const struct tokens *t, int32_t id, int behind, int *on,
                                struct rlhf__error *err) {
     const int32_t *list;

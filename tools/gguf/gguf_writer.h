@@ -21,8 +21,8 @@ enum rlhf__gguf_type {
     RLHF__GGUF_ARRAY = 9
 };
 
-// A file without keys and tensors. Free it with rlhf__gguf_commit or rlhf__gguf_abort. NULL = out
-// of memory. [main]
+// Returns a new file without keys and tensors, or NULL if memory runs out. Free it with
+// rlhf__gguf_commit or rlhf__gguf_abort. [main]
 struct rlhf__gguf *rlhf__gguf_create(void);
 
 // Add a key, before rlhf__gguf_begin, which reports failed allocations. [main]
@@ -37,14 +37,14 @@ void rlhf__gguf_item_str(struct rlhf__gguf *g, const char *text, size_t len);
 void rlhf__gguf_item_i32(struct rlhf__gguf *g, int32_t v);
 void rlhf__gguf_item_f32(struct rlhf__gguf *g, float v);
 
-// Add a tensor of F32, F16 or BF16. shape is as in a weight file, where the last dimension is
-// contiguous. Errors: RLHF_E_INVALID (a dimension of 0, more than 4 dimensions, another dtype, too
-// large). [main]
+// Add a tensor of F32, F16 or BF16. The order of the dimensions in `shape` is that of a weight
+// file: the last dimension is contiguous. Errors: RLHF_E_INVALID (a dimension of 0, more than 4
+// dimensions, another dtype, too large). [main]
 rlhf_status rlhf__gguf_tensor(struct rlhf__gguf *g, const char *name, int32_t dtype, int32_t ndim,
                               const int64_t *shape, struct rlhf__error *err);
 
-// Start the file `name` in a folder (NULL: name is a path) with the keys and the list of tensors.
-// It appears only at commit. Errors: RLHF_E_IO, RLHF_E_NOMEM. [main]
+// Start the file `name` in the folder `in`, with the keys and the list of tensors. If in is NULL,
+// name is a path. The file appears only at commit. Errors: RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__gguf_begin(struct rlhf__gguf *g, const struct rlhf__folder *in, const char *name,
                              struct rlhf__error *err);
 

@@ -14,17 +14,17 @@ struct rlhf__inspect_models {
     char name[4][128];                    // names of the models, for people
 };
 
-// Find the directory of the model that `tuned` was made from. If tuned has an adapter, that model
-// is `under`, the adapter's base; without an adapter, under is NULL. A model without an adapter was
-// made from the policy in `config`, the settings of tuned's run. config is NULL if tuned is not
+// Find the directory of the base: the model that `tuned` was made from. If tuned has an adapter,
+// `under` is the directory of the adapter's base, which is the result. Otherwise under is NULL, and
+// the result is the policy in `config`, the settings of tuned's run. config is NULL if tuned is not
 // from a run. Errors: RLHF_E_INVALID if both are NULL. [main]
 rlhf_status rlhf__inspect_find_base(const struct rlhf__dirs *, const char *tuned, const char *under,
                                     const json_t *config, char base[RLHF__PATH_CAP],
                                     struct rlhf__error *err);
 
-// Open --base and --tuned into of[2]. base NULL: the model that tuned was made from, which its
-// adapter or its run names. *explained is RLHF__EXPLAINED_REWARD if both are reward models.
-// Errors: RLHF_E_INVALID names the flag. [main]
+// Open --base and --tuned into of[2]. If base is NULL, opens the model that tuned was made from,
+// which tuned's adapter or run names. *explained is RLHF__EXPLAINED_REWARD if both are reward
+// models. Errors: RLHF_E_INVALID names the flag. [main]
 rlhf_status rlhf__inspect_open_pair(struct rlhf__inspect_models *, struct rlhf__command_setup *,
                                     const char *base, const char *tuned,
                                     struct rlhf__subject_model of[2], int32_t *explained,

@@ -1,8 +1,8 @@
 // patching.c: see patching.h.
 //
-// A part's output is a term of the stream. So the patched run starts after the part: with the
-// base's stream there, plus the difference between the part's outputs in the two models. Earlier
-// parts compute the same as in the base and do not run again.
+// The stream is the sum of the outputs of all parts. So the patched run can start after the part:
+// it takes the base's stream at this point, and adds the difference between the part's outputs in
+// the two models. Earlier parts compute the same as in the base and do not run again.
 #include "inspect/patching.h"
 
 #include <stdlib.h>

@@ -124,8 +124,8 @@ static rlhf_status compare_sums(struct rlhf__subject *s, struct rlhf__error *err
 
 // ---- the heads whose attention is kept ----
 
-// The largest change of a head's contribution along the prompt. With one model, the head's largest
-// contribution.
+// Returns how much a head matters: the largest change of its contribution between the two models,
+// at any token of the prompt. With only one model, returns the head's largest contribution.
 static double size_of(const struct rlhf__subject *s, size_t layer, size_t h) {
     const size_t heads = (size_t)s->attribution[0].heads, n = s->ids.n;
     double most = 0;

@@ -86,8 +86,9 @@ static char *prompt_of(EditLine *el) {
     return prompt;
 }
 
-// A callback of libedit finds our editor only in libedit's client data, and reads these data with a
-// function of libedit. When a callback runs, libedit has been loaded.
+// Returns the editor of `el`. A callback of libedit gets only `el`, and our pointer is in el's
+// client data, which only a function of libedit can read. libedit is loaded whenever a callback
+// runs.
 static struct rlhf__editor *editor_of(EditLine *el) {
     struct rlhf__editor *e = NULL;
     void *lib = dlopen(LIBRARY, RTLD_LAZY | RTLD_NOLOAD);

@@ -56,9 +56,9 @@ void rlhf__typed_prompts_where(const struct rlhf__typed_prompts *, size_t i, cha
 
 // ---- --stop and --stop-id as response rules ----
 
-// Make rules from the typed texts and ids; the caller destroys *out. Also append them to `list` in
-// the form of sampling.stop. Errors: RLHF_E_INVALID (an empty text, an id outside the vocabulary),
-// RLHF_E_NOMEM. [main]
+// Make the rules that end a response, from the stop texts and stop ids that the user typed. The
+// caller destroys *out. Also append the texts and ids to `list` in the form of sampling.stop.
+// Errors: RLHF_E_INVALID (an empty text, an id outside the vocabulary), RLHF_E_NOMEM. [main]
 rlhf_status rlhf__typed_stops(const struct rlhf__flag_list *texts,
                               const struct rlhf__flag_list *ids, const struct rlhf__tokenizer *tok,
                               struct rlhf__response_rules **out, struct rlhf__buf *list,

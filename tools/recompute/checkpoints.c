@@ -208,9 +208,9 @@ static rlhf_status compare_moment(const struct opened *o, size_t k, const struct
     return note(c, files[k].name, run, &m, allowed, !(m.most <= allowed), err);
 }
 
-// Return a thousandth of the largest recomputed moment of one kind: letter 'm' means first moments,
-// 'v' second moments. In a tensor whose gradient is only rounding noise, rounding errors of the
-// moment may reach this size.
+// Sets *out to a thousandth of the largest recomputed moment of one kind. `letter` is the kind: 'm'
+// means first moments, 'v' second moments. In a tensor whose gradient is only rounding noise,
+// rounding errors of the moment may reach this size.
 static rlhf_status floor_of(const struct opened *o, char letter, double *out,
                             struct rlhf__error *err) {
     *out = 0;
@@ -242,8 +242,9 @@ static rlhf_status summarize(size_t k, const struct sums *s, const struct rlhf__
     return rlhf__checks_add(c, &update, err);
 }
 
-// Elements may differ by twice the largest change of an element in the phase, because AdamW scales
-// even rounding noise up to a full step. The weighted length bounds the difference as a whole.
+// Each element may differ by twice the largest change of an element in the phase, because AdamW
+// scales even rounding noise up to a full step. The difference as a whole is limited by its
+// weighted length.
 static rlhf_status compare_weights(const struct opened *o, size_t k,
                                    const struct rlhf__check_limits *l, struct sums *s,
                                    struct rlhf__checks *c, struct rlhf__error *err) {

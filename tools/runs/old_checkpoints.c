@@ -24,8 +24,8 @@ static rlhf_status append(struct rlhf__needed_list *l, const struct rlhf__needed
 }
 
 // If a checkpoint's path does not exist, its run may have been moved. So the checkpoint is
-// identified by its name RUN/checkpoints/NUMBER. `at` is the part of that name from its first slash
-// on.
+// identified by its name RUN/checkpoints/NUMBER. `at` points to the first slash of this name in
+// `path`.
 static rlhf_status append_moved(struct rlhf__needed_list *l, char *path, char *at,
                                 const struct rlhf__run_row *by, struct rlhf__error *err) {
     *at = '\0';

@@ -30,8 +30,8 @@ static double shards_of(const struct rlhf__scale_plan *p, double ranks) {
     return p->shards > 0 ? p->shards : ranks;
 }
 
-// Returns the maximum number of nodes of the tree that remain on a rank after it has added its own
-// shards.
+// Each rank first adds its own shards in a tree. Returns the maximum number of nodes of the tree
+// that then remain on a rank.
 static uint32_t most_nodes(uint32_t shards, uint32_t ranks) {
     const uint32_t each = shards / ranks;
     uint32_t most = 1;
@@ -135,8 +135,8 @@ static struct share slowest_of_many(const struct rlhf__scale_figures *f, double 
                           mean};
 }
 
-// Returns the mean over the minibatches of an epoch. If there are many rows, only the first of them
-// are used.
+// Returns the mean of slowest() over the minibatches of an epoch. If there are many rows, only the
+// first minibatches are used.
 static struct share learning(const struct rlhf__scale_figures *f, double rows, double ranks) {
     const double each = floor(rows / f->plan.minibatches);
     struct share sum = {0};
@@ -152,8 +152,8 @@ static struct share learning(const struct rlhf__scale_figures *f, double rows, d
 
 // ---- the parts of a phase ----
 
-// Fill the parts that a rank computes for itself. slow is the factor by which these take longer
-// because the ranks of a machine share its cores.
+// Fill in the parts of the cost that a rank computes for itself. `slow` is the factor by which
+// these parts take longer because the ranks of a machine share its cores.
 static void work(const struct rlhf__scale_figures *f, const struct rlhf__scale_layout *l,
                  double slow, struct rlhf__scale_cost *c) {
     const struct rlhf__scale_plan *p = &f->plan;
@@ -175,10 +175,12 @@ static void work(const struct rlhf__scale_figures *f, const struct rlhf__scale_l
     c->other = slow * m->other * own / m->rows + m->fixed * fmax(1, slow / m->threads);
 }
 
-// Gradients are sent during the backward pass of a rank's last microbatch, new weights during the
-// forward pass of the first microbatch of the next minibatch, if the phase has one. Windows
-// (team/sum.h) without embeddings and heads can overlap with the layers' part of the passes. The
-// first of them waits for its gradients, and the layers of the last one wait for its weights.
+// Returns the seconds of exchanges that overlap with computation. Gradients are sent during the
+// backward pass of a rank's last microbatch. New weights are sent during the forward pass of the
+// first microbatch of the next minibatch, if the phase has a next one. Only windows (team/sum.h)
+// without embeddings and heads can overlap, and only with the passes through the layers. The first
+// of these windows must wait for its gradients, and the layers of the last one must wait for their
+// weights.
 static double hidden(const struct rlhf__scale_figures *f, double ranks, double slow,
                      const struct rlhf__scale_cost *c) {
     const struct rlhf__scale_plan *p = &f->plan;

@@ -47,8 +47,8 @@ static uint32_t sizes(uint32_t n, uint32_t out[RLHF__SCALE_POINTS]) {
     return k;
 }
 
-// Other work on the machine can only lengthen a time. So reduce the time of a size that took longer
-// than a larger size.
+// Other work on the machine can only lengthen a time. So if a size took longer than the next larger
+// size, its time is reduced to that of the larger size.
 static void smooth(struct rlhf__scale_curve *c) {
     for (uint32_t i = c->n; i-- > 1;)
         if (c->at[i - 1].seconds > c->at[i].seconds) c->at[i - 1].seconds = c->at[i].seconds;

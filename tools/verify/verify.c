@@ -125,8 +125,9 @@ static int is_set(const struct options *o, const char *section) {
     return 0;
 }
 
-// Returns 1 if the answers of the environment p come from the record: it does not promise to be a
-// function, or only its program does, and the user does not let verify run that.
+// Returns 1 if the answers of the environment p come from the record. This is so if p does not
+// promise to be a function. It is also so if only p's program promises this, and the user does not
+// let verify run the program.
 static int is_recorded(const struct job *j, const json_t *p) {
     if (!json_is_true(json_object_get(p, "function"))) return 1;
     if (!json_is_true(json_object_get(p, "promised"))) return 0;
