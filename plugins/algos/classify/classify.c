@@ -52,8 +52,9 @@ static rlhf_status classify_plan(void *self, const rlhf_run_info *info, rlhf_pla
     return rlhf__sums_open(c->host, &c->sums, info, N_SUMS);
 }
 
-// The cross-entropy of one row's K scores against the smoothed label. Adds w times its derivative
-// to d[K]. Sets *best to the index of the largest score (the first one if several are equal).
+// Returns w times the cross-entropy of one row's K scores against the smoothed label, and sets d[K]
+// to its gradient. Sets *best to the index of the largest score (the first one if several are
+// equal).
 static double cross_entropy(const float *score, int32_t k, int32_t label, double smoothing,
                             double w, float *d, int32_t *best) {
     int32_t top = 0;

@@ -19,8 +19,8 @@ void rlhf__gae(const double *r, const double *v, int64_t n, double gamma, double
 // v_{t+1} - v_t. All arrays are [n]. [any]
 void rlhf__one_step(const double *r, const double *v, int64_t n, double *adv, double *ret);
 
-// Set x[n] to (x - mean) / (std + eps), or to exactly 0 if all x are equal. unbiased 1: divide the
-// variance by n - 1 instead of n. [any]
+// Set x[n] to (x - mean) / (std + eps), or to exactly 0 if all x are equal. If unbiased is 1, the
+// variance is divided by n - 1 instead of n. [any]
 void rlhf__standardize(double *x, int64_t n, double eps, int32_t unbiased);
 
 // Statistics of rlhf__group_normalize: the number of groups, the number of groups whose values are

@@ -14,8 +14,8 @@ enum rlhf__old_logp { RLHF__OLD_ROLLOUT = 0, RLHF__OLD_RECOMPUTE = 1 };
 enum rlhf__temperature { RLHF__TEMPERATURE_SAMPLING = 0, RLHF__TEMPERATURE_UNIT = 1 };
 enum rlhf__support { RLHF__SUPPORT_FULL = 0, RLHF__SUPPORT_SAMPLED = 1 };
 
-// The names of each enum's values, in the enum's order, NULL-ended. The enum of the ratio is in
-// surrogate.h, that of the KL estimator in kl.h.
+// For each enum, a list of its values' names in the enum's order, ended by NULL. surrogate.h has
+// the enum of the ratio, and kl.h the enum of the KL estimator.
 extern const char *const rlhf__std_names[],
     *const rlhf__kl_placement_names[], *const rlhf__kl_estimator_names[],
                                            *const rlhf__kl_controller_names[],
@@ -26,8 +26,8 @@ extern const char *const rlhf__std_names[],
                                                                *const rlhf__temperature_names[],
                                                                    *const rlhf__support_names[];
 
-// The settings that determine the plan's flags. kl_measure 1: measure the KL even without a
-// penalty.
+// The settings that determine the plan's flags. If kl_measure is 1, the KL is measured even without
+// a penalty.
 struct rlhf__choices {
     int32_t kl_placement, kl_measure, scope, old_logp, temperature, support;
 };

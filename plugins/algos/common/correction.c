@@ -34,8 +34,8 @@ static rlhf_status log_ratio(const rlhf_host *h, const rlhf_rollout *in, int64_t
                       (long long)(t - in->offset[i] - in->prompt_len[i]), (long long)i, p, b);
 }
 
-// Add one token to the sums. The token's weight comes from the log-ratio `of`. This is either r,
-// the log-ratio of the token itself, or the sum of r over the row.
+// Add one token to the sums. r is the token's log-ratio. The token's weight is computed from the
+// log-ratio `of`, which is either r or the sum of r over the row.
 static void count_token(const struct rlhf__correction *c, double of, double r,
                         struct rlhf__correction_sums *s) {
     const double w = rlhf_exp(bounded(of)), ratio = rlhf_exp(bounded(r));
@@ -74,8 +74,8 @@ static void count_row(const struct rlhf__correction *c, const rlhf_rollout *in,
     s->rows++;
 }
 
-// Scale the advantages of row i. `sum` is the sum of its log-ratios. Sets *high to 1 if the weight
-// of the whole row is above the cap.
+// Scale the advantages of a row. `sum` is the sum of the row's log-ratios. Sets *high to 1 if the
+// row has a single weight and this is above the cap.
 static void scale_row(const struct rlhf__correction *c, const rlhf_rollout *in,
                       struct rlhf__span row, double sum, int32_t *high) {
     const int whole = c->level == RLHF__CORRECT_SEQUENCE;

@@ -22,8 +22,8 @@ enum rlhf__correction_level {
 };
 enum rlhf__correction_mode {
     RLHF__CORRECT_TRUNCATE = 0, // a weight above the cap becomes the cap
-    // A token whose weight is above the cap gets weight 0; the divisors do not change. With
-    // SEQUENCE, a row above the cap is RLHF_ROW_EXCLUDED instead.
+    // With one weight per token, a weight above the cap becomes 0, and the divisors do not change.
+    // With one weight per row (SEQUENCE), a row whose weight is above the cap is RLHF_ROW_EXCLUDED.
     RLHF__CORRECT_MASK = 1
 };
 
@@ -52,9 +52,10 @@ struct rlhf__correction_sums {
 double rlhf__correction_weight(const struct rlhf__correction *, double log_ratio, int32_t *high);
 
 // Scale the advantages of all rows by their weights. With SEQUENCE and MASK, also exclude the rows
-// above the cap, and set *excluded to the number of their response tokens. If `finished` is set,
-// that number does not include unfinished rows. Adds to the sums unless they are NULL. Returns
-// RLHF_E_NUMERIC, with a message, if a log-prob is not finite. [step]
+// whose weight is above the cap, and set *excluded to the number of their response tokens. If
+// `finished` is set, *excluded does not count the tokens of unfinished rows. Adds each token to the
+// sums, unless the pointer to them is NULL. Returns RLHF_E_NUMERIC, with a message, if a log-prob
+// is not finite. [step]
 rlhf_status rlhf__correct(const rlhf_host *, const struct rlhf__correction *, const rlhf_rollout *,
                           int32_t finished, struct rlhf__correction_sums *, int64_t *excluded);
 

@@ -1,5 +1,5 @@
-// kl_control.h: the coefficient of the KL penalty, which is fixed or adapted by a controller, and
-// its saved state. metrics.h measures the KL; terms.h applies the penalty.
+// kl_control.h: the coefficient of the KL penalty and its saved state. The coefficient is fixed, or
+// a controller adapts it. metrics.h measures the KL; terms.h applies the penalty.
 #ifndef RLHF_ALGOS_COMMON_KL_CONTROL_H
 #define RLHF_ALGOS_COMMON_KL_CONTROL_H
 

@@ -11,7 +11,7 @@
 #include <rlhf/host.h>
 
 // Sums over the rollout. Each sequence is counted once per phase. If advantages are computed for
-// each minibatch, it is counted in the first epoch.
+// each minibatch, sequences are counted only in the first epoch.
 struct rlhf__pg_rollout_sums {
     int64_t sequences, tokens;
     int64_t kl_sequences, kl_tokens; // numbers of sequences and tokens whose KL was measured
@@ -23,7 +23,7 @@ struct rlhf__pg_rollout_sums {
 };
 
 // The reward and the group of every sequence of the phase. A group may be split over several
-// minibatches, so its spread is known only at the end of the phase.
+// minibatches, so the spread of its rewards is known only at the end of the phase.
 struct rlhf__pg_rows {
     double *reward; // [cap]
     int64_t *order; // [cap] scratch
@@ -66,8 +66,8 @@ struct rlhf__pg_report {
     int32_t kl_penalised, critic, sampled_support, groups, masks, unclipped;
 };
 
-// Record reward[n], the rewards of a rollout's n rows without the KL penalty. together 1: all rows
-// are one group. If memory runs out, reports RLHF_E_NOMEM through host->fail. [step]
+// Record reward[n], the rewards of a rollout's n rows without the KL penalty. If together is 1, all
+// rows count as one group. If memory runs out, reports RLHF_E_NOMEM through host->fail. [step]
 rlhf_status rlhf__pg_take_rows(const rlhf_host *, struct rlhf__pg_metrics *, const rlhf_rollout *,
                                const double *reward, int32_t together);
 

@@ -80,7 +80,8 @@ void rlhf__pg_destroy(void *self) {
 }
 
 // Choose the level of the correction. If the run samples ahead, `auto` means a weight per token, or
-// a weight per response if the loss has one ratio per response.
+// a weight per response if the loss has one ratio per response. Otherwise, `auto` means no
+// correction.
 static rlhf_status plan_correction(struct rlhf__pg *g, const rlhf_run_info *info) {
     const struct rlhf__pg_options *o = &g->opt;
     const int ahead = RLHF_HAS(rlhf_run_info, info, ahead) && info->ahead > 0;
@@ -211,9 +212,9 @@ rlhf_status rlhf__pg_uses(struct rlhf__pg *g, const rlhf_rollout *in, int32_t co
 }
 
 // Mask the rows of groups whose advantages are all 0, and remove these rows from the divisors: the
-// row counts and the phase's token count. If advantages are computed over the whole batch and there
-// are several minibatches, each minibatch is divided by the average number of remaining rows. (DAPO
-// does the same with tokens.)
+// row counts and the phase's token count. If advantages are computed over the whole batch, the row
+// count of each minibatch is the average number of remaining rows per minibatch. (DAPO also divides
+// by an average per minibatch, of tokens.)
 static rlhf_status mask_flat_groups(struct rlhf__pg *g, const rlhf_rollout *in, int64_t *order,
                                     const double *advantage, uint8_t *flat, int32_t counts) {
     if (!RLHF_HAS(rlhf_rollout, in, use) || !in->finished)

@@ -31,15 +31,15 @@ double rlhf__row_reward(const rlhf_rollout *, int64_t i);
 const char *rlhf__rows_check(const int32_t *offset, const int32_t *prompt_len, int64_t n,
                              int64_t total);
 
-// Checks the preconditions of a loss over log-probs: rlhf__rows_check finds no error, the logp head
-// is present, and the minibatch is not empty. Otherwise returns RLHF_E_INTERNAL with a message.
-// [any]
+// Returns RLHF_OK if the batch is valid for a loss over log-probs: rlhf__rows_check finds no error,
+// the logp head is present, and the minibatch is not empty. Otherwise returns RLHF_E_INTERNAL with
+// a message. [any]
 rlhf_status rlhf__logp_check(const rlhf_host *, const rlhf_loss_in *, const rlhf_loss_out *);
 
-// Finds the group that starts at row begin < n. Sets *end to the end of the group, which is rows
-// [begin, *end), and *best to the row that its label marks as preferred. The group must have two or
-// more rows, exactly one of which is marked. Otherwise returns RLHF_E_INTERNAL with a message.
-// [any]
+// Finds the group that starts at the row `begin`, which must exist. Sets *end to the end of the
+// group, which is rows [begin, *end), and *best to the row that its label marks as preferred. The
+// group must have two or more rows, exactly one of which is marked. Otherwise returns
+// RLHF_E_INTERNAL with a message. [any]
 rlhf_status rlhf__preferred(const rlhf_host *, const rlhf_loss_in *, int64_t begin, int64_t *end,
                             int64_t *best);
 

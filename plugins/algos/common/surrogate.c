@@ -69,8 +69,9 @@ static void token_row(const struct rlhf__clip *clip, double w, const float *logp
     }
 }
 
-// The ratio that all len > 0 tokens of a row share, for every `level` except RLHF__RATIO_TOKEN.
-// Sets *share to d log ratio / d logp_t.
+// Returns the probability ratio that all tokens of a row share. `level` must not be
+// RLHF__RATIO_TOKEN, and len must be positive. Sets *share to the derivative of log ratio by each
+// logp_t.
 static double row_ratio(int32_t level, const float *logp, const float *logp_old, int64_t len,
                         double *share) {
     double log_ratio = 0;
@@ -116,8 +117,8 @@ void rlhf__cispo_row(int32_t level, double high, double w, const float *logp, co
     }
 }
 
-// The log-ratio d of a token. It is clipped only in the direction that increases the objective for
-// advantage a. Sets *clipped to 1 if it was clipped.
+// Returns d, the log-ratio of a token, clipped only in the direction that increases the objective
+// for advantage a. Sets *clipped to 1 if it was clipped, otherwise to 0.
 static double gmpo_log_ratio(const struct rlhf__clip *clip, double d, double a, int *clipped) {
     *clipped = a > 0 ? d > clip->high : d < -clip->low;
     if (!*clipped) return d;

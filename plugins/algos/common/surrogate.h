@@ -28,7 +28,7 @@ enum rlhf__aggregation {
     RLHF__AGG_SUM = 7       // 1 / rows: the term of a response is the sum over its tokens
 };
 
-// The totals from which the weights are computed. If phase_tokens is 0, it is unknown, and DAPO
+// The totals from which the weights are computed. phase_tokens is 0 if it is unknown; DAPO then
 // equals TOKEN.
 struct rlhf__totals {
     double sequences;        // rows of the minibatch; if rows are masked, the mean over minibatches
@@ -53,8 +53,8 @@ struct rlhf__surrogate_sums {
 // The weight of each token term of a row with len > 0 response tokens. [any]
 double rlhf__token_weight(int32_t aggregation, const struct rlhf__totals *, int64_t len);
 
-// Returns max(-A rho, -A clip(rho)) (Schulman et al. 2017, eq. 7). If A < 0, a result above -A dual
-// is replaced with -A dual (Ye et al. 2020, eq. 3). Sets *d_ratio to the derivative by rho, and
+// Returns max(-A rho, -A clip(rho)) (Schulman et al. 2017, eq. 7). If A < 0 and `dual` is set, the
+// result is at most -A * dual (Ye et al. 2020, eq. 3). Sets *d_ratio to the derivative by rho, and
 // *clipped to 1 if the result does not depend on rho. [any]
 double rlhf__surrogate(double ratio, double adv, const struct rlhf__clip *, double *d_ratio,
                        int *clipped);

@@ -102,8 +102,8 @@ static double square(double miss, double *slope) {
     return miss * miss;
 }
 
-// The loss of a pair as a function of a_best and a_other, and its two derivatives. If the loss
-// depends only on the difference d = a_best - a_other, then d_other = -d_best.
+// The loss of a pair as a function of a_best and a_other. d_best and d_other are the derivatives by
+// a_best and by a_other. If the loss depends only on a_best - a_other, d_other is -d_best.
 struct pair {
     double loss, d_best, d_other;
 };
@@ -171,8 +171,8 @@ static void pull(float *d_logp, const struct response *r, double d) {
         d_logp[t] = (float)(d * r->scale);
 }
 
-// The loss of the responses [begin, end) to one prompt; `best` is the preferred response. Adds to
-// `total`.
+// Returns the loss of the responses [begin, end) to one prompt; `best` is the preferred response.
+// Adds its gradient to d_logp, and the group's metrics to total[N_SUMS].
 static double group_loss(const struct state *s, const rlhf_loss_in *in, int64_t begin, int64_t end,
                          int64_t best, float *d_logp, double *total) {
     double loss = 0, up = 0, others = (double)(end - begin - 1);

@@ -4,10 +4,10 @@
 //   L    = sum_it w_it (surrogate_it + beta kl_it - c2 entropy_it)
 //
 // S is defined in common/pg.h, w_it and the surrogate in common/surrogate.h. std is the standard
-// deviation of S in the group (Shao et al. 2024, section 4.1.2) or in the whole call. With
-// advantage_scale none, the difference is not divided (Liu et al. 2025). The term with beta exists
-// only with kl_placement loss. Every divisor is a total of the minibatch or of the phase, so
-// microbatch losses and derivatives add up.
+// deviation of S in the group (Shao et al. 2024, section 4.1.2) or over all rows of a call of
+// advantages(). With advantage_scale none, the difference is not divided (Liu et al. 2025). The
+// term with beta exists only with kl_placement loss. Every divisor is a total of the minibatch or
+// of the phase, so microbatch losses and derivatives add up.
 #include "grpo/method.h"
 
 #include <math.h>
@@ -21,8 +21,8 @@ void rlhf__grpo_compare(const void *self, const rlhf_rollout *in, const double *
     if (o->advantage_scale != RLHF__GRPO_SCALE_BATCH) return;
     struct rlhf__moments m = rlhf__moments(paid, in->n);
     double std = sqrt(unbiased ? rlhf__var_unbiased(m) : rlhf__var_biased(m)) + o->advantage_eps;
-    // If no group has spread, all advantages are already 0. Dividing them would give NaN if std is
-    // 0 too (with eps 0).
+    // If all rewards of each group are equal, all advantages are 0. If std is 0 as well (with eps
+    // 0), dividing would give NaN, so an advantage of 0 is not divided.
     for (int64_t i = 0; i < in->n; i++)
         if (advantage[i] != 0) advantage[i] /= std;
 }

@@ -44,9 +44,9 @@ static double batch_reward(const rlhf_rollout *in, int64_t i) {
                                                    : rlhf__row_reward(in, i);
 }
 
-// Copy the scores as doubles. With normalize_scores, the rows' total rewards are standardized over
-// the phase's batch: their mean is subtracted from each score, and the scores and token rewards are
-// divided by the standard deviation of these totals.
+// Copy the scores as doubles. normalize_scores standardizes the rows' total rewards over the
+// phase's batch. For this, the mean of the totals is subtracted from each score, and both the
+// scores and the token rewards are divided by the standard deviation of the totals.
 static void take_scores(const struct rlhf__ppo *p, struct work *w) {
     const rlhf_rollout *in = w->in;
     w->token_scale = 1;
@@ -92,8 +92,8 @@ static rlhf_status fill_row(struct rlhf__ppo *p, struct work *w, int64_t i, int6
     return RLHF_OK;
 }
 
-// One advantage per token. Without a critic, the values are 0. The advantage is then the
-// reward-to-go, because lambda is 1.
+// Computes one advantage per token. Without a critic, the values are 0 and lambda is 1, so the
+// advantage is the reward-to-go.
 static void by_token(const struct rlhf__ppo *p, struct work *w) {
     const rlhf_rollout *in = w->in;
     const double lambda = p->opt.advantage == RLHF__PPO_REWARD_TO_GO ? 1 : p->opt.lambda;
@@ -109,8 +109,8 @@ static void by_token(const struct rlhf__ppo *p, struct work *w) {
     }
 }
 
-// One advantage per row: the normalized sum of the row's rewards, which is copied to every token.
-// The returns are not normalized.
+// Computes one advantage per row, the normalized sum of the row's rewards, and copies it to every
+// token of the row. The returns are not normalized.
 static void by_row(const struct rlhf__ppo *p, struct work *w) {
     const rlhf_rollout *in = w->in;
     const struct rlhf__ppo_options *o = &p->opt;
