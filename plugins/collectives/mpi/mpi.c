@@ -67,8 +67,8 @@ static int more_room(struct mpi *m, int n) {
     return 1;
 }
 
-// Lists the parts of a job. Each rank sends to its nearest ranks first, so that not all ranks send
-// to the same rank at the same time.
+// Lists the parts of an exchange. Each rank sends to its nearest ranks first, so that not all ranks
+// send to the same rank at the same time.
 static rlhf_status make_job(struct mpi *m, const rlhf_block *send, const rlhf_block *recv,
                             struct job *j) {
     const int32_t ranks = m->table.ranks, own = m->table.rank;
@@ -131,7 +131,7 @@ static rlhf_status gather(void *ctx, const void *own, uint64_t bytes, void *all)
     return st == RLHF_OK ? wait_for(ctx, ticket) : st;
 }
 
-// Ends the job. If MPI's thread cannot end the other ranks, the launcher ends them after this
+// Ends all ranks. If MPI's thread cannot end the other ranks, the launcher ends them after this
 // process has ended.
 static void end(void *ctx, int32_t status) {
     struct mpi *m = ctx;

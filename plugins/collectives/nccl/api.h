@@ -16,8 +16,8 @@ struct nccl_id {
 // Results and types. All other results are failures.
 enum { NCCL_SUCCESS = 0, NCCL_IN_PROGRESS = 7, NCCL_INT8 = 0 };
 
-// ncclConfig_t as it was in 2.14. Newer libraries read from `version` that there is no more of it.
-// `unset` is where they have their next member.
+// ncclConfig_t as it was in 2.14. A newer library, whose struct is longer, sees from `version` that
+// this one ends here. `unset` lies at the library's next member and marks it as not set.
 enum { NCCL_LEAST = 21400 };
 #define NCCL_MAGIC 0xcafebeefU
 #define NCCL_UNSET (-2147483647 - 1)
@@ -55,8 +55,8 @@ struct nccl_api {
     int version; // 22105 is 2.21.5
 };
 
-// Opens libnccl.so.2, which stays open. Returns 0 if it cannot be used; why[cap] then has a
-// sentence.
+// Opens libnccl.so.2, which stays open. Returns 1 or, if the library cannot be used, 0 with the
+// reason in why[cap], as a sentence.
 int nccl_api_open(struct nccl_api *, char *why, size_t cap);
 
 // Writes a version as text: "2.21.5".

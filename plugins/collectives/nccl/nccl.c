@@ -1,10 +1,10 @@
 // nccl.c: the collective over NVIDIA's NCCL, for ranks that compute on GPUs. Gradients and weights
 // go from card to card.
 //
-// NCCL only sends and receives: the host adds, on the same stream, in the order of its tree, so
-// that sums have the bits that they have over MPI. (ncclAllReduce promises no order.) Small
-// messages, and the way out if a rank is lost, are those of the collective on which this one is
-// based.
+// NCCL only sends and receives. The host computes the sums, on the same stream and in the order of
+// its tree, so they have the same bits as over MPI. (ncclAllReduce promises no order.) This
+// collective is based on another one, which sends the small messages and ends all ranks if one is
+// lost.
 #include "api.h"
 
 #include <rlhf/draft/collective.h>
@@ -51,8 +51,8 @@ static rlhf_status check(struct nccl *n, int result, const char *what) {
     return RLHF_E_DEVICE;
 }
 
-// The communicator does not block: wait for a call that has been begun. limit: in seconds, 0 =
-// none.
+// Calls of NCCL return before they are done. Waits until the call that returned `result` is done,
+// for at most `limit` seconds (0 = no limit).
 static rlhf_status settle(struct nccl *n, int result, double limit, const char *what) {
     const double from = seconds();
     const struct timespec nap = {0, 20000};
@@ -125,8 +125,8 @@ static void end_all(void *ctx, int32_t status) {
 
 // ---- begin and end ----
 
-// Returns RLHF_OK if all ranks work. Otherwise all ranks have the sentence of the lowest one that
-// does not.
+// Returns RLHF_OK if NCCL works on all ranks. Otherwise, n->error on every rank becomes the reason
+// of the lowest rank on which NCCL does not work.
 static rlhf_status agree(struct nccl *n, struct hello *own, struct hello *all) {
     RLHF_TRY(n->base.gather(n->base.ctx, own, sizeof *own, all));
     for (int32_t k = 0; k < n->base.ranks; k++)
