@@ -45,8 +45,8 @@ enum rlhf__socket_end rlhf__socket_send(struct rlhf__socket *, const char *text,
 // Wait for the next text message; *out gets it. Pings are answered. [step]
 enum rlhf__socket_end rlhf__socket_receive(struct rlhf__socket *, struct rlhf__bytes *out,
                                            double deadline, char *why);
-// Tell the server that the connection ends, without waiting for its answer, and close it. A closed
-// one is allowed. [step]
+// Tell the server that the connection ends, and close it without waiting for the server's answer.
+// Does nothing if the socket is already closed. [step]
 void rlhf__socket_close(struct rlhf__socket *);
 
 #endif

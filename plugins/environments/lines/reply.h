@@ -24,9 +24,9 @@ int rlhf__line_reply_read(const char *line, size_t n, enum rlhf__asked,
                           struct rlhf__line_reply *out, char *why);
 
 // Put the reply into entry i of the output. `calls` is the number of tool calls in the episode's
-// turn. If there are any, the reply must have no text, or one text for each tool call, which
-// answers it. Otherwise a text is a user's message. Returns RLHF_E_INVALID with the reason in why
-// if the number of texts is wrong, or the error of say(). [step]
+// turn. If the turn has tool calls, the reply must have no text, or one text for each call, which
+// is the call's result. Without tool calls, each text is a user's message. Returns RLHF_E_INVALID
+// with the reason in why if the number of texts is wrong, or the error of say(). [step]
 rlhf_status rlhf__line_reply_put(const struct rlhf__line_reply *, const rlhf_episode_out *,
                                  uint32_t i, enum rlhf__asked, int32_t calls, char *why);
 
