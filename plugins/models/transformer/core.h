@@ -64,8 +64,8 @@ enum rlhf_tf_piece {
     RLHF_TF_UP
 };
 
-// The name of a parameter in the checkpoint. A list of names ends with a NULL name. In a list for
-// layers, struct rlhf_tf_arch.layer_prefix comes before the name.
+// The name of a parameter in the checkpoint. A list of names ends with a NULL name. The names in a
+// layer's list are prefixed with layer_prefix of struct rlhf_tf_arch.
 struct rlhf_tf_name {
     int32_t slot, piece; // enum rlhf_tf_slot, enum rlhf_tf_piece
     const char *name;
@@ -125,7 +125,8 @@ rlhf_status rlhf_tf_create(const rlhf_host *host, const struct rlhf_tf_arch *arc
 void rlhf_tf_destroy(void *self); // NULL allowed
 
 // ---- slots.c ----
-// The enum rlhf_act of an activation that transformers calls `name`; 0: not implemented. [any]
+// Returns the enum rlhf_act of the activation that transformers calls `name`, or 0 if it is not
+// implemented. [any]
 int32_t rlhf_tf_activation(const char *name);
 double rlhf_tf_attn_scale(const struct rlhf_tf_arch *arch); // 1 / sqrt(head_dim)
 // Refuse inconsistent sizes: "config.json: n_embd (30) must be a multiple of n_head (4)". d_key and

@@ -86,8 +86,9 @@ static rlhf_status check_reference(struct rlhf__tf *m, const rlhf_forward *f) {
     return RLHF_OK;
 }
 
-// The reference's hidden states at the scored positions, in the act dtype. They are copied from the
-// device, possibly in another order, or from the host.
+// The next two functions set w->ref_p to the reference's hidden states at the scored positions, in
+// the act dtype. gather_reference finds the states in device memory, and copies them if kl_dev_row
+// gives their rows. upload_reference copies them from the host.
 static rlhf_status gather_reference(struct rlhf__tf *m, struct rlhf__tf_work *w,
                                     const rlhf_forward *f) {
     w->ref_p = f->kl_dev_hidden;

@@ -39,8 +39,9 @@ int32_t rlhf__tf_slot_only_packed(int32_t layer, int32_t slot);
 // slot of a site's matrix. site_inputs: the input width of a site.
 int32_t rlhf__tf_site_of(int32_t slot);
 int32_t rlhf__tf_site_slot(enum rlhf__tf_site site);
-// The first of the slots that belong to a product: its own ones and those of the norm before it (in
-// a post-norm layer, of the norm that follows its block). TF_N_SITE: RLHF_TF_N_LAYER.
+// Returns the first of the slots that belong to a product. They are the product's own slots and
+// those of the norm before it (in a post-norm layer, of the norm after its block). For TF_N_SITE,
+// returns RLHF_TF_N_LAYER.
 int32_t rlhf__tf_site_first(enum rlhf__tf_site site);
 int32_t rlhf__tf_site_inputs(const struct rlhf__tf *m, enum rlhf__tf_site site);
 // The largest number of columns that A x of this product has in any layer; 0 without adapters.
@@ -60,7 +61,7 @@ const struct rlhf__tf_low *rlhf__tf_low_of(const struct rlhf__tf *m, int32_t lay
 rlhf_status rlhf__tf_low_in(const struct rlhf__tf *m, const struct rlhf__tf_low *low, rlhf_dev u,
                             rlhf_dev x, uint32_t rows);
 // Computes the gradients of A and B from dy, the gradient of the product's result. Stores the
-// gradient of u in bwd.dlow.
+// gradient of u = A x in bwd.dlow.
 rlhf_status rlhf__tf_low_bwd(struct rlhf__tf *m, const struct rlhf__tf_low *low, rlhf_dev x,
                              rlhf_dev u, rlhf_dev dy, uint32_t rows);
 
@@ -88,12 +89,12 @@ rlhf_status rlhf__tf_storage_create(struct rlhf__tf *m);
 void rlhf__tf_storage_destroy(struct rlhf__tf *m);
 // Frees the temporary values of a layer (-1: the globals) after the device has finished using them.
 rlhf_status rlhf__tf_storage_release(struct rlhf__tf *m, int32_t layer);
-// Tells the caller of backward() that the gradients of a layer's slots [slot, end), or with end =
-// RLHF_TF_N_LAYER also those of its adapters, are complete.
+// Tells the caller of backward() that the gradients of a layer's slots [slot, end) are complete.
+// With end = RLHF_TF_N_LAYER, the gradients of the layer's adapters are complete too.
 void rlhf__tf_storage_graded(struct rlhf__tf *m, int32_t layer, int32_t slot, int32_t end,
                              const rlhf_forward *f);
-// Waits until the values of these slots (layer -1: of the globals) have been received. f->wanted is
-// set.
+// Waits until the values of a layer's slots [slot, end) have been received (layer -1: of the
+// globals). f->wanted must be set.
 void rlhf__tf_storage_wanted(struct rlhf__tf *m, int32_t layer, int32_t slot, int32_t end,
                              const rlhf_forward *f);
 
@@ -105,8 +106,8 @@ rlhf_status rlhf__tf_weights_pack(struct rlhf__tf *m);
 rlhf_status rlhf__tf_lm_ready(struct rlhf__tf *m); // packs the LM head if that is needed
 // 1 if forward() may wait for new values (rlhf_forward.wanted).
 int32_t rlhf__tf_weights_can_wait(const struct rlhf__tf *m);
-// If f->wanted is set, wait for new values and pack them: those of the globals, or those that
-// belong to a product (rlhf__tf_site_first).
+// If f->wanted is set, both functions wait for new values and pack them. The first does this for
+// the globals, the second for the slots that belong to a product (rlhf__tf_site_first).
 rlhf_status rlhf__tf_weights_receive_globals(struct rlhf__tf *m, const rlhf_forward *f);
 rlhf_status rlhf__tf_weights_receive(struct rlhf__tf *m, int32_t layer, enum rlhf__tf_site site,
                                      const rlhf_forward *f);
@@ -131,12 +132,12 @@ uint64_t rlhf__tf_rows_ints(uint64_t n);
 
 // ---- trunk.c, trunk_bwd.c ----
 // Runs the embedding and all layers over w->rows; sets w->x. If gen is NULL, rows attend only to
-// their own tokens. f: the call of forward(), which may have to wait for values; NULL: another
-// call.
+// their own tokens. In a call of forward(), f is the call's argument, and the trunk waits for new
+// values if f->wanted is set. Otherwise f is NULL.
 rlhf_status rlhf__tf_trunk(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_gen *gen,
                            const rlhf_forward *f);
-// Runs the layers from `layer` on over w->rows, in a pre-norm stack. The input is the stream in
-// rlhf__tf_acts(layer).in. If mid is set, the input is the stream in .mid, and the attention of
+// Runs the layers from `layer` on over w->rows, in a pre-norm stack. If mid is 0, the input is the
+// stream in rlhf__tf_acts(layer).in. Otherwise, it is the stream in .mid, and the attention of
 // `layer` is skipped. Call trunk_reserve before. Sets w->x.
 rlhf_status rlhf__tf_trunk_from(struct rlhf__tf *m, struct rlhf__tf_work *w, int32_t layer,
                                 int32_t mid);

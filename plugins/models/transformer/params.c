@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// visit is called with WHOLE for each parameter of the architecture, and once for each of the two
-// matrices if the parameter has an adapter.
+// visit is called with WHOLE for each parameter of the architecture. For a parameter that has an
+// adapter, it is also called with LORA_A and with LORA_B.
 enum half { WHOLE, LORA_A, LORA_B };
 typedef rlhf_status visit_fn(struct rlhf__tf *m, const struct rlhf_tf_name *name, int32_t layer,
                              enum half half, void *arg);

@@ -110,8 +110,9 @@ uint64_t rlhf__tf_rows_ints(uint64_t n) {
     return k.end;
 }
 
-// Sets k->host to memory for the block on the host, and k->dev to its destination on the device. If
-// the step is recorded, the caller copies the block to the device.
+// Sets k->host to memory for the block on the host, and k->dev to its destination on the device.
+// The block of a recorded step is copied to the device by gen_record.c, every other block by
+// rlhf__tf_rows_upload.
 static rlhf_status place(struct rlhf__tf *m, struct rlhf__tf_work *w,
                          const struct rlhf__tf_layout *l, struct block *k) {
     void *tmp = NULL;

@@ -5,8 +5,9 @@
 // token. The score head belongs to sequence classifiers and reward models. It reads the pooled
 // state of each row, or the state at each response token.
 //
-// The final norm is computed only at the positions where its output is read. Pooling by first or
-// last token and the token scores read single positions. Pooling by mean reads all tokens of a row.
+// The final norm is computed only at the positions where its output is read. Token scores, and
+// pooling by the first or the last token, read single positions. Pooling by mean reads all tokens
+// of a row.
 #include "internal.h"
 
 // ---- value ----

@@ -130,8 +130,9 @@ void rlhf__tf_storage_graded(struct rlhf__tf *m, int32_t layer, int32_t slot, in
     if (to != from) f->graded(f->graded_ctx, from, (uintptr_t)to - (uintptr_t)from);
 }
 
-// Returns the address of the first value from this slot of this layer (-1: the globals) on, or the
-// end of all.
+// Returns the address of the first value in this slot of this layer (-1: the globals). If the slot
+// is empty, takes the next slot that is not. If all later slots are empty, returns the end of all
+// values.
 static rlhf_dev first_value(struct rlhf__tf *m, int32_t layer, int32_t slot) {
     for (; layer < m->arch.n_layer; layer++, slot = 0)
         for (; slot < (layer < 0 ? RLHF_TF_N_GLOBAL : RLHF_TF_N_LAYER); slot++)

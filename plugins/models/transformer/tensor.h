@@ -32,7 +32,8 @@ struct rlhf__tf_span {
 };
 
 // The adapter of one matrix product. n_blocks is how many of the product's checkpoint layers have
-// an adapter, 0: none. block[i] is the range of outputs to which layer i adds.
+// an adapter, 0: none. block[i] is the range of the product's outputs that belongs to the i-th of
+// these layers.
 enum { TF_MAX_PIECES = 3 };
 struct rlhf__tf_low {
     int32_t n_blocks, reserved;

@@ -92,7 +92,8 @@ static rlhf_status linear_bwd_add(const struct pass *p, const struct rlhf__tf_ac
 }
 
 // Sets *dx to the gradient of x, the input of the activation, given d, the gradient of its output.
-// Works in place, except that a wider x needs another buffer.
+// Without a gate, *dx is d, which is overwritten. With a gate, x is twice as wide as d, so *dx is
+// bwd.dfc.
 static rlhf_status act_bwd(const struct pass *p, rlhf_dev *dx, rlhf_dev d, rlhf_dev x) {
     const struct rlhf_tf_arch *a = &p->m->arch;
     *dx = a->gated ? p->m->bwd.dfc.p : d;
@@ -136,8 +137,9 @@ static rlhf_status norm_bwd(struct pass *p, rlhf_dev x, rlhf_dev stats,
 
 // ---- layers ----
 
-// The gradients of a product, and of the norm before it (pre-norm) or after it, are complete. Those
-// of adapters, which are stored after the whole layer, are complete with the layer.
+// Reports that the gradients of a product, and of the norm before it (pre-norm) or after it, are
+// complete. With adapters, reports the whole layer at once, after its last product, because the
+// gradients of all adapters of the layer are stored after the other gradients.
 static void graded(const struct pass *p, enum rlhf__tf_site site) {
     if (!p->m->low)
         rlhf__tf_storage_graded(p->m, p->layer, rlhf__tf_site_first(site),

@@ -18,7 +18,7 @@ struct rlhf__tf_rows {
 
 // The source of the device's rows: a batch or, if gen is set, a step of that session. For a step,
 // start, slot and silent are set, the entries of prefix are slots, and each row that samples is
-// read at its last token. If an array is NULL, it means:
+// read at its last token. The meaning of a NULL array:
 //
 //   prompt_len  rows have no response positions
 //   turn        all tokens from prompt_len on are the policy's
