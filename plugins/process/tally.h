@@ -22,8 +22,8 @@ void rlhf__tally_add(struct rlhf__tally *, const char *name, double value);
 // Adds all values of another tally, in the order of that tally. [any]
 void rlhf__tally_merge(struct rlhf__tally *, const struct rlhf__tally *);
 
-// Reports the mean value of each name as a metric, weighted by the number of its values. Warns if
-// there were too many names. [step]
+// Reports each name as a metric: the mean of the name's values, with their number as the weight.
+// Warns if there were too many names. [step]
 void rlhf__tally_report(const struct rlhf__tally *, const rlhf_host *);
 
 #endif

@@ -60,9 +60,9 @@ static rlhf_status bt_rm_create(const rlhf_host *host, const void *config, void 
     return RLHF_OK;
 }
 
-// With per_token, each of the n tokens of a response gets reward / n, and the reward of the
-// sequence becomes 0. So the sum over the tokens is the mean. A row without a response keeps the
-// reward of its sequence.
+// With per_token, divides the reward of each token by the number of tokens in the response, and
+// sets the reward of the sequence to 0. So a row's total is the mean of its tokens' rewards. A row
+// without a response keeps the reward of its sequence.
 static void hand_out(const rlhf_reward_in *in, float *seq, float *token) {
     for (uint32_t i = 0; i < in->n; i++) {
         int32_t begin = in->offset[i] + in->prompt_len[i], end = in->offset[i + 1];

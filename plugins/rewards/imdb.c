@@ -27,8 +27,8 @@ struct imdb {
     int32_t n_labels, label;
 };
 
-// log(p / (1 - p)) of label k, where p = softmax(z)[k]. This is z_k - log sum_{j != k} exp z_j. If
-// there is only one label, it is z_0.
+// Returns log(p / (1 - p)) of label k, where p = softmax(z)[k]. This equals z_k - log sum_{j != k}
+// exp z_j. If there is only one label, returns z_0.
 static double log_odds(const float *z, int32_t n, int32_t k) {
     if (n == 1) return (double)z[0];
     double max = -INFINITY, sum = 0;

@@ -239,8 +239,8 @@ static rlhf_status write_batch(struct python *p, const rlhf_reward_in *in, struc
     return full ? no_memory(p) : RLHF_OK;
 }
 
-// The weighted sum of the functions' rewards, in f32. As in TRL (torch's nansum), a NaN reward is
-// left out. If all are NaN, the sum is NaN.
+// Returns the weighted sum of the functions' rewards for row i, in f32. As in TRL (torch's nansum),
+// a NaN reward is left out. If all are NaN, returns NaN.
 static float sum_of(const struct python *p, const struct rlhf__frame *f, uint32_t i, uint32_t n) {
     float sum = 0;
     int any = 0;

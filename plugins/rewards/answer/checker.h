@@ -58,8 +58,8 @@ struct rlhf__checker {
     uint64_t gold_cap, cap;
 };
 
-// Errors: RLHF_E_UNSUPPORTED if the host lacks the service that reads rows, RLHF_E_INVALID if
-// options contradict each other. [main]
+// Prepare a checker with these options. Errors: RLHF_E_UNSUPPORTED if the host lacks the service
+// that reads rows, RLHF_E_INVALID if options contradict each other. [main]
 rlhf_status rlhf__checker_init(struct rlhf__checker *, const rlhf_host *,
                                const struct rlhf__answer_options *);
 void rlhf__checker_finish(struct rlhf__checker *); // accepts a zeroed one [main]

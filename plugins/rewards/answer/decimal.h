@@ -34,8 +34,8 @@ int rlhf__ratio_add(const struct rlhf__decimal *whole, const struct rlhf__ratio 
 int rlhf__ratio_equal(const struct rlhf__ratio *a, int32_t shift_a, const struct rlhf__ratio *b,
                       int32_t shift_b);
 
-// The nearest double, precise enough for comparisons with a tolerance; infinite if the number is
-// too large. [any]
+// Returns the number times 10^shift as a double, precise enough for comparisons with a tolerance.
+// Returns infinity if the number is too large. [any]
 double rlhf__ratio_value(const struct rlhf__ratio *, int32_t shift);
 
 #endif

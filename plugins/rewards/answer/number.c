@@ -82,8 +82,8 @@ static void take_exponent(struct rlhf__cursor *c, struct rlhf__decimal *x) {
     *c = before;
 }
 
-// Moves past digits with separators, a point and an exponent. Sets *integer to 1 if they lack a
-// point.
+// Moves past digits with separators, a point and an exponent. Sets *integer to 1 if it did not find
+// a point, otherwise to 0.
 static int take_decimal(struct rlhf__cursor *c, struct rlhf__decimal *x, int *integer) {
     const struct rlhf__cursor before = *c;
     int64_t e;

@@ -111,7 +111,7 @@ static int is_term(const struct rlhf__cursor *c) {
 }
 
 // Returns 1 if the rest of the text is a unit: words, or symbols such as "km/h" and "cm^2". Digits
-// are allowed only in an exponent, and operations are not allowed.
+// are allowed only in an exponent, and operators such as + are not allowed.
 static int rest_is_unit(struct rlhf__cursor *c) {
     int64_t power;
     char before = ' ';
@@ -160,8 +160,8 @@ static int before_is(const struct rlhf__cursor *c, const char *at, const char *w
     return (size_t)(at - c->begin) >= n && memcmp(at - n, word, n) == 0;
 }
 
-// 1 if the text before the cursor makes the digits at the cursor a part of something else, such as
-// a word.
+// Returns 1 if the text before the cursor shows that the digits at the cursor are a part of
+// something longer, such as a word.
 static int is_part(const struct rlhf__cursor *c) {
     const char *at = c->at;
     if (at == c->begin) return 0;
@@ -190,8 +190,8 @@ static int32_t sign_before(const struct rlhf__cursor *c, const char *at) {
                : -1;
 }
 
-// Skips text after a number that makes the number and the following digits something else (1.2.3,
-// 1/2/3, 2^5). Returns 1 if it found such text.
+// Skips the rest of a form that only begins like a number, such as ".3" in 1.2.3, "/3" in 1/2/3, or
+// "^5" in 2^5. Returns 1 if there was such a rest.
 static int take_torn(struct rlhf__cursor *c) {
     const int torn = rlhf__left(c) &&
                      (*c->at == '^' || ((*c->at == '.' || *c->at == '/') && rlhf__digit_at(c, 1)));

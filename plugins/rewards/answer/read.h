@@ -24,8 +24,8 @@ struct rlhf__reading {
 // [any]
 int rlhf__read_whole(rlhf_str text, int units, struct rlhf__reading *out);
 
-// 1 if a digit is directly followed by one or two letters that are not the symbol of a unit: 3x.
-// [any]
+// Returns 1 if a digit is directly followed by one or two letters that are not the symbol of a
+// unit: 3x. [any]
 int rlhf__has_term(rlhf_str text);
 
 // Finds the first or the last number in the text. Digits inside words (x2), exponents (cm^2) and

@@ -17,8 +17,8 @@ struct rlhf__exchange {
     char why[RLHF__WHY];            // out: why that row failed
 };
 
-// Returns RLHF_OK even if rows failed. Otherwise returns RLHF_E_CANCELLED, RLHF_E_NOMEM, or
-// RLHF_E_INVALID if a row cannot be sent. Afterwards, no request is in flight. [step]
+// Returns RLHF_OK when each row has a reward or has failed. Errors: RLHF_E_CANCELLED, RLHF_E_NOMEM,
+// or RLHF_E_INVALID if a row cannot be sent. Afterwards, no request is in flight. [step]
 rlhf_status rlhf__exchange(struct rlhf__exchange *);
 
 #endif

@@ -1,5 +1,5 @@
-// reply.h: reads the answer of a reward service for n rows. The service may send any text, so it is
-// checked in both formats.
+// reply.h: reads the answer of a reward service for n rows. The service may send any text, so every
+// part of the answer is checked.
 //
 // rows      a list of n: a number, null, or an object as exec.so reads it (exec/answer_line.h)
 // openrlhf  {"rewards": list of n, or a number if n is 1; "extra_logs": {name: list of n, or a
@@ -24,8 +24,9 @@ struct rlhf__reply {
 enum { RLHF__WHY = 512 };
 
 // Returns RLHF_OK if every row has a reward or is marked in `failed`, RLHF_E_INVALID if the answer
-// is invalid, or RLHF_E_NOMEM. why (RLHF__WHY bytes) says what was found and what was expected, in
-// the first failed row or in the whole answer. Without errors, it is "". [any]
+// is invalid, or RLHF_E_NOMEM. If a row has failed or the answer is invalid, why (RLHF__WHY bytes)
+// says what was found and what was expected, in the first failed row or in the answer. Otherwise
+// why is "". [any]
 rlhf_status rlhf__reply_read(const struct rlhf__reply *, const rlhf_host *, const char *text,
                              size_t len, char *why);
 

@@ -25,7 +25,7 @@ struct rlhf__requests {
 };
 
 // Returns RLHF_OK once each request is answered or lost, RLHF_E_CANCELLED, RLHF_E_NOMEM, or the
-// error of a function. Afterwards, no request is in flight. [step]
+// error that write() or take() returned. Afterwards, no request is in flight. [step]
 rlhf_status rlhf__requests_send(struct rlhf__requests *);
 
 #endif

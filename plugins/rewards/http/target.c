@@ -37,8 +37,8 @@ static rlhf_status check_form(const rlhf_host *host, const char *url) {
     return RLHF_OK;
 }
 
-// A part of a URL, "" if it is missing. Returns NULL if memory runs out or the part cannot be read.
-// Free it with curl_free.
+// Returns a part of a URL, to be freed with curl_free. Returns "" if the URL lacks the part, and
+// NULL if memory runs out or the part cannot be read.
 static char *part(CURLU *url, CURLUPart what, unsigned flags) {
     char *text = NULL;
     const CURLUcode code = curl_url_get(url, what, &text, flags);
@@ -46,8 +46,8 @@ static char *part(CURLU *url, CURLUPart what, unsigned flags) {
     return NULL;
 }
 
-// scheme://host:port of a parsed URL. Returns NULL if memory runs out or a part cannot be read.
-// Free it with free.
+// Returns scheme://host:port of a parsed URL, to be freed with free. Returns NULL if memory runs
+// out or a part cannot be read.
 static char *origin_of(CURLU *url) {
     char *scheme = part(url, CURLUPART_SCHEME, 0), *name = part(url, CURLUPART_HOST, 0);
     char *port = part(url, CURLUPART_PORT, CURLU_DEFAULT_PORT), *all = NULL;
@@ -105,8 +105,8 @@ int rlhf__target_same_origin(const struct rlhf__target *t, const char *url) {
 
 // ---- headers ----
 
-// 1 if the text is "Name: value" on one line, with a token (RFC 9110) as its name and without
-// control characters in its value.
+// Returns 1 if the text is one line "Name: value" whose name is a token (RFC 9110) and whose value
+// is free of control characters.
 static int is_header(const char *text) {
     static const char token[] = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
                                 "ABCDEFGHIJKLMNOPQRSTUVWXYZ";

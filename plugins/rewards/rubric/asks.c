@@ -9,8 +9,8 @@ static rlhf_status no_memory(const struct rlhf__asks *a) {
     return (a->host->fail)(a->host, RLHF_E_NOMEM, "out of memory for questions");
 }
 
-// Find the ask with this question. `seen` is a hash table with `room` slots. A slot has 1 plus the
-// index of an ask, or 0 if it is empty.
+// Returns the slot of the ask with this question, or the empty slot for it. `seen` is a hash table
+// with `room` slots. A slot has 1 plus the index of an ask, or 0 if it is empty.
 static uint32_t *slot_of(const struct rlhf__asks *a, uint32_t *seen, uint64_t room,
                          struct rlhf__question q) {
     uint64_t at = q.word[0] & (room - 1);

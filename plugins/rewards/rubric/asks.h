@@ -34,8 +34,8 @@ void rlhf__asks_finish(struct rlhf__asks *); // [step]
 void rlhf__ask_answer(struct rlhf__asks *, struct rlhf__ask *, const char *text, size_t n);
 void rlhf__ask_lose(struct rlhf__ask *, const char *why);
 
-// The score of row i by criterion k; NaN = lost. Call this function when all asks are closed.
-// [step]
+// Returns the score of row i by criterion k, or NaN if the criterion is lost for this row. Call
+// this function when all asks are closed. [step]
 double rlhf__asks_score(const struct rlhf__asks *, uint32_t i, uint32_t k);
 
 #endif

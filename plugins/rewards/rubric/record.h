@@ -1,5 +1,6 @@
-// record.h: a file of answers, with a line of JSON for each. A question that has an answer there is
-// not asked again. So a resumed or repeated run gets the same answers without the judge.
+// record.h: a file of a judge's answers, with a line of JSON for each. A question whose answer is
+// in the file is not asked again. So a resumed or repeated run gets the same answers without the
+// judge.
 #ifndef RLHF_REWARDS_RUBRIC_RECORD_H
 #define RLHF_REWARDS_RUBRIC_RECORD_H
 
