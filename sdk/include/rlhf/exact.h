@@ -1,15 +1,15 @@
 // rlhf/exact.h: exp, log and others, correctly rounded: the double nearest to the exact value.
 //
-// There is only one such double, so the results are the same with every C library, compiler and
-// CPU. The results of libm are not: they differ in the last bit between versions and CPUs. Use
-// these functions wherever a result can reach weights, samples, rewards or metrics.
+// Only one double is nearest, so the results are the same with every C library, compiler and CPU.
+// The results of libm are not: they differ in the last bit between versions and CPUs. Use the
+// functions of this header wherever a result can reach weights, samples, rewards or metrics.
 //
-// rlhf_exp and rlhf_log first try doubles, with an error bound. If the rounding is open, and in all
-// other functions, about 110 bits are computed with integers. If the exact value is then so close
-// to the middle between two doubles that the rounding is still open, the function begins again with
-// 320 bits (Ziv, "Fast evaluation of elementary mathematical functions with correctly rounded last
-// bit", 1991). Special values are those of C's Annex F, errno is not set, and the rounding is to
-// nearest. A call takes 10 to 120 ns, and rlhf_pow 200 ns.
+// rlhf_exp and rlhf_log first compute with doubles, and bound the error. If the bound leaves two
+// doubles possible, they compute about 110 bits with integers; the other functions begin with this.
+// If the exact value is so close to the middle between two doubles that 110 bits do not decide
+// either, the function computes 320 bits (Ziv, "Fast evaluation of elementary mathematical
+// functions with correctly rounded last bit", 1991). Special values are those of C's Annex F, errno
+// is not set, and the rounding is to nearest. A call takes 10 to 120 ns, and rlhf_pow 200 ns.
 #ifndef RLHF_EXACT_H
 #define RLHF_EXACT_H
 

@@ -36,8 +36,8 @@ struct rlhf_host {
     // Record why a call fails and return `code`: `return host->fail(host, RLHF_E_INVALID, "...")`.
     // The host copies msg and prints it with plugin, function and step. [any] [R:no-words]
     rlhf_status (*fail)(const rlhf_host *, rlhf_status code, const char *msg);
-    // Zeroed, 64-byte aligned, NULL when out of memory or if bytes is 0. Release with free. [any]
-    // [R:alloc-overrun] [R:out-of-memory]
+    // Zeroed, 64-byte aligned, NULL when out of memory or if bytes is 0. Release the memory with
+    // free. [any] [R:alloc-overrun] [R:out-of-memory]
     void *(*alloc)(const rlhf_host *, uint64_t bytes);
     void (*free)(const rlhf_host *, void *); // NULL allowed [any] [R:free]
     // Report a scalar metric for the current phase. combine (enum rlhf_combine) says how the values
@@ -58,9 +58,9 @@ struct rlhf_host {
     // Returns non-zero once the user has asked to stop; poll in long loops. [any] [R:hang]
     int32_t (*cancelled)(const rlhf_host *);
     // Returns the service table with that id, or NULL if it is not available. Looking a service up
-    // has no other effect. Pass this host as the first argument of its functions. Services are
-    // available from create() until destroy() returns. Look them up in create(), fail there if a
-    // required one is missing, and keep the pointer. [any]
+    // has no other effect. Pass this host as the first argument of the service's functions.
+    // Services are available from create() until destroy() returns. Look them up in create(), fail
+    // there if a required one is missing, and keep the pointer. [any]
     const void *(*service)(const rlhf_host *, const char *id);
     // Replaces each sums[i] by its sum over all workers that train this model, added in rank order,
     // so that every worker gets the same bits. In a run of one process the sums do not change. The

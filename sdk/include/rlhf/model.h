@@ -100,9 +100,9 @@ typedef struct rlhf_model_open {
     // adapter and base need a model with RLHF_CAP_ADAPTER; both may be NULL.
     //
     // With an adapter, the trunk's own parameters, the embeddings and the LM head are frozen:
-    // param() lists them with RLHF_PARAM_FROZEN and grad NULL. The first refresh() releases every
-    // value that is also kept packed, as in a `frozen` model: it is NULL afterwards. But refresh()
-    // may be called again, to pack the trained parameters.
+    // param() lists them with RLHF_PARAM_FROZEN and grad NULL. As in a `frozen` model, the first
+    // refresh() releases every value that is also kept packed, and param().value is NULL from then
+    // on. Unlike there, refresh() may be called again, to pack the trained parameters.
     //
     // The adapter's parameters come after all others, in the group RLHF_PARAM_ADAPTER, as f32.
     // There is one pair for each matched layer of the checkpoint: separate pairs for q_proj, k_proj
@@ -152,7 +152,7 @@ enum rlhf_param_flag {
     RLHF_PARAM_EMBED = 2,  // an embedding table: a matrix, but not one for Muon
     RLHF_PARAM_IN_OUT = 4, // a matrix stored [inputs, outputs]; without it [outputs, inputs]
     // Not trained: without optimizer state and excluded from the gradient norm; grad may be NULL
-    // even in a trainable model. Checkpoints contain it like any other.
+    // even in a trainable model. Checkpoints contain it like any other parameter.
     RLHF_PARAM_FROZEN = 8
 };
 // All bits of this header; others are refused.
@@ -236,16 +236,17 @@ typedef struct rlhf_forward {
     // other than REVERSE need RLHF_CAP_DIVERGENCE.
     int32_t divergence, reserved;
     double divergence_beta;
-    // backward() calls graded with a range of gradients to which it will add nothing more: `bytes`
-    // from `grad` on. It is called by backward's thread, for ranges in any order; gradients outside
-    // them are complete when backward() returns. A model may ignore it. NULL: not requested.
+    // backward() calls graded when it will add nothing more to a range of gradients: `bytes` bytes
+    // from `grad` on. The calls come from backward's thread, for ranges in any order. Gradients
+    // outside of these ranges are complete when backward() returns. A model need not call graded.
+    // NULL: the host does not ask for these calls.
     void (*graded)(void *graded_ctx, rlhf_dev grad, uint64_t bytes);
     void *graded_ctx;
-    // Parameter values have changed, and some of them are still being received. forward() calls
-    // wanted before it first reads the values in `bytes` from `value` on; when wanted returns, they
-    // are complete. forward() also does what refresh() does, and has asked for all trained values
-    // when it returns. wanted is called by forward's thread, for ranges in any order. Only for
-    // models with RLHF_CAP_WANTED. NULL: refresh() was called, as usual.
+    // Parameter values have changed, and some of them are still being received. Before forward()
+    // first reads the values in the `bytes` bytes from `value` on, it calls wanted; when wanted
+    // returns, these values are complete. forward() also does what refresh() does, and has asked
+    // for all trained values when it returns. wanted is called by forward's thread, for ranges in
+    // any order. Only for models with RLHF_CAP_WANTED. NULL: refresh() was called, as usual.
     void (*wanted)(void *wanted_ctx, rlhf_dev value, uint64_t bytes);
     void *wanted_ctx;
 } rlhf_forward;

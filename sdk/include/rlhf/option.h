@@ -196,8 +196,8 @@ template <class Field> struct rlhf_opt_text {
 #define RLHF_OPT_TABLE(T, f, rows, n)                                                              \
     { .type = RLHF_T_TABLE, .offset = offsetof(T, f), .table = (rows), .n_table = (n) }
 
-// Copies row i of a table with that stride (0: the size of a row in this header). Fields that an
-// older table lacks read as 0.
+// Copies row i of a table whose rows are `stride` bytes apart (0: the size of a row in this
+// header). Fields that an older table lacks read as 0.
 static inline void rlhf_opt_row(const rlhf_opt *rows, uint32_t stride, uint64_t i, rlhf_opt *out) {
     const uint32_t step = stride ? stride : (uint32_t)sizeof *out;
     memset(out, 0, sizeof *out);

@@ -42,8 +42,8 @@ static inline int rlhf_opt_def_in_range(const rlhf_opt *o) {
     return low && high;
 }
 
-// Returns what is wrong with an option in a config struct of that size, as text to follow the
-// option's name, or NULL if it is valid. [any]
+// Returns what is wrong with an option whose config struct has config_size bytes, as text to follow
+// the option's name, or NULL if the option is valid. [any]
 static inline const char *rlhf_opt_fault(const rlhf_opt *o, uint32_t config_size) {
     const uint32_t size = rlhf_opt_value_size(o->type);
     if (size == 0) return "has a type this host does not know";

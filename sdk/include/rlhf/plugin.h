@@ -54,9 +54,9 @@ typedef struct rlhf_plugin {
     uint32_t n_opts, opt_stride, config_size;
     uint32_t state_version; // format of save()'s bytes; 0 = without save and load
     // Returns why `key` has no effect given the other options in config ("kl_controller is fixed",
-    // static text), or NULL if `key` has an effect. The host rejects such an option with that
-    // reason, or warns if it comes from a file. The function is not called for options at their
-    // default. If why_unused is NULL, all options take effect. [any]
+    // static text), or NULL if `key` has an effect. The host rejects an option without effect, with
+    // that reason; if the option comes from a file, the host only warns. The function is not called
+    // for options at their default. If why_unused is NULL, all options take effect. [any]
     const char *(*why_unused)(const void *config, const char *key);
 
     // ---- instance ----

@@ -31,9 +31,9 @@ typedef struct rlhf_block {
 
 enum rlhf_collective_flag {
     // exchange() takes device memory, as addresses that are valid on the stream of
-    // rlhf_collective_options, and queues the exchange on that stream. wait() does not wait for it,
-    // but only reports failures: what is queued later finds the bytes. gather() still takes host
-    // memory. Without this flag, exchange() takes host memory.
+    // rlhf_collective_options, and queues the exchange on that stream. Work that is queued on the
+    // stream later finds the bytes, so wait() does not wait for the exchange but only reports
+    // failures. gather() still takes host memory. Without this flag, exchange() takes host memory.
     RLHF_COLLECTIVE_DEVICE = 1
 };
 
@@ -47,11 +47,11 @@ typedef struct rlhf_collective {
 
     // Begin to send send[k] to rank k, and to receive recv[k] from it. The arrays have `ranks`
     // entries and are borrowed until the call returns; their memory is borrowed until the ticket
-    // has been waited for. The two sizes of a pair of ranks are equal. The entry for this rank
-    // itself is ignored. Only the order between two ranks counts: a rank that exchanges no bytes
-    // with any other need not make the call. Tickets increase and are never 0. If
-    // RLHF_COLLECTIVE_DEPTH exchanges are under way, the call waits for the oldest. Errors as wait;
-    // RLHF_E_NOMEM. [main]
+    // has been waited for. What one rank sends and the other receives must have the same size. The
+    // entry for this rank itself is ignored. Only the order between two ranks matters, so a rank
+    // that exchanges no bytes with any other need not make the call. Tickets increase and are never
+    // 0. If RLHF_COLLECTIVE_DEPTH exchanges are under way, the call waits for the oldest. Errors as
+    // wait; RLHF_E_NOMEM. [main]
     rlhf_status (*exchange)(void *ctx, const rlhf_block *send, const rlhf_block *recv,
                             uint64_t *ticket);
     // Wait until this exchange and all earlier ones have ended. RLHF_E_DEVICE: a rank has ended or
@@ -63,8 +63,8 @@ typedef struct rlhf_collective {
     // ranks and at most RLHF_COLLECTIVE_GATHER. Waits for all earlier exchanges. Errors as wait.
     // [main]
     rlhf_status (*gather)(void *ctx, const void *own, uint64_t bytes, void *all);
-    // End all ranks: this process with the exit status, the others through the launcher. For cases
-    // in which the ranks can no longer agree. Does not return. [any]
+    // End all ranks when they can no longer agree: this process with the exit status `status`, the
+    // others through the launcher. Does not return. [any]
     void (*abort)(void *ctx, int32_t status);
     // Returns why the last call failed, as one sentence that names the rank and its machine where
     // they are known; "" if no call has failed. Borrowed until the next call. [main]
@@ -81,8 +81,8 @@ typedef struct rlhf_collective_options {
     // host prints it and calls abort(). NULL: only wait() reports it. [any]
     void (*lost)(void *lost_ctx, const char *why);
     void *lost_ctx;
-    // An open collective of the same ranks, through which this one may exchange small messages;
-    // NULL = none.
+    // An open collective of the same ranks, through which this one may send small messages; NULL =
+    // none.
     const rlhf_collective *base;
     void *stream; // of the device, as its own library knows it; NULL without one
 } rlhf_collective_options;

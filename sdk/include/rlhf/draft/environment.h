@@ -12,9 +12,10 @@
 //
 // What an environment says and pays may depend only on its options, the phase, and this episode's
 // seed, data row and turns: its messages and rewards must not depend on the other episodes of a
-// call, on time, or on earlier calls. So rows do not depend on timing. After a failure, the host
-// can play an episode again: it calls reset(), and then step() with the turns that the policy took
-// before. RLHF_ENVIRONMENT_VARIES is for environments that cannot promise this. [R:episode-repeat]
+// call, on time, or on earlier calls. So the rows of a run do not depend on timing. After a
+// failure, the host can play an episode again: it calls reset(), and then step() with the turns
+// that the policy took before. RLHF_ENVIRONMENT_VARIES is for environments that cannot promise
+// this. [R:episode-repeat]
 //
 // An environment says and sees only text. Token ids, chat templates, the parsing of tool calls, and
 // all limits on turns, tokens and time belong to the host. If text of the environment contains a
@@ -36,8 +37,8 @@ enum rlhf_environment_flag {
     RLHF_ENVIRONMENT_TASKS = 4,
     // Answers are functions of the options, of files that the options name, and of the episode's
     // seed, data row and turns, with the same bits on every machine: nothing reads the clock, other
-    // files or the network. So `rlhf-host verify` may play episodes again. The answers of
-    // environments without the flag are taken on trust there.
+    // files or the network. So `rlhf-host verify` may play episodes again. It takes the answers of
+    // environments without this flag on trust.
     RLHF_ENVIRONMENT_FUNCTION = 8
 };
 #define RLHF_ENVIRONMENT_KNOWN (2 * RLHF_ENVIRONMENT_FUNCTION - 1) // all bits of this header
@@ -93,8 +94,9 @@ struct rlhf_episode_out {
     // A USER message in reset() is appended to the prompt's last message if that is a user's.
     // [step] [R:episode]
     rlhf_status (*say)(const rlhf_episode_out *, uint32_t i, int32_t role, rlhf_str text);
-    // Report a number about episode i, as environment/<name>: the mean over the phase's episodes
-    // that reported it, each with its last value. [step]
+    // Report a number about episode i. If an episode reports a name several times, the last value
+    // counts. The metric environment/<name> is the mean over the phase's episodes that reported the
+    // name. [step]
     void (*metric)(const rlhf_episode_out *, uint32_t i, const char *name, double value);
 };
 

@@ -10,9 +10,10 @@
 
 #include "../host.h"
 
-// The extension (rlhf_plugin.extension, with self NULL) of a plugin that lets programs do its work
-// and starts them with the service below. If the plugin came with the host, it stays in the host's
-// process, and the options `isolate` and `network` apply to the programs.
+// A plugin that lets programs do its work, and starts them with the service below, has this
+// extension (rlhf_plugin.extension, with self NULL). If the plugin came with the host, the options
+// `isolate` and `network` apply only to its programs; the plugin itself stays in the host's
+// process.
 #define RLHF_EXT_PROGRAM "rlhf.draft.program/0"
 typedef struct rlhf_program_use {
     uint32_t size, reserved;

@@ -2,8 +2,9 @@
 // minor. The intermediate values of a transformer: its residual stream, its attention, and the
 // output of each part. `rlhf-host inspect` reads models through it.
 //
-// A model of this kind has a stream x of width d for each token. The embeddings write its first
-// value; each layer adds the output of its attention and then that of its MLP:
+// A transformer has a stream x of width d for each token. Its first value comes from the
+// embeddings. Each layer adds to it the output of the layer's attention, and then the output of the
+// layer's MLP:
 //
 //   IN(0) = TOKEN + POSITION        MID(l) = IN(l) + attention(l)
 //   IN(l + 1) = MID(l) + mlp(l)     END = IN(layers)
@@ -68,8 +69,8 @@ typedef struct rlhf_tap_run {
     uint32_t size;
     // 1: keep the values of all computed layers for read(). 0: keep only END.
     int32_t keep;
-    // RLHF_TAP_IN, RLHF_TAP_MID or RLHF_TAP_END: the pass begins there, at `layer`, with `stream`.
-    // 0: at the embeddings.
+    // Where the pass begins. RLHF_TAP_IN, RLHF_TAP_MID or RLHF_TAP_END: at this point of `layer`,
+    // with the values in `stream`. 0: at the embeddings.
     int32_t point, layer;
     const float *stream; // [total, d]
 } rlhf_tap_run;

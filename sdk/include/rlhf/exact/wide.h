@@ -1,6 +1,7 @@
-// rlhf/exact/wide.h: the same functions with 320 bits below the point, for the few arguments whose
-// result lies so close to the middle between two doubles that 128 bits do not decide. Slow, without
-// tables of values, by other formulas than rlhf/exact/core.h. Include rlhf/exact.h instead.
+// rlhf/exact/wide.h: the functions of rlhf/exact.h with 320 bits below the point. They are for the
+// few arguments whose result is so close to the middle between two doubles that the 128 bits of
+// rlhf/exact/core.h do not decide. They are slow, and use other formulas than core.h and no tables
+// of values. Include rlhf/exact.h instead.
 #ifndef RLHF_EXACT_WIDE_H
 #define RLHF_EXACT_WIDE_H
 

@@ -6,8 +6,9 @@
 //   plan (at start; again when a supervised run knows its rows) .. advantages (once a phase, or
 //   once a minibatch) .. per epoch, per minibatch: loss (each microbatch) .. minibatch_end ..
 //   phase_end.
-// Supervised algorithms (any other source) run without a rollout: loss, minibatch_end, phase_end.
-// With RLHF_PLAN_RECOMPUTE_LOGP, advantages() is called first, on the whole batch.
+// Algorithms with any source but ROLLOUT are supervised and run without a rollout: loss,
+// minibatch_end, phase_end. With RLHF_PLAN_RECOMPUTE_LOGP, advantages() is called first, on the
+// whole batch.
 //
 // Log-probs, entropies and KLs are natural logarithms (nats).
 //
@@ -66,19 +67,21 @@ enum rlhf_plan_flag {
     // loss() ignores the tokens marked in rlhf_loss_in.left_out. A user may restrict the loss to
     // some of a row's tokens (data.assistant_only) only if this flag is set.
     RLHF_PLAN_LEAVES_OUT = 64,
-    // COMPLETIONS: each row is followed by a mismatched row of the same group. It has the same
-    // prompt and the completion of the previous row in the batch. The first row takes the
-    // completion of the last row; in a batch of one row, another row of the file provides it. The
-    // row is truncated at its end to the context, and its label is -1. An algorithm that does not
-    // need some of these rows marks them in rlhf_rollout.use.
+    // COMPLETIONS: each row is followed by a mismatched row of the same group. The mismatched row
+    // has the same prompt, the completion of the previous row in the batch, and label -1. For the
+    // first row of the batch, the completion is that of the last row; in a batch of one row, it is
+    // that of another row of the file. A mismatched row that is longer than the context is cut at
+    // its end. An algorithm that does not need some of these rows marks them in rlhf_rollout.use.
     RLHF_PLAN_MISMATCHED = 128,
-    // PREFERENCES: loss() uses rlhf_loss_in.margin. Otherwise a row with a margin is rejected.
+    // PREFERENCES: loss() uses rlhf_loss_in.margin. Without this flag, a row with a margin is
+    // rejected.
     RLHF_PLAN_MARGINS = 256,
-    // ROLLOUT: a run may have no rewards; score and token_reward are then zeros. Otherwise a run
-    // without rewards is rejected.
+    // ROLLOUT: a run may have no rewards; score and token_reward are then zeros. Without this flag,
+    // a run without rewards is rejected.
     RLHF_PLAN_REWARDS_OPTIONAL = 512,
-    // ROLLOUT: rows may be older than the weights that train on them (rlhf_rollout.version),
-    // because the algorithm corrects for it. Otherwise a run that samples ahead is rejected.
+    // ROLLOUT: rows may be sampled with older weights than the present ones (rlhf_rollout.version),
+    // because the algorithm corrects for this. Without this flag, a run that samples ahead is
+    // rejected.
     RLHF_PLAN_STALE = 1024
 };
 
@@ -94,11 +97,12 @@ enum rlhf_plan_flag {
 // How the updates use a row; set by advantages().
 enum rlhf_row_use {
     RLHF_ROW_TRAINS = 0,
-    // Passed to loss(), but its gradient is always exactly zero, so the row is forwarded and
-    // skipped in the backward pass. Any other gradient ends the run with RLHF_E_INTERNAL.
+    // loss() gets the row, but the row's gradient is always exactly zero. So the row is part of the
+    // forward pass but not of the backward pass. If loss() gives it another gradient, the run ends
+    // with RLHF_E_INTERNAL.
     RLHF_ROW_NO_GRADIENT = 1, // [R:row-use]
-    // Excluded from the loss: the row is not forwarded or passed to loss(), and batch_tokens does
-    // not count it (batch_sequences does).
+    // The row is excluded from the loss: it is not part of the forward pass, and loss() does not
+    // get it. batch_tokens does not count its tokens, but batch_sequences counts the row.
     RLHF_ROW_EXCLUDED = 2
 };
 
@@ -175,17 +179,17 @@ typedef struct rlhf_rollout {
     uint32_t batch_n, reserved;
 
     // ---- results ----
-    // out [total], zeroed: passed on to loss() under the same names. The host only passes both
-    // arrays on and writes them to a rollout log. returns is the value head's regression target.
-    // [R:advantages]
+    // out [total], zeroed: passed on to loss() under the same names. The host does not use the two
+    // arrays itself; it only writes them to a rollout log. `returns` is the value head's regression
+    // target. [R:advantages]
     float *advantage, *returns;
 } rlhf_rollout;
 
 typedef struct rlhf_loss_in {
     uint32_t size, n, total;
     uint32_t epoch, minibatch;
-    // Minibatches per epoch in this phase: fewer than planned if rows were dropped and too few are
-    // left.
+    // Minibatches per epoch in this phase: fewer than planned if so many rows were dropped that too
+    // few are left.
     uint32_t minibatches;
     // The part of the minibatch that this microbatch belongs to: a number below
     // rlhf_run_info.shards. Sums kept for each shard (shards.h) have the same bits for any number
@@ -237,8 +241,8 @@ typedef struct rlhf_loss_out {
 typedef struct rlhf_step_info {
     uint32_t size;
     uint32_t epoch, minibatch; // as in rlhf_loss_in
-    // 1: the loss or a gradient was not finite, so the weights were not updated, and numbers that
-    // loss() computed for this minibatch do not describe an update.
+    // 1: the loss or a gradient was not finite, so the weights were not updated. The numbers that
+    // loss() computed for this minibatch then do not belong to an update.
     uint32_t skipped;
     int64_t phase; // as in rlhf_rollout
     int64_t steps; // optimizer steps taken so far, including this one
@@ -248,8 +252,8 @@ typedef struct rlhf_step_info {
     double grad_norm;         // L2 over the policy's gradients, before clipping; may be NaN or Inf
     double grad_norm_clipped; // after clipping; 0 when skipped
     // lr: AdamW's learning rate for the policy, which is optim.lr times lr_factor. lr_factor: the
-    // schedule's factor. It also applies to optim.muon_lr (matrices trained with Muon) and value.lr
-    // (value heads).
+    // schedule's factor, by which optim.muon_lr (matrices trained with Muon) and value.lr (value
+    // heads) are multiplied too.
     double lr, lr_factor;
 } rlhf_step_info;
 

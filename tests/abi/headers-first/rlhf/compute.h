@@ -118,8 +118,8 @@ typedef struct rlhf_rope {
     rlhf_dev pos;            // i32 [rows], 0 .. n_pos - 1 (others: RLHF_E_INVALID, as with ids)
     rlhf_dev turn; // f32 [n_pos, head_dim]: cosines of the position's h angles, then their sines
     rlhf_dev gamma_q, gamma_k; // f32 [head_dim] each; both NULL: no norms
-    // Kept for the backward pass with norms: written by rope, read by rope_bwd. NULL without norms;
-    // both NULL in a forward pass that will not have a backward pass.
+    // What the backward pass needs of the norms: rope writes both arrays, and rope_bwd reads them.
+    // Both are NULL without norms, and in a forward pass that no backward pass follows.
     rlhf_dev raw;   // dtype [rows, (heads + kv_heads) * head_dim]: x on entry
     rlhf_dev stats; // f32 [rows, heads + kv_heads]: 1 / sqrt(mean(x^2) + eps) of each head
 } rlhf_rope;
@@ -196,11 +196,11 @@ typedef struct rlhf_lm_sample {
     float *host_logp;             // out [rows]; same bits as lm_head's logp for that id
 } rlhf_lm_sample;
 
-// A block weight with n outputs. Block b covers the outputs from[b] .. from[b] + count[b] - 1,
-// which are scale times the product over the inputs b * rank .. (b + 1) * rank - 1. All other
-// outputs are 0. Blocks ascend and do not overlap; k = n_blocks * rank. When several layers are
-// multiplied as one, a block weight holds the B matrices of their separate low-rank adapters
-// (rlhf_adapter in model.h).
+// A block weight with n outputs. Block b covers the outputs from[b] .. from[b] + count[b] - 1. They
+// are computed from the inputs b * rank .. (b + 1) * rank - 1 alone, and multiplied by scale.
+// Outputs outside of all blocks are 0. Blocks ascend and do not overlap; k = n_blocks * rank. When
+// several layers are multiplied as one, a block weight holds the B matrices of their separate
+// low-rank adapters (rlhf_adapter in model.h).
 typedef struct rlhf_blocks {
     uint32_t size;
     int32_t n, rank, dtype;
@@ -284,9 +284,10 @@ typedef struct rlhf_call_weight {
 } rlhf_call_weight;
 
 // A call of one of the table's functions, described by its shapes. Members that the function does
-// not use are 0 or NULL. In the argument structs, only the numbers are read, with len of
-// rlhf_tensors and dist. Weights are ignored (see weight and weight2). Device addresses are not
-// followed, but NULL still means that an array is absent.
+// not use are 0 or NULL. Of the structs that it points to, only the numbers are read, and of the
+// pointers in them only len of rlhf_tensors and dist. The weights in them are ignored; the members
+// weight and weight2 describe them. A device address is only compared with NULL, which means that
+// the array is absent.
 typedef struct rlhf_call {
     uint32_t size;
     uint32_t op;               // RLHF_COMPUTE_OP of the function
@@ -326,8 +327,8 @@ enum rlhf_record { RLHF_RECORD_RUN = 0, RLHF_RECORD_CAPTURE = 1, RLHF_RECORD_REP
 
 // True if the backend's table has member f. If a member is NULL or beyond the table's size, the
 // backend does not support this operation. name, detail and the functions up to sync are always
-// set. For later functions, the caller must check at open and report a missing one by name: a model
-// checks its operations, and the host checks the optimizer's.
+// set. Whether the later functions are set must be checked at open, with a message that names a
+// missing one: a model checks the operations that it calls, and the host those of the optimizer.
 #define RLHF_COMPUTE_HAS(table, f) RLHF_HAS(rlhf_compute, table, f)
 
 typedef struct rlhf_compute {
@@ -404,14 +405,14 @@ typedef struct rlhf_compute {
                              const rlhf_weight *, uint32_t rows);
 
     // out[rows, n] = add[rows, n] + x[rows, k] W + bias[n]; out and add f32, add may be out; x has
-    // the weight's dtype; bias f32 or NULL. The bits are those of a copy of add to out followed by
-    // an accumulating linear; row exactness is as in linear.
+    // the weight's dtype; bias f32 or NULL. The result has the same bits as copying add to out and
+    // then calling linear with accumulate. Row exactness is as in linear.
     rlhf_status (*linear_add)(void *ctx, rlhf_dev out, rlhf_dev add, rlhf_dev x,
                               const rlhf_weight *, rlhf_dev bias, uint32_t rows);
 
-    // out[rows, n] (+)= x W + bias + x2 W2, rounded once. The bits are those of three calls: a
-    // linear to f32 with W, an accumulating linear with W2, and a convert. Row exactness is as in
-    // linear.
+    // out[rows, n] (+)= x W + bias + x2 W2, rounded once. The result has the same bits as three
+    // calls: linear to f32 with W, linear with W2 and accumulate, and convert. Row exactness is as
+    // in linear.
     rlhf_status (*linear_sum)(void *ctx, const rlhf_linear_sum *);
 
     // ---- embedding, norm, activation, residual, rows ----
@@ -516,14 +517,15 @@ typedef struct rlhf_compute {
                         const rlhf_muon *);
     // The optimizer over many tensors, without a round trip to the host. sumsq_many fills *clip,
     // device memory of sizeof(rlhf_clip) bytes, from all gradients g; it does not read w, m or v
-    // (they may be NULL). max_norm <= 0 does not clip. With skip = 1 the step will be skipped in
-    // any case.
+    // (they may be NULL). If max_norm <= 0, the gradients are not clipped. If the argument skip is
+    // 1, the step will be skipped in any case.
     rlhf_status (*sumsq_many)(void *ctx, const rlhf_tensors *, double max_norm, int32_t skip,
                               rlhf_dev clip);
     // Applies adamw to each tensor and zeroes its gradient. lr, weight_decay and grad_scale of
     // rlhf_adamw are multiplied by the tensor's lr, its weight_decay and the scale of *clip. If
-    // clip's skip is set, w, m and v are unchanged and only the gradients are zeroed. Without a
-    // clip (NULL): scale 1, no skip. The bits are those of adamw with these values, then zero.
+    // clip's skip is set, w, m and v are unchanged and only the gradients are zeroed. If clip is
+    // NULL, the scale is 1 and nothing is skipped. The result has the same bits as calling adamw
+    // with these values, and then zero, for each tensor.
     rlhf_status (*adamw_many)(void *ctx, const rlhf_tensors *, const rlhf_adamw *, rlhf_dev clip);
 
     // ---- recording ----
@@ -563,10 +565,10 @@ typedef struct rlhf_compute {
     const char *arithmetic_f32, *arithmetic_bf16;
 
     // ---- other libraries ----
-    // Sets *address to where the device's own library finds p, and *stream to the stream on which
-    // the table's calls run in order, so that another library can queue work on p between two calls
-    // (CUDA: a device pointer and a cudaStream_t; the device is the calling thread's current one).
-    // NULL: there is no such library.
+    // Sets *address to the address of p in the device's own library, and *stream to the stream on
+    // which the table's calls run in order. With these, another library can queue work on p between
+    // two calls. With CUDA they are a device pointer and a cudaStream_t, and the device is the
+    // calling thread's current one. NULL: such a library does not exist.
     rlhf_status (*native)(void *ctx, rlhf_dev p, void **address, void **stream);
 } rlhf_compute;
 

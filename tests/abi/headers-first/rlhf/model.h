@@ -100,9 +100,9 @@ typedef struct rlhf_model_open {
     // adapter and base need a model with RLHF_CAP_ADAPTER; both may be NULL.
     //
     // With an adapter, the trunk's own parameters, the embeddings and the LM head are frozen:
-    // param() lists them with RLHF_PARAM_FROZEN and grad NULL. The first refresh() releases every
-    // value that is also kept packed, as in a `frozen` model: it is NULL afterwards. But refresh()
-    // may be called again, to pack the trained parameters.
+    // param() lists them with RLHF_PARAM_FROZEN and grad NULL. As in a `frozen` model, the first
+    // refresh() releases every value that is also kept packed, and param().value is NULL from then
+    // on. Unlike there, refresh() may be called again, to pack the trained parameters.
     //
     // The adapter's parameters come after all others, in the group RLHF_PARAM_ADAPTER, as f32.
     // There is one pair for each matched layer of the checkpoint: separate pairs for q_proj, k_proj
@@ -147,7 +147,7 @@ enum rlhf_param_flag {
     RLHF_PARAM_EMBED = 2,  // an embedding table: a matrix, but not one for Muon
     RLHF_PARAM_IN_OUT = 4, // a matrix stored [inputs, outputs]; without it [outputs, inputs]
     // Not trained: without optimizer state and excluded from the gradient norm; grad may be NULL
-    // even in a trainable model. Checkpoints contain it like any other.
+    // even in a trainable model. Checkpoints contain it like any other parameter.
     RLHF_PARAM_FROZEN = 8
 };
 // All bits of this header; others are refused.

@@ -26,14 +26,14 @@ enum rlhf_reward_flag {
     // Knows rows of several turns (in->turn, messages, end). Other rewards get the last turn as the
     // response and everything before it as the prompt.
     RLHF_REWARD_TURNS = 32,
-    // Compares the rows of a batch with each other, beyond their groups. So if several processes
-    // work on a run, one of them asks about all rows; other rewards without state are asked by each
-    // process about some groups.
+    // Compares rows of different groups with each other. So if several processes work on a run,
+    // only one of them calls this reward, with all rows. A reward without this flag and without
+    // state is called by each process, with a part of the groups.
     RLHF_REWARD_WHOLE_BATCH = 64,
     // score() is a function of its arguments, of the options, of files and models that the options
     // name, and of state that save() stores. It gives the same bits on every machine: it does not
     // read the clock, other files or the network, and draws no random numbers. So `rlhf-host
-    // verify` may call it again. Rewards without the flag are taken on trust there.
+    // verify` may call it again. It takes the results of rewards without this flag on trust.
     RLHF_REWARD_FUNCTION = 128
 };
 #define RLHF_REWARD_KNOWN (2 * RLHF_REWARD_FUNCTION - 1) // all bits of this header

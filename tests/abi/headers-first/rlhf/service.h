@@ -74,8 +74,8 @@ typedef struct rlhf_reward_model_service {
     // Computes the rewards of n ragged rows (arrays as in rlhf_reward_in). token[total] gets the
     // reward after each response token, and 0 on the prompt; it may be NULL. seq[n] gets the mean
     // or the last of a row's token rewards, as `pooling` says (enum rlhf_pool; 0 = as the model was
-    // trained). For a row without response tokens it is the reward after its last prompt token.
-    // [step]
+    // trained). For a row without response tokens, seq[n] gets the reward after the row's last
+    // prompt token. [step]
     rlhf_status (*score)(const rlhf_host *, rlhf_reward_model *, uint32_t n, const int32_t *ids,
                          const int32_t *offset, const int32_t *prompt_len, int32_t pooling,
                          float *seq, float *token);
@@ -99,8 +99,8 @@ enum rlhf_row_type {
 typedef struct rlhf_row rlhf_row;
 typedef struct rlhf_row_service {
     uint32_t size, reserved;
-    // Parse one row; RLHF_E_INVALID if the text is not a JSON object or is empty (without a data
-    // row). Free with close. [any]
+    // Parse one row. Errors: RLHF_E_INVALID if the text is not a JSON object. Without a data row,
+    // the text is empty and opening fails. Free with close. [any]
     rlhf_status (*open)(const rlhf_host *, rlhf_str json, rlhf_row **out);
     void (*close)(const rlhf_host *, rlhf_row *); // NULL allowed [any]
     // Type of the value at path, enum rlhf_row_type; for values that may be absent. [any]
