@@ -195,8 +195,8 @@ static rlhf_status list_rows(struct bigram *m, const rlhf_batch *b) {
     return RLHF_OK;
 }
 
-// Copies the values `rows` of the response tokens to `all`, an array with an element for every
-// token. The elements of other tokens are 0.
+// `rows` has one value per response token, `all` one element per token. Copies each value to the
+// element of its token, and sets all other elements to 0.
 static void spread(const rlhf_batch *b, const float *rows, float *all) {
     memset(all, 0, b->total * sizeof *all);
     for (uint32_t i = 0, r = 0; i < b->n; i++)

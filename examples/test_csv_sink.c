@@ -1,6 +1,6 @@
 // test_csv_sink.c: checks the table that csv_sink.so writes for a run that is stopped and resumed,
-// and the error for a missing directory. Needs only <rlhf/test.h>: test_csv_sink
-// path/to/csv_sink.so
+// and the error for a missing directory. Needs only <rlhf/test.h>.
+// Usage: test_csv_sink path/to/csv_sink.so
 #include <rlhf/test.h>
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
 // test_curriculum.c: checks that unused prompts have equal chances, that prompts with scores near
 // the mean are preferred later, that no prompt is chosen twice, and that a resumed run chooses the
-// same prompts; and the loss. Needs only <rlhf/test.h>: test_curriculum path/to/curriculum.so
+// same prompts. Also checks the loss. Needs only <rlhf/test.h>.
+// Usage: test_curriculum path/to/curriculum.so
 #include <rlhf/test.h>
 
 static struct rlhf_test_host host;

@@ -1,5 +1,6 @@
 // test_reinforce.c: checks advantages, the derivative (by finite differences), and the split into
-// microbatches. Needs only <rlhf/test.h>: test_reinforce path/to/reinforce.so
+// microbatches. Needs only <rlhf/test.h>.
+// Usage: test_reinforce path/to/reinforce.so
 #include <rlhf/algo.h>
 #include <rlhf/test.h>
 

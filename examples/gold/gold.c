@@ -44,8 +44,8 @@ static int holds(rlhf_str text, rlhf_str part) {
     return 0;
 }
 
-// Sets *right to 1 if the response contains the answer of its data row, else to 0. If the service
-// fails, it has already reported the error, so only the status is returned.
+// Sets *right to 1 if the response contains the answer of its data row, else to 0. If a call of the
+// row service fails, returns its status; the service has already reported the error.
 static rlhf_status check(const struct state *s, rlhf_str meta, rlhf_str response, int *right) {
     const rlhf_row_service *rows = s->rows;
     rlhf_row *row = NULL;
