@@ -26,8 +26,9 @@ rlhf_status rlhf__minibatches_init(struct rlhf__minibatches *m, const struct rlh
     }
     for (uint32_t i = 0; i < e->n; i = rlhf__rows_group_end(e, i))
         m->begin[groups++] = i;
-    // Rows may have been dropped after the sizes were checked. If groups must stay whole and there
-    // are fewer groups than minibatches, the number of minibatches is reduced.
+    // The configured number of minibatches was checked before rows were dropped, so there may now
+    // be fewer groups than minibatches. If groups must stay whole, there is then one minibatch per
+    // group.
     int by_group = groups >= want || whole;
     m->units = by_group ? groups : e->n;
     for (uint32_t i = 0; !by_group && i < e->n; i++)

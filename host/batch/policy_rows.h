@@ -35,9 +35,9 @@ float *rlhf__policy_rows_take(struct rlhf__policy_rows *, const float *full);
 // The same for an array of bytes. Each call counts as one array. [any]
 uint8_t *rlhf__policy_rows_take_bytes(struct rlhf__policy_rows *, const uint8_t *full);
 
-// Copy an array of this layout back to the full slice. Only entries of the policy's tokens are
-// written. The entries of other tokens are not touched: they are already 0 in such arrays. Does
-// nothing if either pointer is NULL. [any]
+// Copy `own`, an array of this layout, back to `full`, an array of the full slice. Writes only the
+// entries of the policy's tokens. The caller has set the other entries of `full` to 0. Does nothing
+// if either pointer is NULL. [any]
 void rlhf__policy_rows_put(const struct rlhf__policy_rows *, float *full, const float *own);
 
 #endif

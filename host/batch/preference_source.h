@@ -38,11 +38,11 @@ rlhf_status rlhf__preference_source_next(struct rlhf__preference_source *s, stru
 rlhf_status rlhf__preference_rows(const struct rlhf__preferences *set, const int64_t *pick,
                                   uint32_t n, struct rlhf__rows *e, struct rlhf__error *err);
 
-// Make rows from completions pick[0..n), and add a mismatched row after each of them. The
-// mismatched row after completion i has the prompt and group of i, label -1, and the completion
-// before i in the batch. For i = 0 it has the batch's last completion. If the batch is a single
-// completion, the mismatched row takes the one before it in the set, which must have at least two.
-// Prompt and completion together have at most max_tokens tokens. [any]
+// Make two rows from each of the completions pick[0..n): its prompt with the completion, and its
+// prompt with another completion. The second, mismatched row has the same group and the label -1.
+// Its completion is the previous one of the batch, or, for the first one, the last of the batch. If
+// n is 1, it is the previous one of the set, which must then have at least two. It is cut so that
+// prompt and completion have at most max_tokens tokens. [any]
 rlhf_status rlhf__mismatched_rows(const struct rlhf__preferences *set, const int64_t *pick,
                                   uint32_t n, int32_t max_tokens, struct rlhf__rows *e,
                                   struct rlhf__error *err);

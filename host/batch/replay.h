@@ -10,8 +10,8 @@
 #include "batch/rows.h"
 #include "text/vocab.h"
 
-// Where a pair's tokens are in `ids`. From index `at` on these are: the prompt, then the chosen
-// response, then the rejected one.
+// The place of a pair's tokens in `ids`: at index `at` its prompt begins, which is followed by the
+// chosen response and then the rejected one.
 struct rlhf__replay_pair {
     size_t at;
     int32_t prompt, chosen, rejected; // number of tokens of each, at least 1

@@ -321,10 +321,9 @@ int rlhf__rows_same_prompt(const struct rlhf__rows *e, uint32_t i) {
            0;
 }
 
-// Returns the number of tokens that rows [at, to) add to a slice that starts at `from`. Without
-// sharing, each row adds all p tokens of its prompt. With sharing, the first p - 1 tokens are added
-// once, and each row adds the prompt's last token. So every row after the first one adds its
-// response and one token.
+// Returns the number of tokens that rows [at, to) add to a slice that starts at `from`. With
+// `share`, a row that has the same prompt as the row before it adds only the prompt's last token
+// and its own response.
 static int64_t slice_cost(const struct rlhf__rows *e, uint32_t from, uint32_t at, uint32_t to,
                           int share) {
     int64_t sum = 0;

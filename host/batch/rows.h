@@ -47,10 +47,10 @@ struct rlhf__rows {
     float *score;                       // [n] reward at the end of a row
     float *reward;                      // [n] total reward: score and token rewards
     float *token[RLHF__N_TOKEN_ARRAYS]; // [total] each
-    // The reference's hidden states, if a head needs them. In host memory they are in ref_hidden
-    // (rlhf_forward.kl_hidden, [total, d_hidden]). On the device they are at ref_dev_hidden
-    // (kl_dev_hidden), where ref_row (kl_dev_row) gives the row of each state. States on the device
-    // are borrowed: a batch whose rows are picked from this one uses the same states.
+    // The reference's hidden states, if a head needs them. In host memory they are in ref_hidden,
+    // [total, d_hidden] (rlhf_forward.kl_hidden). On the device, the state of response token k is
+    // row ref_row[k] (kl_dev_row) of ref_dev_hidden (kl_dev_hidden). States on the device are
+    // borrowed: a batch whose rows are picked from this one uses the same states.
     float *ref_hidden;
     rlhf_dev ref_dev_hidden;
     int32_t *ref_row; // [response tokens], one row after the other
@@ -150,8 +150,8 @@ uint32_t rlhf__rows_group_end(const struct rlhf__rows *e, uint32_t i);
 // rewards, added up as algorithms do it. [any]
 int rlhf__rows_flat(const struct rlhf__rows *e, uint32_t from, uint32_t to);
 
-// Returns 1 if row i > 0 has the same group and prompt as row i - 1, and the prompt has at least 2
-// tokens. Turns do not matter, because the policy does not write prompts. [any]
+// Returns 1 if row i, which must not be row 0, has the group and the prompt of row i - 1, and the
+// prompt has at least 2 tokens. [any]
 int rlhf__rows_same_prompt(const struct rlhf__rows *e, uint32_t i);
 
 // Returns the end of the microbatch that starts at row `from`. It has as many whole rows (whole

@@ -85,8 +85,8 @@ rlhf_status rlhf__text_source_batches(struct rlhf__text_source *s, int64_t *out,
     return rlhf__batches_count(&s->batches, out, err);
 }
 
-// Row i of e is a copy of the token row `from`. Set its prompt_len and left_out from the token
-// row's marks `says`, which tell which tokens are the assistant's.
+// Set row i's prompt_len and left_out. Row i of e is a copy of the token row `from`, whose marks in
+// rows->says are 1 for the assistant's tokens.
 static void put_says(const struct rlhf__token_rows *rows, int64_t from, struct rlhf__rows *e,
                      uint32_t i) {
     const uint8_t *says = rows->says + rows->offset[from];

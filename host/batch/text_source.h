@@ -51,14 +51,14 @@ rlhf_status rlhf__text_source_tokenise(struct rlhf__text_source *, const struct 
                                        const struct rlhf__tokenizer *, struct rlhf__error *err);
 void rlhf__text_source_finish(struct rlhf__text_source *); // accepts a zeroed one [main]
 
-// Set *out to the number of batches in all epochs; 0 if the epochs never end. Counts them by
-// walking through the order, then resets the cursor. [main]
+// Set *out to the number of batches in all epochs, or to 0 if the number of epochs has no limit.
+// Walks through the order to count them, and then resets the cursor. [main]
 rlhf_status rlhf__text_source_batches(struct rlhf__text_source *, int64_t *out,
                                       struct rlhf__error *err);
 
-// Make the next batch. prompt_len is 1. With assistant_only, prompt_len covers everything before
-// the assistant's first token, and later tokens of other speakers are left out of the loss. *e must
-// be zeroed or finished. [main]
+// Make the next batch. Without assistant_only, each row's prompt_len is 1. With assistant_only,
+// prompt_len is the number of tokens before the assistant's first token (at least 1), and later
+// tokens of other speakers are left out of the loss. *e must be zeroed or finished. [main]
 rlhf_status rlhf__text_source_next(struct rlhf__text_source *, struct rlhf__rows *e,
                                    struct rlhf__error *err);
 
