@@ -135,9 +135,9 @@ static void speak_json(struct rlhf__log *log) {
     rlhf__last_words_json(1);
 }
 
-// Append the user's command with the words that name all code of the run. Plugins outside the
-// searched directories are not opened, so options of theirs that name code are left out. If some of
-// the run's plugins are not installed, append nothing, because the message already lists those.
+// Append to err the user's command and the flags that name all code of the run. Plugins outside the
+// searched directories are not opened, so flags for code that their options name are missing. If a
+// plugin of the run is not installed, appends nothing, because err already lists such plugins.
 static void say_whole_command(const struct options *o, const struct rlhf__config_request *req,
                               const struct rlhf__run_request *run, struct rlhf__error *err) {
     struct rlhf__config_request trusting = *req;
@@ -168,9 +168,9 @@ static void say_whole_command(const struct options *o, const struct rlhf__config
     rlhf__config_finish(&c);
 }
 
-// If err says that code named by the run directory must be named again on resume, complete it: if
-// the code has changed since the run last used it, add that, otherwise add the whole command. If
-// the run cannot be resumed for another reason, err becomes that reason.
+// If err says that the user must name the run's code again to resume, add a text to err. If that
+// code has changed since the run last used it, the text lists the changes. Otherwise it is the
+// whole command to type. If the run cannot be resumed for another reason, err becomes that reason.
 static rlhf_status say_trust(const struct options *o, const struct rlhf__config_request *req,
                              const struct rlhf__run_request *run, rlhf_status st,
                              struct rlhf__error *err) {
@@ -248,8 +248,8 @@ static rlhf_status with_run(const struct rlhf__env *env, const struct options *o
         if (status == RLHF_OK) status = print_config(&config, err);
     } else {
         status = rlhf__ranks_join(&ranks, &run, status, err);
-        // A resolved config always has an algorithm, so this checks only that the config was
-        // resolved.
+        // run.algo is NULL if the config was not resolved, because a resolved config always has an
+        // algorithm.
         if (status == RLHF_OK && run.algo) *exit_status = use->run(&run, use->self);
         rlhf__ranks_leave(&ranks, status < 0 ? rlhf__exit_status(status) : *exit_status);
     }

@@ -15,8 +15,8 @@
     RLHF__FLAG_S(T, "--template", template, "NAME",                                                \
                  "chat template of messages: chatml, llama2, ... [auto: the model's own]")
 
-// The flags --adapter, --threads, --backend, --gpu and --dtype. A command's options contain this
-// struct as member `at`; its list of flags ends with these.
+// The flags --adapter, --threads, --backend, --gpu and --dtype. A command's struct of options
+// contains this struct as member `at`. The command's list of flags ends with these five.
 struct rlhf__command_setup_flags {
     const char *backend, *dtype, *adapter;
     int64_t threads, gpu;
@@ -62,8 +62,8 @@ void rlhf__command_setup_finish(struct rlhf__command_setup *); // accepts a zero
 struct rlhf__loading rlhf__command_setup_loading(const struct rlhf__command_setup *,
                                                  int64_t max_mib);
 
-// Set *dir to the path of the model's directory. `room` is a buffer for it, so *dir may point
-// there.
+// Set *dir to the path of the model's directory. *dir may point into `room`, a buffer of the
+// caller.
 // - --model DIR: that directory. If it is a run, the run's best checkpoint, or else its last one;
 //   the choice is logged.
 // - --adapter without --model: "", because the adapter's config names the model.
@@ -74,8 +74,9 @@ rlhf_status rlhf__command_setup_dir(const struct rlhf__command_setup *w, const c
                                     const char *name, char room[RLHF__PATH_CAP], const char **dir,
                                     struct rlhf__error *err);
 
-// st is the result of opening the directory of rlhf__command_setup_dir. If it says that the input
-// was bad, prefix the message with --model. Returns st. [any]
+// Returns st, the result of opening the directory that rlhf__command_setup_dir found. If st means
+// bad input and `given`, the value of --model, is not NULL, prefixes err's message with --model.
+// [any]
 rlhf_status rlhf__command_setup_opened(const char *given, rlhf_status st, struct rlhf__error *err);
 
 // Set *out to the configuration of the run that wrote the checkpoint in `dir` (a new reference), or

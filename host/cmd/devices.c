@@ -1,6 +1,6 @@
-// devices.c: `rlhf-host devices`: lists the devices that the installed backends can use, and gives
-// the reason for those that they cannot use. A child process queries each backend, so that a driver
-// that hangs or crashes spoils only its own line.
+// devices.c: `rlhf-host devices`: lists the devices of the installed backends. For a backend or
+// device that cannot be used it gives the reason. Each backend is queried in a child process of its
+// own, so a driver that hangs or crashes spoils only the line of its backend.
 #include "cmd/help.h"
 
 #include "base/json.h"

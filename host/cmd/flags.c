@@ -48,8 +48,8 @@ static const char *flag_of(const struct rlhf__flag *flags, size_t n, const char 
     return NULL;
 }
 
-// For a command without settings: returns the flag to suggest when the user typed a setting, or a
-// flag's name in another program.
+// For a command without settings: returns the flag to suggest instead of `typed`, or NULL. `typed`
+// may be the name of a setting, or a flag of another program (rlhf__alias_find).
 static const char *flag_for(const struct rlhf__flag *flags, size_t n, const char *typed) {
     const struct rlhf__alias *a = rlhf__alias_find(typed);
     const char *flag = a && a->ours ? flag_of(flags, n, a->ours) : NULL;

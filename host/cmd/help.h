@@ -19,9 +19,10 @@ rlhf_status rlhf__version(const struct rlhf__dirs *dirs, struct rlhf__error *err
 rlhf_status rlhf__version_json(const struct rlhf__dirs *dirs, const char *git, const char *build,
                                struct rlhf__error *err);
 
-// For `rlhf-host help settings [WORD]`: print settings with their defaults, the algorithms'
-// defaults and the help text. `word` is a section, the name of a setting, or any text in a name or
-// help text; NULL prints all settings. Returns the number of settings printed. [main]
+// For `rlhf-host help settings [WORD]`: print settings. Each is printed with its default, the
+// defaults that algorithms set for it, and its help text. `word` is a section, the name of a
+// setting, or any text in a name or help text; NULL prints all settings. Returns the number of
+// settings printed. [main]
 size_t rlhf__help_settings(const struct rlhf__dirs *dirs, const char *word, FILE *out);
 
 // For `rlhf-host help trl`: print TRL's settings and the settings here that correspond to them.

@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-// Opens every descriptor from 0 to 2 that is closed. Otherwise a file that is opened later would
-// get its number, and printed text would end up in that file.
+// Opens every closed descriptor from 0 to 2. Otherwise a file that is opened later would get the
+// number of stdout or stderr, and printed text would end up in that file.
 static void fill_descriptors(void) {
     for (int fd = 0; fd <= STDERR_FILENO; fd++) {
         if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
@@ -26,8 +26,8 @@ static void fill_descriptors(void) {
     }
 }
 
-// Returns 1 if stdout is a pipe whose reader has ended, as in `rlhf-host ... | head`. errno does
-// not tell this, because it may be from a later call than the write that failed.
+// Returns 1 if stdout is a pipe whose reader has ended, as in `rlhf-host ... | head`. Does not use
+// errno, because calls after the failed write may have changed it.
 static int reader_is_gone(void) {
     struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
     return poll(&p, 1, 0) == 1 && (p.revents & POLLERR);

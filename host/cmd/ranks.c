@@ -105,8 +105,8 @@ rlhf_status rlhf__ranks_resume(struct rlhf__ranks *r, const struct rlhf__env *en
     return t ? share_settings(r, t, resume, err) : RLHF_OK;
 }
 
-// Describe a checkpoint as this rank sees it: `list` receives the names and sizes of its files, and
-// *d the digest of the list and of state/run.json.
+// Describe the checkpoint `dir` as this rank sees it. `list` receives the names and sizes of its
+// files. *d receives one digest, computed over that list and state/run.json.
 static void see_checkpoint(const char *dir, struct rlhf__buf *list, struct digest *d) {
     struct rlhf__sha256 sum;
     rlhf__sha256_init(&sum);
@@ -152,8 +152,8 @@ rlhf_status rlhf__ranks_share(const struct rlhf__run_request *req, struct rlhf__
 
 // ---- joining and leaving ----
 
-// Choose the actors, i.e. the processes that only sample. If a run with actors is resumed in one
-// process, that process also samples ahead.
+// Choose the actors, i.e. the processes that only sample. A run with actors may be resumed in one
+// process. That process then has no actors, and samples the next phase's responses itself.
 static rlhf_status choose_actors(struct rlhf__ranks *r, struct rlhf__run_request *run,
                                  struct rlhf__error *err) {
     struct rlhf__parallel_config *c = &run->config->parallel;

@@ -15,15 +15,16 @@ struct rlhf__ranks {
 
 // Call this before the settings of a resumed run are read. If a launcher started several processes,
 // join them. If this rank cannot see the run directory *resume, receive the settings from rank 0
-// and set *resume to the local directory that holds the copy. backend and timeout_s are as the user
-// typed them (NULL and 0 = not typed). Errors: those of rlhf__join and rlhf__ship_files. [main]
+// and set *resume to the local directory that holds the copy. `backend` and `timeout_s` have the
+// values that the user typed, or NULL and 0. Errors: those of rlhf__join and rlhf__ship_files.
+// [main]
 rlhf_status rlhf__ranks_resume(struct rlhf__ranks *, const struct rlhf__env *env,
                                const char **resume, const char *backend, double timeout_s,
                                struct rlhf__error *err);
 
-// Join the other ranks, unless that was done before. st is the result of this rank's work so far:
-// all ranks agree whether every rank succeeded. Then choose the actors. Errors: st of any rank;
-// those of rlhf__join; RLHF_E_INVALID (parallel.actors). [main]
+// Join the other ranks, unless that was done before, and then choose the actors. st is the result
+// of this rank's work so far. If st is a failure on any rank, all ranks fail. Errors: st of any
+// rank; those of rlhf__join; RLHF_E_INVALID (parallel.actors). [main]
 rlhf_status rlhf__ranks_join(struct rlhf__ranks *, struct rlhf__run_request *run, rlhf_status st,
                              struct rlhf__error *err);
 
