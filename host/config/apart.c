@@ -20,9 +20,9 @@ static rlhf_status is_shipped(const struct rlhf__plugins *plugins, const struct 
     return RLHF_OK;
 }
 
-// Set *out to 1 if the plugin runs in a worker. If its entry has `isolate`, that decides, otherwise
-// rewards.isolate. The value third_party isolates only plugins whose file did not come with the
-// program.
+// Set *out to 1 if the plugin runs in a worker. The member `isolate` of its config entry decides.
+// If `isolate` is 0, rewards.isolate decides; its value third_party isolates only plugins whose
+// file did not come with the program.
 static rlhf_status isolates(const struct rlhf__plugins *plugins, const struct rlhf__apart *q,
                             int *out, struct rlhf__error *err) {
     const int32_t isolate = q->c->mixing.isolate;
@@ -59,8 +59,8 @@ static rlhf_status check_walls(const struct rlhf__plugins *plugins, const struct
                       p->isolate ? ".isolate=false" : ".isolate=never");
 }
 
-// Open a plugin outside this process, in a worker. A shipped plugin that only starts programs is an
-// exception: it is opened in this process, and its programs are confined.
+// Open a plugin in a worker process. A shipped plugin that only starts programs is an exception: it
+// is opened in this process, and the programs that it starts are confined.
 static rlhf_status open_apart(struct rlhf__plugins *plugins, const struct rlhf__apart *q,
                               const struct rlhf__plugin **out, struct rlhf__error *err) {
     const struct rlhf__mixing_config *m = &q->c->mixing;

@@ -12,10 +12,11 @@ struct rlhf__apart {
     int32_t kind, reserved;              // RLHF_KIND_REWARD or RLHF_KIND_ENVIRONMENT
 };
 
-// Open the plugin. `isolate` of its entry decides where it runs, otherwise rewards.isolate. If a
-// plugin that came with the program only starts programs, only these are confined. Errors: those of
-// rlhf__plugin_open and rlhf__worker_plugin; RLHF_E_INVALID if a resumed run's config.json weakens
-// the confinement, or `network` has no effect. [main]
+// Open the plugin, in a worker or in this process. The member `isolate` of its config entry decides
+// which; if `isolate` is 0, rewards.isolate decides. A plugin that came with the program and only
+// starts programs is never put into a worker: instead of the plugin, those programs are confined.
+// Errors: those of rlhf__plugin_open and rlhf__worker_plugin; RLHF_E_INVALID if a resumed run's
+// config.json weakens the confinement, or if `network` has no effect. [main]
 rlhf_status rlhf__apart_open(struct rlhf__plugins *plugins, const struct rlhf__apart *q,
                              const struct rlhf__plugin **out, struct rlhf__error *err);
 

@@ -294,8 +294,8 @@ static void offer(struct search *s, const char *section, const struct rlhf__opt_
     }
 }
 
-// Search the options of the algorithm that c names, if it can be opened. On resuming, the stored
-// config may not have been read yet, and then c names no algorithm.
+// Offer the options of the algorithm that c names, if its plugin can be opened. In a resumed run, c
+// names no algorithm if the stored config has not been read yet.
 static void offer_algo(struct search *s, const struct rlhf__config_request *req,
                        const struct rlhf__config *c) {
     struct rlhf__plugins *plugins = NULL;

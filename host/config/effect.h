@@ -20,13 +20,14 @@ struct rlhf__effect_rule {
     const char *except; // exceptions, separated by one space; NULL = none
 };
 
-// If a typed setting, or a typed option of a plugin (c->unused), does nothing, reject the first one
-// (RLHF_E_INVALID). Otherwise warn about those in files; if log is NULL, do not warn. [main]
+// Look for settings and plugin options (c->unused) that were given but do nothing. If one of them
+// was typed, the first such one is an error (RLHF_E_INVALID). Otherwise logs a warning about those
+// in config files, unless log is NULL. [main]
 rlhf_status rlhf__effect_check(const struct rlhf__config *c, const struct rlhf__effect_rule *rules,
                                size_t n, struct rlhf__log *log, struct rlhf__error *err);
 
-// Call this if the opened models show that the setting `path` does nothing. Rejects the setting if
-// it was typed. Errors: RLHF_E_INVALID. [main]
+// Call this if the opened models show that the setting `path` does nothing. Returns RLHF_E_INVALID
+// if the user typed the setting, otherwise RLHF_OK. [main]
 rlhf_status rlhf__effect_refuse_typed(const struct rlhf__config *c, const char *path,
                                       const char *why, struct rlhf__error *err);
 

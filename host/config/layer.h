@@ -57,8 +57,8 @@ void rlhf__sinks_clear(struct rlhf__config *c);
 // named the reward, as in `rlhf-host pairs`. [any]
 void rlhf__reward_section(const struct rlhf__plugin_config *p, size_t i, char out[32]);
 
-// *p is the judge or the environment. Call this before setting its plugin to `name`. If that is
-// another plugin than before, drops the options of the old one. [main]
+// Call this before setting the plugin of *p, the judge or the environment, to `name`. If *p has
+// another plugin, drops that plugin's options. [main]
 void rlhf__layer_name(struct rlhf__plugin_config *p, const char *name);
 
 // Free what an entry owns and zero it. [any]

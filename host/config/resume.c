@@ -17,9 +17,9 @@
 
 #define MAX_DEPTH 64
 
-// Returns 1 if the link's target is in the link's directory or below it. The path of a target may
-// itself contain links, but all links of the tree are checked in this way, so these cannot lead out
-// either.
+// Returns 1 if the link's target is in the link's directory or below it. Parts of the target's path
+// may themselves be links. Those cannot lead out either, because every link of the tree is checked
+// in this way.
 static int stays(const char *target) {
     if (*target == '/') return 0;
     for (const char *part = target; part; part = strchr(part, '/')) {
@@ -205,8 +205,9 @@ static int same_place(const char *path, const json_t *was, const json_t *is) {
     if (named) return 1; // the model's weights will be compared
     for (size_t i = 0; may_move[i] && json_string_length(was) > 0; i++)
         if (strcmp(path, may_move[i]) == 0) return 1;
-    // It is not known here whether this option of a reward names a file or is any other text.
-    // setup/inputs.c, which knows the plugin's options, later rejects a changed text.
+    // This function does not know whether a reward's option is the path of a file or any other
+    // text. setup/inputs.c, which knows the plugin's options, later rejects a text that has
+    // changed.
     const int is_option = of_plugin && !ends_in(path, ".plugin") && !ends_in(path, ".name");
     if (is_option && *json_string_value(was) == '/' && rlhf__is_file(real)) return 1;
     return !strcmp(real, json_string_value(was));

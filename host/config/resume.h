@@ -7,8 +7,8 @@
 
 struct rlhf__plugin;
 
-// Read RUN/config.json over the defaults in c. Rejects --config and --preset, and a run directory
-// that contains a link to the outside. [main]
+// Read RUN/config.json into c, whose defaults it overrides. Rejects --config and --preset, and a
+// run directory that contains a link to the outside. [main]
 rlhf_status rlhf__resume_load(const struct rlhf__config_request *req, struct rlhf__config *c,
                               struct rlhf__error *err);
 

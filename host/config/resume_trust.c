@@ -112,9 +112,9 @@ static void add_plugin(const struct rlhf__config_request *req, const struct rlhf
     rlhf__buf_free(&list);
 }
 
-// Append a flag for each of the plugin's options with RLHF_OPT_CODE that is not left at the
-// plugin's default. Also append flags for its access to the network and for running outside a
-// worker. plugin: NULL if it has not been opened, which leaves out its options and its worker.
+// Append the flags that p needs to be resumed: for each of the plugin's options with RLHF_OPT_CODE
+// that is not at its default, for access to the network, and for running outside a worker. If the
+// plugin has not been opened, `plugin` is NULL, and only the flag for the network is appended.
 static void add_code(const struct rlhf__config_request *req, const struct rlhf__plugin_config *p,
                      const struct rlhf__plugin *plugin, const char *section,
                      struct rlhf__buf *words) {

@@ -287,8 +287,8 @@ struct rlhf__log_config {
     int64_t samples_every; // phases between tables, 0 = never
 };
 
-// A plugin as the user specified it. options is a JSON object of its options; after
-// rlhf__config_resolve it has all of them, including defaults.
+// A plugin as the user specified it. `options` is a JSON object with the given options.
+// rlhf__config_resolve adds the defaults of all other options.
 struct rlhf__plugin_config {
     char *plugin;            // name or path; rlhf__config_resolve makes the path of a file absolute
     char *name;              // rewards: metric name, unique in the list; NULL for the algorithm
@@ -297,8 +297,8 @@ struct rlhf__plugin_config {
     const char *flag; // flag that named it, for messages; NULL = the usual one ("--reward"); static
     int32_t from;     // enum rlhf__name_from: the source of `plugin`
     int32_t stored;   // 1: from a run resumed without --trust-run (resume_trust.c)
-    // rewards, judge, environment: 1 = in a worker, -1 = in this process, 0 = as rewards.isolate
-    // says
+    // rewards, judge, environment: 1 = in a worker, -1 = in this process, 0 = the setting
+    // rewards.isolate decides
     int32_t isolate;
     int32_t network;                      // of these, 1 = its worker may use the network
     int32_t isolate_typed, network_typed; // 1: given on the command line

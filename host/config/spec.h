@@ -20,9 +20,9 @@ rlhf_status rlhf__spec_pairs(const char *pairs, const char *flag,
                                                 struct rlhf__error *err),
                              void *arg, struct rlhf__error *err);
 
-// Returns a typed value: JSON if the text parses as JSON, otherwise a string. A number with blanks
-// around it becomes a string, so that an option that needs a number rejects it: the blanks are a
-// typing mistake. New reference, NULL = out of memory. [any]
+// Parses a typed value. Returns JSON if the text is JSON, otherwise a string. A number with blanks
+// around it becomes a string. An option that needs a number then rejects it, because the blanks are
+// a typing mistake. New reference, NULL = out of memory. [any]
 json_t *rlhf__typed_value(const char *raw);
 
 // Returns RLHF_E_INVALID if a typed text is not UTF-8. [any]
