@@ -30,8 +30,8 @@ rlhf_status rlhf__episode_check_template(const struct rlhf__episode_setup *s,
     return rlhf__error_context(err, "%s", s->environment->plugin->file);
 }
 
-// The episodes of a batch whose past turns are compared with the chat template, unless rewritten
-// turns are refused: rendering conversations takes time.
+// Only this many episodes of a batch are checked for turns that the chat template rewrites, because
+// rendering conversations takes time. If rewritten turns are refused, all episodes are checked.
 enum { COMPARED = 64 };
 
 static int is_compared(const struct rlhf__episodes *x, const struct rlhf__episode *e) {
@@ -179,8 +179,9 @@ static rlhf_status decode(const struct rlhf__episodes *x, const int32_t *ids, in
     return rlhf__buf_ok(out, err);
 }
 
-// Read a turn: its text, as the environment gets it, and the tool calls in it. Tool calls are read
-// from the text with special tokens, because a template may write them with these.
+// Read a turn: the text that the environment gets, without special tokens, and the tool calls. The
+// tool calls are parsed from a text that keeps the special tokens, because a template may mark tool
+// calls with special tokens.
 static rlhf_status read_turn(const struct rlhf__episodes *x, struct rlhf__episode *e,
                              const int32_t *ids, int32_t n, int stopped, struct rlhf__error *err) {
     const struct rlhf__episode_setup *s = x->q.setup;

@@ -57,8 +57,8 @@ rlhf_status rlhf__episodes_create(const struct rlhf__episodes_request *,
 // Closes the states of episodes that are still open. NULL allowed. [step]
 void rlhf__episodes_destroy(struct rlhf__episodes *);
 
-// What the decoder needs; all of it lives as long as the episodes. An element of prompt[n] and
-// prompt_len[n] is set when its group begins. [step]
+// Return what the decoder needs; it lives as long as the episodes. The elements of prompt[n] and
+// prompt_len[n] for a group are set when that group begins. [step]
 const struct rlhf__gen_turns *rlhf__episodes_turns(const struct rlhf__episodes *);
 const int32_t *const *rlhf__episodes_prompt(const struct rlhf__episodes *);
 const int32_t *rlhf__episodes_prompt_len(const struct rlhf__episodes *);

@@ -1,5 +1,5 @@
-// limits.h: the limits of an episode, all in tokens and turns. Time is not among them, so what a
-// row contains does not depend on it.
+// limits.h: the limits of an episode, all in tokens and turns. There is no time limit, so the
+// contents of rows do not depend on the speed of the machine.
 #ifndef RLHF_HOST_EPISODE_LIMITS_H
 #define RLHF_HOST_EPISODE_LIMITS_H
 

@@ -5,8 +5,9 @@
 #include "batch/rows.h"
 #include "sample/experience.h"
 
-// Set episodes/turns and the others that docs/metrics.md defines, for rows of several turns. If
-// counts is NULL, nothing was counted, because answers came from a record. [any]
+// Report episodes/turns and the other metrics of episodes (docs/metrics.md) for rows of several
+// turns. If the answers come from a record, nothing was counted: `counts` is then NULL, and the
+// metrics of counts are left out. [any]
 void rlhf__episode_metrics(const struct rlhf__rows *, const struct rlhf__episode_counts *,
                            void (*metric)(void *ctx, const char *name, double value), void *ctx);
 

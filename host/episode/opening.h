@@ -21,15 +21,15 @@ struct rlhf__speaking {
     int64_t cut, specials;                   // replies that were cut; special tokens in replies
 };
 
-// Set e->read to the ids of the prompt: those of the run's prompt `row`, and those of the texts
-// from reset(). Errors: RLHF_E_NOMEM, RLHF_E_INVALID (there is no prompt), those of the template.
-// [step]
+// Set e->read to the ids of the episode's prompt, which consists of the run's prompt `row` and the
+// texts from reset(). Errors: RLHF_E_NOMEM, RLHF_E_INVALID (there is no prompt), those of the
+// template. [step]
 rlhf_status rlhf__speak_prompt(struct rlhf__speaking *, const struct rlhf__episode_limits *,
                                struct rlhf__episode *e, int64_t row, struct rlhf__error *err);
 
-// Set e->read to the ids of the texts that were said after a turn. They are cut so that there are
-// at most limits->reply ids. There are more only if the turn has so many tool calls that even empty
-// answers exceed the limit. Errors: those of rlhf__speak_prompt. [step]
+// Set e->read to the ids of the reply to a turn. The texts of the reply are cut to limits->reply
+// ids. The reply is longer only if the turn has so many tool calls that even empty answers exceed
+// the limit. Errors: those of rlhf__speak_prompt. [step]
 rlhf_status rlhf__speak_reply(struct rlhf__speaking *, const struct rlhf__episode_limits *,
                               struct rlhf__episode *e, struct rlhf__error *err);
 

@@ -17,7 +17,7 @@ rlhf_status rlhf__playing_create(const struct rlhf__plugin *, struct rlhf__servi
 rlhf_status rlhf__playing_check_model(const char *file, const struct rlhf__model *,
                                       struct rlhf__error *err);
 
-// Returns 1 if there is an environment (not NULL) that states its tasks, and the config names no
+// Returns 1 if `environment` is not NULL and states its tasks itself, and the config names no
 // prompts. [any]
 int rlhf__playing_alone(const struct rlhf__plugin *environment,
                         const struct rlhf__prompts_config *);
@@ -50,8 +50,8 @@ rlhf_status rlhf__playing_sample(const struct rlhf__episodes_request *,
                                  int64_t *tokens, struct rlhf__episode_counts *counts,
                                  struct rlhf__error *err);
 
-// The same, with the rows of all episodes. lost[n] is 1 for those that were given up after a
-// failure, which the caller must leave out. [step]
+// Like rlhf__playing_sample, but *e also has the rows of episodes that were given up after a
+// failure. lost[n] is 1 for these rows. The caller must leave them out. [step]
 rlhf_status rlhf__playing_all(const struct rlhf__episodes_request *, struct rlhf__rollout_request q,
                               struct rlhf__rows *e, uint8_t *lost, int64_t *tokens,
                               struct rlhf__episode_counts *counts, struct rlhf__error *err);

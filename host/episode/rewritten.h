@@ -1,6 +1,7 @@
 // rewritten.h: finds turns of the policy that the chat template renders differently once later
-// turns follow: some templates drop the thoughts of earlier turns, or trim their text. Rows keep
-// the tokens that the policy sampled. So such turns are only counted, or refused.
+// turns follow: some templates drop the thoughts of earlier turns, or trim their text. A row always
+// keeps the tokens that the policy sampled, so it cannot follow the template. Such turns are
+// counted, or refused.
 //
 // The spelling of tool calls does not matter here: calls are compared by name and arguments.
 #ifndef RLHF_HOST_EPISODE_REWRITTEN_H
@@ -17,13 +18,14 @@ struct rlhf__rewriting {
     int64_t past, rewritten; // out: turns that were followed by a reply; those rewritten
 };
 
-// Keep the turn that was just answered, because the policy reads a reply to it. Errors:
-// RLHF_E_NOMEM. [any]
+// Store the turn that was just answered, for rlhf__rewritten_count. Only answered turns matter:
+// after the last turn the policy reads nothing more. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rewritten_note(const struct rlhf__rewriting *, struct rlhf__episode *e,
                                  struct rlhf__error *err);
 
-// Count the turns of an episode that is over. If the template cannot write the conversation, none
-// is counted. Errors: RLHF_E_NOMEM; RLHF_E_INVALID with `refuses`. [any]
+// Count the rewritten turns of an episode that is over. Counts none if the template cannot render
+// the conversation. Errors: RLHF_E_NOMEM; RLHF_E_INVALID if a turn is rewritten and `refuses` is
+// set. [any]
 rlhf_status rlhf__rewritten_count(struct rlhf__rewriting *, const struct rlhf__episode *e,
                                   struct rlhf__error *err);
 

@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
-// The beginning of a message. After it come the reports, a byte for each row (1: lost), and what
-// rlhf__rollout_pack appends.
+// The beginning of a message between ranks. It is followed by the reports, one byte per row (1 =
+// lost), and the bytes of rlhf__rollout_pack.
 struct head {
     struct rlhf__episode_counts counts;
     uint64_t reports; // bytes
