@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// Open the rows of --data, tokenized by m. Rows are cut to --max-tokens, or else to the context
-// length of `shortest`.
+// Open the rows of --data, tokenized by m. Cuts rows to --max-tokens or, if that was not given, to
+// the context length of `shortest`, the model with the shortest context.
 static rlhf_status open_rows(const struct rlhf__command_setup *w,
                              const struct rlhf__eval_options *o, const struct rlhf__model *m,
                              const struct rlhf__model *shortest, int32_t bos, int32_t completions,

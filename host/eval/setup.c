@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// This command uses only settings for sampling and scoring. Other settings in a run's config are
-// ignored. Other settings on the command line are reported.
+// Report settings on the command line that are not for sampling or scoring, because this command
+// does not use them. A run's config may have them: they are ignored.
 static rlhf_status check_effect(const struct rlhf__eval_setup *t,
                                 const struct rlhf__eval_setup_options *o, struct rlhf__error *err) {
     const char *who = o->command;
@@ -80,8 +80,8 @@ static rlhf_status run_config(const struct rlhf__eval_setup_options *o, char pat
     return dir[0] ? rlhf__json_load_any(dir, "config.json", run, err) : RLHF_OK;
 }
 
-// Take the sampling, prompts and response settings from the run if it sampled responses. In other
-// runs these sections are unused. If the command names its own prompts, the run's are left out.
+// If the run sampled responses, take its sampling, prompts and response settings; in other runs
+// these sections are unused. Leaves out the run's prompts if the command names its own.
 static rlhf_status take_settings(const struct rlhf__env *env,
                                  const struct rlhf__eval_setup_options *o,
                                  char path[RLHF__PATH_CAP], json_t **out, struct rlhf__error *err) {

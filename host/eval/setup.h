@@ -67,9 +67,9 @@ struct rlhf__rollout_request rlhf__eval_setup_request(const struct rlhf__eval_se
                                                       uint32_t slots, int64_t seed,
                                                       const char *stream);
 
-// Sample the responses of a request, taking the prompts one after another and from the start again.
-// With an environment, each response is an episode; without prompts (`alone`), each episode has a
-// different task. [step]
+// Sample the responses of a request. Takes the prompts in order, and begins again with the first
+// one if there are too few. With an environment, each response is an episode; without prompts
+// (`alone`), each episode has a different task. [step]
 rlhf_status rlhf__eval_setup_sample(const struct rlhf__eval_setup *t,
                                     const struct rlhf__rollout_request *q, struct rlhf__rows *e,
                                     struct rlhf__error *err);
