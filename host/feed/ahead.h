@@ -1,8 +1,9 @@
 // ahead.h: the batch in flight of a run with rollout.ahead, i.e. the responses of the next phase.
 // While the current phase trains, a thread of this process (sample/sampler.h) or other processes
 // (sample/actors.h) sample them, with the weights from the start of the current phase. The batch is
-// handed over when both training and sampling are done. So the weights that sampled a row are
-// always exactly one phase older than those that train on it, whichever side is faster.
+// handed over when both training and sampling are done. So the rows of a phase were always sampled
+// with the weights from the start of the phase before it, whichever of training and sampling is
+// faster.
 //
 // A checkpoint contains the batch in flight in state/ahead.rows (batch/rows_file.h), because the
 // weights that sampled it are gone. The prompts' cursor points past the batch's prompts.

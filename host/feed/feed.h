@@ -15,8 +15,8 @@
 #include "sample/experience.h"
 #include "sample/rollout.h"
 
-// Everything that is needed to create feeds; borrowed for their lifetime. The functions below say
-// which parts of the cast must exist when a feed is opened.
+// Everything that is needed to create feeds; borrowed for the feeds' lifetime. Each function that
+// opens a feed says which parts of the cast must exist by then.
 struct rlhf__feed_env {
     const struct rlhf__config *config;
     const struct rlhf__cast *cast;
@@ -25,8 +25,8 @@ struct rlhf__feed_env {
     struct rlhf__progress *progress;
     const struct rlhf__loading *loading;
     const struct rlhf__plugin *environment; // of the run, also if it is not open; NULL = none
-    // A record, positioned at the current phase, that has the environment's answers. NULL: the
-    // environment gives them, if there is one.
+    // A record that has the environment's answers, positioned at the current phase. NULL: the
+    // answers come from the environment, if the run has one.
     const struct rlhf__recorded *answers;
 };
 
@@ -64,12 +64,12 @@ struct rlhf__feed_ops {
     // [step]
     rlhf_status (*largest)(struct rlhf__feed *, struct rlhf__experience *x,
                            struct rlhf__error *err);
-    // With the models on a memory plan, make the allocations that sampling the rows of x makes.
-    // NULL if it makes none. [step]
+    // Make the allocations that sampling the rows of x would make; the models are on a memory plan.
+    // The function is NULL if sampling allocates nothing. [step]
     rlhf_status (*estimate)(struct rlhf__feed *, const struct rlhf__experience *x,
                             struct rlhf__error *err);
-    // Returns the cursor, for epochs and the checkpoint. If `choice` is set, the cursor only counts
-    // prompts. [any]
+    // Returns the cursor. Epochs are counted from it, and checkpoints store it. If `choice` is set,
+    // the algorithm chooses the prompts, and the cursor only counts how many. [any]
     struct rlhf__order *(*order)(struct rlhf__feed *);
     // Create the parts that need loaded models. NULL = nothing to create. [main]
     rlhf_status (*ready)(struct rlhf__feed *, struct rlhf__error *err);
@@ -115,9 +115,9 @@ void rlhf__feed_few_rows(const struct rlhf__feed_env *, int64_t rows, int64_t ph
 // On held-out rows this feed measures bits per byte, or accuracy if there are labels.
 
 // Read and check data.path. Tokenizing comes later, because the policy may need the labels before
-// it can be opened. The caller owns *out. labels is NULL for rows without labels. If labels->n is
-// 0, the labels that occur in the rows are counted, and each label's number becomes its name.
-// Errors: those of rlhf__text_source_open. [main]
+// it can be opened. The caller owns *out. `labels` is NULL for rows without labels. If labels->n is
+// 0, it is set to the number of labels that occur in the rows, and each label's number becomes its
+// name. Errors: those of rlhf__text_source_open. [main]
 rlhf_status rlhf__text_feed_open(const struct rlhf__feed_env *, struct rlhf__labels *labels,
                                  struct rlhf__feed **out, struct rlhf__error *err);
 
@@ -153,8 +153,8 @@ void rlhf__preference_feed_trains(struct rlhf__feed *, struct rlhf__reward_train
 // rows in groups of plan.group_size. The caller owns *out. Errors: RLHF_E_INVALID, and those of
 // rlhf__rollout_prompts.
 //
-// The feed's ops->check calls rlhf__start_check. reference_is_start is 1 if the reference equals
-// the policy at the start of the run. [main]
+// The feed's ops->check calls rlhf__start_check, and passes reference_is_start on: 1 if the
+// reference equals the policy at the start of the run. [main]
 rlhf_status rlhf__prompt_feed_open(const struct rlhf__feed_env *, int reference_is_start,
                                    struct rlhf__feed **out, struct rlhf__error *err);
 
@@ -187,9 +187,9 @@ rlhf_status rlhf__prompt_feed_act(struct rlhf__feed *, const struct rlhf__actor_
 rlhf_status rlhf__prompt_feed_ahead_load(struct rlhf__feed *, const char *dir,
                                          struct rlhf__error *err);
 
-// Like the op `estimate`, but for the sampler. *cache stays open, because the sampler decodes while
-// the policy trains. The caller closes *cache with the sampler's model. Does nothing
-// if actors sample. [step]
+// Like the op `estimate`, but for sampling the next phase's rows while the policy trains. *cache
+// therefore stays open. The caller closes it with the sampler's model. Does nothing if actors
+// sample. [step]
 rlhf_status rlhf__prompt_feed_estimate_ahead(struct rlhf__feed *, const struct rlhf__experience *x,
                                              rlhf_gen **cache, struct rlhf__error *err);
 
@@ -205,10 +205,10 @@ rlhf_status rlhf__held_out_prompts_open(const struct rlhf__feed_env *, struct rl
                                         struct rlhf__error *err);
 
 // Sample one response to each of q.prompts, with the same random numbers every time. All other
-// members of q are as in a phase's request. Sets eval/reward, the mean reward without normalization
-// and clipping, and eval/<name> for every metric <name> of the rewards. Logs the mean. `episodes`
-// is NULL for single responses. Otherwise samples episodes of q.prompts, as `episodes` describes,
-// and also sets their metrics. Errors: those of rlhf__rollout and rlhf__score. [step]
+// members of q are as in a phase's request. If `episodes` is not NULL, samples episodes instead of
+// single responses, and also reports the episodes' metrics. Sets eval/reward, the mean reward
+// without normalization and clipping, and eval/<name> for every metric <name> of the rewards. Logs
+// the mean. Errors: those of rlhf__rollout and rlhf__score. [step]
 rlhf_status rlhf__held_out_prompts_measure(const struct rlhf__feed_env *,
                                            struct rlhf__rollout_request q,
                                            const struct rlhf__episode_setup *episodes,

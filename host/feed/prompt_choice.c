@@ -91,8 +91,8 @@ rlhf_status rlhf__prompt_choice_create(const struct rlhf__instance *algo,
 
 // ---- a phase ----
 
-// Mark the prompt as used by the phase. Its last score is kept until the new responses are scored.
-// Returns 1 if it was not marked already.
+// Mark prompt i as used by the phase. Its last score is kept until the new responses are scored.
+// Returns 0 if the phase had already marked it, otherwise 1.
 static int mark(struct rlhf__prompt_choice *c, int64_t i, int64_t phase) {
     if (c->used[i] == phase) return 0;
     c->used[i] = phase;

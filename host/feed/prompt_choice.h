@@ -26,9 +26,9 @@ void rlhf__prompt_choice_destroy(struct rlhf__prompt_choice *); // NULL allowed 
 rlhf_status rlhf__prompt_choice_ask(struct rlhf__prompt_choice *, int64_t phase, uint32_t n,
                                     int64_t *row, struct rlhf__error *err);
 
-// Record which prompts the rows respond to. The algorithm chose these prompts for the phase, and
-// they are already counted as used. For rows from a checkpoint, an earlier process has chosen and
-// counted them. [step]
+// Note the prompts of rows that were sampled ahead for the phase. Does not count the prompts as
+// used: they were counted when the algorithm chose them. For rows from a checkpoint, an earlier
+// process did that. [step]
 void rlhf__prompt_choice_chosen(struct rlhf__prompt_choice *, int64_t phase,
                                 const struct rlhf__rows *);
 

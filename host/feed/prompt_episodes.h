@@ -1,5 +1,5 @@
-// prompt_episodes.h: the episodes of a run with an environment: their limits, and the rows of a
-// batch, which the environment plays, or a record that has its answers.
+// prompt_episodes.h: the episodes of a run with an environment: checks their limits and samples the
+// rows of a batch. The environment plays the episodes, unless a record has its answers.
 #ifndef RLHF_HOST_FEED_PROMPT_EPISODES_H
 #define RLHF_HOST_FEED_PROMPT_EPISODES_H
 
@@ -22,8 +22,8 @@ void rlhf__prompt_episodes_close(struct rlhf__prompt_episodes *); // accepts a z
 // Returns the tokens of the longest episode, or 0 without an environment. [any]
 int32_t rlhf__prompt_episodes_longest(const struct rlhf__prompt_episodes *);
 
-// Sample the episodes of a request into *x, whose phase is set; each rank plays its part. Errors:
-// those of rlhf__playing_share and rlhf__recorded_play. [step]
+// Sample the episodes of a request into *x, in which the caller has set the phase. Each rank plays
+// its part of them. Errors: those of rlhf__playing_share and rlhf__recorded_play. [step]
 rlhf_status rlhf__prompt_episodes_play(const struct rlhf__prompt_episodes *,
                                        const struct rlhf__feed_env *,
                                        const struct rlhf__rollout_request *, const int64_t *row,

@@ -17,9 +17,9 @@ struct rlhf__prompt_sampling {
     int32_t reserved;
 };
 
-// Choose the slots, and the tokens over which log-probs are computed. The cast needs what
-// rlhf__prompt_feed_open says. Borrows env and prompts. Errors: RLHF_E_UNSUPPORTED (a model or the
-// backend cannot compute these). [main]
+// Choose the number of slots, and the tokens over which log-probs are computed. The cast must have
+// what rlhf__prompt_feed_open needs. Borrows env and prompts. Errors: RLHF_E_UNSUPPORTED (a model
+// or the backend cannot compute such log-probs). [main]
 rlhf_status rlhf__prompt_sampling_init(struct rlhf__prompt_sampling *,
                                        const struct rlhf__feed_env *, const struct rlhf__prompts *,
                                        struct rlhf__error *err);

@@ -52,8 +52,8 @@ static rlhf_status advance(void *ctx, int wait, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// At the beginning the prompt is read, and later what the environment said. Nothing is drawn after
-// an answer at the end of a row.
+// Returns what row i does next. At first it only reads its prompt. After a turn of the policy it
+// reads what the environment said, or is over if nothing is drawn after that.
 static int next(void *ctx, uint32_t i, const int32_t **ids, int32_t *n) {
     struct playing *p = ctx;
     const int32_t from = p->at[i];
@@ -95,8 +95,9 @@ static int is_cut(const struct rlhf__rows *was, uint32_t i, int32_t max_new) {
     return was->end[i] == RLHF_EPISODE_TURN_LENGTH && end - from < max_new;
 }
 
-// Returns the length at which the decoder ends a row. If the run cut a row, this is the row's
-// length. Otherwise there only has to be room for a turn that is longer than the recorded one.
+// Returns the length at which the decoder ends rows: that of the longest recorded row. If the run
+// cut no row at its greatest length, the result is greater by max_new, because a turn that is
+// sampled now may be longer than the recorded one. It is at most the context.
 static int32_t longest_of(const struct playing *p, const struct rlhf__rollout_request *q) {
     const int32_t n_ctx = q->model->info.n_ctx;
     int32_t longest = 0, more = q->max_new;

@@ -6,11 +6,11 @@
 #include "feed/feed.h"
 #include "feed/recorded.h"
 
-// Put the phase's rows into the zeroed *x. The feed gives the prompts. supports 1: log-probs are
-// over the tokens that sampling kept, which a record lacks. version is the number of optimizer
-// steps that the policy had taken when it sampled the rows; -1: not known. Errors: RLHF_E_INVALID
-// (a row that cannot be one of this run), RLHF_E_UNSUPPORTED (the file lacks something that this
-// run needs). [step]
+// Put the phase's rows into the zeroed *x. The prompts come from the feed. `supports` is 1 if
+// log-probs are to be over the tokens that sampling kept; a record lacks those tokens. `version` is
+// the number of optimizer steps that the policy had taken when it sampled the rows, or -1 if it is
+// not known. Errors: RLHF_E_INVALID (a row that cannot be one of this run), RLHF_E_UNSUPPORTED (the
+// file lacks something that this run needs). [step]
 rlhf_status rlhf__recorded_take(const struct rlhf__recorded *, const struct rlhf__feed *,
                                 int supports, int64_t version, struct rlhf__experience *x,
                                 struct rlhf__error *err);
@@ -21,9 +21,9 @@ rlhf_status rlhf__recorded_take(const struct rlhf__recorded *, const struct rlhf
 rlhf_status rlhf__recorded_score(const struct rlhf__recorded *, const struct rlhf__feed *,
                                  struct rlhf__experience *x, struct rlhf__error *err);
 
-// Put the phase's episodes into the zeroed *e: their tokens with their authors, the environment's
-// rewards and verdicts, and the ends. Other numbers are 0. Errors: RLHF_E_INVALID (a row
-// that cannot be one of this run), RLHF_E_NOMEM. [step]
+// Put the phase's episodes into the zeroed *e: their tokens, who wrote each token, the
+// environment's rewards and verdicts, and how each episode ended. Other numbers are 0. Errors:
+// RLHF_E_INVALID (a row that cannot be one of this run), RLHF_E_NOMEM. [step]
 rlhf_status rlhf__recorded_episodes(const struct rlhf__recorded *, const struct rlhf__prompts *,
                                     int32_t n_vocab, struct rlhf__rows *e, struct rlhf__error *err);
 

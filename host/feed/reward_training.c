@@ -68,9 +68,9 @@ static rlhf_status draw(const struct rlhf__feed_env *env, const volatile sig_ato
     return st;
 }
 
-// Open the model to sample from: reference.path, or else the policy as it starts. If the policy
-// itself can be used, *own is NULL. If a score head replaced the policy's LM head, the policy's
-// directory is opened again with the LM head.
+// Open the model to sample from: reference.path or, if that is not set, the policy with its
+// starting weights. If the policy itself can be used, *own is NULL. If a score head replaced the
+// policy's LM head, the policy's directory is opened again with the LM head.
 static rlhf_status open_reference(const struct rlhf__feed_env *env,
                                   const struct rlhf__model_env *models, int was_classifier,
                                   struct rlhf__model **own, struct rlhf__error *err) {

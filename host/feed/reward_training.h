@@ -40,8 +40,8 @@ void rlhf__reward_training_destroy(struct rlhf__reward_training *); // NULL allo
 // Returns the head that the learner pools with, or NULL if the argument is NULL. [any]
 const struct rlhf__reward_head *rlhf__reward_training_head(const struct rlhf__reward_training *);
 
-// Fit `written` to the weights after `phase` phases, unless it is already fitted to them, and put
-// it into the model's config. [step]
+// Put `written`, the gain and bias for a checkpoint, into the model's config. Fits `written` first,
+// unless it was already fitted to the weights after `phase` phases. [step]
 rlhf_status rlhf__reward_training_calibrate(struct rlhf__reward_training *, int64_t phase,
                                             struct rlhf__error *err);
 
