@@ -94,8 +94,8 @@ static rlhf_status reserve(struct rlhf__rollback *u, const struct rlhf__changing
     return RLHF_OK;
 }
 
-// Copy the current values if they take at most max_mib; u->taken says whether they were copied. If
-// memory runs out, they are not copied either.
+// Copy the current values, unless they take more than max_mib or memory runs out. u->taken says
+// whether they were copied.
 static rlhf_status rollback_take(struct rlhf__rollback *u, const struct rlhf__changing *what,
                                  int64_t max_mib, struct rlhf__error *err) {
     const rlhf_compute *c = what->compute;

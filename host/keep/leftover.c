@@ -13,9 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// The files that a run creates before its first checkpoint. Files of rows are empty until a phase
-// ends. TensorBoard files only repeat metrics.jsonl. The files of sinks are listed only for the
-// sinks in plugins/sinks.
+// The files that a run creates before its first checkpoint. Files marked ROWS are empty until a
+// phase ends. TensorBoard files are not marked, because they only repeat metrics.jsonl. Of the
+// sinks' files, only those of plugins/sinks are listed.
 static const struct made {
     const char *name;
     enum { WRITTEN, ROWS, FOLDER, CHECKPOINTS } is;
@@ -111,8 +111,8 @@ static void say(const char *path, const json_t *was, const json_t *now, struct r
     rlhf__buf_free(&b);
 }
 
-// Returns 1 if the setting given now names a run directory and the stored one names a checkpoint in
-// it: the run stored the checkpoint that it used (setup/inputs.c).
+// Returns 1 if `given` names a run directory and `stored` names a checkpoint in it. The setting is
+// then unchanged: the run stored the checkpoint that it found in that directory (setup/inputs.c).
 static int is_checkpoint_of(const json_t *stored, const json_t *given) {
     static const char below[] = "/checkpoints/";
     const char *was = json_string_value(stored), *now = json_string_value(given);

@@ -145,12 +145,13 @@ static int set_otherwise(const json_t *stored, const json_t *now) {
     return was && is && !moved(stored, now) && !json_equal(was, is);
 }
 
-// Returns the length of a backend's description up to a ';'. The text after it is what the backend
-// learned while computing.
+// Returns the length of the part of a backend's description before the ';'. The part after it is
+// what the backend learned while computing.
 static int fixed_part(const char *detail) { return (int)strcspn(detail, ";"); }
 
-// Returns 1 if the backend is the same but has another GPU or another library. Not checked for a
-// CPU: its description contains the number of threads, which does not affect results.
+// Returns 1 if the backend is the same, but its GPU or a library of it is another one. Returns 0
+// for a CPU backend, because its description contains the number of threads, which does not affect
+// results.
 static int equipped_otherwise(const struct rlhf__manifest *m, const json_t *stored,
                               const json_t *now) {
     const char *was = rlhf__json_text_in(json_object_get(stored, "compute"), "detail");
@@ -177,8 +178,8 @@ static rlhf_status compare_all(const json_t *stored, const json_t *now, struct r
     const json_t *before = json_object_get(stored, "plugins");
     const json_t *plugins = json_object_get(now, "plugins"), *p;
     size_t i;
-    // A change of backend is not reported here: the user asked for it, and rlhf__manifest_moved
-    // reports it.
+    // A change of backend is not listed, because the user asked for it. rlhf__manifest_moved warns
+    // about it.
     if (!moved(stored, now))
         compare(list, "compute backend", json_object_get(stored, "compute"),
                 json_object_get(now, "compute"));

@@ -30,8 +30,8 @@ struct rlhf__manifest {
 // Returns the contents of manifest.json. New reference, NULL = out of memory. [main]
 json_t *rlhf__manifest_json(const struct rlhf__manifest *m);
 
-// Write manifest.json to the run directory of a new run. For a resumed run it is written if code or
-// inputs have changed; their previous state is then kept under "earlier". [main]
+// Write manifest.json to the run directory. For a resumed run, writes it only if code or inputs
+// have changed, and keeps their previous state under "earlier". [main]
 rlhf_status rlhf__manifest_write(const struct rlhf__manifest *m, const struct rlhf__folder *run,
                                  int resumed, struct rlhf__error *err);
 

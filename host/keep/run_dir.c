@@ -259,7 +259,7 @@ rlhf_status rlhf__run_dir_make(struct rlhf__run_dir *d, const struct rlhf__confi
                                struct rlhf__log *log, struct rlhf__error *err) {
     RLHF_TRY(make_root(d, config, err));
     // Two processes may have found the same directory. Only one of them gets the lock. If the other
-    // process gets it later, it sees the files of the first.
+    // one gets the lock later, when the first has ended, it finds the first one's files.
     rlhf_status st = rlhf__run_lock(d->root, 0, log, &d->lock, err);
     if (st == RLHF_E_INVALID) return refuse_existing(d->name, config, err);
     if (st == RLHF_OK && rlhf__folder_has(d->root, "config.json")) st = clear(d, config, log, err);

@@ -47,9 +47,9 @@ rlhf_status rlhf__run_dir_attach(struct rlhf__run_dir *d, const char *resume, in
 rlhf_status rlhf__run_dir_follow(struct rlhf__run_dir *d, const char *checkpoint,
                                  struct rlhf__error *err);
 
-// Create the directory of a new run. If one of that name was found, take it over and clear it
-// instead, unless another process has taken it since. Then take its lock and write config.json (the
-// resolved config). [main]
+// Create the directory of a new run, take its lock and write config.json (the resolved config). If
+// the directory was found to exist, clears it instead of creating it. Errors: RLHF_E_INVALID if
+// another process has taken the directory since then. [main]
 rlhf_status rlhf__run_dir_make(struct rlhf__run_dir *d, const struct rlhf__config *config,
                                struct rlhf__log *log, struct rlhf__error *err);
 

@@ -55,8 +55,9 @@ static rlhf_status taken(const struct rlhf__folder *run, int fd, struct rlhf__er
 static void say_who(int fd) {
     char host[256] = "", text[320];
     struct stat s;
-    // Do not write to this file. If the run was copied with hard links, both copies share it, so it
-    // may be the lock of another run. It may also be a file that is not a lock.
+    // A file with several hard links is not written. If the run was copied with hard links, the
+    // copy shares the file, so this may be the lock of the other run. It may also be a file that is
+    // not a lock.
     if (fstat(fd, &s) != 0 || s.st_nlink > 1) return;
     gethostname(host, sizeof host - 1);
     int n = snprintf(text, sizeof text, "%ld %s\n", (long)getpid(), *host ? host : UNKNOWN);
