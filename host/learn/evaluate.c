@@ -83,8 +83,8 @@ struct scored_row {
     int64_t bytes; // length of the scored text
 };
 
-// Call after n ids of row, from `begin` on, were added to the chunk: extends c->skip to match. It
-// stays empty as long as all ids of the chunk are scored.
+// Extend c->skip after n ids of `row`, from `begin` on, were added to the chunk. c->skip stays
+// empty as long as all ids of the chunk are scored.
 static rlhf_status put_skip(struct chunk *c, const struct scored_row *row, size_t begin, size_t n,
                             struct rlhf__error *err) {
     if (!c->skip.len && !row->skip.len) return RLHF_OK;
@@ -149,8 +149,8 @@ static rlhf_status read_messages(const struct rlhf__model *m, const struct rlhf_
     return st;
 }
 
-// Read a prompt and its completion. Only the completion is scored. If it is a text, no end token is
-// added to it.
+// Read a prompt and its completion. Only the completion is scored. No end token is added to a
+// completion that is a text.
 static rlhf_status read_completion(const struct rlhf__model *m, const struct rlhf__data_row *row,
                                    struct scored_row *out, struct rlhf__error *err) {
     const uint32_t flags = rlhf__tokenizer_info(m->tok)->bos >= 0 ? RLHF__ENCODE_BOS : 0;

@@ -43,8 +43,8 @@ struct rlhf__label_quality {
     double nats; // cross-entropy summed over the rows
 };
 
-// Compare the arg max of the score head with the labels of ds. Texts are cut to max_tokens (0 = the
-// context). [main]
+// Compare the class with the highest score of each text in ds with the text's label. Texts are cut
+// to max_tokens (0 = the context). [main]
 rlhf_status rlhf__evaluate_labels(const struct rlhf__model *, const struct rlhf__dataset *ds,
                                   int32_t max_tokens, const struct rlhf__evaluating *how,
                                   struct rlhf__label_quality *out, struct rlhf__error *err);
@@ -54,8 +54,9 @@ struct rlhf__preference_quality {
     int64_t rows, correct; // correct: the preferred response alone has the highest reward
     double nats;           // -log softmax of the rewards at the preferred response
     double margin;         // the preferred response's reward minus the mean of the others
-    // The model's value of the preferred response, and the mean over the other responses. A value
-    // is a reward, or a log-probability from which the reference's is not subtracted.
+    // The value of the preferred response, and the mean value of the other responses. A response's
+    // value is its reward or, for a policy, its log-probability, from which the reference's is not
+    // subtracted.
     double chosen, rejected;
 };
 

@@ -201,9 +201,9 @@ static rlhf_status rows_of(struct rlhf__learner *l, const struct rlhf__rows *e, 
     return st;
 }
 
-// Called if all rows of a phase's first minibatch are excluded. Compares their log-probs in a
-// forward pass without a loss. This must be done now, because the step that follows changes the
-// weights that sampled the rows.
+// Called if all rows of a phase's first minibatch are excluded. Compares the rows' log-probs from
+// sampling with those of a forward pass without a loss. This must be done now, because the step
+// that follows changes the weights that sampled the rows.
 static rlhf_status compare_masked(struct rlhf__learner *l, const struct rlhf__rows *e,
                                   struct rlhf__place *p, struct rlhf__error *err) {
     const struct rlhf__rows none = {0};

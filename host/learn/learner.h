@@ -37,11 +37,11 @@ uint32_t rlhf__row_use_count(const struct rlhf__rows *e, int use);
 // tokens per head. Returns RLHF_E_INTERNAL if any of them is not 0. [any]
 rlhf_status rlhf__row_use_check(const rlhf_heads *d, uint32_t total, struct rlhf__error *err);
 
-// Returns the estimated seconds saved. A row without a gradient saves its backward pass, an
-// excluded row saves both passes. A backward pass is taken to last as long as two forward passes;
-// its fixed costs are ignored. The time of a forward pass is measured on rows without a gradient.
-// If none exist, it is estimated as a third of the time of the rows trained in the same
-// minibatches. Negative if neither was timed. [any]
+// Returns an estimate of the seconds saved by rows that the algorithm has marked. A row without a
+// gradient saves its backward pass, an excluded row saves both passes. A backward pass is taken to
+// last as long as two forward passes; its fixed costs are ignored. The time of a forward pass is
+// measured on rows without a gradient. If none exist, it is estimated as a third of the time of the
+// rows trained in the same minibatches. Returns a negative number if neither was timed. [any]
 double rlhf__row_tally_saved(const struct rlhf__row_tally *);
 
 // ---- heads: host arrays for one microbatch, grown as needed ----
@@ -51,8 +51,8 @@ struct rlhf__head_store {
     size_t tokens, rows;
 };
 
-// Allocate every head in `heads` for that many `rows` and `tokens`; their contents are lost.
-// Errors: RLHF_E_NOMEM. [any]
+// Allocate every head in `heads` for `rows` rows and `tokens` tokens. The contents of all heads are
+// lost. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__head_store_reserve(struct rlhf__head_store *, uint32_t heads, size_t rows,
                                      size_t tokens, int32_t n_labels, struct rlhf__error *err);
 // Set all numbers to 0. [any]
@@ -76,8 +76,8 @@ struct rlhf__learner {
     const struct rlhf__model *model;
     const struct rlhf__model *kl_model; // the model that the KL head compares with, or NULL
     const struct rlhf__model *critic;   // NULL: the model has the value head
-    // If not NULL, the model is a reward model. The algorithm's score head is then the pooled
-    // reward of each row, with gain and bias, computed from the model's token scores. Borrowed.
+    // If not NULL, the model is a reward model. The score head that the algorithm sees is then the
+    // reward of each row: the model's token scores, pooled, with gain and bias. Borrowed.
     const struct rlhf__reward_head *reward_head;
     struct rlhf__objective objective;
     struct rlhf__optim *optim, *critic_optim; // critic_optim NULL without a critic
@@ -101,8 +101,8 @@ struct rlhf__learner {
     int32_t comparing;
     int64_t compared;
     double difference_sum, difference_max;
-    // Numbers that the algorithm gets about the current minibatch: its rows, and those of its
-    // response tokens that are in the loss.
+    // What the algorithm is told about the current minibatch: the number of its rows, and the
+    // number of its response tokens that are in the loss.
     int64_t batch_sequences, batch_tokens;
     // The loss of the last minibatch, and the report of the policy's optimizer step.
     double last_loss;
@@ -112,11 +112,11 @@ struct rlhf__learner {
     double norm_first, norm_max; // gradient norms: the first that is not 0, and the largest
     int64_t minibatches, steps;
     // Set by the caller: 1 if another minibatch of the phase follows. With several processes, the
-    // policy's new values may then be received while that minibatch's forward pass has begun. Until
-    // that minibatch or rlhf__learner_settle ends, the policy must not be used otherwise.
+    // policy's new values may then still arrive while that minibatch's forward pass has begun.
+    // Until that minibatch or rlhf__learner_settle ends, the policy must not be used otherwise.
     int32_t more, reserved2;
-    // Receives progress: `rows` of rows_all are done. The caller sets the start value of `rows`.
-    // NULL = progress is not reported.
+    // Receives the progress of a phase: `rows` rows of rows_all are done. The caller sets the start
+    // value of `rows`. NULL = progress is not reported.
     const struct rlhf__watch *watch;
     int64_t rows, rows_all;
     // For rows of a file with label 1, if there is a reference: fall_sum is the reference's
@@ -154,13 +154,13 @@ rlhf_status rlhf__learner_minibatch(struct rlhf__learner *, const struct rlhf__r
                                     uint32_t epoch, uint32_t minibatch, double lr_factor,
                                     int32_t *stop, struct rlhf__error *err);
 
-// No minibatch follows after all: make sure that the policy has its new values. Call also after a
-// failure. [step]
+// Make sure that the policy has its new values. Call this if `more` was set, but no minibatch
+// follows after all. Call it also after a failure. [step]
 rlhf_status rlhf__learner_settle(struct rlhf__learner *, struct rlhf__error *err);
 
-// Add |sampled - again| to the difference totals, for every response token of rows [from, to). Rows
-// that older weights sampled are left out. Both arrays begin at the first token of row `from`.
-// [any]
+// For every response token of rows [from, to), add the absolute difference of `sampled` and `again`
+// to the difference totals. Rows that older weights sampled are left out. Both arrays begin at the
+// first token of row `from`. [any]
 void rlhf__learner_compare(struct rlhf__learner *, const struct rlhf__rows *, uint32_t from,
                            uint32_t to, const float *sampled, const float *again);
 

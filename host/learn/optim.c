@@ -32,8 +32,8 @@ static rlhf_status item_init(struct rlhf__optim *o, struct rlhf__optim_item *it,
 }
 
 // If the backend has sumsq_many and adamw_many, prepare the list of tensors that these functions
-// get. The parameters come first. After the parameters there is room for the parts of the gradient
-// buffer that are between two gradients.
+// get. The parameters come first. The entries after them are for the parts of the gradient buffer
+// that lie between two gradients.
 static rlhf_status list_init(struct rlhf__optim *o, struct rlhf__error *err) {
     const rlhf_compute *t = o->compute;
     const size_t n = 2 * (size_t)o->n + 1;
@@ -171,8 +171,8 @@ void rlhf__optim_destroy(struct rlhf__optim *o) {
     free(o);
 }
 
-// Finds the item of tensor i of the state, and whether it is the second moment. Returns NULL past
-// the end.
+// Returns the item to which tensor i of the state belongs, or NULL past the end. *v is 1 if the
+// tensor is the item's second moment, otherwise 0.
 static const struct rlhf__optim_item *state_item(const struct rlhf__optim *o, uint32_t i, int *v) {
     *v = 0;
     for (uint32_t k = 0; k < o->n; k++) {
@@ -333,9 +333,9 @@ static rlhf_status read_clip(const struct rlhf__optim *o, rlhf_clip *clip,
     return st == RLHF_OK ? st : rlhf__compute_fail(o->kernels, st, "gradient norm", err);
 }
 
-// The device computes the clip factor and decides whether to skip the step. The host reads both
-// once: at the end, or before Muon, which needs the factor on the host. The ranges between the
-// gradients are not part of the norm, but must be zeroed too.
+// Take a step on the list of all tensors. The device computes the clip factor and decides whether
+// to skip the step. The host reads both once: at the end, or before Muon, which needs the factor on
+// the host. The parts between the gradients are not in the norm, but must be zeroed too.
 static rlhf_status step_as_list(const struct rlhf__optim *o, double factor, int32_t loss_ok,
                                 rlhf_clip *clip, struct rlhf__error *err) {
     const rlhf_compute *t = o->compute;

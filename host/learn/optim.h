@@ -2,9 +2,8 @@
 // the rest. It also computes the gradient norm, clips gradients, and skips steps that are not
 // finite.
 //
-// The state is on the device, one or two f32 tensors per parameter. There is no I/O here: the
-// tensors are listed for the checkpoint. The caller gives each step a factor for the learning
-// rates.
+// The state is on the device, one or two f32 tensors per parameter. optim_state.h writes and reads
+// it. The caller gives each step a factor for the learning rates.
 #ifndef RLHF_HOST_LEARN_OPTIM_H
 #define RLHF_HOST_LEARN_OPTIM_H
 
@@ -42,9 +41,9 @@ struct rlhf__optim {
     rlhf_dev grads; // all gradients as one range; NULL: separate
     uint64_t grads_bytes;
     // A list of all parameters, followed by the n_between ranges of `grads` that are between the
-    // parameters' gradients. The list's weight pointer is NULL for a parameter that uses Muon.
-    // list.size is 0 if the backend takes one tensor per call. The list's arrays are len, places
-    // and rates.
+    // parameters' gradients. Its weight pointer is NULL for a parameter that uses Muon. list.size
+    // is 0 if the backend has no functions for lists. The arrays `len`, `places` and `rates` belong
+    // to the list.
     rlhf_tensors list;
     uint32_t n_between, reserved;
     rlhf_dev clip; // the device's rlhf_clip
@@ -104,10 +103,10 @@ rlhf_status rlhf__optim_tensor(const struct rlhf__optim *, uint32_t i, char *nam
 int rlhf__optim_divided(const struct rlhf__optim *);
 // Returns the number of elements of tensor i of the state, 0 past the end. [any]
 uint64_t rlhf__optim_elements(const struct rlhf__optim *, uint32_t i);
-// Copy elements [from, from + n) of tensor i of the state to `host`, or from it. If the state is
-// divided between processes, all must call get in the same order. Only rank 0 then receives the
-// elements; on the other ranks `host` may be NULL. put sets only the elements that the process has.
-// [main]
+// get copies elements [from, from + n) of tensor i of the state to `host`; put copies `host` to
+// them. If the state is divided between processes, all must call get in the same order. Only rank 0
+// then receives the elements; on the other ranks `host` may be NULL. put sets only the elements
+// that the process has. [main]
 rlhf_status rlhf__optim_get(const struct rlhf__optim *, uint32_t i, uint64_t from, uint64_t n,
                             float *host, struct rlhf__error *err);
 rlhf_status rlhf__optim_put(struct rlhf__optim *, uint32_t i, uint64_t from, uint64_t n,

@@ -44,9 +44,9 @@ void rlhf__optim_blocks_destroy(struct rlhf__optim *o); // without blocks: nothi
 rlhf_status rlhf__optim_blocks_reduce(struct rlhf__optim *o, const rlhf_dev *aside,
                                       struct rlhf__error *err);
 
-// Take a step, as rlhf__optim_step does, and describe it in *clip. With several processes, each one
-// updates its own blocks; the parameters of other blocks are then received from their owners,
-// except with is_late. [step]
+// Take a step, as rlhf__optim_step does, and describe it in *clip. With several processes, each
+// process updates its own blocks and then receives the parameters of the other blocks from their
+// owners. It does not receive them if o->blocks->is_late is set. [step]
 rlhf_status rlhf__optim_blocks_step(struct rlhf__optim *o, double factor, int32_t loss_ok,
                                     rlhf_clip *clip, struct rlhf__error *err);
 

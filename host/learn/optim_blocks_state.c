@@ -1,4 +1,4 @@
-// optim_blocks_state.c: the moments of an optimizer that are divided between processes; see
+// optim_blocks_state.c: the moments of an optimizer whose state is divided between processes; see
 // optim_blocks.h.
 #include "learn/optim_blocks.h"
 

@@ -31,8 +31,8 @@ struct rlhf__cast {
     rlhf_plan plan;
     rlhf_iteration iteration; // the algorithm's extension; zeros: none
     rlhf_dist logp_dist;      // the distribution of log-probs in training
-    // 1: the run has an environment that pays (RLHF_ENVIRONMENT_PAYS), also if its answers come
-    // from a record
+    // 1: the run's environment gives rewards (RLHF_ENVIRONMENT_PAYS), even if its answers come from
+    // a record
     int32_t paid;
     // 1: a reward or the judge needs the reference's log-probs (RLHF_REWARD_LOGP_REF)
     int32_t rewards_refer;
@@ -91,8 +91,8 @@ struct rlhf__count {
     int64_t horizon;     // phases that the learning-rate schedule spans, at least `phases`
     int64_t sequences;   // sequences so far, which is also the next one's number
     int64_t flat_phases; // phases in which all responses to each prompt had the same reward
-    // While the policy's adapter has not changed since the start of the run: the number of phases
-    // so far. 0 once it has changed, and without an adapter.
+    // The number of phases so far, if the policy's adapter has not changed since the start of the
+    // run. 0 if it has changed, or without an adapter.
     int64_t still_phases;
     int32_t stop; // 1: early stopping ends the run after this phase
     int32_t reserved;

@@ -4,9 +4,9 @@
 
 #include "config/schema.h"
 
-// The learning-rate schedule, a pure function. Returns the factor of phase `phase` (0 = first) in a
-// run of `horizon` phases.
-// - During the warm-up: (phase + 1) / warmup; with RLHF__WARMUP_FROM_ZERO phase / warmup.
+// Returns the learning-rate factor of phase `phase` (0 = first) in a run of `horizon` phases.
+// Depends only on the arguments.
+// - During the warm-up: (phase + 1) / warmup. With RLHF__WARMUP_FROM_ZERO: phase / warmup.
 // - After it: c->schedule decays from 1 to c->final_scale, which it reaches at the horizon, i.e.
 //   one step after the last phase. [any]
 double rlhf__schedule_factor(const struct rlhf__optim_config *c, int64_t phase, int64_t horizon);

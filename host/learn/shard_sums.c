@@ -60,8 +60,8 @@ static rlhf_status add(const rlhf_compute *t, rlhf_dev to, rlhf_dev from, uint64
     return t->add(t->ctx, to, from, RLHF_F32, bytes / sizeof(float));
 }
 
-// Push a range of the current shard. f32 addition is commutative, so a sum can replace either of
-// its operands.
+// Push a range of the current shard's gradients onto the tree. A sum may be stored in the place of
+// either operand, because f32 addition is commutative.
 static rlhf_status push(const struct rlhf__shard_sums *s, struct range x) {
     const rlhf_compute *t = s->compute;
     struct rlhf__tree tree = s->tree;

@@ -33,13 +33,14 @@ void rlhf__shard_sums_finish(struct rlhf__shard_sums *); // accepts a zeroed str
 void rlhf__shard_sums_begin(struct rlhf__shard_sums *, const struct rlhf__share *);
 void rlhf__shard_sums_shard(struct rlhf__shard_sums *, uint32_t shard);
 
-// During a shard's last backward pass: these gradients of the policy are complete. Adds them up
-// while they are in the processor's cache. Ranges that do not continue the last one downwards are
-// left for rlhf__shard_sums_end. Returns 1 if these were added. [step]
+// Call this during a shard's last backward pass, when the range of the policy's gradients at `grad`
+// is complete. Returns 1 if it added the range up, while the range is in the processor's cache.
+// This is possible only if the range ends where the previous such range began. For any other range
+// returns 0, and rlhf__shard_sums_end adds it up. [step]
 int rlhf__shard_sums_graded(struct rlhf__shard_sums *, rlhf_dev grad, uint64_t bytes);
 
-// All gradients of the shard are complete: add up those that are left. Errors: those of the table.
-// [step]
+// Call this when all gradients of the shard are complete. Adds up those that
+// rlhf__shard_sums_graded has not added. Errors: those of the compute table. [step]
 rlhf_status rlhf__shard_sums_end(struct rlhf__shard_sums *);
 
 #endif

@@ -48,13 +48,13 @@ rlhf_status rlhf__shards_received(struct rlhf__learner *, struct rlhf__error *er
 // Call before every backward pass. Before the first one of a minibatch, processes that can exchange
 // gradients during the backward pass agree to do so. Errors: those of rlhf__team_agree. [step]
 rlhf_status rlhf__shards_meet(struct rlhf__learner *, struct rlhf__error *err);
-// Make the backward pass of *f report gradients that are complete. They are added up at once; those
-// of the last shard can then be summed over the processes. Call before the last backward pass of
-// each shard. [step]
+// Make the backward pass of *f report each range of gradients as soon as it is complete. The range
+// is then added up at once. In the last shard it can also be summed over the processes while the
+// pass goes on. Call this before the last backward pass of each shard. [step]
 void rlhf__shards_watch(struct rlhf__learner *, rlhf_forward *f);
-// Divide the rows (`share` is as in rlhf__deal), and call `run` for each shard of this process that
-// has rows. With p->train, add up the shards' gradients; such a call must be made once per
-// minibatch, even without rows. [step]
+// Divide the rows into shards (`share` is as in rlhf__deal), and call `run` for each shard of this
+// process that has rows. With p->train, also adds up the shards' gradients. Every minibatch needs
+// exactly one call with p->train, even if it has no rows. [step]
 rlhf_status rlhf__shards_rows(struct rlhf__learner *, const struct rlhf__rows *, int share,
                               struct rlhf__place *p, rlhf__shards_run_fn run,
                               struct rlhf__error *err);
@@ -65,11 +65,12 @@ rlhf_status rlhf__shards_rows(struct rlhf__learner *, const struct rlhf__rows *,
 rlhf_status rlhf__shards_end(struct rlhf__learner *, const struct rlhf__rows *e,
                              struct rlhf__place *p, rlhf_status st, struct rlhf__error *err);
 
-// Before the policy's step: returns 1 if its new values may be received while the next minibatch
-// begins. The step then leaves them to rlhf__shards_renew. [step]
+// Call this before the policy's step. Returns 1 if the policy's new values may be received while
+// the next minibatch begins. The step then does not receive them: the caller must call
+// rlhf__shards_renew. [step]
 int rlhf__shards_plan_late(struct rlhf__learner *);
-// After such a step: begin to receive the new values, or with now = 1 receive and refresh them
-// here. [step]
+// Call this after a step for which rlhf__shards_plan_late returned 1. With now = 0, begins to
+// receive the new values. With now = 1, receives them completely and refreshes the policy. [step]
 rlhf_status rlhf__shards_renew(struct rlhf__learner *, int now, struct rlhf__error *err);
 // If new values are still being received, wait for them, and refresh the policy. [step]
 rlhf_status rlhf__shards_settle(struct rlhf__learner *, struct rlhf__error *err);
