@@ -28,8 +28,9 @@ void rlhf__adapter_part(struct rlhf__model *m);
 rlhf_status rlhf__adapter_config(const char *dir, const struct rlhf__peft *peft, json_t **out,
                                  struct rlhf__error *err);
 
-// Finds the directories of the model in dir and of its adapter, if it has one. dir may be a PEFT
-// directory; "" or NULL means the base that the adapter names.
+// Finds the directories of a model and of its adapter, if it has one. `dir` is the model's
+// directory, or a PEFT directory. If `dir` is "" or NULL, the model is the base that adapter->dir
+// names.
 // - *p (zeroed before) receives the PEFT files' content. The caller releases it, even after a
 //   failure. p->dir is NULL without an adapter.
 // - base[RLHF__PATH_CAP] receives the model's own directory.

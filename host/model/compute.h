@@ -6,8 +6,8 @@
 
 #include "model/compute_load.h"
 
-// Memory of a device or of the machine, in bytes. Both are 0 if it is not known, or if the device
-// uses the machine's memory.
+// Memory of a device or of the machine, in bytes. Both members are 0 if the memory is not known, or
+// if the device uses the machine's memory.
 struct rlhf__free_memory {
     uint64_t left, total; // left: available to this process
 };
@@ -68,8 +68,8 @@ int64_t rlhf__compute_microbatch(const rlhf_compute *, int64_t configured);
 // table lists bf16 as a dtype with full speed. [any]
 int32_t rlhf__compute_dtype(const rlhf_compute *, const char *configured);
 
-// st is the status of a failed call. Writes the message of the backend's last failure into
-// out[cap], or "" if that failure had another status. Returns out. [any]
+// Writes the message of the backend's last failure into out[cap]. If that failure's status was not
+// st, the status of the failed call, writes "". Returns out. [any]
 const char *rlhf__compute_said(const struct rlhf__compute *, rlhf_status st, char *out, size_t cap);
 
 // Turns a failed table call into a host error: "<what>: <the backend's own message>". Returns st.

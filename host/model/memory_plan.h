@@ -63,8 +63,8 @@ struct rlhf__allocations {
 
 void rlhf__allocations_finish(struct rlhf__allocations *);
 
-// Adds an allocation of the current owner for `use`. Errors: RLHF_E_NOMEM; the member `error` has
-// the reason. [step]
+// Adds an allocation of the current owner for `use`. Errors: RLHF_E_NOMEM; its reason is then in
+// the member `error`. [step]
 rlhf_status rlhf__allocations_add(struct rlhf__allocations *, uint64_t bytes, int32_t use,
                                   rlhf_dev *out);
 // Returns RLHF_E_NOMEM for a request of that many bytes, and sets error. [step]

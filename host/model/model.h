@@ -54,8 +54,8 @@ struct rlhf__model_env {
     int32_t recompute; // enum rlhf_recompute, for models that are trained
     uint64_t seed;     // for parameters that are drawn at random
     struct rlhf__free_memory device_memory;
-    // If not NULL, models are opened on this plan, which counts their memory. rlhf__model_load then
-    // loads them.
+    // If not NULL, rlhf__model_open opens models on this plan, which only counts their memory.
+    // rlhf__model_load later loads them for use.
     struct rlhf__memory_plan *memory_plan;
     // A model with an adapter, or NULL. Models that are opened later from the same directory share
     // its trunk and LM head (rlhf_model_open.base), unless they train a trunk.
@@ -199,8 +199,8 @@ rlhf_status rlhf__model_gen_step(const struct rlhf__model *, rlhf_gen *, const r
 void rlhf__model_gen_close(const struct rlhf__model *, rlhf_gen *); // NULL allowed
 
 // Let m release memory that it keeps only for speed (trim() of rlhf_model_ops). Call this if m will
-// not be used for a while. Does nothing if the backend records calls, because recorded buffers must
-// keep their addresses. No session may be open. NULL allowed. [step]
+// not be used for a while. Does nothing if m is NULL, or if the backend records calls, because
+// recorded buffers must keep their addresses. No session may be open. [step]
 void rlhf__model_trim(const struct rlhf__model *);
 
 #endif

@@ -224,9 +224,9 @@ static void matches_finish(struct matches *k) {
     free(k->taken_there);
 }
 
-// Match a parameter with a tensor of the adapter's file, which has A, B and perhaps a score head. A
-// score head there takes precedence over the base's score head. *done = 1 if no other file needs to
-// be searched for the parameter.
+// Match parameter i with a tensor of the adapter's file, which has the matrices A and B and perhaps
+// a score head. That score head takes precedence over the base's. *done is 1 if no other file needs
+// to be searched for the parameter.
 static rlhf_status match_adapter(struct matches *k, const struct rlhf__model *m, uint32_t i,
                                  int *done, struct rlhf__error *err) {
     const rlhf_param *p = &m->params[i];

@@ -44,8 +44,9 @@ rlhf_status rlhf__reward_head_write(const struct rlhf__reward_head *h, json_t *c
 void rlhf__reward_pool(const struct rlhf__reward_head *h, uint32_t n, const int32_t *offset,
                        const int32_t *prompt_len, const float *raw, float *seq);
 
-// Adds to d_raw[total] the derivative that follows from d_seq[n]: with mean pooling gain * d_seq /
-// response tokens, otherwise gain * d_seq at the last response token. [any]
+// Adds the derivative that follows from d_seq[n] to d_raw[total]. With mean pooling, every response
+// token gets gain * d_seq / (number of response tokens). Otherwise the last response token gets
+// gain * d_seq. [any]
 void rlhf__reward_pool_bwd(const struct rlhf__reward_head *h, uint32_t n, const int32_t *offset,
                            const int32_t *prompt_len, const float *d_seq, float *d_raw);
 

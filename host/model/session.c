@@ -39,7 +39,7 @@ static void say_threads(int64_t threads, struct rlhf__log *log) {
 struct rlhf__compute_spec rlhf__session_compute(const struct rlhf__dirs *dirs,
                                                 const struct rlhf__compute_config *compute,
                                                 int64_t threads, struct rlhf__log *log) {
-    // Do not report a card that is set but not used: the caller warns about it
+    // A card that is set but not used is not reported here: the caller warns about it
     // (setup/effect_rules.c).
     const int host =
         strcmp(compute->backend, "cpu") == 0 || strcmp(compute->backend, "reference") == 0;

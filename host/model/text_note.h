@@ -6,10 +6,10 @@
 #include "base/log.h"
 #include "model/model.h"
 
-// Log `what` ("texts") with the special tokens before each text and, if ends is 1, after it.
-// `flags` says how the texts are encoded (enum rlhf__encode_flag). Its RLHF__ENCODE_BOS is ignored
-// if the tokenizer lacks a BOS. `texts` is the number of rows that are texts. If it is 0, nothing
-// is logged. [main]
+// Log which special tokens stand before each text and, if ends is 1, after it. `what` is a word for
+// the texts, e.g. "texts". `flags` says how they are encoded (enum rlhf__encode_flag);
+// RLHF__ENCODE_BOS in it is ignored if the tokenizer lacks a BOS. `texts` is the number of rows
+// that are texts. If it is 0, nothing is logged. [main]
 void rlhf__model_text_note(const struct rlhf__model *m, const char *what, int64_t texts,
                            uint32_t flags, int32_t ends, struct rlhf__log *log);
 

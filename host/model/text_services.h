@@ -18,8 +18,8 @@ rlhf_status rlhf__text_services_create(const struct rlhf__model_env *env,
 // Closes models and tokenizers that plugins left open. NULL allowed. [main]
 void rlhf__text_services_destroy(struct rlhf__text_services *);
 
-// Set the tokenizer that path NULL stands for (borrowed). Until this call it is NULL. Reward models
-// must have its vocabulary. [main]
+// Set the tokenizer that plugins get for path NULL (borrowed). Before this call, plugins cannot
+// open path NULL. Reward models must have this tokenizer's vocabulary. [main]
 void rlhf__text_services_policy(struct rlhf__text_services *, const struct rlhf__tokenizer *);
 
 // Loads the models that plugins have opened and that are still on a memory plan. A model that is
