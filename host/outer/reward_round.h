@@ -43,10 +43,11 @@ rlhf_status rlhf__reward_round_create(const struct rlhf__config *config,
                                       struct rlhf__reward_round **out, struct rlhf__error *err);
 void rlhf__reward_round_destroy(struct rlhf__reward_round *); // before rm is closed; NULL allowed
 
-// Train on the replay buffer's fresh pairs, mixed with earlier pairs as u says, while lr falls
-// linearly to 0. The fresh pairs then become earlier pairs. With u->refit, set gain and bias again,
-// from responses of the reference whose random numbers depend only on `syncs`. Does nothing without
-// fresh pairs. Errors: RLHF_E_INVALID (u out of range), RLHF_E_NUMERIC, RLHF_E_NOMEM. [step]
+// Train on the replay buffer's fresh pairs, mixed with earlier pairs: u->replay_share of all pairs
+// are earlier ones. lr falls linearly to 0. Afterwards the fresh pairs become earlier pairs. With
+// u->refit, sets gain and bias again, from responses of the reference whose random numbers depend
+// only on `syncs`. Does nothing without fresh pairs. Errors: RLHF_E_INVALID (u out of range),
+// RLHF_E_NUMERIC, RLHF_E_NOMEM. [step]
 rlhf_status rlhf__reward_round_run(struct rlhf__reward_round *, struct rlhf__replay *replay,
                                    uint64_t syncs, const rlhf_reward_update *u,
                                    rlhf_reward_update_report *report, struct rlhf__error *err);
