@@ -61,15 +61,16 @@ rlhf_status rlhf__plugins_create(const struct rlhf__dirs *dirs, struct rlhf__plu
                                  struct rlhf__error *err);
 void rlhf__plugins_destroy(struct rlhf__plugins *p); // NULL allowed; files stay mapped
 
-// Files opened after this get no sha256. It is for callers that only describe plugins, because
-// computing the checksum of a large file takes longer than opening it. [main]
+// Do not compute the sha256 of files that are opened after this call. It is for callers that only
+// describe plugins, because computing the checksum of a large file takes longer than opening it.
+// [main]
 void rlhf__plugins_leave_sums(struct rlhf__plugins *p);
 
 // Returns the number of open plugins. *out is an array of them in the order of opening, valid until
 // another one is opened. [main]
 size_t rlhf__plugins_list(const struct rlhf__plugins *p, const struct rlhf__plugin *const **out);
 
-// Open the plugin of that kind. `asker` is the origin of the name, for messages ("--algo",
+// Open a plugin of the kind `kind`. `asker` says where the name was given, for messages ("--algo",
 // "config.json's model_type").
 // - If `from` (enum rlhf__name_from) allows it, name may be an existing file.
 // - Otherwise name is looked up in the directories of RLHF_PLUGIN_PATH, then in the user's
@@ -104,8 +105,8 @@ rlhf_status rlhf__plugin_open_trusted(struct rlhf__plugins *p, const char *path,
                                       int32_t kind, const char *asker,
                                       const struct rlhf__plugin **out, struct rlhf__error *err);
 
-// Add the plugin that `src` describes, whose file is not opened here. The descriptor is checked as
-// if the file were open. Takes ownership of *outside, except after an error. [main]
+// Add a plugin whose file is not opened in this process. `src` describes the plugin, and is checked
+// like the descriptor in an open file. Takes ownership of *outside, except after an error. [main]
 rlhf_status rlhf__plugins_add_outside(struct rlhf__plugins *p, const char *path,
                                       const char sha256[65], const rlhf_plugin *src,
                                       struct rlhf__outside *outside,
@@ -120,9 +121,9 @@ const char *rlhf__plugin_why_unused(const struct rlhf__plugin *, const void *con
 // [any]
 const void *rlhf__plugin_extension(const struct rlhf__plugin *, void *self, const char *id);
 
-// Append the names, without ".so", of the plugins in a kind's directories to *out, in search order,
-// as "a, b". *there = 1 if a plugin file in any directory has the name `name`. Errors:
-// RLHF_E_NOMEM. [main]
+// Append the names of the plugins in a kind's directories, without ".so" and in search order, to
+// *out as "a, b". *there is 1 if one of these plugin files is called `name`. Errors: RLHF_E_NOMEM.
+// [main]
 rlhf_status rlhf__plugin_stems(const struct rlhf__plugins *p, int32_t kind, const char *name,
                                struct rlhf__buf *out, int *there);
 

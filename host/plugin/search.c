@@ -166,8 +166,8 @@ rlhf_status rlhf__plugin_look(const struct rlhf__dirs *dirs, const char *file, i
     return f.status;
 }
 
-// Look up a name without a directory: in the kind's directories first, then in those of other
-// kinds.
+// Look up a plugin by a name without '/': first in the directories of its kind, then in those of
+// other kinds.
 static rlhf_status find_by_name(const struct rlhf__dirs *dirs, const char *file, int32_t kind,
                                 int32_t from, const char *name, const char *asker, char **path,
                                 struct rlhf__error *err) {

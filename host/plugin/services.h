@@ -32,8 +32,8 @@ struct rlhf__services {
     const volatile sig_atomic_t *cancelled; // NULL = never
     uint64_t seed;
     int64_t phase; // set by the loop, for messages; < 0 = outside of phases
-    // The backend that models compute with, or NULL. If a model passes on a failure of the backend
-    // without a message, the backend's message is reported.
+    // The backend that models compute with, or NULL. If a model fails because the backend failed,
+    // and gives no message of its own, the backend's message is reported.
     const struct rlhf__instance *kernels;
     // For the algorithm's host->reduce; NULL: there is one process. Errors: any.
     rlhf_status (*reduce)(void *ctx, double *sums, uint32_t n, struct rlhf__error *err);
@@ -80,8 +80,8 @@ void rlhf__instance_destroy(struct rlhf__instance *i); // NULL allowed [main]
 // [step]
 void rlhf__instance_metrics_to(const struct rlhf__instance *i, rlhf__metric_fn *metric, void *ctx);
 
-// beside = 1: from now on the instance is called on another thread while the run's models compute,
-// so it cannot find services that use models. beside = 0 ends this. [any]
+// With beside = 1, the instance is from now on called on another thread while the run's models
+// compute. It can therefore not find services that use models. beside = 0 ends this. [any]
 void rlhf__instance_beside(const struct rlhf__instance *i, int beside);
 
 // Write the message of the plugin's last host->fail into out[cap], or "" if it has not failed.
