@@ -23,8 +23,8 @@ void rlhf__mapped_close(struct rlhf__mapped *m); // a zeroed struct is allowed [
 // Call work(arg), which reads m->bytes. If another process has truncated the file, some of its
 // pages are missing or read as zeros. A missing page raises SIGBUS, which aborts `work`. In both
 // cases the function returns RLHF_E_IO, and the output of `work` is invalid. `work` may only copy
-// or convert data. It must not allocate memory, take locks, call anything that does, or call this
-// function. [main]
+// or convert data. It must not allocate memory, take locks, call functions that do so, or call
+// rlhf__mapped_read. [main]
 rlhf_status rlhf__mapped_read(const struct rlhf__mapped *m, void (*work)(void *arg), void *arg,
                               struct rlhf__error *err);
 

@@ -14,8 +14,8 @@ struct rlhf__nearest {
     size_t distance;
 };
 
-// Offer a candidate. It is near enough in any of these cases:
-//   its edit distance is at most a third of the longer name's length, or 1
+// Offer a candidate. It is near enough to be suggested in any of these cases:
+//   the edit distance of the two names is at most 1, or at most a third of the longer name's length
 //   one name is a whole part of the other; underscores, dots and dashes separate parts
 //   both begin with the same bytes: at least four, and at least half of the longer name
 // [any]

@@ -1,5 +1,5 @@
-// shared_object.h: opens a shared object. It is never closed: its code may be on a stack, and its
-// constants may be referenced from anywhere.
+// shared_object.h: opens a shared object. It is never closed, because a thread may still be
+// executing its code, and its constants may be referenced from anywhere.
 #ifndef RLHF_CORE_BASE_SHARED_OBJECT_H
 #define RLHF_CORE_BASE_SHARED_OBJECT_H
 

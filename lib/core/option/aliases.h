@@ -17,8 +17,8 @@ struct rlhf__alias {
 // All aliases, in the order of docs/from-trl.md. [any]
 const struct rlhf__alias *rlhf__aliases(size_t *n);
 
-// Find a flag or key; "--learning-rate", "optim.learning_rate" and "learning_rate" find the same
-// alias. Returns NULL if the word is not an alias. [any]
+// Returns the alias that a typed flag or key means, or NULL if it is not an alias.
+// "--learning-rate", "optim.learning_rate" and "learning_rate" mean the same alias. [any]
 const struct rlhf__alias *rlhf__alias_find(const char *typed);
 
 // Append a hint about the typed word: " (here it is --set optim.lr=)", or why rlhf-host has no

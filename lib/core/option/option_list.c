@@ -23,8 +23,8 @@ static json_t *split(const char *text) {
     return list;
 }
 
-// Returns 1 and sets *list, or 0 if v is not a list. *list is a new reference; NULL when out of
-// memory.
+// Reads v, or the typed text `raw`, as a list. Returns 0 if that is impossible. Otherwise returns 1
+// and sets *list to a new reference, or to NULL if memory runs out.
 static int items_of(const json_t *v, const char *raw, json_t **list) {
     *list = NULL;
     if (json_is_array(v)) {

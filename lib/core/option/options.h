@@ -77,8 +77,8 @@ rlhf_status rlhf__opts_unknown(const struct rlhf__opt_table *t, const char *key,
                                const char *const *skip, const struct rlhf__origin *from,
                                struct rlhf__error *err);
 
-// Set an option from every member of `object`, except members whose keys are in `skip` (NULL-ended,
-// may be NULL), which the caller handles. [any]
+// For every member of `object`, set the option of that name. Members whose keys are in `skip`
+// (NULL-ended, may be NULL) are left to the caller. [any]
 rlhf_status rlhf__opts_apply(const struct rlhf__opt_table *t, const json_t *object,
                              const char *const *skip, const struct rlhf__origin *from, void *config,
                              struct rlhf__strings *strings, struct rlhf__error *err);

@@ -224,8 +224,8 @@ static void some_ioctls(struct program *p) {
     end(p, at, REFUSE(ENOTTY));
 }
 
-// Refuse three kinds of fcntl commands: those that choose who gets signals; leases and watches,
-// which make other processes wait; and enlarging pipes, whose memory no limit counts.
+// Refuse the fcntl commands that choose who gets signals, those that take leases or watches, which
+// make other processes wait, and the one that enlarges a pipe, whose memory no limit counts.
 static void some_fcntls(struct program *p) {
     static const uint32_t no[] = {8,    10,   15,    // F_SETOWN, F_SETSIG, F_SETOWN_EX
                                   1024, 1026, 1031}; // F_SETLEASE, F_NOTIFY, F_SETPIPE_SZ

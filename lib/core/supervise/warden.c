@@ -72,9 +72,9 @@ static void close_but(int a, int b, int c) {
     close_range(LOW_FDS, ~0u, 0); // fails on older kernels, which lack the call
 }
 
-// Reap ended children. If `child` has ended, returns 1 with its status; if no children are left,
-// returns -1. Kills the process group of `child` before reaping `child`: once it is reaped, the
-// kernel may reuse its process id, and the kill could hit other processes.
+// Reap ended children. Returns 1 if `child` has ended (*status is set), -1 if no children are left,
+// and otherwise 0. Kills the process group of `child` before reaping `child`: once it is reaped,
+// the kernel may reuse its process id, and the kill could hit other processes.
 static int reap(pid_t child, int *status) {
     for (;;) {
         siginfo_t info = {.si_pid = 0};

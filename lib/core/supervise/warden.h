@@ -1,5 +1,5 @@
 // warden.h: the supervisor of foreign code. The warden is a process between the host and that code.
-// It forks a process that runs the code, confined or not; this is called the work. When the work
+// It forks another process, called the work, which runs that code, confined or not. When the work
 // ends, when the host ends, or on SIGTERM, the warden ends everything that the work has started.
 // Then the warden itself ends, with the wait status of the work.
 //

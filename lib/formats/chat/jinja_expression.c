@@ -111,8 +111,7 @@ rlhf_status rlhf__jinja_deeper(struct rlhf__jinja_parser *p) {
 
 // ---- expressions ----
 
-// Parses expressions up to the token `end`, and consumes that too. If pairs is 1, each item is
-// "key: value".
+// Parses expressions up to and including the token `end`. If pairs is 1, each item is "key: value".
 static rlhf_status items(struct rlhf__jinja_parser *p, const char *end, int pairs, int32_t *first) {
     int32_t last = 0;
     *first = 0;

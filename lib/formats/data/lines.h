@@ -24,8 +24,9 @@ struct rlhf__loading {
     const struct rlhf__watch *watch;        // for progress; may be NULL
 };
 
-// Call this function for every row. `bytes` is the memory in use so far; line 0 = unknown. Errors:
-// RLHF_E_CANCELLED, and RLHF_E_INVALID if `bytes` exceeds the limit. [any]
+// Checks that loading may go on. Called for every row. `bytes` is the memory that loading uses so
+// far, and `line` is the row's line for the message; 0 = unknown. Errors: RLHF_E_CANCELLED, and
+// RLHF_E_INVALID if `bytes` exceeds the limit. [any]
 rlhf_status rlhf__loading_check(const struct rlhf__loading *, uint64_t bytes, const char *path,
                                 int64_t line, struct rlhf__error *err);
 

@@ -29,11 +29,11 @@
 // What to do with a row if prompt + response is longer than max_tokens, or if a response is longer
 // than max_response.
 enum rlhf__preference_long {
-    // Cut the row. First, the end of each response is cut, so that it has at most max_response
-    // tokens and fits after one prompt token (and bos). Then the beginning of the prompt is cut,
-    // except bos, so that the longest response fits. So all responses keep the same prompt. A
-    // prompt of messages is never cut; only the responses are cut, to fit after it. If such a
-    // prompt leaves no room for a response, the row is left out.
+    // Cut the row. First, each response is cut at its end to max_response tokens, or to fewer if
+    // one prompt token (and bos) would not fit before it. Then tokens are removed from the
+    // beginning of the prompt, after bos, until the longest response fits. So all responses keep
+    // the same prompt. A prompt of messages is never cut. Instead, the responses are cut to fit
+    // after it, and if it leaves no room for a response, the row is left out.
     RLHF__PREFERENCE_CUT = 0,
     RLHF__PREFERENCE_REFUSE = 1 // fail with RLHF_E_INVALID; the message has file and line
 };

@@ -36,9 +36,9 @@ static int has_rules(const struct rlhf__prompt_opts *o) {
     return o->start_after_period || o->end_at_period;
 }
 
-// Applies the rules to the n ids, where *n is their number at first. Sets *from and *n so that the
-// prompt is ids[*from .. *from + *n), and *cut to 1 if the prompt was too long. Returns 0 if the
-// text must be skipped, otherwise 1.
+// Applies the rules to ids[0 .. *n). Sets *from and *n so that the prompt is ids[*from .. *from +
+// *n). Sets *cut to 1 if the prompt was too long, otherwise to 0. Returns 0 if the text must be
+// skipped, otherwise 1.
 static int apply_rules(const struct rlhf__prompt_opts *o, int32_t period, const int32_t *ids,
                        size_t *from, size_t *n, int *cut) {
     *from = 0;

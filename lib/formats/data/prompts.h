@@ -47,8 +47,8 @@ struct rlhf__prompt {
     const int32_t *ids; // [n], n >= 1
     int32_t n;
     int32_t is_chat; // 1: made of messages
-    // Decoded from ids, without special tokens; valid UTF-8. For messages: their contents,
-    // separated by empty lines.
+    // The prompt as text: decoded from `ids` without special tokens, valid UTF-8. The text of a
+    // prompt of messages is their contents, separated by empty lines.
     rlhf_str text;
     rlhf_str meta; // the row as JSON text; empty for text files and the constant prompt
     int64_t row;   // number of the row in the files

@@ -39,8 +39,8 @@ struct rlhf__curves {
     int64_t first, last; // phases of this run; both are -1 if it has none
 };
 
-// Add the phases and metrics of a run to a range, which begins as RLHF__CURVE_RANGE_INIT. After the
-// last run, divide the range. [any]
+// A range begins as RLHF__CURVE_RANGE_INIT. _add: add the phases and metrics of a run to the range.
+// _divide: after the last run, divide the range into buckets. [any]
 #define RLHF__CURVE_RANGE_INIT                                                                     \
     { 0, -1, 0, 0, 0, 0 }
 void rlhf__curve_range_add(struct rlhf__curve_range *range, struct rlhf__run_files *run);

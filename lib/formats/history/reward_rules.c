@@ -62,8 +62,8 @@ static void keep_prompts(struct rlhf__notes *l) {
             l->all[i].change = NULL;
 }
 
-// Notes groups whose responses all have the same reward. If the headline has improved, the reason
-// may be that nearly all answers are right, so the note is then not a warning.
+// Adds a note if the responses of many groups all have the same reward. If the headline has
+// improved, the reason may be that nearly all answers are right, so the note is then not a warning.
 static void flat_groups(const struct rlhf__history *h, struct rlhf__notes *out) {
     const struct rlhf__series *s = of(h, "frac_reward_zero_std");
     const double share = s->n ? rlhf__trend_ends(s).last : 0;
@@ -126,8 +126,8 @@ static void drowned_from_the_start(const struct rlhf__history *h, struct rlhf__n
     }
 }
 
-// Notes that reward k moved against the sign of its weight, by more than its own spread, while the
-// weighted sum of all rewards rose.
+// Adds a note if reward k moved against the sign of its weight, by more than its own spread, while
+// the weighted sum of all rewards rose.
 static void lost_reward(const struct rlhf__history *h, size_t k, struct rlhf__notes *out) {
     const struct rlhf__paid *one = &h->facts->reward[k];
     const struct rlhf__series *s = of_reward(h, k, "mean"), *std = of_reward(h, k, "std");
@@ -158,7 +158,7 @@ static void several_rewards(const struct rlhf__history *h, struct rlhf__notes *o
 
 // ---- signs and measures ----
 
-// Notes that all rewards have negative weights, so the run learns to lower them.
+// Adds a note if all rewards have negative weights, so that the run learns to lower them.
 static void negative_weights(const struct rlhf__history *h, struct rlhf__notes *out) {
     struct rlhf__run_note form = {
         .level = RLHF__NOTE_WARN,
@@ -220,7 +220,7 @@ static void witnesses(const struct rlhf__history *h, struct rlhf__notes *out) {
     }
 }
 
-// Notes that the reward rises while the headline, which is the share of right answers, falls.
+// Adds a note if the reward rises while the headline, which is the share of right answers, falls.
 static void right_answers(const struct rlhf__history *h, struct rlhf__notes *out) {
     const struct rlhf__series *right = of(h, "objective/verifiable_correct_rate");
     const struct rlhf__first_last e = rlhf__trend_ends(right);

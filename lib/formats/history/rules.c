@@ -44,7 +44,7 @@ static void cut_off(const struct rlhf__history *h, struct rlhf__notes *out) {
         100 * last_of(s), (long long)h->facts->max_new_tokens);
 }
 
-// Notes that lengths grow to the limit or shrink to nothing, unless a reward asks for a certain
+// Adds a note if lengths grow to the limit or shrink to nothing, unless a reward asks for a certain
 // length.
 static void lengths(const struct rlhf__history *h, struct rlhf__notes *out) {
     const struct rlhf__series *s = of(h, "completions/mean_length"),

@@ -5,8 +5,8 @@
 
 #include <jansson.h>
 
-// Returns a new reference. If the row does not have the form that the program writes, the cell has
-// only the usable parts. [any]
+// Returns the cell of a row, a new reference. If the row does not have the form that the program
+// writes, the cell has only the usable parts. [any]
 json_t *rlhf__text_cell(const json_t *row);
 
 #endif

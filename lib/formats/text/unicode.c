@@ -6,7 +6,7 @@
 // ---- UTF-8 ----
 
 // Returns how many continuation bytes follow the lead byte c, or -1 if c cannot begin a character.
-// The first of them must be in the range [*lo, *hi].
+// Sets [*lo, *hi] to the allowed range of the first of these bytes.
 static int lead(uint8_t c, uint8_t *lo, uint8_t *hi) {
     *lo = 0x80;
     *hi = 0xBF;

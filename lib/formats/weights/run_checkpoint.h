@@ -31,8 +31,8 @@ rlhf_status rlhf__run_checkpoint_find(const char *command, const char *given, co
                                       struct rlhf__run_checkpoint *out, struct rlhf__error *err);
 
 // Replace *path, a directory that the user gave, with the directory of its model. For a run
-// directory, this is the best checkpoint or, if the run does not keep one, the newest; its path is
-// stored in room. Other paths stay unchanged, even if they do not exist. `what` is the setting or
+// directory, this is the best checkpoint or, if the run does not keep one, the newest; `room`
+// stores its path. Other paths stay unchanged, even if they do not exist. `what` is the setting or
 // flag that gave the path; messages begin with it. The checkpoint's name is logged (log may be
 // NULL). Errors: RLHF_E_INVALID (a run without a checkpoint). [main]
 rlhf_status rlhf__run_model(const char *what, const char **path, char room[RLHF__PATH_CAP],
