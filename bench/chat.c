@@ -1,7 +1,7 @@
-// chat.c: `rlhf-bench-chat [ROWS [FILE...]]`: the number of rows per second that chat templates
-// render on one core. Measures the program's own templates and those in the files. Short
-// conversations of two and four turns alternate. In the column "with turns" the rendering also
-// locates the assistant's turns.
+// chat.c: `rlhf-bench-chat [ROWS [FILE...]]` measures how many rows per second chat templates
+// render on one core: the program's own templates and those in the files. Conversations of two and
+// of four turns alternate. In the column "with turns" the rendering also locates the assistant's
+// turns.
 #include "chat/chat.h"
 
 #include <stdio.h>

@@ -45,9 +45,10 @@ static void step(struct sized *s, int i) {
     if (i > 1) series_add(&s->whole, t.forward + t.backward);
 }
 
-// Times of a point, in seconds: rest is the shortest time of a forward and a backward pass, without
-// attention. reference is the same time for the reference point. The two points are measured
-// alternately, in case the speed of the machine changes.
+// Times of a point, in seconds. `attention` is the time of attention. `rest` is the shortest time
+// of a forward and a backward pass without attention, and `reference` is that time for the
+// reference point. The two points are measured alternately, in case the speed of the machine
+// changes.
 struct cost {
     double rest, attention, reference;
 };

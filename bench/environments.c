@@ -1,5 +1,5 @@
 // environments.c: the steps per second of environments outside the process. env_exec.so starts this
-// program itself, which answers each turn with a short text. env_python.so plays a class.
+// program itself, which answers each turn with a short text. env_python.so runs a Python class.
 #include "plugin.h"
 
 #include <rlhf/draft/environment.h>

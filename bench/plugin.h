@@ -13,8 +13,8 @@ struct bench_plugin {
     struct rlhf__programs programs;
 };
 
-// Opens `file` of the folder lib_dir/folder and creates an instance with the options set, which
-// ends with NULL. Ends the program if that fails. *p must not move until bench_plugin_close.
+// Opens the plugin `file` in lib_dir/`folder` and creates an instance. `set` lists the options and
+// ends with NULL. Ends the program on failure. *p must not move until bench_plugin_close.
 void bench_plugin_open(struct bench_plugin *p, const struct bench *b, const char *folder,
                        const char *file, const char *const (*set)[2]);
 void bench_plugin_close(struct bench_plugin *p);
