@@ -42,7 +42,7 @@ static inline const rlhf_bundle *grown_bundle(const rlhf_plugin *descriptor, con
     return &bundle;
 }
 
-// The templates end with this macro. Here it does not define the plugin's entry, because the file
+// Every template ends with this macro. Here it does not define the plugin's entry, because the file
 // that includes a template defines one itself.
 #undef RLHF_DEFINE_PLUGIN
 #define RLHF_DEFINE_PLUGIN(descriptor)                                                             \

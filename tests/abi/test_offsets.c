@@ -1,7 +1,8 @@
 // test_offsets.c: the layout of every public struct equals offsets.txt and has no holes.
 //
-// A change of offsets.txt is a change of the contract: append at the end of structs that carry
-// their size, and read the difference before committing it. `test_offsets --update` rewrites it.
+// If offsets.txt changes, the contract changes: read the difference before committing it. New
+// members belong at the end of structs that carry their size. `test_offsets --update` rewrites the
+// file.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +24,7 @@
 
 #include <cmocka.h>
 
-// A struct (then `field` is NULL) or one field of a struct. The fields follow their struct in
+// One struct, whose `field` is NULL, or one field of a struct. The fields follow their struct in
 // order.
 struct entry {
     const char *type, *field;

@@ -1,6 +1,5 @@
-// episodes.h: rows of several turns, made from a batch of rows of one turn, and an algorithm that
-// gets them through the host's layer for algorithms that do not know about turns
-// (learn/policy_view.h).
+// episodes.h: rows of several turns, made from a batch of rows of one turn. An algorithm gets these
+// rows through the host's layer for algorithms that do not know about turns (learn/policy_view.h).
 #ifndef RLHF_TESTS_ALGOS_EPISODES_H
 #define RLHF_TESTS_ALGOS_EPISODES_H
 
@@ -16,14 +15,14 @@ struct episodes {
     struct batch *b;
     struct rlhf__rows e;
     int32_t place[MAX_TOKENS]; // of b's tokens in e
-    // [e.total]: one number per token. It is -2.5 at the environment's tokens, so a result changes
-    // if an algorithm reads them.
+    // [e.total]: one number per token. It is -2.5 at the environment's tokens, so that a result
+    // changes if an algorithm reads one of these.
     float *logp, *entropy, *kl, *value, *d_logp, *d_entropy, *d_kl, *d_value;
     float d_class_score[MAX_ROWS * 8];
 };
 
-// Inserts before[k] given tokens before token k of the batch, and after[i] after the last token of
-// row i. If `leak` is 1, marks one given token as the policy's.
+// Inserts tokens of an environment: before[k] of them before token k of the batch, and after[i]
+// after the last token of row i. If `leak` is 1, marks one of them as the policy's.
 void episodes_init(struct episodes *, struct batch *, const int32_t *before, const int32_t *after,
                    int32_t leak);
 void episodes_finish(struct episodes *);

@@ -50,8 +50,8 @@ struct batch {
 // The first step of the first epoch, to pass to minibatch_end().
 extern const rlhf_step_info algo_step;
 
-// The service that the host offers to algorithms opened after this is set. If its id is NULL, the
-// host offers none.
+// The service that the host offers to algorithms. Set it before opening an algorithm. If its id is
+// NULL, the host offers no service.
 extern struct rlhf_test_service algo_offer;
 
 // Loads a file (e.g. "ppo.so") and sets options ("a=1,b=x"). Returns the status of create().
@@ -69,12 +69,13 @@ void algo_needs_memory(const char *file);
 // Advantages of all rows.
 rlhf_status batch_advantages(struct algo *, struct batch *);
 
-// Loss of rows [from, to), with the whole batch as the minibatch. The rows are one microbatch, or
-// several if excluded rows lie between them. Fills these rows of d_* and returns the loss.
+// Calls loss() for rows [from, to), with the whole batch as the minibatch. The rows are one
+// microbatch, or several if excluded rows lie between them. Fills these rows of d_* and returns the
+// loss.
 double batch_loss(struct algo *, struct batch *, int32_t from, int32_t to, uint32_t epoch);
 
-// Calls minibatch_end() after a step of that epoch. If `skipped` is set, the host skipped that
-// step. Returns 1 if the algorithm ends the phase.
+// Calls minibatch_end() after a step of `epoch`. `skipped` is 1 if the host skipped the step.
+// Returns 1 if the algorithm ends the phase.
 int32_t algo_step_end(struct algo *, uint32_t epoch, int32_t skipped);
 
 // Returns a metric, which must have been reported.

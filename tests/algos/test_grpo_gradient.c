@@ -1,6 +1,6 @@
 // test_grpo_gradient.c: compares the derivatives of grpo.so with finite differences of its own loss
-// on random batches. Also signs, groups without spread, and independence of the split into
-// microbatches.
+// on random batches. Also tests the signs of derivatives, groups without spread, and that the split
+// into microbatches does not matter.
 #include "algos/fixture.h"
 
 #include <math.h>

@@ -93,8 +93,8 @@ static void finite_differences(void **state) {
     }
 }
 
-// After the first epoch, the policy is no longer the one that sampled. So only the first epoch
-// contributes to metrics about the sampling policy.
+// After the first epoch, the policy is no longer the one that sampled the rows. So only the first
+// epoch contributes to metrics about the sampling policy.
 static void later_epochs(void **state) {
     (void)state;
     struct algo a;

@@ -8,8 +8,8 @@
 static struct batch b;
 static struct episodes s;
 
-// A float is off by up to half its last place, and a derivative is the sum of up to three floats.
-// Beyond that, 1e-9 is allowed.
+// Rounding to float changes a number by up to half a unit in its last place, and a derivative is
+// the sum of up to three rounded numbers. A further 1e-9 is allowed.
 static void assert_tokens(const struct vector_case *c, const char *what, const float *got,
                           const double *want) {
     const double places = *what == 'd' ? 3 : 1;
@@ -22,8 +22,8 @@ static void assert_tokens(const struct vector_case *c, const char *what, const f
         fail_msg("%s %s: a token of the environment has a number", c->name, what);
 }
 
-// The loss gets the reference's advantages and returns: those of the plugin may be off by one in
-// their last place.
+// loss() gets the reference's advantages and returns, because the plugin's may differ by one unit
+// in the last place.
 static void give(float *to, const double *from) {
     for (int32_t k = 0; k < b.total; k++)
         to[s.place[k]] = (float)from[k];

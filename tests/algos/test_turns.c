@@ -1,5 +1,6 @@
 // test_turns.c: gives rows of several turns to algorithms that do not know about turns. The results
-// must equal, to the bit, those for rows from which the environment's tokens were removed by hand.
+// must equal, to the bit, the results for rows from which the environment's tokens were removed by
+// hand.
 #include "algos/episodes.h"
 
 #include <math.h>
@@ -8,8 +9,8 @@ enum { ROWS = 16 };
 
 // ---- the same ----
 
-// Returns 1 if the bits differ at a token of the policy, or if a token of the environment has a
-// number at all.
+// Returns the number of wrong tokens: those of the policy with other bits than in `by_hand`, and
+// those of the environment with a number other than 0.
 static int differs(const struct episodes *s, const float *full, const float *by_hand) {
     int bad = episodes_given(s, full);
     for (int32_t k = 0; k < s->b->total; k++)
@@ -42,8 +43,8 @@ struct kind {
     int32_t pairs, labels; // labels: outputs of the score head
 };
 
-// Gives the rows the labels of their source. A pair has one preferred row; for kto.so, the second
-// row of a pair has label -1.
+// Gives the rows the labels that their source would give. In preference pairs, the first row is
+// preferred. In pairs of kto.so, the second row has label -1.
 static void make_batch(struct batch *b, const struct kind *k, uint64_t seed) {
     batch_random(b, ROWS, seed);
     b->n_labels = k->labels;

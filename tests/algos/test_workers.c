@@ -253,8 +253,8 @@ static void compare(const char *file, const char *options, int32_t stops) {
     compare_split(file, options, 4, stops);
 }
 
-// A worker that saw only the first half would continue. One that saw only the second half would
-// stop.
+// A worker that saw only the first half of the minibatch would continue, and a worker that saw only
+// the second half would stop.
 static void policy_gradients(void **state) {
     (void)state;
     compare("ppo.so", "advantage=group,group_size=2,target_kl=0.02", 2);

@@ -28,8 +28,8 @@ void vector_load(struct batch *to, const struct vector_batch *v) {
     to_float(to->value, v->value, v->total);
 }
 
-// tol is both an absolute and a relative tolerance. Rounding to float is off by up to 6e-8, and the
-// derivatives of the reference by up to 1e-9.
+// `tol` is both an absolute and a relative tolerance. Rounding to float changes a number by up to
+// 6e-8 of its size, and the reference's derivatives are off by up to 1e-9.
 static void assert_tokens(const struct vector_case *c, const char *what, const float *got,
                           const double *want, double tol) {
     char label[128];

@@ -140,8 +140,8 @@ static void slices_count_what_the_model_computes(void **state) {
     assert_int_equal(rlhf__rows_slice_end(&e, 0, 8, 1), 2);
     assert_int_equal(rlhf__rows_slice_end(&e, 0, 15, 1), 4);
     assert_int_equal(rlhf__rows_slice_end(&e, 0, 11, 0), 2);
-    // A slice that begins with row 1 must include the prompt. So row 1 costs 5 tokens in it, and
-    // row 2 one more.
+    // A slice that begins with row 1 must include the prompt. So in this slice, row 1 costs 5
+    // tokens and row 2 one more.
     assert_int_equal(rlhf__rows_slice_end(&e, 1, 5, 1), 2);
     assert_int_equal(rlhf__rows_slice_end(&e, 1, 6, 1), 3);
     for (int64_t max = 1; max < 40; max++)

@@ -1,4 +1,4 @@
-// test_chat.c: where the program searches for a directory's template, the message if it is missing,
+// test_chat.c: where the program searches for a directory's template, the message if it finds none,
 // and the conversations that templates refuse.
 #include "support/scratch.h"
 #include "vectors.h"
@@ -276,8 +276,9 @@ static void untold(void **state) {
     }
 }
 
-// A row of half a MiB has 8,000 turns. To find them would take an hour, so the row is refused at
-// once. Turns are found even if the text already contains the placeholders that are tried first.
+// A row of half a MiB has 8,000 turns. Finding these turns would take an hour, so the row is
+// refused at once. Turns are found even if the text already contains the placeholders that the
+// program tries first.
 static void many_turns(void **state) {
     struct scratch *s = *state;
     struct rlhf__messages m = {0};

@@ -1,5 +1,5 @@
-// test_layers.c: which source of a setting wins, and how options of plugins, names and paths are
-// read. Also checks that a printed config reads back the same.
+// test_layers.c: which source of a setting wins, and how names, paths and the options of plugins
+// are read. Also checks that a printed config reads back the same.
 #include "config/fixture.h"
 
 #include <unistd.h>

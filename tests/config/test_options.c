@@ -359,8 +359,8 @@ static void a_table_of_the_first_sdk_has_a_shorter_stride(void **state) {
                 "stride of 100 bytes");
 }
 
-// An option table can include another. The rows of that table stand in for the include, at its
-// position.
+// An option table can include another. The rows of the included table take the place of the
+// include.
 static void a_table_may_include_another(void **state) {
     (void)state;
     struct outer {

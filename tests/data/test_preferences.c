@@ -1,5 +1,5 @@
 // test_preferences.c: rows of preferences: both forms, truncation, refusals and their messages.
-// Also completions with a label, alone and with another row's completion.
+// Also tests completions with a label, read alone or together with another row's completion.
 #include "support/scratch.h"
 
 #include "batch/preference_source.h"
