@@ -43,8 +43,8 @@ __attribute__((format(printf, 2, 3))) int e2e_shell(struct e2e *t, const char *s
 __attribute__((format(printf, 3, 4))) int e2e_terminal(struct e2e *t, unsigned short columns,
                                                        const char *script, ...);
 
-// What a person types: waits until the output since the previous keys contains `until`, then sends
-// `send`.
+// Imitates a person at the keyboard: waits until the output since the previous keys contains
+// `until`, then sends the keys `send`.
 struct e2e_keys {
     const char *until, *send;
 };

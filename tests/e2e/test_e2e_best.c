@@ -24,7 +24,7 @@ static int64_t link_target(const struct e2e *t, const char *link) {
 }
 
 // Returns the phase with the best metric among the phases up to `last` that have a checkpoint. If
-// several are equal, the first of them.
+// several are equal, returns the first of them.
 static int64_t best_phase(const struct e2e *t, const char *run, int last, double sign) {
     json_t *rows = e2e_metrics(t, run);
     int64_t best = 2;

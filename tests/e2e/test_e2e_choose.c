@@ -185,8 +185,8 @@ static void each_round_asks_again(void **state) {
                                                            "--set run.dir=b"),
                      0);
     m = e2e_metrics(t, "b");
-    // A phase chooses 16 prompts. When choose_prompts() is last called in it, the last 4 of them do
-    // not count as used yet.
+    // A phase chooses 16 prompts. In the last call of choose_prompts() for the phase, the last 4 of
+    // these prompts do not count as used yet.
     for (int p = 0; p < 3; p++)
         assert_true(e2e_metric(m, p, "test/seen") == (p + 1) * PROMPTS);
     json_decref(m);

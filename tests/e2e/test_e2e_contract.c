@@ -23,8 +23,8 @@ static int setup(void **state) {
     return 0;
 }
 
-// If the source of rows cannot serve a request of the plan, the host names the request and refuses
-// it before anything is written.
+// If the source of rows cannot serve a request of the plan, the host refuses the run before
+// anything is written. The message names the request.
 static void what_cannot_be_given_is_refused(void **state) {
     struct e2e *t = *state;
     static const struct {
@@ -295,8 +295,8 @@ static void a_reference_of_another_family_is_refused(void **state) {
     e2e_says(t, "gives no log-probs");
 }
 
-// The loss that trains a run's reward model is built into the host. If the search path has a file
-// of that name, the host does not open it.
+// The loss that trains a run's reward model is built into the host. The host does not open a file
+// bradley_terry.so, even if the search path contains one.
 static void the_loss_of_pairs_is_no_plugin(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo bradley_terry.so --data pairs.jsonl " ROWS

@@ -1,6 +1,6 @@
 // test_e2e_cublaslt.c: runs whose GEMMs use a fake of cuBLASLt. With a correct library, runs are
 // exact. If the library's result for a row depends on other rows, the canary detects this. The
-// backend then uses its own kernels and logs this, and the run is equally exact.
+// backend then uses its own kernels and logs this, so the run is exact again.
 #include "cuda.h"
 
 #include <stdio.h>

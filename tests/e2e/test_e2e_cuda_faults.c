@@ -45,7 +45,7 @@ static void one_sentence(const struct e2e *t, int status) {
     if (!first || strstr(first + 1, "rlhf-host: error: ")) fail_msg("not one:\n%s", t->out);
 }
 
-// Runs again and again, with a later call failing each time, until a run gets far enough to print
+// Repeats the run, with a later call failing each time, until a run gets far enough to print
 // `so_far`.
 static void fails_after(struct e2e *t, const char *call, int code, const char *so_far) {
     for (long n = 16; n < 1000000; n += 1 + n / 8) {

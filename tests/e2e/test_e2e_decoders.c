@@ -144,8 +144,8 @@ static void refused(void **state) {
     }
 }
 
-// In config.json, a null sliding window means none, and null key heads mean as many as query heads.
-// If the field is missing, the meaning is different.
+// In config.json, a null sliding window means no window, and null key heads mean as many as query
+// heads. A missing field means its default instead: a window of 4,096, for example.
 static void null_is_not_missing(void **state) {
     struct e2e *t = *state;
     static const char *const cases[][2] = {

@@ -55,8 +55,8 @@ static void what_cannot_stop_in_the_phases_left_is_refused(void **state) {
               "{\"early_stop\": {\"patience\": 5, \"reward\": 0.5}, \"run\": {\"phases\": 9}}");
     assert_int_equal(e2e_run(t, ROLLOUT "--algo ppo.so --config c.json --phases 1 --out a"), 0);
     e2e_says(t, "early_stop.reward cannot end this run");
-    // If a limit is changed on resume, only the remaining phases decide. A run that is resumed
-    // unchanged just continues.
+    // If a limit is changed on resume, only the remaining phases decide whether it can end the run.
+    // A run that is resumed unchanged just continues.
     assert_int_equal(e2e_run(t, REWARDED
                              "--set early_stop.patience=3 --phases 3 --set run.stop_after=1 "
                              "--out b"),

@@ -135,7 +135,7 @@ static void settings_that_another_one_switches_off(void **state) {
             "prompts.limit has no effect here: prompts.text");
 }
 
-// A plugin reports which of its options have no effect because of the values of others. Settings
+// A plugin reports an option that has no effect because of the values of its other options. Options
 // that an algorithm's preset contains are not reported.
 static void options_of_plugins(void **state) {
     struct e2e *t = *state;

@@ -83,7 +83,7 @@ static void nothing_depends_on_slots(void **state) {
 }
 
 // If the environment ends every episode after one turn and gives no reward, the run is the same as
-// without it.
+// a run without an environment.
 static void one_turn_is_a_response(void **state) {
     struct e2e *t = *state;
 #define ALONE "--prompts prompts.txt --reward period_count.so --set response.truncate=none "
@@ -145,7 +145,7 @@ static void same_log_probs(struct e2e *t, const char *form, const char *dtype,
 }
 
 // Log-probs are equal in sampling and training for all forms of models, in f32 and bf16, with and
-// without an adapter; and threads, slots and shared prompts change no row.
+// without an adapter. Threads, slots and shared prompts change no row.
 static void log_probs_of_forms(void **state) {
     struct e2e *t = *state;
     static const char *const forms[] = {"model", "llama", "qwen3"};

@@ -56,8 +56,9 @@ static void plugins_cannot_write_to_the_terminal(void **state) {
     assert_clean(t->out, "\n");
 }
 
-// A constructor can forge the answer of the child process. The answer affects only its own file and
-// is shown escaped. The command limits how long it waits and how much it reads.
+// A child process opens a plugin file and answers the program. A constructor in the file can forge
+// this answer. A forged answer affects only the result for that file, and is shown escaped. The
+// program limits how long it waits for the child and how much it reads.
 static void a_constructor_answers_for_itself_alone(void **state) {
     struct e2e *t = *state;
     static const char file[] = "\"$RLHF_TEST_PLUGINS/forger.so\"";

@@ -1,8 +1,9 @@
 // test_e2e_flips.c: flips bits in the files of a run. Every flip is found, and the message names
 // the phase and the place: tensor and index, row, metric or setting; in episodes also the turn.
 //
-// The run is verified once. The files that this recomputes equal the run's. So a copy of the run
-// can take their place while the comparison is repeated for every flip.
+// The run is verified once, by recomputing its files. The recomputed files equal the run's, so a
+// copy of the run can replace them. That makes it possible to compare after every flip without
+// recomputing.
 #include "e2e.h"
 
 #include "base/file.h"
@@ -33,8 +34,8 @@ static uint64_t draw(uint64_t below) {
     return (at.random >> 33) % below;
 }
 
-// Makes the run with these commands, verifies it and copies it. The tests that flip
-// random bits of text files then make 1 / share of the usual number of flips.
+// Makes the run with these commands, verifies it and copies it. The tests that flip random bits of
+// text files then make 1 / share of the usual number of flips.
 static int make(void **state, int share, const char *commands) {
     if (e2e_setup(state) != 0) return -1;
     at.e = *state;
@@ -102,8 +103,8 @@ static void flip(const char *name, int64_t byte, int bit) {
     assert_int_equal(fclose(f), 0);
 }
 
-// Runs those checks of `verify --all` that read this file, for one phase. If the file is NULL, runs
-// all checks.
+// Runs the checks of `verify --all` for one phase, but only those that read `file`. If `file` is
+// NULL, runs all of them.
 static void look(const char *file, int64_t phase, struct rlhf__faults *f) {
     struct rlhf__error err = {0, ""};
     struct rlhf__same s = {
@@ -255,7 +256,7 @@ static void flip_digit(const struct rlhf__buf *text, size_t line, const json_t *
 }
 
 // Flips one digit at a time: in a token, the reward and a log-prob of each turn, and in a token of
-// each answer of the environment. Returns how many answers the row has.
+// each answer of the environment. Returns the number of answers in the row.
 static int flip_turns(const struct rlhf__buf *text, size_t line, const json_t *row) {
     size_t token = (size_t)json_integer_value(json_object_get(row, "prompt_length")), drawn = 0, i;
     int turn = 0, answers = 0;

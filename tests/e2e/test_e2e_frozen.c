@@ -15,8 +15,8 @@ static int setup(void **state) {
     return e2e_shell(*state, "sed -i 's/\"gpt2\"/\"frozen_gpt2\"/' model/config.json");
 }
 
-// Returns the bytes of the tensor whose name ends like this, and their number in *n. If there is
-// none, returns NULL, and *n is 0.
+// Returns the bytes of the tensor whose name ends with `end`, and stores their number in *n. If the
+// file has no such tensor, returns NULL and sets *n to 0.
 static char *tensor(const struct e2e *t, const char *file, const char *end, size_t *n) {
     char path[512], *found = NULL;
     uint64_t len = 0;

@@ -90,8 +90,8 @@ static void sharing_changes_no_number(void **state) {
     }
 }
 
-// Returns the number of tokens that the model processed in the first phase while it sampled. The
-// function below counts those of training, in all epochs.
+// Returns the number of tokens that the model processed in the first phase while it sampled.
+// trained() counts those of training, in all epochs.
 static double sampled(struct e2e *t, const char *run) {
     json_t *rows = e2e_metrics(t, run);
     double n = e2e_metric(rows, 0, "perf/rollout_model_tokens_per_s") *
@@ -183,9 +183,9 @@ static void groups_stay_whole(void **state) {
         assert_true(e2e_metric(rows, 1, "test/minibatches") == 2 * cases[k].minibatches);
         assert_int_equal(e2e_metric(rows, 1, "test/split_groups") > 0, cases[k].split);
         assert_true(e2e_metric(rows, 1, "test/apart") == 0);
-        // Before the second phase was sampled, the weights took two epochs of steps. `drawn` adds
-        // this number of steps over 16 rows in 2 epochs. While these rows are used, the current
-        // weights take one more step per minibatch.
+        // The rows of the second phase were sampled after two epochs, so after 2 * minibatches
+        // steps. `drawn` adds up this number over 16 rows in each of 2 epochs. `stale` adds up how
+        // many steps the weights have taken since then, one more with each minibatch.
         assert_true(e2e_metric(rows, 1, "test/drawn") == 2 * 16 * 2 * cases[k].minibatches);
         if (k < 2) assert_true(e2e_metric(rows, 1, "test/stale") == stale[k]);
         assert_true(e2e_metric(rows, 1, "test/foreign") == 0);
@@ -208,8 +208,8 @@ static void rows_may_be_dropped(void **state) {
     json_decref(rows);
 }
 
-// Six of eight rows are left for eight minibatches, and the loss learns that there are six
-// minibatches.
+// Six of eight rows are left for eight minibatches. So there are only six minibatches, and loss()
+// gets this number.
 static void the_loss_knows_how_many_minibatches_there_are(void **state) {
     struct e2e *t = *state;
     assert_int_equal(

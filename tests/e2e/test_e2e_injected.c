@@ -27,8 +27,8 @@ static const char *only; // the form that is tried, NULL = all
 // Where injected failures are reported.
 enum told_by { BY_RUN, BY_FILE, BY_SERVICE };
 
-// One way to run a reward. The arguments `clean` run it without failures, the arguments `faulty`
-// with those of a seed.
+// One way to run a reward. `clean` are the arguments of a run without failures. `faulty` are those
+// of a run in which a seed chooses the failures.
 struct form {
     const char *name, *clean, *faulty; // faulty: %d is the seed
     const char *limits;

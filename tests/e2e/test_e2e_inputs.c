@@ -106,8 +106,9 @@ static void models(void **state) {
     assert_int_equal(e2e_run(t, "--resume r --phases 2"), 0);
     assert_int_equal(e2e_run(t, PPO "--policy p --phases 2 --out straight"), 0);
     e2e_same_tree(t, "r/checkpoints/000002", "straight/checkpoints/000002");
-    // The manifest's list lacks an input, or the list is missing: the author of the run may have
-    // removed it. A run that is resumed anyway has a list from then on.
+    // In the first case manifest.json does not list an input, in the second it lacks the whole
+    // list. The author of the run may have removed them, so the resume is refused. A run that is
+    // resumed with --allow-changed-inputs gets a new list.
     assert_int_equal(e2e_shell(t, "cp -r r left_out; sed -i 's/reward.s classifier/other thing/' "
                                   "left_out/manifest.json; $HOST --resume left_out --phases 3 "
                                   "--threads 1"),

@@ -85,8 +85,8 @@ static void the_service_is_not_misused(void **state) {
         int status = e2e_run(
             t, "--algo \"$RLHF_TEST_PLUGINS/bad_iteration.so:how=%s\" " BASE RM "--judge " EVEN,
             cases[i][0]);
-        // The plan is checked before any phase. Errors that only a phase can find are run-time
-        // failures.
+        // The plan is checked before any phase, so an error in it gives status 2. Errors that
+        // appear only in a phase are run-time failures, with status 1.
         int planned = strcmp(cases[i][0], "group") == 0;
         assert_int_equal(status, planned ? 2 : 1);
         e2e_says(t, cases[i][1]);

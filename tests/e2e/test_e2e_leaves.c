@@ -140,8 +140,8 @@ static void samples_are_rows_of_the_batch(void **state) {
     json_decref(all);
 }
 
-// If a run does not have a value, it is null. If there is one sample, it is the median row. If
-// there are two, they are the first and the last row of the sorted rewards.
+// A value that the run does not have is null. If one sample is requested, it is the median row of
+// the sorted rewards. If two are requested, they are the first and the last row.
 static void what_is_not_known_is_null(void **state) {
     struct e2e *t = *state;
     const char *grpo =
@@ -386,8 +386,8 @@ static void ctrl_c_is_an_end(void **state) {
 // ---- a run that was killed ----
 
 // The run was killed after it had written the phase that follows the checkpoint, and half a line of
-// the next phase. After a resume, the only differences are times, the event "resume", and the "end"
-// of the first process.
+// the next phase. After a resume, its files differ from those of an undisturbed run only in times,
+// the event "resume", and the "end" of the first process.
 static void a_killed_run_leaves_the_same(void **state) {
     struct e2e *t = *state;
     const char *how = "--set log.samples_every=1 --set checkpoint.every=2 --phases 4 "

@@ -68,8 +68,8 @@ static void parts_of_a_phase_do_not_add_up(void **state) {
     assert_int_equal(e2e_shell(t, "cp -r model wide && sed -i 's/\"n_embd\": 32/\"n_embd\": 768/; "
                                   "s/\"n_layer\": 2/\"n_layer\": 6/' wide/config.json"),
                      0);
-    // Each row gets 24 new tokens, so the update needs the most memory. With 8, an update in f32
-    // would need less than sampling.
+    // With 24 new tokens per row, the update needs the most memory. With 8 new tokens, an update in
+    // f32 would need less memory than sampling.
 #define UPDATE                                                                                     \
     "--policy wide --set batch.size=64 --set sampling.slots=64 --set sampling.max_new_tokens=24 "  \
     "--dry-run "
@@ -137,8 +137,8 @@ static void a_dry_run_loads_nothing(void **state) {
     e2e_says(t, "dry run: all is set up for 1 phase;");
 }
 
-// A reward's model stays loaded during the update. It needs the same memory in both cases: loaded
-// by the self-test, or later.
+// A reward's model stays loaded during the update. The estimate is the same whether the self-test
+// loads the model or a later call does.
 static void a_model_that_is_loaded_is_counted(void **state) {
     struct e2e *t = *state;
     const char *sanitize = getenv("RLHF_TEST_SANITIZE");
@@ -201,8 +201,8 @@ static void fresh_rows_are_counted(void **state) {
     assert_true(rows[0] > 0 && 2 * rows[1] == 3 * rows[0]);
 }
 
-// A model of another author may fail on placeholder numbers. The message names it, and the run
-// continues.
+// While memory is estimated, models get placeholder numbers. A model plugin of another author may
+// fail on these numbers. Then the message names the function that failed, and the run continues.
 static void a_model_that_cannot_be_counted(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "cp -r model other && sed -i "

@@ -135,8 +135,8 @@ static void rows_can_be_trained_on(void **state) {
     assert_int_equal(e2e_run(t, "%s --data a.jsonl --set run.dir=x", train), 0);
     assert_int_equal(e2e_run(t, "%s --best-of --out b.jsonl", make), 0);
     assert_int_equal(e2e_run(t, "%s --data b.jsonl --set run.dir=y", train), 0);
-    // Token rewards divide the score of mean pooling among the tokens. A judge with token rewards
-    // therefore chooses the same pairs.
+    // Token rewards divide the score of mean pooling among the tokens, so their sum is that score.
+    // A judge with token rewards therefore chooses the same pairs as one without.
     assert_int_equal(e2e_run(t, "%s,per_token=true --out c.jsonl", make), 0);
     assert_int_equal(e2e_shell(t, "cmp a.jsonl c.jsonl"), 0);
     const char *eval = "eval --model s/checkpoints/latest --data prompts.txt --n 16 --json "

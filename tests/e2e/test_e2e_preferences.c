@@ -93,7 +93,8 @@ static void same_seed_same_bits(void **state) {
 }
 
 // A prompt may be computed once for all of its responses. The forward pass then has the same bits.
-// The model directory stores which tokens come before a row, so users need not repeat that option.
+// The model directory stores which tokens come before a row, so users need not repeat
+// prompts.prepend_bos.
 static void the_front_is_recorded(void **state) {
     struct e2e *t = *state;
     must(t, e2e_run(t, TRAIN "--set run.phases=2 --set run.dir=a"), "training");
@@ -421,8 +422,8 @@ static void policy_is_measured_as_in_its_run(void **state) {
          "a pipe");
 }
 
-// A policy with an adapter is compared with its base. If the run's rows began with a BOS, --bos
-// makes these rows begin with one, too.
+// A policy with an adapter is compared with its base. If the rows of the policy's run began with a
+// BOS, the user gives --bos, and the measured rows begin with a BOS, too.
 static void policy_with_adapter_or_bos_is_measured(void **state) {
     struct e2e *t = *state;
     static const char *const train[] = {"--set policy.adapter.rank=2 --set optim.lr=0.02",

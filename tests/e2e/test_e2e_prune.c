@@ -81,7 +81,7 @@ static void the_best_link_is_respected(void **state) {
     fine(t, e2e_run(t, "--resume r --set checkpoint.keep=1 --set run.phases=10"));
     holds(t, "r", "000002 000010 best latest ");
     // When the run goes back to an earlier phase, later checkpoints are set aside. If `best` points
-    // at one of them, the link follows it.
+    // at one of them, the link is changed to point at that checkpoint's new place.
     fine(t, e2e_run(t, "--resume s --set checkpoint.keep=1 --set run.phases=10"));
     fine(t, e2e_shell(t, "grep -q '\"phase\": *6,' s/checkpoints/best/state/run.json"));
     check_latest(t, "s", 10);

@@ -100,8 +100,8 @@ static void the_same_backend_is_equal_to_the_bit(void **state) {
     }
 }
 
-// Recomputing does not open the reward. The reward is outside the installed plugins and no longer
-// exists.
+// Recomputing does not open the reward. Here the reward is not an installed plugin, and its file no
+// longer exists.
 static void no_reward_is_opened_and_nothing_is_written(void **state) {
     struct e2e *t = *state;
     e2e_shell(t, "cp -r grpo gone && sed -i 's/even_judge/none_such/' gone/config.json && "

@@ -53,8 +53,9 @@ static double parity(const json_t *row) {
     return (double)(json_integer_value(json_array_get(ids, first)) % 2);
 }
 
-// Check that each score is the difference of the log-probs, to the bit (with `added`, plus the
-// score of another reward). Returns how many scores are not 0.
+// Checks that each score equals the difference of the log-probs, to the bit. With `added`, the
+// score also contains the score of another reward, and may be off by rounding. Returns the number
+// of rows whose difference is not 0.
 static int check_rows(struct e2e *t, const char *run, int added) {
     json_t *rows = rows_of(t, run);
     int moved = 0;
@@ -89,7 +90,7 @@ static void scores_are_the_differences(void **state) {
     assert_int_equal(e2e_shell(t, "grep -q 'time/reference' r0/metrics.jsonl && "
                                   "grep -q 'the reference' r0/manifest.json"),
                      0);
-    // The reward is the run's only one, so each score equals the difference to the bit. Here the
+    // The run has only this reward, so each score equals the difference to the bit. Here the
     // reference is not the policy's starting model, and some rows are scored again.
     assert_int_equal(e2e_shell(t, "cp -rL r0/checkpoints/latest moved"), 0);
     assert_int_equal(e2e_run(t, ALONE "--reward " PARITY " --set optim.lr=0.05 "

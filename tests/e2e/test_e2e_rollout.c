@@ -26,8 +26,8 @@ static void ppo_finds_the_period(void **state) {
     if (!(last > first + 1)) fail_msg("mean reward went from %g to %g", first, last);
 }
 
-// The first ratio is 1 and the first KL is 0 because sampling, training and reference agree in
-// bits.
+// The first ratio is 1 and the first KL is 0 because sampling, training and reference agree to the
+// bit.
 static void one_numerical_path(void **state) {
     struct e2e *t = *state;
     static const char *const dtypes[] = {"f32", "bf16"};

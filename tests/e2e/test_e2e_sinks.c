@@ -60,8 +60,8 @@ static int is_time(const char *name) {
            strstr(name, "/time") != NULL;
 }
 
-// Asserts that both have the same names in the same order with the same values. If `times` is 0,
-// times may differ.
+// Asserts that `told` and `row` have the same names in the same order, with the same values. If
+// `times` is 0, values of times may differ.
 static void assert_metrics(json_t *told, json_t *row, int times) {
     void *a = json_object_iter(told), *b = json_object_iter(row);
     for (; b; b = json_object_iter_next(row, b)) {

@@ -63,8 +63,8 @@ static void find_pair(const json_t *lines, char out[3]) {
     fail_msg("no two letters side by side");
 }
 
-// Returns the length of the response up to the first token that completes `text` or is `id`, or -1
-// if the response lacks such a token.
+// Returns the length of the response up to and including the first token that completes `text` or
+// is `id`. Returns -1 if the response lacks such a token.
 static int64_t expected(const int64_t *ids, size_t n, const char *text, int64_t id) {
     static const char *const merged[] = {"th", "the", "in", ""};
     char bytes[512] = "";
@@ -193,8 +193,8 @@ static void a_period_can_be_one_token(void **state) {
     "--set sampling.max_new_tokens=24 --set log.tensorboard=false --phases 1 "
 #define GROUPS "\"$RLHF_TEST_PLUGINS/group_algo.so\""
 
-// Writes into the model's config.json that an end token does not end its texts. The default
-// policy's config says this, too.
+// Sets rlhf_stop_at_eos to false in the model's config.json, so an end token does not end the
+// model's texts. The default policy has this setting, too.
 static void goes_on(struct e2e *t) {
     assert_int_equal(
         e2e_shell(t, "sed -i '0,/{/s//{\"rlhf_stop_at_eos\": false, /' model/config.json"), 0);

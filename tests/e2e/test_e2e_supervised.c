@@ -65,8 +65,8 @@ static void muon_resumes_exactly_from_bf16(void **state) {
     e2e_same_tree(t, "a/checkpoints/000004", "b/checkpoints/000004");
 }
 
-// The log reports the tokens before and after a text. bos is off if a model with tokenizer.json has
-// no BOS.
+// The log reports the tokens before and after a text. For a model with tokenizer.json, a BOS before
+// texts is off if the tokenizer has no BOS.
 static void around_texts(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, SFT "--set run.phases=1 --set run.dir=a"), 0);
@@ -149,8 +149,8 @@ static void epochs_decide_the_phases(void **state) {
     json_decref(rows);
 }
 
-// Rows of a prompt and a completion. For rows of other tools, the message prints a command that
-// converts them. This test runs that command if jq is installed.
+// Tests rows of a prompt and a completion. For rows in the format of another tool, the message
+// prints a command that converts the rows. This test runs that command if jq is installed.
 static void prompts_and_completions(void **state) {
     struct e2e *t = *state;
     static const char sft[] = "--algo sft.so --policy model --set policy.init=random --set "

@@ -86,8 +86,8 @@ static void guarded(void **state) {
                      0);
 }
 
-// A model plugin without support bits is refused before files are written, with a message that
-// names it. Without top-k it works.
+// A model plugin that cannot compute log-probs over a given support is refused before files are
+// written, with a message that names the plugin. Without top-k it works.
 static void a_model_that_cannot_is_refused(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "cp -r model plain && "
@@ -103,7 +103,7 @@ static void a_model_that_cannot_is_refused(void **state) {
         e2e_run(t, RUN "--policy plain --algo ppo.so --set run.phases=1 --set run.dir=y"), 0);
 }
 
-// A full KL over several minibatches. The reference's states stay on the device. If the model
+// Tests a full KL over several minibatches. The reference's states stay on the device. If the model
 // cannot keep them there, they go through the host, with the same bits.
 static void hidden_states_either_way(void **state) {
     struct e2e *t = *state;

@@ -12,8 +12,8 @@
     "--set sampling.max_new_tokens=6 --set log.tensorboard=false --set optim.lr=1e-4 "
 #define GRPO RUN "--algo grpo.so --set algo.group_size=4 --set algo.minibatches=1 "
 
-// Every metric except times agrees within rel. The share of exactly equal rewards may differ,
-// because sums of token rewards are rounded.
+// Asserts that every metric except times agrees within the tolerance `rel`. The share of exactly
+// equal rewards may differ, because sums of token rewards are rounded.
 static void same_metrics(struct e2e *t, const char *a, const char *b, double rel) {
     json_t *x = e2e_metrics(t, a), *y = e2e_metrics(t, b);
     const char *name;

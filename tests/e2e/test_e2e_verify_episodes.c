@@ -57,7 +57,7 @@ static void lacks(const struct e2e *t, const char *text) {
     if (strstr(t->out, text)) fail_msg("the output has \"%s\":\n%s", text, t->out);
 }
 
-// Makes a run with the program. how: "promises" (that its answers depend only on its inputs) or
+// Makes a run with the program. `how` is "promises" (that its answers depend only on its inputs) or
 // "not".
 static void play(struct e2e *t, const char *dir, const char *how, const char *more) {
     e2e_write(t, "game.py", PROGRAM);
@@ -117,9 +117,9 @@ static void a_plugin(void **state) {
     lacks(t, "answers of the environment");
 }
 
-// A program promises that its answers depend only on its inputs. It plays again if the user allows
-// it to run; if not, its answers are taken on trust. If an answer is different this time, the row
-// and the turn are named.
+// A program promises that its answers depend only on its inputs. If the user allows the program to
+// run, `verify` plays the episodes again. If not, the recorded answers are taken on trust. If an
+// answer is different this time, the message names the row and the turn.
 static void a_program_that_promises(void **state) {
     struct e2e *t = *state;
     play(t, "run", "promises", "--reward period_count.so");
@@ -151,8 +151,8 @@ static void others_are_on_trust(void **state) {
            e2e_shell(t, "grep -q '\"environment_on_trust\": \"org.rlhf-host.env_exec\"' r.json && "
                         "grep -q 'answers in 2 phases were taken on trust' r.html"),
            0);
-    // An edited answer contradicts the hash chain, and the policy would have sampled another turn
-    // after it.
+    // The edited answer contradicts the hash chain. It also contradicts the turn after it, because
+    // the policy would have sampled another turn after the edited answer.
     expect(t,
            e2e_shell(t,
                      "sed -E -i '2s/(\"paid\": \\[[^]]*), 1(,|\\])/\\1, 0\\2/; 3s/, 46, /, 47, /' "
@@ -166,8 +166,8 @@ static void others_are_on_trust(void **state) {
              "its answers: only runs with log.rollouts=true can be recomputed then");
 }
 
-// With prompts, with an environment that gives the only rewards, and with rewards that are taken on
-// trust, too.
+// Verifies runs with prompts: first with an environment that gives the only rewards, then with a
+// reward that is taken on trust, too.
 static void with_prompts_and_python(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "tasks.jsonl",

@@ -86,7 +86,7 @@ static rlhf_status info(void *self, rlhf_model_info *out) {
     return st;
 }
 
-// With "counting", the first call fails. It simulates a model that depends on the values of its
+// With BAD=counting, the first call fails. This simulates a model that depends on the values of its
 // arrays. While memory is estimated, these values do not exist.
 static rlhf_status forward(void *self, const rlhf_batch *b, const rlhf_forward *f,
                            const rlhf_heads *out) {

@@ -227,8 +227,9 @@ static void wrong_calls(void **state) {
     close_game(&g);
 }
 
-// If the policy imitates a tool's result or a user's turn, this is its own text, and such turns are
-// counted. Special tokens in a tool's result are spelled out in ordinary tokens.
+// If the policy imitates a tool's result or a user's turn, the imitation is ordinary text of the
+// policy, and the host counts such turns. Special tokens in a tool's result are spelled out in
+// ordinary tokens.
 static void forged(void **state) {
     struct game g = {.turns = NULL};
     open_game(&g, *state, "qwen2.5");

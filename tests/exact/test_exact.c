@@ -1,4 +1,4 @@
-// The functions of rlhf/exact.h against correctly rounded results, and their two stages against
+// Compares the functions of rlhf/exact.h with correctly rounded results, and their two stages with
 // each other.
 #include "support/check.h"
 #include "vectors.h"
