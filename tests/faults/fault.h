@@ -3,9 +3,9 @@
 // fault_alloc.so counts allocations. Both contain fault.c.
 //
 // FAULT=<how>:<n>       kill          SIGKILL before the operation
-//                       torn          the same, after half of the bytes of a write
+//                       torn          SIGKILL after half of the bytes of a write
 //                       int           SIGINT before the operation, which then succeeds
-//                       enospc, eio, enomem   it fails with that error
+//                       enospc, eio, enomem   the operation fails with that error
 //                       count         nothing goes wrong
 //                       n             1 = the first; "7+" = the seventh and all after it
 // FAULT_COUNT=<file>    receives the number of operations when the program exits by itself
@@ -19,14 +19,15 @@
 
 #include <stddef.h>
 
-// Counts one operation. Returns 1 if it must fail; errno is then set. Does not return if the
-// program is to be killed. A torn write of bytes[n] to fd first writes half of the bytes (bytes
-// NULL: not a write).
+// Counts one operation. Returns 0, or 1 with errno set if the operation must fail. Does not return
+// if the program is to be killed. If a write is to be torn, first writes half of bytes[n] to fd. If
+// `bytes` is NULL, the operation is not a write.
 int fault_strikes(int fd, const void *bytes, size_t n);
 
 // Writes operation `op` to FAULT_LOG. The operation is on `path` in the directory `dir` or, if
 // `path` is NULL, on the descriptor `dir` itself. Paths are written as absolute ones, and errno is
-// preserved. Operations: make (a new name), open, empty, write, sync, from and rename, remove.
+// preserved. The values of `op` are make (a new name), open, empty, write, sync and remove. A
+// rename has two lines: from with the old path, rename with the new path.
 void fault_note(const char *op, int dir, const char *path);
 
 #endif

@@ -2,8 +2,8 @@
 // directory then has a checkpoint, it resumes to the bytes of an undisturbed run. Otherwise the
 // program reports that a checkpoint is missing.
 //
-// By default a few n are tested. With RLHF_TEST_LONG=1, every n is tested, by a kill and by one of
-// the other failures. The run is also killed at moments in between.
+// By default a few n are tested. With RLHF_TEST_LONG=1, every n is tested twice: with a kill and
+// with one of the other failures. The run is also killed at moments that do not depend on n.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -45,8 +45,8 @@ static long count(struct e2e *t, const char *args) {
     return n;
 }
 
-// `what` happened to run x. Asserts that x resumes to u, or that it had no checkpoint. (A
-// checkpoint counts even if it has its name but not yet the link `latest`.)
+// `what` has happened to run x. Asserts that x resumes to the files of run u, or that x had no
+// checkpoint. (A checkpoint counts even if it has its name but not yet the link `latest`.)
 static void check_resume(struct e2e *t, const char *what) {
     int had = e2e_exists(t, "x/checkpoints/latest/state/run.json");
     int status = e2e_run(t, "--resume x --trust-run");

@@ -107,8 +107,7 @@ static void without_a_copy(void **state) {
     e2e_says(t, "nothing is kept of 2 phases");
 }
 
-// A moving reference and a reward model in training are restored too; so are a critic and Muon's
-// state.
+// A moving reference, a reward model in training, a critic and Muon's state are restored, too.
 static void everything_that_changes_goes_back(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "pairs.jsonl",

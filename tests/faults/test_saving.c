@@ -14,8 +14,8 @@
     "until_true() { n=0; while [ $n -lt 300 ] && ! eval \"$1\"; do sleep 0.1; n=$((n+1)); done; "  \
     "}; "
 
-// Run s gets a request for a checkpoint by `ask` and, once `done` is true, is killed (-9).
-// Resuming it for two phases gives the bytes of a run without that checkpoint.
+// Requests a checkpoint of run s by the command `ask`, and kills the run (-9) when the command
+// `done` succeeds. Resuming it for two phases gives the bytes of a run without that checkpoint.
 static void killed_after_a_checkpoint(struct e2e *t, const char *settings, const char *ask,
                                       const char *done) {
     int status = e2e_shell(t,

@@ -19,8 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     const uint8_t *src = data + 4;
     size_t have = n - 4;
     memcpy(&size, src, sizeof size);
-    // If a plugin claims more bytes than it has, a reader cannot detect it. Every other size must
-    // work.
+    // A reader cannot detect that a plugin claims more bytes than it has, so such sizes are not
+    // tested. Every other size must work.
     if (size > have && size <= 65536) return 0;
     rlhf_status st = rlhf__copy_in(out, CAP, src, min, "struct", &err);
     if (st < 0) {

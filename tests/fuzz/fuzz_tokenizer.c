@@ -1,5 +1,6 @@
-// fuzz_tokenizer.c: any bytes through both tokenizers. BPE gives them back exactly, with and
-// without special tokens; a limit keeps a prefix; every id is in the vocabulary.
+// fuzz_tokenizer.c: encodes any bytes with both tokenizers. Decoding the ids of BPE gives the bytes
+// back exactly, with and without special tokens. A limit keeps a prefix of the ids, and every id is
+// in the vocabulary.
 #include "fuzz.h"
 
 #include "text/tokenizer.h"

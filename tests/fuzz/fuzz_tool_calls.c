@@ -61,8 +61,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         json_decref(list);
         FUZZ_CHECK(rlhf__tool_calls_read(form, turn, NULL, &c, &err) == RLHF_OK);
         check_calls(&c);
-        // Longer turns are left out. Escapes can make the written text longer than the original,
-        // and the forms limit how much they read.
+        // Longer turns are left out, because escapes can make the written text longer than the
+        // original, and the forms limit how much they read.
         if (!c.faults && n < 4096 && !memmem(turn.ptr, n, "think>", 6)) round_trip(&c);
         rlhf__tool_calls_finish(&c);
     }

@@ -27,8 +27,8 @@ const char *hf_variant(const struct hf *f, const char *name, const char *patch);
 // Checks the ids and log-probs of the language model in `dir` against `name` in expected.json.
 void hf_check_lm(const struct hf *f, const char *dir, const char *name);
 
-// As the function above, for a classifier. Checks its logits, the number of its labels and the name
-// of the first.
+// Checks the logits of the classifier in `dir` against `name` in expected.json. Also checks the
+// number of its labels and the name of the first label.
 void hf_check_classifier(const struct hf *f, const char *dir, const char *name, int32_t n_labels,
                          const char *first);
 

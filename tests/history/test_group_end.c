@@ -112,8 +112,8 @@ static void one_seed_twice(void **state) {
     finish(&run[1]);
 }
 
-// Each quantile stands for an equal share of the rows. Only the first and the last count half. If
-// there is a standard deviation, it takes precedence over quantiles.
+// Each quantile stands for an equal share of the rows, except that the first and the last stand for
+// half as many. If there is a standard deviation, it takes precedence over quantiles.
 static void variance_of_quantiles(void **state) {
     (void)state;
     struct rlhf__judged_run run;

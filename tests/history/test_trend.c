@@ -1,5 +1,5 @@
-// test_trend.c: checks ends, noise, moves and limits of made-up series against values that were
-// computed by hand.
+// test_trend.c: checks the ends, the noise, the moves and the limits of made-up series against
+// values that were computed by hand.
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>

@@ -141,8 +141,8 @@ static void figures(void **state) {
     assert_string_equal(rlhf__figure(-999.4, out), "-999");
 }
 
-// Checks first, last, best and noise, the text after a collapse, and the phase since which a note
-// applies.
+// Checks the first, last and best value of a series and its noise, the text after a collapse, and
+// the phase since which a note applies.
 static void numbers_of_a_verdict(void **state) {
     (void)state;
     struct rlhf__series_set s = {0};

@@ -34,8 +34,9 @@ static double loss(rlhf_compute *c, struct diff *d, double *noise) {
     return sum;
 }
 
-// Computes the difference quotient of input `in` along u. *along receives <gradient, u>, with the
-// step as it was rounded to f32. *noise receives the possible rounding error of the quotient.
+// Computes the difference quotient of input `in` along u. *along receives <gradient, u> for the
+// step that was really taken, which is h u rounded to f32. *noise receives the possible rounding
+// error of the quotient.
 static double quotient(rlhf_compute *c, struct diff *d, uint32_t in, const float *u, double h,
                        double *along, double *noise) {
     const uint64_t n = d->in_n[in];

@@ -45,8 +45,8 @@ static const struct shape shapes[] = {
     {3, 4, 104, 0, RLHF_BF16, 2, 0},
 };
 
-// Shapes that a backend may refuse with an error text. Their head widths are not multiples of 8;
-// some rows are a multiple of 16 bytes.
+// Shapes that a backend may refuse with an error text, because their head widths are not multiples
+// of 8. The size of some rows is still a multiple of 16 bytes.
 static const struct shape others[] = {
     {5, 2, 20, 1, RLHF_F32, 0, 0}, {5, 2, 20, 1, RLHF_BF16, 0, 0}, {5, 1, 7, 1, RLHF_F32, 0, 0},
     {5, 1, 7, 0, RLHF_BF16, 0, 0}, {5, 4, 20, 1, RLHF_BF16, 2, 0},
@@ -243,8 +243,8 @@ static void cached(struct call *k, const void *shape, struct outputs *out) {
 }
 
 static void match_shape(struct kit *k, const struct shape *s) {
-    // The results here are sums over the heads of a group. They are larger, and so is the unit of
-    // their last place.
+    // With fewer key heads than query heads, results are sums over the heads of a group. They are
+    // larger than those of one head, and so is the unit of their last place.
     const struct bound bf16 = {bf16_bound.nmse, (s->kv_heads ? 2 : 1) * bf16_bound.max};
     check_match(k, attention, s, s->rows, f32_bound, bf16);
     check_match(k, attention_bwd, s, s->rows, f32_bound, bf16);

@@ -1,6 +1,6 @@
-// test_blocks.c: block-structured weights, and linear_sum. Compares cpu with the reference, and the
-// bits with those of the operations that they replace. Also tests rows, threads, and that wrong
-// arguments are refused.
+// test_blocks.c: block-structured weights, and linear_sum. Compares cpu with the reference, and
+// both operations bit for bit with the operations that they replace. Also tests rows, threads, and
+// that wrong arguments are refused.
 #include "kit.h"
 #include <math.h>
 #include <stdio.h>
@@ -16,8 +16,8 @@ struct shape {
 
 static const struct bound f32_bound = {2e-11, 5e-5}, bf16_bound = {1e-8, 2e-2};
 
-// In this order: q, k and v; only q and v; gate and up; a single block; and a k that takes more
-// than one pass of the backend's own tiles.
+// Shapes with three blocks are like q, k and v, and those with two are like q and v alone. The
+// others have a single block. A k of 5,000 takes more than one pass of the backend's own tiles.
 static const struct shape shapes[] = {
     {33, 96, 128, 16, RLHF_F32, RLHF_F32, 0, 1, 3, {0, 64, 96}, {64, 32, 32}, 2.0},
     {70, 96, 100, 5, RLHF_F32, RLHF_F32, 0, 0, 2, {0, 70}, {40, 30}, 0.5},
@@ -184,8 +184,8 @@ static void same_bits(struct call *k, rlhf_dev a, rlhf_dev b, uint64_t n, int32_
     assert_memory_equal(x, y, n * sizeof *x);
 }
 
-// A block-structured weight equals a dense weight with zeros. Forward and backward have the same
-// bits, and its gradient is scale times the blocks.
+// A block-structured weight equals a dense weight with zeros. linear and linear_dx give the same
+// bits for both. The blocks' gradient is `scale` times the dense weight's gradient at their place.
 static void blocks_are_a_dense_weight(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};

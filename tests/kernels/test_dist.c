@@ -41,8 +41,8 @@ static int by_rank(const void *a, const void *b) {
     return x->id < y->id ? -1 : 1;
 }
 
-// Writes the ids of pattern r that d keeps. If rounding may move the end of the set, *doubt becomes
-// 1.
+// Sorts the ids of pattern r into `of` by their rank, and returns how many of them d keeps. If
+// rounding may change this number, sets *doubt to 1.
 static int32_t kept_by(const rlhf_dist *d, int r, int32_t vocab, struct ranked *of, int *doubt) {
     double total = 0.0, reached = 0.0;
     for (int32_t v = 0; v < vocab; v++)
@@ -156,8 +156,8 @@ static rlhf_lm_head make_head(struct call *k, const struct shape *s, const rlhf_
     return a;
 }
 
-// lm_head keeps logits. If its hidden states are then overwritten, the logits must be dropped:
-// lm_head_bwd gives the same results as without lm_head.
+// lm_head keeps logits for lm_head_bwd. If the hidden states are overwritten in between, the logits
+// must be dropped: lm_head_bwd gives the same results as without the call of lm_head.
 static void a_write_drops_what_was_kept(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1};

@@ -107,8 +107,8 @@ static void linear_dw(struct call *k, const void *shape, struct outputs *out) {
     if (db) outputs_add(out, k, "db", db, RLHF_F32, 1, n, NULL);
 }
 
-// If RLHF_TEST_LARGEST limits the elements of a weight, skips larger weights. Another run without
-// that limit covers them.
+// Returns 1 for a weight with more elements than RLHF_TEST_LARGEST, if that is set. Another run
+// without that limit covers such weights.
 static int left_out(const struct shape *s) {
     const char *largest = getenv("RLHF_TEST_LARGEST");
     return largest && (long)s->k * s->n > strtol(largest, NULL, 10);
@@ -187,8 +187,8 @@ static void no_rows(void **state) {
     }
 }
 
-// out = add + x W + bias has the same bits as copying add and then running a linear that
-// accumulates. It does not matter whether add and out are the same array.
+// out = add + x W + bias has the same bits as copying add to out and then running a linear that
+// accumulates into out. It does not matter whether add and out are the same array.
 static void linear_add_is_copy_and_linear(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};

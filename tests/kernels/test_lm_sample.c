@@ -205,8 +205,8 @@ static void small_init(struct small *s, rlhf_compute *c, const rlhf_dist *dist) 
         s->logp[v] = (double)logp[v];
 }
 
-// Pearson's chi-square of the samples against exp(logp), or -1 if an id of probability 0 was
-// sampled.
+// Returns Pearson's chi-square of the samples against exp(logp), or -1 if an id of probability 0
+// was sampled. *kept receives the number of ids with a probability above 0.
 static double chi_square(const struct small *s, int *kept) {
     double count[SMALL] = {0}, sum = 0.0;
     for (uint32_t i = 0; i < DRAWS; i++)
@@ -337,8 +337,8 @@ static void cuts_among_equals(void **state) {
     }
 }
 
-// If device arrays are given, they receive the results that host arrays would. The host arrays then
-// stay unchanged.
+// If device arrays are given, they receive the results that host arrays would receive, and the host
+// arrays stay unchanged.
 static void device_arrays_are_the_hosts(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};

@@ -143,8 +143,8 @@ static void transformers_keeps_the_same(void **state) {
             check_case(backends[b], &min_p_cases[i]);
 }
 
-// Three more rules. Logits that were kept with another min_p are not reused by the next call. A
-// struct that ends before min_p turns min-p off. Values out of range are refused.
+// Tests three more rules. Logits that were kept with another min_p are not reused by the next call.
+// A struct that ends before min_p turns min-p off. Values out of range are refused.
 static void other_rules(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1};

@@ -1,6 +1,6 @@
-// test_optimiser.c: AdamW (both places for epsilon) and Muon against torch and float64 NumPy
-// (optimiser_vectors.h). Also AdamW step by step against double arithmetic here, sums of squares,
-// cpu against reference, and threads.
+// test_optimiser.c: compares AdamW (both places for epsilon) and Muon with torch and float64 NumPy
+// (optimiser_vectors.h), and single steps of AdamW with double arithmetic in this file. Also tests
+// sums of squares, cpu against reference, and threads.
 #include "kit.h"
 #include "optimiser_vectors.h"
 #include "support/tensor_close.h"
@@ -218,8 +218,8 @@ static double distance(const float *got, const float *want, size_t n) {
     return sqrt(diff / all);
 }
 
-// Muon's GEMMs use the dtype of the weights, even if another dtype is faster: f32 until a bf16
-// weight exists.
+// Muon's GEMMs use f32 until a bf16 weight exists, and bf16 from then on, even if the other dtype
+// is faster.
 static void muon_takes_the_dtype_of_the_weights(void **state) {
     const struct kit *kit = *state;
     static float want[64 * 256], got[64 * 256];

@@ -217,8 +217,8 @@ static void backward_written(struct call *k, const void *s, struct outputs *out)
 
 // ---- a cache ----
 
-// Feeds the rows of the compact batch to a cache in pieces. Shared rows come whole in the first
-// call. The others come 1 to 3 or many tokens per call, in reverse order, and their slots are in
+// The rows of the compact batch are fed to a cache in pieces. Shared rows come whole in the first
+// call. The other rows come in reverse order, 1 to 3 or many tokens per call. Their slots are in
 // another order.
 struct cache {
     rlhf_dev k, v;

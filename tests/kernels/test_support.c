@@ -1,6 +1,7 @@
-// test_support.c: log-probs over a given support against float64 autograd (support_vectors.h), the
-// support that sampling stores, and refused arguments. Shapes and threads are tested in
-// test_lm_head.c and test_lm_sample.c, finite differences in test_gradient.c.
+// test_support.c: compares log-probs over a given support with float64 autograd
+// (support_vectors.h). Also tests the support that sampling stores, and refused arguments. Shapes
+// and threads are tested in test_lm_head.c and test_lm_sample.c, finite differences in
+// test_gradient.c.
 #include "kit.h"
 #include "support/tensor_close.h"
 #include "support_vectors.h"
@@ -82,8 +83,8 @@ static void equals_autograd(void **state) {
         }
 }
 
-// The support that lm_sample stores is the kept set of the script. The log-prob is over that set
-// and has the bits of lm_head.
+// The support that lm_sample stores is the kept set that make_support_vectors.py computed. The
+// sampled id's log-prob is over that set and has the bits of lm_head.
 static void a_draw_leaves_its_support(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};

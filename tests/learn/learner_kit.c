@@ -105,8 +105,8 @@ static struct rlhf__model *open_model(struct fixture *f, const char *role, uint6
     return m;
 }
 
-// Steps have size 0, so a case leaves the weights unchanged for the next case. The first moment m
-// is then the gradient.
+// Steps have size 0, so a case leaves the weights unchanged for the next case. beta1 is 0, so the
+// first moment m is the gradient.
 static struct rlhf__optim *open_optim(struct fixture *f, const struct rlhf__model *m) {
     static const struct rlhf__optim_config c = {.beta2 = 0.999, .eps = 1e-8, .max_skipped = 1};
     struct rlhf__optim *o = NULL;

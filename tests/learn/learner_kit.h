@@ -72,7 +72,7 @@ struct result {
     int64_t tokens;
 };
 
-// Runs the whole batch as one minibatch. It must take `calls` microbatches. Free the result with
+// Runs the whole batch as one minibatch, which must take `calls` microbatches. Free the result with
 // learner_result_free.
 struct result *learner_run(struct fixture *f, int share, int64_t microbatch_tokens, int calls);
 void learner_result_free(struct result *r);

@@ -4,8 +4,8 @@
 //   RLHF_TEST_ALLOC_FROM=N   the N-th and all later ones, until the program reports it and exits
 //   RLHF_TEST_ALLOC_COUNT=FILE  writes the number of allocations when the program exits
 //
-// It counts malloc, calloc, a realloc that grows, and aligned allocations. It does not count mmap,
-// or allocations of the dynamic linker before main. glibc's own functions do the work.
+// This library counts malloc, calloc, a realloc that grows, and aligned allocations. It does not
+// count mmap, or allocations of the dynamic linker before main. glibc's own functions do the work.
 #include <errno.h>
 #include <malloc.h> // memalign
 #include <stdatomic.h>

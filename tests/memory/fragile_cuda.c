@@ -1,5 +1,5 @@
-// fragile_cuda.c: replaces kernels_cuda.so. Its runtime library, like CUDA's, does not check its
-// allocations while it is loaded.
+// fragile_cuda.c: replaces kernels_cuda.so. Like CUDA's runtime library, it allocates memory while
+// it is loaded, without checking whether an allocation has failed.
 #include <stdint.h>
 #include <stdlib.h>
 

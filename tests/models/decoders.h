@@ -13,11 +13,11 @@ struct decoder {
 
 enum { N_DECODERS = 10 };
 extern const struct decoder decoders[N_DECODERS];
-// Two models that together cover everything. The first has grouped heads, biases and a tied head;
-// the second has norms of heads, wide heads, an untied head and stretched positions.
+// Two models that together cover everything. tiny_qwen2 has grouped heads, biases and a tied head.
+// tiny_qwen3 has norms of heads, wide heads, an untied head and stretched positions.
 extern const struct setting tiny_qwen2[], tiny_qwen3[];
-// One model has a tied head. The other is as wide as wider_gpt2 of families.h, and has more heads
-// than d / head_dim.
+// tied_qwen3 has a tied head. wider_qwen3 is as wide as wider_gpt2 of families.h, and has more
+// heads than d / head_dim.
 extern const struct setting tied_qwen3[], wider_qwen3[];
 extern const struct setting llama_score[], qwen3_score[]; // pad_token_id 29
 

@@ -17,7 +17,7 @@ struct families {
     int32_t *ids, *offset, *prompt_len; // of full
     int32_t *c_ids, *c_offset, *c_prompt_len, *c_prefix;
     // [compact.total] The index of each token in `full`. A token of a prefix row is in several rows
-    // of `full`; its index is the one in the group's first row.
+    // of `full`: its index is that in the group's first row.
     int32_t *at;
 };
 

@@ -1,9 +1,9 @@
 // tests/models/recorder.h: wraps a compute table that cannot record calls in a table that can. It
 // checks on both sides that the rules of record in rlhf/compute.h are followed.
 //
-// The first time, the calls of a key run. The second time they are recorded, and run in record_end.
-// From then on they are replayed. A release drops all recordings. Calls that are not allowed inside
-// a recording are refused and noted.
+// The first time that a key is used, its calls are simply executed. The second time they are
+// recorded, and executed in record_end. From then on they are replayed. A release drops all
+// recordings. Calls that are not allowed inside a recording are refused and noted.
 #ifndef TESTS_MODELS_RECORDER_H
 #define TESTS_MODELS_RECORDER_H
 

@@ -17,7 +17,8 @@ struct rollout {
 // Prompts of 1 .. max_prompt random ids and response lengths of 1 .. max_new.
 void rollout_init(struct rollout *r, int32_t vocab, int32_t max_prompt, int32_t max_new);
 // Samples all responses with n_slots rows in flight. Rows are admitted in an order that depends on
-// `order`, and every third prompt is fed in two pieces. keep: also record the kept tokens.
+// `order`, and every third prompt is fed in two pieces. If `keep` is set, also records the kept
+// tokens.
 void rollout_run(struct rollout *r, struct model *m, uint32_t n_slots, uint64_t order,
                  const rlhf_dist *dist, const rlhf_dist *logp_dist, int32_t keep);
 // The rows first .. first + n - 1 as one batch; arrays are test_malloc'ed.

@@ -51,7 +51,7 @@ struct model {
 const char *host_failure(void);
 void host_failure_clear(void);
 const rlhf_host *fake_host(void);
-// After host_alloc_fail, an allocation fails once `left` more host allocations were made. With
+// host_alloc_fail makes an allocation of host memory fail after `left` more have succeeded. With
 // `forever`, all later ones fail, too. If left < 0, none fails. host_blocks returns the number of
 // blocks in use.
 void host_alloc_fail(int64_t left, int32_t forever);

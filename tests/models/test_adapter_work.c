@@ -44,9 +44,10 @@ static void nothing_in_vain(void **state) {
         const char *target[3];
         struct counted want;
     } cases[] = {
-        // dw: those of B and A in both layers. dx: four products in layer 1, three in layer 0, and
-        // one through each B. Products of adapted layers are linear_sum instead, and are counted in
-        // the third number.
+        // The first three numbers count calls of linear_dw, of linear_dx, and of linear_sum with
+        // `across`. linear_dw is called for B and A in both layers. linear_dx is called for four
+        // products in layer 1, three in layer 0, and once through each B. But for an adapted
+        // product, linear_sum is called instead.
         {{"q_proj", "v_proj"}, {4, 3 + 3 + 2, 1, 0, 0}},
         {{"down_proj"}, {4, 3 + 2, 1, 0, 0}},
         {{"all-linear"}, {16, 8, 4 + 3, 0, 0}},

@@ -31,9 +31,9 @@ static void logp_of(struct model *m, const rlhf_batch *b, float *logp) {
 }
 
 // An example from a published implementation: the query [23073], padded to three tokens there, and
-// the response [11, 339, 561] have the positions 0 1 2 3 among real tokens. There is no padding
-// here. The row must have the same bits alone and between others, so its neighbors do not shift
-// its positions.
+// the response [11, 339, 561]. Without the padding, these four tokens have the positions 0 1 2 3.
+// Here there is no padding. The row must have the same bits alone and between other rows, so its
+// neighbors do not shift its positions.
 static void test_neighbours(void **state) {
     (void)state;
     static const struct setting s[] = {{"vocab_size", "23074"}, {"n_positions", "16"},

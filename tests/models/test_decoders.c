@@ -57,7 +57,7 @@ static void test_scores(void **state) {
 }
 
 // The table of positions grows with the rows. If it grows between a forward pass and its backward
-// pass, the bits must not change, then or later.
+// pass, the bits of that backward pass and of later passes must not change.
 static void test_longer_rows(void **state) {
     (void)state;
     static const struct setting settings[] = {{"vocab_size", "61"},

@@ -70,8 +70,9 @@ static void check_forward(struct model *m, const struct rollout *r, const struct
     assert_true(finite > 3 * ROLL_ROWS); // at least one value was compared
 }
 
-// Runs all rules, slot counts and batch splits with one backend, dtype and thread count. Every
-// configuration of a backend and dtype must reproduce the rollouts `want`. The first one fills it.
+// Runs all rules, slot counts and batch splits with one backend, dtype and thread count. For the
+// first configuration of a backend and dtype (`first`), stores the rollouts in `want`. Every other
+// configuration must reproduce them.
 static void check_config(const struct shape *s, const char *name, int32_t dtype, uint32_t threads,
                          struct rollout *want, int32_t first) {
     static const uint32_t slots[] = {13, 1, 4};

@@ -1,6 +1,6 @@
 // tests/models/test_frozen.c: frozen models. A packed weight exists only once, and results have the
-// same bits as without freezing. Released values are never accessed: the last group of tests uses a
-// backend whose buffers are unreadable outside its own functions.
+// same bits as without freezing. The last group of tests checks that released values are never
+// accessed: it uses a backend whose buffers are unreadable outside its own functions.
 #include "decoders.h"
 #include "vectors.h"
 
@@ -186,8 +186,8 @@ static void values_are_released(void **state) {
         }
         const uint64_t d = (uint64_t)m.info.d_model;
         assert_true(gone >= 2 * 8 * d * d * sizeof(float)); // the layers' matrices
-        // An untied LM head is now packed at once, not later. The test allows 16 bytes per element
-        // for it.
+        // In a frozen model, an untied LM head is packed at once instead of later. The test allows
+        // 16 bytes per element for it.
         const int32_t untied = kinds[i].settings == untied_gpt2 || kinds[i].settings == tiny_qwen3;
         const uint64_t head = untied && !kinds[i].n_labels ? 61 * d : 0;
         const uint64_t after = m.c->bytes_in_use(m.c->ctx);

@@ -32,7 +32,8 @@ static rlhf_status counted_upload(void *ctx, rlhf_dev dst, const void *src, uint
 }
 
 // With any number of heads, forward uploads the batch once and downloads the results once, and
-// backward uploads the derivatives once. If the table lacks linear_add, the bits are the same.
+// backward uploads the derivatives once. A table without linear_add gives the same bits as one with
+// it.
 static void test_one_transfer_each_way(void **state) {
     (void)state;
     struct outputs o, plain;

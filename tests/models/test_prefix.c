@@ -209,7 +209,8 @@ static double distance(const float *a, const float *b, uint64_t n) {
 }
 
 // Compares tensor by tensor, relative to the tensor's largest value plus a small share of the
-// largest value of all tensors. (The gradient of a key bias is zero in theory.)
+// largest value of all tensors. The share is for gradients that are zero in theory, such as that of
+// a key bias.
 static void same_gradients(struct trial *t, double bound) {
     const struct families *k = &t->rows;
     const uint64_t n = (uint64_t)t->m.info.n_params;
@@ -315,8 +316,8 @@ static void test_refused(void **state) {
     backend_close(&backend);
 }
 
-// Refused: heads that do not support prefixes, backward of another batch, and models without
-// prefixes.
+// Three things are refused: heads that do not support prefixes, a backward pass for another batch
+// than the forward pass, and prefixes in a model that does not support them.
 static void test_refused_heads(void **state) {
     (void)state;
     struct backend backend = backend_open("reference", 1, 0);

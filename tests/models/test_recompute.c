@@ -187,10 +187,10 @@ static uint64_t wide_step(const char *plugin, const char *layers, int32_t dtype,
 // all layers together       12       19.5         9.3       13
 //   storing all results     21       26.5        13.8       16.5
 //
-// A further layer of gpt2 in f32 stores in, mid, 3 for qkv, att and 4 for the MLP. qwen has a gated
-// MLP and few key heads; in bf16, in and mid stay f32. All layers share one set of buffers, which
-// the backward pass and the recomputed results use alternately. The bounds of the test are a little
-// higher.
+// A further layer of gpt2 in f32 stores `in` (1), `mid` (1), qkv (3), att (1) and the MLP (4). qwen
+// has a gated MLP and few key heads. In bf16, `in` and `mid` stay f32. All layers share one set of
+// buffers, which the backward pass and the recomputed results use alternately. The bounds of the
+// test are a little higher than these numbers.
 static void wide_layers(void **state) {
     (void)state;
     static const char *const plugins[] = {"gpt2", "qwen"};

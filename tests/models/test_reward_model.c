@@ -207,8 +207,8 @@ static void a_row_without_a_response(void **state) {
     assert_true(isfinite(got[1]));
 }
 
-// The model reads rows as its own tokenizer would make them, whether rows have a leading bos or
-// not.
+// The model reads rows as its own tokenizer would make them, whether or not the rows that it gets
+// have a leading bos.
 static void a_front_of_its_own(void **state) {
     (void)state;
     open_with_samples();

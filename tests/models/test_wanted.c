@@ -1,6 +1,6 @@
 // tests/models/test_wanted.c: a forward pass that begins while parameter values are still being
-// received (rlhf_forward.wanted) gives the same bits as one that begins later, and so do all later
-// calls.
+// received (rlhf_forward.wanted) gives the same bits as one that begins later. All later calls give
+// the same bits, too.
 #include "decoders.h"
 #include "vectors.h"
 

@@ -15,8 +15,8 @@ struct vectors {
 // Returns vectors/NAME below the source directory of the test. Fails the test if it is missing.
 struct vectors vectors_open(const char *name);
 void vectors_close(struct vectors *v);
-// Returns a copy of the record's floats (release it with test_free) and their number, or NULL if it
-// is missing.
+// Returns a copy of the record's floats, and their number in *n. Returns NULL if the record is
+// missing. Release the copy with test_free.
 float *vectors_get(const struct vectors *v, const char *name, uint64_t *n);
 // As vectors_get, but the record must exist with n values.
 float *vectors_need(const struct vectors *v, const char *name, uint64_t n);

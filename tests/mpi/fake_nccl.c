@@ -3,9 +3,9 @@
 // and receives is queued on its stream, and moves emulated device memory when the stream gets
 // there.
 //
-// Where NCCL would hang or move the wrong bytes, the fake returns an error: for a blocking
-// communicator, a call on a busy communicator, sizes that do not match, a group that not all ranks
-// make, and a rank that has ended.
+// Where NCCL would hang or move the wrong bytes, the fake returns an error. The causes are a
+// blocking communicator, a call on a busy communicator, sizes that do not match, a group that not
+// all ranks make, and a rank that has ended.
 //
 //   FAKE_NCCL_VERSION=21805   the version; 22105 otherwise
 //   FAKE_NCCL_JOIN=fail       this process cannot join; the others wait for it

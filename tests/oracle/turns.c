@@ -1,8 +1,8 @@
 // turns.c: the ids of conversations as episodes make them, turn by turn, for turns.py.
 //   turns DIR [NAME]   reads lines {"messages": [...]}, with an optional "tools": [...], from
 //                      standard input, and writes the ids, or "error: ..."
-// The last message is not the assistant's; the ids end where the assistant's next turn begins. An
-// assistant's turn has the ids that a rollout would have drawn; all else comes from the bridge.
+// The last message is not the assistant's, and the ids end where the assistant's next turn begins.
+// An assistant's turn has the ids that a rollout would have drawn. The bridge gives all other ids.
 #include "base/json.h"
 #include "turns/bridge.h"
 
@@ -13,8 +13,8 @@ static int is_assistant(const struct rlhf__messages *m, size_t i) {
     return i < m->n && m->item[i].role == RLHF__ROLE_ASSISTANT;
 }
 
-// Appends the turn m->item[at], and the ids between it and the next turn. Returns the index of the
-// next turn, or m->n.
+// Appends the turn m->item[at], and the ids between it and the next turn. *next receives the index
+// of the next turn, or m->n.
 static rlhf_status add_turn(const struct rlhf__tokenizer *tok, const struct rlhf__messages *m,
                             size_t at, struct rlhf__ids *ids, size_t *next,
                             struct rlhf__error *err) {

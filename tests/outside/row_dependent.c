@@ -3,8 +3,8 @@
 // sum over k is split in two. Libraries that choose a kernel by the number of rows do this. The sum
 // of the first half is rounded to the dtype of the operands, as in reduced-precision reductions.
 //
-// So rows are right up to rounding, but their bits depend on the number of rows. It is built twice:
-// one falsely claims RLHF_COMPUTE_ROW_EXACT, the other (HONEST) does not.
+// So rows are right up to rounding, but their bits depend on the number of rows. The backend is
+// built twice: one build falsely claims RLHF_COMPUTE_ROW_EXACT, the other (HONEST) does not.
 #include <rlhf/compute.h>
 
 #include <dlfcn.h>

@@ -136,8 +136,8 @@ static void a_failing_create_is_told(void **state) {
     assert_null(f->instance);
 }
 
-// Calls score() with this response, or lets it return `status`, and checks how the host treats
-// that.
+// Ends a call of score() with a failure: that of score() for `response` or, if `response` is NULL,
+// `status`. Asserts that the host's message says `why`.
 static void fails(struct fixture *f, const char *response, rlhf_status status, const char *why) {
     struct rlhf__error err = {0};
     char want[256];
@@ -155,8 +155,8 @@ static void failures_name_plugin_function_and_phase(void **state) {
     check_ok(make(f, NULL, &err), &err);
     f->services.phase = 12;
     fails(f, "bad", 0, "row 0 is bad");
-    // The earlier message belongs to the earlier call. An unknown negative status becomes
-    // "internal". A positive status is not valid.
+    // The message of the first call is not used for later ones. An unknown negative status becomes
+    // "internal error". A positive status is not valid.
     fails(f, NULL, -99, "internal error");
     fails(f, NULL, 3, "it returned 3, which is not a valid status");
 }

@@ -58,8 +58,8 @@ static void rows_are_sorted_and_start_afresh(void **state) {
                "{\"phase\": 1, \"a/b\": 0.1, \"m\": null, \"z\": 2}\n{\"phase\": 2, \"z\": -3}\n");
 }
 
-// Within a phase, reports of plugins are combined. But a value of the host replaces the earlier
-// one.
+// Within a phase, reports of plugins are combined. But a value that the host reports replaces its
+// earlier one.
 static void reports_are_combined(void **state) {
     struct scratch *s = *state;
     struct rlhf__error err = {0};

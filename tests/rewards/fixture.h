@@ -42,7 +42,7 @@ struct texts {
 };
 
 // Loads a file and calls create() with options "a=1,b=x". If that fails, r->host.fail_text has the
-// reason. The classifier has the labels NEGATIVE and POSITIVE, with logits -m and m. m is the
+// reason. The classifier has the labels NEGATIVE and POSITIVE, with logits -m and m, where m is the
 // number of good words in the text (good, wonderful, loved) minus the number of bad ones (bad,
 // terrible, hated).
 rlhf_status reward_try(struct reward *, const char *file, const char *options);

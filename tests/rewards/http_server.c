@@ -219,8 +219,8 @@ static void *accept_all(void *context) {
         if (p.fd < 0) return NULL;
         if (poll(&p, 1, 20) <= 0) continue;
         const int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC), now = 1;
-        // Head and body are two writes. Without this option, the second would wait 40 ms for the
-        // ACK of the first.
+        // Head and body are two writes. Without TCP_NODELAY, the second write would wait 40 ms for
+        // the ACK of the first.
         if (fd >= 0) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &now, sizeof now);
         if (fd >= 0 && !http_server_adopt(s, fd)) close(fd);
     }

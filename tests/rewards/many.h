@@ -15,8 +15,8 @@ struct many {
     int64_t phase;
 };
 
-// Fills it with n rows in groups of 2. Every row has the prompt "It was " with the ids 7, 8, and
-// the same response with the ids 9, 10.
+// Fills the struct with n rows in groups of 2. Every row has the prompt "It was " with the ids 7,
+// 8, and the same response with the ids 9, 10.
 void many_fill(struct many *, uint32_t n, rlhf_str response);
 
 // Score the first n. Earlier failures are forgotten.

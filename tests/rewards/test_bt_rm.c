@@ -104,8 +104,8 @@ static void rewards_are_the_models(void **state) {
     reward_close(&r);
 }
 
-// With token rewards, the tokens of a response get the response's mean in total. At its end, the
-// response gets 0.
+// With token rewards, the rewards of a response's tokens add up to the score that mean pooling
+// gives the response. The response itself gets 0.
 static void shares_add_up_to_the_mean(void **state) {
     (void)state;
     float whole[4];

@@ -141,8 +141,8 @@ static void metrics_and_verdicts(void **state) {
     reward_close(&r);
 }
 
-// The call does not block if the pipes are full in both directions. Nor does it if a program
-// answers all rows at once, or writes much to standard error.
+// A call does not block if the pipes are full in both directions, if a program answers all rows at
+// once, or if it writes much to standard error.
 static void much_both_ways(void **state) {
     (void)state;
     static char text[4096];

@@ -6,8 +6,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-// How the server reacts to each request, by number. After the end of the list, requests get the
-// last reaction.
+// How the server reacts to one request. Requests after the end of the list get the last reaction.
 struct script {
     int status;
     int how; // enum http_how
@@ -31,9 +30,9 @@ static struct service service = {.lock = PTHREAD_MUTEX_INITIALIZER,
 static struct http_server *server;
 static rlhf_limits limits = {.size = sizeof limits, .timeout_s = 60};
 
-// Delays the answer to this request. It waits until `wanted` requests have arrived, and until those
-// that came later have been answered. So the answers are sent in reverse order. If a client sends
-// one request at a time, it gives up after half a minute.
+// Delays the answer to this request until `wanted` requests have arrived, and until those that came
+// after this one have been answered. So the answers are sent in reverse order. If the client sends
+// one request at a time, the delay ends after half a minute.
 static int take_turn(struct service *s, int number) {
     struct timespec until;
     int in_time = 1;

@@ -147,7 +147,7 @@ static void a_known_authority(void **state) {
     reward_close(&r);
 }
 
-// If there is a probe, the certificate is refused before the first phase. Otherwise it is refused
+// With `probe`, the certificate is refused before the first phase. With probe=false, it is refused
 // at the first request.
 static void a_certificate_that_is_refused(void **state) {
     (void)state;

@@ -17,8 +17,8 @@ static struct http_server *server;
 static rlhf_limits limits = {.size = sizeof limits, .timeout_s = 60};
 static char dir[64], file[128], record[128];
 
-// How the service answers questions about a criterion whose text contains "bad". Its threads read
-// these.
+// How the service answers questions about a criterion whose text contains "bad". The server's
+// threads read these variables.
 static const char *_Atomic answer_bad;
 static atomic_int bad_how, bad_status;
 

@@ -227,8 +227,8 @@ static void metrics_of_repeated_groups_count_once(void **state) {
     assert_int_equal(f->tally.retries, 4); // rows that had failed
 }
 
-// A number may not be finite although the reward did not mark its row as failed. The reward's
-// report then already includes that number.
+// A reward can give NaN or infinity for a row that it did not mark as failed. The metrics that it
+// reported then already include this number.
 static void metrics_of_odd_numbers_count_once(void **state) {
     struct fixture *f = *state;
     alone(f);

@@ -1,9 +1,10 @@
 // delay_line.c: a line with a rate and a delay between two network namespaces, for kernels without
-// netem: a TUN device in each, and this process between them, which holds every packet back.
+// netem. Each namespace has a TUN device. This process moves the packets between them and holds
+// every packet back.
 //
 //   delay_line NAMESPACE ADDRESS NAMESPACE ADDRESS MBIT_PER_S DELAY_US
 //
-// Needs root. Prints "up" when the line is there, and runs until it is ended. Each direction has a
+// Needs root. Prints "up" when the line is ready, and runs until it is ended. Each direction has a
 // separate queue. A packet arrives DELAY_US after its last bit was sent. The devices take packets
 // of 60 KB, so that one core can move a gigabit a second.
 #include <fcntl.h>

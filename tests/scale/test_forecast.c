@@ -1,4 +1,5 @@
-// test_forecast.c: checks the files of figures, the typed network, and that table and JSON agree.
+// test_forecast.c: checks the files of measured figures and the network that a user types in. Also
+// checks that the JSON has the numbers of the formulas.
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 // team_threads.h: ranks as threads of one process: a collective of barriers and memcpy, so that
 // tests of a team need no MPI.
 //
-// Messages are copied as late as the contract allows, in wait(). So a test fails if memory is read
-// before wait(), or changed after exchange().
+// Messages are copied as late as the contract allows, in wait(). So a test fails if a receiver
+// reads a message before wait(), or if a sender changes it after exchange().
 #ifndef RLHF_TESTS_TEAM_THREADS_H
 #define RLHF_TESTS_TEAM_THREADS_H
 

@@ -41,8 +41,8 @@ static void write_frame(const struct rlhf__tokenizer *tok, const char *path) {
     rlhf__folder_close(dir);
 }
 
-// Sets the setting, writes it, reads it back and removes it again. `name` is the file that stores
-// it.
+// Turns the setting on, then off. Each time, writes it, reads it back and checks the ids. `name` is
+// the file that stores the setting.
 static void there_and_back(struct scratch *s, const char *name) {
     for (int on = 1; on >= 0; on--) {
         struct rlhf__tokenizer *tok = open_dir(s->dir);

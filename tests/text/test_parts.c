@@ -159,8 +159,8 @@ static void refused(void **state) {
         expect_refused(cases[i].normal, cases[i].text, cases[i].code, cases[i].part);
 }
 
-// Applies these normalizer steps to the text, repeated `times` times. A step doubles its buffers.
-// So at 64 MiB it stops before it has produced the whole text.
+// Applies these normalizer steps to a text that repeats `text` `times` times. A step doubles its
+// buffers as they fill. So at 64 MiB it stops before it has produced the whole text.
 static rlhf_status normalise(json_t *steps, const char *text, size_t times,
                              struct rlhf__error *err) {
     struct rlhf__normaliser *n = NULL;

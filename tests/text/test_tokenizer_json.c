@@ -194,7 +194,7 @@ static void members_of_another_type_are_refused(void **state) {
     }
     write_file(s, BYTES ",\"post_processor\":{\"type\":\"Odd\",\"processors\":[]}", "");
     expect_error(s, RLHF_E_UNSUPPORTED, "the post_processor 'Odd' is not supported");
-    // Null means that a member is missing. If the type of a part does not have a member, it is
+    // A member that is null counts as missing. A member that the type of its part does not have is
     // ignored.
     write_file(s,
                BYTES ",\"normalizer\":null,\"decoder\":null,\"post_processor\":{\"type\":"

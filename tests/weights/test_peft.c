@@ -1,6 +1,6 @@
 // test_peft.c: adapter_config.json and the names of adapter_model.safetensors as PEFT writes them:
-// accepted fields, and refused fields, whose names and values the message contains. Files that we
-// write read back the same.
+// which fields are accepted, and which are refused with a message that has their name and value.
+// Files that we write read back the same.
 #include "support/scratch.h"
 
 #include "base/json.h"

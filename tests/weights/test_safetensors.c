@@ -264,8 +264,8 @@ static void shards(void **state) {
     assert_string_equal(rlhf__weights_at(w, 0)->name, "a");
     assert_non_null(strstr(rlhf__weights_find(w, "b")->file, "one.safetensors"));
     rlhf__weights_close(w);
-    // Writers store different numbers in total_size: the bytes of the tensors, of the files, or in
-    // another dtype. All are accepted.
+    // Writers store different numbers in total_size: the size of the tensors, the size of the
+    // files, or the size that the tensors have in another dtype. All are accepted.
     scratch_text(s, index,
                  "{\"metadata\": {\"total_size\": 1e30}, \"weight_map\": {\"b\": "
                  "\"one.safetensors\", \"a\": \"two.safetensors\"}}");

@@ -164,8 +164,8 @@ static rlhf_status unread_replies(struct self *s) {
         send_frame(CALL, ENCODE, 16 + TEXT, request, 16 + TEXT);
 }
 
-// Requests work from the host again and again. The host's time does not count as the worker's, but
-// it is limited.
+// Requests work from the host again and again. The time that the host works does not count as the
+// worker's, but it is limited, too.
 static rlhf_status calls_for_ever(struct self *s) {
     const rlhf_tokenizer_service *service = s->host->service(s->host, RLHF_SVC_TOKENIZER);
     rlhf_tokenizer *t = NULL;

@@ -27,8 +27,8 @@ struct probe {
     long (*run)(const struct bait *b);
 };
 
-// The protection that an area tests. If the host lists it as in force, it must refuse the area's
-// probes.
+// The protections. Each area of probes tests one of them. If the host lists a protection as in
+// force, the protection must refuse all probes of its area.
 enum wall {
     WALL_FILES = 'F',     // no writing to files
     WALL_DEVICES = 'D',   // no terminals or other devices

@@ -44,8 +44,8 @@ static void here(struct e2e *t) {
     e2e_says(t, "wild: 0 states are open");
 }
 
-// A third party's environment runs in a worker; rewards.isolate and `isolate` decide, as for
-// rewards.
+// A third party's environment runs in a worker, unless rewards.isolate or its option `isolate` says
+// otherwise, as for rewards.
 static void same_as_here(void **state) {
     struct e2e *t = *state;
     here(t);

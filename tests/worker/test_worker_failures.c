@@ -197,8 +197,8 @@ static void rows_that_end_it_are_found_at_last(void **state) {
 }
 
 // A worker that ends loses the state of its current call, but not that of earlier successful calls.
-// The checkpoint has the earlier state. In the state's file, this number comes just before the
-// checksum.
+// The checkpoint has the earlier state. The state is a number, which comes just before the checksum
+// in its file.
 static void the_state_of_the_last_good_call_goes_on(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t,

@@ -192,8 +192,8 @@ struct result {
     char through[4096]; // restrictions in force that did not refuse
 };
 
-// Counts the results. `line` lists the protections in force. If it is NULL, none of the probes has
-// to be refused.
+// Counts the results of the probes. `line` lists the protections in force. If `line` is NULL, the
+// probes need not be refused.
 static void count(const struct e2e *t, const char *line, struct result *r) {
     const char *at = t->out;
     memset(r, 0, sizeof *r);

@@ -231,8 +231,8 @@ static void a_description_is_read_as_it_was_put(void **state) {
     rlhf__buf_free(&b);
 }
 
-// A description that is truncated at any byte is refused. One in which a byte is changed is refused
-// or read, and sanitizers find no error.
+// A description that is truncated at any byte is refused. A description in which a byte is changed
+// is refused or read, and sanitizers find no error.
 static void a_bad_description_is_refused(void **state) {
     struct rlhf__buf b = RLHF__BUF_INIT;
     struct rlhf__description d;

@@ -1,6 +1,6 @@
-// wild_reward.c: a reward that is the length of a response plus the sum of the rewards so far. Then
-// it misbehaves as the option `how` says, mostly in a way that only a separate process survives.
-// With how=fail and a file, it fails only if it can create the file, so only once.
+// wild_reward.c: a reward that is the length of a response plus the sum of the rewards so far. It
+// misbehaves as the option `how` says, mostly in a way that only a separate process survives. With
+// how=fail and a file, it fails only if it can create the file, so it fails only once.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>
