@@ -85,9 +85,9 @@ static int same_words(const char *a, const char *b) {
     return !*a && !*b;
 }
 
-// 1 if both findings show the same fault. This is so if they break the same rule and either name
-// the same function ("score() of ...", "in score() of ...") or use the same words. A fault that
-// shows with several inputs counts once.
+// Returns 1 if both findings show the same fault. This is so if they break the same rule and either
+// name the same function ("score() of ...", "in score() of ...") or use the same words. A fault
+// that shows with several inputs counts once.
 static int same_fault(const json_t *a, const json_t *b) {
     const char *x = rlhf__json_text_in(a, "saw"), *y = rlhf__json_text_in(b, "saw"),
                *end = strstr(x, "()");
@@ -96,8 +96,8 @@ static int same_fault(const json_t *a, const json_t *b) {
            (same_words(x, y) || (end && strncmp(x, y, (size_t)(end - x) + 2) == 0));
 }
 
-// 1 if finding i is the first one of its fault. *more is set to the number of later findings of the
-// same fault.
+// Returns 1 if finding i is the first finding of its fault. *more is set to the number of later
+// findings of the same fault.
 static int is_first(const json_t *found, size_t i, size_t *more) {
     const json_t *row = json_array_get(found, i), *other;
     size_t k;

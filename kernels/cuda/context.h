@@ -35,10 +35,10 @@ struct rlhf__cuda_buffer {
     uint64_t bytes;
 };
 
-// The smallest size of each workspace with which a call can run. workspace_bytes of the table
-// returns these sizes. Each file whose ops use workspaces has a function in table.h that adds its
-// sizes. The function computes them with the same helpers as the ops. A workspace that grows may
-// become larger (memory.cu).
+// For each workspace, the smallest size with which a call can run. workspace_bytes of the table
+// returns these sizes. Every file whose ops use workspaces has a function in table.h that adds the
+// sizes for its ops, computed with the same helpers that the ops use. A workspace that grows may
+// become larger than its size here (memory.cu).
 struct rlhf__cuda_needs {
     uint64_t bytes[RLHF__CUDA_WS_COUNT];
 };

@@ -19,8 +19,8 @@ void rlhf__cuda_recordings_drop(struct rlhf__cuda *cu, uint64_t serial) {
         if (r.key && r.serial >= serial && &r != cu->recordings.now) drop(&r);
 }
 
-// The recording with this key. If it does not exist, the slot of the least recently used recording
-// is reused for it.
+// Returns the recording with this key. If there is none, the slot of the least recently used
+// recording is reused for it.
 static struct rlhf__cuda_recording *place_of(struct rlhf__cuda *cu, uint64_t key) {
     struct rlhf__cuda_recording *oldest = cu->recordings.kept;
     for (struct rlhf__cuda_recording &r : cu->recordings.kept) {

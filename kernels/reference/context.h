@@ -18,7 +18,7 @@ static inline void *rlhf__ref_mem(rlhf_dev p) { return p; }
 static inline rlhf_dev rlhf__ref_dev(void *p) { return p; }
 
 // A device range that a call accesses. If bytes is 0, the call may access the whole buffer that
-// contains p, and p may be NULL.
+// contains p, or nothing if p is NULL.
 struct rlhf__ref_use {
     rlhf_dev p;
     uint64_t bytes;

@@ -19,8 +19,8 @@ static int32_t arg_max(const double *x, int32_t n) {
     return best;
 }
 
-// The first id at which the CDF exceeds u, which is in [0, 1). An id of probability 0 is never
-// sampled.
+// Returns the first id at which the CDF exceeds u, which is in [0, 1). An id of probability 0 is
+// never sampled.
 static int32_t draw(const double *logp, int32_t vocab, double u) {
     double total = 0.0, reached = 0.0;
     int32_t last = 0;

@@ -36,8 +36,8 @@ rlhf_status rlhf__ref_registry_add(struct rlhf__ref_registry *g, uint64_t bytes,
 // Frees the buffer that starts at base. Returns 0 if base is not the start of a buffer.
 int rlhf__ref_registry_remove(struct rlhf__ref_registry *g, const char *base);
 
-// The buffer with base <= p <= base + bytes, or NULL. p may be at the end, because a range may be
-// empty.
+// Returns the buffer with base <= p <= base + bytes, or NULL. p may be at the end, because a range
+// may be empty.
 struct rlhf__ref_buffer *rlhf__ref_registry_find(const struct rlhf__ref_registry *g, const char *p);
 
 // Make a buffer accessible. It becomes inaccessible again when every open has had its shut.

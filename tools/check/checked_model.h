@@ -37,8 +37,8 @@ int rlhf__checked_open(struct rlhf__check *c, struct rlhf__checked_model *m, int
 void rlhf__checked_close(struct rlhf__checked_model *m); // [main]
 
 // Returns 1 if the model is small enough for the reference backend and has one of these heads.
-// Otherwise reports the reason once, as a fact. *info is the model's description, opened without
-// options. [main]
+// Otherwise reports the reason once, as a fact. *info becomes the description of the model, which
+// is opened without options for this. [main]
 int rlhf__checked_is_small(struct rlhf__check *c, uint32_t heads, rlhf_model_info *info);
 
 enum { RLHF__CHECKED_ZERO_B = 1 }; // an adapter's B is 0

@@ -22,9 +22,9 @@ struct rlhf__guards;
 struct rlhf__guards *rlhf__guards_new(struct rlhf__child_log *log);
 void rlhf__guards_free(struct rlhf__guards *); // unmaps; NULL allowed [main]
 
-// Get n bytes; n = 0 gives an inaccessible address. `what` names the bytes ("in->ids"). `rule` is
+// Get n bytes, or an inaccessible address if n is 0. `what` names the bytes ("in->ids"). `rule` is
 // the rule that is violated by an access outside of the bytes, or by a write to them after
-// rlhf__guards_close. NULL if out of memory. [main]
+// rlhf__guards_close. Returns NULL if out of memory. [main]
 void *rlhf__guard_take(struct rlhf__guards *, size_t n, int32_t side, int32_t rule,
                        const char *what);
 

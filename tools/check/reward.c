@@ -75,8 +75,9 @@ static void say_refused(struct rlhf__probe *t, const struct call *call, const ui
 }
 
 // Calls score() of an existing instance for the n rows of the set whose numbers are in `rows`.
-// side: enum rlhf__guard_side. elsewhere 1: from another thread, which [step] allows. Returns the
-// status of score(). If score() refuses the rows, reports that as a fact.
+// `side` is an enum rlhf__guard_side. With elsewhere 1, calls score() on another thread, which
+// [step] allows. Returns the status of score(). If score() refuses the rows, reports that as a
+// fact.
 static rlhf_status score(struct rlhf__probe *t, const struct rlhf__row_set *set,
                          const uint32_t *rows, uint32_t n, int32_t side, int elsewhere,
                          struct scores *to) {

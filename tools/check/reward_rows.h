@@ -39,9 +39,9 @@ struct rlhf__row_call {
     rlhf_reward_out out;
 };
 
-// Make a call with the n rows whose numbers are in `rows`, in that order. side: enum
-// rlhf__guard_side. flags: the reward's. unwritten: the initial value of seq. Returns 0 if out of
-// memory. Needs finish in any case. [main]
+// Make a call with the n rows whose numbers are in `rows`, in that order. `side` is an enum
+// rlhf__guard_side, `flags` has the reward's flags, and `unwritten` is the initial value of seq.
+// Returns 0 if out of memory. Needs finish in any case. [main]
 int rlhf__row_call_make(struct rlhf__row_call *c, struct rlhf__child_log *log,
                         const struct rlhf__row_set *s, const uint32_t *rows, uint32_t n,
                         int32_t side, uint32_t flags, uint32_t unwritten);

@@ -39,8 +39,8 @@ int rlhf__export_algo(const struct rlhf__export_source *, char out[64]);
 // Append text on one line, escaped for Markdown. code: between backticks. NULL becomes "?". [main]
 void rlhf__export_code(struct rlhf__buf *out, const char *text, int code);
 
-// Append a value as JSON, with only the last part of each path. indent 0: on one line, as code.
-// [main]
+// Append a value as JSON, with only the last part of each path. With indent 0, all is on one line,
+// as code. [main]
 void rlhf__export_json(struct rlhf__buf *out, const json_t *v, int indent);
 
 // ---- names on the Hugging Face hub, OWNER/NAME ----
@@ -48,8 +48,8 @@ void rlhf__export_json(struct rlhf__buf *out, const json_t *v, int indent);
 // 1 if text is a model's name on the hub: NAME or OWNER/NAME. [any]
 int rlhf__is_hub_id(const char *text);
 
-// Returns the hub's name of a path in the hub's cache, .../models--OWNER--NAME/snapshots/...; 0 =
-// the path is not in the cache. [any]
+// Set out to the hub's name of a path in the hub's cache, .../models--OWNER--NAME/snapshots/...
+// Returns 0 if the path is not in the cache. [any]
 int rlhf__hub_id_of_path(const char *path, char out[128]);
 
 #endif

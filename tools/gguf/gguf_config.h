@@ -49,9 +49,9 @@ rlhf_status rlhf__gguf_config_put(struct rlhf__gguf *g, const json_t *config, co
 
 // ---- tensors ----
 
-// The name of a tensor and the layout of its rows. layer: the number of its block; -1 = none.
-// RLHF_E_INVALID if llama.cpp's architecture lacks this tensor, because llama.cpp refuses files
-// with additional tensors. [any]
+// Set out to llama.cpp's name of the tensor, *layer to the number of its block (-1: none), and
+// *rows to an enum rlhf__gguf_rows. Returns RLHF_E_INVALID if llama.cpp's architecture lacks this
+// tensor, because llama.cpp refuses files with additional tensors. [any]
 rlhf_status rlhf__gguf_name(int32_t family, const struct rlhf__tensor *t,
                             char out[RLHF__GGUF_NAME_CAP], int32_t *layer, int32_t *rows,
                             struct rlhf__error *err);

@@ -138,8 +138,9 @@ static int32_t id_of(const struct tokens *t, const char *text) {
     return -1;
 }
 
-// The id of a special token; name is "bos", for example. Looks for bos_token in the tokenizer's
-// files, then for bos_token_id in the model's config. Returns -1 if none of these has it.
+// Returns the id of the special token that `name` selects, for example "bos". Looks for bos_token
+// in the tokenizer's files, then for bos_token_id in the model's config. Returns -1 if none of
+// these has it.
 static int32_t role(const struct tokens *t, const json_t *config, const char *name) {
     char key[32];
     snprintf(key, sizeof key, "%s_token", name);

@@ -1,5 +1,6 @@
-// gguf_writer.h: writes files in the GGUF format, version 3. A file has typed keys, then tensors
-// whose data begins at multiples of 32 bytes. Numbers are little-endian, as in this whole program.
+// gguf_writer.h: writes files in the GGUF format, version 3. A file has keys with values, then
+// tensors whose data begins at multiples of 32 bytes. Numbers are little-endian, as in this whole
+// program.
 //
 // The writer does not know models; gguf.h decides what to write. The format is described in ggml's
 // docs/gguf.md.

@@ -41,7 +41,7 @@ static rlhf_status read_events(struct rlhf__run_files *run, struct events *e,
 
 // ---- the command ----
 
-// The command as it was typed. Older versions did not store it; for their runs, this is a command
+// The command as it was typed. Older versions did not store it. For their runs, this is a command
 // that uses the run's config.json, which gives the same run.
 static json_t *command_of(const struct rlhf__run_files *run, const json_t *argv) {
     struct rlhf__buf out = RLHF__BUF_INIT, word = RLHF__BUF_INIT;

@@ -16,8 +16,8 @@ struct rlhf__check_limits {
     double rounding; // of an element of a weight, relative to it
 };
 
-// The limits for a run whose matrix products are in bf16 (bf16 = 1) or in f32 (bf16 = 0). exact =
-// 1: the arithmetic is exactly the same. [any]
+// Returns the limits for a run whose matrix products are in bf16 (bf16 = 1) or in f32 (bf16 = 0).
+// With exact = 1, the arithmetic is exactly that of the run. [any]
 struct rlhf__check_limits rlhf__check_limits(int bf16, int exact);
 
 struct rlhf__check {

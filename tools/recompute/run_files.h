@@ -18,13 +18,13 @@ rlhf_status rlhf__run_files_metrics(const char *dir, int64_t phase, json_t **row
 int rlhf__run_files_checkpoint(const char *run, int64_t phase);
 
 // Compare the manifests of a run and of a recomputed phase. *exact is 1 if both computed with the
-// same arithmetic, so that each bit must be equal; *bf16 is 1 if the run's products
-// are in bf16. Errors: RLHF_E_INVALID (no manifest). [main]
+// same arithmetic, so that each bit must be equal. *bf16 is 1 if the run's matrix products are in
+// bf16. Errors: RLHF_E_INVALID (no manifest). [main]
 rlhf_status rlhf__run_files_arithmetic(const char *run, const char *again, int *exact, int *bf16,
                                        struct rlhf__error *err);
 
-// Set dtype and arithmetic to those of the run's matrix products, or both to "" if manifest.json
-// lacks them. [main]
+// Set dtype and arithmetic to those of the run's matrix products. A text that manifest.json lacks
+// becomes "". [main]
 void rlhf__run_files_compute(const char *run, char dtype[8], char arithmetic[16]);
 
 #endif

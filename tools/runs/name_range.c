@@ -25,8 +25,8 @@ static int ascending(const void *a, const void *b) {
     return (*x > *y) - (*x < *y);
 }
 
-// Returns the numbers that follow the common start, in ascending order. Returns NULL if anything
-// but a number follows it in one of the names.
+// Returns the numbers that follow the names' common start, in ascending order. Returns NULL if a
+// name has anything but a number after this start.
 static long *numbers_of(const char *const *name, size_t n, size_t start) {
     long *v = calloc(n, sizeof *v);
     for (size_t i = 0; v && i < n; i++) {

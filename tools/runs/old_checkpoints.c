@@ -90,8 +90,8 @@ struct search {
     struct rlhf__old_checkpoints *out;
 };
 
-// 1 if n is a path that no longer exists and that ends with this run's name, "/checkpoints/" and
-// `name`.
+// Returns 1 if n is a path that no longer exists and that ends with this run's name,
+// "/checkpoints/" and `name`.
 static int is_moved(const struct rlhf__needed *n, const char *run, const char *name) {
     const size_t a = strlen(run), b = strlen(CHECKPOINTS);
     return n->moved && strncmp(n->moved, run, a) == 0 &&

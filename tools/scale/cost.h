@@ -57,9 +57,10 @@ double rlhf__scale_stops(const struct rlhf__scale_figures *f, double per_host, d
                          double gain, double most, int *few);
 
 // Returns the seconds at x. Between two points, interpolates linearly. Below the first point,
-// returns the seconds of the first point. Above the last point, continues the line through the last
-// point and an earlier one: the largest one at no more than a quarter of the last point's x, or the
-// first. [any]
+// returns the seconds of the first point. Above the last point, continues a line through the last
+// point and an earlier one: the point with the largest x that is at most a quarter of the last
+// point's x or, if there is none, the first point. With a single point, the line goes through 0.
+// [any]
 double rlhf__scale_curve_at(const struct rlhf__scale_curve *c, double x);
 
 #endif

@@ -117,7 +117,7 @@ static rlhf_status check_config(const char *run, const json_t *was, const json_t
     return st;
 }
 
-// Returns a copy of the member. If the scores come from the record (`trusted`), a recomputed phase
+// Returns a copy of begin[key]. If the scores come from the record (`trusted`), a recomputed phase
 // lacks rewards and the judge, so these are left out.
 static json_t *trimmed(const json_t *begin, int trusted, const char *key) {
     json_t *v = json_deep_copy(json_object_get(begin, key));

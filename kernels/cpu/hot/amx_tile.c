@@ -176,9 +176,9 @@ INLINE void fetch(struct ahead *f) {
     }
 }
 
-// Choose the rows of C to prefetch: the rows of this tile. With goes_on, this tile's rows have just
-// been read, so the rows of the tile below are chosen. Not called by pieces(), whose other loads
-// would evict the prefetched rows.
+// Choose the rows of C to prefetch. These are the rows of this tile or, with goes_on, the rows of
+// the tile below, because this tile's rows have just been read. Not called by pieces(), whose other
+// loads would evict the prefetched rows.
 INLINE void fetch_c(struct ahead *f, const struct rlhf__panel *p, size_t row, size_t steps) {
     const size_t first = p->goes_on ? row + 2 * HALF : row;
     f->c_stride = p->ldc * (p->c_bf16 ? 2 : 4);
@@ -188,9 +188,10 @@ INLINE void fetch_c(struct ahead *f, const struct rlhf__panel *p, size_t row, si
     f->c_step = steps ? (2 * HALF + steps - 1) / steps : 0;
 }
 
-// If A is packed, several tiles take turns. In its turn, a tile computes at most this many steps of
-// k. The part of B for these steps, 32 KiB, then stays in the L1 cache; A is loaded as non-temporal
-// and needs little space there. The sums of the tiles that are waiting are in memory.
+// If A is packed, several tiles take turns. In its turn, a tile computes at most PIECE_STEPS steps
+// of k. The part of B for these steps, 32 KiB, then stays in the L1 cache; A is loaded as
+// non-temporal and needs little space in the cache. The sums of the tiles that wait for their turn
+// are in memory.
 #define PIECE_STEPS ((size_t)16)
 #define PIECE_TILES ((size_t)8)
 

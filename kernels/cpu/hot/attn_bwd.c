@@ -99,9 +99,9 @@ static void query_rows(const struct bwd *b, size_t t, size_t row0, size_t nr) {
 
 // For every key that a query of the chunk q0 .. q0+nq-1 sees, add the chunk's contribution to dk
 // and dv. Keys are processed in tiles of TILE_ROWS, and a query may see only a part of a tile. For
-// the other keys of that tile, P and dS are 0: they are in the same vector as a key that the query
-// sees, because TILE_ROWS divides VF_LANES, and softmax_bwd_row has set the rest of this vector to
-// 0.
+// the other keys of that tile, P and dS are 0: TILE_ROWS divides VF_LANES, so these keys are in the
+// same vector as the last key that the query sees, and softmax_bwd_row has set the rest of that
+// vector to 0.
 static void key_rows(const struct bwd *b, size_t q0, size_t nq) {
     const struct rlhf__attn_item *it = b->it;
     size_t first = it->start + q0, keys = it->causal ? first + nq : it->nk;
@@ -115,8 +115,8 @@ static void key_rows(const struct bwd *b, size_t q0, size_t nq) {
     }
 }
 
-// Pack and widen the keys after the prefix, and zero their sums. Packing works on whole vectors, so
-// keys of the prefix that are in the first of these vectors are packed again.
+// Pack and widen the keys after the prefix, and set their sums to 0. Packing works on whole
+// vectors, so keys of the prefix that are in the first of these vectors are packed again.
 static void take_keys(const struct bwd *b) {
     const struct rlhf__attn_item *it = b->it;
     size_t np = it->np, own = it->nk - np, ks = (size_t)it->kv_stride;

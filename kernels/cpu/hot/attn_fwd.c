@@ -43,9 +43,9 @@ struct values {
     int bf16;
 };
 
-// Prepares the values. If a row of values consists of whole vectors, f32 values are used in place.
-// With fewer than TILE_ROWS queries, bf16 values are used in place too, and are widened while they
-// are read. In all other cases the values are copied to scratch as f32 rows.
+// Prepares the values. They are used in place if a row of values consists of whole vectors and if
+// they are f32, or bf16 with fewer than TILE_ROWS queries. (These bf16 values are widened while
+// they are read.) In all other cases the values are copied to scratch as f32 rows.
 static struct values values_of(const struct rlhf__attn_item *it, float *scratch) {
     size_t hd = (size_t)it->head_dim, width = round_up(hd, VF_LANES), ld = (size_t)it->kv_stride;
     int bf16 = it->dtype == RLHF_BF16, whole = hd == width;
@@ -67,8 +67,8 @@ struct tile {
     size_t n, limit, grow;   // n <= TILE_ROWS
 };
 
-// o[nr][width] += the sum of weights * values over keys j0 .. j1-1. If j0 is 0, o need not be
-// initialized. The values of all these keys must be in val->a, or all in val->b.
+// Add the sum of weights * values over keys j0 .. j1-1 to o[nr][width]. If j0 is 0, the old
+// contents of o are ignored. The values of all these keys must be in val->a, or all in val->b.
 static void mix_keys(float *o, const struct values *val, const float *s, size_t lds, size_t j0,
                      size_t j1, size_t nr) {
     const int in_a = j0 < val->na;

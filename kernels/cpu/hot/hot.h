@@ -1,6 +1,6 @@
 // hot/hot.h: the table of hot loops, and the choice of the instruction set. Every hot source is
-// compiled once per level (see vec.h). create() calls rlhf__isa_choose for the best level that the
-// CPU supports.
+// compiled once per level (see vec.h). When a table is opened, rlhf__isa_choose returns the best
+// level that the CPU supports.
 //
 // The functions use no threads, check nothing and allocate nothing. Their callers (../row_*.c,
 // ../product.h) divide the work, validate arguments and provide scratch memory. All functions are
@@ -71,9 +71,9 @@ struct rlhf__attn_run {
     const int32_t *start, *base;
 };
 
-// Rows of queries and keys to rotate, `stride` elements apart. rlhf_rope describes the members; all
-// of them point to the first row. If gamma_q is NULL, gamma_k is not read, and part, raw and stats
-// must be NULL.
+// Rows of queries and keys to rotate, `stride` elements apart. rlhf_rope describes the members. x,
+// raw, pos and stats point to the data of the first row. If gamma_q is NULL, gamma_k is not read,
+// and part, raw and stats must be NULL.
 struct rlhf__rope_rows {
     void *x, *raw;
     const int32_t *pos;
@@ -84,8 +84,8 @@ struct rlhf__rope_rows {
     float eps;
 };
 
-// The number of floats of scratch memory that an item with at most nq queries and nk keys needs. It
-// is the same at all levels.
+// Returns the number of floats of scratch memory that an item with at most nq queries and nk keys
+// needs. The number is the same at all levels.
 size_t rlhf__attn_scratch(uint32_t nq, uint32_t nk, int32_t head_dim);
 size_t rlhf__attn_scratch_bwd(uint32_t nq, uint32_t nk, int32_t head_dim);
 
@@ -194,8 +194,8 @@ struct rlhf__level {
 const struct rlhf__level *rlhf__isa_level(int isa);
 
 // Returns the name of a feature that the level needs but this CPU or its operating system lacks, or
-// NULL if nothing is missing. AMX tiles are checked last: the function asks the operating system to
-// let the process use them.
+// NULL if nothing is missing. AMX tiles are checked last, because the check asks the operating
+// system to let the process use them.
 const char *rlhf__isa_lacks(int isa);
 
 // Returns the best level that this CPU supports and that is not above the level named `cap`. `cap`

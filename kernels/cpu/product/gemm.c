@@ -128,19 +128,19 @@ static void run_pass(const struct rlhf__gemm_job *whole, uint64_t a_words) {
 
 int64_t rlhf__gemm_pass(int64_t k) { return k <= K_WHOLE ? k : K_STEP; }
 
-// The number of steps of k in one pass. If an f32 sum of chains is added to C or to a bias, the
-// chains must be added to each other first. So one pass computes all of k. Otherwise each chain may
-// be a separate pass.
+// Returns the number of steps of k in one pass. If an f32 sum of chains is added to C or to a bias,
+// the chains must be added to each other first. So one pass computes all of k. Otherwise each chain
+// may be a separate pass.
 static int64_t step_of(const struct rlhf__gemm_job *j) {
     const struct rlhf__matmul *s = j->s;
     if (!j->chain || s->k <= K_WHOLE || !s->wei_packed) return rlhf__gemm_pass(s->k);
     return s->accumulate || s->bias ? s->k : j->chain;
 }
 
-// The length of the chains of an f32 sum; 0 means a single chain. If neither operand is packed, the
-// sum is over tokens and is divided into chains of K_CHAIN steps. With a packed right operand, k is
-// divided as oneDNN 2.6 divides it on AVX-512. Earlier versions of this backend used oneDNN for
-// these GEMMs, so the results stay the same.
+// Returns the length of the chains of an f32 sum; 0 means a single chain. If neither operand is
+// packed, the sum is over tokens and is divided into chains of K_CHAIN steps. If the right operand
+// is packed, k is divided as oneDNN 2.6 divides it on AVX-512. Earlier versions of this backend
+// used oneDNN for these GEMMs, so the results stay the same.
 static int64_t chain_of(const struct rlhf__matmul *s) {
     if (s->in_dtype != RLHF_F32 || s->pairs) return 0;
     if (!s->wei_packed) return K_CHAIN;

@@ -71,8 +71,9 @@ void rlhf__product_needs(struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
 
 // dw f32 += x^T dy, like linear_dw of the table but without db. Without goes_on, each sum of the
 // call starts at 0 and is added to dw at the end. With goes_on, each sum starts at its value in dw.
-// The rows may then be divided into several calls with the same bits as in a single call. A call
-// must end at a multiple of RLHF__GEMM_ROWS_STEP rows (gemm.h) or, in bf16, of 32. [step]
+// The rows may then be divided into several calls with the same bits as in a single call. Every
+// call except the last must end at a multiple of RLHF__GEMM_ROWS_STEP rows (gemm.h) or, in bf16, of
+// 32 rows. [step]
 rlhf_status rlhf__linear_dw(struct rlhf__cpu *cpu, void *dw, const void *x, const void *dy,
                             const rlhf_weight *w, uint32_t rows, int goes_on);
 

@@ -55,8 +55,8 @@ static void arguments(struct rlhf__attn_args *a, const rlhf_attn *own) {
     a->scale_log2 = (float)(own->scale * 1.4426950408889634);
 }
 
-// The number of tokens that fit in the allocation that contains p; a token takes own->kv_stride
-// elements.
+// Returns the number of tokens that fit in the allocation that contains p. A token takes
+// own->kv_stride elements.
 static int64_t tokens(const struct rlhf__cuda *cu, const rlhf_attn *own, const void *p) {
     const int64_t width = (int64_t)own->kv_heads * own->head_dim;
     const int64_t n = (int64_t)(rlhf__cuda_extent(cu, p) / rlhf_dtype_size(own->dtype));

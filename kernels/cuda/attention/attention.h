@@ -40,8 +40,8 @@ struct rlhf__attn_bwd_args {
 rlhf_status rlhf__cuda_attention_bf16(struct rlhf__cuda *cu, struct rlhf__attn_args *a);
 rlhf_status rlhf__cuda_attention_f32(struct rlhf__cuda *cu, struct rlhf__attn_args *a);
 
-// The number of bytes of RLHF__CUDA_WS_ATTN that this forward call needs. The addresses in *a may
-// be unset.
+// Returns the number of bytes of RLHF__CUDA_WS_ATTN that this forward call needs. The addresses in
+// *a may be unset.
 uint64_t rlhf__cuda_attention_bf16_bytes(const struct rlhf__attn_args *a);
 uint64_t rlhf__cuda_attention_bwd_bytes(uint32_t total, int32_t heads);
 

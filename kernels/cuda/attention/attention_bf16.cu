@@ -5,9 +5,10 @@
 enum { KEYS = 64, PARTS_BELOW = 1024 };
 
 namespace {
-// The state of a thread for its two queries, rows g and g + 8 of the warp's 16: the largest score
-// in units of log2, the sum of exponentials, and its part of the output. During a segment, the sum
-// has only the thread's own columns. At the end of the segment, it becomes the sum of all columns.
+// The state of a thread for two of the warp's 16 queries, rows g and g + 8 with g = lane / 4: the
+// largest score in units of log2, the sum of exponentials, and the thread's part of the output.
+// During a segment, the sum has only the thread's own columns. At the end of the segment, it
+// becomes the sum of all columns.
 template <int HD> struct state { float m[2], l[2], o[HD / 8][4]; };
 } // namespace
 

@@ -35,8 +35,8 @@ rlhf__attn_load(rlhf__bf16 *to, const rlhf__bf16 *x, int64_t stride, const struc
     }
 }
 
-// Copy the 16 rows of `tile` to rows first .. first+15 of x, with `pack` as in rlhf__attn_load.
-// Only rows below `end` are copied.
+// Copy the 16 rows of `tile` to rows `first` .. `first` + 15 of x, with `pack` as in
+// rlhf__attn_load. Only rows below `end` are copied.
 template <int HD>
 static __device__ __forceinline__ void rlhf__attn_store(rlhf__bf16 *x, int64_t stride,
                                                         const rlhf__bf16 *tile, int first, int end,

@@ -35,8 +35,8 @@ struct rlhf__head_block {
     struct rlhf__cuda_head_stat *stat;
 };
 
-// Copy the caller's struct to *d and compute *rule, the form that kernels use. RLHF_E_INVALID if a
-// member is out of range. [step]
+// Copy the caller's struct to *d and compute *rule, the form that kernels use. Returns
+// RLHF_E_INVALID if a member is out of range. [step]
 rlhf_status rlhf__head_dist(struct rlhf__cuda *cu, const char *op, rlhf_dist *d,
                             const rlhf_dist *from, int32_t vocab, struct rlhf__dist_rule *rule);
 
@@ -53,8 +53,8 @@ static inline bool rlhf__head_cuts(const struct rlhf__dist_rule &r) {
 rlhf_status rlhf__head_logits(struct rlhf__cuda *cu, float *logits, const void *hidden,
                               const rlhf_weight *w, uint32_t rows);
 
-// The number of rows, of `bytes` each, that fit in the budget: a multiple of 64, at least 64, and
-// at most one chunk.
+// Returns the number of rows, of `bytes` each, that fit in the budget: a multiple of 64, at least
+// 64, and at most one chunk.
 uint32_t rlhf__head_fit(uint64_t budget, uint64_t bytes);
 
 // Copy and check the arguments. If kl (in backward, d_kl) is not NULL, a reference is required.
@@ -84,9 +84,9 @@ uint64_t rlhf__head_row(const struct rlhf__head_call *c);
 struct rlhf__head_call rlhf__head_shape(const rlhf_lm_head *a, const rlhf_call_weight *w,
                                         int backward);
 
-// The number of rows of logits that lm_head places in workspaces. If the budget is large enough for
-// the logits of all rows and the derivatives of one chunk, lm_head keeps the logits, and *keep is
-// set to 1.
+// Returns the number of rows of logits that lm_head places in workspaces. If the budget is large
+// enough for the logits of all rows and the derivatives of one chunk, lm_head keeps the logits, and
+// *keep is set to 1.
 uint32_t rlhf__head_rows(uint64_t budget, const struct rlhf__head_call *c, int *keep);
 
 // Add the workspaces of a call. rlhf__head_needs adds the workspaces of rlhf__head_place for `rows`

@@ -34,8 +34,8 @@ static __device__ __forceinline__ void put4(rlhf__bf16 *to, const float g[4]) {
     *(uint64_t *)to = bits;
 }
 
-// The target of the row if its log-prob has a gradient, otherwise -1. An invalid target raises a
-// fault.
+// Returns the target of the row if its log-prob has a gradient, otherwise -1. An invalid target
+// raises a fault.
 static __device__ __forceinline__ int32_t grad_target(const struct grad_args &a, unsigned row,
                                                       const struct rlhf__dist_row &r,
                                                       uint64_t cut) {

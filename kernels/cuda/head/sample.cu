@@ -129,8 +129,8 @@ static __device__ __forceinline__ int crossing(const uint64_t *sums, uint64_t *w
     return 0;
 }
 
-// The id in a span at which the running sum exceeds `want`. One lane of the warp gets the id, the
-// others get -1.
+// Finds the id in a span at which the running sum exceeds `want`. Returns the id in one lane of the
+// warp, and -1 in the others.
 static __device__ __forceinline__ int32_t walk(const struct sampled_row &w, float it,
                                                struct rlhf__dist_span span, uint64_t want) {
     const float one = rlhf__pow2(rlhf__dist_weight_bits(w.r.n));

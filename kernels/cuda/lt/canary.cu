@@ -173,9 +173,9 @@ static uint64_t rows_of(const struct rlhf__lt_shape *s, uint64_t most) {
     return most / (words_of(s->ldd, s->out_dtype) * 4);
 }
 
-// The number of rows that gives the GEMM enough tiles for WAVES waves of the card. The result is at
-// most 8192 rows, and at most as many as fit in 64 MiB; but it is at least the number of rows of
-// the full matrix.
+// Returns the number of rows that gives the GEMM enough tiles for WAVES waves of the card. The
+// result is at most 8192 rows, and at most as many rows as fit in 64 MiB. But it is never less than
+// the number of rows of the full matrix.
 unsigned rlhf__lt_canary_tall(const struct rlhf__cuda *cu, const struct rlhf__lt_shape *s) {
     const uint64_t across = ((uint64_t)s->m + TILE - 1) / TILE;
     uint64_t rows = (uint64_t)WAVES * (uint64_t)rlhf__lt_of(cu)->multiprocessors / across * TILE;
@@ -185,8 +185,8 @@ unsigned rlhf__lt_canary_tall(const struct rlhf__cuda *cu, const struct rlhf__lt
     return (unsigned)(rows > 8192 ? 8192 : rows);
 }
 
-// The largest number of rows that is a power of two and whose results fit in 1 GiB (2 GiB with c).
-// For a vocabulary of 50,304 this is 4096 rows.
+// Returns the largest power of two such that so many rows of the result fit in 1 GiB (2 GiB with
+// c). For a vocabulary of 50,304 this is 4096 rows.
 unsigned rlhf__lt_canary_most(const struct rlhf__lt_shape *s) {
     const uint64_t rows = rows_of(s, (uint64_t)1 << 30);
     unsigned n = 1;

@@ -13,9 +13,9 @@
 // into several calls. The library requires a bias of the result's type. So for a bf16 result, the
 // bias is rounded to bf16 and added to the f32 sum, which is then rounded once.
 //
-// Sums over rows: own kernels are used in two more cases, if the sum is too short for the
-// algorithm, or if an operand is misaligned. The bits of such a sum may depend on the row count.
-// They never depend on timing, so a run is repeatable if its batches and addresses are the same.
+// Sums over rows: own kernels are also used if the sum is too short for the algorithm, or if an
+// operand is misaligned. The bits of such a sum may depend on the row count. They never depend on
+// timing, so a run is repeatable if its batches and addresses are the same.
 //
 // Environment variables:
 //   RLHF_CUBLASLT     the file to open, or a directory to search
@@ -33,8 +33,8 @@
 #include "product/product.h"
 
 // A GEMM in the library's terms: column-major D [m, n] = op(A) op(B), with sums in f32. A shape
-// does not include the row count of a call. The row count would be the member n or, in a sum over
-// rows, the member k; that member is 0. For Muon's GEMMs, all sizes are set.
+// leaves the row count of a call open: the member for it, n or in a sum over rows k, is 0. For
+// Muon's GEMMs, all sizes are set.
 struct rlhf__lt_shape {
     int32_t dtype, out_dtype; // of A and B; of D and C
     int32_t trans_a, trans_b; // A is stored [m, k] or [k, m]; B is stored [k, n] or [n, k]

@@ -38,7 +38,7 @@ struct direction {
 } // namespace
 
 // Processes one tile: updates the momentum, writes the direction to x (plain or transposed), and
-// adds up its squares.
+// adds up the squares of the direction.
 static __global__ void __launch_bounds__(THREADS)
     begin(float *x, double *squares, float *mom, const float *g, unsigned rows, unsigned cols,
           int tall, struct direction d) {

@@ -29,8 +29,8 @@ static uint64_t list_bytes(const rlhf_tensors *t) { return (uint64_t)t->n * size
 // The size in bytes of the sums of n tensors and of all their chunks.
 static uint64_t sums_bytes(uint64_t n, uint64_t chunks) { return (n + chunks) * sizeof(double); }
 
-// The item that contains chunk c of the list. This is the last item that starts at or before chunk
-// c. (An empty item starts at the same chunk as the next one.)
+// Returns the item that contains chunk c of the list. This is the last item that starts at or
+// before chunk c. (An empty item starts at the same chunk as the next one.)
 static __device__ __forceinline__ uint32_t item_of(const item *list, uint32_t n, uint64_t c) {
     uint32_t low = 0, high = n;
     while (high - low > 1) {

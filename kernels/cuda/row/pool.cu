@@ -8,8 +8,8 @@
 
 enum { N = 4, WARPS = 8, COLUMNS = 32 * N };
 
-// The number of tokens of row i. Returns 0 and raises a fault if the row is empty or extends past
-// `limit`.
+// Returns the number of tokens of row i. If the row is empty or extends past `limit`, raises a
+// fault and returns 0.
 static __device__ __forceinline__ int64_t tokens_of(const int32_t *offset, uint32_t i,
                                                     int64_t limit, int empty, int beyond,
                                                     struct rlhf__fault *fault) {
