@@ -13,13 +13,13 @@ struct rlhf__error {
     char text[2044]; // NUL-ended; longer text is cut
 };
 
-// Set err (NULL allowed) and return code, so that a caller can write `return rlhf__fail(err,
+// Set err (NULL allowed) and return `code`. So a caller can write `return rlhf__fail(err,
 // RLHF_E_INVALID, ...)`. [any]
 __attribute__((format(printf, 3, 4))) rlhf_status
 rlhf__fail(struct rlhf__error *err, rlhf_status code, const char *fmt, ...);
 
-// rlhf__fail for a failed allocation. The macro's value is a constant, so that static analyzers see
-// that it is a failure.
+// Like rlhf__fail, for a failed allocation. The value of the macro is a constant, so that static
+// analyzers see that it is a failure.
 #define RLHF__NOMEM(err, ...) (rlhf__fail(err, RLHF_E_NOMEM, __VA_ARGS__), RLHF_E_NOMEM)
 
 // Put "context: " in front of err's text; returns err's code. [any]

@@ -44,8 +44,8 @@ rlhf_status rlhf__json_save_new(const struct rlhf__folder *in, const char *name,
 // JSON text, or 0 if the value is missing. [any]
 int64_t rlhf__json_line_of(const char *text, size_t len, const char *path);
 
-// Append v to out; indent 0 writes one line. Reals that are not finite are written as null. Object
-// keys keep their order. [any]
+// Append v to out, on one line if `indent` is 0. Reals that are not finite are written as null.
+// Object keys keep their order. [any]
 void rlhf__json_write(struct rlhf__buf *out, const json_t *v, int indent);
 
 // Append one JSON string with quotes. Invalid UTF-8 becomes U+FFFD. Characters that must not be

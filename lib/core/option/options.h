@@ -26,7 +26,7 @@ struct rlhf__opt_table {
     uint32_t n, stride; // stride 0 = sizeof(rlhf_opt)
 };
 
-// Make a table from the option table `opts` of a plugin, which has `rows` rows and is borrowed.
+// Make a table from `opts`, the option table of a plugin. `opts` has `rows` rows and is borrowed.
 // Returns RLHF_E_UNSUPPORTED if the table cannot be read: the stride is shorter than in the first
 // SDK, opts is NULL, or a row uses a field of a later SDK. [any]
 rlhf_status rlhf__opt_table_init(struct rlhf__opt_table *t, const rlhf_opt *opts, uint32_t rows,

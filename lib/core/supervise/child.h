@@ -39,8 +39,8 @@ rlhf_status rlhf__child_ask(const struct rlhf__child_limits *limits,
                             struct rlhf__buf *out, struct rlhf__child_end *end,
                             struct rlhf__error *err);
 
-// Like rlhf__child_ask, for a child that loads the file `what`. The child is not confined and may
-// run for RLHF__CHILD_SECONDS. [main]
+// Calls `work` in a child process that loads the file `what`, as rlhf__child_ask does. The child is
+// not confined and may run for RLHF__CHILD_SECONDS. Messages begin with `what`. [main]
 rlhf_status rlhf__child_run(const char *what, rlhf_status (*work)(void *arg, struct rlhf__buf *out),
                             void *arg, struct rlhf__buf *out, struct rlhf__error *err);
 

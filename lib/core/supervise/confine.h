@@ -51,9 +51,9 @@ unsigned rlhf__confine_count(void);
 // the bits of all protections in force. [main]
 unsigned rlhf__confine(unsigned spaces, int network);
 
-// Allow the process this many bytes in addition to its present use, and do not let files grow.
-// Returns the bit of this protection, or 0 if the limit cannot be set (in a build with a
-// sanitizer). [main]
+// Limit the memory of the calling process to `bytes` more than it uses now, and forbid it to
+// enlarge files. Returns the bit of the memory limit, or 0 if the limit cannot be set (in a build
+// with a sanitizer). [main]
 unsigned rlhf__confine_memory(uint64_t bytes);
 
 // Limit the processor time that the calling process, and each process that it starts, may use from

@@ -1,7 +1,7 @@
 // chat.h: the chat template of a model directory. It turns messages into text in the form that the
 // model was trained on.
 //
-// The program runs the Jinja text of a template. This is the directory's template
+// The program runs a template's Jinja text. The template is that of the directory
 // (chat_template.jinja, else chat_template of tokenizer_config.json), a named template that ships
 // with the program (configs/chat), or a file of the user. As in transformers, the rendered text
 // contains special tokens as text; the tokenizer finds them (RLHF__ENCODE_SPECIAL).

@@ -117,8 +117,8 @@ static rlhf__value range(machine *m, const struct rlhf__jinja_args *args) {
     return list;
 }
 
-// Makes the object of namespace(...) or dict(...). Positional arguments must be objects; the result
-// gets their members. Each named argument becomes a member.
+// Makes the object that namespace(...) or dict(...) returns. Positional arguments must be objects,
+// and their members are copied to the result. Each named argument becomes a member.
 static rlhf__value object(machine *m, int32_t type, const struct rlhf__jinja_args *args) {
     rlhf__value out = rlhf__jinja_dict(&m->w, type, args->n);
     for (size_t i = 0; i < args->n; i++) {

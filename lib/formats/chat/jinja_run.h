@@ -34,8 +34,8 @@ struct rlhf__jinja_result {
     int32_t line;   // the line that raised it
 };
 
-// Run the template. The first time, *out must be zeroed; it can be reused for later runs. Release
-// it with rlhf__turns_finish. Errors: RLHF_E_UNSUPPORTED ("line 3: the filter 'map' of a list"),
+// Run the template. Zero *out before the first run; later runs may reuse it. Release it with
+// rlhf__turns_finish. Errors: RLHF_E_UNSUPPORTED ("line 3: the filter 'map' of a list"),
 // RLHF_E_NOMEM. [any]
 rlhf_status rlhf__jinja_run(const struct rlhf__jinja *, const struct rlhf__jinja_input *,
                             struct rlhf__jinja_result *out, struct rlhf__error *err);

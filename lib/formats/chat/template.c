@@ -143,9 +143,9 @@ static rlhf_status put_stand_in(const struct search *s, struct rlhf__message *m)
     return m->calls ? RLHF_OK : RLHF__NOMEM(s->err, "out of memory for a conversation");
 }
 
-// Returns the part of `rest` that also follows the real turn i in the rendered conversation. `rest`
-// is the text after the stand-in. If the turn is a text, this is all of `rest`. If it is a call,
-// the part begins at the token that ends the turn; if there is no such token, the part is {NULL,
+// `rest` is the text after the stand-in of turn i. Returns the part of it that also follows the
+// real turn in the rendered conversation. If the turn is a text, this is all of `rest`. If it is a
+// call, the part begins at the token that ends the turn; without such a token, the part is {NULL,
 // 0}.
 static rlhf_str after_turn(const struct search *s, size_t i, rlhf_str rest) {
     const char *ends[] = {s->t->end, s->t->past_end,

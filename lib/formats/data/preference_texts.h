@@ -8,9 +8,8 @@
 #include <jansson.h>
 
 struct rlhf__preference_texts {
-    // Borrowed from the row. These values are strings or, if is_chat is set, lists of messages. If
-    // is_chat is set, a response may also be a string, which is then the text of the assistant's
-    // message.
+    // The texts of the row, borrowed from it: strings or, if is_chat is set, lists of messages. If
+    // is_chat is set, a response may also be a string: the text of the assistant's message.
     const json_t *prompt, *response[RLHF__RESPONSES_MAX];
     const char *prompt_name; // the field that holds the prompt
     int32_t n, best;         // number of responses; index of the best response, -1 if undesirable

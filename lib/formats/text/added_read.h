@@ -31,8 +31,8 @@ rlhf_status rlhf__added_read_decoder(struct rlhf__tokenizer *tok, json_t *decode
                                      struct rlhf__error *err);
 
 // Mark a token as special because tokenizer_config.json or special_tokens_map.json names it.
-// `named` is the value there: "content" or {"content", "lstrip", ...}. A name that is not a token
-// is ignored. [main]
+// `named` is the value in that file: "content" or {"content", "lstrip", ...}. A name that is not a
+// token is ignored. [main]
 rlhf_status rlhf__added_mark(struct rlhf__tokenizer *tok, const json_t *named,
                              struct rlhf__error *err);
 

@@ -77,8 +77,8 @@ static rlhf_status no_end(const struct rlhf__tokenizer *tok, struct rlhf__error 
         rlhf__chat_known(tok->chat));
 }
 
-// Finds the end token after the n-th stand-in. *from is where it begins and *end is its length. If
-// the template writes no end token, *end is 0.
+// Finds the end token after the n-th stand-in. Sets *from to its offset and *end to its length. If
+// the template writes no end token, *from is the end of that stand-in, and *end is 0.
 static rlhf_status find_end(const struct rlhf__tokenizer *tok, rlhf_str s, const char *stand_in,
                             size_t n, size_t *from, size_t *end, struct rlhf__error *err) {
     const char *token = rlhf__chat_turn_end(tok->chat), *after = s.ptr;
