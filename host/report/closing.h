@@ -1,5 +1,6 @@
-// closing.h: the summary at the end of a run: the verdict (history/verdict.h) with a small curve,
-// KL and length, the findings, and commands for the next steps.
+// closing.h: the summary at the end of a run. It contains the verdict (history/verdict.h) with a
+// small curve of the headline metric, the KL, the response length, the findings, and commands for
+// the next steps.
 #ifndef RLHF_HOST_REPORT_CLOSING_H
 #define RLHF_HOST_REPORT_CLOSING_H
 

@@ -11,15 +11,16 @@
 
 struct rlhf__events; // opaque
 
-// Open for a new run (keep_phase < 0) or a resumed one, as rlhf__jsonl_open does. log is borrowed
-// until close. [main]
+// Open the history of a new run (keep_phase < 0) or of a resumed one. rlhf__jsonl_open says which
+// lines are kept. log is borrowed until close. [main]
 rlhf_status rlhf__events_open(const struct rlhf__folder *run, int64_t keep_phase,
                               struct rlhf__log *log, struct rlhf__events **out,
                               struct rlhf__error *err);
 void rlhf__events_close(struct rlhf__events *);
 
-// Record that the process begins: as "resume" after `phase` phases or, if phase < 0, as "start".
-// argv ends with NULL, and may itself be NULL. [main]
+// Record the beginning of the process. If phase < 0, the event is "start". Otherwise it is
+// "resume", and `phase` phases had been completed before. argv ends with NULL, and may itself be
+// NULL. [main]
 void rlhf__events_begin(struct rlhf__events *, int64_t phase, const char *const *argv);
 
 // Record a finding of a phase, counted from 1: its short name, and the sentence that was logged.

@@ -64,16 +64,17 @@ struct rlhf__found rlhf__findings_judge(struct rlhf__findings *f,
     const int diverged = f->phases > 0 && p->loss > RLHF__LOSS_FACTOR * f->loss + RLHF__LOSS_MARGIN;
     // Report a loss that has diverged, but not the gradients that exploded with it.
     if (diverged) f->said |= RLHF__EXPLODED | RLHF__FELL;
-    // A bounded loss cannot diverge. So also check whether the policy has lost the preferred
-    // responses.
+    // A bounded loss cannot diverge, even if the policy gives the preferred responses much less
+    // probability. Therefore check their log-probs too.
     const int fell = p->fall > RLHF__FALL;
     out.what = if_true(f->is_collapsed, RLHF__COLLAPSED) |
                if_true(f->is_far && !f->is_collapsed, RLHF__FAR) | if_true(jumped, RLHF__JUMPED) |
                if_true(exploded, RLHF__EXPLODED) | if_true(diverged, RLHF__DIVERGED) |
                if_true(fell, RLHF__FELL) | if_true(p->cut_off >= RLHF__CUT_OFF, RLHF__ALL_CUT_OFF);
     out.what &= ~(uint32_t)f->said;
-    // After the policy was reported as lost, further findings would only be consequences of that.
-    // So would a finding about cut-off responses in the same phase.
+    // Once the policy has been reported as lost, drop all later findings, because they are only
+    // consequences. If the policy is reported as lost in this phase, drop this phase's finding
+    // about cut-off responses for the same reason.
     if (f->said & RLHF__LOST) out.what = 0;
     if (out.what & RLHF__LOST) out.what &= ~(uint32_t)RLHF__ALL_CUT_OFF;
     f->said |= out.what;
@@ -109,8 +110,9 @@ static const struct {
     {"critic", 1 << 19},
 };
 
-// Returns 1 for notes that are still reported after RLHF__LOST: causes of it, and a collapse if
-// only the distance from the reference was reported.
+// Returns 1 if the note `id` is still reported after the policy was reported as lost (RLHF__LOST).
+// Two of these notes are about causes. The third is the collapse, which is new if only the distance
+// from the reference was reported.
 static int is_said_after(const char *id) {
     return strcmp(id, "right_answers_fell") == 0 || strcmp(id, "negative_weights") == 0 ||
            strcmp(id, "collapsed") == 0;

@@ -50,8 +50,8 @@ enum rlhf__finding {
 // After one of these, later findings would only be its consequences.
 #define RLHF__LOST (RLHF__COLLAPSED | RLHF__FAR)
 
-// New findings of a phase, and the values that the phase was compared with. After RLHF__LOST
-// nothing new is found.
+// The new findings of a phase, and the values that the phase was compared with. After a finding of
+// RLHF__LOST, no later phase has a new finding.
 struct rlhf__found {
     uint32_t what; // bits of enum rlhf__finding; new in this phase
     uint32_t reserved;
@@ -80,18 +80,18 @@ struct rlhf__findings {
 // phases, including the current one.
 enum { RLHF__TREND_PHASES = 10, RLHF__TREND_LASTED = 5 };
 
-// Returns 1 if this finding of the rules (history/rules.h) must be reported now: it is a problem,
-// it has lasted, and it has not been reported. It then counts as reported. After RLHF__LOST only
-// its causes and a collapse are reported. [any]
+// Returns 1 if this note of the rules (history/rules.h) must be reported now, and marks the note as
+// reported. Such a note is a problem, has lasted, and has not been reported before. After
+// RLHF__LOST, only the causes of RLHF__LOST and a collapse are reported. [any]
 int rlhf__findings_note(struct rlhf__findings *, const struct rlhf__run_note *);
 
 // Check the next phase. [any]
 struct rlhf__found rlhf__findings_judge(struct rlhf__findings *,
                                         const struct rlhf__phase_numbers *);
 
-// Convert the state to and from JSON. Save returns a new reference, NULL if out of memory. Load
-// accepts NULL for no stored state; the next phase then counts as the first. Errors:
-// RLHF_E_INVALID. [main]
+// Convert the state to and from JSON. _save returns a new reference, or NULL if out of memory.
+// _load accepts NULL, which means that no state was stored; the next phase then counts as the
+// first. Errors: RLHF_E_INVALID. [main]
 json_t *rlhf__findings_save(const struct rlhf__findings *);
 rlhf_status rlhf__findings_load(struct rlhf__findings *, const json_t *, struct rlhf__error *err);
 

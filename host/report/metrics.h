@@ -41,9 +41,9 @@ void rlhf__metrics_put(void *ctx, const char *name, double value);
 void rlhf__metrics_reported(void *ctx, const char *name, double value, double weight,
                             int32_t combine);
 
-// Like rlhf__metrics_put and rlhf__metrics_reported, but with a prefix before every name. Held-out
-// rows use them, so that their metrics do not replace those of the phase. ctx is a struct
-// rlhf__metrics_under. [any]
+// Like rlhf__metrics_put and rlhf__metrics_reported, but these functions put a prefix before every
+// name. They are used for held-out rows, whose metrics must not replace those of the phase. ctx is
+// a struct rlhf__metrics_under. [any]
 struct rlhf__metrics_under {
     struct rlhf__metrics *metrics;
     const char *prefix; // "eval/"
@@ -52,8 +52,8 @@ void rlhf__metrics_under_put(void *ctx, const char *name, double value);
 void rlhf__metrics_under_reported(void *ctx, const char *name, double value, double weight,
                                   int32_t combine);
 
-// Set *out to the value in the current phase. Returns 0 and leaves *out unchanged if it was not
-// set. [any]
+// Returns 1 and sets *out if the metric has a value in the current phase. Otherwise returns 0 and
+// leaves *out unchanged. [any]
 int rlhf__metrics_get(const struct rlhf__metrics *m, const char *name, double *out);
 
 // Call visit with each name that was set in the current phase. visit must not set values. [main]

@@ -156,9 +156,9 @@ static int64_t phase_of(struct reading *r, const char *line, const char *eol) {
     return end > line && end == r->cell[0].ptr + r->cell[0].len && phase >= 0 ? phase : -1;
 }
 
-// Call visit for each row up to keep_phase, whose cells are in r->cell. If odd is not NULL, *odd
-// receives the number of lines that are not rows. A last line without a newline is skipped: the
-// process died while writing it.
+// Call visit for each row up to phase keep_phase; r->cell then holds the row's cells. If odd is not
+// NULL, add to *odd the number of lines that are not rows. A last line without a newline is
+// skipped, because the process died while writing it.
 static rlhf_status each_row(struct reading *r, int64_t keep_phase, int64_t *odd,
                             rlhf_status (*visit)(void *arg, const struct reading *,
                                                  struct rlhf__error *),

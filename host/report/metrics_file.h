@@ -31,8 +31,9 @@ struct rlhf__metrics_file {
     const char *name; // of its file or folder in the run directory
     // Returns whether the settings enable this output. NULL means always.
     int32_t (*wanted)(const struct rlhf__log_config *);
-    // Open for a new run (keep_phase < 0) or a resumed one, for which rows of phases > keep_phase
-    // are dropped. run is borrowed until close. The caller closes *self even if open fails. [main]
+    // Open the file of a new run (keep_phase < 0) or of a resumed run. For a resumed run, the rows
+    // of phases > keep_phase are removed. run is borrowed until close. The caller closes *self even
+    // if open fails. [main]
     rlhf_status (*open)(const struct rlhf__folder *run, int64_t keep_phase, struct rlhf__log *log,
                         void **self, struct rlhf__error *err);
     // Write a row and flush it to the operating system. A failure leaves the file unchanged. [main]

@@ -216,8 +216,8 @@ static void report_speed(const struct rlhf__phase *p) {
         set(p, "perf/peak_rss_mb", (double)usage.ru_maxrss / 1024); // KiB on Linux
 }
 
-// Returns 1 if this phase's progress line stays on the terminal. About twenty lines of a run do,
-// evenly spaced, or none if sample tables are printed between the phases.
+// Returns 1 if this phase's progress line stays on the terminal. If sample tables are printed
+// between the phases, no line stays. Otherwise about twenty lines of the run stay, evenly spaced.
 static int is_history(const struct rlhf__phase *p) {
     enum { LINES = 20 };
     const struct rlhf__log_config *c = &p->config->log;

@@ -16,7 +16,7 @@ rlhf_status rlhf__completions_measure(const struct rlhf__phase *p, struct rlhf__
 int rlhf__responses_may_end(const struct rlhf__config *, const struct rlhf__model *policy);
 
 // Choose samples among the rows that the phase trains on, and store them in p->report->shown.
-// `prompts` are those of the responses; NULL for rows of a file. [main]
+// `prompts` contains the prompts of the responses; it is NULL if the rows come from a file. [main]
 rlhf_status rlhf__phase_samples(const struct rlhf__phase *p, const struct rlhf__prompts *prompts,
                                 struct rlhf__error *err);
 
@@ -27,8 +27,8 @@ rlhf_status rlhf__phase_samples(const struct rlhf__phase *p, const struct rlhf__
 double rlhf__rows_entropy(const struct rlhf__rows *);
 
 // Set objective/entropy_per_token, lr, episode, optim/*, time/*, perf/* and sampling/*. Call it
-// after the algorithm's phase_end() and after the phase's sequences were added to the count, but
-// before the phase itself is counted. [main]
+// after the algorithm's phase_end(), and after p->count->sequences includes this phase, but before
+// p->count->phase does. [main]
 void rlhf__phase_metrics(const struct rlhf__phase *p);
 
 // Write and show the samples and the progress line of a phase whose metrics are set. is_last is 1
@@ -56,15 +56,15 @@ enum { RLHF__STILL_PHASES = 16 };
 //   which is then the cause.
 // - No gradient reached an adapter that is still at its start.
 //
-// Errors: RLHF_E_NUMERIC if an adapter has never moved although a step was taken with a nonzero
-// gradient; or if RLHF__STILL_PHASES phases, or all up to the end of the run, gave no learning
-// signal. [main]
+// Errors: RLHF_E_NUMERIC if the run trains an adapter that has never moved, in two cases: a step
+// was taken with a nonzero gradient; or RLHF__STILL_PHASES phases, or all phases up to the end of
+// the run, gave no learning signal. [main]
 rlhf_status rlhf__check_learning(const struct rlhf__phase *p, struct rlhf__count *count,
                                  const struct rlhf__findings *findings, struct rlhf__error *err);
 
 // Warn if the scores of a bt_rm.so reward in a run's first phase are far from mean 0 and standard
-// deviation 1. Coefficients such as algo.kl_coef are chosen for that scale. The phase's metrics are
-// set. [main]
+// deviation 1. Coefficients such as algo.kl_coef are chosen for that scale. The phase's metrics
+// must be set before. [main]
 void rlhf__calibration_note(const struct rlhf__phase *p);
 
 #endif

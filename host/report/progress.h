@@ -44,26 +44,27 @@ void rlhf__progress_fill(struct rlhf__progress *p, const char *title);
 // samples of a phase before calling rlhf__progress_phase. [main]
 struct rlhf__full_screen *rlhf__progress_screen(const struct rlhf__progress *p);
 
-// Show the state after a phase. With phase = first_phase, show the bar before the first phase.
-// [main]
+// Show the state after s->phase phases. Before this process has run any phase, that is
+// s->first_phase; the bar then appears for the first time. [main]
 void rlhf__progress_phase(struct rlhf__progress *p, const struct rlhf__progress_state *s);
 
-// Show the current work ("rollout", "loading the policy") and that `done` of `of` items are
-// finished; of = 0 if the total is not known. This text appears next to the bar or, before the
-// first phase, instead of the bar. The bar is redrawn at once if `what` or the kind of counting
-// changes, otherwise at most ten times a second. p may be NULL. [main]
+// Show the current work (`what`, e.g. "rollout" or "loading the policy") and that `done` of `of`
+// items are finished. of = 0 means that the total is not known. This text appears next to the bar.
+// Before the first phase it appears instead of the bar. The bar is redrawn at once if `what`
+// changes or if the total becomes known or unknown, otherwise at most ten times a second. p may be
+// NULL. [main]
 void rlhf__progress_step(struct rlhf__progress *p, const char *what, int64_t done, int64_t of);
 void rlhf__progress_note(struct rlhf__progress *p, const char *what); // without numbers
 
-// Returns a watch that calls rlhf__progress_step. The watch does nothing without a bar, and lives
-// as long as p. [any]
+// Returns a watch that passes on what it sees to rlhf__progress_step. If no bar is shown, the watch
+// does nothing. It lives as long as p. [any]
 const struct rlhf__watch *rlhf__progress_watch(const struct rlhf__progress *p);
 
 // End the display: the bar stays on the screen, and later output appears below it. [main]
 void rlhf__progress_end(struct rlhf__progress *p);
 
-// Remove the bar before other output on stdout, such as the sample table; or show the bar again
-// afterwards. [main]
+// _hide removes the bar before other output on stdout, such as the sample table. _show draws the
+// bar again after that output. [main]
 void rlhf__progress_hide(struct rlhf__progress *p);
 void rlhf__progress_show(struct rlhf__progress *p);
 

@@ -24,9 +24,9 @@ enum rlhf__rollout_log_flag {
     RLHF__LOG_ADVANTAGES = 4, // advantages and returns, computed over the whole batch
 };
 
-// Begin phase `phase` (from 1) with the rows of its batch. prompt[n] holds the index of each row's
-// prompt in the prompt file, and named[e->n_named] the names of the plan's models. If the lines of
-// an earlier phase were not written, they are discarded. [main]
+// Begin phase `phase` (from 1) with the rows e of its batch. prompt[i] is the index of row i's
+// prompt in the prompt file; the array has e->n elements. `named` holds the names of the plan's
+// e->n_named models. If the lines of an earlier phase were not written, they are discarded. [main]
 void rlhf__rollout_log_rows(struct rlhf__rollout_log *, int64_t phase, const struct rlhf__rows *e,
                             const int64_t *prompt, const char *const *named, uint32_t flags);
 

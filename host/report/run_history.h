@@ -18,8 +18,8 @@ struct rlhf__run_history {
 
 void rlhf__run_history_finish(struct rlhf__run_history *); // accepts a zeroed one [any]
 
-// Begin with the config. may_end: 1 if responses may end before the length limit, else -1. Errors:
-// RLHF_E_NOMEM. [main]
+// Begin the history of a run with this config. may_end is 1 if responses may end before the length
+// limit, else -1. Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__run_history_begin(struct rlhf__run_history *, const struct rlhf__config *,
                                     int may_end, struct rlhf__error *err);
 

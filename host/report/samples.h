@@ -25,9 +25,9 @@ rlhf_status rlhf__samples_open(const struct rlhf__folder *run, int64_t keep_phas
                                struct rlhf__error *err);
 void rlhf__samples_close(struct rlhf__samples *s); // NULL allowed
 
-// Append n lines {"phase", "prompt", "response", "reward", "ref_logp", "logp"} with the sample's
-// details. If m is not NULL, also write the samples as a TensorBoard text under this tag. Does
-// nothing if s is NULL. [main]
+// Append n lines, one for each sample: {"phase", "prompt", "response", "reward", "ref_logp",
+// "logp"} and the members in the sample's `details`. If m is not NULL, also write the samples to
+// TensorBoard, as one text with the tag `tag`. Does nothing if s is NULL. [main]
 rlhf_status rlhf__samples_write(struct rlhf__samples *s, int64_t phase,
                                 const struct rlhf__sample *samples, size_t n,
                                 struct rlhf__metrics *m, const char *tag, struct rlhf__error *err);

@@ -10,8 +10,8 @@
 #include "report/samples.h"
 #include "sample/reward_rows.h"
 
-// Samples; `text` holds their texts, `paid` the score of each reward for each sample (NULL with one
-// reward). Zero-initialize; release with rlhf__shown_finish.
+// The samples of a phase. `text` holds their texts. `paid` holds the score of each reward for each
+// sample; it is NULL if there is only one reward. Zero-initialize; release with rlhf__shown_finish.
 struct rlhf__shown {
     struct rlhf__sample *rows; // [n]
     struct rlhf__buf text;

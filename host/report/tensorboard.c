@@ -79,9 +79,9 @@ static void put_double_field(struct rlhf__buf *b, unsigned field, double v) {
     put_double(b, v);
 }
 
-// A bucket counts the numbers above the previous bucket's limit and up to its limit. Either each
-// bucket holds a single value with its count; or each bucket holds the numbers between two adjacent
-// quantiles, and all buckets have the same count.
+// Append a histogram of d. If d counts its values, each bucket holds one value with its count.
+// Otherwise each bucket holds the numbers between two adjacent quantiles, and all buckets have the
+// same count. A bucket includes its upper limit, but not the upper limit of the bucket before it.
 void rlhf__tensorboard_histogram(struct rlhf__buf *summary, const char *tag,
                                  const struct rlhf__distribution *d) {
     struct rlhf__buf v = RLHF__BUF_INIT, histo = RLHF__BUF_INIT, limits = RLHF__BUF_INIT,

@@ -15,10 +15,9 @@ struct rlhf__tensorboard {
     int reserved;
 };
 
-// Open the event file in the run's folder `name`, which is created if needed. With keep_phase < 0 a
-// new file is started. Otherwise the newest file is cut and then appended to. It is cut at the
-// first event of a later step or at the first damaged record, whichever comes first: that record
-// and everything after it are removed. [main]
+// Open the event file in the run's folder `name`, which is created if needed. With keep_phase < 0,
+// start a new file. Otherwise continue the newest file: first remove everything from the first
+// event of a later step on, or from the first damaged record on, whichever comes first. [main]
 rlhf_status rlhf__tensorboard_open(const struct rlhf__folder *run, const char *name,
                                    int64_t keep_phase, struct rlhf__tensorboard *out,
                                    struct rlhf__error *err);
