@@ -13,8 +13,8 @@ rlhf_status rlhf__ahead_phase_begin(const struct rlhf__phase *p, struct rlhf__er
 // sampling/staleness_max). [step]
 void rlhf__ahead_phase_rows(const struct rlhf__phase *p);
 
-// Call when the phase has nothing more to do: wait for the next batch, and report how long the
-// phase waited for the sampling, or the sampling for the phase. [step]
+// Call when the phase has nothing more to do. Waits for the next batch. Reports how long training
+// waited for sampling, and how long sampling waited for training. [step]
 rlhf_status rlhf__ahead_phase_end(const struct rlhf__phase *p, struct rlhf__error *err);
 
 // At the end of the run, log the shares of time in which each side waited. [main]

@@ -14,8 +14,9 @@
 
 // ---- the settings ----
 
-// Settings on which the results do not depend, and settings that name files: the chain lists these
-// files in `inputs`. A name that ends in '.' means its whole section.
+// The chain keeps these settings apart from those that determine the results. Some of them do not
+// affect the results; the others name files, which the chain lists in `inputs`. A name that ends in
+// '.' means its whole section.
 static const char *const apart[] = {"run.dir",
                                     "run.note",
                                     "run.preset",
@@ -130,8 +131,9 @@ static rlhf_status divide(const struct rlhf__run *r, json_t **config, json_t *se
 
 // ---- code and inputs ----
 
-// Set "function" to whether the environment promises to answer in the same way when it is played
-// again, and "promised" if that is not its plugin's promise, but the one of a program that it runs.
+// Set "function" to true if the environment promises to answer in the same way when it is played
+// again. If this promise comes only from a program that the environment runs, and not from the
+// environment's plugin, also set "promised" to true.
 static void put_promise(const struct rlhf__run *r, json_t *one) {
     const rlhf_environment_ops *ops = &r->req->environment->ops.environment;
     const struct rlhf__instance *open = r->cast.environment;

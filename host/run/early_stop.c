@@ -204,8 +204,9 @@ static rlhf_status watch_load(struct rlhf__stop_rule *w, int64_t window, const j
     if (!json_is_array(ring) || !json_is_integer(seen) || !json_is_integer(beyond) ||
         json_integer_value(seen) < 0 || json_integer_value(beyond) < 0)
         return rlhf__fail(err, RLHF_E_INVALID, "run.json: early_stop.%s is damaged", name);
-    // If early_stop's window setting has changed since the checkpoint, start with an empty window.
-    // That is allowed on resume, because the window does not affect the weights.
+    // If the setting early_stop.window has changed since the checkpoint, ignore the stored window
+    // and start with an empty one. That is allowed on resume, because the window does not affect
+    // the weights.
     if (json_array_size(ring) != (size_t)window) return RLHF_OK;
     w->seen = json_integer_value(seen);
     w->beyond = json_integer_value(beyond);

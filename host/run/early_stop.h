@@ -42,9 +42,10 @@ rlhf_status rlhf__early_stop_check(const struct rlhf__early_stop_config *, const
 rlhf_status rlhf__early_stop_check_left(const struct rlhf__early_stop *, int64_t left,
                                         struct rlhf__error *err);
 
-// Check the value of `what` in a phase. A value that is not finite is above every limit. Do not
-// call this for a phase without a value. Until the window is full, the mean of the values so far is
-// used. Returns 1 if the run must end; *why is then a sentence without a final period. [main]
+// Check `value`, the value of `what` in a phase. Do not call this for a phase without a value. A
+// value that is not finite counts as above every limit. Until the window is full, the mean of the
+// values so far is compared with the limit. Returns 1 if the run must end, and writes the reason to
+// `why`, as a sentence without a final period. [main]
 int rlhf__early_stop_offer(struct rlhf__early_stop *, int32_t what, double value, char why[160]);
 
 // Check the values of a phase whose metrics have not been flushed. If the run must end, logs a line

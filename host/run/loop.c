@@ -130,8 +130,8 @@ static rlhf_status end_phase(struct rlhf__run *r, const struct rlhf__phase *p,
     return known == RLHF_OK ? st : known;
 }
 
-// Returns how the policy was lost in the last phase, as the end of a sentence, or NULL if it was
-// not.
+// Returns the end of a sentence that says how the policy was lost in the last phase, or NULL if the
+// policy was not lost.
 static const char *lost(const struct rlhf__findings *f) {
     return f->is_collapsed ? "has collapsed" : f->is_far ? "is far from the reference" : NULL;
 }

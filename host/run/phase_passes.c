@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Allocate the hidden states of the KL head's other model. They are on the device if both models
-// support that, otherwise in host memory.
+// Allocate memory for the hidden states of ref, which the KL head compares with the policy. It is
+// memory of the device if both models support that, otherwise host memory.
 static rlhf_status allocate_hidden(const struct rlhf__phase *p, struct rlhf__experience *x,
                                    const struct rlhf__model *ref, struct rlhf__pass_out *out,
                                    struct rlhf__error *err) {
@@ -89,8 +89,9 @@ rlhf_status rlhf__phase_pass_reference(struct rlhf__phase *p, struct rlhf__error
     return pass_named(p, err);
 }
 
-// Rows with hidden states cannot be joined. If there may be further rounds of prompts, the hidden
-// states are therefore computed at the end.
+// Rows that have hidden states cannot be joined with other rows. If there may be further rounds of
+// prompts, this function therefore computes no hidden states; rlhf__phase_pass_reference computes
+// them after the last round.
 rlhf_status rlhf__phase_refer(const struct rlhf__phase *p, struct rlhf__experience *x,
                               struct rlhf__error *err) {
     const struct rlhf__cast *cast = p->cast;

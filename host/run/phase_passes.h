@@ -7,8 +7,8 @@
 #include "learn/phase.h"
 #include "report/report.h"
 
-// Run the reference on the rows in p->x, if the run needs it and it has not run on them. Then run
-// the named models. [step]
+// If the run needs the reference, and the reference has not run on the rows in p->x, run it on
+// them. Then run the named models. [step]
 rlhf_status rlhf__phase_pass_reference(struct rlhf__phase *p, struct rlhf__error *err);
 
 // Compute the values before any update and, if the plan asks for it, recompute the old log-probs.
@@ -18,14 +18,14 @@ rlhf_status rlhf__phase_pass_policy(struct rlhf__phase *p, struct rlhf__error *e
 // Both, and then rlhf__phase_trim. [step]
 rlhf_status rlhf__phase_passes(struct rlhf__phase *p, struct rlhf__error *err);
 
-// If a reward needs the reference's log-probs, run the reference on the rows in x, which have not
-// been scored. The time counts as the reference's. [step]
+// If a reward needs the reference's log-probs, run the reference on the rows in x. Call this before
+// the rows are scored. The time is added to the reference's time. [step]
 rlhf_status rlhf__phase_refer(const struct rlhf__phase *p, struct rlhf__experience *x,
                               struct rlhf__error *err);
 
-// Call when a part of the phase no longer uses policy and critic. Frees their buffers, so that the
-// memory of a phase's parts does not add up. Does nothing for rows of a file, because such a phase
-// is a single step. [step]
+// Free the buffers of policy and critic. Call this when a part of the phase no longer uses them, so
+// that the memory of a phase's parts does not add up. Does nothing for rows of a file, because such
+// a phase is a single step. [step]
 void rlhf__phase_trim(const struct rlhf__phase *p);
 
 #endif

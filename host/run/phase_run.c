@@ -22,8 +22,8 @@ static void tell_signals(const struct rlhf__phase *p) {
 // Take the phase's rows and scores from a record.
 static rlhf_status collect_recorded(struct rlhf__phase *p, struct rlhf__error *err) {
     p->x.phase = p->count->phase;
-    // With rollout.ahead, the record does not say which rows were sampled with the weights of the
-    // previous phase, so the version is not known (-1).
+    // With rollout.ahead, some rows may have been sampled with the weights of the previous phase.
+    // The record does not say which rows, so the version is not known (-1).
     const int64_t version =
         p->config->rollout.ahead && p->count->phase > 0 ? -1 : p->learner->optim->count.step;
     const int supports = rlhf__prompt_feed_keeps_support(p->feed);
@@ -33,9 +33,9 @@ static rlhf_status collect_recorded(struct rlhf__phase *p, struct rlhf__error *e
     return rlhf__phase_pass_reference(p, err);
 }
 
-// Returns 1 if no more prompts are needed once the phase has its first rows. The next batch can
-// then begin before the rewards are called. (An algorithm that chooses prompts must see the scores
-// first.)
+// Returns 1 if the phase needs no prompts after those of its first rows. The next batch can then
+// begin before the rewards are called. Returns 0 if an algorithm chooses prompts, because it must
+// see the scores first.
 static int has_all_prompts(const struct rlhf__phase *p) {
     return !p->recorded && p->cast->plan.resample_rounds == 0 && !p->feed->choice;
 }

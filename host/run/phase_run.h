@@ -1,5 +1,5 @@
-// phase_run.h: one phase of a run: it gets rows, computes their values, makes the updates, and
-// evaluates held-out rows.
+// phase_run.h: runs one phase. It gets the rows, runs the passes without gradients
+// (phase_passes.h), updates the weights, and evaluates held-out rows.
 #ifndef RLHF_HOST_RUN_PHASE_RUN_H
 #define RLHF_HOST_RUN_PHASE_RUN_H
 

@@ -7,17 +7,17 @@
 #include "learn/phase.h"
 #include "report/report.h"
 
-// Score the responses in x and remove rows that rewards.nan_policy or rewards.on_failure drops.
-// With more = 1, x holds additional responses of the phase: all of them may be dropped, and the
-// phase's metrics do not change. [step]
+// Score the responses in x and remove rows that rewards.nan_policy or rewards.on_failure drops. If
+// `more` is 1, x holds additional responses of the phase. In that case all of them may be dropped,
+// and the phase's metrics do not change. [step]
 rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experience *x, int more,
                               struct rlhf__error *err);
 
 // Dynamic sampling (Yu et al. 2025): groups whose rewards have no spread are replaced by groups of
 // responses to further prompts. p->x is the first round, sampled and scored. Further rounds run
 // while groups without spread remain and the plan's resample_rounds allows it. Each round samples
-// and scores as many groups as are to be replaced. Its groups with spread replace groups without
-// spread.
+// and scores as many new groups as are to be replaced. The new groups with spread replace groups
+// without spread.
 //
 // Groups without spread that remain after the last round are kept, so the batch keeps its size.
 // Sets sampling/fresh_rounds, prompts, flat_ratio and flat_left; other metrics are those of the

@@ -36,8 +36,8 @@ static rlhf_status check_use(const struct rlhf__instance *algo, const struct rlh
     return RLHF_OK;
 }
 
-// Returns the data rows of the prompts of e, or NULL if the run's rows come from a file. The caller
-// frees *out.
+// Set *out to the data rows that belong to the prompts of e's rows, or to NULL if the run's rows
+// come from a file. The caller frees *out.
 static rlhf_status data_rows(const struct rlhf__phase *p, const struct rlhf__rows *e,
                              rlhf_str **out, struct rlhf__error *err) {
     const struct rlhf__prompts *prompts = p->feed->prompts;
@@ -193,8 +193,8 @@ static rlhf_status epochs(struct rlhf__phase *p, struct rlhf__minibatches *m,
 static rlhf_status learn_all(struct rlhf__phase *p, struct rlhf__error *err) {
     const rlhf_plan *plan = &p->cast->plan;
     struct rlhf__minibatches m;
-    // All rows from a file form one minibatch. They need advantages() before the minibatch only if
-    // the algorithm recomputes log-probs.
+    // Rows from a file form a single minibatch. For such rows, advantages() is called before the
+    // minibatch only if the algorithm recomputes log-probs.
     const int looks = rlhf__cast_samples(p->cast) || (plan->flags & RLHF_PLAN_RECOMPUTE_LOGP);
     if (looks && !minibatch_scope(p)) RLHF_TRY(advantages(p, &p->x.rows, err));
     if (p->report->rollout_log) RLHF_TRY(log_rows(p, err));

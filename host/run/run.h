@@ -47,11 +47,12 @@ struct rlhf__run_request {
     int32_t allow_changed_inputs;           // 1: resume even if rows or frozen models have changed
     int32_t reserved;
     struct rlhf__memory_need *need; // receives the memory that the run needs; may be NULL
-    // A record from which phases take their responses and scores; no reward, judge, environment or
-    // sink is opened. NULL = responses are sampled and scored.
+    // The record from which phases take their responses and scores. No reward, judge, environment
+    // or sink is then opened. NULL = responses are sampled and scored.
     struct rlhf__recorded *recorded;
-    // With a record: bits of enum rlhf__trust. If it is not 0, responses are sampled, only this
-    // comes from the record, and what else scores or answers is opened.
+    // Used only with a record: bits of enum rlhf__trust. 0: responses and scores come from the
+    // record. Otherwise responses are sampled, the record supplies only what the bits name, and the
+    // plugins for the other scores and answers are opened.
     int32_t trusts, unused;
     struct rlhf__team *team;   // the processes that work on this run; NULL = this one alone
     struct rlhf__split *split; // which of them only sample; NULL = none
@@ -95,8 +96,8 @@ struct rlhf__run {
     uint32_t gpus, reserved;
     int64_t ahead_threads;  // CPU threads that sample ahead of training; 0: as the backend chooses
     char said_compute[256]; // the last description of the backend that was logged
-    // The plan that counted the models' memory before they were loaded; NULL if memory is not
-    // checked.
+    // The memory plan on which the models' memory was counted before they were loaded. NULL if
+    // memory is not checked.
     struct rlhf__memory_plan *memory_plan;
 };
 
@@ -148,9 +149,9 @@ enum { RLHF__EXIT_COLLAPSED = 3 };
 // ---- loop.c ----
 
 // Run the remaining phases. On an actor: sample what the learners ask for. Early stopping or a
-// signal ends the run earlier, after the current phase, unless a plugin leaves that phase with
-// RLHF_E_CANCELLED. At the end a checkpoint is written if any phase was completed. After an error
-// the last phase boundary is saved, as described in saving.h. [main]
+// signal ends the run after the current phase. (After a signal a plugin can also end the current
+// phase early, with RLHF_E_CANCELLED.) At the end a checkpoint is written if any phase was
+// completed. After an error the last phase boundary is saved, as described in saving.h. [main]
 rlhf_status rlhf__run_phases(struct rlhf__run *, struct rlhf__error *err);
 
 // Which of the next phases to run once more, and which checkpoints to write.
@@ -164,8 +165,8 @@ struct rlhf__again_wish {
 };
 
 // Run only some of the next phases, and write their files to the folder `out`: manifest.json,
-// metrics.jsonl, chain.jsonl, rollouts.jsonl (if responses are sampled) and checkpoints, as
-// directories with the names of checkpoints. The run directory is not changed. [main]
+// metrics.jsonl, chain.jsonl, rollouts.jsonl (if responses are sampled), and each wanted checkpoint
+// in a directory that is named after its phase. The run directory is not changed. [main]
 rlhf_status rlhf__run_again(struct rlhf__run *, const struct rlhf__folder *out,
                             const struct rlhf__again_wish *, struct rlhf__error *err);
 

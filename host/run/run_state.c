@@ -24,8 +24,8 @@ json_t *rlhf__run_state_json(const struct rlhf__run *r) {
         json_object_set_new(v, "findings", rlhf__findings_save(&r->findings));
     if (v && r->count.still_phases > 0)
         json_object_set_new(v, "still_phases", json_integer((json_int_t)r->count.still_phases));
-    // Tell commands that sample from this checkpoint that the chat template was not used in
-    // training.
+    // Record that the chat template was not used in training. Commands that sample from this
+    // checkpoint need to know this.
     if (v && r->feed->texts_alone && rlhf__chat_known(rlhf__tokenizer_chat(r->cast.policy->tok)))
         json_object_set_new(v, "texts_alone", json_true());
     if (v && r->critic_optim)

@@ -39,9 +39,9 @@ rlhf_status rlhf__saving_end(struct rlhf__run *r, struct rlhf__error *err);
 rlhf_status rlhf__saving_copy(struct rlhf__run *r, const struct rlhf__folder *in, const char *name,
                               struct rlhf__error *err);
 
-// Call this when a phase has failed, or the writing of a checkpoint. It returns to the last
-// boundary, writes its checkpoint unless that was already attempted, and logs which phases are
-// saved and which are lost. Sets r->count.phase to the saved phase. [main]
+// Call this when a phase has failed, or when a checkpoint could not be written. It returns to the
+// last boundary, writes a checkpoint of that boundary unless this was already attempted, and logs
+// which phases are saved and which are lost. Sets r->count.phase to the saved phase. [main]
 void rlhf__saving_rescue(struct rlhf__run *r);
 
 // At the end: log the command that resumes the run, unless nothing was saved or all phases are
