@@ -157,8 +157,8 @@ static void begin(struct decoder *d, uint32_t s) {
     add_row(d, s, 0, q->prompt[i] + cut, w->own, k);
 }
 
-// Append the new tokens of a sequence whose prompt is in its cache: its last drawn token, and those
-// that it has read since.
+// Append to the step the tokens of a sequence that are not in its cache yet: its last drawn token,
+// and tokens that it has read after that one. The prompt is already in the cache.
 static void go_on(struct decoder *d, uint32_t s) {
     struct row *w = &d->row[s];
     const size_t i = (size_t)w->sequence;
@@ -168,8 +168,9 @@ static void go_on(struct decoder *d, uint32_t s) {
     w->fed = len;
 }
 
-// The rows that take part in a step. A row feeds the model either one token, which was drawn in the
-// last step, or several tokens: its prompt, or tokens that were not drawn.
+// Selects the rows that take part in a step. GOING_ON: rows that feed the model one token, drawn in
+// the last step. STARTING: rows that feed it several tokens, namely their prompt or tokens that
+// were not drawn.
 enum rows { GOING_ON = 1, STARTING = 2 };
 
 static int kind_of(const struct decoder *d, const struct row *w) {
@@ -321,8 +322,9 @@ static rlhf_status fill_slots(struct decoder *d, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Prepare the next step. A sequence that has ended leaves its slot to another one, which may have
-// ended as well.
+// Prepare the next step: give free slots to new sequences, and continue sequences whose turn has
+// ended. A sequence that ends here frees its slot, which the next call of this function fills
+// again.
 static rlhf_status prepare(struct decoder *d, int wait, struct rlhf__error *err) {
     const struct rlhf__gen_request *q = d->q;
     RLHF_TRY(fill_slots(d, err));

@@ -45,10 +45,10 @@ struct rlhf__gen_turns {
                          struct rlhf__error *err);
     // Called before each step. wait 1: all sequences wait, so return when one can go on.
     rlhf_status (*advance)(void *ctx, int wait, struct rlhf__error *err);
-    // Returns enum rlhf__gen_next. With RLHF__GEN_READ, *ids[*n] are the tokens to read, at least
-    // one, borrowed until the next `ended` of this sequence. The sequence with these tokens and one
-    // more must not be longer than `longest`. At the beginning of a sequence, *ids is not used: the
-    // function sets the request's prompt[i] and prompt_len[i] instead.
+    // Returns an enum rlhf__gen_next. For RLHF__GEN_READ, *ids receives the tokens to read and *n
+    // their number, at least 1. They are borrowed until the next `ended` of this sequence. After
+    // them, at least one more token must fit into `longest`. At the beginning of a sequence, *ids
+    // is not used: the function sets the request's prompt[i] and prompt_len[i] instead.
     int (*next)(void *ctx, uint32_t i, const int32_t **ids, int32_t *n);
 };
 
@@ -68,8 +68,8 @@ struct rlhf__gen_request {
     uint64_t first; // number of sequence 0 within the run
     // if set, sampling ends with RLHF_E_CANCELLED; NULL = never
     const volatile sig_atomic_t *cancelled;
-    // Receives the number of sampled sequences; a running one counts as its fraction of max_new.
-    // NULL = none.
+    // Receives the number of sampled sequences. Without turns, a running sequence counts as the
+    // fraction of max_new that it has sampled. NULL = none.
     const struct rlhf__watch *watch;
     const char *doing; // label for the watch
     // Called when a sequence has ended and its part of the result is complete. NULL = none.
@@ -78,9 +78,9 @@ struct rlhf__gen_request {
     const struct rlhf__gen_turns *turns; // NULL = every sequence is one response
 };
 
-// Returns how many caches for shared prompts are useful if `slots` rows are decoded in groups of
-// `group`: one for each group in the slots, and one more. Returns 0 if groups are single rows or
-// the model cannot share prompts. [any]
+// Returns how many caches for shared prompts are useful if `slots` rows are decoded at once and a
+// group has `group` rows: the number of groups that fill the slots, plus one. Returns 0 if a group
+// is a single row or the model cannot share prompts. [any]
 uint32_t rlhf__prefix_slots(const struct rlhf__model *, uint32_t slots, uint32_t group);
 
 // Sample all sequences. The cache must hold slots + prefix_slots sequences of at least prompt +

@@ -33,8 +33,8 @@ struct rlhf__experience {
     int64_t sampled;               // response tokens sampled for the rows
     // The number of tokens that the model computed for the rows; a shared prompt counts once.
     int64_t tokens;
-    // Seconds of sampling the rows while the previous phase trained; 0: they were sampled in their
-    // own phase, or this is not known.
+    // How many seconds it took to sample the rows while the previous phase trained. 0 if they were
+    // sampled in their own phase, or if the time is not known.
     double seconds;
     struct rlhf__episode_counts replies; // of an environment
     const rlhf_compute *compute;         // owns ref_hidden

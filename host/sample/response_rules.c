@@ -98,8 +98,9 @@ static size_t find(const char *bytes, size_t n, size_t from, const json_t *text)
     return n;
 }
 
-// Decode the end of a response into r->tail: the bytes of its last token, whose number *fresh
-// receives, and at least longest - 1 bytes before them (all of them if there are fewer).
+// Decode the end of a response into r->tail: the bytes of its last token, after at least longest -
+// 1 bytes of the tokens before it (all their bytes if there are fewer). *fresh receives the number
+// of bytes of the last token.
 static rlhf_status decode_tail(struct rlhf__response_rules *r, const int32_t *ids, int32_t n,
                                size_t *fresh, struct rlhf__error *err) {
     int32_t from = n - 1;
@@ -130,8 +131,8 @@ rlhf_status rlhf__response_stops(struct rlhf__response_rules *r, const int32_t *
             *stops = json_integer_value(v) == ids[n - 1];
             continue;
         }
-        // A stop text that is completed now ends in the last token, so it begins at most length - 1
-        // bytes before that token.
+        // A stop text that only the last token completes begins at most length - 1 bytes before
+        // that token, so search from that byte on.
         size_t back = fresh + json_string_length(v) - 1;
         *stops = fresh > 0 && find(r->tail.data, len, len > back ? len - back : 0, v) < len;
     }

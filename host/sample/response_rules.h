@@ -37,8 +37,9 @@ size_t rlhf__response_text_end(const struct rlhf__response_rules *, const char *
 // among tokens period_min..period_max, counted from 1. Returns -1 if none exists. [any]
 int32_t rlhf__response_period(const struct rlhf__response_rules *, const int32_t *ids, int32_t n);
 
-// Returns 1 if the model's end tokens end a response (sampling.stop_at_eos). With the value "auto"
-// they do, unless the model's config.json says that its texts continue after them. [any]
+// Returns 1 if the model's end tokens end a response, as sampling.stop_at_eos says. The value
+// "auto" means yes, unless the model's config.json says that its texts continue after end tokens.
+// [any]
 int rlhf__response_stops_at_eos(const struct rlhf__sampling_config *, const struct rlhf__model *);
 
 // Log in one line how long responses may be and where they end. [main]

@@ -63,8 +63,9 @@ static int is_odd(const struct rlhf__mixing_config *rules, const struct rlhf__re
 // reported none. AGAIN: they are dropped, so all rows of the call are scored again.
 enum reports { COUNTED, NONE, AGAIN };
 
-// Decide whether the metrics reported in a call are kept. `failed` is the number of its rows that
-// failed, `odd` the number of its rows with rewards that are not finite and would end the run.
+// Decide whether the metrics that the reward reported in a call are kept. `failed` is the number of
+// rows of the call that failed. `odd` is the number of rows of the call whose rewards are not
+// finite and would end the run.
 static enum reports count_reports(const struct rlhf__reward_call *q, struct rlhf__reward_metrics *m,
                                   uint32_t failed, uint32_t odd) {
     const int alone = (q->plugin->plugin->ops.reward.flags & RLHF_REWARD_ROW_ALONE) != 0;

@@ -1,7 +1,7 @@
 // reward_ask.h: calls one reward for the rows of a batch and handles the rows that it could not
 // score (rewards.on_failure, rewards.retries). Scores are not checked here, with one exception:
-// `retry` also repeats the call for scores that are not finite, if rewards.nan_policy would stop
-// the run.
+// on_failure=retry also repeats the call for rows whose scores are not finite, if
+// rewards.nan_policy would stop the run.
 //
 // Metrics that the reward reports (host->metric) must be as if no row had been scored twice.
 // Therefore, if any row of a call must be scored again and the call reported metrics, the metrics
@@ -45,9 +45,9 @@ void rlhf__reward_ask_overlapped(const struct rlhf__reward_call *q,
 
 // ---- the batch ----
 
-// Fill *a, which must be allocated for r, with the reward's answers. early has the answers so far;
-// NULL = none. With on_failure zero or drop, a->failed marks the rows that could not be scored;
-// with stop and retry it marks none.
+// Fill *a, which must be allocated for r, with the reward's answers. `early` holds the answers that
+// the reward gave before the batch was scored (overlap.h); NULL = none. With on_failure zero or
+// drop, a->failed marks the rows that could not be scored. With stop and retry, no row is marked.
 //
 // A retry repeats the call for a row together with its group (unless RLHF_REWARD_ROW_ALONE) or, if
 // the call reported metrics, for all rows of the call. Rows that did not need the retry keep their

@@ -170,8 +170,8 @@ static void say_rows(struct rlhf__error *why, const uint8_t *failed, uint32_t n)
              first);
 }
 
-// Call score() for r and return its status. If it succeeds but has marked rows as failed, *some is
-// 1 and the status is RLHF_E_IO.
+// Call score() for r and return its status. If score() succeeds but marks rows as failed, set *some
+// to 1 and return RLHF_E_IO.
 static rlhf_status score(const struct rlhf__reward_call *q, const struct rlhf__reward_rows *r,
                          struct rlhf__reward_answer *a, struct rlhf__error *why, int *some) {
     const struct rlhf__instance *plugin = q->plugin;

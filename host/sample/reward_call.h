@@ -78,8 +78,8 @@ struct rlhf__reward_call {
     int64_t phase;
     int32_t trains;  // for messages: 0 if its scores are not trained on
     int32_t bisects; // 1: isolate the rows that end its process
-    // For messages: the index of the first row within the batch, and the number of rows of the
-    // batch. row_all 0: these rows are the whole batch.
+    // For messages: row_from is the index of the first of these rows within the batch, row_all the
+    // number of rows of the batch. row_all = 0 means that these rows are the whole batch.
     uint32_t row_from, row_all;
     rlhf__metric_fn *metric; // receives what the reward reports; NULL = left out
     void *metric_ctx;
@@ -94,8 +94,8 @@ uint32_t rlhf__marks_count(const uint8_t *marks, uint32_t n);
 int rlhf__reward_bisects(const struct rlhf__mixing_config *rules);
 
 // Call the reward for r; *a must be allocated. Rows that could not be scored are marked in
-// a->failed and get no scores. Then *why is the reason, and *whole is 1 if the call failed as a
-// whole instead of marking rows. Only the time is added to the tally. *metrics keeps the metrics
+// a->failed and get no scores. *why then holds the reason. *whole is 1 if the call failed as a
+// whole, 0 if the reward marked rows. The tally receives only the time. *metrics keeps the metrics
 // that the reward reports until the caller accepts or drops them.
 //
 // The call is repeated in parts under three conditions: q->bisects is set, the call ended the
@@ -107,8 +107,8 @@ int rlhf__reward_bisects(const struct rlhf__mixing_config *rules);
 // - After the process has ended sixteen times, or after four times rewards.timeout_s, the rows that
 //   are still unanswered count as failed.
 //
-// *why is then the reason of the first call. Errors: RLHF_E_NOMEM and RLHF_E_CANCELLED of the
-// reward, which do not count as failures of rows. [step]
+// If the call was repeated in parts, *why is the reason that the first call failed. Errors:
+// RLHF_E_NOMEM and RLHF_E_CANCELLED of the reward, which do not count as failures of rows. [step]
 rlhf_status rlhf__reward_bisect(const struct rlhf__reward_call *q,
                                 struct rlhf__reward_metrics *metrics,
                                 const struct rlhf__reward_rows *r, struct rlhf__reward_answer *a,

@@ -20,8 +20,9 @@ struct rlhf__rewards_request {
                                      // none
 };
 
-// Set *out to the instances, [config->n_reward], which the caller owns. Each reports its metrics as
-// rewards/<name>. After a failure *out is NULL. Errors: RLHF_E_NOMEM, those of the plugins. [main]
+// Create an instance of each reward. *out is an array of config->n_reward instances, which the
+// caller owns; after a failure it is NULL. Each instance reports its metrics as rewards/<name>.
+// Errors: RLHF_E_NOMEM, those of the plugins. [main]
 rlhf_status rlhf__rewards_open(const struct rlhf__rewards_request *, struct rlhf__instance ***out,
                                struct rlhf__error *err);
 
@@ -37,8 +38,9 @@ rlhf_status rlhf__rewards_check_limits(const struct rlhf__config *c,
                                        struct rlhf__instance *const *rewards,
                                        const struct rlhf__instance *judge, struct rlhf__error *err);
 
-// Let a reward check the data row of every prompt. prompts NULL: the run uses rows of a file.
-// Errors: RLHF_E_INVALID with file and line, and the plugin's message; RLHF_E_CANCELLED. [main]
+// Let a reward check the data row of every prompt. Does nothing if prompts is NULL, which means
+// that the run uses rows of a file. Errors: RLHF_E_INVALID with file and line, and the plugin's
+// message; RLHF_E_CANCELLED. [main]
 rlhf_status rlhf__reward_check_rows(const struct rlhf__instance *reward,
                                     const struct rlhf__prompts *prompts,
                                     const struct rlhf__watch *watch, struct rlhf__error *err);

@@ -13,10 +13,11 @@
 
 #include <signal.h>
 
-// Open the prompts of a config, or the embedded ones if it names none. They must leave room for
-// sampling.max_new_tokens in the model's context; one log line says how many were left out or cut.
-// BOS is prepended if the model's tokenizer has one. `setting` is the setting that names the file,
-// for messages; loading may be NULL. Errors: RLHF_E_INVALID and those of rlhf__prompts_open. [main]
+// Open the prompts that a config names, or the embedded prompts if it names none. Prompts that
+// leave too little of the model's context for sampling.max_new_tokens are left out or cut; one log
+// line says how many. BOS is prepended if the model's tokenizer has one. `setting` is the setting
+// that names the file, for messages; loading may be NULL. Errors: RLHF_E_INVALID and those of
+// rlhf__prompts_open. [main]
 rlhf_status rlhf__rollout_prompts(const struct rlhf__prompts_config *c, const char *setting,
                                   const struct rlhf__model *m,
                                   const struct rlhf__sampling_config *sampling,
@@ -60,8 +61,8 @@ struct rlhf__rollout_request {
     const struct rlhf__watch *watch; // receives the number of responses sampled; NULL = none
     const char *doing;               // label for the watch
     struct rlhf__overlap *overlap;   // receives each finished row; NULL = none
-    // Rows of several turns, whose prompts are turn_prompt[n] and turn_prompt_len[n]; NULL: rows
-    // are single responses
+    // If not NULL, the rows have several turns, and turn_prompt[n] and turn_prompt_len[n] are their
+    // prompts. NULL: each row is a single response
     const struct rlhf__gen_turns *turns;
     const int32_t *const *turn_prompt;
     const int32_t *turn_prompt_len;
@@ -70,9 +71,9 @@ struct rlhf__rollout_request {
 // Returns the distribution that a run samples from. [any]
 rlhf_dist rlhf__sampling_dist(const struct rlhf__sampling_config *);
 
-// Returns a request to sample responses of `model` to the prompts, as sampling.* and response.* of
-// a config say, with log-probs under the sampling distribution. The caller sets n, stream and other
-// fields as needed. [any]
+// Returns a request to sample responses of `model` to the prompts, with the settings sampling.* and
+// response.* of c. Log-probs are computed under the sampling distribution. The caller sets n,
+// stream and other fields as needed. [any]
 struct rlhf__rollout_request rlhf__rollout_request(const struct rlhf__config *c,
                                                    const struct rlhf__model *model,
                                                    const struct rlhf__prompts *prompts,

@@ -15,19 +15,20 @@ rlhf_status rlhf__rollout_share(struct rlhf__team *team, const struct rlhf__roll
 
 // How a rank samples its part of a batch.
 struct rlhf__rollout_part {
-    // Samples the rows [from, to) of the batch, perhaps none, and appends to the rank's message: a
-    // head, if there is one, and what rlhf__rollout_pack appends.
+    // Samples the rows [from, to) of the batch, perhaps none, and appends two things to this rank's
+    // message: the head, if messages have one, then what rlhf__rollout_pack appends.
     rlhf_status (*sample)(void *arg, uint32_t from, uint32_t to, struct rlhf__buf *out,
                           struct rlhf__error *err);
-    // Reads the head of another rank's message, or of this rank's, with the rows [from, to). Called
-    // for each rank in turn. NULL: messages lack a head.
+    // Reads the head of the message that carries the rows [from, to). Called for the messages of
+    // all ranks in turn, including this rank's. NULL: messages have only what rlhf__rollout_pack
+    // appends.
     rlhf_status (*read_head)(void *arg, uint32_t from, uint32_t to, struct rlhf__part *part,
                              struct rlhf__error *err);
     void *arg;
 };
 
-// Each rank samples some groups of a batch, and receives the rows of the other groups. The team has
-// several ranks. Errors: those of `how`, of any rank; those of rlhf__team_agree. [step]
+// Each rank samples some groups of a batch, and receives the rows of the other groups. The team
+// must have several ranks. Errors: those of `how`, of any rank; those of rlhf__team_agree. [step]
 rlhf_status rlhf__rollout_exchange(struct rlhf__team *team, const struct rlhf__rollout_request *q,
                                    const int64_t *row, const struct rlhf__rollout_part *how,
                                    struct rlhf__rows *e, int64_t *tokens, struct rlhf__error *err);

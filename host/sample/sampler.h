@@ -21,10 +21,11 @@ struct rlhf__sampler_request {
     int64_t threads; // of its table; 0 = as many as the backend chooses
 };
 
-// Open the instance: on the memory plan if the session's models are on one, and otherwise ready to
-// sample. A policy with an adapter gets a second base too, which is packed and frozen; otherwise
-// all parameters are copied from the policy, so that no file of weights is read. Errors: those of
-// rlhf__compute_open and rlhf__model_open. [main]
+// Open the sampler's instance of the policy. If the session's models are on a memory plan, the
+// instance is on it too. Otherwise the instance is ready to sample. If the policy has an adapter,
+// the instance has its own base, packed and frozen. If not, all parameters are copied from the
+// policy, and no file of weights is read. Errors: those of rlhf__compute_open and rlhf__model_open.
+// [main]
 rlhf_status rlhf__sampler_open(const struct rlhf__sampler_request *, struct rlhf__sampler **out,
                                struct rlhf__error *err);
 // Load an instance that is on the memory plan. [main]
@@ -38,9 +39,9 @@ const struct rlhf__model *rlhf__sampler_model(const struct rlhf__sampler *);
 // Returns the table that the sampler uses, also while its model is on the memory plan. [any]
 const rlhf_compute *rlhf__sampler_table(const struct rlhf__sampler *);
 
-// Copy the policy's weights, and begin to sample responses to the prompts row[q->n] as the request
-// says, with the sampler's model, cache and rules instead of the request's. Takes ownership of row,
-// even after a failure. Do not change the prompts until the batch is complete. [step]
+// Copy the policy's weights, and begin to sample responses to the prompts row[q->n]. The sampler's
+// own model, cache and rules replace those of the request q. Takes ownership of row, even after a
+// failure. Do not change the prompts until the batch is complete. [step]
 rlhf_status rlhf__sampler_begin(struct rlhf__sampler *, const struct rlhf__rollout_request *q,
                                 int64_t *row, struct rlhf__error *err);
 

@@ -22,8 +22,8 @@ struct rlhf__team;
 struct rlhf__scorer {
     const struct rlhf__config *config;
     struct rlhf__instance *const *rewards; // [config->n_reward]
-    // Is called to set the metrics rewards/<name>/{mean,std}, rewards/not_finite, and, if there are
-    // verdicts, objective/verifiable_correct_rate. NULL = metrics are not set.
+    // Receives the metrics rewards/<name>/{mean,std}, rewards/not_finite and, if there are
+    // verdicts, objective/verifiable_correct_rate. NULL = these metrics are not set.
     void (*metric)(void *ctx, const char *name, double value);
     rlhf__metric_fn *reported; // receives what the rewards report; NULL = none
     void *metric_ctx;          // context of both functions
@@ -41,19 +41,20 @@ struct rlhf__scorer {
 
 // Call a plugin whose scores are not trained on, such as a judge. Weights, mixing, penalties and
 // nan_policy do not apply. The rows are divided among the team, which may be NULL. raw[n] receives
-// the scores. failed[n] is set to 1 for rows that it could not score; their raw is NaN. Errors:
-// those of rlhf__reward_ask. [step]
+// the scores. For each row that the plugin could not score, failed[i] is set to 1 and raw[i] is
+// NaN. Errors: those of rlhf__reward_ask. [step]
 rlhf_status rlhf__score_alone(struct rlhf__team *team, const struct rlhf__reward_call *,
                               const struct rlhf__scored *, const struct rlhf__rows *e, float *raw,
                               uint8_t *failed, struct rlhf__error *err);
 
 // Fill e->score, e->reward, e->token[RLHF__TOKEN_REWARD] and the verdicts of the texts.
-// - keep[n] is set to 0 for rows that nan_policy drop or on_failure drop removes, otherwise to 1.
+// - keep[i] is set to 0 if nan_policy=drop or on_failure=drop removes row i, otherwise to 1.
 // - raw is NULL or [n_reward * n]; it receives each plugin's reward for each row, including token
 //   rewards.
 //
-// Errors: those of rlhf__reward_ask; RLHF_E_NUMERIC with plugin and row (nan_policy stop), or if
-// every row was dropped (unless that is allowed), or if a sum is not finite. [step]
+// Errors: those of rlhf__reward_ask. RLHF_E_NUMERIC if a value is not finite and nan_policy is stop
+// (the message names the plugin and the row), if every row was dropped (unless that is allowed), or
+// if a sum is not finite. [step]
 rlhf_status rlhf__score(const struct rlhf__scorer *, struct rlhf__scored *, struct rlhf__rows *e,
                         uint8_t *keep, float *raw, struct rlhf__error *err);
 
