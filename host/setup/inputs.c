@@ -126,8 +126,8 @@ static int is_input(const struct rlhf__run *r, const char *path) {
     return 0;
 }
 
-// The same for an option of a reward or of the environment. If it names a file, the file's content
-// is compared.
+// Check the options of a plugin that were changed on resume. Only an option that names a file may
+// change: the file's content is compared.
 static rlhf_status check_option(const struct rlhf__run *r, const struct rlhf__plugin_config *p,
                                 const char *section, struct rlhf__error *err) {
     const char *key;
@@ -145,8 +145,9 @@ static rlhf_status check_option(const struct rlhf__run *r, const struct rlhf__pl
     return RLHF_OK;
 }
 
-// Check that the run really reads the file at each new path. Only files that it reads have a
-// checksum that is compared. The base of an adapter is exempt: the checkpoint has its checksum.
+// Check that the resumed run reads every file whose path was changed. Only files that it reads are
+// in r->inputs, with a checksum that is compared. The base of an adapter is exempt, because the
+// checkpoint holds the base's checksum.
 static rlhf_status check_moved(const struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__config *c = r->config;
     const char *path;

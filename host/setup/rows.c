@@ -183,8 +183,8 @@ static rlhf_status check_plan(const struct rlhf__run *r, int32_t n_labels,
     return rlhf__plan_same(r->cast.algo, &r->cast.plan, &again, err);
 }
 
-// Set *labels to the names in score.labels, or else to those of the classifier that the run starts
-// from. n = 0 if none exist.
+// Set *labels to the names in score.labels or, if that is empty, to the labels of the classifier
+// that the run starts from. labels->n is 0 if neither exists.
 static rlhf_status name_labels(const struct rlhf__run *r, struct rlhf__labels *labels,
                                struct rlhf__error *err) {
     char dir[4200];
@@ -238,9 +238,10 @@ static rlhf_status open_labelled(struct rlhf__run *r, struct rlhf__error *err) {
     return st == RLHF_OK ? finish_text(r, n_labels, err) : st;
 }
 
-// A reward model gets a score head, which reads the last token of a row without a response; other
-// rows are pooled by the host. The model's own tokenizer determines how rows begin, because the
-// model's directory must record how it was trained. The setting can only add a BOS token.
+// A reward model gets a score head. In a row without a response, the head reads the last token;
+// other rows are pooled by the host. The model's own tokenizer decides whether rows begin with a
+// BOS token, because the model's directory must record how the model was trained.
+// prompts.prepend_bos can only add a BOS token.
 static rlhf_status open_scored_policy(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__setup_head head = {
         .n_labels = 1, .pooling = RLHF_POOL_LAST, .init = RLHF_SCORE_INIT_REWARD, .draws = 1};

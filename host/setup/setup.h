@@ -103,9 +103,9 @@ struct rlhf__learner rlhf__setup_learner(const struct rlhf__run *r, struct rlhf_
 
 // ---- shards: shards.c ----
 
-// Set the run's share: how many shards a minibatch has, and which of them are this process's. With
-// parallel.shards=0, writes the number that it chose into the config. Errors: RLHF_E_INVALID if the
-// number of shards is not a multiple of the number of processes. [main]
+// Set the run's share: how many shards a minibatch has, and which of them are this process's. If
+// parallel.shards is 0, chooses the number of shards and writes it into the config. Errors:
+// RLHF_E_INVALID if the number of shards is not a multiple of the number of processes. [main]
 rlhf_status rlhf__setup_shards(struct rlhf__run *r, struct rlhf__error *err);
 
 // Check that a phase has a group, or a row, for each process. The plan must have been made. Errors:
@@ -150,18 +150,19 @@ rlhf_status rlhf__setup_actor_same(const struct rlhf__run *r, json_t **out,
 // process's share of the cores instead. [main]
 int64_t rlhf__setup_threads(const struct rlhf__run *r);
 
-// Returns compute.gpu if the user chose a card, or if this machine has one process of the run.
-// Otherwise returns the card of this process, and sets r->gpus. [main]
+// Returns compute.gpu if the user chose a card, or if this is the only process of the run on its
+// machine. Otherwise returns the card that this process gets, and sets r->gpus to the number of
+// cards. [main]
 int64_t rlhf__setup_gpu(struct rlhf__run *r);
 
 // Log that the processes of this machine are assigned to its cards one after another. Warn if there
 // are fewer cards than processes. [main]
 void rlhf__setup_say_gpus(const struct rlhf__run *r);
 
-// If every learner computes on a GPU, connect the GPUs (NCCL), so that gradients need not pass
-// through host memory: with parallel.backend=auto where that is possible, with nccl in any case.
-// Errors: RLHF_E_INVALID if nccl was asked for and cannot be used; those of the team's calls.
-// [main]
+// If every learner computes on a GPU, connect the GPUs with NCCL, so that gradients need not pass
+// through host memory. With parallel.backend=auto, GPUs that cannot be connected are not an error;
+// with nccl, they are. Errors: RLHF_E_INVALID if nccl was asked for and cannot be used; those of
+// the team's calls. [main]
 rlhf_status rlhf__setup_device(struct rlhf__run *r, struct rlhf__error *err);
 
 // Check that all processes execute the same run. Call it when everything is open and the checkpoint

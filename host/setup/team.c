@@ -34,7 +34,7 @@ static int32_t cores_of(const cpu_set_t *mask) {
 }
 
 // Processes that may use the same cores share them evenly. If the launcher binds each process to
-// different cores, it has divided them already.
+// its own cores, there is nothing to share.
 int64_t rlhf__setup_threads(const struct rlhf__run *r) {
     const struct rlhf__team *t = r->req->team;
     const int64_t threads = r->config->run.threads;
