@@ -53,8 +53,9 @@ rlhf_status rlhf__team_agree(struct rlhf__team *t, enum rlhf__barrier barrier,
 // Returns the bytes that rank k announced at the last barrier. [main]
 uint64_t rlhf__team_bytes(const struct rlhf__team *t, int32_t k);
 
-// Returns st; or RLHF_E_INVALID if st is RLHF_OK on this rank, but not on every rank. Unlike a
-// barrier, it may be called after the ranks have left. All of them must call it. [main]
+// Returns RLHF_E_INVALID if st is RLHF_OK on this rank, but not on every rank. Otherwise returns
+// st. Unlike a barrier, it may be called after a barrier has failed (t->left). All ranks must call
+// it. [main]
 rlhf_status rlhf__team_all_ok(struct rlhf__team *t, rlhf_status st, struct rlhf__error *err);
 
 #endif

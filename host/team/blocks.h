@@ -34,9 +34,9 @@ struct rlhf__blocks {
     uint64_t limit;   // elements that blocks may have, set by the caller; 0: RLHF__BLOCK
 };
 
-// Append a tensor: whole.from, whole.at and so on describe the whole tensor. It is cut into pieces
-// of at most `limit` elements, except with one_piece = 1. A block has at most `limit` elements,
-// unless it is a single larger piece. Errors: RLHF_E_NOMEM. [any]
+// Append a tensor, which `whole` describes as if it were a single piece. The tensor is cut into
+// pieces of at most `limit` elements, except with one_piece = 1. A block has at most `limit`
+// elements, unless it consists of a single larger piece. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__blocks_add(struct rlhf__blocks *, const struct rlhf__piece *whole, int one_piece,
                              struct rlhf__error *err);
 void rlhf__blocks_finish(struct rlhf__blocks *); // accepts a zeroed struct [any]

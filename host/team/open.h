@@ -24,9 +24,10 @@ struct rlhf__collective {
 struct rlhf__collective_spec {
     const struct rlhf__dirs *dirs; // the shared objects are in <lib>/collectives
     struct rlhf__launch launch;
-    // "auto": the launcher's collective, or none without a launcher; "none"; "mpi" and "nccl": the
-    // collective for the launcher's MPI; NAME: collective_NAME.so in RLHF_PLUGIN_PATH or
-    // <lib>/collectives; or a path that contains a '/'
+    // Which collective to open. "auto": the launcher's collective, or none without a launcher.
+    // "none": no collective. "mpi" and "nccl": the collective for the launcher's MPI. A path that
+    // contains a '/': this file. Any other NAME: collective_NAME.so in RLHF_PLUGIN_PATH or
+    // <lib>/collectives.
     const char *backend;
     double timeout_s;      // as in rlhf_collective_options
     struct rlhf__log *log; // gets the sentence about a rank that is lost

@@ -1,4 +1,4 @@
-// overlap.h: a sum or a spread (sum.h) in a separate thread, while a pass is under way. The
+// overlap.h: runs a sum or a spread (sum.h) in a separate thread, during a pass of the model. The
 // results have the same bits as without the thread.
 //
 // A sum begins while a backward pass still computes gradients, from the highest addresses down: the
@@ -24,9 +24,9 @@ struct rlhf__overlap {
     struct rlhf__error err;
 };
 
-// Begin a sum, or a spread. All ranks must do so, and must not use the team until
-// rlhf__overlap_end. If the thread cannot be started, rlhf__overlap_end does the whole sum, and
-// rlhf__overlap_spread the whole spread. aside is as in rlhf__sum_reduce. [step]
+// Begin a sum (_reduce) or a spread (_spread). All ranks must call it, and must not use the team
+// until rlhf__overlap_end. If the thread cannot be started, rlhf__overlap_end does the whole sum,
+// and rlhf__overlap_spread itself does the whole spread. aside is as in rlhf__sum_reduce. [step]
 void rlhf__overlap_reduce(struct rlhf__overlap *, struct rlhf__sum *, const rlhf_dev *aside);
 void rlhf__overlap_spread(struct rlhf__overlap *, struct rlhf__sum *);
 
@@ -37,8 +37,8 @@ void rlhf__overlap_complete(struct rlhf__overlap *, uint64_t from);
 // Wait until a spread has received the values in `bytes` from `value` on, or has failed. [step]
 void rlhf__overlap_wait(struct rlhf__overlap *, rlhf_dev value, uint64_t bytes);
 
-// Finish what is under way; all gradients are complete. The results are those of rlhf__sum_reduce
-// or rlhf__sum_spread. If nothing is under way, does nothing. [step]
+// Finish the sum or the spread that is under way, or do nothing if none is. All gradients must be
+// complete. The results are those of rlhf__sum_reduce or rlhf__sum_spread. [step]
 rlhf_status rlhf__overlap_end(struct rlhf__overlap *, rlhf_status *table, struct rlhf__error *err);
 
 #endif

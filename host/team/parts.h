@@ -13,8 +13,8 @@ struct rlhf__parts {
 
 void rlhf__parts_finish(struct rlhf__parts *); // accepts a zeroed one [any]
 
-// Call rlhf__team_agree with this barrier and st, then exchange `own`. same is as in struct
-// rlhf__wish. [main]
+// Call rlhf__team_agree with this barrier and st, then exchange `own`. The parameter `same` is as
+// in struct rlhf__wish. [main]
 rlhf_status rlhf__parts_exchange(struct rlhf__team *t, enum rlhf__barrier barrier, int64_t same,
                                  const struct rlhf__buf *own, rlhf_status st,
                                  struct rlhf__parts *out, struct rlhf__error *err);

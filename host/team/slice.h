@@ -1,5 +1,5 @@
-// slice.h: a slice of the blocks of a window (sum.h), which is exchanged at a time, and how it is
-// moved between blocks and buffers.
+// slice.h: a slice of the blocks of a window (sum.h). A window is exchanged slice by slice. The
+// functions copy a slice between its block and a buffer.
 #ifndef RLHF_HOST_TEAM_SLICE_H
 #define RLHF_HOST_TEAM_SLICE_H
 
@@ -31,8 +31,8 @@ uint64_t rlhf__slice_len(const struct rlhf__sum *s, struct rlhf__slice p, uint32
 // Returns the slice that follows p. [step]
 struct rlhf__slice rlhf__slice_next(const struct rlhf__sum *s, struct rlhf__slice p);
 
-// Move the slice of a rank's block. `host` or `dev` is the contiguous memory. Errors: those of the
-// table. [step]
+// Copy the slice of a rank's block to or from contiguous memory, as `way` says. `host` or `dev` is
+// the contiguous memory. Errors: those of the table. [step]
 rlhf_status rlhf__slice_move(const struct rlhf__sum *s, struct rlhf__slice p, uint32_t rank,
                              enum rlhf__place place, rlhf_dev aside, enum rlhf__way way,
                              float *host, rlhf_dev dev);
@@ -41,8 +41,8 @@ rlhf_status rlhf__slice_move(const struct rlhf__sum *s, struct rlhf__slice p, ui
 rlhf_dev rlhf__slice_whole(const struct rlhf__sum *s, struct rlhf__slice p, uint32_t rank,
                            enum rlhf__place place, rlhf_dev aside);
 
-// Returns the memory from which the slice can be sent, or in which it can be received, without a
-// buffer; else NULL. [step]
+// Returns the memory in which the slice can be sent or received directly, without a buffer. Returns
+// NULL if it needs a buffer. [step]
 float *rlhf__slice_direct(const struct rlhf__sum *s, struct rlhf__slice p, uint32_t rank,
                           enum rlhf__place place);
 

@@ -214,8 +214,8 @@ static rlhf_status begin_reduce(struct rlhf__sum *s, struct rlhf__slice p, uint3
     return st;
 }
 
-// The nodes of one part while they are added. f32 addition is commutative, so a sum can replace
-// either of its two operands; the last sum should end up in `grad`.
+// The nodes of one part while they are added. f32 addition is commutative, so x + y can be stored
+// in x or in y. The places are chosen so that the last sum is in `grad` if possible.
 struct adding {
     struct rlhf__tree tree;
     rlhf_dev at[RLHF__TREE_DEPTH];
@@ -337,8 +337,8 @@ rlhf_status rlhf__sum_spread(struct rlhf__sum *s, rlhf_status *table, struct rlh
     rlhf_status st = walk(s, &spread, NULL, table, err);
     s->upwards = 0;
     if (st != RLHF_OK || !s->on_device) return st;
-    // All exchanges of the step have ended, so that a failure is noticed now and no rank waits for
-    // another one's stream later.
+    // A spread is the last exchange of a step. Wait for the device here, so that a failure is
+    // noticed now and no rank later waits for another rank's stream.
     note(table, s->compute->sync(s->compute->ctx));
     return wait_for(s, 0, err);
 }

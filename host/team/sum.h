@@ -35,8 +35,8 @@ struct rlhf__sum {
     int32_t on_device;      // 1: in_place, through team->device and in the order of its stream
     int32_t by_hand;        // 1: do not call the table, which another thread may be using
     int32_t upwards;        // 1: windows are exchanged in the opposite order
-    // NULL, or asks whether all gradients from byte `low` on are complete; with wait = 1, waits for
-    // them.
+    // Returns whether all gradients from byte `low` on are complete; with wait = 1, waits until
+    // they are. NULL = they are complete from the start.
     int (*ready)(void *ready_ctx, uint64_t low, int wait);
     void *ready_ctx;
     // NULL, or called after an exchange: how many windows have ended, in their order.
@@ -85,8 +85,8 @@ rlhf_status rlhf__sum_reduce(struct rlhf__sum *, const rlhf_dev *aside, rlhf_sta
 // rlhf__sum_reduce. [step]
 rlhf_status rlhf__sum_spread(struct rlhf__sum *, rlhf_status *table, struct rlhf__error *err);
 
-// Returns how many windows of a spread must have ended before the values in `bytes` from `value` on
-// are complete. [any]
+// Returns how many windows of a spread must have ended before the `bytes` bytes from address
+// `value` on are complete. [any]
 uint32_t rlhf__sum_until(const struct rlhf__sum *, rlhf_dev value, uint64_t bytes);
 
 #endif

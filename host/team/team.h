@@ -65,8 +65,8 @@ void rlhf__team_finish(struct rlhf__team *t); // accepts a zeroed one [main]
 rlhf_status rlhf__team_exchange(struct rlhf__team *t, const rlhf_block *send,
                                 const rlhf_block *recv, uint64_t *ticket, struct rlhf__error *err);
 rlhf_status rlhf__team_wait(struct rlhf__team *t, uint64_t ticket, struct rlhf__error *err);
-// The same with t->device, which must not be NULL: memory of the device, in the order of its
-// stream.
+// Like rlhf__team_exchange and rlhf__team_wait, but with t->device, which must not be NULL. The
+// blocks are memory of the device, and are exchanged in the order of its stream.
 rlhf_status rlhf__team_exchange_device(struct rlhf__team *t, const rlhf_block *send,
                                        const rlhf_block *recv, uint64_t *ticket,
                                        struct rlhf__error *err);
