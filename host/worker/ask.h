@@ -31,9 +31,10 @@ struct rlhf__asked {
 // that the host's models and tokenizers spend on workers' calls does not count.
 //
 // A worker that sends malformed messages, or too many, is ended at once. If the user asks to stop,
-// a worker with may_be_left is ended after one second; its code is then RLHF_E_CANCELLED. limit is
-// the setting that the timeout message names ("rewards.timeout_s"). Returns RLHF_OK if all have
-// answered, otherwise the code of one worker that failed; others may have failed too. [main]
+// a worker whose may_be_left is 1 is ended after one second, with the code RLHF_E_CANCELLED.
+// `limit` is the setting that the timeout message names ("rewards.timeout_s"). Returns RLHF_OK if
+// all have answered, otherwise the code of one worker that failed; others may have failed too.
+// [main]
 rlhf_status rlhf__ask(struct rlhf__asked *a, size_t n, double timeout_s, const char *limit);
 
 void rlhf__asked_finish(struct rlhf__asked *a); // accepts a zeroed one [main]

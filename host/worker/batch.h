@@ -6,8 +6,9 @@
 // the texts' bytes. The host writes it and never reads it back.
 //
 // Output: a block with struct rlhf__batch_note, then one block for each array of rlhf_reward_out.
-// Each array ends where its block ends. In the worker an inaccessible page follows, which a write
-// past the array hits (fence.h). The host reads the output only at offsets that it computed itself.
+// Each array ends where its block ends. In the worker, an inaccessible page follows each array, so
+// that a write past the array faults (fence.h). The host reads the output only at offsets that it
+// computed itself.
 #ifndef RLHF_HOST_WORKER_BATCH_H
 #define RLHF_HOST_WORKER_BATCH_H
 
@@ -36,8 +37,9 @@ struct rlhf__batch_text {
 struct rlhf__batch_note {
     atomic_uint cancelled; // by the host: 1 = the user asked to stop
     atomic_uint signal;    // the signal that ended the worker, set by it; 0 = none
-    // Set by the worker if it finds an illegal write. RLHF__FENCE_INPUT: the input was written to.
-    // Otherwise, 1 + the enum rlhf__out of the output array that was written beyond its bounds.
+    // Set by the worker if it finds an illegal write. RLHF__FENCE_INPUT: a write to the input.
+    // Other values are 1 + the enum rlhf__out of the output array that was written beyond its
+    // bounds.
     atomic_uint fence;
     // set by the worker: 1 = the write was before the start of that array, 0 = past its end
     atomic_uint before;

@@ -20,8 +20,8 @@
 
 // ---- the control group ----
 
-// Memory for the code of the worker and the warden, which the limit of each process does not
-// include.
+// Memory for the code of the worker and the warden. It is added only to the limit of the control
+// group, because the limit of a single process does not count code.
 enum { OWN_MIB = 16 };
 
 static void make_group(struct rlhf__worker *w) {

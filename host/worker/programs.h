@@ -20,8 +20,8 @@ struct rlhf__program_walls {
 struct rlhf__programs {
     rlhf_program_service table; // first member; offered as RLHF_SVC_PROGRAM
     const char *program;        // executable of the warden (rlhf__dirs.program), borrowed
-    // Returns the confinement of a plugin's programs. The programs are not confined if this
-    // function is NULL or returns NULL.
+    // Returns the confinement of the programs that `plugin` starts. If this function is NULL or
+    // returns NULL, the programs are not confined.
     struct rlhf__program_walls *(*walls)(const rlhf_host *plugin);
 };
 
@@ -31,9 +31,9 @@ void rlhf__programs_init(struct rlhf__programs *p, const char *program,
 
 // ---- launched.c: in the started process ----
 
-// The arguments that the host passes to the hidden command `worker` to start a program. They come
-// before the program's own arguments: the host's process id; PROGRAM; open, closed or network;
-// bytes of address space; the directory of the control group ("" = none); the file.
+// The host starts a program with the hidden command `worker`. It passes these arguments before the
+// program's own arguments: the host's process id; RLHF__PROGRAM_WORD; "open", "closed" or
+// "network"; bytes of address space; the directory of the control group ("" = none); the file.
 #define RLHF__PROGRAM_WORD "program"
 enum { RLHF__PROGRAM_WORDS = 6, RLHF__PROGRAM_TOLD = 3 };
 

@@ -67,8 +67,8 @@ out:
 
 // ---- extensions ----
 
-// Functions in another process cannot be called. Among the extensions that the host knows, only
-// this one consists of data alone, so only this one can be returned.
+// Functions in another process cannot be called. Of the extensions that the host knows, only
+// RLHF_EXT_PROGRAM consists of data alone, so only this one can be returned.
 static const void *extension(const struct rlhf__plugin *p, void *self, const char *id) {
     static const rlhf_program_use programs = {sizeof programs, 0};
     const struct rlhf__stand_in *s = of(p->outside);

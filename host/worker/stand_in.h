@@ -20,8 +20,8 @@ struct rlhf__worker_rules {
     int32_t network;     // 1: they may use the network
 };
 
-// Find the reward or environment of that name, as rlhf__plugin_open does, but run it in workers.
-// The same file, kind and network setting give the same plugin. Errors: those of rlhf__plugin_open;
+// Find the reward or environment `name` as rlhf__plugin_open does, but run it in workers. The same
+// file, kind and network setting give the same plugin. Errors: those of rlhf__plugin_open;
 // RLHF_E_INVALID if the worker fails. [main]
 rlhf_status rlhf__worker_plugin(struct rlhf__plugins *p, const struct rlhf__worker_rules *rules,
                                 const char *name, int32_t kind, int32_t from, const char *asker,

@@ -67,8 +67,8 @@ void rlhf__handles_close(const rlhf_host *api, struct rlhf__handle handle[RLHF__
 
 // ---- classifiers and tokenizers ----
 
-// Read an optional path. *path is NULL if it is missing, otherwise a copy, which is also in *room
-// and must be freed. Returns 0 if the text is not a valid path.
+// Read an optional path. *path and *room receive the same copy, which the caller frees through
+// *room; both are NULL if the path is missing. Returns 0 if the text is not a valid path.
 static int get_path(struct rlhf__wire *in, const char **path, char **room) {
     const uint32_t given = rlhf__wire_get_u32(in);
     const rlhf_str s = rlhf__wire_get_text(in);

@@ -22,8 +22,8 @@ enum rlhf__ask {
     RLHF__ASK_ANSWER = 0,
     RLHF__ASK_OPEN = 1,       // text path, text id, text asker, u32 kind -> plugin
     RLHF__ASK_WHY_UNUSED = 2, // text key, text options -> u32 1 and text, or u32 0
-    // u64 seed, text owner, u32 services, limits, text options; of an environment -> u32 promises,
-    // u32 1 and text tools, or u32 0 and an empty text
+    // u64 seed, text owner, u32 services, limits, text options -> nothing, except for an
+    // environment: u32 promises, then u32 1 and text tools, or u32 0 and an empty text
     RLHF__ASK_CREATE = 3,
     RLHF__ASK_CHECK_ROW = 4, // text row
     RLHF__ASK_SCORE = 5,     // u64 bytes of input, u64 of output; -> u32 1 and text state, or u32 0
@@ -33,11 +33,13 @@ enum rlhf__ask {
     // Always the first request, sent before any code of the plugin runs: u64 memory_mib, f64
     // timeout_s -> text confinement.
     RLHF__ASK_CONFINE = 9,
-    // A call of an environment: u32 function (enum rlhf__played), text of u32 places to close
-    // before it, u64 phase, u32 n, then for each of n episodes: u32 place of its state, u64 number,
-    // u64 seed, u32 turn, u32 end, texts meta and text, u32 calls and their texts name, arguments
-    // -> for each episode f64 reward, u32 end, u32 verdict, u32 failed; u32 messages, each u32
-    // entry, u32 role, text; u32 metrics, each u32 entry, text name, f64 value
+    // One call of an environment's function for n episodes:
+    //   u32 function (enum rlhf__played), text of u32 places to close before it, u64 phase, u32 n,
+    //   then for each episode: u32 place of its state, u64 number, u64 seed, u32 turn, u32 end,
+    //   texts meta and text, u32 calls, then for each call: texts name and arguments
+    // -> for each episode: f64 reward, u32 end, u32 verdict, u32 failed;
+    //    u32 messages, then for each message: u32 entry, u32 role, text;
+    //    u32 metrics, then for each metric: u32 entry, text name, f64 value
     RLHF__ASK_PLAY = 10
 };
 
