@@ -59,8 +59,8 @@ json_t *rlhf__json_text(const char *bytes);
 // Returns the text of a member, or "" if it is missing or is not a string. Borrowed. [any]
 const char *rlhf__json_text_in(const json_t *object, const char *key);
 
-// Reads fields of an object that are counts: integers of 0 or more. If one of the fields is
-// invalid, all counts stay unset, and the function returns RLHF_E_INVALID with the field's name in
+// Reads several fields of an object. Each must be an integer of 0 or more. If one of them is
+// invalid, all numbers stay unset, and the function returns RLHF_E_INVALID with the field's name in
 // the message. [any]
 struct rlhf__json_count {
     const char *name;

@@ -55,9 +55,9 @@ static void say(const char *what) {
     (void)put;
 }
 
-// The message outside of phases: "stopping when reward org.x.y, score() has returned; press again
-// to stop at once". The host cannot end a plugin function that runs in the host's process, so it
-// must wait until the function returns.
+// Appends the message for a signal outside of phases: "stopping when reward org.x.y, score() has
+// returned; press again to stop at once". The host cannot end a plugin function that runs in the
+// host's process, so it must wait until the function returns.
 static void put_waiting(char *out, size_t cap) {
     char who[400];
     append(out, cap, "stopping");

@@ -185,8 +185,8 @@ static void only(struct program *p, int number, int i, uint32_t v, uint32_t w) {
     end(p, at, REFUSE(EPERM));
 }
 
-// Without a PID namespace, calls that take a process id may only act on the caller. The calls that
-// set priorities have the id in `who` only if argument 0 says that `who` is a process.
+// Without a PID namespace, calls that take a process id may only act on the caller. In calls that
+// set priorities, the argument `who` is a process id only if argument 0 says so.
 static void only_itself(struct program *p) {
     static const int by_first[] = {SYS_sched_setaffinity, SYS_sched_setscheduler,
                                    SYS_sched_setparam,    SYS_sched_setattr,
@@ -244,8 +244,8 @@ static void some_prctls(struct program *p) {
     end(p, at, SECCOMP_RET_ALLOW);
 }
 
-// Refuse O_TRUNC without write access. It would empty the file, and landlock does not notice that
-// before Linux 6.2.
+// Refuse to open a file with O_TRUNC but without write access. This would empty the file, and
+// landlock does not notice it before Linux 6.2.
 static void no_emptying(struct program *p, int number, int flags) {
     const size_t at = begin(p, number);
     load_arg(p, flags);

@@ -84,8 +84,8 @@ static rlhf_status take(struct rlhf__chat *c, const char *file, const char *text
     return st == RLHF_E_NOMEM ? no_memory(err) : RLHF_OK;
 }
 
-// Reads the template for rows with tools. If it is unusable, the error is reported later, when such
-// a row is rendered.
+// Reads the template that is used for rows with tools. If this template is unusable, the error is
+// reported later, when such a row is rendered.
 static rlhf_status take_for_tools(struct rlhf__chat *c, const json_t *text,
                                   struct rlhf__error *err) {
     struct rlhf__error why = {0, ""};

@@ -1,6 +1,6 @@
 // jinja_expression.h: parses the expressions of a chat template into nodes. It also declares the
-// parser that expressions and statements share. The parser consists of a position in the tokens and
-// the nodes made so far.
+// parser that expressions and statements share. The parser has the tokens, its position in them,
+// and the nodes made so far.
 //
 // It does not parse statements (jinja_parse.c does). Internal to chat/.
 #ifndef RLHF_FORMATS_CHAT_JINJA_EXPRESSION_H

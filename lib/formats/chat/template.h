@@ -36,8 +36,8 @@ rlhf_status rlhf__template_parse(struct rlhf__template *, const char *text, size
                                  const json_t *vars, struct rlhf__error *err);
 void rlhf__template_finish(struct rlhf__template *);
 
-// Find the fields above by rendering short conversations. Errors: RLHF_E_UNSUPPORTED if the
-// template cannot render a conversation with one question (the fields then stay empty);
+// Set the members from `before` on by rendering short conversations. Errors: RLHF_E_UNSUPPORTED if
+// the template cannot render a conversation with one question (the members then stay empty);
 // RLHF_E_NOMEM. [any]
 rlhf_status rlhf__template_learn(struct rlhf__template *, struct rlhf__error *err);
 
@@ -63,8 +63,9 @@ size_t rlhf__template_end(const struct rlhf__template *, rlhf_str s);
 //
 // If the template has {% generation %} blocks, they mark the turns. Otherwise, the conversation is
 // rendered again for each answer, with a stand-in instead of the answer. This shows which text
-// comes before and after the answer. The turn begins where the text before it first differs from
-// the prompt that add_generation_prompt produces. The turn ends with the template's end token.
+// comes before and after the answer. The text before it is compared with the prompt that
+// add_generation_prompt produces, and the turn begins at the first difference. The turn ends with
+// the template's end token.
 //
 // Errors: those of rlhf__template_render, and RLHF_E_INVALID if the position of a turn cannot be
 // determined. [any]

@@ -50,8 +50,8 @@ static void constant_reward(const struct rlhf__history *h, struct rlhf__notes *o
                     rlhf__figure(e.last, value));
 }
 
-// If other notes say that the reward may be wrong, drop the advice of the note flat_groups, because
-// it helps the policy to learn that reward.
+// If other notes say that the reward may be wrong, drop the advice of the note flat_groups. A user
+// who follows that advice would help the policy to learn the wrong reward.
 static void keep_prompts(struct rlhf__notes *l) {
     static const char *const doubts[] = {"sign", "hacked", "measure_worse", "negative_weights"};
     int doubted = 0;

@@ -1,4 +1,4 @@
-// text_cell.h: turns a row of samples.jsonl into a cell of the page, checked and shortened
+// text_cell.h: turns a row of samples.jsonl into a cell of the report page, checked and shortened
 // (texts.h).
 #ifndef RLHF_FORMATS_HISTORY_TEXT_CELL_H
 #define RLHF_FORMATS_HISTORY_TEXT_CELL_H

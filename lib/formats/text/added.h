@@ -74,8 +74,8 @@ struct rlhf__added {
 };
 
 // Append a token with the text s[0..len). The text must not be on the list yet. The list keeps a
-// copy of *token, in which it sets `at` and `len`. Errors: RLHF_E_NOMEM, RLHF_E_INVALID (more than
-// 4 GiB). [main]
+// copy of *token, and sets `at` and `len` of the copy. Errors: RLHF_E_NOMEM, RLHF_E_INVALID (more
+// than 4 GiB). [main]
 rlhf_status rlhf__added_append(struct rlhf__added *added, const char *s, size_t len,
                                const struct rlhf__added_token *token, struct rlhf__error *err);
 

@@ -1,5 +1,5 @@
-// bpe.c: see bpe.h. Most words of a text are a single token. These words are found with one lookup,
-// in a table of the tokens that result from merging their own bytes. Only the other words are
+// bpe.c: see bpe.h. Most words of a text are a single token. They are found with one lookup in a
+// table, which has the tokens that result from merging their own bytes. Only the other words are
 // merged.
 #include "text/bpe.h"
 

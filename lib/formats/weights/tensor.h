@@ -47,7 +47,7 @@ struct rlhf__tensor {
     const struct rlhf__low_rank *plus; // added to its numbers as they are read; NULL: nothing
 };
 
-// Convert elements [from, from + n) of a F32, BF16 or F16 tensor to out[n] floats (exact). Read a
+// Convert elements [from, from + n) of an F32, BF16 or F16 tensor to out[n] floats (exact). Read a
 // tensor from beginning to end, in pieces of any length, because file pages that were read are
 // dropped from the process. Errors: RLHF_E_UNSUPPORTED (other dtypes), RLHF_E_IO (the file was
 // truncated). [main]
