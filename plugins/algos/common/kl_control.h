@@ -28,7 +28,7 @@ void rlhf__kl_control_update(struct rlhf__kl_control *, const struct rlhf__pg_ro
 
 // The saved state has 12 bytes: the 4 bytes of `magic`, then coef as a little-endian double. If the
 // controller is adaptive, load uses the saved coef. If it is fixed, load uses the coef of the
-// configuration, even if that has changed since. load returns RLHF_E_INVALID for a wrong magic and
+// configuration, even if the saved one differs. load returns RLHF_E_INVALID for a wrong magic and
 // for a coef that is negative or not finite. It also returns the stream's errors. [main]
 enum { RLHF__KL_CONTROL_BYTES = 12 };
 rlhf_status rlhf__kl_control_save(const struct rlhf__kl_control *, const char magic[4],

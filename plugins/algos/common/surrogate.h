@@ -59,8 +59,8 @@ double rlhf__token_weight(int32_t aggregation, const struct rlhf__totals *, int6
 double rlhf__surrogate(double ratio, double adv, const struct rlhf__clip *, double *d_ratio,
                        int *clipped);
 
-// The surrogate of one row: logp, logp_old, adv and d_logp are [len]. Adds w times the terms to the
-// sums, and their gradient to d_logp. [any]
+// Adds w times the surrogate of one row to the sums, and its gradient to d_logp. logp, logp_old,
+// adv and d_logp are [len]. [any]
 void rlhf__surrogate_row(int32_t level, const struct rlhf__clip *, double w, const float *logp,
                          const float *logp_old, const float *adv, int64_t len, float *d_logp,
                          struct rlhf__surrogate_sums *);

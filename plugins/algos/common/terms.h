@@ -21,10 +21,10 @@ rlhf_status rlhf__penalised_reward(const rlhf_host *, int32_t kind, double coef,
 void rlhf__count_row(struct rlhf__pg_rollout_sums *, int32_t kind, const rlhf_rollout *,
                      struct rlhf__span row);
 
-// The loss term w * beta * KL over the response tokens of one row. Adds the loss to u->kl_loss, and
-// its gradient to d->logp or, if kind is FULL, to d->kl. If kind is FULL, also adds the KL to the
-// rollout's sums, *r, in the first epoch. Skips tokens outside of the sampled support. Returns
-// RLHF_E_NUMERIC if a reference log-prob is not finite. [step]
+// Computes the loss term w * beta * KL over the response tokens of one row. Adds the term to
+// u->kl_loss, and its gradient to d->logp or, if kind is FULL, to d->kl. If kind is FULL, also adds
+// the KL to the rollout's sums, *r, in the first epoch. Skips tokens outside of the sampled
+// support. Returns RLHF_E_NUMERIC if a reference log-prob is not finite. [step]
 rlhf_status rlhf__kl_term(const rlhf_host *, int32_t kind, double beta, const rlhf_loss_in *,
                           struct rlhf__span row, double w, rlhf_heads *d,
                           struct rlhf__pg_update_sums *u, struct rlhf__pg_rollout_sums *r);
@@ -39,8 +39,8 @@ rlhf_status rlhf__count_paid(const rlhf_host *, struct rlhf__pg_metrics *, int32
 // Copies advantage[i] and returns[i] to all tokens of row i. [any]
 void rlhf__spread(const rlhf_rollout *, const double *advantage, const double *returns);
 
-// The loss term -w * coef * entropy over one row. Adds to u->entropy_loss, u->entropy (unweighted)
-// and d->entropy. [step]
+// Computes the loss term -w * coef * entropy of one row. Adds the term to u->entropy_loss, the
+// entropy itself to u->entropy, and the gradient to d->entropy. [step]
 void rlhf__entropy_term(double coef, const rlhf_loss_in *, struct rlhf__span row, double w,
                         rlhf_heads *d, struct rlhf__pg_update_sums *u);
 
