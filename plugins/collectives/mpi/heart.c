@@ -1,14 +1,14 @@
 // heart.c: the heartbeat. Every second, each rank sends one byte to the next rank. If the sender
 // dies, the next rank notices that no bytes come. A rank that is slow or busy computing still sends
-// them.
+// its bytes.
 #include "mpi.h"
 
 #include <time.h>
 
 #define BEAT_S    1.0  // seconds between two bytes
 #define SILENCE_S 10.0 // seconds without a byte after which a rank counts as dead
-// If this thread has not run for this many seconds, the whole job was probably stopped and
-// continued. In this case, the silence of the other ranks does not count against them.
+// If this thread has not run for this many seconds, all ranks were probably stopped and continued.
+// In this case, the silence of another rank is not a failure.
 #define ASLEEP_S 3.0
 
 double mpi_seconds(void) {

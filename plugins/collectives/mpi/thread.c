@@ -24,8 +24,8 @@ void mpi_fail(struct mpi *m, rlhf_status st, const char *fmt, ...) {
 
 // ---- the beginning ----
 
-// Writes the name and the version of MPI. The texts of MPI are "Open MPI v4.1.4, package: ..." and
-// "MPICH Version:\t4.0.2\n...".
+// Writes the name and the version of MPI. The texts that MPI returns are "Open MPI v4.1.4, package:
+// ..." and "MPICH Version:\t4.0.2\n...".
 static void put_version(char out[80]) {
     char all[MPI_MAX_LIBRARY_VERSION_STRING] = "", *at;
     int n;

@@ -16,8 +16,9 @@ struct nccl_id {
 // Results and types. All other results are failures.
 enum { NCCL_SUCCESS = 0, NCCL_IN_PROGRESS = 7, NCCL_INT8 = 0 };
 
-// ncclConfig_t as it was in 2.14. A newer library, whose struct is longer, sees from `version` that
-// this one ends here. `unset` lies at the library's next member and marks it as not set.
+// ncclConfig_t of NCCL 2.14. In newer libraries the struct is longer, but `version` tells them to
+// read only the members of 2.14. Where newer libraries have the next member, `unset` holds the
+// value that means "not set".
 enum { NCCL_LEAST = 21400 };
 #define NCCL_MAGIC 0xcafebeefU
 #define NCCL_UNSET (-2147483647 - 1)
