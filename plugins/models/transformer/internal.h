@@ -25,8 +25,8 @@ struct rlhf__tf_shape {
     int32_t group, reserved;
     double init_std;
 };
-// The shape of a global slot (layer < 0) or of a layer's slot. It depends on the architecture and
-// on the arguments of open().
+// Returns the shape of a layer's slot or, if layer < 0, of a global slot. The shape depends on the
+// architecture and on the arguments of open().
 struct rlhf__tf_shape rlhf__tf_slot_shape(const struct rlhf__tf *m, int32_t layer, int32_t slot);
 // The rows of its slot that the name refers to.
 struct rlhf__tf_span rlhf__tf_piece_rows(const struct rlhf__tf *m, int32_t layer,
@@ -158,7 +158,7 @@ rlhf_attn rlhf__tf_attn_geometry(const struct rlhf__tf *m, int32_t layer, int32_
 rlhf_status rlhf__tf_trunk_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_forward *f);
 
 // ---- rotary.c ----
-// Ensures that m->turn has the first `positions` positions. Call before recording.
+// Ensures that the table m->turn covers at least `positions` positions. Call before recording.
 rlhf_status rlhf__tf_turn_reserve(struct rlhf__tf *m, uint32_t positions);
 // The arguments of rope and rope_bwd for this layer. For raw and stats, see struct rlhf__tf_acts.
 rlhf_rope rlhf__tf_rope_args(const struct rlhf__tf *m, const struct rlhf__tf_rows *rows,
@@ -189,7 +189,7 @@ rlhf_status rlhf__tf_heads_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, cons
 void rlhf__tf_lm_args(const struct rlhf__tf *m, const struct rlhf__tf_work *w,
                       const rlhf_forward *f, rlhf_lm_head *out);
 rlhf_status rlhf__tf_value(struct rlhf__tf *m, struct rlhf__tf_work *w);
-// Overwrites d_rf, f32 [n_resp, d], with the gradient of w->rf. If d_rf is NULL, the head is
+// Overwrites d_rf, f32 [n_resp, d], with the gradient of w->rf. d_rf must be NULL if the head is
 // detached.
 rlhf_status rlhf__tf_value_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, rlhf_dev d_value,
                                rlhf_dev d_rf);
@@ -197,8 +197,9 @@ rlhf_status rlhf__tf_full_norm(struct rlhf__tf *m, struct rlhf__tf_work *w);
 rlhf_status rlhf__tf_score(struct rlhf__tf *m, struct rlhf__tf_work *w, float *host_out);
 // Computes the score head at each response token, in w->result.
 rlhf_status rlhf__tf_token_score(struct rlhf__tf *m, struct rlhf__tf_work *w);
-// Adds the gradient that comes from the score head to m->bwd.ds. host_d is [n, n_labels]; d is f32
-// [n_resp] on the device.
+// Both functions add the gradient that comes from the score head to m->bwd.ds. The first is for
+// pooled scores, with host_d [n, n_labels] in host memory; the second is for token scores, with d
+// f32 [n_resp] in device memory.
 rlhf_status rlhf__tf_score_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const float *host_d);
 rlhf_status rlhf__tf_token_score_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, rlhf_dev d);
 int32_t rlhf__tf_pooling(const struct rlhf__tf *m);
@@ -224,8 +225,8 @@ void rlhf__tf_step_commit(rlhf_gen *, const rlhf_gen_step *); // call after the 
 rlhf_status rlhf__tf_recorded_create(struct rlhf__tf *m, uint32_t n_slots,
                                      struct rlhf__tf_recorded **out);
 void rlhf__tf_recorded_destroy(struct rlhf__tf *m, struct rlhf__tf_recorded *r); // NULL allowed
-// 1 if the session records step s, which has been checked: each row has one token, and every row
-// samples.
+// Returns 1 if the session records step s, that is, if each row has one token and every row
+// samples. The step must have been checked.
 int32_t rlhf__tf_is_recorded(const rlhf_gen *g, const rlhf_gen_step *s);
 // Runs a step for which rlhf__tf_is_recorded returned 1: everything after the checks and before
 // sampling.

@@ -18,7 +18,7 @@ struct rope {
     int32_t dim, reserved; // head_dim
 };
 
-// 1 if the object has any setting. Used for rope_scaling, which older files have: if it has any
+// Returns 1 if the object has any setting. If rope_scaling, which older files have, has any
 // setting, rope_parameters is ignored.
 static int given(const struct rlhf_tf_rope_config *o) {
     return o->rope_type || o->type || o->rope_theta > 0 || o->factor > 0;

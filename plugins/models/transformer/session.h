@@ -9,8 +9,8 @@
 //   stamp          counts the steps that wrote to the slot
 //   prefix_stamp   the stamp of the prefix's slot at the last step of this slot; a row may continue
 //                  only if that stamp has not changed
-//   held, after    the number of tokens in the slot, without the prefix: before the current step,
-//                  and at its end
+//   held           the number of tokens in the slot before the current step, without the prefix
+//   after          that number after the current step
 struct rlhf__gen_slot {
     int32_t held, after;
     int32_t prefix; // the slot that has its prefix, or -1

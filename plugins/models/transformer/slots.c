@@ -43,8 +43,8 @@ static struct rlhf__tf_shape in_group(struct rlhf__tf_shape s, int32_t group) {
 }
 
 // The last layer of the value head is initialized as value_init says. If an mlp head's hidden layer
-// started at zero, its gradients would stay zero. So with ZERO, the hidden layer is orthogonal,
-// with the gain for a ReLU.
+// started at zero, its gradients would stay zero. So with ZERO, the hidden layer is initialized as
+// an orthogonal matrix, with the gain for a ReLU.
 static struct rlhf__tf_shape value_matrix(const struct rlhf__tf *m, int32_t rows, int32_t cols,
                                           int32_t hidden) {
     struct rlhf__tf_shape s = in_group(matrix(rows, cols, 0), RLHF_PARAM_VALUE);

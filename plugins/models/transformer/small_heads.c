@@ -54,8 +54,8 @@ int32_t rlhf__tf_pooling(const struct rlhf__tf *m) {
     return m->open.pooling ? m->open.pooling : m->arch.pooling;
 }
 
-// Computes the final norm's output at the n positions idx (i32 [n], all different), f32 [n, d], in
-// s->pf.
+// Stores the final norm's output at the n positions idx (i32 [n], all different) in s->pf, f32 [n,
+// d].
 static rlhf_status states(struct rlhf__tf *m, const struct rlhf__tf_work *w,
                           struct rlhf__tf_scored *s, rlhf_dev idx, uint32_t n) {
     const rlhf_compute *c = m->c;

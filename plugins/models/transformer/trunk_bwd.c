@@ -116,8 +116,8 @@ static rlhf_status attend_bwd(const struct pass *p, const struct rlhf__tf_acts *
                           rlhf__tf_layer(p->m, p->layer, RLHF_TF_KN_G)->grad, p->rows);
 }
 
-// Pre-norm: x is the stream. norm(x) was the input of a product, and dh is its gradient. Adds the
-// gradient of x to ds.
+// Pre-norm: x is the stream. dh is the gradient of norm(x), which was the input of a product. Adds
+// the gradient of x to ds.
 static rlhf_status norm_bwd_add(const struct pass *p, rlhf_dev dh, rlhf_dev x, rlhf_dev stats,
                                 int32_t slot) {
     return rlhf__tf_norm_bwd(p->m, rlhf__tf_layer(p->m, p->layer, slot), p->ds, 1, dh, p->m->dtype,

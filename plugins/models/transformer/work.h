@@ -17,8 +17,8 @@ struct rlhf__tf_rows {
 };
 
 // The source of the device's rows: a batch or, if gen is set, a step of that session. For a step,
-// start, slot and silent are set, the entries of prefix are slots, and each row that samples is
-// read at its last token. The meaning of a NULL array:
+// start, slot and silent are set, the entries of prefix are slots, and a row that samples needs
+// only the state of its last token. The meaning of a NULL array:
 //
 //   prompt_len  rows have no response positions
 //   turn        all tokens from prompt_len on are the policy's
@@ -117,8 +117,8 @@ struct rlhf__tf_work {
     int32_t lean;
 };
 
-// Buffers of the backward pass, and of the values that a lean forward pass does not keep. The name
-// dX means the gradient of X, which is a member of rlhf__tf_acts or of the structs above.
+// Buffers of the backward pass, and buffers for the values that a lean forward pass does not keep.
+// The name dX means the gradient of X, which is a member of rlhf__tf_acts or of the structs above.
 struct rlhf__tf_scratch {
     struct rlhf__tf_buf ds, ds2, dy; // the stream: f32 [T, d], a spare buffer, and in the act dtype
     // Used for three things, one after the other: f32 [R, 4 d] of the value head; act dtype [T,
