@@ -1,5 +1,5 @@
 // length.c: a reward for the length of a response. There are three functions of the number of
-// tokens, which includes the stop token:
+// tokens (the stop token included):
 //
 //   overlong: DAPO's soft punishment (Yu et al. 2025, 2503.14476, eq. 13)
 //   cosine: the reward of Yeo et al. 2025 (2502.03373, appendix C.1); it depends on whether the

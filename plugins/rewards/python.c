@@ -184,8 +184,8 @@ static rlhf_status start_again(struct python *p) {
     return start(p, RLHF_E_IO);
 }
 
-// Finds the i-th line of this kind in the driver's ready message. *out is the rest of the line.
-// Returns 0 if there are fewer such lines.
+// Finds the i-th line of this kind in the driver's ready message. Sets *out to the rest of the
+// line. Returns 0 if there are fewer such lines.
 static int ready_line(const struct python *p, const char *kind, uint32_t i, rlhf_str *out) {
     rlhf_str text = {p->ready.data, p->ready.len}, line;
     const size_t len = strlen(kind);

@@ -35,8 +35,8 @@ int rlhf__line_read(const char *line, size_t n, struct rlhf__line *out, char *wh
 // rlhf__line_read for an object that is already parsed. [any]
 int rlhf__line_object(json_t *object, struct rlhf__line *out, char *why);
 
-// 1 if the name is valid for a metric: shorter than RLHF__LINE_NAME, and only characters that
-// tables and terminals can show. [any]
+// Returns 1 if the name is valid for a metric: it must be shorter than RLHF__LINE_NAME and have
+// only characters that tables and terminals can show. [any]
 int rlhf__line_name(const char *name);
 
 #endif

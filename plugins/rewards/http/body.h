@@ -10,8 +10,8 @@
 
 #include <rlhf/reward.h>
 
-// Append n rows, starting at row `first`. RLHF_E_NOMEM; RLHF_E_INVALID if a label is required and a
-// row lacks it. [any]
+// Append n rows, starting at row `first`. Errors: RLHF_E_NOMEM; RLHF_E_INVALID if a label is
+// required and a row lacks it. [any]
 rlhf_status rlhf__body_write(struct rlhf__bytes *out, const struct rlhf__http_options *,
                              const rlhf_reward_in *, uint32_t first, uint32_t n);
 

@@ -24,8 +24,8 @@ struct rlhf__requests {
     double paused;          // out: seconds during which the service did not answer
 };
 
-// Returns RLHF_OK once each request is answered or lost, RLHF_E_CANCELLED, RLHF_E_NOMEM, or the
-// error that write() or take() returned. Afterwards, no request is in flight. [step]
+// Returns RLHF_OK once each request is answered or lost. Errors: RLHF_E_CANCELLED, RLHF_E_NOMEM,
+// and those of write() and take(). Afterwards, no request is in flight. [step]
 rlhf_status rlhf__requests_send(struct rlhf__requests *);
 
 #endif
