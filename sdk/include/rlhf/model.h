@@ -232,8 +232,8 @@ typedef struct rlhf_forward {
     // token; NULL: rows 0, 1, 2, ... The host ensures that the rows exist.
     rlhf_dev kl_dev_hidden;
     const int32_t *kl_dev_row;
-    // RLHF_HEAD_KL: which divergence (rlhf_divergence in compute.h), and its beta. Divergences
-    // other than REVERSE need RLHF_CAP_DIVERGENCE.
+    // The divergence that RLHF_HEAD_KL computes (rlhf_divergence in compute.h), and its beta.
+    // Divergences other than REVERSE need RLHF_CAP_DIVERGENCE.
     int32_t divergence, reserved;
     double divergence_beta;
     // backward() calls graded when it will add nothing more to a range of gradients: `bytes` bytes

@@ -27,9 +27,9 @@ typedef struct rlhf_reference_use {
     void *host;     // out: the memory, until rlhf_reference_leave; NULL if `at` is
 } rlhf_reference_use;
 
-// Call this at the start of function `op` of the table with this ctx, with the n ranges (at most
-// 16) that op uses. Returns RLHF_E_INVALID if a range is not device memory of this table or is too
-// short. op must then do nothing and return that status. [step]
+// Call this at the start of the table's function `op`, with the table's ctx and the n ranges (at
+// most 16) that op uses. Returns RLHF_E_INVALID if a range is not device memory of this table or is
+// too short. op must then do nothing and return that status. [step]
 rlhf_status rlhf_reference_enter(void *ctx, const char *op, rlhf_reference_use *uses, uint32_t n);
 
 // End the function begun with rlhf_reference_enter; returns st. [step]

@@ -3,9 +3,9 @@
 //
 // In these comments, total is offset[n]: the number of tokens of all rows.
 //
-// A reward writes one number per sequence (and, if flagged, one per token). The host does the
-// weighting, mixing, clipping and normalizing, and applies the response rules (stop token, period
-// window, non-stop penalty) and the NaN policy.
+// A reward writes one number per sequence (and, with RLHF_REWARD_PER_TOKEN, one per token). The
+// host does the weighting, mixing, clipping and normalizing, and applies the response rules (stop
+// token, period window, non-stop penalty) and the NaN policy.
 #ifndef RLHF_REWARD_H
 #define RLHF_REWARD_H
 
@@ -23,8 +23,8 @@ enum rlhf_reward_flag {
     RLHF_REWARD_LOGP_SAMPLED = 8, // needs in->logp_sampled
     // Needs in->logp_ref: the run loads the reference model even if the algorithm does not need it.
     RLHF_REWARD_LOGP_REF = 16,
-    // Knows rows of several turns (in->turn, messages, end). Other rewards get the last turn as the
-    // response and everything before it as the prompt.
+    // The reward handles rows of several turns (in->turn, messages, end). Rewards without this flag
+    // get the last turn as the response and everything before it as the prompt.
     RLHF_REWARD_TURNS = 32,
     // Compares rows of different groups with each other. So if several processes work on a run,
     // only one of them calls this reward, with all rows. A reward without this flag and without

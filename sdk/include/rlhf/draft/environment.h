@@ -66,8 +66,8 @@ typedef struct rlhf_episode_in {
     // zero before reset(). They do not move until close(). [R:episode-state]
     void *const *state;
     const uint64_t *episode; // [n] number of the row within the run
-    // [n] for rlhf_rng (rng.h). The rows of a group have the same seed, so they begin with the same
-    // task. [R:episode-seed]
+    // [n] a seed for rlhf_rng (rng.h). The rows of a group have the same seed, so they begin with
+    // the same task. [R:episode-seed]
     const uint64_t *seed;
     const int32_t *turn;  // [n] turns that the policy has taken; 0 in reset()
     const rlhf_str *meta; // [n] the data row as JSON, len 0 without one

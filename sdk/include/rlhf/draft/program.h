@@ -43,8 +43,8 @@ typedef struct rlhf_program_service {
     // with end. [step]
     rlhf_status (*start)(const rlhf_host *, const rlhf_program *, rlhf_process **out,
                          int32_t *error);
-    // Returns 1 if the program's first process has ended, and with it all others. Sets *how to the
-    // wait status of the first process (POSIX). [step]
+    // Returns 1 if the program's first process has ended; the program's other processes end with
+    // it. Sets *how to the wait status of the first process (POSIX). [step]
     int32_t (*ended)(const rlhf_host *, rlhf_process *, int32_t *how);
     // Continues (on = 1) or stops (on = 0) an isolated program, which must not run between calls:
     // pass 1 before a request and 0 after the answer. [step]

@@ -1,8 +1,8 @@
 // rlhf/exact/core.h: how rlhf/exact.h computes: fixed-point numbers of 128 bits, and the rounding
 // of such a number to a double. Include rlhf/exact.h instead.
 //
-// It uses integers only, so that neither the compiler's options nor the CPU's floating-point unit
-// can change a result.
+// The code uses integers only, so that neither the compiler's options nor the CPU's floating-point
+// unit can change a result.
 #ifndef RLHF_EXACT_CORE_H
 #define RLHF_EXACT_CORE_H
 

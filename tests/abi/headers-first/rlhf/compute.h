@@ -101,9 +101,9 @@ typedef struct rlhf_attn {
 
 // Rotary position embedding (Su et al. 2021), the variant that rotates the two halves of a head:
 // for pair (c, c + h) with h = head_dim / 2, y_c = x_c cos - x_{c+h} sin and y_{c+h} = x_{c+h} cos
-// + x_c sin, with cos and sin from the position's row of turn. Rows are `stride` elements apart. A
-// row begins with the queries (heads * head_dim elements), followed by the keys (kv_heads *
-// head_dim); the elements after the keys are unchanged.
+// + x_c sin, with cos and sin from the position's row of the table `turn`. Rows are `stride`
+// elements apart. A row begins with the queries (heads * head_dim elements), followed by the keys
+// (kv_heads * head_dim); the elements after the keys are unchanged.
 //
 // With gamma_q and gamma_k, each head is RMS-normalized first: x = gamma * x / sqrt(mean(x^2) +
 // eps). Norm and rotation are computed in f32 from the stored values and rounded once.
@@ -147,8 +147,8 @@ typedef struct rlhf_dist {
 // bits past the vocabulary are 0. Number of words per row:
 static inline uint32_t rlhf_support_words(int32_t vocab) { return ((uint32_t)vocab + 31) / 32; }
 
-// Which divergence the output kl is. p is the model's distribution and q the reference's, over the
-// whole vocabulary or the row's support.
+// The divergence that the output kl contains. p is the model's distribution and q the reference's,
+// over the whole vocabulary or the row's support.
 enum rlhf_divergence {
     RLHF_DIVERGENCE_REVERSE = 0, // KL(p || q)
     RLHF_DIVERGENCE_FORWARD = 1, // KL(q || p)
@@ -232,10 +232,10 @@ typedef struct rlhf_adamw {
     int64_t step; // 1 for the first
 } rlhf_adamw;
 
-// Muon (K. Jordan 2024): mom = momentum * mom + g; u = nesterov ? g + momentum * mom : mom;
-// u = NewtonSchulz5(u / |u|_F) with ns_steps steps of (3.4445, -4.7750, 2.0315);
-// p -= lr * wd * p; p -= lr * sqrt(max(1, outputs / inputs)) * u. The matrix is stored [outputs,
-// inputs], with in_out [inputs, outputs].
+// Muon (K. Jordan 2024): mom = momentum * mom + g; u = nesterov ? g + momentum * mom : mom; u =
+// NewtonSchulz5(u / |u|_F) with ns_steps steps of (3.4445, -4.7750, 2.0315); p -= lr * wd * p; p -=
+// lr * sqrt(max(1, outputs / inputs)) * u. The matrix is stored as [outputs, inputs] or, if in_out
+// is set, as [inputs, outputs].
 typedef struct rlhf_muon {
     uint32_t size;
     int32_t nesterov, ns_steps, in_out;
@@ -315,8 +315,8 @@ enum rlhf_compute_flag {
     RLHF_COMPUTE_ROW_EXACT = 1,  // see the top of this file; without it rows may differ by rounding
     RLHF_COMPUTE_MIN_P = 2,      // supports rlhf_dist.min_p
     RLHF_COMPUTE_DIVERGENCE = 4, // supports rlhf_lm_head.divergence and ref_d
-    // Device memory is host memory: an rlhf_dev is its address there, and a call is done when it
-    // returns. Between calls the host may read and write the memory itself.
+    // Device memory is host memory: an rlhf_dev is an address in host memory, and a call is done
+    // when it returns. Between calls the host may read and write device memory itself.
     RLHF_COMPUTE_HOST_MEMORY = 8
 };
 // All bits defined in this header; others are rejected.
@@ -338,7 +338,8 @@ typedef struct rlhf_compute {
     uint32_t threads; // CPU threads in use
     uint32_t flags;   // bits of enum rlhf_compute_flag
     // Recommended values for the device: the number of concurrent rows while sampling, and the
-    // tokens per microbatch. 0 = no recommendation. The bits of a row do not depend on either.
+    // tokens per microbatch. 0 = no recommendation. The results of a row have the same bits with
+    // any other values.
     uint32_t slots_hint, microbatch_hint, reserved;
     const char *name;   // "cpu", "reference", "cuda"
     const char *detail; // e.g. "avx512_bf16, bf16 products, 2 threads"
@@ -479,9 +480,9 @@ typedef struct rlhf_compute {
                             int32_t d, int32_t mode);
 
     // ---- attention ----
-    // Stores k and v of total new tokens in a cache. Token j of row i goes to cache row kv_base[i]
-    // + start[i] - prefix_len[i] + j. k and v have stride kv_src_stride, the caches stride d; all
-    // are in dtype.
+    // Stores k and v of the `total` new tokens in a cache. Token j of row i goes to cache row
+    // kv_base[i] + start[i] - prefix_len[i] + j. k and v have stride kv_src_stride, the caches
+    // stride d; all are in dtype.
     rlhf_status (*kv_store)(void *ctx, rlhf_dev k_cache, rlhf_dev v_cache, rlhf_dev k, rlhf_dev v,
                             int64_t kv_src_stride, const rlhf_ragged *, int32_t d, int32_t dtype);
     // Writes out[t, h * head_dim + c], with stride out_stride. Also writes lse f32 [total, heads],
@@ -491,8 +492,8 @@ typedef struct rlhf_compute {
     // Training layout only: a row's own keys are its tokens (kv_base = offset), and start =
     // prefix_len. A prefix is an entire earlier row p without a prefix (prefix_base = offset[p],
     // prefix_len = its length); the rows that share it follow it directly. dq, dk, dv are
-    // overwritten and have the strides of q, k, v; dk and dv of a shared row are the sums over it
-    // and all rows that share it, in row order. dout and out have stride out_stride.
+    // overwritten and have the strides of q, k, v; dk and dv of a prefix row are sums over the row
+    // itself and all rows that share it, in row order. dout and out have stride out_stride.
     rlhf_status (*attention_bwd)(void *ctx, const rlhf_attn *, const rlhf_ragged *, rlhf_dev dq,
                                  rlhf_dev dk, rlhf_dev dv, rlhf_dev dout, rlhf_dev out,
                                  rlhf_dev lse, rlhf_dev q, rlhf_dev k, rlhf_dev v);
