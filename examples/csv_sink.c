@@ -4,8 +4,8 @@
 // resumed run continues the table with the same columns. It first removes the rows of phases after
 // its checkpoint, since those phases arrive again.
 //
-// The sink copies the names of the columns, because the arguments of a call are valid only until it
-// returns.
+// The sink copies the names of the columns, because the arguments of a call are valid only until
+// the call returns.
 #include <rlhf/log.h>
 #include <rlhf/sink.h>
 

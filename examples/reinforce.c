@@ -3,7 +3,7 @@
 //   A_i = R_i - mean R        L = -(1/N) sum_i sum_t A_i log p(token t of row i)
 //
 // N is the number of response tokens of the whole minibatch, so that L does not depend on how the
-// host splits it into microbatches.
+// host splits the minibatch into microbatches.
 #include <rlhf/algo.h>
 
 static rlhf_status plan(void *self, const rlhf_run_info *info, rlhf_plan *out) {
