@@ -4,9 +4,10 @@
 // refresh, forward, backward, gen_*) with the compute table alone.
 //
 // If a call of the table fails, the model need not add a message, because the backend has already
-// passed one to the host. The model has only the log-prob and entropy heads (info.heads), and of the
-// optional abilities only RLHF_CAP_GENERATE (info.caps). The host refuses runs that need others. The
-// model computes in f32 only (--set compute.dtype=f32). Its config.json has "model_type": "bigram".
+// passed one to the host. The model has only the log-prob and entropy heads (info.heads), and of
+// the optional abilities only RLHF_CAP_GENERATE (info.caps). The host refuses runs that need
+// others. The model computes in f32 only (--set compute.dtype=f32). Its config.json has
+// "model_type": "bigram".
 #include <rlhf/log.h>
 #include <rlhf/model.h>
 
