@@ -8,15 +8,15 @@
 
 #include <stdint.h>
 
-// Generalized advantage estimation (GAE; Schulman et al. 2016, eq. 16):
+// Computes the generalized advantage estimates (GAE; Schulman et al. 2016, eq. 16):
 //   delta_t = r_t + gamma v_{t+1} - v_t;  adv_t = delta_t + gamma lambda adv_{t+1};
 //   ret_t = adv_t + v_t.  All [n]. [any]
 void rlhf__gae(const double *r, const double *v, int64_t n, double gamma, double lambda,
                double *adv, double *ret);
 
-// One-step differences of the critic: adv_t = r_t + v_{t+1} - v_t, ret_t = adv_t + v_t. So if the
-// only reward is a score at the end, the last advantage is score - v_last, and the others are
-// v_{t+1} - v_t. All arrays are [n]. [any]
+// Computes the advantages as one-step differences of the critic: adv_t = r_t + v_{t+1} - v_t, ret_t
+// = adv_t + v_t. So if the only reward is a score at the end, the last advantage is score - v_last,
+// and the others are v_{t+1} - v_t. All arrays are [n]. [any]
 void rlhf__one_step(const double *r, const double *v, int64_t n, double *adv, double *ret);
 
 // Set x[n] to (x - mean) / (std + eps), or to exactly 0 if all x are equal. If unbiased is 1, the

@@ -65,21 +65,23 @@ void rlhf__surrogate_row(int32_t level, const struct rlhf__clip *, double w, con
                          const float *logp_old, const float *adv, int64_t len, float *d_logp,
                          struct rlhf__surrogate_sums *);
 
-// CISPO (MiniMax 2025, arXiv 2506.13585, eq. 4 without the lower bound): -min(rho, 1 + high) A x.
-// The bounded ratio is a constant weight, so every token has a gradient. A token counts as clipped
-// if rho > 1 + high and A is not 0. The other arguments are those of rlhf__surrogate_row. [any]
+// Adds the surrogate of CISPO (MiniMax 2025, arXiv 2506.13585, eq. 4 without the lower bound):
+// -min(rho, 1 + high) A x. The bounded ratio is a constant weight, so every token has a gradient. A
+// token counts as clipped if rho > 1 + high and A is not 0. The other arguments are those of
+// rlhf__surrogate_row. [any]
 void rlhf__cispo_row(int32_t level, double high, double w, const float *logp, const float *logp_old,
                      const float *adv, int64_t len, float *d_logp, struct rlhf__surrogate_sums *);
 
-// GMPO (Zhao et al. 2025, arXiv 2507.20673): -A rho, where rho is the geometric mean of the tokens'
-// ratios. Each log-ratio is clipped to [-low, high], but only in the direction that increases the
-// objective. The row has a single advantage, adv[0]. The other arguments are those of
-// rlhf__surrogate_row. [any]
+// Adds the surrogate of GMPO (Zhao et al. 2025, arXiv 2507.20673): -A rho, where rho is the
+// geometric mean of the tokens' ratios. Each log-ratio is clipped to [-low, high], but only in the
+// direction that increases the objective. The row has a single advantage, adv[0]. The other
+// arguments are those of rlhf__surrogate_row. [any]
 void rlhf__gmpo_row(const struct rlhf__clip *, double w, const float *logp, const float *logp_old,
                     const float *adv, int64_t len, float *d_logp, struct rlhf__surrogate_sums *);
 
-// SAPO (Gao et al. 2025, arXiv 2511.20347): -A (4 / tau) sigmoid(tau (rho - 1)), a soft gate
-// instead of the clip. tau is `pos` if A > 0, otherwise `neg`. No token counts as clipped. [any]
+// Adds the surrogate of SAPO (Gao et al. 2025, arXiv 2511.20347): -A (4 / tau) sigmoid(tau (rho -
+// 1)), a soft gate instead of the clip. tau is `pos` if A > 0, otherwise `neg`. No token counts as
+// clipped. [any]
 void rlhf__sapo_row(int32_t level, double pos, double neg, double w, const float *logp,
                     const float *logp_old, const float *adv, int64_t len, float *d_logp,
                     struct rlhf__surrogate_sums *);

@@ -78,8 +78,8 @@ static void report_round(const rlhf_host *h, const rlhf_reward_update_report *r)
     rlhf_metric_last(h, "reward_model/history", (double)r->history);
 }
 
-// Algorithm 1, line 12. Does nothing if the judge gave all responses equal scores, because equal
-// scores make no pairs.
+// Trains the reward model (algorithm 1, line 12). Does nothing if the judge gave all responses
+// equal scores, because equal scores make no pairs.
 static rlhf_status train_reward(struct iterative *it, const rlhf_iteration_service *s) {
     const rlhf_host *h = it->grpo.pg.host;
     if (it->fresh == 0) {
