@@ -136,8 +136,8 @@ rlhf_status rlhf_tf_check(const rlhf_host *host, const struct rlhf_tf_arch *arch
 
 extern const rlhf_model_ops rlhf_tf_ops;
 
-// rlhf_plugin.extension for RLHF_EXT_TAP (rlhf/draft/tap.h). Only pre-norm causal models have it.
-// [any]
+// Implements rlhf_plugin.extension for RLHF_EXT_TAP (rlhf/draft/tap.h). Only pre-norm causal models
+// have this extension. [any]
 const void *rlhf_tf_extension(void *self, const char *id);
 
 #ifdef __cplusplus

@@ -165,9 +165,9 @@ rlhf_rope rlhf__tf_rope_args(const struct rlhf__tf *m, const struct rlhf__tf_row
                              int32_t layer, rlhf_dev raw, rlhf_dev stats);
 
 // ---- trunk.c: the norm ----
-// out = the architecture's norm of x, f32 [rows, d], in dtype. gamma is the gain; if the norm has a
-// bias, it follows gamma. stats, f32 [rows, rlhf__tf_stats()], is for the backward pass; NULL if
-// that is not needed.
+// Stores the architecture's norm of x, f32 [rows, d], in out, in dtype. gamma is the gain; if the
+// norm has a bias, the bias follows gamma. stats, f32 [rows, rlhf__tf_stats()], gets what the
+// backward pass needs; it may be NULL.
 rlhf_status rlhf__tf_norm(const struct rlhf__tf *m, const struct rlhf__tf_tensor *gamma,
                           rlhf_dev out, int32_t dtype, rlhf_dev stats, rlhf_dev x, uint32_t rows);
 // From dy, in dy_dtype, computes the gradient of the gain and the gradient of x. Stores the

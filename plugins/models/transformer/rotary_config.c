@@ -42,8 +42,8 @@ static rlhf_status linear(const rlhf_host *host, const struct rope *r) {
     return RLHF_OK;
 }
 
-// Long wavelengths are scaled by the factor, and short ones stay unchanged. Wavelengths between
-// them are interpolated.
+// Computes the frequencies of type llama3: long wavelengths are scaled by the factor, and short
+// ones stay unchanged. Between the two, the frequency is interpolated.
 static rlhf_status llama3(const rlhf_host *host, const struct rope *r) {
     const double low = r->o->low_freq_factor, high = r->o->high_freq_factor;
     if (!(r->factor > 0)) return refuse(host, r, "factor", "is missing; it must be above 0");

@@ -7,7 +7,7 @@
 // A batch of rows on the device, without padding.
 //
 //   resp    the n_resp positions whose states predict a response token
-//   target  the predicted tokens, which are scored at their own positions
+//   target  the ids of the predicted tokens
 //   pool    the position at which each row's score is read
 struct rlhf__tf_rows {
     uint32_t n, total, n_resp, resp_is_all; // resp_is_all: resp is all of 0 .. total-1
@@ -138,8 +138,8 @@ struct rlhf__tf_scratch {
 // The heads of a response token, in the order of `result` and dres.
 enum rlhf__tf_result { TF_LOGP, TF_ENTROPY, TF_KL, TF_VALUE, TF_TOKEN_SCORE, TF_N_RESULT };
 
-// The row stride, in floats, of `result`, f32 [TF_N_RESULT, stride], which has one row per head. It
-// is n_resp, rounded up so that a row is a multiple of 64 bytes.
+// Returns the row stride, in floats, of `result`, f32 [TF_N_RESULT, stride], which has one row per
+// head. The stride is n_resp, rounded up so that a row is a multiple of 64 bytes.
 static inline uint64_t rlhf__tf_result_stride(const struct rlhf__tf_rows *r) {
     return ((uint64_t)r->n_resp + 15) & ~(uint64_t)15;
 }
