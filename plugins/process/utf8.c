@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// The allowed range of a character's second byte. It excludes overlong forms, surrogates and code
-// points above U+10FFFF (Unicode, table 3-7).
+// Sets *low and *high to the range of a character's second byte, given its first byte. The range
+// excludes overlong forms, surrogates and code points above U+10FFFF (Unicode, table 3-7).
 static void second_byte(unsigned char first, unsigned char *low, unsigned char *high) {
     *low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
     *high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;

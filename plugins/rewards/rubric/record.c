@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-// FNV-1a with two offsets. The questions come from the user's own run, so nobody has a reason to
-// construct collisions.
+// Returns a hash of 128 bits: FNV-1a with two offsets. It need not resist constructed collisions,
+// because the questions come from the user's own run.
 struct rlhf__question rlhf__question_of(const char *criterion, const char *text, size_t n) {
     struct rlhf__question q = {{0xcbf29ce484222325u, 0x84222325cbf29ce4u}};
     for (int half = 0; half < 2; half++) {
