@@ -27,8 +27,8 @@ struct rlhf__tracker_spec {
     struct rlhf__tracker_word more[RLHF__TRACKER_WORDS];
 };
 
-// create() of a tracker's plugin. *self is passed to the functions below. Finds the Python
-// interpreter but does not start it. [main]
+// Implements create() of a tracker's plugin. *self is passed to the functions below. Finds the
+// Python interpreter but does not start it. [main]
 rlhf_status rlhf__tracker_create(const rlhf_host *, const struct rlhf__tracker_spec *, void **self);
 void rlhf__tracker_destroy(void *self);
 
