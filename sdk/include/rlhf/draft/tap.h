@@ -86,7 +86,7 @@ typedef struct rlhf_tap_ops {
     // does not have the point. RLHF_E_INVALID: count is wrong, or the last run has not computed the
     // point. [step]
     rlhf_status (*read)(void *self, int32_t point, int32_t layer, float *out, uint64_t count);
-    // out [rows, d] = x W, where x [rows, heads * width] are outputs of the heads and W is the
+    // Computes out [rows, d] = x W. x [rows, heads * width] are outputs of the heads; W is the
     // layer's attention output matrix, adapter included. The bias is not added. [step]
     rlhf_status (*project)(void *self, int32_t layer, const float *x, uint32_t rows, float *out);
     // Copies n rows of a head (enum rlhf_tap_head) and, unless bias is NULL, their biases [n],

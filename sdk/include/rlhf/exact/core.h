@@ -134,8 +134,8 @@ static inline rlhf_x_u128 rlhf_x_exp_rest(rlhf_x_u128 r) {
     return rlhf_x_mul(x, u);
 }
 
-// e^x; x and its error have RLHF_X_POINT bits below the point. The result is 2^e times a number
-// from 1 to 2 with 127 bits.
+// Returns e^x. x and its error have RLHF_X_POINT bits below the point. The result is 2^e times a
+// number from 1 to 2 with 127 bits.
 static inline struct rlhf_x rlhf_x_exp_of(rlhf_x_i128 x, rlhf_x_u128 err) {
     int64_t k = (int64_t)((rlhf_x_i128)(int64_t)(x >> 64) * rlhf_x_steps >> 110);
     rlhf_x_i128 r = x - rlhf_x_steps_of(k);

@@ -393,8 +393,9 @@ typedef struct rlhf_compute {
     // bytes_in_use; 0 if weight_create would reject the arguments. Does not allocate.
     uint64_t (*weight_bytes)(void *ctx, int32_t k, int32_t n, int32_t dtype, uint32_t flags);
     rlhf_status (*weight_pack)(void *ctx, rlhf_weight *, rlhf_dev src_f32);
-    // out[rows, n] (+)= x[rows, k] W + bias[n]. x has the weight's dtype; out_dtype f32 or bf16;
-    // accumulate adds to out (f32 only); bias f32 or NULL.
+    // out[rows, n] (+)= x[rows, k] W + bias[n]. x has the weight's dtype. out_dtype is f32 or bf16.
+    // If accumulate is set, the result is added to out, which must then be f32. bias is f32 or
+    // NULL.
     rlhf_status (*linear)(void *ctx, rlhf_dev out, int32_t out_dtype, int32_t accumulate,
                           rlhf_dev x, const rlhf_weight *, rlhf_dev bias, uint32_t rows);
     // dx[rows, k] (+)= dy[rows, n] W^T. dy has the weight's dtype.
@@ -405,9 +406,9 @@ typedef struct rlhf_compute {
     rlhf_status (*linear_dw)(void *ctx, rlhf_dev dw, rlhf_dev db, rlhf_dev x, rlhf_dev dy,
                              const rlhf_weight *, uint32_t rows);
 
-    // out[rows, n] = add[rows, n] + x[rows, k] W + bias[n]; out and add f32, add may be out; x has
-    // the weight's dtype; bias f32 or NULL. The result has the same bits as copying add to out and
-    // then calling linear with accumulate. Row exactness is as in linear.
+    // out[rows, n] = add[rows, n] + x[rows, k] W + bias[n]; out and add are f32, and add may be
+    // out. x has the weight's dtype. bias is f32 or NULL. The result has the same bits as copying
+    // add to out and then calling linear with accumulate. Row exactness is as in linear.
     rlhf_status (*linear_add)(void *ctx, rlhf_dev out, rlhf_dev add, rlhf_dev x,
                               const rlhf_weight *, rlhf_dev bias, uint32_t rows);
 
@@ -425,21 +426,22 @@ typedef struct rlhf_compute {
     // are NULL and n_pos is 0.
     rlhf_status (*embed_bwd)(void *ctx, rlhf_dev dwte, rlhf_dev dwpe, rlhf_dev dout, rlhf_dev ids,
                              rlhf_dev pos, uint32_t rows, int32_t d, int32_t vocab, int32_t n_pos);
-    // LayerNorm over d, biased variance. x, gamma, beta f32; stats f32 [rows, 2] = mean, 1/std, or
-    // NULL; out in out_dtype.
+    // LayerNorm over d, biased variance. x, gamma and beta are f32. stats, f32 [rows, 2], gets mean
+    // and 1/std; it may be NULL. out is in out_dtype.
     rlhf_status (*norm)(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev stats, rlhf_dev x,
                         rlhf_dev gamma, rlhf_dev beta, double eps, uint32_t rows, int32_t d);
-    // dx f32 (overwritten, or added to if accumulate is set); dgamma, dbeta f32 [d] accumulated,
-    // may be NULL; dy in dy_dtype.
+    // dx (f32) is overwritten or, if accumulate is set, added to. dgamma and dbeta (f32 [d]) are
+    // added to, and may be NULL. dy is in dy_dtype.
     rlhf_status (*norm_bwd)(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_dev dgamma,
                             rlhf_dev dbeta, rlhf_dev dy, int32_t dy_dtype, rlhf_dev x,
                             rlhf_dev stats, rlhf_dev gamma, uint32_t rows, int32_t d);
-    // RMS norm over d (Zhang and Sennrich 2019): out = gamma * x / sqrt(mean(x^2) + eps). x, gamma
-    // f32; stats f32 [rows] = 1 / sqrt(mean(x^2) + eps), or NULL; out in out_dtype.
+    // RMS norm over d (Zhang and Sennrich 2019): out = gamma * x / sqrt(mean(x^2) + eps). x and
+    // gamma are f32. stats, f32 [rows], gets 1 / sqrt(mean(x^2) + eps); it may be NULL. out is in
+    // out_dtype.
     rlhf_status (*rms_norm)(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev stats, rlhf_dev x,
                             rlhf_dev gamma, double eps, uint32_t rows, int32_t d);
-    // dx f32 (overwritten, or added to if accumulate is set); dgamma f32 [d] accumulated, may be
-    // NULL; dy in dy_dtype.
+    // dx (f32) is overwritten or, if accumulate is set, added to. dgamma (f32 [d]) is added to, and
+    // may be NULL. dy is in dy_dtype.
     rlhf_status (*rms_norm_bwd)(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_dev dgamma,
                                 rlhf_dev dy, int32_t dy_dtype, rlhf_dev x, rlhf_dev stats,
                                 rlhf_dev gamma, uint32_t rows, int32_t d);
@@ -449,7 +451,7 @@ typedef struct rlhf_compute {
     rlhf_status (*act_bwd)(void *ctx, rlhf_dev dx, rlhf_dev dy, rlhf_dev x, int32_t kind,
                            int32_t dtype, uint64_t n);
     // Gated linear unit (Shazeer 2020): out[t, j] = f(x[t, j]) * x[t, inner + j], in f32, rounded
-    // once; x [rows, 2 * inner] and out [rows, inner] in dtype; kind: enum rlhf_act.
+    // once. x [rows, 2 * inner] and out [rows, inner] are in dtype. kind: enum rlhf_act.
     rlhf_status (*gate)(void *ctx, rlhf_dev out, rlhf_dev x, int32_t kind, int32_t dtype,
                         uint32_t rows, int32_t inner);
     // dx [rows, 2 * inner] is overwritten, and may be x; dy is [rows, inner]. Let a be x[t, j], and
