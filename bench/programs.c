@@ -1,5 +1,5 @@
-// programs.c: the cost per row of rewards in another process. exec.so starts this program itself,
-// which answers 1 to each line. python.so calls a function that returns ones.
+// programs.c: the cost of a row for rewards that run in another process. exec.so starts this
+// program itself, which answers 1 to each line. python.so calls a function that returns ones.
 #include "plugin.h"
 
 #include <rlhf/reward.h>
