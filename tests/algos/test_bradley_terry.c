@@ -1,6 +1,6 @@
 // test_bradley_terry.c: checks bradley_terry.so against the float64 reference of
-// make_bt_vectors.py, by hand, by finite differences, and by the signs of derivatives. The numbers
-// are the same for any split that keeps groups whole. Also tests refusals.
+// make_bt_vectors.py, against numbers computed by hand, by finite differences, and by the signs of
+// derivatives. The numbers are the same for any split that keeps groups whole. Also tests refusals.
 #include "algos/bt_vectors.h"
 #include "algos/preference_case.h"
 

@@ -1,6 +1,7 @@
 // test_dpo.c: checks dpo.so against the float64 reference of make_dpo_vectors.py (which
-// tests/oracle/dpo_loss.py compares with TRL), by hand, by finite differences, and by the signs of
-// derivatives. The numbers are the same for any split that keeps groups whole. Also tests refusals.
+// tests/oracle/dpo_loss.py compares with TRL), against numbers computed by hand, by finite
+// differences, and by the signs of derivatives. The numbers are the same for any split that keeps
+// groups whole. Also tests refusals.
 #include "algos/dpo_vectors.h"
 #include "algos/preference_case.h"
 
@@ -135,8 +136,8 @@ static void refused(const char *options, const char *word) {
     algo_close(&a);
 }
 
-// Label smoothing is allowed only in losses that support it. The robust loss needs it and has a
-// pole at 1/2.
+// Label smoothing is allowed only in losses that support it. The robust loss requires label
+// smoothing, and has a pole at 1/2.
 static void smoothing_without_effect_is_refused(void **state) {
     (void)state;
     static const char *const without[] = {"ipo",      "hinge",    "sppo_hard",

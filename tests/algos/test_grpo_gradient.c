@@ -156,8 +156,8 @@ static void kl_pulls_back(void **state) {
     algo_close(&a);
 }
 
-// A group without spread is counted. Its policy gradient is 0 with every normalization, even with
-// eps 0. Without a KL term, its tokens have derivative exactly 0.
+// The metrics count a group without spread. The policy gradient of such a group is 0 with every
+// normalization, even with eps 0. Without a KL term, its tokens have derivative exactly 0.
 static void zero_spread(void **state) {
     (void)state;
     static const char *const scales[] = {"group", "batch", "none"};

@@ -1,6 +1,6 @@
-// test_rloo.c: checks rloo.so against the float64 reference of make_rloo_vectors.py, by hand, by
-// finite differences, and by the signs of derivatives, in any split into microbatches. Also tests
-// refusals.
+// test_rloo.c: checks rloo.so against the float64 reference of make_rloo_vectors.py, against
+// numbers computed by hand, by finite differences, and by the signs of derivatives, in any split
+// into microbatches. Also tests refusals.
 #include "algos/rloo_vectors.h"
 #include "algos/vector_case.h"
 

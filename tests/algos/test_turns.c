@@ -57,8 +57,8 @@ static void make_batch(struct batch *b, const struct kind *k, uint64_t seed) {
         b->class_score[i] = (float)sin(i + 1.0);
 }
 
-// Inserts up to 6 given tokens before some tokens of the policy, but not before the first one of a
-// row, and 2 after the last token of some rows.
+// Inserts up to 6 tokens of an environment before some tokens of the policy, and 2 after the last
+// token of some rows. Inserts none before the policy's first token of a row.
 static void insert(struct episodes *s, struct batch *b, int32_t leak) {
     rlhf_rng r = {7, rlhf_rng_stream("episodes"), 0};
     int32_t before[MAX_TOKENS + 1] = {0}, after[MAX_ROWS] = {0};
@@ -139,7 +139,7 @@ static void one_observation_too_many(void **state) {
 // ---- GAE ----
 
 // verl's recurrence over whole rows (verl/trainer/ppo/core_algos.py, compute_gae_advantage_return).
-// Where the mask is 0, it keeps the value and the advantage of the next token.
+// Where the mask is 0, the recurrence keeps the value and the advantage of the next token.
 static void masked(const struct episodes *s, uint32_t i, const float *reward, const float *value,
                    double gamma, double lambda, float *adv, float *ret) {
     const struct rlhf__rows *e = &s->e;

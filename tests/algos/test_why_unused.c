@@ -1,5 +1,5 @@
-// test_why_unused.c: which options of the shipped algorithms report that they have no effect. All
-// other options must not report this.
+// test_why_unused.c: which options the shipped algorithms report as having no effect. They must not
+// report any other option.
 #include "algos/fixture.h"
 
 #include <rlhf/draft/iteration.h>

@@ -1,5 +1,5 @@
-// fixture.h: a share directory with separate configs, and one function that turns arguments into a
-// config.
+// fixture.h: a share directory that has only the configs of a test, and a function that turns
+// arguments into a config.
 #ifndef RLHF_TESTS_CONFIG_FIXTURE_H
 #define RLHF_TESTS_CONFIG_FIXTURE_H
 

@@ -313,8 +313,8 @@ static void check_row(struct fixture *f, const struct rlhf__rows *e, uint32_t i,
     assert_int_equal(e->label[i], label);
 }
 
-// With mismatched completions, an extra row follows each row: its prompt with the completion of the
-// previous row, as in TRL.
+// With mismatched completions, each row is followed by an extra row, which has the row's prompt and
+// the completion of the previous row, as in TRL.
 static void mismatched_completions(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};

@@ -10,9 +10,10 @@
 #define CUDA_HOST "gpu/bin/rlhf-host"
 #define CUDA_SO   "gpu/lib/rlhf/0/kernels/kernels_cuda.so"
 
-// Create gpu/ in t->dir: the program, links to the files that it opens, and the emulated backend as
-// kernels_cuda.so. RLHF_FAKE_CUDA describes the fake machine (tests/cuda/fake_runtime.h).
-// CUDA_VISIBLE_DEVICES names a card; without it the program would not look for one.
+// Creates gpu/ in t->dir, with the program, links to the files that it opens, and the emulated
+// backend as kernels_cuda.so. RLHF_FAKE_CUDA describes the fake machine
+// (tests/cuda/fake_runtime.h). CUDA_VISIBLE_DEVICES names a card; without it the program would not
+// look for one.
 static inline void e2e_cuda_install(struct e2e *t) {
     const int status = e2e_shell(
         t,

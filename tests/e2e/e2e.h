@@ -38,8 +38,8 @@ __attribute__((format(printf, 2, 3))) int e2e_run(struct e2e *t, const char *arg
 // As e2e_run, but runs a script through `sh -c`, with the program's path in $HOST.
 __attribute__((format(printf, 2, 3))) int e2e_shell(struct e2e *t, const char *script, ...);
 
-// As e2e_shell, but the output goes to a terminal with that many columns (TERM xterm, NO_COLOR
-// set). t->out receives the bytes that the terminal gets, so its lines end in CR LF.
+// As e2e_shell, but the output goes to a terminal of `columns` columns (TERM xterm, NO_COLOR set).
+// t->out receives the bytes that the terminal gets, so its lines end in CR LF.
 __attribute__((format(printf, 3, 4))) int e2e_terminal(struct e2e *t, unsigned short columns,
                                                        const char *script, ...);
 

@@ -1,7 +1,8 @@
 // faulty_reward.c: a reward that depends only on the response's text and on the number of calls
-// that it has answered. This number is its state. A seed chooses the rows and phases at which it
-// fails, a given number of times each. Built with OUTSIDE, it is stateless and reports the thread
-// of each call. It also reads the limits of a call, like rewards that work outside the process.
+// that it has answered. This number is its state. A seed chooses rows and phases, and the reward
+// fails at each of them a given number of times. Built with OUTSIDE, it is stateless and reports
+// the thread of each call. It also reads the limits of a call, like rewards that work outside the
+// process.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>

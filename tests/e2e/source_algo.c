@@ -39,7 +39,7 @@ static rlhf_status plan(void *self, const rlhf_run_info *run, rlhf_plan *out) {
 }
 
 // In the tiny model, the token of a single letter is its byte. Responses have random tokens, so the
-// letter is read from the prompt. In texts, the first token is the prompt.
+// letter is read from the prompt. In rows of plain text, the first token is the prompt.
 static void check(struct algo *a, const int32_t *ids, int32_t n, int64_t source) {
     int32_t k = 0;
     while (k < n && (ids[k] < 'A' || ids[k] > 'Z'))

@@ -143,7 +143,7 @@ static void reference_moves(void **state) {
 }
 
 // Supervised stages train adapters. The resulting classifier and reward model then score a run's
-// responses, and use the base values that the policy already holds.
+// responses. They use the base's weights that the policy already holds.
 static void stages(void **state) {
     struct e2e *t = *state;
     done(t, e2e_run(t, "--algo sft.so --data texts.jsonl --policy qwen --set run.phases=2 --set "

@@ -208,8 +208,8 @@ static void a_model_that_does_not_fit_is_refused(void **state) {
     e2e_says(t, "; no GPU: the policy '");
 }
 
-// A process that has called CUDA must not fork and go on using it. So the parent calls CUDA only in
-// a child process. The fake runtime can end the process at its first call.
+// A process that has called CUDA must not fork and use CUDA afterwards. So the program calls CUDA
+// only in a child process. The fake runtime can end that process at its first call.
 static void forks_come_before_cuda(void **state) {
     struct e2e *t = *state;
 #define NONSENSE "RLHF_FAKE_CUDA=nonsense " CUDA_HOST " "

@@ -264,7 +264,8 @@ static void bridges(void **state) {
 }
 
 // This template renders a turn differently once later turns follow. The row keeps the tokens that
-// the policy wrote. The run reports the share of such turns, or ends.
+// the policy wrote. Depending on episodes.rewrites, the run reports the share of such turns, or
+// ends.
 static void rewrites(void **state) {
     struct e2e *t = *state;
     static const char *const marks[] = {"", "!"}; // written before earlier turns

@@ -1,5 +1,5 @@
 // test_e2e_export.c: exports a run: which checkpoint is exported, and the files and their contents.
-// They must not contain any trace of the machine.
+// The files must not contain any trace of the machine.
 #include "e2e.h"
 
 #include <stdio.h>

@@ -278,8 +278,8 @@ static int flip_turns(const struct rlhf__buf *text, size_t line, const json_t *r
     return answers;
 }
 
-// If a token, a reward or a log-prob of a turn is changed, or an answer of the environment, the
-// fault names the phase, the row and the turn.
+// If a token, a reward or a log-prob of a turn is changed, or if an answer of the environment is
+// changed, the fault names the phase, the row and the turn.
 static void flips_of_turns_are_named(void **state) {
     (void)state;
     struct rlhf__buf text = read_all("rollouts.jsonl");

@@ -230,7 +230,7 @@ static void names(struct e2e *t, const char *run, const char *text) {
 }
 
 // A run directory as policy and as reference. The log names the checkpoint, and config.json stores
-// its path. So a resume uses that checkpoint, even if the other run has continued since.
+// its path. So a resume uses that checkpoint, even if the named run has continued since.
 static void a_run_to_start_from(void **state) {
     struct e2e *t = *state;
     run(t, SFT "--policy model --set policy.init=random --set run.phases=2 --out r");

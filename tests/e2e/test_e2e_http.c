@@ -85,8 +85,9 @@ static void resumed(void **state) {
     e2e_same_tree(t, "a/checkpoints/latest/", "b/checkpoints/latest/");
 }
 
-// A run directory may come from somebody else. So its URL, which receives prompts and responses,
-// and the header that it takes from the environment must be given again or trusted.
+// A run directory may come from somebody else. It names the URL that receives prompts and
+// responses, and the header that is taken from the environment. So a resume requires that the user
+// gives both again, or trusts the directory.
 static void a_resumed_run_chooses_no_service(void **state) {
     struct e2e *t = *state;
     setenv("E2E_TOKEN", "X-Token: secret", 1);
@@ -133,8 +134,8 @@ static void asked_again(void **state) {
                      0);
 }
 
-// If a service is down, the run ends after patience_s with the checkpoint of the last phase. It
-// resumes when the service is back.
+// If a service is down, the run ends after patience_s with the checkpoint of the last phase. When
+// the service is back, the user can resume the run.
 static void given_up(void **state) {
     struct e2e *t = *state;
     assert_int_equal(run(t, "patience_s=0.5,backoff_s=0.1", "--phases 4 --out a"), 0);

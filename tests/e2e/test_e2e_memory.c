@@ -172,8 +172,8 @@ static void a_model_that_is_loaded_is_counted(void **state) {
     assert_true(total[1] > 0.98 * total[0] && total[1] < 1.02 * total[0]);
 }
 
-// With dynamic sampling, the further rows exist at the same time as the phase's rows. Joining them
-// makes a third set of rows.
+// With dynamic sampling, the rows of further rounds exist at the same time as the phase's first
+// rows. Joining them makes a third set of rows.
 static void fresh_rows_are_counted(void **state) {
     struct e2e *t = *state;
     json_int_t rows[2] = {0, 0};

@@ -149,8 +149,8 @@ static void same_numbers(struct e2e *t, const char *run, size_t n) {
     json_decref(rows);
 }
 
-// The two files agree after a roll-back, too, even if the last remaining phase has more metric
-// names than earlier ones.
+// After a roll-back, metrics.csv agrees with metrics.jsonl, too, even if the last remaining phase
+// has more metric names than earlier ones.
 static void a_table_of_the_same_numbers(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo sft.so --policy model --set policy.init=random "

@@ -115,7 +115,7 @@ static double mean_reward(struct e2e *t, const char *eval, const char *more) {
 }
 
 // A random model writes invalid UTF-8, so different tokens can have equal texts. A reward model
-// distinguishes them. The written pairs can still be used for training.
+// distinguishes such tokens. The written pairs can still be used for training.
 static void rows_can_be_trained_on(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "one.jsonl",

@@ -308,8 +308,8 @@ static void trained_on(void **state) {
     json_decref(head);
 }
 
-// A margin in every row has the same effect as the option with that value. Other algorithms refuse
-// margins.
+// A margin in every row has the same effect as algo.margin with that value. Algorithms without this
+// option refuse rows with margins.
 static void margins_of_rows(void **state) {
     struct e2e *t = *state;
     must(t,

@@ -157,8 +157,8 @@ static void services(void **state) {
 }
 #endif
 
-// These faults are found when the time limit is over, after 2 s. RLHF_LONG_SILENCES=N injects N of
-// them into each form.
+// Injects faults that are found only when the time limit of 2 s is over. RLHF_LONG_SILENCES=N
+// injects N of them into each form.
 static void silences(struct e2e *t, enum form form, const char *kinds) {
     const char *text = getenv("RLHF_LONG_SILENCES");
     const int all = text ? atoi(text) : wanted(0) / 25;

@@ -288,8 +288,8 @@ static void a_constant_reward_is_named_under_any_algorithm(void **state) {
     }
 }
 
-// With advantage=sequence, PPO compares all rows of a phase. So rewards must be equal in the whole
-// phase, not only within each group, for rows to be skipped.
+// With advantage=sequence, PPO compares all rows of a phase. So rows are skipped only if rewards
+// are equal in the whole phase, not only within each group.
 static void a_phase_is_one_group(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"ppo.so:advantage=sequence",

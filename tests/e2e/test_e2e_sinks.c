@@ -435,7 +435,7 @@ static void the_trackers_are_sound(void **state) {
                                    names[i]),
                          0);
         e2e_says(t, "nothing found");
-        // begin() and phase() record in a file which data the tracker has. `plugin check` allows
+        // In a file, begin() and phase() record which data the tracker has. `plugin check` allows
         // this.
         assert_null(strstr(t->out, "the run would go on without it"));
     }

@@ -143,8 +143,8 @@ static void a_resumed_run_stops_at_the_same(void **state) {
     e2e_says(t, "\"stop\":[\"a\",\"e\",\"th\",200,201]");
 }
 
-// For an option that takes a list, one word means a list with this text, and one number a list with
-// this id.
+// If an option takes a list, a single word stands for the list of this text, and a single number
+// for the list of this id.
 static void a_list_of_one(void **state) {
     struct e2e *t = *state;
     assert_int_equal(

@@ -100,7 +100,7 @@ static void models_of_the_program(void **state) {
         if (e2e_shell(t, "\"$HOST\" %s", args[i]) != 0) fail_msg("%s: %s", args[i], t->out);
 }
 
-// A label covers a whole text, so a row cannot be split. Rows that are truncated instead are
+// A label covers a whole text, so a long row is not split but truncated. Truncated rows are
 // counted.
 static void long_rows_of_a_classifier(void **state) {
     struct e2e *t = *state;

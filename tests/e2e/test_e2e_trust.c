@@ -248,8 +248,8 @@ static void no_link_leads_out_of_a_run(void **state) {
     assert_int_equal(e2e_run(t, "--resume r --set run.phases=2"), 0);
 }
 
-// Download caches make directories of links. Such a directory can be read, and nothing is written
-// through its links.
+// Download caches make model directories whose files are links. Such a directory can be read, and
+// nothing is written through its links.
 static void a_model_directory_may_be_links(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, SFT "--set run.phases=1 --set run.dir=r"), 0);

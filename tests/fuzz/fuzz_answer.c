@@ -1,7 +1,7 @@
-// fuzz_answer.c: gold answers and responses of any bytes. The input is two bytes that choose the
-// options, the gold answer, a zero byte, and the response. An answer that counts as right occurs in
-// the response. Verdicts are repeatable. If a gold answer is accepted, it counts as right when it
-// is itself the response.
+// fuzz_answer.c: gold answers and responses of any bytes. Two bytes of the input choose the
+// options. The gold answer, a zero byte, and the response follow. An answer that counts as right
+// occurs in the response. Verdicts are repeatable. If a gold answer is accepted, it counts as right
+// when it is itself the response.
 #include "fuzz.h"
 
 #include "answer/checker.h"

@@ -1,6 +1,6 @@
-// fuzz_config.c: a config file of any bytes, its lines as --set assignments, and texts as the value
-// of an option that is a list. An accepted config or list is printed as JSON that reads back to the
-// same JSON. A refusal names the place.
+// fuzz_config.c: reads any bytes as a config file, as --set assignments, or as the value of an
+// option that is a list. The first byte chooses one of them. An accepted config or list is printed
+// as JSON that reads back to the same JSON. A refusal names the place.
 #include "fuzz.h"
 
 #include "config/config.h"

@@ -1,6 +1,7 @@
 // fuzz_program_answer.c: answers of a program. The first byte chooses between a line for exec.so
 // and a frame of python.so's driver, which arrives in pieces of any size. A refusal has a reason.
-// An accepted answer reads the same again, and a frame does not depend on its pieces.
+// Reading an accepted answer again gives the same result, and the split into pieces does not affect
+// it.
 #include "fuzz.h"
 
 #include "exec/answer_line.h"

@@ -1,5 +1,5 @@
-// fuzz_safetensors.c: a weight file of any bytes. An accepted file tiles its data exactly and can
-// be read to the last byte.
+// fuzz_safetensors.c: a weight file of any bytes. The tensors of an accepted file cover its data
+// without gaps and overlaps, and can be read to the last byte.
 #include "fuzz.h"
 
 #include "weights/safetensors_header.h"

@@ -20,8 +20,8 @@ int hf_setup(void **state);
 int hf_teardown(void **state);
 
 // Makes a directory like dirs/<name> whose files are links to it, as in the hub's cache.
-// config.json gets the keys of the JSON object `patch` (NULL: unchanged). The next call replaces
-// the copy. Borrowed.
+// config.json gets the keys of the JSON object `patch` (NULL: unchanged). Returns the path, which
+// the caller does not own. The next call replaces the directory.
 const char *hf_variant(const struct hf *f, const char *name, const char *patch);
 
 // Checks the ids and log-probs of the language model in `dir` against `name` in expected.json.

@@ -307,8 +307,8 @@ static void threads(void **state) {
 
 // ---- shapes that a backend may refuse ----
 
-// True if the backend supports the shape. If not, both ops must refuse it with an error text that
-// names the unsupported property.
+// Returns 1 if the backend supports the shape. Otherwise asserts that both ops refuse it with an
+// error text that names the unsupported property, and returns 0.
 static int takes(rlhf_compute *c, const struct shape *s) {
     const uint32_t first = 0;
     struct call k = {.c = c, .rows = &first, .n_rows = 1};

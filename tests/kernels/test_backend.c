@@ -224,9 +224,9 @@ static void devices(void **state) {
     }
 }
 
-// Checks the table of instruction sets. It marks one level as used, which must not be above the
-// level that the environment allows. For every higher level, it gives the reason why it is not
-// used.
+// Checks the table of instruction sets. The table marks one level as used, which must not be above
+// the level that the environment allows. For every higher level, the table gives the reason why it
+// is not used.
 static void levels(void **state) {
     struct kit *k = *state;
     const char *cap = getenv("RLHF_CPU_ISA");

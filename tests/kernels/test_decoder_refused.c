@@ -5,7 +5,7 @@
 #include <string.h>
 
 // Asserts that the call is refused, at once or in the next wait, with an error text that contains
-// this word. Backends may differ in whether they return "invalid" or "not supported".
+// `word`. Backends may differ in whether they return "invalid" or "not supported".
 static void refused(rlhf_compute *c, rlhf_status got, const char *word, const char *what) {
     if (got == RLHF_OK) got = c->sync(c->ctx);
     const char *text = kit_said(c);

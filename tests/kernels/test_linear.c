@@ -12,8 +12,8 @@ struct shape {
 enum { IO = 0, OI = RLHF_WEIGHT_OUT_IN };
 
 static const struct bound f32_bound = {2e-11, 5e-5}, bf16_bound = {1e-8, 2e-2};
-// On a GPU, a GEMM of the library first rounds the bias to bf16 if the result is bf16. So these
-// results may differ more.
+// On a GPU, cuBLASLt first rounds the bias to bf16 if the result is bf16. So these results may
+// differ more.
 static const struct bound bias_bound = {1e-5, 5e-2};
 
 static const struct shape shapes[] = {
@@ -49,8 +49,8 @@ static const struct shape row_shapes[] = {
     {330, 528, 400, RLHF_BF16, RLHF_BF16, IO, 0, 1}, // more rows, steps and panels than one pass
 };
 
-// Shapes for linear_dw with long sums over rows. The lines of the result are not a multiple of four
-// numbers, and the last line ends at the end of its memory.
+// Shapes for linear_dw with long sums over rows. The length of a line of the result is not a
+// multiple of four numbers, and the last line ends where its memory ends.
 static const struct shape tall[] = {{4500, 16, 23, RLHF_BF16, RLHF_F32, IO, 0, 1},
                                     {4500, 21, 16, RLHF_F32, RLHF_F32, OI, 0, 1},
                                     {1111, 256, 97, RLHF_BF16, RLHF_F32, IO, 0, 1},

@@ -182,8 +182,8 @@ static void add_block(struct outputs *out, struct call *k, const char *name, con
     out->o[out->n - 1].dtype = dtype;
 }
 
-// The output gradient of a repeated token is set to 0, so that the sum over its repetitions is the
-// token's gradient.
+// In the expanded batch, the output gradient is set to 0 for all copies of a token but the first.
+// So the sum of the gradients over the copies is the token's gradient.
 static void backward(struct call *k, const struct shape *s, struct outputs *out, int compact) {
     const struct batch *b = make_batch(k, s, compact);
     const uint64_t total = b->ragged.total, heads = (uint64_t)s->heads;
@@ -340,8 +340,8 @@ static int is_repeat(const struct outputs *written, uint64_t t) {
 }
 
 // Compares output o of each token in the expanded batch with that of the same token in the compact
-// batch, bit for bit. The flags choose whether tokens of the prefix, and their repetitions, are
-// compared too.
+// batch, bit for bit. `with_prefix` and `with_repeats` choose whether tokens of the prefix, and
+// their repetitions, are compared too.
 static void same_bits(rlhf_compute *c, const struct outputs *shared, const struct outputs *written,
                       uint32_t o, int with_prefix, int with_repeats) {
     const struct output *x = &shared->o[o], *y = &written->o[o];

@@ -260,8 +260,8 @@ static void what_is_not_finite_is_skipped(void **state) {
 
 // ---- lists of tensors ----
 
-// The reference's table with counters of calls. If `singly` is set, it lacks the functions for
-// lists.
+// The reference backend's table with counters of calls. If `singly` is set, it lacks the functions
+// for lists.
 struct counting {
     const rlhf_compute *inner;
     rlhf_compute table;

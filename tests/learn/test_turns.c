@@ -12,8 +12,8 @@
 
 // ---- rows ----
 
-// One character for each token after the prompt says who wrote it. 0 to 2: the policy in that turn;
-// '.': given.
+// One character for each token after the prompt says who wrote it. A digit from 0 to 2 means the
+// policy in that turn, '.' means the environment.
 static const char *const who[GROUP] = {"00..11", "0.1.22", "000000", "0...11"};
 
 // Who wrote response token k of row i; -1 = given.
@@ -22,8 +22,8 @@ static int32_t turn_of(int32_t i, int32_t k) {
     return c == '.' ? -1 : c - '0';
 }
 
-// `shift` makes every turn begin that many tokens too late. `leak` marks one given token as the
-// policy's.
+// `shift` makes every turn begin that many tokens too late. If `leak` is set, one token of the
+// environment is marked as the policy's.
 static void add_turns(struct fixture *f, int32_t shift, int32_t leak) {
     struct rlhf__rows *e = &f->e;
     MUST(rlhf__rows_add_turns(e, &err));

@@ -27,8 +27,8 @@ struct line {
 // then the rows in three.
 enum order { AT_ONCE, BACKWARDS, STAGGERED };
 
-// The settings of sampling. keep: log-probs are those of the distribution over the kept tokens
-// only.
+// The settings of sampling. If `keep` is set, log-probs are those of the distribution over the kept
+// tokens only.
 struct rule {
     rlhf_dist dist, logp_dist;
     int32_t keep;

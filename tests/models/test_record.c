@@ -1,5 +1,5 @@
-// test_record.c: decoding on a backend that records calls samples the same as on other backends,
-// and follows the rules of record.
+// test_record.c: decoding on a backend that can record its calls. Sampling gives the same tokens as
+// on other backends, and decoding follows the rules of record.
 #include "decoders.h"
 #include "recorder.h"
 #include "rollout.h"

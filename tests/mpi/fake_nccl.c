@@ -9,8 +9,8 @@
 //
 //   FAKE_NCCL_VERSION=21805   the version; 22105 otherwise
 //   FAKE_NCCL_JOIN=fail       this process cannot join; the others wait for it
-//   FAKE_NCCL_FAIL=N          its N-th group fails
-//   FAKE_NCCL_DIE=N           it ends in its N-th group
+//   FAKE_NCCL_FAIL=N          this process's N-th group fails
+//   FAKE_NCCL_DIE=N           this process ends in its N-th group
 //   FAKE_NCCL_LOG=FILE        destroying a communicator appends "rank R: G groups, B bytes sent"
 #include "../../plugins/collectives/nccl/api.h"
 

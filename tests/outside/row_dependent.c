@@ -54,8 +54,8 @@ static rlhf_status half_of(void *ctx, rlhf_dev out, rlhf_dev x, uint32_t rows, i
     return RLHF_OK;
 }
 
-// sum f32 [rows, n] = x W + bias, computed in two passes over the columns of x. low has space for
-// sum.
+// sum f32 [rows, n] = x W + bias, computed in two passes over the columns of x. `low` has as many
+// elements as `sum`.
 static rlhf_status split_k(void *ctx, rlhf_dev sum, rlhf_dev low, rlhf_dev part, rlhf_dev x,
                            const rlhf_weight *w, rlhf_dev bias, uint32_t rows, uint64_t n,
                            int32_t k, int32_t dtype) {

@@ -193,7 +193,7 @@ static rlhf_status service_fails(struct fixture *f, rlhf_status status, const ch
 }
 
 // If a service fails, its message is reported as that of its caller. If the caller handles the
-// failure, a later failure without a message is not reported with that message.
+// failure, a later failure without a message does not get that message.
 static void what_a_service_says_goes_with_the_call(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};

@@ -171,8 +171,8 @@ int http_server_adopt(struct http_server *s, int fd) {
 
 // ---- the server ----
 
-// A socket of the loopback interface at that port (0: any port). Other sockets that do not listen
-// may share the port. -1 on failure.
+// Returns a socket of the loopback interface at `port` (0: any port), or -1 on failure. Other
+// sockets that do not listen may share the port.
 static int socket_at(int port) {
     struct sockaddr_in a = {.sin_family = AF_INET,
                             .sin_port = htons((uint16_t)port),
@@ -227,8 +227,8 @@ static void *accept_all(void *context) {
     return NULL;
 }
 
-// *held receives a second socket at that port, which does not listen and so reserves the port. held
-// may be NULL.
+// *held receives a second socket at the same port, which does not listen and so reserves the port.
+// held may be NULL.
 static int listen_somewhere(int *port, int *held) {
     struct sockaddr_in a;
     socklen_t len = sizeof a;

@@ -28,8 +28,8 @@ static long long gold_of(const char *solution) {
     return strtoll(digits, NULL, 10);
 }
 
-// Writes the same answer in other words. Later forms write a wrong answer instead. Returns 1 if the
-// answer is right.
+// Writes a response in the given form, which contains the answer `gold` or, in later forms, a wrong
+// answer. Returns 1 if the response's answer is right.
 static int respond(char *out, size_t cap, int form, const char *solution, long long gold) {
     switch (form) {
     case 0:

@@ -65,8 +65,8 @@ static int listens(int port) {
     return yes;
 }
 
-// Starts `openssl s_server` between the port and a connection of our server. That connection is its
-// standard input and output.
+// Starts `openssl s_server` between the port and a connection of our server. The connection is the
+// standard input and output of `openssl s_server`.
 static int start_tls(struct tls *s) {
     const struct timespec pause = {0, 20000000};
     int pair[2];

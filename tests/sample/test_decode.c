@@ -205,8 +205,8 @@ static rlhf_status record(void *ctx, uint64_t key, int32_t *what) {
     return RLHF_OK;
 }
 
-// On a device that records calls, rows that feed one token are in separate steps. The samples are
-// the same.
+// On a device that records calls, rows that feed one token get separate steps. The samples are the
+// same as on other devices.
 static void steps_apart_draw_the_same(void **state) {
     (void)state;
     struct rlhf_gen *g = calloc(1, sizeof *g);

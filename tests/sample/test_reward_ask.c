@@ -98,8 +98,8 @@ static void tries_have_an_end(void **state) {
     assert_string_equal(f->s->asked, "abcdefgh|bc|bc|");
     assert_int_equal(f->tally.failures, 6);
     assert_int_equal(f->tally.retries, 4);
-    // Whether another nan_policy would let the run continue depends on the rows that remain at the
-    // end.
+    // The message names rewards.nan_policy only if another policy would let the run continue. That
+    // depends on the rows that remain at the end.
     static const char *const odd[][3] = {{"b", NULL, NULL}, {"bc", "bc", "b"}, {"bc", "bc", "bc"}};
     static const char *const policy[] = {"rewards.retries 2 (zero", "rewards.retries 2 (zero",
                                          "rewards.retries 2 and rewards.nan_policy stop (zero"};
@@ -197,9 +197,9 @@ static void metrics_are_of_the_calls_that_report(void **state) {
     assert_true(f->weight == 7 && f->counted == 7);
 }
 
-// A call for a group cannot take back its reports about rows that are scored again. So the whole
-// call is repeated, and the metrics are those of a batch that was scored at once. The first answers
-// are kept.
+// A call for a group cannot take back the metrics that it reported for rows that are scored again.
+// So the whole call is repeated, and the metrics are those of a batch that was scored at once. Rows
+// that already had an answer keep it.
 static void metrics_of_repeated_groups_count_once(void **state) {
     struct fixture *f = *state;
     f->s->call[0] = (struct call){.fails = "d", .metric = 3};

@@ -53,8 +53,8 @@ static int close_all(void **state) {
 
 // ---- rows ----
 
-// Letters are the policy's tokens, '$' is its end token, and all other signs are given tokens. Row
-// 1 has one turn. Row 2 ends with tokens of the environment.
+// Letters are the policy's tokens, '$' is its end token, and all other signs are tokens of an
+// environment. Row 1 has one turn. Row 2 ends with tokens of the environment.
 static const char *const row[ROWS] = {"q?ab$[1]c\"$", "q?xyz$", "q?d(2)e!"};
 
 static struct rlhf__rows make_rows(void) {

@@ -8,8 +8,8 @@
 #include <math.h>
 #include <stdio.h>
 
-// True if |got - want| <= atol + rtol |want|. A value that is not finite must equal the other
-// value.
+// Returns true if |got - want| <= atol + rtol |want|. A value that is not finite must equal the
+// other value.
 static inline int tensor_close_one(double got, double want, double rtol, double atol) {
     if (isnan(want)) return isnan(got);
     if (!isfinite(want) || !isfinite(got)) return got == want;

@@ -98,8 +98,8 @@ static void scales(void **state) {
     rlhf__peft_finish(&p);
 }
 
-// Fields that do not change the function are accepted. The tensors determine which layers are
-// adapted.
+// Fields that do not change what the adapter computes are accepted. The tensors determine which
+// layers are adapted.
 static void told(void **state) {
     struct scratch *s = *state;
     static const char *const edits[][2] = {

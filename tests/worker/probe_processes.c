@@ -54,7 +54,7 @@ static long limits_of(const struct bait *b) {
 static long slows(const struct bait *b) { return setpriority(PRIO_PROCESS, (id_t)b->victim, 19); }
 
 // Tries to slow down all of the user's processes. In a PID namespace, this reaches only the
-// worker's own.
+// worker's own processes.
 static long slows_all(const struct bait *b) {
     const int was = getpriority(PRIO_PROCESS, 0);
     errno = 0;
@@ -163,8 +163,8 @@ static long lock_list(const struct bait *b) {
     return syscall(SYS_get_robust_list, b->victim, &list, &n);
 }
 
-// A core-scheduling cookie of the victim (PR_SCHED_CORE, PR_SCHED_CORE_GET). The kernel checks the
-// permission before it reports ENODEV (no SMT siblings) or EINVAL (old kernel).
+// Reads a core-scheduling cookie of the victim (PR_SCHED_CORE, PR_SCHED_CORE_GET). The kernel
+// checks the permission before it reports ENODEV (no SMT siblings) or EINVAL (old kernel).
 static long core_cookie(const struct bait *b) {
     uint64_t cookie;
     const long got = prctl(62, 0, (long)b->victim, 0, &cookie);
@@ -216,8 +216,8 @@ static long joins(const struct bait *b) {
     return got < 0 && errno == EINVAL ? 0 : got;
 }
 
-// A system call that is newer than all in the filter's list. The test makes the filter refuse it
-// with EXDEV.
+// Makes a system call that is newer than all those in the filter's list. The test makes the filter
+// refuse it with EXDEV.
 static long newer(const struct bait *b) {
     (void)b;
     const long got = syscall(472);

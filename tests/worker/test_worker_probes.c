@@ -136,7 +136,7 @@ static void take_up(struct attacked *a) {
 #define PLUGIN  "$RLHF_TEST_PLUGINS/probe_reward.so:dir=$PWD/bait"
 #define PROGRAM "exec.so:command='$RLHF_TEST_PLUGINS/probe_program' all $PWD/bait,isolate=true"
 
-// Runs the attacker in a terminal, whose name is in the bait. `as` has options of walled.c. Returns
+// Runs the attacker in a terminal, whose name is in the bait. `as` are options of walled.c. Returns
 // the exit status.
 static int attack_by(struct e2e *t, const struct attacked *a, const char *as, const char *reward,
                      const char *options) {
