@@ -16,9 +16,9 @@ struct rlhf__closing {
     const char *environment; // file name of the environment's plugin; NULL: none
 };
 
-// Log the summary as info lines; on a terminal, with a curve of the headline metric. A JSON log
-// gets one object with the event "summary" instead. Logs nothing before the first phase has ended.
-// [main]
+// Log the summary as info lines. On a terminal, they include a curve of the headline metric. A JSON
+// log gets one object with the event "summary" instead. Logs nothing before the first phase has
+// ended. [main]
 void rlhf__closing_say(const struct rlhf__closing *);
 
 // Log one or two commands that show more about the run. [main]

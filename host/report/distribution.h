@@ -1,5 +1,5 @@
-// distribution.h: how numbers are distributed: their mean, and either each value with its count or
-// quantiles. Pure functions.
+// distribution.h: describes how numbers are distributed, by their mean and either the count of each
+// value or quantiles. Pure functions.
 #ifndef RLHF_HOST_REPORT_DISTRIBUTION_H
 #define RLHF_HOST_REPORT_DISTRIBUTION_H
 

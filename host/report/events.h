@@ -23,7 +23,7 @@ void rlhf__events_close(struct rlhf__events *);
 // NULL. [main]
 void rlhf__events_begin(struct rlhf__events *, int64_t phase, const char *const *argv);
 
-// Record a finding of a phase, counted from 1: its short name, and the sentence that was logged.
+// Record a finding: its phase (counted from 1), its short name, and the sentence that was logged.
 // [main]
 void rlhf__events_warning(struct rlhf__events *, int64_t phase, const char *finding,
                           const char *text);

@@ -90,8 +90,8 @@ struct rlhf__found rlhf__findings_judge(struct rlhf__findings *,
                                         const struct rlhf__phase_numbers *);
 
 // Convert the state to and from JSON. _save returns a new reference, or NULL if out of memory.
-// _load accepts NULL, which means that no state was stored; the next phase then counts as the
-// first. Errors: RLHF_E_INVALID. [main]
+// _load accepts NULL for a state that was not stored; the next phase then counts as the first.
+// Errors: RLHF_E_INVALID. [main]
 json_t *rlhf__findings_save(const struct rlhf__findings *);
 rlhf_status rlhf__findings_load(struct rlhf__findings *, const json_t *, struct rlhf__error *err);
 

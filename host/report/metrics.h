@@ -16,16 +16,17 @@
 
 struct rlhf__metrics;
 
-// Open for a new run (keep_phase < 0) or a resumed one. Every file drops rows of phases >
-// keep_phase and rows cut short by a crash, even a file that is no longer enabled. run is borrowed
-// until close. If run is NULL, nothing is written: the values are only in memory. [main]
+// Open the metrics files of a new run (keep_phase < 0) or of a resumed one. On resume, every file,
+// even one that is no longer enabled, loses the rows of phases > keep_phase and a row that a crash
+// cut short. run is borrowed until close. If run is NULL, nothing is written: the values are only
+// in memory. [main]
 rlhf_status rlhf__metrics_open(const struct rlhf__folder *run, const struct rlhf__log_config *want,
                                int64_t keep_phase, struct rlhf__log *log,
                                struct rlhf__metrics **out, struct rlhf__error *err);
 void rlhf__metrics_close(struct rlhf__metrics *m); // NULL allowed; unflushed values are dropped
 
-// Set a value of the current phase; a later one replaces it. The name "phase" is reserved and
-// ignored. [any]
+// Set the value of a metric in the current phase, in place of an earlier value. The name "phase" is
+// reserved and ignored. [any]
 rlhf_status rlhf__metrics_set(struct rlhf__metrics *m, const char *name, double value);
 
 // Add a value that a plugin reported with host->metric; combine is an enum rlhf_combine. If

@@ -44,8 +44,8 @@ void rlhf__progress_fill(struct rlhf__progress *p, const char *title);
 // samples of a phase before calling rlhf__progress_phase. [main]
 struct rlhf__full_screen *rlhf__progress_screen(const struct rlhf__progress *p);
 
-// Show the state after s->phase phases. Before this process has run any phase, that is
-// s->first_phase; the bar then appears for the first time. [main]
+// Show the state after s->phase phases. Call it once with s->phase = s->first_phase, before this
+// process has run any phase, to show the bar for the first time. [main]
 void rlhf__progress_phase(struct rlhf__progress *p, const struct rlhf__progress_state *s);
 
 // Show the current work (`what`, e.g. "rollout" or "loading the policy") and that `done` of `of`
@@ -56,8 +56,8 @@ void rlhf__progress_phase(struct rlhf__progress *p, const struct rlhf__progress_
 void rlhf__progress_step(struct rlhf__progress *p, const char *what, int64_t done, int64_t of);
 void rlhf__progress_note(struct rlhf__progress *p, const char *what); // without numbers
 
-// Returns a watch that passes on what it sees to rlhf__progress_step. If no bar is shown, the watch
-// does nothing. It lives as long as p. [any]
+// Returns a watch that passes on what it sees to rlhf__progress_step. The watch does nothing unless
+// a bar is shown. It lives as long as p. [any]
 const struct rlhf__watch *rlhf__progress_watch(const struct rlhf__progress *p);
 
 // End the display: the bar stays on the screen, and later output appears below it. [main]

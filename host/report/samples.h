@@ -47,8 +47,8 @@ struct rlhf__sample_table {
     size_t n_rewards; // at most RLHF__SAMPLE_REWARDS
     int32_t width;    // columns in total; 0 = the terminal's, or 100 without one
     int32_t boxed;    // 1: boxes with several lines of text each; 0: one line per sample
-    // 1: a run without rewards. Omit the reward column. If the run also lacks a reference, omit the
-    // log-prob column too.
+    // 1: omit the reward column, because the run lacks rewards. If the run also lacks a reference,
+    // omit the log-prob column too.
     int32_t no_reward, reserved;
 };
 

@@ -45,9 +45,9 @@ struct rlhf__shown_from {
     const struct rlhf__config *config;
 };
 
-// Replace *s by at most config->log.samples rows. Responses are picked at fixed quantiles of the
-// rewards, lowest first. Responses to held-out prompts are picked at even distances. Of the rows of
-// a file, the first whole groups are picked. Errors: RLHF_E_NOMEM. [main]
+// Replace the samples in *s by at most config->log.samples rows. Responses are picked at fixed
+// quantiles of the rewards, lowest first. Responses to held-out prompts are picked at even
+// distances. Of the rows of a file, the first whole groups are picked. Errors: RLHF_E_NOMEM. [main]
 rlhf_status rlhf__shown_take(struct rlhf__shown *s, const struct rlhf__shown_from *from,
                              struct rlhf__error *err);
 

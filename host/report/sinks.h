@@ -10,8 +10,9 @@
 
 struct rlhf__sinks;
 
-// Create an instance of each sink. plugin has c->n_sink entries; plugins and services are borrowed.
-// Errors: those of create(), e.g. for options that the sink rejects; RLHF_E_NOMEM. [main]
+// Create an instance of each sink. The array `plugin` has c->n_sink entries. The plugins and the
+// services are borrowed. Errors: those of create(), e.g. for options that the sink rejects;
+// RLHF_E_NOMEM. [main]
 rlhf_status rlhf__sinks_open(const struct rlhf__config *c, const struct rlhf__plugin *const *plugin,
                              struct rlhf__services *services, struct rlhf__log *log,
                              struct rlhf__sinks **out, struct rlhf__error *err);

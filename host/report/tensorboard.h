@@ -1,8 +1,8 @@
 // tensorboard.h: writes TensorBoard event files: scalars, histograms and texts.
 //
 // A file is TFRecord framing (length, masked CRC-32C, bytes, masked CRC-32C) around protobuf Event
-// messages; tensorboard.c lists the few fields that are used. Files are only written, and read only
-// to cut them back on resume.
+// messages; tensorboard.c lists the few fields that are used. Existing files are read only to cut
+// them back on resume.
 #ifndef RLHF_HOST_REPORT_TENSORBOARD_H
 #define RLHF_HOST_REPORT_TENSORBOARD_H
 
