@@ -1,5 +1,6 @@
-// ahead_phase.h: a phase of a run with rollout.ahead: begins and completes the next batch, and
-// reports its age and the waiting times. Without rollout.ahead these functions do nothing.
+// ahead_phase.h: the part of a phase that rollout.ahead adds. It begins and completes the next
+// batch, and reports the age of the rows and the waiting times. Without rollout.ahead these
+// functions do nothing.
 #ifndef RLHF_HOST_RUN_AHEAD_PHASE_H
 #define RLHF_HOST_RUN_AHEAD_PHASE_H
 

@@ -30,9 +30,9 @@ void rlhf__early_stop_finish(struct rlhf__early_stop *); // accepts a zeroed one
 // Returns whether the config sets a limit for `what` (enum rlhf__early_stop_what). [any]
 int rlhf__early_stop_looks_at(const struct rlhf__early_stop_config *, int32_t what);
 
-// Reject limits for quantities that a run of `algo` cannot measure. samples, rewards and reference
-// say whether the run samples responses, and has rewards and a reference. Errors: RLHF_E_INVALID.
-// [any]
+// Reject limits for quantities that a run of `algo` cannot measure. `samples` is 1 if the run
+// samples responses, `rewards` is 1 if it has rewards, `reference` is 1 if it has a reference.
+// Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__early_stop_check(const struct rlhf__early_stop_config *, const char *algo,
                                    int samples, int rewards, int reference,
                                    struct rlhf__error *err);

@@ -18,8 +18,8 @@
 
 #include <stdio.h>
 
-// On resume, an earlier rollouts file loses the rows of later phases even if this process writes
-// none.
+// On resume, an earlier rollouts file loses the rows of later phases, even if this process writes
+// no rollouts.
 static rlhf_status open_rollouts(struct rlhf__run *r, int64_t keep, struct rlhf__error *err) {
     const struct rlhf__folder *run = r->req->dir->root;
     int writes = r->config->log.rollouts;
@@ -74,8 +74,8 @@ static void fill_terminal(struct rlhf__run *r) {
     rlhf__buf_free(&title);
 }
 
-// A report for processes other than rank 0, which writes the files. It keeps numbers in memory,
-// opens no files, and logs only warnings about this process.
+// The report of a process other than rank 0. Rank 0 writes the files. The other processes keep
+// numbers in memory, open no files, and log only warnings about themselves.
 static rlhf_status open_silent(struct rlhf__run *r, struct rlhf__error *err) {
     struct rlhf__report *p = &r->report;
     const int32_t level = r->config->log.level;

@@ -25,9 +25,9 @@ rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experien
 rlhf_status rlhf__fresh_groups(struct rlhf__phase *p, struct rlhf__error *err);
 
 // If the cast has a judge, let it score the responses of p->x into p->x.judged. Its scores are not
-// rewards. Sets judge/mean and judge/std. A score that is not finite is RLHF_E_NUMERIC if
-// rewards.nan_policy is stop; otherwise the metrics leave it out. They also leave out rows that the
-// judge could not score, if rewards.on_failure lets the run continue. [step]
+// rewards. Sets judge/mean and judge/std. If rewards.nan_policy is stop, a score that is not finite
+// is the error RLHF_E_NUMERIC; otherwise the metrics leave such scores out. The metrics also leave
+// out rows that the judge could not score, if rewards.on_failure lets the run continue. [step]
 rlhf_status rlhf__judge(struct rlhf__phase *p, struct rlhf__error *err);
 
 #endif

@@ -28,7 +28,8 @@ rlhf_status rlhf__saving_note(struct rlhf__run *r, struct rlhf__error *err);
 rlhf_status rlhf__saving_meet(struct rlhf__run *r, rlhf_status st, struct rlhf__error *err);
 
 // After a phase: write a checkpoint if checkpoint.every or checkpoint.every_s demands one, or
-// SIGUSR1 has asked for it. Time affects only whether a file is written. [main]
+// SIGUSR1 has asked for it. The time decides only whether a file is written; nothing else depends
+// on it. [main]
 rlhf_status rlhf__saving_phase(struct rlhf__run *r, struct rlhf__error *err);
 
 // At the normal end: write the checkpoint unless this phase already has one. [main]
