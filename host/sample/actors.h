@@ -44,9 +44,8 @@ struct rlhf__actor_order {
     uint32_t begin, end; // the responses that this actor samples
 };
 
-// Receive an order and the weights for it. If the run ends, out->n is 0 and no weights are
-// received. Errors: those that a learner reports; those of rlhf__ship_weights; RLHF_E_INTERNAL.
-// [step]
+// Receive an order and the weights for it. If the run ends, sets out->n to 0 and receives nothing
+// more. Errors: those that a learner reports; those of rlhf__ship_weights; RLHF_E_INTERNAL. [step]
 rlhf_status rlhf__actors_receive(struct rlhf__actors *, struct rlhf__actor_order *out,
                                  struct rlhf__error *err);
 // If st is RLHF_OK, hand over the responses. Otherwise report to the other ranks that sampling has

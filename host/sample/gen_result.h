@@ -15,7 +15,7 @@ struct rlhf__gen_result {
     uint8_t *stopped; // [n] 1 = an end token or a rule ended the response, or the last turn
     int64_t stride;   // array elements of a row
     // [n * stride, rlhf_support_words] with keep_support, else NULL. In row i, entry k is the
-    // support of the k-th drawn token; tokens that were read have no entry.
+    // support of the k-th drawn token. Tokens that were read are skipped.
     uint32_t *support;
     int32_t *turn;  // [n * stride] the turn of each token, -1 = read; NULL without turns
     int64_t tokens; // prompt and response tokens that the model has computed

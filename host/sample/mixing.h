@@ -22,9 +22,8 @@ struct rlhf__reward_parts {
 
 // Compute e's score, reward and token[RLHF__TOKEN_REWARD] from `parts`, with the weights,
 // normalization, clip and penalties of the config. `parts` has an element for each of the n_reward
-// rewards. If an environment also gives rewards (e->paid), one more element follows with these.
-// Rows that are not kept get 0 and are left out of means. no_period is as in struct rlhf__scored.
-// [any]
+// rewards. If an environment also gives rewards (e->paid), one more element holds them. Rows that
+// are not kept get 0 and are left out of means. no_period is as in struct rlhf__scored. [any]
 void rlhf__mix(const struct rlhf__config *, const struct rlhf__reward_parts *parts,
                const uint8_t *keep, const uint8_t *no_period, struct rlhf__rows *e);
 

@@ -47,7 +47,8 @@ void rlhf__reward_ask_overlapped(const struct rlhf__reward_call *q,
 
 // Fill *a, which must be allocated for r, with the reward's answers. `early` holds the answers that
 // the reward gave before the batch was scored (overlap.h); NULL = none. With on_failure zero or
-// drop, a->failed marks the rows that could not be scored. With stop and retry, no row is marked.
+// drop, a->failed marks the rows that could not be scored. With stop and retry, a->failed marks
+// nothing.
 //
 // A retry repeats the call for a row together with its group (unless RLHF_REWARD_ROW_ALONE) or, if
 // the call reported metrics, for all rows of the call. Rows that did not need the retry keep their

@@ -10,8 +10,8 @@ void rlhf__reward_view_finish(struct rlhf__reward_view *v) {
     *v = (struct rlhf__reward_view){0};
 }
 
-// Copy the log-probs of the rows' last turns to `to`, with 0 before those turns. Returns `to`, or
-// NULL if logp is NULL.
+// Copy the log-probs of each row's last turn to the array `to`, and fill the row's earlier elements
+// with 0. Returns `to`, or NULL if logp is NULL.
 static const float *last_turns(const struct rlhf__reward_view *v, const struct rlhf__reward_rows *r,
                                const float *logp, float *to) {
     for (uint32_t i = 0; logp && i < r->n; i++)

@@ -1,5 +1,5 @@
 // ship_weights.h: sends the policy's weights from the learners of a run to its actors
-// (team/split.h). Each learner sends some of them to every actor.
+// (team/split.h). Each learner sends a part of the weights to every actor.
 #ifndef RLHF_HOST_SAMPLE_SHIP_WEIGHTS_H
 #define RLHF_HOST_SAMPLE_SHIP_WEIGHTS_H
 
