@@ -198,9 +198,9 @@ static uint64_t rollback_bytes(const struct rlhf__run *r) {
     return bytes >> 20 < (uint64_t)r->config->checkpoint.undo_mib ? bytes : 0;
 }
 
-// Returns the bytes of the rows, of a copy of a minibatch's rows, and of the supports. With
-// `fresh`, dynamic sampling may sample the same number of rows a second time, and join them with
-// the first ones.
+// Returns the bytes of the rows, of a copy of a minibatch's rows, and of the supports. If `fresh`
+// is 1, this includes a second batch of rows, which dynamic sampling may sample and join with the
+// first one.
 static uint64_t rows_bytes(const struct rlhf__rows *e, int fresh) {
     const uint64_t token = sizeof *e->ids + (RLHF__N_TOKEN_ARRAYS + e->n_named) * sizeof(float);
     const uint64_t support =

@@ -1,5 +1,5 @@
 // setup.c: see setup.h. The steps are in the order in which a run is set up; setup.h names the
-// files of the larger ones.
+// files of the larger steps.
 #include "setup/setup.h"
 
 #include "base/file.h"

@@ -171,10 +171,10 @@ rlhf_status rlhf__setup_same(const struct rlhf__run *r, struct rlhf__error *err)
 
 // ---- memory: memory_estimate.c ----
 
-// Count the memory of one phase, using the models on the memory plan that rlhf__setup_rows opened.
-// Reject the run if less is free (model/free_memory.h), unless compute.memory_check is off. If a
-// model fails on the plan, warns and compares the bytes counted so far. *out (NULL allowed)
-// receives what the run needs, even if it is rejected. [main]
+// Count the memory that one phase needs, using the models on the memory plan that rlhf__setup_rows
+// opened. Reject the run if less memory is free (model/free_memory.h), unless compute.memory_check
+// is off. If a model fails on the plan, warn, and compare only the bytes counted so far with the
+// free memory. *out (NULL allowed) receives what the run needs, even if it is rejected. [main]
 rlhf_status rlhf__estimate_memory(struct rlhf__run *r, struct rlhf__memory_need *out,
                                   struct rlhf__error *err);
 
