@@ -6,9 +6,9 @@
 
 #include <jansson.h>
 
-// Compare `own` among the ranks. Errors: RLHF_E_INVALID if `own` of a rank differs from that of
-// rank 0; the message names the first member that differs, with both values
-// ("settings.batch.size"). Those of gather; RLHF_E_NOMEM. t may be NULL. [main]
+// Compare `own` among the ranks. t may be NULL. Errors: RLHF_E_INVALID if `own` of a rank differs
+// from that of rank 0; the message names the first member that differs, with both values
+// ("settings.batch.size"). Also those of gather, and RLHF_E_NOMEM. [main]
 rlhf_status rlhf__team_same(struct rlhf__team *t, const json_t *own, struct rlhf__error *err);
 
 #endif

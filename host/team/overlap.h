@@ -2,8 +2,8 @@
 // results have the same bits as without the thread.
 //
 // A sum begins while a backward pass still computes gradients, from the highest addresses down: the
-// pass tells which gradients are complete. A spread goes on while the next forward pass has begun:
-// the pass waits for the values of a layer before it reads them.
+// pass tells which gradients are complete. A spread continues while the next forward pass runs: the
+// pass waits for the values of a layer before it reads them.
 #ifndef RLHF_HOST_TEAM_OVERLAP_H
 #define RLHF_HOST_TEAM_OVERLAP_H
 

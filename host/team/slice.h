@@ -1,5 +1,5 @@
-// slice.h: a slice of the blocks of a window (sum.h). A window is exchanged slice by slice. The
-// functions copy a slice between its block and a buffer.
+// slice.h: a slice is the same range of elements in each block of a window. A window is exchanged
+// slice by slice (sum.h). The functions copy one block's part of a slice to or from a buffer.
 #ifndef RLHF_HOST_TEAM_SLICE_H
 #define RLHF_HOST_TEAM_SLICE_H
 
@@ -31,8 +31,8 @@ uint64_t rlhf__slice_len(const struct rlhf__sum *s, struct rlhf__slice p, uint32
 // Returns the slice that follows p. [step]
 struct rlhf__slice rlhf__slice_next(const struct rlhf__sum *s, struct rlhf__slice p);
 
-// Copy the slice of a rank's block to or from contiguous memory, as `way` says. `host` or `dev` is
-// the contiguous memory. Errors: those of the table. [step]
+// Copy the part of slice p that is in a rank's block to or from contiguous memory, as `way` says.
+// `host` or `dev` is the contiguous memory. Errors: those of the table. [step]
 rlhf_status rlhf__slice_move(const struct rlhf__sum *s, struct rlhf__slice p, uint32_t rank,
                              enum rlhf__place place, rlhf_dev aside, enum rlhf__way way,
                              float *host, rlhf_dev dev);

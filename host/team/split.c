@@ -6,9 +6,8 @@
 
 // ---- the learners' collective ----
 //
-// In an exchange, only ranks that have bytes for each other must take part. Here the learners have
-// no bytes for the actors, so the actors do not call this. A learner's rank is the same in both
-// teams.
+// An exchange needs only the ranks that have bytes for each other. Here the learners have no bytes
+// for the actors, so the actors do not call this. A learner's rank is the same in both teams.
 
 static rlhf_status failed(struct rlhf__split *s, rlhf_status st) {
     if (st != RLHF_OK) s->all->broken = 1;

@@ -30,8 +30,8 @@ static inline uint32_t rlhf__tree_end(uint32_t shards, struct rlhf__tree_node x)
     return end < shards ? (uint32_t)end : shards;
 }
 
-// Returns the highest ancestor of x that has the same sum as x, or x if there is none. A node whose
-// right sibling would be empty has the same sum as its parent.
+// Returns x, or the highest ancestor of x that has the same sum. A node whose right sibling would
+// be empty has the same sum as its parent.
 static inline struct rlhf__tree_node rlhf__tree_rise(uint32_t shards, struct rlhf__tree_node x) {
     while (!(x.index & 1) && x.index > 0 && x.level + 1 < RLHF__TREE_DEPTH &&
            rlhf__tree_end(shards, x) == shards)
