@@ -60,8 +60,8 @@ static void place(const rlhf_reward_in *in, uint32_t from, uint32_t to,
     h->bytes = at; // where the texts begin
 }
 
-// Returns 1 if row i has the same text as the row before it, by address: rows of a group share the
-// prompt and the data row in memory.
+// Returns 1 if row i has the same text as row i - 1. Comparing addresses is enough, because rows of
+// a group share the prompt and the data row in memory.
 static int is_before(const rlhf_str *list, uint32_t i, uint32_t from) {
     return i > from && list[i].ptr == list[i - 1].ptr && list[i].len == list[i - 1].len;
 }
