@@ -2,8 +2,8 @@
 // copies, and marks.
 //
 // upload returns as soon as its source has been read; it does not wait for the stream. The data
-// goes through a ring of pinned pieces. upload waits only until the previous copy from the piece
-// has finished.
+// goes through a ring of pinned pieces. upload waits only until the previous copy from the same
+// piece has finished.
 #include "table.h"
 
 #include <stdlib.h>

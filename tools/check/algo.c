@@ -21,8 +21,8 @@ static int all_finite(const float *x, int32_t n) {
     return 1;
 }
 
-// Calls advantages() and checks its results. Returns 0 if it reported a violation. side: enum
-// rlhf__guard_side.
+// Calls advantages() and checks its results. Returns 0 if it reported a violation. `side` is an
+// enum rlhf__guard_side.
 static int check_advantages(struct rlhf__probe *t, struct rlhf__algo_batch *b, int32_t side) {
     struct rlhf__child_log *log = t->check->log;
     struct rlhf__error err;

@@ -9,8 +9,8 @@ struct rlhf__check_case {
     const char *name;
     int32_t crash; // the rule that a crash violates
     int32_t first; // 1: after a finding here, the rest of the list is skipped
-    // 1: instances have other options in this case than in other cases. So a function that hangs
-    // here may work in other cases.
+    // 1: instances have other options in this case than in other cases. A function that hangs in
+    // this case may therefore work in other cases.
     int32_t other_options, reserved;
     // Run step i; returns 0 if there are fewer. Violations are reported in the child's log. [main]
     int (*step)(struct rlhf__check *c, int32_t i);
@@ -35,8 +35,8 @@ int rlhf__try_shards(struct rlhf__check *c, int32_t step);
 int rlhf__try_choose(struct rlhf__check *c, int32_t step);
 int rlhf__try_choose_memory(struct rlhf__check *c, int32_t step);
 
-// Run a phase with the batch. *loss = the result of loss() before the phase ends. If the phase
-// fails earlier, reports it and returns 0 (algo.c). [main]
+// Run a phase with the batch: advantages(), loss() and the end of the phase. Sets *loss to the sum
+// of the losses. If advantages() or loss() fails, reports it and returns 0 (algo.c). [main]
 struct rlhf__algo_batch;
 int rlhf__algo_phase(struct rlhf__probe *t, struct rlhf__algo_batch *b, double *loss);
 

@@ -37,7 +37,8 @@ struct rlhf__child_log {
     char doing[256]; // "score() of 3 rows"
     // `inside` is the plugin's function that is running; "" = none. `hung` lists functions that did
     // not return, or that waited for something that never comes. They are not called again until
-    // the child's log is cleared for another plugin. left 1: the child ended to avoid such a call.
+    // the child's log is cleared for another plugin. `left` is 1 if the child ended to avoid such a
+    // call.
     char inside[32], hung[RLHF__CHILD_LOG_HUNG][32];
     int32_t left, reserved2;
     struct rlhf__child_log_found found[RLHF__CHILD_LOG_FOUND];
@@ -54,8 +55,9 @@ rlhf__child_log_found(struct rlhf__child_log *, int32_t rule, const char *fmt, .
 // Report a fact worth knowing. [main]
 __attribute__((format(printf, 2, 3))) void rlhf__child_log_fact(struct rlhf__child_log *,
                                                                 const char *fmt, ...);
-// Record that a function of the plugin is about to run, or (NULL) that it has returned. If it is
-// known that the function hangs, the child ends instead of calling it. [any]
+// Record that `function`, a function of the plugin, is about to run. If it is known to hang, the
+// child ends instead of calling it. With function = NULL, record that the running function has
+// returned. [any]
 void rlhf__child_log_inside(struct rlhf__child_log *, const char *function);
 // Record that the running function did not return, or that it waits. It is then not called again.
 // Returns 1 if a function is running. [any]

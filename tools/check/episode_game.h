@@ -27,8 +27,8 @@ struct rlhf__game {
     char tool[80], arguments[512]; // a call of the first tool; "" = there is none
 };
 
-// Create an instance and the zeroed states. side: enum rlhf__guard_side. Needs finish in any case.
-// Errors: those of create(); RLHF_E_NOMEM. [main]
+// Create an instance and the zeroed states. `side` is an enum rlhf__guard_side. Needs finish in any
+// case. Errors: those of create(); RLHF_E_NOMEM. [main]
 rlhf_status rlhf__game_open(struct rlhf__check *c, struct rlhf__game *g, int32_t side);
 void rlhf__game_finish(struct rlhf__game *g); // [main]
 

@@ -55,8 +55,8 @@ void rlhf__probe_finish(struct rlhf__probe *t);
 void rlhf__probe_begin(struct rlhf__probe *t, const char *function);
 rlhf_status rlhf__probe_end(struct rlhf__probe *t, rlhf_status st, struct rlhf__error *err);
 
-// rlhf__probe_allocs returns the number of allocations so far. rlhf__probe_fail_alloc makes
-// allocation n from now on fail (0: none). [main]
+// rlhf__probe_allocs returns the number of allocations so far. rlhf__probe_fail_alloc makes the
+// n-th of the following allocations fail, or none if n is 0. [main]
 int64_t rlhf__probe_allocs(const struct rlhf__probe *t);
 void rlhf__probe_fail_alloc(struct rlhf__probe *t, int64_t n);
 

@@ -29,8 +29,8 @@ int rlhf__export_card_kept(const struct rlhf__export_source *);
 
 // ---- the model's run, and text from other sources in a card ----
 
-// Append "## Training", "## Figures" and "## Settings". Appends nothing if the source is not from a
-// run. [main]
+// Append the sections "## Training", "## Figures" and "## Settings". Appends nothing if the source
+// is not from a run. [main]
 void rlhf__export_card_run(struct rlhf__buf *out, const struct rlhf__export_source *);
 
 // The algorithm of the run by its file, "ppo", or 0. [any]

@@ -12,8 +12,9 @@
 rlhf_status rlhf__export_config_set(struct rlhf__export_source *, const struct rlhf__weights *,
                                     int32_t dtype, struct rlhf__error *err);
 
-// Write these files. For a run that sampled, generation_config.json has the run's sampling
-// settings. Otherwise the source's file is copied. Errors: RLHF_E_IO. [main]
+// Write config.json, generation_config.json and the tokenizer's files. For a run that sampled,
+// generation_config.json has the run's sampling settings. Otherwise it is a copy of the source's
+// file. Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__export_config_write(const struct rlhf__export_source *,
                                       const struct rlhf__folder *to, struct rlhf__error *err);
 

@@ -27,7 +27,7 @@ rlhf_status rlhf__export_place_choose(struct rlhf__export_place *, const char *t
                                       struct rlhf__error *err);
 
 // Make a path absolute, without "." and "..", and with links resolved as far as the path exists.
-// Two paths with equal results are the same place. "" if the result is too long. [main]
+// Two paths with equal results are the same place. The result is "" if it would be too long. [main]
 void rlhf__export_place_real(const char *path, char real[RLHF__PATH_CAP]);
 
 // Create `dir`, and its parent directories if missing. Errors: RLHF_E_IO. [main]

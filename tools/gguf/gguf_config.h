@@ -38,8 +38,8 @@ struct rlhf__gguf_config {
 };
 
 // Read a config; dir is for messages. Refuses anything that the file cannot express, and names the
-// field and its value: a model_type without such an architecture, a classifier, another activation,
-// a sliding window, other rope types, and so on. Errors: RLHF_E_INVALID. [main]
+// field and its value: a model_type that llama.cpp's architectures do not cover, a classifier,
+// another activation, a sliding window, other rope types, and so on. Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__gguf_config_read(const json_t *config, const char *dir,
                                    struct rlhf__gguf_config *out, struct rlhf__error *err);
 

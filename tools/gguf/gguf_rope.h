@@ -17,8 +17,8 @@ rlhf_status rlhf__gguf_rope_check(const json_t *config, const char *dir, const c
 // Add the keys of a checked config. [main]
 void rlhf__gguf_rope_put(struct rlhf__gguf *g, const json_t *config, const char *arch);
 
-// The divisors of the head_dim / 2 frequencies for the rope type llama3 (Llama 3.1), in f32, as
-// transformers computes them. [any]
+// Set `out` to the divisors of the head_dim / 2 frequencies for the rope type llama3 (Llama 3.1),
+// in f32, as transformers computes them. [any]
 void rlhf__gguf_llama3_rope(const json_t *config, int32_t head_dim, float *out);
 
 #endif

@@ -12,8 +12,8 @@ struct rlhf__tap {
     rlhf_tap_info info;
 };
 
-// The tap of an open model. Errors: RLHF_E_UNSUPPORTED (the model's plugin lacks a tap, or has an
-// invalid one). [main]
+// Get the tap of an open model. Errors: RLHF_E_UNSUPPORTED (the model's plugin lacks a tap, or has
+// an invalid one). [main]
 rlhf_status rlhf__tap_open(const struct rlhf__model *, struct rlhf__tap *out,
                            struct rlhf__error *err);
 

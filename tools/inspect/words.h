@@ -27,8 +27,8 @@ rlhf_status rlhf__words_split(struct rlhf__words *out, const char *flag, struct 
 
 // For each word, find the token with which it continues the prompt. A space is put before the word
 // unless the prompt is empty or ends in white space. If a word has several tokens, its first token
-// represents it, and a note is printed. Errors: RLHF_E_INVALID if a word lacks a token, or if both
-// sides begin with the same token. [main]
+// represents it, and `note` gets a sentence about this. Errors: RLHF_E_INVALID if a word lacks a
+// token, or if the good and the bad side begin with the same token. [main]
 rlhf_status rlhf__words_find(struct rlhf__words *, const struct rlhf__tokenizer *tok,
                              const char *prompt, struct rlhf__error *err);
 

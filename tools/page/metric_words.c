@@ -47,8 +47,8 @@ static json_t *plain(const struct rlhf__buf *in) {
     return text;
 }
 
-// Returns 1 if the metric is among the names of a cell: `a`, `b/c`, `.../d`. "..." stands for the
-// previous name up to its last slash.
+// Returns 1 if the metric is among the names in `names`, such as `a`, `b/c`, `.../d`. "..." stands
+// for the previous name up to its last slash.
 static int names_metric(const char *names, const char *metric) {
     char last[256] = "";
     for (const char *open = strchr(names, '`'); open; open = strchr(open, '`')) {

@@ -86,8 +86,8 @@ static void put_policy(const json_t *manifest, struct rlhf__buf *out) {
                          (double)json_integer_value(n) / 1e6);
 }
 
-// Appends the last part of each path in the list, followed by the member `second` between `open`
-// and `close`.
+// Appends the last part of each path in the list. If an entry has the member `second`, its value
+// follows, between `open` and `close`.
 static void put_list(const json_t *list, const char *second, const char *open, const char *close,
                      struct rlhf__buf *out) {
     for (size_t i = 0; i < json_array_size(list) && i < LIST_MAX; i++) {

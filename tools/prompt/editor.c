@@ -212,8 +212,8 @@ static void open_library(struct rlhf__editor *e) {
 static int edited_line(struct rlhf__editor *e) {
     HistEvent event;
     int n = 0;
-    // Prepare the terminal before the prompt is printed. Otherwise a Ctrl-D that is typed in
-    // between would be lost.
+    // Prepare the terminal before the prompt is printed. Otherwise a Ctrl-D that is typed right
+    // after the prompt would be lost.
     e->f.set(e->el, EL_PREP_TERM, 1);
     const char *got = e->f.gets(e->el, &n);
     e->f.set(e->el, EL_PREP_TERM, 0);

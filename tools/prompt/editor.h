@@ -35,7 +35,8 @@ void rlhf__editor_destroy(struct rlhf__editor *);
 int rlhf__editor_edits(const struct rlhf__editor *);
 
 // Print the prompt and read a line. Returns an enum rlhf__editor_event. With RLHF__LINE, *line is
-// the line without its end, borrowed until the next call, any bytes but NUL. [main]
+// the line without its end. It may contain any bytes but NUL, and is borrowed until the next call.
+// [main]
 int rlhf__editor_line(struct rlhf__editor *, const char **line);
 
 #endif

@@ -34,12 +34,12 @@ int rlhf__generate_input_is_text(const struct rlhf__generate_input *, size_t i);
 // (a flag without effect, no such template). [main]
 rlhf_status rlhf__generate_input_template(struct rlhf__generate_input *, struct rlhf__error *err);
 
-// Call this after rlhf__generate_input_template: encode all prompts. Errors: RLHF_E_INVALID (a
+// Encode all prompts. Call this after rlhf__generate_input_template. Errors: RLHF_E_INVALID (a
 // prompt is too long, or needs a BOS token that does not exist); RLHF_E_NOMEM. [main]
 rlhf_status rlhf__generate_input_encode(struct rlhf__generate_input *, struct rlhf__error *err);
 
 // Log whether the prompts got a template and a BOS token, and warn if the end of a turn does not
-// end responses. stops: as sampling.stop. [main]
+// end responses. `stops` has the form of sampling.stop. [main]
 void rlhf__generate_input_log(const struct rlhf__generate_input *, const char *stops,
                               struct rlhf__log *);
 

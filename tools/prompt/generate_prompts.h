@@ -26,10 +26,10 @@ struct rlhf__typed_prompts {
 // 1 if standard input is a pipe or redirected. [any]
 int rlhf__stdin_is_fed(void);
 
-// Open the prompts. typed: those of --prompt. file: --prompts, a file of JSON rows or of one prompt
-// per line; "-" = standard input, NULL = not given. If neither is given, there is one empty prompt.
-// Errors: RLHF_E_INVALID (both were given, or a row lacks both prompt and text), those of
-// rlhf__dataset_open, and those of loading. [main]
+// Open the prompts. `typed` has the texts of --prompt. `file` is the value of --prompts: a file of
+// JSON rows or of one prompt per line, "-" for standard input, or NULL if it was not given. If
+// neither is given, there is one empty prompt. Errors: RLHF_E_INVALID (both were given, or a row
+// lacks both prompt and text), those of rlhf__dataset_open, and those of loading. [main]
 rlhf_status rlhf__typed_prompts_open(struct rlhf__typed_prompts *,
                                      const struct rlhf__flag_list *typed, const char *file,
                                      const struct rlhf__loading *loading, struct rlhf__error *err);

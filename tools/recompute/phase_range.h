@@ -6,8 +6,8 @@
 
 #include <stdint.h>
 
-// Read the text of `flag` for a run with `phases` phases; NULL means all. Errors: RLHF_E_INVALID.
-// [any]
+// Read `text`, the value of `flag`, for a run with `phases` phases. If text is NULL, the range is
+// all phases. Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__phase_range(const char *flag, const char *text, int64_t phases, int64_t *first,
                               int64_t *last, struct rlhf__error *err);
 

@@ -1,4 +1,4 @@
-// old_checkpoints.h: finds the checkpoints of a run that may be removed. These exclude the newest
+// old_checkpoints.h: finds those checkpoints of a run that may be removed. These exclude the newest
 // ones, those that `latest` and `best` point at, and those from which another run began. No
 // checkpoint of a running run may be removed.
 #ifndef RLHF_TOOLS_RUNS_OLD_CHECKPOINTS_H

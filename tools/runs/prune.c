@@ -229,8 +229,8 @@ static rlhf_status prune_all(const struct rlhf__runs_found *f,
     return st == RLHF_OK ? first : st;
 }
 
-// Finds the runs next to `path` as well. If path is a run, also finds those one level above,
-// because the run may be in a group.
+// Adds the runs in the directory `path` and the runs next to it. If path is a run, also adds the
+// runs one level above, because the run may be in a group.
 static rlhf_status find_around(const char *path, struct rlhf__runs_found *around,
                                struct rlhf__error *err) {
     char real[RLHF__PATH_CAP];

@@ -173,9 +173,9 @@ static int is_path(const json_t *name) {
     return json_is_string(name) && strchr(json_string_value(name), '/') != NULL;
 }
 
-// Returns 1 for a plugin that is named by a path, may use the network, or runs code that its
-// options name. Options of other plugins are unknown, because inspecting a run does not open
-// plugins.
+// Returns 1 for a plugin that is named by a path, may use the network, or runs code that one of
+// `options` names. Other options are not checked: their meaning is unknown, because inspecting a run
+// does not open plugins.
 static int has_code(const json_t *plugin) {
     static const char *const options[] = {"command", "file", "url"};
     int found = is_path(json_object_get(plugin, "plugin")) ||

@@ -101,8 +101,8 @@ static int names_cpu(const char *list) {
     return 0;
 }
 
-// The quota of the group in a line of /proc/self/cgroup, "0::/path" or "4:cpu,cpuacct:/path".
-// Returns 0 if it is unlimited.
+// Returns the quota of the group that a line of /proc/self/cgroup names, "0::/path" or
+// "4:cpu,cpuacct:/path". Returns 0 if the group has no quota.
 static double quota_of_line(const char *root, char *line) {
     char mount[PATH_MAX];
     char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;

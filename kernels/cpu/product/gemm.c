@@ -97,8 +97,8 @@ static void run_block(const struct rlhf__gemm_job *j, int64_t row, int64_t rows,
     }
 }
 
-// Run the work items `from` .. `to` - 1. An item is one row of one panel, so a block of r rows has
-// r items for each panel.
+// Run the work items `from` .. `to` - 1. An item is one row of the result in one panel, so a block
+// of r rows has r items for each panel.
 static void run_range(const struct rlhf__gemm_job *j, int64_t from, int64_t to) {
     for (int64_t b = from / (j->block * j->panels); b < j->blocks; b++) {
         const int64_t row = b * j->block, start = row * j->panels;

@@ -6,9 +6,9 @@
 // They also do not need a primitive for each shape. With AMX, bf16 uses own tiles too, because the
 // bits of a row in oneDNN 2.6's AMX GEMMs depend on the other rows.
 //
-// In f32, own tiles replace oneDNN 2.6, because the bits of a row depend on more than the row
-// there: oneDNN may divide the sum over k among threads if neither operand is packed, and below
-// AVX-512 a row's bits depend on the other rows. On AVX-512, own tiles are as fast as oneDNN for a
+// In f32, own tiles replace oneDNN 2.6, because the bits of a row must not depend on anything but
+// the row. oneDNN may divide the sum over k among threads if neither operand is packed. Below
+// AVX-512, a row's bits depend on the other rows. On AVX-512, own tiles are as fast as oneDNN for a
 // thousand rows, and take 0.65 to 0.8 of its time for 32 rows (bench/README.md). Only the build
 // without exactness (RLHF_FREE) uses oneDNN.
 #ifndef RLHF_CPU_GEMM_H
@@ -35,16 +35,16 @@ rlhf_status rlhf__gemm_product(struct rlhf__cpu *cpu, const struct rlhf__matmul 
 rlhf_status rlhf__gemm_add(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                            const void *wei, const float *bias, const float *add, float *dst);
 
-// The number of steps of a sum over k in one pass. A pass starts its sum at zero and adds it to the
-// sum of the previous passes. In an f32 GEMM without a packed operand, the sum of a pass consists
-// of chains of RLHF__GEMM_ROWS_STEP steps, each of which starts at zero.
+// Returns the number of steps that one pass adds up, of a sum over k steps. A pass starts its sum
+// at zero and adds it to the sum of the previous passes. In an f32 GEMM without a packed operand,
+// the sum of a pass consists of chains of RLHF__GEMM_ROWS_STEP steps, each of which starts at zero.
 int64_t rlhf__gemm_pass(int64_t k);
 #define RLHF__GEMM_ROWS_STEP 256
 
 // Computes the bf16 GEMM s and the GEMM `second`, which has the same rows and columns, and stores
-// their sum. The two are added in f32, and the sum is rounded once. Both right operands are packed,
-// or both are packed as transposes (wei_across). s->k and second->k are at most RLHF__GEMM_SUM_K.
-// [step]
+// their sum. The results of both are added in f32, and the sum is rounded once. Both right operands
+// are packed, or both are packed as transposes (wei_across). s->k and second->k are at most
+// RLHF__GEMM_SUM_K. [step]
 #define RLHF__GEMM_SUM_K 4096
 rlhf_status rlhf__gemm_sum(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                            const void *wei, const float *bias,

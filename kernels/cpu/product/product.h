@@ -90,7 +90,7 @@ void rlhf__widen_pairs(const struct rlhf__cpu *cpu, float *dst, const uint16_t *
                        int64_t others, int k_is_rows);
 
 // ---- blocks.c ----
-// A function of the table. [step]
+// Implements weight_create_blocks of the table. [step]
 rlhf_status rlhf__cpu_weight_create_blocks(void *ctx, const rlhf_blocks *from, rlhf_weight **out);
 void rlhf__blocks_destroy(struct rlhf__blocks *b); // NULL allowed
 // The size in bytes of a block-structured weight, or of its gradient, as a dense matrix.

@@ -171,8 +171,8 @@ static __global__ void __launch_bounds__(32 * WARPS) norm_bwd_both(norm_bwd_args
     }
 }
 
-// Computes only a chunk's part of the sums, for rows that norm_bwd_both does not support. One block
-// computes 128 columns of a chunk.
+// Computes a chunk's part of dgamma and dbeta, without dx. Used for rows that norm_bwd_both does
+// not support. One block computes 128 columns of a chunk.
 template <class T, bool WIDE>
 static __global__ void __launch_bounds__(32 * WARPS) norm_bwd_sums(norm_bwd_args a, const T *dy) {
     SHARED(float[2][WARPS][COLUMNS], of_warps);

@@ -143,8 +143,8 @@ static __global__ void __launch_bounds__(32 * WARPS) rms_bwd_both(rms_bwd_args a
     }
 }
 
-// Computes only the sums of a chunk, for rows that rms_bwd_both does not support. One block
-// computes 128 columns of a chunk.
+// Computes a chunk's part of dgamma, without dx. Used for rows that rms_bwd_both does not support.
+// One block computes 128 columns of a chunk.
 template <class T, bool WIDE>
 static __global__ void __launch_bounds__(32 * WARPS) rms_bwd_sums(rms_bwd_args a, const T *dy) {
     SHARED(float[WARPS][COLUMNS], of_warps);
