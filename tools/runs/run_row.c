@@ -174,8 +174,8 @@ static int is_path(const json_t *name) {
 }
 
 // Returns 1 for a plugin that is named by a path, may use the network, or runs code that one of
-// `options` names. Other options are not checked: their meaning is unknown, because inspecting a run
-// does not open plugins.
+// `options` names. Other options are not checked: their meaning is unknown, because inspecting a
+// run does not open plugins.
 static int has_code(const json_t *plugin) {
     static const char *const options[] = {"command", "file", "url"};
     int found = is_path(json_object_get(plugin, "plugin")) ||

@@ -3,8 +3,8 @@
 //
 // Operands consist of pairs along k: one 32-bit word has the elements of steps 2i and 2i + 1. B is
 // stored in panels of RLHF__BF16_NC columns, as [pairs][NC] words. At the right edge and for odd k,
-// missing elements are zeros. The chain of an output (struct rlhf__panel) consists of two-term dot
-// products.
+// missing elements are zeros. Every output is one chain of two-term dot products along k (see
+// struct rlhf__panel).
 #ifndef RLHF_CPU_HOT_BF16_H
 #define RLHF_CPU_HOT_BF16_H
 

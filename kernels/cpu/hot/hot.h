@@ -91,23 +91,24 @@ size_t rlhf__attn_scratch_bwd(uint32_t nq, uint32_t nk, int32_t head_dim);
 
 // X(name, args): one list defines the table's members and each level's prototypes.
 //
-// to_bf16, to_f32  n elements
-// to_f32_pairs     n elements along k in the layout of struct rlhf__matmul's pairs; dst has an even
-//                  number of elements
+// to_bf16, to_f32  convert n elements
+// to_f32_pairs     converts n elements along k to the layout of struct rlhf__matmul's pairs; dst
+//                  has an even number of elements
 // add              dst[n] += src[n]
 // act, act_bwd     n elements of dtype; kind is enum rlhf_act; in place allowed
 // gate             n elements of dtype: out = f(a) b
 // gate_bwd         da = dy b f'(a), db = dy f(a); may alias a and b
-// embed            rows: out[t] = wte[ids[t]] + wpe[pos[t]], each d floats; pos NULL: wte alone
-// embed_bwd        columns c0 .. c1-1 of every row, in row order: dw[idx[t]] += dout[t]
-// norm             rows of d: out (bf16 when bf16 != 0) and stats (NULL allowed)
-// norm_bwd         rows of d: dx (+)=; part[0..d) += dgamma, part[d..2d) += dbeta when not NULL
-// rms_norm         rows of d: out (bf16 when bf16 != 0) and stats (NULL allowed)
-// rms_norm_bwd     rows of d: dx (+)=; part[0..d) += dgamma when not NULL
-// rope, rope_bwd   rows
-// sum_parts        dst[c] += part[0][c] + part[1][c] + ... with part stride `stride`, count parts
+// embed            out[t] = wte[ids[t]] + wpe[pos[t]], in rows of d floats; pos NULL: wte alone
+// embed_bwd        dw[idx[t]] += dout[t] for the rows t in order, only in columns c0 .. c1-1
+// norm, rms_norm   rows of d elements: write out (bf16 if bf16 is set) and, unless NULL, stats
+// norm_bwd         rows of d elements: dx (+)=; unless part is NULL, part[0..d) += dgamma and
+//                  part[d..2d) += dbeta
+// rms_norm_bwd     rows of d elements: dx (+)=; unless part is NULL, part[0..d) += dgamma
+// rope, rope_bwd   rotate the rows of r
+// sum_parts        dst[c] += part[0][c] + part[1][c] + ... for `count` parts, which are `stride`
+//                  floats apart
 // attn, attn_bwd   one item
-// attn_run         attn of every row of the run, the prefix read once for all
+// attn_run         like attn for every row of the run, but reads the prefix only once for all rows
 #define RLHF__HOT_ROWS(X)                                                                          \
     X(to_bf16, (uint16_t * dst, const float *src, size_t n))                                       \
     X(to_f32, (float *dst, const uint16_t *src, size_t n))                                         \

@@ -61,24 +61,24 @@ struct rlhf__adam_step {
 
 // gemm_*       f32 GEMMs, see struct rlhf__panel. Packing is as in bf16.h. gemm_turn_a packs A from
 //              its rows; gemm_turn_b does the same as rlhf__bf16_turn_b. With stream, stores bypass
-//              the caches, and dst is 64-byte aligned. gemm_turn_b with pairs: both packed operands
-//              are in the order of struct rlhf__matmul's pairs
-// column_sums  db[c] += sum over rows of dy[row][c]; dy has row stride `stride` elements. f32 is
+//              the caches, and dst is 64-byte aligned. With pairs, both packed operands of
+//              gemm_turn_b are in the order of struct rlhf__matmul's pairs
+// column_sums  db[c] += sum over rows of dy[row][c]; rows of dy are `stride` elements apart. f32 is
 //              summed at three levels (optim.c)
 // weighted_sums  dw[c] += sum over rows of dy[row] x[row][c], a chain of vf_fma in row order
 // head_stat    sets max, log_sum and, if requested, entropy; sums (NULL allowed): see head_sums
 // head_kl      needs head_stat; sets kl, ref_max, ref_log_sum from the reference's row r
 // head_grad    dz[n] (f32 or bf16) = derivative w.r.t. the unscaled logits; r NULL if d_kl is 0;
 //              dz may alias z in f32
-// head_divergence  needs head_kl; replaces kl by the forward divergence (beta 0) or Jensen-Shannon
+// head_divergence  needs head_kl; replaces kl with the forward divergence (beta 0) or with Jensen-Shannon
 // head_divergence_grad  like head_grad, if kl is from head_divergence
 // head_sums    sums[i] = the sum of exp((z - max) it) over block i of RLHF__HEAD_BLOCK elements
-// head_draw    first id whose running sum of exp((z - max) it) exceeds u times the total; sums come
-//              from head_sums
-// head_argmax  lowest id of the largest logit
+// head_draw    *id = the first id whose running sum of exp((z - max) it) exceeds u times the total;
+//              sums come from head_sums
+// head_argmax  *id = the lowest id of the largest logit
 // head_truncate    z outside top_k (0 = off) and top_p (1 = off) becomes -inf; work holds n floats
 // adamw        n elements, in one pass
-// sumsq        of n elements, in f64, to *out
+// sumsq        *out = the sum of the squares of n elements, in f64
 // muon_momentum  mom = momentum mom + g grad_scale; u = direction; n elements
 // scale        x[n] *= a
 // blend        out[n] = a x + b y, f32

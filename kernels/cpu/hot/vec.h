@@ -14,15 +14,15 @@
 //   vp, VP_LANES, VP_COUNT           the machine's vector, its number of lanes, and how many such
 //                                    registers the machine has
 //   vp_stream(p, v)                  vp_store that bypasses the caches, if the machine can do that;
-//                                    p is aligned to a vector. vp_stream_end() follows the last one
+//                                    p is aligned to a vector. Call vp_stream_end() after the last
 //   vp_fma_lane(a, i, b, c)          lane i of a, times b, plus c; if VP_FMA_LANE is defined
 //   vf_zero() vf_set1(x)
 //   vf_load(p) vf_store(p, v)        f32, any alignment
 //   vf_load_n(p, n) vf_store_n(...)  the first n lanes, 0 <= n <= VF_LANES; other lanes read as 0,
 //                                    and their memory is not touched
-//   vf_load_bf16 / _n, vf_store_bf16 / _n   the same from and to bf16 (uint16_t), nearest even. NaN
-//                                    stays NaN. Below 2^-126 the result is a zero of the same sign,
-//                                    as with VCVTNEPS2BF16. All levels give the same bits
+//   vf_load_bf16 / _n, vf_store_bf16 / _n   load and store bf16 (uint16_t), with rounding to nearest
+//                                    even. NaN stays NaN. Below 2^-126 the result is a zero of the
+//                                    same sign, as with VCVTNEPS2BF16. All levels give the same bits
 //   vf_add sub mul div sqrt abs      lane by lane
 //   vf_fma(a, b, c) = a * b + c      vf_fnma(a, b, c) = c - a * b
 //   vf_max(a, b) vf_min(a, b)        b when either is NaN
@@ -30,13 +30,13 @@
 //   vf_keep_n(v, n, other)           the first n lanes of v, the rest of other
 //   vf_copysign(mag, sign)           mag must not be negative
 //   vf_round(x)                      nearest integer, even on a tie, |x| < 2^22
-//   vf_scale2(p, n)                  p * 2^n, n an integer in [-125, 128], p in [0.5, 2)
+//   vf_scale2(p, n)                  p * 2^n; n is an integer in [-125, 128], p is in [0.5, 2)
 //   vf_hsum(v) vf_hmax(v)            over lanes, in halving order
 //   vf_dp2(acc, a, b)                lanes are pairs of bf16: acc + a.odd b.odd, then
 //                                    + a.even b.even
-//   vf_transpose_n(r, rows, columns) a square of VF_LANES vectors of 32-bit units, in place; the
-//                                    vectors after `rows` are zero, and of the result only the
-//                                    first `columns` vectors are needed
+//   vf_transpose_n(r, rows, columns) transposes VF_LANES vectors of 32-bit units in place. The
+//                                    vectors after the first `rows` are zero. Only the first
+//                                    `columns` vectors of the result are valid
 #ifndef RLHF_KERNELS_CPU_HOT_VEC_H
 #define RLHF_KERNELS_CPU_HOT_VEC_H
 

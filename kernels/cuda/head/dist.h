@@ -205,9 +205,9 @@ static __device__ __forceinline__ void rlhf__dist_sum(struct rlhf__dist_shared &
 
 // ---- weights ----
 
-// The logit, shifted by the maximum and scaled, which is the log of the unnormalized probability. A
-// large negative number replaces log 0, because this value may be multiplied by a probability of 0.
-// A NaN stays a NaN.
+// Returns the logit, shifted by the maximum and scaled. This is the log of the unnormalized
+// probability. A large negative number replaces log 0, because the result may be multiplied by a
+// probability of 0. A NaN stays a NaN.
 static __device__ __forceinline__ float rlhf__dist_log_weight(float z, float max, float it) {
     const float a = (z - max) * it;
     return a < -1e30f ? -1e30f : a;
