@@ -16,8 +16,8 @@
 
 enum { CALLS = 10 };
 
-// Answers every row of the request with the same reward. Each row in the request begins with the
-// text {"phase", so the rows are counted by it.
+// Answers every row of the request with the same reward. Counts the rows by the text {"phase", with
+// which each of them begins.
 static void serve(void *context, const struct http_request *q, struct http_reply *reply) {
     size_t n = 0;
     (void)context;

@@ -272,8 +272,8 @@ static void automatic_level(void **state) {
     }
 }
 
-// A row that the correction leaves out does not count in any token total. The other rows have the
-// derivatives that they would have without it.
+// A row that the correction leaves out does not count in any token total. The derivatives of the
+// other rows are as if that row were missing.
 static void excluded_rows_are_not_counted(void **state) {
     (void)state;
     const char *how = "group_size=2,loss=dapo,kl_placement=none,advantage_scale=none,"

@@ -326,9 +326,9 @@ static void missing_arrays(void **state) {
     algo_close(&a);
 }
 
-// Three groups of two rows in two minibatches; one group has no spread. Its rows do not count in
-// the divisor of the loss, which is the number of remaining rows per minibatch (grpo), or the
-// number of remaining tokens (dapo).
+// Three groups of two rows in two minibatches; one group has no spread. The rows of that group do
+// not count in the divisor of the loss, which is the number of remaining rows per minibatch (grpo),
+// or the number of remaining tokens (dapo).
 static void flat_groups_leave_the_divisors(void **state) {
     (void)state;
     static const char *const losses[] = {"grpo", "dapo"};

@@ -26,8 +26,8 @@ int fault_strikes(int fd, const void *bytes, size_t n);
 
 // Writes operation `op` to FAULT_LOG. The operation is on `path` in the directory `dir` or, if
 // `path` is NULL, on the descriptor `dir` itself. Paths are written as absolute ones, and errno is
-// preserved. The values of `op` are make (a new name), open, empty, write, sync and remove. A
-// rename has two lines: from with the old path, rename with the new path.
+// preserved. Operations are make (a new name), open, empty, write, sync and remove. A rename has
+// two lines: "from" with the old path and "rename" with the new path.
 void fault_note(const char *op, int dir, const char *path);
 
 #endif

@@ -3,7 +3,8 @@
 // program reports that a checkpoint is missing.
 //
 // By default a few n are tested. With RLHF_TEST_LONG=1, every n is tested twice: with a kill and
-// with one of the other failures. The run is also killed at moments that do not depend on n.
+// with one of the other failures. The run is also killed after several fixed times, wherever it is
+// then.
 #include "e2e.h"
 
 #include <stdio.h>

@@ -128,8 +128,8 @@ struct bound {
 // one line.
 void check_match(struct kit *k, op_fn op, const void *shape, uint32_t n_rows, struct bound f32,
                  struct bound bf16);
-// Calls the op with many selections of rows, and checks that they have the same bits as in the call
-// with all rows. Outputs without key are ignored.
+// Calls the op with many selections of rows, and checks that each selected row has the same bits as
+// in the call with all rows. Outputs without key are ignored.
 void check_rows(rlhf_compute *c, op_fn op, const void *shape, uint32_t n_rows);
 // Checks that the bits are the same with 1 and 2 threads, and in a second call of the same
 // instance.

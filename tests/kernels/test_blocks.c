@@ -185,7 +185,8 @@ static void same_bits(struct call *k, rlhf_dev a, rlhf_dev b, uint64_t n, int32_
 }
 
 // A block-structured weight equals a dense weight with zeros. linear and linear_dx give the same
-// bits for both. The blocks' gradient is `scale` times the dense weight's gradient at their place.
+// bits for both. The gradient of a block is `scale` times the part of the dense weight's gradient
+// at the block's place.
 static void blocks_are_a_dense_weight(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};

@@ -58,8 +58,8 @@ static struct model open_arch(const struct backend *b, const struct rlhf_tf_arch
     return m;
 }
 
-// Returns the index in the wide matrix of the number that is element (r, c) of the narrow matrix.
-// The heads of queries, keys and values follow each other along the rows. Those of the projection
+// Maps element (r, c) of the narrow matrix to the wide matrix, and returns its index there. The
+// heads of queries, keys and values follow each other along the rows. Those of the projection
 // follow each other along the columns.
 static uint64_t wide_at(const char *name, uint64_t r, uint64_t c, uint64_t cols) {
     const int32_t heads_down = strstr(name, ".q.") || strstr(name, ".k.") || strstr(name, ".v.");

@@ -136,8 +136,8 @@ static void a_failing_create_is_told(void **state) {
     assert_null(f->instance);
 }
 
-// Ends a call of score() with a failure: that of score() for `response` or, if `response` is NULL,
-// `status`. Asserts that the host's message says `why`.
+// Ends a call of score() with a failing status: the one that score() returns for `response` or, if
+// `response` is NULL, `status`. Asserts that the host's message says `why`.
 static void fails(struct fixture *f, const char *response, rlhf_status status, const char *why) {
     struct rlhf__error err = {0};
     char want[256];

@@ -269,8 +269,8 @@ static int offer_reward(struct rlhf__early_stop *s, double reward) {
     return rlhf__early_stop_offer(s, RLHF__EARLY_STOP_REWARD, reward, why);
 }
 
-// While the window contains a KL that is not finite, the window's mean is beyond every limit. Saving
-// and loading the state does not change that.
+// While the window contains a KL that is not finite, the window's mean is beyond every limit.
+// Saving and loading the state does not change that.
 static void early_stop_knows_infinity(void **state) {
     (void)state;
     struct rlhf__early_stop_config c = {.kl = 100, .patience = 3, .window = 3};

@@ -3,7 +3,7 @@
 //   walled [nobody] [no-namespaces] [no-users] [no-landlock] [landlock=N] PROGRAM ARGUMENT...
 //
 // landlock=N: the kernel appears to have landlock version N. A helper process answers the query for
-// the version instead of the kernel. It runs as long as any process can ask.
+// the version instead of the kernel. The helper runs as long as any process can ask.
 //
 // System calls that are newer than all in a worker's filter fail with EXDEV, so that a probe can
 // distinguish that filter from the kernel. Exit status 77: not possible on this machine.
