@@ -70,7 +70,7 @@ struct rlhf__adam_step {
 // head_kl      needs head_stat; sets kl, ref_max, ref_log_sum from the reference's row r
 // head_grad    dz[n] (f32 or bf16) = derivative w.r.t. the unscaled logits; r NULL if d_kl is 0;
 //              dz may alias z in f32
-// head_divergence  needs head_kl; replaces kl with the forward divergence (beta 0) or Jensen-Shannon
+// head_divergence  needs head_kl; replaces kl by the forward divergence (beta 0) or Jensen-Shannon
 // head_divergence_grad  like head_grad, if kl is from head_divergence
 // head_sums    sums[i] = the sum of exp((z - max) it) over block i of RLHF__HEAD_BLOCK elements
 // head_draw    *id = the first id whose running sum of exp((z - max) it) exceeds u times the total;

@@ -20,9 +20,9 @@
 //   vf_load(p) vf_store(p, v)        f32, any alignment
 //   vf_load_n(p, n) vf_store_n(...)  the first n lanes, 0 <= n <= VF_LANES; other lanes read as 0,
 //                                    and their memory is not touched
-//   vf_load_bf16 / _n, vf_store_bf16 / _n   bf16 (uint16_t), rounded to nearest even. NaN stays NaN.
-//                                    Below 2^-126 the result is a zero of the same sign, as with
-//                                    VCVTNEPS2BF16. All levels give the same bits
+//   vf_load_bf16 / _n, vf_store_bf16 / _n   bf16 (uint16_t), rounded to nearest even. NaN
+//                                    stays NaN. Below 2^-126 the result is a zero of the same sign,
+//                                    as with VCVTNEPS2BF16. All levels give the same bits
 //   vf_add sub mul div sqrt abs      lane by lane
 //   vf_fma(a, b, c) = a * b + c      vf_fnma(a, b, c) = c - a * b
 //   vf_max(a, b) vf_min(a, b)        b when either is NaN
