@@ -20,8 +20,8 @@ rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experien
 // without spread.
 //
 // Groups without spread that remain after the last round are kept, so the batch keeps its size.
-// Sets sampling/fresh_rounds, prompts, flat_ratio and flat_left; other metrics are those of the
-// first round. The time counts as rollout and reward. [step]
+// Sets sampling/{fresh_rounds,prompts,flat_ratio,flat_left}; other metrics are those of the first
+// round. The time counts as rollout and reward. [step]
 rlhf_status rlhf__fresh_groups(struct rlhf__phase *p, struct rlhf__error *err);
 
 // If the cast has a judge, let it score the responses of p->x into p->x.judged. Its scores are not
