@@ -50,11 +50,12 @@ void rlhf__reward_ask_overlapped(const struct rlhf__reward_call *q,
 // drop, a->failed marks the rows that could not be scored. With stop and retry, a->failed marks
 // nothing.
 //
-// A retry repeats the call for a row together with its group (unless RLHF_REWARD_ROW_ALONE) or, if
-// the call reported metrics, for all rows of the call. Rows that did not need the retry keep their
-// answers. If a call failed as a whole, the reward's saved state is restored before the retry.
-// Errors: RLHF_E_IO with plugin, phase, rows, the reason and rewards.on_failure; RLHF_E_NOMEM and
-// RLHF_E_CANCELLED, which do not count as failures of rows. [step]
+// A retry repeats the call for the row that needs it and for the rest of its group; with
+// RLHF_REWARD_ROW_ALONE, only for the row. If the call reported metrics, it is repeated for all its
+// rows. Rows that did not need the retry keep their answers. If a call failed as a whole, the
+// reward's saved state is restored before the retry. Errors: RLHF_E_IO with plugin, phase, rows,
+// the reason and rewards.on_failure; RLHF_E_NOMEM and RLHF_E_CANCELLED, which do not count as
+// failures of rows. [step]
 rlhf_status rlhf__reward_ask(const struct rlhf__reward_call *q, struct rlhf__overlap_answers *early,
                              const struct rlhf__reward_rows *r, struct rlhf__reward_answer *a,
                              struct rlhf__error *err);

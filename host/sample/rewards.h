@@ -31,9 +31,10 @@ rlhf_status rlhf__rewards_open(const struct rlhf__rewards_request *, struct rlhf
 rlhf_status rlhf__rewards_offer_limits(const struct rlhf__config *, struct rlhf__services *,
                                        rlhf_limits *limits, struct rlhf__error *err);
 
-// Reject explicit rewards.timeout_s, rewards.memory_mib and rewards.overlap if the rewards and the
-// judge (NULL: none) do not use them. The two limits affect plugins that asked for "rlhf.limits/0";
-// overlap affects those that may be called early (overlap.h). Errors: RLHF_E_INVALID. [main]
+// Reject explicit rewards.timeout_s, rewards.memory_mib and rewards.overlap if neither the rewards
+// nor the judge use them. `judge` may be NULL. The two limits affect plugins that asked for
+// "rlhf.limits/0"; overlap affects those that may be called early (overlap.h). Errors:
+// RLHF_E_INVALID. [main]
 rlhf_status rlhf__rewards_check_limits(const struct rlhf__config *c,
                                        struct rlhf__instance *const *rewards,
                                        const struct rlhf__instance *judge, struct rlhf__error *err);
