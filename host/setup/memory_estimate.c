@@ -113,8 +113,8 @@ static rlhf_status score(const struct rlhf__reward_model *rm, const struct rlhf_
     return st;
 }
 
-// If a reward has already used a reward model or a classifier, that model is loaded. Open it a
-// second time, on the memory plan. Do this before anything else is counted, because these models
+// If a reward has already used a reward model or a classifier, that model is loaded. Open the model
+// a second time, on the memory plan. Do this before anything else is counted, because these models
 // stay loaded for the whole phase.
 struct planned_models {
     struct rlhf__model *model[RLHF__OWNERS];
@@ -182,8 +182,8 @@ static uint64_t params_bytes(const struct rlhf__model *m) {
     return bytes;
 }
 
-// Returns the size of the copy of everything that an update changes (keep/boundary.h), or 0 if it
-// is above its limit.
+// Returns the size of the copy of all values that an update changes (keep/boundary.h). Returns 0 if
+// the copy would exceed checkpoint.undo_mib, or on an actor.
 static uint64_t rollback_bytes(const struct rlhf__run *r) {
     const struct rlhf__cast *c = &r->cast;
     if (rlhf__run_acts(r)) return 0;
