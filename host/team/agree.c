@@ -7,7 +7,7 @@
 #include <string.h>
 
 // The header that each rank sends at each barrier (agree.h). All headers have the same form, so a
-// failed rank may send its header from any place in the code.
+// failed rank can send its header from any place in the code.
 struct header {
     int64_t barriers, same;
     uint64_t bytes;

@@ -39,8 +39,9 @@ static inline struct rlhf__tree_node rlhf__tree_rise(uint32_t shards, struct rlh
     return x;
 }
 
-// Push the next node, in the order of shards. Returns how many waiting nodes the caller must add to
-// it, the last one first: left = left + right. The result waits at t->at[t->n - 1]. [any]
+// Push the next node. Nodes are pushed in the order of shards. Returns how many waiting nodes the
+// caller must add to the pushed node, the last one first: left = left + right. The result waits at
+// t->at[t->n - 1]. [any]
 static inline uint32_t rlhf__tree_push(struct rlhf__tree *t, struct rlhf__tree_node x) {
     uint32_t adds = 0;
     x = rlhf__tree_rise(t->shards, x);
