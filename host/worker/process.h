@@ -1,8 +1,8 @@
 // process.h: a worker as the host sees it: a separate process (fork and exec of the program itself,
 // supervise/warden.h), its sockets, its printed output, and the memory files of batches (batch.h).
 //
-// Messages from a worker are not trusted. The host can end it at any time, with all processes that
-// it started.
+// Messages from a worker are not trusted. The host can end a worker at any time, together with all
+// processes that the worker started.
 #ifndef RLHF_HOST_WORKER_PROCESS_H
 #define RLHF_HOST_WORKER_PROCESS_H
 
