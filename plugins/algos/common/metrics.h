@@ -1,5 +1,5 @@
 // metrics.h: the statistics of a policy-gradient algorithm over a phase, which it reports as
-// metrics. docs/metrics.md has their names. They do not affect training.
+// metrics. docs/metrics.md has the names of these metrics. The statistics do not affect training.
 #ifndef RLHF_ALGOS_COMMON_METRICS_H
 #define RLHF_ALGOS_COMMON_METRICS_H
 

@@ -213,8 +213,8 @@ rlhf_status rlhf__pg_uses(struct rlhf__pg *g, const rlhf_rollout *in, int32_t co
 
 // Mask the rows of groups whose advantages are all 0, and remove these rows from the divisors: the
 // row counts and the phase's token count. If advantages are computed over the whole batch, the row
-// count of each minibatch is the average number of remaining rows per minibatch. (DAPO also divides
-// by an average per minibatch, of tokens.)
+// count of each minibatch is the average number of remaining rows per minibatch. (DAPO divides by
+// the average number of tokens per minibatch.)
 static rlhf_status mask_flat_groups(struct rlhf__pg *g, const rlhf_rollout *in, int64_t *order,
                                     const double *advantage, uint8_t *flat, int32_t counts) {
     if (!RLHF_HAS(rlhf_rollout, in, use) || !in->finished)

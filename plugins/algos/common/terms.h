@@ -16,8 +16,8 @@ rlhf_status rlhf__kl_of_token(const rlhf_host *, int32_t kind, const rlhf_rollou
 rlhf_status rlhf__penalised_reward(const rlhf_host *, int32_t kind, double coef,
                                    const rlhf_rollout *, int64_t i, double *paid);
 
-// Add a row of a rollout to the statistics: the number of its tokens, the sum of -logp_old and, if
-// logp_ref is available and kind is not FULL, its KL. [step]
+// Add a row of a rollout to the statistics: the number of its tokens and the sum of -logp_old. Also
+// add the row's KL if logp_ref is available and kind is not FULL. [step]
 void rlhf__count_row(struct rlhf__pg_rollout_sums *, int32_t kind, const rlhf_rollout *,
                      struct rlhf__span row);
 
