@@ -4,8 +4,8 @@
 //
 // One matrix product of the trunk can stand for several layers of the checkpoint (q_proj, k_proj
 // and v_proj). The A matrices of these layers are then stacked by rows into one matrix, and their B
-// matrices are the blocks of one weight (rlhf_blocks). So the product of a site with an adapter
-// always takes three matrix products: W x, A x, and B (A x).
+// matrices are the blocks of one weight (rlhf_blocks). So a matrix product that has an adapter
+// always becomes three: W x, A x, and B (A x).
 #include "internal.h"
 
 #include <math.h>

@@ -177,8 +177,8 @@ rlhf_status rlhf__tf_norm_bwd(const struct rlhf__tf *m, const struct rlhf__tf_te
                               rlhf_dev x, rlhf_dev stats, uint32_t rows);
 
 // ---- heads.c, small_heads.c ----
-// Gathers the states w->rows.resp from w->x and applies the final norm in f32 (w->rf_p). Also
-// stores a copy of the result in the act dtype (w->rh_p).
+// Gathers the states at the positions w->rows.resp from w->x, and stores their final norm in f32
+// (w->rf_p). Also stores a copy of the result in the act dtype (w->rh_p).
 rlhf_status rlhf__tf_resp_state(struct rlhf__tf *m, struct rlhf__tf_work *w);
 rlhf_status rlhf__tf_resp_reserve(struct rlhf__tf *m, struct rlhf__tf_work *w); // see trunk_reserve
 rlhf_status rlhf__tf_heads(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_batch *b,
