@@ -36,9 +36,9 @@ enum rlhf__talk rlhf__talk(struct rlhf__program *, struct rlhf__exchange *);
 // Reads output that no request asked for, up to cap bytes, without waiting. [step]
 size_t rlhf__talk_unasked(struct rlhf__program *, char *to, size_t cap);
 
-// Describes a failure, which is any result except DONE, REFUSED and CANCELLED: "./score was ended
-// by signal 9 (Killed) at row 3 of 8", and then the program's last output. `where` is the part "at
-// row 3 of 8". Writes to out[cap]; returns out. [step]
+// Writes the description of a failure to out[cap] and returns out. A failure is any result except
+// DONE, REFUSED and CANCELLED. Example: "./score was ended by signal 9 (Killed) at row 3 of 8",
+// followed by the program's last output. `where` is the part "at row 3 of 8". [step]
 const char *rlhf__talk_why(const struct rlhf__program *, enum rlhf__talk what, const char *where,
                            char *out, size_t cap);
 

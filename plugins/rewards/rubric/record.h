@@ -26,8 +26,9 @@ struct rlhf__record {
     int32_t fd, opened;
 };
 
-// The first time, read the file and open it for appending. A last line that was cut off is ignored.
-// Errors: RLHF_E_IO, RLHF_E_NOMEM, RLHF_E_INVALID with the line number. [step]
+// The first call reads the file and opens it for appending; later calls do nothing. A last line
+// that was cut off is ignored. Errors: RLHF_E_IO, RLHF_E_NOMEM, RLHF_E_INVALID with the line
+// number. [step]
 rlhf_status rlhf__record_open(struct rlhf__record *);
 
 // Returns the answer to a question, or NULL. [step]
