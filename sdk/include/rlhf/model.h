@@ -6,11 +6,11 @@
 // names; unknown keys are allowed there). The host reads and writes weights through param(), so the
 // host implements checkpoints, optimizers, "reference := policy" and export for all models.
 //
-// Alignment of per-token arrays [total]: entry t of logp, entropy, kl belongs to predicting ids[t]
-// from the tokens before it in its row; value[t] is the value of the state before ids[t] is chosen.
-// Only response tokens are computed; the rest read 0. A response token is one that the policy
-// wrote: turn[t] >= 0 or, without turns, index in row >= prompt_len (>= 1). logp, entropy and kl
-// are natural logarithms (nats). [R:log-probs]
+// Alignment of per-token arrays [total]: entry t of logp, entropy and kl belongs to the prediction
+// of ids[t] from the tokens before it in its row; value[t] is the value of the state before ids[t]
+// is chosen. Only response tokens are computed; the rest read 0. A response token is one that the
+// policy wrote: turn[t] >= 0 or, without turns, index in row >= prompt_len (>= 1). logp, entropy
+// and kl are natural logarithms (nats). [R:log-probs]
 #ifndef RLHF_MODEL_H
 #define RLHF_MODEL_H
 
@@ -65,11 +65,11 @@ enum rlhf_recompute {
 // x + scale * B (A x). A [rank, inputs] is initialized from U(-1/sqrt(inputs), 1/sqrt(inputs)), as
 // in PEFT, and B [outputs, rank] with 0. Borrowed until open() returns.
 //
-// target names modules as in PEFT: by the last whole components of a linear layer's name ("q_proj",
-// "self_attn.q_proj", "c_attn"). "all-linear", as the only target, means every linear layer of the
-// trunk, but not the LM head, the embeddings, the value head or the score head. A target without a
-// match is rejected (RLHF_E_INVALID); the message gives the nearest name and all valid ones. A
-// repeated target counts once.
+// Each string of `target` names modules as in PEFT: by the last whole components of a linear
+// layer's name ("q_proj", "self_attn.q_proj", "c_attn"). "all-linear", as the only target, means
+// every linear layer of the trunk, but not the LM head, the embeddings, the value head or the score
+// head. A target without a match is rejected (RLHF_E_INVALID); the message gives the nearest name
+// and all valid ones. A repeated target counts once.
 typedef struct rlhf_adapter {
     uint32_t size;
     int32_t rank; // at least 1; may exceed the width of a layer
@@ -268,8 +268,8 @@ typedef struct rlhf_heads {
 // A generation session: n_slots key/value caches of max_len tokens. Private to the model.
 typedef struct rlhf_gen rlhf_gen;
 
-// One step of continuous batching: row i appends its new tokens to slot[i] (start[i] = 0 clears the
-// slot first; otherwise start[i] is the number of tokens in the slot) and samples the next token.
+// One step of continuous batching: row i appends its new tokens to slot[i] and samples the next
+// token. start[i] is the number of tokens in the slot; if it is 0, the slot is cleared first.
 // Prefill and decode rows may be mixed. With prefix, the tokens of slot prefix[i] come before those
 // of slot[i]. So a prompt is stored once, by a silent row in the same step or earlier, and read by
 // all rows that share it. Within one step, a slot must not be both a prefix and a row's own slot,

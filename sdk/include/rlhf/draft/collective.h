@@ -3,8 +3,9 @@
 // such as MPI. There is one plugin for each library (collective_openmpi.so, collective_mpich.so).
 // The host opens it if a launcher such as mpirun started the host.
 //
-// A collective moves bytes and never adds numbers: the bits of a sum depend on its order, and no
-// library promises an order for all sizes and numbers of ranks. The host does the sums.
+// A collective moves bytes and never adds numbers; the host does the sums. The reason is that the
+// bits of a sum depend on its order, and no library promises an order for all sizes and numbers of
+// ranks.
 //
 // All ranks make the same calls in the same order, with sizes that match. A rank whose own work has
 // failed still makes the next call, and reports the failure in the bytes that it sends.
@@ -46,12 +47,12 @@ typedef struct rlhf_collective {
     void *ctx; // first argument of every function
 
     // Begin to send send[k] to rank k, and to receive recv[k] from it. The arrays have `ranks`
-    // entries and are borrowed until the call returns; their memory is borrowed until the ticket
-    // has been waited for. What one rank sends and the other receives must have the same size. The
-    // entry for this rank itself is ignored. Only the order between two ranks matters, so a rank
-    // that exchanges no bytes with any other need not make the call. Tickets increase and are never
-    // 0. If RLHF_COLLECTIVE_DEPTH exchanges are under way, the call waits for the oldest. Errors as
-    // wait; RLHF_E_NOMEM. [main]
+    // entries and are borrowed until the call returns. The memory that the entries point to is
+    // borrowed until the ticket has been waited for. What one rank sends and the other receives
+    // must have the same size. The entry for this rank itself is ignored. Only the order between
+    // two ranks matters, so a rank that exchanges no bytes with any other need not make the call.
+    // Tickets increase and are never 0. If RLHF_COLLECTIVE_DEPTH exchanges are under way, the call
+    // waits for the oldest. Errors as wait; RLHF_E_NOMEM. [main]
     rlhf_status (*exchange)(void *ctx, const rlhf_block *send, const rlhf_block *recv,
                             uint64_t *ticket);
     // Wait until this exchange and all earlier ones have ended. RLHF_E_DEVICE: a rank has ended or

@@ -36,9 +36,9 @@ enum rlhf_environment_flag {
     // first.
     RLHF_ENVIRONMENT_TASKS = 4,
     // Answers are functions of the options, of files that the options name, and of the episode's
-    // seed, data row and turns, with the same bits on every machine: nothing reads the clock, other
-    // files or the network. So `rlhf-host verify` may play episodes again. It takes the answers of
-    // environments without this flag on trust.
+    // seed, data row and turns. They have the same bits on every machine: nothing reads the clock,
+    // other files or the network. So `rlhf-host verify` may play episodes again. It takes the
+    // answers of environments without this flag on trust.
     RLHF_ENVIRONMENT_FUNCTION = 8
 };
 #define RLHF_ENVIRONMENT_KNOWN (2 * RLHF_ENVIRONMENT_FUNCTION - 1) // all bits of this header

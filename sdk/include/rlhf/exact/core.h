@@ -1,5 +1,5 @@
-// rlhf/exact/core.h: how rlhf/exact.h computes: fixed-point numbers of 128 bits, and the rounding
-// of such a number to a double. Include rlhf/exact.h instead.
+// rlhf/exact/core.h: the arithmetic of rlhf/exact.h. It consists of fixed-point numbers of 128 bits
+// and their rounding to doubles. Include rlhf/exact.h instead.
 //
 // The code uses integers only, so that neither the compiler's options nor the CPU's floating-point
 // unit can change a result.

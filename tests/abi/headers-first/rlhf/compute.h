@@ -71,10 +71,11 @@ enum rlhf_pool { RLHF_POOL_MEAN = 1, RLHF_POOL_FIRST = 2, RLHF_POOL_LAST = 3 };
 // 0..position, otherwise all start[i] + offset[i+1] - offset[i] keys of the row. Key j of row i is
 // at (kv_base[i] + j) * kv_stride elements from k and v.
 //
-// Rows may share a prefix: the first prefix_len[i] keys of row i are then at (prefix_base[i] + j) *
-// kv_stride, key j >= prefix_len[i] at (kv_base[i] + j - prefix_len[i]) * kv_stride. prefix_len[i]
-// <= start[i]. A query's result depends on the keys but not on their location, so the bits are the
-// same with and without a shared prefix. The arrays are in device memory.
+// Rows may share a prefix. The first prefix_len[i] <= start[i] keys of row i are then those of the
+// prefix: key j is at (prefix_base[i] + j) * kv_stride. The row's other keys, j >= prefix_len[i],
+// are at (kv_base[i] + j - prefix_len[i]) * kv_stride. A query's result depends on the keys but not
+// on their location, so the bits are the same with and without a shared prefix. The arrays are in
+// device memory.
 typedef struct rlhf_ragged {
     uint32_t size;
     uint32_t n, total;     // rows; query tokens
@@ -327,8 +328,9 @@ enum rlhf_record { RLHF_RECORD_RUN = 0, RLHF_RECORD_CAPTURE = 1, RLHF_RECORD_REP
 
 // True if the backend's table has member f. If a member is NULL or beyond the table's size, the
 // backend does not support this operation. name, detail and the functions up to sync are always
-// set. Whether the later functions are set must be checked at open, with a message that names a
-// missing one: a model checks the operations that it calls, and the host those of the optimizer.
+// set. Later functions may be missing. So a model checks at open whether all operations that it
+// calls are set, and names a missing one in its message. The host does the same for the optimizer's
+// operations.
 #define RLHF_COMPUTE_HAS(table, f) RLHF_HAS(rlhf_compute, table, f)
 
 typedef struct rlhf_compute {
