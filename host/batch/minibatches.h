@@ -19,9 +19,9 @@ struct rlhf__minibatches {
 };
 
 // Cut e into `want` minibatches, or fewer if there are fewer units. With whole = 1, groups are
-// never split. With ascending = 1, the rows of a minibatch are sorted, so that rows of one group
-// are adjacent. Until the first shuffle, units are in order. Release with rlhf__minibatches_finish.
-// Errors: RLHF_E_NOMEM. [any]
+// never split. With ascending = 1, the rows of a minibatch are sorted by index, so that rows of one
+// group are adjacent. Until the first shuffle, units are in the order of the rows. Release with
+// rlhf__minibatches_finish. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__minibatches_init(struct rlhf__minibatches *m, const struct rlhf__rows *e,
                                    uint32_t want, int whole, int ascending,
                                    struct rlhf__error *err);

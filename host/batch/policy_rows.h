@@ -1,6 +1,6 @@
-// policy_rows.h: a third layout for a slice of rows; shared_batch.h has the other two. It shows
-// rows as algorithms see them: the prompt, then only the tokens that the policy wrote, without the
-// environment's tokens. It is used only for rows of several turns (rlhf__rows.turn).
+// policy_rows.h: lays out a slice of rows as algorithms see them: the prompt, then only the tokens
+// that the policy wrote, without the environment's tokens. This layout is used only for rows of
+// several turns (rlhf__rows.turn). shared_batch.h has the other two layouts of a slice.
 //
 // This file lays out ids and offsets, and copies numbers between this layout and the full one.
 // learn/policy_view.h calls the algorithm.

@@ -189,8 +189,8 @@ rlhf_status rlhf__rows_refer(struct rlhf__rows *e, rlhf_dev hidden, struct rlhf_
     return RLHF_OK;
 }
 
-// Copy the arrays that have one entry per response token: the supports, and ref_row, which selects
-// the reference's hidden states.
+// Copy the arrays that have one entry per response token: `support`, and ref_row, which says where
+// the reference's hidden states are.
 static rlhf_status pick_responses(struct rlhf__rows *dst, const struct rlhf__rows *src,
                                   const uint32_t *pick, struct rlhf__error *err) {
     if (!src->support && !src->ref_row) return RLHF_OK;

@@ -127,7 +127,7 @@ static inline double rlhf__rows_response_sum(const struct rlhf__rows *e, uint32_
 
 // Returns where row i's last turn begins, counted from the row's first token; *end is the index
 // after the turn. With one turn these are prompt_len and the row's length. For a row without a
-// response both are its length. [any]
+// response both are the row's length. [any]
 int32_t rlhf__rows_last_turn(const struct rlhf__rows *e, uint32_t i, int32_t *end);
 
 // Returns the number of response tokens of rows [from, to) that are in the loss. [any]
@@ -162,7 +162,7 @@ uint32_t rlhf__rows_slice_end(const struct rlhf__rows *e, uint32_t from, int64_t
                               int share);
 
 // Set *tokens and *rows to the largest numbers of tokens and of rows that a microbatch can have
-// with max_tokens. Shared prompts count in each row. [any]
+// with max_tokens. A shared prompt is counted in each row. [any]
 void rlhf__rows_largest_slice(const struct rlhf__rows *e, int64_t max_tokens, int share,
                               uint32_t *rows, uint32_t *tokens);
 
