@@ -99,13 +99,13 @@ rlhf_status rlhf__command_setup_template_used(const char *command, const char *n
 rlhf_status rlhf__command_setup_writer(struct rlhf__command_setup *, const char *given,
                                        struct rlhf__model **out, struct rlhf__error *err);
 
-// Open a second frozen language model, a directory or a run, which the flag --<role> names. It must
-// have the same vocabulary as `model`. Close it before `model`. [main]
+// Open a second frozen language model. The flag --<role> names its directory or run. It must have
+// the same vocabulary as `model`. Close it before `model`. [main]
 rlhf_status rlhf__command_setup_second(struct rlhf__command_setup *, const char *role,
                                        const char *given, const struct rlhf__model *model,
                                        struct rlhf__model **out, struct rlhf__error *err);
 
-// Open the frozen language model of --reference, a directory or a run. It must have the same
+// Open the frozen language model whose directory or run --reference names. It must have the same
 // vocabulary as `model`. Close it before `model`. [main]
 rlhf_status rlhf__command_setup_reference(struct rlhf__command_setup *, const char *given,
                                           const struct rlhf__model *model, struct rlhf__model **out,

@@ -1,14 +1,15 @@
-// commands.h: the commands. Each has one file, in host/cmd or in the room of its area (host/eval).
-// A command's function gets the command line, with argv[0] = the command's name, and parses it with
-// flags.h. It prints its own errors and returns the exit status:
+// commands.h: the commands. Each has one file, in host/cmd or in the directory of its area
+// (host/eval). A command's function gets the command line, with argv[0] = the command's name, and
+// parses it with flags.h. It prints its own errors and returns the exit status:
 //
 // 0        success
 // 1        the command failed while running
 // 2        bad input
 // 128 + n  signal n asked it to end (Ctrl-C: 130)
 //
-// Training uses no subcommand: its command line is in cli.h, and it also returns 3 if run.stop_on
-// ended the run. A new command also needs a row in tools/main.c and a usage line in help.c.
+// Training uses no subcommand: its command line is in cli.h. Its exit status can also be 3, if
+// run.stop_on ended the run. A new command also needs a row in tools/main.c and a usage line in
+// help.c.
 #ifndef RLHF_HOST_CMD_COMMANDS_H
 #define RLHF_HOST_CMD_COMMANDS_H
 

@@ -31,7 +31,7 @@ static const char *other_name(const struct rlhf__flag *flags, size_t n, const ch
 }
 
 // Returns this command's flag for a setting, e.g. --max-new for sampling.max_new_tokens or
-// --template for prompts.template. Returns NULL if it lacks such a flag.
+// --template for prompts.template. Returns NULL if the command lacks such a flag.
 static const char *flag_of(const struct rlhf__flag *flags, size_t n, const char *setting) {
     const char *dot = strrchr(setting, '.');
     char name[64];

@@ -1,5 +1,6 @@
 // label.c: `rlhf-host label`: lets a classifier label the {"text"} or {"messages"} rows of a file,
-// e.g. to train on unlabeled texts. Writes them with "label" and "p", the label's probability.
+// e.g. to train on unlabeled texts. Each row is written with two more members: "label", and "p",
+// the label's probability.
 #include "cmd/commands.h"
 
 #include "base/json.h"

@@ -33,8 +33,8 @@ static int reader_is_gone(void) {
     return poll(&p, 1, 0) == 1 && (p.revents & POLLERR);
 }
 
-// Returns the exit status, which is 1 if writing to stdout failed. Does not check progress output
-// (report/progress.c). If stdout is a pipe whose reader has ended, logs nothing.
+// Returns `status`, or 1 if it is 0 and writing to stdout failed. Logs the failure, unless stdout
+// is a pipe whose reader has ended. Does not check progress output (report/progress.c).
 static int check_output(struct rlhf__log *log, int status) {
     errno = 0;
     const int bad = fflush(stdout) != 0 || ferror(stdout), why = errno;
