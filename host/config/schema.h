@@ -230,11 +230,12 @@ struct rlhf__optim_config {
     double max_grad_norm; // 0 = no clipping
     double final_scale;   // factor of lr at the last step, for linear and cosine
     double muon_lr, muon_momentum;
-    int64_t warmup;          // phases of linear warm-up
-    int64_t schedule_phases; // length of the schedule in phases, or run.phases if that is more. If
-                             // a run will be resumed with more phases, set this to their final
-                             // number, so that lr does not depend on run.phases
-    int64_t max_skipped;     // consecutive steps that may be skipped before the run stops
+    int64_t warmup; // phases of linear warm-up
+    // Length of the schedule in phases, or run.phases if that is more. If a run will be resumed
+    // with more phases, set this to the final number of phases, so that lr does not depend on
+    // run.phases.
+    int64_t schedule_phases;
+    int64_t max_skipped; // consecutive steps that may be skipped before the run stops
 };
 
 // How a run is divided between processes.

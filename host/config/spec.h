@@ -13,8 +13,8 @@
 // [any]
 size_t rlhf__spec_name_len(const char *spec);
 
-// Call set for each "key=value" of pairs ("k=v,k=v"), in order, until it fails. flag is for
-// messages. Errors: RLHF_E_INVALID (wrong form), RLHF_E_NOMEM, those of set. [any]
+// Call `set` for each "key=value" of `pairs` ("k=v,k=v"), in order, until it fails. `flag` is for
+// messages. Errors: RLHF_E_INVALID (wrong form), RLHF_E_NOMEM, those of `set`. [any]
 rlhf_status rlhf__spec_pairs(const char *pairs, const char *flag,
                              rlhf_status (*set)(void *arg, const char *key, const char *value,
                                                 struct rlhf__error *err),
