@@ -90,8 +90,8 @@ uint64_t rlhf__episode_seed(uint64_t run_seed, const char *stream, uint64_t firs
 // Add a message. Errors: RLHF_E_NOMEM; RLHF_E_INVALID if there are too many. [any]
 rlhf_status rlhf__episode_say(struct rlhf__episode *, int32_t role, rlhf_str text);
 
-// Set a metric; the last value counts. Names beyond the first RLHF__EPISODE_METRICS, and names that
-// are too long, are ignored. [any]
+// Set a metric, in place of an earlier value with that name. Names beyond the first
+// RLHF__EPISODE_METRICS, and names that are too long, are ignored. [any]
 void rlhf__episode_metric(struct rlhf__episode *, const char *name, double value);
 
 #endif

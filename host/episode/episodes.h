@@ -63,8 +63,8 @@ const struct rlhf__gen_turns *rlhf__episodes_turns(const struct rlhf__episodes *
 const int32_t *const *rlhf__episodes_prompt(const struct rlhf__episodes *);
 const int32_t *rlhf__episodes_prompt_len(const struct rlhf__episodes *);
 
-// Call this after sampling. Row i was sampled with episode i: copies its end, rewards and verdict
-// to the row. Also reports the episodes' metrics. [step]
+// Call this after sampling. Copies the end, rewards and verdict of episode i to row i, which was
+// sampled with that episode. Also reports the episodes' metrics. [step]
 void rlhf__episodes_take(const struct rlhf__episodes *, struct rlhf__rows *e);
 
 // Returns 1 if episode i was given up after a failure, so that its row must be left out. [any]

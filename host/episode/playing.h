@@ -1,5 +1,5 @@
-// playing.h: what an environment needs to play: its instance, the settings of its episodes for a
-// model and its prompts, and batches of rows sampled with it.
+// playing.h: plays episodes: creates an environment's instance, sets up its episodes for a model
+// and prompts, and samples them as batches of rows.
 #ifndef RLHF_HOST_EPISODE_PLAYING_H
 #define RLHF_HOST_EPISODE_PLAYING_H
 

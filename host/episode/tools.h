@@ -1,5 +1,5 @@
-// tools.h: an environment's tools in episodes: where they are listed, which tool calls a turn of
-// the policy contains, and the host's answers in place of the environment.
+// tools.h: an environment's tools in episodes: lists them in the prompt, finds the tool calls in a
+// turn of the policy, and answers wrong calls in place of the environment.
 //
 // A tool call is wrong if it cannot be read, names no declared tool or lacks a required argument.
 // If a turn has a wrong call, the environment is not asked: the host answers each call of that turn
@@ -42,8 +42,8 @@ rlhf_status rlhf__episode_tools_tokens(const struct rlhf__episode_tools *,
 rlhf_status rlhf__episode_tools_read(const struct rlhf__episode_tools *, struct rlhf__episode *e,
                                      rlhf_str turn, struct rlhf__error *err);
 
-// Call this for a turn that has a wrong tool call. The reply to the turn becomes the host's answers
-// to its calls. Errors: RLHF_E_NOMEM. [any]
+// Call this for a turn that has a wrong tool call. The host answers each tool call of the turn, and
+// these answers become the reply to the turn. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__episode_tools_refuse(struct rlhf__episode *e, struct rlhf__error *err);
 
 #endif
