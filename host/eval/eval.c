@@ -1,6 +1,6 @@
-// eval.c: `rlhf-host eval`: measures a model on a file. For a language model on {"text"} rows it
-// prints bits per byte; for a classifier, or any model on preference rows, the accuracy. With
-// --reward, the model responds to {"prompt"} rows and the rewards are reported.
+// eval.c: `rlhf-host eval`: measures a model on a file. For a language model and {"text"} rows it
+// prints bits per byte. For a classifier, and for any model on preference rows, it prints the
+// accuracy. With --reward, the model responds to {"prompt"} rows, and the rewards are printed.
 #include "base/json.h"
 #include "eval/impl.h"
 #include "eval/stats.h"

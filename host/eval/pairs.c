@@ -1,6 +1,7 @@
 // pairs.c: `rlhf-host pairs`: makes preference rows with a model and a judge. The model responds to
-// each prompt several times. Then the best response, according to the judge, is paired with the
-// worst, or marked as the best of all. data/preferences.h reads these rows.
+// each prompt several times, and the judge scores the responses. A row has the best and the worst
+// response. With --best-of it has all responses, and the index of the best one. data/preferences.h
+// reads these rows.
 #include "cmd/commands.h"
 
 #include "base/clock.h"
