@@ -51,8 +51,9 @@ struct rlhf__ahead_idle rlhf__ahead_idle(const struct rlhf__ahead *);
 // Returns 1 if there is a complete batch for the next phase. [any]
 int rlhf__ahead_ready(const struct rlhf__ahead *);
 
-// Move the complete batch to *x, whose rows are empty. `first` is the number of its first sequence
-// within the run. Errors: RLHF_E_INVALID if the batch begins with another number. [step]
+// Move the complete batch to *x, whose rows are empty. `first` is the number that the batch's first
+// sequence must have within the run. Errors: RLHF_E_INVALID if the batch begins with another
+// number. [step]
 rlhf_status rlhf__ahead_take(struct rlhf__ahead *, uint64_t first, struct rlhf__experience *x,
                              struct rlhf__error *err);
 
@@ -63,8 +64,9 @@ rlhf_status rlhf__ahead_take(struct rlhf__ahead *, uint64_t first, struct rlhf__
 rlhf_status rlhf__ahead_prepare(struct rlhf__ahead *, struct rlhf__error *err);
 void rlhf__ahead_note(struct rlhf__ahead *);
 
-// Write the batch in flight to a checkpoint's folder, or read it from the checkpoint in `dir`.
-// Errors of reading: RLHF_E_INVALID if the file is missing, damaged, or not of this run. [main]
+// rlhf__ahead_save writes the batch in flight to a checkpoint's folder; rlhf__ahead_load reads it
+// from the checkpoint in `dir`. Errors of reading: RLHF_E_INVALID if the file is missing, damaged,
+// or not of this run. [main]
 rlhf_status rlhf__ahead_save(const struct rlhf__ahead *, const struct rlhf__folder *checkpoint,
                              struct rlhf__error *err);
 rlhf_status rlhf__ahead_load(struct rlhf__ahead *, const char *dir,

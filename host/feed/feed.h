@@ -1,5 +1,6 @@
 // feed.h: the source of a run's rows: prompts to which the policy responds, texts, or preferences.
-// Only the set-up knows which one it is. Phases call it through ops.
+// Only the code that sets up a run knows which of these the feed is. Phases call the feed through
+// ops.
 #ifndef RLHF_HOST_FEED_FEED_H
 #define RLHF_HOST_FEED_FEED_H
 
@@ -51,11 +52,12 @@ struct rlhf__sampled;
 
 struct rlhf__feed_ops {
     // Put the next rows into *x, which is zeroed. `first` is the number of their first sequence
-    // within the run. `version` is the number of optimizer steps that the policy has had. [step]
+    // within the run. `version` is the number of optimizer steps that were taken on the policy.
+    // [step]
     rlhf_status (*next)(struct rlhf__feed *, uint64_t first, int64_t version,
                         struct rlhf__experience *x, struct rlhf__error *err);
-    // Like `next`, but put the rows of `groups` further groups into *x. NULL if rows have no
-    // groups. [step]
+    // Like `next`, but put the rows of `groups` further groups into *x. This op is NULL if rows
+    // have no groups. [step]
     rlhf_status (*more)(struct rlhf__feed *, uint32_t groups, uint64_t first, int64_t version,
                         struct rlhf__experience *x, struct rlhf__error *err);
     // For the memory estimate, put the largest rows that the next phases can have into *x, which
@@ -65,7 +67,7 @@ struct rlhf__feed_ops {
     rlhf_status (*largest)(struct rlhf__feed *, struct rlhf__experience *x,
                            struct rlhf__error *err);
     // Make the allocations that sampling the rows of x would make; the models are on a memory plan.
-    // The function is NULL if sampling allocates nothing. [step]
+    // This op is NULL if sampling allocates nothing. [step]
     rlhf_status (*estimate)(struct rlhf__feed *, const struct rlhf__experience *x,
                             struct rlhf__error *err);
     // Returns the cursor. Epochs are counted from it, and checkpoints store it. If `choice` is set,
@@ -101,8 +103,8 @@ void rlhf__feed_destroy(struct rlhf__feed *); // NULL allowed [main]
 rlhf_status rlhf__feed_largest(struct rlhf__feed *, struct rlhf__experience *x,
                                struct rlhf__error *err);
 
-// Set *out to the limit on a row's tokens: data.max_tokens or the policy's context. Errors:
-// RLHF_E_INVALID. [any]
+// Set *out to the limit on a row's tokens: data.max_tokens, or the policy's context if that setting
+// is 0. Errors: RLHF_E_INVALID if data.max_tokens is greater than the context. [any]
 rlhf_status rlhf__feed_max_tokens(const struct rlhf__feed_env *, int32_t *out,
                                   struct rlhf__error *err);
 
@@ -165,10 +167,10 @@ int rlhf__prompt_feed_keeps_support(const struct rlhf__feed *);
 // [any]
 int32_t rlhf__prompt_feed_longest(const struct rlhf__feed *);
 
-// Sample responses of `model` (the policy, or a model with its vocabulary) to n prompts, which are
-// taken from the start of the file and repeated as needed. The random numbers are those of the
-// named stream, from sequence number `first` on. Does not move the cursor. *e must be zeroed or
-// finished. [step]
+// Sample responses of `model` to n prompts, which are taken from the start of the file and repeated
+// as needed. `model` is the policy, or a model with the policy's vocabulary. `stream` names the
+// random stream; its sequence numbers begin with `first`. Does not move the cursor. *e must be
+// zeroed or finished. [step]
 rlhf_status rlhf__prompt_feed_sample(const struct rlhf__feed *, const struct rlhf__model *model,
                                      uint32_t n, const char *stream, uint64_t first,
                                      struct rlhf__rows *e, struct rlhf__error *err);

@@ -112,8 +112,8 @@ static const struct rlhf__feed_ops preference_ops = {.next = preference_next,
                                                      .evaluate = preference_evaluate,
                                                      .destroy = preference_destroy};
 
-// A reward model's tokenizer determines whether rows begin with BOS. The setting can add a BOS, but
-// not remove it.
+// If the run trains a reward model, the model's tokenizer decides whether rows begin with a BOS.
+// prompts.prepend_bos can add a BOS, but not remove it.
 static struct rlhf__preference_opts row_opts(const struct preference_feed *f,
                                              const char *const *path, const char *setting) {
     const struct rlhf__feed_env *env = f->feed.env;

@@ -1,6 +1,6 @@
 // prompt_choice.h: for runs in which the algorithm chooses the prompts
-// (rlhf_algo_ops.choose_prompts). It asks the algorithm for the prompts of a phase, and keeps the
-// data about every prompt that the algorithm gets: its last score and how often it was used.
+// (rlhf_algo_ops.choose_prompts). It asks the algorithm for the prompts of a phase. For this it
+// keeps what the algorithm is told about every prompt: its last score and how often it was used.
 //
 // A checkpoint contains both arrays in state/prompts.safetensors.
 #ifndef RLHF_HOST_FEED_PROMPT_CHOICE_H

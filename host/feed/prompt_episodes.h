@@ -11,9 +11,9 @@ struct rlhf__prompt_episodes {
     struct rlhf__episode_setup train, held_out;
 };
 
-// Check and prepare the episodes of prompts, and of held-out prompts (NULL: none). alone 1: the run
-// has no prompts (rlhf__playing_alone). *out is zeroed if the run has no environment. Errors: those
-// of rlhf__playing_open. [main]
+// Check and prepare the episodes of prompts, and of held-out prompts (NULL: none). `alone` is 1 if
+// the run has no prompts (rlhf__playing_alone). *out is zeroed if the run has no environment.
+// Errors: those of rlhf__playing_open. [main]
 rlhf_status rlhf__prompt_episodes_open(const struct rlhf__feed_env *, const struct rlhf__prompts *,
                                        const struct rlhf__prompts *held_out, int alone,
                                        struct rlhf__prompt_episodes *out, struct rlhf__error *err);

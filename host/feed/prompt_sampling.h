@@ -26,7 +26,7 @@ rlhf_status rlhf__prompt_sampling_init(struct rlhf__prompt_sampling *,
 void rlhf__prompt_sampling_finish(struct rlhf__prompt_sampling *); // [main]
 
 // If the backend records calls, open a cache for the whole run, with `longest` tokens in a slot.
-// With other backends, each rollout opens and closes its cache, which then takes no memory during
+// With other backends, each rollout opens a cache and closes it, so that it takes no memory during
 // the update. [main]
 rlhf_status rlhf__prompt_sampling_ready(struct rlhf__prompt_sampling *, uint32_t longest,
                                         struct rlhf__error *err);

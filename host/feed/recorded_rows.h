@@ -16,8 +16,8 @@ rlhf_status rlhf__recorded_take(const struct rlhf__recorded *, const struct rlhf
                                 struct rlhf__error *err);
 
 // Copy the recorded scores and token rewards to rows that were sampled again. If the record has
-// fewer rows, the others were dropped because of their scores, and are dropped here too. Errors:
-// RLHF_E_INVALID (a row without score), RLHF_E_NOMEM. [step]
+// fewer rows than were sampled, the run dropped the missing rows because of their scores. They are
+// dropped here too. Errors: RLHF_E_INVALID (a row without score), RLHF_E_NOMEM. [step]
 rlhf_status rlhf__recorded_score(const struct rlhf__recorded *, const struct rlhf__feed *,
                                  struct rlhf__experience *x, struct rlhf__error *err);
 
