@@ -1,11 +1,11 @@
 // boundary.h: the last phase boundary of a run, to which the run returns if the next phase fails. A
-// boundary has everything that a checkpoint has except the weights. It also has a copy (`rollback`)
-// of everything that an update changes: weights, moments, the reference if it is updated, and a
-// reward model in training with its optimizer and pairs.
+// boundary contains run.json and the plugins' states, as a checkpoint does. It also contains a copy
+// (`rollback`) of everything that an update changes: weights, moments, the reference if it is
+// updated, and a reward model in training with its optimizer and pairs.
 //
-// The boundary is noted after every phase and kept in memory; checkpoint.h writes files. The copy
-// takes as much memory as the tensors (AdamW: 12 bytes per trained parameter). If that is above the
-// limit checkpoint.undo_mib, the copy is not made.
+// The boundary is recorded after every phase and kept in memory; checkpoint.h writes files. The
+// copy takes as much memory as the tensors (AdamW: 12 bytes per trained parameter). If that is
+// above the limit checkpoint.undo_mib, the copy is not made.
 #ifndef RLHF_HOST_KEEP_BOUNDARY_H
 #define RLHF_HOST_KEEP_BOUNDARY_H
 
@@ -35,9 +35,10 @@ void rlhf__best_see(struct rlhf__best *, const struct rlhf__checkpoint_config *,
 // finite value in this phase. [main]
 int rlhf__best_offer(struct rlhf__best *, const struct rlhf__checkpoint_config *, int64_t phase);
 
-// Convert the best checkpoint's data to JSON (a new reference; NULL if a metric is not configured
-// or a best checkpoint does not exist), and back. If the JSON is NULL or is about another metric,
-// it is ignored: the search for the best checkpoint starts again. Errors: RLHF_E_INVALID. [main]
+// rlhf__best_save returns the best checkpoint's data as JSON (a new reference), or NULL if a metric
+// is not configured or a best checkpoint does not exist. rlhf__best_load reads that JSON. It
+// ignores JSON that is NULL or about another metric: the search for the best checkpoint then starts
+// again. Errors: RLHF_E_INVALID. [main]
 json_t *rlhf__best_save(const struct rlhf__best *, const struct rlhf__checkpoint_config *);
 rlhf_status rlhf__best_load(struct rlhf__best *, const struct rlhf__checkpoint_config *,
                             const json_t *, struct rlhf__error *err);

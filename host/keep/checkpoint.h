@@ -1,6 +1,6 @@
 // checkpoint.h: the files of RUN/checkpoints/NNNNNN/, a Hugging Face directory with a state/
-// folder. run/saving.h decides when one is written. checkpoint_dir.h publishes it, so that a crash
-// at any time leaves only complete checkpoints. state/ contains:
+// folder. run/saving.h decides when a checkpoint is written. checkpoint_dir.h publishes it, so that
+// a crash at any time leaves only complete checkpoints. state/ contains:
 //
 // - run.json (counters, cursors), optimizer.safetensors, value_head.safetensors;
 // - master.safetensors: exact weights, if model.safetensors is bf16;

@@ -161,8 +161,9 @@ static int equipped_otherwise(const struct rlhf__manifest *m, const json_t *stor
     return fixed_part(is) != n || strncmp(was, is, (size_t)n) != 0;
 }
 
-// Report that the run's backend promised exact rows until now and no longer does. Older hosts did
-// not store the promise: for their runs this is reported only if the backend has changed.
+// Report that the run's backend promised exact rows until now and no longer does. Older versions of
+// the program did not store the promise. For their runs this is reported only if the backend has
+// changed.
 static void compare_exact(struct rlhf__buf *list, const json_t *stored, const json_t *now) {
     const json_t *was = json_object_get(json_object_get(stored, "compute"), "row_exact");
     const json_t *is = json_object_get(now, "compute");
@@ -328,8 +329,8 @@ static int other_sinks(const json_t *stored, const json_t *now) {
     return was != is && !json_equal(was, is);
 }
 
-// Add the member "earlier" to now: the stored list of earlier manifests, and the stored manifest
-// itself if code or inputs have changed.
+// Add the member "earlier" to `now`: the stored list of earlier manifests. If code or inputs have
+// changed, the stored manifest is appended to that list.
 static rlhf_status keep_earlier(json_t *now, const json_t *stored, int changed,
                                 struct rlhf__error *err) {
     json_t *before = json_object_get(stored, "earlier");

@@ -54,7 +54,7 @@ rlhf_status rlhf__manifest_check_inputs(const struct rlhf__manifest *m,
 void rlhf__manifest_changed_code(const char *dir, struct rlhf__buf *out);
 
 // Warn if the run used another backend before or, on a GPU, another card, driver or library.
-// rlhf__manifest_check accepts these changes, because the user asked for them with compute.backend
+// rlhf__manifest_check accepts these changes: either the user asked for them with compute.backend,
 // or the machine lacks what was used before. [main]
 void rlhf__manifest_moved(const struct rlhf__manifest *m, const struct rlhf__folder *run,
                           struct rlhf__log *log);

@@ -122,8 +122,8 @@ static void say_others(const struct rlhf__folder *run, char *out, size_t cap) {
 }
 
 // Write the reason for keeping the files of a run without a checkpoint, for example "files of a run
-// that began with other settings (run.seed was 1 and is now 2)". Returns 1 if settings differ, 0 if
-// there are other files.
+// that began with other settings (run.seed was 1 and is now 2)". Returns 1 if the reason is that
+// settings differ, 0 if it is that there are files which no run writes.
 static int say_files(const char *path, const struct rlhf__config *settings, char *out, size_t cap) {
     struct rlhf__buf first = RLHF__BUF_INIT;
     struct rlhf__folder *f = NULL;
@@ -367,7 +367,7 @@ rlhf_status rlhf__run_dir_follow(struct rlhf__run_dir *d, const char *checkpoint
 // ---- config.json ----
 
 // Keep the stored values of two settings: run.dir, because the run may have been moved, and
-// run.stop_after, because a new value is for one process only.
+// run.stop_after, because a new value is only for the process that gets it.
 static void keep_stored(json_t *now, const json_t *stored) {
     static const char *const keys[] = {"dir", "stop_after"};
     json_t *run = json_object_get(now, "run");
