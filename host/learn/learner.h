@@ -33,8 +33,8 @@ struct rlhf__row_tally {
 // Returns the number of rows of e with this use. [any]
 uint32_t rlhf__row_use_count(const struct rlhf__rows *e, int use);
 
-// Check the derivatives d of rows that the algorithm marked RLHF_ROW_NO_GRADIENT; d has `total`
-// tokens per head. Returns RLHF_E_INTERNAL if any of them is not 0. [any]
+// Check the derivatives d of rows that the algorithm marked RLHF_ROW_NO_GRADIENT. Each per-token
+// head in d has `total` tokens. Returns RLHF_E_INTERNAL if any of the derivatives is not 0. [any]
 rlhf_status rlhf__row_use_check(const rlhf_heads *d, uint32_t total, struct rlhf__error *err);
 
 // Returns an estimate of the seconds saved by rows that the algorithm has marked. A row without a

@@ -24,9 +24,9 @@ int rlhf__microbatch_shares(const struct rlhf__learner *, const struct rlhf__row
 rlhf_status rlhf__microbatch_reserve(struct rlhf__learner *, const struct rlhf__rows *,
                                      struct rlhf__error *err);
 
-// Run rows [from, to) and add their loss to the place's member `loss`. If its `train` is 1, also
-// add their gradients to the model's gradients. If its `only_compares` is 1, do not compute the
-// loss or gradients. [step]
+// Run rows [from, to) and add their loss to the member `loss` of the place. If the place's `train`
+// is 1, also add their gradients to the model's gradients. If its `only_compares` is 1, compute
+// neither the loss nor gradients. [step]
 rlhf_status rlhf__microbatch(struct rlhf__learner *, const struct rlhf__rows *, uint32_t from,
                              uint32_t to, struct rlhf__place *, struct rlhf__error *err);
 

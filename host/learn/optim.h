@@ -1,6 +1,6 @@
-// optim.h: the optimizer: AdamW for all parameters; or Muon for the trunk's matrices and AdamW for
-// the rest. It also computes the gradient norm, clips gradients, and skips steps that are not
-// finite.
+// optim.h: the optimizer: AdamW for all parameters, or Muon for the trunk's matrices and AdamW for
+// the rest. It also computes the gradient norm, clips gradients, and skips a step if the loss or
+// the gradient norm is not finite.
 //
 // The state is on the device, one or two f32 tensors per parameter. optim_state.h writes and reads
 // it. The caller gives each step a factor for the learning rates.
@@ -103,10 +103,10 @@ rlhf_status rlhf__optim_tensor(const struct rlhf__optim *, uint32_t i, char *nam
 int rlhf__optim_divided(const struct rlhf__optim *);
 // Returns the number of elements of tensor i of the state, 0 past the end. [any]
 uint64_t rlhf__optim_elements(const struct rlhf__optim *, uint32_t i);
-// get copies elements [from, from + n) of tensor i of the state to `host`; put copies `host` to
-// them. If the state is divided between processes, all must call get in the same order. Only rank 0
-// then receives the elements; on the other ranks `host` may be NULL. put sets only the elements
-// that the process has. [main]
+// rlhf__optim_get copies elements [from, from + n) of tensor i of the state to `host`;
+// rlhf__optim_put copies `host` to them. If the state is divided between processes, all processes
+// must call rlhf__optim_get in the same order. Only rank 0 then receives the elements; on the other
+// ranks `host` may be NULL. rlhf__optim_put sets only the elements that the process has. [main]
 rlhf_status rlhf__optim_get(const struct rlhf__optim *, uint32_t i, uint64_t from, uint64_t n,
                             float *host, struct rlhf__error *err);
 rlhf_status rlhf__optim_put(struct rlhf__optim *, uint32_t i, uint64_t from, uint64_t n,

@@ -8,14 +8,16 @@
 
 #include <jansson.h>
 
-// Save returns {"step", "skipped", "skipped_in_a_row"} (new reference, NULL = out of memory); load
-// reads it. Errors: RLHF_E_INVALID; the message does not name the file. [main]
+// rlhf__optim_count_save returns {"step", "skipped", "skipped_in_a_row"} (new reference, NULL = out
+// of memory); rlhf__optim_count_load reads it. Errors: RLHF_E_INVALID; the message does not name
+// the file. [main]
 json_t *rlhf__optim_count_save(const struct rlhf__optim_count *);
 rlhf_status rlhf__optim_count_load(struct rlhf__optim_count *, const json_t *,
                                    struct rlhf__error *err);
 
-// Write the file `name` in a checkpoint's folder, or read it from a path. If the state is divided
-// between processes, rank 0 writes while the others call rlhf__optim_give; all of them read. [main]
+// rlhf__optim_write writes the file `name` in a checkpoint's folder, and rlhf__optim_read reads it
+// from a path. If the state is divided between processes, rank 0 writes while the others call
+// rlhf__optim_give; all of them read. [main]
 rlhf_status rlhf__optim_write(const struct rlhf__optim *o, const struct rlhf__folder *checkpoint,
                               const char *name, struct rlhf__error *err);
 rlhf_status rlhf__optim_read(struct rlhf__optim *o, const char *path, struct rlhf__error *err);

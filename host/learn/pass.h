@@ -44,8 +44,9 @@ struct rlhf__pass_out {
     const volatile sig_atomic_t *cancelled;
 };
 
-// Forward all rows in microbatches with train = 0. Prompts are shared as in training, unless scores
-// are computed. The outputs are in the layout in which every row is written out. [step]
+// Run the forward pass of all rows in microbatches, with train = 0. Prompts are shared as in
+// training, unless scores are computed. The outputs are in the full layout (batch/shared_batch.h),
+// in which every row is written out. [step]
 rlhf_status rlhf__pass(const struct rlhf__model *, const struct rlhf__rows *, const rlhf_dist *dist,
                        int64_t microbatch_tokens, const struct rlhf__pass_out *out,
                        struct rlhf__error *err);

@@ -81,9 +81,9 @@ enum rlhf__trust {
     RLHF__TRUST_ANSWERS = 2 // of the environment: texts, rewards, ends
 };
 
-// The run's counters, which only the loop and a loaded checkpoint change. `phase` is also the
-// number of the current phase, from 0, as plugins get it. Messages and files count from 1, so they
-// use phase + 1.
+// The run's counters. They change only in the run's loop and when a checkpoint is loaded. `phase`
+// is also the number of the current phase, from 0, as plugins get it. Messages and files count from
+// 1, so they use phase + 1.
 struct rlhf__count {
     int64_t phase;       // phases done
     int64_t first_phase; // phases done before this process

@@ -22,7 +22,7 @@ struct rlhf__shard_sums {
     rlhf_status table; // the first failure of the table while they were
 };
 
-// Allocate the buffers. The optimizers (NULL allowed for the critic's) are borrowed. Finish also
+// Allocate the buffers. The optimizers are borrowed; the critic's may be NULL. Call finish even
 // after a failure. Errors: those of alloc. [main]
 rlhf_status rlhf__shard_sums_init(struct rlhf__shard_sums *, const rlhf_compute *,
                                   struct rlhf__optim *policy, struct rlhf__optim *critic,

@@ -101,8 +101,8 @@ static void give(struct rlhf__learner *l, struct rlhf__place *p,
 
 // ---- a minibatch ----
 
-// From here on until rlhf__shards_end, this process takes part in the sum even if it fails, because
-// the other processes may have begun the sum.
+// From here until rlhf__shards_end, this process takes part in summing the gradients even if it
+// fails, because the other processes may have begun the sum.
 rlhf_status rlhf__shards_meet(struct rlhf__learner *l, struct rlhf__error *err) {
     struct rlhf__shards *s = l->shards;
     const struct rlhf__wish same = {.same = s->n};
