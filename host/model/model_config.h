@@ -16,7 +16,7 @@ rlhf_status rlhf__config_labels(const json_t *config, const char *dir, int32_t l
                                 struct rlhf__error *err);
 
 // Sets m->config, n_labels, labels and pooling from the directory's config.json. Errors:
-// RLHF_E_INVALID names file and field; those of rlhf__adapter_config. [main]
+// RLHF_E_INVALID, with file and field; those of rlhf__adapter_config. [main]
 rlhf_status rlhf__model_read_config(struct rlhf__model *m, const struct rlhf__model_spec *spec,
                                     struct rlhf__error *err);
 

@@ -23,9 +23,9 @@ void rlhf__reward_service_policy(struct rlhf__reward_service *, const struct rlh
 void rlhf__reward_service_longest(struct rlhf__reward_service *, int32_t longest);
 void rlhf__reward_service_trainable(struct rlhf__reward_service *, int32_t trainable);
 
-// Returns open model i, in the order of opening, or NULL past the end. It is borrowed until its
-// last user closes it. *users (may be NULL) receives the number of users that have it open. To see
-// whether a plugin uses the model, compare this number before and after its create(). [main]
+// Returns the i-th open model, in the order of opening, or NULL past the end. It is borrowed until
+// its last user closes it. *users (may be NULL) receives the number of users that have it open. To
+// see whether a plugin uses the model, compare this number before and after its create(). [main]
 struct rlhf__reward_model *rlhf__reward_service_at(const struct rlhf__reward_service *, size_t i,
                                                    int64_t *users);
 
