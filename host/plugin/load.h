@@ -127,8 +127,8 @@ const void *rlhf__plugin_extension(const struct rlhf__plugin *, void *self, cons
 rlhf_status rlhf__plugin_stems(const struct rlhf__plugins *p, int32_t kind, const char *name,
                                struct rlhf__buf *out, int *there);
 
-// Open all plugins of a file, of any kind. *out is an array [*n] of pointers borrowed from p;
-// free(*out). [main]
+// Open all plugins of a file, of any kind. *out is an array [*n] of pointers borrowed from p. The
+// caller frees the array. [main]
 rlhf_status rlhf__plugin_open_file(struct rlhf__plugins *p, const char *path,
                                    const struct rlhf__plugin ***out, size_t *n,
                                    struct rlhf__error *err);

@@ -24,7 +24,7 @@ typedef void rlhf__metric_fn(void *ctx, const char *name, double value, double w
                              int32_t combine);
 
 // The parts that all instances of a run share. The run fills this struct, which must outlive the
-// instances. A copy may serve instances whose metrics go elsewhere.
+// instances. Instances whose metrics go elsewhere may use a copy of it.
 struct rlhf__services {
     struct rlhf__log *log;   // NULL = silent
     rlhf__metric_fn *metric; // NULL = ignored
