@@ -61,8 +61,8 @@ static inline void rlhf__cpu_need(struct rlhf__cpu_needs *n, enum rlhf__cpu_ws w
 }
 
 // Describes the logits that lm_head left in RLHF__WS_LOGITS and RLHF__WS_REF. lm_head_bwd uses
-// these logits only if its inputs have the same contents as those of lm_head. Otherwise it
-// recomputes them.
+// these logits only if it gets the same inputs as lm_head, with the same contents. Otherwise it
+// recomputes the logits.
 struct rlhf__lm_kept {
     uint32_t valid, rows;
     int32_t with_ref, with_entropy, with_support, divergence;

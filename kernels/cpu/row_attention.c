@@ -1,9 +1,9 @@
 // row_attention.c: attention over rows of different lengths, forward and backward: checks, scratch
 // memory, and one hot call for each row and key head.
 //
-// In forward, each query head of each row has separate sums, so any thread may process any of them.
-// In backward, all query heads that read one key head add to the same sums, and so do all rows that
-// share a prefix. So one thread processes them, in order.
+// In forward, each query head of each row has separate sums, so any thread may process any of these
+// heads. In backward, all query heads that read one key head add to the same sums. All rows that
+// share a prefix also add to the same sums. So one thread processes all of these, in order.
 #include "ragged.h"
 #include "split.h"
 #include "table.h"

@@ -38,8 +38,8 @@ static const struct rlhf__tensor *find(const struct rlhf__weights *w, const char
 
 // ---- merging ----
 
-// Returns 1 if the names are equal, or if one name is the other with a prefix that ends with a dot.
-// (One of them may lack the model's prefix.)
+// Returns 1 if the names are equal, or if they become equal when a prefix that ends with a dot is
+// removed from one of them. (One of them may lack the model's prefix.)
 static int same_end(const char *a, size_t n, const char *b, size_t m) {
     if (n < m) return same_end(b, m, a, n);
     return memcmp(a + n - m, b, m) == 0 && (n == m || a[n - m - 1] == '.');

@@ -13,8 +13,8 @@
 static const double pi = 3.14159265358979323846;
 
 // The object from which the GGUF keys are made, with all defaults filled in. If several fields have
-// the same meaning, one takes precedence: the one that does so in transformers and in this
-// program's models.
+// the same meaning, the same field takes precedence as in transformers and in this program's
+// models.
 struct rope {
     const json_t *o; // the object with the fields; NULL = none
     const char *type;

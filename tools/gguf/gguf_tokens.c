@@ -155,9 +155,9 @@ static int32_t role(const struct tokens *t, const json_t *config, const char *na
     return id;
 }
 
-// Sets *on to the value of add_bos_token or, with behind = 1, of add_eos_token. The value is 1 if
-// the tokenizer puts the token `id`, and no other, before a text (with `behind`: after it). It is 0
-// if the tokenizer puts nothing there. Fails if the tokenizer puts other tokens there.
+// Determines add_bos_token, for the token `id` before a text. With behind = 1, determines
+// add_eos_token, for the token `id` after a text. Sets *on to 1 if the tokenizer puts only this
+// token at that place, and to 0 if it puts no token at that place. Otherwise fails.
 static rlhf_status puts_around(const struct tokens *t, int32_t id, int behind, int *on,
                                struct rlhf__error *err) {
     const int32_t *list;

@@ -59,9 +59,8 @@ static int same_detail(const json_t *a, const json_t *b) {
 
 static int is_row_exact(const json_t *c) { return json_is_true(json_object_get(c, "row_exact")); }
 
-// Returns 1 if two backends give the same bits. If the arithmetic of at least one of them has a
-// name, both must have the same name. Otherwise both must be the same file with the same
-// description.
+// Returns 1 if two backends give the same bits. If one of them names its arithmetic, both must name
+// the same arithmetic. If neither does, both must be the same file with the same description.
 static int same_compute(const json_t *a, const json_t *b) {
     static const char *const keys[] = {"backend", "dtype", "sha256"};
     const char *x = rlhf__json_text_in(a, "arithmetic"), *y = rlhf__json_text_in(b, "arithmetic");

@@ -7,8 +7,9 @@
 
 #define NC ((size_t)2 * VP_LANES)
 
-// Two sums per row stay in registers. This uses 24 of 32 registers, or 12 of 16. NEON uses 16 of
-// 32, because there a step needs 10 registers for its operands.
+// The two vectors of sums of every row stay in registers. On AVX-512, they use 24 of 32 registers.
+// On AVX2 and SSE2, they use 12 of 16. On NEON, they use only 16 of 32, because a step needs 10
+// registers for its operands.
 #if VP_LANES == 16
 #define MR 12
 #elif VP_COUNT == 32

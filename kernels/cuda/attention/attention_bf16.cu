@@ -116,11 +116,11 @@ static __device__ __forceinline__ void leave(const struct rlhf__attn_args &a,
     }
 }
 
-// A block computes WARPS * 16 queries of one key head of one row of the batch. Its query r is query
-// head r % group at token r / group, so that the heads of a group read their keys only once. Shared
-// memory has two stages of 64 keys and their values. If there are several segments, the saved state
-// of each thread follows. PART: the block computes only segment blockIdx.z and stores its state in
-// a.parts.
+// A block computes WARPS * 16 queries of one key head of one row of the batch. The block's query r
+// is query head r % group at token r / group, so that the heads of a group read their keys only
+// once. Shared memory has two stages of 64 keys and their values. If there are several segments,
+// the saved state of each thread follows. With PART, the block computes only segment blockIdx.z and
+// stores its state in a.parts.
 template <int HD, int WARPS, bool PART>
 static __global__ void __launch_bounds__(WARPS * 32) attend_bf16(struct rlhf__attn_args a) {
     enum { THREADS = WARPS * 32, TILE = KEYS * (HD + 8) };

@@ -148,8 +148,8 @@ static __device__ __forceinline__ void load_queries(rlhf__bf16 *qs, float *stats
     rlhf__cp_async_commit();
 }
 
-// A block computes 64 keys of one key head of one row of the batch. Missing queries add 0, because
-// their q, dout and delta are 0.
+// A block computes 64 keys of one key head of one row of the batch. If a tile of queries is
+// incomplete, the missing queries add 0, because their q, dout and delta are 0.
 template <int HD>
 static __global__ void __launch_bounds__(THREADS, 2) grad_kv_bf16(struct rlhf__attn_bwd_args b) {
     const struct rlhf__attn_args &a = b.a;

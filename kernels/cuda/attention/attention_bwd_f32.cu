@@ -100,8 +100,8 @@ static __global__ void __launch_bounds__(THREADS, 2) grad_q_f32(struct rlhf__att
               row.nq - own, a.head_dim);
 }
 
-// A block computes 32 keys of one key head of one row of the batch. Missing queries add 0, because
-// their q, dout and delta are 0.
+// A block computes 32 keys of one key head of one row of the batch. If a tile of queries is
+// incomplete, the missing queries add 0, because their q, dout and delta are 0.
 template <int HD>
 static __global__ void __launch_bounds__(THREADS, 2) grad_kv_f32(struct rlhf__attn_bwd_args b) {
     enum { PITCH = HD + 4, ROOM = 2 * STEP * OWN };

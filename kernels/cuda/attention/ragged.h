@@ -13,8 +13,9 @@ struct rlhf__cuda_rows {
     struct rlhf__fault *fault;
 };
 
-// One row. It has the queries t0 .. t0+nq-1; the first of them is at position start. The first np
-// of its nk keys start at token p0, the others at token k0.
+// One row. It has nk keys and the queries t0 .. t0+nq-1; `start` is the position of the first
+// query. The row's first np keys are the tokens from p0 on; the other keys are the tokens from k0
+// on.
 struct rlhf__cuda_row {
     int32_t t0, nq, start, nk, np, p0, k0;
 };

@@ -1,6 +1,6 @@
 // lt_choose.cu: chooses an algorithm of the library for a shape. It takes the first algorithm that
-// passes the canary. For an exact shape, it then takes the fastest of the algorithms that give the
-// same bits as this one.
+// passes the canary. For an exact shape, it then takes the fastest of all algorithms that give the
+// same bits as the first one.
 #include "lt/lt_plan.h"
 
 // The first exact algorithm, and the algorithms that give the same bits.

@@ -1,6 +1,6 @@
 // low_rank.cu: block-structured weights (rlhf_blocks). The source and the gradient of such a weight
-// contain only its blocks. The weight itself is dense, and so are its GEMMs: they multiply the
-// zeros like all other numbers.
+// contain only its blocks. The weight itself is a dense matrix. Its GEMMs are dense too: they
+// multiply the zeros like all other numbers.
 #include "product/low_rank.h"
 
 #include "table.h"

@@ -1,8 +1,9 @@
 // product.h: the one GEMM function that linear, linear_add, linear_dx, linear_dw, the LM head and
 // Muon use.
 //
-// An output is one chain of sums over depth in ascending order. It does not depend on the other
-// rows, their number, the tile or the card, so own kernels give a row the same bits in any batch.
+// An output is one chain of sums over depth in ascending order. Its value does not depend on the
+// other rows, the number of rows, the tile or the card. So own kernels give a row the same bits in
+// any batch.
 #ifndef RLHF_CUDA_PRODUCT_H
 #define RLHF_CUDA_PRODUCT_H
 
