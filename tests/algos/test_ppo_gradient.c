@@ -1,14 +1,14 @@
 // test_ppo_gradient.c: compares every derivative of ppo.so with finite differences of its own loss
-// on random batches. Also the signs that a user relies on: descent raises rewarded tokens, lowers
-// the KL, and so on.
+// on random batches. Also tests the signs that a user relies on: descent raises rewarded tokens,
+// lowers the KL, and so on.
 #include "algos/fixture.h"
 
 #include <math.h>
 
 static struct batch b;
 
-// The finite difference of the whole minibatch's loss with respect to *x. If h is too small, float
-// rounding hides the difference.
+// Returns the finite difference of the whole minibatch's loss with respect to *x. If h is too
+// small, float rounding hides the difference.
 static double slope(struct algo *a, float *x, float h, double *kink) {
     float keep = *x;
     double at = batch_loss(a, &b, 0, b.n, 0);

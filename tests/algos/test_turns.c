@@ -57,8 +57,8 @@ static void make_batch(struct batch *b, const struct kind *k, uint64_t seed) {
         b->class_score[i] = (float)sin(i + 1.0);
 }
 
-// Inserts up to 6 tokens of an environment before some tokens of the policy, and 2 after the last
-// token of some rows. Inserts none before the policy's first token of a row.
+// Inserts up to 6 tokens of an environment before some tokens of the policy, but none before the
+// first token of the policy in a row. Inserts 2 after the last token of some rows.
 static void insert(struct episodes *s, struct batch *b, int32_t leak) {
     rlhf_rng r = {7, rlhf_rng_stream("episodes"), 0};
     int32_t before[MAX_TOKENS + 1] = {0}, after[MAX_ROWS] = {0};

@@ -55,8 +55,8 @@ static void an_ignored_hangup_stays_ignored(void **state) {
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-// Asserts that the message about the first signal is `says`. Lines are JSON if `json` is set. If
-// `in_call` is set, the signal comes during a plugin's call.
+// Asserts that the message about the first signal is `says`. Log lines are JSON if `json` is set.
+// If `in_call` is set, the signal comes during a plugin's call.
 static void stopping_says(int json, int in_call, const char *says) {
     char text[256] = "";
     int ends[2], status;

@@ -1,5 +1,5 @@
 // test_policy_rows.c: rows of several turns. Counting, picking and joining rows take the author of
-// each token into account. Also the layout in which algorithms see such rows.
+// each token into account. Also tests the layout in which algorithms see such rows.
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>

@@ -187,8 +187,8 @@ static void a_resumed_run_goes_on_with_it(void **state) {
     json_decref(lines);
 }
 
-// A roll-back removes the lines of the phases that it discards, even in a process that writes no
-// rows.
+// A roll-back removes the lines of the phases that it discards, even if the process that rolls back
+// does not log rows itself.
 static void an_abandoned_future_leaves_no_rows(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, "--algo grpo.so:group_size=3 " RUN "--set run.phases=4 "

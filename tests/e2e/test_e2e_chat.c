@@ -37,8 +37,8 @@ static int setup(void **state) {
     "prompts.jsonl --set batch.size=8 --set algo.group_size=4 --set sampling.max_new_tokens=8 "    \
     "--set run.phases=2 --set log.samples_every=1 "
 
-// In the first rows of rollouts.jsonl, the ids begin with those of the messages. Each byte is its
-// own id.
+// In rollouts.jsonl, the ids of the first rows begin with the ids of the rows' messages. The id of
+// a byte is the byte itself.
 static void rollouts(void **state) {
     struct e2e *t = *state;
     if (e2e_run(t, GRPO "--set log.rollouts=true --set run.dir=a") != 0) fail_msg("%s", t->out);

@@ -334,8 +334,8 @@ static void a_table_of_tokens(void **state) {
         at += strlen(row);
     }
     json_decref(v);
-    // The text is drawn from a distribution over the top token only. The table still has the
-    // log-probs of the model's full distribution.
+    // The text is drawn from a distribution over the top token only. The printed table still has
+    // the log-probs of the model's full distribution.
     run(t, MODEL "--prompt 'It was' --top-k 1 --token-table");
     assert_null(strstr(t->out, "       0.00 "));
     assert_int_equal(e2e_run(t, MODEL "--prompt It --json --token-table"), 2);

@@ -3,7 +3,7 @@
 // of a run without failures, byte for byte.
 //
 // usage: test_e2e_injected [FAILURES [FORM]]. Injects at least FAILURES failures over all forms, a
-// few by default. If FORM is given, it injects only that form's share.
+// few by default. If FORM is given, only that form gets failures: its share of FAILURES.
 #include "e2e.h"
 
 #include "rewards/http_score.h"

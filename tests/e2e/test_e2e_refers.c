@@ -121,8 +121,8 @@ static void rounds_and_supports(void **state) {
     json_decref(m);
 }
 
-// An algorithm that also needs the reference, with hidden states, gets the same numbers as without
-// the reward.
+// An algorithm that needs hidden states of the reference gets the same numbers with and without a
+// reward that needs the reference.
 static void the_algorithm_sees_the_same(void **state) {
     struct e2e *t = *state;
     static const char *const more[] = {"", "--set algo.dynamic_sampling=true"};

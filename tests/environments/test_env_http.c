@@ -1,5 +1,5 @@
-// test_env_http.c: env_http.so with a service in both forms. Whole episodes, and faults after which
-// replayed episodes get the same answers.
+// test_env_http.c: env_http.so with a service in each of its two forms. Tests whole episodes, and
+// faults after which replayed episodes get the same answers.
 #include "environments/play.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 // test_hf_config.c: fields of config.json and generation_config.json that concern every model:
-// fields refused by value, and the tokens that end a text.
+// fields that are refused because of their value, and the tokens that end a text.
 #include "kit.h"
 
 #include "base/json.h"

@@ -1,5 +1,5 @@
-// test_shards.c: minibatches that are divided into shards. The shards' gradients are added in the
-// order of the tree, and numbers are kept for each shard.
+// test_shards.c: minibatches that are divided into shards. The gradients of the shards are added in
+// the order of the tree. The loss and the counts are also kept for each shard.
 #include "learner_kit.h"
 
 #include "learn/shards.h"

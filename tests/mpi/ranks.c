@@ -3,10 +3,10 @@
 //   team_ranks WHAT [RANK]
 //
 //   work          exchanges of many sizes, gathers and headers, with checks of every byte
-//   fail          RANK fails between two barriers; all ranks leave with its sentence and status 2
+//   fail          RANK fails between two barriers; all ranks end with RANK's sentence and status 2
 //   kill, stop, exit, segv   what happens to RANK after some barriers
-//   barriers         RANK is at another barrier
-//   sizes         RANK sends another number of bytes
+//   barriers      RANK is at another barrier than the other ranks
+//   sizes         RANK sends another number of bytes than the others expect
 //   hang          RANK does not come to a barrier
 #include "base/clock.h"
 #include "base/last_words.h"

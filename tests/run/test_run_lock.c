@@ -1,6 +1,6 @@
-// test_run_lock.c: a message names the process that holds a lock, and its host if the process has
-// already written it to the file. Also tests a lock that is released while the program waits for
-// it.
+// test_run_lock.c: a message names the process that holds a lock. If that process has already
+// written its host's name to the lock file, the message names the host, too. Also tests a lock that
+// is released while the program waits for it.
 #include "support/check.h"
 #include "support/scratch.h"
 

@@ -279,8 +279,8 @@ static void caches_for_a_slots_worth_of_groups(void **state) {
 
 enum { TURNS = 3, LONGEST = 60, READ_MOST = 5 };
 
-// The tokens with which the environment answers a sequence, and after how many calls of advance()
-// it answers.
+// The tokens with which the environment answers a sequence, and the number of calls of advance()
+// after which it answers.
 struct answers {
     const struct prompts *from;
     const int32_t *prompt[64]; // NULL until the group's first sequence begins

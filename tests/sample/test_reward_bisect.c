@@ -38,8 +38,8 @@ static void rows_that_end_it_are_found(void **state) {
     f->plugin.outside = NULL;
 }
 
-// With retry, only the last try searches. If the partial calls would change a reward's state, the
-// reward is never searched.
+// With retry, only the last try searches. If partial calls would change a reward's state, no search
+// takes place.
 static void they_are_looked_for_when_it_counts(void **state) {
     struct fixture *f = *state;
     f->plugin.outside = &f->outside;

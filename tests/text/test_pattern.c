@@ -203,8 +203,8 @@ static rlhf_status first_match(const char *pattern, char c, size_t n, char end,
     return st;
 }
 
-// The limit of steps grows with the text. So a short text cannot take seconds, and a long text has
-// enough steps.
+// The limit on matching steps grows with the text. So matching a short text cannot take seconds,
+// and a long text has enough steps.
 static void steps_go_with_the_text(void **state) {
     struct rlhf__error err = {0};
     (void)state;

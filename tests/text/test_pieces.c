@@ -1,5 +1,5 @@
 // test_pieces.c: the texts of single tokens. If several tokens form one character, the last of them
-// gets it.
+// has this character as its text.
 #include "support/scratch.h"
 
 #include "text/pieces.h"

@@ -52,8 +52,9 @@ static void rotary(void **state) {
     }
 }
 
-// Llama 3's bands depend on the original context. A field at the top level takes precedence. If it
-// is missing, the model's context is used.
+// Llama 3's bands depend on the original context, original_max_position_embeddings. The field at
+// the top level takes precedence over the one in rope_parameters. If it is missing or 0, the
+// model's context is used.
 static void llama3_context(void **state) {
     static const struct {
         const char *fields;

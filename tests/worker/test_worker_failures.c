@@ -246,8 +246,8 @@ static void it_is_confined(void **state) {
     assert_int_equal(e2e_run(t, RUN WILD "how=kill\""), 0);
 }
 
-// The number of simultaneous processes is limited. If the kernel cannot do that, the log reports
-// it.
+// The number of simultaneous processes is limited. If the kernel cannot limit it, the log reports
+// this.
 static void processes_are_counted(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN WILD "how=nothing\""), 0);
@@ -259,8 +259,8 @@ static void processes_are_counted(void **state) {
     e2e_says(t, "wild_reward: it started its share of processes");
 }
 
-// rewards.timeout_s limits the processor time, separately for each core. Only whole seconds are
-// compared.
+// rewards.timeout_s limits a worker's processor time on each core that it may use, here on one
+// core. The limit is 2 s longer, because the time used so far is only known in whole seconds.
 static void processor_time_is_limited(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "taskset -c \"$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')\" "
@@ -298,8 +298,8 @@ static void what_cannot_be_is_refused(void **state) {
     e2e_says(t, "worker: the host starts its workers itself");
 }
 
-// Prints "marked" if a worker that this test has started still exists. Its processes are identified
-// by their environment.
+// Prints "marked" if a worker that this test has started still exists. The worker's processes are
+// identified by their environment.
 #define MARKED                                                                                     \
     "export WILD_MARK=$PWD; workers() { for e in /proc/[0-9]*/environ; do "                        \
     "  tr '\\0' '\\n' 2>/dev/null <$e | grep -qx \"WILD_MARK=$PWD\" && "                           \

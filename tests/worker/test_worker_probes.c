@@ -396,8 +396,8 @@ static void a_child_rests_between_calls(void **state) {
         if (can_be(kernels[k])) at_rest(*state, kernels[k], "burn", "T", "found:T:");
 }
 
-// If a process wakes itself, it is ended together with its worker. The next call would report that;
-// here this call already ends the run.
+// A child that wakes itself between calls is ended together with its worker. The next call would
+// report this, but here the current call already ends the run.
 static void a_child_that_will_not_rest_is_ended(void **state) {
     for (int k = 0; k < N_KERNELS; k++)
         if (can_be(kernels[k])) at_rest(*state, kernels[k], "wake", "", "signal 24 (CPU");
