@@ -14,8 +14,8 @@ rlhf_status rlhf__cuda_fail(struct rlhf__cuda *cu, rlhf_status code, const char 
     return cu->messages ? (cu->messages->fail)(cu->messages, code, cu->error) : code;
 }
 
-// If every further CUDA call of the process will return e too, returns a description of e,
-// otherwise NULL.
+// Returns a description of e if every further CUDA call of the process will return e too. Otherwise
+// returns NULL.
 static const char *lost_by(cudaError_t e) {
     enum { CONTAINED = 226 }; // cudaErrorContained, which CUDA 12.0 does not have
     switch ((int)e) {

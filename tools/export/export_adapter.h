@@ -15,8 +15,8 @@ struct rlhf__export_adapter {
 
 // Merge the adapter into its base: adds scale B A to the matrices among the chosen tensors. Adds
 // the adapter's score head, if any; the LM head is then left out, because a classifier lacks one.
-// exact: see rlhf__export_tensors_open. Errors: RLHF_E_INVALID (the base lacks a layer, or the
-// layer has another shape). [main]
+// `exact` is as in rlhf__export_tensors_open. Errors: RLHF_E_INVALID (the base lacks a layer, or
+// the layer has another shape). [main]
 rlhf_status rlhf__export_adapter_merge(struct rlhf__export_adapter *, struct rlhf__export_tensors *,
                                        const struct rlhf__export_source *, int exact,
                                        struct rlhf__error *err);

@@ -118,8 +118,8 @@ static rlhf_status add_stops(const struct rlhf__export_source *s, json_t *out, c
     return RLHF_OK;
 }
 
-// Also write those settings for which transformers has another default (its top_k is 50). `own` has
-// the model's settings, or is NULL.
+// Also write those settings whose default in transformers is not the same as here (top_k is 50
+// there, for example). `own` has the model's settings, or is NULL.
 static rlhf_status generation_config(const struct rlhf__export_source *s, json_t *own,
                                      json_t **made, struct rlhf__error *err) {
     static const char *const ids[] = {"bos_token_id", "eos_token_id", "pad_token_id"};

@@ -22,7 +22,7 @@ struct rlhf__next_tokens {
 };
 
 // r[0] is the base and r[1] the tuned model. The taps of both models must still hold the values of
-// the prompt: no other tokens were run since. [step]
+// the prompt, so no other tokens may have been run after it. [step]
 rlhf_status rlhf__next_tokens_take(struct rlhf__next_tokens *out,
                                    const struct rlhf__reading *const r[2],
                                    const struct rlhf__sides *, struct rlhf__error *err);

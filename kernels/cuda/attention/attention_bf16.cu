@@ -307,8 +307,9 @@ static rlhf_status launch(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {
     return RLHF_OK;
 }
 
-// A card with 99 KiB of shared memory per block uses two warps if heads are wide and rows are long.
-// Warps of a block have only the keys in common, so the number of warps does not change the bits.
+// On a card with 99 KiB of shared memory per block, a block has only two warps if heads are wide
+// and rows are long. Warps of a block have only the keys in common, so the number of warps does not
+// change the bits.
 template <int HD> static rlhf_status run(struct rlhf__cuda *cu, struct rlhf__attn_args *a) {
     const uint64_t rows = (uint64_t)a->rows.max_q * (uint64_t)a->group;
     if (rows > 16)

@@ -1,5 +1,5 @@
 // attention_bwd.cu: the first step of backward attention. It computes delta, the sum of dout * out
-// for each query and head, which both of the later kernels subtract.
+// for each query and head. The kernels for dq and for dk and dv then subtract delta.
 #include "attention/attention.h"
 
 #include <string.h>

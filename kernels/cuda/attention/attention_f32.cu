@@ -21,7 +21,8 @@ template <int HD> static __device__ __forceinline__ void begin(struct state<HD> 
 }
 
 // Turn the scores p[key][query] of a tile, which starts at j0, into probabilities. The lane's query
-// sees keys below `seen`. fade[query] becomes the factor for the sums so far.
+// sees keys below `seen`. fade[query] becomes the factor by which the sums so far must be
+// multiplied.
 template <int HD>
 static __device__ __forceinline__ void softmax(struct state<HD> &x, float *p, float *fade, int j0,
                                                int seen, float scale) {

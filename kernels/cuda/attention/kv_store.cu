@@ -29,8 +29,8 @@ static __device__ __forceinline__ uint32_t row_of(const rlhf__cuda_rows &r, uint
     return low;
 }
 
-// A block copies token blockIdx.x. It also checks row blockIdx.x, because an empty row has no
-// token.
+// A block copies token blockIdx.x. It also checks row blockIdx.x. Otherwise an empty row, which has
+// no token, would not be checked.
 template <class U>
 static __global__ void __launch_bounds__(THREADS) kv_store_rows(kv_copy<U> c, rlhf__cuda_rows r) {
     const uint32_t t = blockIdx.x;
