@@ -114,15 +114,15 @@ rlhf_status rlhf__pg_create(const rlhf_host *, const struct rlhf__pg_method *,
                             const struct rlhf__pg_options *, uint64_t bytes, void **self);
 void rlhf__pg_destroy(void *self);
 
-// Functions of rlhf_algo_ops. plan refuses combinations that are invalid for this run. phase_end
-// reports the metrics, adapts the KL coefficient and clears the phase. plan is [main], the others
-// are [step].
+// These implement functions of rlhf_algo_ops. plan refuses combinations of options that are invalid
+// for this run. phase_end reports the metrics, adapts the KL coefficient and clears the phase. plan
+// is [main], the others are [step].
 rlhf_status rlhf__pg_plan(void *self, const rlhf_run_info *, rlhf_plan *out);
 rlhf_status rlhf__pg_loss(void *self, const rlhf_loss_in *, rlhf_loss_out *);
 rlhf_status rlhf__pg_minibatch_end(void *self, const rlhf_step_info *, int32_t *stop);
 rlhf_status rlhf__pg_phase_end(void *self, int64_t phase);
 
-// advantages() of rlhf_algo_ops, for algorithms with one advantage per response. Computes
+// Implements advantages() of rlhf_algo_ops for algorithms with one advantage per response. Computes
 //   S_i = score_i + sum_t token_reward_it [- beta sum_t k_it, with kl_placement reward]
 // and passes S to `compare`. The return of every token of row i is S_i. [step]
 rlhf_status rlhf__pg_advantages(void *self, const rlhf_rollout *);
@@ -147,8 +147,8 @@ rlhf_status rlhf__pg_begin(struct rlhf__pg *, const rlhf_rollout *, int64_t per_
 // advantages are all 0, and removes these rows from every divisor.
 rlhf_status rlhf__pg_uses(struct rlhf__pg *, const rlhf_rollout *, int32_t counts);
 
-// Functions of rlhf_plugin. The state is the method's magic, then kl_coef as a little-endian
-// double. [main]
+// These implement functions of rlhf_plugin. The saved state is the method's magic, then kl_coef as
+// a little-endian double. [main]
 rlhf_status rlhf__pg_save(void *self, const rlhf_ostream *);
 rlhf_status rlhf__pg_load(void *self, const rlhf_istream *, uint32_t state_version);
 
