@@ -247,10 +247,10 @@ typedef struct rlhf_adamw {
     int64_t step; // 1 for the first
 } rlhf_adamw;
 
-// Muon (K. Jordan 2024): mom = momentum * mom + g; u = nesterov ? g + momentum * mom : mom; u =
-// NewtonSchulz5(u / |u|_F) with ns_steps steps of (3.4445, -4.7750, 2.0315); p -= lr * wd * p; p -=
-// lr * sqrt(max(1, outputs / inputs)) * u. The matrix is stored as [outputs, inputs] or, if in_out
-// is set, as [inputs, outputs].
+// Muon (K. Jordan 2024): mom = momentum * mom + g; u = nesterov ? g + momentum * mom : mom;
+// u = NewtonSchulz5(u / |u|_F) with ns_steps steps of (3.4445, -4.7750, 2.0315);
+// p -= lr * wd * p; p -= lr * sqrt(max(1, outputs / inputs)) * u. The matrix is stored as
+// [outputs, inputs] or, if in_out is set, as [inputs, outputs].
 typedef struct rlhf_muon {
     uint32_t size;
     int32_t nesterov, ns_steps, in_out;
@@ -354,8 +354,8 @@ typedef struct rlhf_compute {
     uint32_t threads; // CPU threads in use
     uint32_t flags;   // bits of enum rlhf_compute_flag
     // Recommended values for the device: the number of concurrent rows while sampling, and the
-    // tokens per microbatch. 0 = no recommendation. The results of a row have the same bits with
-    // any other values.
+    // tokens per microbatch. 0 = no recommendation. Neither value changes the bits of a row's
+    // results.
     uint32_t slots_hint, microbatch_hint, reserved;
     const char *name;   // "cpu", "reference", "cuda"
     const char *detail; // e.g. "avx512_bf16, bf16 products, 2 threads"
@@ -525,8 +525,8 @@ typedef struct rlhf_compute {
     rlhf_status (*lm_sample)(void *ctx, const rlhf_lm_sample *);
 
     // ---- optimizer ----
-    // Sum of squares, accumulated in f64. If x contains NaN or Inf, the result is NaN or
-    // Inf.
+    // Computes the sum of squares of x, accumulated in f64. If x contains NaN or Inf, the result is
+    // NaN or Inf.
     rlhf_status (*sumsq)(void *ctx, rlhf_dev x, uint64_t n, double *host_out);
     // w, m, v f32 [n]; g f32 [n].
     rlhf_status (*adamw)(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev m, rlhf_dev v, uint64_t n,

@@ -43,12 +43,12 @@ struct rlhf_host {
     // Report a scalar metric for the current phase. combine (enum rlhf_combine) says how the values
     // that a phase reports under one name become one number. All reports of a name must have the
     // same combine. weight, >= 0, is usually the number of rows or tokens that the value describes.
-    // A mean whose weights sum to 0 is not reported. The helpers below are shorter. The host
-    // prefixes the name: rewards/<its name>/<name> for a reward, judge/<name> for a judge,
-    // models/<role>/<name> for a model; an algorithm's name is used unchanged. Names that the host
-    // reports itself (docs/metrics.md) are dropped with a warning. A name may contain only letters,
-    // digits, '_', '-', '.' and '/'. [step] [R:metric-name] [R:metric-text] [R:metric-weight]
-    // [R:metric-combine] [R:thread]
+    // A mean whose weights sum to 0 is not reported. The helpers below are shorter forms of this
+    // function. The host prefixes the name: rewards/<its name>/<name> for a reward, judge/<name>
+    // for a judge, models/<role>/<name> for a model; an algorithm's name is used unchanged. Names
+    // that the host reports itself (docs/metrics.md) are dropped with a warning. A name may contain
+    // only letters, digits, '_', '-', '.' and '/'. [step] [R:metric-name] [R:metric-text]
+    // [R:metric-weight] [R:metric-combine] [R:thread]
     void (*metric)(const rlhf_host *, const char *name, double value, double weight,
                    int32_t combine);
     // Sets *out to the generator of the named stream, with the run's seed and counter 0. Each

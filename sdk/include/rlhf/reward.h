@@ -59,8 +59,9 @@ typedef struct rlhf_reward_in {
     const rlhf_str *prompt, *response; // [n] decoded text; the response after the response rules
     // [n] the data row as JSON, len 0 without one: read it with "rlhf.row/0" (service.h)
     const rlhf_str *meta;
-    // [n] index of the prompt among the prompts that the run uses (rlhf_prompts), from 0, the same
-    // in every phase; -1: unknown, as for held-out rows (data.eval_path).
+    // [n] index of the prompt among the prompts that the run uses (rlhf_prompts). It counts from 0,
+    // and a prompt has the same index in every phase. -1: unknown, as for held-out rows
+    // (data.eval_path).
     const int64_t *source;
     // [n] the same number for responses that were sampled together for one prompt; these rows are
     // adjacent. Without groups, each row has a different number. Unusable rows may be missing.
@@ -92,12 +93,12 @@ typedef struct rlhf_reward_out {
     // ignored. A row's reward is the sum of seq and its token rewards.
     float *token;
     // [n] enum rlhf_verdict, zeroed by the host: for a reward that knows which responses are right,
-    // independent of the rewards. The host computes objective/verifiable_correct_rate from it.
-    // [R:verdict]
+    // independently of the numbers in seq. The host computes objective/verifiable_correct_rate from
+    // it. [R:verdict]
     uint8_t *verdict;
     // [n] zeroed by the host: 1 = the reward could not score this row (a service did not answer, a
-    // worker died). Its output for this row is ignored; rewards.on_failure decides what happens to
-    // the row.
+    // worker died). The reward's output for this row is ignored; rewards.on_failure decides what
+    // happens to the row.
     uint8_t *failed;
 } rlhf_reward_out;
 

@@ -10,8 +10,8 @@
 // All ranks make the same calls in the same order, with sizes that match. A rank whose own work has
 // failed still makes the next call, and reports the failure in the bytes that it sends.
 //
-// A thread of the plugin may call the library. Then bytes are sent, and a missing rank is noticed,
-// while the host computes.
+// A thread of the plugin may call the library. While the host computes, this thread then sends
+// bytes and notices a missing rank.
 #ifndef RLHF_DRAFT_COLLECTIVE_H
 #define RLHF_DRAFT_COLLECTIVE_H
 

@@ -123,7 +123,8 @@ typedef struct rlhf_environment_ops {
     // Like rlhf_reward_ops.check_row: called for every data row before the first phase. [main]
     rlhf_status (*check_row)(void *self, rlhf_str row);
     // Returns further bits of enum rlhf_environment_flag that hold for this instance, such as what
-    // its program has promised; only RLHF_ENVIRONMENT_FUNCTION counts. NULL: none. [any]
+    // its program has promised. Bits other than RLHF_ENVIRONMENT_FUNCTION are ignored. NULL: none.
+    // [any]
     uint32_t (*promises)(void *self);
 } rlhf_environment_ops;
 

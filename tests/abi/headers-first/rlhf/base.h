@@ -20,9 +20,10 @@
 // tokens of a batch); int32_t for token ids, enums and arrays per row.
 //
 // Reading in place: in v0, host and plugin have the same minor version, so every field of that
-// version is present. v1 starts with the layout at the freeze. From then on, test for a field of a
-// later minor version with RLHF_HAS, or require that version with rlhf_plugin.host_minor_min. A
-// table function that is NULL or beyond the table's size is not supported.
+// version is present. v1 begins with the layout that the structs have when it is frozen. From then
+// on, test for a field of a later minor version with RLHF_HAS, or require that version with
+// rlhf_plugin.host_minor_min. A table function that is NULL or beyond the table's size is not
+// supported.
 //
 // Thread tags, in the comment of every function:
 //   [main]  the host's control thread;

@@ -59,8 +59,9 @@ typedef struct rlhf_reward_in {
     const rlhf_str *prompt, *response; // [n] decoded text; the response after the response rules
     // [n] the data row as JSON, len 0 without one: read it with "rlhf.row/0" (service.h)
     const rlhf_str *meta;
-    // [n] index of the prompt among the prompts that the run uses (rlhf_prompts), from 0, the same
-    // in every phase; -1: unknown, as for held-out rows (data.eval_path).
+    // [n] index of the prompt among the prompts that the run uses (rlhf_prompts). It counts from 0,
+    // and a prompt has the same index in every phase. -1: unknown, as for held-out rows
+    // (data.eval_path).
     const int64_t *source;
     // [n] the same number for responses that were sampled together for one prompt; these rows are
     // adjacent. Without groups, each row has a different number. Unusable rows may be missing.
