@@ -1,6 +1,6 @@
 // model.c: tests a model against the contract on the reference backend. First the model runs on a
-// memory plan. If the configuration is small, the model then runs with numbers. model_heads.c tests
-// heads other than log-probs.
+// memory plan, without numbers. If the configuration is small, the model then runs with numbers.
+// model_heads.c tests heads other than log-probs.
 #include "check/cases.h"
 
 #include "check/checked_model.h"

@@ -118,8 +118,9 @@ static rlhf_status add_stops(const struct rlhf__export_source *s, json_t *out, c
     return RLHF_OK;
 }
 
-// Also write those settings whose default in transformers is not the same as here (top_k is 50
-// there, for example). `own` has the model's settings, or is NULL.
+// Sets *made to the contents of generation_config.json. For a run that sampled, these are the run's
+// sampling settings, even if they have default values, because the defaults of transformers differ
+// (its top_k is 50). For any other source, they are a copy of `own`, the model's settings, if any.
 static rlhf_status generation_config(const struct rlhf__export_source *s, json_t *own,
                                      json_t **made, struct rlhf__error *err) {
     static const char *const ids[] = {"bos_token_id", "eos_token_id", "pad_token_id"};
