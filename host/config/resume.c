@@ -162,23 +162,36 @@ static int allowed(const char *path) {
     return is_of_reward(path) && (ends_in(path, ".isolate") || ends_in(path, ".network"));
 }
 
-static rlhf_status changed(const char *run, const char *path, const json_t *was, const json_t *is,
-                           struct rlhf__error *err) {
+#define MAY_LIE_ELSEWHERE                                                                          \
+    "plugins, the files of code that rewards name, rows, prompts and the models of policy.path, "  \
+    "reference.path and models.*"
+
+// Reject another value for the setting `path`, and say what may change instead.
+static rlhf_status changed(const struct rlhf__config_request *req, const char *path,
+                           const json_t *was, const json_t *is, struct rlhf__error *err) {
     struct rlhf__buf a = RLHF__BUF_INIT, b = RLHF__BUF_INIT;
     if (was) rlhf__json_write(&a, was, 0);
     if (is) rlhf__json_write(&b, is, 0);
-    rlhf__fail(
-        err, RLHF_E_INVALID,
-        "--resume: %s cannot change from %.100s to %.100s in a run that "
-        "goes on (what can: run.phases, run.stop_after, run.stop_on, run.threads, compute.backend, "
-        "compute.gpu, compute.workspace_mib, compute.recompute, data.max_mib, checkpoint.*, "
-        "parallel.*, early_stop.*, log.*, rewards.on_failure, rewards.retries, rewards.isolate, "
-        "rewards.timeout_s, rewards.memory_mib, rewards.workers, rewards.overlap, sink.*, and, "
-        "with the same contents, where plugins, the files of code that rewards name, rows, "
-        "prompts and the models of policy.path, reference.path and models.* lie); start a new run "
-        "with --policy "
-        "'%s/checkpoints/latest' instead",
-        path, a.len ? rlhf__buf_text(&a) : "nothing", b.len ? rlhf__buf_text(&b) : "nothing", run);
+    const char *old = a.len ? rlhf__buf_text(&a) : "nothing";
+    const char *new = b.len ? rlhf__buf_text(&b) : "nothing";
+    if (req->recompute)
+        rlhf__fail(
+            err, RLHF_E_INVALID,
+            "--resume: %s cannot change from %.100s to %.100s: phases are recomputed with "
+            "the settings of the run; --set can only say where these lie now: " MAY_LIE_ELSEWHERE,
+            path, old, new);
+    else
+        rlhf__fail(
+            err, RLHF_E_INVALID,
+            "--resume: %s cannot change from %.100s to %.100s in a run that "
+            "goes on (what can: run.phases, run.stop_after, run.stop_on, run.threads, "
+            "compute.backend, compute.gpu, compute.workspace_mib, compute.recompute, "
+            "data.max_mib, checkpoint.*, parallel.*, early_stop.*, log.*, rewards.on_failure, "
+            "rewards.retries, rewards.isolate, rewards.timeout_s, rewards.memory_mib, "
+            "rewards.workers, rewards.overlap, sink.*, and, with the same contents, "
+            "where " MAY_LIE_ELSEWHERE
+            " lie); start a new run with --policy '%s/checkpoints/latest' instead",
+            path, old, new, req->resume);
     rlhf__buf_free(&a);
     rlhf__buf_free(&b);
     return RLHF_E_INVALID;
@@ -217,7 +230,7 @@ static int same_place(const char *path, const json_t *was, const json_t *is) {
 // Reject a value that differs, unless the setting may change or both values mean the same.
 static rlhf_status check_leaf(void *arg, const char *path, const json_t *was, const json_t *is,
                               struct rlhf__error *err) {
-    const char *const *run = arg;
+    const struct rlhf__config_request *const *req = arg;
     if (allowed(path) || strcmp(path, "run.dir") == 0) return RLHF_OK;
     if (json_is_number(was) && json_is_number(is) &&
         json_number_value(was) == json_number_value(is))
@@ -225,7 +238,7 @@ static rlhf_status check_leaf(void *arg, const char *path, const json_t *was, co
     if (was && is &&
         (json_equal(was, is) || same_plugin(path, was, is) || same_place(path, was, is)))
         return RLHF_OK;
-    return changed(*run, path, was, is, err);
+    return changed(*req, path, was, is, err);
 }
 
 // The run may have moved since its config was stored. So check only a run.dir that was given now.
@@ -296,11 +309,10 @@ static rlhf_status mark_moved(const json_t *was, const json_t *is, struct rlhf__
 static rlhf_status compare_all(const struct rlhf__config_request *req,
                                const struct rlhf__config *stored, struct rlhf__config *c,
                                struct rlhf__error *err) {
-    const char *run = req->resume;
     json_t *was = NULL, *is = NULL;
     rlhf_status status = rlhf__config_to_json(stored, &was, err);
     if (status == RLHF_OK) status = rlhf__config_to_json(c, &is, err);
-    if (status == RLHF_OK) status = rlhf__config_leaves("", was, is, check_leaf, &run, err);
+    if (status == RLHF_OK) status = rlhf__config_leaves("", was, is, check_leaf, &req, err);
     if (status == RLHF_OK) status = same_dir(req, err);
     if (status == RLHF_OK) status = mark_moved(was, is, c, err);
     json_decref(was);

@@ -34,7 +34,8 @@ static rlhf_status load_config(const struct rlhf__again *a, struct rlhf__config 
                                            .n_set = n,
                                            .resume = a->run,
                                            .trust_run = a->trust_run,
-                                           .algo_alone = !a->rewards};
+                                           .algo_alone = !a->rewards,
+                                           .recompute = 1};
     RLHF_TRY(rlhf__config_load(&q, out, err));
     // Turn off settings that do not affect the numbers of a phase.
     out->early_stop.kl = out->early_stop.reward = 0;
@@ -84,6 +85,15 @@ static rlhf_status with_plugins(const struct rlhf__again *a, struct rlhf__run_re
     return rlhf__config_resolve_environment(config, q->plugins, &q->environment, err);
 }
 
+// Messages about a resumed run begin with "--resume: ". Put the command's name there instead.
+static void name_command(const char *command, struct rlhf__error *err) {
+    static const char flag[] = "--resume: ";
+    const size_t n = sizeof flag - 1;
+    if (strncmp(err->text, flag, n) != 0) return;
+    memmove(err->text, err->text + n, strlen(err->text + n) + 1);
+    rlhf__error_context(err, "%s", command);
+}
+
 // What comes from the record while responses are sampled.
 static int32_t trusts(const struct rlhf__again *a, const struct rlhf__again_part *part) {
     if (!part->rows || !part->samples) return 0;
@@ -112,5 +122,6 @@ rlhf_status rlhf__again(const struct rlhf__again *a, const struct rlhf__again_pa
     rlhf__plugins_destroy(q.plugins);
     rlhf__config_finish(&config);
     rlhf__run_dir_finish(&dir);
+    if (st != RLHF_OK) name_command(a->command, err);
     return st;
 }

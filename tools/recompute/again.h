@@ -9,6 +9,7 @@
 
 struct rlhf__again {
     const struct rlhf__env *env;
+    const char *command;    // name of the command, for messages
     const char *run, *algo; // algo NULL: as the run's config.json names it
     const char *backend;    // "reference", "cpu", ...
     int64_t threads;        // 0: all cores
@@ -47,7 +48,8 @@ struct rlhf__again_told {
 // Compute the phases. For a single phase, `rows` must be positioned at that phase. The checkpoints
 // in the folder have the names of a run's checkpoints. If `from` is 0, there is also a checkpoint
 // 000000 of the run's beginning. Sinks are not opened; rewards, the judge and the environment only
-// if asked. Errors: those of resuming the run. [main]
+// if asked. Errors: those of resuming the run,
+// with the command's name in place of --resume. [main]
 rlhf_status rlhf__again(const struct rlhf__again *, const struct rlhf__again_part *,
                         const struct rlhf__folder *out, struct rlhf__again_told *told,
                         struct rlhf__error *err);

@@ -254,6 +254,7 @@ int rlhf__cmd_recompute(const struct rlhf__env *env, int argc, char **argv) {
     if (st == RLHF_OK) {
         j.run = rest.item[0];
         j.again = (struct rlhf__again){.env = env,
+                                       .command = "recompute",
                                        .run = j.run,
                                        .algo = o.algo,
                                        .backend = o.backend,

@@ -195,6 +195,7 @@ static rlhf_status replay(struct job *j, struct rlhf__error *err) {
     const struct options *o = j->o;
     const struct rlhf__replay_job r = {
         .again = {.env = j->env,
+                  .command = "verify",
                   .run = j->run,
                   .algo = o->algo,
                   .backend = o->backend,
