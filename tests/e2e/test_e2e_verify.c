@@ -158,6 +158,27 @@ static void rewards_of_others_are_taken_on_trust(void **state) {
     e2e_says(t, "is not a function of its arguments, and x has not recorded its scores");
 }
 
+// The checkpoints contain the state of this reward. Because the reward is not opened, its state is
+// taken on trust as well. Only the chain's digests still cover it.
+static void the_state_of_such_rewards_is_taken_on_trust(void **state) {
+    struct e2e *t = *state;
+    expect(t,
+           e2e_shell(t,
+                     "\"$HOST\" --threads 1 --out kept --algo ppo.so --reward "
+                     "\"$RLHF_TEST_PLUGINS/../plugins/sample.so\" --set compute.dtype=f32" RL EVERY
+                     "&& ls kept/checkpoints/000003/state/reward_0.bin"),
+           0);
+    expect(t, e2e_run(t, "verify kept --all"), 0);
+    e2e_says(t, "3 of 3 phases are equal to the bit");
+    e2e_says(t, "rewards of 3 phases were taken on trust: org.example.sample");
+    expect(t,
+           e2e_shell(t,
+                     "rm -rf x && cp -r kept x && echo >> x/checkpoints/000002/state/reward_0.bin "
+                     "&& \"$HOST\" verify x --all"),
+           1);
+    e2e_says(t, "checkpoints/000002/state/reward_0.bin");
+}
+
 // ---- edits ----
 
 // Changes a copy of the run by a shell command, and verifies the copy with these flags.
@@ -323,6 +344,24 @@ static void another_input_is_refused(void **state) {
            0);
 }
 
+static void another_version_of_a_plugin_is_refused(void **state) {
+    struct e2e *t = *state;
+    expect(t,
+           e2e_shell(t, "cp \"$RLHF_TEST_PLUGINS/../plugins/function.so\" own.so && "
+                        "\"$HOST\" --threads 1 --out own --algo ppo.so --reward ./own.so "
+                        "--set compute.dtype=f32" RL EVERY),
+           0);
+    expect(t, e2e_run(t, "verify own --all --trust-run"), 0);
+    e2e_says(t, "3 of 3 phases are equal to the bit");
+    assert_null(strstr(t->out, "on trust"));
+    expect(t,
+           e2e_shell(t, "sed 's/1[.]2[.]3/1.2.4/' own.so > new.so && mv new.so own.so && "
+                        "\"$HOST\" verify own --all --trust-run"),
+           2);
+    e2e_says(t, "own was computed with reward org.example.sample 1.2.3, and here it is 1.2.4: "
+                "install the version of the run");
+}
+
 // config.json keeps only the newest settings.
 static void phases_before_other_settings_are_refused(void **state) {
     struct e2e *t = *state;
@@ -348,6 +387,7 @@ int main(void) {
         cmocka_unit_test(digests_are_those_of_the_page),
         cmocka_unit_test(a_forged_chain_is_found_by_recomputing),
         cmocka_unit_test(rewards_of_others_are_taken_on_trust),
+        cmocka_unit_test(the_state_of_such_rewards_is_taken_on_trust),
         cmocka_unit_test(edits_are_named),
         cmocka_unit_test(edits_of_text_are_named),
         cmocka_unit_test(missing_rows_are_named),
@@ -356,6 +396,7 @@ int main(void) {
         cmocka_unit_test(an_edited_receipt_is_refused),
         cmocka_unit_test(bad_input_is_one_sentence),
         cmocka_unit_test(another_input_is_refused),
+        cmocka_unit_test(another_version_of_a_plugin_is_refused),
         cmocka_unit_test(phases_before_other_settings_are_refused),
     };
     return cmocka_run_group_tests(tests, setup, e2e_teardown);

@@ -78,7 +78,12 @@ static const void *extension(void *self, const char *id) {
     return self && strcmp(id, "org.example.calls/1") == 0 ? &((struct self *)self)->calls : NULL;
 }
 
-static const rlhf_reward_ops ops = {.size = sizeof ops, .score = score};
+#ifdef FUNCTION
+#define FLAGS RLHF_REWARD_FUNCTION
+#else
+#define FLAGS 0
+#endif
+static const rlhf_reward_ops ops = {.size = sizeof ops, .flags = FLAGS, .score = score};
 static const rlhf_plugin plugin = {
     .size = sizeof plugin,
     .kind = RLHF_KIND_REWARD,

@@ -179,6 +179,16 @@ static rlhf_status name_bytes(const char *path, const char *again, struct rlhf__
 // checkpoint. Recomputing does not choose one.
 static int is_left_out(const char *name) { return strcmp(name, "state/run.json") == 0; }
 
+// Returns 1 if the file is the state of a reward or of the judge, which was not opened because its
+// scores came from the record.
+static int is_on_trust(const struct rlhf__same *s, int64_t phase, const char *name) {
+    char again[RLHF__PATH_CAP];
+    if (!s->trusted || (strncmp(name, "state/reward_", 13) != 0 && strcmp(name, "state/judge.bin")))
+        return 0;
+    rlhf__path_put(again, "%s/%06lld/%s", s->again, (long long)phase, name);
+    return !rlhf__is_file(again);
+}
+
 static rlhf_status same_file(const struct rlhf__same *s, int64_t phase, const char *name,
                              const char *said, int there, int *tensors, struct rlhf__faults *f,
                              struct rlhf__error *err) {
@@ -212,9 +222,11 @@ rlhf_status rlhf__same_checkpoint(const struct rlhf__same *s, int64_t phase, str
     rlhf__path_put(run, "%s/checkpoints/%06lld", s->run, (long long)phase);
     rlhf__path_put(again, "%s/%06lld", s->again, (long long)phase);
     const int there = rlhf__is_dir(run);
-    json_object_foreach(json_object_get(l->value, "checkpoint"), name, said) if (!is_left_out(name))
+    json_object_foreach(json_object_get(l->value, "checkpoint"), name, said) {
+        if (is_left_out(name) || is_on_trust(s, phase, name)) continue;
         RLHF_TRY(same_file(s, phase, name, json_is_string(said) ? json_string_value(said) : "",
                            there, &tensors, f, err));
+    }
     if (!tensors) return RLHF_OK;
     const size_t before = f->n;
     RLHF_TRY(name_tensors(phase, run, again, f, err));
