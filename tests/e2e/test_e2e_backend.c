@@ -33,6 +33,19 @@ static void a_wrong_description_is_refused(void **state) {
     }
 }
 
+// The bits of a table that ignores the wanted arithmetic are its own, so the host refuses it.
+static void another_arithmetic_is_refused(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(
+        e2e_shell(t, "BAD=ignores_arithmetic \"$HOST\" --set compute.arithmetic=v1 " RUN), 2);
+    e2e_says(t,
+             "compute.arithmetic is v1, but the compute backend reference does not promise these "
+             "bits; use compute.backend=cpu, or set compute.arithmetic=auto");
+    assert_false(e2e_exists(t, "a"));
+    assert_int_equal(e2e_shell(t, "BAD=ignores_arithmetic \"$HOST\" " RUN), 0);
+    assert_int_equal(e2e_shell(t, "rm -r a"), 0);
+}
+
 static void longer_structs_are_taken(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "BAD=longer \"$HOST\" " RUN), 0);
@@ -116,6 +129,7 @@ static void commands_take_them_too(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_wrong_description_is_refused, e2e_setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(another_arithmetic_is_refused, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(longer_structs_are_taken, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(a_failure_has_its_words, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(options_are_given_after_the_name, e2e_setup, e2e_teardown),
