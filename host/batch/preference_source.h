@@ -38,11 +38,11 @@ rlhf_status rlhf__preference_source_next(struct rlhf__preference_source *s, stru
 rlhf_status rlhf__preference_rows(const struct rlhf__preferences *set, const int64_t *pick,
                                   uint32_t n, struct rlhf__rows *e, struct rlhf__error *err);
 
-// Make two rows from each of the completions pick[0..n): its prompt with the completion, and its
-// prompt with another completion. The second, mismatched row has the same group and the label -1.
-// Its completion is the previous one of the batch, or, for the first one, the last of the batch. If
-// n is 1, it is the previous one of the set, which must then have at least two. It is cut so that
-// prompt and completion have at most max_tokens tokens. [any]
+// Make two rows from each of the completions pick[0..n). The first row is the prompt with its
+// completion. The second one, the mismatched row, is the same prompt with the completion of the
+// preceding pick (for the first pick: of the last one). It has the same group, and the label -1. If
+// n is 1, it gets the preceding completion of the set, which must then have at least two. The
+// mismatched completion is cut so that its row has at most max_tokens tokens. [any]
 rlhf_status rlhf__mismatched_rows(const struct rlhf__preferences *set, const int64_t *pick,
                                   uint32_t n, int32_t max_tokens, struct rlhf__rows *e,
                                   struct rlhf__error *err);

@@ -64,9 +64,13 @@ rlhf_status rlhf__replay_copy(struct rlhf__replay *dst, const struct rlhf__repla
 
 // rlhf__replay_write stores the replay buffer in the file `name` in the folder `in` (if `in` is
 // NULL, `name` is a path). rlhf__replay_read reads the file at `path` into a zeroed or finished *r,
-// and requires ids below n_vocab. Format: "RLHFPAIR"; little-endian u64 rounds, history, pairs,
-// ids; three u32 lengths per pair; the ids as u32; a CRC-32C of everything before it. Errors:
-// RLHF_E_IO, RLHF_E_INVALID (damaged; the message has the file's name), RLHF_E_NOMEM. [main]
+// and requires ids below n_vocab. Errors: RLHF_E_IO, RLHF_E_INVALID (damaged; the message has the
+// file's name), RLHF_E_NOMEM. The file contains, little-endian:
+// - "RLHFPAIR"
+// - u64: rounds, and the numbers of history pairs, pairs and ids
+// - for each pair three u32: the lengths of prompt, chosen and rejected response
+// - the ids as u32
+// - u32: a CRC-32C of everything before it. [main]
 rlhf_status rlhf__replay_write(const struct rlhf__replay *r, const struct rlhf__folder *in,
                                const char *name, struct rlhf__error *err);
 rlhf_status rlhf__replay_read(struct rlhf__replay *r, const char *path, int32_t n_vocab,

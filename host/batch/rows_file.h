@@ -2,10 +2,15 @@
 // lengths, and the prompt that each row responds to. Scores, values and other numbers that are
 // computed later are not included.
 //
-// Format: "RLHFROWS"; little-endian u64 number of rows, number of tokens, flags, words per support,
-// number of the first row, and number of tokens that the model computed; per row u32 length, prompt
-// length, group, finished, and u64 source and version; the ids as u32; the log-probs as the bits of
-// f32, those of prompts included; the supports as u32; a CRC-32C of everything before it.
+// The file contains, little-endian:
+// - "RLHFROWS"
+// - u64: number of rows, number of tokens, flags, words per support, number of the first row, and
+//   number of tokens that the model computed
+// - for each row u32 length, prompt length, group, finished, and u64 source, version
+// - the ids as u32
+// - the log-probs as the bits of f32, including those of prompts
+// - the supports as u32
+// - u32: a CRC-32C of everything before it.
 #ifndef RLHF_HOST_BATCH_ROWS_FILE_H
 #define RLHF_HOST_BATCH_ROWS_FILE_H
 

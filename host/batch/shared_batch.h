@@ -5,7 +5,7 @@
 //          (rlhf_batch.prefix)
 //
 // In the compact layout, a shared prompt without its last token is a separate row. Each row that
-// shares it has only that last token and its response.
+// shares the prompt has only the prompt's last token and its own response.
 //
 // Copies numbers between the layouts. It runs no model and does not choose slices (see rows.h).
 #ifndef RLHF_HOST_BATCH_SHARED_BATCH_H
