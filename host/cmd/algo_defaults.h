@@ -13,8 +13,9 @@ struct rlhf__algo_defaults {
     json_t *json;  // owned
 };
 
-// Returns all such files, sorted by name; *n is their number. Free with rlhf__algo_defaults_finish.
-// A file that cannot be read is skipped: a run that uses it reports the error. [main]
+// Returns the settings files of all algorithms, sorted by name; *n is the number of files. Free
+// with rlhf__algo_defaults_finish. A file that cannot be read is skipped: a run that uses it
+// reports the error. [main]
 struct rlhf__algo_defaults *rlhf__algo_defaults_all(const struct rlhf__dirs *dirs, size_t *n);
 void rlhf__algo_defaults_finish(struct rlhf__algo_defaults *all, size_t n);
 
