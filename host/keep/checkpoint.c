@@ -107,8 +107,8 @@ static rlhf_status open_tokenizer(const struct rlhf__kept *k, const struct rlhf_
 }
 
 // If the policy has learned to end its responses, delete RLHF__STOP_AT_EOS_KEY from its config, so
-// that its end tokens end responses. It has learned this if it was trained on texts with an end
-// token, or if its responses stopped at end tokens.
+// that end tokens end its responses. A policy has learned this if it was trained on texts with an
+// end token, or if its responses stopped at end tokens.
 static void note_ends(const struct rlhf__kept *k) {
     const struct rlhf__cast *c = k->cast;
     if (!rlhf__cast_samples(c) || rlhf__response_stops_at_eos(&k->config->sampling, c->policy))

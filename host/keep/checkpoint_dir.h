@@ -2,9 +2,9 @@
 // the directory after a crash, and removes checkpoints or sets them aside.
 //
 // A checkpoint of this run is a directory NNNNNN whose state/run.json has the phase NNNNNN.
-// Everything else here belongs to the user. It is not touched, except if it has a name that the run
-// needs: then it is moved to aside-<n>/. Checkpoints of later phases are also moved there after a
-// roll-back.
+// Everything else here belongs to the user, and is not touched unless it has a name that the run
+// needs. A directory with such a name is moved to aside-<n>/. Checkpoints of later phases are also
+// moved there after a roll-back.
 #ifndef RLHF_HOST_KEEP_CHECKPOINT_DIR_H
 #define RLHF_HOST_KEEP_CHECKPOINT_DIR_H
 
@@ -22,8 +22,8 @@ rlhf_status rlhf__checkpoint_dir_recover(const struct rlhf__folder *run, struct 
 // Returns the number of the run's checkpoints; *newest is the phase of the last one. [main]
 size_t rlhf__checkpoint_dir_newest(const struct rlhf__folder *all, int64_t *newest);
 
-// Move the checkpoints of phases after `phase` to aside-<n>/ and log it. If `best` points at one of
-// them, it is changed to point at the new place. [main]
+// Move the checkpoints of phases after `phase` to aside-<n>/ and log it. If the link `best` points
+// at one of these checkpoints, it is changed to point at the new place. [main]
 rlhf_status rlhf__checkpoint_dir_set_aside(const struct rlhf__folder *all, int64_t phase,
                                            struct rlhf__log *log, struct rlhf__error *err);
 

@@ -122,8 +122,8 @@ static void say_others(const struct rlhf__folder *run, char *out, size_t cap) {
 }
 
 // Write the reason for keeping the files of a run without a checkpoint, for example "files of a run
-// that began with other settings (run.seed was 1 and is now 2)". Returns 1 if the reason is that
-// settings differ, 0 if it is that there are files which no run writes.
+// that began with other settings (run.seed was 1 and is now 2)". Returns 1 if this reason is a
+// difference of settings, 0 if it is files that no run writes.
 static int say_files(const char *path, const struct rlhf__config *settings, char *out, size_t cap) {
     struct rlhf__buf first = RLHF__BUF_INIT;
     struct rlhf__folder *f = NULL;
@@ -259,7 +259,7 @@ rlhf_status rlhf__run_dir_make(struct rlhf__run_dir *d, const struct rlhf__confi
                                struct rlhf__log *log, struct rlhf__error *err) {
     RLHF_TRY(make_root(d, config, err));
     // Two processes may have found the same directory. Only one of them gets the lock. If the other
-    // one gets the lock later, when the first has ended, it finds the first one's files.
+    // process gets the lock after the first one has ended, it finds the files of the first one.
     rlhf_status st = rlhf__run_lock(d->root, 0, log, &d->lock, err);
     if (st == RLHF_E_INVALID) return refuse_existing(d->name, config, err);
     if (st == RLHF_OK && rlhf__folder_has(d->root, "config.json")) st = clear(d, config, log, err);
