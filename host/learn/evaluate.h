@@ -43,8 +43,8 @@ struct rlhf__label_quality {
     double nats; // cross-entropy summed over the rows
 };
 
-// Compare the class with the highest score of each text in ds with the text's label. Texts are cut
-// to max_tokens (0 = the context). [main]
+// Count the texts of ds whose label is the class that the model scores highest, and add up the
+// cross-entropy. Texts are cut to max_tokens (0 = the context). [main]
 rlhf_status rlhf__evaluate_labels(const struct rlhf__model *, const struct rlhf__dataset *ds,
                                   int32_t max_tokens, const struct rlhf__evaluating *how,
                                   struct rlhf__label_quality *out, struct rlhf__error *err);
