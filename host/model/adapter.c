@@ -28,9 +28,9 @@ static rlhf_status sum_of(const char *dir, char hex[65], int64_t *bytes, struct 
     return RLHF_OK;
 }
 
-// Check that the base that the user gave is the directory that the adapter names, or has the same
-// bytes. If the adapter's name for its base is not a directory here (e.g. a name on a hub), only
-// shapes are checked.
+// Check that the base directory that the user gave is the one that the adapter names, or has the
+// same bytes as that one. If the adapter names a directory that does not exist here (e.g. a name on
+// a hub), returns RLHF_OK: later only shapes are checked.
 static rlhf_status check_named(const struct rlhf__peft *p, const char *base,
                                struct rlhf__error *err) {
     char named[RLHF__PATH_CAP], a[65], b[65];
@@ -275,10 +275,11 @@ static const char *part_of(const rlhf_param *p, int32_t group, size_t *n) {
     return from;
 }
 
-// Returns the names in a group, without duplicates, in the order of the parameters. For the group
-// of adapters, these are the last parts of the names of all modules with an adapter (what
-// "all-linear" stands for). For any other group, they are the names of the score heads. *n is their
-// number. The caller frees the list, which is one block with the names. NULL if out of memory.
+// Returns the names that adapter_config.json lists for a group of parameters, without duplicates,
+// in the order of the parameters. For the group of adapters, these are the last parts of the names
+// of all modules with an adapter (what "all-linear" stands for). For any other group, they are the
+// names of the score heads. *n is the number of names. The caller frees the list, which is one
+// block with the names. Returns NULL if out of memory.
 static char **list(const struct rlhf__model *m, int32_t group, size_t *n) {
     size_t bytes = 0, len = 0;
     for (uint32_t i = 0; i < m->n_tensors; i++)

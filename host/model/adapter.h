@@ -10,21 +10,21 @@
 #include "base/folder.h"
 #include "model/model.h"
 
-// Sets m->dir, m->text_dir and m->peft from m->spec and, if there is an adapter, the base's
+// From m->spec, sets m->dir, m->text_dir and m->peft. If there is an adapter, also sets the base's
 // checksum. Errors: RLHF_E_INVALID (the adapter cannot be read or belongs to another base, or the
 // base has changed since state/base.json was written), and those of rlhf__peft_read. [main]
 rlhf_status rlhf__adapter_resolve(struct rlhf__model *m, struct rlhf__error *err);
 
-// Let m, whose config has been read, use the trunk of env->shared. Does so only if both have the
-// same directory and m does not train its trunk. [main]
+// Lets m share the trunk of env->shared, if both have the same directory and m does not train its
+// trunk. Otherwise does nothing. m's config must have been read. [main]
 void rlhf__adapter_share(struct rlhf__model *m);
 
 // Stops sharing: gives m its own trunk. [main]
 void rlhf__adapter_part(struct rlhf__model *m);
 
-// Sets *out to the config.json of the base in dir, with the score head's members from the
-// config.json in the adapter's directory. A new reference. Errors: those of rlhf__hf_config_read.
-// [main]
+// Sets *out to the config.json of the base in `dir` (a new reference). The members about the score
+// head are taken from the config.json in the adapter's directory. Errors: those of
+// rlhf__hf_config_read. [main]
 rlhf_status rlhf__adapter_config(const char *dir, const struct rlhf__peft *peft, json_t **out,
                                  struct rlhf__error *err);
 
@@ -58,8 +58,8 @@ rlhf_adapter rlhf__adapter_open(const struct rlhf__peft *peft);
 // adapters. Errors: RLHF_E_UNSUPPORTED. [main]
 rlhf_status rlhf__adapter_check(const struct rlhf__model *m, struct rlhf__error *err);
 
-// Adds the directories of the model whose open() failed to err's message. Returns err's code.
-// [main]
+// Call after a failed open() of the model. Puts the model's directories before err's message.
+// Returns err's code. [main]
 rlhf_status rlhf__adapter_context(const struct rlhf__model *m, struct rlhf__error *err);
 
 // Writes adapter_config.json and adapter_model.safetensors (RLHF_F32 or RLHF_BF16), including the

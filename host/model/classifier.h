@@ -22,9 +22,9 @@ const char *rlhf__classifier_dir(const struct rlhf__classifier *); // absolute [
 const struct rlhf__labels *rlhf__classifier_labels(const struct rlhf__classifier *); // [any]
 
 // Computes logits[n, n_labels] of n texts. The logits of a text do not depend on the other texts.
-// Each text gets the special tokens that its tokenizer adds, and is cut to the context, never
+// Each text gets the special tokens that the tokenizer adds, and is cut to the context. Nothing is
 // padded. If rendered[i] is 1, text i is the output of the chat template, and special tokens are
-// not added to it. rendered may be NULL. [step]
+// not added to it. `rendered` may be NULL. [step]
 rlhf_status rlhf__classifier_logits(struct rlhf__classifier *, uint32_t n, const rlhf_str *texts,
                                     const uint8_t *rendered, float *logits,
                                     struct rlhf__error *err);

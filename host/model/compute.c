@@ -81,8 +81,8 @@ static rlhf_status make_table(struct rlhf__compute *c, const struct rlhf__comput
     return read_table(c, err);
 }
 
-// Copies the names of the table's arithmetic for each dtype. If `wanted` is not NULL, refuses a
-// table whose arithmetic has another name.
+// Copies the table's names of its arithmetic for f32 and for bf16. If `wanted` is not NULL, both
+// names must equal it. Errors: RLHF_E_UNSUPPORTED.
 static rlhf_status read_arithmetic(struct rlhf__compute *c, const char *wanted,
                                    struct rlhf__error *err) {
     const char *const names[] = {c->table->arithmetic_f32, c->table->arithmetic_bf16};
@@ -140,7 +140,7 @@ static rlhf_status open_named(const struct rlhf__compute_spec *spec, struct rlhf
 
 #define PCI_DEVICES "/sys/bus/pci/devices"
 
-// Finds out why a card could not be used. Returns the number of cards; 0 if the backend cannot
+// Called after a card could not be used. Returns the number of cards, or 0 if the backend cannot
 // describe itself. Sets *driver to 1 if there is a driver.
 static uint32_t look_again(const struct rlhf__compute_spec *spec, const char *path, int *driver) {
     struct rlhf__kernels kernels;

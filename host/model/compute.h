@@ -41,7 +41,8 @@ struct rlhf__compute_spec {
 };
 
 // Open kernels_<backend>.so and create its table. "auto" means the GPU if the CUDA backend is built
-// and finds a driver and a usable card, otherwise the CPU; passed_over then says why. Errors:
+// and finds a driver and a usable card. Otherwise it means the CPU, and `passed_over` has the
+// reason. Errors:
 // - RLHF_E_INVALID, with the name: the file is missing, is not a backend, was built for another
 //   contract version, or can be changed by other users; or the card does not exist.
 // - RLHF_E_NOMEM and RLHF_E_DEVICE from the backend. [main]

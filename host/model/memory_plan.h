@@ -1,6 +1,6 @@
 // memory_plan.h: a compute backend that computes nothing. It has the ops of a real backend, but
-// only counts what the caller allocates, by owner and use. Its addresses must not be read. The
-// calls come from the same code that will later allocate the memory.
+// only counts what the caller allocates, by owner and use. Memory at its addresses must not be
+// read. The calls come from the same code that will later allocate the memory.
 //
 // Packed weights and workspaces have the sizes that the real backend states (weight_bytes,
 // workspace_bytes). free_memory.h compares the result with the free memory.

@@ -82,7 +82,7 @@ struct rlhf__model_adapter {
 
 struct rlhf__model_spec {
     // A directory with config.json, tokenizer files and weights, or a PEFT directory, which names
-    // its base. If it is NULL or "", adapter.dir names the base.
+    // its base. If `dir` is NULL or "", adapter.dir names the base.
     const char *dir;
     struct rlhf__model_adapter adapter;
     const char *role;   // for messages: "policy", "reference", "classifier"; not copied
@@ -122,8 +122,8 @@ struct rlhf__model {
     struct rlhf__instance *was;
     // 1 for the owner, plus 1 for each model that has this one as its base.
     int32_t users, reserved1;
-    // locks on this model's directory and its adapter's until it is filled (rlhf__folder_hold), or
-    // -1
+    // locks on the directories of this model and its adapter, held until the model is filled
+    // (rlhf__folder_hold); -1 = not held
     int held[2];
     const char *role;
     json_t *config;             // config.json as read

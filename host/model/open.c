@@ -14,8 +14,8 @@
 
 // ---- the plugin of a model type ----
 
-// Returns 1 if `stem`, a plugin's file name without ".so", is a model type. A plugin for several
-// types lists them, and its file name need not be one of them.
+// Returns 0 if the plugin with the file name `stem` (without ".so") lists its model types and
+// `stem` is not one of them, otherwise 1.
 static int is_type(struct rlhf__plugins *plugins, const char *stem) {
     const struct rlhf__plugin *p = NULL;
     struct rlhf__error unsaid = {0};
@@ -33,8 +33,8 @@ static int is_type(struct rlhf__plugins *plugins, const char *stem) {
     return o.type != RLHF_T_ENUM;
 }
 
-// Append the model types of all plugins to *out, as "a, b". Set *there to 1 if model_type is one of
-// them. If so, its plugin exists but could not be opened.
+// Append the plugins' file names that are model types to *out, as "a, b". Set *there to 1 if a
+// plugin file is named model_type. That plugin exists, but could not be opened.
 static rlhf_status list_types(struct rlhf__plugins *plugins, const char *model_type,
                               struct rlhf__buf *out, int *there) {
     struct rlhf__buf stems = RLHF__BUF_INIT;
@@ -65,8 +65,8 @@ static rlhf_status explain_type(const struct rlhf__model *m, const char *model_t
     return RLHF_E_INVALID;
 }
 
-// Open the plugin for the config's model_type, and an instance. Errors: RLHF_E_INVALID, with the
-// type and the supported ones.
+// Open the plugin for the config's model_type, and create an instance. Errors: RLHF_E_INVALID, with
+// the type and the supported types.
 static rlhf_status open_instance(struct rlhf__model *m, struct rlhf__error *err) {
     char name[256], where[4200];
     const char *model_type = NULL;

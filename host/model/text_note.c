@@ -68,8 +68,8 @@ static int is_stop(const char *stop, const char *text, int32_t id) {
     return found;
 }
 
-// Returns the id of the end-of-turn token if it does not end responses. Returns -1 if it does, or
-// if the tokenizer lacks it.
+// Returns the id of the end-of-turn token if that token does not end responses. Returns -1 if it
+// ends responses, or if the tokenizer lacks it.
 static int32_t ignored_end(const struct rlhf__model *m, const char *end, const char *stop) {
     const int32_t id = rlhf__tokenizer_find(m->tok, (rlhf_str){end, strlen(end)});
     if (id < 0 || !rlhf__tokenizer_is_special(m->tok, id)) return -1;
