@@ -12,14 +12,14 @@
 // but its file is found like that of a plugin.
 enum { RLHF__KIND_COLLECTIVE = 1000 };
 
-// Returns the name of a kind's directory, "algos", ..., below <lib>, the user's directory and each
-// directory of RLHF_PLUGIN_PATH. Plugins may also be directly in the user's directory or in a
-// directory of RLHF_PLUGIN_PATH. [any]
+// Returns the name of the directory with plugins of this kind ("algos", ...). <lib>, the user's
+// directory and each directory of RLHF_PLUGIN_PATH can contain such a directory. Plugins may also
+// be directly in the user's directory or in a directory of RLHF_PLUGIN_PATH. [any]
 const char *rlhf__kind_dir(int32_t kind);
 
 // Find the plugin file with this name (rlhf__plugin_open has the search order) and return its
-// absolute path, heap-allocated. kind 0 = any; from is enum rlhf__name_from. A file of another kind
-// is also returned, if only that is found, so that the caller can say what it is. Errors:
+// absolute path, heap-allocated. kind 0 = any; from is enum rlhf__name_from. If only a file of
+// another kind is found, that file is returned, so that the caller can say what it is. Errors:
 // RLHF_E_INVALID if RLHF_PLUGIN_PATH is wrong, or if nothing is found; the message then has the
 // places that were searched and the nearest file. [main]
 rlhf_status rlhf__plugin_find(const struct rlhf__dirs *dirs, const char *name, int32_t kind,
@@ -53,9 +53,9 @@ int rlhf__plugin_is_shipped(const struct rlhf__dirs *dirs, const char *path);
 // Returns RLHF_E_INVALID if RLHF_PLUGIN_PATH has an entry that is not absolute. [main]
 rlhf_status rlhf__plugin_path_check(struct rlhf__error *err);
 
-// Call visit with the path of every *.so in the directories of all kinds. They come in search
-// order, sorted by name within a directory. Stops at the first negative status and returns it.
-// [main]
+// Call visit with the path of every *.so in the directories of all kinds. The directories come in
+// search order, the files of a directory sorted by name. Stops at the first negative status and
+// returns it. [main]
 rlhf_status rlhf__plugin_each_file(const struct rlhf__dirs *dirs,
                                    rlhf_status (*visit)(void *arg, int32_t kind, const char *path),
                                    void *arg);

@@ -55,7 +55,7 @@ const void *rlhf__services_find(const struct rlhf__services *, const char *id);
 // RLHF_E_UNSUPPORTED. [any]
 rlhf_status rlhf__service_beside(const rlhf_host *caller);
 
-// Report that a service's call has failed, with err's message, on the caller's host. Returns
+// Report to the caller's host that a service's call has failed, with err's message. Returns
 // err->code. [any]
 rlhf_status rlhf__service_failed(const rlhf_host *caller, const struct rlhf__error *err);
 
@@ -66,9 +66,10 @@ struct rlhf__instance {
     const rlhf_host *host; // NULL: not made by rlhf__instance_create; then its calls must not fail
 };
 
-// Fill a config struct from options (may be NULL; how strict depends on the origin, see options.h)
-// and call create. owner is the instance's role in the run: "rewards/<name>", "judge",
-// "models/<role>", or "" for the algorithm. It is the prefix of the instance's metrics. [main]
+// Fill a config struct from `options` (may be NULL) and call create. How strictly the options are
+// checked depends on their origin (options.h). owner is the instance's role in the run:
+// "rewards/<name>", "judge", "models/<role>", or "" for the algorithm. It is the prefix of the
+// instance's metrics. [main]
 rlhf_status rlhf__instance_create(const struct rlhf__plugin *plugin,
                                   struct rlhf__services *services, const char *owner,
                                   const json_t *options, const struct rlhf__origin *from,
