@@ -136,8 +136,8 @@ int64_t rlhf__rows_loss_tokens(const struct rlhf__rows *e, uint32_t from, uint32
 // Returns the supports from row `from` on, or NULL. [any]
 uint32_t *rlhf__rows_support(const struct rlhf__rows *e, uint32_t from);
 
-// Use the reference's hidden states on the device at `hidden`, one for each response token. offset
-// must be set. The states are borrowed. Errors: RLHF_E_NOMEM. [any]
+// Let e refer to the reference's hidden states at `hidden` on the device, one for each response
+// token. The states are borrowed. e->offset must be set. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_refer(struct rlhf__rows *e, rlhf_dev hidden, struct rlhf__error *err);
 
 // Returns the number of response tokens (rlhf__rows_is_response) of rows [from, to). [any]
@@ -147,7 +147,7 @@ int64_t rlhf__rows_response_tokens(const struct rlhf__rows *e, uint32_t from, ui
 uint32_t rlhf__rows_group_end(const struct rlhf__rows *e, uint32_t i);
 
 // Returns 1 if rows [from, to) all have the same reward. A row's reward is its score plus its token
-// rewards, added up as algorithms do it. [any]
+// rewards, added up in f64 and in order, as algorithms do. [any]
 int rlhf__rows_flat(const struct rlhf__rows *e, uint32_t from, uint32_t to);
 
 // Returns 1 if row i, which must not be row 0, has the group and the prompt of row i - 1, and the
