@@ -44,8 +44,9 @@ struct rlhf__flag_list {
     { name, arg, help, RLHF__FLAG_LIST, offsetof(T, field), 0, 0, 0, 0 }
 
 // Parse argv[1..argc) into *out, which the caller has filled with defaults. argv[0] is the
-// subcommand's name, for messages. Arguments that are not flags go to *rest (free(rest->item)); if
-// rest is NULL, they are errors. Errors: RLHF_E_INVALID with one sentence. [main]
+// subcommand's name, for messages. Arguments that are not flags go to *rest; the caller frees
+// rest->item. If rest is NULL, such arguments are errors. Errors: RLHF_E_INVALID with one sentence.
+// [main]
 rlhf_status rlhf__flags_parse(const struct rlhf__flag *flags, size_t n, int argc, char **argv,
                               void *out, struct rlhf__flag_list *rest, struct rlhf__error *err);
 
