@@ -49,8 +49,8 @@ rlhf_status rlhf__config_load(const struct rlhf__config_request *req, struct rlh
 void rlhf__config_finish(struct rlhf__config *c);
 
 // Call this after rlhf__config_load has rejected an assignment without a section ("kl_coef=1"). It
-// appends the settings that the user may have meant to the message. The user may have meant an
-// option of the algorithm, so this function opens the algorithm's plugin. [main]
+// extends the message by the settings that the user may have meant. An option of the algorithm may
+// be among them, so this function opens the algorithm's plugin. [main]
 void rlhf__config_hint(const struct rlhf__config_request *req, const struct rlhf__config *c,
                        struct rlhf__error *err);
 

@@ -1,5 +1,5 @@
-// resume_trust.c: rlhf__resume_trust and rlhf__resume_words of resume.h: decide which code the
-// config.json of a run may name, and which code the user must name again.
+// resume_trust.c: decides which code the config.json of a run may name, and which code the user
+// must name again (rlhf__resume_trust and rlhf__resume_words of resume.h).
 #include "config/resume.h"
 
 #include "base/file.h"

@@ -353,7 +353,7 @@ struct rlhf__config {
     // The settings in the sections above that a user gave: path -> {source, typed}. typed is true
     // on the command line, false in a --config file. Owned; not part of the config as JSON.
     json_t *given;
-    // Options of plugins that a user gave, but that do nothing given the plugin's other options;
+    // Options of plugins that a user gave, but that have no effect with the plugin's other options;
     // `why` has the reason. Set when the config is resolved.
     json_t *unused;
 };
