@@ -1,6 +1,7 @@
-// again.h: calls an environment. After a failure, replays the affected episodes from their reset
-// with the same turns. An environment's answers depend only on the seed, the data row and the
-// turns. So a run with failures ends with the same bytes as a run without them.
+// again.h: calls an environment. After a failure, the affected episodes begin again with reset(),
+// and the turns that the policy has already written are replayed. An environment's answers depend
+// only on the seed, the data row and the turns. So a run with failures ends with the same bytes as
+// a run without them.
 #ifndef RLHF_HOST_EPISODE_AGAIN_H
 #define RLHF_HOST_EPISODE_AGAIN_H
 

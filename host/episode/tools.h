@@ -22,9 +22,9 @@ struct rlhf__episode_tools {
     int32_t reserved;
 };
 
-// Ask the environment for its list of tools, and find out how the chat template writes them. chat
-// is NULL if prompts are not messages. Errors: RLHF_E_INVALID (the list is not valid; the template
-// lacks a place for tools). [main]
+// Ask the environment for its list of tools, and choose the form of tool calls: that of the
+// settings, else that of the chat template, else XML. `chat` is NULL if prompts are not messages.
+// Errors: RLHF_E_INVALID (the list is not valid; the template lacks a place for tools). [main]
 rlhf_status rlhf__episode_tools_open(const struct rlhf__instance *environment,
                                      const struct rlhf__episodes_config *,
                                      const struct rlhf__chat *chat, struct rlhf__episode_tools *out,
