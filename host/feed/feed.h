@@ -163,8 +163,8 @@ rlhf_status rlhf__prompt_feed_open(const struct rlhf__feed_env *, int reference_
 // Returns 1 if log-probs are over the tokens that top-k, top-p or min-p kept while sampling. [any]
 int rlhf__prompt_feed_keeps_support(const struct rlhf__feed *);
 
-// Returns the tokens of the longest prompt plus sampling.max_new_tokens, or of the longest episode.
-// [any]
+// Returns the number of tokens of the longest prompt plus sampling.max_new_tokens or, with an
+// environment, of the longest episode. [any]
 int32_t rlhf__prompt_feed_longest(const struct rlhf__feed *);
 
 // Sample responses of `model` to n prompts, which are taken from the start of the file and repeated

@@ -32,8 +32,8 @@ rlhf_status rlhf__prompt_choice_ask(struct rlhf__prompt_choice *, int64_t phase,
 void rlhf__prompt_choice_chosen(struct rlhf__prompt_choice *, int64_t phase,
                                 const struct rlhf__rows *);
 
-// Record the rewards of rows that respond to chosen prompts, before the phase ends. Several calls
-// in a phase add up. [step]
+// Record the rewards of rows that respond to chosen prompts, before the phase ends. A prompt's last
+// score becomes the mean reward of all its responses in the phase, over several calls. [step]
 void rlhf__prompt_choice_scored(struct rlhf__prompt_choice *, int64_t phase,
                                 const struct rlhf__rows *);
 
