@@ -101,7 +101,7 @@ struct rlhf__boundary_now {
     int64_t undo_mib; // size limit of the copy
 };
 
-// Note the current boundary. After an error the previous boundary is kept. Errors: RLHF_E_NOMEM,
+// Record the current boundary. After an error the previous boundary is kept. Errors: RLHF_E_NOMEM,
 // those of a plugin's save(), RLHF_E_DEVICE. [main]
 rlhf_status rlhf__boundary_note(struct rlhf__boundary *b, const struct rlhf__boundary_now *now,
                                 struct rlhf__error *err);

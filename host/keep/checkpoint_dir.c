@@ -32,8 +32,8 @@ static int64_t phase_of(const char *name) {
     return strcmp(name_of(phase, again), name) == 0 ? phase : -1;
 }
 
-// Returns 1 if name is the run's own checkpoint of that phase, not a copy of another one or a
-// user's folder.
+// Returns 1 if `name` is the run's own checkpoint of that phase. Returns 0 for a copy of another
+// checkpoint and for a user's folder.
 static int is_checkpoint(const struct rlhf__folder *all, const char *name, int64_t phase) {
     char path[64];
     struct stat st;

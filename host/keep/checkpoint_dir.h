@@ -15,8 +15,8 @@
 #define RLHF__CHECKPOINT_WRITING ".writing-"
 
 // Repair the directory after a crash. If a checkpoint already has its name but `latest` was not yet
-// pointed at it, set the link. Remove directories that were being written or removed. Does nothing
-// if checkpoints/ does not exist. [main]
+// pointed at it, set the link. Remove directories whose writing or removal was not finished. Does
+// nothing if checkpoints/ does not exist. [main]
 rlhf_status rlhf__checkpoint_dir_recover(const struct rlhf__folder *run, struct rlhf__error *err);
 
 // Returns the number of the run's checkpoints; *newest is the phase of the last one. [main]
@@ -51,9 +51,9 @@ rlhf_status rlhf__checkpoint_dir_each_old(const struct rlhf__folder *all, int64_
 rlhf_status rlhf__checkpoint_dir_remove(const struct rlhf__folder *all, const char *name,
                                         struct rlhf__error *err);
 
-// Remove the run's checkpoints up to `phase`. The newest `keep` are kept (0 = all), and so are
-// those that `latest` and `best` point at or that a process holds (rlhf__folder_hold). Logs a
-// warning if one cannot be removed. [main]
+// Remove the run's checkpoints up to `phase`. The newest `keep` of them are kept (0 = all). So are
+// those that `latest` and `best` point at, and those that a process holds (rlhf__folder_hold). Logs
+// a warning if one cannot be removed. [main]
 void rlhf__checkpoint_dir_prune(const struct rlhf__folder *all, int64_t phase, int64_t keep,
                                 struct rlhf__log *log);
 

@@ -14,8 +14,8 @@
 int rlhf__leftover_is_all(const struct rlhf__folder *run, int rows);
 
 // Returns the number of files in the run directory that make rlhf__leftover_is_all return 0. If
-// `first` is not NULL, it receives the alphabetically first name of these ("" without such files).
-// Returns 1 if the directory cannot be read. [main]
+// `first` is not NULL, it receives the name of the alphabetically first of these files ("" if there
+// are none). Returns 1 if the directory cannot be read. [main]
 enum { RLHF__LEFTOVER_NAME = 256 };
 size_t rlhf__leftover_others(const struct rlhf__folder *run, int rows,
                              char first[RLHF__LEFTOVER_NAME]);

@@ -35,9 +35,9 @@ json_t *rlhf__manifest_json(const struct rlhf__manifest *m);
 rlhf_status rlhf__manifest_write(const struct rlhf__manifest *m, const struct rlhf__folder *run,
                                  int resumed, struct rlhf__error *err);
 
-// Compare a resumed run's manifest with the open code. Errors: RLHF_E_INVALID if the manifest is
-// missing, or if an id, version or sha256 differs; the message names every such file. `name` is the
-// run's name in messages. [main]
+// Compare a resumed run's manifest with the code that is open now. Errors: RLHF_E_INVALID if the
+// manifest is missing, or if an id, version or sha256 differs; the message names every such file.
+// `name` is the run's name in messages. [main]
 rlhf_status rlhf__manifest_check(const struct rlhf__manifest *m, const struct rlhf__folder *run,
                                  const char *name, struct rlhf__error *err);
 

@@ -32,8 +32,8 @@ void rlhf__run_dir_finish(struct rlhf__run_dir *d);
 rlhf_status rlhf__run_dir_choose(struct rlhf__run_dir *d, const struct rlhf__config *config,
                                  const char *algo, struct rlhf__error *err);
 
-// Returns RLHF_E_INVALID if attaching would fail because the run is alive or lacks a checkpoint.
-// Changes nothing. [main]
+// Returns RLHF_E_INVALID if rlhf__run_dir_attach would fail because the run is alive or lacks a
+// checkpoint. Changes nothing. [main]
 rlhf_status rlhf__run_dir_can_go_on(const struct rlhf__run_dir *d, struct rlhf__error *err);
 
 // Attach to a run that is to be resumed: take its lock, finish or remove what a crash left half
