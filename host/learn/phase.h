@@ -1,5 +1,5 @@
 // phase.h: the models and plugins of a run, its progress, and the inputs of one phase.
-// run/phase_run.h runs a phase. The loop does everything around it, including the algorithm's
+// run/phase_run.h runs a phase. run/loop.c does everything around it, including the algorithm's
 // phase_end().
 #ifndef RLHF_HOST_LEARN_PHASE_H
 #define RLHF_HOST_LEARN_PHASE_H
