@@ -40,7 +40,7 @@ rlhf_status rlhf__adapter_find(const char *dir, const struct rlhf__model_adapter
                                struct rlhf__peft *p, char *base, struct rlhf__error *err);
 
 // If p's directory is a checkpoint, checks that the base has not changed since the checkpoint was
-// written. Errors: RLHF_E_INVALID, with both directories. [main]
+// written. Errors: RLHF_E_INVALID; the message names both directories. [main]
 rlhf_status rlhf__adapter_check_base(const struct rlhf__peft *p, const char *base,
                                      struct rlhf__error *err);
 

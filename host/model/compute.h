@@ -73,9 +73,9 @@ int32_t rlhf__compute_dtype(const rlhf_compute *, const char *configured);
 // st, the status of the failed call, writes "". Returns out. [any]
 const char *rlhf__compute_said(const struct rlhf__compute *, rlhf_status st, char *out, size_t cap);
 
-// Turns a failed table call into a host error: "<what>: <the backend's own message>". Returns st.
-// kernels is the instance of the backend. If it is NULL or gave no message, the text of the status
-// is used. [any]
+// Reports a failed call of a compute table as a host error: "<what>: <the backend's own message>".
+// Returns st. `kernels` is the instance of the backend. If it is NULL or gave no message, the text
+// of the status is used. [any]
 rlhf_status rlhf__compute_fail(const struct rlhf__instance *kernels, rlhf_status st,
                                const char *what, struct rlhf__error *err);
 
