@@ -190,8 +190,8 @@ static rlhf_status find_by_name(const struct rlhf__dirs *dirs, const char *file,
     return f.status;
 }
 
-// Returns 1 if a name from this origin may be a file. A name without '/' may be a file only if it
-// was typed.
+// Returns 1 if `name` may be the path of a file. `from` is the origin of the name. A name without
+// '/' may be a path only if the user typed it.
 static int may_be_file(const char *name, int32_t from) {
     return from == RLHF__NAME_TYPED || (from == RLHF__NAME_IN_FILE && strchr(name, '/'));
 }
