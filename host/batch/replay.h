@@ -10,8 +10,8 @@
 #include "batch/rows.h"
 #include "text/vocab.h"
 
-// The place of a pair's tokens in `ids`: at index `at` its prompt begins, which is followed by the
-// chosen response and then the rejected one.
+// The place of a pair's tokens in `ids`. They begin at index `at`, in the order prompt, chosen
+// response, rejected response.
 struct rlhf__replay_pair {
     size_t at;
     int32_t prompt, chosen, rejected; // number of tokens of each, at least 1
