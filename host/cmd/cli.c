@@ -136,8 +136,9 @@ static void speak_json(struct rlhf__log *log) {
 }
 
 // Append to err the user's command and the flags that name all code of the run. Plugins outside the
-// searched directories are not opened, so flags for code that their options name are missing. If a
-// plugin of the run is not installed, appends nothing, because err already lists such plugins.
+// searched directories are not opened. Flags for code that only an option of such a plugin names
+// are therefore missing. If a plugin of the run is not installed, appends nothing, because err
+// already lists such plugins.
 static void say_whole_command(const struct options *o, const struct rlhf__config_request *req,
                               const struct rlhf__run_request *run, struct rlhf__error *err) {
     struct rlhf__config_request trusting = *req;
