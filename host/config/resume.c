@@ -207,8 +207,8 @@ static int same_plugin(const char *path, const json_t *was, const json_t *is) {
 }
 
 // Returns 1 if the path `is` (relative or absolute) and the stored absolute path `was` are the same
-// file. Also returns 1 if the file may have moved, because the content at `is` will be compared
-// with the stored checksum.
+// file. Also returns 1 if the content at `is` will be compared with the stored checksum: the file
+// may then have moved.
 static int same_place(const char *path, const json_t *was, const json_t *is) {
     char real[RLHF__PATH_CAP];
     const int of_plugin = is_of_reward(path);
