@@ -18,8 +18,8 @@ struct rlhf__rewriting {
     int64_t past, rewritten; // out: turns that were followed by a reply; those rewritten
 };
 
-// Store the turn that was just answered, for rlhf__rewritten_count. Only answered turns matter:
-// after the last turn the policy reads nothing more. Errors: RLHF_E_NOMEM. [any]
+// Store the turn that was just answered, for rlhf__rewritten_count. Turns without an answer do not
+// matter, because no later turn follows them. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rewritten_note(const struct rlhf__rewriting *, struct rlhf__episode *e,
                                  struct rlhf__error *err);
 
