@@ -12,7 +12,7 @@
 #include <string.h>
 
 // Report settings on the command line that are not for sampling or scoring, because this command
-// does not use them. A run's config may have them: they are ignored.
+// does not use them. In a run's config such settings are ignored.
 static rlhf_status check_effect(const struct rlhf__eval_setup *t,
                                 const struct rlhf__eval_setup_options *o, struct rlhf__error *err) {
     const char *who = o->command;
