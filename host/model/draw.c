@@ -57,9 +57,9 @@ static inline void quick_wave(double angle, double *sine, double *cosine) {
     *cosine = (quarter + 1) & 2 ? -b : b;
 }
 
-// First computes quickly, with an error below radius * 2^-46. If (number - error) and (number +
-// error) round to the same float, that float is right. Otherwise computes the pair exactly, which
-// takes ten times as long and is rarely needed.
+// First computes the pair quickly, with an error below radius * 2^-46. If (number - error) and
+// (number + error) round to the same float, that float is right. Otherwise computes the pair
+// exactly, which takes ten times as long and is rarely needed.
 static void normal_pairs(const double *a, const double *b, size_t blocks, float *x) {
     float other[2 * BLOCKS];
     int unsure = 0;
