@@ -134,6 +134,7 @@ rlhf_status rlhf__resume_load(const struct rlhf__config_request *req, struct rlh
     if (status == RLHF_OK) status = rlhf__layer_apply(&layer, NULL, c, err);
     c->run.stop_after = 0; // it limited only the earlier process
     if (req->algo_alone) {
+        c->n_recorded = c->n_reward;
         rlhf__rewards_clear(c);
         rlhf__sinks_clear(c);
         rlhf__plugin_config_clear(&c->judge);

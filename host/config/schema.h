@@ -347,6 +347,7 @@ struct rlhf__config {
     struct rlhf__plugin_config environment; // plugin NULL = none; responses are single turns
     struct rlhf__plugin_config *reward;     // [n_reward]
     size_t n_reward;
+    size_t n_recorded; // rewards of the run that are not opened, because their scores are recorded
     struct rlhf__plugin_config *sink; // [n_sink]; plugins that get metrics and samples
     size_t n_sink;
     struct rlhf__strings strings;

@@ -291,7 +291,8 @@ static void check_flat_rewards(const struct rlhf__phase *p, struct rlhf__count *
     const struct rlhf__rows *e = &p->x.rows;
     double share = 0;
     rlhf__metrics_get(p->report->metrics, RLHF_METRIC_FLAT_GROUPS, &share);
-    const int constant = rlhf__cast_has_rewards(p->cast) && is_constant(e);
+    const int scored = rlhf__cast_has_rewards(p->cast) || p->config->n_recorded > 0;
+    const int constant = scored && is_constant(e);
     const int flat = constant || (share == 1 && !has_critic(p));
     count->flat_phases += flat;
     if (count->flat_phases > 0)

@@ -112,6 +112,21 @@ static void no_reward_is_opened_and_nothing_is_written(void **state) {
     e2e_same_tree(t, "gone", "before");
 }
 
+// Phases in which all responses have the same score are counted, also if the reward is not opened.
+static void phases_with_one_score_are_equal(void **state) {
+    struct e2e *t = *state;
+    expect(t,
+           e2e_shell(t,
+                     "\"$HOST\" --threads 1 --out flat --algo ppo.so --reward length.so:max_len=9 "
+                     "--prompts prompts.txt --set batch.size=8 --set log.rollouts=true "
+                     "--set sampling.max_new_tokens=6 --set sampling.stop_at_eos=false "
+                     "--set compute.dtype=f32" KEEP
+                     "&& grep '\"optim/flat_phases\": 2' flat/metrics.jsonl"),
+           0);
+    expect(t, e2e_run(t, "recompute flat --backend cpu"), 0);
+    e2e_says(t, "phase 2: equal to the bit");
+}
+
 // ---- faults ----
 
 // Flips a bit of the file's byte `at`, counted from the first byte of the tensors.
@@ -268,6 +283,7 @@ int main(void) {
         cmocka_unit_test(the_reference_backend_agrees),
         cmocka_unit_test(the_same_backend_is_equal_to_the_bit),
         cmocka_unit_test(no_reward_is_opened_and_nothing_is_written),
+        cmocka_unit_test(phases_with_one_score_are_equal),
         cmocka_unit_test(a_flipped_bit_of_a_weight_is_found),
         cmocka_unit_test(a_flipped_bit_of_a_moment_is_found),
         cmocka_unit_test(a_changed_reward_is_found),

@@ -163,10 +163,11 @@ static void rewards_of_others_are_taken_on_trust(void **state) {
 static void the_state_of_such_rewards_is_taken_on_trust(void **state) {
     struct e2e *t = *state;
     expect(t,
-           e2e_shell(t,
-                     "\"$HOST\" --threads 1 --out kept --algo ppo.so --reward "
-                     "\"$RLHF_TEST_PLUGINS/../plugins/sample.so\" --set compute.dtype=f32" RL EVERY
-                     "&& ls kept/checkpoints/000003/state/reward_0.bin"),
+           e2e_shell(
+               t,
+               "\"$HOST\" --threads 1 --out kept --algo ppo.so --reward "
+               "\"$RLHF_TEST_PLUGINS/../plugins/sample.so\":gain=0 --set compute.dtype=f32" RL EVERY
+               "&& ls kept/checkpoints/000003/state/reward_0.bin"),
            0);
     expect(t, e2e_run(t, "verify kept --all"), 0);
     e2e_says(t, "3 of 3 phases are equal to the bit");
