@@ -121,10 +121,9 @@ static rlhf_status refuse(const struct rlhf__rewriting *by, const struct rlhf__e
     rlhf__put_clipped(&is, now, 60);
     const rlhf_status st = rlhf__fail(
         err, RLHF_E_INVALID,
-        "the chat template %s rewrites a turn once later turns follow: turn %zu of episode "
-        "%llu was \"%s\", and becomes \"%s\"; episodes.rewrites=keep allows that",
-        rlhf__chat_known(by->chat), k + 1, (unsigned long long)e->number, rlhf__buf_text(&was),
-        rlhf__buf_text(&is));
+        "the chat template %s rewrites a turn once later turns follow: turn %zu was \"%s\", and "
+        "becomes \"%s\"; episodes.rewrites=keep allows that",
+        rlhf__chat_known(by->chat), k + 1, rlhf__buf_text(&was), rlhf__buf_text(&is));
     rlhf__buf_free(&was);
     rlhf__buf_free(&is);
     return st;
@@ -140,13 +139,14 @@ static rlhf_str turn_text(const struct rlhf__rewriting *by, const struct rlhf__t
     return s;
 }
 
-rlhf_status rlhf__rewritten_count(struct rlhf__rewriting *by, const struct rlhf__episode *e,
-                                  struct rlhf__error *err) {
+// Add the episode's turns to the counts. Errors: also RLHF_E_INVALID if the template cannot render
+// the whole conversation, or with by->refuses if it rewrites a turn.
+static rlhf_status count(struct rlhf__rewriting *by, const struct rlhf__episode *e,
+                         struct rlhf__error *err) {
     struct rlhf__messages m = {.n = 0};
     struct rlhf__turns turns = {.n = 0};
-    if (!e->n_talk) return RLHF_OK;
     rlhf_status st = arrange(by, e, &m, err);
-    if (st == RLHF_OK) st = rlhf__chat_turns(by->chat, &m, 0, 1, &turns, NULL);
+    if (st == RLHF_OK) st = rlhf__chat_turns(by->chat, &m, 0, 1, &turns, err);
     if (st == RLHF_OK && turns.n == e->n_talk) by->past += (int64_t)e->n_talk;
     for (size_t k = 0; st == RLHF_OK && turns.n == e->n_talk && k < turns.n; k++) {
         const rlhf_str now = turn_text(by, &turns, k);
@@ -154,9 +154,18 @@ rlhf_status rlhf__rewritten_count(struct rlhf__rewriting *by, const struct rlhf_
         st = compare(by, &e->talk[k], now, &same, err);
         by->rewritten += !same;
         if (st == RLHF_OK && !same && by->refuses) st = refuse(by, e, k, now, err);
-        if (st != RLHF_OK) break;
     }
     rlhf__turns_finish(&turns);
     rlhf__messages_finish(&m);
-    return st == RLHF_E_NOMEM || (by->refuses && st == RLHF_E_INVALID) ? st : RLHF_OK;
+    return st;
+}
+
+rlhf_status rlhf__rewritten_count(struct rlhf__rewriting *by, const struct rlhf__episode *e,
+                                  struct rlhf__error *err) {
+    struct rlhf__error why;
+    if (!e->n_talk) return RLHF_OK;
+    const rlhf_status st = count(by, e, &why);
+    if (st == RLHF_OK || (st == RLHF_E_INVALID && !by->refuses)) return RLHF_OK;
+    *err = why;
+    return rlhf__error_context(err, "episode %llu", (unsigned long long)e->number);
 }

@@ -292,7 +292,23 @@ static void rewrites(void **state) {
     assert_int_equal(e2e_run(t, GRPO "--set run.dir=past2 --set prompts.template=past.jinja --set "
                                      "episodes.rewrites=refuse " ENV("")),
                      1);
-    e2e_says(t, "past.jinja rewrites a turn once later turns follow: turn 1 of episode");
+    e2e_says(t, "past.jinja rewrites a turn once later turns follow: turn 1 was ");
+}
+
+// This template cannot render the whole conversation. Only with episodes.rewrites=refuse that is an
+// error.
+static void later_turns_are_refused(void **state) {
+    struct e2e *t = *state;
+    e2e_write(t, "short.jinja",
+              "{% for m in messages %}{% if loop.index > 4 %}{{ raise_exception('too long') }}{% "
+              "endif %}{{ m.content }}{% if m.role == 'assistant' %}{{ eos_token }}{% endif %}{% "
+              "endfor %}");
+    run(t, GRPO "--set run.dir=kept --set prompts.template=short.jinja " ENV(""));
+    assert_int_equal(e2e_run(t, GRPO "--set run.dir=ended --set prompts.template=short.jinja --set "
+                                     "episodes.rewrites=refuse " ENV("")),
+                     1);
+    e2e_says(t, "short.jinja");
+    e2e_says(t, "too long");
 }
 
 // A long reply is cut, and the run reports this. If a row has no room for a reply, its episode
@@ -371,6 +387,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(delays, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(bridges, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(rewrites, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(later_turns_are_refused, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(limits, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(faults, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(refusals, setup, e2e_teardown),
