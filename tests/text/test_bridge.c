@@ -143,8 +143,8 @@ static void same_as_whole(const struct rlhf__tokenizer *tok, const char *name) {
         rlhf__buf_free(&t.text[k]);
 }
 
-// If messages contain the texts of special tokens, the bridge has as many special ids as without
-// them, and it has the same text as the end of the whole conversation.
+// A message's text that spells a special token adds no special id to the bridge. The text of the
+// bridge still equals the last part of the whole conversation's text.
 static void spelled_out(const struct rlhf__tokenizer *tok, const char *name) {
     struct turn t = {.n = 0};
     make(&t, name, 1);

@@ -1,5 +1,5 @@
-// dialogue.h: `generate` without a prompt on a terminal: a person types texts, and a model
-// continues or answers them. Lines that begin with a slash are commands.
+// dialogue.h: what `generate` does if it runs on a terminal and no prompt is given: a person types
+// texts, and a model continues or answers them. Lines that begin with a slash are commands.
 #ifndef RLHF_TOOLS_PROMPT_DIALOGUE_H
 #define RLHF_TOOLS_PROMPT_DIALOGUE_H
 

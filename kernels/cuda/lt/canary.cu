@@ -173,9 +173,9 @@ static uint64_t rows_of(const struct rlhf__lt_shape *s, uint64_t most) {
     return most / (words_of(s->ldd, s->out_dtype) * 4);
 }
 
-// Returns the number of rows that gives the GEMM enough tiles for WAVES waves of the card. The
-// result is at most 8192 rows, and at most as many rows as fit in 64 MiB. But it is never less than
-// the number of rows of the full matrix.
+// Returns the number of rows that gives the GEMM enough tiles for WAVES waves of the card, but at
+// most as many rows as fit in 64 MiB. If that is fewer than ROWS, returns ROWS. Never returns more
+// than 8192.
 unsigned rlhf__lt_canary_tall(const struct rlhf__cuda *cu, const struct rlhf__lt_shape *s) {
     const uint64_t across = ((uint64_t)s->m + TILE - 1) / TILE;
     uint64_t rows = (uint64_t)WAVES * (uint64_t)rlhf__lt_of(cu)->multiprocessors / across * TILE;

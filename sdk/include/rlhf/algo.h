@@ -38,7 +38,8 @@
 //   COMPLETIONS  logp, entropy, kl           file flags,   1 of each
 //                                            MISMATCHED
 //
-// ROLLOUT requires advantages(), and so does RECOMPUTE_LOGP with any other source. File flags:
+// An algorithm must have advantages() if its source is ROLLOUT, or if it sets the flag
+// RECOMPUTE_LOGP. The table's "file flags" are the flags that sources other than ROLLOUT allow:
 // REFERENCE, RECOMPUTE_LOGP, FULL_SUPPORT, UNIT_TEMPERATURE, WHOLE_GROUPS, LEAVES_OUT.
 enum rlhf_source {
     RLHF_SOURCE_ROLLOUT = 1,

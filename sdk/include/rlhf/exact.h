@@ -1,8 +1,9 @@
-// rlhf/exact.h: exp, log and others, correctly rounded: the double nearest to the exact value.
+// rlhf/exact.h: exp, log and others, correctly rounded.
 //
-// Only one double is nearest, so the results are the same with every C library, compiler and CPU.
-// The results of libm are not: they differ in the last bit between versions and CPUs. Use the
-// functions of this header wherever a result can reach weights, samples, rewards or metrics.
+// Each function returns the double that is nearest to the exact value. There is only one such
+// double, so the result is the same with every C library, compiler and CPU. Results of libm differ
+// in the last bit between versions and CPUs. So use the functions of this header wherever a result
+// can reach weights, samples, rewards or metrics.
 //
 // rlhf_exp and rlhf_log first compute with doubles, and bound the error. If the bound leaves two
 // doubles possible, they compute about 110 bits with integers, as the other functions do from the

@@ -17,8 +17,9 @@ enum rlhf_reward_flag {
     // may request the reward as soon as the row is finished, together with any other rows.
     // [R:row-alone]
     RLHF_REWARD_ROW_ALONE = 2,
-    // score() waits for something outside the process and does not use a service with models. So
-    // the host may call it on a separate thread while the model computes (rewards.overlap).
+    // score() mostly waits for something outside the process, and does not call services of the
+    // host that run a model. So the host may call score() on a separate thread while the policy
+    // computes (rewards.overlap).
     RLHF_REWARD_EXTERNAL = 4,
     RLHF_REWARD_LOGP_SAMPLED = 8, // needs in->logp_sampled
     // Needs in->logp_ref: the run loads the reference model even if the algorithm does not need it.
