@@ -1,6 +1,6 @@
 // probe.h: hostile probes. Each one tries a thing that a reward plugin must not be able to do. Each
 // area has a table of probes in probe_files.c, probe_terminal.c, ... The plugin probe_reward.c runs
-// them, and test_worker_probes.c judges its reports.
+// them, and attack.c judges its reports.
 #ifndef RLHF_TESTS_WORKER_PROBE_H
 #define RLHF_TESTS_WORKER_PROBE_H
 
