@@ -77,12 +77,17 @@ static rlhf_status read_chain(struct job *j, struct rlhf__error *err) {
     RLHF_TRY(rlhf__chain_file_read(j->run, &j->chain, err));
     const struct rlhf__chain_line *last =
         rlhf__chain_file_last(&j->chain, RLHF__CHAIN_PHASE, INT64_MAX);
-    if (!begin_of(j) || !last)
+    if (!begin_of(j))
         return rlhf__fail(err, RLHF_E_INVALID,
                           "verify: %s has no hash chain (" RLHF__CHAIN_FILE
                           "), which runs have since version 0.10; rlhf-host recompute %s --backend "
                           "cpu compares what there is",
                           j->run, j->run);
+    if (!last)
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "verify: %s has nothing to verify: it ended before its first phase was "
+                          "done",
+                          j->run);
     j->phases = last->phase;
     const char *was = rlhf__json_text_in(begin_of(j), "version");
     if (strcmp(was, RLHF_SDK_VERSION) == 0) return RLHF_OK;
