@@ -121,9 +121,10 @@ static rlhf_status refuse(const struct rlhf__rewriting *by, const struct rlhf__e
     rlhf__put_clipped(&is, now, 60);
     const rlhf_status st = rlhf__fail(
         err, RLHF_E_INVALID,
-        "the chat template %s rewrites a turn once later turns follow: turn %zu was \"%s\", and "
-        "becomes \"%s\"; episodes.rewrites=keep allows that",
-        rlhf__chat_known(by->chat), k + 1, rlhf__buf_text(&was), rlhf__buf_text(&is));
+        "the chat template %s rewrites a turn once later turns follow: turn %zu of episode "
+        "%llu was \"%s\", and becomes \"%s\"; episodes.rewrites=keep allows that",
+        rlhf__chat_known(by->chat), k + 1, (unsigned long long)e->number, rlhf__buf_text(&was),
+        rlhf__buf_text(&is));
     rlhf__buf_free(&was);
     rlhf__buf_free(&is);
     return st;
@@ -146,7 +147,10 @@ static rlhf_status count(struct rlhf__rewriting *by, const struct rlhf__episode 
     struct rlhf__messages m = {.n = 0};
     struct rlhf__turns turns = {.n = 0};
     rlhf_status st = arrange(by, e, &m, err);
-    if (st == RLHF_OK) st = rlhf__chat_turns(by->chat, &m, 0, 1, &turns, err);
+    if (st == RLHF_OK) {
+        st = rlhf__chat_turns(by->chat, &m, 0, 1, &turns, err);
+        if (st != RLHF_OK) rlhf__error_context(err, "episode %llu", (unsigned long long)e->number);
+    }
     if (st == RLHF_OK && turns.n == e->n_talk) by->past += (int64_t)e->n_talk;
     for (size_t k = 0; st == RLHF_OK && turns.n == e->n_talk && k < turns.n; k++) {
         const rlhf_str now = turn_text(by, &turns, k);
@@ -166,6 +170,6 @@ rlhf_status rlhf__rewritten_count(struct rlhf__rewriting *by, const struct rlhf_
     if (!e->n_talk) return RLHF_OK;
     const rlhf_status st = count(by, e, &why);
     if (st == RLHF_OK || (st == RLHF_E_INVALID && !by->refuses)) return RLHF_OK;
-    *err = why;
-    return rlhf__error_context(err, "episode %llu", (unsigned long long)e->number);
+    if (err) *err = why;
+    return st;
 }

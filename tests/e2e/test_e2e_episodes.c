@@ -292,7 +292,7 @@ static void rewrites(void **state) {
     assert_int_equal(e2e_run(t, GRPO "--set run.dir=past2 --set prompts.template=past.jinja --set "
                                      "episodes.rewrites=refuse " ENV("")),
                      1);
-    e2e_says(t, "past.jinja rewrites a turn once later turns follow: turn 1 was ");
+    e2e_says(t, "past.jinja rewrites a turn once later turns follow: turn 1 of episode");
 }
 
 // This template cannot render the whole conversation. Only with episodes.rewrites=refuse that is an
