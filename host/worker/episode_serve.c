@@ -1,19 +1,14 @@
 // episode_serve.c: see episode_serve.h.
 #include "worker/episode_serve.h"
 
+#include "plugin/episode_arrays.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-// The arrays of a call.
-struct arrays {
-    rlhf_episode_out out; // first member: say() and metric() cast it back
-    rlhf_episode_in in;
-    void **state;
-    uint64_t *numbers; // [2n] episode, seed
-    int32_t *turns;    // [2n + 1] turn, call_offset
-    rlhf_str *texts;   // [2n] meta, text
-    uint8_t *bytes;    // [4n] end of the output, verdict, failed, end of the input
-    float *reward;
+// A call, and what the environment says in it.
+struct played {
+    struct rlhf__episode_arrays arrays; // first member: say() and metric() cast it back
     rlhf_tool_call *calls;
     size_t n_calls, cap_calls;
     struct rlhf__buf said, metrics;
@@ -21,7 +16,7 @@ struct arrays {
 };
 
 static rlhf_status say(const rlhf_episode_out *out, uint32_t i, int32_t role, rlhf_str text) {
-    struct arrays *a = (struct arrays *)(uintptr_t)out;
+    struct played *a = (struct played *)(uintptr_t)out;
     a->n_said++;
     rlhf__wire_u32(&a->said, i); // the host checks the entry and the role
     rlhf__wire_u32(&a->said, (uint32_t)role);
@@ -30,7 +25,7 @@ static rlhf_status say(const rlhf_episode_out *out, uint32_t i, int32_t role, rl
 }
 
 static void metric(const rlhf_episode_out *out, uint32_t i, const char *name, double value) {
-    struct arrays *a = (struct arrays *)(uintptr_t)out;
+    struct played *a = (struct played *)(uintptr_t)out;
     if (!name) return;
     a->n_metrics++;
     rlhf__wire_u32(&a->metrics, i);
@@ -38,26 +33,11 @@ static void metric(const rlhf_episode_out *out, uint32_t i, const char *name, do
     rlhf__wire_f64(&a->metrics, value);
 }
 
-static void arrays_finish(struct arrays *a) {
-    free(a->state);
-    free(a->numbers);
-    free(a->turns);
-    free(a->texts);
-    free(a->bytes);
-    free(a->reward);
+static void played_finish(struct played *a) {
+    rlhf__episode_arrays_finish(&a->arrays);
     free(a->calls);
     rlhf__buf_free(&a->said);
     rlhf__buf_free(&a->metrics);
-}
-
-static int arrays_init(struct arrays *a, size_t n) {
-    a->state = calloc(n + 1, sizeof *a->state);
-    a->numbers = calloc(2 * n + 1, sizeof *a->numbers);
-    a->turns = calloc(2 * n + 1, sizeof *a->turns);
-    a->texts = calloc(2 * n + 1, sizeof *a->texts);
-    a->bytes = calloc(4 * n + 1, 1);
-    a->reward = calloc(n + 1, sizeof *a->reward);
-    return a->state && a->numbers && a->turns && a->texts && a->bytes && a->reward;
 }
 
 // ---- states ----
@@ -97,7 +77,7 @@ void rlhf__places_finish(struct rlhf__places *p) {
 
 // ---- a call ----
 
-static int get_calls(struct arrays *a, struct rlhf__wire *in) {
+static int get_calls(struct played *a, struct rlhf__wire *in) {
     const uint32_t n = rlhf__wire_get_u32(in);
     for (uint32_t k = 0; k < n && !in->bad; k++) {
         if (a->n_calls == a->cap_calls) {
@@ -114,31 +94,33 @@ static int get_calls(struct arrays *a, struct rlhf__wire *in) {
     return 1;
 }
 
-static int get_episodes(struct rlhf__places *p, struct arrays *a, uint32_t n,
+static int get_episodes(struct rlhf__places *p, struct played *a, uint32_t n,
                         struct rlhf__wire *in) {
+    struct rlhf__episode_arrays *x = &a->arrays;
     for (uint32_t i = 0; i < n && !in->bad; i++) {
         const uint32_t place = rlhf__wire_get_u32(in);
         if (place >= RLHF__MOST_PLACES) return 0;
-        a->state[i] = state_at(p, place);
-        if (!a->state[i]) return 0;
-        a->numbers[i] = rlhf__wire_get_u64(in);
-        a->numbers[n + i] = rlhf__wire_get_u64(in);
-        a->turns[i] = (int32_t)rlhf__wire_get_u32(in);
-        a->bytes[3 * (size_t)n + i] = (uint8_t)rlhf__wire_get_u32(in);
-        a->texts[i] = rlhf__wire_get_text(in);
-        a->texts[n + i] = rlhf__wire_get_text(in);
+        x->state[i] = state_at(p, place);
+        if (!x->state[i]) return 0;
+        x->episode[i] = rlhf__wire_get_u64(in);
+        x->seed[i] = rlhf__wire_get_u64(in);
+        x->turn[i] = (int32_t)rlhf__wire_get_u32(in);
+        x->ended[i] = (uint8_t)rlhf__wire_get_u32(in);
+        x->meta[i] = rlhf__wire_get_text(in);
+        x->text[i] = rlhf__wire_get_text(in);
         if (!get_calls(a, in)) return 0;
-        a->turns[n + i + 1] = (int32_t)a->n_calls;
+        x->call_offset[i + 1] = (int32_t)a->n_calls;
     }
     return !in->bad;
 }
 
-static void put_results(const struct arrays *a, struct rlhf__buf *out) {
-    const uint32_t n = a->in.n;
-    for (uint32_t i = 0; i < n; i++) {
-        rlhf__wire_f64(out, (double)a->reward[i]);
-        for (size_t k = 0; k < 3; k++)
-            rlhf__wire_u32(out, a->bytes[k * n + i]);
+static void put_results(const struct played *a, struct rlhf__buf *out) {
+    const rlhf_episode_out *x = &a->arrays.out;
+    for (uint32_t i = 0; i < a->arrays.in.n; i++) {
+        rlhf__wire_f64(out, (double)x->reward[i]);
+        rlhf__wire_u32(out, x->end[i]);
+        rlhf__wire_u32(out, x->verdict[i]);
+        rlhf__wire_u32(out, x->failed[i]);
     }
     rlhf__wire_u32(out, a->n_said);
     rlhf__buf_put(out, a->said.data, a->said.len);
@@ -146,35 +128,20 @@ static void put_results(const struct arrays *a, struct rlhf__buf *out) {
     rlhf__buf_put(out, a->metrics.data, a->metrics.len);
 }
 
-static rlhf_status call(const struct rlhf__places *p, uint32_t function, uint64_t phase, uint32_t n,
-                        struct arrays *a) {
+static rlhf_status call(const struct rlhf__places *p, uint32_t function, struct played *a) {
     rlhf_status (*const fn[])(void *, const rlhf_episode_in *, const rlhf_episode_out *) = {
         p->ops->reset, p->ops->step, p->ops->finish};
-    a->in = (rlhf_episode_in){.size = sizeof a->in,
-                              .n = n,
-                              .phase = (int64_t)phase,
-                              .state = a->state,
-                              .episode = a->numbers,
-                              .seed = a->numbers + n,
-                              .turn = a->turns,
-                              .meta = a->texts,
-                              .text = a->texts + n,
-                              .call_offset = a->turns + n,
-                              .call = a->calls};
-    if (function == RLHF__PLAYED_FINISH) a->in.end = a->bytes + 3 * (size_t)n;
-    a->out = (rlhf_episode_out){.size = sizeof a->out,
-                                .reward = a->reward,
-                                .end = a->bytes,
-                                .verdict = a->bytes + n,
-                                .failed = a->bytes + 2 * (size_t)n,
-                                .say = say,
-                                .metric = metric};
-    return fn[function] ? fn[function](p->self, &a->in, &a->out) : RLHF_OK;
+    struct rlhf__episode_arrays *x = &a->arrays;
+    x->in.call = a->calls;
+    if (function == RLHF__PLAYED_FINISH) x->in.end = x->ended;
+    x->out.say = say;
+    x->out.metric = metric;
+    return fn[function] ? fn[function](p->self, &x->in, &x->out) : RLHF_OK;
 }
 
 rlhf_status rlhf__places_play(struct rlhf__places *p, struct rlhf__wire *in, struct rlhf__buf *out,
                               struct rlhf__error *why) {
-    struct arrays a = {.n_calls = 0};
+    struct played a = {.n_calls = 0};
     size_t n_closed;
     const uint32_t function = rlhf__wire_get_u32(in);
     const char *closed = rlhf__wire_get_items(in, sizeof(uint32_t), &n_closed);
@@ -188,13 +155,13 @@ rlhf_status rlhf__places_play(struct rlhf__places *p, struct rlhf__wire *in, str
     if (in->bad || function > RLHF__PLAYED_FINISH || n > RLHF__MOST_PLACES)
         return rlhf__fail(why, RLHF_E_INTERNAL, "the worker cannot read the call");
     rlhf_status st = RLHF_OK;
-    if (!arrays_init(&a, n) || !get_episodes(p, &a, n, in))
+    if (!rlhf__episode_arrays_init(&a.arrays, n, (int64_t)phase) || !get_episodes(p, &a, n, in))
         st = rlhf__fail(why, RLHF_E_NOMEM, "out of memory for %u episodes", n);
-    if (st == RLHF_OK) st = call(p, function, phase, n, &a);
+    if (st == RLHF_OK) st = call(p, function, &a);
     if (st == RLHF_OK && (a.said.bad || a.metrics.bad))
         st = rlhf__fail(why, RLHF_E_NOMEM, "out of memory for its messages");
     if (st == RLHF_OK) put_results(&a, out);
-    arrays_finish(&a);
+    played_finish(&a);
     return st;
 }
 
