@@ -374,7 +374,8 @@ rlhf_status rlhf__eval_rewards(const struct rlhf__env *env, const struct rlhf__e
                                                   .limit = o->limit,
                                                   .max_mib = o->max_mib,
                                                   .seed = o->seed,
-                                                  .as_the_run = 1};
+                                                  .as_the_run = 1,
+                                                  .has_set = 1};
     json_t *results = json_array();
     rlhf_status st = results ? RLHF_OK : RLHF__NOMEM(err, "out of memory");
     if (st == RLHF_OK) st = rlhf__eval_setup_open(&m.with, env, &with, err);

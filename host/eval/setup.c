@@ -103,9 +103,11 @@ static rlhf_status take_settings(const struct rlhf__env *env,
             if (json_object_get(run, sections[i]))
                 json_object_set(*out, sections[i], json_object_get(run, sections[i]));
         rlhf__logf(env->log, RLHF_LOG_INFO,
-                   "%s: sampling, prompts and response settings as in the run (%s); --set changes "
-                   "one, and --config with this file gives another model the same",
-                   o->command, path);
+                   "%s: sampling, prompts and response settings as in the run (%s)%s", o->command,
+                   path,
+                   o->has_set ? "; --set changes one, and --config with this file gives another "
+                                "model the same"
+                              : "");
     }
     json_decref(run);
     return RLHF_OK;

@@ -26,6 +26,7 @@ struct rlhf__eval_setup_options {
     int64_t seed, max_mib; // max_mib 0: data.max_mib
     int32_t as_the_run;    // 1: without a config, use the settings of the model's run
     int32_t unpaid;        // 1: neither a reward nor an environment that pays is needed
+    int32_t has_set;       // 1: the command has the flags --set and --config
 };
 
 // Zero-initialize; release with rlhf__eval_setup_finish. Everything is owned.

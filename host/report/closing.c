@@ -6,6 +6,7 @@
 #include "base/printable.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { CURVE_COLUMNS = 24, PROMPT_BYTES = 60 };
@@ -165,6 +166,28 @@ static int is_short(rlhf_str s) {
     return 1;
 }
 
+// Append X.so:key=value,... with the options that were given. Others have their defaults.
+static void put_spec(struct rlhf__buf *out, const struct rlhf__plugin_config *p) {
+    struct rlhf__buf spec = RLHF__BUF_INIT;
+    const char *key, *between = ":";
+    json_t *v;
+    rlhf__buf_puts(&spec, p->plugin);
+    json_object_foreach(p->options, key, v) {
+        char *text = json_is_string(v) ? NULL : json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT);
+        const char *value = text ? text : json_string_value(v);
+        if (value && !json_is_null(v) && json_object_get(p->origin, key)) {
+            rlhf__buf_printf(&spec, "%s%s=%s", between, key, value);
+            between = ",";
+        }
+        free(text);
+    }
+    if (spec.bad)
+        out->bad = 1;
+    else
+        rlhf__put_shell(out, rlhf__buf_text(&spec));
+    rlhf__buf_free(&spec);
+}
+
 static void say_generate(const struct rlhf__closing *c) {
     struct rlhf__buf line = RLHF__BUF_INIT;
     char prompt[PROMPT_BYTES + 1] = "";
@@ -172,7 +195,7 @@ static void say_generate(const struct rlhf__closing *c) {
     rlhf__put_shell(&line, c->dir);
     if (c->environment) {
         rlhf__buf_puts(&line, " --env ");
-        rlhf__put_shell(&line, c->environment);
+        put_spec(&line, c->environment);
     } else if (is_short(c->prompt)) {
         memcpy(prompt, c->prompt.ptr, (size_t)c->prompt.len);
         rlhf__buf_puts(&line, " --prompt ");

@@ -4,16 +4,17 @@
 #ifndef RLHF_HOST_REPORT_CLOSING_H
 #define RLHF_HOST_REPORT_CLOSING_H
 
+#include "config/schema.h"
 #include "report/run_history.h"
 
 struct rlhf__closing {
     const struct rlhf__run_history *history;
     const struct rlhf__findings *findings;
     struct rlhf__log *log;
-    const char *dir;         // the run's directory, as the user named it
-    const char *data;        // held-out rows, if the model cannot generate; NULL: it can
-    rlhf_str prompt;         // of a sample; empty: none
-    const char *environment; // file name of the environment's plugin; NULL: none
+    const char *dir;  // the run's directory, as the user named it
+    const char *data; // held-out rows, if the model cannot generate; NULL: it can
+    rlhf_str prompt;  // of a sample; empty: none
+    const struct rlhf__plugin_config *environment; // NULL: none
 };
 
 // Log the summary as info lines. On a terminal, they include a curve of the headline metric. A JSON

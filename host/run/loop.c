@@ -246,12 +246,12 @@ static struct rlhf__closing closing(const struct rlhf__run *r) {
     const struct rlhf__data_config *d = &r->config->data;
     const struct rlhf__shown *s = &r->report.shown;
     const int scores = (r->cast.plan.heads & RLHF_HEAD_SCORE) != 0;
-    const char *environment = r->config->environment.plugin;
+    const struct rlhf__plugin_config *environment = &r->config->environment;
     return (struct rlhf__closing){.history = &r->history,
                                   .findings = &r->findings,
                                   .log = r->report.log,
                                   .dir = r->req->dir->name,
-                                  .environment = environment ? rlhf__path_base(environment) : NULL,
+                                  .environment = environment->plugin ? environment : NULL,
                                   .data = !scores           ? NULL
                                           : d->eval_path[0] ? d->eval_path
                                                             : "HELD-OUT.jsonl",

@@ -22,6 +22,7 @@ import enum
 import importlib.util
 import inspect
 import json
+import math
 import numbers
 import random
 import re
@@ -261,7 +262,7 @@ class Tools(Player):
         paid = [self.run(f(completions=[messages], environments=[env], **columns))[0] for f in self.rewards]
         if hasattr(env, "get_reward"):
             paid.append(self.run(env.get_reward()))
-        return {"reward": sum(float(x) for x in paid if x is not None)}  # None: not for this task
+        return {"reward": number(sum(float(x) for x in paid if x is not None))}  # None: not for this task
 
 
 class Gymnasium(Player):
@@ -269,21 +270,23 @@ class Gymnasium(Player):
     pays = True
 
     def reset(self, env, row, seed, prompt):
-        said, info = env.reset(seed=seed % 2**31, options=row)
+        said, info = self.run(env.reset(seed=seed % 2**31, options=row))
         return {"say": str(said), "metrics": metrics(info)}
 
     def step(self, env, text, calls):
-        said, reward, terminated, truncated, info = env.step(text)
+        said, reward, terminated, truncated, info = self.run(env.step(text))
         return {"say": str(said), "reward": number(reward), "done": bool(terminated), "truncated": bool(truncated and not terminated),
                 "metrics": metrics(info)}
 
 
 def number(value):
-    return None if value is None else float(value)
+    """Returns None for a number that JSON cannot write: null counts as NaN (rewards.nan_policy)."""
+    value = None if value is None else float(value)
+    return value if value is not None and math.isfinite(value) else None
 
 
 def metrics(info):
-    return {str(k)[:90]: float(v) for k, v in list((info or {}).items())[:32] if isinstance(v, numbers.Real)}
+    return {str(k)[:90]: float(v) for k, v in list((info or {}).items())[:32] if isinstance(v, numbers.Real) and math.isfinite(v)}
 
 
 def open_player(path, api, name, tools, rewards, loop):

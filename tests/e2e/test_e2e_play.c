@@ -19,7 +19,8 @@ static int setup(void **state) {
     if (e2e_setup(state) != 0) return -1;
     struct e2e *t = *state;
     if (e2e_run(t, RUN ENV("") "--set run.dir=run") != 0) fail_msg("%s", t->out);
-    e2e_says(t, "try it: rlhf-host generate --model run --env answering_env.so\n");
+    e2e_says(t, "try it: rlhf-host generate --model run --env /");
+    e2e_says(t, "/answering_env.so\n");
     return 0;
 }
 
@@ -148,7 +149,7 @@ static void generated(void **state) {
     }
     assert_true(given > 0);
     json_decref(rows);
-    assert_int_equal(e2e_shell(t, GENERATE ENV("") "--turns 1"), 0);
+    assert_int_equal(e2e_shell(t, GENERATE ENV("") "--turns 1 2>log; ! grep -e --set log"), 0);
     e2e_says(t, "after 1 turn; pays");
     assert_int_equal(e2e_shell(t, GENERATE ENV("") "--greedy"), 2);
     e2e_says(t, "--greedy has no effect with --env");
@@ -181,12 +182,26 @@ static void evaluated(void **state) {
     e2e_says(t, "there is no environment (--env)");
 }
 
+// A run's prompts are not all played unless they are given. The command that the run suggests has
+// the options of the environment.
+static void suggested(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_run(t, RUN ENV(":turns=2") "--reward period_count.so --prompts "
+                                                    "prompts.txt --set run.dir=given"),
+                     0);
+    e2e_says(t, "/answering_env.so:turns=2\n");
+    assert_int_equal(
+        e2e_shell(t, "$HOST generate --model given " ENV("") "--n 2 | grep -c '^\\[ended'"), 0);
+    e2e_says(t, "2\n");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(turns_in_files),
                                        cmocka_unit_test(played_by_a_script),
                                        cmocka_unit_test(a_tool_called_by_hand),
                                        cmocka_unit_test(played_at_a_terminal),
                                        cmocka_unit_test(generated),
-                                       cmocka_unit_test(evaluated)};
+                                       cmocka_unit_test(evaluated),
+                                       cmocka_unit_test(suggested)};
     return cmocka_run_group_tests_name("play", tests, setup, e2e_teardown);
 }

@@ -46,6 +46,16 @@ class Text:
         return action.upper(), 0.5, self.left == 0, False, {"left": self.left, "word": "x"}
 
 
+class Coroutines:
+    """An environment of gymnasium with coroutines, whose reward and metric are not finite."""
+
+    async def reset(self, seed=None, options=None):
+        return "begin", {"inf": float("inf"), "one": 1}
+
+    async def step(self, action):
+        return "end", float("nan"), True, False, {"nan": float("nan"), "two": 2}
+
+
 async def twice(x: float, how: str = "plain") -> float:
     """Doubles.
 

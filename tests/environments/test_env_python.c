@@ -1,6 +1,8 @@
 // test_env_python.c: env_python.so: TRL's classes, functions as tools, Gymnasium's environments.
 #include "environments/play.h"
 
+#include <math.h>
+
 static struct play p;
 static const uint64_t both[] = {0, 1};
 
@@ -94,6 +96,19 @@ static void gymnasium(void **state) {
     play_close(&p);
 }
 
+static void not_finite(void **state) {
+    (void)state;
+    const char *const a[] = {"go", "go"};
+    open_it("class=Coroutines;api=gymnasium");
+    assert_int_equal(play_reset(&p, 2, both, NULL), RLHF_OK);
+    assert_string_equal(p.said[1], "user: begin|");
+    assert_true(p.metric[1] == 1);
+    assert_int_equal(play_step(&p, 2, both, a, NULL), RLHF_OK);
+    assert_true(isnan(p.reward[0]) && isnan(p.reward[1]) && p.metric[1] == 2);
+    assert_int_equal(p.end[0], RLHF_EPISODE_DONE);
+    play_close(&p);
+}
+
 static void refused(void **state) {
     (void)state;
     static const struct {
@@ -116,8 +131,8 @@ static void refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(trl), cmocka_unit_test(functions),
-                                       cmocka_unit_test(rewards), cmocka_unit_test(gymnasium),
-                                       cmocka_unit_test(refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(trl),        cmocka_unit_test(functions),
+                                       cmocka_unit_test(rewards),    cmocka_unit_test(gymnasium),
+                                       cmocka_unit_test(not_finite), cmocka_unit_test(refused)};
     return cmocka_run_group_tests_name("env_python", tests, NULL, NULL);
 }

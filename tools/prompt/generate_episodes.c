@@ -159,7 +159,9 @@ static rlhf_status print(const struct rlhf__generate_episodes *o, const struct r
 
 static rlhf_status sample(const struct rlhf__generate_episodes *o, const struct rlhf__eval_setup *t,
                           struct rlhf__error *err) {
-    const int64_t prompts = t->episodes.alone ? 1 : rlhf__prompts_count(t->prompts);
+    // Without --prompts, n episodes in all: the run may have thousands of rows.
+    const int one = t->episodes.alone || !o->prompts;
+    const int64_t prompts = one ? 1 : rlhf__prompts_count(t->prompts);
     const uint64_t all = (uint64_t)(prompts * o->n);
     const uint32_t slots = rlhf__compute_slots(t->model->compute, 0);
     rlhf_status st = RLHF_OK;
