@@ -80,8 +80,9 @@ static rlhf_status run_config(const struct rlhf__eval_setup_options *o, char pat
     return dir[0] ? rlhf__json_load_any(dir, "config.json", run, err) : RLHF_OK;
 }
 
-// If the run sampled responses, take its sampling, prompts and response settings; in other runs
-// these sections are unused. Leaves out the run's prompts if the command names its own.
+// If the run sampled responses, copy the sections `sampling`, `prompts`, `response` and, with an
+// environment, `episodes` of its settings. Other runs do not use these sections. Do not copy which
+// prompts the run used if the command names its own.
 static rlhf_status take_settings(const struct rlhf__env *env,
                                  const struct rlhf__eval_setup_options *o,
                                  char path[RLHF__PATH_CAP], json_t **out, struct rlhf__error *err) {

@@ -1,9 +1,9 @@
 // metrics_csv.c: metrics.csv: a header "phase,<sorted names>", then one line per phase. A cell is
 // empty if the phase lacks the metric, and nan if the value is not finite.
 //
-// When a phase has a new name, the file is rewritten atomically with another column. A resumed run
-// drops the phases after its checkpoint, and the columns that only these phases filled. The file is
-// then byte for byte the same as that of an uninterrupted run.
+// When a phase has a metric without a column, the file is rewritten atomically with a column for
+// it. A resumed run drops the phases after its checkpoint, and the columns that only these phases
+// filled. The file is then byte for byte the same as that of an uninterrupted run.
 #include "report/metrics_file.h"
 
 #include "base/decimal.h"

@@ -1,5 +1,5 @@
-// saving.h: decides when a run writes a checkpoint, writes its state/run.json, and after a failed
-// phase saves the last boundary.
+// saving.h: decides when a run writes a checkpoint. It also writes the checkpoint's state/run.json
+// and, after a failed phase, a checkpoint of the last boundary.
 //
 // keep/checkpoint.h writes the files; keep/boundary.h holds the boundary in memory.
 #ifndef RLHF_HOST_RUN_SAVING_H

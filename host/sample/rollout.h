@@ -81,8 +81,8 @@ struct rlhf__rollout_request rlhf__rollout_request(const struct rlhf__config *c,
 
 // Sample one response to prompt row[i] for every i. Sets ids, lengths, source, finished (a stop
 // token or text ended it), the log-probs RLHF__LOGP_OLD and RLHF__LOGP_SAMPLED and, if kept, the
-// supports. *e must be zeroed or finished. If tokens is not NULL, *tokens grows by the number of
-// tokens that the model computed. [step]
+// supports. Before the call, *e must be zeroed or released (rlhf__rows_finish). If tokens is not
+// NULL, *tokens grows by the number of tokens that the model computed. [step]
 rlhf_status rlhf__rollout(const struct rlhf__rollout_request *q, const int64_t *row,
                           struct rlhf__rows *e, int64_t *tokens, struct rlhf__error *err);
 

@@ -120,9 +120,9 @@ static int is_typed(const struct rlhf__config *c, const char *section, const cha
     return rlhf__layer_typed_by(c, section, key) != NULL;
 }
 
-// Reject early_stop settings that cannot end the run in the remaining phases. Only warn if these
-// settings come from a preset or a file and the command line just reduced run.phases, as for a
-// trial run. A run that is resumed with unchanged settings simply continues.
+// Reject early_stop settings that cannot end the run in the remaining phases. If they come from a
+// preset or a file, and the command line has only reduced run.phases, as for a trial run, warn
+// instead. A run that is resumed with unchanged settings simply continues.
 static rlhf_status check_early_stop(const struct rlhf__run *r, const struct rlhf__early_stop *s,
                                     int64_t left, struct rlhf__error *err) {
     static const char *const keys[] = {"kl", "reward", "patience", "window"};

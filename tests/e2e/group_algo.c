@@ -1,8 +1,8 @@
 // group_algo.c: an algorithm that counts, in every minibatch, incomplete groups and rows separated
 // from their group. Its loss is the mean log-prob of the response tokens times the score.
 //
-// With one option it uses a reference, and reports either an invented KL or none. Rows with reward
-// 0 have a zero derivative. Another option marks these rows, or all rows, as rows without gradient.
+// Rows with reward 0 have a zero derivative. Options make it use a reference, report an invented
+// KL, and mark these rows, or all rows, as rows without gradient.
 #include "support/plugin.h"
 
 #include <rlhf/algo.h>

@@ -57,8 +57,8 @@ static void lacks(const struct e2e *t, const char *text) {
     if (strstr(t->out, text)) fail_msg("the output has \"%s\":\n%s", text, t->out);
 }
 
-// Makes a run with the program. `how` is "promises" (that its answers depend only on its inputs) or
-// "not".
+// Makes a run whose environment is the program. `how` is "promises" if the program promises that
+// its answers depend only on its inputs, and otherwise "not".
 static void play(struct e2e *t, const char *dir, const char *how, const char *more) {
     e2e_write(t, "game.py", PROGRAM);
     expect(t,

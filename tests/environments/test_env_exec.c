@@ -1,5 +1,6 @@
-// test_env_exec.c: env_exec.so and the programs that play for it: whole episodes, and every fault
-// at every call. After a fault, the episodes are replayed and must be the same.
+// test_env_exec.c: tests env_exec.so with programs that are its environment. Plays whole episodes,
+// and injects every kind of fault at every call. After a fault, env_exec.so replays the episodes,
+// which must be the same.
 #include "environments/play.h"
 
 #include <unistd.h>

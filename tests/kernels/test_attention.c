@@ -165,7 +165,8 @@ static void attention_bwd(struct call *k, const void *shape, struct outputs *out
 }
 
 // Feeds the rows of `attention` to a cache in pieces of different sizes: in step j row i appends
-// piece(i, j) tokens. The rows are in other slots of the cache and in another order.
+// piece(i, j) tokens. The cache has the rows in a different order than `attention`, and in
+// different slots.
 static uint32_t piece(uint32_t row, uint32_t step) {
     return step == 0 ? 1 + row * 11 % 30 : 1 + (row + step) % 4 * ((step & 3) == 1);
 }

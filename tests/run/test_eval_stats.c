@@ -47,8 +47,8 @@ static void means_and_clusters(void **state) {
     struct rlhf__error err = {0};
     check_ok(rlhf__estimate_mean(&a, x, &e, &err), &err);
     close_to(e.mean, 3.5 / 6, 1e-15);
-    // The residuals of each prompt add up to 5/6, -11/12 and 1/12. The factor for 3 clusters is
-    // 3/2.
+    // The residuals of the three prompts add up to 5/6, -11/12 and 1/12, in this order. The
+    // correction factor for 3 clusters is 3/2.
     close_to(e.error, sqrt(1.5 * (25.0 / 36 + 121.0 / 144 + 1.0 / 144)) / 6, 1e-15);
     a.keep = NULL;
     a.n = 3; // one response each: the unbiased standard deviation / sqrt(n)

@@ -1,5 +1,5 @@
-// test_reward_ask.c: calls of a reward, and repeated calls. Tests which rows are passed and in
-// which order, the reward's state, and which metrics count.
+// test_reward_ask.c: calls a reward, and calls it again after failures. Tests which rows it gets
+// and in which order, its state, and whether the metrics of a failed call are dropped.
 #include "reward_ask_kit.h"
 
 #include <math.h>
@@ -252,8 +252,8 @@ static void metrics_count_where_nothing_is_repeated(void **state) {
     assert_true(f->metric == ODD_MEAN && f->weight == ROWS - 1);
 }
 
-// If a batch is scored again after a failed call, it has the metrics of a batch that was scored at
-// once.
+// If a batch is scored again after a failed call, its metrics are the same as if the first call had
+// succeeded.
 static void a_retry_leaves_no_metrics(void **state) {
     struct fixture *f = *state;
     f->s->call[0] = (struct call){.metric = ODD_MEAN};
@@ -371,7 +371,7 @@ static void no_failure_of_rows_leaves_them_unknown(void **state) {
 // ---- turns ----
 
 // A reward with RLHF_REWARD_TURNS scores whole rows. Any other reward scores only the last turns.
-// A value for a token outside the response that the reward got is dropped.
+// If the reward returns a value for a token outside the response that it got, the value is dropped.
 static void rows_of_several_turns(void **state) {
     struct fixture *f = *state;
     static char letters[] = "hgfedcba", before[] = "before";

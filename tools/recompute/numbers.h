@@ -6,9 +6,10 @@
 #include "feed/recorded.h"
 #include "recompute/checks.h"
 
-// Compare the phase's rows of metrics.jsonl (objects). Metrics of time, speed and sampling, and
-// those of rewards, are not recomputed. If the phase's steps were not recorded, loss and gradient
-// norm are compared here. Errors: RLHF_E_NOMEM. [main]
+// Compare the phase's row of metrics.jsonl in the run with the recomputed row. Leaves out metrics
+// of time, speed, sampling and rewards, which are not recomputed. Loss and gradient norm are
+// compared here only if the phase's steps were not recorded (has_updates = 0). Errors:
+// RLHF_E_NOMEM. [main]
 rlhf_status rlhf__numbers_metrics(const json_t *run, const json_t *again, int has_updates,
                                   const struct rlhf__check_limits *, struct rlhf__checks *,
                                   struct rlhf__error *err);

@@ -28,10 +28,10 @@ enum rlhf__isa {
 #define RLHF__ISA_NAMES "are baseline, avx2, avx512, avx512_bf16, amx"
 #endif
 
-// One row of an attention call, and `group` adjacent query heads that read one key head. Each
-// pointer points to the first element of a head in the row's first query or key. In q, out, dout
-// and dq, this is the first head of the group. The next query head is head_dim elements further in
-// q, out, dout and dq, and one element further in lse. Strides are in elements.
+// One row of an attention call, for `group` adjacent query heads that share one key head. q, out,
+// dout and dq point to the first query of the row, at the first of these heads. The pointers of
+// keys and values point to the first key, at the shared head. To get to the next query head, add
+// head_dim to q, out, dout and dq, and 1 to lse. Strides are in elements.
 //
 // The first np of the nk keys are the prefix, in pk and pv; key np is the first key in k and v.
 // Query t sees keys 0 .. start + t if `causal` is set, otherwise all nk keys. lse has the stride

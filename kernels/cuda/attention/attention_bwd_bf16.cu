@@ -2,8 +2,8 @@
 // and iterates over their keys. A block of the kernel for dk and dv has a tile of keys and iterates
 // over the queries that see them. A tile has 64 rows, 16 per warp.
 //
-// Keys are processed by logical index and queries by position, so that a shared prefix does not
-// change the order of a row's sums.
+// Keys are processed in the order of their logical index, and queries in the order of their
+// position. So the terms of a row are added in the same order with and without a shared prefix.
 #include "attention/attention_bf16.h"
 
 enum { TILE = 64, STEP = 32, THREADS = 128, WARPS = 4 };

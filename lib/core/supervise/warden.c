@@ -125,9 +125,9 @@ static int obey(struct watch *w) {
 }
 
 // Check that the stopped tree is still stopped. A stopped tree uses no processor time and starts no
-// processes, so two checks must give the same values. A tree that is being debugged is not counted,
-// because a debugger may continue a stopped process. A worker cannot pretend to be a debugger,
-// because seccomp refuses ptrace().
+// processes, so its processor time and its processes must be the same in two successive checks. A
+// tree that is being debugged is not checked, because a debugger may continue a stopped process. A
+// worker cannot pretend to be debugged, because seccomp refuses ptrace().
 static int rests(struct watch *w) {
     if (!w->resting || rlhf__seconds() < w->checked + CHECK) return 1;
     pass_on(w, RLHF__WARDEN_REST);

@@ -89,9 +89,9 @@ const char *rlhf__added_text(const struct rlhf__added *added, const struct rlhf_
 // The text of the token with this id; {NULL, 0} if the id is not on the list. [any]
 rlhf_str rlhf__added_content(const struct rlhf__added *added, int32_t id);
 
-// Returns the decoded text of a token: its bytes in the vocabulary or, as in the tokenizers
-// library, the normal form of a token with the flag `normalized`. Returns {NULL, 0} if the id has
-// no token. [any]
+// Returns the decoded text of a token. If the token has the flag `normalized`, this is its normal
+// form, as in the tokenizers library. Otherwise it is the token's bytes in the vocabulary. Returns
+// {NULL, 0} if the id has no token. [any]
 rlhf_str rlhf__added_shown(const struct rlhf__added *added, const struct rlhf__vocab *vocab,
                            int32_t id);
 

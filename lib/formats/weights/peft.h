@@ -76,8 +76,8 @@ rlhf_status rlhf__peft_write(const struct rlhf__peft *, const struct rlhf__peft_
 // The part of a module that a tensor of adapter_model.safetensors is.
 enum rlhf__peft_part { RLHF__PEFT_A = 0, RLHF__PEFT_B = 1, RLHF__PEFT_HEAD = 2 };
 // Find the module and the part that a tensor belongs to. *module points to the module's name inside
-// `name`, and *n is the length of that name, such as "model.layers.0.self_attn.q_proj". For a head,
-// it is the parameter's name, "score.weight". Any other tensor gives RLHF_E_UNSUPPORTED. [any]
+// `name`, such as "model.layers.0.self_attn.q_proj", and *n is its length. For a head, *module
+// points to the parameter's name, "score.weight". Any other tensor gives RLHF_E_UNSUPPORTED. [any]
 rlhf_status rlhf__peft_tensor_name(const char *file, const char *name, const char **module,
                                    size_t *n, int32_t *part, struct rlhf__error *err);
 

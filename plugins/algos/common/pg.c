@@ -211,10 +211,10 @@ rlhf_status rlhf__pg_uses(struct rlhf__pg *g, const rlhf_rollout *in, int32_t co
     return RLHF_OK;
 }
 
-// Mask the rows of groups whose advantages are all 0, and remove these rows from the divisors: the
-// row counts and the phase's token count. If advantages are computed over the whole batch, the row
-// count of each minibatch is the average number of remaining rows per minibatch. (DAPO divides by
-// the average number of tokens per minibatch.)
+// Mask the rows of groups whose advantages are all 0, and leave these rows out of the divisors of
+// the loss: the numbers of rows and the phase's number of tokens. If advantages are computed over
+// the whole batch, all minibatches have the same divisor: the average number of remaining rows per
+// minibatch. (DAPO uses the average number of tokens per minibatch instead.)
 static rlhf_status mask_flat_groups(struct rlhf__pg *g, const rlhf_rollout *in, int64_t *order,
                                     const double *advantage, uint8_t *flat, int32_t counts) {
     if (!RLHF_HAS(rlhf_rollout, in, use) || !in->finished)
