@@ -83,8 +83,8 @@ struct scored_row {
     int64_t bytes; // length of the scored text
 };
 
-// Called when n ids of `row`, from `begin` on, have been added to the chunk: extend c->skip by as
-// many entries. c->skip stays empty as long as all ids of the chunk are scored.
+// Called when n ids of `row`, from `begin` on, have been added to the chunk. Extends c->skip to
+// cover them, but leaves it empty as long as all ids of the chunk are scored.
 static rlhf_status put_skip(struct chunk *c, const struct scored_row *row, size_t begin, size_t n,
                             struct rlhf__error *err) {
     if (!c->skip.len && !row->skip.len) return RLHF_OK;
