@@ -91,10 +91,12 @@ static rlhf_status check_kind(const char *path, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Returns RLHF_E_INVALID if the first byte of a .json file shows that the file is a single list
-// instead of rows.
+// Returns RLHF_E_INVALID if the first byte of a .json or .jsonl file shows that the file is a
+// single list instead of rows.
 static rlhf_status check_begin(const char *path, int first, struct rlhf__error *err) {
-    if (first != '[' || !ends_with(path, plain_length(path), ".json")) return RLHF_OK;
+    size_t n = plain_length(path);
+    if (first != '[' || !(ends_with(path, n, ".json") || ends_with(path, n, ".jsonl")))
+        return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,
                       "%s:1: a JSON list, expected JSON Lines, one object a line: jq -c .[] FILE "
                       "writes that",
