@@ -25,9 +25,14 @@ static const char *const left_out[] = {"phase",
                                        "objective/verifiable_correct_rate",
                                        NULL};
 
-static int is_left_out(const char *name) {
-    for (size_t i = 0; left_out[i]; i++)
-        if (strncmp(name, left_out[i], strlen(left_out[i])) == 0) return 1;
+// If dynamic sampling replaced groups, these describe the responses of the first round, which are
+// not in the record.
+static const char *const of_first_round[] = {
+    "objective/scores", "completions/", "val/num_stop_token_ids", "val/sequence_lengths", NULL};
+
+static int is_in(const char *const *names, const char *name) {
+    for (size_t i = 0; names[i]; i++)
+        if (strncmp(name, names[i], strlen(names[i])) == 0) return 1;
     return 0;
 }
 
@@ -81,9 +86,11 @@ rlhf_status rlhf__numbers_metrics(const json_t *run, const json_t *again, int ha
     json_t *v;
     struct rlhf__check lacks = begin("", INFINITY);
     size_t n = 0, lacking = 0;
+    const int replaced = value(json_object_get(run, "sampling/fresh_rounds")) > 0;
     json_object_foreach((json_t *)(uintptr_t)again, name, v) {
         // With recorded responses, the position in the prompts does not move.
-        if (is_left_out(name) || (has_updates && strcmp(name, "epoch") == 0)) continue;
+        if (is_in(left_out, name) || (replaced && is_in(of_first_round, name))) continue;
+        if (has_updates && strcmp(name, "epoch") == 0) continue;
         if (!json_object_get(run, name)) { // an earlier version wrote fewer metrics
             if (strcmp(name, "objective/scores") == 0) continue; // of runs with rewards only
             if (lacking++ == 0) snprintf(lacks.where, sizeof lacks.where, "%s", name);
