@@ -206,6 +206,8 @@ static void variables_are_no_units(void **state) {
     EXPECT("", {"5", "#### 5x", 0}, {"5", "#### 5 x", 0}, {"5", "#### 5 apples", 1},
            {"5", "It is 5, or 3x.", 1}, {"3", "It is 5, or 3x.", 0}, {"5", "5\\pi", 0},
            {"15", "5 x 3 = 15 m", 1}, {"5", "x &= 5 \\end{aligned}", 1});
+    EXPECT("where=hashes", {"5", "#### 5. So", 1}, {"5", "#### 5, or so", 1}, {"5", "#### 5; Q", 1},
+           {"5", "#### 5 or 6", 0}, {"5", "#### 5 xy. So", 0}, {"5", "#### 5.x", 0});
 }
 
 static void brackets_around_a_number(void **state) {

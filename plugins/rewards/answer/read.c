@@ -95,12 +95,17 @@ static int is_factor(const struct rlhf__cursor *c) {
     return 0;
 }
 
+// 1 at a full stop, comma or the like that ends a sentence or a part of one.
+static int is_pause(const char *at, const char *end) {
+    return rlhf__is_one_of(*at, ".,;:!?") && (at + 1 == end || rlhf__is_space(at[1]));
+}
+
 // Returns 1 if the text after a number makes the number a part of a term. Such a text is a factor,
-// a variable, or letters that are not words or units.
+// a variable, or letters that are not words or units, up to the next pause.
 static int is_term(const struct rlhf__cursor *c) {
     size_t unknown = 0, longest = 0;
     if (is_factor(c) || has_variable(c->at, c->end) || rlhf__next_is(c, "(")) return 1;
-    for (const char *at = c->at; at < c->end; at++) {
+    for (const char *at = c->at; at < c->end && !is_pause(at, c->end); at++) {
         const size_t n = letters(at, c->end);
         if (!n) continue;
         if (n > longest) longest = n;
