@@ -158,6 +158,20 @@ static void rewards_of_others_are_taken_on_trust(void **state) {
     e2e_says(t, "is not a function of its arguments, and x has not recorded its scores");
 }
 
+// The record lacks the scores of groups that algo.dynamic_sampling replaced.
+static void replaced_groups_are_not_taken_on_trust(void **state) {
+    struct e2e *t = *state;
+    expect(t,
+           e2e_shell(t, "\"$HOST\" --threads 1 --out rounds --algo grpo.so:group_size=4 --set "
+                        "algo.dynamic_sampling=true --set compute.dtype=f32 --reward "
+                        "'format.so:pattern=[a-d]' --judge length.so:max_len=9" RL EVERY
+                        "&& grep '\"sampling/fresh_rounds\": [1-9]' rounds/metrics.jsonl"),
+           0);
+    expect(t, e2e_run(t, "verify rounds --all"), 2);
+    e2e_says(t, "cannot be recomputed: algo.dynamic_sampling replaced groups");
+    expect(t, e2e_run(t, "verify rounds"), 0);
+}
+
 // The checkpoints contain the state of this reward. Because the reward is not opened, its state is
 // taken on trust as well. Only the chain's digests still cover it.
 static void the_state_of_such_rewards_is_taken_on_trust(void **state) {
@@ -330,6 +344,7 @@ static void bad_input_is_one_sentence(void **state) {
     refuses(t, "true", "--all --backend reference",
             "x was computed with the arithmetic v1, and here it is without a name");
     refuses(t, "echo '{' >> chain.jsonl", "--all", "chain.jsonl:9:");
+    refuses(t, "sed -i 2q chain.jsonl", "", "it ended before its first phase was done");
 }
 
 static void another_input_is_refused(void **state) {
@@ -388,6 +403,7 @@ int main(void) {
         cmocka_unit_test(digests_are_those_of_the_page),
         cmocka_unit_test(a_forged_chain_is_found_by_recomputing),
         cmocka_unit_test(rewards_of_others_are_taken_on_trust),
+        cmocka_unit_test(replaced_groups_are_not_taken_on_trust),
         cmocka_unit_test(the_state_of_such_rewards_is_taken_on_trust),
         cmocka_unit_test(edits_are_named),
         cmocka_unit_test(edits_of_text_are_named),

@@ -19,7 +19,7 @@ static void print_check(const struct rlhf__check *k) {
         printf(" %13s %13s", "", "");
     if (isfinite(k->difference)) printf(" %10.2g", k->difference);
     if (isfinite(k->difference) && isfinite(k->limit))
-        printf(" %10.2g %8.1g", k->relative, k->limit);
+        printf(" %10.2g %8.2g", k->relative, k->limit);
     else if (isfinite(k->difference))
         printf(" %10s %8s", "", ""); // judged tensor by tensor
     if (k->where[0]) printf("  %s", k->where);

@@ -160,11 +160,35 @@ static const json_t *begin_of(const struct rlhf__replay_job *j, int64_t phase) {
     return l ? json_object_get(l->value, "begin") : NULL;
 }
 
+// The record lacks the groups that algo.dynamic_sampling replaced. So if scores or answers come
+// from the record, no phase that has to be recomputed may have replaced groups.
+static rlhf_status check_rounds(const struct rlhf__replay_job *j, int64_t from,
+                                struct rlhf__error *err) {
+    const json_t *config = json_object_get(begin_of(j, INT64_MAX), "config");
+    const json_t *algo = json_object_get(config, "algo");
+    if (!j->trusted || !json_is_true(json_object_get(algo, "dynamic_sampling"))) return RLHF_OK;
+    for (int64_t p = from + 1; p <= j->last; p++) {
+        json_t *row = NULL;
+        int64_t last;
+        RLHF_TRY(rlhf__run_files_metrics(j->again.run, p, &row, &last, err));
+        const double rounds = json_number_value(json_object_get(row, "sampling/fresh_rounds"));
+        json_decref(row);
+        if (!(rounds > 0)) continue;
+        return rlhf__fail(err, RLHF_E_INVALID,
+                          "verify: phase %lld cannot be recomputed: algo.dynamic_sampling replaced "
+                          "groups, and rollouts.jsonl, from which scores or answers are taken on "
+                          "trust, lacks them; --phase chooses other phases",
+                          (long long)p);
+    }
+    return RLHF_OK;
+}
+
 rlhf_status rlhf__replay_check(const struct rlhf__replay_job *j, struct rlhf__replay_told *told,
                                struct rlhf__error *err) {
     char dir[RLHF__PATH_CAP];
     struct rlhf__folder *out = NULL;
     told->from = checkpoint_before(j, j->first);
+    RLHF_TRY(check_rounds(j, told->from, err));
     RLHF_TRY(make_folder(dir, &out, err));
     rlhf_status st = compute(j, told->from, 0, out, err);
     if (st == RLHF_OK) st = read_begin(dir, told, err);
