@@ -39,8 +39,8 @@ rlhf_status rlhf__program_init(struct rlhf__program *, const rlhf_host *host, ch
 // program is not running. [step]
 rlhf_status rlhf__program_start(struct rlhf__program *);
 
-// Both functions return a limit of the run that applies now: the first the seconds for an exchange,
-// the second the bytes of address space. 0 = unlimited. [any]
+// Both functions return a limit of the run, as it applies now: rlhf__program_timeout the seconds
+// for an exchange, and rlhf__program_memory the bytes of address space. 0 = unlimited. [any]
 double rlhf__program_timeout(const struct rlhf__program *);
 uint64_t rlhf__program_memory(const struct rlhf__program *);
 

@@ -5,13 +5,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Returns the length of the valid character at s, which has n >= 1 bytes, and sets *cp to its code
-// point. If the bytes at s are invalid, returns 0 and sets *bad to the number of bytes that one
-// U+FFFD should replace. The host has the same rules. [any]
+// Decodes the first character of the n >= 1 bytes at s. If it is valid, returns its length and sets
+// *cp to its code point. Otherwise returns 0 and sets *bad to the number of bytes that one U+FFFD
+// should replace. The host has the same rules. [any]
 size_t rlhf__utf8_next(const char *s, size_t n, uint32_t *cp, size_t *bad);
 
-// Writes n bytes in printable form to out[cap], NUL-ended. Controls and invalid UTF-8 become \n,
-// \t, \r or \x1b. A text that is too long is cut and ends in "...". cap >= 16. Returns out. [any]
+// Writes n bytes in printable form to out[cap], NUL-ended. Control characters and invalid bytes
+// become escapes such as \n or \x1b. A text that is too long is cut and ends in "...". cap >= 16.
+// Returns out. [any]
 const char *rlhf__utf8_shown(const char *s, size_t n, char *out, size_t cap);
 
 #endif

@@ -153,8 +153,8 @@ static const char *hint(const struct exec *e, const struct answers *a, enum rlhf
                     : "; it may not flush its output after each line, or was still starting";
 }
 
-// After a failure, a row keeps its answer only if the answer certainly belongs to this row. The
-// rows that keep theirs are the first ones of the call. Returns their number.
+// Returns how many rows keep their answers after the program has failed. These are the first rows
+// of the call. A row keeps its answer only if the answer certainly belongs to this row.
 static uint32_t kept(const struct answers *a, enum rlhf__talk what) {
     // The program wrote too many lines, so it is unknown which line answers which row.
     if (a->had == a->n) return 0;

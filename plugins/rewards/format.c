@@ -1,8 +1,8 @@
 // format.c: checks whether a response has the required form: think tags, or a PCRE2 pattern.
 //
 // PCRE2's interpreter matches patterns within limits that do not depend on the machine. So a
-// pattern cannot hang a run, and a resumed run reaches the limits on the same texts as the first
-// one. This reward does not judge the contents; answer.so compares answers.
+// pattern cannot hang a run, and a resumed run reaches the limits on the same texts as a run
+// without interruption. This reward does not judge the contents; answer.so compares answers.
 #include <rlhf/reward.h>
 
 #include <string.h>

@@ -1,5 +1,5 @@
-// algo_choose.c: tests choose_prompts() of an algorithm: tables of prompts in guarded memory, and
-// its state.
+// algo_choose.c: tests choose_prompts() of an algorithm: calls it with tables of prompts in guarded
+// memory, and checks whether it has state.
 #include "check/cases.h"
 
 #include "check/algo_batch.h"
@@ -166,8 +166,8 @@ static void check_kept(struct rlhf__check *c, struct course *x) {
     rlhf__probe_finish(&t);
 }
 
-// If an instance makes another choice from the same prompts later, it has state, which save() must
-// write.
+// If an instance, called again with the same prompts, makes a different choice, then it has state,
+// which save() must write.
 static void check_state(struct rlhf__check *c) {
     const int saves = c->plugin->desc.state_version != 0;
     struct course *x = calloc(1, sizeof *x);

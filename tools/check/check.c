@@ -234,8 +234,8 @@ static struct tables tables_of(const ElfW(Dyn) * d) {
     return t;
 }
 
-// Returns the number of symbols. The GNU hash table does not state it, but the last symbol is at
-// the end of the chain of the highest bucket.
+// Returns the number of symbols. The GNU hash table does not contain this number, but its last
+// symbol is at the end of the chain of the highest bucket.
 static uint32_t count_by_gnu_hash(const uint32_t *h) {
     const uint32_t n_buckets = h[0], first = h[1], bloom_words = h[2];
     const uint32_t *bucket = h + 4 + bloom_words * (sizeof(ElfW(Addr)) / sizeof *h);

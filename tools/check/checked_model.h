@@ -1,5 +1,5 @@
-// checked_model.h: a model under test on the reference backend, with rows for it and with
-// parameters filled with numbers. For a child process that tests a plugin.
+// checked_model.h: a model under test on the reference backend. Generates rows for the model and
+// fills its parameters with numbers. For a child process that tests a plugin.
 #ifndef RLHF_TOOLS_CHECK_CHECKED_MODEL_H
 #define RLHF_TOOLS_CHECK_CHECKED_MODEL_H
 
@@ -37,8 +37,8 @@ int rlhf__checked_open(struct rlhf__check *c, struct rlhf__checked_model *m, int
 void rlhf__checked_close(struct rlhf__checked_model *m); // [main]
 
 // Returns 1 if the model is small enough for the reference backend and has one of these heads.
-// Otherwise reports the reason once, as a fact. *info becomes the description of the model, which
-// is opened without options for this. [main]
+// Otherwise reports the reason once, as a fact, and returns 0. To find this out, opens the model
+// without options and sets *info to its description. [main]
 int rlhf__checked_is_small(struct rlhf__check *c, uint32_t heads, rlhf_model_info *info);
 
 enum { RLHF__CHECKED_ZERO_B = 1 }; // an adapter's B is 0

@@ -133,8 +133,9 @@ static uint32_t first_difference(const struct scores *a, const struct scores *b,
     return i;
 }
 
-// Returns 1 if all scores are equal. Otherwise reports a violation of `rule`, with a text such as
-// "row 3 has the score 1, and 2" that ends with `how`.
+// Returns 1 if all scores are equal. Otherwise reports the first difference as a violation of
+// `rule` and returns 0. The message is a text such as "row 3 has the score 1, and 2", followed by
+// `how`, for example "by a second instance".
 static int compare(struct rlhf__check *c, int32_t rule, const char *how, const struct scores *a,
                    const struct scores *b, uint32_t n) {
     const uint32_t i = first_difference(a, b, n);

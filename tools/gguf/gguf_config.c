@@ -309,8 +309,8 @@ static int needs(const struct name *n, int32_t family, int tied, int bias) {
     return all >> family & 1;
 }
 
-// Finds the i-th name of the list that the family requires. Decrements *i for each required name
-// that it passes.
+// Writes to `out` the i-th of those names in `list` that the family requires. Decrements *i for
+// each required name that it passes. Returns 0 if there are fewer.
 static int needed_of(const struct name *list, int32_t family, int tied, int block, size_t *i,
                      char out[RLHF__GGUF_NAME_CAP]) {
     for (; list->hf; list++)

@@ -28,9 +28,9 @@ struct rlhf__again_part {
     int64_t phases;  // number of phases
     int32_t samples; // 1: responses are sampled; 0: they come from `rows`
     int32_t reserved;
-    // The run's recorded rows. If responses are not sampled, everything about the responses is
-    // read from these rows. If they are sampled, only those scores or answers of an environment are
-    // read that are not computed again. NULL: everything is computed.
+    // The run's recorded rows. If responses are not sampled again, everything about them is read
+    // from these rows. If they are sampled again, only scores and environment answers that are not
+    // computed again are read. NULL: everything is computed.
     struct rlhf__recorded *rows;
     // Returns 1 if the checkpoint after this phase is wanted.
     int (*keep)(void *arg, int64_t phase);

@@ -1,6 +1,6 @@
-// old_checkpoints.h: finds those checkpoints of a run that may be removed. These exclude the newest
-// ones, those that `latest` and `best` point at, and those from which another run began. No
-// checkpoint of a running run may be removed.
+// old_checkpoints.h: finds the checkpoints of a run that may be removed. A run keeps its newest
+// checkpoints, those that `latest` and `best` point at, and those from which another run began.
+// While a run is running, it keeps all its checkpoints.
 #ifndef RLHF_TOOLS_RUNS_OLD_CHECKPOINTS_H
 #define RLHF_TOOLS_RUNS_OLD_CHECKPOINTS_H
 

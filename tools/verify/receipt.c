@@ -118,8 +118,8 @@ static void digest_of(const json_t *receipt, char hex[RLHF__HEX]) {
     json_decref(v);
 }
 
-// Returns whether the run is equal, or null if that is unknown: nothing was recomputed, and all
-// compared files are equal.
+// Returns false if there is a fault, and true if phases were recomputed without a fault. Returns
+// null if nothing was recomputed and all compared files are equal.
 static json_t *equal(const struct rlhf__receipt *r) {
     if (r->faults->n > 0) return json_false();
     return r->told->recomputed > 0 ? json_true() : json_null();

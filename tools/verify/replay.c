@@ -117,8 +117,8 @@ static rlhf_status check_config(const char *run, const json_t *was, const json_t
     return st;
 }
 
-// Returns a copy of begin[key]. If the scores come from the record (`trusted`), a recomputed phase
-// lacks rewards and the judge, so these are left out.
+// Returns a copy of begin[key]. If the scores come from the record (`trusted`), leaves out the
+// rewards and the judge, because a recomputed phase does not open them.
 static json_t *trimmed(const json_t *begin, int trusted, const char *key) {
     json_t *v = json_deep_copy(json_object_get(begin, key));
     if (!trusted) return v;

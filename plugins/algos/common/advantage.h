@@ -1,8 +1,8 @@
 // advantage.h: computes advantages and returns from rewards and values.
 //
-// Some functions work on one row: on arrays with one number for each of its n response tokens. The
-// critic's value after the last token counts as 0. Other functions work on groups: on one number
-// per row. terms.h has the KL penalty, and whiten.h the whitening.
+// Some functions take one row: their arrays have a number for each of the row's n response tokens.
+// The critic's value after the last token counts as 0. Other functions take the rows of all groups:
+// their arrays have a number for each row. terms.h has the KL penalty, and whiten.h the whitening.
 #ifndef RLHF_ALGOS_COMMON_ADVANTAGE_H
 #define RLHF_ALGOS_COMMON_ADVANTAGE_H
 
@@ -10,7 +10,8 @@
 
 // Computes the generalized advantage estimates (GAE; Schulman et al. 2016, eq. 16):
 //   delta_t = r_t + gamma v_{t+1} - v_t;  adv_t = delta_t + gamma lambda adv_{t+1};
-//   ret_t = adv_t + v_t.  All [n]. [any]
+//   ret_t = adv_t + v_t
+// All arrays are [n]. [any]
 void rlhf__gae(const double *r, const double *v, int64_t n, double gamma, double lambda,
                double *adv, double *ret);
 

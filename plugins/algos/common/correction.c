@@ -34,8 +34,8 @@ static rlhf_status log_ratio(const rlhf_host *h, const rlhf_rollout *in, int64_t
                       (long long)(t - in->offset[i] - in->prompt_len[i]), (long long)i, p, b);
 }
 
-// Add one token to the sums. r is the token's log-ratio. The token's weight is computed from the
-// log-ratio `of`, which is either r or the sum of r over the row.
+// Adds one token, whose log-ratio is r, to the sums. `of` is the log-ratio from which the token's
+// weight is computed: r, or the sum of r over the row.
 static void count_token(const struct rlhf__correction *c, double of, double r,
                         struct rlhf__correction_sums *s) {
     const double w = rlhf_exp(bounded(of)), ratio = rlhf_exp(bounded(r));

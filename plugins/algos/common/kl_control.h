@@ -8,8 +8,8 @@
 
 #include <rlhf/plugin.h>
 
-// The values of placement, estimator, controller and unit are enums of choices.h and kl.h. start,
-// target and horizon are options; coef is the current coefficient.
+// `placement`, `estimator`, `controller` and `unit` have values of the enums in choices.h and kl.h.
+// `start`, `target` and `horizon` are options. `coef` is the current coefficient.
 struct rlhf__kl_control {
     double coef, start, target, horizon;
     int32_t placement, estimator, controller, unit;

@@ -76,7 +76,7 @@ struct rlhf__pg_method {
     void (*compare)(const void *self, const rlhf_rollout *, const double *paid, int64_t *order,
                     double *advantage);
     // Adds the loss terms of one response to u and d, except those of KL and entropy. w is the
-    // weight of each of its tokens.
+    // weight of each token of the response.
     void (*terms)(const void *self, const rlhf_loss_in *, struct rlhf__span row, double w,
                   rlhf_heads *d, struct rlhf__pg_update_sums *u);
 };
@@ -129,14 +129,14 @@ rlhf_status rlhf__pg_advantages(void *self, const rlhf_rollout *);
 
 // Call this function at the beginning of every advantages(). It checks the arrays and records the
 // phase's token count. It sets *scratch to memory for 8-byte numbers: per_token numbers for each
-// response token, and per_row numbers for each row. The memory is valid until the next call. It
-// sets *counts to 1 if this call counts towards the metrics. If memory runs out, it reports
-// RLHF_E_NOMEM through host->fail. [step]
+// response token, and per_row numbers for each row. This memory is valid until the next call.
+// *counts becomes 1 if the rollout counts towards the metrics, otherwise 0. If memory runs out, the
+// function reports RLHF_E_NOMEM through host->fail. [step]
 rlhf_status rlhf__pg_begin(struct rlhf__pg *, const rlhf_rollout *, int64_t per_token,
                            int64_t per_row, double **scratch, int32_t *counts);
 
-// Call this function at the end of every advantages(), when the advantages are set. It corrects
-// them for rows that an older policy sampled, and decides how the loss uses each row (enum
+// Call this function at the end of every advantages(), when the advantages are set. It corrects the
+// advantages of rows that an older policy sampled, and decides how the loss uses each row (enum
 // rlhf_row_use). `counts` is from rlhf__pg_begin. Errors: RLHF_E_INTERNAL, and those of
 // rlhf__correct. [step]
 //

@@ -36,9 +36,9 @@ const char *rlhf__rows_check(const int32_t *offset, const int32_t *prompt_len, i
 // a message. [any]
 rlhf_status rlhf__logp_check(const rlhf_host *, const rlhf_loss_in *, const rlhf_loss_out *);
 
-// Finds the group that starts at the row `begin`, which must exist. Sets *end to the end of the
-// group, which is rows [begin, *end), and *best to the row that its label marks as preferred. The
-// group must have two or more rows, exactly one of which is marked. Otherwise returns
+// Finds the group that starts at the row `begin`, which must exist. The group consists of the rows
+// from `begin` up to, not including, *end. *best becomes the row whose label marks it as preferred.
+// The group must have two or more rows, and exactly one marked row. Otherwise returns
 // RLHF_E_INTERNAL with a message. [any]
 rlhf_status rlhf__preferred(const rlhf_host *, const rlhf_loss_in *, int64_t begin, int64_t *end,
                             int64_t *best);

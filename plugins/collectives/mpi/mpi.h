@@ -69,8 +69,8 @@ void mpi_begin(struct mpi *m);
 // The thread's function; arg is the struct mpi.
 void *mpi_thread(void *arg);
 
-// Record a failure: a message, and the status st. All later calls of the host return st, after
-// waiting until the host has been notified (`told`). Call with the lock held.
+// Record a failure: its message, and the status st. Once the host has been notified (`told`), every
+// further call by the host returns st. Call with the lock held.
 __attribute__((format(printf, 3, 4))) void mpi_fail(struct mpi *m, rlhf_status st, const char *fmt,
                                                     ...);
 

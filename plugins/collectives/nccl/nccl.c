@@ -2,9 +2,8 @@
 // go from card to card.
 //
 // NCCL only sends and receives. The host computes the sums, on the same stream and in the order of
-// its tree, so they have the same bits as over MPI. (ncclAllReduce promises no order.) This
-// collective is based on another one, which sends the small messages and ends all ranks if one is
-// lost.
+// its tree, so the sums have the same bits as over MPI. (ncclAllReduce promises no order.) A second
+// collective, such as MPI's, sends the small messages and ends all ranks if a rank is lost.
 #include "api.h"
 
 #include <rlhf/draft/collective.h>

@@ -1,10 +1,10 @@
 // lines.h: an environment that a program plays, which reads and writes lines of JSON.
 //
 // The program is started once and plays many episodes at a time. It fails if it exits, does not
-// answer in time, or writes an invalid answer. A failure of the program ends the episodes of the
-// current call that it has not answered: they fail at once. All other open episodes fail when the
-// host next asks about them. The program is started again for the next call. docs/environments.md
-// describes the lines.
+// answer in time, or writes an invalid answer. After a failure, the episodes of the current call
+// that the program has not answered fail at once. All other open episodes fail when the host next
+// asks about them. The next call starts the program again. docs/environments.md describes the
+// lines.
 #ifndef RLHF_PLUGINS_ENVIRONMENTS_LINES_LINES_H
 #define RLHF_PLUGINS_ENVIRONMENTS_LINES_LINES_H
 

@@ -80,7 +80,7 @@ static int32_t match(const rlhf_adapter *a, const char *module, size_t length, u
 static void add_block(struct rlhf__tf *m, int32_t layer, const struct rlhf_tf_name *n) {
     const enum rlhf__tf_site site = (enum rlhf__tf_site)rlhf__tf_site_of(n->slot);
     struct rlhf__tf_low *low = &m->low[layer].of[site];
-    // A piece of a slot is a range of rows of a matrix stored as [out, in], so its rows are its
+    // A piece is a range of the rows of a matrix that is stored as [out, in], so it is a range of
     // outputs. A name without a piece covers all outputs, in either storage order.
     low->block[low->n_blocks++] = n->piece == RLHF_TF_ALL
                                       ? (struct rlhf__tf_span){0, size_of(m, site).out}

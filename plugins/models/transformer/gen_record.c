@@ -87,8 +87,8 @@ static void pad(const rlhf_gen *g, const rlhf_gen_step *s, uint32_t rows) {
     r->offset[rows] = (int32_t)rows;
 }
 
-// Returns a hash of all values that the step's calls get by value. It is the key of the step's
-// recording: if two steps have equal keys, their calls are equal.
+// Returns the key of the step's recording: a hash of all arguments that the step's calls pass by
+// value. If two steps have equal keys, their calls are equal.
 static uint64_t key_of(const struct rlhf__tf *m, const rlhf_gen *g, const rlhf_gen_step *s,
                        const rlhf_dist *d, const rlhf_dist *logp, uint32_t rows, uint32_t max_k) {
     uint64_t top_p[2], min_p[2], temperature[2], h = 0xcbf29ce484222325u;

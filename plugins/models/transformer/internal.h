@@ -39,9 +39,9 @@ int32_t rlhf__tf_slot_only_packed(int32_t layer, int32_t slot);
 // slot of a site's matrix. site_inputs: the input width of a site.
 int32_t rlhf__tf_site_of(int32_t slot);
 int32_t rlhf__tf_site_slot(enum rlhf__tf_site site);
-// Returns the first of the slots that belong to a product. They are the product's own slots and
-// those of the norm before it (in a post-norm layer, of the norm after its block). For TF_N_SITE,
-// returns RLHF_TF_N_LAYER.
+// Returns the first slot of a product. A product's slots are those of its own weight and bias, and
+// before them those of a norm: the norm before the product or, in a post-norm layer, the norm after
+// the product's block. For TF_N_SITE, returns RLHF_TF_N_LAYER.
 int32_t rlhf__tf_site_first(enum rlhf__tf_site site);
 int32_t rlhf__tf_site_inputs(const struct rlhf__tf *m, enum rlhf__tf_site site);
 // The largest number of columns that A x of this product has in any layer; 0 without adapters.
@@ -165,9 +165,9 @@ rlhf_rope rlhf__tf_rope_args(const struct rlhf__tf *m, const struct rlhf__tf_row
                              int32_t layer, rlhf_dev raw, rlhf_dev stats);
 
 // ---- trunk.c: the norm ----
-// Stores the architecture's norm of x, f32 [rows, d], in out, in dtype. gamma is the gain; if the
-// norm has a bias, the bias follows gamma. stats, f32 [rows, rlhf__tf_stats()], gets what the
-// backward pass needs; it may be NULL.
+// Computes the architecture's norm of x (f32 [rows, d]) and stores it in `out`, as `dtype`. gamma
+// is the gain; if the norm has a bias, the bias follows gamma. stats, f32 [rows, rlhf__tf_stats()],
+// gets what the backward pass needs; it may be NULL.
 rlhf_status rlhf__tf_norm(const struct rlhf__tf *m, const struct rlhf__tf_tensor *gamma,
                           rlhf_dev out, int32_t dtype, rlhf_dev stats, rlhf_dev x, uint32_t rows);
 // From dy, in dy_dtype, computes the gradient of the gain and the gradient of x. Stores the

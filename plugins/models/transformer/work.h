@@ -121,8 +121,8 @@ struct rlhf__tf_work {
 // The name dX means the gradient of X, which is a member of rlhf__tf_acts or of the structs above.
 struct rlhf__tf_scratch {
     struct rlhf__tf_buf ds, ds2, dy; // the stream: f32 [T, d], a spare buffer, and in the act dtype
-    // Used for three things, one after the other: f32 [R, 4 d] of the value head; act dtype [T,
-    // inner], the MLP's recomputed activation and then its gradient; act dtype [T, qkv], the
+    // Holds three arrays, one after the other: f32 [R, 4 d] for the value head; act dtype [T,
+    // inner] for the MLP's recomputed activation, then for its gradient; act dtype [T, qkv] for the
     // gradient of qkv.
     struct rlhf__tf_buf wide;
     struct rlhf__tf_buf narrow; // act dtype [T, d]: a product's recomputed input, then its gradient

@@ -260,8 +260,9 @@ static int same(const struct rlhf__checker *c, rlhf_str text, const struct rlhf_
 
 enum kind { KIND_NONE = 0, KIND_LINE = 1, KIND_ALONE = 2, KIND_LAST = 3 };
 
-// Sets *out to the part of the response that contains the answer. Returns how a number in this part
-// is read. Sets *marked to 1 if the response marks this part as the answer.
+// Finds the part of the response that contains the answer, and sets *out to it. Returns how to read
+// a number in this part (enum kind), or KIND_NONE if the options require a mark that the response
+// lacks. Sets *marked to 1 if the response marks the part as the answer, otherwise to 0.
 static enum kind find_place(const struct rlhf__checker *c, rlhf_str text, rlhf_str *out,
                             int32_t *marked) {
     const struct rlhf__answer_options *o = c->options;

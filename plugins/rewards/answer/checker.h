@@ -69,8 +69,9 @@ void rlhf__checker_finish(struct rlhf__checker *); // accepts a zeroed one [main
 // [step]
 rlhf_status rlhf__checker_gold(struct rlhf__checker *c, rlhf_str row);
 
-// Forget the gold answer that was read last. The checker recognizes a row by its address, and the
-// memory there may contain another row now. [step]
+// Forget the gold answer that was read last. Call this first in each call by the host: the checker
+// recognizes a row by its address, but the host may have stored another row at the same address
+// since the last call. [step]
 void rlhf__checker_forget(struct rlhf__checker *c);
 
 // Judge a response to the row. Errors: those of rlhf__checker_gold. [step]

@@ -133,8 +133,8 @@ rlhf_str rlhf__clean(rlhf_str text, char *out) {
 
 // ---- ends ----
 
-// If the last (or the first) character of a text is white space or in `set`, returns its length in
-// bytes. Otherwise returns 0.
+// Returns the length in bytes of the last character (end = 1) or the first one (end = 0) if it is
+// white space or in `set`. Otherwise returns 0.
 static uint64_t loose_at(rlhf_str t, int end, const char *set) {
     if (!t.len) return 0;
     const char c = end ? t.ptr[t.len - 1] : *t.ptr;
@@ -166,8 +166,8 @@ struct reading {
     int32_t ignore_case, reserved;
 };
 
-// Returns 1 if the text begins with a letter of any script. If it begins with a continuation byte
-// of UTF-8, returns `was`, the result for the first byte of the same character.
+// Returns 1 if the text begins with a letter of any script, otherwise 0. If the text begins in the
+// middle of a UTF-8 character, returns `was`, the result for that character's first byte.
 static int is_word(rlhf_str t, int was) {
     const unsigned char c = (unsigned char)*t.ptr;
     if (c < 0x80) return rlhf__is_letter(*t.ptr);

@@ -3,8 +3,8 @@
 //     12   -3.5   .5   1,234,567   1{,}234   1\,234   1.5e-3   1.5 \times 10^{3}   3/4   2 1/2
 //     \frac{3}{4}   \frac34   2\frac{1}{2}   50%   5 million   $1,200   18 apples   9 cm^2
 //
-// Texts must be cleaned before (clean.h). Nothing is calculated: "3+4", "\sqrt{2}" and number words
-// are not numbers, and units are not converted.
+// Callers must clean texts first (clean.h). Nothing is calculated: "3+4", "\sqrt{2}" and number
+// words are not numbers, and units are not converted.
 #ifndef RLHF_PLUGINS_REWARDS_ANSWER_READ_H
 #define RLHF_PLUGINS_REWARDS_ANSWER_READ_H
 

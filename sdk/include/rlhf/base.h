@@ -11,17 +11,17 @@
 // end. The side that creates the struct sets size to the length it knows. The other side reads the
 // struct with rlhf_copy_in, writes results into it with rlhf_copy_out, and never compares sizes for
 // equality. An absent field reads as 0, and 0 always means "old behavior". If a struct is longer
-// than the reader's, the extra bytes must be 0; otherwise it is rejected. Such a struct is never
-// embedded by value or put in an array. Structs without `size` are frozen for this major version.
-// No struct has padding (-Wpadded).
+// than the reader's, the extra bytes must be 0; otherwise it is rejected. A struct with `size` is
+// never embedded by value or put in an array. Structs without `size` are frozen for this major
+// version. No struct has padding (-Wpadded).
 //
 // Number types: uint32_t for counts and indices within one call (rows, tokens, labels, epochs,
 // minibatches); int64_t for numbers that grow with a run (phases, optimizer steps, data rows,
 // tokens of a batch); int32_t for token ids, enums and arrays per row.
 //
 // Reading in place: in v0, host and plugin have the same minor version, so every field of that
-// version is present. v1 begins with the layout that the structs have when it is frozen. From then
-// on, test for a field of a later minor version with RLHF_HAS, or require that version with
+// version is present. v1 will begin with the layout that the structs have when v1 is frozen. From
+// then on, test for a field of a later minor version with RLHF_HAS, or require that version with
 // rlhf_plugin.host_minor_min. A table function that is NULL or beyond the table's size is not
 // supported.
 //

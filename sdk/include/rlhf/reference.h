@@ -43,9 +43,9 @@ void rlhf_reference_set_own(void *ctx, void *own);
 void *rlhf_reference_own(const void *ctx);
 
 // rlhf_reference_fail_at counts calls of functions that allocate or compute. It makes the n-th of
-// these calls from now (1 = the next) fail with RLHF_E_DEVICE and, if on is not 0, all later ones
-// too. n = 0: no call fails. rlhf_reference_calls returns the number of these calls since the last
-// rlhf_reference_fail_at. [step]
+// these calls from now (1 = the next) fail with RLHF_E_DEVICE. If `on` is not 0, all later calls
+// fail too. If n is 0, no call fails. rlhf_reference_calls returns how many calls were counted
+// since the last rlhf_reference_fail_at. [step]
 void rlhf_reference_fail_at(void *ctx, int64_t n, int32_t on);
 int64_t rlhf_reference_calls(const void *ctx);
 

@@ -49,10 +49,10 @@ typedef struct rlhf_collective {
     // Begin to send send[k] to rank k, and to receive recv[k] from it. The arrays have `ranks`
     // entries and are borrowed until the call returns. The memory that the entries point to is
     // borrowed until the ticket has been waited for. What one rank sends and the other receives
-    // must have the same size. The entry for this rank itself is ignored. Only the order between
-    // two ranks matters, so a rank that exchanges no bytes with any other need not make the call.
-    // Tickets increase and are never 0. If RLHF_COLLECTIVE_DEPTH exchanges are under way, the call
-    // waits for the oldest. Errors as wait; RLHF_E_NOMEM. [main]
+    // must have the same size. The entry for this rank itself is ignored. Only the two ranks of a
+    // pair must agree on the order of their exchanges, so a rank that exchanges no bytes with any
+    // other rank may skip the call. Tickets increase and are never 0. If RLHF_COLLECTIVE_DEPTH
+    // exchanges are under way, the call waits for the oldest. Errors as wait; RLHF_E_NOMEM. [main]
     rlhf_status (*exchange)(void *ctx, const rlhf_block *send, const rlhf_block *recv,
                             uint64_t *ticket);
     // Wait until this exchange and all earlier ones have ended. RLHF_E_DEVICE: a rank has ended or
@@ -92,9 +92,9 @@ typedef struct rlhf_collective_options {
 typedef struct rlhf_collectives {
     uint32_t size, major, minor, reserved; // RLHF_COLLECTIVE_MAJOR and RLHF_COLLECTIVE_MINOR
     const char *name, *summary;            // "openmpi"; one line
-    // Returns how many processes the launcher has started. Returns 0 if no launcher that this
-    // library understands started this process, and -1 if one did, but does not tell how many.
-    // Reads only environment variables. [main]
+    // Returns how many processes the launcher has started. Returns 0 if this process was not
+    // started by a launcher that this library understands, and -1 if it was, but the launcher does
+    // not tell the number. Reads only environment variables. [main]
     int32_t (*started)(void);
     // Join the other ranks. If this fails, err[err_cap] receives one sentence. May be called once
     // in a process. [main]

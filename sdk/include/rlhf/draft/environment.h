@@ -11,11 +11,11 @@
 // for this function, in any order.
 //
 // What an environment says and pays may depend only on its options, the phase, and this episode's
-// seed, data row and turns: its messages and rewards must not depend on the other episodes of a
+// seed, data row and turns. Its messages and rewards must not depend on the other episodes of a
 // call, on time, or on earlier calls. So the rows of a run do not depend on timing. After a
 // failure, the host can play an episode again: it calls reset(), and then step() with the turns
-// that the policy took before. RLHF_ENVIRONMENT_VARIES is for environments that cannot promise
-// this. [R:episode-repeat]
+// that the policy took before. An environment that breaks this rule must set
+// RLHF_ENVIRONMENT_VARIES. [R:episode-repeat]
 //
 // An environment says and sees only text. Token ids, chat templates, the parsing of tool calls, and
 // all limits on turns, tokens and time belong to the host. If text of the environment contains a
@@ -104,8 +104,9 @@ typedef struct rlhf_environment_ops {
     uint32_t size, flags; // flags: bits of enum rlhf_environment_flag
     uint64_t state_size;  // bytes of an episode's state; 0: none
     // Returns the tools as a JSON list of {"type": "function", "function": {"name", "description",
-    // "parameters"}}, as chat templates take them. It lives until destroy(), and is the same in
-    // every call. NULL, as the function or as its result: no tools. [main] [R:episode-tools]
+    // "parameters"}}, as chat templates take them. The list is valid until destroy(), and is the
+    // same in every call. NULL, as the function or as its result: no tools. [main]
+    // [R:episode-tools]
     const char *(*tools)(void *self);
     // Episodes begin. NULL: the prompt stands as it is. [step]
     rlhf_status (*reset)(void *self, const rlhf_episode_in *, const rlhf_episode_out *);

@@ -167,8 +167,9 @@ typedef struct rlhf_rollout {
     const float *token_reward; // [total] mixed per-token rewards
     // [total] logp_old: the denominator of the policy ratio, from the sampler or, with
     // RLHF_PLAN_RECOMPUTE_LOGP, from a second forward pass. logp_sampled: from the sampler, even if
-    // logp_old differs. logp_ref: NULL unless the plan has RLHF_PLAN_REFERENCE, or RLHF_HEAD_KL
-    // from the reference. value_old: NULL unless the plan has RLHF_HEAD_VALUE.
+    // logp_old differs. logp_ref: NULL unless the plan has RLHF_PLAN_REFERENCE, or has RLHF_HEAD_KL
+    // and compares the policy with the reference. value_old: NULL unless the plan has
+    // RLHF_HEAD_VALUE.
     const float *logp_old, *logp_sampled, *logp_ref, *value_old;
     const float *const *logp_named; // [n_named] each [total]: rlhf_plan.named; NULL without any
 
@@ -189,8 +190,8 @@ typedef struct rlhf_rollout {
 typedef struct rlhf_loss_in {
     uint32_t size, n, total;
     uint32_t epoch, minibatch;
-    // Minibatches per epoch in this phase: fewer than planned if so many rows were dropped that too
-    // few are left.
+    // Minibatches per epoch in this phase. There are fewer than planned if too few rows are left
+    // after rows were dropped.
     uint32_t minibatches;
     // The part of the minibatch that this microbatch belongs to: a number below
     // rlhf_run_info.shards. Sums kept for each shard (shards.h) have the same bits for any number

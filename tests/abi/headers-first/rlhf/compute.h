@@ -101,8 +101,8 @@ typedef struct rlhf_attn {
 } rlhf_attn;
 
 // Rotary position embedding (Su et al. 2021), the variant that rotates the two halves of a head:
-// for pair (c, c + h) with h = head_dim / 2, y_c = x_c cos - x_{c+h} sin and y_{c+h} = x_{c+h} cos
-// + x_c sin, with cos and sin from the position's row of the table `turn`. Rows are `stride`
+// for pair (c, c + h), where h = head_dim / 2, y_c = x_c cos - x_{c+h} sin and y_{c+h} = x_{c+h}
+// cos + x_c sin. cos and sin are in the position's row of the table `turn`. Rows are `stride`
 // elements apart. A row begins with the queries (heads * head_dim elements), followed by the keys
 // (kv_heads * head_dim); the elements after the keys are unchanged.
 //
@@ -284,11 +284,11 @@ typedef struct rlhf_call_weight {
     int32_t reserved;
 } rlhf_call_weight;
 
-// A call of one of the table's functions, described by its shapes. Members that the function does
-// not use are 0 or NULL. Of the structs that it points to, only the numbers are read, and of the
-// pointers in them only len of rlhf_tensors and dist. The weights in them are ignored; the members
-// weight and weight2 describe them. A device address is only compared with NULL, which means that
-// the array is absent.
+// A call of one of the table's functions, described by its shapes, for workspace_bytes. Members
+// that the function does not use are 0 or NULL. workspace_bytes reads only the numbers in the
+// structs that the members point to, and follows no pointer in these structs except dist and the
+// array len of rlhf_tensors. It ignores the weights in them, because weight and weight2 describe
+// the weights. It only compares a device address with NULL, which means that the array is absent.
 typedef struct rlhf_call {
     uint32_t size;
     uint32_t op;               // RLHF_COMPUTE_OP of the function
@@ -564,16 +564,16 @@ typedef struct rlhf_compute {
     void (*workspace_bytes)(void *ctx, const rlhf_call *, uint64_t *bytes);
 
     // ---- arithmetic ----
-    // The names of this table's arithmetic, for products in f32 and in bf16, at most 15 characters
-    // each. Two tables with the same name give the same bits. NULL: no equal bits are promised.
-    // Valid as long as the table.
+    // The names of this table's arithmetic, for matrix products in f32 and in bf16, at most 15
+    // characters each. Two tables with the same name give the same bits. NULL: no equal bits are
+    // promised. Valid as long as the table.
     const char *arithmetic_f32, *arithmetic_bf16;
 
     // ---- other libraries ----
     // Sets *address to the address of p in the device's own library, and *stream to the stream on
     // which the table's calls run in order. With these, another library can queue work on p between
     // two calls. With CUDA they are a device pointer and a cudaStream_t, and the device is the
-    // calling thread's current one. NULL: such a library does not exist.
+    // calling thread's current one. If native is NULL, the device has no such library.
     rlhf_status (*native)(void *ctx, rlhf_dev p, void **address, void **stream);
 } rlhf_compute;
 
@@ -602,7 +602,7 @@ typedef struct rlhf_kernels_ops {
     // The device of the tables, enum rlhf_device.
     int32_t device, reserved;
     // Open a table. The plugin's host, from create(), gets the messages of open() and of the
-    // table's functions, and outlives the table. [main] [R:kernels-open]
+    // table's functions. That host outlives the table. [main] [R:kernels-open]
     rlhf_status (*open)(void *self, const rlhf_kernels_open *, rlhf_compute **out);
     void (*close)(void *self, rlhf_compute *); // NULL allowed [main]
 } rlhf_kernels_ops;

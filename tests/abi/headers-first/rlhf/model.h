@@ -87,8 +87,8 @@ typedef struct rlhf_model_open {
     int32_t value_kind, value_init, value_detach; // value head; detach: no gradient to the trunk
     const rlhf_compute *compute;
     int32_t score_init; // enum rlhf_score_init
-    // 1: the host writes parameter values only before the first refresh() and does not read them
-    // after that call. In the call the model may release every value that it also keeps packed;
+    // 1: the host writes parameter values only before the first refresh(), and does not read them
+    // after it. During this refresh() the model may release every value that it also keeps packed;
     // param().value is NULL from then on. A second refresh() fails. Not with trainable.
     int32_t frozen;
     int32_t recompute; // enum rlhf_recompute; the model must reject unknown values
@@ -102,7 +102,8 @@ typedef struct rlhf_model_open {
     // With an adapter, the trunk's own parameters, the embeddings and the LM head are frozen:
     // param() lists them with RLHF_PARAM_FROZEN and grad NULL. As in a `frozen` model, the first
     // refresh() releases every value that is also kept packed, and param().value is NULL from then
-    // on. Unlike there, refresh() may be called again, to pack the trained parameters.
+    // on. Unlike in a `frozen` model, refresh() may be called again, to pack the trained
+    // parameters.
     //
     // The adapter's parameters come after all others, in the group RLHF_PARAM_ADAPTER, as f32.
     // There is one pair for each matched layer of the checkpoint: separate pairs for q_proj, k_proj
@@ -113,12 +114,12 @@ typedef struct rlhf_model_open {
     // Another open instance of the same plugin with the same config, compute table and dtype. This
     // instance uses the base's trunk, embeddings and LM head (values and packed weights) instead of
     // having copies. The base must have been opened with an adapter or as `frozen`. If this
-    // instance is trainable, the base must be trainable too, since it would otherwise lack the
-    // layouts for the backward pass. The base's first refresh() must come before this instance's,
-    // and the base must be destroyed later. If the base itself has a base, this instance uses the
-    // base's base. The base's adapter and heads are not shared. n_tokens must be 0 or equal to the
-    // base's. param() lists only this instance's heads and adapter. Without an adapter, only the
-    // heads are trained, on the base's unchanged trunk.
+    // instance is trainable, the base must be trainable too, because only a trainable base has the
+    // weight layouts that the backward pass needs. The base's first refresh() must come before this
+    // instance's, and the base must be destroyed after this instance. If the base itself has a
+    // base, this instance uses the base's base. The base's adapter and heads are not shared.
+    // n_tokens must be 0 or equal to the base's. param() lists only this instance's heads and
+    // adapter. Without an adapter, only the heads are trained, on the base's unchanged trunk.
     const void *base;
 } rlhf_model_open;
 
