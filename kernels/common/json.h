@@ -1,8 +1,7 @@
 // json.h: writes the JSON object that a backend's describe() returns, into memory of fixed size.
 //
 // For C and C++ (kernels/cuda). If the text does not fit, `full` is set. All members that
-// describe() returns are optional, so a member without a value (an empty text, the number 0) is
-// left out.
+// describe() returns are optional, so a member whose value is an empty text or 0 is left out.
 #ifndef RLHF_KERNELS_COMMON_JSON_H
 #define RLHF_KERNELS_COMMON_JSON_H
 

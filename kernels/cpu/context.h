@@ -47,9 +47,9 @@ struct rlhf__buffer {
     uint64_t bytes;
 };
 
-// For each workspace, the smallest size with which a call can run. workspace_bytes of the table
-// returns these sizes. Every file whose ops use workspaces has a function in table.h that adds the
-// sizes for its ops, computed with the same helpers that the ops use.
+// The smallest size of each workspace with which a call can run, as workspace_bytes of the table
+// returns it. For every file whose ops use workspaces, table.h declares a function that adds the
+// sizes for these ops. The function computes the sizes with the same helpers as the ops.
 struct rlhf__cpu_needs {
     uint64_t bytes[RLHF__WS_COUNT];
 };

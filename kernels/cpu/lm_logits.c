@@ -61,9 +61,9 @@ void rlhf__lm_truncate(const struct rlhf__cpu *cpu, float *z, size_t n, float sc
         if (((double)z[i] - (double)max) * (double)scale < least) z[i] = -INFINITY;
 }
 
-// Returns the default budget: the bytes of LM_ROWS rows of logits, but at least LM_LEAST bytes.
-// With this budget, the logits of a microbatch are computed only once, even if the vocabulary is
-// large.
+// Returns the workspace budget of the context. If none is set, returns the default: the bytes of
+// LM_ROWS rows of logits, but at least LM_LEAST bytes. With the default, the logits of a microbatch
+// are computed only once, even if the vocabulary is large.
 static uint64_t budget_of(const struct rlhf__cpu *cpu, int32_t vocab) {
     const uint64_t rows = (uint64_t)vocab * LM_ROWS * sizeof(float);
     if (cpu->workspace_bytes) return cpu->workspace_bytes;
@@ -82,9 +82,10 @@ uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, const rlhf_weight *w, 
 }
 
 // The row stride of logits. If rows started in the middle of a cache line, panels would share
-// lines, and the stores of a bf16 GEMM would stall. So the rows are aligned. With GPT-2's odd
-// vocabulary and level amx, this reduces the time for 1,008 rows from 70 ms to 42. In f32, the
-// stride is the vocabulary, because f32 derivatives overwrite the logits row by row.
+// lines, and the stores of a bf16 GEMM would stall. So the rows are aligned. With GPT-2's
+// vocabulary, whose size is odd, and level amx, this reduces the time for 1,008 rows from 70 to 42
+// ms. In f32, the stride is the vocabulary, because f32 derivatives overwrite the logits row by
+// row.
 static size_t stride_of(const struct rlhf__cpu *cpu, int32_t vocab, int32_t dtype) {
     const size_t n = (size_t)vocab;
     return dtype == RLHF_BF16 && rlhf__gemm_used(cpu, dtype) ? (n + LM_LINE - 1) / LM_LINE * LM_LINE

@@ -40,10 +40,10 @@ int rlhf__lm_dist_cuts(const rlhf_dist *d, int32_t vocab);
 void rlhf__lm_truncate(const struct rlhf__cpu *cpu, float *z, size_t n, float scale,
                        const rlhf_dist *d, float *work);
 
-// Returns how many rows a block may have, so that their logits and reference logits fit in the
-// workspace budget. (Derivatives need no further memory, because they overwrite the logits.)
-// Returns `rows`, or a multiple of RLHF__GEMM_ROWS_STEP in f32 and of 32 in bf16. This multiple is
-// not 0, even if the budget is too small. If blocks end at such multiples, the sums of d_weight can
+// Returns how many rows a block may have if their logits and reference logits must fit in the
+// workspace budget. (The derivatives overwrite the logits, so they need no more memory.) Returns
+// `rows`, or a multiple of RLHF__GEMM_ROWS_STEP in f32 and of 32 in bf16. This multiple is not 0,
+// even if the budget is too small. If blocks end at such multiples, the sums of d_weight can
 // continue from block to block with the same bits as in a single block.
 uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows,
                              int with_ref);
@@ -63,9 +63,9 @@ rlhf_status rlhf__lm_block_logits(struct rlhf__cpu *cpu, struct rlhf__lm_block *
 // Sets bits[words] to the ids whose logit is not -inf. [any]
 void rlhf__lm_support_store(uint32_t *bits, const float *z, size_t n);
 
-// Restrict a row in place to the block's support or, if it has none, to the kept set of dist. Then
-// fill in the row's stat. `work` is scratch memory for head_truncate, or NULL if dist excludes
-// nothing. [any]
+// Restrict a row, in place, to the block's support or, if the block has no support, to the kept set
+// of `dist`. Then fill in the row's stat. `work` is scratch memory for head_truncate, or NULL if
+// `dist` excludes nothing. [any]
 void rlhf__lm_row_stat(const struct rlhf__cpu *cpu, const struct rlhf__lm_block *b, uint32_t row,
                        float *work);
 

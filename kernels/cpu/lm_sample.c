@@ -57,9 +57,10 @@ static struct scratch scratch_of(const struct rlhf__cpu *cpu, int32_t vocab, voi
     return (struct scratch){sums + thread * blocks, rows, rows + n};
 }
 
-// Sample under d from the logits z, whose maximum is max. d may exclude tokens, but never the token
-// with the largest logit. z does not change. s->sums must have been computed from z at scale
-// sums_scale. If bits is not NULL, sets *bits to the support: the ids that could have been sampled.
+// Samples an id from the logits z, whose maximum is max, under the distribution d. d may exclude
+// tokens, but never the token with the largest logit. z does not change. s->sums must have been
+// computed from z at scale sums_scale. If `bits` is not NULL, sets *bits to the support: the ids
+// that could have been sampled.
 static int32_t draw(const struct rlhf__cpu *cpu, const float *z, size_t n, const rlhf_dist *d,
                     float max, double u, const struct scratch *s, float sums_scale,
                     uint32_t *bits) {

@@ -1,9 +1,9 @@
 // row_attention.c: attention over rows of different lengths, forward and backward: checks, scratch
 // memory, and one hot call for each row and key head.
 //
-// In forward, each query head of each row has separate sums, so any thread may process any of these
-// heads. In backward, all query heads that read one key head add to the same sums. All rows that
-// share a prefix also add to the same sums. So one thread processes all of these, in order.
+// In forward, each query head of each row has separate sums, so any thread may process any head. In
+// backward, all query heads that read one key head add to the same sums. All rows that share a
+// prefix also add to the same sums. So one thread processes all these heads and rows, in order.
 #include "ragged.h"
 #include "split.h"
 #include "table.h"
@@ -19,8 +19,8 @@ enum { LANES_MAX = 16, KEY_BLOCK_MAX = 64, ROWS_MAX = 8, CHUNK_MAX = 64 };
 // 64, bf16, cycling through the keys of 12 layers, the shortest of 60 calls.
 //   RUN_PREFIX   the shortest prefix for which rows that are decoded together form a run, so that
 //                the prefix is read once. With 48 keys, a run is 15 % slower if its prefix has 8
-//                keys, and 2 % slower with 16. It is 11 % faster with 32 of 56 keys, and 27 % with
-//                128 of 152
+//                keys, and 2 % slower if it has 16. A run is 11 % faster with 56 keys, of which
+//                32 are the prefix, and 27 % faster with 152 keys, of which 128 are
 //   RUN_ROWS     the most rows of one run
 //   FEW_QUERIES  a row of at most this many queries reads its keys once, so memory bandwidth is the
 //                limit. look_ahead then gains 8 % at 48 keys, 6 % at 256 and 2 % at 512
@@ -315,8 +315,8 @@ struct bwd {
     rlhf_dev dq, dk, dv, dout, out, lse, q, k, v;
 };
 
-// Set up the item for a piece of row p.i. Rows i0+1 .. i1-1 share the keys of row i0, and row p.i
-// is one of i0 .. i1-1. All of these rows use the same scratch memory.
+// Set up the item for a piece of row p.i, which is one of the rows i0 .. i1-1. Row i0 is the prefix
+// that the other rows share, or the only row. All of these rows use the same scratch memory.
 static struct rlhf__attn_item backward_row(const struct bwd *b, size_t i0, size_t i1,
                                            struct piece p) {
     const rlhf_attn *a = b->a;

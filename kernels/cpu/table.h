@@ -28,8 +28,8 @@ void rlhf__cpu_fill_lm_sample(rlhf_compute *t);   // lm_sample
 void rlhf__cpu_fill_optim(rlhf_compute *t);       // sumsq, adamw
 void rlhf__cpu_fill_muon(rlhf_compute *t);        // muon
 
-// There is one function for every file whose ops use workspaces. It adds the workspaces of the call
-// if the file implements the call's op, and does nothing for other ops. [step]
+// There is one function for every file whose ops use workspaces. If that file implements the op of
+// the call, the function adds the workspaces of the call. For other ops it does nothing. [step]
 void rlhf__cpu_needs_weight(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
 void rlhf__cpu_needs_linear(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);
 void rlhf__cpu_needs_norm(struct rlhf__cpu *, const rlhf_call *, struct rlhf__cpu_needs *);

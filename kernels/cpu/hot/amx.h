@@ -20,9 +20,9 @@ void rlhf__amx_end(void);
 // Like rlhf__bf16_panel. A packed A must come from rlhf__amx_pack_a or rlhf__amx_pack_rows.
 void rlhf__amx_panel(const struct rlhf__panel *p);
 
-// Pack A from its transpose: rows 0 .. m-1 of A are columns of src[k][stride]. Each block of 16
-// rows by one step of k is contiguous: [ceil(m / 16)][ceil(k / 32)][16][32]. Missing elements are
-// zeros.
+// Pack A from its transpose: rows 0 .. m-1 of A are columns of src[k][stride]. The layout is
+// [ceil(m / 16)][ceil(k / 32)][16][32], so each block of 16 rows by one step of k (32 elements) is
+// contiguous. Missing elements are zeros.
 void rlhf__amx_pack_a(uint32_t *dst, const uint16_t *src, size_t m, size_t k, size_t stride);
 
 // The same packing from rows stored as src[m][stride].

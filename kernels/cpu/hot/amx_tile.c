@@ -158,8 +158,8 @@ INLINE void start(const struct rlhf__panel *p, size_t row, const size_t rows[2],
     STORED();
 }
 
-// The prefetches of a tile. They are distributed over its steps of k, so that no single step waits
-// for all of them.
+// The prefetches of a tile. Each step of k issues some of them, so that no single step waits for
+// all.
 struct ahead {
     const char *b, *b_end; // of the next panel, which goes to the L2 cache
     size_t b_lines;        // per step
@@ -176,9 +176,9 @@ INLINE void fetch(struct ahead *f) {
     }
 }
 
-// Choose the rows of C to prefetch. These are the rows of this tile or, with goes_on, the rows of
-// the tile below, because this tile's rows have just been read. Not called by pieces(), whose other
-// loads would evict the prefetched rows.
+// Choose the rows of C to prefetch: the rows of this tile or, with goes_on, the rows of the next
+// tile below. (With goes_on, this tile's rows of C have just been read.) pieces() does not call
+// this function, because its other loads would evict the prefetched rows.
 INLINE void fetch_c(struct ahead *f, const struct rlhf__panel *p, size_t row, size_t steps) {
     const size_t first = p->goes_on ? row + 2 * HALF : row;
     f->c_stride = p->ldc * (p->c_bf16 ? 2 : 4);
@@ -188,10 +188,10 @@ INLINE void fetch_c(struct ahead *f, const struct rlhf__panel *p, size_t row, si
     f->c_step = steps ? (2 * HALF + steps - 1) / steps : 0;
 }
 
-// If A is packed, several tiles take turns. In its turn, a tile computes at most PIECE_STEPS steps
-// of k. The part of B for these steps, 32 KiB, then stays in the L1 cache; A is loaded as
-// non-temporal and needs little space in the cache. The sums of the tiles that wait for their turn
-// are in memory.
+// With a packed A, up to PIECE_TILES tiles take turns: in each turn, a tile computes at most
+// PIECE_STEPS steps of k. The part of B for these steps, 32 KiB, stays in the L1 cache until all of
+// these tiles have used it. A is loaded with a non-temporal hint, so it takes little of that cache.
+// While a tile waits for its next turn, its sums are in memory.
 #define PIECE_STEPS ((size_t)16)
 #define PIECE_TILES ((size_t)8)
 
@@ -301,8 +301,8 @@ INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows[2], 
     if (part->last) finish(p, row, rows, part->sums);
 }
 
-// Compute all complete tiles of a packed A, a few tiles and a few steps at a time. This division
-// does not change any bit.
+// Compute all complete tiles of a packed A, in turns of at most PIECE_STEPS steps of k. The result
+// has the same bits as if each tile computed all steps at once.
 static void pieces(const struct rlhf__panel *p, struct ahead *f) {
     static const size_t whole[2] = {HALF, HALF};
     const size_t tiles = p->m / (2 * HALF), steps = p->k / STEP;

@@ -10,8 +10,9 @@
 
 enum { QUERY_CHUNK = 64 };
 
-// The layout of an item's scratch memory. It depends on `room`, a number of keys that is the same
-// for all rows of a prefix, so that a row finds the data that the previous row left.
+// The layout of an item's scratch memory. It depends on `room`, a number of keys. All rows that
+// share a prefix have the same `room`, so a row finds the data that the previous row left in
+// scratch.
 struct bwd {
     const struct rlhf__attn_item *it;
     size_t es, hd, units, width, lds;
@@ -115,8 +116,9 @@ static void key_rows(const struct bwd *b, size_t q0, size_t nq) {
     }
 }
 
-// Pack and widen the keys after the prefix, and set their sums to 0. Packing works on whole
-// vectors, so keys of the prefix that are in the first of these vectors are packed again.
+// Pack the keys and values after the prefix, widen these keys, and set the sums of their dk and dv
+// to 0. Packing works on whole vectors of keys. If the prefix ends inside a vector, its keys in
+// that vector are packed again.
 static void take_keys(const struct bwd *b) {
     const struct rlhf__attn_item *it = b->it;
     size_t np = it->np, own = it->nk - np, ks = (size_t)it->kv_stride;

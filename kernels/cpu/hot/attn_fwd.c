@@ -56,8 +56,8 @@ static struct values values_of(const struct rlhf__attn_item *it, float *scratch)
     return (struct values){NULL, scratch, 0, width, width, 0};
 }
 
-// Queries that are processed together: those of one head at consecutive tokens, or those of
-// consecutive heads at one token. Query r sees keys 0 .. limit + r * grow - 1.
+// The queries that are processed together: either one head's queries at consecutive tokens, or the
+// queries of consecutive heads at one token. Query r sees keys 0 .. limit + r * grow - 1.
 struct tile {
     const char *q;
     char *out;
@@ -68,7 +68,8 @@ struct tile {
 };
 
 // Add the sum of weights * values over keys j0 .. j1-1 to o[nr][width]. If j0 is 0, the old
-// contents of o are ignored. The values of all these keys must be in val->a, or all in val->b.
+// contents of o are ignored. The values of these keys must either all be in val->a or all be in
+// val->b.
 static void mix_keys(float *o, const struct values *val, const float *s, size_t lds, size_t j0,
                      size_t j1, size_t nr) {
     const int in_a = j0 < val->na;

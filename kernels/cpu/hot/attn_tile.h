@@ -29,8 +29,8 @@ INLINE vf set1_unit(const char *p) {
 }
 
 // Prefetch rows t .. t+n-1 of head g of the item that this thread will probably process next. An
-// element has `es` bytes. The rows of a head are short and far apart, which the hardware prefetcher
-// does not predict.
+// element has `es` bytes. The rows of a head are short and far apart, so the hardware prefetcher
+// does not fetch them.
 static inline void fetch_next(const struct rlhf__attn_item *it, size_t g, size_t t, size_t n,
                               size_t es) {
     if (!it->next_q) return;
@@ -65,8 +65,8 @@ INLINE void ahead_step(struct ahead *a) {
     }
 }
 
-// The keys of one head in one row. The first na keys are in a, the others in b. Keys are `stride`
-// bytes apart.
+// The keys of one head in one row. Keys 0 .. na-1 start at `a`, and the later keys start at `b`.
+// Keys are `stride` bytes apart.
 struct keys {
     const char *a, *b;
     size_t na, stride;
@@ -81,9 +81,9 @@ INLINE int keys_split(const struct keys *k, size_t j, size_t rows) {
     return j < k->na && j + rows > k->na;
 }
 
-// Load units u .. u+m-1 of keys j .. j+rows-1, transposed, into r. Lanes past `rows` are 0. With
-// `split`, some of these keys are in k->a and some in k->b, so each key is looked up. Otherwise
-// they are adjacent, and src points to key j.
+// Load units u .. u+m-1 of keys j .. j+rows-1, transposed, into r. Lanes past `rows` are 0. `split`
+// says that these keys begin in k->a and end in k->b; each key is then looked up. Without `split`,
+// the keys are adjacent, and src points to key j.
 INLINE void load_keys(vf r[VF_LANES], const struct keys *k, const char *src, int split, size_t j,
                       size_t rows, size_t u, size_t m) {
     const size_t stride = k->stride;
@@ -101,9 +101,9 @@ INLINE void load_keys(vf r[VF_LANES], const struct keys *k, const char *src, int
     vf_transpose_n(r, rows, m);
 }
 
-// Pack keys: dst[block][unit][KEY_BLOCK] is the transpose of keys j0 .. n-1, which have `units`
-// units. j0 is a multiple of VF_LANES. Lanes past n are 0, up to the last vector with a key. Also
-// issues the prefetches of `ahead`.
+// Pack keys: dst[block][unit][KEY_BLOCK] is the transpose of keys j0 .. n-1. A key has `units`
+// units of 32 bits. j0 is a multiple of VF_LANES. The last vector of keys is filled up with zeros.
+// Also issues the prefetches of `ahead`.
 static inline void pack_keys(float *dst, const struct keys *k, size_t j0, size_t n, size_t units,
                              struct ahead *ahead) {
     const struct keys keys = *k; // a copy, which the stores below cannot change

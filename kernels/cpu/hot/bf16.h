@@ -1,9 +1,9 @@
 // hot/bf16.h: register tiles and packing of bf16 GEMMs on AVX512_BF16. Compiled for AVX512_BF16;
 // call these functions only at that level or above.
 //
-// Operands consist of pairs along k: one 32-bit word has the elements of steps 2i and 2i + 1. B is
-// stored in panels of RLHF__BF16_NC columns, as [pairs][NC] words. At the right edge and for odd k,
-// missing elements are zeros. Every output is one chain of two-term dot products along k (see
+// Operands consist of pairs along k: a 32-bit word has the elements of steps 2i and 2i + 1 of k. B
+// is stored in panels of RLHF__BF16_NC columns, as [pairs][NC] words. Elements past the last column
+// or past an odd k are zeros. Every output is one chain of two-term dot products along k (see
 // struct rlhf__panel).
 #ifndef RLHF_CPU_HOT_BF16_H
 #define RLHF_CPU_HOT_BF16_H
@@ -46,9 +46,10 @@ void rlhf__bf16_pack_rows(uint32_t *dst, const uint16_t *src, size_t k, size_t c
 void rlhf__bf16_pack_cols(uint32_t *dst, const uint16_t *src, size_t k, size_t columns,
                           size_t stride);
 
-// Fill `rows` steps of k of a packed panel of B, from a packed panel of B's transpose: row c of src
-// becomes column c of dst. src has `columns` rows; dst gets zeros in the columns from `columns` on.
-// Also prefetches the same amount of data from `next` words after src.
+// Convert `rows` steps of k from a packed panel of B's transpose to a packed panel of B: row c of
+// src becomes column c of dst. src has `columns` rows, so the later columns of dst are filled with
+// zeros. Also prefetches the source of a later call: as much data as this call reads, from src +
+// next on.
 void rlhf__bf16_turn_b(uint32_t *dst, const uint32_t *src, size_t rows, size_t columns,
                        size_t next);
 

@@ -218,8 +218,9 @@ INLINE void some_steps(const float *a, const float *b, vp c0[MR], vp c1[MR], con
 
 // Computes `rows` rows, starting at row `row`. rows, packed and pairs are constants after inlining.
 //
-// With `pairs`, the operands are widened bf16 in the order of struct rlhf__matmul's pairs. The loop
-// is the same as in f32, but the chain starts at C (goes_on), and denormals are flushed.
+// If `pairs` is set, the operands are bf16 numbers that were widened to f32, in the order described
+// at struct rlhf__matmul. The loop is the same as in f32, but the chain starts at C (goes_on), and
+// denormals are flushed.
 INLINE void tile(const struct rlhf__panel *p, size_t row, const size_t rows, const int packed,
                  const int pairs, struct ahead *next) {
     vp c0[MR], c1[MR];

@@ -1,7 +1,7 @@
 // hot/head.c: one row of the language-model head: softmax statistics, KL, derivative, sampling.
 //
-// Sums run in f32 lanes within a block of BLOCK elements, and in f64 over the blocks, always from
-// id 0 up. So the result of a row depends only on the row.
+// Within a block of BLOCK elements, sums are kept in f32 lanes. The sums of the blocks are added in
+// f64. The order is always from id 0 up. So the result of a row depends only on the row.
 #include "head_row.h"
 
 #include <rlhf/exact.h>
@@ -29,8 +29,8 @@ static float row_max(const float *z, size_t n) {
 
 // Add the sum of e^a to *sum and the sum of e^a a to *dot, where a = log_weight of the logits in
 // [from, to). If `next` is not 0, also prefetches the logits that are `next` elements ahead. These
-// are usually the logits of the row below. The maximum of that row is computed next; this would
-// otherwise wait for memory.
+// usually belong to the row below, whose maximum is computed next and would otherwise wait for
+// memory.
 static inline void block_sums(const float *z, size_t from, size_t to, vf max, vf it, size_t next,
                               double *sum, double *dot) {
     vf s = vf_zero(), t = vf_zero();

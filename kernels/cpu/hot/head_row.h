@@ -1,5 +1,6 @@
-// hot/head_row.h: turns a row of logits into logs of unnormalized probabilities, and restricts the
-// reference model's row to the same kept set. For head.c and divergence.c.
+// hot/head_row.h: helpers of head.c and divergence.c. They turn a logit into the log of its
+// unnormalized probability, and load the reference model's logits restricted to the kept set of the
+// policy's row.
 #ifndef RLHF_CPU_HOT_HEAD_ROW_H
 #define RLHF_CPU_HOT_HEAD_ROW_H
 

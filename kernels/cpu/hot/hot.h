@@ -29,18 +29,19 @@ enum rlhf__isa {
 #endif
 
 // One row of an attention call, for `group` adjacent query heads that share one key head. q, out,
-// dout and dq point to the first query of the row, at the first of these heads. The pointers of
-// keys and values point to the first key, at the shared head. To get to the next query head, add
-// head_dim to q, out, dout and dq, and 1 to lse. Strides are in elements.
+// dout and dq point to the row's first query, at the first of these heads. To get to the next query
+// head, add head_dim to q, out, dout and dq, and 1 to lse. k, v, dk and dv point to the row's first
+// key after the prefix, at the shared head. Strides are in elements.
 //
-// The first np of the nk keys are the prefix, in pk and pv; key np is the first key in k and v.
-// Query t sees keys 0 .. start + t if `causal` is set, otherwise all nk keys. lse has the stride
-// lse_stride; it may be NULL in forward. dtype is enum rlhf_dtype. head_dim is a multiple of 8, at
-// most 128.
+// The first np of the nk keys are the prefix. They are in pk and pv; key np is the first key in k
+// and v. Query t sees keys 0 .. start + t if `causal` is set, otherwise all nk keys. lse has the
+// stride lse_stride; it may be NULL in forward. dtype is enum rlhf_dtype. head_dim is a multiple of
+// 8, at most 128.
 //
 // Backward with a shared prefix: one thread processes the prefix row and then the rows that share
-// it, with the same scratch and the same `room`. The prefix row sets sum_on, so its keys and their
-// sums stay in scratch. Every further row adds to these sums, and the row with sum_out stores them.
+// it, with the same scratch and the same `room`. The prefix row has sum_on set, so its packed keys
+// and the sums of their dk and dv stay in scratch. Every further row adds to these sums. The last
+// row has sum_out set and stores them.
 struct rlhf__attn_item {
     const void *q, *k, *v;
     const void *pk, *pv; // not read if np is 0
@@ -100,10 +101,11 @@ size_t rlhf__attn_scratch_bwd(uint32_t nq, uint32_t nk, int32_t head_dim);
 // gate_bwd         da = dy b f'(a), db = dy f(a); may alias a and b
 // embed            out[t] = wte[ids[t]] + wpe[pos[t]], in rows of d floats; pos NULL: wte alone
 // embed_bwd        dw[idx[t]] += dout[t] for the rows t in order, only in columns c0 .. c1-1
-// norm, rms_norm   rows of d elements: write out (bf16 if bf16 is set) and, unless NULL, stats
-// norm_bwd         rows of d elements: dx (+)=; unless part is NULL, part[0..d) += dgamma and
-//                  part[d..2d) += dbeta
-// rms_norm_bwd     rows of d elements: dx (+)=; unless part is NULL, part[0..d) += dgamma
+// norm, rms_norm   rows of d elements: write `out` (in bf16 if `bf16` is set) and, unless it is
+//                  NULL, `stats`
+// norm_bwd         rows of d elements: writes dx or, if `accumulate` is set, adds to dx; unless
+//                  part is NULL, part[0..d) += dgamma and part[d..2d) += dbeta
+// rms_norm_bwd     like norm_bwd, but without dbeta
 // rope, rope_bwd   rotate the rows of r
 // sum_parts        dst[c] += part[0][c] + part[1][c] + ... for `count` parts, which are `stride`
 //                  floats apart

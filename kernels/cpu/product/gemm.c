@@ -128,9 +128,9 @@ static void run_pass(const struct rlhf__gemm_job *whole, uint64_t a_words) {
 
 int64_t rlhf__gemm_pass(int64_t k) { return k <= K_WHOLE ? k : K_STEP; }
 
-// Returns the number of steps of k in one pass. If an f32 sum of chains is added to C or to a bias,
-// the chains must be added to each other first. So one pass computes all of k. Otherwise each chain
-// may be a separate pass.
+// Returns the number of steps of k in one pass. If an f32 sum consists of several chains and is
+// added to C or to a bias, the chains must first be added to each other. So one pass computes all
+// of k. Otherwise each chain may be a separate pass.
 static int64_t step_of(const struct rlhf__gemm_job *j) {
     const struct rlhf__matmul *s = j->s;
     if (!j->chain || s->k <= K_WHOLE || !s->wei_packed) return rlhf__gemm_pass(s->k);

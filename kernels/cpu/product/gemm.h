@@ -1,16 +1,16 @@
 // gemm.h: GEMMs on this backend's own tiles: hot/gemm.c in f32, hot/bf16_tile.c and hot/amx_tile.c
 // in bf16. gemm.c also decides which GEMMs use them.
 //
-// In bf16 with AVX512_BF16, on Zen 5, own tiles are as fast as oneDNN 2.6 in forward GEMMs. They
+// In bf16 with AVX512_BF16, on Zen 5, our tiles are as fast as oneDNN 2.6 in forward GEMMs. They
 // are faster in weight gradients and in decoding (32 rows), where weights are read from memory.
-// They also do not need a primitive for each shape. With AMX, bf16 uses own tiles too, because the
-// bits of a row in oneDNN 2.6's AMX GEMMs depend on the other rows.
+// They also do not need a primitive for each shape. With AMX, bf16 uses our tiles too, because in
+// oneDNN 2.6's AMX GEMMs the bits of a row depend on the other rows.
 //
-// In f32, own tiles replace oneDNN 2.6, because the bits of a row must not depend on anything but
-// the row. oneDNN may divide the sum over k among threads if neither operand is packed. Below
-// AVX-512, a row's bits depend on the other rows. On AVX-512, own tiles are as fast as oneDNN for a
-// thousand rows, and take 0.65 to 0.8 of its time for 32 rows (bench/README.md). Only the build
-// without exactness (RLHF_FREE) uses oneDNN.
+// In f32, our tiles replace oneDNN 2.6, because the bits of a row must depend only on the row. If
+// neither operand is packed, oneDNN may divide the sum over k among threads. Below AVX-512,
+// oneDNN's result for a row depends on the other rows. On AVX-512, our tiles are as fast as oneDNN
+// for a thousand rows, and take 0.65 to 0.8 of its time for 32 rows (bench/README.md). Only the
+// build without exactness (RLHF_FREE) uses oneDNN.
 #ifndef RLHF_CPU_GEMM_H
 #define RLHF_CPU_GEMM_H
 
@@ -20,11 +20,11 @@
 // True if GEMMs with operands of this dtype use own tiles.
 int rlhf__gemm_used(const struct rlhf__cpu *cpu, int32_t dtype);
 
-// Like rlhf__product. If packed_wei is NULL, plain_wei is read. An f32 GEMM has an f32 result. With
-// s->wei_across, packed_wei is the packed transpose [n, k], so that one packed copy of a weight
-// serves both the product with it and the product with its transpose. Its panels are converted to
-// panels of [k, n], a few thousand steps of k at a time. The result has the same bits with both
-// packings. [step]
+// Like rlhf__product. If packed_wei is NULL, plain_wei is read. An f32 GEMM has an f32 result. If
+// s->wei_across is set, packed_wei is the packed transpose [n, k]. So one packed copy of a weight
+// serves both the product with the weight and the product with its transpose. The panels of the
+// transpose are converted to panels of [k, n], a few thousand steps of k at a time. The result has
+// the same bits as with a packed [k, n]. [step]
 rlhf_status rlhf__gemm_product(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                                const void *packed_wei, const void *plain_wei, const float *bias,
                                void *dst);
@@ -43,9 +43,9 @@ int64_t rlhf__gemm_pass(int64_t k);
 #define RLHF__GEMM_ROWS_STEP 256
 
 // Computes the bf16 GEMM s and the GEMM `second`, which has the same rows and columns, and stores
-// their sum. The results of both are added in f32, and the sum is rounded once. Both right operands
-// are packed, or both are packed as transposes (wei_across). s->k and second->k are at most
-// RLHF__GEMM_SUM_K. [step]
+// their sum. The two results are added in f32, and the sum is rounded once. wei_across of s applies
+// to both right operands: both are packed, or both are packed as transposes. s->k and second->k are
+// at most RLHF__GEMM_SUM_K. [step]
 #define RLHF__GEMM_SUM_K 4096
 rlhf_status rlhf__gemm_sum(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                            const void *wei, const float *bias,

@@ -1,6 +1,6 @@
-// gemm_job.h: one GEMM on own tiles, for gemm.c, which runs it, and gemm_pack.c, which packs its
-// operands. Only these two files include this header. A "word" is the data of one column of a panel
-// for one step of k in f32, or for two steps (a pair) in bf16.
+// gemm_job.h: one GEMM on our own tiles. gemm.c runs it, and gemm_pack.c packs its operands. Only
+// these two files include this header. A "word" is the data of one column of a panel for one step
+// of k in f32, or for two steps (a pair) in bf16.
 #ifndef RLHF_CPU_GEMM_JOB_H
 #define RLHF_CPU_GEMM_JOB_H
 

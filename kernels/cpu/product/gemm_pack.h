@@ -21,8 +21,8 @@ int rlhf__gemm_packs_a(const struct rlhf__gemm_job *j, int64_t rows, int64_t pan
 // Packs `rows` rows of A, starting at row `row`, for k steps from j->k0 on, into j->a_pack. [step]
 void rlhf__gemm_pack_a(const struct rlhf__gemm_job *j, int64_t row, size_t rows, size_t k);
 
-// Returns the size in bytes of all converted panels. Of the first GEMM, these are the panels for
-// one pass of `step` steps of k. Of the second GEMM, these are all panels.
+// Returns the size in bytes of the converted panels that are stored at the same time: the first
+// GEMM's panels for one pass of `step` steps of k, and all panels of the second GEMM.
 uint64_t rlhf__gemm_turned_bytes(const struct rlhf__gemm_job *j, int64_t step);
 
 // Reserves workspace for the converted panels (RLHF_E_NOMEM if memory runs out), and converts the

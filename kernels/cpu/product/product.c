@@ -1,7 +1,7 @@
 // product.c: see product.h. Widens the operands of GEMMs that lack a native implementation.
 //
-// On own tiles (gemm.h), the bits of a row do not depend on the number of rows or threads
-// (tests/kernels checks this). So the rows may be divided anywhere.
+// On our own tiles (gemm.h), the bits of a row do not depend on the number of rows or threads
+// (tests/kernels checks this). So a GEMM may be divided between any two rows.
 #include "product/product.h"
 
 #include "product/gemm.h"
