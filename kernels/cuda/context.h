@@ -35,10 +35,10 @@ struct rlhf__cuda_buffer {
     uint64_t bytes;
 };
 
-// For each workspace, the smallest size with which a call can run. workspace_bytes of the table
-// returns these sizes. Every file whose ops use workspaces has a function in table.h that adds the
-// sizes for its ops, computed with the same helpers that the ops use. A workspace that grows may
-// become larger than its size here (memory.cu).
+// The smallest size of each workspace with which a call can run, as workspace_bytes of the table
+// returns it. For every file whose ops use workspaces, table.h declares a function that adds the
+// sizes for these ops. The function computes the sizes with the same helpers as the ops. When a
+// workspace grows, memory.cu may make it larger than its size here.
 struct rlhf__cuda_needs {
     uint64_t bytes[RLHF__CUDA_WS_COUNT];
 };
@@ -55,8 +55,8 @@ struct rlhf__cuda_range {
     uint64_t bytes;
 };
 
-// The inputs of the logits that lm_head kept for lm_head_bwd. If an op writes to one of these
-// inputs, the logits are dropped.
+// The inputs from which lm_head computed the logits that it kept for lm_head_bwd. If an op writes
+// to one of these inputs, the logits are dropped.
 struct rlhf__cuda_kept {
     int valid, with_ref;
     struct rlhf__cuda_range from[4]; // hidden, ref_hidden, support; bytes 0: unused
@@ -123,8 +123,9 @@ struct rlhf__cuda {
     struct rlhf__fault *fault;      // device
     struct rlhf__fault *fault_host; // pinned memory: a copy of it
     void *lt;                       // state of cuBLASLt (lt.h); NULL only during open
-    // Offers the GEMM to the library. Sets *taken to 1 if the library has run it. Otherwise the
-    // caller runs it with this backend's own kernels. NULL: only own kernels are used.
+    // Offers a GEMM to the library. Sets *taken to 1 if the library has run the GEMM. Otherwise
+    // sets *taken to 0, and the caller runs the GEMM with this backend's own kernels. If `library`
+    // is NULL, only own kernels are used.
     rlhf_status (*library)(struct rlhf__cuda *, const struct rlhf__cuda_product_spec *, int *taken);
     struct rlhf__cuda_kept kept;
     struct rlhf__cuda_buffer staging; // pinned memory: results of lm_sample during their transfer
@@ -167,16 +168,18 @@ rlhf_status rlhf__cuda_check_d(struct rlhf__cuda *cu, const char *op, int32_t d)
 // for the stream and reports the fault. [step]
 rlhf_status rlhf__cuda_done(struct rlhf__cuda *cu);
 
-// Wait for the stream and report the first fault since the last wait. Returns RLHF_E_INVALID if
-// called between record and record_end. [step]
+// Waits for the stream. If kernels have raised a fault since the last wait, sets the error text for
+// the first fault and returns its status. Returns RLHF_E_INVALID if called between record and
+// record_end. [step]
 rlhf_status rlhf__cuda_wait(struct rlhf__cuda *cu);
 
-// Set the error text for a fault that was copied to the host, and clear the device's fault word. If
-// f has no fault, returns RLHF_OK. [step]
+// Returns RLHF_OK if f, which was copied to the host, has no fault. Otherwise clears the device's
+// fault word, sets the error text for the fault, and returns the fault's status. [step]
 rlhf_status rlhf__cuda_fault_report(struct rlhf__cuda *cu, const struct rlhf__fault *f);
 
 // rlhf__cuda_not_recording returns RLHF_E_INVALID if called between record and record_end.
-// rlhf__cuda_not_capturing returns it only during a capture. The error text contains `what`. [step]
+// rlhf__cuda_not_capturing returns RLHF_E_INVALID only if the calls since record are being
+// captured. The error text contains `what`. [step]
 rlhf_status rlhf__cuda_not_recording(struct rlhf__cuda *cu, const char *what);
 rlhf_status rlhf__cuda_not_capturing(struct rlhf__cuda *cu, const char *what);
 
@@ -185,7 +188,7 @@ rlhf_status rlhf__cuda_not_capturing(struct rlhf__cuda *cu, const char *what);
 void rlhf__cuda_recordings_drop(struct rlhf__cuda *cu, uint64_t serial);
 
 // Announce that [p, p + bytes) was or will be written. Every op calls this for its outputs. If
-// lm_head kept logits that were computed from this range, they are dropped. [step]
+// lm_head kept logits that it computed from data in this range, the logits are dropped. [step]
 void rlhf__cuda_wrote(struct rlhf__cuda *cu, const void *p, uint64_t bytes);
 
 // Allocate device memory, aligned to 256 bytes, and add its size to bytes_in_use. The contents are
@@ -195,7 +198,7 @@ void rlhf__cuda_mem_free(struct rlhf__cuda *cu, void *ptr); // NULL allowed
 void rlhf__cuda_mem_free_all(struct rlhf__cuda *cu);        // for destroy
 
 // Return memory to the driver: freed memory whose release is still pending, and unused blocks of
-// the pool. Called before a call that ran out of memory is tried again. [step]
+// the pool. Called when an allocation has failed, before it is tried again. [step]
 cudaError_t rlhf__cuda_memory_spare(struct rlhf__cuda *cu);
 
 // The number of bytes from p to the end of its allocation; 0 if p is not in an allocation. [step]

@@ -1,10 +1,11 @@
 // record.cu: repeated calls, which are kept as CUDA graphs.
 //
 // The first time that a key occurs, its calls run normally, so that workspaces get their size and
-// kernels their attributes. The second time, they are captured. From then on, the graph is
+// kernels their attributes. The second time, they are captured. From then on, the captured graph is
 // launched. A graph contains addresses. So it is dropped if memory that existed at its capture is
-// released, if a workspace grows, or if a weight is packed. A recording that has only run is
-// dropped in these cases too, because other calls may follow with its key.
+// released, if a workspace grows, or if a weight is packed. A recording whose calls have run but
+// were not captured yet is dropped in these cases too, because other calls may then follow with the
+// same key.
 #include "table.h"
 
 #include <string.h>
@@ -65,8 +66,8 @@ static rlhf_status record(void *ctx, uint64_t key, int32_t *what) {
     return RLHF_OK;
 }
 
-// Ends the capture in any case. Returns the error, if any. *out is the graph, or NULL after an
-// error.
+// Ends the capture, even if a captured call failed. On success, *out is the graph. On failure, *out
+// is NULL, and the function returns the error.
 static cudaError_t end_capture(struct rlhf__cuda *cu, cudaGraphExec_t *out) {
     cudaGraph_t graph = NULL;
     *out = NULL;

@@ -180,8 +180,8 @@ static rlhf_status wait_for(void *ctx, uint64_t ticket) {
     if (ticket > m->given)
         return rlhf__cuda_fail(cu, RLHF_E_INVALID, "wait: ticket %llu, mark gave 1 to %llu",
                                (unsigned long long)ticket, (unsigned long long)m->given);
-    // If the event of an old ticket has been reused for a later ticket, this waits longer than
-    // necessary.
+    // If many marks have been made since `ticket`, a later mark has reused its event. The wait then
+    // lasts longer than necessary.
     const uint64_t i = ticket % RLHF__CUDA_MARKS;
     RLHF_TRY(rlhf__cuda_check(cu, "waiting for the GPU", cudaEventSynchronize(m->reached[i])));
     return ticket > m->reported ? rlhf__cuda_fault_report(cu, &m->fault[i]) : RLHF_OK;

@@ -73,9 +73,9 @@ static __device__ __forceinline__ int rlhf__attn_min(int a, int b) { return a < 
 
 // ---- backward: the queries that contribute to a tile of keys ----
 
-// Iterates over tiles of STEP queries, for one query head of the group after another. For each
-// head, the queries of the row that owns the keys come first, in order of position. The queries of
-// the rows that share these keys follow.
+// Iterates over tiles of STEP queries: all tiles of the group's first query head, then those of the
+// next head, and so on. For each head, the queries of the row that owns the keys come first, in
+// order of position. The queries of the rows that share these keys follow.
 struct rlhf__attn_walk {
     struct rlhf__cuda_row row; // the row of these queries
     uint32_t index;            // index of that row

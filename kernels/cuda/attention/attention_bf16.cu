@@ -90,8 +90,8 @@ static __device__ __forceinline__ void keep(float *kept, const struct state<HD> 
             kept[(4 + n * 4 + i) * THREADS] = x.o[n][i];
 }
 
-// The address of the results of segment s for one query and head: the maximum score, the sum, and
-// the output (a.head_dim columns).
+// The address of the results of segment s for one query and head. The results are the maximum
+// score, the sum, and the output (a.head_dim columns).
 static __device__ __forceinline__ float *part_of(const struct rlhf__attn_args &a, int64_t token,
                                                  int head, int s) {
     return a.parts + ((token * a.heads + head) * a.segments + s) * (2 + a.head_dim);

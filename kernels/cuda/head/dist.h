@@ -120,8 +120,8 @@ static __device__ __forceinline__ struct rlhf__dist_span rlhf__dist_own(int32_t 
     return rlhf__dist_part({0, (n + 3) / 4}, (int)threadIdx.x / 32, (int)blockDim.x / 32);
 }
 
-// Call f(id, logit) for each id of this thread, in order. UNROLL loads are in flight at the same
-// time.
+// Call f(id, logit) for each id of this thread, in order. UNROLL loads of logits are in flight at
+// the same time.
 template <int UNROLL = 1, class F>
 static __device__ __forceinline__ void rlhf__dist_each(const struct rlhf__dist_row &r, F f) {
     const struct rlhf__dist_span own = rlhf__dist_own(r.n);

@@ -10,8 +10,8 @@
 
 #include "head/dist.h"
 
-// The range of ranks that contains the last kept id. `need` is the weight that the kept ids of this
-// range must reach in total.
+// The range of ranks that contains the last kept id. `need` is the total weight that the kept ids
+// of this range must reach.
 struct rlhf__cut_search {
     uint64_t low, high, need;
     double share; // fraction of the total; 0: `need` is already known
@@ -35,8 +35,8 @@ static __device__ __forceinline__ void rlhf__cut_count(struct rlhf__dist_shared 
     if (high) atomicAdd(&s.high[b], high);
 }
 
-// List the ids in the range. If there are at most as many ids as threads, return true and set
-// *found to the wanted rank.
+// Counts the ids in the range whose weight is not 0. If there are at most as many as threads in the
+// block, sets *found to the wanted rank and returns true. Otherwise returns false.
 template <class Weight>
 static __device__ __forceinline__ bool
 rlhf__cut_compare(struct rlhf__dist_shared &s, const struct rlhf__dist_row &r,
@@ -191,17 +191,17 @@ static __device__ __forceinline__ uint64_t rlhf__cut_top(struct rlhf__dist_share
     // Weights far below the largest one are 0. Do not use bins for them.
     const float floor = max - (float)(rlhf__dist_weight_bits(r.n) + 2) * 0.6931472f / it;
     const unsigned key = rlhf__dist_key(floor);
-    // If floor rounds to the largest logit, no logit is between the two. The range then keeps its
-    // lower bound, which gives the same result.
+    // If `floor` is so near to the largest logit that both are the same float, no logit lies
+    // between them. The range then keeps its lower bound, which gives the same result.
     const uint64_t least =
         key < top ? rlhf__dist_rank(key, r.n - 1, r.n, id_bits) : 0; // skips the rank
     c.low = least > c.low ? least : c.low;
     return rlhf__cut_find(s, r, c, [=](float z) { return rlhf__dist_weight(z, max, it, one); });
 }
 
-// Returns the rank of the last id of the row that `rule` keeps, or 0 if it keeps all ids. top and
-// low are the keys of the row's largest and smallest logit. If the largest logit is infinite or
-// NaN, the row is not ranked.
+// Returns the rank of the last id of the row that `rule` keeps, or 0 if `rule` keeps all ids. `top`
+// and `low` are the largest and the smallest logit of the row, as keys (rlhf__dist_key). If the
+// largest logit is infinite or NaN, the row is not ranked, and all ids are kept.
 static __device__ __forceinline__ uint64_t rlhf__cut_of(struct rlhf__dist_shared &s,
                                                         const struct rlhf__dist_row &r,
                                                         const struct rlhf__dist_rule &rule,

@@ -70,8 +70,9 @@ rlhf_status rlhf__head_fill(struct rlhf__cuda *cu, const struct rlhf__head_call 
 // The support of row i of the call, or NULL if it has none.
 const uint32_t *rlhf__head_support(const struct rlhf__head_call *c, uint32_t i);
 
-// rlhf__head_kept describes the inputs of this call's logits, for comparison with later calls.
-// rlhf__head_serves returns 1 if the kept logits can be used for a call.
+// rlhf__head_kept describes the inputs from which this call computes its logits, for comparison
+// with later calls. rlhf__head_serves returns 1 if a call that wants the logits of `want` can use
+// the logits of `have`.
 struct rlhf__cuda_kept rlhf__head_kept(const struct rlhf__cuda *cu,
                                        const struct rlhf__head_call *c);
 int rlhf__head_serves(const struct rlhf__cuda_kept *have, const struct rlhf__cuda_kept *want);
@@ -108,8 +109,9 @@ rlhf_status rlhf__head_place(struct rlhf__cuda *cu, const struct rlhf__head_call
 rlhf_status rlhf__head_place_fewer(struct rlhf__cuda *cu, const struct rlhf__head_call *c,
                                    uint32_t *rows, struct rlhf__head_block *b);
 
-// Called after an allocation failed: releases the memory of the logits, so that the call can try
-// again. `before` is the value that recordings.status had before the allocation. [step]
+// Called after an allocation failed: releases the memory of the logits, so that the caller can try
+// the allocation again. `before` is the value that recordings.status had before the allocation.
+// [step]
 void rlhf__head_drop(struct rlhf__cuda *cu, rlhf_status before);
 
 #endif

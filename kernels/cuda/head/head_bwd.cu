@@ -250,8 +250,8 @@ static rlhf_status place_dz(struct rlhf__cuda *cu, const struct rlhf__head_call 
 
 static int overwrites(const struct rlhf__head_call *c) { return c->a.dtype == RLHF_F32; }
 
-// The number of rows in a block of logits if the budget must also be enough for the derivatives of
-// a chunk.
+// Returns the number of rows in a block of logits, if the derivatives of a whole chunk must fit in
+// the budget as well.
 static uint32_t step_beside(uint64_t budget, const struct rlhf__head_call *c, uint32_t chunk) {
     const uint64_t row = rlhf__head_row(c), taken = dz_bytes(c, chunk);
     const uint64_t left = budget > taken ? budget - taken : 0;

@@ -185,8 +185,8 @@ unsigned rlhf__lt_canary_tall(const struct rlhf__cuda *cu, const struct rlhf__lt
     return (unsigned)(rows > 8192 ? 8192 : rows);
 }
 
-// Returns the largest power of two for which a result with that many rows fits in 1 GiB (2 GiB with
-// c). For a vocabulary of 50,304 this is 4096 rows.
+// Returns the largest power of two such that a result with that many rows fits in 1 GiB. (With an
+// addend c, both together need 2 GiB.) For a vocabulary of 50,304 this is 4096 rows.
 unsigned rlhf__lt_canary_most(const struct rlhf__lt_shape *s) {
     const uint64_t rows = rows_of(s, (uint64_t)1 << 30);
     unsigned n = 1;

@@ -1,6 +1,6 @@
 // canary_sums.cu: proves that a library GEMM which may split its sums (split-k) is repeatable on
-// this card. The same data must give the same bits if the GEMM is repeated at once, and if it is
-// repeated after other GEMMs of the plan. Only a hash of all bits is stored and compared.
+// this card. The same data must give the same bits if the GEMM is repeated immediately, and if it
+// is repeated after other GEMMs of the plan. Only a hash of all bits is stored and compared.
 #include "lt/canary.h"
 #include "lt/lt_plan.h"
 

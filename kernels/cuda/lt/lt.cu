@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-// The sonames, newest first, and the directories that are searched after those of the loader. The
-// emulation opens a library only if RLHF_CUBLASLT names it, because the real library cannot use the
-// emulation's memory.
+// The sonames, newest first, and the directories to search, in order; "" is the loader's search
+// path. The emulation opens a library only if RLHF_CUBLASLT names it, because the real library
+// cannot use the emulation's memory.
 static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
 enum { N_NAMES = sizeof names / sizeof *names };
 #ifdef __CUDACC__

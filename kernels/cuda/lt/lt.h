@@ -9,9 +9,10 @@
 // shape, never on the row count, addresses or timing. So a row has the same bits in any batch.
 // Timing only decides between algorithms whose rows were found bit-identical: one algorithm for few
 // rows, one for many. A call of the library never has more rows than the proof covers. When a
-// larger row count first occurs, the proof is extended to it. If that fails, the rows are divided
-// into several calls. The library requires a bias of the result's type. So for a bf16 result, the
-// bias is rounded to bf16 and added to the f32 sum, which is then rounded once.
+// larger row count first occurs, the proof is extended to that count. If the extension fails, the
+// rows are divided into several calls. The library requires that the bias has the result's type. So
+// for a bf16 result, the bias is rounded to bf16 and added to the f32 sum, and the total is rounded
+// once.
 //
 // Sums over rows: own kernels are also used if the sum is too short for the algorithm, or if an
 // operand is misaligned. The bits of such a sum may depend on the row count. They never depend on
@@ -32,9 +33,9 @@
 #include "lt/lt_api.h"
 #include "product/product.h"
 
-// A GEMM in the library's terms: column-major D [m, n] = op(A) op(B), with sums in f32. A shape
-// leaves the row count of a call open: the member for it, n or in a sum over rows k, is 0. For
-// Muon's GEMMs, all sizes are set.
+// A GEMM in the library's terms: column-major D [m, n] = op(A) op(B), with sums in f32. The row
+// count of a call is not a part of the shape, so the member for the row count is 0: n or, in a sum
+// over rows, k. For Muon's GEMMs, all three sizes are set.
 struct rlhf__lt_shape {
     int32_t dtype, out_dtype; // of A and B; of D and C
     int32_t trans_a, trans_b; // A is stored [m, k] or [k, m]; B is stored [k, n] or [n, k]
@@ -44,8 +45,8 @@ struct rlhf__lt_shape {
     int32_t exact; // 1: n is the row count, and a column's bits may not depend on anything else
 };
 
-// Operands on the device. c is [m, n] with leading dimension ldd. It is added to the result, and
-// may be d. If it is NULL, nothing is added.
+// Operands on the device. c, a [m, n] matrix with leading dimension ldd, is added to the result. c
+// may be the same memory as d. If c is NULL, nothing is added.
 struct rlhf__lt_operands {
     const void *a, *b, *c;
     void *d;
@@ -103,9 +104,9 @@ static inline unsigned long long rlhf__lt_version_part(size_t version, int which
 
 // The function cu->library. Runs the GEMM and sets *taken to 1, or sets it to 0 if own kernels must
 // be used. The first call with a shape decides between the library and own kernels. The decision
-// waits for the GPU and needs memory while it runs, so it must not happen in a recording. A call
-// with rows 0 (without rows_exact: with depth 0) only decides, and does not read the operands'
-// addresses. [step]
+// waits for the GPU and needs memory while it runs, so it must not happen in a recording. If the
+// size that the shape leaves open is 0 (`rows` or, without rows_exact, `depth`), the call only
+// decides and does not read the operands' addresses. [step]
 rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s,
                              int *taken);
 

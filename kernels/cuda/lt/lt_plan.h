@@ -63,10 +63,10 @@ rlhf__lt_status rlhf__lt_run_as(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
 // ---- proofs (canary.cu, canary_sums.cu) ----
 
 // For an exact shape, compares the results of the algorithms `whole` and `some` on 513 random rows.
-// `whole` computes all rows in one call. `some` computes selections of the rows: one row, some
-// rows, and repeated rows, up to `tall` rows (at least 513) in one call. Both do so with and
-// without the addend c. Sets *same to 1 if every row always has the same bits. Returns RLHF_E_NOMEM
-// if there is not enough memory; *same is then meaningless.
+// `whole` computes all rows in one call. `some` computes selections of the rows: one row, several
+// rows, and repeated rows, up to `tall` rows (at least 513) in one call. Every call is made with
+// and without the addend c. Sets *same to 1 if every row always has the same bits. Returns
+// RLHF_E_NOMEM if there is not enough memory; *same is then meaningless.
 rlhf_status rlhf__lt_canary_rows(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                                  const rlhf__lt_algo *whole, const rlhf__lt_algo *some,
                                  unsigned tall, int *same);
@@ -81,9 +81,9 @@ rlhf_status rlhf__lt_canary_time(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                                  const rlhf__lt_algo *const *algos, int n, unsigned tall,
                                  float (*ms)[2]);
 
-// For an inexact shape, sets *same if the GEMM gives the same bits when it is repeated at once and
-// after other GEMMs of the plan. Returns RLHF_E_NOMEM if there is not enough memory; *same is then
-// meaningless.
+// For an inexact shape, sets *same to 1 if the GEMM gives the same bits when it is repeated
+// immediately and when it is repeated after other GEMMs of the plan. Returns RLHF_E_NOMEM if there
+// is not enough memory; *same is then meaningless.
 rlhf_status rlhf__lt_canary_sums(struct rlhf__cuda *cu, struct rlhf__lt_plan *p,
                                  const rlhf__lt_algo *algo, int *same);
 

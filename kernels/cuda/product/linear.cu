@@ -104,8 +104,8 @@ static __global__ void __launch_bounds__(COLS)
     rlhf__store<WIDE>(to + (uint64_t)blockIdx.x * n, sum, c, n);
 }
 
-// db += the sums of the chunks. Chunks are added in eight chains, each with every eighth chunk. The
-// chains are then added in order.
+// Adds the sums of the chunks to db. Chunk i belongs to chain i % 8, and each chain is added in
+// order. Then the eight chains are added in order.
 enum { LANES = 32, CHAINS = 8 };
 static __global__ void __launch_bounds__(LANES *CHAINS)
     add_chunks(float *db, const float *sums, unsigned chunks, unsigned n) {

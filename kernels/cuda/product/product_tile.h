@@ -21,8 +21,8 @@ struct rlhf__tiles {
     int left_wide, right_wide, out_wide, out_bf16;
 };
 
-// The position of tile `id` of the launch. Eight rows of tiles are processed together, column by
-// column. So blocks that run at the same time have operands in common in the L2 cache.
+// The position of tile `id` of the launch. The launch goes through eight rows of tiles at a time,
+// column by column. So blocks that run at the same time have operands in common in the L2 cache.
 struct rlhf__tile_at {
     unsigned row, col;
 };
