@@ -113,8 +113,9 @@ static rlhf_status kv_store(void *ctx, rlhf_dev k_cache, rlhf_dev v_cache, rlhf_
     return rlhf__ref_leave(ctx, st);
 }
 
-// Computes one query, which is at element qa of q, with the row's first nk keys. In each token's
-// row of k and v, the key and the value start at column ka. p[nk] is scratch memory.
+// Computes one query against the first nk keys of its row of the batch. In q, the query starts at
+// element qa. In k and v, the key and the value of a token start ka elements after the token's
+// start. p[nk] is scratch memory.
 static double attend(const rlhf_attn *a, double *p, rlhf_dev out, uint64_t oa, rlhf_dev q,
                      uint64_t qa, rlhf_dev k, rlhf_dev v, const struct rlhf__ref_span *s,
                      uint64_t ka, uint64_t nk) {

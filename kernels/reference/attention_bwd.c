@@ -65,8 +65,9 @@ static void put_sums(const struct bwd *b, const struct rlhf__ref_span *s, uint64
     }
 }
 
-// Processes rows i0 .. i1-1. Row i0 has no prefix; it is the prefix of all other rows. So its keys
-// are the first keys of every row. Their sums accumulate from row to row and are stored at the end.
+// Processes rows i0 .. i1-1. Row i0 is the prefix that the other rows share. So the keys of row i0
+// are the first keys of every row, and their sums of dk and dv accumulate from row to row. These
+// sums are stored at the end.
 static void family_bwd(const struct bwd *b, const rlhf_ragged *g, uint32_t i0, uint32_t i1) {
     const uint64_t dim = (uint64_t)b->a->head_dim;
     const uint64_t group = (uint64_t)(b->a->heads / b->a->kv_heads);

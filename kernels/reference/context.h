@@ -1,9 +1,9 @@
 // context.h: the state of an instance of the reference backend, and how a table function enters it.
 //
-// Every table function first passes the device ranges that it was given to rlhf__ref_enter, and
-// ends with rlhf__ref_leave. rlhf__ref_enter reports a host pointer that was passed as device
-// memory, and a buffer that is too short. In guard mode, only the buffers of these ranges are
-// accessible between the two calls. Not thread-safe; the table is [step].
+// Every table function begins with rlhf__ref_enter, to which it passes all device ranges that it
+// accesses, and ends with rlhf__ref_leave. rlhf__ref_enter reports a host pointer that was passed
+// as device memory, and a buffer that is too short. In guard mode, only the buffers of these ranges
+// are accessible between the two calls. Not thread-safe; the table is [step].
 #ifndef RLHF_KERNELS_REFERENCE_CONTEXT_H
 #define RLHF_KERNELS_REFERENCE_CONTEXT_H
 

@@ -96,9 +96,9 @@ int rlhf__ref_registry_remove(struct rlhf__ref_registry *g, const char *base) {
     return 1;
 }
 
-// mprotect of a whole mapping fails only if the kernel cannot allocate more map entries. The buffer
-// would then keep its old protection, and a later access would cause a fault that is hard to
-// explain. So this function ends the process.
+// mprotect of a whole mapping fails only if the kernel cannot allocate more map entries. If the
+// program went on, the buffer would keep its old protection, and a later access would cause a fault
+// that is hard to explain. So this function ends the process.
 static void protect(const struct rlhf__ref_registry *g, struct rlhf__ref_buffer *b, int how) {
     if (g->guard && mprotect(b->map, b->map_bytes, how) != 0) abort();
 }
