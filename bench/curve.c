@@ -46,9 +46,9 @@ static void step(struct sized *s, int i) {
 }
 
 // Times of a point, in seconds. `attention` is the time of attention. `rest` is the shortest time
-// of a forward and a backward pass without attention, and `reference` is that time for the
-// reference point. The two points are measured alternately, in case the speed of the machine
-// changes.
+// of a forward and a backward pass without attention. `reference` is the same time as `rest`, but
+// of the reference point. The point and the reference point are measured alternately, in case the
+// speed of the machine changes.
 struct cost {
     double rest, attention, reference;
 };

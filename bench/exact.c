@@ -1,5 +1,6 @@
-// exact.c: tests on the device whether an output row of a GEMM depends on the other rows. Compares
-// every shape of common models, whole and in slices of many lengths, bit for bit.
+// exact.c: tests on the device whether an output row of a GEMM depends on the other rows. For every
+// shape that common models have, the GEMM of all rows is compared, bit for bit, with GEMMs of
+// slices of the rows, of many lengths.
 #include "bench.h"
 
 #include <stdio.h>

@@ -16,8 +16,8 @@
 
 enum { CALLS = 10 };
 
-// Answers every row of the request with the same reward. Counts the rows by the text {"phase", with
-// which each of them begins.
+// Answers every row of the request with the same reward. Every row begins with the text {"phase",
+// so the number of rows is the number of times that this text occurs.
 static void serve(void *context, const struct http_request *q, struct http_reply *reply) {
     size_t n = 0;
     (void)context;

@@ -1,4 +1,4 @@
-// programs.c: the cost of a row for rewards that run in another process. exec.so starts this
+// programs.c: how long rewards that run in another process take for a row. exec.so starts this
 // program itself, which answers 1 to each line. python.so calls a function that returns ones.
 #include "plugin.h"
 
