@@ -24,8 +24,8 @@
 
 #include <cmocka.h>
 
-// One struct, whose `field` is NULL, or one field of a struct. The fields follow their struct in
-// order.
+// A struct (`field` is NULL), or one field of a struct. In the list, a struct's fields come after
+// the struct, in order.
 struct entry {
     const char *type, *field;
     size_t offset, size;

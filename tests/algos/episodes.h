@@ -15,8 +15,8 @@ struct episodes {
     struct batch *b;
     struct rlhf__rows e;
     int32_t place[MAX_TOKENS]; // of b's tokens in e
-    // [e.total]: one number per token. It is -2.5 at the environment's tokens, so that a result
-    // changes if an algorithm reads one of these.
+    // [e.total]: one number per token. At the environment's tokens the number is -2.5, so an
+    // algorithm that reads one of them gives a wrong result.
     float *logp, *entropy, *kl, *value, *d_logp, *d_entropy, *d_kl, *d_value;
     float d_class_score[MAX_ROWS * 8];
 };

@@ -141,8 +141,8 @@ static void extreme_rewards(void **state) {
     algo_close(&a);
 }
 
-// Descent raises the preferred reward and lowers every other. Without centering, the changes add up
-// to 0.
+// Descent raises the preferred reward and lowers every other reward. Without centering, the sum of
+// all changes is 0.
 static void signs(void **state) {
     (void)state;
     rlhf_rng r = {3, rlhf_rng_stream("tests/bt"), 0};

@@ -151,8 +151,8 @@ static void smoothing_without_effect_is_refused(void **state) {
     refused("loss=robust,label_smoothing=0.5", "below 0.5");
 }
 
-// Descent raises every token of the preferred response and lowers every token of the others.
-// Prompts have derivative 0.
+// Descent raises the log-prob of every token of the preferred response, and lowers that of every
+// token of the other responses. Prompts have derivative 0.
 static void signs(void **state) {
     (void)state;
     static const char *const options[] = {"", "beta=2", "loss=ipo,beta=0.01",

@@ -24,8 +24,8 @@ static void note(struct fake *f, char what) {
     f->log[f->n] = 0;
 }
 
-// Returns the fake host's state. Asserts that the host that was passed to a function of the service
-// is the one that offers the service.
+// Returns the fake host's state. The functions of the service call this with the host that they
+// got. The test fails if that is not the host that offers the service.
 static struct fake *fake_of(const rlhf_host *host) {
     assert_ptr_equal(host->service(host, RLHF_SVC_ITERATION), &fake.table);
     return &fake;

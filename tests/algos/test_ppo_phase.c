@@ -118,8 +118,8 @@ static void adaptive_controller(void **state) {
     algo_close(&a);
 }
 
-// Only the first epoch counts samples. This also holds in minibatch scope, and if the loss measures
-// the KL.
+// Each sample counts only once, in the first epoch. This also holds in minibatch scope, and if the
+// loss measures the KL.
 static void every_sample_counts_once(void **state) {
     (void)state;
     static const char *const options[] = {

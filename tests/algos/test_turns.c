@@ -9,8 +9,8 @@ enum { ROWS = 16 };
 
 // ---- the same ----
 
-// Returns the number of wrong tokens: those of the policy with other bits than in `by_hand`, and
-// those of the environment with a number other than 0.
+// Returns the number of wrong tokens. A token of the policy is wrong if its bits differ from those
+// in `by_hand`. A token of the environment is wrong if its number is not 0.
 static int differs(const struct episodes *s, const float *full, const float *by_hand) {
     int bad = episodes_given(s, full);
     for (int32_t k = 0; k < s->b->total; k++)

@@ -42,8 +42,8 @@ static void what_is_no_utf8(void **state) {
     check("\xc0\xaf \xe0\x80\xaf \xed\xa0\x80 \xf4\x90\x80\x80", "",
           "\\xc0\\xaf \\xe0\\x80\\xaf \\xed\\xa0\\x80 \\xf4\\x90\\x80\\x80");
     check("cut \xe2\x82", "", "cut \\xe2\\x82");
-    // The low bits of these bytes are the codes of line feed, tab and carriage return. The bytes
-    // must be escaped all the same.
+    // The low bits of these bytes equal the codes of line feed, tab and carriage return. But the
+    // bytes are other characters, and must be escaped.
     check("\xca. \xc9. \xcd.", "", "\\xca. \\xc9. \\xcd.");
     check("\xca. \xc9.", "\n\t", "\\xca. \\xc9.");
 }

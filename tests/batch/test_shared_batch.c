@@ -1,5 +1,6 @@
-// test_shared_batch.c: converts rows of a group between two layouts: compact for the model, which
-// shares prompts, and written out. Also tests slices of such rows.
+// test_shared_batch.c: converts rows of a group between two layouts. In the compact layout, which
+// the model gets, rows share their prompt. In the other layout, every row is complete. Also tests
+// slices of such rows.
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>

@@ -276,9 +276,9 @@ static void untold(void **state) {
     }
 }
 
-// A row of half a MiB has 8,000 turns. Finding these turns would take an hour, so the row is
-// refused at once. Turns are found even if the text already contains the placeholders that the
-// program tries first.
+// A row of half a MiB has 8,000 turns. Finding these turns would take an hour, so the program
+// refuses the row without trying. In other rows, turns are found even if the text already contains
+// the placeholders that the program tries first.
 static void many_turns(void **state) {
     struct scratch *s = *state;
     struct rlhf__messages m = {0};

@@ -1,7 +1,7 @@
 // faulty_program.c: `faulty_program SEED EVERY`, a program for exec.so. It scores a row by its
-// line, not by its position, and fails once at each row that the seed chooses. The file `asked`
-// holds the number of calls, so a restart does not lose it. The program appends its failures to the
-// file `faults`, and the children that it leaves behind to `children`.
+// line, not by its position, and fails once at each row that the seed chooses. It counts the rows
+// in the file `asked`, so a restart does not lose the count. It appends its failures to the file
+// `faults`, and the children that it leaves behind to `children`.
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>

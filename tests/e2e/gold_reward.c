@@ -1,7 +1,7 @@
-// gold_reward.c: a reward that reads its answer from the data row: "points" if the row's "answer"
-// is the expected string, otherwise 0. If a group does not have `rows` rows, it refuses the batch.
-// It reports metrics under its own names, and under names that belong to the host or to other
-// plugins.
+// gold_reward.c: a reward that reads the data row. It gives the data row's "points" if the row's
+// "answer" is the expected string, otherwise 0. If a group does not have `rows` rows, it refuses
+// the batch. It reports metrics under its own names, and under names that belong to the host or to
+// other plugins.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>

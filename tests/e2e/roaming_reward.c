@@ -1,5 +1,5 @@
-// roaming_reward.c: a reward that changes the working directory of the process, or that waits for a
-// file before it scores or is created.
+// roaming_reward.c: a reward that changes the working directory of the process. It can also wait
+// until a file exists, either in score() or in create().
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>

@@ -59,9 +59,9 @@ static double metric(struct e2e *t, const char *run, int i, const char *name) {
     return v;
 }
 
-// Two phases, and two more after a resume, give the same bytes as four phases. The checkpoint does
-// not contain the base. Other thread counts, microbatches, shared prompts and recomputation make no
-// difference.
+// A run of two phases that is resumed for two more gives the same bytes as a run of four phases.
+// The checkpoint does not contain the base. Other thread counts, microbatches, shared prompts and
+// recomputation make no difference.
 static void goes_on(struct e2e *t, const char *base, const char *algo, const char *more) {
     done(t, e2e_run(t, "--algo %s --policy %s --set run.phases=4 --out a --threads 2 " RUN "%s",
                     algo, base, more));

@@ -171,8 +171,8 @@ static void a_run_changes_devices(void **state) {
     json_decref(y);
 }
 
-// Models of Llama's family with one key head for two query heads, and of Qwen3's with norms on the
-// heads.
+// Two kinds of models: those of Llama's family with one key head for two query heads, and those of
+// Qwen3's family with norms on the heads.
 #define SHAPE                                                                                      \
     "\"vocab_size\": 260, \"hidden_size\": 32, \"intermediate_size\": 48, "                        \
     "\"num_hidden_layers\": 2, \"max_position_embeddings\": 64, \"bos_token_id\": 259, "           \

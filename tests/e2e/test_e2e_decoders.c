@@ -56,8 +56,9 @@ static void start(struct e2e *t, const char *model) {
     "sampling.max_new_tokens=24 --set batch.size=8 --set algo.group_size=4 --set "                 \
     "optim.schedule_phases=4 " QUIET
 
-// Two phases, and two more with other threads and recomputed layers, equal four phases. Training
-// recomputes the sampled log-probs to the bit.
+// A run of two phases that is resumed for two more, with another number of threads and with
+// recomputed layers, gives the same bytes as a run of four phases. Training recomputes the sampled
+// log-probs to the bit.
 static void goes_on(struct e2e *t, const char *algo, const char *more) {
     done(t, e2e_run(t, "--algo %s %s --set run.phases=4 --out a --threads 2 " RUN, algo, more));
     done(t, e2e_run(t, "--algo %s %s --set run.phases=2 --out b " RUN, algo, more));

@@ -192,8 +192,8 @@ static void a_variable_of_nonsense_is_refused(void **state) {
     }
 }
 
-// A model with 2 blocks of 32, 260 tokens and 64 positions has 35,840 parameters of 18 or 20 bytes
-// each.
+// A model with 2 blocks of width 32, a vocabulary of 260 tokens and 64 positions has 35,840
+// parameters. Each parameter takes 18 or 20 bytes.
 static void a_model_that_does_not_fit_is_refused(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "RLHF_FAKE_CUDA=memory=600K " CUDA_HOST " " SFT

@@ -38,8 +38,8 @@ static int same(const json_t *a, size_t i, const json_t *b, size_t k, const char
                       json_object_get(json_array_get(b, k), key));
 }
 
-// The batch begins with the groups that also have a spread in the run without dynamic sampling,
-// unchanged. They are followed by groups with spread from further prompts.
+// Groups that have a spread in the run without dynamic sampling come first in the batch, unchanged.
+// They are followed by groups with spread from further prompts.
 static void groups_without_spread_are_replaced(void **state) {
     struct e2e *t = *state;
     const char *how = "--set log.rollouts=true --set run.phases=1";

@@ -154,8 +154,8 @@ static void options_of_plugins(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         refuses(t, cases[i].args, cases[i].sentence);
-    // An option at its default is not reported. Neither is one that only configs/ppo.json sets
-    // (kl_coef).
+    // Two kinds of options are not reported: an option at its default, and an option that only
+    // configs/ppo.json sets (kl_coef).
     assert_int_equal(e2e_run(t, PPO "--set algo.kl_target=6 --set algo.kl_placement=none"), 0);
     assert_null(strstr(t->out, "without effect"));
     e2e_write(t, "c.json", "{\"algo\": {\"plugin\": \"ppo.so\", \"kl_unit\": \"token\"}}");

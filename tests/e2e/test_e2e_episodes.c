@@ -295,8 +295,8 @@ static void rewrites(void **state) {
     e2e_says(t, "past.jinja rewrites a turn once later turns follow: turn 1 of episode");
 }
 
-// This template cannot render the whole conversation. Only with episodes.rewrites=refuse that is an
-// error.
+// This template cannot render the whole conversation. That is an error only with
+// episodes.rewrites=refuse.
 static void later_turns_are_refused(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "short.jinja",

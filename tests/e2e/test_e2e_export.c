@@ -1,5 +1,5 @@
-// test_e2e_export.c: exports a run: which checkpoint is exported, and the files and their contents.
-// The files must not contain any trace of the machine.
+// test_e2e_export.c: exports a run. Tests which checkpoint is exported, which files are written and
+// what they contain. The files must not contain any trace of the machine.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -195,8 +195,8 @@ static void make_model(struct e2e *t) {
     ok(t, e2e_shell(t, "\"$HOST\" export r0 --to m && rm -r r0"));
 }
 
-// The program recognizes a GGUF path inside the directory of --to, however the two paths are
-// written. The file moves with the directory.
+// The GGUF file may be inside the directory of --to. The program recognizes this however the two
+// paths are written, and moves the file together with the directory.
 static void a_gguf_inside(void **state) {
     struct e2e *t = *state;
     make_model(t);
@@ -286,7 +286,7 @@ static void no_doubles(void **state) {
     assert_false(e2e_exists(t, "out"));
 }
 
-// A tied model whose file holds only the LM head. That tensor is also the embedding, so every
+// The file of this tied model holds only the LM head. That tensor is also the embedding, so every
 // export stores it under the embedding's name. Three exports are checked: the model itself, the
 // model with a merged adapter, and the model with a score head (exported without an LM head).
 static void a_lone_head(void **state) {

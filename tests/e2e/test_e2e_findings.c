@@ -145,8 +145,8 @@ static void a_loss_that_diverges_is_reported(void **state) {
     assert_null(strstr(t->out, "diverged"));
 }
 
-// A bounded loss cannot diverge. The responses that the model should learn may still become less
-// likely.
+// A bounded loss cannot diverge. But the responses that the model should learn may become less
+// likely, and this is reported.
 static void preferred_responses_that_are_lost_are_reported(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"kto.so --data wanted.jsonl",

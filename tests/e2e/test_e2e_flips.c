@@ -35,7 +35,7 @@ static uint64_t draw(uint64_t below) {
 }
 
 // Makes the run with these commands, verifies it and copies it. The tests that flip random bits of
-// text files then make 1 / share of the usual number of flips.
+// text files divide the usual number of flips by `share`.
 static int make(void **state, int share, const char *commands) {
     if (e2e_setup(state) != 0) return -1;
     at.e = *state;

@@ -1,5 +1,5 @@
-// test_e2e_generate.c: where `generate` gets prompts: typed ones (also several), a file, standard
-// input.
+// test_e2e_generate.c: where `generate` gets its prompts: from the command line (one or several),
+// from a file, or from standard input.
 #include "e2e.h"
 
 #include <math.h>
@@ -229,8 +229,9 @@ static void names(struct e2e *t, const char *run, const char *text) {
         fail_msg("%s/config.json does not have %s", run, text);
 }
 
-// A run directory as policy and as reference. The log names the checkpoint, and config.json stores
-// its path. So a resume uses that checkpoint, even if the named run has continued since.
+// A run directory is given as the policy and as the reference. The log names the checkpoint, and
+// config.json stores its path. So a resume uses that checkpoint, even if the named run has
+// continued since.
 static void a_run_to_start_from(void **state) {
     struct e2e *t = *state;
     run(t, SFT "--policy model --set policy.init=random --set run.phases=2 --out r");

@@ -91,7 +91,7 @@ static void sharing_changes_no_number(void **state) {
 }
 
 // Returns the number of tokens that the model processed in the first phase while it sampled.
-// trained() counts those of training, in all epochs.
+// trained() returns the number of tokens that it processed in training, in all epochs.
 static double sampled(struct e2e *t, const char *run) {
     json_t *rows = e2e_metrics(t, run);
     double n = e2e_metric(rows, 0, "perf/rollout_model_tokens_per_s") *
@@ -183,9 +183,10 @@ static void groups_stay_whole(void **state) {
         assert_true(e2e_metric(rows, 1, "test/minibatches") == 2 * cases[k].minibatches);
         assert_int_equal(e2e_metric(rows, 1, "test/split_groups") > 0, cases[k].split);
         assert_true(e2e_metric(rows, 1, "test/apart") == 0);
-        // The rows of the second phase were sampled after two epochs, so after 2 * minibatches
-        // steps. `drawn` adds up this number over 16 rows in each of 2 epochs. `stale` adds up how
-        // many steps the weights have taken since then, one more with each minibatch.
+        // `drawn` and `stale` are sums over the 16 rows in each of the 2 epochs. `drawn` adds up
+        // after how many steps a row was sampled: rows of the second phase were sampled after two
+        // epochs, so after 2 * minibatches steps. `stale` adds up how many steps were taken since
+        // then, one more with each minibatch.
         assert_true(e2e_metric(rows, 1, "test/drawn") == 2 * 16 * 2 * cases[k].minibatches);
         if (k < 2) assert_true(e2e_metric(rows, 1, "test/stale") == stale[k]);
         assert_true(e2e_metric(rows, 1, "test/foreign") == 0);

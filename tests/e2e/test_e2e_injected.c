@@ -94,8 +94,8 @@ static void say_instead(struct http_reply *reply, const char *body) {
     reply->body = strdup(body);
 }
 
-// A run waits for the end of a short outage, so these do not count as failures: a connection
-// dropped without an answer, half an answer, and refused connections for a short time.
+// Three faults do not count as failures, because a run waits for the end of a short outage: a
+// connection dropped without an answer, half an answer, and refused connections for a short time.
 static void go_wrong(struct service *s, const char *kind, struct http_reply *reply) {
     if (is(kind, "429") || is(kind, "503")) {
         be_down(s, atoi(kind), reply);

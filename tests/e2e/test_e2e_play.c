@@ -182,8 +182,8 @@ static void evaluated(void **state) {
     e2e_says(t, "there is no environment (--env)");
 }
 
-// A run's prompts are not all played unless they are given. The command that the run suggests has
-// the options of the environment.
+// With --n 2, `generate` plays two episodes in all, although the run has more prompts. The command
+// that a run suggests has the options of the environment.
 static void suggested(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN ENV(":turns=2") "--reward period_count.so --prompts "

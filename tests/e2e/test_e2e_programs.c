@@ -27,8 +27,8 @@ static int setup(void **state) {
 
 static int has_python(void) { return system("python3 -c 'import sys' >/dev/null 2>&1") == 0; }
 
-// Two phases and a resumed third phase equal a run of three phases. Two simultaneous runs are
-// equal.
+// A run of one phase that is resumed for a second gives the same bytes as a run of two phases. The
+// two runs start at the same time.
 static void resumes(struct e2e *t, const char *reward, const char *metric) {
     assert_int_equal(e2e_shell(t,
                                "\"$HOST\" " RUN "%s --set run.phases=2 --set run.dir=a --threads 1 "

@@ -1,6 +1,7 @@
 // test_e2e_retry.c: runs with injected faults of the environment. No run is lost, the log names
 // each fault, and a run with faults ends with the bytes of a run without them. RLHF_LONG_FAULTS=N
-// injects N faults of each form: programs, classes, and services with each of their two forms.
+// injects N faults into each kind of environment: a program, a Python class, and a service in each
+// of its two forms.
 #include "e2e.h"
 
 #include <stdio.h>

@@ -49,8 +49,8 @@ static void same_metrics(struct e2e *t, const char *a, const char *b, double rel
     json_decref(y);
 }
 
-// With one row per microbatch, the skipped rows would only add zeros to the sums. So the bits are
-// equal.
+// With one row per microbatch, the rows that are skipped would only add zeros to the sums. So a run
+// that skips them has the same bits as a run that does not.
 static void zeros_are_left_out(void **state) {
     struct e2e *t = *state;
     const char *how = GROUP "--set batch.microbatch_tokens=1 --set batch.share_prompts=false "

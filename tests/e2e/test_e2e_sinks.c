@@ -302,8 +302,8 @@ static void a_resumed_run_asks_for_its_sinks(void **state) {
     e2e_says(t, "sink.0.plugin (");
     e2e_says(t, "own.so)");
     e2e_says(t, "--sink");
-    // Resumes five times. First the user names the sink again, and it keeps its options. Then come
-    // --trust-run, another sink, no sink, and another resume after the sink was removed.
+    // Resumes five times: with the same sink, which keeps its options; with --trust-run; with
+    // another sink; with --sink none; and without options, which now means no sink.
     assert_int_equal(e2e_run(t, "--resume r --set run.phases=2 --sink ./own.so"), 0);
     assert_int_equal(e2e_run(t, "--resume r --set run.phases=3 --trust-run"), 0);
     json_t *calls = rows_of(t, "mine.jsonl");
@@ -435,7 +435,7 @@ static void the_trackers_are_sound(void **state) {
                                    names[i]),
                          0);
         e2e_says(t, "nothing found");
-        // In a file, begin() and phase() record which data the tracker has. `plugin check` allows
+        // begin() and phase() store in a file which data the tracker has. `plugin check` allows
         // this.
         assert_null(strstr(t->out, "the run would go on without it"));
     }

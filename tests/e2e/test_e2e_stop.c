@@ -143,8 +143,8 @@ static void a_resumed_run_stops_at_the_same(void **state) {
     e2e_says(t, "\"stop\":[\"a\",\"e\",\"th\",200,201]");
 }
 
-// If an option takes a list, a single word stands for the list of this text, and a single number
-// for the list of this id.
+// If an option takes a list, a single word is read as a list with this one text, and a single
+// number as a list with this one id.
 static void a_list_of_one(void **state) {
     struct e2e *t = *state;
     assert_int_equal(

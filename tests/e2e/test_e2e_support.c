@@ -86,8 +86,9 @@ static void guarded(void **state) {
                      0);
 }
 
-// A model plugin that cannot compute log-probs over a given support is refused before files are
-// written, with a message that names the plugin. Without top-k it works.
+// If a model plugin cannot compute log-probs over a given support, the program refuses it before it
+// writes any file, with a message that names the plugin. Without top-k, the program accepts the
+// plugin.
 static void a_model_that_cannot_is_refused(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_shell(t, "cp -r model plain && "

@@ -34,8 +34,9 @@ rlhf_status play_open_within(struct play *, const char *file, const char *option
                              double timeout_s);
 void play_close(struct play *);
 
-// Call the environment for n episodes, whose numbers are in `which`. text[i] is the turn of episode
-// which[i] (NULL: empty). A text that begins with '{' holds the arguments of a call of `tool`.
+// Call the environment for n episodes, whose numbers are in `which`. text[i] is the policy's turn
+// in episode which[i]; NULL means an empty turn. If a text begins with '{', it holds the arguments
+// of a call of `tool`.
 rlhf_status play_reset(struct play *, uint32_t n, const uint64_t *which, const char *row);
 rlhf_status play_step(struct play *, uint32_t n, const uint64_t *which, const char *const *text,
                       const char *tool);

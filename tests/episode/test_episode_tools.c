@@ -248,8 +248,9 @@ static void forged(void **state) {
     close_game(&g);
 }
 
-// Counts the turns that the template renders differently once later turns follow: Qwen3's template
-// drops thoughts. How a call's JSON is formatted does not matter.
+// The host counts the turns that the template renders differently once later turns follow. Qwen3's
+// template is an example, because it drops thoughts. How a call's JSON is formatted does not
+// matter.
 static void rewritten(void **state) {
     static const struct {
         const char *template;

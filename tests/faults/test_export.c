@@ -112,8 +112,8 @@ static void interrupted(void **state) {
     assert_in_range(stopped, n - 6, n); // once renaming has begun, the new name is there
 }
 
-// A GGUF file outside the directory gets its name last. So whenever the old directory is kept, the
-// old file is kept, too.
+// A GGUF file outside the directory gets its final name last. So whenever the old directory is
+// kept, the old GGUF file is kept, too.
 #define BESIDE                                                                                     \
     "ASAN_OPTIONS=\"verify_asan_link_order=0:$ASAN_OPTIONS\" "                                     \
     "LD_PRELOAD=\"$RLHF_TEST_PLUGINS/../faults/fault_files.so\" \"$HOST\" export r --to deep/out " \

@@ -46,8 +46,8 @@ static long count(struct e2e *t, const char *args) {
     return n;
 }
 
-// `what` has happened to run x. Asserts that x resumes to the files of run u, or that x had no
-// checkpoint. (A checkpoint counts even if it has its name but not yet the link `latest`.)
+// Run x was stopped in the way `what`. Asserts that x resumes to the files of run u, or that x had
+// no checkpoint. (A checkpoint counts even if it has its name but not yet the link `latest`.)
 static void check_resume(struct e2e *t, const char *what) {
     int had = e2e_exists(t, "x/checkpoints/latest/state/run.json");
     int status = e2e_run(t, "--resume x --trust-run");

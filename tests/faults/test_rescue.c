@@ -1,6 +1,6 @@
-// test_rescue.c: if a phase fails, or a plugin leaves it after a request to stop, only that phase
-// is lost. The checkpoint of the previous boundary is written, and resuming ends with the bytes of
-// a run that never failed.
+// test_rescue.c: a phase fails, or a plugin ends it early because the user asked to stop. Only that
+// phase is lost. The checkpoint of the previous boundary is written, and resuming ends with the
+// bytes of a run that never failed.
 #include "e2e.h"
 
 #include <stdio.h>

@@ -217,9 +217,10 @@ static void draws_tokens(struct e2e *t, const char *model) {
     assert_true(drawn > 48 * 20);
 }
 
-// hf/gpt2-bf16 has 320 rows for 290 tokens, and with random weights the padding has a tenth of the
-// probability. No padding is sampled, and training reproduces the log-probs of samples. The softmax
-// of sft.so includes the padding, but the trained model does not sample it either.
+// The embedding of hf/gpt2-bf16 has 320 rows for 290 tokens. With random weights, the 30 rows of
+// padding have a tenth of the probability. No padding is sampled, and training reproduces the
+// log-probs of samples. The softmax of sft.so includes the padding, but the trained model does not
+// sample it either.
 static void padding_is_never_drawn(void **state) {
     struct e2e *t = *state;
     draws_tokens(t, "hf/gpt2-bf16");

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 // A metric that changes linearly from `first` to `last` in phases `from` to `to` (in all phases if
-// both are 0). `noise` is added and subtracted in turn.
+// both are 0). `noise` is added in one phase and subtracted in the next.
 struct line {
     const char *name;
     double first, last, noise;

@@ -45,8 +45,9 @@ static const struct shape shapes[] = {
     {3, 4, 104, 0, RLHF_BF16, 2, 0},
 };
 
-// Shapes that a backend may refuse with an error text, because their head widths are not multiples
-// of 8. The size of some rows is still a multiple of 16 bytes.
+// Shapes whose head widths are not multiples of 8. A backend may refuse them with an error text.
+// For some of them, the size of a whole row is still a multiple of 16 bytes, so it is not enough to
+// check that.
 static const struct shape others[] = {
     {5, 2, 20, 1, RLHF_F32, 0, 0}, {5, 2, 20, 1, RLHF_BF16, 0, 0}, {5, 1, 7, 1, RLHF_F32, 0, 0},
     {5, 1, 7, 0, RLHF_BF16, 0, 0}, {5, 4, 20, 1, RLHF_BF16, 2, 0},
@@ -244,8 +245,8 @@ static void cached(struct call *k, const void *shape, struct outputs *out) {
 }
 
 static void match_shape(struct kit *k, const struct shape *s) {
-    // With fewer key heads than query heads, results are sums over the heads of a group. They are
-    // larger than those of one head, and so is the unit of their last place.
+    // With fewer key heads than query heads, results are sums over the heads of a group. These sums
+    // are larger than the result of one head, so rounding errors are larger, too.
     const struct bound bf16 = {bf16_bound.nmse, (s->kv_heads ? 2 : 1) * bf16_bound.max};
     check_match(k, attention, s, s->rows, f32_bound, bf16);
     check_match(k, attention_bwd, s, s->rows, f32_bound, bf16);

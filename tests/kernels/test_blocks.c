@@ -17,7 +17,8 @@ struct shape {
 static const struct bound f32_bound = {2e-11, 5e-5}, bf16_bound = {1e-8, 2e-2};
 
 // Shapes with three blocks are like q, k and v, and those with two are like q and v alone. The
-// others have a single block. A k of 5,000 takes more than one pass of the backend's own tiles.
+// others have a single block. With k = 5,000, a GEMM takes more than one pass of the backend's own
+// tiles.
 static const struct shape shapes[] = {
     {33, 96, 128, 16, RLHF_F32, RLHF_F32, 0, 1, 3, {0, 64, 96}, {64, 32, 32}, 2.0},
     {70, 96, 100, 5, RLHF_F32, RLHF_F32, 0, 0, 2, {0, 70}, {40, 30}, 0.5},

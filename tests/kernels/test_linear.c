@@ -49,8 +49,9 @@ static const struct shape row_shapes[] = {
     {330, 528, 400, RLHF_BF16, RLHF_BF16, IO, 0, 1}, // more rows, steps and panels than one pass
 };
 
-// Shapes for linear_dw with long sums over rows. The length of a line of the result is not a
-// multiple of four numbers, and the last line ends where its memory ends.
+// Shapes for linear_dw with long sums over rows. The length of a row of the result is not a
+// multiple of four numbers, and the last row ends where its memory ends. So a loop that always
+// writes four numbers would write past the end.
 static const struct shape tall[] = {{4500, 16, 23, RLHF_BF16, RLHF_F32, IO, 0, 1},
                                     {4500, 21, 16, RLHF_F32, RLHF_F32, OI, 0, 1},
                                     {1111, 256, 97, RLHF_BF16, RLHF_F32, IO, 0, 1},

@@ -15,9 +15,9 @@ struct shape {
 };
 
 static const struct bound value_bound = {1e-10, 5e-5};
-// Bounds of gradients. The weight's gradient has a few large rows among small ones, and large rows
-// have large errors. So compared with the gradient's root mean square, the largest error may be
-// larger than that of values.
+// Bounds of gradients. A few rows of the weight's gradient are much larger than the others, and
+// their errors are larger, too. So the largest error, divided by the root mean square of the
+// gradient, may be larger than for values.
 static const struct bound f32_bound = {1e-10, 5e-4}, bf16_bound = {1e-4, 1e-1};
 
 enum { OI = RLHF_WEIGHT_OUT_IN };
@@ -51,8 +51,8 @@ static void label(struct outputs *out, const char *op, const struct shape *s) {
              s->top_k, s->top_p);
 }
 
-// Returns the rows' supports as bits. Each support holds the target and other ids. There are whole
-// words of zeros, whole words of ones, and single bits.
+// Returns the rows' supports as bits. Each support holds the target and other ids. Some of the
+// 32-bit words are all zeros, some all ones, and some have single bits.
 static rlhf_dev make_support(struct call *k, int32_t vocab, const int32_t *target) {
     const uint64_t words = rlhf_support_words(vocab);
     int32_t *host = call_host(k, k->n_rows * words * sizeof *host);

@@ -339,9 +339,9 @@ static int is_repeat(const struct outputs *written, uint64_t t) {
     return 0;
 }
 
-// Compares output o of each token in the expanded batch with that of the same token in the compact
-// batch, bit for bit. `with_prefix` and `with_repeats` choose whether tokens of the prefix, and
-// their repetitions, are compared too.
+// Compares output number `o` of each token in the expanded batch with that of the same token in the
+// compact batch, bit for bit. `with_prefix` and `with_repeats` choose whether tokens of the prefix,
+// and their repetitions, are compared too.
 static void same_bits(rlhf_compute *c, const struct outputs *shared, const struct outputs *written,
                       uint32_t o, int with_prefix, int with_repeats) {
     const struct output *x = &shared->o[o], *y = &written->o[o];

@@ -45,9 +45,9 @@ static void nothing_in_vain(void **state) {
         struct counted want;
     } cases[] = {
         // The first three numbers count calls of linear_dw, of linear_dx, and of linear_sum with
-        // `across`. linear_dw is called for B and A in both layers. linear_dx is called for four
-        // products in layer 1, three in layer 0, and once through each B. But for an adapted
-        // product, linear_sum is called instead.
+        // `across`. linear_dw is called for each B and each A. linear_dx is called for four
+        // products in layer 1, for three in layer 0, and once for each B. For an adapted product,
+        // linear_sum is called instead.
         {{"q_proj", "v_proj"}, {4, 3 + 3 + 2, 1, 0, 0}},
         {{"down_proj"}, {4, 3 + 2, 1, 0, 0}},
         {{"all-linear"}, {16, 8, 4 + 3, 0, 0}},

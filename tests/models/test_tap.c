@@ -1,6 +1,6 @@
-// tests/models/test_tap.c: the tap (rlhf/draft/tap.h): the identities between its values, runs that
-// begin at a middle layer, rows of heads with and without their values, and errors. The numbers
-// themselves are compared with PyTorch in tests/inspect and tests/oracle.
+// tests/models/test_tap.c: the tap (rlhf/draft/tap.h). Tests identities between its values, runs
+// that begin at a middle layer, rows of the LM head before and after its values are released, and
+// errors. tests/inspect and tests/oracle compare the numbers with PyTorch.
 #include "adapters.h"
 
 #include <rlhf/draft/tap.h>

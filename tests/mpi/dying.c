@@ -3,7 +3,8 @@
 //
 //   DYING_OVER   the real collective's shared object
 //   DYING_RANK   the rank that dies
-//   DYING_AT     before which of its calls of exchange() and gather(), from 1; 0: never
+//   DYING_AT     the number of the call of exchange() or gather(), from 1, before which it dies;
+//                0: never
 //   DYING_COUNT  a file that receives the number of rank 0's calls at the end
 #include <rlhf/draft/collective.h>
 

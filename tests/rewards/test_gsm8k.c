@@ -28,7 +28,7 @@ static long long gold_of(const char *solution) {
     return strtoll(digits, NULL, 10);
 }
 
-// Writes a response in the given form, which contains the answer `gold` or, in later forms, a wrong
+// Writes a response in the given form. Forms 0 to 3 contain the answer `gold`, the others a wrong
 // answer. Returns 1 if the response's answer is right.
 static int respond(char *out, size_t cap, int form, const char *solution, long long gold) {
     switch (form) {

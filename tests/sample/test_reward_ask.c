@@ -197,9 +197,9 @@ static void metrics_are_of_the_calls_that_report(void **state) {
     assert_true(f->weight == 7 && f->counted == 7);
 }
 
-// A call for a group cannot take back the metrics that it reported for rows that are scored again.
-// So the whole call is repeated, and the metrics are those of a batch that was scored at once. Rows
-// that already had an answer keep it.
+// If a call for whole groups fails at a row, the metrics that it reported include rows that are
+// scored again. So the whole call is repeated, and the metrics are those of a single call without
+// failures. Rows that already had an answer keep it.
 static void metrics_of_repeated_groups_count_once(void **state) {
     struct fixture *f = *state;
     f->s->call[0] = (struct call){.fails = "d", .metric = 3};
@@ -228,7 +228,7 @@ static void metrics_of_repeated_groups_count_once(void **state) {
 }
 
 // A reward can give NaN or infinity for a row that it did not mark as failed. The metrics that it
-// reported then already include this number.
+// reported in that call already include this number.
 static void metrics_of_odd_numbers_count_once(void **state) {
     struct fixture *f = *state;
     alone(f);

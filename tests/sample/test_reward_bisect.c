@@ -38,8 +38,8 @@ static void rows_that_end_it_are_found(void **state) {
     f->plugin.outside = NULL;
 }
 
-// With retry, only the last try searches. If partial calls would change a reward's state, no search
-// takes place.
+// With retry, only the last try searches for the row that ends the process. If calls with parts of
+// the rows would change a reward's state, the search is skipped.
 static void they_are_looked_for_when_it_counts(void **state) {
     struct fixture *f = *state;
     f->plugin.outside = &f->outside;

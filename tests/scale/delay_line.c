@@ -1,6 +1,6 @@
-// delay_line.c: a line with a rate and a delay between two network namespaces, for kernels without
-// netem. Each namespace has a TUN device. This process moves the packets between them and holds
-// every packet back.
+// delay_line.c: a network line with a limited rate and a delay between two network namespaces, for
+// kernels without netem. Each namespace has a TUN device. This process moves the packets between
+// the devices and delays every packet.
 //
 //   delay_line NAMESPACE ADDRESS NAMESPACE ADDRESS MBIT_PER_S DELAY_US
 //

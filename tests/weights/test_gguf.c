@@ -80,8 +80,9 @@ static void llama(void **state) {
         memcpy(&got, data + 2208 + row * 4, sizeof got);
         assert_true(got == m.data[4][order[row]]);
     }
-    // Frequency 1 makes one turn in 6.3 positions, which is below 32 / 4. Frequency 1/3 makes one
-    // turn in 18.8 positions, which is between 32 / 4 and 32.
+    // A frequency of 1 makes one turn in 6.3 positions. That is below 32 / 4, so the divisor is 1.
+    // A frequency of 1/3 makes one turn in 18.8 positions. That is between 32 / 4 and 32, so the
+    // divisor is interpolated.
     float divisor[2];
     memcpy(divisor, data + 2496, sizeof divisor);
     assert_true(divisor[0] == 1);

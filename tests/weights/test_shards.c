@@ -12,8 +12,8 @@ static const struct rlhf__rounding from = {"file", "a.weight", 100};
 
 static void to_nearest_even(void **state) {
     (void)state;
-    // 1 + 2^-8 and 1 + 3 * 2^-8 are halfway between neighboring bf16 values, 2049 and 2051 between
-    // neighboring f16 values.
+    // 1 + 2^-8 and 1 + 3 * 2^-8 are halfway between neighboring bf16 values. 2049 and 2051 are
+    // halfway between neighboring f16 values.
     const float in[] = {1.00390625f, 1.01171875f, 2049, 2051, -2049, 0.1f, 65519.996f};
     const uint16_t bf16[] = {0x3F80, 0x3F82, 0x4500, 0x4500, 0xC500, 0x3DCD, 0x4780};
     const uint16_t f16[] = {0x3C04, 0x3C0C, 0x6800, 0x6802, 0xE800, 0x2E66, 0x7BFF};

@@ -49,8 +49,8 @@ static void send_frame(int fd, uint32_t kind, uint64_t says, const void *bytes, 
     }
 }
 
-// Ends late. If the host saw the error and still waited for the process to end, the test would
-// notice.
+// Ends the process only after four seconds. If the host saw the error first and then waited for the
+// process to end, the test would notice.
 static rlhf_status end_later(void) {
     sleep(4);
     exit(9);

@@ -43,8 +43,8 @@ static void a_program_with_the_users_rights(void **state) {
     assert_int_equal(e2e_shell(t, "! grep '\"worker\"' r/manifest.json"), 0);
 }
 
-// A program may start many processes. At its end, none is left. If there is a process limit, it can
-// start only a few.
+// A program may start many processes. When the program ends, none of them is left. If there is a
+// process limit, it can start only a few.
 static void a_program_that_forks(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"", ",isolate=true"};

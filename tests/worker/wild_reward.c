@@ -1,6 +1,7 @@
-// wild_reward.c: a reward that is the length of a response plus the sum of the rewards so far. It
-// misbehaves as the option `how` says, mostly in a way that only a separate process survives. With
-// how=fail and a file, it fails only if it can create the file, so it fails only once.
+// wild_reward.c: a reward that depends on a response's length and, by default, on the number of
+// rows scored so far. It misbehaves as the option `how` says, mostly in a way that the host
+// survives only if the reward runs in a separate process. With how=fail and a file, it fails only
+// if it can create the file, so it fails only once.
 #include "support/plugin.h"
 
 #include <rlhf/reward.h>
