@@ -1,5 +1,5 @@
-// deal.h: divides the rows of a minibatch into shards by their numbers of tokens. Nothing else
-// matters, so every process finds the same shards.
+// deal.h: divides the rows of a minibatch into shards by their numbers of tokens. The shards depend
+// on nothing else, so every process computes the same shards.
 #ifndef RLHF_HOST_BATCH_DEAL_H
 #define RLHF_HOST_BATCH_DEAL_H
 

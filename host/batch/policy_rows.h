@@ -29,8 +29,9 @@ rlhf_status rlhf__policy_rows_fill(struct rlhf__policy_rows *, const struct rlhf
                                    struct rlhf__error *err);
 void rlhf__policy_rows_finish(struct rlhf__policy_rows *); // accepts a zeroed one [any]
 
-// `full` is a per-token array of the full slice. Returns a copy of it in this layout, valid until
-// the next fill; NULL if `full` is NULL. May be called `arrays` times after a fill. [any]
+// Returns a copy, in this layout, of `full`, a per-token array of the full slice. Returns NULL if
+// `full` is NULL. The copy is valid until the next fill. May be called `arrays` times after a fill.
+// [any]
 float *rlhf__policy_rows_take(struct rlhf__policy_rows *, const float *full);
 // The same for an array of bytes. Each call counts as one array. [any]
 uint8_t *rlhf__policy_rows_take_bytes(struct rlhf__policy_rows *, const uint8_t *full);

@@ -27,21 +27,21 @@ rlhf_status rlhf__preference_source_open(struct rlhf__preference_source *s,
                                          struct rlhf__error *err);
 void rlhf__preference_source_finish(struct rlhf__preference_source *); // zeroed allowed [main]
 
-// Make the next batch. *e must be zeroed or finished. [main]
+// Make the next batch. Before the call, *e must be zeroed or released (rlhf__rows_finish). [main]
 rlhf_status rlhf__preference_source_next(struct rlhf__preference_source *s, struct rlhf__rows *e,
                                          struct rlhf__error *err);
 
 // Make rows from preferences pick[0..n) of a set. Each row is a prompt and one response. The batch
 // gets the flags SHARE_PROMPTS and WHOLE_GROUPS, and a row's source is its preference's index in
-// the set. *e must be zeroed or finished. Errors: RLHF_E_INVALID (more than 2^31 - 1 tokens),
-// RLHF_E_NOMEM. [any]
+// the set. Before the call, *e must be zeroed or released (rlhf__rows_finish). Errors:
+// RLHF_E_INVALID (more than 2^31 - 1 tokens), RLHF_E_NOMEM. [any]
 rlhf_status rlhf__preference_rows(const struct rlhf__preferences *set, const int64_t *pick,
                                   uint32_t n, struct rlhf__rows *e, struct rlhf__error *err);
 
 // Make two rows from each of the completions pick[0..n). The first row is the prompt with its
-// completion. The second one, the mismatched row, is the same prompt with the completion of the
-// preceding pick (for the first pick: of the last one). It has the same group, and the label -1. If
-// n is 1, it gets the preceding completion of the set, which must then have at least two. The
+// completion. The second one, the mismatched row, has the same prompt and group, label -1, and the
+// completion of the preceding pick. The first pick gets the completion of the last pick. If n is 1,
+// the pick gets the completion that precedes it in the set, which must then have at least two. The
 // mismatched completion is cut so that its row has at most max_tokens tokens. [any]
 rlhf_status rlhf__mismatched_rows(const struct rlhf__preferences *set, const int64_t *pick,
                                   uint32_t n, int32_t max_tokens, struct rlhf__rows *e,

@@ -1,6 +1,6 @@
-// replay.h: preference pairs as token ids. Fresh pairs were collected since the last round of
-// reward-model training; history contains those of earlier rounds. This file also chooses the pairs
-// of a round.
+// replay.h: stores preference pairs as token ids, and chooses the pairs of each round of
+// reward-model training. Fresh pairs were collected since the last round; the history has the pairs
+// of earlier rounds.
 //
 // It runs no model and handles no texts. outer/reward_round.h trains on the rows.
 #ifndef RLHF_HOST_BATCH_REPLAY_H
@@ -10,8 +10,8 @@
 #include "batch/rows.h"
 #include "text/vocab.h"
 
-// The place of a pair's tokens in `ids`. They begin at index `at`, in the order prompt, chosen
-// response, rejected response.
+// A pair's tokens lie in the buffer's `ids`, from index `at` on: the prompt, the chosen response
+// and the rejected response.
 struct rlhf__replay_pair {
     size_t at;
     int32_t prompt, chosen, rejected; // number of tokens of each, at least 1
@@ -49,8 +49,8 @@ rlhf_status rlhf__replay_round(const struct rlhf__replay *r, uint64_t seed, int3
 
 // Make rows from the pairs pick[0..n), two per pair: first the chosen one with label 1, then the
 // rejected one. The group number is the pair's position. The batch's flags keep a pair in one
-// microbatch and let its rows share their prompt. *e must be zeroed or finished. Errors:
-// RLHF_E_NOMEM, RLHF_E_INVALID (too many tokens). [any]
+// microbatch and let its rows share their prompt. Before the call, *e must be zeroed or released
+// (rlhf__rows_finish). Errors: RLHF_E_NOMEM, RLHF_E_INVALID (too many tokens). [any]
 rlhf_status rlhf__replay_rows(const struct rlhf__replay *r, const uint32_t *pick, uint32_t n,
                               struct rlhf__rows *e, struct rlhf__error *err);
 
@@ -63,9 +63,9 @@ rlhf_status rlhf__replay_copy(struct rlhf__replay *dst, const struct rlhf__repla
                               struct rlhf__error *err);
 
 // rlhf__replay_write stores the replay buffer in the file `name` in the folder `in` (if `in` is
-// NULL, `name` is a path). rlhf__replay_read reads the file at `path` into a zeroed or finished *r,
-// and requires ids below n_vocab. Errors: RLHF_E_IO, RLHF_E_INVALID (damaged; the message has the
-// file's name), RLHF_E_NOMEM. The file contains, little-endian:
+// NULL, `name` is a path). rlhf__replay_read reads the file at `path` into *r, which must be zeroed
+// or released, and requires ids below n_vocab. Errors: RLHF_E_IO, RLHF_E_INVALID (damaged; the
+// message has the file's name), RLHF_E_NOMEM. The file contains, little-endian:
 // - "RLHFPAIR"
 // - u64: rounds, and the numbers of history pairs, pairs and ids
 // - for each pair three u32: the lengths of prompt, chosen and rejected response

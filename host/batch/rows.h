@@ -77,8 +77,8 @@ struct rlhf__rows {
     uint32_t n_named, unused;
 };
 
-// Allocate zeroed arrays for n rows with `total` tokens (both may be 0) in a zeroed or finished *e.
-// The caller fills in the rows, including offset. Errors: RLHF_E_NOMEM. [any]
+// Allocate zeroed arrays for n rows with `total` tokens (both may be 0) in *e, which must be zeroed
+// or released. The caller fills in the rows, including offset. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_init(struct rlhf__rows *e, uint32_t n, uint32_t total,
                             struct rlhf__error *err);
 void rlhf__rows_finish(struct rlhf__rows *e); // accepts a zeroed struct [any]
@@ -154,15 +154,15 @@ int rlhf__rows_flat(const struct rlhf__rows *e, uint32_t from, uint32_t to);
 // prompt has at least 2 tokens. [any]
 int rlhf__rows_same_prompt(const struct rlhf__rows *e, uint32_t i);
 
-// Returns the end of the microbatch that starts at row `from`. It has as many whole rows (whole
-// groups with RLHF__WHOLE_GROUPS) as fit in max_tokens, but at least one; max_tokens 0 means no
-// limit. With `share`, a prompt that adjacent rows have in common counts once. The rows before
-// `from` make no difference. [any]
+// Returns the end of the microbatch that starts at row `from`. The microbatch has as many whole
+// rows (with RLHF__WHOLE_GROUPS: whole groups) as fit in max_tokens, but at least one. If
+// max_tokens is 0, there is no limit. With `share`, a prompt that adjacent rows have in common is
+// counted once. The result does not depend on the rows before `from`. [any]
 uint32_t rlhf__rows_slice_end(const struct rlhf__rows *e, uint32_t from, int64_t max_tokens,
                               int share);
 
 // Set *tokens and *rows to the largest numbers of tokens and of rows that a microbatch can have
-// with max_tokens. A shared prompt is counted in each row. [any]
+// under the limit max_tokens. A shared prompt is counted in each row. [any]
 void rlhf__rows_largest_slice(const struct rlhf__rows *e, int64_t max_tokens, int share,
                               uint32_t *rows, uint32_t *tokens);
 

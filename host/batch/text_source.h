@@ -58,7 +58,8 @@ rlhf_status rlhf__text_source_batches(struct rlhf__text_source *, int64_t *out,
 
 // Make the next batch. Without assistant_only, each row's prompt_len is 1. With assistant_only,
 // prompt_len is the number of tokens before the assistant's first token (at least 1), and later
-// tokens of other speakers are left out of the loss. *e must be zeroed or finished. [main]
+// tokens of other speakers are left out of the loss. Before the call, *e must be zeroed or released
+// (rlhf__rows_finish). [main]
 rlhf_status rlhf__text_source_next(struct rlhf__text_source *, struct rlhf__rows *e,
                                    struct rlhf__error *err);
 
