@@ -169,9 +169,9 @@ static void say_whole_command(const struct options *o, const struct rlhf__config
     rlhf__config_finish(&c);
 }
 
-// If err says that the user must name the run's code again to resume, add a text to err. If that
-// code has changed since the run last used it, the text lists the changes. Otherwise it is the
-// whole command to type. If the run cannot be resumed for another reason, err becomes that reason.
+// Extends the error of a resumed run that asks the user to name the run's code again. If that code
+// has changed since the run last used it, adds the list of changes; otherwise, adds the whole
+// command to type. If the run cannot be resumed for another reason, err gets that reason instead.
 static rlhf_status say_trust(const struct options *o, const struct rlhf__config_request *req,
                              const struct rlhf__run_request *run, rlhf_status st,
                              struct rlhf__error *err) {

@@ -147,8 +147,8 @@ void rlhf__help_trl(FILE *out) {
 #define COMPILER "unknown"
 #endif
 
-// Runs in the child. Write the CPU backend's description, e.g. "amx, ..." or "oneDNN 2.6.3, amx,
-// ...", and its instruction-set levels.
+// Called in the child process. Writes the CPU backend's description, e.g. "amx, ..." or "oneDNN
+// 2.6.3, amx, ...", and its instruction-set levels.
 static rlhf_status describe(void *arg, struct rlhf__buf *out) {
     const struct rlhf__dirs *dirs = arg;
     struct rlhf__error err;

@@ -1,5 +1,5 @@
-// ranks.h: how a training command becomes one of the ranks of a run: it joins the others, reads
-// what rank 0 sends if they have no common directory, and becomes a learner or an actor.
+// ranks.h: makes the process of a training command a rank of a run. The process joins the other
+// ranks, gets rank 0's files if it cannot see the run directory, and becomes a learner or an actor.
 #ifndef RLHF_HOST_CMD_RANKS_H
 #define RLHF_HOST_CMD_RANKS_H
 
