@@ -294,8 +294,9 @@ static void offer(struct search *s, const char *section, const struct rlhf__opt_
     }
 }
 
-// Offer the options of the algorithm that c names, if its plugin can be opened. In a resumed run, c
-// names no algorithm if the stored config has not been read yet.
+// Look for the typed key, or a similar one, among the options of the algorithm that c names, if the
+// algorithm's plugin can be opened. In a resumed run whose stored config has not been read yet, c
+// names no algorithm.
 static void offer_algo(struct search *s, const struct rlhf__config_request *req,
                        const struct rlhf__config *c) {
     struct rlhf__plugins *plugins = NULL;

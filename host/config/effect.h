@@ -20,9 +20,9 @@ struct rlhf__effect_rule {
     const char *except; // exceptions, separated by one space; NULL = none
 };
 
-// Look for settings and plugin options (c->unused) that were given but do nothing. If one of them
-// was typed, the first such one is an error (RLHF_E_INVALID). Otherwise logs a warning about those
-// in config files, unless log is NULL. [main]
+// Look for settings and plugin options (c->unused) that were given but do nothing. If the user
+// typed any of them, returns RLHF_E_INVALID for the first one that was typed. Otherwise logs a
+// warning about those in config files, unless log is NULL. [main]
 rlhf_status rlhf__effect_check(const struct rlhf__config *c, const struct rlhf__effect_rule *rules,
                                size_t n, struct rlhf__log *log, struct rlhf__error *err);
 

@@ -57,8 +57,8 @@ void rlhf__sinks_clear(struct rlhf__config *c);
 // named the reward, as in `rlhf-host pairs`. [any]
 void rlhf__reward_section(const struct rlhf__plugin_config *p, size_t i, char out[32]);
 
-// Call this before setting the plugin of *p, the judge or the environment, to `name`. If *p has
-// another plugin, drops that plugin's options. [main]
+// Call this before setting the plugin of *p (the judge or the environment) to `name`. If *p has a
+// plugin of another name, drops the options of that plugin. [main]
 void rlhf__layer_name(struct rlhf__plugin_config *p, const char *name);
 
 // Free what an entry owns and zero it. [any]

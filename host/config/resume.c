@@ -42,7 +42,8 @@ static rlhf_status check_link(const char *path, const char *what, struct rlhf__e
 
 // Check everything below dir, which may itself be a link. Rejects links whose target begins with
 // '/' or contains ".." (RLHF_E_INVALID with path and target, "... leads out of <what>"). Also
-// rejects pipes, sockets, devices and more than 64 levels. RLHF_E_IO if a directory cannot be read.
+// rejects pipes, sockets, devices and more than 64 levels. If a directory cannot be read, returns
+// RLHF_E_IO.
 static rlhf_status links_stay(const char *dir, const char *what, int depth,
                               struct rlhf__error *err) {
     if (depth > MAX_DEPTH)

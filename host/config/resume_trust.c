@@ -112,10 +112,9 @@ static void add_plugin(const struct rlhf__config_request *req, const struct rlhf
     rlhf__buf_free(&list);
 }
 
-// Append the flags that must be given again to resume a run with p: for each of the plugin's
-// options with RLHF_OPT_CODE that is not at its default, for access to the network, and for running
-// outside a worker. If the plugin has not been opened, `plugin` is NULL, and only the flag for the
-// network is appended.
+// Append the flags that the user must give again to resume a run with the plugin p: for its options
+// with RLHF_OPT_CODE that were set, for access to the network, and for running outside a worker. If
+// the plugin has not been opened, `plugin` is NULL, and only the flag for the network is appended.
 static void add_code(const struct rlhf__config_request *req, const struct rlhf__plugin_config *p,
                      const struct rlhf__plugin *plugin, const char *section,
                      struct rlhf__buf *words) {
