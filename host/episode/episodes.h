@@ -1,9 +1,9 @@
-// episodes.h: the episodes of a batch. While the decoder samples, they tell it how each sequence
-// continues after a turn (rlhf__gen_turns). Afterwards they give each row's rewards and how it
-// ended.
+// episodes.h: plays the episodes of a batch. During sampling, tells the decoder how each sequence
+// continues after a turn (rlhf__gen_turns). After sampling, gives each row its rewards and the
+// reason why its episode ended.
 //
-// The environment is called between two steps of the decoder, with all episodes that wait for the
-// same function.
+// Calls the environment between two steps of the decoder. One call covers all episodes that wait
+// for the same function of the environment.
 #ifndef RLHF_HOST_EPISODE_EPISODES_H
 #define RLHF_HOST_EPISODE_EPISODES_H
 

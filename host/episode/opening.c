@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-// What an environment said, as messages. Its texts are well-formed UTF-8, and special tokens in
+// The texts of an environment as chat messages. They are well-formed UTF-8, and special tokens in
 // them are spelled out.
 struct speech {
     struct rlhf__buf text[RLHF__EPISODE_MESSAGES];

@@ -140,8 +140,8 @@ static rlhf_str turn_text(const struct rlhf__rewriting *by, const struct rlhf__t
     return s;
 }
 
-// Add the episode's turns to the counts. Errors: also RLHF_E_INVALID if the template cannot render
-// the whole conversation, or with by->refuses if it rewrites a turn.
+// Add the episode's turns to the counts. Errors: RLHF_E_INVALID if the template cannot render the
+// whole conversation or, with by->refuses, if the template rewrites a turn; RLHF_E_NOMEM.
 static rlhf_status count(struct rlhf__rewriting *by, const struct rlhf__episode *e,
                          struct rlhf__error *err) {
     struct rlhf__messages m = {.n = 0};

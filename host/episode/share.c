@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
-// The beginning of a message between ranks. It is followed by the reports, one byte per row (1 =
-// lost), and the bytes of rlhf__rollout_pack.
+// The beginning of a message between ranks. After it come the bytes of the environment's reports,
+// then one byte for each row (1 = the episode was given up), then the bytes of rlhf__rollout_pack.
 struct head {
     struct rlhf__episode_counts counts;
     uint64_t reports; // bytes
