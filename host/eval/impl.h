@@ -20,8 +20,8 @@ struct rlhf__eval_options {
 };
 
 // Sample responses to the prompts of each --data, score them with --reward, and print the means
-// with their standard errors, and pass@k. With --compare, do and print the same for the model that
-// it names. [main]
+// with their standard errors, and pass@k. With --compare, also do this for the model that --compare
+// names. [main]
 rlhf_status rlhf__eval_rewards(const struct rlhf__env *env, const struct rlhf__eval_options *o,
                                struct rlhf__error *err);
 

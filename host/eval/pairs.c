@@ -79,10 +79,10 @@ static int same_text(rlhf_str a, rlhf_str b) {
     return a.len == b.len && memcmp(a.ptr, b.ptr, (size_t)a.len) == 0;
 }
 
-// Returns 1 if response i may be in a row whose best response is `best` (-1 = not known yet). These
-// may not: empty responses, responses that nan_policy dropped, and responses whose text equals that
-// of the best one. Equal texts can consist of different tokens and get different scores, but a row
-// of texts cannot express a preference between them.
+// Returns 1 if response i may be in a row whose best response is `best` (-1 = not known yet).
+// Returns 0 for an empty response, for one that nan_policy dropped, and for one whose text equals
+// that of the best response. Equal texts can consist of different tokens and get different scores,
+// but a row of texts cannot express a preference between them.
 static int usable(const struct rlhf__scored *x, const uint8_t *keep, int32_t i, int32_t best) {
     if (!keep[i] || x->response[i].len == 0) return 0;
     return i == best || best < 0 || !same_text(x->response[i], x->response[best]);
