@@ -17,7 +17,7 @@
 #include "sample/rollout.h"
 
 // Everything that is needed to create feeds; borrowed for the feeds' lifetime. Each function that
-// opens a feed says which parts of the cast must exist by then.
+// opens a feed says which parts of the cast must already exist.
 struct rlhf__feed_env {
     const struct rlhf__config *config;
     const struct rlhf__cast *cast;
@@ -108,8 +108,8 @@ rlhf_status rlhf__feed_largest(struct rlhf__feed *, struct rlhf__experience *x,
 rlhf_status rlhf__feed_max_tokens(const struct rlhf__feed_env *, int32_t *out,
                                   struct rlhf__error *err);
 
-// Warn if there are fewer `rows` than batch.size, because the run then has only `phases` optimizer
-// steps. [main]
+// If `rows`, the number of rows, is smaller than batch.size, warn that the run will have only
+// `phases` optimizer steps. [main]
 void rlhf__feed_few_rows(const struct rlhf__feed_env *, int64_t rows, int64_t phases);
 
 // ---- text_feed.c: {"text"} rows, and {"text", "label"} rows for a classifier ----
@@ -163,14 +163,14 @@ rlhf_status rlhf__prompt_feed_open(const struct rlhf__feed_env *, int reference_
 // Returns 1 if log-probs are over the tokens that top-k, top-p or min-p kept while sampling. [any]
 int rlhf__prompt_feed_keeps_support(const struct rlhf__feed *);
 
-// Returns the number of tokens of the longest prompt plus sampling.max_new_tokens or, with an
-// environment, of the longest episode. [any]
+// Returns the length limit of a row in tokens: the longest prompt plus sampling.max_new_tokens.
+// With an environment, returns the limit of an episode's length. [any]
 int32_t rlhf__prompt_feed_longest(const struct rlhf__feed *);
 
 // Sample responses of `model` to n prompts, which are taken from the start of the file and repeated
 // as needed. `model` is the policy, or a model with the policy's vocabulary. `stream` names the
-// random stream; its sequence numbers begin with `first`. Does not move the cursor. *e must be
-// zeroed or finished. [step]
+// random stream; its sequence numbers begin with `first`. Does not move the cursor. Before the
+// call, *e must be zeroed or released (rlhf__rows_finish). [step]
 rlhf_status rlhf__prompt_feed_sample(const struct rlhf__feed *, const struct rlhf__model *model,
                                      uint32_t n, const char *stream, uint64_t first,
                                      struct rlhf__rows *e, struct rlhf__error *err);

@@ -75,7 +75,8 @@ static rlhf_status refer_samples(const struct rlhf__feed_env *env, struct rlhf__
 }
 
 // Write some of the responses to samples.jsonl. The reference's log-probs are written only if they
-// are over all tokens: the tokens that sampling kept are not known here.
+// are normalized over the whole vocabulary, because this function does not know which tokens
+// sampling kept.
 static rlhf_status write_samples(const struct measured *m, struct rlhf__rows *e,
                                  const struct rlhf__scored *x, struct rlhf__error *err) {
     const struct rlhf__feed_env *env = m->env;

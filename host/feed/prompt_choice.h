@@ -28,7 +28,7 @@ rlhf_status rlhf__prompt_choice_ask(struct rlhf__prompt_choice *, int64_t phase,
 
 // Note the prompts of rows that were sampled ahead for the phase. Does not count the prompts as
 // used: they were counted when the algorithm chose them. For rows from a checkpoint, an earlier
-// process did that. [step]
+// process counted them. [step]
 void rlhf__prompt_choice_chosen(struct rlhf__prompt_choice *, int64_t phase,
                                 const struct rlhf__rows *);
 

@@ -52,8 +52,10 @@ static rlhf_status advance(void *ctx, int wait, struct rlhf__error *err) {
     return RLHF_OK;
 }
 
-// Returns what row i does next. At first it only reads its prompt. After a turn of the policy it
-// reads what the environment said, or is over if nothing is drawn after that.
+// Returns what the decoder does next with row i. On the first call, the row has only its prompt to
+// read. On later calls, the policy has finished a turn: the row reads the environment's recorded
+// text, or is over if the turn differs from the recorded one or the record has no later turn of the
+// policy.
 static int next(void *ctx, uint32_t i, const int32_t **ids, int32_t *n) {
     struct playing *p = ctx;
     const int32_t from = p->at[i];
@@ -95,9 +97,9 @@ static int is_cut(const struct rlhf__rows *was, uint32_t i, int32_t max_new) {
     return was->end[i] == RLHF_EPISODE_TURN_LENGTH && end - from < max_new;
 }
 
-// Returns the length at which the decoder ends rows: that of the longest recorded row. If the run
-// cut no row at its greatest length, the result is greater by max_new, because a turn that is
-// sampled now may be longer than the recorded one. It is at most the context.
+// Returns the length at which the decoder ends rows. If the run cut a row at its greatest length,
+// this is the length of the longest recorded row. Otherwise max_new is added, because a turn that
+// is sampled now may be longer than the recorded one. The result is at most the context length.
 static int32_t longest_of(const struct playing *p, const struct rlhf__rollout_request *q) {
     const int32_t n_ctx = q->model->info.n_ctx;
     int32_t longest = 0, more = q->max_new;
