@@ -108,8 +108,8 @@ rlhf_status rlhf__chain_log_checkpoint(struct rlhf__chain_log *l, int64_t phase,
 
 // ---- the beginning ----
 
-// Add to `begin` the inputs that it lacks and `before` has. A resumed run does not read all files
-// again, so `begin` may lack some inputs.
+// Add to `begin` the inputs that only `before` has: a resumed run does not read all files again, so
+// `begin` may lack some.
 static void keep_inputs(json_t *begin, const json_t *before) {
     json_t *inputs = json_object_get(begin, "inputs");
     json_t *was = json_object_get(before, "inputs");

@@ -22,9 +22,9 @@ rlhf_status rlhf__inputs_add_file(json_t *list, const char *setting, const char 
 rlhf_status rlhf__inputs_add_model(json_t *list, const char *setting, const char *dir, int weights,
                                    struct rlhf__error *err);
 
-// An input's counterpart in `before` has the same setting and the same position among the inputs of
-// that setting. Append "SETTING PATH (FIELD x is now y)" for every input in `now` that lacks a
-// counterpart or differs from it. [any]
+// Compare every input in `now` with its counterpart in `before`, i.e. the input of the same setting
+// at the same position among that setting's inputs. If an input differs or has no counterpart,
+// append "SETTING PATH (FIELD x is now y)". [any]
 void rlhf__inputs_compare(const json_t *before, const json_t *now, struct rlhf__buf *out);
 
 // Append "SETTING PATH" for every input in `now` that is outside the directory `run`, which must be

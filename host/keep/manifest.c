@@ -93,9 +93,9 @@ json_t *rlhf__manifest_json(const struct rlhf__manifest *m) {
 
 // ---- what changed -----------------------------------------------------------------------------
 
-// Find the stored counterpart of plugin i of `now`. It is one of the stored plugins with the same
-// role. Among these, a model plugin other than the policy's is matched by its id, any other plugin
-// by its position.
+// Returns the stored counterpart of plugin i of `now`, or NULL. Only stored plugins with the same
+// role are considered. Among them, a model plugin other than the policy's is found by its id, any
+// other plugin by its position.
 static const json_t *counterpart(const json_t *now, size_t i, const json_t *stored) {
     const json_t *p = json_array_get(now, i), *q;
     const char *role = rlhf__json_text_in(p, "role");
