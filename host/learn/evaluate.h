@@ -55,8 +55,8 @@ struct rlhf__preference_quality {
     double nats;           // -log softmax of the rewards at the preferred response
     double margin;         // the preferred response's reward minus the mean of the others
     // The value of the preferred response, and the mean value of the other responses. A response's
-    // value is its reward or, for a policy, its log-probability, from which the reference's is not
-    // subtracted.
+    // value is its reward or, for a policy, its log-probability (without subtracting the
+    // reference's).
     double chosen, rejected;
 };
 

@@ -180,7 +180,7 @@ static rlhf_status run_rows(struct rlhf__learner *l, const struct rlhf__rows *e,
     return rlhf__shards_rows(l, e, rlhf__microbatch_shares(l, e), p, all_rows, err);
 }
 
-// Run the rows of e that have the use `use` (enum rlhf_row_use). Waits for the device, so that the
+// Run the rows of e whose use (enum rlhf_row_use) is `use`. Waits for the device, so that the
 // measured time is the time of exactly these rows.
 static rlhf_status rows_of(struct rlhf__learner *l, const struct rlhf__rows *e, int use,
                            struct rlhf__place *p, struct rlhf__error *err) {

@@ -40,8 +40,9 @@ rlhf_status rlhf__row_use_check(const rlhf_heads *d, uint32_t total, struct rlhf
 // Returns an estimate of the seconds saved by rows that the algorithm has marked. A row without a
 // gradient saves its backward pass, an excluded row saves both passes. A backward pass is taken to
 // last as long as two forward passes; its fixed costs are ignored. The time of a forward pass is
-// measured on rows without a gradient. If none exist, it is estimated as a third of the time of the
-// rows trained in the same minibatches. Returns a negative number if neither was timed. [any]
+// measured on rows without a gradient. If there are none, it is estimated as a third of the time of
+// the rows that were trained in the same minibatches. Returns a negative number if no times were
+// measured. [any]
 double rlhf__row_tally_saved(const struct rlhf__row_tally *);
 
 // ---- heads: host arrays for one microbatch, grown as needed ----
@@ -112,8 +113,9 @@ struct rlhf__learner {
     double norm_first, norm_max; // gradient norms: the first that is not 0, and the largest
     int64_t minibatches, steps;
     // Set by the caller: 1 if another minibatch of the phase follows. With several processes, the
-    // policy's new values may then still arrive while that minibatch's forward pass has begun.
-    // Until that minibatch or rlhf__learner_settle ends, the policy must not be used otherwise.
+    // policy's new values may then still arrive while that minibatch's forward pass has begun. The
+    // policy must not be used for anything else until that minibatch has ended or
+    // rlhf__learner_settle has returned.
     int32_t more, reserved2;
     // Receives the progress of a phase: `rows` rows of rows_all are done. The caller sets the start
     // value of `rows`. NULL = progress is not reported.

@@ -188,9 +188,9 @@ static int any_derivative(const struct rlhf__learner *l) {
            any(d->score, (size_t)b->n * (size_t)l->model->n_labels);
 }
 
-// Add up, over tokens, the reference's log-prob minus the policy's log-prob, both before the
-// update. Only the wanted responses of a file (label 1) are measured. Tokens that the policy did
-// not write add 0, because both of their log-probs are 0.
+// Add up, over tokens, the reference's log-prob minus the policy's, both computed before the
+// update. Only the wanted responses of a file (label 1) are measured. A token that the policy did
+// not write adds 0, because both models' log-probs are 0 for it.
 static void measure_fall(struct rlhf__learner *l, const struct rlhf__rows *e, uint32_t from,
                          const rlhf_loss_in *in) {
     if (!in->logp_ref || !in->heads->logp || (e->flags & RLHF__DRAWN)) return;

@@ -54,10 +54,10 @@ rlhf_status rlhf__optim_blocks_step(struct rlhf__optim *o, double factor, int32_
 rlhf_status rlhf__optim_blocks_spread(struct rlhf__optim *o, struct rlhf__error *err);
 
 // These functions are for an optimizer whose state is divided between processes. They copy elements
-// [from, from + n) of item `item` of the state; if v is 1, of its second moment.
-// rlhf__optim_blocks_get collects the elements in `host` of rank 0. All ranks must call it, in the
-// same order; on the other ranks `host` may be NULL. rlhf__optim_blocks_put copies those elements
-// from `host` that the rank owns. [main]
+// [from, from + n) of the first moment (or momentum) of item `item`; if v is 1, of its second
+// moment. rlhf__optim_blocks_get collects the elements in `host` of rank 0. All ranks must call it,
+// in the same order; on the other ranks `host` may be NULL. rlhf__optim_blocks_put copies those
+// elements from `host` that the rank owns. [main]
 rlhf_status rlhf__optim_blocks_get(const struct rlhf__optim *o, uint32_t item, int v, uint64_t from,
                                    uint64_t n, float *host, struct rlhf__error *err);
 rlhf_status rlhf__optim_blocks_put(struct rlhf__optim *o, uint32_t item, int v, uint64_t from,

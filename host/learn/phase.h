@@ -19,7 +19,7 @@ struct rlhf__cast {
     struct rlhf__model *policy;
     struct rlhf__model *reference; // NULL: the plan needs none
     struct rlhf__model *critic;    // NULL: the policy has the value head
-    // [plan.n_named] the models that the plan names. Several may be the same model, or the
+    // [plan.n_named] the models that the plan names. Some entries may be the same model, or the
     // reference.
     struct rlhf__model *named[RLHF_NAMED_MAX];
     struct rlhf__instance *algo;
