@@ -38,9 +38,9 @@ static inline double quick_log(double x) {
     return e * 0.6931471805599453 + 2 * s * p;
 }
 
-// Sine and cosine of an angle from 0 to 2 pi, with errors below 2^-48. Computes those of r, the
-// distance to the nearest multiple of pi / 2, and then exchanges or negates them as the quadrant
-// requires.
+// Computes sine and cosine of an angle from 0 to 2 pi, with errors below 2^-48. First computes the
+// sine and cosine of r, the distance to the nearest multiple of pi / 2. Then exchanges or negates
+// them as the quadrant requires.
 static inline void quick_wave(double angle, double *sine, double *cosine) {
     const int32_t quarter = (int32_t)(angle * 0.6366197723675814 + 0.5);
     const double r = angle - quarter * 1.5707963267948966, q = r * r;
@@ -57,9 +57,9 @@ static inline void quick_wave(double angle, double *sine, double *cosine) {
     *cosine = (quarter + 1) & 2 ? -b : b;
 }
 
-// First computes the pair quickly, with an error below radius * 2^-46. If (number - error) and
-// (number + error) round to the same float, that float is right. Otherwise computes the pair
-// exactly, which takes ten times as long and is rarely needed.
+// First computes each pair of numbers quickly, with an error below radius * 2^-46. If (number -
+// error) and (number + error) round to the same float, this float is correctly rounded. Otherwise
+// computes the pair exactly, which takes ten times as long and is rarely needed.
 static void normal_pairs(const double *a, const double *b, size_t blocks, float *x) {
     float other[2 * BLOCKS];
     int unsure = 0;

@@ -95,8 +95,9 @@ struct rlhf__model_spec {
     int32_t value_detach;
     int32_t score_init; // enum rlhf_score_init: how a score head is drawn
     // 1: the weights never change after they are filled. The first refresh releases values that the
-    // plugin keeps packed; a later access fails with RLHF_E_INTERNAL. rlhf__model_open does the
-    // first refresh. With RLHF__START_EMPTY, rlhf__params_copy does it instead.
+    // plugin keeps packed; an access to these values after that fails with RLHF_E_INTERNAL.
+    // rlhf__model_open does the first refresh. With RLHF__START_EMPTY, rlhf__params_copy does it
+    // instead.
     int32_t frozen;
     // 1: sampling and log-probs use only ids that have a token; 0: they use all rows of the
     // embedding, as in transformers.

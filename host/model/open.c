@@ -14,8 +14,8 @@
 
 // ---- the plugin of a model type ----
 
-// Returns 0 if the plugin with the file name `stem` (without ".so") lists its model types and
-// `stem` is not one of them. Otherwise returns 1.
+// Returns 0 if the plugin with the file name `stem` (without ".so") has a list of model types that
+// lacks `stem`. Otherwise returns 1.
 static int is_type(struct rlhf__plugins *plugins, const char *stem) {
     const struct rlhf__plugin *p = NULL;
     struct rlhf__error unsaid = {0};
@@ -33,8 +33,9 @@ static int is_type(struct rlhf__plugins *plugins, const char *stem) {
     return o.type != RLHF_T_ENUM;
 }
 
-// Append those file names of plugins that are also model types to *out, as "a, b". Set *there to 1
-// if a plugin file is named model_type. That plugin exists, but could not be opened.
+// Append to *out, as "a, b", the file names of plugins (without ".so") that are also model types.
+// Set *there to 1 if a plugin file has the name `model_type`: this file exists, but could not be
+// opened.
 static rlhf_status list_types(struct rlhf__plugins *plugins, const char *model_type,
                               struct rlhf__buf *out, int *there) {
     struct rlhf__buf stems = RLHF__BUF_INIT;

@@ -200,8 +200,8 @@ static void orthonormalise(float *x, size_t count, size_t len) {
     }
 }
 
-// If the random matrix has at most as many rows as columns, makes its rows orthonormal, otherwise
-// its columns. Then multiplies it by the gain. work has n elements.
+// Makes the rows of the random matrix orthonormal if there are at most as many rows as columns, and
+// its columns otherwise. Then multiplies the matrix by the gain. work has n elements.
 static void orthogonal(float *x, float *work, const rlhf_param *p, size_t n) {
     size_t rows = p->ndim > 0 ? (size_t)p->shape[0] : 1, cols = rows ? n / rows : 0;
     int wide = rows <= cols;

@@ -27,8 +27,8 @@ rlhf_status rlhf__param_check(const struct rlhf__model *m, const rlhf_param *p,
 // Does not refresh the model. [main]
 rlhf_status rlhf__params_read(struct rlhf__model *m, int draw_score, struct rlhf__error *err);
 
-// Returns the errors of rlhf__params_read about names and shapes, without reading values. m may be
-// on a memory plan. [main]
+// Make the checks of rlhf__params_read on names and shapes, without reading values. Returns the
+// error that rlhf__params_read would return. m may be on a memory plan. [main]
 rlhf_status rlhf__params_check(struct rlhf__model *m, int draw_score, struct rlhf__error *err);
 
 // Read all parameters of `group` (enum rlhf_param_group; -1 = all) from one file, which must

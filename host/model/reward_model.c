@@ -138,8 +138,7 @@ void rlhf__fronted_finish(struct rlhf__fronted *f) {
 }
 
 // Copies the token rewards apart[] of f's rows to token[], which has an entry for each token of the
-// original rows. Leaves out a token that was added in f, and sets a token that was removed in f to
-// 0.
+// original rows. A token that was added in f is left out. A token that was removed in f gets 0.
 static void tokens_of(const struct rlhf__fronted *f, uint32_t n, const int32_t *offset,
                       const float *apart, float *token) {
     for (uint32_t i = 0; i < n; i++) {

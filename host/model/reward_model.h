@@ -39,13 +39,14 @@ rlhf_status rlhf__reward_head_write(const struct rlhf__reward_head *h, json_t *c
                                     struct rlhf__error *err);
 
 // Computes seq[n], the rewards of n ragged rows (offset[n + 1], prompt_len[n]), from raw[total],
-// one raw score per response token. A row without response tokens gets bias. Sums are f64, in row
-// order. [any]
+// one raw score per response token. A row without response tokens gets the reward `bias`. Sums are
+// f64, in row order. [any]
 void rlhf__reward_pool(const struct rlhf__reward_head *h, uint32_t n, const int32_t *offset,
                        const int32_t *prompt_len, const float *raw, float *seq);
 
-// Adds the derivative that follows from d_seq[n] to d_raw[total]. With mean pooling, every response
-// token gets gain * d_seq / (number of response tokens). Otherwise the last response token gets
+// The backward pass of rlhf__reward_pool: given the derivatives d_seq[n] of the rewards, adds the
+// derivatives of the raw scores to d_raw[total]. With mean pooling, every response token gets gain
+// * d_seq / (number of response tokens). Otherwise only the last response token gets a derivative,
 // gain * d_seq. [any]
 void rlhf__reward_pool_bwd(const struct rlhf__reward_head *h, uint32_t n, const int32_t *offset,
                            const int32_t *prompt_len, const float *d_seq, float *d_raw);
