@@ -111,8 +111,8 @@ static const struct {
 };
 
 // Returns 1 if the note `id` is still reported after the policy was reported as lost (RLHF__LOST).
-// Two of these notes are about causes. The third is the collapse, which is new if only the distance
-// from the reference was reported.
+// Two such notes name a cause of the loss. The third one is the collapse: it is news if the policy
+// was reported as lost only because it is far from the reference.
 static int is_said_after(const char *id) {
     return strcmp(id, "right_answers_fell") == 0 || strcmp(id, "negative_weights") == 0 ||
            strcmp(id, "collapsed") == 0;

@@ -81,8 +81,8 @@ struct rlhf__findings {
 enum { RLHF__TREND_PHASES = 10, RLHF__TREND_LASTED = 5 };
 
 // Returns 1 if this note of the rules (history/rules.h) must be reported now, and marks the note as
-// reported. Such a note is a problem, has lasted, and has not been reported before. After
-// RLHF__LOST, only the causes of RLHF__LOST and a collapse are reported. [any]
+// reported. A note is reported if it is a problem, has lasted, and has not been reported before.
+// After a finding of RLHF__LOST, only a collapse and the causes of the loss are reported. [any]
 int rlhf__findings_note(struct rlhf__findings *, const struct rlhf__run_note *);
 
 // Check the next phase. [any]

@@ -56,9 +56,9 @@ struct rlhf__sample_table {
 void rlhf__samples_put(struct rlhf__buf *out, const struct rlhf__sample_table *t,
                        const struct rlhf__sample *samples, size_t n);
 
-// Print the table of a phase. Its columns are the reward, the scores of several rewards, the
-// log-prob under the reference, and the text. The log-prob is omitted if the text would get too
-// little space. [main]
+// Print the table of a phase. Its columns are the reward, the score of each reward plugin (if there
+// are several), the log-prob under the reference, and the text. The log-prob column is omitted if
+// the text would get too little space. [main]
 void rlhf__samples_table(FILE *out, const struct rlhf__sample_table *,
                          const struct rlhf__sample *samples, size_t n);
 

@@ -24,7 +24,7 @@ void rlhf__sinks_begin(struct rlhf__sinks *, const rlhf_sink_run *run, double el
 // Copy the current phase's metrics. Call it before rlhf__metrics_flush, which clears them. [main]
 void rlhf__sinks_take(struct rlhf__sinks *, const struct rlhf__metrics *);
 
-// Call phase() of each sink with the metrics that rlhf__sinks_take copied, and with these samples.
+// Call phase() of each sink with the metrics that rlhf__sinks_take copied, and with the n samples.
 // phase and steps are as in rlhf_sink_phase. [main]
 void rlhf__sinks_phase(struct rlhf__sinks *, int64_t phase, int64_t steps,
                        const struct rlhf__sample *samples, size_t n);
