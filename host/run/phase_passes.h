@@ -23,9 +23,9 @@ rlhf_status rlhf__phase_passes(struct rlhf__phase *p, struct rlhf__error *err);
 rlhf_status rlhf__phase_refer(const struct rlhf__phase *p, struct rlhf__experience *x,
                               struct rlhf__error *err);
 
-// Free the buffers of policy and critic. Call this when a part of the phase no longer uses them, so
-// that the memory of a phase's parts does not add up. Does nothing for rows of a file, because such
-// a phase is a single step. [step]
+// Free the buffers of policy and critic. Call this after a part of the phase that used the buffers,
+// so that the next part can use their memory. Does nothing for rows of a file, because such a phase
+// is a single step. [step]
 void rlhf__phase_trim(const struct rlhf__phase *p);
 
 #endif

@@ -53,9 +53,8 @@ static rlhf_status write_files(struct rlhf__run *r, const struct rlhf__folder *a
 }
 
 // A checkpoint's own state says whether it is the best so far. Only planned checkpoints, which
-// every run of this configuration writes, can be the best. If checkpoints that are written because
-// of time, a signal or a failure could be the best, the state would depend on when a run was
-// stopped.
+// every run of this configuration writes, can be the best. A checkpoint that was written because of
+// the time, a signal or a failure cannot: the state would then depend on when a run was stopped.
 static void choose_best(struct rlhf__run *r) {
     const struct rlhf__checkpoint_config *c = &r->config->checkpoint;
     int planned = (c->every > 0 && r->count.phase % c->every == 0) ||
