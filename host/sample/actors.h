@@ -23,8 +23,8 @@ const struct rlhf__ship *rlhf__actors_ship(const struct rlhf__actors *);
 
 // ---- on a learner: in the place of a sampler (sampler.h) ----
 
-// Send the policy's weights to the actors, and let them sample. Takes ownership of row, even after
-// a failure. The prompts of q must not change until the batch is complete. [step]
+// Send the policy's weights to the actors, and let them sample. Takes ownership of the array `row`,
+// even after a failure. The prompts of q must not change until the batch is complete. [step]
 rlhf_status rlhf__actors_begin(struct rlhf__actors *, const struct rlhf__rollout_request *q,
                                int64_t *row, struct rlhf__error *err);
 // Wait for the responses. *out must be zeroed. [step]

@@ -125,9 +125,10 @@ static uint32_t same_prompt(const struct rlhf__gen_request *q, uint32_t i) {
     return end;
 }
 
-// Returns the index of the shared cache that sequence i uses, or -1 for none. Sequence i starts
-// now. If sequences before it already share its prompt, their cache is used. Otherwise, if more
-// sequences with this prompt follow and a cache is free, a silent row fills the cache in this step.
+// Called when sequence i starts. Returns the index of the shared cache that the sequence uses, or
+// -1 for none. If a sequence before it already shares its prompt, that sequence's cache is used.
+// Otherwise, if more sequences with this prompt follow and a cache is free, a silent row fills that
+// cache in this step.
 static int32_t share(struct decoder *d, uint32_t i) {
     const struct rlhf__gen_request *q = d->q;
     int32_t free_one = -1;

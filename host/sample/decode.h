@@ -8,9 +8,9 @@
 // Drawn token t of sequence s uses random number s * 65536 + t of the stream, so responses do not
 // depend on slots, order or threads. This file does not depend on rewards or prompt files.
 //
-// A sequence may have several turns (struct rlhf__gen_turns). After each of them it waits, keeps
-// its slot, and takes part in no step, while all others go on. Then it reads tokens that were not
-// drawn, and draws its next turn. How long it waits changes none of its tokens.
+// A sequence may have several turns (struct rlhf__gen_turns). After each turn it waits: it keeps
+// its slot, but takes part in no step, while all other sequences go on. Then it reads tokens that
+// were not drawn, and draws its next turn. Its tokens do not depend on how long it waits.
 #ifndef RLHF_HOST_SAMPLE_DECODE_H
 #define RLHF_HOST_SAMPLE_DECODE_H
 
@@ -46,9 +46,10 @@ struct rlhf__gen_turns {
     // Called before each step. wait 1: all sequences wait, so return when one can go on.
     rlhf_status (*advance)(void *ctx, int wait, struct rlhf__error *err);
     // Returns an enum rlhf__gen_next. For RLHF__GEN_READ, *ids receives the tokens to read and *n
-    // their number, at least 1. They are borrowed until the next `ended` of this sequence. After
-    // them, at least one more token must fit into `longest`. At the beginning of a sequence, *ids
-    // is not used: the function sets the request's prompt[i] and prompt_len[i] instead.
+    // their number, at least 1. The ids are borrowed until the next call of `ended` for this
+    // sequence. They must leave space for at least one more token within `longest`. At the
+    // beginning of a sequence, *ids is not used: the function sets the request's prompt[i] and
+    // prompt_len[i] instead.
     int (*next)(void *ctx, uint32_t i, const int32_t **ids, int32_t *n);
 };
 
@@ -78,9 +79,9 @@ struct rlhf__gen_request {
     const struct rlhf__gen_turns *turns; // NULL = every sequence is one response
 };
 
-// Returns how many caches for shared prompts are useful if `slots` rows are decoded at once and a
-// group has `group` rows: the number of groups that fill the slots, plus one. Returns 0 if a group
-// is a single row or the model cannot share prompts. [any]
+// Returns the number of caches for shared prompts that is useful if `slots` rows are decoded at
+// once. This is the number of groups, of `group` rows each, that fill the slots, plus one. Returns
+// 0 if `group` is 1 or the model cannot share prompts. [any]
 uint32_t rlhf__prefix_slots(const struct rlhf__model *, uint32_t slots, uint32_t group);
 
 // Sample all sequences. The cache must hold slots + prefix_slots sequences of at least prompt +

@@ -16,8 +16,8 @@
 
 // ---- before the batch is scored ----
 
-// A reward's answers for some rows before the batch is scored. Zero-initialize; release with
-// rlhf__overlap_answers_finish.
+// A reward's answers for the rows that were scored early, i.e. before the rest of the batch.
+// Zero-initialize; release with rlhf__overlap_answers_finish.
 struct rlhf__overlap_answers {
     uint8_t *known;   // [n] 1 = the row has an answer; NULL: the reward is not called early
     uint8_t *verdict; // [n]

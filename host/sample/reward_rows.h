@@ -1,5 +1,5 @@
 // reward_rows.h: rows in the form that reward plugins get, and one reward's answers. The rows are a
-// batch or a part of it. Each row ends where scoring ends.
+// batch or a part of it. Each row is cut after the last token that is scored.
 #ifndef RLHF_HOST_SAMPLE_REWARD_ROWS_H
 #define RLHF_HOST_SAMPLE_REWARD_ROWS_H
 

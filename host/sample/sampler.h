@@ -40,8 +40,8 @@ const struct rlhf__model *rlhf__sampler_model(const struct rlhf__sampler *);
 const rlhf_compute *rlhf__sampler_table(const struct rlhf__sampler *);
 
 // Copy the policy's weights, and begin to sample responses to the prompts row[q->n]. The sampler's
-// own model, cache and rules replace those of the request q. Takes ownership of row, even after a
-// failure. Do not change the prompts until the batch is complete. [step]
+// own model, cache and rules replace those of the request q. Takes ownership of the array `row`,
+// even after a failure. Do not change the prompts until the batch is complete. [step]
 rlhf_status rlhf__sampler_begin(struct rlhf__sampler *, const struct rlhf__rollout_request *q,
                                 int64_t *row, struct rlhf__error *err);
 
