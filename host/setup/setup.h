@@ -135,8 +135,7 @@ rlhf_status rlhf__setup_ahead_ready(struct rlhf__run *r, struct rlhf__error *err
 
 // ---- parallel.actors: actor.c ----
 
-// On an actor: open what sampling needs, which is the policy without gradients, and the prompts.
-// [main]
+// On an actor: open what sampling needs, namely the prompts and a policy without gradients. [main]
 rlhf_status rlhf__setup_actor_rows(struct rlhf__run *r, struct rlhf__error *err);
 
 // Set *out to the values that must be equal on learners and actors. New reference. Everything must
@@ -190,9 +189,9 @@ rlhf_status rlhf__setup_checkpoints(struct rlhf__run *r, struct rlhf__error *err
 // The same for options of the open rewards and the judge that name a run as a model. [main]
 rlhf_status rlhf__setup_reward_checkpoints(struct rlhf__run *r, struct rlhf__error *err);
 
-// List in r->inputs what a resumed run reads again: the rows, the reference unless the checkpoint
-// contains it, and the files of rewards and judge, except a reward model that the run trains. Call
-// this when all of them are open. [main]
+// List in r->inputs what a resumed run reads again: the rows; the reference, unless the checkpoint
+// contains it; and the files of the rewards and the judge, except a reward model that the run
+// trains. Call this when all of them are open. [main]
 rlhf_status rlhf__setup_inputs(struct rlhf__run *r, struct rlhf__error *err);
 
 // Append the files of rows and prompts to a list. [main]
