@@ -54,8 +54,8 @@ rlhf_status rlhf__team_agree(struct rlhf__team *t, enum rlhf__barrier barrier,
 uint64_t rlhf__team_bytes(const struct rlhf__team *t, int32_t k);
 
 // Returns RLHF_E_INVALID if st is RLHF_OK on this rank, but not on every rank. Otherwise returns
-// st. Unlike a barrier, it may be called after a barrier has failed (t->left). All ranks must call
-// it. [main]
+// st. All ranks must call this function. Unlike rlhf__team_agree, it works even after a barrier has
+// failed (t->left). [main]
 rlhf_status rlhf__team_all_ok(struct rlhf__team *t, rlhf_status st, struct rlhf__error *err);
 
 #endif
