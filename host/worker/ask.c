@@ -135,10 +135,10 @@ static void take_answer(struct rlhf__asked *a) {
     struct rlhf__channel *c = &a->worker->ask;
     struct rlhf__wire in;
     size_t bytes;
-    // Check whether the worker has ended before reading its answer. In the opposite order, it could
-    // answer and end between the two. A socket that is still open does not show that the worker
-    // lives: if the warden was killed, processes that the worker started may still hold the socket
-    // open.
+    // First check whether the worker has ended, then read its answer. In the opposite order, the
+    // worker could answer and end between the two, and its answer would be lost. A socket that is
+    // still open does not show that the worker lives: if the warden was killed, processes that the
+    // worker started may still hold the socket open.
     const int over = rlhf__ward_over(&a->worker->ward);
     rlhf__channel_fill(c);
     const int got = rlhf__channel_front(c, &in, &bytes);

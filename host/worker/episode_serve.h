@@ -16,8 +16,9 @@ struct rlhf__places {
 // Append what the environment declares, for the answer to RLHF__ASK_CREATE. [main]
 void rlhf__places_declare(const struct rlhf__places *, struct rlhf__buf *out);
 
-// Serve RLHF__ASK_PLAY. Returns RLHF_OK with the results in *out; or the status of the environment;
-// or another error, with the reason in *why. [main]
+// Serve RLHF__ASK_PLAY. If the environment was called and succeeded, returns RLHF_OK with the
+// results in *out. Otherwise returns the environment's status, or another error with the reason in
+// *why. [main]
 rlhf_status rlhf__places_play(struct rlhf__places *, struct rlhf__wire *in, struct rlhf__buf *out,
                               struct rlhf__error *why);
 

@@ -104,8 +104,8 @@ rlhf_status rlhf__pool_fail_part(const struct rlhf__pool *t, rlhf_status code, c
     return code;
 }
 
-// Returns the plugin's status in an answered request. If it is a failure, reports it with the
-// worker's reason or, without one, with the plugin's own message.
+// Returns the plugin's status from the answer to a request. If the status is a failure, reports it
+// with the reason that the worker gave or, without one, with the plugin's own message.
 rlhf_status rlhf__pool_said(const struct rlhf__pool *t, const struct rlhf__asked *a, int first) {
     char text[RLHF__POOL_WHY];
     const struct rlhf__ear *e = a->ear;

@@ -81,9 +81,9 @@ rlhf_status rlhf__pool_fail(const struct rlhf__pool *t, rlhf_status code, const 
 rlhf_status rlhf__pool_fail_part(const struct rlhf__pool *t, rlhf_status code, const char *why,
                                  int first);
 
-// Returns the plugin's status in an answered request. If it is a failure, reports it as
-// rlhf__pool_fail_part does, with the worker's reason or, without one, with the plugin's own
-// message. [main]
+// Returns the plugin's status from the answer to a request. If the status is a failure, reports it
+// as rlhf__pool_fail_part does, with the reason that the worker gave or, without one, with the
+// plugin's own message. [main]
 rlhf_status rlhf__pool_said(const struct rlhf__pool *t, const struct rlhf__asked *a, int first);
 
 // Send a request to a worker, which must be running. If all workers of an instance get the same

@@ -39,8 +39,8 @@ enum { RLHF__PROGRAM_WORDS = 6, RLHF__PROGRAM_TOLD = 3 };
 
 // The command `worker HOST program LEVEL BYTES GROUP FILE ARG0 ...`, which makes this process the
 // warden of a program. Writes 4 bytes to descriptor RLHF__PROGRAM_TOLD: the confinement that is in
-// force (enum rlhf__confined). If the program cannot be executed, then writes an errno. The exit
-// status is 2 if someone other than the host started this process. [main]
+// force (enum rlhf__confined). If the program cannot be executed, an errno follows these bytes. The
+// exit status is 2 if someone other than the host started this process. [main]
 int rlhf__launched(const struct rlhf__env *env, int argc, char **argv);
 
 #endif
