@@ -432,9 +432,9 @@ struct rlhf_test_episode {
     char said[4096]; // what the last function said: lines "user: 1 to 63?\n", "tool: 408\n"
 };
 
-// Begins an episode: zeroes its state and calls reset(). self is the environment's instance. row is
-// borrowed; NULL: the episode has no data row. Returns the status of reset(), or RLHF_E_NOMEM. Call
-// rlhf_test_close afterwards, even on failure. [step]
+// Begins an episode: zeroes its state and calls reset(). `self` is the environment's instance.
+// `row` is the episode's data row, which is borrowed, or NULL if the episode has none. Returns the
+// status of reset(), or RLHF_E_NOMEM. Call rlhf_test_close afterwards, even on failure. [step]
 rlhf_status rlhf_test_begin(struct rlhf_test_episode *e, const rlhf_environment_ops *ops,
                             void *self, uint64_t seed, const char *row, const char *prompt);
 // Take a turn of the policy and pass it to step(). rlhf_test_turn: the turn is a text without tool
