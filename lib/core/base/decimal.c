@@ -22,8 +22,8 @@ static u128 power_of(uint64_t base, int n) {
     return out;
 }
 
-// A number v in integers: `product` is v 10^k 2^s, where k and s are such that this is an integer.
-// v 10^k is at least 10^16 and less than 10^17, so it has 17 digits before the point.
+// The number v as an integer: `product` is v 10^k 2^s, with k and s chosen so that `product` is an
+// integer. v 10^k is at least 10^16 and less than 10^17, so it has 17 digits before the point.
 struct scaled {
     u128 product;
     u128 unit;  // the distance to the next number of the type
@@ -50,9 +50,9 @@ static int scale(double v, const struct precision *type, struct scaled *out) {
 }
 
 // Sets *c so that *c times `step` is v 10^k, rounded to a multiple of `step`. Returns 1 if this
-// number reads back as v, which is the case if it is nearer to v than half the distance from v to
-// the next number of the type. Returns 0 if it does not, and -1 if that is in doubt. For a double
-// there is never a doubt: `unit` is odd, so no result lies exactly in the middle.
+// multiple reads back as v: its distance from v must be less than half the distance from v to the
+// next number of the type. Returns 0 if it does not read back as v, and -1 if that is in doubt. For
+// a double there is never a doubt: `unit` is odd, so no result lies exactly in the middle.
 static int rounded(const struct scaled *v, uint64_t step, uint64_t *c) {
     *c = (uint64_t)(v->product >> v->s) / step;
     const u128 whole = (u128)step << v->s, rest = v->product - *c * whole;
@@ -70,9 +70,9 @@ static int shortest(double v, const struct precision *type, struct rlhf__decimal
     uint64_t best = 0, c, step = 1;
     for (int n = 17; n > type->most; n--)
         step *= 10;
-    // With fewer digits, the result is farther from v. So once n digits do not read back as v,
-    // fewer digits do not either, and the loop ends. For a power of two this does not follow,
-    // because its two neighbors are not equally far away; the tests check all powers of two.
+    // With fewer digits, the result is farther from v. So if n digits do not read back as v, fewer
+    // digits do not either, and the loop ends. For a power of two this does not follow, because its
+    // two neighbors are not equally far away; the tests check all powers of two.
     for (int n = type->most; n >= type->least; n--, step *= 10) {
         const int back = rounded(&x, step, &c);
         if (back < 0) return 0;

@@ -152,8 +152,9 @@ static rlhf_status failed(const struct rlhf__file_writer *w, struct rlhf__error 
     return code == RLHF_E_INVALID ? RLHF_E_INVALID : RLHF_E_IO; // so that analyzers see a failure
 }
 
-// A file with this temporary name may exist already: left by a killed process that had our process
-// id, or planted by another user as a link. Remove it, rather than write through it.
+// A file with this temporary name may exist already. A killed process that had our process id may
+// have left it, or another user may have planted it as a link. Remove the file instead of writing
+// through it.
 static void make_temp(struct rlhf__file_writer *w) {
     const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
     w->fd = openat(at(w), w->temp, flags, 0666);

@@ -24,9 +24,9 @@ rlhf_status rlhf__folder_open(const struct rlhf__folder *in, const char *name,
                               struct rlhf__folder **out, struct rlhf__error *err);
 void rlhf__folder_close(struct rlhf__folder *f); // NULL allowed
 
-// Open the directory. If it is missing, create it and sync its name to disk. If `taken` is not NULL
-// and the directory or another entry exists already, the function does not open it: it returns
-// RLHF_OK with *taken 1 and *out NULL. [any]
+// Open the directory. If it is missing, create it and sync its name to disk. If `taken` is not
+// NULL, the directory must be new: if the directory or anything else of this name exists already,
+// opens nothing and returns RLHF_OK with *taken 1 and *out NULL. [any]
 rlhf_status rlhf__folder_make(const struct rlhf__folder *in, const char *name, int *taken,
                               struct rlhf__folder **out, struct rlhf__error *err);
 
@@ -41,7 +41,7 @@ rlhf_status rlhf__folder_make_above(const struct rlhf__folder *in, const char *n
 int rlhf__folder_hold(const char *dir, char real[RLHF__PATH_CAP]);
 
 // Returns 1 if a process holds the lock of the directory. Otherwise returns 0 and takes the lock,
-// if the file system has locks. Other processes cannot take it while f is open. [any]
+// if the file system has locks. Other processes cannot take the lock while f is open. [any]
 int rlhf__folder_is_held(const struct rlhf__folder *f);
 
 // fsync the directory `name` ("." is `in` itself), so that the names in it are on disk. [any]

@@ -10,7 +10,7 @@
 
 // Finds the first line of the file that begins with `key`, and sets *out to the number after `key`.
 // With key "", reads the number at the start of the first line. Returns 0 if the number is missing,
-// also if the file contains "max", which means unlimited.
+// or if the text "max" (unlimited) is in its place.
 static int number_in(const char *path, const char *key, uint64_t *out) {
     char line[512];
     const size_t n = strlen(key);

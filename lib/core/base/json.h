@@ -73,10 +73,11 @@ rlhf_status rlhf__json_counts(const json_t *object, const struct rlhf__json_coun
 const char *rlhf__json_kind(const json_t *v);
 
 // Make a failed allocation of Jansson end the program, with one sentence and status 1. Call this
-// function before the first use of Jansson. The reason: after some failed allocations, Jansson 2.14
-// dereferences NULL; others it reports as wrong input; and its setters would have to be checked in
-// a hundred places. Ending the program is safe, because files are written so that a run survives a
-// kill at any instant. The rest of the host reports RLHF_E_NOMEM. [main]
+// function before the first use of Jansson. The reason: Jansson 2.14 dereferences NULL after some
+// failed allocations, and reports other failed allocations as wrong input. Besides, the result of
+// its setters would have to be checked in a hundred places. Ending the program is safe, because
+// files are written so that a run survives a kill at any instant. The rest of the host reports
+// RLHF_E_NOMEM. [main]
 void rlhf__json_guard_memory(void);
 
 #endif

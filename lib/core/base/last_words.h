@@ -20,8 +20,8 @@ void rlhf__last_words_renew(void);
 // user which process ended if several share standard error. [main]
 void rlhf__last_words_prefix(const char *text);
 
-// If on is 1, print the sentence that reports the end as a JSON object. It has the format of the
-// log's JSON lines, but no time. [main]
+// If `on` is 1, the sentence that reports the end is printed as a JSON object. The object has the
+// format of the log's JSON lines, but lacks the time. [main]
 void rlhf__last_words_json(int on);
 
 // Restore the default action of fatal signals in a child process. The parent reports how the child

@@ -77,7 +77,8 @@ static void put_again(char *out, size_t cap, int number) {
 // Appends the part of the message about the checkpoint. Outside of rewards, the phase is finished
 // and a checkpoint follows. If a reward is running, the host ends the reward's programs and workers
 // soon after the signal. If the reward has not returned by then, the phase is not finished: the run
-// goes back to the end of the phase before, and in phase 1 nothing is kept.
+// goes back to the end of the previous phase. In phase 1 there is no previous phase, so nothing is
+// kept.
 static void put_keeping(char *out, size_t cap, int64_t phase) {
     char who[400];
     if (!rlhf__running_describe(who, sizeof who) || strncmp(who, "reward ", 7) != 0) {

@@ -11,10 +11,10 @@
 #include <stdint.h>
 
 // Install the handlers. The first signal that asks to end is recorded, and a line on standard error
-// says what happens next. A second signal that asks to end, whichever it is, prints a line and ends
-// the program at once. SIGHUP stays ignored if it was ignored at the start (nohup). SIGPIPE and
-// SIGXFSZ are ignored, so that a closed pipe, or a file that may not grow, becomes an error of
-// write(). [main]
+// says what happens next. A second signal that asks to end, whether or not it is the same signal,
+// prints a line and ends the program at once. SIGHUP stays ignored if it was ignored at the start
+// (nohup). SIGPIPE and SIGXFSZ are ignored, so that a closed pipe, or a file that may not grow,
+// becomes an error of write(). [main]
 void rlhf__signals_install(void);
 
 // If on is 1, the handlers print JSON objects like those of the log, but without a time. [main]
@@ -33,10 +33,10 @@ void rlhf__signals_phase(int64_t phase, double seconds);
 // than 500 bytes is ignored. NULL: the run has no checkpoint yet. [main]
 void rlhf__signals_kept(const char *text);
 
-// Begin (on = 1) or end (on = 0) a dialogue, in which Ctrl-C ends one answer and not the program.
-// During a dialogue, SIGINT prints nothing and sets the returned flag; the code that reads the flag
-// resets it to 0. After the dialogue, SIGINT asks the program to end again. The flag is valid until
-// the program ends. [main]
+// Begin (on = 1) or end (on = 0) a dialogue, in which Ctrl-C stops only the current answer and not
+// the program. During a dialogue, SIGINT prints nothing and sets the returned flag; the code that
+// reads the flag resets it to 0. After the dialogue, SIGINT asks the program to end again. The flag
+// is valid until the program ends. [main]
 volatile sig_atomic_t *rlhf__signals_dialogue(int on);
 
 // Record a signal that another process received and that asks to end. Prints nothing. [main]

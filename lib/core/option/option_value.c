@@ -259,9 +259,9 @@ rlhf_status rlhf__opts_set(const struct rlhf__opt_table *t, const char *key, con
     return stored ? RLHF_OK : refuse(&o, v, raw, from, err);
 }
 
-// Sets the options inside of a key that the table does not know, for a lenient origin. If the key's
-// value is an object, its members are the options "key.member". If the value is a list, each item
-// is the option "key[]".
+// For a lenient origin: sets options from the value of `key`, a key that the table does not know.
+// If the value is an object, each member is the option "key.member". If the value is a list, each
+// item is the option "key[]".
 static rlhf_status apply_inside(const struct rlhf__opt_table *t, const char *key, const json_t *v,
                                 const struct rlhf__origin *from, void *config,
                                 struct rlhf__strings *strings, struct rlhf__error *err) {

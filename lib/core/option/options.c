@@ -173,8 +173,8 @@ static json_t *text_json(const rlhf_opt *o, const char *s) {
 }
 
 // Returns the JSON form of a choice: its name as a string, but a boolean for the names "true" and
-// "false". So if a later version turns a boolean option into a choice, it still reads and writes
-// the same JSON.
+// "false". So if a later version turns a boolean option into a choice, the option still has the
+// same JSON.
 static json_t *choice_json(const char *name) {
     if (strcmp(name, "true") == 0) return json_true();
     return strcmp(name, "false") == 0 ? json_false() : json_string(name);

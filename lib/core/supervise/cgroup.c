@@ -135,9 +135,9 @@ static int find_dir(const char *root, const char *group, char out[RLHF__PATH_CAP
 }
 
 // Opens the directory in which groups can be made, and puts its path into `out`. This is the parent
-// of the process's group or, if that group is the root of the hierarchy, the group itself: only the
-// root may contain both processes and groups with controllers. The root is recognized because it
-// lacks the file cgroup.type. Returns -1 if no such directory exists.
+// of the process's group. If the process's group is the root of the hierarchy, it is the root
+// itself, because only the root may contain both processes and groups with controllers. The root is
+// recognized because it lacks the file cgroup.type. Returns -1 if no such directory exists.
 static int open_parent(const char *root, char out[RLHF__PATH_CAP]) {
     char group[RLHF__PATH_CAP], text[1024];
     int is_top = 0;
@@ -154,8 +154,8 @@ static int open_parent(const char *root, char out[RLHF__PATH_CAP]) {
 // ---- the end ----
 
 // A killed process remains in the group for a moment, so removing the group is tried repeatedly.
-// Linux has cgroup.kill since version 5.14. On older kernels, the group can be removed only after
-// the warden has ended its processes.
+// Writing to cgroup.kill kills all processes of the group. Linux has this file since version 5.14.
+// On older kernels, the group can be removed only after the warden has ended the group's processes.
 static void end_group(int parent, const char *name, int fd, double patience) {
     const struct timespec pause = {0, 1000000};
     const double until = rlhf__seconds() + patience;

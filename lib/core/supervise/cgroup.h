@@ -17,8 +17,8 @@ struct rlhf__cgroup {
     int fd;    // open descriptor of dir; its lock keeps others from removing dir
 };
 
-// Whether the kernel killed processes of a group because memory ran out, and which limit was the
-// cause.
+// Says whether the kernel killed processes of a group because memory ran out, and if so, which
+// limit was the cause.
 enum rlhf__cgroup_end {
     RLHF__CGROUP_FINE,   // none were killed for lack of memory
     RLHF__CGROUP_OWN,    // the group reached its limit

@@ -90,9 +90,10 @@ static void end_child(pid_t pid, int again) {
 
 enum how { AS_IT_ENDED, TOO_LATE, TOO_MUCH };
 
-// Read everything that the child sends. Meanwhile, forward signals that ask this program to end:
-// the child is in another session and does not receive the terminal's keys. The child has its own
-// alarm. The time limit here is longer, and matters only if the child's code removed the alarm.
+// Read everything that the child sends. Meanwhile, forward signals that ask this program to end,
+// because the child is in another session and does not receive signals of the terminal such as
+// Ctrl-C. The child has its own alarm. The time limit here is longer, and matters only if the
+// child's code removed the alarm.
 static enum how read_all(int fd, pid_t pid, double seconds, struct rlhf__buf *out) {
     const volatile sig_atomic_t *asked = rlhf__signals_flag();
     double until = rlhf__seconds() + seconds + LATE_S;

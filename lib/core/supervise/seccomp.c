@@ -83,8 +83,8 @@ static const int refused[] = {
 //   464 getxattrat, 465 listxattrat and 468 file_getattr read attributes of readable files.
 //   435 clone3 and 437 openat2 fail with ENOSYS (see below).
 
-// System V shared memory, queues and semaphores, and POSIX queues. They belong to the whole
-// machine, or use memory that no limit counts.
+// System V shared memory, queues and semaphores, and POSIX queues. Some of these belong to the
+// whole machine, and some use memory that no limit counts.
 static const int shared_ipc[] = {
     SYS_shmget, SYS_shmat, SYS_shmctl, SYS_msgget,  SYS_msgsnd,    SYS_msgrcv,     SYS_msgctl,
     SYS_semget, SYS_semop, SYS_semctl, SYS_mq_open, SYS_mq_unlink, SYS_semtimedop,
@@ -224,8 +224,9 @@ static void some_ioctls(struct program *p) {
     end(p, at, REFUSE(ENOTTY));
 }
 
-// Refuse the fcntl commands that choose who gets signals, those that take leases or watches, which
-// make other processes wait, and the one that enlarges a pipe, whose memory no limit counts.
+// Refuse the fcntl commands that choose which process gets signals (F_SETOWN, F_SETSIG,
+// F_SETOWN_EX), take a lease (F_SETLEASE, for whose end other processes wait), watch a directory
+// (F_NOTIFY) or enlarge a pipe (F_SETPIPE_SZ, because no limit counts a pipe's memory).
 static void some_fcntls(struct program *p) {
     static const uint32_t no[] = {8,    10,   15,    // F_SETOWN, F_SETSIG, F_SETOWN_EX
                                   1024, 1026, 1031}; // F_SETLEASE, F_NOTIFY, F_SETPIPE_SZ

@@ -110,8 +110,8 @@ static void pass_on(const struct watch *w, char order) {
         kill(w->whom, order == RLHF__WARDEN_REST ? SIGSTOP : SIGCONT);
 }
 
-// Obey the last of the received orders; the orders before it no longer matter. Returns 0 if the
-// sender is gone.
+// Obey the last of the orders received so far; the earlier orders no longer matter. Returns 0 if
+// the sender is gone.
 static int obey(struct watch *w) {
     char order[64];
     const ssize_t n = recv(w->orders, order, sizeof order, MSG_DONTWAIT);
