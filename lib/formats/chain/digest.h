@@ -51,8 +51,9 @@ struct rlhf__chain_link {
 void rlhf__chain_head(const char *before, const struct rlhf__chain_link *, char head[RLHF__HEX]);
 
 // Write to `head` the head that follows a `begin` line. A run writes this line when it begins, and
-// again when it resumes with other settings, inputs or versions. For a new run, `before` is "".
-// `begin` is the text of the JSON object with everything that the results depend on. [any]
+// again when it resumes with other settings, inputs or versions. `before` is the head before this
+// line, or "" for a new run. `begin` is the text of the JSON object with everything that the
+// results depend on. [any]
 void rlhf__chain_begin(const char *before, int64_t phase, const char *begin, char head[RLHF__HEX]);
 
 #endif

@@ -17,8 +17,8 @@ struct rlhf__jinja_parser {
     struct rlhf__error *err;
 };
 
-// Fail with the parser's current line in the message. After fmt, the macro needs at least one
-// argument.
+// Fail with the parser's current line in the message. This is a macro, and it needs at least one
+// argument after fmt.
 #define RLHF__JINJA_UNKNOWN_HERE(p, fmt, ...)                                                      \
     (rlhf__fail((p)->err, RLHF_E_UNSUPPORTED, "line %d: " fmt, rlhf__jinja_look(p)->line,          \
                 __VA_ARGS__),                                                                      \
@@ -56,8 +56,8 @@ rlhf_status rlhf__jinja_expression(struct rlhf__jinja_parser *p, int32_t *out);
 // Like rlhf__jinja_expression, but if several expressions are separated by commas, they become a
 // tuple.
 rlhf_status rlhf__jinja_tuple(struct rlhf__jinja_parser *p, int32_t *out);
-// Parse an expression without a conditional "a if b": stop before the "if". is_or 0: also stop
-// before an "or".
+// Parse an expression, but not a conditional: for "a if b", stop before the "if". is_or 0: also
+// stop before an "or".
 rlhf_status rlhf__jinja_logic(struct rlhf__jinja_parser *p, int is_or, int32_t *out);
 
 #endif

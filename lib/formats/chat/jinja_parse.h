@@ -67,8 +67,9 @@ struct rlhf__jinja {
 
 void rlhf__jinja_finish(struct rlhf__jinja *); // [any]
 
-// Zero-initialize; release with rlhf__jinja_finish. Errors: RLHF_E_UNSUPPORTED ("line 3: the tag
-// 'include' is not known"), RLHF_E_NOMEM. [any]
+// Parse a template. *out must be zero-initialized; release it with rlhf__jinja_finish, also after a
+// failure. Errors: RLHF_E_UNSUPPORTED ("line 3: the tag 'include' is not known"), RLHF_E_NOMEM.
+// [any]
 rlhf_status rlhf__jinja_parse(const char *text, size_t n, struct rlhf__jinja *out,
                               struct rlhf__error *err);
 

@@ -187,7 +187,7 @@ static int all_of(struct rlhf__jinja_work *w, rlhf_str s, int digits, int alphas
 // ---- methods ----
 
 // Returns 1 if s begins with `edge` or, with left = 0, ends with it. If `edge` is a tuple of
-// strings, one of them must be there.
+// strings, returns 1 if s begins (or ends) with one of these.
 static int has_edge(struct rlhf__jinja_work *w, rlhf_str s, rlhf__value edge, int left) {
     int yes = 0;
     for (size_t i = 0; edge.type == RLHF__JINJA_TUPLE && i < edge.list->n && rlhf__jinja_pay(w, 1);

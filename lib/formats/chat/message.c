@@ -79,7 +79,7 @@ static rlhf_status read_text(const json_t *message, const char *name, int32_t ro
     return RLHF_OK;
 }
 
-// Checks a tool call of a message. It may be {"type": "function", "function": {"name",
+// Checks a tool call of a message. The call may be {"type": "function", "function": {"name",
 // "arguments"}} or only the inner object {"name", "arguments"}.
 static rlhf_status check_call(const json_t *call, const char *field, size_t i, size_t k,
                               struct rlhf__error *err) {

@@ -69,9 +69,9 @@ size_t rlhf__template_end(const struct rlhf__template *t, rlhf_str s) {
 
 // ---- where the assistant speaks ----
 
-// WORK_MAX limits the work for one conversation. The text is rendered twice for each turn, so the
-// work is measured as the number of turns times the bytes of text. STAND_INS is the number of
-// stand-ins that are tried to find one that does not occur in the text.
+// WORK_MAX limits the work for one conversation. The conversation is rendered twice for each turn,
+// so the work is the number of turns times the bytes of text. STAND_INS limits how many stand-ins
+// are tried until one does not occur in the text.
 enum { WORK_MAX = 256 << 20, STAND_INS = 1000 };
 
 // A search for the turns of a conversation.
@@ -143,10 +143,10 @@ static rlhf_status put_stand_in(const struct search *s, struct rlhf__message *m)
     return m->calls ? RLHF_OK : RLHF__NOMEM(s->err, "out of memory for a conversation");
 }
 
-// `rest` is the text after the stand-in of turn i. Returns the part of it that also follows the
-// real turn in the rendered conversation. If the turn is a text, this is all of `rest`. If it is a
-// call, the part begins at the token that ends the turn; without such a token, the part is {NULL,
-// 0}.
+// `rest` is the text after the stand-in of turn i. Returns the part of `rest` that also follows the
+// real turn in the rendered conversation. For a turn that is a text, returns all of `rest`. For a
+// turn that is a call, returns the part from the token that ends the turn, or {NULL, 0} if `rest`
+// lacks such a token.
 static rlhf_str after_turn(const struct search *s, size_t i, rlhf_str rest) {
     const char *ends[] = {s->t->end, s->t->past_end,
                           json_string_value(json_object_get(s->t->vars, "eos_token"))};

@@ -24,9 +24,10 @@ struct rlhf__token_opts {
     int32_t field;         // enum rlhf__field, one of the text fields
     uint32_t encode_flags; // enum rlhf__encode_flag: BOS, EOS, TEMPLATE
     int32_t max_len;       // maximal number of tokens in a row (the context), > 0
-    int32_t long_rows;     // enum rlhf__long. SPLIT cuts bos + ids + eos into windows of max_len
-                       // tokens. The windows overlap by one token, so every token except the first
-                       // is predicted exactly once
+    // What happens to a row of more than max_len tokens (enum rlhf__long). SPLIT cuts the row, with
+    // bos and eos, into windows of max_len tokens. The windows overlap by one token, so every token
+    // except the first is predicted exactly once.
+    int32_t long_rows;
     int32_t min_len; // rows and windows with fewer tokens are left out; 0 = 1
     int32_t threads; // 0 = all online cores
     int32_t says;    // enum rlhf__says

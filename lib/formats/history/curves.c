@@ -149,8 +149,8 @@ static rlhf_status put_row(struct reading *r, const json_t *row, int64_t phase,
     return RLHF_OK;
 }
 
-// Adds objective/entropy_per_token, which older versions did not report, to the curves. Its value
-// is the newest one in the series, where rlhf__series_set_derive has put it.
+// Adds objective/entropy_per_token, which older versions did not report, to the curves.
+// rlhf__series_set_derive has computed its value for this phase and put it into the series.
 static rlhf_status put_derived(struct reading *r, const json_t *row, int64_t phase,
                                const struct rlhf__series_set *series, struct rlhf__error *err) {
     static const char name[] = "objective/entropy_per_token";

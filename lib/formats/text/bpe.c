@@ -322,8 +322,9 @@ static const char space[] = "\xE2\x96\x81"; // U+2581
 enum { SPACE_LEN = 3 };
 
 // Sets cuts[b] for every byte b after which a part of a word may end. If a merge joins a symbol to
-// a space character, no part may end after that symbol, so its last byte gets 0. But if that symbol
-// is an unknown character or a byte token, its last byte can be any byte, so all bytes get 0.
+// a space character after it, no part may end after that symbol, so the last byte of the symbol
+// gets 0. But if the symbol is an unknown character or a byte token, its last byte can be any byte,
+// so all bytes get 0.
 static void find_cuts(struct rlhf__bpe *bpe) {
     if (bpe->opts.bytes || bpe->opts.ignore_merges ||
         rlhf__vocab_find(bpe->vocab, space, SPACE_LEN) < 0)

@@ -33,9 +33,10 @@ rlhf_status rlhf__decoder_prepare(struct rlhf__decoder *decoder, const struct rl
 rlhf_str rlhf__decoder_piece(const struct rlhf__decoder *decoder, const struct rlhf__added *added,
                              const struct rlhf__vocab *vocab, int32_t id);
 
-// Decode a text. At first *list has the tokens of the text; afterwards it has the parts of the
-// decoded text. If the tokens are valid UTF-8, the parts are too. `spare` is overwritten. Errors:
-// RLHF_E_NOMEM. [any]
+// Decode a text. Before the call, *list has the tokens of the text. After the call, it has the
+// parts of the decoded text. If the tokens are valid UTF-8, the parts are too. `inside` 1: the
+// tokens are from the middle of a text, without its first and last token. `spare` is overwritten.
+// Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__decoder_run(const struct rlhf__decoder *decoder, struct rlhf__spans *list,
                               struct rlhf__spans *spare, int inside, struct rlhf__error *err);
 

@@ -270,8 +270,8 @@ static size_t space_behind(const char *s, size_t n, size_t at) {
 // ---- splitting ----
 
 // Splits s at the tokens of m, and calls `piece` for the texts between them. Some matches do not
-// count, for example a special token in a text without special tokens; the search continues after
-// their end. As in the library, two tokens may share white space.
+// count, for example that of a special token if special tokens are not recognized. The search then
+// continues after the end of the match. As in the library, two tokens may share white space.
 static rlhf_status split(const struct splitting *sp, const struct rlhf__matcher *m, int ordinary,
                          const char *s, size_t n, int at_start, piece_fn *piece) {
     const struct rlhf__added *added = &sp->tok->added;
@@ -296,9 +296,9 @@ static rlhf_status put_words(const struct splitting *sp, const char *s, size_t n
     return rlhf__pipeline_words(sp->tok, sp->work, s, n, at_start, sp->stop_at, sp->out, sp->err);
 }
 
-// Calls split for the normal form of s[0..n). The cuts are positions in the original text and have
-// no meaning in its normal form. So a text with cuts is divided, and each part is normalized and
-// passed separately. A part ends one character after a cut.
+// Calls split() for the normal form of s[0..n). Cuts are positions in the original text and have no
+// meaning in the normal form. So if the text has cuts, it is divided, and each part is normalized
+// and split separately. A part ends one character after a cut.
 static rlhf_status normal_text(const struct splitting *sp, const char *s, size_t n, int at_start) {
     const struct rlhf__added *added = &sp->tok->added;
     const char *normal;

@@ -59,9 +59,9 @@ static rlhf_status mark(const struct rlhf__tokenizer *tok, const struct rlhf__bu
     return RLHF_OK;
 }
 
-// Does the same as mark() for a tokenizer whose normalizer changes the text. Normalizes the parts
-// between turns and the turns one by one, joins them, and finds the ids in the joined text. A turn
-// is then where its normalized part is.
+// Does the same as mark() for a tokenizer whose normalizer changes the text. Normalizes each turn
+// and each part between turns separately, and joins the results. The ids and the turns are then
+// found in the joined text.
 static rlhf_status mark_normal(const struct rlhf__tokenizer *tok, struct rlhf__turns *c,
                                const int32_t *ids, size_t n, char *says, struct rlhf__error *err) {
     struct rlhf__buf normal = RLHF__BUF_INIT;
@@ -149,8 +149,8 @@ rlhf_status rlhf__conversation_answer(const struct rlhf__tokenizer *tok,
     if (st == RLHF_OK)
         st = rlhf__tokenizer_encode(tok, text_of(&whole.text, 0, end), RLHF__ENCODE_SPECIAL, 0,
                                     &all, err);
-    // Even if prompt and answer would be encoded differently together, the prompt keeps the tokens
-    // that it has in a rollout.
+    // `all` has the ids of prompt and answer, encoded together. If they do not begin with the ids
+    // that the prompt has in a rollout, the answer is encoded separately.
     size_t from = common(&asked, &whole.text);
     if (st == RLHF_OK && begins_with(&all, prompt, n)) {
         for (size_t i = n; st == RLHF_OK && i < all.n; i++)

@@ -1,6 +1,6 @@
-// peft_read.c: rlhf__peft_read of peft.h. First come the fields of a config that are used, then
-// those that are ignored. All other fields are refused unless their value turns a feature off. The
-// names of the tensors come last.
+// peft_read.c: rlhf__peft_read of peft.h. Reads the fields of a config that the program uses, and
+// ignores fields that do not change what the adapter computes. Refuses every other field unless its
+// value turns a feature off. The names of the tensors show which modules have an adapter.
 #include "weights/peft.h"
 
 #include "base/json.h"

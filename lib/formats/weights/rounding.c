@@ -1,5 +1,5 @@
-// rounding.c: see rounding.h. The order of the tensors continues from one file of an index to the
-// next.
+// rounding.c: see rounding.h. If the weights are divided into several files, each file gets
+// consecutive tensors of the list.
 #include "weights/rounding.h"
 
 #include "base/json.h"

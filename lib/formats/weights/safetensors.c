@@ -53,8 +53,8 @@ static size_t find(const char *dir, char name[256]) {
     for (struct dirent *e; d && (e = readdir(d));)
         for (size_t i = 0; i < N_FORMATS; i++) {
             if (!is_of(&formats[i], e->d_name)) continue;
-            // If a format has several files, take the first by name, because the order of readdir
-            // varies.
+            // If dir has several files of a format, take the first one by name, because the order
+            // of readdir varies.
             if (i > best || (i == best && strcmp(e->d_name, name) >= 0)) break;
             best = i;
             memcpy(name, e->d_name, strlen(e->d_name) + 1);

@@ -16,8 +16,8 @@
 rlhf_status rlhf__safetensors_size(const uint8_t first[8], uint64_t len, uint64_t *size,
                                    struct rlhf__error *err);
 
-// Parse `text`, the JSON header of a file. data[0..len) are the bytes after the header. The header
-// is checked against len; data is not read.
+// Parse `text`, the JSON header of a file. data[0..len) are the bytes after the header. The numbers
+// in the header are checked against len; `data` is not read.
 //
 // *tensors is a new array of *n entries. The name of an entry points into *header, and its data
 // points into `data`. Free *tensors with free() and *header with json_decref. `file` is for
