@@ -6,7 +6,7 @@
 //
 //   R: the rewards of a row's k responses    b: the preferred response
 //   m: the option `margin` plus the data row's margin, if any
-//   c: the centering coefficient             n: responses of the minibatch
+//   c: the centering coefficient             n: number of responses in the minibatch
 //
 // With k = 2 the first term is -log sigmoid(R_chosen - R_rejected - m) (Bradley and Terry 1952;
 // Stiennon et al. 2020, section 3.4), and the second is c (R_chosen + R_rejected)^2. With k > 2 the

@@ -3,8 +3,8 @@
 //   p_i = softmax(score[i, :]);  q_i = (1 - s) onehot(label_i) + s / K
 //   L = -(1/n) sum_i sum_k q_ik log p_ik;   dL/dscore[i, k] = (p_ik - q_ik) / n
 //
-// n = rows of the minibatch, K = labels, s = label_smoothing (Szegedy et al. 2016, section 7). The
-// model determines the pooling and the number of labels.
+// n is the number of rows in the minibatch, K the number of labels, and s is label_smoothing
+// (Szegedy et al. 2016, section 7). The model determines the pooling and the number of labels.
 #include "common/rows.h"
 #include "common/sums.h"
 

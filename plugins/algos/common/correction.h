@@ -52,11 +52,11 @@ struct rlhf__correction_sums {
 // above the cap. [any]
 double rlhf__correction_weight(const struct rlhf__correction *, double log_ratio, int32_t *high);
 
-// Scale the advantages of all rows by their weights. With SEQUENCE and MASK, also exclude the rows
-// whose weight is above the cap, and set *excluded to the number of their response tokens. If
-// `finished` is set, *excluded does not count the tokens of unfinished rows. Adds each token to the
-// sums, unless the pointer to them is NULL. Returns RLHF_E_NUMERIC, with a message, if a log-prob
-// is not finite. [step]
+// Scales the advantages of all rows by their weights. With SEQUENCE and MASK, also excludes the
+// rows whose weight is above the cap, and sets *excluded to the number of their response tokens. If
+// `finished` is set, *excluded does not count the tokens of unfinished rows. Also adds each token
+// to the sums, if they are not NULL. Returns RLHF_E_NUMERIC, with a message, if a log-prob is not
+// finite. [step]
 rlhf_status rlhf__correct(const rlhf_host *, const struct rlhf__correction *, const rlhf_rollout *,
                           int32_t finished, struct rlhf__correction_sums *, int64_t *excluded);
 

@@ -66,8 +66,8 @@ struct rlhf__pg_report {
     int32_t kl_penalised, critic, sampled_support, groups, masks, unclipped;
 };
 
-// Record reward[n], the rewards of a rollout's n rows without the KL penalty. If together is 1, all
-// rows count as one group. If memory runs out, reports RLHF_E_NOMEM through host->fail. [step]
+// Record reward[n], the rewards of a rollout's n rows without the KL penalty. If `together` is 1,
+// all rows count as one group. If memory runs out, reports RLHF_E_NOMEM through host->fail. [step]
 rlhf_status rlhf__pg_take_rows(const rlhf_host *, struct rlhf__pg_metrics *, const rlhf_rollout *,
                                const double *reward, int32_t together);
 

@@ -106,10 +106,10 @@ struct rlhf__pg {
     uint64_t scratch_bytes;
 };
 
-// Set *self to a new instance of `bytes` bytes, which must start with struct rlhf__pg. It is zeroed
-// and then filled from the options. The caller then sets aggregation, scope and critic. Refuses
-// meaningless combinations of options with a message. Free the instance with destroy, which accepts
-// NULL. [main]
+// Set *self to a new instance of `bytes` bytes, which must start with struct rlhf__pg. The instance
+// is zeroed, and its struct rlhf__pg is filled from the options. The caller then sets the members
+// `aggregation`, `scope` and `critic`. Refuses meaningless combinations of options with a message.
+// Free the instance with destroy, which accepts NULL. [main]
 rlhf_status rlhf__pg_create(const rlhf_host *, const struct rlhf__pg_method *,
                             const struct rlhf__pg_options *, uint64_t bytes, void **self);
 void rlhf__pg_destroy(void *self);

@@ -1,6 +1,7 @@
 // opd.c: on-policy distillation (Agarwal et al. 2024; Lu and Thinking Machines Lab 2025). The
-// policy is a student: it samples responses and learns a teacher's distribution at each of their
-// tokens (docs/algorithms/opd.md). Rewards are optional and only measured.
+// policy is a student: it samples responses, and at each token of a response it learns the
+// teacher's distribution (docs/algorithms/opd.md). Rewards are optional. If given, they are
+// reported but do not affect training.
 //
 //   L = sum_t w_t D_t, where D_t is KL(p || q), KL(q || p) or the Jensen-Shannon divergence of the
 //         student's p and the teacher's q at token t, over the whole vocabulary (kl head)
