@@ -124,8 +124,8 @@ static void end_all(void *ctx, int32_t status) {
 
 // ---- begin and end ----
 
-// Returns RLHF_OK if NCCL works on all ranks. Otherwise, n->error on every rank becomes the reason
-// of the lowest rank on which NCCL does not work.
+// Returns RLHF_OK if NCCL works on all ranks. Otherwise every rank returns RLHF_E_UNSUPPORTED, and
+// n->error has the reason of the lowest rank on which NCCL does not work.
 static rlhf_status agree(struct nccl *n, struct hello *own, struct hello *all) {
     RLHF_TRY(n->base.gather(n->base.ctx, own, sizeof *own, all));
     for (int32_t k = 0; k < n->base.ranks; k++)
