@@ -106,8 +106,8 @@ rlhf_status rlhf__tf_weights_pack(struct rlhf__tf *m);
 rlhf_status rlhf__tf_lm_ready(struct rlhf__tf *m); // packs the LM head if that is needed
 // 1 if forward() may wait for new values (rlhf_forward.wanted).
 int32_t rlhf__tf_weights_can_wait(const struct rlhf__tf *m);
-// If f->wanted is set, both functions wait for new values and pack them. The first does this for
-// the globals, the second for the slots that belong to a product (rlhf__tf_site_first).
+// If f->wanted is set, wait for new values and pack them: rlhf__tf_weights_receive_globals those of
+// the globals, and rlhf__tf_weights_receive those of a product's slots (rlhf__tf_site_first).
 rlhf_status rlhf__tf_weights_receive_globals(struct rlhf__tf *m, const rlhf_forward *f);
 rlhf_status rlhf__tf_weights_receive(struct rlhf__tf *m, int32_t layer, enum rlhf__tf_site site,
                                      const rlhf_forward *f);
@@ -153,8 +153,7 @@ rlhf_status rlhf__tf_trunk_reserve(struct rlhf__tf *m, struct rlhf__tf_work *w);
 struct rlhf__tf_acts rlhf__tf_acts(const struct rlhf__tf *m, const struct rlhf__tf_work *w,
                                    int32_t layer);
 rlhf_attn rlhf__tf_attn_geometry(const struct rlhf__tf *m, int32_t layer, int32_t cached);
-// Backpropagates to every gradient of the trunk. The input is d(loss)/d(w->x) in m->bwd.ds, f32
-// [total, d].
+// Computes all gradients of the trunk. The input is d(loss)/d(w->x) in m->bwd.ds, f32 [total, d].
 rlhf_status rlhf__tf_trunk_bwd(struct rlhf__tf *m, struct rlhf__tf_work *w, const rlhf_forward *f);
 
 // ---- rotary.c ----

@@ -17,8 +17,8 @@ static uint64_t elements(const struct rlhf__tf_shape *s) {
 
 static uint64_t round16(uint64_t n) { return (n + 15) & ~(uint64_t)15; }
 
-// The numbers of elements placed so far: permanent values, gradients, and temporary values of one
-// layer.
+// How many elements have been placed so far: permanent values, gradients, and temporary values of
+// one layer.
 struct layout {
     uint64_t stays, grads, passes;
 };
@@ -130,9 +130,9 @@ void rlhf__tf_storage_graded(struct rlhf__tf *m, int32_t layer, int32_t slot, in
     if (to != from) f->graded(f->graded_ctx, from, (uintptr_t)to - (uintptr_t)from);
 }
 
-// Returns the address of the first value in this slot of this layer (-1: the globals). If the slot
-// is empty, takes the next slot that is not. If all later slots are empty, returns the end of all
-// values.
+// Returns the address of the values in a slot of a layer (-1: the globals). If the slot is empty,
+// returns the address of the next slot that is not. If all later slots are empty, returns the end
+// of all values.
 static rlhf_dev first_value(struct rlhf__tf *m, int32_t layer, int32_t slot) {
     for (; layer < m->arch.n_layer; layer++, slot = 0)
         for (; slot < (layer < 0 ? RLHF_TF_N_GLOBAL : RLHF_TF_N_LAYER); slot++)

@@ -16,9 +16,9 @@ struct rlhf__tf_rows {
     rlhf_dev ref; // rows of the reference's states; NULL: there is no reference
 };
 
-// The source of the device's rows: a batch or, if gen is set, a step of that session. For a step,
-// start, slot and silent are set, the entries of prefix are slots, and a row that samples needs
-// only the state of its last token. The meaning of a NULL array:
+// What the rows on the device were copied from: a batch or, if `gen` is set, a step of that
+// session. For a step, `start`, `slot` and `silent` are set, the entries of `prefix` are slots, and
+// a row that samples needs only the state of its last token. The meaning of a NULL array:
 //
 //   prompt_len  rows have no response positions
 //   turn        all tokens from prompt_len on are the policy's
