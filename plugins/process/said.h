@@ -18,7 +18,8 @@ struct rlhf__said {
 void rlhf__said_forget(struct rlhf__said *); // [any]
 
 // Logs the next RLHF__SAID_SHOWN lines as "name: line" at the info level. If earlier lines were not
-// shown, the log says how many. name is borrowed. If it is NULL, no more lines are shown. [step]
+// shown, the log says how many. `name` is borrowed. If `name` is NULL, no further lines are shown.
+// [step]
 void rlhf__said_show(struct rlhf__said *, const rlhf_host *, const char *name);
 
 // Reads some output from fd, which must not block (-1: there is nothing to read). Complete lines go
