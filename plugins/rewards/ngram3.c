@@ -70,8 +70,8 @@ static int same_gram(const rlhf_str *a, const rlhf_str *b, int64_t n) {
     return 1;
 }
 
-// Returns the number of distinct n-grams among `grams` of them, which begin at unit[0], unit[1],
-// and so on. table[mask + 1] must be zeroed and have more than `grams` entries.
+// Counts the distinct n-grams in a text of `grams` n-grams, which begin at unit[0], unit[1], and so
+// on. table[mask + 1] must be zeroed and have more than `grams` entries.
 static uint64_t count_distinct(const rlhf_str *unit, uint64_t grams, int64_t n, uint64_t *table,
                                uint64_t mask) {
     uint64_t distinct = 0;

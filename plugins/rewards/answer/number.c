@@ -13,8 +13,8 @@ static void push(struct rlhf__cursor *c, struct rlhf__decimal *x) {
     c->at++;
 }
 
-// If a thousands separator is at the cursor, returns its length in bytes, otherwise 0. Exactly
-// three digits must follow it.
+// Returns the length in bytes of the thousands separator at the cursor. Returns 0 if there is none,
+// or if it is not followed by exactly three digits.
 static ptrdiff_t separator(const struct rlhf__cursor *c) {
     ptrdiff_t n = rlhf__next_is(c, ",") ? 1 : rlhf__next_is(c, RLHF__NBSP) ? 2 : 0;
     if (!n || !rlhf__digit_at(c, n) || !rlhf__digit_at(c, n + 1) || !rlhf__digit_at(c, n + 2))

@@ -5,8 +5,8 @@
 
 #include <rlhf/base.h>
 
-// Each of these functions returns 0 if it finds nothing. Otherwise it returns 1 and sets *out,
-// which is borrowed from text and not trimmed. [any]
+// Each of these functions returns 0 if it finds nothing. Otherwise it returns 1 and sets *out to a
+// part of the text (borrowed, not trimmed). [any]
 //
 // Finds the contents of the last \boxed{...} (or \fbox{...}) that has a closing brace. Braces
 // inside the box must match; \{ and \} do not count as braces.

@@ -24,9 +24,8 @@ struct rlhf__reply {
 enum { RLHF__WHY = 512 };
 
 // Returns RLHF_OK if every row has a reward or is marked in `failed`, RLHF_E_INVALID if the answer
-// is invalid, or RLHF_E_NOMEM. If a row has failed or the answer is invalid, why (RLHF__WHY bytes)
-// says what was found and what was expected, in the first failed row or in the answer. Otherwise
-// why is "". [any]
+// is invalid, or RLHF_E_NOMEM. `why` (RLHF__WHY bytes) describes the first failed row or the error
+// in the answer: what was found and what was expected. If all rows have rewards, `why` is "". [any]
 rlhf_status rlhf__reply_read(const struct rlhf__reply *, const rlhf_host *, const char *text,
                              size_t len, char *why);
 
