@@ -244,9 +244,9 @@ typedef struct rlhf_loss_in {
 
     // ---- numbers ----
     const rlhf_heads *heads; // outputs of the training forward pass
-    // [total] as in rlhf_rollout, and NULL in the same cases as there. For rows of a file, which
-    // are not sampled or rewarded, logp_old, advantage and returns are zeros, and logp_sampled is
-    // NULL.
+    // [total] as in rlhf_rollout; an array that is NULL there is NULL here too. For rows of a file,
+    // which are not sampled or rewarded, logp_old, advantage and returns are zeros, and
+    // logp_sampled is NULL.
     const float *logp_old, *logp_sampled, *logp_ref, *value_old, *advantage, *returns;
     const float *const *logp_named; // [n_named] each [total], as in rlhf_rollout
 } rlhf_loss_in;

@@ -87,8 +87,8 @@ enum rlhf_status_code {
 // Reads a sized struct from the other side: copies its first min(size, own) bytes to dst[own] and
 // zeroes the rest. `first` is the struct's size in its first version, RLHF_SIZE_TO(T, last field of
 // the first version). Returns RLHF_E_INVALID if src is shorter than `first` or longer than
-// RLHF_STRUCT_MAX, and RLHF_E_UNSUPPORTED if a byte beyond `own` is set. After an error dst is all
-// zeros. [any]
+// RLHF_STRUCT_MAX, and RLHF_E_UNSUPPORTED if a byte after the first `own` is not 0. After an error,
+// dst is all zeros. [any]
 static inline rlhf_status rlhf_copy_in(void *dst, uint32_t own, const void *src, uint32_t first) {
     const unsigned char *bytes = (const unsigned char *)src;
     uint32_t size;

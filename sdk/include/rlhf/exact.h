@@ -5,12 +5,13 @@
 // in the last bit between versions and CPUs. So use the functions of this header wherever a result
 // can reach weights, samples, rewards or metrics.
 //
-// rlhf_exp and rlhf_log first compute with doubles, and bound the error. If the bound leaves two
-// doubles possible, they compute about 110 bits with integers, as the other functions do from the
-// start. If the exact value is so close to the middle between two doubles that 110 bits do not
-// decide either, the function computes 320 bits (Ziv, "Fast evaluation of elementary mathematical
-// functions with correctly rounded last bit", 1991). Special values are those of C's Annex F, errno
-// is not set, and the rounding is to nearest. A call takes 10 to 120 ns, and rlhf_pow 200 ns.
+// rlhf_exp and rlhf_log first compute with doubles, and bound the error. If two doubles are
+// possible within this bound, they compute about 110 bits with integers. The other functions do
+// this from the start. If the exact value is so close to the middle between two doubles that 110
+// bits do not decide either, the function computes 320 bits (Ziv, "Fast evaluation of elementary
+// mathematical functions with correctly rounded last bit", 1991). Special values are those of C's
+// Annex F, errno is not set, and the rounding is to nearest. A call takes 10 to 120 ns, and
+// rlhf_pow 200 ns.
 #ifndef RLHF_EXACT_H
 #define RLHF_EXACT_H
 

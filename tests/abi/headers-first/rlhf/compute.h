@@ -182,8 +182,8 @@ typedef struct rlhf_lm_head {
 } rlhf_lm_head;
 
 // Arguments of lm_sample, which samples one id per row by inverse CDF in vocabulary order. The
-// backend adds probabilities in a fixed order. u is the first double of block {seed, stream,
-// counter[i]} (rng.h).
+// backend adds probabilities in a fixed order. Row i uses one random number: the first double of
+// the block {seed, stream, counter[i]} (rng.h).
 typedef struct rlhf_lm_sample {
     uint32_t size, rows;
     int32_t d, vocab, dtype, reserved;
@@ -520,10 +520,10 @@ typedef struct rlhf_compute {
     // w, g, mom f32 [rows, cols].
     rlhf_status (*muon)(void *ctx, rlhf_dev w, rlhf_dev g, rlhf_dev mom, int32_t rows, int32_t cols,
                         const rlhf_muon *);
-    // The optimizer over many tensors, without a round trip to the host. sumsq_many fills *clip,
-    // device memory of sizeof(rlhf_clip) bytes, from all gradients g; it does not read w, m or v
-    // (they may be NULL). If max_norm <= 0, the gradients are not clipped. If the argument skip is
-    // 1, the step will be skipped in any case.
+    // sumsq_many and adamw_many update many tensors without a round trip to the host. sumsq_many
+    // computes *clip from all gradients g. *clip is device memory of sizeof(rlhf_clip) bytes.
+    // sumsq_many does not read w, m or v (they may be NULL). If max_norm <= 0, the gradients are
+    // not clipped. If the argument skip is 1, the step will be skipped in any case.
     rlhf_status (*sumsq_many)(void *ctx, const rlhf_tensors *, double max_norm, int32_t skip,
                               rlhf_dev clip);
     // Applies adamw to each tensor and zeroes its gradient. lr, weight_decay and grad_scale of
