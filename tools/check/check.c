@@ -138,8 +138,8 @@ static void add_left(struct rlhf__check_report *r, const char *plugin, const cha
     rlhf__buf_free(&text);
 }
 
-// A step hung. Returns 1 if the rest of its case must be skipped, because it would call the same
-// function.
+// Called after a step has hung. Returns 1 if the other steps of its case must be skipped, because
+// they would call the same function.
 static int after_hang(struct work *w, const char *id, struct rlhf__check_report *r) {
     struct rlhf__child_log *b = w->log;
     char function[sizeof b->inside];

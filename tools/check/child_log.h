@@ -59,8 +59,8 @@ __attribute__((format(printf, 2, 3))) void rlhf__child_log_fact(struct rlhf__chi
 // child ends instead of calling it. With function = NULL, record that the running function has
 // returned. [any]
 void rlhf__child_log_inside(struct rlhf__child_log *, const char *function);
-// Record that the running function did not return, or that it waits. It is then not called again.
-// Returns 1 if a function is running. [any]
+// Record that the plugin's running function did not return, or that it waits. The function is then
+// not called again. Returns 1 if a function is running. [any]
 int rlhf__child_log_hangs(struct rlhf__child_log *);
 
 // Describe the next action. [main]

@@ -1,5 +1,5 @@
-// environment.c: tests an environment: plays episodes with many kinds of turns, in one order and in
-// another, and compares the environment's texts and rewards.
+// environment.c: tests an environment: plays the same episodes, with many kinds of turns, in two
+// orders, and checks that the environment's texts and rewards are the same.
 #include "check/cases.h"
 
 #include "base/json.h"

@@ -1,8 +1,8 @@
 // guard.h: memory between inaccessible pages. A plugin that reads or writes outside of its arrays
 // faults at that access.
 //
-// This memory is used in a child process that tests a plugin. After a fault, the child reports it
-// in its log and ends.
+// Only child processes that test a plugin use this memory. A child that faults reports this in its
+// log and ends.
 #ifndef RLHF_TOOLS_CHECK_GUARD_H
 #define RLHF_TOOLS_CHECK_GUARD_H
 

@@ -135,8 +135,8 @@ static void do_free(const rlhf_host *api, void *p) {
     free(found);
 }
 
-// metric() and reduce() are [step]: they are allowed only on the thread of a call, while the call
-// runs.
+// Returns 1 if the caller may use metric() and reduce(). These are [step]: they are allowed only
+// while a function of the plugin runs, on the thread that called it.
 static int in_call(const struct rlhf__probe_host *h, const char *what) {
     if (h->inside && pthread_equal(h->caller, pthread_self())) return 1;
     rlhf__child_log_found(board_of(h), RLHF__CHECK_THREAD, "host->%s was called %s", what,
