@@ -48,8 +48,8 @@ void rlhf__export_json(struct rlhf__buf *out, const json_t *v, int indent);
 // 1 if text is a model's name on the hub: NAME or OWNER/NAME. [any]
 int rlhf__is_hub_id(const char *text);
 
-// Set out to the hub's name of a path in the hub's cache, .../models--OWNER--NAME/snapshots/...
-// Returns 0 if the path is not in the cache. [any]
+// If the path is in the hub's cache, .../models--OWNER--NAME/snapshots/..., sets `out` to the
+// model's name on the hub, OWNER/NAME, and returns 1. Otherwise returns 0. [any]
 int rlhf__hub_id_of_path(const char *path, char out[128]);
 
 #endif
