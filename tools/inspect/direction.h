@@ -33,7 +33,7 @@ struct rlhf__direction {
     double *normed; // [d] scratch
 };
 
-// The number is the logit of the good side minus the logit of the bad side. The result borrows from
+// Sets *out for the number "logit of the good side minus logit of the bad side". *out borrows from
 // the reading. [step]
 rlhf_status rlhf__direction_words(struct rlhf__direction *out, const struct rlhf__reading *,
                                   const struct rlhf__sides *, struct rlhf__error *err);

@@ -14,10 +14,10 @@ struct rlhf__inspect_models {
     char name[4][128];                    // names of the models, for people
 };
 
-// Find the directory of the base: the model that `tuned` was made from. If tuned has an adapter,
-// `under` is the directory of the adapter's base, which is the result. Otherwise under is NULL, and
-// the result is the policy in `config`, the settings of tuned's run. config is NULL if tuned is not
-// from a run. Errors: RLHF_E_INVALID if both are NULL. [main]
+// Sets base to the directory of the model that `tuned` was made from. If `tuned` has an adapter,
+// this is `under`, the directory of the adapter's base. Otherwise `under` is NULL, and the result
+// is the policy that `config`, the settings of tuned's run, names. `config` is NULL if `tuned` is
+// not from a run. Errors: RLHF_E_INVALID if both are NULL. [main]
 rlhf_status rlhf__inspect_find_base(const struct rlhf__dirs *, const char *tuned, const char *under,
                                     const json_t *config, char base[RLHF__PATH_CAP],
                                     struct rlhf__error *err);

@@ -27,8 +27,9 @@ struct rlhf__patched_model {
 // 1 if rlhf__patching.part has the effect of this part. [any]
 int rlhf__part_is_patched(const struct rlhf__part *);
 
-// a is the base's attribution. `tick` (NULL allowed) is called after each layer with the number of
-// layers done; if it returns 1, the result is RLHF_E_CANCELLED. [step]
+// Patches the parts one after the other and stores their effects in *out. `a` is the base's
+// attribution. `tick` (may be NULL) is called after each layer with the number of layers done. If
+// `tick` returns 1, the function returns RLHF_E_CANCELLED. [step]
 rlhf_status rlhf__patching_take(struct rlhf__patching *out, const struct rlhf__patched_model *base,
                                 const struct rlhf__patched_model *tuned,
                                 const struct rlhf__attribution *a, int (*tick)(void *ctx, int32_t),

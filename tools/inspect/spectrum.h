@@ -16,9 +16,9 @@ rlhf_status rlhf__singular_values(const float *x, size_t rows, size_t cols,
                                   const volatile sig_atomic_t *cancelled, double *value,
                                   struct rlhf__error *err);
 
-// The exponential of the entropy of value / sum (Roy and Vetterli 2007, "The effective rank"). It
-// is n if all n values are equal, about 1 if one value is far above the others, and 0 if all are 0.
-// [any]
+// Returns the exponential of the entropy of value / sum (Roy and Vetterli 2007, "The effective
+// rank"): n if all n values are equal, about 1 if one value is far above the others, and 0 if all
+// are 0. [any]
 double rlhf__effective_rank(const double *value, size_t n);
 
 // Returns the number of values above `floor`. [any]

@@ -111,8 +111,8 @@ static void subtract(float *d, const float *base, int64_t n, struct change *c) {
 // cannot have caused. By Weyl's inequality, rounding changes a singular value by at most the
 // Frobenius norm of the rounding error of the difference. This norm is at most the sum of the norms
 // for both models. If the models are stored in different types, training began from the base's
-// stored values. Then the base's rounding is not part of the difference, and only the rounding of
-// f32 arithmetic matters.
+// stored values. In this case the base's rounding is not part of the difference; for the base, only
+// the rounding of f32 arithmetic counts.
 static double rounding(const struct rlhf__tensor *t, const struct rlhf__tensor *base,
                        const struct change *c) {
     const int32_t of_base = base->dtype == t->dtype ? t->dtype : RLHF__TENSOR_F32;
