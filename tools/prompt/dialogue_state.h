@@ -26,8 +26,8 @@ struct rlhf__dialogue {
     volatile sig_atomic_t *interrupted;
 };
 
-// Open the model of a command, "/model" or "/compare", which `what` names. Errors: RLHF_E_INVALID
-// and those of the model, with `what` in front. [main]
+// Open the model `given` for the command `what`, which is "/model" or "/compare". Errors:
+// RLHF_E_INVALID and those of the model; the messages begin with `what`. [main]
 rlhf_status rlhf__dialogue_model(struct rlhf__dialogue *, const char *what, const char *given,
                                  struct rlhf__model **out, struct rlhf__error *err);
 

@@ -21,8 +21,8 @@ struct rlhf__token_numbers {
     float *value;   // NULL: no critic
 };
 
-// critic may be NULL. Errors: RLHF_E_NOMEM, those of the models. Release the numbers, also after a
-// failure. [step]
+// Compute the numbers for a row of tokens. `critic` may be NULL. Errors: RLHF_E_NOMEM, and those of
+// the models. Release the numbers, also after a failure. [step]
 rlhf_status rlhf__token_numbers_take(const struct rlhf__model *, const struct rlhf__model *critic,
                                      const struct rlhf__token_row *,
                                      struct rlhf__token_numbers *out, struct rlhf__error *err);
