@@ -47,9 +47,9 @@ struct rlhf__again_told {
 
 // Compute the phases. For a single phase, `rows` must be positioned at that phase. The checkpoints
 // in the folder have the names of a run's checkpoints. If `from` is 0, there is also a checkpoint
-// 000000 of the run's beginning. Sinks are not opened; rewards, the judge and the environment only
-// if asked. Errors: those of resuming the run,
-// with the command's name in place of --resume. [main]
+// 000000 of the run's beginning. Sinks are not opened. Rewards, the judge and the environment are
+// opened only if struct rlhf__again asks for them. Errors: those of resuming the run, with the
+// command's name in place of --resume. [main]
 rlhf_status rlhf__again(const struct rlhf__again *, const struct rlhf__again_part *,
                         const struct rlhf__folder *out, struct rlhf__again_told *told,
                         struct rlhf__error *err);

@@ -243,8 +243,8 @@ static rlhf_status summarize(size_t k, const struct sums *s, const struct rlhf__
 }
 
 // Each element may differ by twice the largest change of an element in the phase, because AdamW
-// scales even rounding noise up to a full step. The difference as a whole is limited by its
-// weighted length.
+// scales even rounding noise up to a full step. The difference as a whole has a separate limit, on
+// its length, weighted by the second moments.
 static rlhf_status compare_weights(const struct opened *o, size_t k,
                                    const struct rlhf__check_limits *l, struct sums *s,
                                    struct rlhf__checks *c, struct rlhf__error *err) {

@@ -41,8 +41,8 @@ void rlhf__checks_finish(struct rlhf__checks *);
 rlhf_status rlhf__checks_add(struct rlhf__checks *, const struct rlhf__check *,
                              struct rlhf__error *err);
 
-// Append a failed check, because something is missing or cannot be compared. `why` is shown instead
-// of the place of a difference. [any]
+// Append a failed check for something that is missing or cannot be compared. `why` is shown where
+// other checks show the place of their largest difference. [any]
 rlhf_status rlhf__checks_fail(struct rlhf__checks *, const char *what, const char *why,
                               struct rlhf__error *err);
 
