@@ -179,8 +179,8 @@ static void work(const struct rlhf__scale_figures *f, const struct rlhf__scale_l
 // backward pass of a rank's last microbatch. New weights are sent during the forward pass of the
 // first microbatch of the next minibatch, if the phase has a next one. Only windows (team/sum.h)
 // without embeddings and heads can overlap, and only with the passes through the layers. The first
-// of these windows must wait for its gradients, and the layers of the last one must wait for their
-// weights.
+// of these windows cannot be sent before its gradients are computed, and the layers of the last
+// window cannot be computed before their weights have arrived.
 static double hidden(const struct rlhf__scale_figures *f, double ranks, double slow,
                      const struct rlhf__scale_cost *c) {
     const struct rlhf__scale_plan *p = &f->plan;

@@ -43,9 +43,9 @@ struct rlhf__scale_cost rlhf__scale_cost(const struct rlhf__scale_figures *f,
 double rlhf__scale_efficiency(const struct rlhf__scale_figures *f,
                               const struct rlhf__scale_layout *l, double alone);
 
-// Returns the smallest number of rows of a phase for which these ranks have at least the efficiency
-// `wanted`, compared with one process for the same rows. Returns 0 if no number of rows is enough.
-// Minibatches have whole groups. [any]
+// Returns the smallest number of rows per phase with which these ranks have at least the efficiency
+// `wanted`, compared with one process that computes the same rows. Returns 0 if no number of rows
+// is enough. Minibatches have whole groups. [any]
 double rlhf__scale_rows_for(const struct rlhf__scale_figures *f, double ranks, double per_host,
                             double wanted);
 
