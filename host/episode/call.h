@@ -7,8 +7,8 @@
 
 enum rlhf__episode_function { RLHF__CALL_RESET = 0, RLHF__CALL_STEP = 1, RLHF__CALL_FINISH = 2 };
 
-// Call the environment's function for n episodes, and store the texts, rewards and decisions that
-// it returns in the episodes. Does nothing if the environment lacks the function, or n is 0. If the
+// Call the environment's function for n episodes, and store in the episodes the texts, rewards and
+// decisions that it returns. Does nothing if the environment lacks the function, or n is 0. If the
 // environment could not answer an episode, that episode's `failed` is set and RLHF_E_IO is
 // returned. Other errors: those of the plugin; RLHF_E_NOMEM; RLHF_E_INTERNAL (the environment broke
 // a rule of rlhf/draft/environment.h). [step]

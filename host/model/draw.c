@@ -57,8 +57,8 @@ static inline void quick_wave(double angle, double *sine, double *cosine) {
     *cosine = (quarter + 1) & 2 ? -b : b;
 }
 
-// First computes each pair of numbers quickly, with an error below radius * 2^-46. If (number -
-// error) and (number + error) round to the same float, this float is correctly rounded. Otherwise
+// First computes each pair of numbers quickly, with an error below radius * 2^-46. If the number
+// minus and plus radius * 2^-40 round to the same float, this float is correctly rounded. Otherwise
 // computes the pair exactly, which takes ten times as long and is rarely needed.
 static void normal_pairs(const double *a, const double *b, size_t blocks, float *x) {
     float other[2 * BLOCKS];
