@@ -47,10 +47,11 @@ struct rlhf__rows {
     float *score;                       // [n] reward at the end of a row
     float *reward;                      // [n] total reward: score and token rewards
     float *token[RLHF__N_TOKEN_ARRAYS]; // [total] each
-    // The reference's hidden states, if a head needs them. In host memory they are in ref_hidden,
-    // [total, d_hidden] (rlhf_forward.kl_hidden). On the device, the state of response token k is
-    // row ref_row[k] (kl_dev_row) of ref_dev_hidden (kl_dev_hidden). States on the device are
-    // borrowed: a batch whose rows are picked from this one uses the same states.
+    // The reference's hidden states, if a head needs them. In parentheses: the members of
+    // rlhf_forward that these members become. In host memory the states are ref_hidden [total,
+    // d_hidden] (kl_hidden). On the device, the state of response token k is row ref_row[k]
+    // (kl_dev_row) of ref_dev_hidden (kl_dev_hidden). States on the device are borrowed: a batch
+    // whose rows are picked from this one uses the same memory.
     float *ref_hidden;
     rlhf_dev ref_dev_hidden;
     int32_t *ref_row; // [response tokens], one row after the other
@@ -88,8 +89,8 @@ rlhf_status rlhf__rows_pick(struct rlhf__rows *dst, const struct rlhf__rows *src
                             const uint32_t *pick, uint32_t n, struct rlhf__error *err);
 
 // Set dst to the rows of a, followed by the rows of b. The groups of b are renumbered to follow
-// those of a. Neither may have hidden states of the reference or log-probs of named models. Errors:
-// RLHF_E_NOMEM. [any]
+// those of a. Both must be without hidden states of the reference and log-probs of named models.
+// Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__rows_join(struct rlhf__rows *dst, const struct rlhf__rows *a,
                             const struct rlhf__rows *b, struct rlhf__error *err);
 
@@ -150,8 +151,8 @@ uint32_t rlhf__rows_group_end(const struct rlhf__rows *e, uint32_t i);
 // rewards, added up in f64 and in order, as algorithms do. [any]
 int rlhf__rows_flat(const struct rlhf__rows *e, uint32_t from, uint32_t to);
 
-// Returns 1 if row i, which must not be row 0, has the group and the prompt of row i - 1, and the
-// prompt has at least 2 tokens. [any]
+// Returns 1 if row i (i > 0) has the same group and prompt as row i - 1, and the prompt has at
+// least 2 tokens. [any]
 int rlhf__rows_same_prompt(const struct rlhf__rows *e, uint32_t i);
 
 // Returns the end of the microbatch that starts at row `from`. The microbatch has as many whole
