@@ -67,7 +67,7 @@ struct rlhf__loading rlhf__command_setup_loading(const struct rlhf__command_setu
 // - --model DIR: that directory. If it is a run, the run's best checkpoint, or else its last one;
 //   the choice is logged.
 // - --adapter without --model: "", because the adapter's config names the model.
-// - neither: the shipped model `name`.
+// - neither flag: the shipped model `name`.
 //
 // Errors: RLHF_E_INVALID if a run lacks a checkpoint. [main]
 rlhf_status rlhf__command_setup_dir(const struct rlhf__command_setup *w, const char *given,

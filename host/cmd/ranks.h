@@ -23,8 +23,8 @@ rlhf_status rlhf__ranks_resume(struct rlhf__ranks *, const struct rlhf__env *env
                                struct rlhf__error *err);
 
 // Join the other ranks, unless that was done before, and then choose the actors. st is the result
-// of this rank's work so far. If st is a failure on any rank, all ranks fail. Errors: st of any
-// rank; those of rlhf__join; RLHF_E_INVALID (parallel.actors). [main]
+// of this rank's work so far. If st is a failure on any rank, all ranks fail. Errors: st, if it is
+// a failure on any rank; those of rlhf__join; RLHF_E_INVALID (parallel.actors). [main]
 rlhf_status rlhf__ranks_join(struct rlhf__ranks *, struct rlhf__run_request *run, rlhf_status st,
                              struct rlhf__error *err);
 
