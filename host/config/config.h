@@ -55,7 +55,7 @@ void rlhf__config_hint(const struct rlhf__config_request *req, const struct rlhf
                        struct rlhf__error *err);
 
 // Load the plugins that c names, and validate and complete their options. c must name an algorithm.
-// *algo, *rewards [c->n_reward] and *judge (NULL if none exists) point into `plugins`. The caller
+// *algo, *rewards [c->n_reward] and *judge (NULL without a judge) point into `plugins`. The caller
 // frees the array *rewards. [main]
 rlhf_status rlhf__config_resolve(struct rlhf__config *c, struct rlhf__plugins *plugins,
                                  const struct rlhf__plugin **algo,
@@ -76,10 +76,10 @@ rlhf_status rlhf__config_resolve_environment(struct rlhf__config *c, struct rlhf
 rlhf_status rlhf__config_to_json(const struct rlhf__config *c, json_t **out,
                                  struct rlhf__error *err);
 
-// Compare two configs that are in that JSON form: call visit with each path and its value in both.
-// Objects, and lists of the same length, are compared member by member. If only one config has a
-// member, the value in the other one is NULL. Equal values are visited too. Stops at the first
-// error of visit and returns it. [any]
+// Compare two configs in the form of rlhf__config_to_json: call visit with each path and its value
+// in both. Objects, and lists of the same length, are compared member by member. If only one config
+// has a member, the value in the other one is NULL. Equal values are visited too. Stops at the
+// first error of visit and returns it. [any]
 rlhf_status rlhf__config_leaves(const char *path, json_t *was, json_t *is,
                                 rlhf_status (*visit)(void *arg, const char *path, const json_t *was,
                                                      const json_t *is, struct rlhf__error *err),

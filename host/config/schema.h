@@ -305,7 +305,8 @@ struct rlhf__plugin_config {
     int32_t isolate_typed, network_typed; // 1: given on the command line
     json_t *options;                      // owned
     // key -> {source, raw | file}: where each option was set, for messages. raw is the text as
-    // typed, file is a --config file; defaults that come with the program have neither. Owned.
+    // typed, file is a --config file. Defaults that come with the program have no raw and no file.
+    // Owned.
     json_t *origin;
 };
 
