@@ -24,8 +24,8 @@ rlhf_status rlhf__rewritten_note(const struct rlhf__rewriting *, struct rlhf__ep
                                  struct rlhf__error *err);
 
 // Count the rewritten turns of an episode that is over. If the template cannot render the
-// conversation, the function counts none. Errors: RLHF_E_NOMEM; with `refuses` also RLHF_E_INVALID
-// if a turn is rewritten or the template cannot render the conversation. [any]
+// conversation, counts no turns. Errors: RLHF_E_NOMEM; with `refuses` also RLHF_E_INVALID if a turn
+// is rewritten or the template cannot render the conversation. [any]
 rlhf_status rlhf__rewritten_count(struct rlhf__rewriting *, const struct rlhf__episode *e,
                                   struct rlhf__error *err);
 
