@@ -48,8 +48,8 @@ json_t *rlhf__table_json(const struct rlhf__table *);
 // wrote the model, RLHF_E_IO. [main]
 rlhf_status rlhf__table_open(const struct rlhf__model *, int *fd, struct rlhf__error *err);
 
-// Append the results, an array of objects from rlhf__table_json, to that file. Errors: RLHF_E_IO.
-// [main]
+// Append the results, an array of objects from rlhf__table_json, to evaluations.jsonl, which
+// rlhf__table_open has opened as fd. Errors: RLHF_E_IO. [main]
 rlhf_status rlhf__table_save(int fd, const json_t *results, struct rlhf__log *,
                              struct rlhf__error *err);
 
