@@ -1,5 +1,5 @@
-// prompt_sampling.h: how a run samples responses to its prompts: what all requests for a rollout
-// have in common, and the KV cache.
+// prompt_sampling.h: makes the requests with which a run samples responses to its prompts, and
+// keeps the KV cache that they use.
 #ifndef RLHF_HOST_FEED_PROMPT_SAMPLING_H
 #define RLHF_HOST_FEED_PROMPT_SAMPLING_H
 
@@ -26,8 +26,8 @@ rlhf_status rlhf__prompt_sampling_init(struct rlhf__prompt_sampling *,
 void rlhf__prompt_sampling_finish(struct rlhf__prompt_sampling *); // [main]
 
 // If the backend records calls, open a cache for the whole run, with `longest` tokens in a slot.
-// With other backends, each rollout opens a cache and closes it, so that it takes no memory during
-// the update. [main]
+// With other backends, each rollout opens a cache and closes it, so that the cache takes no memory
+// during the update. [main]
 rlhf_status rlhf__prompt_sampling_ready(struct rlhf__prompt_sampling *, uint32_t longest,
                                         struct rlhf__error *err);
 

@@ -1,5 +1,5 @@
-// recorded_rows.h: the rows of a phase from a record of it (recorded.h): responses or episodes with
-// their scores, as they were before the first update. The record is not trusted.
+// recorded_rows.h: makes the rows of a phase from the phase's record (recorded.h): responses or
+// episodes, with their scores, as they were before the first update. The record is not trusted.
 #ifndef RLHF_HOST_FEED_RECORDED_ROWS_H
 #define RLHF_HOST_FEED_RECORDED_ROWS_H
 
