@@ -1,5 +1,6 @@
-// leftover.h: what an earlier run left in a directory: the files of a run that ended before its
-// first checkpoint, which cannot be resumed, and the settings that a run began with.
+// leftover.h: examines what an earlier run left in a directory. Recognizes the files of a run that
+// ended before its first checkpoint and therefore cannot be resumed. Compares the settings that a
+// run began with.
 #ifndef RLHF_HOST_KEEP_LEFTOVER_H
 #define RLHF_HOST_KEEP_LEFTOVER_H
 
@@ -14,8 +15,8 @@
 int rlhf__leftover_is_all(const struct rlhf__folder *run, int rows);
 
 // Returns the number of files in the run directory that make rlhf__leftover_is_all return 0. If
-// `first` is not NULL, it receives the name of the alphabetically first of these files ("" if there
-// are none). Returns 1 if the directory cannot be read. [main]
+// `first` is not NULL, it receives the first of their names in alphabetical order ("" if there is
+// no such file). Returns 1 if the directory cannot be read. [main]
 enum { RLHF__LEFTOVER_NAME = 256 };
 size_t rlhf__leftover_others(const struct rlhf__folder *run, int rows,
                              char first[RLHF__LEFTOVER_NAME]);
