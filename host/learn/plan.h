@@ -51,8 +51,8 @@ int32_t rlhf__plan_named(const rlhf_plan *plan, const char *name);
 // [any]
 struct rlhf__objective rlhf__algo_objective(struct rlhf__instance *algo);
 
-// Call the algorithm's functions of these names (rlhf/algo.h). If the algorithm lacks an optional
-// function, do nothing. Errors: those of the plugin. [step]
+// Call the algorithm's advantages() or phase_end() (rlhf/algo.h). Do nothing if the algorithm lacks
+// this optional function. Errors: those of the plugin. [step]
 rlhf_status rlhf__algo_advantages(const struct rlhf__instance *algo, const rlhf_rollout *,
                                   struct rlhf__error *err);
 rlhf_status rlhf__algo_phase_end(const struct rlhf__instance *algo, int64_t phase,

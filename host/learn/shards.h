@@ -58,10 +58,10 @@ void rlhf__shards_watch(struct rlhf__learner *, rlhf_forward *f);
 rlhf_status rlhf__shards_rows(struct rlhf__learner *, const struct rlhf__rows *, int share,
                               struct rlhf__place *p, rlhf__shards_run_fn run,
                               struct rlhf__error *err);
-// End the minibatch e: exchange numbers and gradients with the other processes. Then the learner
-// has the numbers of all shards, p->loss is the loss, and the gradients of this process's blocks
-// are the sums over all shards. st is the result of the work so far, with its message in *err.
-// Returns st if it is not RLHF_OK. [step]
+// End the minibatch e: exchange numbers and gradients with the other processes. Afterwards the
+// learner has the numbers of all shards, p->loss is the loss, and the gradients of this process's
+// blocks are the sums over all shards. st is the result of the work so far, with its message in
+// *err. Returns st if it is not RLHF_OK. [step]
 rlhf_status rlhf__shards_end(struct rlhf__learner *, const struct rlhf__rows *e,
                              struct rlhf__place *p, rlhf_status st, struct rlhf__error *err);
 
