@@ -69,8 +69,8 @@ int64_t rlhf__compute_microbatch(const rlhf_compute *, int64_t configured);
 // table lists bf16 as a dtype with full speed. [any]
 int32_t rlhf__compute_dtype(const rlhf_compute *, const char *configured);
 
-// Writes the message of the backend's last failure into out[cap]. If that failure's status was not
-// st, the status of the failed call, writes "". Returns out. [any]
+// Writes the message of the backend's last failure into out[cap], or "" if that failure had another
+// status than `st`, which is the status of the call that failed. Returns out. [any]
 const char *rlhf__compute_said(const struct rlhf__compute *, rlhf_status st, char *out, size_t cap);
 
 // Reports a failed call of a compute table as a host error: "<what>: <the backend's own message>".

@@ -187,8 +187,8 @@ int rlhf__nvidia_cards(const char *root) {
 }
 
 int rlhf__nvidia_signs(const char *root) {
-    // These are device files of the driver, of WSL and of Tegra, and the folder that the kernel
-    // module creates before the driver's first device file.
+    // Each of these paths shows that there may be a GPU: device files of the driver, of WSL and of
+    // Tegra, and the folder that the kernel module creates before the driver's first device file.
     static const char *const files[] = {"dev/nvidiactl", "dev/dxg", "dev/nvhost-ctrl-gpu",
                                         "dev/nvgpu", "proc/driver/nvidia"};
     const char *named = getenv("CUDA_VISIBLE_DEVICES");

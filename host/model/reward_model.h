@@ -27,10 +27,10 @@ struct rlhf__reward_head {
     double gain, bias;
 };
 
-// Reads "rlhf_reward": {"pooling", "gain", "bias"} from a config.json. Returns 1 if it is there.
-// Otherwise *out is a new head: mean, gain 1, bias 0. `file` is the path of the config.json, for
-// the message. Errors: RLHF_E_INVALID (a member is missing, has the wrong type or is out of range).
-// [any]
+// Reads "rlhf_reward": {"pooling", "gain", "bias"} from a config.json. Returns 1 if the member
+// exists. Otherwise *out is a new head, with mean pooling, gain 1 and bias 0. `file` is the path of
+// the config.json, for the message. Errors: RLHF_E_INVALID (a member is missing, has the wrong type
+// or is out of range). [any]
 rlhf_status rlhf__reward_head_read(const json_t *config, const char *file,
                                    struct rlhf__reward_head *out, int *found,
                                    struct rlhf__error *err);
