@@ -26,8 +26,8 @@ rlhf_status rlhf__plugin_find(const struct rlhf__dirs *dirs, const char *name, i
                               int32_t from, const char *asker, char **path,
                               struct rlhf__error *err);
 
-// Look for `file` in the directories of a kind. *path is heap-allocated, or NULL if none contains
-// it. Errors: RLHF_PLUGIN_PATH or one of its directories is rejected. [main]
+// Look for `file` in the directories of a kind. *path is heap-allocated, or NULL if no directory
+// contains the file. Fails if RLHF_PLUGIN_PATH or one of its directories is rejected. [main]
 rlhf_status rlhf__plugin_look(const struct rlhf__dirs *dirs, const char *file, int32_t kind,
                               char **path, struct rlhf__error *err);
 

@@ -77,8 +77,8 @@ rlhf_status rlhf__instance_create(const struct rlhf__plugin *plugin,
 void rlhf__instance_destroy(struct rlhf__instance *i); // NULL allowed [main]
 
 // From now on, pass the values that the plugin reports with host->metric to `metric`, under their
-// names in the run. If `metric` is NULL, pass them to the run, as before the first such call.
-// [step]
+// names in the run. If `metric` is NULL, pass them to the run, as if this function had not been
+// called. [step]
 void rlhf__instance_metrics_to(const struct rlhf__instance *i, rlhf__metric_fn *metric, void *ctx);
 
 // With beside = 1, the instance is from now on called on another thread while the run's models
