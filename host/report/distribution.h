@@ -1,5 +1,5 @@
-// distribution.h: describes how numbers are distributed, by their mean and either the count of each
-// value or quantiles. Pure functions.
+// distribution.h: describes the distribution of numbers: the mean and, for few distinct values, the
+// count of each; for many, quantiles. Pure functions.
 #ifndef RLHF_HOST_REPORT_DISTRIBUTION_H
 #define RLHF_HOST_REPORT_DISTRIBUTION_H
 

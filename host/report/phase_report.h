@@ -56,9 +56,9 @@ enum { RLHF__STILL_PHASES = 16 };
 //   which is then the cause.
 // - No gradient reached an adapter that is still at its start.
 //
-// Errors: RLHF_E_NUMERIC if the run trains an adapter that has never moved, in two cases: a step
-// was taken with a nonzero gradient; or RLHF__STILL_PHASES phases, or all phases up to the end of
-// the run, gave no learning signal. [main]
+// Errors: RLHF_E_NUMERIC if the run trains an adapter that has not moved since the start, in two
+// cases. First, a step was taken with a nonzero gradient. Second, RLHF__STILL_PHASES phases gave no
+// learning signal, or the run reached its last phase without one. [main]
 rlhf_status rlhf__check_learning(const struct rlhf__phase *p, struct rlhf__count *count,
                                  const struct rlhf__findings *findings, struct rlhf__error *err);
 
