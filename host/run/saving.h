@@ -35,8 +35,8 @@ rlhf_status rlhf__saving_phase(struct rlhf__run *r, struct rlhf__error *err);
 // At the normal end: write the checkpoint unless this phase already has one. [main]
 rlhf_status rlhf__saving_end(struct rlhf__run *r, struct rlhf__error *err);
 
-// Write a checkpoint of the boundary to the new directory `name` of the folder `in`, without links
-// and without a choice of the best one. [main]
+// Write a checkpoint of the boundary to the new directory `name` of the folder `in`. Does not
+// change any link and does not choose the best checkpoint. [main]
 rlhf_status rlhf__saving_copy(struct rlhf__run *r, const struct rlhf__folder *in, const char *name,
                               struct rlhf__error *err);
 
