@@ -3,7 +3,7 @@
 //
 // Adjacent sequences that have the same prompt (the same array) can share it: the prompt is
 // computed once, into a separate cache, and each sequence continues from the prompt's last token.
-// If no such cache is free, the prompt is computed for each sequence.
+// If no separate cache is free, the prompt is computed for each sequence.
 //
 // Drawn token t of sequence s uses random number s * 65536 + t of the stream, so responses do not
 // depend on slots, order or threads. This file does not depend on rewards or prompt files.

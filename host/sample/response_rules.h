@@ -34,7 +34,8 @@ rlhf_status rlhf__response_stops(struct rlhf__response_rules *, const int32_t *i
 size_t rlhf__response_text_end(const struct rlhf__response_rules *, const char *text, size_t n);
 
 // Returns how many of a response's n tokens the period rule scores: those up to the first period
-// among tokens period_min..period_max, counted from 1. Returns -1 if none exists. [any]
+// among tokens period_min..period_max, counted from 1. Returns -1 if there is no period among these
+// tokens. [any]
 int32_t rlhf__response_period(const struct rlhf__response_rules *, const int32_t *ids, int32_t n);
 
 // Returns 1 if the model's end tokens end a response, as sampling.stop_at_eos says. The value

@@ -78,8 +78,8 @@ struct rlhf__reward_call {
     int64_t phase;
     int32_t trains;  // for messages: 0 if its scores are not trained on
     int32_t bisects; // 1: isolate the rows that end its process
-    // For messages: row_from is the index of the first of these rows within the batch, row_all the
-    // number of rows of the batch. row_all = 0 means that these rows are the whole batch.
+    // For messages: row_from is the position of the first row of this request within the batch,
+    // row_all is the number of rows of the batch. If row_all is 0, the request has the whole batch.
     uint32_t row_from, row_all;
     rlhf__metric_fn *metric; // receives what the reward reports; NULL = left out
     void *metric_ctx;

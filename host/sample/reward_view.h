@@ -14,7 +14,7 @@ struct rlhf__reward_view {
     float *logp; // [2 offset[n]]
 };
 
-// Make the view for a reward with these flags (enum rlhf_reward_flag). Borrows r. Errors:
+// Make the view for a reward whose flags are `flags` (enum rlhf_reward_flag). Borrows r. Errors:
 // RLHF_E_NOMEM. [any]
 rlhf_status rlhf__reward_view_init(struct rlhf__reward_view *, const struct rlhf__reward_rows *r,
                                    uint32_t flags, int64_t phase, struct rlhf__error *err);
