@@ -96,8 +96,8 @@ int32_t rlhf__setup_moments(const struct rlhf__config *c);
 rlhf_status rlhf__setup_optim(const struct rlhf__run *r, const struct rlhf__model *m,
                               struct rlhf__optim **out, struct rlhf__error *err);
 
-// Returns the run's learner with these optimizers. critic_optim is NULL without a separate critic.
-// The caller finishes the learner. [any]
+// Returns the run's learner with the optimizers optim and critic_optim. critic_optim is NULL
+// without a separate critic. The caller finishes the learner. [any]
 struct rlhf__learner rlhf__setup_learner(const struct rlhf__run *r, struct rlhf__optim *optim,
                                          struct rlhf__optim *critic_optim);
 
@@ -159,9 +159,9 @@ int64_t rlhf__setup_gpu(struct rlhf__run *r);
 void rlhf__setup_say_gpus(const struct rlhf__run *r);
 
 // If every learner computes on a GPU, connect the GPUs with NCCL, so that gradients need not pass
-// through host memory. With parallel.backend=auto, GPUs that cannot be connected are not an error;
-// with nccl, they are. Errors: RLHF_E_INVALID if nccl was asked for and cannot be used; those of
-// the team's calls. [main]
+// through host memory. If that is impossible, parallel.backend=nccl is an error; with
+// parallel.backend=auto the run continues without NCCL. Errors: RLHF_E_INVALID if nccl was asked
+// for and cannot be used; those of the team's calls. [main]
 rlhf_status rlhf__setup_device(struct rlhf__run *r, struct rlhf__error *err);
 
 // Check that all processes execute the same run. Call it when everything is open and the checkpoint
