@@ -61,9 +61,9 @@ struct rlhf__batch_note *rlhf__worker_note(const struct rlhf__worker *w); // [an
 // `ended`. [main]
 void rlhf__channel_flush(struct rlhf__channel *c);
 void rlhf__channel_fill(struct rlhf__channel *c);
-// Look at the first received frame; rlhf__channel_pop removes it. Returns 1 if there is one, 0 if
-// none has arrived, -1 if it is malformed, -2 if it is longer than c->most. *out is invalid after
-// the channel is filled again. [main]
+// Look at the first received frame; rlhf__channel_pop removes it. Returns 1 if a frame has arrived,
+// 0 if not, -1 if it is malformed, -2 if it is longer than c->most. *out is invalid after the
+// channel is filled again. [main]
 int rlhf__channel_front(const struct rlhf__channel *c, struct rlhf__wire *out, size_t *bytes);
 void rlhf__channel_pop(struct rlhf__channel *c, size_t bytes);
 
