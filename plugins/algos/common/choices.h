@@ -14,8 +14,8 @@ enum rlhf__old_logp { RLHF__OLD_ROLLOUT = 0, RLHF__OLD_RECOMPUTE = 1 };
 enum rlhf__temperature { RLHF__TEMPERATURE_SAMPLING = 0, RLHF__TEMPERATURE_UNIT = 1 };
 enum rlhf__support { RLHF__SUPPORT_FULL = 0, RLHF__SUPPORT_SAMPLED = 1 };
 
-// For each enum, a list of its values' names in the enum's order, ended by NULL. surrogate.h has
-// the enum of the ratio, and kl.h the enum of the KL estimator.
+// Each array has the names of one enum's values, in the enum's order, and ends with NULL.
+// surrogate.h has the enum of the ratio, and kl.h the enum of the KL estimator.
 extern const char *const rlhf__std_names[],
     *const rlhf__kl_placement_names[], *const rlhf__kl_estimator_names[],
                                            *const rlhf__kl_controller_names[],

@@ -40,8 +40,8 @@ struct rlhf__pg_update_sums {
     int64_t value_clipped;
 };
 
-// Sums that loss() accumulates for one shard (rlhf/shards.h). They cover the current minibatch.
-// With kl_estimator=full there is also a sum of the KL, which covers the phase.
+// Sums that loss() accumulates for one shard (rlhf/shards.h). They cover the current minibatch,
+// except the sum of the KL (kl_estimator=full), which covers the phase.
 struct rlhf__pg_shard {
     struct rlhf__pg_update_sums minibatch;
     struct rlhf__pg_rollout_sums kl;

@@ -162,8 +162,8 @@ rlhf_status rlhf__pg_begin(struct rlhf__pg *g, const rlhf_rollout *in, int64_t p
     uint64_t numbers = (uint64_t)(per_token * tokens + per_row * (int64_t)in->n + 1);
     RLHF_TRY(scratch_reserve(g, sizeof **scratch * numbers));
     *scratch = g->scratch;
-    // If advantages are computed for each minibatch, every epoch sees each row once. So counting in
-    // the first epoch is enough.
+    // If advantages are computed for each minibatch, each epoch calls this function for all
+    // minibatches again, with the same rows. So rows count only in the first epoch.
     int64_t first_epoch = g->scope == RLHF__SCOPE_MINIBATCH ? g->opt.minibatches : 1;
     *counts = g->advantage_calls++ < first_epoch;
     g->phase_tokens = phase_tokens(g, in, tokens);

@@ -140,8 +140,8 @@ rlhf_status rlhf__pg_begin(struct rlhf__pg *, const rlhf_rollout *, int64_t per_
 // rlhf_row_use). `counts` is from rlhf__pg_begin. Errors: RLHF_E_INTERNAL, and those of
 // rlhf__correct. [step]
 //
-// A row whose advantages are all 0 is RLHF_ROW_NO_GRADIENT if the loss has no other term (critic,
-// KL with a coefficient, entropy bonus). With mask_truncated, an unfinished row is masked.
+// A row whose advantages are all 0 gets the use RLHF_ROW_NO_GRADIENT if the loss has no other term
+// (critic, KL with a coefficient, entropy bonus). With mask_truncated, an unfinished row is masked.
 //
 // With mask_zero_advantage_groups, rlhf__pg_advantages then masks the rows of groups whose
 // advantages are all 0, and removes these rows from every divisor.

@@ -1,5 +1,5 @@
 // terms.h: the KL and entropy terms of a policy-gradient loss, and the KL penalty in the reward.
-// surrogate.h has the surrogate, kl_control.h the coefficient.
+// surrogate.h has the surrogate, and kl_control.h the coefficient of the KL penalty.
 #ifndef RLHF_ALGOS_COMMON_TERMS_H
 #define RLHF_ALGOS_COMMON_TERMS_H
 
