@@ -152,8 +152,9 @@ static int is_full(const struct rlhf__bytes *text) {
     return full;
 }
 
-// Read the answer. The server still counts a session for a moment after the session was closed, so
-// it may refuse to begin a new episode. A refused reset is repeated for up to FULL_S seconds.
+// Receives the answer. A server with a limit on its sessions still counts a session for a moment
+// after it was closed, so the server may refuse to begin a new episode. A refused reset is repeated
+// for up to FULL_S seconds.
 static enum rlhf__socket_end receive(const struct rlhf__openenv *o, enum rlhf__asked what,
                                      const rlhf_episode_in *in, uint32_t i,
                                      struct rlhf__bytes *text, double until, char *why) {

@@ -144,8 +144,8 @@ rlhf_status rlhf__post_ask(struct rlhf__post *p, enum rlhf__asked what, const rl
                            const rlhf_episode_out *out) {
     if (!in->n || (what == RLHF__ASKED_FINISH && !p->hello.finish)) return RLHF_OK;
     struct call c = {.p = p, .what = what, .in = in, .out = out};
-    // A service that got a turn twice would count it twice, so a turn is not sent again. After a
-    // failure, the host plays the episode again from its reset.
+    // Never send a turn twice, because the service would count it twice. After a failure, the host
+    // plays the episode again from its reset.
     p->client.once = what != RLHF__ASKED_RESET;
     c.had = p->host->alloc(p->host, in->n);
     if (!c.had) return (p->host->fail)(p->host, RLHF_E_NOMEM, "out of memory");
