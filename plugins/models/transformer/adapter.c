@@ -2,10 +2,10 @@
 // have an adapter, the adapter's tensors and packed weights, and its forward and backward
 // arithmetic.
 //
-// One matrix product of the trunk can stand for several layers of the checkpoint (q_proj, k_proj
-// and v_proj). The A matrices of these layers are then stacked by rows into one matrix, and their B
-// matrices are the blocks of one weight (rlhf_blocks). So a matrix product that has an adapter
-// always becomes three: W x, A x, and B (A x).
+// One matrix product of the trunk can compute several layers of the checkpoint (q_proj, k_proj and
+// v_proj). The A matrices of these layers are then stacked by rows into one matrix, and their B
+// matrices are the blocks of one weight (rlhf_blocks). So every matrix product that has an adapter
+// is computed by three products: W x, A x, and B (A x).
 #include "internal.h"
 
 #include <math.h>

@@ -15,7 +15,7 @@ extern "C" {
 #endif
 
 // The tensors that the core knows. The first group exists once, the second group once per layer.
-// Which of them exist depends on struct rlhf_tf_arch and on the arguments of open().
+// Which of these tensors exist depends on struct rlhf_tf_arch and on the arguments of open().
 enum rlhf_tf_slot {
     RLHF_TF_WTE,   // token embedding [vocab, d]
     RLHF_TF_WPE,   // position embedding [ctx, d], unless positions are rotary
@@ -53,8 +53,8 @@ enum rlhf_tf_slot {
 
 // A parameter of the checkpoint may be only a piece of a slot: a range of its rows. If linear
 // layers are stored as [out, in], RLHF_TF_QKV_* contains the queries, keys and values stacked by
-// rows; their row counts may differ. A gated RLHF_TF_FC_* contains its two halves stacked in the
-// same way.
+// rows; their row counts may differ. In a gated MLP, RLHF_TF_FC_* contains the gate and the up
+// projection, stacked in the same way.
 enum rlhf_tf_piece {
     RLHF_TF_ALL = 0,
     RLHF_TF_QUERIES,

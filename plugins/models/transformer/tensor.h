@@ -31,9 +31,9 @@ struct rlhf__tf_span {
     int32_t from, count;
 };
 
-// The adapter of one matrix product. n_blocks is how many of the product's checkpoint layers have
-// an adapter, 0: none. block[i] is the range of the product's outputs that belongs to the i-th of
-// these layers.
+// The adapter of one matrix product. n_blocks is the number of the product's checkpoint layers that
+// have an adapter, or 0. block[i] is the range of the product's outputs that the i-th of these
+// layers computes.
 enum { TF_MAX_PIECES = 3 };
 struct rlhf__tf_low {
     int32_t n_blocks, reserved;

@@ -89,10 +89,10 @@ struct rlhf__tf_qkv {
 struct rlhf__tf_work {
     struct rlhf__tf_rows rows;
     struct rlhf__tf_buf ints;
-    // The trunk's buffers. There is one emb and one emb_stats. In training, the other buffers have
-    // a share for each layer (struct rlhf__tf_acts), and `in` has one share more. Otherwise all
-    // layers use the same share. If layers are recomputed (recompute of rlhf_model_open), only `in`
-    // has a share for each layer.
+    // The trunk's buffers. emb and emb_stats exist once. In training, each of the other buffers has
+    // one part for each layer (struct rlhf__tf_acts), and `in` has one part more. Otherwise all
+    // layers use the same part. If layers are recomputed (recompute of rlhf_model_open), only `in`
+    // has a part for each layer.
     struct rlhf__tf_buf emb, emb_stats; // f32 [T, d], [T, 2]: the sum of embeddings, if post-norm
     struct rlhf__tf_buf in, sum, mid, h1, h2, stats1, stats2, qkv, raw, raw_stats, att, lse, fc, ac;
     struct rlhf__tf_buf low[TF_N_SITE];
