@@ -50,8 +50,8 @@ static int take_some(struct talk *t) {
     const ssize_t n = read(t->p->process->out, chunk, sizeof chunk);
     if (n == 0) t->closed = 1;
     if (n < 0) return errno == EINTR || would_block() ? 0 : -1;
-    // The first bytes of the answer show that the program has started. From now on the usual limit
-    // applies.
+    // The first bytes of the answer show that the program has started. From now on only the usual
+    // time limit applies, without the extra time for starting.
     if (n > 0 && t->start > 0) {
         const double used = seconds() - t->begun;
         t->begun += used < t->start ? used : t->start;
