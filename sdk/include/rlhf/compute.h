@@ -540,11 +540,11 @@ typedef struct rlhf_compute {
     // not clipped. If the argument skip is 1, the step will be skipped in any case.
     rlhf_status (*sumsq_many)(void *ctx, const rlhf_tensors *, double max_norm, int32_t skip,
                               rlhf_dev clip);
-    // Applies adamw to each tensor and zeroes its gradient. lr, weight_decay and grad_scale of
-    // rlhf_adamw are multiplied by the tensor's lr, its weight_decay and the scale of *clip. If
-    // clip's skip is set, w, m and v are unchanged and only the gradients are zeroed. If clip is
-    // NULL, the scale is 1 and nothing is skipped. The result has the same bits as calling adamw
-    // with these values, and then zero, for each tensor.
+    // Applies adamw to each tensor and zeroes its gradient. The lr of rlhf_adamw is multiplied by
+    // the tensor's lr, weight_decay by the tensor's weight_decay, and grad_scale by the scale of
+    // *clip. If clip's skip is set, w, m and v are unchanged and only the gradients are zeroed. If
+    // clip is NULL, the scale is 1 and nothing is skipped. The result has the same bits as calling
+    // adamw with these values, and then zero, for each tensor.
     rlhf_status (*adamw_many)(void *ctx, const rlhf_tensors *, const rlhf_adamw *, rlhf_dev clip);
 
     // ---- recording ----

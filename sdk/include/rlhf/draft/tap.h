@@ -79,8 +79,8 @@ typedef struct rlhf_tap_ops {
     uint32_t size, reserved;
     // Allowed after open(). [any]
     rlhf_status (*info)(void *self, rlhf_tap_info *out);
-    // Run the batch; its prompt_len is ignored, and prefix and turn are NULL. Replaces the last
-    // run. [step]
+    // Runs the batch; its prompt_len is ignored, and its prefix and turn must be NULL. From then
+    // on, read() copies the values of this run. [step]
     rlhf_status (*run)(void *self, const rlhf_batch *, const rlhf_tap_run *);
     // Copy `count` values, which must be all values of the point. RLHF_E_UNSUPPORTED: the model
     // does not have the point. RLHF_E_INVALID: count is wrong, or the last run has not computed the
