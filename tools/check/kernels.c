@@ -1,5 +1,5 @@
-// kernels.c: tests the life of a compute backend: describe(), open(), failing calls, close(). The
-// project's own tests check what its operations compute.
+// kernels.c: tests how a compute backend is opened, used and closed: describe(), open(), failing
+// calls, close(). The project's own tests check what its operations compute.
 #include "check/cases.h"
 
 #include "model/device_info.h"
