@@ -21,8 +21,8 @@ void bench_plugin_close(struct bench_plugin *p);
 
 double bench_seconds(void); // wall time
 
-// Writes a temporary Python file. path ends in "XXXXXX.py", which is replaced. The caller unlinks
-// it.
+// Writes a temporary Python file. `path` must end in "XXXXXX.py"; the X's are replaced so that the
+// name is unique. The caller unlinks the file.
 void bench_python_file(char *path, const char *text);
 
 #endif
