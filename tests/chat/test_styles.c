@@ -1,5 +1,5 @@
-// test_styles.c: templates of model directories and those shipped with the program, compared with
-// transformers: the same text, the same masks, the same refusals.
+// test_styles.c: templates of model directories and those shipped with the program give the same
+// text, the same masks and the same refusals as in transformers.
 #include "support/scratch.h"
 #include "vectors.h"
 

@@ -291,8 +291,8 @@ static void two_flags_do_not_give_one_setting(void **state) {
     add_set(f, "run.phases=2");
     check_error(load(f, &err), RLHF_E_INVALID, &err,
                 "--set: run.phases is given twice, by --phases and by --set");
-    // A repeated flag overrides the earlier one. A file is a layer below the flags, so it does not
-    // conflict with them.
+    // If a flag is repeated, the last one counts. A file is a layer below the flags, so a flag
+    // overrides a setting in a file without a conflict.
     flags[0] = "--set";
     f->req.config_file = scratch_text(f->scratch, "c.json", "{\"run\": {\"phases\": 9}}");
     check_ok(load(f, &err), &err);

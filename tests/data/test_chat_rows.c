@@ -254,8 +254,8 @@ static void check_says(const struct fixture *f, const struct rlhf__token_rows *r
     rlhf__ids_finish(&said);
 }
 
-// Tools, calls and results of a row are rendered, and the loss is on the assistant's turns: calls
-// and answers.
+// The tools, calls and results of a row are rendered. The loss covers the assistant's turns, both
+// calls and answers.
 static void tool_rows(void **state) {
     static const char row[] = "{\"messages\":[" USER(
         "Q") ",{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{"

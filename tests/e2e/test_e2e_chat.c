@@ -150,8 +150,8 @@ static void others(void **state) {
                    "--ignore-eos --json") != 0)
         fail_msg("%s", t->out);
     e2e_says(t, "\"prompt\": \"it\\n\\nwas\\n\\nso\"");
-    // In this model's training rows, a separator stood between prompt and answer. But a prompt
-    // given as text is simply continued.
+    // In this model's training rows, a separator stood between prompt and answer. But if a prompt
+    // is given as text, no separator is added.
     assert_int_equal(e2e_run(t, "generate --model d/checkpoints/latest --prompts prompts.jsonl "
                                 "--max-new 3 --ignore-eos"),
                      0);
@@ -447,8 +447,8 @@ static void a_turn_end_that_ends_no_response(void **state) {
                      0);
     e2e_says(t, "responses of the trained model will go on after it; id ");
     assert_null(strstr(t->out, "sampling.stop"));
-    // If the model ends its turns with a token that does not end responses, `generate` reports it.
-    // A run also reports it if all of its responses are cut off.
+    // If the model ends its turns with a token that does not end responses, `generate` reports
+    // this. If all responses of a run are cut off, the run reports it, too.
     assert_int_equal(e2e_run(t, "--algo sft.so --policy model --set policy.init=random --data "
                                 "talks.jsonl --set prompts.template=chatml --set optim.lr=0.01 "
                                 "--set batch.size=2 --phases 200 --out s"),

@@ -58,8 +58,8 @@ static void goes_on(struct e2e *t, const char *mode, int phases) {
 
 #define SAID "goes on with GPU 0, "
 
-// If the version of the library has changed, the run reports it once and stores it in the manifest.
-// New shapes do not count as a change.
+// If the version of the library has changed, the run reports the new version once and stores it in
+// the manifest. New shapes do not count as a change.
 static void another_version(void **state) {
     struct e2e *t = *state;
     const int status =

@@ -146,8 +146,8 @@ static void same_seed_same_bits(void **state) {
     }
 }
 
-// Dynamic sampling with rloo.so, with and without a KL in the reward, and with masked truncated
-// responses.
+// Tests dynamic sampling with rloo.so, with and without a KL in the reward, and with masked
+// truncated responses.
 static void leave_one_out(void **state) {
     struct e2e *t = *state;
     static const char *const how[] = {"--set algo.kl_coef=0",

@@ -237,8 +237,8 @@ static size_t check_segments(const json_t *row, int templated, int *bare) {
     return given;
 }
 
-// If the policy's turn lacks the template's end token, the environment's segment begins with it. If
-// a reply contains the text of a special token, that text becomes bytes.
+// If the policy's turn lacks the template's end token, the environment's segment begins with that
+// token. If a reply contains the text of a special token, the text becomes the tokens of its bytes.
 static void bridges(void **state) {
     struct e2e *t = *state;
     static const char *const forms[] = {"plain", "chat.jinja"};

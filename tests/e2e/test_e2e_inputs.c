@@ -107,8 +107,8 @@ static void models(void **state) {
     assert_int_equal(e2e_run(t, PPO "--policy p --phases 2 --out straight"), 0);
     e2e_same_tree(t, "r/checkpoints/000002", "straight/checkpoints/000002");
     // In the first case manifest.json does not list an input, in the second it lacks the whole
-    // list. The author of the run may have removed them, so the resume is refused. A run that is
-    // resumed with --allow-changed-inputs gets a new list.
+    // list. The author of the run may have removed the input or the list, so the resume is refused.
+    // A run that is resumed with --allow-changed-inputs gets a new list.
     assert_int_equal(e2e_shell(t, "cp -r r left_out; sed -i 's/reward.s classifier/other thing/' "
                                   "left_out/manifest.json; $HOST --resume left_out --phases 3 "
                                   "--threads 1"),

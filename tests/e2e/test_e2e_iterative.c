@@ -62,8 +62,8 @@ static void the_reward_model_is_trained_on(void **state) {
     for (int i = 0; i < 12; i++) {
         double fresh = e2e_metric(rows, i, "reward_model/fresh");
         double replayed = e2e_metric(rows, i, "reward_model/replayed");
-        // From the second round on, fresh pairs and pairs of the history alternate. A round begins
-        // and ends with a fresh pair.
+        // In every round after the first, fresh pairs and pairs of the history alternate. A round
+        // begins and ends with a fresh pair.
         assert_true(replayed == (i ? fresh - 1 : 0));
         assert_true(e2e_metric(rows, i, "iteration/pairs") == fresh);
         history += fresh;

@@ -90,8 +90,8 @@ static void scores_are_the_differences(void **state) {
     assert_int_equal(e2e_shell(t, "grep -q 'time/reference' r0/metrics.jsonl && "
                                   "grep -q 'the reference' r0/manifest.json"),
                      0);
-    // The run has only this reward, so each score equals the difference to the bit. Here the
-    // reference is not the policy's starting model, and some rows are scored again.
+    // The run has only this reward, so each score equals the difference of the log-probs to the
+    // bit. Here the reference is not the policy's starting model, and some rows are scored again.
     assert_int_equal(e2e_shell(t, "cp -rL r0/checkpoints/latest moved"), 0);
     assert_int_equal(e2e_run(t, ALONE "--reward " PARITY " --set optim.lr=0.05 "
                                       "--set run.phases=1 --set run.dir=other"),

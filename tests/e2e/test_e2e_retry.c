@@ -159,7 +159,7 @@ static void services(void **state) {
 #endif
 
 // Injects faults that are found only when the time limit of 2 s is over. RLHF_LONG_SILENCES=N
-// injects N of them into each form.
+// injects N of them into each kind of environment.
 static void silences(struct e2e *t, enum form form, const char *kinds) {
     const char *text = getenv("RLHF_LONG_SILENCES");
     const int all = text ? atoi(text) : wanted(0) / 25;

@@ -132,7 +132,7 @@ static void what_the_row_lacks_is_said(void **state) {
     e2e_says(t, "there is no data row: the prompts do not come from a file of JSON rows");
 }
 
-// A run with two rewards of one plugin and a judge. The names of their metrics do not collide with
+// A run has two rewards of one plugin and a judge. The names of their metrics do not collide with
 // each other or with the host's.
 static void a_metric_belongs_to_its_plugin(void **state) {
     struct e2e *t = *state;

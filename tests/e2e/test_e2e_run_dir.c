@@ -146,7 +146,7 @@ static void a_run_that_was_killed_early_begins_anew(void **state) {
 }
 
 // In this killed run, the reference was given as a run directory. config.json stores the path of
-// its checkpoint instead. The same command still starts the run over.
+// the reference's checkpoint instead. The same command still starts the run over.
 static void a_run_from_a_run_begins_anew(void **state) {
     struct e2e *t = *state;
     fine(t, e2e_run(t, SFT "--set run.phases=1 --out first"));

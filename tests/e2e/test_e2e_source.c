@@ -67,8 +67,8 @@ static void preferences_and_completions(void **state) {
     all_right(t, 4);
 }
 
-// The index counts only prompts that are in use. Tested with groups, further rounds, dropped rows,
-// held-out rows and workers.
+// Prompts that are left out do not count in the source index. Tested with groups, further rounds,
+// dropped rows, held-out rows and workers.
 static void responses_to_prompts(void **state) {
     struct e2e *t = *state;
     e2e_write(t, "rows.txt",

@@ -109,8 +109,8 @@ static void responses_end_at_texts_and_ids(void **state) {
         const json_t *before = json_object_get(json_array_get(all, i), "logp_sampled");
         for (size_t k = 0; k < m; k++)
             assert_true(json_equal(json_array_get(logp, k), json_array_get(before, k)));
-        // The text of a response ends before the stop text. But if a stop token is not special, the
-        // text includes it.
+        // The text of a response ends before the stop text. But if a stop token ends the response
+        // and is not special, the text includes that token.
         assert_null(strstr(text, pair));
         if (want >= 0 && ids[m - 1] == id && id < 128) assert_int_equal(text[strlen(text) - 1], id);
         by_id += want >= 0 && ids[m - 1] == id;

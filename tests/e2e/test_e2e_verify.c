@@ -1,6 +1,6 @@
 // test_e2e_verify.c: `rlhf-host verify`. Runs of several algorithms are recomputed with another
-// instruction set. They are equal to the bit, including their rewards. Also tests that edits are
-// found and named, receipts, and bad input.
+// instruction set, and the results, including rewards, are equal to the bit. Also tests that edits
+// are found and named, receipts, and bad input.
 #include "e2e.h"
 
 #include <stdio.h>
@@ -172,8 +172,8 @@ static void replaced_groups_are_not_taken_on_trust(void **state) {
     expect(t, e2e_run(t, "verify rounds"), 0);
 }
 
-// The checkpoints contain the state of this reward. Because the reward is not opened, its state is
-// taken on trust as well. Only the chain's digests still cover it.
+// The checkpoints contain the state of this reward. `verify` does not open the reward, so it takes
+// the reward's state on trust as well. Only the chain's digests still cover the state.
 static void the_state_of_such_rewards_is_taken_on_trust(void **state) {
     struct e2e *t = *state;
     expect(t,

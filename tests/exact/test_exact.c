@@ -1,5 +1,5 @@
-// Compares the functions of rlhf/exact.h with correctly rounded results, and their two stages with
-// each other.
+// Compares the functions of rlhf/exact.h with correctly rounded results. Also compares the results
+// of their first stage with those of their second stage.
 #include "support/check.h"
 #include "vectors.h"
 

@@ -14,8 +14,8 @@
     "--set sampling.max_new_tokens=4 --set optim.lr=1e-3 --threads 1 "
 #define RUN "--algo " STRAY " --reward " STRAY " " COMMON "--phases 4 "
 
-// Run x fails in the way `how` and ends with `status`. Its newest checkpoint is that of phase
-// `kept` (0: there is none).
+// Makes run x fail in the way `how`. Asserts that it ends with `status`, and that its newest
+// checkpoint is that of phase `kept` (0: it has none).
 static void fails(struct e2e *t, const char *run, const char *how, int status, int kept) {
     int got = e2e_shell(t, "rm -rf x; STRAY=%s \"$HOST\" %s --out x", how, run);
     if (got != status) fail_msg("%s: status %d, expected %d:\n%s", how, got, status, t->out);

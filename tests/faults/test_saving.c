@@ -14,8 +14,9 @@
     "until_true() { n=0; while [ $n -lt 300 ] && ! eval \"$1\"; do sleep 0.1; n=$((n+1)); done; "  \
     "}; "
 
-// Requests a checkpoint of run s by the command `ask`, and kills the run (-9) when the command
-// `done` succeeds. Resuming it for two phases gives the bytes of a run without that checkpoint.
+// Requests a checkpoint of run s with the command `ask`, and kills the run (-9) when the command
+// `done` succeeds. If the run is then resumed for two phases, it gives the bytes of a run without
+// that checkpoint.
 static void killed_after_a_checkpoint(struct e2e *t, const char *settings, const char *ask,
                                       const char *done) {
     int status = e2e_shell(t,

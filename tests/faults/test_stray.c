@@ -48,7 +48,7 @@ static void faults_are_told(void **state) {
            "a thread beside reward org.rlhf-host.test.stray_reward, score(): segmentation fault");
 }
 
-// If a plugin forks a child, the child ends when it returns to the host. The run continues
+// If a child process that a plugin forked returns to the host, the child ends. The run continues
 // undisturbed.
 static void a_child_does_not_come_back(void **state) {
     struct e2e *t = *state;

@@ -1,5 +1,5 @@
-// replay.c: runs a fuzz target over the files of its corpus, each also truncated and with single
-// bytes changed. So the normal suite repeats old findings without a fuzzer.
+// replay.c: runs a fuzz target over the files of its corpus. Each file is also tried truncated, and
+// with single bytes changed. So the normal suite repeats old findings without a fuzzer.
 #include "fuzz.h"
 
 #include <dirent.h>

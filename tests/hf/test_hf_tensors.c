@@ -1,5 +1,6 @@
 // test_hf_tensors.c: checkpoints whose tensors have other names, or that have more or fewer tensors
-// than the model. Such checkpoints exist. Here they are dirs/gpt2, rewritten with modified tensors.
+// than the model. Users have such checkpoints. The tests make them from dirs/gpt2 by changing its
+// tensors.
 #include "kit.h"
 
 #include "weights/safetensors.h"

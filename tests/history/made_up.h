@@ -40,8 +40,9 @@ struct run {
 void judge_all(const struct run *runs, size_t n);
 #define JUDGE_ALL(table) judge_all(table, sizeof table / sizeof *table)
 
-// Makes the verdict of a run of 20 phases, and returns the advice of its note with this id: a
-// static string, or NULL. Returns "no note" if the verdict has no such note.
+// Judges a made-up run of 20 phases. Returns the advice of the verdict's note with this id: a
+// static string, or NULL if the note gives no advice. Returns "no note" if the verdict has no such
+// note.
 const char *advice(const struct line *line, size_t n, const struct rlhf__run_facts *facts,
                    const char *id);
 

@@ -394,8 +394,8 @@ static void a_broken_tap_is_named(void **state) {
                        "--words the,bread"));
 }
 
-// A word of several tokens is represented by its first token. A note says so, and the numbers are
-// printed.
+// If a word has several tokens, its first token represents it. A note tells the user so, and the
+// numbers are printed.
 static void a_word_of_several_tokens_is_noted(void **state) {
     struct e2e *t = *state;
     json_t *s = subject(t, "--base gpt2 --tuned gpt2-tuned --words riverboat,bread --no-patching");

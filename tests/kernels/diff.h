@@ -24,9 +24,8 @@ struct diff {
     void (*backward)(struct call *k, struct diff *d);
 };
 
-// Allocates arrays of sizes in_n and out_n in host memory of k. Inputs get N(0, scale) with tag 10
-// + i, r gets N(0, 1) with tag 20 + i, and the other arrays are allocated, too. The caller may
-// change inputs before diff_check.
+// Allocates all arrays in host memory of k. Inputs are filled with N(0, scale) from tag 10 + i, and
+// r with N(0, 1) from tag 20 + i. The caller may change inputs before diff_check.
 void diff_init(struct call *k, struct diff *d, double scale);
 
 // Compares the gradients of all inputs in 6 directions: two over all elements, four over single

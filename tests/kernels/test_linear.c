@@ -12,8 +12,8 @@ struct shape {
 enum { IO = 0, OI = RLHF_WEIGHT_OUT_IN };
 
 static const struct bound f32_bound = {2e-11, 5e-5}, bf16_bound = {1e-8, 2e-2};
-// On a GPU, cuBLASLt first rounds the bias to bf16 if the result is bf16. So these results may
-// differ more.
+// If the result is bf16, cuBLASLt on a GPU first rounds the bias to bf16. So these results may
+// differ more from the reference.
 static const struct bound bias_bound = {1e-5, 5e-2};
 
 static const struct shape shapes[] = {

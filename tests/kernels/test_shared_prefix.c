@@ -369,7 +369,7 @@ static void forward_equals_written_out(void **state) {
             op_run(backends[b], forward_shared, &shapes[i], FAMILIES, &shared);
             op_run(backends[b], forward_written, &shapes[i], FAMILIES, &written);
             // If attention is not causal, the prefix in a full row also sees the tokens after it.
-            // In a shared row it does not.
+            // The prefix in a shared row does not see them.
             for (uint32_t o = 0; o < 2; o++)
                 same_bits(backends[b], &shared, &written, o, shapes[i].causal, 1);
             outputs_finish(&shared);

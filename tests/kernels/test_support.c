@@ -84,7 +84,7 @@ static void equals_autograd(void **state) {
 }
 
 // The support that lm_sample stores is the kept set that make_support_vectors.py computed. The
-// sampled id's log-prob is over that set and has the bits of lm_head.
+// sampled id's log-prob is computed over that set, and has the bits that lm_head gives.
 static void a_draw_leaves_its_support(void **state) {
     struct kit *kit = *state;
     rlhf_compute *backends[] = {kit->ref, kit->cpu1, kit->cpu2};

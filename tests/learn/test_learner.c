@@ -192,8 +192,8 @@ static void the_step_is_told(void **state) {
 
 // ---- the work of a minibatch ----
 
-// Counts the operations of these products: the layers forward and backward (here 12 d^2 per layer
-// and token), the LM head forward and backward (response tokens), the LM head forward for the
+// Counts the operations of these matrix products: the layers forward and backward (here 12 d^2 per
+// layer and token), the LM head forward and backward (response tokens), the LM head forward for the
 // reference, and the critic's layers.
 static void counts_the_products(void **state) {
     struct fixture *f = *state;

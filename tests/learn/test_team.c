@@ -1,5 +1,5 @@
-// test_team.c: a learner on several ranks. With equal shards, weights, moments and numbers have the
-// same bits for any number of ranks.
+// test_team.c: a learner on several ranks. If the shards are equal, then weights, moments and
+// numbers have the same bits for any number of ranks.
 #include "learner_kit.h"
 #include "support/team_threads.h"
 
@@ -224,9 +224,9 @@ static void check(const struct job *like) {
         run(like, ranks, out);
         for (uint32_t k = 0; k < ranks; k++)
             same(&one, &out[k], ranks);
-        // A rank whose last shard has rows begins its sums early. Only the gradients of the
-        // embeddings are then summed late. If the test has few rows, the last shards of all ranks
-        // may be empty.
+        // A rank whose last shard has rows begins its sums early. It then sums only the gradients
+        // of the embeddings late. In a test with few rows, the last shards of all ranks may be
+        // empty, so `early` may be 0.
         uint64_t early = 0;
         for (uint32_t k = 0; k < ranks; k++)
             early = out[k].early > early ? out[k].early : early;

@@ -1,6 +1,6 @@
 // tests/models/test_adapter.c: low-rank adapters. A model with an adapter has the same heads and
 // gradients as a model into whose matrices the adapter was merged. With B = 0 it equals its base
-// bit for bit. The other properties that hold bit for bit also hold with an adapter.
+// bit for bit. Whatever holds bit for bit for models without an adapter also holds with one.
 #include "adapters.h"
 #include "decoders.h"
 #include "families.h"

@@ -28,8 +28,8 @@ static void on_a_base(void **state) {
             for (uint32_t j = 0; y.ops->param(y.self, j, &p) == RLHF_OK; j++)
                 assert_int_not_equal(p.group, RLHF_PARAM_TRUNK);
             adapted_same_step(k, &x, &y, &vec_batch);
-            // A model without an adapter equals the base. If its base is an adapted instance, it
-            // equals the base of that instance.
+            // A model without an adapter has the heads of its base. If it is opened on an adapted
+            // instance, it has the heads of that instance's base.
             on = (struct adapted_how){.dtype = dtype, .plain = 1, .base = y.self};
             z = adapted_open(k, on);
             float *want = adapted_heads(&base, k, &vec_batch, 0, 0);

@@ -1,5 +1,5 @@
 // tests/models/test_adapter_work.c: the backend calls of a model with an adapter. The model
-// computes no unnecessary products, and samples the same with recordings.
+// computes no unnecessary matrix products, and samples the same tokens if its calls are recorded.
 #include "adapters.h"
 #include "decoders.h"
 #include "recorder.h"

@@ -1,6 +1,6 @@
 // tests/models/test_alloc.c: every allocation of host memory and of device memory fails in turn,
-// once and then for good. The failing call reports it, without a crash or a leak, and a later call
-// works.
+// first alone and then together with all later ones. The call in which it fails reports this,
+// without a crash or a leak, and a later call works.
 #include "decoders.h"
 #include "vectors.h"
 

@@ -30,10 +30,10 @@ static void logp_of(struct model *m, const rlhf_batch *b, float *logp) {
     must(m, m->ops->forward(m->self, b, &f, &out));
 }
 
-// An example from a published implementation: the query [23073], padded to three tokens there, and
-// the response [11, 339, 561]. Without the padding, these four tokens have the positions 0 1 2 3.
-// Here there is no padding. The row must have the same bits alone and between other rows, so its
-// neighbors do not shift its positions.
+// An example from a published implementation: the query [23073] and the response [11, 339, 561].
+// That implementation pads the query to three tokens, but gives these four tokens the positions 0 1
+// 2 3. Here there is no padding. The row must have the same bits alone and between other rows, so
+// its neighbors do not shift its positions.
 static void test_neighbours(void **state) {
     (void)state;
     static const struct setting s[] = {{"vocab_size", "23074"}, {"n_positions", "16"},
@@ -61,7 +61,7 @@ static void test_neighbours(void **state) {
 
 // ---- microbatches ----
 
-// Gradients of the rollout's rows, computed in batches of `step` rows. All tensors are
+// Returns the gradients of the rollout's rows, computed in batches of `step` rows. All tensors are
 // concatenated.
 static float *gradients(struct model *m, const struct rollout *r, uint32_t step) {
     rlhf_param p = {.size = sizeof p};

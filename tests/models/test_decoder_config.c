@@ -1,5 +1,5 @@
 // tests/models/test_decoder_config.c: the fields of config.json that Llama and its descendants
-// support. Other fields are refused with their value.
+// support. Other fields are refused with a message that has their value.
 #include "decoders.h"
 
 #include <string.h>

@@ -113,8 +113,8 @@ static void test_value_values(void **state) {
 }
 
 // A token's score is the score matrix times the token's hidden state, which the test computes in
-// double. Prompt tokens have score 0. The score of the last token equals that of last pooling, bit
-// for bit.
+// double. Prompt tokens have score 0. The score of the last token equals the score that last-token
+// pooling gives, bit for bit.
 static void test_token_score_values(void **state) {
     (void)state;
     struct trial t;

@@ -249,8 +249,8 @@ static uint64_t head_on_both(struct fixture *f, int64_t mib, uint32_t rows, int3
     return real;
 }
 
-// The logits of a small vocabulary fit 384 MiB. If the vocabulary is larger, the workspace holds
-// 1536 rows in f32. A size that the user sets is kept.
+// By default, the workspace may take 384 MiB, or as much as the f32 logits of 1536 rows if that is
+// more. A size that the user sets is kept.
 static void the_workspace_grows_with_the_vocabulary(void **state) {
     const uint64_t all = (uint64_t)1200 * 100000 * sizeof(float), mib = 1 << 20;
     const uint64_t taken = head_on_both(*state, 0, 1200, 100000);

@@ -175,8 +175,8 @@ static void test_forward_cpu(void **state) {
 
 // ---- backward ----
 
-// All gradients, concatenated. The derivatives of a token depend only on its index in the full
-// batch.
+// Returns all gradients, concatenated. The derivatives of a token depend only on its index in the
+// full batch.
 static float *gradients(struct trial *t, const rlhf_batch *b, const int32_t *at) {
     float *d = test_malloc(N_HEADS * (uint64_t)b->total * sizeof *d);
     float *all = test_malloc((uint64_t)t->m.info.n_params * sizeof *all), *to = all;
@@ -271,8 +271,8 @@ static void test_backward_cpu(void **state) {
 
 // ---- refusals, each with a message ----
 
-// A prefix of 20 tokens, two rows that continue it, and one separate row. Row 1 is longer by
-// `longer` tokens.
+// A prefix of 20 tokens, two rows that continue it, and one separate row. Each row has 2 tokens,
+// but row 1 has `longer` more.
 static rlhf_batch example(int32_t longer, int32_t offset[5], int32_t prompt[4], int32_t prefix[4]) {
     static const int32_t ids[40] = {0}, starts[] = {0, 20, 22, 24, 26};
     for (int32_t i = 0; i < 5; i++)

@@ -51,8 +51,8 @@ static struct model open_kind(const struct kind *k, int32_t dtype, int32_t recom
     return m;
 }
 
-// All heads and then all gradients of one step. backward is called twice, as a caller may. Release
-// with test_free.
+// Returns all heads and then all gradients of one step. Calls backward twice, as a caller may.
+// Release the result with test_free.
 static float *step(struct model *m, const struct kind *k, const rlhf_batch *b, uint64_t *n) {
     enum { HEADS = 5 };
     const uint64_t total = b->total + VEC_ROWS * VEC_LABELS;

@@ -1,7 +1,7 @@
 // tests/models/test_turns_gen.c: samples rows with turns. Some sampled tokens make a row pause
-// while other rows go on. Given tokens are then appended to the row's slot, and it samples again.
-// Log-probs of the sampled tokens have the bits of forward() over the whole row, and the ids do not
-// depend on how long rows pause.
+// while other rows go on. Then given tokens are appended to the row's slot, and the row samples
+// again. Log-probs of the sampled tokens have the bits of forward() over the whole row, and the ids
+// do not depend on how long rows pause.
 #include "decoders.h"
 
 #include <string.h>

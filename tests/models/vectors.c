@@ -83,8 +83,8 @@ static float *grad_of(const struct vectors *v, const rlhf_param *p, int32_t part
     return partly ? vectors_get(v, name, &n) : vectors_need(v, name, param_count(p));
 }
 
-// The largest gradient in the file. Some gradients, as that of a key bias, are exactly zero in
-// theory. They are compared on this scale.
+// Returns the largest gradient in the file. Some gradients, such as that of a key bias, are exactly
+// zero in theory, so they are compared on this scale.
 static double grad_scale(struct model *m, const struct vectors *v, int32_t partly) {
     rlhf_param p = {.size = sizeof p};
     double top = 0;

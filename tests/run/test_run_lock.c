@@ -1,6 +1,6 @@
 // test_run_lock.c: a message names the process that holds a lock. If that process has already
-// written its host's name to the lock file, the message names the host, too. Also tests a lock that
-// is released while the program waits for it.
+// written the name of its machine to the lock file, the message names the machine, too. Also tests
+// a lock that is released while the program waits for it.
 #include "support/check.h"
 #include "support/scratch.h"
 
@@ -41,7 +41,7 @@ static pid_t hold(const char *path, const char *text, int *gate) {
 }
 
 // The holder has written `text`. Asserts that the message names the process `named` (0: the holder)
-// and the host `on`.
+// and the machine `on`.
 static void check_said(struct scratch *s, const char *text, long named, const char *on) {
     struct rlhf__error err = {0};
     struct rlhf__folder *run = NULL;

@@ -227,8 +227,8 @@ static void steps_apart_draw_the_same(void **state) {
     free(g);
 }
 
-// The model processes a prompt of 9 tokens once per group: 8 tokens for the group, then the last
-// one for each row. It also processes the sampled tokens, except each row's last one.
+// Of a prompt of 9 tokens, the model processes the first 8 once for the group, and the last one for
+// each row. It also processes the sampled tokens, except each row's last one.
 static void tokens_are_counted_once(void **state) {
     (void)state;
     struct rlhf_gen *g = calloc(1, sizeof *g);

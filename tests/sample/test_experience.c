@@ -97,8 +97,8 @@ static void count_release(void *ctx, rlhf_dev dev) {
     if (dev) ++*(int *)ctx;
 }
 
-// The remaining rows keep the positions of their states. The memory of the states is freed once,
-// with the experience.
+// After rows are removed, the remaining rows still refer to their own states. The memory of the
+// states is freed once, with the experience.
 static void states_are_known_by_row(void **state) {
     (void)state;
     struct rlhf__error err = {0};

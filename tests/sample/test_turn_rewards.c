@@ -170,8 +170,8 @@ static void the_whole_row(void **state) {
     seen_finish(&s);
 }
 
-// A value for a token that the policy did not sample does not count. Neither does a value for a
-// turn that is outside the response that the reward got.
+// Two kinds of values do not count: a value for a token that the policy did not sample, and a value
+// for a turn outside the response that the reward got.
 static void token_rewards(void **state) {
     (void)state;
     static const char *const kept[2] = {"........111", "..111...111"}; // of row 0

@@ -93,7 +93,7 @@ static void refusals(void **state) {
 }
 
 // The program doubles the ranks until a doubling gains less than the user requires. Its answer is
-// the number before that doubling.
+// the number of ranks before that doubling.
 static void where_ranks_stop_helping(void **state) {
     struct rlhf__scale_figures f = read_file("ppo.json");
     int few;

@@ -156,8 +156,8 @@ static void lists_are_set(void **state) {
 
 static struct rlhf_test_batch batch;
 
-// The reward is the difference of two log-probs of the last token, plus a term from which a test
-// can see the turn.
+// The reward is the difference of the last token's two log-probs, plus the turn of that token, so
+// that a test can see the turn.
 static rlhf_status last_token(void *self, const rlhf_reward_in *in, const rlhf_reward_out *out) {
     (void)self;
     for (uint32_t i = 0; i < in->n; i++) {

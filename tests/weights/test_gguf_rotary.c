@@ -7,8 +7,8 @@
 
 #include <math.h>
 
-// A config may have old and new fields. The exporter gives precedence to the same fields as the
-// loading of the model.
+// A config may have old and new fields. The exporter uses the same fields as the program does when
+// it loads the model.
 static void rotary(void **state) {
 #define PARAMETERS                                                                                 \
     ", \"rope_parameters\": {\"rope_type\": \"linear\", \"factor\": 2.0, "                         \

@@ -42,8 +42,8 @@ static void sentence_pieces(void **state) {
     model_end(&m);
 }
 
-// If special_tokens_map.json and tokenizer_config.json differ, the exporter gives precedence to the
-// same file as the loading of the tokenizer.
+// If special_tokens_map.json and tokenizer_config.json differ, the exporter uses the same file as
+// the program does when it loads the tokenizer.
 static void roles(void **state) {
     static const char *const cases[][2] = {
         {"{\"eos_token\": \"a\"}", "tokenizer.ggml.eos_token_id 4 2\n"},

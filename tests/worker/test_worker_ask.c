@@ -123,8 +123,8 @@ static void a_reply_that_nobody_reads_is_the_last(void **state) {
     assert_in_range(f->encoded, 1, 3);
 }
 
-// If messages come before the answer, they belong to the call. The time that a tokenizer takes in
-// the host does not count as the worker's.
+// Messages that come before the answer belong to the call. The time that a tokenizer takes in the
+// host does not count as the worker's.
 static void the_hosts_work_is_not_counted(void **state) {
     struct fixture *f = *state;
     f->seconds = 0.2;

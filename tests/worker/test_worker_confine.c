@@ -96,8 +96,8 @@ static void not_those_of_root(void **state) {
     assert_int_equal(status, 0);
 }
 
-// Returns the bits of `given` that remain for a process without landlock. The process cannot use
-// landlock because it cannot open files.
+// Returns the bits of `given` that remain for a process without landlock. Here the process cannot
+// use landlock because it may not open any more files.
 static unsigned without_landlock(unsigned given) {
     const struct rlimit few = {3, 3};
     unsigned left = 0;

@@ -1,5 +1,5 @@
-// test_worker_environment.c: an environment in a worker plays as in the host's process, to the
-// byte, and a run goes on with the same bytes when the worker fails.
+// test_worker_environment.c: an environment gives the same bytes in a worker as in the host's
+// process. If the worker fails, the run continues with the same bytes.
 #include "e2e/e2e.h"
 
 #include <string.h>
@@ -44,8 +44,8 @@ static void here(struct e2e *t) {
     e2e_says(t, "wild: 0 states are open");
 }
 
-// A third party's environment runs in a worker, unless rewards.isolate or its option `isolate` says
-// otherwise, as for rewards.
+// As with rewards, a third party's environment runs in a worker, unless rewards.isolate or the
+// environment's option `isolate` says otherwise.
 static void same_as_here(void **state) {
     struct e2e *t = *state;
     here(t);

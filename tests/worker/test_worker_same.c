@@ -73,8 +73,8 @@ static void with_a_list(void **state) {
                          0);
 }
 
-// Classifier, tokenizer and reward model are the default models. The host holds them, and the
-// worker calls the host.
+// Classifier, tokenizer and reward model are the default models. They are in the host, and the
+// worker calls the host to use them.
 static void through_the_services(void **state) {
     struct e2e *t = *state;
     static const char *const rewards[] = {"imdb.so", "ngram3.so", "bt_rm.so"};
