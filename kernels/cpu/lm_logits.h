@@ -48,9 +48,10 @@ void rlhf__lm_truncate(const struct rlhf__cpu *cpu, float *z, size_t n, float sc
 uint32_t rlhf__lm_block_rows(const struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows,
                              int with_ref);
 
-// Adds to n the sizes of the workspaces for one block that has `rows` rows of w: those of
-// rlhf__lm_block_place, of the GEMMs of the logits and, if cuts is set, of rlhf__lm_truncate_work.
-// ref_d is the width of the reference's states, or 0 without a reference. [step]
+// Adds to n the workspaces for one block that has `rows` rows of w: those that rlhf__lm_block_place
+// takes, those of the GEMMs that compute the logits and, if `cuts` is set, the one that
+// rlhf__lm_truncate_work takes. `ref_d` is the width of the reference's states, or 0 without a
+// reference. [step]
 void rlhf__lm_block_needs(struct rlhf__cpu *cpu, const rlhf_weight *w, uint32_t rows, int32_t ref_d,
                           int cuts, struct rlhf__cpu_needs *n);
 

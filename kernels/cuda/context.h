@@ -213,7 +213,8 @@ rlhf_status rlhf__cuda_workspace(struct rlhf__cuda *cu, enum rlhf__cuda_ws which
 void rlhf__cuda_workspace_drop(struct rlhf__cuda *cu, enum rlhf__cuda_ws which);
 
 // Copy `bytes` bytes from host memory to the device, in the order of the stream. Ops use this for
-// the lists that they pass to a kernel. The caller may reuse `from` at once. [step]
+// the lists that they pass to a kernel. The caller may reuse `from` as soon as the function has
+// returned. [step]
 rlhf_status rlhf__cuda_send(struct rlhf__cuda *cu, void *to, const void *from, uint64_t bytes);
 
 // For create and destroy: set up and release the resources of allocations and transfers. [main]

@@ -43,9 +43,9 @@ struct values {
     int bf16;
 };
 
-// Prepares the values. They are used in place if a row of values consists of whole vectors and if
-// they are f32, or bf16 with fewer than TILE_ROWS queries. (These bf16 values are widened while
-// they are read.) In all other cases the values are copied to scratch as f32 rows.
+// Prepares the values. Values that are f32, or bf16 with fewer than TILE_ROWS queries, are used in
+// place if a row of values consists of whole vectors. (The bf16 values are then widened while they
+// are read.) All other values are copied to scratch as f32 rows.
 static struct values values_of(const struct rlhf__attn_item *it, float *scratch) {
     size_t hd = (size_t)it->head_dim, width = round_up(hd, VF_LANES), ld = (size_t)it->kv_stride;
     int bf16 = it->dtype == RLHF_BF16, whole = hd == width;
@@ -240,8 +240,8 @@ static void run_tile(const struct rlhf__attn_run *run, const struct work *w, str
     }
 }
 
-// Processes row t of a run of several heads. The row's keys are packed after the keys of the
-// prefix.
+// Processes row t of a run, for all heads of the group (at least two). The row's own keys are
+// packed after the keys of the prefix.
 static void run_heads(const struct rlhf__attn_run *run, const struct work *w, struct values val,
                       size_t t) {
     const struct rlhf__attn_item *it = &run->it;

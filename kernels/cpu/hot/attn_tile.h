@@ -2,8 +2,8 @@
 // by attn_fwd.c and attn_bwd.c, which are compiled once per instruction-set level (vec.h).
 //
 // The score of a query row and a key does not depend on other rows or keys. For each row, a tile of
-// four rows makes the same sequence of operations as a tile of one row. So decoding one query at a
-// time and scoring a whole sequence give the same bits.
+// four rows performs the same operations in the same order as a tile of one row. So decoding one
+// query at a time and scoring a whole sequence give the same bits.
 //
 // A unit is 32 bits of a key or query: one f32, or two adjacent bf16.
 #ifndef RLHF_CPU_HOT_ATTN_TILE_H

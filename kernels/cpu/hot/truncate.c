@@ -28,8 +28,8 @@ struct cut {
 static const int shifts[3] = {21, 10, 0};
 static const uint32_t widths[3] = {11, 11, 10};
 
-// weight[i] is the amount that id i adds to the running total (1 for top-k). Returns the shortest
-// prefix of the ranking whose total reaches `want`.
+// Finds the shortest prefix of the ranking whose total weight reaches `want`. weight[i] is the
+// weight of id i; if `weight` is NULL (top-k), every id has the weight 1.
 static struct cut find_cut(const float *z, const float *weight, size_t n, double want) {
     double bin[BINS];
     uint32_t prefix = 0, prefix_mask = 0;

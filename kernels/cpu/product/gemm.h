@@ -35,8 +35,8 @@ rlhf_status rlhf__gemm_product(struct rlhf__cpu *cpu, const struct rlhf__matmul 
 rlhf_status rlhf__gemm_add(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                            const void *wei, const float *bias, const float *add, float *dst);
 
-// A sum over k steps is computed in passes. Returns the number of steps in one pass. The sum of a
-// pass starts at zero and is added to the sum of the previous passes. In an f32 GEMM without a
+// Returns the number of steps of k that are computed in one pass, for a sum over k steps. The sum
+// of a pass starts at zero and is added to the sum of the previous passes. In an f32 GEMM without a
 // packed operand, the sum of a pass consists of chains of RLHF__GEMM_ROWS_STEP steps, each of which
 // starts at zero.
 int64_t rlhf__gemm_pass(int64_t k);

@@ -71,9 +71,9 @@ void rlhf__product_needs(struct rlhf__cpu *cpu, const struct rlhf__matmul *s,
 
 // dw f32 += x^T dy, like linear_dw of the table but without db. Without goes_on, each sum of the
 // call starts at 0 and is added to dw at the end. With goes_on, each sum starts at its value in dw.
-// The rows may then be divided into several calls with the same bits as in a single call. Every
-// call except the last must end at a multiple of RLHF__GEMM_ROWS_STEP rows (gemm.h) or, in bf16, of
-// 32 rows. [step]
+// So with goes_on, the rows may be divided among several calls, which together give the same bits
+// as a single call. Every call except the last must end at a multiple of RLHF__GEMM_ROWS_STEP rows
+// (gemm.h) or, in bf16, of 32 rows. [step]
 rlhf_status rlhf__linear_dw(struct rlhf__cpu *cpu, void *dw, const void *x, const void *dy,
                             const rlhf_weight *w, uint32_t rows, int goes_on);
 
@@ -90,7 +90,7 @@ void rlhf__widen_pairs(const struct rlhf__cpu *cpu, float *dst, const uint16_t *
                        int64_t others, int k_is_rows);
 
 // ---- blocks.c ----
-// Implements weight_create_blocks of the table. [step]
+// Implements weight_create_blocks of the table (rlhf/compute.h). [step]
 rlhf_status rlhf__cpu_weight_create_blocks(void *ctx, const rlhf_blocks *from, rlhf_weight **out);
 void rlhf__blocks_destroy(struct rlhf__blocks *b); // NULL allowed
 // The size in bytes of a block-structured weight, or of its gradient, as a dense matrix.

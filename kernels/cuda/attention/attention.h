@@ -40,22 +40,23 @@ struct rlhf__attn_bwd_args {
 rlhf_status rlhf__cuda_attention_bf16(struct rlhf__cuda *cu, struct rlhf__attn_args *a);
 rlhf_status rlhf__cuda_attention_f32(struct rlhf__cuda *cu, struct rlhf__attn_args *a);
 
-// Returns the number of bytes of RLHF__CUDA_WS_ATTN that this forward call needs. The addresses in
-// *a may be unset.
+// Return the number of bytes of RLHF__CUDA_WS_ATTN that a call needs: the forward call *a in bf16,
+// whose addresses may be unset, and a backward call.
 uint64_t rlhf__cuda_attention_bf16_bytes(const struct rlhf__attn_args *a);
 uint64_t rlhf__cuda_attention_bwd_bytes(uint32_t total, int32_t heads);
 
-// The functions of backward, with arguments as in forward. rlhf__cuda_attention_bwd computes delta
-// and then calls the function of the dtype, which computes dq, dk and dv. [step]
+// The functions of the backward pass, with the same requirements on the arguments as in the forward
+// pass. rlhf__cuda_attention_bwd computes delta and then calls the function of the dtype, which
+// computes dq, dk and dv. [step]
 rlhf_status rlhf__cuda_attention_bwd(struct rlhf__cuda *cu, struct rlhf__attn_bwd_args *b,
                                      int32_t dtype);
 rlhf_status rlhf__cuda_attention_bwd_bf16(struct rlhf__cuda *cu, struct rlhf__attn_bwd_args *b);
 rlhf_status rlhf__cuda_attention_bwd_f32(struct rlhf__cuda *cu, struct rlhf__attn_bwd_args *b);
 
-// 2^x for the f32 kernels, with the same bits on every card and on the emulation. For x <= 127 the
-// relative error is 8e-8. Below -127 the result is 0. A NaN stays a NaN. This function is shorter
-// than rlhf__exp2f, because it does not handle denormals and infinity. The bf16 kernels compute
-// their sums on tensor cores, and use rlhf__ex2 of ptx.h instead.
+// 2^x for the f32 kernels, with the same bits on every card and on the emulation. For -126 <= x <=
+// 127 the relative error is 8e-8. Below -126.5 the result is 0. A NaN stays a NaN. This function is
+// shorter than rlhf__exp2f, because it does not handle denormals and infinity. The bf16 kernels
+// compute their sums on tensor cores, and use rlhf__ex2 of ptx.h instead.
 static __device__ __forceinline__ float rlhf__attn_exp2(float x) {
     x = x < -127.0f ? -127.0f : x;
     const float n = x + 12582912.0f, f = x - (n - 12582912.0f); // n: the nearest integer

@@ -85,9 +85,9 @@ uint64_t rlhf__head_row(const struct rlhf__head_call *c);
 struct rlhf__head_call rlhf__head_shape(const rlhf_lm_head *a, const rlhf_call_weight *w,
                                         int backward);
 
-// Returns the number of rows of logits that lm_head places in workspaces. If the budget is large
-// enough for the logits of all rows and the derivatives of one chunk, lm_head keeps the logits, and
-// *keep is set to 1.
+// Returns the number of rows of logits that lm_head places in workspaces. Sets *keep to 1 if
+// lm_head keeps the logits for lm_head_bwd, which it does if the budget is large enough for the
+// logits of all rows and the derivatives of one chunk.
 uint32_t rlhf__head_rows(uint64_t budget, const struct rlhf__head_call *c, int *keep);
 
 // Add the workspaces of a call. rlhf__head_needs adds those that rlhf__head_place takes for `rows`

@@ -167,7 +167,7 @@ static struct rlhf__cuda_product_spec weight_spec(const struct rlhf__head_call *
 }
 
 // Add to d_hidden and d_weight the contribution of `rows` rows, starting at row `first`. dz[rows,
-// ld] is the derivatives of these rows' logits.
+// ld] has the derivatives of these rows' logits.
 static rlhf_status products(struct rlhf__cuda *cu, const struct rlhf__head_call *c, const void *dz,
                             uint32_t first, uint32_t rows) {
     const rlhf_lm_head *a = &c->a;

@@ -112,7 +112,7 @@ rlhf_status rlhf__lt_product(struct rlhf__cuda *cu, const struct rlhf__cuda_prod
 
 // For every shape in which the linear ops and the LM head use a weight or its gradient, decide
 // between the library and own kernels. It is useful to decide early, because a decision is slow and
-// is not possible in a recording. Without the library or in "free" mode, returns at once. [step]
+// is not possible in a recording. Does nothing without the library or in "free" mode. [step]
 rlhf_status rlhf__lt_prepare(struct rlhf__cuda *cu, const struct rlhf_weight *w);
 
 // ---- for the files that implement this header ----

@@ -42,8 +42,8 @@ static void rows_needs(const struct rlhf__cuda *cu, const rlhf_weight *w, int32_
     rlhf__cuda_product_needs(cu, &s, n);
 }
 
-// out = addend + x W + bias or, with `across`, out = addend + x W^T. The widths are those of the
-// weight.
+// out = addend + x W + bias or, with `across`, out = addend + x W^T. The weight determines the
+// widths of x and out.
 static rlhf_status rows_product(struct rlhf__cuda *cu, rlhf_dev out, int32_t out_dtype,
                                 rlhf_dev addend, rlhf_dev x, const rlhf_weight *w, int across,
                                 rlhf_dev bias, uint32_t rows) {

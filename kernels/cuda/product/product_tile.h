@@ -74,8 +74,8 @@ static __device__ __forceinline__ void rlhf__tile_put8(const struct rlhf__tiles 
 }
 
 // Store a tile of sums [BM, BN] from shared memory, where its lines are BN + 8 long. A thread
-// stores 8 columns, so whole lines of memory are written at once. THREADS must be a multiple of BN
-// / 8.
+// stores 8 columns, so adjacent threads write whole lines of memory together. THREADS must be a
+// multiple of BN / 8.
 template <int BM, int BN, int THREADS>
 static __device__ __forceinline__ void
 rlhf__tile_out(const struct rlhf__tiles &p, const float *sums, unsigned row0, unsigned col0) {
