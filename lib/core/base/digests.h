@@ -31,7 +31,7 @@ struct rlhf__digest *rlhf__digest_start(struct rlhf__digests *, const char *name
 void rlhf__digest_grown(struct rlhf__digest *, uint64_t size);
 
 // Tell the thread that writing has ended. If `whole` is 0, the file is incomplete, and its digest
-// is dropped. NULL allowed. [main]
+// is dropped. Does nothing for a NULL digest. [main]
 void rlhf__digest_end(struct rlhf__digest *, int whole);
 
 #endif

@@ -31,7 +31,7 @@ struct rlhf__child_end {
 // and those processes are ended as well. If the child crashes, exits or runs longer than `seconds`
 // (SIGALRM), the function returns RLHF_E_INTERNAL; err and *end (NULL allowed) say how the child
 // ended. A child that disables its alarm is ended 5 s later. A child that sends more than 16 MiB is
-// ended at once.
+// ended immediately.
 //
 // Foreign code in the child can send any text, so check and escape the text before use. [main]
 rlhf_status rlhf__child_ask(const struct rlhf__child_limits *limits,

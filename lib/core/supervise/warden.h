@@ -1,7 +1,7 @@
 // warden.h: the supervisor of foreign code. The warden is a process between the host and that code.
-// It forks another process, called the work, which runs that code, confined or not. When the work
-// ends, when the host ends, or on SIGTERM, the warden ends everything that the work has started.
-// Then the warden itself ends, with the wait status of the work.
+// It forks another process, called the work, which runs the foreign code and may be confined. When
+// the work ends, when the host ends, or on SIGTERM, the warden ends everything that the work has
+// started. Then the warden itself ends, with the wait status of the work.
 //
 // The warden leads a new session, in which the work leads a new process group. The host sends
 // orders to the warden: between calls, the warden must stop all processes that the work started
@@ -10,8 +10,8 @@
 //
 // With a PID namespace there is one more process, the first one in the namespace. When it ends, the
 // kernel ends all other processes of the namespace. Without a PID namespace, the seccomp filter
-// keeps confined work in one process group. The kernel kills that group at once, however fast the
-// work forks. In all cases the warden adopts the remaining processes and ends them.
+// keeps confined work in one process group. One kill() ends that whole group, however fast the work
+// forks. In all cases the warden adopts the remaining processes and ends them.
 #ifndef RLHF_CORE_SUPERVISE_WARDEN_H
 #define RLHF_CORE_SUPERVISE_WARDEN_H
 

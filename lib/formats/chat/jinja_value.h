@@ -1,7 +1,7 @@
 // jinja_value.h: the values that occur while a template is rendered, and their memory.
 //
-// All memory of a rendering is freed at once, so values need no owners and can be copied freely.
-// Only namespaces change after they are created.
+// All memory of a rendering is freed together when the rendering ends, so values need no owners and
+// can be copied freely. Only namespaces change after they are created.
 //
 // It knows no variables and reads only its arguments. Internal to chat/.
 #ifndef RLHF_FORMATS_CHAT_JINJA_VALUE_H

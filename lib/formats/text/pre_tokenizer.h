@@ -21,7 +21,7 @@ rlhf_status rlhf__pre_tokenizer_create(const json_t *part, struct rlhf__pre_toke
 void rlhf__pre_tokenizer_destroy(struct rlhf__pre_tokenizer *pre); // NULL allowed
 
 // Returns 1 if the model works on bytes, which is the case if there is a ByteLevel step. The files
-// then write tokens with stand-ins for bytes (vocab.h). NULL allowed. [any]
+// of such a model write tokens with stand-ins for bytes (vocab.h). Returns 0 for NULL. [any]
 int rlhf__pre_tokenizer_bytes(const struct rlhf__pre_tokenizer *pre);
 
 // Set work->pieces to the words of s[0..n). at_start 1: s is the beginning of the whole text. s

@@ -19,8 +19,8 @@ enum rlhf__prefix {
 int32_t rlhf__tokenizer_prefix(const json_t *file);
 
 // Returns the member `key` (such as "eos_token") of special_tokens_map.json or of
-// tokenizer_config.json, or NULL if both lack it. `map` and `config` are these files, NULL allowed.
-// Borrowed.
+// tokenizer_config.json, or NULL if both lack it. `map` is the first of these files and `config`
+// the second; both may be NULL. Borrowed.
 //
 // The precedence is that of transformers (PreTrainedTokenizerBase._from_pretrained). If `config`
 // has an added_tokens_decoder, `map` is ignored. Otherwise every member of `map`, even a null,

@@ -27,8 +27,8 @@ rlhf_status rlhf__bridge_encode(const struct rlhf__tokenizer *, const struct rlh
                                 struct rlhf__ids *out, struct rlhf__error *err);
 
 // Check that the chat template can be used for episodes: its text between two turns must not depend
-// on the text of the policy, and the token that ends a turn must be in the vocabulary. With tools
-// 1, tool calls and their results are checked too. Errors: RLHF_E_INVALID, RLHF_E_NOMEM. [any]
+// on the text of the policy, and the token that ends a turn must be in the vocabulary. If `tools`
+// is 1, tool calls and their results are checked too. Errors: RLHF_E_INVALID, RLHF_E_NOMEM. [any]
 rlhf_status rlhf__bridge_check(const struct rlhf__tokenizer *, int tools, struct rlhf__error *err);
 
 #endif

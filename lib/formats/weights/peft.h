@@ -40,8 +40,8 @@ int rlhf__peft_is(const char *dir);
 
 // Read DIR/adapter_config.json. The tensor names in DIR/adapter_model.safetensors show which
 // modules have an adapter. Errors: RLHF_E_INVALID (an invalid file or field; an A tensor without a
-// B tensor, or the reverse; an A and a B of different rank), RLHF_E_UNSUPPORTED (a feature; the
-// message has its name and value), RLHF_E_IO, RLHF_E_NOMEM. [main]
+// B tensor, or the reverse; an A and a B of different rank), RLHF_E_UNSUPPORTED (a feature that we
+// do not support; the message has the field and its value), RLHF_E_IO, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__peft_read(const char *dir, struct rlhf__peft *out, struct rlhf__error *err);
 
 // Make a new adapter. rank must be at least 1; alpha 0 means twice the rank; targets are separated
