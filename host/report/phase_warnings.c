@@ -212,17 +212,20 @@ static void say_metric(void *arg, const char *name) {
     rlhf__buf_printf(s->out, "%s%s %.4g", s->n++ ? ", " : "", name + n, value);
 }
 
-// Write "answer (correct 0, found 0, marked 0, mean 0, std 0)" for each reward: all metrics that
-// the reward has in this phase, except its time.
+// Write "answer (correct 0, found 0, marked 0, mean 0, std 0)": all metrics that the reward has in
+// this phase, except its time.
+static void put_reward(const struct rlhf__phase *p, const char *name, struct rlhf__buf *out) {
+    char owner[128];
+    snprintf(owner, sizeof owner, "rewards/%s/", name);
+    struct said s = {.metrics = p->report->metrics, .out = out, .owner = owner};
+    rlhf__buf_printf(out, "%s%s (", out->len ? ", " : "", name);
+    rlhf__metrics_names(p->report->metrics, say_metric, &s);
+    rlhf__buf_puts(out, ")");
+}
+
 static void put_rewards(const struct rlhf__phase *p, struct rlhf__buf *out) {
-    for (size_t k = 0; k < p->cast->n_rewards; k++) {
-        char owner[128];
-        snprintf(owner, sizeof owner, "rewards/%s/", p->config->reward[k].name);
-        struct said s = {.metrics = p->report->metrics, .out = out, .owner = owner};
-        rlhf__buf_printf(out, "%s%s (", k ? ", " : "", p->config->reward[k].name);
-        rlhf__metrics_names(p->report->metrics, say_metric, &s);
-        rlhf__buf_puts(out, ")");
-    }
+    for (size_t k = 0; k < p->cast->n_rewards; k++)
+        put_reward(p, p->config->reward[k].name, out);
 }
 
 // ---- rewards that do not distinguish responses ----
@@ -324,6 +327,7 @@ static rlhf_status no_gradient(const struct rlhf__phase *p, struct rlhf__count *
     const int64_t here = ++count->still_phases, left = count->phases - p->count->phase - 1;
     struct rlhf__buf said = RLHF__BUF_INIT;
     put_rewards(p, &said);
+    if (p->config->environment.plugin) put_reward(p, "environment", &said);
     const char *values = said.len && !said.bad ? rlhf__buf_text(&said) : "the rows' own loss";
     rlhf_status st = RLHF_OK;
     if (++p->report->still_phases >= RLHF__STILL_PHASES || left <= 0)

@@ -195,6 +195,17 @@ static void suggested(void **state) {
     e2e_says(t, "2\n");
 }
 
+// The message about an adapter that does not move names the environment's rewards.
+static void unpaid_adapter(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(
+        e2e_run(t, "--algo grpo.so --set algo.group_size=2 --env guess.so --policy models/policy "
+                   "--set policy.adapter.rank=2 --set batch.size=4 --set run.phases=1 "
+                   "--set sampling.max_new_tokens=1 --set run.dir=unpaid"),
+        1);
+    e2e_says(t, "(last rewards: environment (mean 0, ");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(turns_in_files),
                                        cmocka_unit_test(played_by_a_script),
@@ -202,6 +213,7 @@ int main(void) {
                                        cmocka_unit_test(played_at_a_terminal),
                                        cmocka_unit_test(generated),
                                        cmocka_unit_test(evaluated),
-                                       cmocka_unit_test(suggested)};
+                                       cmocka_unit_test(suggested),
+                                       cmocka_unit_test(unpaid_adapter)};
     return cmocka_run_group_tests_name("play", tests, setup, e2e_teardown);
 }
