@@ -6,8 +6,8 @@
 //
 // These kernels consist of operations that round the same way everywhere, so every GPU must print
 // the lines of the emulation (dump.txt). Each op runs twice: with aligned arrays, and with arrays
-// that start one element later. If the bytes of the two differ, this is reported and the exit
-// status is 1.
+// that start one element later. If the two runs give different bytes, the program reports this and
+// ends with exit status 1.
 #include <rlhf/test.h>
 
 #include <stdio.h>
@@ -321,8 +321,8 @@ static void pool(struct run *r, const struct shape *s) {
     output(r, "dx", x, total * d, RLHF_F32);
 }
 
-// Row i has i % 3 new tokens after i % 5 cached ones. Keys and values are parts of rows of 3 d
-// numbers.
+// Row i has i % 3 new tokens after i % 5 cached ones. Keys and values are parts of a query, key and
+// value row of 3 d numbers.
 static void kv_store(struct run *r, const struct shape *s) {
     const uint64_t d = (uint64_t)s->d;
     int32_t *offset = host((s->rows + 1) * sizeof *offset);

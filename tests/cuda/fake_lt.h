@@ -1,5 +1,6 @@
 // fake_lt.h: a libcublasLt that needs no GPU. It checks every argument against the library's
-// documented rules and sums in f32, k ascending, as queued work of the fake runtime.
+// documented rules. Its GEMMs are queued in the fake runtime, and add their terms in f32, in
+// ascending order of k.
 //
 // Two environment variables are read by cublasLtGetVersion and cublasLtCreate. FAKE_LT is one of
 //   honest    (or unset) every algorithm without split-k is row-exact

@@ -129,8 +129,9 @@ void lt_compare_bits(rlhf_compute *a, rlhf_compute *b, const struct lt_shape *s)
 }
 
 static const struct bound f32_bound = {2e-11, 5e-5}, bf16_bound = {1e-8, 2e-2};
-// Wider bounds for two cases. The two backends add a long sum in different orders, so its result
-// may round to the other neighbor. If the result is bf16, the library rounds the bias to bf16, too.
+// Wider bounds for two cases. deep_bound is for long sums: the two backends add them in different
+// orders, so a result may round to the other neighbor. bias_bound is for bf16 results with a bias,
+// which the library rounds to bf16, too.
 static const struct bound deep_bound = {1e-6, 2e-2}, bias_bound = {1e-5, 5e-2};
 
 void lt_matches(struct kit *k, const struct lt_shape *s) {

@@ -144,8 +144,9 @@ static int of_cache(op_call *call) {
 struct bad {
     const char *what;
     op_call *call;
-    // idx and pos are those of row 4. offset is where row 4 starts. But a negative offset is where
-    // the first row starts, and an offset above ROWS is where the last row ends.
+    // idx and pos are those of row 4. offset is where row 4 starts, with two exceptions. If offset
+    // is negative, it is where the first row starts. If it is above ROWS, it is where the last row
+    // ends.
     int32_t idx, pos, offset;
     const char *text; // part of the error text; NULL: valid
 };

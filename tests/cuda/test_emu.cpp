@@ -144,8 +144,8 @@ void matrix_products(void **) {
     }
 }
 
-// Copies that fill only a part of their width. They are in groups, and each group is waited for
-// separately.
+// Tests copies that fill only a part of their width. The copies are in separate groups, and each
+// group is waited for separately.
 __global__ void copies_in_turn(unsigned *out, const unsigned *in) {
     SHARED(unsigned[64], s);
     const unsigned t = threadIdx.x;

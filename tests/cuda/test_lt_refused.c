@@ -22,8 +22,8 @@ static void hostile(void **state) {
     kit_destroy(c);
 }
 
-// If the library's sums over rows are not repeatable, the backend's own kernels compute them. The
-// sums of "restless" change each time, those of "residue" only after other work.
+// If the library's sums over rows are not repeatable, the backend's own kernels compute them. With
+// "restless" the sums change each time, with "residue" only after other work.
 static void restless(void **state) {
     static const char *const modes[] = {"restless", "residue"};
     struct lt_world *w = *state;
@@ -124,8 +124,9 @@ static void no_room_to_prove(void **state) {
     kit_destroy(c);
 }
 
-// A sum over rows is proved with a workspace. If none can be allocated, the backend's own kernels
-// always compute the sum. In free mode, which has no proof, the call fails.
+// The proof that the library's sum over rows is repeatable needs a workspace. If the workspace
+// cannot be allocated, the backend's own kernels always compute the sum. In free mode, which has no
+// proof, the call fails.
 static void no_room_to_sum(void **state) {
     struct lt_world *w = *state;
     static const uint32_t rows[70];

@@ -297,8 +297,8 @@ void a_head_without_memory(void **) {
     }
 }
 
-// If memory runs out, the backward pass does not fail either. To save memory, it gives up the
-// logits that lm_head kept, or computes logits in smaller blocks.
+// The backward pass succeeds even if memory runs out. To save memory, it gives up the logits that
+// lm_head kept, or computes logits in smaller blocks.
 void a_way_back_without_memory(void **) {
     const struct {
         const char *plan;

@@ -46,8 +46,8 @@ float number(unsigned tag, uint64_t i) {
     return z >> 10 & 1 ? v : -v;
 }
 
-// Numbers [high, wide] in device memory, starting `off` elements into a buffer, with lines of ld
-// elements. The gaps are NaN and must not be read.
+// Returns numbers [high, wide] in device memory. They start `off` elements into a buffer, and a row
+// takes ld elements. The gaps between rows are NaN and must not be read.
 void *operand(struct rlhf__cuda *cu, unsigned tag, int32_t dtype, uint64_t high, uint64_t wide,
               uint64_t ld, uint64_t off, bool across) {
     const uint64_t size = rlhf_dtype_size(dtype), n = off + (high ? (high - 1) * ld + wide : 0);

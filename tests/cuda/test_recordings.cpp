@@ -45,8 +45,8 @@ void recordings(void **state) {
     assert_int_equal(once(b, 7, &s), RLHF_RECORD_RUN);
     b->c->release(b->ctx, take(b, 400));
     assert_int_equal(once(b, 7, &s), RLHF_RECORD_CAPTURE);
-    // The same holds before the capture, when the calls have only run once: another model may get
-    // the same address.
+    // If memory is released before the capture, when the calls have only run once, the recording
+    // also starts over, because another model may get the same address.
     other = take(b, 400);
     assert_int_equal(once(b, 9, &s), RLHF_RECORD_RUN);
     b->c->release(b->ctx, other);

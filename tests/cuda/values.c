@@ -111,10 +111,10 @@ static void release_all(struct test *t) {
 
 // ---- comparisons ----
 
-// Compare `got` with `want`. Differences are measured in units of the root mean square of `want`.
-// The largest difference may be `allowed`, and the root mean square of all differences an eighth of
-// that. For a bf16 result, the largest difference counts only as far as rounding does not explain
-// it.
+// Compares `got` with `want`. Differences are measured in units of the root mean square of `want`.
+// The largest difference may be at most `allowed`, and the root mean square of all differences at
+// most an eighth of that. In the largest difference of a bf16 result, the part that rounding
+// explains does not count.
 static void compare(struct test *t, const char *what, const float *got, const double *want,
                     size_t n, int32_t dtype, double allowed) {
     double worst = 0, errors = 0, squares = 0;

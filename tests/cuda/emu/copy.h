@@ -1,6 +1,6 @@
-// copy.h: cp.async. A copy happens as late as its wait allows (with a seed, some copies happen at
-// once). Until then, its destination is NaN. So reading before the wait, or starting a copy into
-// memory that other threads still read, gives wrong results.
+// copy.h: cp.async. A copy happens as late as its wait allows (with a seed, some copies happen
+// immediately). Until then, its destination is NaN. So reading before the wait, or starting a copy
+// into memory that other threads still read, gives wrong results.
 #ifndef RLHF_TESTS_CUDA_EMU_COPY_H
 #define RLHF_TESTS_CUDA_EMU_COPY_H
 
