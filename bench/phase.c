@@ -1,5 +1,5 @@
 // phase.c: a few phases of the default PPO run. Starts rlhf-host as a user would, and reads the
-// time of each part from its metrics. bench/ppo-phase measures the same at GPT-2 124M.
+// time of each part from its metrics. bench/ppo-phase measures the same parts with GPT-2 124M.
 #include "bench.h"
 
 #include <fcntl.h>
