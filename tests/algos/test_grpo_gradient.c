@@ -137,8 +137,8 @@ static void kl_pulls_back(void **state) {
         }
         algo_close(&a);
     }
-    // KL in the reward: of two responses with equal scores, the one further from the reference is
-    // worse.
+    // KL in the reward: of two responses with equal scores, the one with the smaller KL to the
+    // reference has a positive advantage.
     struct algo a;
     batch_random(&b, 8, 291);
     for (int k = 0; k < b.n; k++)

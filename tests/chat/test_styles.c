@@ -1,5 +1,5 @@
-// test_styles.c: templates of model directories and those shipped with the program give the same
-// text, the same masks and the same refusals as in transformers.
+// test_styles.c: compares templates of model directories, and those shipped with the program, with
+// transformers. Texts, masks and refusals must be the same.
 #include "support/scratch.h"
 #include "vectors.h"
 

@@ -47,8 +47,8 @@ static void a_judge_comes_back_as_printed(void **state) {
     rlhf__buf_free(&second);
 }
 
-// If the run names another judge than the file does, the options in the file do not apply. If it
-// names the same one, they do.
+// If the run names a judge other than the file's, the options in the file do not apply. If the run
+// names the file's judge, they do.
 static void options_belong_to_their_judge(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};

@@ -174,7 +174,7 @@ static void run_rows(rlhf_compute *c, uint32_t rows, struct outputs *out) {
 }
 
 // Among algorithms with the same bits, the card's clock decides, separately for few rows and for
-// many. An algorithm with other bits is not mixed with them, however fast it is.
+// many. An algorithm with other bits is never used together with these, however fast it is.
 static void fastest_of_equals(void **state) {
     struct lt_world *w = *state;
     for (int unlike = 0; unlike < 2; unlike++) {

@@ -1,5 +1,5 @@
-// test_product.cpp: every tile of the own GEMM kernels gives the same, correct bits, for operands
-// in all layouts, aligned or not.
+// test_product.cpp: every tile of the backend's own GEMM kernels gives the same, correct bits, for
+// operands in all layouts, aligned or not.
 #include "product/product.h"
 
 #include <math.h>

@@ -73,8 +73,8 @@ static double measured(struct e2e *t, const char *args) {
     return reward;
 }
 
-// `eval` measures a run and its checkpoints with the run's settings, unless others are given. But
-// it does not choose prompts as the run did.
+// `eval` measures a run and its checkpoints with the run's settings, unless the user gives others.
+// But it does not choose prompts as the run did.
 static void with_the_settings_of_the_run(void **state) {
 #define EVAL "--data held.jsonl --n 3 --seed 5 --json --reward period_count.so:weight=2"
     struct e2e *t = *state;

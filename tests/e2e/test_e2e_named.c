@@ -199,8 +199,8 @@ static void every_divergence_is_another_one(void **state) {
     "BAD=reverse_only \"$HOST\" --threads 1 " OPD                                                  \
     "--phases 1 --set compute.backend=" BAD_KERNELS_SO " " args " --out x"
 
-// This backend has only the reverse divergence, and only from a model of the same width. The host
-// refuses other requests.
+// This backend computes only the reverse divergence, and only from a model of the policy's width.
+// The host refuses plans that request another divergence.
 static void what_the_backend_lacks_is_refused(void **state) {
     struct e2e *t = *state;
     refused(

@@ -1,5 +1,5 @@
 // fuzz_dataset.c: a data file of any bytes, as JSON Lines or as text (the first byte decides),
-// plain or gzip. Accepted rows are valid UTF-8 and do not change if others are skipped.
+// plain or gzip. Accepted rows are valid UTF-8, and do not change if other rows are skipped.
 #include "fuzz.h"
 
 #include "data/dataset.h"

@@ -241,8 +241,8 @@ static void a_full_disk_leaves_whole_rows(void **state) {
 
 // ---- metrics.csv ----
 
-// Writes phases from..to of a run. The fourth phase has a metric that no other has, and even phases
-// have one more metric.
+// Writes phases from..to of a run. Phase 4 has a metric that no other phase has. Every even phase
+// has a further metric.
 static void run_csv(struct scratch *s, int64_t keep, int64_t from, int64_t to,
                     const struct rlhf__log_config *want) {
     struct rlhf__folder *dir = scratch_folder(s->dir);

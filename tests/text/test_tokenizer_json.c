@@ -319,8 +319,8 @@ static void a_pattern_that_takes_too_long_is_named(void **state) {
     expect_error(s, RLHF_E_UNSUPPORTED, "tokenizer.json: the pattern");
 }
 
-// Files from before 2021 do not name the model. Those of GPT-2 and DistilBERT themselves are such
-// files.
+// Files from before 2021 do not name the type of the model. The original files of GPT-2 and
+// DistilBERT are such files.
 static void models_without_a_type(void **state) {
     struct scratch *s = *state;
     struct rlhf__buf text = RLHF__BUF_INIT;
