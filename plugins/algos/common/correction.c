@@ -74,8 +74,8 @@ static void count_row(const struct rlhf__correction *c, const rlhf_rollout *in,
     s->rows++;
 }
 
-// Scale the advantages of a row. `sum` is the sum of the row's log-ratios. Sets *high to 1 if the
-// row has a single weight and this is above the cap.
+// Scales the advantages of a row. `sum` is the sum of the row's log-ratios. If the row has a single
+// weight and this weight is above the cap, sets *high to 1, otherwise to 0.
 static void scale_row(const struct rlhf__correction *c, const rlhf_rollout *in,
                       struct rlhf__span row, double sum, int32_t *high) {
     const int whole = c->level == RLHF__CORRECT_SEQUENCE;

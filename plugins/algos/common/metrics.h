@@ -10,7 +10,7 @@
 #include <rlhf/algo.h>
 #include <rlhf/host.h>
 
-// Sums over the rollout. Each sequence is counted once per phase. If advantages are computed for
+// Sums over the rollout. Each sequence is counted once per phase: if advantages are computed for
 // each minibatch, sequences are counted only in the first epoch.
 struct rlhf__pg_rollout_sums {
     int64_t sequences, tokens;

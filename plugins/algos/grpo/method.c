@@ -7,7 +7,7 @@
 // deviation of S in the group (Shao et al. 2024, section 4.1.2) or over all rows of a call of
 // advantages(). With advantage_scale none, the difference is not divided (Liu et al. 2025). The
 // term with beta exists only with kl_placement loss. Every divisor is a total of the minibatch or
-// of the phase, so microbatch losses and derivatives add up.
+// of the phase, so the microbatches' losses and derivatives add up to the minibatch's.
 #include "grpo/method.h"
 
 #include <math.h>

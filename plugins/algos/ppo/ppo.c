@@ -1,5 +1,5 @@
-// ppo.c: proximal policy optimization for language models. There are also variants without a critic
-// and with groups; they differ only in how advantages are computed (advantages.c). This file has
+// ppo.c: proximal policy optimization for language models. Options choose variants without a critic
+// and with groups, which differ only in how advantages are computed (advantages.c). This file has
 // the descriptor and the loss.
 //
 //   L = sum_it w_it (surrogate_it + beta kl_it - c2 entropy_it) + c1 / (2 N) sum_it value_error_it
