@@ -5,7 +5,7 @@ typedef struct rlhf_tf_decoder config;
 
 static const char *const null_only[] = {"null", NULL};
 
-// The options of an object that describes rotary positions. There are two such objects.
+// The options of the two objects that describe rotary positions: rope_parameters, rope_scaling.
 // clang-format off
 // NOLINTBEGIN(bugprone-macro-parentheses): a member in offsetof must not be in parentheses
 #define ROPE_OPTS(o)                                                                               \

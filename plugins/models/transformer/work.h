@@ -117,8 +117,9 @@ struct rlhf__tf_work {
     int32_t lean;
 };
 
-// Buffers of the backward pass, and buffers for the values that a lean forward pass does not keep.
-// The name dX means the gradient of X, which is a member of rlhf__tf_acts or of the structs above.
+// Buffers of the backward pass, and buffers for the values that a forward pass with `lean` does not
+// keep. The name dX means the gradient of X, which is a member of rlhf__tf_acts or of the structs
+// above.
 struct rlhf__tf_scratch {
     struct rlhf__tf_buf ds, ds2, dy; // the stream: f32 [T, d], a spare buffer, and in the act dtype
     // Holds three arrays, one after the other: f32 [R, 4 d] for the value head; act dtype [T,
