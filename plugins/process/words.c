@@ -55,8 +55,8 @@ static rlhf_status refuse(const rlhf_host *host, const char *command, char bad) 
 }
 
 rlhf_status rlhf__words_split(const rlhf_host *host, const char *command, char ***out) {
-    // Upper bounds for the allocation. A word takes at least one character, and a space separates
-    // it from the next. Unquoting never makes a word longer.
+    // Allocate for the most words and characters that are possible. A word takes at least one
+    // character, and a space separates it from the next. Unquoting never makes a word longer.
     const size_t len = strlen(command), most = len / 2 + 2;
     char **words = host->alloc(host, most * sizeof *words + len + 1);
     size_t n = 0;
