@@ -338,8 +338,8 @@ static rlhf_status python_score(void *self, const rlhf_reward_in *in, const rlhf
     return st;
 }
 
-// Finds required column i and the first function that requires it. Returns 0 if there are fewer
-// required columns.
+// Copies the name of the i-th required column to `column`, and that of the first function that
+// requires it to `function`. Returns 0 if there are fewer required columns.
 static int needed(const struct python *p, uint32_t i, char column[256], char function[256]) {
     rlhf_str line;
     if (!ready_line(p, "needs ", i, &line)) return 0;

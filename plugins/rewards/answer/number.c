@@ -82,8 +82,9 @@ static void take_exponent(struct rlhf__cursor *c, struct rlhf__decimal *x) {
     *c = before;
 }
 
-// Moves past digits with separators, a point and an exponent. Sets *integer to 1 if it did not find
-// a point, otherwise to 0.
+// Reads a decimal number into *x: digits with separators, a point with digits, an exponent. Sets
+// *integer to 1 if there is no point, otherwise to 0. Returns 0 if no number is at the cursor,
+// otherwise 1.
 static int take_decimal(struct rlhf__cursor *c, struct rlhf__decimal *x, int *integer) {
     const struct rlhf__cursor before = *c;
     int64_t e;
