@@ -46,12 +46,12 @@ enum rlhf_source {
     RLHF_SOURCE_TEXT = 2,     // {"text"} or {"messages"} rows; prompt_len 1, or more with left_out
     RLHF_SOURCE_LABELLED = 3, // {"text", "label"} rows
     // {"prompt", "chosen", "rejected"} or {"prompt", "responses", "best"} rows: each row gives 2 or
-    // more sequences with the same group number; label 1 marks the preferred one, 0 the others. A
-    // group is never split. With RLHF_HEAD_SCORE the model is a reward model and heads->score [n]
-    // holds the pooled reward of each response, gain and bias applied.
+    // more sequences with the same group number; `label` is 1 for the preferred sequence and 0 for
+    // the others. A group is never split. With RLHF_HEAD_SCORE the model is a reward model and
+    // heads->score [n] holds the pooled reward of each response, after gain and bias.
     RLHF_SOURCE_PREFERENCES = 4,
-    // {"prompt", "completion", "label"} rows: label 1 for a desirable completion (true), 0 for an
-    // undesirable one (false). Each row is a separate group.
+    // {"prompt", "completion", "label"} rows. `label` is 1 for a desirable completion (true) and 0
+    // for an undesirable one (false). Each row is a separate group.
     RLHF_SOURCE_COMPLETIONS = 5
 };
 
@@ -98,9 +98,9 @@ enum rlhf_plan_flag {
 // How the updates use a row; set by advantages().
 enum rlhf_row_use {
     RLHF_ROW_TRAINS = 0,
-    // loss() gets the row, but the row's gradient is always exactly zero. So the row is part of the
-    // forward pass but not of the backward pass. If loss() gives it another gradient, the run ends
-    // with RLHF_E_INTERNAL.
+    // loss() gets the row, but must give it a gradient of exactly zero. So the row is part of the
+    // forward pass but not of the backward pass. If the gradient is not zero, the run ends with
+    // RLHF_E_INTERNAL.
     RLHF_ROW_NO_GRADIENT = 1, // [R:row-use]
     // The row is excluded from the loss: it is not part of the forward pass, and loss() does not
     // get it. batch_tokens does not count its tokens, but batch_sequences counts the row.
@@ -164,7 +164,7 @@ typedef struct rlhf_rollout {
     const int32_t *label;               // [n] as in rlhf_loss_in
     // [n] where the row comes from; -1: unknown. For a response it is the prompt's index in
     // rlhf_prompts, which lists the prompts that the run uses. For a row of a file it is the number
-    // of the row in the file, from 0, counting rows that are left out.
+    // of the row in the file, from 0; rows that the host leaves out are counted too.
     const int64_t *source;
     // [n] number of optimizer steps taken before the row was sampled; `steps` minus this is the
     // row's staleness. It is 0 unless the run samples ahead (rlhf_run_info.ahead).
@@ -197,9 +197,9 @@ typedef struct rlhf_rollout {
     uint32_t batch_n, reserved;
 
     // ---- results ----
-    // out [total], zeroed: passed on to loss() under the same names. The host does not use the two
-    // arrays itself; it only writes them to a rollout log. `returns` is the value head's regression
-    // target. [R:advantages]
+    // out [total], zeroed: passed on to loss() under the same names. The host only writes
+    // `advantage` and `returns` to a rollout log, and does not use them itself. `returns` is the
+    // value head's regression target. [R:advantages]
     float *advantage, *returns;
     uint8_t *use; // out [n], zeroed: enum rlhf_row_use
 } rlhf_rollout;

@@ -243,11 +243,12 @@ typedef struct rlhf_forward {
     // NULL: the host does not ask for these calls.
     void (*graded)(void *graded_ctx, rlhf_dev grad, uint64_t bytes);
     void *graded_ctx;
-    // Parameter values have changed, and some of them are still being received. Before forward()
-    // first reads the values in the `bytes` bytes from `value` on, it calls wanted; when wanted
-    // returns, these values are complete. forward() also does what refresh() does, and has asked
-    // for all trained values when it returns. wanted is called by forward's thread, for ranges in
-    // any order. Only for models with RLHF_CAP_WANTED. NULL: refresh() was called, as usual.
+    // Set if parameter values have changed and the host is still receiving some of them. Before
+    // forward() first reads values, it calls wanted with their range: `bytes` bytes from `value`
+    // on. When wanted returns, the values in this range are complete. forward() also does what
+    // refresh() does, and has asked for all trained values when it returns. forward's thread calls
+    // wanted, for ranges in any order. Only for models with RLHF_CAP_WANTED. NULL: refresh() was
+    // called, as usual.
     void (*wanted)(void *wanted_ctx, rlhf_dev value, uint64_t bytes);
     void *wanted_ctx;
 } rlhf_forward;

@@ -432,8 +432,9 @@ typedef struct rlhf_compute {
     // and 1/std; it may be NULL. out is in out_dtype.
     rlhf_status (*norm)(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev stats, rlhf_dev x,
                         rlhf_dev gamma, rlhf_dev beta, double eps, uint32_t rows, int32_t d);
-    // dx (f32) is overwritten or, if accumulate is set, added to. dgamma and dbeta (f32 [d]) are
-    // added to, and may be NULL. dy is in dy_dtype.
+    // Backward pass of norm. Stores the gradient of x in dx (f32) or, if accumulate is set, adds it
+    // to dx. Adds the gradients of gamma and beta to dgamma and dbeta (f32 [d], may be NULL). dy is
+    // in dy_dtype.
     rlhf_status (*norm_bwd)(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_dev dgamma,
                             rlhf_dev dbeta, rlhf_dev dy, int32_t dy_dtype, rlhf_dev x,
                             rlhf_dev stats, rlhf_dev gamma, uint32_t rows, int32_t d);
@@ -442,8 +443,9 @@ typedef struct rlhf_compute {
     // out_dtype.
     rlhf_status (*rms_norm)(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev stats, rlhf_dev x,
                             rlhf_dev gamma, double eps, uint32_t rows, int32_t d);
-    // dx (f32) is overwritten or, if accumulate is set, added to. dgamma (f32 [d]) is added to, and
-    // may be NULL. dy is in dy_dtype.
+    // Backward pass of rms_norm. Stores the gradient of x in dx (f32) or, if accumulate is set,
+    // adds it to dx. Adds the gradient of gamma to dgamma (f32 [d], may be NULL). dy is in
+    // dy_dtype.
     rlhf_status (*rms_norm_bwd)(void *ctx, rlhf_dev dx, int32_t accumulate, rlhf_dev dgamma,
                                 rlhf_dev dy, int32_t dy_dtype, rlhf_dev x, rlhf_dev stats,
                                 rlhf_dev gamma, uint32_t rows, int32_t d);
