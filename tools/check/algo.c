@@ -127,7 +127,7 @@ struct slope {
     double given, central, left, right;
 };
 
-// Sets *s to the derivative that loss() returns and to the slopes from finite differences. Returns
+// Stores in *s the derivative that loss() returned, and the slopes from finite differences. Returns
 // 0 if loss() failed.
 static int slope_at(struct rlhf__probe *t, struct rlhf__algo_batch *b, int32_t h, int32_t i,
                     double loss, double given, struct slope *s) {

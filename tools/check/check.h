@@ -25,8 +25,9 @@ struct rlhf__check_report {
     int64_t steps; // steps done
 };
 
-// Errors: RLHF_E_INVALID and RLHF_E_UNSUPPORTED for a file that cannot be opened, or for options
-// that the plugin refuses. Findings are not errors. *out needs finish even after an error. [main]
+// Tests the plugins in a file and stores the findings in *out. Findings are not errors. Errors:
+// RLHF_E_INVALID and RLHF_E_UNSUPPORTED if the file cannot be opened, or if a plugin refuses the
+// options. Finish *out even after an error. [main]
 rlhf_status rlhf__check_file(const struct rlhf__check_request *, struct rlhf__check_report *out,
                              struct rlhf__error *err);
 void rlhf__check_report_finish(struct rlhf__check_report *); // accepts a zeroed one [main]

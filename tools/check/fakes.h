@@ -8,8 +8,8 @@
 
 struct rlhf__check_fakes;
 
-// Offer the fake services. *out needs free. Errors: RLHF_E_NOMEM, and those of
-// rlhf__services_offer. [main]
+// Offer the fake services. Free *out with rlhf__check_fakes_free. Errors: RLHF_E_NOMEM, and those
+// of rlhf__services_offer. [main]
 rlhf_status rlhf__check_fakes_new(struct rlhf__services *, const struct rlhf__dirs *dirs,
                                   struct rlhf__check_fakes **out, struct rlhf__error *err);
 void rlhf__check_fakes_free(struct rlhf__check_fakes *); // NULL allowed [main]
