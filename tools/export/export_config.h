@@ -1,5 +1,5 @@
-// export_config.h: config.json, generation_config.json and the tokenizer's files of an exported
-// directory.
+// export_config.h: writes config.json, generation_config.json and the tokenizer's files of an
+// exported directory.
 #ifndef RLHF_TOOLS_EXPORT_EXPORT_CONFIG_H
 #define RLHF_TOOLS_EXPORT_EXPORT_CONFIG_H
 

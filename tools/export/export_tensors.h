@@ -15,8 +15,8 @@ struct rlhf__export_tensors {
     int32_t reserved;
 };
 
-// Open the weights and choose the tensors to export. With exact 1, if a checkpoint's
-// model.safetensors is rounded, opens the exact weights of its state instead.
+// Open the weights and choose the tensors to export. If `exact` is 1 and a checkpoint's
+// model.safetensors is rounded, opens the exact weights in the checkpoint's state instead.
 //
 // Tensors that transformers does not have are left out, and this is logged. These are value heads,
 // buffers of old files, and an output table that equals its tied embedding. An output table that is
