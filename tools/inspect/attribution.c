@@ -79,8 +79,8 @@ void rlhf__attribution_finish(struct rlhf__attribution *a) {
 
 // ---- contributions ----
 
-// Adds each head's contribution at each token. This is the dot product of the head's output and its
-// part of W g, where W [heads * width, d] is the matrix after attention.
+// Adds each head's contribution at each token. This is the dot product of the head's output and the
+// head's part of W g, where W [heads * width, d] is the matrix after attention.
 static void add_heads(struct rlhf__attribution *a, const struct rlhf__reading *r, int32_t l,
                       const float *w) {
     const size_t q = (size_t)rlhf__tap_width(&r->tap), d = (size_t)r->tap.info.d_model;

@@ -21,8 +21,9 @@ struct rlhf__next_tokens {
     struct rlhf__moved_token *moved; // [n, 2 * n_moved]: most risen first; then most fallen first
 };
 
-// r[0] is the base and r[1] the tuned model. The taps of both models must still hold the values of
-// the prompt, so no other tokens may have been run after it. [step]
+// Compare the models' predictions after each token of the prompt. r[0] is the base and r[1] the
+// tuned model. The taps of both models must still hold the values of the prompt: no other tokens
+// may have been run since. [step]
 rlhf_status rlhf__next_tokens_take(struct rlhf__next_tokens *out,
                                    const struct rlhf__reading *const r[2],
                                    const struct rlhf__sides *, struct rlhf__error *err);

@@ -111,8 +111,8 @@ static void put_head(const struct rlhf__subject *s, const char *what, struct rlh
                          s->patched ? "  patched  restores" : "");
 }
 
-// Returns the difference between the models, which is what patching can restore. Returns 0 if
-// shares of the difference would be meaningless.
+// Returns the difference of the explained number between the models, which is what patching can
+// restore. Returns 0 if shares of the difference would be meaningless.
 static double gap(const struct rlhf__subject *s) {
     const size_t n = s->ids.n, last = n - 1;
     if (s->n_models < 2 || !s->patched) return 0;
