@@ -47,8 +47,8 @@ rlhf_status rlhf__typed_prompts_encode(const struct rlhf__typed_prompts *, size_
                                        const struct rlhf__tokenizer *tok, int bos,
                                        struct rlhf__ids *out, struct rlhf__error *err);
 
-// Set *alone to 1 if the run that trained the model had only plain texts, as its checkpoint
-// records. In that case, typed texts are plain texts too. Errors: those of rlhf__json_load. [main]
+// Set *alone to 1 if the model's checkpoint records that its training run used only plain texts. In
+// that case, typed texts are plain texts too. Errors: those of rlhf__json_load. [main]
 rlhf_status rlhf__texts_alone(const struct rlhf__model *m, int32_t *alone, struct rlhf__error *err);
 
 // Write the origin of prompt i for messages: "prompt 1" if typed, otherwise "FILE:LINE". [any]
