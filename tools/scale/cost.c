@@ -30,8 +30,8 @@ static double shards_of(const struct rlhf__scale_plan *p, double ranks) {
     return p->shards > 0 ? p->shards : ranks;
 }
 
-// Each rank first adds its own shards in a tree. Returns the maximum number of nodes of the tree
-// that then remain on a rank.
+// Each rank first adds up its own shards, as far as the tree of sums allows (team/tree.h). Returns
+// the largest number of sums that a rank then still has.
 static uint32_t most_nodes(uint32_t shards, uint32_t ranks) {
     const uint32_t each = shards / ranks;
     uint32_t most = 1;
