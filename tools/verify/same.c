@@ -12,8 +12,8 @@
 
 // ---- metrics.jsonl ----
 
-// Keep only the metrics that can be compared: those that are the same on every machine and, with
-// trusted scores, that both rows have.
+// Keep only the metrics that can be compared. These are the metrics that are the same on every
+// machine. With trusted scores, the other row must have the metric too.
 static void strip(json_t *row, const json_t *other, int trusted) {
     const char *name;
     json_t *v;
