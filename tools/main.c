@@ -46,8 +46,8 @@ static void offer_commands(struct rlhf__nearest *near) {
     rlhf__nearest_offer(near, "settings"); // of help
 }
 
-// Hints for a word that is not a command: a training run does not need a command word, and a plugin
-// needs its flag.
+// Returns a hint for a word that is not a command but names a plugin, which needs its flag, or a
+// training run, which needs no command word. Otherwise returns NULL.
 static const char *run_hint(const char *name) {
     static const char *const words[] = {"train", "run", "sft", "grpo", "ppo", "dpo", "rloo", "kto"};
     const size_t n = strlen(name);
