@@ -2,8 +2,8 @@
 // "completion"}, or texts with a label. They are tokenized once and visited in a new order on every
 // pass.
 //
-// The position in the data is the order's cursor (two integers), so a resumed run continues with
-// the next row. This file does not depend on configurations or phases.
+// The position in the data is the cursor of the row order: two integers, with which a resumed run
+// continues at the next row. This file does not depend on configurations or phases.
 #ifndef RLHF_HOST_BATCH_TEXT_SOURCE_H
 #define RLHF_HOST_BATCH_TEXT_SOURCE_H
 
