@@ -20,7 +20,7 @@ struct rlhf__algo_defaults *rlhf__algo_defaults_all(const struct rlhf__dirs *dir
 void rlhf__algo_defaults_finish(struct rlhf__algo_defaults *all, size_t n);
 
 // Returns the value that the file sets for section.key. Returns NULL if the file does not set it,
-// or if the value equals o's own default. [any]
+// or if the value equals the default of the option `o`. [any]
 const json_t *rlhf__algo_defaults_value(const struct rlhf__algo_defaults *t, const char *section,
                                         const rlhf_opt *o);
 
