@@ -18,8 +18,8 @@
 #define MAX_DEPTH 64
 
 // Returns 1 if the link's target is in the link's directory or below it. Parts of the target's path
-// may themselves be links. Those cannot lead out either, because every link of the tree is checked
-// in this way.
+// may themselves be links. Following these cannot lead out either, because every link of the tree
+// is checked in this way.
 static int stays(const char *target) {
     if (*target == '/') return 0;
     for (const char *part = target; part; part = strchr(part, '/')) {
