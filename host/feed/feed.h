@@ -155,8 +155,8 @@ void rlhf__preference_feed_trains(struct rlhf__feed *, struct rlhf__reward_train
 // rows in groups of plan.group_size. The caller owns *out. Errors: RLHF_E_INVALID, and those of
 // rlhf__rollout_prompts.
 //
-// The feed's ops->check calls rlhf__start_check, and passes reference_is_start on: 1 if the
-// reference equals the policy at the start of the run. [main]
+// reference_is_start is 1 if the reference equals the policy at the start of the run. The feed's
+// ops->check passes it to rlhf__start_check. [main]
 rlhf_status rlhf__prompt_feed_open(const struct rlhf__feed_env *, int reference_is_start,
                                    struct rlhf__feed **out, struct rlhf__error *err);
 

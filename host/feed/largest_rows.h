@@ -1,5 +1,5 @@
-// largest_rows.h: for the memory estimate, the largest rows that the next phases of a run with
-// prompts can have.
+// largest_rows.h: makes, for the memory estimate, the largest rows that the next phases of a run
+// with prompts can have.
 #ifndef RLHF_HOST_FEED_LARGEST_ROWS_H
 #define RLHF_HOST_FEED_LARGEST_ROWS_H
 

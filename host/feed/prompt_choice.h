@@ -1,6 +1,6 @@
-// prompt_choice.h: for runs in which the algorithm chooses the prompts
-// (rlhf_algo_ops.choose_prompts). It asks the algorithm for the prompts of a phase. For this it
-// keeps what the algorithm is told about every prompt: its last score and how often it was used.
+// prompt_choice.h: asks the algorithm for the prompts of a phase, in runs in which the algorithm
+// chooses the prompts (rlhf_algo_ops.choose_prompts). Stores what the algorithm is told about every
+// prompt: its last score and how often it was used.
 //
 // A checkpoint contains both arrays in state/prompts.safetensors.
 #ifndef RLHF_HOST_FEED_PROMPT_CHOICE_H
@@ -33,7 +33,8 @@ void rlhf__prompt_choice_chosen(struct rlhf__prompt_choice *, int64_t phase,
                                 const struct rlhf__rows *);
 
 // Record the rewards of rows that respond to chosen prompts, before the phase ends. A prompt's last
-// score becomes the mean reward of all its responses in the phase, over several calls. [step]
+// score becomes the mean reward of all responses to it in the phase, including those of earlier
+// calls. [step]
 void rlhf__prompt_choice_scored(struct rlhf__prompt_choice *, int64_t phase,
                                 const struct rlhf__rows *);
 

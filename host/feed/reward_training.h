@@ -1,11 +1,11 @@
 // reward_training.h: the parts of reward-model training that are not in the learner: gain and bias,
 // and the samples of the reference policy that they are fitted to.
 //
-// A new head gets gain and bias before the first step, and training does not change them. For every
-// checkpoint, gain and bias are fitted to the current weights, so that rewards on the samples have
-// mean 0 and standard deviation 1 (Stiennon et al. 2020; Ziegler et al. 2019, section 2.1). The
-// samples are drawn once, from the starting weights (or reference.path), and saved with the
-// checkpoint.
+// A new head gets gain and bias before the first step, and training does not change these two
+// values. The config.json of a checkpoint gets other values, which are fitted to the checkpoint's
+// weights, so that rewards on the samples have mean 0 and standard deviation 1 (Stiennon et al.
+// 2020; Ziegler et al. 2019, section 2.1). The samples are drawn once, from the starting weights
+// (or reference.path), and saved with the checkpoint.
 #ifndef RLHF_HOST_FEED_REWARD_TRAINING_H
 #define RLHF_HOST_FEED_REWARD_TRAINING_H
 
