@@ -1,11 +1,11 @@
 // boundary.h: the last phase boundary of a run, to which the run returns if the next phase fails. A
 // boundary contains run.json and the plugins' states, as a checkpoint does. It also contains a copy
-// (`rollback`) of everything that an update changes: weights, moments, the reference if it is
-// updated, and a reward model in training with its optimizer and pairs.
+// (`rollback`) of everything that an update changes: weights and moments; the reference, if it is
+// updated; and, if the run trains a reward model, that model, its optimizer and its pairs.
 //
 // The boundary is recorded after every phase and kept in memory; checkpoint.h writes files. The
-// copy takes as much memory as the tensors (AdamW: 12 bytes per trained parameter). If that is
-// above the limit checkpoint.undo_mib, the copy is not made.
+// copy takes as much memory as the tensors that it contains (AdamW: 12 bytes per trained
+// parameter). The copy is not made if it would be larger than checkpoint.undo_mib.
 #ifndef RLHF_HOST_KEEP_BOUNDARY_H
 #define RLHF_HOST_KEEP_BOUNDARY_H
 

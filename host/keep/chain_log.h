@@ -29,7 +29,8 @@ rlhf_status rlhf__chain_log_open(const struct rlhf__folder *run, int64_t keep,
 void rlhf__chain_log_close(struct rlhf__chain_log *); // NULL allowed [main]
 
 // Append the link of a phase. `unsteady` is the digest of the metrics that depend on the machine,
-// such as times. It is written, but the hash of the link does not depend on it. [main]
+// such as times. The digest is written to the file, but the hash of the link does not depend on it.
+// [main]
 rlhf_status rlhf__chain_log_phase(struct rlhf__chain_log *, const struct rlhf__chain_link *,
                                   const char *unsteady, struct rlhf__error *err);
 

@@ -4,7 +4,7 @@
 //
 // - run.json (counters, cursors), optimizer.safetensors, value_head.safetensors;
 // - master.safetensors: exact weights, if model.safetensors is bf16;
-// - critic.safetensors and critic_optimizer.safetensors, with value.critic separate;
+// - critic.safetensors and critic_optimizer.safetensors, if value.critic is `separate`;
 // - reward_head.json and samples.safetensors, for a reward model in training: gain and bias, and
 //   the samples that they are fitted to;
 // - algo.bin, reward_<i>.bin and judge.bin: states of plugins;

@@ -1,5 +1,5 @@
-// checkpoint_dir.h: RUN/checkpoints: gives a finished checkpoint its name and its links, repairs
-// the directory after a crash, and removes checkpoints or sets them aside.
+// checkpoint_dir.h: manages the directory RUN/checkpoints. Gives a finished checkpoint its name and
+// its links, repairs the directory after a crash, and removes checkpoints or sets them aside.
 //
 // A checkpoint of this run is a directory NNNNNN whose state/run.json has the phase NNNNNN.
 // Everything else here belongs to the user, and is not touched unless it has a name that the run
@@ -51,9 +51,9 @@ rlhf_status rlhf__checkpoint_dir_each_old(const struct rlhf__folder *all, int64_
 rlhf_status rlhf__checkpoint_dir_remove(const struct rlhf__folder *all, const char *name,
                                         struct rlhf__error *err);
 
-// Remove the run's checkpoints up to `phase`. The newest `keep` of them are kept (0 = all). So are
-// those that `latest` and `best` point at, and those that a process holds (rlhf__folder_hold). Logs
-// a warning if one cannot be removed. [main]
+// Remove the run's checkpoints up to `phase`. Keeps the newest `keep` of them (0 = all), those that
+// `latest` and `best` point at, and those that a process holds (rlhf__folder_hold). Logs a warning
+// if one cannot be removed. [main]
 void rlhf__checkpoint_dir_prune(const struct rlhf__folder *all, int64_t phase, int64_t keep,
                                 struct rlhf__log *log);
 

@@ -2,7 +2,7 @@
 // frozen models.
 //
 // A list of inputs is a JSON array with an object {"setting", "path", "bytes", "sha256"} for each
-// file or model directory; it is "inputs" in manifest.json.
+// file or model directory. manifest.json stores this array as its member "inputs".
 #ifndef RLHF_HOST_KEEP_INPUTS_H
 #define RLHF_HOST_KEEP_INPUTS_H
 

@@ -1,5 +1,6 @@
 // run_dir.h: a run's output directory: its name, its lock, and the files that are written at the
-// start. It is held open by descriptor, so later changes of the working directory do not matter.
+// start. The directory is held open by descriptor, so later changes of the working directory do not
+// matter.
 #ifndef RLHF_HOST_KEEP_RUN_DIR_H
 #define RLHF_HOST_KEEP_RUN_DIR_H
 
@@ -49,7 +50,7 @@ rlhf_status rlhf__run_dir_follow(struct rlhf__run_dir *d, const char *checkpoint
 
 // Create the directory of a new run, take its lock and write config.json (the resolved config). If
 // the directory was found to exist, clears it instead of creating it. Errors: RLHF_E_INVALID if
-// another process has taken the directory since then. [main]
+// another process has taken the directory in the meantime. [main]
 rlhf_status rlhf__run_dir_make(struct rlhf__run_dir *d, const struct rlhf__config *config,
                                struct rlhf__log *log, struct rlhf__error *err);
 

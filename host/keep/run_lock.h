@@ -13,8 +13,8 @@
 rlhf_status rlhf__run_lock(const struct rlhf__folder *run, int wait_ms, struct rlhf__log *log,
                            int *fd, struct rlhf__error *err);
 
-// Returns the result that rlhf__run_lock would have without waiting, but writes nothing and takes
-// no lock. [main]
+// Returns what rlhf__run_lock would return with wait_ms = 0, but writes nothing and takes no lock.
+// [main]
 rlhf_status rlhf__run_lock_probe(const struct rlhf__folder *run, struct rlhf__error *err);
 
 #endif
