@@ -78,7 +78,7 @@ rlhf_status rlhf__evaluate_policy_preferences(const struct rlhf__model *policy,
                                               struct rlhf__preference_quality *out,
                                               struct rlhf__error *err);
 
-// For each label, 1 = wanted and 0 = unwanted: the number of completions and the sum of their
+// For each label (0 = unwanted, 1 = wanted): the number of completions, and the sum of their
 // rewards.
 struct rlhf__completion_quality {
     int64_t rows[2];

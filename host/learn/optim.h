@@ -41,9 +41,9 @@ struct rlhf__optim {
     rlhf_dev grads; // all gradients as one range; NULL: separate
     uint64_t grads_bytes;
     // A list of all parameters, followed by the n_between ranges of `grads` that are between the
-    // parameters' gradients. Its weight pointer is NULL for a parameter that uses Muon. list.size
-    // is 0 if the backend has no functions for lists. The arrays `len`, `places` and `rates` belong
-    // to the list.
+    // parameters' gradients. The weight pointer of a parameter that uses Muon is NULL. list.size is
+    // 0 if the backend has no functions for lists. The arrays `len`, `places` and `rates` belong to
+    // the list.
     rlhf_tensors list;
     uint32_t n_between, reserved;
     rlhf_dev clip; // the device's rlhf_clip

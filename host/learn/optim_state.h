@@ -16,8 +16,8 @@ rlhf_status rlhf__optim_count_load(struct rlhf__optim_count *, const json_t *,
                                    struct rlhf__error *err);
 
 // rlhf__optim_write writes the file `name` in a checkpoint's folder, and rlhf__optim_read reads it
-// from a path. If the state is divided between processes, rank 0 writes while the others call
-// rlhf__optim_give; all of them read. [main]
+// from a path. If the state is divided between processes, rank 0 calls rlhf__optim_write while the
+// others call rlhf__optim_give, and every process calls rlhf__optim_read. [main]
 rlhf_status rlhf__optim_write(const struct rlhf__optim *o, const struct rlhf__folder *checkpoint,
                               const char *name, struct rlhf__error *err);
 rlhf_status rlhf__optim_read(struct rlhf__optim *o, const char *path, struct rlhf__error *err);

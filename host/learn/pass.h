@@ -11,8 +11,8 @@
 
 // Returns the FLOPs of the GEMMs of a forward pass in which `model` computes `heads` for the rows
 // of `full`. `tokens` is the number of tokens that go through the layers; a shared prompt counts
-// once. The LM head is computed for response tokens, if a head needs it. Attention scores are not
-// counted. [any]
+// once. The LM head is counted for response tokens, if one of `heads` needs its logits. Attention
+// scores are not counted. [any]
 double rlhf__forward_flops(const struct rlhf__model *model, uint32_t heads, int64_t tokens,
                            const rlhf_batch *full);
 

@@ -19,8 +19,8 @@ rlhf_status rlhf__plan_ask(const struct rlhf__instance *algo, const rlhf_run_inf
                            rlhf_plan *out, struct rlhf__error *err);
 
 // Set *out to the requests of the algorithm's extension RLHF_EXT_ITERATION; all 0 without the
-// extension. Errors: RLHF_E_UNSUPPORTED if it cannot be read, or if the plan's source of rows does
-// not allow it. [main]
+// extension. Errors: RLHF_E_UNSUPPORTED if the extension cannot be read, or if the plan's source of
+// rows does not allow its requests. [main]
 rlhf_status rlhf__plan_iteration(const struct rlhf__instance *algo, const rlhf_plan *plan,
                                  rlhf_iteration *out, struct rlhf__error *err);
 

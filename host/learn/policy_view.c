@@ -14,7 +14,7 @@ static const size_t head[HEADS] = {offsetof(rlhf_heads, logp), offsetof(rlhf_hea
                                    offsetof(rlhf_heads, token_score)};
 
 // Returns `to`, and sets to[k] to the log-probs of the policy's tokens under named model k. Returns
-// NULL if the plan does not name a model.
+// NULL if the plan names no models.
 static const float *const *take_named(struct rlhf__policy_rows *p, const struct rlhf__rows *e,
                                       const float *const *named, const float **to) {
     for (uint32_t k = 0; named && k < e->n_named; k++)
