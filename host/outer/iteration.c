@@ -197,7 +197,7 @@ static rlhf_status check_plan(const struct rlhf__cast *c, const struct rlhf__plu
 }
 
 // Set *out to the only reward model that the run's rewards use, and *users to the number of rewards
-// that use it. More or fewer models are an error.
+// that use it. Fails if the rewards use no reward model or more than one.
 static rlhf_status find_model(const struct rlhf__cast *c, const struct rlhf__reward_service *s,
                               struct rlhf__reward_model **out, int64_t *users,
                               struct rlhf__error *err) {
