@@ -21,7 +21,7 @@ const char *rlhf__kind_dir(int32_t kind);
 // absolute path, heap-allocated. kind 0 = any; from is enum rlhf__name_from. If only a file of
 // another kind is found, that file is returned, so that the caller can say what it is. Errors:
 // RLHF_E_INVALID if RLHF_PLUGIN_PATH is wrong, or if nothing is found; the message then has the
-// places that were searched and the nearest file. [main]
+// places that were searched and the file with the most similar name. [main]
 rlhf_status rlhf__plugin_find(const struct rlhf__dirs *dirs, const char *name, int32_t kind,
                               int32_t from, const char *asker, char **path,
                               struct rlhf__error *err);

@@ -68,8 +68,8 @@ struct rlhf__instance {
 
 // Fill a config struct from `options` (may be NULL) and call create. How strictly the options are
 // checked depends on their origin (options.h). owner is the instance's role in the run:
-// "rewards/<name>", "judge", "models/<role>", or "" for the algorithm. It is the prefix of the
-// instance's metrics. [main]
+// "rewards/<name>", "judge", "models/<role>", or "" for the algorithm. `owner` is also the prefix
+// of the instance's metrics. [main]
 rlhf_status rlhf__instance_create(const struct rlhf__plugin *plugin,
                                   struct rlhf__services *services, const char *owner,
                                   const json_t *options, const struct rlhf__origin *from,
@@ -85,8 +85,8 @@ void rlhf__instance_metrics_to(const struct rlhf__instance *i, rlhf__metric_fn *
 // compute. It can therefore not find services that use models. beside = 0 ends this. [any]
 void rlhf__instance_beside(const struct rlhf__instance *i, int beside);
 
-// Write the message of the plugin's last host->fail into out[cap], or "" if it has not failed.
-// Returns the code of that failure. [any]
+// Write the message of the plugin's last host->fail into out[cap] and return its code. If the
+// plugin has not called host->fail, write "" and return 0. [any]
 rlhf_status rlhf__instance_said(const struct rlhf__instance *i, char *out, size_t cap);
 
 // Returns the instance for which the host made this rlhf_host. It is for plugins that the host
