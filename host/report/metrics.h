@@ -61,8 +61,8 @@ int rlhf__metrics_get(const struct rlhf__metrics *m, const char *name, double *o
 void rlhf__metrics_names(const struct rlhf__metrics *m, void (*visit)(void *arg, const char *name),
                          void *arg);
 
-// Write the phase's row to every file, sorted by name, and flush it to the operating system. Then
-// clear the phase's values. [main]
+// Write the phase's metrics, sorted by name, as a row of every metrics file, and flush the row to
+// the operating system. Then clear the phase's values. [main]
 rlhf_status rlhf__metrics_flush(struct rlhf__metrics *m, int64_t phase, struct rlhf__error *err);
 
 // Write a Markdown text under a tag to the files that accept texts (TensorBoard). [main]

@@ -1,5 +1,5 @@
-// metrics_file.h: the interface of an output for metrics: a file in the run directory that gets the
-// numbers of each phase and is cut back when the run is resumed.
+// metrics_file.h: the interface of a metrics file. This is a file in the run directory that gets
+// the metrics of each phase, and is cut back when the run is resumed.
 //
 // To add one, write metrics_<name>.c and add a line to the list in metrics.c.
 #ifndef RLHF_HOST_REPORT_METRICS_FILE_H

@@ -49,8 +49,8 @@ int rlhf__responses_may_end(const struct rlhf__config *c, const struct rlhf__mod
 
 // ---- samples ----
 
-// Samples are stored in every phase, because the last phase's are always shown, and whether a phase
-// is the last is known only at its end.
+// Samples are stored in every phase, because those of the last phase are always shown, and only the
+// end of a phase shows whether it was the last.
 rlhf_status rlhf__phase_samples(const struct rlhf__phase *p, const struct rlhf__prompts *prompts,
                                 struct rlhf__error *err) {
     const struct rlhf__cast *c = p->cast;

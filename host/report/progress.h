@@ -56,8 +56,8 @@ void rlhf__progress_phase(struct rlhf__progress *p, const struct rlhf__progress_
 void rlhf__progress_step(struct rlhf__progress *p, const char *what, int64_t done, int64_t of);
 void rlhf__progress_note(struct rlhf__progress *p, const char *what); // without numbers
 
-// Returns a watch that passes on what it sees to rlhf__progress_step. The watch does nothing unless
-// a bar is shown. It lives as long as p. [any]
+// Returns a struct rlhf__watch whose callback passes progress on to rlhf__progress_step. The
+// callback does nothing unless a bar is shown. The watch lives as long as p. [any]
 const struct rlhf__watch *rlhf__progress_watch(const struct rlhf__progress *p);
 
 // End the display: the bar stays on the screen, and later output appears below it. [main]

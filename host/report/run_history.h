@@ -24,8 +24,8 @@ rlhf_status rlhf__run_history_begin(struct rlhf__run_history *, const struct rlh
                                     int may_end, struct rlhf__error *err);
 
 // Read the earlier phases of a resumed run from its metrics.jsonl, if it is there. Errors:
-// RLHF_E_NOMEM; RLHF_E_IO or RLHF_E_INVALID if the file cannot be read, after which the history may
-// begin with the next phase. [main]
+// RLHF_E_NOMEM; RLHF_E_IO or RLHF_E_INVALID if the file cannot be read; the caller may then begin
+// the history with the next phase. [main]
 rlhf_status rlhf__run_history_read(struct rlhf__run_history *, const struct rlhf__folder *run,
                                    struct rlhf__error *err);
 

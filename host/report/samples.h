@@ -1,5 +1,5 @@
-// samples.h: samples of a phase, written to RUN/samples.jsonl and every few phases shown as a
-// table.
+// samples.h: writes the samples of a phase to RUN/samples.jsonl, and shows them as a table every
+// few phases.
 #ifndef RLHF_HOST_REPORT_SAMPLES_H
 #define RLHF_HOST_REPORT_SAMPLES_H
 
