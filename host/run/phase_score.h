@@ -1,5 +1,5 @@
-// phase_score.h: the scores of a phase: rewards, further groups in place of those without spread,
-// and the judge.
+// phase_score.h: scores the rows of a phase. Calls the rewards, replaces groups without spread by
+// further groups, and calls the judge.
 #ifndef RLHF_HOST_RUN_PHASE_SCORE_H
 #define RLHF_HOST_RUN_PHASE_SCORE_H
 
@@ -21,7 +21,7 @@ rlhf_status rlhf__phase_score(const struct rlhf__phase *p, struct rlhf__experien
 //
 // Groups without spread that remain after the last round are kept, so the batch keeps its size.
 // Sets sampling/{fresh_rounds,prompts,flat_ratio,flat_left}; other metrics are those of the first
-// round. The time counts as rollout and reward. [step]
+// round. The time is added to the times of rollout and reward. [step]
 rlhf_status rlhf__fresh_groups(struct rlhf__phase *p, struct rlhf__error *err);
 
 // If the cast has a judge, let it score the responses of p->x into p->x.judged. Its scores are not

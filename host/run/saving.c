@@ -270,8 +270,8 @@ rlhf_status rlhf__saving_meet(struct rlhf__run *r, rlhf_status st, struct rlhf__
     return rlhf__team_agree(team, RLHF__BARRIER_PHASE, &wish, st, err);
 }
 
-// Compare the weights of all processes. If they differ, this phase is not saved: the checkpoint
-// before it stays the last one.
+// Compare the weights of all processes. If they differ, this phase is not saved: the previous
+// checkpoint stays the newest one.
 static rlhf_status compare_weights(struct rlhf__run *r, struct rlhf__error *err) {
     const struct rlhf__changing what = changing(r);
     if (r->config->parallel.check_every == 0) return RLHF_OK;
