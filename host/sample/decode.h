@@ -84,8 +84,9 @@ struct rlhf__gen_request {
 // 0 if `group` is 1 or the model cannot share prompts. [any]
 uint32_t rlhf__prefix_slots(const struct rlhf__model *, uint32_t slots, uint32_t group);
 
-// Sample all sequences. The cache must hold slots + prefix_slots sequences of at least prompt +
-// max_new - 1 tokens. The result is allocated; release with rlhf__gen_result_finish. [step]
+// Sample all sequences. The cache must hold slots + prefix_slots sequences of at least (longest
+// prompt) + max_new - 1 tokens. The result is allocated; release with rlhf__gen_result_finish.
+// [step]
 rlhf_status rlhf__generate(const struct rlhf__model *, rlhf_gen *cache,
                            const struct rlhf__gen_request *, struct rlhf__gen_result *,
                            struct rlhf__error *err);

@@ -131,8 +131,8 @@ rlhf_status rlhf__response_stops(struct rlhf__response_rules *r, const int32_t *
             *stops = json_integer_value(v) == ids[n - 1];
             continue;
         }
-        // A stop text that only the last token completes begins at most length - 1 bytes before
-        // that token, so search from that byte on.
+        // If the last token completes a stop text of L bytes, the text begins at most L - 1 bytes
+        // before that token, so search from there on.
         size_t back = fresh + json_string_length(v) - 1;
         *stops = fresh > 0 && find(r->tail.data, len, len > back ? len - back : 0, v) < len;
     }
