@@ -113,9 +113,9 @@ static rlhf_status score(const struct rlhf__reward_model *rm, const struct rlhf_
     return st;
 }
 
-// If a reward has already used a reward model or a classifier, that model is loaded. Open the model
-// a second time, on the memory plan. Do this before anything else is counted, because these models
-// stay loaded for the whole phase.
+// A reward model or classifier that a reward has already used is in memory, and not on the memory
+// plan. Open each of them a second time, on the plan. Do this before anything else is counted,
+// because these models stay in memory for the whole phase.
 struct planned_models {
     struct rlhf__model *model[RLHF__OWNERS];
     const struct rlhf__model *of[RLHF__OWNERS];

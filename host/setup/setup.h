@@ -73,9 +73,9 @@ rlhf_status rlhf__setup_check_frozen(const struct rlhf__cast *c, const struct rl
 // name of the plan. [main]
 rlhf_status rlhf__setup_names(const struct rlhf__run *r, struct rlhf__error *err);
 
-// Open the plan's named models, frozen. Models with the same weights as the reference or as each
-// other are opened once. Policy and reference must be open. Errors: as rlhf__setup_reference.
-// [main]
+// Open the plan's named models, frozen. A model with the same weights as the reference or as an
+// earlier named model is not opened again. Policy and reference must be open. Errors: as
+// rlhf__setup_reference. [main]
 rlhf_status rlhf__setup_named(struct rlhf__run *r, struct rlhf__error *err);
 
 // ---- all models: models.c ----
@@ -108,8 +108,8 @@ struct rlhf__learner rlhf__setup_learner(const struct rlhf__run *r, struct rlhf_
 // RLHF_E_INVALID if the number of shards is not a multiple of the number of processes. [main]
 rlhf_status rlhf__setup_shards(struct rlhf__run *r, struct rlhf__error *err);
 
-// Check that a phase has a group, or a row, for each process. The plan must have been made. Errors:
-// RLHF_E_INVALID. [main]
+// Check that a phase has at least one group for each process or, without groups, one row. The plan
+// must have been made. Errors: RLHF_E_INVALID. [main]
 rlhf_status rlhf__setup_check_batch(const struct rlhf__run *r, struct rlhf__error *err);
 
 // ---- rollout.ahead: ahead.c ----
