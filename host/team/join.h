@@ -1,5 +1,5 @@
-// join.h: connects a training command that a launcher started with the other ranks, and silences
-// every rank but rank 0.
+// join.h: if a launcher started this training command, connects it with the other ranks, and
+// silences every rank but rank 0.
 #ifndef RLHF_HOST_TEAM_JOIN_H
 #define RLHF_HOST_TEAM_JOIN_H
 

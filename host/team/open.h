@@ -52,8 +52,8 @@ rlhf_status rlhf__collective_load(const struct rlhf__collective_spec *s,
 rlhf_status rlhf__collective_join(struct rlhf__collective *, const rlhf_collective_options *o,
                                   struct rlhf__error *err);
 
-// Leave, together with the other ranks. If they can no longer be reached, ends all ranks with
-// `status` and does not return. Accepts a zeroed struct. [main]
+// Leave the collective, together with the other ranks. If they can no longer be reached, ends all
+// ranks with `status` and does not return. Accepts a zeroed struct. [main]
 void rlhf__collective_close(struct rlhf__collective *, int status);
 
 #endif

@@ -1,5 +1,5 @@
-// team.h: the processes of one run ("ranks"), which a launcher such as mpirun started together, and
-// how they send each other bytes.
+// team.h: describes the processes of one run ("ranks"), which a launcher such as mpirun started
+// together, and exchanges bytes between them.
 //
 // Every rank runs the same code with the same numbers. Work is divided only at the barriers
 // (agree.h), where all ranks synchronize: each rank does its share, receives the other shares, and
