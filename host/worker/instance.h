@@ -31,8 +31,8 @@ struct rlhf__stand_in {
 rlhf_status rlhf__stand_in_worker(struct rlhf__stand_in *s, struct rlhf__worker **out,
                                   struct rlhf__description *what, struct rlhf__error *err);
 
-// The functions of a stand-in's descriptor and ops, except score(), which is in scoring.h, and
-// those for episodes (episode_calls.h). [as rlhf_plugin says]
+// The functions of a stand-in's descriptor and ops. The exceptions are score(), which is in
+// scoring.h, and the functions for episodes (episode_calls.h). [as rlhf_plugin says]
 rlhf_status rlhf__stand_in_create(const rlhf_host *api, const void *config, void **self);
 void rlhf__stand_in_destroy(void *self);
 rlhf_status rlhf__stand_in_save(void *self, const rlhf_ostream *out);

@@ -46,9 +46,9 @@ void rlhf__worker_end(struct rlhf__worker *w);
 // A worker has failed: end it. w->failed keeps the reason of its first failure. [main]
 void rlhf__worker_fail(struct rlhf__worker *w, rlhf_status code, const char *why);
 
-// Call this when a worker has ended or closed its sockets. Ends it and sets w->failed to the cause
-// ("its worker was ended by signal 11 (Segmentation fault)"). If it is still alive, first waits a
-// little, because it may be about to end. [main]
+// Call this when a worker has ended or closed its sockets. If the worker is still alive, first
+// waits a little, because it may be about to end. Then ends it and sets w->failed to the cause
+// ("its worker was ended by signal 11 (Segmentation fault)"). [main]
 void rlhf__worker_gone(struct rlhf__worker *w);
 
 // Enlarge the memory files for a batch if needed; earlier contents may be lost. [main]
