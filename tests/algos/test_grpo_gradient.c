@@ -1,6 +1,6 @@
 // test_grpo_gradient.c: compares the derivatives of grpo.so with finite differences of its own loss
-// on random batches. Also tests the signs of derivatives, groups without spread, and that the split
-// into microbatches does not matter.
+// on random batches. Also tests the signs of derivatives, groups without spread, and different
+// splits into microbatches, which must give the same numbers.
 #include "algos/fixture.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-// test_e2e_best.c: checkpoints/best: which checkpoint it is, that it is kept, and that resuming
-// does not change it.
+// test_e2e_best.c: tests which checkpoint checkpoints/best is, that this checkpoint is kept, and
+// that resuming does not change it.
 #include "e2e.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // test_blocks.c: block-structured weights, and linear_sum. Compares cpu with the reference, and
-// both operations bit for bit with the operations that they replace. Also tests rows, threads, and
-// that wrong arguments are refused.
+// both operations bit for bit with the operations that they replace. Also tests that other rows and
+// the number of threads do not change the bits, and that wrong arguments are refused.
 #include "kit.h"
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-// test_cores.c: the CPU backend's default number of threads, on copies of /sys and /proc. Tests
-// masks, the quotas of both versions of control groups, and that cores are counted instead of
-// hyper-threads.
+// test_cores.c: the CPU backend's default number of threads, on copies of /sys and /proc. The
+// number depends on masks, on the quotas of both versions of control groups, and on the cores, not
+// on their hyper-threads.
 #include "support/check.h"
 
 #include "machine/cores.h"

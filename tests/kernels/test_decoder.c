@@ -1,6 +1,7 @@
 // test_decoder.c: the row ops of decoders newer than GPT-2: RMS norm, gated units, SiLU, embeddings
 // without positions, rotary positions with and without per-head norms, and their derivatives.
-// Compares cpu with the reference, and tests rows and threads.
+// Compares cpu with the reference. Also tests that other rows and the number of threads do not
+// change the bits.
 #include "kit.h"
 #include <math.h>
 #include <stdio.h>

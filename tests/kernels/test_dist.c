@@ -1,6 +1,7 @@
 // test_dist.c: edge cases of the language-model head: the ids that top-k and top-p keep when logits
 // are equal, logits that are not finite, logits kept for backward, and more rows than a chunk.
-// test_lm_head.c and test_lm_sample.c test shapes, rows and threads.
+// test_lm_head.c and test_lm_sample.c test shapes, and that rows and threads do not change the
+// bits.
 #include "kit.h"
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // test_linear.c: compares linear, linear_dx and linear_dw of the cpu backend with the reference.
-// Rows and threads must not affect the bits.
+// Other rows and the number of threads must not change the bits.
 #include "kit.h"
 #include <stdio.h>
 #include <stdlib.h>

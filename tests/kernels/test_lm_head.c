@@ -1,6 +1,6 @@
 // test_lm_head.c: compares the language-model head and its derivative with the reference, with
-// temperature, top-k and top-p. Also tests rows, threads, and the blocks of rows of a small
-// workspace.
+// temperature, top-k and top-p. Also tests that other rows, the number of threads, and a small
+// workspace (which leads to many blocks of rows) do not change the bits.
 #include "kit.h"
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
-// test_lm_sample.c: sampling. The log-prob has the bits of lm_head, samples follow the distribution
-// and stay in its support, and rows and threads do not affect the results.
+// test_lm_sample.c: sampling. The log-prob has the bits of lm_head, and samples follow the
+// distribution and stay in its support. Other rows and the number of threads do not change the
+// results.
 #include "kit.h"
 #include <math.h>
 #include <rlhf/rng.h>

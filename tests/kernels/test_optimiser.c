@@ -1,6 +1,7 @@
 // test_optimiser.c: compares AdamW (both places for epsilon) and Muon with torch and float64 NumPy
 // (optimiser_vectors.h), and single steps of AdamW with double arithmetic in this file. Also tests
-// sums of squares, cpu against reference, and threads.
+// sums of squares, compares cpu with the reference, and tests that the number of threads does not
+// change the bits.
 #include "kit.h"
 #include "optimiser_vectors.h"
 #include "support/tensor_close.h"

@@ -1,6 +1,6 @@
 // test_rows.c: the ops that work on single rows or elements: convert, embed, norm, act, add,
-// gather, scatter_add, pool, and their derivatives. Compares cpu with the reference, and tests rows
-// and threads.
+// gather, scatter_add, pool, and their derivatives. Compares cpu with the reference. Also tests
+// that other rows and the number of threads do not change the bits.
 #include "kit.h"
 #include "support/tensor_close.h"
 #include <float.h>

@@ -1,7 +1,7 @@
 // test_support.c: compares log-probs over a given support with float64 autograd
-// (support_vectors.h). Also tests the support that sampling stores, and refused arguments. Shapes
-// and threads are tested in test_lm_head.c and test_lm_sample.c, finite differences in
-// test_gradient.c.
+// (support_vectors.h). Also tests the support that sampling stores, and refused arguments.
+// test_lm_head.c and test_lm_sample.c test other shapes and numbers of threads, and test_gradient.c
+// tests finite differences.
 #include "kit.h"
 #include "support/tensor_close.h"
 #include "support_vectors.h"
