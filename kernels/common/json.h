@@ -26,8 +26,8 @@ static inline void rlhf__json_raw(struct rlhf__json *j, const char *s) {
     j->n += (uint32_t)n;
 }
 
-// Write a string with quotes. Bytes outside of ASCII become '?', so that the text is valid UTF-8
-// even if the system returned other bytes.
+// Write a string with quotes. Bytes outside of ASCII become '?'. So the result is valid UTF-8, even
+// if the string is not.
 static inline void rlhf__json_string(struct rlhf__json *j, const char *s) {
     rlhf__json_raw(j, "\"");
     for (; *s; s++) {

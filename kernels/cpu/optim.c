@@ -39,8 +39,8 @@ static uint32_t owner_of(const uint64_t *first, uint32_t n, uint64_t p) {
     return low;
 }
 
-// Small arrays for one call. They are in the same workspace as the statistics of lm_head, and
-// overwrite these.
+// Small arrays for one call. They share a workspace with the statistics of lm_head, which they
+// overwrite.
 static rlhf_status notes(struct rlhf__cpu *cpu, uint64_t bytes, void **out) {
     cpu->lm_kept.valid = 0;
     return rlhf__cpu_workspace(cpu, RLHF__WS_ROWS, bytes, out);

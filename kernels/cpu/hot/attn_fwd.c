@@ -6,7 +6,8 @@
 //   - compute all scores, keys in order, one lane per key
 //   - find their maximum
 //   - compute the exponentials, and their sum over lanes in key order
-//   - compute the weighted sum of values, keys in order, one lane per channel, divided by that sum
+//   - add up the values, weighted with the exponentials, keys in order, one lane per channel
+//   - divide the result by the sum of the exponentials
 //
 // A row of scores fits in the L1 cache, so an online softmax is not needed. The arithmetic of a
 // query depends only on its keys.

@@ -16,8 +16,8 @@ struct rlhf__chunk;
 // of 64. The contents are undefined. *all is the list of chunks, NULL at first.
 void *rlhf__chunk_cut(struct rlhf__chunk **all, uint64_t bytes);
 
-// Give back a range. `bytes` must be the size with which it was cut. 2 MiB pages that are
-// completely unused return to the system, and so does a chunk that is completely free.
+// Give back a range. `bytes` must be the size with which the range was cut. The system gets back
+// each 2 MiB page that is completely unused, and each chunk that is completely free.
 void rlhf__chunk_return(struct rlhf__chunk **all, void *p, uint64_t bytes);
 
 #endif

@@ -3,9 +3,9 @@
 //
 // GCC's OpenMP runtime is not instrumented. So the sanitizer cannot see that a region's threads
 // start after the caller's earlier work, or that the caller continues only after all of them have
-// ended. It would report every region as a race. The linker redirects GOMP_parallel to this file
-// (--wrap), which declares this order with the sanitizer's annotations. Races between the threads
-// of a region are still found.
+// ended. Without this file, the sanitizer would report every region as a race. The linker redirects
+// GOMP_parallel to this file (--wrap), which tells the sanitizer about this order with annotations.
+// Races between the threads of a region are still found.
 #include <sanitizer/tsan_interface.h>
 #include <stddef.h>
 

@@ -25,8 +25,8 @@ static void run_panel(const struct rlhf__gemm_job *j, const struct rlhf__panel *
 }
 
 // panel_words_of returns the number of words of a panel of B. A converted panel (j->turned) has
-// only the steps of k of this pass, any other panel has all steps. first_word_of returns the offset
-// of this pass's first step in such a panel.
+// only the steps of k that belong to this pass. Any other panel has all steps. first_word_of
+// returns the offset of this pass's first step in such a panel.
 static int64_t panel_words_of(const struct rlhf__gemm_job *j) {
     return rlhf__gemm_words(j->s->in_dtype, j->turned ? j->k1 - j->k0 : j->s->k) * j->width;
 }

@@ -77,9 +77,8 @@ static __device__ __forceinline__ int rlhf__cuda_row_check(const struct rlhf__cu
 }
 
 // Like rlhf__cuda_row_check, but also checks the training layout (attention_bwd in rlhf/compute.h).
-// A row's prefix is compared only with the prefix of the previous row or, if the previous row has
-// no prefix, with the previous row itself. So all rows that share a prefix directly follow the row
-// that is the prefix.
+// A row's prefix must be the prefix of the previous row or, if the previous row has no prefix, the
+// previous row itself. So all rows that share a prefix directly follow the row that is the prefix.
 static __device__ __forceinline__ int rlhf__cuda_row_check_training(const struct rlhf__cuda_rows &r,
                                                                     uint32_t i,
                                                                     struct rlhf__cuda_row *row) {

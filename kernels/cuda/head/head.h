@@ -90,9 +90,9 @@ struct rlhf__head_call rlhf__head_shape(const rlhf_lm_head *a, const rlhf_call_w
 // logits of all rows and the derivatives of one chunk.
 uint32_t rlhf__head_rows(uint64_t budget, const struct rlhf__head_call *c, int *keep);
 
-// Add the workspaces of a call. rlhf__head_needs adds those that rlhf__head_place takes for `rows`
-// rows, and those of the GEMM that computes the logits of these rows. rlhf__head_logits_needs adds
-// only those of the GEMM. [step]
+// Add the workspaces of a call. rlhf__head_needs adds the workspaces that rlhf__head_place takes
+// for `rows` rows, and the workspaces of the GEMM that computes the logits of these rows.
+// rlhf__head_logits_needs adds only the workspaces of this GEMM. [step]
 void rlhf__head_needs(const struct rlhf__cuda *cu, const struct rlhf__head_call *c,
                       const rlhf_weight *w, uint32_t rows, struct rlhf__cuda_needs *n);
 

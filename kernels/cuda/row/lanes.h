@@ -79,8 +79,8 @@ static __device__ __forceinline__ void rlhf__store(T *p, const float (&v)[N], ui
 
 // ---- one pass over a flat array: a thread processes 8 elements ----
 //
-// The 8 elements of a thread need 8 / N accesses. These are a block's width apart, so that the
-// accesses of a warp are contiguous.
+// The 8 elements of a thread need 8 / N accesses, which are a block's width apart. So the accesses
+// of a warp are contiguous.
 
 enum { RLHF__FLAT_THREADS = 256, RLHF__FLAT_EACH = 8 };
 
