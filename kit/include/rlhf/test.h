@@ -155,9 +155,10 @@ int rlhf_test_set_list(const rlhf_plugin *p, void *config, const char *key,
 
 // Tests that a scenario survives every failed allocation. `scenario` creates an object, uses it and
 // destroys it; it returns the first negative status. It is called twice for each allocation that it
-// makes: once with only that allocation failing, and once with all later ones failing too. Each
-// failing call must return RLHF_E_NOMEM with a message and free all its memory. This function
-// returns the number of allocations in the scenario, or -1 with the reason on stderr. [any]
+// makes. The first time, only that allocation fails. The second time, all later allocations fail
+// too. Each failing call must return RLHF_E_NOMEM with a message and free all its memory. This
+// function returns the number of allocations in the scenario, or -1 with the reason on stderr.
+// [any]
 int64_t rlhf_test_alloc_sweep(struct rlhf_test_host *t,
                               rlhf_status (*scenario)(struct rlhf_test_host *t, void *arg),
                               void *arg);
@@ -284,10 +285,9 @@ rlhf_status rlhf_test_sink(const rlhf_sink_ops *ops, void *self, const struct rl
 // ---- a compute table, for models ----
 
 // Returns the compute table of the reference backend (plain C, double accumulation;
-// rlhf/reference.h), or NULL when out of memory. guard 1: device memory is accessible only to
-// functions of the table, while they run with that memory as an argument. A model that accesses
-// device memory by itself then crashes. The table writes its messages to t, which must outlive it.
-// [any]
+// rlhf/reference.h), or NULL when out of memory. guard 1: a piece of device memory is accessible
+// only while a function of the table runs that got it as an argument. A model that accesses device
+// memory by itself then crashes. The table writes its messages to t, which must outlive it. [any]
 rlhf_compute *rlhf_test_compute(struct rlhf_test_host *t, uint32_t guard);
 void rlhf_test_compute_end(rlhf_compute *c); // NULL allowed [any]
 

@@ -1,6 +1,7 @@
-// seccomp.c: refuses system calls that a worker may not make; see confine.h. A refused call fails
-// with EPERM, a socket with EACCES, an ioctl with ENOTTY. If programs know an older alternative to
-// the call, it fails with ENOSYS, so that they use the alternative.
+// seccomp.c: refuses system calls that a worker may not make; see confine.h. Most refused calls
+// fail with EPERM. A refused socket or truncation fails with EACCES, and a refused ioctl with
+// ENOTTY. If programs know an older alternative to a refused call, the call fails with ENOSYS, so
+// that they use the alternative.
 //
 // A reward can be any code, and we do not know in advance which calls its libraries make. So most
 // of this file is a list of refused calls, and other calls are allowed. The refused calls

@@ -53,9 +53,10 @@ struct rlhf__ward {
 int rlhf__ward_file(int fd);
 
 // Start `program` in a new session, with default signals. The program must call rlhf__warden. It
-// inherits given[i] as descriptor i (-1: that descriptor is closed), and the socket that orders
-// arrive on, which this function creates. It inherits no other files. This process closes all
-// descriptors in `given`. env NULL: the environment of this process. Returns 0 or an errno. [any]
+// inherits given[i] as descriptor i (-1: descriptor i is closed). It also inherits the socket on
+// which orders arrive; this function creates that socket. It inherits no other files. This process
+// closes all descriptors in `given`. env NULL: the environment of this process. Returns 0 or an
+// errno. [any]
 int rlhf__ward_start(struct rlhf__ward *w, const char *program, char *const *argv, char *const *env,
                      int given[RLHF__WARD_FILES]);
 
@@ -66,8 +67,9 @@ void rlhf__ward_order(const struct rlhf__ward *w, char order);
 int rlhf__ward_over(const struct rlhf__ward *w);
 
 // End the warden and everything that the foreign code has started. The warden has `patience`
-// seconds to end by itself. If it does, returns 1 with its wait status in *status. Otherwise ends
-// it and returns 0. In both cases, the remaining processes of the foreign code are ended too. [any]
+// seconds to end by itself. If it ends in time, returns 1 and sets *status to its wait status.
+// Otherwise ends the warden and returns 0. In both cases, the remaining processes of the foreign
+// code are ended too. [any]
 int rlhf__ward_end(struct rlhf__ward *w, double patience, int *status);
 
 #endif

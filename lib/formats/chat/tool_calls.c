@@ -233,9 +233,9 @@ static const json_t *tool_named(const json_t *tools, const json_t *name, const j
     return NULL;
 }
 
-// Returns the value of an argument that the policy wrote as the text `value`. This is a string,
-// unless the argument's schema declares another type and the text is valid JSON: then it is the
-// JSON value.
+// Returns the value of an argument that the policy wrote as the text `value`. If the argument's
+// schema declares a type other than a string and the text is valid JSON, this is the JSON value.
+// Otherwise it is the text as a string.
 static json_t *typed(const struct reader *r, const json_t *name, rlhf_str key, rlhf_str value) {
     const json_t *inner;
     tool_named(r->tools, name, &inner);

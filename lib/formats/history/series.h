@@ -34,9 +34,9 @@ int rlhf__series_is_read(const char *name);
 rlhf_status rlhf__series_set_put(struct rlhf__series_set *, const char *name, int64_t phase,
                                  double value, struct rlhf__error *err);
 
-// Append the values in a line of metrics.jsonl, under this phase, for the metrics that
-// rlhf__series_is_read accepts. Other members are ignored. The whole line is ignored if `phase` is
-// negative. Errors: RLHF_E_NOMEM. [any]
+// Append the values of a line of metrics.jsonl, for all metrics that rlhf__series_is_read accepts.
+// `phase` is the phase of the values; if it is negative, the whole line is ignored. Finally
+// calls rlhf__series_set_derive. Errors: RLHF_E_NOMEM. [any]
 rlhf_status rlhf__series_set_row(struct rlhf__series_set *, const json_t *row, int64_t phase,
                                  struct rlhf__error *err);
 

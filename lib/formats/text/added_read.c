@@ -10,10 +10,10 @@
 
 // ---- finding the model's token ----
 
-// Finds the bytes of the token s[0..len) and stores them in *out, which the caller frees. If the
-// model works on bytes and all characters of s are stand-ins for bytes (vocab.h), these are the
-// represented bytes. Otherwise they are a copy of s. Sets *stands to 1 if *out has the form of the
-// model's tokens. Errors: RLHF_E_NOMEM.
+// Stores the bytes of the token s[0..len) in *out, which the caller frees. If the model works on
+// bytes and all characters of s are stand-ins for bytes (vocab.h), stores the bytes that they stand
+// for. Otherwise stores a copy of s. Sets *stands to 1 if *out has the form of the model's tokens.
+// Errors: RLHF_E_NOMEM.
 static rlhf_status added_bytes(const struct rlhf__tokenizer *tok, const char *s, size_t len,
                                char **out, size_t *n, int *stands, struct rlhf__error *err) {
     *out = malloc(len + 1);

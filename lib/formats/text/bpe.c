@@ -1,6 +1,6 @@
-// bpe.c: see bpe.h. Most words of a text are a single token. They are found with one lookup in a
-// table, which has the tokens that result from merging their own bytes. Only the other words are
-// merged.
+// bpe.c: see bpe.h. Most words of a text become a single token. A table has all tokens that result
+// from merging their own bytes, so one lookup finds the token of such a word. Only the other words
+// are merged.
 #include "text/bpe.h"
 
 #include "text/unicode.h"

@@ -249,8 +249,8 @@ static rlhf_status read_strip(const json_t *part, struct step *step, struct rlhf
 }
 
 // Makes a step from one part of tokenizer.json, which must outlive the step. If the part is NULL,
-// the step puts a space between two tokens. Errors: RLHF_E_UNSUPPORTED with the type in the
-// message, RLHF_E_INVALID with the field.
+// the step puts a space between two tokens. Errors: RLHF_E_UNSUPPORTED (the message has the type),
+// RLHF_E_INVALID (the message has the field).
 static rlhf_status read_step(const json_t *part, struct step *step, struct rlhf__error *err) {
     *step = (struct step){.apply = apply_spaces};
     if (!part) return RLHF_OK;

@@ -14,10 +14,10 @@
 struct rlhf__decoder; // opaque
 struct rlhf__tokenizer;
 
-// Read a "decoder" of tokenizer.json. bytes 1: the model's tokens are bytes. A part that is NULL or
-// null means a ByteLevel decoder if bytes is 1, and a decoder that puts spaces between the tokens
-// if bytes is 0. Errors: RLHF_E_UNSUPPORTED with the type in the message, RLHF_E_INVALID,
-// RLHF_E_NOMEM. [main]
+// Read a "decoder" of tokenizer.json. bytes 1: the model's tokens are bytes. If the "decoder" is
+// NULL or null, *out becomes a ByteLevel decoder if bytes is 1, and a decoder that puts spaces
+// between the tokens if bytes is 0. Errors: RLHF_E_UNSUPPORTED (the message has the type),
+// RLHF_E_INVALID, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__decoder_create(const json_t *part, int bytes, struct rlhf__decoder **out,
                                  struct rlhf__error *err);
 

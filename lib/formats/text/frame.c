@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-// Adds a token before the text or, if `behind` is 1, after it. It becomes the outermost token on
-// that side.
+// Adds a token before the text or, if `behind` is 1, after the text. The token becomes the
+// outermost one on that side.
 static rlhf_status wrap(struct rlhf__tokenizer *tok, int behind, json_int_t id,
                         struct rlhf__error *err) {
     struct rlhf__tokenizer_frame *f = &tok->frame;

@@ -1,8 +1,8 @@
 // tokenizer.h: text to token ids and back, for the tokenizers of model directories.
 //
 // There are two kinds of tokenizer: BPE (GPT-2: vocab.json and merges.txt) and WordPiece (BERT:
-// vocab.txt). If the directory has a tokenizer.json, the tokenizer is read from that file. It must
-// be of one of the two kinds, and older files that also describe a tokenizer must agree with
+// vocab.txt). If the directory has a tokenizer.json, the tokenizer is read from that file and must
+// be of one of these kinds. Older files that also describe a tokenizer must agree with
 // tokenizer.json. An open tokenizer is read-only, so several threads can encode and decode at the
 // same time.
 //

@@ -65,8 +65,8 @@ int rlhf__unicode_is_young(uint32_t cp);
 int rlhf__unicode_is_mark(uint32_t cp);
 
 // _is_control: returns 1 for a character that BERT's normalizer treats as a control character
-// (categories C, except tab and line ends). _is_accent: returns 1 for one that it treats as an
-// accent (Mn). [any]
+// (categories Cc, Cf and Co, except tab and line ends). _is_accent: returns 1 for a character that
+// it treats as an accent (category Mn). [any]
 int rlhf__unicode_is_control(uint32_t cp);
 int rlhf__unicode_is_accent(uint32_t cp);
 

@@ -27,10 +27,9 @@ static int is_here(struct place *p, size_t at, const char *t, size_t n) {
     return 1;
 }
 
-// Moves past a token with the bytes t[0..n), and returns 1, in three cases: the text continues with
-// these bytes; or it continues with these bytes without the space that they begin with; or it
-// continues with white space, which belongs to the special token before, and then with these bytes.
-// Otherwise returns 0.
+// Moves past a token with the bytes t[0..n) and returns 1 if the text continues in one of three
+// ways: with these bytes; with these bytes, but without the space at their beginning; or with white
+// space, which belongs to the special token before, followed by these bytes. Otherwise returns 0.
 static int step(struct place *p, const char *t, size_t n) {
     if (is_here(p, p->at, t, n)) return 1;
     if (n && t[0] == ' ' && is_here(p, p->at, t + 1, n - 1)) return 1;
