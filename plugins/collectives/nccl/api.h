@@ -17,8 +17,8 @@ struct nccl_id {
 enum { NCCL_SUCCESS = 0, NCCL_IN_PROGRESS = 7, NCCL_INT8 = 0 };
 
 // ncclConfig_t of NCCL 2.14. In newer libraries the struct is longer, but `version` tells them to
-// read only the members of 2.14. `unset` is at the place of the next member in newer libraries, and
-// has the value that means "not set".
+// read only the members of 2.14. In newer libraries the next member is at the place of `unset`,
+// which therefore has the value that means "not set".
 enum { NCCL_LEAST = 21400 };
 #define NCCL_MAGIC 0xcafebeefU
 #define NCCL_UNSET (-2147483647 - 1)
