@@ -106,8 +106,9 @@ rlhf_status rlhf__tf_weights_pack(struct rlhf__tf *m);
 rlhf_status rlhf__tf_lm_ready(struct rlhf__tf *m); // packs the LM head if that is needed
 // 1 if forward() may wait for new values (rlhf_forward.wanted).
 int32_t rlhf__tf_weights_can_wait(const struct rlhf__tf *m);
-// If f->wanted is set, wait for new values and pack them: rlhf__tf_weights_receive_globals those of
-// the globals, and rlhf__tf_weights_receive those of a product's slots (rlhf__tf_site_first).
+// These functions do nothing unless f->wanted is set. rlhf__tf_weights_receive_globals waits for
+// new values of the globals and packs them. rlhf__tf_weights_receive does this for the slots of a
+// product (rlhf__tf_site_first).
 rlhf_status rlhf__tf_weights_receive_globals(struct rlhf__tf *m, const rlhf_forward *f);
 rlhf_status rlhf__tf_weights_receive(struct rlhf__tf *m, int32_t layer, enum rlhf__tf_site site,
                                      const rlhf_forward *f);

@@ -18,8 +18,8 @@ struct rope {
     int32_t dim, reserved; // head_dim
 };
 
-// Returns 1 if the object has any setting. If rope_scaling, which older files have, has any
-// setting, rope_parameters is ignored.
+// Returns 1 if the object describes rotary positions. If rope_scaling, which older files have,
+// describes them, rope_parameters is ignored.
 static int given(const struct rlhf_tf_rope_config *o) {
     return o->rope_type || o->type || o->rope_theta > 0 || o->factor > 0;
 }

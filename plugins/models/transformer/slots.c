@@ -43,8 +43,8 @@ static struct rlhf__tf_shape in_group(struct rlhf__tf_shape s, int32_t group) {
 }
 
 // The last layer of the value head is initialized as value_init says. With ZERO, the hidden layer
-// of an mlp head is initialized as an orthogonal matrix, with the gain for a ReLU. If it were zero
-// too, its gradients would stay zero.
+// of an mlp head is initialized as an orthogonal matrix, with the gain for a ReLU. If the hidden
+// layer were zero too, its gradients would stay zero.
 static struct rlhf__tf_shape value_matrix(const struct rlhf__tf *m, int32_t rows, int32_t cols,
                                           int32_t hidden) {
     struct rlhf__tf_shape s = in_group(matrix(rows, cols, 0), RLHF_PARAM_VALUE);
