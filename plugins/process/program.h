@@ -39,8 +39,9 @@ rlhf_status rlhf__program_init(struct rlhf__program *, const rlhf_host *host, ch
 // program is not running. [step]
 rlhf_status rlhf__program_start(struct rlhf__program *);
 
-// Both functions return a limit of the run, as it applies now: rlhf__program_timeout the seconds
-// for an exchange, and rlhf__program_memory the bytes of address space. 0 = unlimited. [any]
+// These functions return the limits of the run that apply now. rlhf__program_timeout returns the
+// seconds for an exchange, and rlhf__program_memory returns the bytes of address space. 0 =
+// unlimited. [any]
 double rlhf__program_timeout(const struct rlhf__program *);
 uint64_t rlhf__program_memory(const struct rlhf__program *);
 
