@@ -26,8 +26,8 @@ static double number(const json_t *o, const char *name, double fallback) {
     return json_is_number(v) && json_number_value(v) != 0 ? json_number_value(v) : fallback;
 }
 
-// Returns 1 if the object describes rotary positions. If rope_scaling, the object in older files,
-// does, rope_parameters is ignored.
+// Returns 1 if the object describes rotary positions. If rope_scaling, which older files have,
+// describes them, rope_parameters is ignored.
 static int given(const json_t *o) {
     return json_is_string(json_object_get(o, "rope_type")) ||
            json_is_string(json_object_get(o, "type")) || number(o, "rope_theta", 0) != 0 ||
