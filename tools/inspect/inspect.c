@@ -71,8 +71,8 @@ struct job {
 
 // ---- flags ----
 
-// Refuses flags that have no effect because --weights or --samples is given, or because it is
-// missing.
+// Refuses flags that have no effect with --weights or --samples, and flags that have no effect
+// without them.
 static rlhf_status check_kind(const struct options *o, struct rlhf__error *err) {
     const struct rlhf__flag_idle of_samples[] = {{"--n", o->n > 0, 0},
                                                  {"--max-new", o->max_new > 0, 0},

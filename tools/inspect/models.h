@@ -14,7 +14,7 @@ struct rlhf__inspect_models {
     char name[4][128];                    // names of the models, for people
 };
 
-// Sets base to the directory of the model that `tuned` was made from. If `tuned` has an adapter,
+// Sets `base` to the directory of the model that `tuned` was made from. If `tuned` has an adapter,
 // this is `under`, the directory of the adapter's base. Otherwise `under` is NULL, and the result
 // is the policy that `config`, the settings of tuned's run, names. `config` is NULL if `tuned` is
 // not from a run. Errors: RLHF_E_INVALID if both are NULL. [main]
