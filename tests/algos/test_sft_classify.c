@@ -1,5 +1,6 @@
-// test_sft_classify.c: sft.so and classify.so: losses computed by hand, derivatives compared with
-// finite differences, independence of the split into microbatches, and metrics.
+// test_sft_classify.c: tests sft.so and classify.so. Compares losses with ones computed by hand,
+// and derivatives with finite differences. Different splits into microbatches must give the same
+// results. Also tests metrics and refusals.
 #include "algos/fixture.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 // test_workers.c: a minibatch is divided among several workers. They decide and report the same as
-// one worker that sees the whole minibatch. If it is divided into shards, even the bits are equal.
-// Synchronized threads play the host's reduce().
+// one worker that sees the whole minibatch. If the minibatch is divided into shards, even the bits
+// are equal. Synchronized threads play the host's reduce().
 #include "algos/fixture.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
 // test_lt_refused.c: the backend uses its own kernels in these cases: cuBLASLt is missing, too old,
 // offers nothing, does not support a shape, is not row-exact, or lacks memory for its proof. Also
-// the effect of RLHF_CUBLASLT and RLHF_CUDA_LT.
+// tests the effect of RLHF_CUBLASLT and RLHF_CUDA_LT.
 #include "cuda/lt_kit.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-// test_e2e_early_stop.c: early_stop.*: the conditions that end a run, the report about limits that
-// can never end it, and the samples of the last phase.
+// test_e2e_early_stop.c: early_stop.*. Tests which conditions end a run, the report about a limit
+// that can never end the run, and the samples of the last phase.
 #include "e2e.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
-// test_e2e_effect.c: a setting that has no effect is never ignored silently. If it is on the
-// command line, the program refuses it. If it comes from a file, the program names it.
+// test_e2e_effect.c: a setting that has no effect is never ignored silently. If the setting is on
+// the command line, the program refuses it. If it comes from a file, the program prints a warning
+// that names it.
 #include "e2e.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// test_e2e_named.c: named models, which a plan requests in addition to the reference: their
+// test_e2e_named.c: named models, which a plan requests in addition to the reference. Tests their
 // settings, log-probs, divergences and memory, runs without rewards, and resumed runs.
 #include "e2e.h"
 

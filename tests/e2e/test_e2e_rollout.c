@@ -1,5 +1,5 @@
-// test_e2e_rollout.c: runs ppo as a user does. It learns, sampling and training compute the same
-// numbers, and equal runs give equal bits.
+// test_e2e_rollout.c: runs ppo as a user does. The policy learns, sampling and training compute the
+// same numbers, and a repeated run gives the same bits.
 #include "e2e.h"
 
 #include <math.h>

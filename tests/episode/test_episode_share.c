@@ -1,6 +1,6 @@
-// test_episode_share.c: the episodes of a batch on 1, 2, 3 and 4 ranks, which are threads here.
-// Rows, counts and metrics are the same, although environments answer after random delays and one
-// of them fails.
+// test_episode_share.c: the episodes of a batch on 1, 2, 3 and 4 ranks, which are threads here. Any
+// number of ranks gives the same rows, counts and metrics, although environments answer after
+// random delays and one of them fails.
 #include "support/chat_tokenizer.h"
 #include "support/team_threads.h"
 

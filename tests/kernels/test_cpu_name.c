@@ -1,5 +1,5 @@
 // test_cpu_name.c: reads the CPU's name from copies of /proc/cpuinfo: of x86-64, of aarch64 with a
-// known or unknown part, and of neither.
+// known or unknown part, and from a copy without any name.
 #include "support/check.h"
 
 #include "machine/cpu_name.h"

@@ -1,5 +1,5 @@
-// test_philox.c: the generator of rlhf/rng.h against known answers from Random123, the library of
-// Salmon et al. (kat_vectors, philox4x32 with 10 rounds).
+// test_philox.c: compares the generator of rlhf/rng.h with known answers from Random123, the
+// library of Salmon et al. (kat_vectors, philox4x32 with 10 rounds).
 #include "support/check.h"
 #include <rlhf/rng.h>
 

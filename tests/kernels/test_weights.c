@@ -1,5 +1,5 @@
-// test_weights.c: weights that a backend packs for matrix products: their size, and both
-// directions.
+// test_weights.c: weights that a backend packs for matrix products. Tests the size of packed
+// weights, and products in both directions (linear and linear_dx).
 #include "kit.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-// test_pair_loss.c: the host's loss of pairs, compared with its formula, with finite differences,
-// and with a split minibatch.
+// test_pair_loss.c: compares the host's loss of pairs with its formula and with finite differences.
+// The loss of a minibatch must equal the sum over its microbatches.
 #include "support/scratch.h"
 
 #include "outer/reward_round.h"

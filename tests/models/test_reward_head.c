@@ -1,5 +1,5 @@
 // test_reward_head.c: pooling, its derivative, and the fit of gain and bias, compared with cases
-// computed by hand. Also the fields of config.json that store them.
+// computed by hand. Also tests the fields of config.json that store them.
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
-// test_reward_model.c: opens a reward model of bradley_terry.so and uses it: calibrated on its
-// samples, pooled, per token, alone and in a batch. Also opens directories that are not reward
-// models.
+// test_reward_model.c: opens a reward model that bradley_terry.so trained. Tests its calibration on
+// samples, and its scores: pooled, per token, alone and in a batch. Also opens directories that are
+// not reward models.
 #include "e2e.h"
 
 #include "data/order.h"

@@ -1,5 +1,5 @@
-// test_outside_nemo_rl.c: constants of NeMo-RL, tests/unit/algorithms/test_ppo.py and
-// test_loss_functions.py.
+// test_outside_nemo_rl.c: checks against constants from NeMo-RL, tests/unit/algorithms/test_ppo.py
+// and test_loss_functions.py.
 #include "outside/outside.h"
 
 #include "common/advantage.h"

@@ -1,5 +1,6 @@
-// test_outside_skyrl.c: constants of SkyRL, tests/backends/skyrl_train/utils/test_ppo_utils.py
-// (advantages, KL) and tests/train/algorithms/test_losses.py (dual clip).
+// test_outside_skyrl.c: checks against constants from SkyRL,
+// tests/backends/skyrl_train/utils/test_ppo_utils.py (advantages, KL) and
+// tests/train/algorithms/test_losses.py (dual clip).
 #include "outside/outside.h"
 
 #include "common/advantage.h"

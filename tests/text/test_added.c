@@ -1,6 +1,6 @@
 // test_added.c: added tokens in texts, and whole tokenizers of five families, compared with results
 // of the Python `tokenizers` library for data/added.jsonl and data/forms.jsonl (made by
-// make_vectors.py). Also many added tokens, and contradictory files.
+// make_vectors.py). Also tests many added tokens, and contradictory files.
 #include "support/scratch.h"
 
 #include "base/json.h"

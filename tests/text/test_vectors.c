@@ -1,4 +1,4 @@
-// test_vectors.c: both tokenizers compared with the results of the Python `tokenizers` library for
+// test_vectors.c: compares both tokenizers with the results of the Python `tokenizers` library for
 // the texts of data/vectors.jsonl (made by make_vectors.py).
 #include "support/scratch.h"
 

@@ -1,7 +1,7 @@
-// test_worker_confine.c: the number of processes that a worker may have if the kernel cannot limit
-// its PID namespace. Then the process limit of the worker's user applies, except to root. The tests
-// run in child processes, because a process cannot leave a namespace. Also tests when the limits of
-// a control group count as in force.
+// test_worker_confine.c: tests how many processes a worker may have if the kernel cannot limit its
+// PID namespace. In that case the process limit of the worker's user applies, except to root. The
+// tests run in child processes, because a process cannot leave a namespace. Also tests when the
+// limits of a control group count as in force.
 #include "support/check.h"
 
 #include "supervise/confine.h"
