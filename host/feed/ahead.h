@@ -40,9 +40,9 @@ struct rlhf__ahead_idle {
     double all;       // length of the whole phase
 };
 
-// At the end of a phase: wait until the batch is complete. phase_start is rlhf__seconds at the
-// start of the phase. If no batch was begun, only sets *idle to zeros. Errors: those of
-// rlhf__rollout. [step]
+// Call this at the end of a phase. Waits until the batch is complete, and sets *idle to the idle
+// times of the phase. phase_start is the value of rlhf__seconds at the start of the phase. If no
+// batch was begun, sets *idle to zeros and returns at once. Errors: those of rlhf__rollout. [step]
 rlhf_status rlhf__ahead_wait(struct rlhf__ahead *, double phase_start,
                              struct rlhf__ahead_idle *idle, struct rlhf__error *err);
 // Returns the idle times, summed over the phases of this process. [any]

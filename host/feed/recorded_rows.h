@@ -6,11 +6,12 @@
 #include "feed/feed.h"
 #include "feed/recorded.h"
 
-// Put the phase's rows into the zeroed *x. The prompts come from the feed. `supports` is 1 if
-// log-probs are to be over the tokens that sampling kept; a record lacks those tokens. `version` is
-// the number of optimizer steps that the policy had taken when it sampled the rows, or -1 if it is
-// not known. Errors: RLHF_E_INVALID (a row that cannot be one of this run), RLHF_E_UNSUPPORTED (the
-// file lacks something that this run needs). [step]
+// Put the phase's rows into the zeroed *x. The prompts come from the feed. `supports` is 1 if the
+// run's log-probs are normalized over the tokens that sampling kept. The function then fails,
+// because a record lacks these tokens. `version` is the number of optimizer steps that the policy
+// had taken when it sampled the rows, or -1 if it is not known. Errors: RLHF_E_INVALID (a row that
+// cannot be one of this run), RLHF_E_UNSUPPORTED (the file lacks something that this run needs).
+// [step]
 rlhf_status rlhf__recorded_take(const struct rlhf__recorded *, const struct rlhf__feed *,
                                 int supports, int64_t version, struct rlhf__experience *x,
                                 struct rlhf__error *err);
