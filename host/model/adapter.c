@@ -276,10 +276,10 @@ static const char *part_of(const rlhf_param *p, int32_t group, size_t *n) {
 }
 
 // Returns the names that adapter_config.json lists for a group of parameters, without duplicates,
-// in the order of the parameters. For the group of adapters, these are the last parts of the names
-// of all modules with an adapter (what "all-linear" stands for). For any other group, they are the
-// names of the score heads. *n is the number of names. The caller frees the list, which is one
-// block with the names. Returns NULL if out of memory.
+// in the order of the parameters. For the group of adapters, takes the last part of the name of
+// every module that has an adapter ("all-linear" stands for these). For any other group, takes the
+// names of the score heads. *n is the number of names. The list and the names are one block, which
+// the caller frees. Returns NULL if out of memory.
 static char **list(const struct rlhf__model *m, int32_t group, size_t *n) {
     size_t bytes = 0, len = 0;
     for (uint32_t i = 0; i < m->n_tensors; i++)

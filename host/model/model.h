@@ -37,7 +37,8 @@ struct rlhf__ends {
 // exists, of DIR/generation_config.json. eos_token_id is an integer, a list of integers, or null.
 // Ids that tok does not have are left out, because small configs often keep the ids of the large
 // model they were made from. Errors: RLHF_E_INVALID (another type of value, invalid JSON, more than
-// RLHF__ENDS_MAX, RLHF__STOP_AT_EOS_KEY not true or false), RLHF_E_IO. [main]
+// RLHF__ENDS_MAX ids, a value of RLHF__STOP_AT_EOS_KEY that is neither true nor false), RLHF_E_IO.
+// [main]
 rlhf_status rlhf__ends_read(const char *dir, const json_t *config,
                             const struct rlhf__tokenizer *tok, struct rlhf__ends *out,
                             struct rlhf__error *err);

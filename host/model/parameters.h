@@ -18,7 +18,7 @@ rlhf_status rlhf__param_check(const struct rlhf__model *m, const rlhf_param *p,
 
 // Read DIR/model.safetensors into the trunk and score parameters and check their shapes.
 // - Names may lack the plugin's base_prefix. Other tensors in the file are an error unless
-//   check_surplus ignores them. A tied LM head needs only one copy, under either name.
+//   check_surplus ignores them. If the LM head is tied, the file needs only one of the two tensors.
 // - Value parameters come from DIR/state/value_head.safetensors if that has a head of the same
 //   kind; otherwise they are drawn at random.
 // - A missing score head is drawn at random if draw_score is set; otherwise it is an error.

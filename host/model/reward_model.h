@@ -89,8 +89,8 @@ void rlhf__reward_model_close(struct rlhf__reward_model *); // NULL allowed [mai
 // Computes the rewards seq[n] of n ragged rows and, unless token is NULL, the rewards token[total]
 // (0 for prompt tokens). pooling is enum rlhf_pool MEAN or LAST; 0 = head.pooling. A row without
 // response tokens gets the reward of its last prompt token. A row's rewards do not depend on the
-// other rows. The model reads each row with the start that its own tokenizer gives texts, with or
-// without a BOS, even if the caller's row begins differently. Errors: RLHF_E_INVALID (a row is
+// other rows. The model must read rows that begin as its own tokenizer begins texts, so a BOS is
+// added to the caller's row, or removed from it, where needed. Errors: RLHF_E_INVALID (a row is
 // longer than the context), RLHF_E_NOMEM. [step]
 rlhf_status rlhf__reward_model_score(const struct rlhf__reward_model *rm, uint32_t n,
                                      const int32_t *ids, const int32_t *offset,
