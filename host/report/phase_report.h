@@ -27,8 +27,8 @@ rlhf_status rlhf__phase_samples(const struct rlhf__phase *p, const struct rlhf__
 double rlhf__rows_entropy(const struct rlhf__rows *);
 
 // Set objective/entropy_per_token, lr, episode, optim/*, time/*, perf/* and sampling/*. Call it
-// after the algorithm's phase_end(), and after p->count->sequences includes this phase, but before
-// p->count->phase does. [main]
+// after the algorithm's phase_end(). p->count->sequences must already include this phase;
+// p->count->phase must not include it yet. [main]
 void rlhf__phase_metrics(const struct rlhf__phase *p);
 
 // Write and show the samples and the progress line of a phase whose metrics are set. is_last is 1
