@@ -272,7 +272,7 @@ static void fail_rows(const struct bisection *s, uint32_t from, uint32_t to) {
 }
 
 // Call the reward for rows [from, to). If the reward's process ended, *row is the row at which it
-// ended. Otherwise the answers are taken and *row is -1.
+// ended. Otherwise stores the answers in s->a and sets *row to -1.
 static rlhf_status ask(struct bisection *s, uint32_t from, uint32_t to, int64_t *row,
                        struct rlhf__error *err) {
     struct rlhf__reward_rows some = {0};

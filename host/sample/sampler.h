@@ -23,9 +23,9 @@ struct rlhf__sampler_request {
 
 // Open the sampler's instance of the policy. If the session's models are on a memory plan, the
 // instance is on it too. Otherwise the instance is ready to sample. If the policy has an adapter,
-// the instance has its own base, packed and frozen. If not, all parameters are copied from the
-// policy, and no file of weights is read. Errors: those of rlhf__compute_open and rlhf__model_open.
-// [main]
+// the instance has its own base, packed and frozen. Without an adapter, all parameters are copied
+// from the policy, and no file of weights is read. Errors: those of rlhf__compute_open and
+// rlhf__model_open. [main]
 rlhf_status rlhf__sampler_open(const struct rlhf__sampler_request *, struct rlhf__sampler **out,
                                struct rlhf__error *err);
 // Load an instance that is on the memory plan. [main]
