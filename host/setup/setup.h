@@ -117,7 +117,8 @@ rlhf_status rlhf__setup_check_batch(const struct rlhf__run *r, struct rlhf__erro
 // Returns 1 if the run samples responses ahead of training. The plan must have been made. [any]
 int rlhf__setup_is_ahead(const struct rlhf__run *r);
 
-// Call after the plan has been made. Errors: RLHF_E_INVALID [main] if
+// Check rollout.ahead and parallel.actors. Call this after the plan has been made. [main] Errors:
+// RLHF_E_INVALID if
 // - rollout.ahead is set, but the algorithm draws no responses or does not correct for old rows;
 // - rollout.ahead is set, and several processes train without actors;
 // - rollout.ahead and rewards.overlap are both set;
