@@ -14,12 +14,12 @@ void rlhf__join_prepare(struct rlhf__log *log);
 // one. [main]
 rlhf_status rlhf__join_refuse(const char *command, struct rlhf__error *err);
 
-// Join the other ranks, if there are any, and agree with them on st, the result of this process's
-// work so far, whose message is in *err. From then on, ranks above 0 log only errors, which begin
-// with "rank 3 on HOST: ", and the launcher's variables are removed from this process. backend and
-// timeout_s are as in struct rlhf__collective_spec. backend may be NULL if the settings could not
-// be read. Close *out even after a failure. Errors: st of a rank; those of rlhf__collective_open.
-// [main]
+// Join the other ranks, if there are any, and agree with them on st. st is the result of this
+// process's work so far; its message is in *err. From then on, ranks above 0 log only errors, which
+// begin with "rank 3 on HOST: ", and the launcher's variables are removed from this process.
+// backend and timeout_s are as in struct rlhf__collective_spec. backend may be NULL if the settings
+// could not be read. Close *out even after a failure. Errors: st of a rank; those of
+// rlhf__collective_open. [main]
 rlhf_status rlhf__join(const struct rlhf__env *env, const char *backend, double timeout_s,
                        struct rlhf__collective *out, rlhf_status st, struct rlhf__error *err);
 

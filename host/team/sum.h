@@ -73,8 +73,8 @@ static inline float *rlhf__sum_host(const struct rlhf__sum *s) {
 void rlhf__sum_finish(struct rlhf__sum *); // accepts a zeroed struct [main]
 
 // Sum up the gradients of this rank's blocks over all ranks. A rank may have several nodes of the
-// tree (tree.h): aside[k] is the copy of the gradients for its node k, and the gradients themselves
-// are its last node. The gradients of other blocks keep their values.
+// tree (tree.h). The gradients of its last node are in place; aside[k] is a copy of the gradients
+// of its node k, for every other node. The gradients of other blocks keep their values.
 //
 // If a call of the compute table fails, the exchange continues, so that the other ranks do not wait
 // forever. *table receives the status of that call. Errors: those of the team. [step]
