@@ -190,8 +190,8 @@ static rlhf_status changed(const struct rlhf__config_request *req, const char *p
             "compute.backend, compute.gpu, compute.workspace_mib, compute.recompute, "
             "data.max_mib, checkpoint.*, parallel.*, early_stop.*, log.*, rewards.on_failure, "
             "rewards.retries, rewards.isolate, rewards.timeout_s, rewards.memory_mib, "
-            "rewards.workers, rewards.overlap, sink.*, and, with the same contents, "
-            "where " MAY_LIE_ELSEWHERE
+            "rewards.workers, rewards.overlap, rollout.threads, sink.*, and, with the same "
+            "contents, where " MAY_LIE_ELSEWHERE
             " lie); start a new run with --policy '%s/checkpoints/latest' instead",
             path, old, new, req->resume);
     rlhf__buf_free(&a);
