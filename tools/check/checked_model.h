@@ -27,11 +27,11 @@ const rlhf_model_ops *rlhf__checked_ops(const struct rlhf__checked_model *m);
 // call succeeded. Call it after rlhf__probe_begin. [main]
 int rlhf__checked_fine(struct rlhf__checked_model *m, int32_t rule, rlhf_status st);
 
-// Create and open a model as in `how`. The members size and compute of `how` are replaced, and a
-// dtype of 0 means f32. With on_plan 1, the model is opened on a memory plan, whose memory cannot
+// Create and open a model as `how` says, but with other values for the members size and compute. A
+// dtype of 0 means f32. If on_plan is 1, the model is opened on a memory plan, whose memory cannot
 // be read. If the model cannot be opened, returns 0, and reports this unless the machine is the
-// cause. Before the call, all members of *m except may_refuse must be zero. *m needs close in any
-// case. [main]
+// cause. Before the call, all members of *m except may_refuse must be zero. Call
+// rlhf__checked_close in any case. [main]
 int rlhf__checked_open(struct rlhf__check *c, struct rlhf__checked_model *m, int on_plan,
                        const rlhf_model_open *how);
 void rlhf__checked_close(struct rlhf__checked_model *m); // [main]

@@ -27,13 +27,14 @@ struct rlhf__game {
     char tool[80], arguments[512]; // a call of the first tool; "" = there is none
 };
 
-// Create an instance and the zeroed states. `side` is an enum rlhf__guard_side. Needs finish in any
-// case. Errors: those of create(); RLHF_E_NOMEM. [main]
+// Create an instance and the zeroed states. `side` is an enum rlhf__guard_side. Call
+// rlhf__game_finish even after an error. Errors: those of create(); RLHF_E_NOMEM. [main]
 rlhf_status rlhf__game_open(struct rlhf__check *c, struct rlhf__game *g, int32_t side);
 void rlhf__game_finish(struct rlhf__game *g); // [main]
 
-// Call a function (enum rlhf__game_function) for the episodes which[n]. With elsewhere 1, calls it
-// on another thread. Reports broken rules. Returns the status of the function. [main]
+// Call a function (enum rlhf__game_function) for the n episodes whose numbers are in `which`. If
+// `elsewhere` is 1, calls it on another thread. Reports broken rules. Returns the status of the
+// function. [main]
 rlhf_status rlhf__game_ask(struct rlhf__game *g, int32_t what, const uint32_t *which, uint32_t n,
                            int32_t side, int elsewhere);
 

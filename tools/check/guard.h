@@ -18,7 +18,8 @@ enum rlhf__guard_side {
 // Guarded memory of one call.
 struct rlhf__guards;
 
-// *out needs free. NULL if out of memory. The fault handler reports to log. [main]
+// Free the result with rlhf__guards_free. NULL if out of memory. The fault handler reports to log.
+// [main]
 struct rlhf__guards *rlhf__guards_new(struct rlhf__child_log *log);
 void rlhf__guards_free(struct rlhf__guards *); // unmaps; NULL allowed [main]
 

@@ -63,8 +63,8 @@ static rlhf_heads pointers(const struct trial *t, struct numbers *n, int32_t fro
         .token_score = want & RLHF_HEAD_TOKEN_SCORE ? n->head[5] + base : NULL};
 }
 
-// Write the heads of the rows from `from` to `to` - 1 to their places in *out. With train 1, also
-// run backward(), with t->weight as the derivatives of the loss by the heads.
+// Write the heads of the rows from `from` to `to` - 1 to their places in *out. If `train` is 1,
+// also run backward(), where t->weight has the derivatives of the loss by the heads.
 static int forward(struct trial *t, int32_t from, int32_t to, int32_t train, uint32_t flags,
                    struct numbers *out) {
     static const rlhf_dist whole = RLHF_DIST_WHOLE;

@@ -39,8 +39,8 @@ struct rlhf__probe {
 
 // Create an instance with these options (NULL: the author's). fail_at is the number of the
 // allocation that fails: 1 = the first, 0 = none. Violations by create() are reported. If create()
-// fails, err has its message, and the caller decides whether that is a violation. *t needs finish
-// in any case. [main]
+// fails, err has its message, and the caller decides whether that is a violation. Call
+// rlhf__probe_finish in any case. [main]
 rlhf_status rlhf__probe_create(struct rlhf__check *c, const json_t *options, int64_t fail_at,
                                struct rlhf__probe *t, struct rlhf__error *err);
 // Destroy the instance and report its leaks. [main]
@@ -89,12 +89,12 @@ struct rlhf__state_buffer {
     int32_t refused;         // 1: write() has failed
 };
 
-// Returns 0 if out of memory. Needs finish in any case. [main]
+// Returns 0 if out of memory. Call rlhf__state_buffer_finish even then. [main]
 int rlhf__state_buffer_init(struct rlhf__state_buffer *s);
 void rlhf__state_buffer_finish(struct rlhf__state_buffer *s);
 
-// Call save() and load() of an instance whose plugin has them. Returns the plugin's status.
-// Violations of the rules of calls are reported. [main]
+// Call save() and load() of an instance whose plugin has them. Returns the plugin's status. If a
+// call violates a rule, this is reported. [main]
 rlhf_status rlhf__state_buffer_save(struct rlhf__probe *t, struct rlhf__state_buffer *s,
                                     struct rlhf__error *err);
 rlhf_status rlhf__state_buffer_load(struct rlhf__probe *t, struct rlhf__state_buffer *s,

@@ -27,7 +27,7 @@ struct scores {
     double seconds;
 };
 
-// Make space for n rows. Returns 0 if out of memory. Needs finish in any case.
+// Make space for n rows. Returns 0 if out of memory. Call scores_finish even then.
 static int scores_init(struct scores *s, uint32_t n) {
     *s = (struct scores){calloc(n, sizeof *s->seq), calloc(n, 1), calloc(n, 1), RLHF_OK, 0, 0};
     return s->seq && s->verdict && s->failed;
@@ -75,7 +75,7 @@ static void say_refused(struct rlhf__probe *t, const struct call *call, const ui
 }
 
 // Calls score() of an existing instance for the n rows of the set whose numbers are in `rows`.
-// `side` is an enum rlhf__guard_side. With elsewhere 1, calls score() on another thread, which
+// `side` is an enum rlhf__guard_side. If `elsewhere` is 1, calls score() on another thread, which
 // [step] allows. Returns the status of score(). If score() refuses the rows, reports that as a
 // fact.
 static rlhf_status score(struct rlhf__probe *t, const struct rlhf__row_set *set,
