@@ -39,8 +39,8 @@ int rlhf__export_algo(const struct rlhf__export_source *, char out[64]);
 // Append text on one line, escaped for Markdown. code: between backticks. NULL becomes "?". [main]
 void rlhf__export_code(struct rlhf__buf *out, const char *text, int code);
 
-// Append a value as JSON, with only the last part of each path. With indent 0, the JSON is on one
-// line, inside a code span of Markdown. [main]
+// Append a value as JSON, with only the last part of each path. If `indent` is 0, the JSON is on
+// one line, inside a Markdown code span. [main]
 void rlhf__export_json(struct rlhf__buf *out, const json_t *v, int indent);
 
 // ---- names on the Hugging Face hub, OWNER/NAME ----
