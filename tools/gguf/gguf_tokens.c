@@ -155,9 +155,9 @@ static int32_t role(const struct tokens *t, const json_t *config, const char *na
     return id;
 }
 
-// Determines add_bos_token, for the token `id` before a text. With behind = 1, determines
-// add_eos_token, for the token `id` after a text. Sets *on to 1 if the tokenizer puts only this
-// token at that place, and to 0 if it puts no token at that place. Otherwise fails.
+// Determines add_bos_token, or add_eos_token if `behind` is 1. Sets *on to 1 if the only token that
+// the tokenizer puts before the text (`behind` 1: after it) is `id`, and to 0 if it puts no token
+// there. Otherwise fails.
 static rlhf_status puts_around(const struct tokens *t, int32_t id, int behind, int *on,
                                struct rlhf__error *err) {
     const int32_t *list;
