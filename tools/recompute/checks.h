@@ -17,7 +17,7 @@ struct rlhf__check_limits {
 };
 
 // Returns the limits for a run whose matrix products are in bf16 (bf16 = 1) or in f32 (bf16 = 0).
-// With exact = 1, the arithmetic is exactly that of the run. [any]
+// `exact` is 1 if the recomputing machine has exactly the arithmetic of the run. [any]
 struct rlhf__check_limits rlhf__check_limits(int bf16, int exact);
 
 struct rlhf__check {
