@@ -184,9 +184,9 @@ static void groups_stay_whole(void **state) {
         assert_int_equal(e2e_metric(rows, 1, "test/split_groups") > 0, cases[k].split);
         assert_true(e2e_metric(rows, 1, "test/apart") == 0);
         // `drawn` and `stale` are sums over the 16 rows in each of the 2 epochs. `drawn` adds up
-        // after how many steps a row was sampled: rows of the second phase were sampled after two
-        // epochs, so after 2 * minibatches steps. `stale` adds up how many steps were taken since
-        // then, one more with each minibatch.
+        // the number of steps before a row was sampled. Rows of the second phase were sampled after
+        // two epochs, so after 2 * minibatches steps. `stale` adds up the number of steps since a
+        // row was sampled, which grows by one with each minibatch.
         assert_true(e2e_metric(rows, 1, "test/drawn") == 2 * 16 * 2 * cases[k].minibatches);
         if (k < 2) assert_true(e2e_metric(rows, 1, "test/stale") == stale[k]);
         assert_true(e2e_metric(rows, 1, "test/foreign") == 0);

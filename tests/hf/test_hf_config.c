@@ -68,8 +68,8 @@ static void fields_of_labels(void **state) {
         refused(*state, "distilbert", cases[i].patch, -1, cases[i].part);
 }
 
-// Some of these fields are written only by old or only by new versions of transformers. The others
-// do not change the numbers here.
+// Fields of config.json that are accepted. Some are written only by old or only by new versions of
+// transformers. The others do not change the numbers here.
 static void what_may_be_said(void **state) {
     static const char *const lm[] = {
         "{\"dtype\": null}",

@@ -80,8 +80,8 @@ static void rows(void **state) {
         put(&run, "reward_std", i, i > 18 ? 0.5 : 9);
     close_to(rlhf__group_end_of(all, 1, SCORES).error, 0.5 / sqrt(128));
     assert_int_equal(rlhf__group_end_of(all, 1, SCORES).error_by, RLHF__ERROR_ROWS);
-    // The distribution in spread.jsonl takes precedence. Its values 0 and 1, with equal counts,
-    // have the variance 1/4. Phase 17 does not count.
+    // If spread.jsonl has a distribution, it takes precedence over other sources of the variance.
+    // Its values 0 and 1, with equal counts, have the variance 1/4. Phase 17 does not count.
     run.spread = json_pack("{s[iii]s{s[{s[[ii][ii]]},{s[[ii][ii]]},{s[[ii][ii]]}]s[n,n,{s[ii]}]}}",
                            "x", 17, 19, 20, "of", "reward", "n", 0, 1, 100, 1, "n", 0, 32, 1, 32,
                            "n", 0, 1, 1, 1, "kl", "q", 1, 3);

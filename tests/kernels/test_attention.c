@@ -46,8 +46,8 @@ static const struct shape shapes[] = {
 };
 
 // Shapes whose head widths are not multiples of 8. A backend may refuse them with an error text.
-// For some of them, the size of a whole row is still a multiple of 16 bytes, so it is not enough to
-// check that.
+// For some of them, the size of a whole row is still a multiple of 16 bytes, so a check of only
+// that size would accept them.
 static const struct shape others[] = {
     {5, 2, 20, 1, RLHF_F32, 0, 0}, {5, 2, 20, 1, RLHF_BF16, 0, 0}, {5, 1, 7, 1, RLHF_F32, 0, 0},
     {5, 1, 7, 0, RLHF_BF16, 0, 0}, {5, 4, 20, 1, RLHF_BF16, 2, 0},

@@ -183,7 +183,7 @@ static void loud_reference(void **state) {
         check_match(*state, loud, &s[i], s[i].rows, value_bound, value_bound);
 }
 
-// The logit of these targets is -inf, as with an overflowed column of the weight. The gradient of
+// The targets have a logit of -inf, as with an overflowed column of the weight. The gradient of
 // their log-prob is zero with respect to all logits.
 static void impossible(struct call *k, const void *shape, struct outputs *out) {
     enum { GONE = 40, D = 16, VOCAB = 97 };

@@ -136,8 +136,8 @@ static void a_failing_create_is_told(void **state) {
     assert_null(f->instance);
 }
 
-// Ends a call of score() with a failing status: the one that score() returns for `response` or, if
-// `response` is NULL, `status`. Asserts that the host's message says `why`.
+// Ends a call of score() with a failing status. If `response` is given, this is the status that
+// score() returns for it, otherwise `status`. Asserts that the host's message says `why`.
 static void fails(struct fixture *f, const char *response, rlhf_status status, const char *why) {
     struct rlhf__error err = {0};
     char want[256];
@@ -192,8 +192,9 @@ static rlhf_status service_fails(struct fixture *f, rlhf_status status, const ch
     return rlhf__service_failed(f->instance->host, &err);
 }
 
-// If a service fails, its message is reported as that of its caller. If the caller handles the
-// failure, a later failure without a message does not get that message.
+// If a service fails, the host reports the service's message as the message of the plugin that
+// called it. If that plugin handles the failure, a later failure without a message does not get the
+// service's message.
 static void what_a_service_says_goes_with_the_call(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};

@@ -241,7 +241,7 @@ static void tokens_are_counted_once(void **state) {
     r = draw(&p, 4, 0, -1, g);
     assert_int_equal(r.tokens, 24 * 9 + 24 * 8);
     rlhf__gen_result_finish(&r);
-    // If rows end at different times, a prompt may still be in use when the next one starts. Two
+    // If rows end at different times, a prompt may still be in use when the next prompt starts. Two
     // caches then suffice.
     r = draw(&p, 4, 2, STOP, g);
     assert_int_equal(g->silent, 3);

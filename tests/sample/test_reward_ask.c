@@ -168,8 +168,8 @@ static void the_state_goes_back_where_a_call_failed(void **state) {
     f->s->call[1].status = RLHF_E_IO;
     f->s->call[2].fails = "b";
     ask(f);
-    // Call 1 failed only at a row, so its state counts. Call 2 failed as a whole, so the state
-    // before it is restored.
+    // Call 1 failed only at a row, so the state after it is kept. Call 2 failed as a whole, so the
+    // state before it is restored.
     assert_string_equal(f->s->asked, ">abcdefgh|>ab|<>ab|>ab|");
     assert_int_equal(f->s->calls, 8);
     f->rules.on_failure = RLHF__FAILURE_ZERO;

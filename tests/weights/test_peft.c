@@ -271,8 +271,8 @@ static void bases(void **state) {
     check_ok(here, &err);
     assert_true(is_beside && is_here);
     rlhf__peft_finish(&p);
-    // The base "." is the working directory, although the adapter's directory also has a
-    // config.json.
+    // The base "." means the working directory, not the adapter's directory, although the latter
+    // also has a config.json.
     scratch_text(s, "config.json", "{}");
     edited(s, "\"base_model_name_or_path\": \"base\"", "\"base_model_name_or_path\": \".\"");
     check_ok(rlhf__peft_read(s->dir, &p, &err), &err);

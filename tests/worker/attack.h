@@ -34,8 +34,8 @@ extern const char *const attack_kernels[];
 // Returns 1 if this user can run with these options.
 int attack_can_be(const char *as);
 
-// Run the attacker in a terminal, whose name is in the bait. `as` has options of walled.c. Returns
-// the exit status.
+// Run the attacker in a terminal. The bait contains the name of the terminal. `as` contains options
+// for walled.c. Returns the exit status.
 int attack_by(struct e2e *t, const struct attacked *a, const char *as, const char *reward,
               const char *options);
 

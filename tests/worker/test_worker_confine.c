@@ -118,7 +118,7 @@ static unsigned without_landlock(unsigned given) {
 }
 
 // If a process can write files, it can change the limits of a control group. So these limits are
-// not listed.
+// not listed as in force.
 static void a_group_bounds_who_cannot_write(void **state) {
     const unsigned group = RLHF__CONFINED_GROUP | RLHF__CONFINED_GROUP_COUNT;
     (void)state;

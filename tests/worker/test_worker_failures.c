@@ -141,8 +141,8 @@ static void a_flood_of_lines_is_cut(void **state) {
 
 #define ALONE(options) "--reward \"$RLHF_TEST_PLUGINS/wild_alone.so:" options "\" "
 
-// If some rows always end the worker, only these rows fail, at any position in the call. The run
-// ends with the same bytes as if the reward itself had marked them as failed.
+// If some rows always end the worker, only these rows fail, whatever their positions in the call.
+// The run ends with the same bytes as if the reward itself had marked them as failed.
 static void only_the_rows_that_end_it_fail(void **state) {
     struct e2e *t = *state;
     static const char *const policy[] = {"zero", "drop"};
@@ -198,7 +198,7 @@ static void rows_that_end_it_are_found_at_last(void **state) {
 
 // A worker that ends loses the state of its current call, but not that of earlier successful calls.
 // The checkpoint has the earlier state. The state is a number, which comes just before the checksum
-// in its file.
+// in the file of the state.
 static void the_state_of_the_last_good_call_goes_on(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t,
