@@ -155,9 +155,9 @@ static int32_t role(const struct tokens *t, const json_t *config, const char *na
     return id;
 }
 
-// Determines add_bos_token, or add_eos_token if `behind` is 1. Sets *on to 1 if the only token that
-// the tokenizer puts before the text (`behind` 1: after it) is `id`, and to 0 if it puts no token
-// there. Otherwise fails.
+// Determines the value of add_bos_token or, if `behind` is 1, of add_eos_token. Sets *on to 1 if
+// the tokenizer puts exactly one token, `id`, before (add_eos_token: after) a text. Sets *on to 0
+// if it puts no token there. Otherwise fails.
 static rlhf_status puts_around(const struct tokens *t, int32_t id, int behind, int *on,
                                struct rlhf__error *err) {
     const int32_t *list;
