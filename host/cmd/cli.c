@@ -169,9 +169,9 @@ static void say_whole_command(const struct options *o, const struct rlhf__config
     rlhf__config_finish(&c);
 }
 
-// Extends the error of a resumed run that asks the user to name the run's code again. If that code
-// has changed since the run last used it, adds the list of changes; otherwise, adds the whole
-// command to type. If the run cannot be resumed for another reason, err gets that reason instead.
+// Extends err if it asks the user to name the code of a resumed run again. If that code has changed
+// since the run last used it, adds the list of changes. Otherwise adds the whole command to type.
+// If the run cannot be resumed for another reason, err gets that reason instead.
 static rlhf_status say_trust(const struct options *o, const struct rlhf__config_request *req,
                              const struct rlhf__run_request *run, rlhf_status st,
                              struct rlhf__error *err) {
