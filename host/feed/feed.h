@@ -66,8 +66,9 @@ struct rlhf__feed_ops {
     // [step]
     rlhf_status (*largest)(struct rlhf__feed *, struct rlhf__experience *x,
                            struct rlhf__error *err);
-    // Make the allocations that sampling the rows of x would make; the models are on a memory plan.
-    // This op is NULL if sampling allocates nothing. [step]
+    // Make the allocations that would be made if the rows of x were sampled. Nothing is computed,
+    // because the models are on a memory plan. This op is NULL if sampling allocates nothing.
+    // [step]
     rlhf_status (*estimate)(struct rlhf__feed *, const struct rlhf__experience *x,
                             struct rlhf__error *err);
     // Returns the cursor. Epochs are counted from it, and checkpoints store it. If `choice` is set,
