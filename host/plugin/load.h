@@ -16,9 +16,9 @@
 
 struct rlhf__plugin;
 
-// Implements a plugin whose work is done in another process (worker/). If `worker` is 1, that
-// process is a worker which has opened the file. If 0, it is a program that the plugin starts from
-// this process.
+// Describes a plugin whose work is done in another process (worker/). If `worker` is 1, that
+// process is a worker, which has opened the file. If `worker` is 0, the plugin is open in this
+// process, and the other process is a program that the plugin starts.
 struct rlhf__outside {
     // Like rlhf_plugin.why_unused, for this plugin. [any]
     const char *(*why_unused)(const struct rlhf__plugin *, const void *config, const char *key);
