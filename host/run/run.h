@@ -50,8 +50,8 @@ struct rlhf__run_request {
     // The record from which phases take their responses and scores. No reward, judge, environment
     // or sink is then opened. NULL = responses are sampled and scored.
     struct rlhf__recorded *recorded;
-    // Used only with a record: bits of enum rlhf__trust. 0: responses and scores come from the
-    // record. Otherwise responses are sampled, the record supplies only what the bits name, and the
+    // Used only with a record. 0: responses and scores come from the record. Otherwise bits of enum
+    // rlhf__trust: responses are sampled, the record supplies only what the bits name, and the
     // plugins for the other scores and answers are opened.
     int32_t trusts, unused;
     struct rlhf__team *team;   // the processes that work on this run; NULL = this one alone
