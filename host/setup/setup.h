@@ -22,7 +22,7 @@ rlhf_status rlhf__run_create(const struct rlhf__run_request *req, struct rlhf__r
 // other models that its rows need. [main]
 rlhf_status rlhf__setup_rows(struct rlhf__run *r, struct rlhf__error *err);
 
-// Create the parts that need rows and loaded models: those of the feed, and those that train a
+// Create the parts that need rows and loaded models: the feed's parts, and the parts that train a
 // reward model. [main]
 rlhf_status rlhf__setup_ready(struct rlhf__run *r, struct rlhf__error *err);
 
