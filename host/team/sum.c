@@ -189,8 +189,9 @@ static rlhf_block block_at(float *at, uint64_t n) {
 
 // ---- reduce ----
 
-// Each rank owns one block of the window, and adds up all ranks' nodes for it. Exchange with every
-// other rank: send it this rank's nodes for its block, and receive its nodes for this rank's block.
+// Each rank owns one block of the window, and adds up all ranks' nodes for that block. Exchange
+// nodes with every other rank k: send this rank's nodes for k's block, and receive k's nodes for
+// this rank's block.
 static rlhf_status begin_reduce(struct rlhf__sum *s, struct rlhf__slice p, uint32_t slot,
                                 const rlhf_dev *aside) {
     const uint32_t own = s->share->rank, nodes = s->has[own].n;

@@ -35,8 +35,8 @@ struct rlhf__sum {
     int32_t on_device;      // 1: in_place, through team->device and in the order of its stream
     int32_t by_hand;        // 1: do not call the table, which another thread may be using
     int32_t upwards;        // 1: windows are exchanged in the opposite order
-    // Returns whether all gradients from byte `low` on are complete; with wait = 1, waits until
-    // they are. NULL = they are complete from the start.
+    // Returns 1 if all gradients from byte `low` on are complete; with wait = 1, first waits until
+    // they are. NULL: all gradients are complete from the start.
     int (*ready)(void *ready_ctx, uint64_t low, int wait);
     void *ready_ctx;
     // NULL, or called after an exchange: how many windows have ended, in their order.
