@@ -262,8 +262,8 @@ static void typed(void **state) {
                      2);
     e2e_says(t, "standard input:1:13: not valid JSON");
     e2e_says(t, "its lines are JSON rows; such a text is given as {\"prompt\": ...}");
-    // The run trains on plain texts. Its model then has a chat template that it was not trained
-    // with.
+    // The run trains on plain texts. So its model has a chat template that it was not trained with,
+    // and `generate` does not apply this template to a prompt.
     if (e2e_run(t, "--algo sft.so --policy model --data texts.jsonl --set batch.size=2 --phases 1 "
                    "--out plain") != 0)
         fail_msg("%s", t->out);

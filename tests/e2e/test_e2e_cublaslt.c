@@ -28,8 +28,8 @@ static void run(struct e2e *t, int seed, const char *mode, const char *dtype, co
     if (status) fail_msg("exit status %d:\n%s", status, t->out);
 }
 
-// Log-probs of sampling and training agree to the bit, and so do two runs. The log names the
-// library.
+// Log-probs of sampling and training agree to the bit, and two runs give the same bytes. The log
+// names the library.
 static void exact(struct e2e *t, const char *mode, const char *dtype, int taken_over) {
     run(t, 2, mode, dtype, "b");
     run(t, 1, mode, dtype, "a");

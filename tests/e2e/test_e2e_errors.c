@@ -37,8 +37,8 @@ static void nan_reward_can_be_zero_or_dropped(void **state) {
         snprintf(run, sizeof run, "n%d", k);
         json_t *rows = e2e_metrics(t, run);
         assert_true(e2e_metric(rows, 0, "rewards/not_finite") == 2);
-        // Rewards are 0 1 2 NaN 1 2 0 NaN. Their sum, 6, is divided by all 8 rows, or by the 6
-        // kept.
+        // Rewards are 0 1 2 NaN 1 2 0 NaN. Their sum, 6, is divided by all 8 rows if NaN counts as
+        // zero, or by the 6 rows that are left if rows with NaN are dropped.
         assert_true(e2e_metric(rows, 0, "objective/scores") == (k == 0 ? 0.75 : 1.0));
         json_decref(rows);
     }

@@ -35,8 +35,8 @@ static void an_abandoned_future_is_set_aside(void **state) {
     check_latest(t, "r", 5);
     holds(t, "r", "000004 000005 aside-1 latest ");
     e2e_same_tree(t, "r/checkpoints/aside-1/000008", "whole/checkpoints/000008");
-    // Continues to the end. New checkpoints reuse the numbers of the discarded ones, and have the
-    // same bytes.
+    // The run continues to its end. New checkpoints reuse the numbers of the discarded ones, and
+    // have the same bytes.
     fine(t, e2e_run(t, "--resume r --set run.stop_after=0"));
     assert_null(strstr(t->out, "aside"));
     check_latest(t, "r", 10);

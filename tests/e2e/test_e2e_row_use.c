@@ -112,8 +112,8 @@ static void other_terms_keep_rows_in(void **state) {
     assert_true(sum_of(t, "critic", "optim/spared_rows") == 0);
 }
 
-// In two of four groups, both rows have equal parity. So half of the rows are skipped in each
-// epoch.
+// In two of the four groups, both rows have the same parity and thus the same reward. So half of
+// the rows are skipped in each epoch.
 static void spared_rows_are_those_of_flat_groups(void **state) {
     struct e2e *t = *state;
     static const char *const algos[] = {

@@ -65,8 +65,8 @@ static void muon_resumes_exactly_from_bf16(void **state) {
     e2e_same_tree(t, "a/checkpoints/000004", "b/checkpoints/000004");
 }
 
-// The log reports the tokens before and after a text. For a model with tokenizer.json, a BOS before
-// texts is off if the tokenizer has no BOS.
+// The log reports the tokens before and after a text. If a model with tokenizer.json has a
+// tokenizer without a BOS, texts begin without one.
 static void around_texts(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, SFT "--set run.phases=1 --set run.dir=a"), 0);
