@@ -55,9 +55,9 @@ static rlhf_status linear_add(void *ctx, rlhf_dev out, rlhf_dev add, rlhf_dev x,
     return linear(ctx, out, RLHF_F32, 1, x, w, bias, rows);
 }
 
-// Returns the right operand of the backward GEMM: the weight's packing for the backward GEMM if it
-// has one, otherwise its packing for the forward GEMM. With wei_across, the backward GEMM can read
-// the latter.
+// Returns the right operand of the backward GEMM. If the weight is packed for the backward GEMM,
+// returns that packing. Otherwise returns the packing for the forward GEMM, which the backward GEMM
+// can read with wei_across.
 static const struct rlhf__packed *backward_of(const rlhf_weight *w) {
     return w->bwd.ptr ? &w->bwd : &w->fwd;
 }

@@ -1,10 +1,10 @@
 // registry.h: the device buffers of one instance of the reference backend.
 //
 // In guard mode every buffer is a separate mapping, which is accessible only between open and shut.
-// After it comes a guard page that is never accessible. So two kinds of errors crash immediately,
-// even on a machine without a GPU: host code that dereferences device memory, and a kernel that
-// runs past the end of a buffer. This is not an allocator: each buffer costs one system call or
-// malloc.
+// After each buffer comes a guard page, which is never accessible. So two kinds of errors crash
+// immediately, even on a machine without a GPU: host code that dereferences device memory, and a
+// kernel that runs past the end of a buffer. This is not an allocator: each buffer costs one system
+// call or malloc.
 #ifndef RLHF_KERNELS_REFERENCE_REGISTRY_H
 #define RLHF_KERNELS_REFERENCE_REGISTRY_H
 

@@ -78,9 +78,9 @@ INLINE void fetch_c(const struct rlhf__panel *p, size_t row) {
 }
 
 // Prefetch the next panel into the L2 cache while this panel is multiplied. Each of the first
-// FETCH_TILES tiles fetches a part of it, at a rate that memory can sustain: one line per pair of
-// k, or two lines if there is only one tile. Decoding 32 rows is 12 to 15 % faster than if the
-// first tile fetched everything.
+// FETCH_TILES tiles prefetches a part of that panel, at a rate that memory can sustain: one line
+// per pair of k, or two lines if there is only one tile. Decoding 32 rows is 12 to 15 % faster than
+// if the first tile prefetched the whole panel.
 #define FETCH_TILES 4
 
 struct ahead {

@@ -140,7 +140,7 @@ static int64_t step_of(const struct rlhf__gemm_job *j) {
 // Returns the length of the chains of an f32 sum; 0 means a single chain. If neither operand is
 // packed, the sum is over tokens and is divided into chains of K_CHAIN steps. If the right operand
 // is packed, k is divided as oneDNN 2.6 divides it on AVX-512. Earlier versions of this backend
-// used oneDNN for these GEMMs, so the results stay the same.
+// used oneDNN for these GEMMs, so the results are the same as theirs.
 static int64_t chain_of(const struct rlhf__matmul *s) {
     if (s->in_dtype != RLHF_F32 || s->pairs) return 0;
     if (!s->wei_packed) return K_CHAIN;

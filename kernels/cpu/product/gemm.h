@@ -29,9 +29,9 @@ rlhf_status rlhf__gemm_product(struct rlhf__cpu *cpu, const struct rlhf__matmul 
                                const void *packed_wei, const void *plain_wei, const float *bias,
                                void *dst);
 
-// Like rlhf__gemm_product, but adds an f32 matrix, add [m, n], which is not in dst's memory: dst =
-// add + src wei + bias. The right operand must be packed, and the result is f32. The bits are the
-// same as if `add` were copied to dst and the GEMM accumulated there. [step]
+// Like rlhf__gemm_product, but adds the f32 matrix `add` [m, n], which must not be in dst's memory:
+// dst = add + src wei + bias. The right operand must be packed, and the result is f32. The bits are
+// the same as if `add` were copied to dst and the GEMM accumulated there. [step]
 rlhf_status rlhf__gemm_add(struct rlhf__cpu *cpu, const struct rlhf__matmul *s, const void *src,
                            const void *wei, const float *bias, const float *add, float *dst);
 

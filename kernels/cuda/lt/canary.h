@@ -16,11 +16,12 @@ struct rlhf__canary_lines {
     unsigned tag;
 };
 
-// Fill a matrix with random numbers in (-1, 1). `cancel` exposes differences that rounding to bf16
-// would hide. With cancel 1, for one operand, the second half of every line is a copy of the first
-// half. With cancel -1, for the other operand, the second half of every second line is the first
-// half with the opposite sign. The product of two such lines is exactly 0, apart from rounding
-// errors, which depend on the order of summation. [step]
+// Fill a matrix with random numbers in (-1, 1). In some of its lines, `cancel` repeats numbers, so
+// that rounding to bf16 cannot hide that sums were added in another order. cancel 1 is for one
+// operand: the second half of every line is a copy of the first half. cancel -1 is for the other
+// operand: in every second line, the second half is the first half with the opposite sign. The
+// product of a line of the first operand and such a line of the other operand is exactly 0, apart
+// from rounding errors, which depend on the order of summation. [step]
 rlhf_status rlhf__canary_fill(struct rlhf__cuda *cu, void *to, int32_t dtype, rlhf__canary_lines m);
 
 // The number of blocks for a grid-stride loop over n numbers, with 16 iterations per thread.

@@ -10,9 +10,9 @@
 #include "context.h"
 #include "product_spec.h"
 
-// Run a GEMM on the stream. If cu->library takes the GEMM, the library runs it, otherwise our own
-// kernels. The caller checks the arguments and announces the outputs (rlhf__cuda_wrote). rows, cols
-// and depth may be 0: an empty result launches nothing, and an empty sum is 0. [step]
+// Run a GEMM on the stream. If cu->library takes the GEMM, the library runs it. Otherwise our own
+// kernels run it. The caller checks the arguments and announces the outputs (rlhf__cuda_wrote).
+// rows, cols and depth may be 0: an empty result launches nothing, and an empty sum is 0. [step]
 rlhf_status rlhf__cuda_product(struct rlhf__cuda *cu, const struct rlhf__cuda_product_spec *s);
 
 // Add the workspaces of the GEMM s to n. Addresses in s are only compared with NULL. If the library
