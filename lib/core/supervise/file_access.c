@@ -111,9 +111,9 @@ unsigned rlhf__mounts(void) {
 
 // ---- landlock ----
 
-// Forbid writing, creating, moving and removing files. Allow reading all files except devices,
-// including terminals, and /proc entries of other processes. A landlock rule can only allow access.
-// So the rules list every entry of the root directory except /dev and /proc.
+// Forbid writing, creating, moving and removing files. Allow reading all files with two exceptions:
+// devices, to which terminals belong, and the /proc entries of other processes. A landlock rule can
+// only allow access. So the rules list every entry of the root directory except /dev and /proc.
 
 struct ruleset {
     uint64_t files, network, scoped;

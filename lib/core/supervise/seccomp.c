@@ -7,7 +7,8 @@
 // of this file is a list of refused calls, and other calls are allowed. The refused calls
 // administer the machine, reach other processes, or change files in ways that landlock does not
 // see. Three other lists name what is allowed: ioctls, kinds of sockets, and the numbers of newer
-// system calls. A call with a number above the last one examined fails with ENOSYS.
+// system calls. A call fails with ENOSYS if its number is above the last number that we have
+// examined.
 #include "supervise/confine.h"
 
 #include <errno.h>

@@ -5,8 +5,8 @@
 // results depend on. A phase line has the digests of the phase's rows, rewards and metrics. Lines
 // of these two kinds also have the new head of the chain. A `settings` line has the settings that
 // the results do not depend on. A `checkpoint` line has the digests of a checkpoint's files, and a
-// seal: the digest of all bytes of the file before the seal. So the head depends neither on the
-// machine nor on when checkpoints were written.
+// seal: the digest of all bytes of the file before the seal. Lines of the last two kinds do not
+// change the head. So the head depends neither on the machine nor on when checkpoints were written.
 #ifndef RLHF_FORMATS_CHAIN_CHAIN_FILE_H
 #define RLHF_FORMATS_CHAIN_CHAIN_FILE_H
 

@@ -51,7 +51,7 @@ struct rlhf__token_rows {
 };
 
 // Tokenize every row of ds. The tokenizer's chat template renders messages; no other tokens are
-// added to them. *out must be zero-initialized or finished; release it with
+// added to them. Before the call, *out must be zero-initialized or released. Release it with
 // rlhf__token_rows_finish. Errors: RLHF_E_NOMEM, RLHF_E_CANCELLED, those of
 // rlhf__conversation_encode, and RLHF_E_INVALID for:
 //   rows that are all shorter than min_len, or a row without the field

@@ -11,8 +11,8 @@ enum {
 };
 
 // The first value, which is from the untrained policy, and the mean of the last tenth of the values
-// (at least 1 and at most RLHF__TREND_MOST values). For an empty series, the values are NaN and the
-// width is 0.
+// (at least 1 and at most RLHF__TREND_MOST values). For an empty series, both are NaN and
+// `width` is 0.
 struct rlhf__first_last {
     double first, last;
     int64_t width; // number of values in `last`

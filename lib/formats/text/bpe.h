@@ -57,9 +57,9 @@ rlhf_status rlhf__bpe_create(const struct rlhf__bpe_opts *opts, const struct rlh
 
 void rlhf__bpe_destroy(struct rlhf__bpe *bpe); // NULL allowed
 
-// Divides the word s[0..n) into parts that can be encoded separately with the same result. Returns
-// the end of the part that begins at `at`. A part ends before each space character (U+2581) that no
-// merge joins to the character before it. [any]
+// Returns the end of the part that begins at `at` in the word s[0..n). The parts of a word can be
+// encoded separately with the same result as the whole word. A part ends before each space
+// character (U+2581) that no merge joins to the character before it. [any]
 size_t rlhf__bpe_part_end(const struct rlhf__bpe *bpe, const char *s, size_t n, size_t at);
 
 // Append the ids of the word s[0..n), which may contain any bytes. Errors: RLHF_E_NOMEM. [any]

@@ -1,6 +1,5 @@
-// spelled.h: messages in which special tokens are spelled out in ordinary tokens. The text of an
-// environment can contain the text of a special token, but this text must not be encoded as that
-// token.
+// spelled.h: messages in which special tokens are spelled out in ordinary tokens. An environment's
+// text can contain the text of a special token, which must then be encoded as ordinary tokens.
 //
 // A chat template may move and change contents. So the special tokens are marked in the contents
 // before the template renders them. In the rendered text, the marks are found, removed, and

@@ -1,7 +1,7 @@
 // unicode.h: UTF-8, and the tokenizers library's classification of characters.
 //
 // The parts of the tokenizers library use different Unicode versions: 16 for patterns, 17 for
-// Lowercase and Digits, 9 for normal forms, 8 for punctuation. Our libraries use others: 15
+// Lowercase and Digits, 9 for normal forms, 8 for punctuation. Our libraries use other versions: 15
 // (utf8proc) and 14 (PCRE2). Short lists correct the tables of our libraries, so that the ids are
 // the same for every character.
 //

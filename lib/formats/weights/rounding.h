@@ -66,8 +66,9 @@ struct rlhf__shards_done {
 };
 
 // Write model.safetensors. If several files are needed, write model-00001-of-0000N.safetensors and
-// so on, with model.safetensors.index.json. Tensors of dtypes other than F32, F16 and BF16 are
-// copied. Errors: RLHF_E_INVALID (a number that does not fit), RLHF_E_IO (disk full), RLHF_E_NOMEM,
+// so on, with model.safetensors.index.json. F64 would have to be rounded, so it is refused
+// (RLHF_E_UNSUPPORTED). Tensors of dtypes other than F32, F16, BF16 and F64 are copied. Other
+// errors: RLHF_E_INVALID (a number that does not fit), RLHF_E_IO (disk full), RLHF_E_NOMEM,
 // RLHF_E_CANCELLED. After a failure the caller removes the files. [main]
 rlhf_status rlhf__shards_write(const struct rlhf__shards *, const struct rlhf__folder *dir,
                                struct rlhf__shards_done *done, struct rlhf__error *err);
