@@ -9,8 +9,8 @@
 // the number of rows.
 #define NORM_BLOCKS 64u
 
-// The size in bytes of the blocks' sums. Each block has `each` vectors of width d. rows is at least
-// 1.
+// The size in bytes of the blocks' sums. Each block has `each` vectors of width d. `rows` must be
+// at least 1.
 static uint64_t sums_bytes(uint32_t rows, uint64_t each, uint64_t d) {
     const uint64_t piece = rlhf__split_count(rows, NORM_BLOCKS);
     return rlhf__split_count(rows, piece) * each * d * sizeof(float);

@@ -94,7 +94,7 @@ INLINE vf dy_at(const void *dy, int bf16, size_t at, size_t l) {
 // the second. A single long f32 sum would lose as much precision as rounding to bf16 does.
 enum { SUM_ROWS = 16, SUM_SUMS = 16 * SUM_ROWS, SUM_ALL = 16 * SUM_SUMS };
 
-// Sum `vectors` adjacent vectors of each row. If `vectors` is 1, the vector may be the last of the
+// Sum `vectors` adjacent vectors of each row. If `vectors` is 1, this may be the last vector of the
 // row, which has only l lanes.
 INLINE void sum_rows(float *db, const void *dy, const int bf16, size_t rows, const size_t vectors,
                      const size_t l, size_t stride) {

@@ -1,4 +1,4 @@
-// hot/rope.c: rotary positions and the norm of each head before them, forward and backward.
+// hot/rope.c: rotary positions, optionally after a norm of each head, forward and backward.
 // Compiled once per instruction-set level (vec.h). The formulas are in kernels/reference/rope.c.
 //
 // A vector of channels c in the first half of a head is rotated together with the vector of

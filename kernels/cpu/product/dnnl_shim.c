@@ -1,5 +1,5 @@
-// dnnl_shim.c: see dnnl_shim.h. The two versions create descriptors in different ways: 2.x uses
-// structs passed by value and an operation descriptor; 3.x uses opaque handles.
+// dnnl_shim.c: see dnnl_shim.h. The two versions of oneDNN create descriptors in different ways:
+// 2.x uses structs passed by value and an operation descriptor; 3.x uses opaque handles.
 #include "product/dnnl_shim.h"
 #include "hot/hot.h"
 

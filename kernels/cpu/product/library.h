@@ -15,8 +15,8 @@ struct rlhf__packed {
 
 // All functions are [step]. On failure they set the error text.
 struct rlhf__library {
-    // Allocate an empty packed [k, n] operand of dtype in *out. packed_fill fills it from dense
-    // f32, which is stored as [n, k] if src_transposed is set.
+    // Allocate an empty packed [k, n] operand of dtype in *out. packed_fill fills the operand from
+    // a dense f32 matrix, which is stored as [n, k] if src_transposed is set.
     rlhf_status (*packed_create)(struct rlhf__cpu *cpu, int64_t k, int64_t n, int32_t dtype,
                                  int src_transposed, struct rlhf__packed *out);
     void (*packed_destroy)(void *library_half); // does not free ptr; NULL allowed

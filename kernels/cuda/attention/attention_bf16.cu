@@ -214,7 +214,7 @@ static __global__ void __launch_bounds__(WARPS * 32) attend_bf16(struct rlhf__at
 }
 
 // A warp computes one query and head. Different blocks have computed the results of the segments.
-// The warp merges these results in order, with the same arithmetic as merge.
+// The warp merges these results in order, with the same arithmetic as merge().
 template <int HD>
 static __global__ void __launch_bounds__(128) attend_parts(struct rlhf__attn_args a) {
     const int lane = (int)threadIdx.x % 32, items = (int)(a.rows.max_q * (unsigned)a.heads);

@@ -11,8 +11,8 @@
 #define SLICE 64 // depth of a stage
 
 namespace {
-// The shared memory of an operand's slice, in chunks of 8 elements. It is [LINES, 64], where depth
-// is contiguous, or [64, LINES] if the operand is stored across.
+// The shared memory of an operand's slice, in chunks of 8 elements. It is [LINES, 64] if depth is
+// contiguous in the operand, and [64, LINES] if the operand is stored across.
 template <int LINES, bool ACROSS> struct slice {
     enum {
         HIGH = ACROSS ? SLICE : LINES,         // number of rows of chunks
