@@ -11,8 +11,8 @@ struct rlhf__decimal {
 // The decimal nearest to v with the fewest digits that read back as v. v is finite. [any]
 struct rlhf__decimal rlhf__decimal_of(double v);
 
-// Writes a decimal as 120.5, or as 1.205e+02 if `scientific` is 1. 120 has no point. Without
-// `scientific`, the exponent must be from -5 to 16. Returns out. [any]
+// Writes a decimal as 120.5 or, if `scientific` is 1, as 1.205e+02. An integer such as 120 gets no
+// point. Without `scientific`, the exponent must be from -5 to 16. Returns out. [any]
 const char *rlhf__decimal_text(const struct rlhf__decimal *d, int scientific, char out[40]);
 
 // Writes the shortest decimal from which v can be read back. With `real` 1, ".0" is added if the

@@ -7,8 +7,8 @@ static const struct rlhf__series *of(const struct rlhf__history *h, const char *
     return rlhf__series_of(h->series, name);
 }
 
-// Returns 1 if both the mean at the end of the series (as `beyond` says) and at least the last
-// RLHF__RULE_HELD values are beyond the rule's limit.
+// Returns 1 if the rule holds: the mean at the end of the series is beyond the rule's limit
+// (`beyond` is 1), and so are at least the last RLHF__RULE_HELD values.
 static int holds(const struct rlhf__run_note *form, int beyond) {
     return beyond && form->held.n >= RLHF__RULE_HELD;
 }

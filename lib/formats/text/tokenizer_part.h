@@ -17,8 +17,8 @@ const char *rlhf__part_type(const json_t *part);
 // 1 if the part has this type. [any]
 int rlhf__part_is(const json_t *part, const char *type);
 
-// Refuse a part that is neither an object nor null (NULL is allowed). Also refuse switches that are
-// not booleans, in the part and in the parts of a Sequence. Errors: RLHF_E_INVALID. [any]
+// Refuse a part that is neither an object nor null (NULL is allowed). Also refuse a part, or a part
+// of a Sequence, in which a switch has a value that is not a boolean. Errors: RLHF_E_INVALID. [any]
 rlhf_status rlhf__part_check(const char *key, const json_t *part, struct rlhf__error *err);
 
 // Return RLHF_E_UNSUPPORTED with the message "the KEY 'TYPE' is not supported; allowed: ALLOWED".
