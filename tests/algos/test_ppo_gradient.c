@@ -1,6 +1,6 @@
 // test_ppo_gradient.c: compares every derivative of ppo.so with finite differences of its own loss
-// on random batches. Also tests the signs that a user relies on: descent raises rewarded tokens,
-// lowers the KL, and so on.
+// on random batches. Also tests the signs that a user relies on: descent raises the log-probs of
+// rewarded tokens, lowers the KL, and so on.
 #include "algos/fixture.h"
 
 #include <math.h>

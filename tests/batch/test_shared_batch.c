@@ -78,8 +78,8 @@ static void nothing_to_share(void **state) {
     (void)state;
     struct rlhf__rows e = make_rows(RLHF__SHARE_PROMPTS);
     struct rlhf__shared_batch b = {0};
-    // Rows 2 to 5 share nothing: one row is left of each of the first two groups, and the other two
-    // rows have prompts of one token.
+    // In rows 2 to 5, no prompt is shared. The first two groups have only one row each in this
+    // range, and the other two rows have prompts of one token.
     assert_int_equal(rlhf__shared_batch_fill(&b, &e, 2, 6, 1, NULL), RLHF_OK);
     assert_int_equal(b.is_shared, 0);
     assert_ptr_equal(b.compact.ids, e.ids + e.offset[2]);

@@ -246,8 +246,8 @@ static void one_that_waits_for_ever_is_caught(void **state) {
                "score() was not called again: what is left of \"score-memory\" was not tried");
 }
 
-// A plugin may wait if it says so in a warning and polls for cancellation. The check cancels it and
-// does not report an error.
+// A plugin may wait if a warning of the plugin announces this and if it polls for cancellation. The
+// check cancels the wait and does not report an error.
 static void one_that_waits_for_a_service_is_stopped(void **state) {
     struct rlhf__check_report r;
     char path[1024], found[4000];

@@ -93,8 +93,8 @@ static void published(void **state) {
     check_all(*state, "data/published.json", "data/published.jsonl", 400);
 }
 
-// A shipped template writes the same text as the model's own. It also finds the same turns as a
-// copy of the model's template in which the turns are marked.
+// A shipped template writes the same text as the model's own template. With it, the program finds
+// the same turns as with a copy of the model's template in which the turns are marked.
 static void named(void **state) {
     static const char *const names[][2] = {
         {"chatml", "chatml"},      {"qwen2.5", "qwen2.5"},   {"qwen3", "qwen3"},

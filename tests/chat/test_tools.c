@@ -190,8 +190,8 @@ static rlhf_status render(const struct rlhf__chat *c, const char *row, struct rl
         "f") ",{\"role\":\"tool\","                                                                \
              "\"content\":\"R\"},{\"role\":\"assistant\",\"content\":\"A\"}]"
 
-// Each template writes calls in its own form. Reading this form gives the calls back, and the
-// assistant's turns are found.
+// Each template writes calls in its own form. If the text is read in this form, the same calls are
+// found, and so are the assistant's turns.
 static void own_forms(void **state) {
     static const struct {
         const char *name, *form, *turns;

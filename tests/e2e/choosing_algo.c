@@ -65,7 +65,7 @@ static rlhf_status choose_prompts(void *self, const rlhf_prompts *in, int64_t *c
     return RLHF_OK;
 }
 
-// Checks that the rows respond to the chosen prompts, group by group. Further rounds may have
+// Checks that the rows are responses to the chosen prompts, group by group. Further rounds may have
 // replaced some groups.
 static rlhf_status advantages(void *self, const rlhf_rollout *in) {
     struct algo *a = self;

@@ -26,8 +26,8 @@ struct play {
     int32_t turn[PLAY_MOST];
 };
 
-// Load env_NAME.so and call create() with these options: "a=1;b=x". play_close asserts that nothing
-// leaks.
+// Load `file` (such as env_exec.so) and call create() with options in the form "a=1;b=x".
+// play_close asserts that nothing leaks.
 rlhf_status play_open(struct play *, const char *file, const char *options);
 // The same with rlhf.limits/0, which has this timeout_s.
 rlhf_status play_open_within(struct play *, const char *file, const char *options,

@@ -135,8 +135,8 @@ static void run_and_replay(struct e2e *t, const char *args, int links) {
     put(log, "%s/log", t->dir);
     put(run, "%s/r", t->dir);
     remove(log);
-    // A sanitizer's runtime wants to be the first library that is loaded. This is not necessary
-    // here.
+    // A sanitizer's runtime checks that it is the first library that is loaded. The test turns this
+    // check off, because fault_files.so comes first.
     int status =
         e2e_shell(t,
                   "ASAN_OPTIONS=\"verify_asan_link_order=0:$ASAN_OPTIONS\" FAULT_LOG=\"$PWD/log\" "

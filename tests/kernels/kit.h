@@ -43,8 +43,8 @@ int kit_teardown(void **state);
 // Fails the test with the backend's error text unless st is RLHF_OK.
 void kit_ok(rlhf_compute *c, rlhf_status st, const char *expr, int line);
 #define KIT_OK(c, call) kit_ok((c), (call), #call, __LINE__)
-// Fails the test unless the call was refused with `want` and an error text.
-// Backends may differ in whether they return "invalid" or "not supported".
+// Fails the test unless the call was refused with status `want` and an error text. If `want` is
+// RLHF_E_INVALID, a backend may also return RLHF_E_UNSUPPORTED.
 void kit_refused(rlhf_compute *c, rlhf_status got, rlhf_status want, const char *what);
 
 // ---- one call ----

@@ -58,8 +58,8 @@ struct fixture {
 int learner_setup(void **state);
 int learner_teardown(void **state);
 
-// Reopens models, optimizers and rows. `dtype` is compute.dtype; `critic` asks for a separate
-// model.
+// Reopens models, optimizers and rows. `dtype` is compute.dtype. If `critic` is set, the critic is
+// a separate model.
 void learner_open(struct fixture *f, const char *backend, int32_t dtype, int64_t threads,
                   int critic);
 

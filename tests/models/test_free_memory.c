@@ -120,8 +120,8 @@ static void a_control_group_limits_what_is_left(void **state) {
 
 // ---- the need ----
 
-// The run needs 100 + 200 KiB for a policy on the backend, and 1000 KiB for rows on the host. The
-// program's own memory is already allocated.
+// The run needs 100 KiB for weights and 200 KiB for moments of a policy on the backend, and 1000
+// KiB for rows on the host. The program's own memory is already allocated.
 static struct rlhf__memory_need need_of(uint64_t left, int32_t own_memory) {
     struct rlhf__memory_need need = {
         .lower = "take less", .memory = {left, 4096 * KIB}, .own_memory = own_memory, .known = 1};
