@@ -278,7 +278,7 @@ rlhf_status rlhf__speak_reply(struct rlhf__speaking *by, const struct rlhf__epis
     if (e->read.n == 0 || (e->read.n > most && e->calls.n < 2))
         return rlhf__fail(err, RLHF_E_INVALID,
                           "episodes.reply_tokens is %d, but even a reply that is cut to nothing "
-                          "takes %zu tokens with the chat template",
-                          l->reply, e->read.n);
+                          "takes %zu tokens%s",
+                          l->reply, e->read.n, by->chat ? " with the chat template" : "");
     return RLHF_OK;
 }

@@ -39,8 +39,8 @@ static rlhf_status check_place(const char *file, const struct rlhf__chat *chat,
     if (!chat)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "%s has tools, but the prompts are texts, in which no chat template "
-                          "lists them; give prompts that are messages, or set "
-                          "episodes.tools=hidden",
+                          "lists them; give prompts that are messages, with another template "
+                          "than plain, or set episodes.tools=hidden",
                           file);
     if (rlhf__chat_lists_tools(chat)) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INVALID,

@@ -364,7 +364,8 @@ static void refusals(void **state) {
         {GRPO "--set rollout.ahead=1 --set algo.correction=token " ENV(""),
          "rollout.ahead is 1, but episodes cannot be sampled ahead of training; use "
          "rollout.ahead=0"},
-        {GRPO ENV(":fault=tools"), "has tools, but the prompts are texts, in which no chat "},
+        {GRPO ENV(":fault=tools"),
+         "give prompts that are messages, with another template than plain"},
         {GRPO "--set prompts.template=chatml " ENV(""),
          "it ends a turn with <|im_end|>, which is not a token of this model's vocabulary"},
         {GRPO "--env period_count.so ", "period_count.so is a reward, --env wants an environment"},
