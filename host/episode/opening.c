@@ -146,7 +146,8 @@ static rlhf_status encode_chat(struct rlhf__speaking *by, struct rlhf__episode *
         st = rlhf__json_parse("a data row", e->meta.ptr, (size_t)e->meta.len, &row, err);
     if (st == RLHF_OK && !by->alone) st = add_row(by, row, s, err);
     if (st == RLHF_OK) st = add_users(e, s, err);
-    if (st == RLHF_OK) st = rlhf__conversation_encode(by->tok, &s->m, 1, &e->read, NULL, err);
+    if (st == RLHF_OK && s->m.n > 0)
+        st = rlhf__conversation_encode(by->tok, &s->m, 1, &e->read, NULL, err);
     json_decref(row);
     return st;
 }

@@ -206,6 +206,20 @@ static void unpaid_adapter(void **state) {
     e2e_says(t, "(last rewards: environment (mean 0, ");
 }
 
+// Without prompts, an environment that says nothing in reset() leaves an episode without a text.
+static void no_beginning(void **state) {
+    struct e2e *t = *state;
+    assert_int_equal(e2e_shell(t,
+                               "printf 'class Quiet:\\n    def reset(self, **row): return None\\n"
+                               "    def get_reward(self): return 1.0\\n' > quiet.py"),
+                     0);
+    assert_int_equal(e2e_run(t, "--algo grpo.so:group_size=2 --policy models/calc --set "
+                                "batch.size=4 --set run.phases=1 --env "
+                                "env_python.so:file=quiet.py,class=Quiet --out quiet"),
+                     1);
+    e2e_says(t, "the environment says nothing in reset(), and the run has no prompts");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(turns_in_files),
                                        cmocka_unit_test(played_by_a_script),
@@ -214,6 +228,7 @@ int main(void) {
                                        cmocka_unit_test(generated),
                                        cmocka_unit_test(evaluated),
                                        cmocka_unit_test(suggested),
-                                       cmocka_unit_test(unpaid_adapter)};
+                                       cmocka_unit_test(unpaid_adapter),
+                                       cmocka_unit_test(no_beginning)};
     return cmocka_run_group_tests_name("play", tests, setup, e2e_teardown);
 }
