@@ -1,9 +1,9 @@
 // fuzz_chat_rows.c: a file of rows with messages of any bytes, read as prompts, as texts and as
 // preferences. The first byte chooses the template and the limits.
 //
-// If a file of rows is accepted, its ids are in the vocabulary and the rows keep to the limits. A
-// prompt keeps its text. A row that is trained only on the assistant's tokens has such a token. If
-// the file is refused, one message names it.
+// If a file of rows is accepted, its ids are in the vocabulary and the rows keep to the limits. The
+// text of a prompt is valid UTF-8. A row that is trained only on the assistant's tokens has such a
+// token. If the file is refused, one message names it.
 #include "fuzz.h"
 
 #include "data/preferences.h"
