@@ -1,5 +1,7 @@
 // prompts.c: see prompts.h. The query rules of the 2019 code take the tokens between the first
-// period and the last period, at most `length` of them. Afterwards the prompt is cut to max_tokens.
+// period and the last period, at most `length` of them. A prompt that is longer than max_tokens is
+// handled as long_rows says. RLHF__PROMPT_CUT_RIGHT cuts it before the last period is searched; the
+// other values apply afterwards.
 #include "data/prompts.h"
 
 #include "base/buf.h"
@@ -37,8 +39,8 @@ static int has_rules(const struct rlhf__prompt_opts *o) {
 }
 
 // Applies the rules to ids[0 .. *n). Sets *from and *n so that the prompt is ids[*from .. *from +
-// *n). Sets *cut to 1 if the prompt was too long, otherwise to 0. Returns 0 if the text must be
-// skipped, otherwise 1.
+// *n). Sets *cut to 1 if RLHF__PROMPT_CUT_RIGHT cut the prompt, otherwise to 0. Returns 0 if the
+// text must be skipped because it lacks a period, otherwise 1.
 static int apply_rules(const struct rlhf__prompt_opts *o, int32_t period, const int32_t *ids,
                        size_t *from, size_t *n, int *cut) {
     *from = 0;

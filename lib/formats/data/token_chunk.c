@@ -38,7 +38,8 @@ static rlhf_status encode_row(const struct rlhf__token_cut *how, rlhf_str text,
     if (o->long_rows == RLHF__LONG_SPLIT)
         return rlhf__tokenizer_encode(how->tok, text, o->encode_flags, 0, ids, err);
     // Encode one token more than fits, to find out whether the row must be cut. The text of a cut
-    // row does not end at the cut, so the row does not get eos. It does get [SEP].
+    // row does not end at the cut. So the row does not get the eos of RLHF__ENCODE_EOS. The
+    // exception is WordPiece, where the row still ends with [SEP].
     RLHF_TRY(rlhf__tokenizer_encode(how->tok, text, o->encode_flags & ~(uint32_t)RLHF__ENCODE_EOS,
                                     max + 1, ids, err));
     if (o->encode_flags & RLHF__ENCODE_EOS)
