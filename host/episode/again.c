@@ -69,12 +69,13 @@ static rlhf_status repeat(const struct rlhf__asking *a, struct rlhf__episode *e,
                                 e->turns ? RLHF__CALL_STEP : RLHF__CALL_RESET, &e, 1, err));
     if (answer_of(e) == was->answer) return RLHF_OK;
     e->failed = 0;
-    return rlhf__fail(err, RLHF_E_INTERNAL,
-                      "environment %s, phase %lld: episode %llu was played again after a failure, "
-                      "and %s otherwise than before; an environment whose answers vary has to set "
-                      "RLHF_ENVIRONMENT_VARIES",
-                      a->environment->plugin->desc.id, (long long)a->phase + 1,
-                      (unsigned long long)e->number, e->turns ? "a turn was answered" : "began");
+    return rlhf__fail(
+        err, RLHF_E_INTERNAL,
+        "environment %s, phase %lld: episode %llu was played again after a failure, "
+        "and %s otherwise than before; if its answers vary, set episodes.retries=0 (a "
+        "plugin in C sets RLHF_ENVIRONMENT_VARIES)",
+        a->environment->plugin->desc.id, (long long)a->phase + 1, (unsigned long long)e->number,
+        e->turns ? "a turn was answered" : "began");
 }
 
 // Begin the episode again, repeat all calls that were answered, and then make the call that failed.

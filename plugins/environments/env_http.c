@@ -98,6 +98,7 @@ static rlhf_status open_it(struct env *e) {
                                              .patience_s = c->patience_s,
                                              .backoff_s = 0.5,
                                              .backoff_max_s = 60};
+    RLHF_TRY(rlhf__target_network(e->host));
     if (c->form == FORM_OPENENV) return open_openenv(e);
     e->post.host = e->host;
     e->post.o = &e->options;

@@ -176,6 +176,10 @@ static void refused_at_the_start(void **state) {
     assert_int_equal(e2e_run(t, RUN "--reward http.so:url=http://x/,ca=y --phases 2 --out a"), 2);
     e2e_says(t, "the url is http, which has no certificate");
     assert_int_equal(e2e_exists(t, "a"), 0);
+    assert_int_equal(e2e_run(t, RUN "--reward http.so:url=http://127.0.0.1:9/x,isolate=true "
+                                    "--phases 2 --out a"),
+                     2);
+    e2e_says(t, "it needs the network, which is closed to it in a worker; network=true opens it");
 }
 
 // plugin check against a service reports what it could test and what it could not.

@@ -28,6 +28,7 @@ static rlhf_status http_open(struct http *s) {
     const struct rlhf__http_options *o = s->options;
     s->client.host = s->host;
     s->client.o = o;
+    RLHF_TRY(rlhf__target_network(s->client.host));
     RLHF_TRY(rlhf__http_open(&s->client));
     rlhf_logf(s->host, RLHF_LOG_INFO, "rows go to %s, %lld in a request, %lld requests at a time",
               s->client.target.shown, (long long)o->batch, (long long)o->concurrency);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 static rlhf_status no_memory(const rlhf_host *host) {
@@ -164,4 +165,15 @@ void rlhf__target_finish(struct rlhf__target *t) {
     curl_url_cleanup(t->url);
     free(t->origin);
     memset(t, 0, sizeof *t);
+}
+
+// A worker without a network refuses every socket with EACCES.
+rlhf_status rlhf__target_network(const rlhf_host *host) {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int why = errno;
+    if (fd >= 0) close(fd);
+    if (fd >= 0 || (why != EACCES && why != EPERM)) return RLHF_OK;
+    return host->fail(
+        host, RLHF_E_INVALID,
+        "it needs the network, which is closed to it in a worker; network=true opens it");
 }

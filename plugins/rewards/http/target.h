@@ -22,6 +22,10 @@ rlhf_status rlhf__target_init(struct rlhf__target *, const rlhf_host *,
                               const struct rlhf__http_options *, struct curl_slist **headers);
 void rlhf__target_finish(struct rlhf__target *); // accepts a zeroed target [main]
 
+// Check that this process may use the network: a worker without network=true may not. Errors:
+// RLHF_E_INVALID. [main]
+rlhf_status rlhf__target_network(const rlhf_host *);
+
 // 1 if url has the target's scheme, host and port. [any]
 int rlhf__target_same_origin(const struct rlhf__target *, const char *url);
 
