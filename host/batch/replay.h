@@ -67,7 +67,7 @@ rlhf_status rlhf__replay_copy(struct rlhf__replay *dst, const struct rlhf__repla
 // or released, and requires ids below n_vocab. Errors: RLHF_E_IO, RLHF_E_INVALID (damaged; the
 // message has the file's name), RLHF_E_NOMEM. The file contains, little-endian:
 // - "RLHFPAIR"
-// - u64: rounds, and the numbers of history pairs, pairs and ids
+// - four u64: the numbers of rounds, history pairs, pairs and ids
 // - for each pair three u32: the lengths of prompt, chosen and rejected response
 // - the ids as u32
 // - u32: a CRC-32C of everything before it. [main]

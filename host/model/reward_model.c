@@ -137,8 +137,8 @@ void rlhf__fronted_finish(struct rlhf__fronted *f) {
     *f = (struct rlhf__fronted){0};
 }
 
-// Copies the token rewards apart[] of f's rows to token[], which has an entry for each token of the
-// original rows. A token that was added in f is left out. A token that was removed in f gets 0.
+// Copies apart[], the token rewards of f's rows, to token[], which has an entry for each token of
+// the original rows. A token that was added in f is left out. A token that was removed in f gets 0.
 static void tokens_of(const struct rlhf__fronted *f, uint32_t n, const int32_t *offset,
                       const float *apart, float *token) {
     for (uint32_t i = 0; i < n; i++) {

@@ -1,9 +1,9 @@
 // test_e2e_flips.c: flips bits in the files of a run. Every flip is found, and the message names
 // the phase and the place: tensor and index, row, metric or setting; in episodes also the turn.
 //
-// The run is verified once, by recomputing its files. The recomputed files equal the run's, so a
-// copy of the run can replace them. That makes it possible to compare after every flip without
-// recomputing.
+// The run is verified once, by recomputing its files. They come out equal, so a copy of the
+// unchanged run can stand in for the recomputed files: after every flip, the test compares the run
+// with this copy instead of recomputing it.
 #include "e2e.h"
 
 #include "base/file.h"

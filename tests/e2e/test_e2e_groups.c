@@ -244,8 +244,8 @@ static void what_does_not_fit_is_said(void **state) {
     assert_int_equal(e2e_exists(t, "x"), 0);
 }
 
-// `generate --n` computes the prompt once for all texts. Every text equals the one that is
-// generated alone.
+// `generate --n` computes the prompt once for all texts. Each text is the same as when it
+// is generated alone.
 static void generate_shares_its_prompt(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, PPO "--set run.phases=1 --set run.dir=p"), 0);

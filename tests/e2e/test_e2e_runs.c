@@ -112,8 +112,8 @@ static void a_checkpoint_that_a_run_began_from_stays(void **state) {
     assert_true(e2e_exists(t, "runs/done/checkpoints/000002"));
 }
 
-// A checkpoint from which another run began also stays if its path contains "/checkpoints/" twice,
-// if the directory of the runs was moved, or if the other run cannot be read. If a run was copied
+// A checkpoint from which another run began is kept even if its path contains "/checkpoints/"
+// twice, the directory of the runs was moved, or the other run cannot be read. If a run was copied
 // with hard links, copy and original share one lock file, which must not be written.
 static void what_may_be_needed_stays(void **state) {
     struct e2e *t = *state;

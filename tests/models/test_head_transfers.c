@@ -1,5 +1,5 @@
 // test_head_transfers.c: tests how often heads transfer data between host and device. Also tests
-// the states of the reference that stay on the device.
+// that the reference model's hidden states stay on the device.
 #include "trial.h"
 
 #include <string.h>

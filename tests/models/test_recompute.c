@@ -179,13 +179,14 @@ static uint64_t wide_step(const char *plugin, const char *layers, int32_t dtype,
 }
 
 // In wide layers the results of norms and activations are recomputed, even if all matrix products
-// are stored. Memory, in units of the f32 residual stream of all rows:
+// are stored. Memory with recomputation and without it, in units of the f32 residual stream of all
+// rows:
 //
 //                        gpt2 f32   qwen f32   gpt2 bf16   qwen bf16
-// a further layer           10       12.25        6          7.125
-//   storing all results     16       18.25        9         10.125
+// one more layer            10       12.25        6          7.125
+//   without                 16       18.25        9         10.125
 // all layers together       12       19.5         9.3       13
-//   storing all results     21       26.5        13.8       16.5
+//   without                 21       26.5        13.8       16.5
 //
 // A further layer of gpt2 in f32 stores `in` (1), `mid` (1), qkv (3), att (1) and the MLP (4). qwen
 // has a gated MLP and few key heads. In bf16, `in` and `mid` stay f32. All layers share one set of

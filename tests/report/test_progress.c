@@ -41,8 +41,8 @@ static size_t read_all(int fd, char *out, size_t cap) {
     return n;
 }
 
-// Removes the time "HH:MM:SS " from every line, and the date, which comes before the time at
-// midnight. Fails the test if a line has no time.
+// Removes the time "HH:MM:SS " from every line. If midnight has passed, a line also has the date in
+// front of the time, which is removed, too. Fails the test if a line has no time.
 static void skip_times(char *text) {
     char *to = text;
     for (const char *line = text; *line;) {

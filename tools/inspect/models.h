@@ -14,10 +14,10 @@ struct rlhf__inspect_models {
     char name[4][128];                    // names of the models, for people
 };
 
-// Sets `base` to the directory of the model that `tuned` was made from. If `tuned` has an adapter,
-// this is `under`, the directory of the adapter's base. Otherwise `under` is NULL, and the result
-// is the policy that `config`, the settings of tuned's run, names. `config` is NULL if `tuned` is
-// not from a run. Errors: RLHF_E_INVALID if both are NULL. [main]
+// Sets `base` to the directory of the model that `tuned` was made from. `under` is the directory of
+// the base of tuned's adapter, or NULL without an adapter. `config` has the settings of tuned's
+// run, or is NULL if tuned is not from a run. `base` becomes `under` or, if that is NULL, the
+// policy that `config` names. Errors: RLHF_E_INVALID if both are NULL. [main]
 rlhf_status rlhf__inspect_find_base(const struct rlhf__dirs *, const char *tuned, const char *under,
                                     const json_t *config, char base[RLHF__PATH_CAP],
                                     struct rlhf__error *err);

@@ -15,8 +15,8 @@ struct place {
     struct rlhf__error *err;
 };
 
-// Fails with "FILE:LINE: sentence". This is a macro, so that the compiler checks the format and
-// static analyzers see a failure.
+// Fails with "FILE:LINE: sentence". This is a macro, so that the compiler checks the format string,
+// and static analyzers know that the result is never RLHF_OK.
 #define BAD(r, fmt, ...)                                                                           \
     (rlhf__fail((r)->err, RLHF_E_INVALID, "%s:%lld: " fmt, (r)->path, (long long)(r)->line,        \
                 __VA_ARGS__),                                                                      \

@@ -16,9 +16,9 @@ struct nccl_id {
 // Results and types. All other results are failures.
 enum { NCCL_SUCCESS = 0, NCCL_IN_PROGRESS = 7, NCCL_INT8 = 0 };
 
-// ncclConfig_t of NCCL 2.14. In newer libraries the struct is longer, but `version` tells them to
-// read only the members of 2.14. In newer libraries the next member is at the place of `unset`,
-// which therefore has the value that means "not set".
+// ncclConfig_t of NCCL 2.14. Newer libraries have a longer struct, but `version` tells them to read
+// only the members of 2.14. The first member that they add is at the place of `unset`. So `unset`
+// has the value that means "not set".
 enum { NCCL_LEAST = 21400 };
 #define NCCL_MAGIC 0xcafebeefU
 #define NCCL_UNSET (-2147483647 - 1)
