@@ -1,6 +1,6 @@
 // test_e2e_cuda_faults.c: a GPU that fails before or during a run, or whose memory is full. The
-// program prints one sentence and exits with status 1 without hanging, and the last checkpoint
-// resumes to the bytes of an undisturbed run.
+// program prints one sentence and exits with status 1 without hanging. A run that is resumed from
+// the last checkpoint has the same bytes as an undisturbed run.
 #include "cuda.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
-// model.c: tests a model against the contract on the reference backend. First the model runs on a
-// memory plan, without numbers. If the configuration is small, the model then runs with numbers.
+// model.c: tests a model against the contract on the reference backend. First comes a dry run,
+// which only plans memory and computes nothing. If the configuration is small, the model then
+// computes.
 // model_heads.c tests heads other than log-probs.
 #include "check/cases.h"
 

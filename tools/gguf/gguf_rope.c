@@ -12,9 +12,8 @@
 
 static const double pi = 3.14159265358979323846;
 
-// The object from which the GGUF keys are made, with all defaults filled in. If several fields have
-// the same meaning, the same field takes precedence as in transformers and in this program's
-// models.
+// The object from which the GGUF keys are made, with all defaults filled in. If several fields
+// have the same meaning, the one that transformers and this program's models use takes precedence.
 struct rope {
     const json_t *o; // the object with the fields; NULL = none
     const char *type;

@@ -14,8 +14,8 @@
 // thread does not speed up a GEMM that saturates them. The number of threads is at most the CPU
 // quota, rounded up, because the kernel pauses all threads when the quota of a period is used up.
 // The quota is the smallest of the quotas of the process's control group and its ancestors (version
-// 1 or 2). A limit that cannot be read is ignored. `root` is a prefix for /sys and /proc: "", or
-// the root of a copy in tests. [any]
+// 1 or 2). A limit that cannot be read is ignored. `root` is put in front of /sys and /proc. It is
+// "", except in tests, which give a directory with copies of both trees. [any]
 int rlhf__cores_count(const char *root, const cpu_set_t *allowed, size_t bytes);
 
 // The same for this process, now. [any]

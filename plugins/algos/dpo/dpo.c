@@ -3,7 +3,8 @@
 // (docs/algorithms/dpo.md).
 //
 //   u_i = sum_t (x_it - f_it)    x: log-prob of the policy; f: of the reference
-//   a_i = beta u_i               loss ipo: u_i / T_i with T_i response tokens; sppo_hard: u_i
+//   a_i = beta u_i               but u_i / T_i with loss=ipo (T_i: response tokens), and u_i with
+//                                loss=sppo_hard
 //   L   = sum_g (k_g / n) mean_{j != b} loss(a_b, a_j)
 //         group g has k_g responses, b is the preferred one; n: all responses
 #include "common/rows.h"
