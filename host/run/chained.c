@@ -256,11 +256,13 @@ static const float *floats(const struct rlhf__buf *b) {
     return (const float *)(const void *)b->data;
 }
 
+// Each buffer has its own number of floats: if memory ran out, one may have fewer than another.
+static int32_t n_floats(const struct rlhf__buf *b) { return (int32_t)(b->len / sizeof(float)); }
+
 static void hash_row(struct hashed *h, const struct rlhf__rows *e, uint32_t i, int64_t source,
                      int samples) {
     const int32_t from = e->offset[i];
     if (samples) collect(h, e, i);
-    const int32_t n = (int32_t)(h->logp.len / sizeof(float));
     const struct rlhf__chain_row one = {.source = source,
                                         .group = e->group[i],
                                         .finished = e->finished[i],
@@ -268,15 +270,14 @@ static void hash_row(struct hashed *h, const struct rlhf__rows *e, uint32_t i, i
                                         .n = e->offset[i + 1] - from,
                                         .ids = e->ids + from,
                                         .logp = floats(&h->logp),
-                                        .n_logp = n,
+                                        .n_logp = n_floats(&h->logp),
                                         .n_segments = (int32_t)(h->segments.len / sizeof(int32_t)),
                                         .segment = (const int32_t *)(const void *)h->segments.data,
                                         .end = e->turn ? rlhf__episode_end_name(e->end[i]) : NULL};
     rlhf__chain_put_row(&h->row, &one);
-    rlhf__chain_put_reward(&h->reward, e->score[i], floats(&h->rewards), n);
+    rlhf__chain_put_reward(&h->reward, e->score[i], floats(&h->rewards), n_floats(&h->rewards));
     if (e->turn)
-        rlhf__chain_put_paid(&h->reward, floats(&h->paid), (int32_t)(h->paid.len / sizeof(float)),
-                             e->verdict[i]);
+        rlhf__chain_put_paid(&h->reward, floats(&h->paid), n_floats(&h->paid), e->verdict[i]);
 }
 
 static rlhf_status hash_rows(const struct rlhf__phase *p, char rows[RLHF__HEX],

@@ -43,15 +43,21 @@ static unsigned long allocations(struct e2e *t, const char *args) {
     return strtoul(last, NULL, 10);
 }
 
+// Fails the test. cmocka cuts long messages, so the output of the run is printed separately.
+#define failed(said, ...)                                                                          \
+    do {                                                                                           \
+        print_error("%s\n", said);                                                                 \
+        fail_msg(__VA_ARGS__);                                                                     \
+    } while (0)
+
 static void check_end(struct e2e *t, const char *form, unsigned long n, int status) {
     const char *said = t->out;
-    if (status != 0 && status != 1)
-        fail_msg("%s=%lu ended with status %d:\n%s", form, n, status, said);
+    if (status != 0 && status != 1) failed(said, "%s=%lu ended with status %d", form, n, status);
     // If the library that runs the threads lacks memory for a team, it ends the program itself.
     if (status == 1 && strstr(said, "libgomp: Out of memory")) return;
     if (status == 1 && (count_of(said, "error: ") != 1 ||
                         !(strstr(said, "memory") || strstr(said, "cannot allocate"))))
-        fail_msg("%s=%lu is not one sentence about memory:\n%s", form, n, said);
+        failed(said, "%s=%lu is not one sentence about memory", form, n);
 }
 
 static void check_left(struct e2e *t, const char *form, unsigned long n, int status) {
@@ -60,9 +66,9 @@ static void check_left(struct e2e *t, const char *form, unsigned long n, int sta
         return;
     }
     if (status == 1 && e2e_shell(t, "\"$HOST\" --resume s") != 0)
-        fail_msg("after %s=%lu the run does not resume:\n%s", form, n, t->out);
+        failed(t->out, "after %s=%lu the run does not resume", form, n);
     if (e2e_shell(t, "diff -r s/checkpoints/000002 counted/checkpoints/000002") != 0)
-        fail_msg("after %s=%lu the last checkpoint differs:\n%s", form, n, t->out);
+        failed(t->out, "after %s=%lu the last checkpoint differs", form, n);
 }
 
 static void sweep(struct e2e *t, const char *args) {
@@ -149,7 +155,8 @@ static void no_card(void **state) {
     e2e_says(t, "no GPU: there is no NVIDIA card (no /dev/nvidiactl");
 }
 
-int main(void) {
+// With an argument only the tests run whose names match it: "rollouts*".
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(rollouts, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(rollouts_on_the_cpu_backend, e2e_setup, e2e_teardown),
@@ -158,5 +165,6 @@ int main(void) {
         cmocka_unit_test_setup_teardown(preferences, e2e_setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(no_card, e2e_setup, e2e_teardown),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests_name("memory_sweep", tests, NULL, NULL);
 }

@@ -261,7 +261,7 @@ static void put_row(struct rows *r, const json_t *row) {
         .group = integer(row, "group"),
         .finished = json_is_true(json_object_get(row, "finished")),
         .prompt_length = integer(row, "prompt_length"),
-        .n = (int32_t)json_array_size(ids),
+        .n = (int32_t)(r->ids.len / sizeof(int32_t)),
         .ids = (const int32_t *)(const void *)rlhf__buf_text(&r->ids),
         .logp = floats(&r->logp),
         .n_logp = (int32_t)(r->logp.len / sizeof(float)),
