@@ -6,7 +6,6 @@
 #include "base/printable.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { CURVE_COLUMNS = 24, PROMPT_BYTES = 60 };
@@ -173,13 +172,13 @@ static void put_spec(struct rlhf__buf *out, const struct rlhf__plugin_config *p)
     json_t *v;
     rlhf__buf_puts(&spec, p->plugin);
     json_object_foreach(p->options, key, v) {
-        char *text = json_is_string(v) ? NULL : json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT);
-        const char *value = text ? text : json_string_value(v);
-        if (value && !json_is_null(v) && json_object_get(p->origin, key)) {
-            rlhf__buf_printf(&spec, "%s%s=%s", between, key, value);
-            between = ",";
-        }
-        free(text);
+        if (json_is_null(v) || !json_object_get(p->origin, key)) continue;
+        rlhf__buf_printf(&spec, "%s%s=", between, key);
+        if (json_is_string(v))
+            rlhf__buf_puts(&spec, json_string_value(v));
+        else
+            rlhf__json_write(&spec, v, 0);
+        between = ",";
     }
     if (spec.bad)
         out->bad = 1;
