@@ -5,7 +5,7 @@
 //
 // Rank 0 prints the shortest time of a sum, of a spread and of both together, and the processor
 // time per round, added up over all ranks. With SECONDS, it also prints how much of the exchange is
-// hidden behind a backward pass of SECONDS and the forward pass after it, which takes half as long.
+// hidden by a backward pass of SECONDS and the next forward pass, which takes half as long.
 // In place of these passes, this thread only sleeps. The weights of the 48 matrix products of 12
 // layers are 68 % of the parameters, and have the highest addresses. The other parameters are used
 // like the embeddings of GPT-2 124M: they are needed first, and their gradients are complete last.

@@ -10,7 +10,7 @@
 #include "batch/rows.h"
 #include "text/vocab.h"
 
-// A pair's tokens lie in the buffer's `ids`, from index `at` on: the prompt, the chosen response
+// A pair's tokens are in the buffer's `ids`, from index `at` on: the prompt, the chosen response
 // and the rejected response.
 struct rlhf__replay_pair {
     size_t at;

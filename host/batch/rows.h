@@ -157,8 +157,8 @@ int rlhf__rows_same_prompt(const struct rlhf__rows *e, uint32_t i);
 
 // Returns the end of the microbatch that starts at row `from`. The microbatch has as many whole
 // rows (with RLHF__WHOLE_GROUPS: whole groups) as fit in max_tokens, but at least one. If
-// max_tokens is 0, there is no limit. With `share`, a prompt that adjacent rows have in common is
-// counted once. The result does not depend on the rows before `from`. [any]
+// max_tokens is 0, the number of tokens is unlimited. With `share`, a prompt that adjacent rows
+// have in common is counted once. The result does not depend on the rows before `from`. [any]
 uint32_t rlhf__rows_slice_end(const struct rlhf__rows *e, uint32_t from, int64_t max_tokens,
                               int share);
 

@@ -51,7 +51,7 @@ rlhf_status rlhf__text_source_tokenise(struct rlhf__text_source *, const struct 
                                        const struct rlhf__tokenizer *, struct rlhf__error *err);
 void rlhf__text_source_finish(struct rlhf__text_source *); // accepts a zeroed one [main]
 
-// Set *out to the number of batches in all epochs, or to 0 if the number of epochs has no limit.
+// Set *out to the number of batches in all epochs, or to 0 if the number of epochs is unlimited.
 // Walks through the order to count them, and then resets the cursor. [main]
 rlhf_status rlhf__text_source_batches(struct rlhf__text_source *, int64_t *out,
                                       struct rlhf__error *err);

@@ -153,7 +153,7 @@ rlhf_status rlhf__ranks_share(const struct rlhf__run_request *req, struct rlhf__
 // ---- joining and leaving ----
 
 // Choose the actors, i.e. the processes that only sample. A run with actors may be resumed in one
-// process. That process then has no actors, and samples the next phase's responses itself.
+// process. That process then samples the next phase's responses itself.
 static rlhf_status choose_actors(struct rlhf__ranks *r, struct rlhf__run_request *run,
                                  struct rlhf__error *err) {
     struct rlhf__parallel_config *c = &run->config->parallel;

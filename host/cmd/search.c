@@ -110,7 +110,7 @@ static rlhf_status visit_name(void *arg, int32_t kind, const char *path) {
 // ---- metrics and the help itself ----
 
 // Extract the text of column k from a row of a Markdown table. Leaves out the markup. Writes "" if
-// there is no such column.
+// the row lacks this column.
 static void column(const char *row, int k, char *out, size_t cap) {
     size_t n = 0;
     for (; *row && k >= 0; row++) {

@@ -16,7 +16,7 @@ struct rlhf__apart {
 // which; if `isolate` is 0, rewards.isolate decides. A plugin that came with the program and only
 // starts programs is never put into a worker: instead of the plugin, those programs are confined.
 // Errors: those of rlhf__plugin_open and rlhf__worker_plugin; RLHF_E_INVALID if a resumed run's
-// config.json weakens the confinement, or if `network` has no effect. [main]
+// config.json weakens the confinement, or if `network` would be ignored. [main]
 rlhf_status rlhf__apart_open(struct rlhf__plugins *plugins, const struct rlhf__apart *q,
                              const struct rlhf__plugin **out, struct rlhf__error *err);
 

@@ -131,8 +131,8 @@ static rlhf_status check_code(const struct rlhf__plugin *plugin,
     return RLHF_OK;
 }
 
-// Record in c->unused the options of p that a user gave, but that have no effect with the other
-// values in `config`.
+// Record in c->unused the options of p that a user gave in vain, because the other values in
+// `config` disable them.
 static rlhf_status note_unused(const struct rlhf__plugin *plugin,
                                const struct rlhf__plugin_config *p, const char *section,
                                const void *config, struct rlhf__config *c,

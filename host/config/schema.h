@@ -305,7 +305,7 @@ struct rlhf__plugin_config {
     int32_t isolate_typed, network_typed; // 1: given on the command line
     json_t *options;                      // owned
     // key -> {source, raw | file}: where each option was set, for messages. raw is the text as
-    // typed, file is a --config file. Defaults that come with the program have no raw and no file.
+    // typed, file is a --config file. Defaults that come with the program lack both raw and file.
     // Owned.
     json_t *origin;
 };
@@ -355,7 +355,7 @@ struct rlhf__config {
     // The settings in the sections above that a user gave: path -> {source, typed}. typed is true
     // on the command line, false in a --config file. Owned; not part of the config as JSON.
     json_t *given;
-    // Options of plugins that a user gave, but that have no effect with the plugin's other options;
+    // Options of plugins that a user gave in vain, because the plugin's other options disable them;
     // `why` has the reason. Set when the config is resolved.
     json_t *unused;
 };

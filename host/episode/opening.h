@@ -22,7 +22,7 @@ struct rlhf__speaking {
 };
 
 // Set e->read to the ids of the episode's prompt, which consists of the run's prompt `row` and the
-// texts from reset(). Errors: RLHF_E_NOMEM, RLHF_E_INVALID (there is no prompt), those of the
+// texts from reset(). Errors: RLHF_E_NOMEM, RLHF_E_INVALID (the prompt is missing), those of the
 // template. [step]
 rlhf_status rlhf__speak_prompt(struct rlhf__speaking *, const struct rlhf__episode_limits *,
                                struct rlhf__episode *e, int64_t row, struct rlhf__error *err);

@@ -70,7 +70,7 @@ struct maker {
 // ---- choosing ----
 
 // The choice among one prompt's responses, rows [first, first + k) of a chunk. An index of -1 means
-// that no response was chosen.
+// that none of them was chosen.
 struct choice {
     int32_t best, second, worst, reserved;
 };

@@ -190,7 +190,7 @@ rlhf_status rlhf__prompt_feed_act(struct rlhf__feed *, const struct rlhf__actor_
 rlhf_status rlhf__prompt_feed_ahead_load(struct rlhf__feed *, const char *dir,
                                          struct rlhf__error *err);
 
-// Like the op `estimate`, but for rows of the next phase, which are sampled while the policy
+// Like the op `estimate`, for rows of the next phase, which are sampled while the policy
 // trains. *cache therefore stays open; the caller closes it together with the sampler's model. Does
 // nothing if actors sample. [step]
 rlhf_status rlhf__prompt_feed_estimate_ahead(struct rlhf__feed *, const struct rlhf__experience *x,

@@ -1,6 +1,6 @@
 // prompt_choice.h: asks the algorithm for the prompts of a phase, in runs in which the algorithm
-// chooses the prompts (rlhf_algo_ops.choose_prompts). Stores what the algorithm is told about every
-// prompt: its last score and how often it was used.
+// chooses the prompts (rlhf_algo_ops.choose_prompts). Stores the data that the algorithm gets about
+// every prompt: its last score and how often it was used.
 //
 // A checkpoint contains both arrays in state/prompts.safetensors.
 #ifndef RLHF_HOST_FEED_PROMPT_CHOICE_H

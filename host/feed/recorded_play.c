@@ -54,8 +54,8 @@ static rlhf_status advance(void *ctx, int wait, struct rlhf__error *err) {
 
 // Returns what the decoder does next with row i. On the first call, the row has only its prompt to
 // read. On later calls, the policy has finished a turn: the row reads the environment's recorded
-// text, or is over if the turn differs from the recorded one or the record has no later turn of the
-// policy.
+// text, or is over if the turn differs from the recorded one or the record ends with this turn of
+// the policy.
 static int next(void *ctx, uint32_t i, const int32_t **ids, int32_t *n) {
     struct playing *p = ctx;
     const int32_t from = p->at[i];

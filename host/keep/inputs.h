@@ -23,7 +23,7 @@ rlhf_status rlhf__inputs_add_model(json_t *list, const char *setting, const char
                                    struct rlhf__error *err);
 
 // Compare every input in `now` with its counterpart in `before`, i.e. the input of the same setting
-// at the same position among that setting's inputs. If an input differs or has no counterpart,
+// at the same position among that setting's inputs. If an input differs or lacks a counterpart,
 // append "SETTING PATH (FIELD x is now y)". [any]
 void rlhf__inputs_compare(const json_t *before, const json_t *now, struct rlhf__buf *out);
 

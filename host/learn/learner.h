@@ -40,7 +40,7 @@ rlhf_status rlhf__row_use_check(const rlhf_heads *d, uint32_t total, struct rlhf
 // Returns an estimate of the seconds saved by rows that the algorithm has marked. A row without a
 // gradient saves its backward pass, an excluded row saves both passes. A backward pass is taken to
 // last as long as two forward passes; its fixed costs are ignored. The time of a forward pass is
-// measured on rows without a gradient. If there are none, it is estimated as a third of the time of
+// measured on rows without a gradient. Without such rows, it is estimated as a third of the time of
 // the rows that were trained in the same minibatches. Returns a negative number if no times were
 // measured. [any]
 double rlhf__row_tally_saved(const struct rlhf__row_tally *);
@@ -102,7 +102,7 @@ struct rlhf__learner {
     int32_t comparing;
     int64_t compared;
     double difference_sum, difference_max;
-    // What the algorithm is told about the current minibatch: the number of its rows, and the
+    // The data that the algorithm gets about the current minibatch: the number of its rows, and the
     // number of its response tokens that are in the loss.
     int64_t batch_sequences, batch_tokens;
     // The loss of the last minibatch, and the report of the policy's optimizer step.

@@ -42,7 +42,7 @@ struct rlhf__optim {
     uint64_t grads_bytes;
     // A list of all parameters, followed by the n_between ranges of `grads` that are between the
     // parameters' gradients. The weight pointer of a parameter that uses Muon is NULL. list.size is
-    // 0 if the backend has no functions for lists. The arrays `len`, `places` and `rates` belong to
+    // 0 if the backend lacks functions for lists. The arrays `len`, `places` and `rates` belong to
     // the list.
     rlhf_tensors list;
     uint32_t n_between, reserved;

@@ -4,8 +4,8 @@
 // blocks.
 //
 // The squared norm is the sum of the blocks' sums of squares, in order. A block's sum of squares is
-// the sum over its pieces. With one shard there are no blocks. The squared norm is then the sum of
-// the tensors' sums, which is rounded differently.
+// the sum over its pieces. With one shard, nothing is divided into blocks, and the squared norm is
+// the sum of the tensors' sums, which is rounded differently.
 #ifndef RLHF_HOST_LEARN_OPTIM_BLOCKS_H
 #define RLHF_HOST_LEARN_OPTIM_BLOCKS_H
 

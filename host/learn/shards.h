@@ -53,8 +53,8 @@ rlhf_status rlhf__shards_meet(struct rlhf__learner *, struct rlhf__error *err);
 // pass goes on. Call this before the last backward pass of each shard. [step]
 void rlhf__shards_watch(struct rlhf__learner *, rlhf_forward *f);
 // Divide the rows into shards (`share` is as in rlhf__deal), and call `run` for each shard of this
-// process that has rows. With p->train, also adds up the shards' gradients. Every minibatch needs
-// exactly one call with p->train, even if it has no rows. [step]
+// process that has rows. With p->train, also adds up the shards' gradients. Call this with
+// p->train exactly once per minibatch, even for a minibatch without rows. [step]
 rlhf_status rlhf__shards_rows(struct rlhf__learner *, const struct rlhf__rows *, int share,
                               struct rlhf__place *p, rlhf__shards_run_fn run,
                               struct rlhf__error *err);

@@ -277,7 +277,7 @@ static const char *part_of(const rlhf_param *p, int32_t group, size_t *n) {
 
 // Returns the names that adapter_config.json lists for a group of parameters, without duplicates,
 // in the order of the parameters. For the group of adapters, takes the last part of the name of
-// every module that has an adapter ("all-linear" stands for these). For any other group, takes the
+// every module that has an adapter ("all-linear" means these). For any other group, takes the
 // names of the score heads. *n is the number of names. The list and the names are one block, which
 // the caller frees. Returns NULL if out of memory.
 static char **list(const struct rlhf__model *m, int32_t group, size_t *n) {

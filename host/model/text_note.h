@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "model/model.h"
 
-// Log which special tokens stand before each text and, if ends is 1, after it. `what` is a word for
+// Log which special tokens come before each text and, if ends is 1, after it. `what` is a word for
 // the texts, e.g. "texts". `flags` says how they are encoded (enum rlhf__encode_flag);
 // RLHF__ENCODE_BOS in it is ignored if the tokenizer lacks a BOS. `texts` is the number of rows
 // that are texts. If it is 0, nothing is logged. [main]

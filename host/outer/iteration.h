@@ -23,7 +23,7 @@ struct rlhf__iteration {
     struct rlhf__services *services;
     const struct rlhf__experience *x; // of the phase that ends; NULL: the service rejects calls
     uint64_t syncs;                   // number of times the policy was copied to the reference
-    // 1: the run takes its rows from a record, and has no judge or reward model. Calls of the
+    // 1: the run takes its rows from a record, without a judge or reward model. Calls of the
     // service that need one of these then do nothing.
     int32_t recorded;
     int32_t reserved;

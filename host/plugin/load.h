@@ -112,8 +112,8 @@ rlhf_status rlhf__plugins_add_outside(struct rlhf__plugins *p, const char *path,
                                       struct rlhf__outside *outside,
                                       const struct rlhf__plugin **out, struct rlhf__error *err);
 
-// Returns the reason why option `key` has no effect with the other options in `config`, or NULL if
-// it has an effect. [any]
+// Returns the reason why the other options in `config` disable option `key`, or NULL if it has an
+// effect. [any]
 const char *rlhf__plugin_why_unused(const struct rlhf__plugin *, const void *config,
                                     const char *key);
 

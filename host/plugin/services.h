@@ -33,7 +33,7 @@ struct rlhf__services {
     uint64_t seed;
     int64_t phase; // set by the loop, for messages; < 0 = outside of phases
     // The backend that models compute with, or NULL. If a model fails because the backend failed,
-    // and gives no message of its own, the backend's message is reported.
+    // without a message from the model, the backend's message is reported.
     const struct rlhf__instance *kernels;
     // For the algorithm's host->reduce; NULL: there is one process. Errors: any.
     rlhf_status (*reduce)(void *ctx, double *sums, uint32_t n, struct rlhf__error *err);

@@ -40,7 +40,7 @@ static struct reach look(struct rlhf__run *r, void **stream) {
 
 // Check whether the learners can use NCCL. All ranks return the same result. RLHF_OK: all learners
 // can use it. RLHF_E_UNSUPPORTED: a learner cannot; if this learner has a GPU, `why` holds the
-// reason. RLHF_E_INVALID: a learner has no GPU, although parallel.backend is nccl.
+// reason. RLHF_E_INVALID: a learner lacks a GPU, although parallel.backend is nccl.
 static rlhf_status compare(struct rlhf__run *r, const struct reach *all, char why[1200],
                            struct rlhf__error *err) {
     struct rlhf__team *t = rlhf__run_learners(r);

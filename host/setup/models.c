@@ -245,7 +245,7 @@ rlhf_status rlhf__setup_check_frozen(const struct rlhf__cast *c, const struct rl
     return m == rlhf__cast_kl_model(c) ? check_family(c, m, what, err) : RLHF_OK;
 }
 
-// If the policy has an adapter, the reference is the policy's base. It has an adapter of its own in
+// If the policy has an adapter, the reference is the policy's base. It has its own adapter in
 // two cases: the policy started from an adapter, or the reference is updated.
 static rlhf_status adapter_reference(const struct rlhf__run *r, struct rlhf__model_spec *spec,
                                      char room[RLHF__PATH_CAP], struct rlhf__error *err) {

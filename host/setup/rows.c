@@ -184,7 +184,8 @@ static rlhf_status check_plan(const struct rlhf__run *r, int32_t n_labels,
 }
 
 // Set *labels to the names in score.labels or, if that is empty, to the labels of the classifier
-// that the run starts from. labels->n is 0 if there are no names and no classifier.
+// that the run starts from. Without names and without a classifier, labels->n
+// is 0.
 static rlhf_status name_labels(const struct rlhf__run *r, struct rlhf__labels *labels,
                                struct rlhf__error *err) {
     char dir[4200];

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A call, and what the environment says in it.
+// A call, with the messages and metrics that the environment returns.
 struct played {
     struct rlhf__episode_arrays arrays; // first member: say() and metric() cast it back
     rlhf_tool_call *calls;

@@ -64,7 +64,7 @@ rlhf_status rlhf__lm_block_logits(struct rlhf__cpu *cpu, struct rlhf__lm_block *
 // Sets bits[words] to the ids whose logit is not -inf. [any]
 void rlhf__lm_support_store(uint32_t *bits, const float *z, size_t n);
 
-// Restrict a row, in place, to the block's support or, if the block has no support, to the kept set
+// Restrict a row, in place, to the block's support or, without a support, to the kept set
 // of `dist`. Then fill in the row's stat. `work` is scratch memory for head_truncate, or NULL if
 // `dist` excludes nothing. [any]
 void rlhf__lm_row_stat(const struct rlhf__cpu *cpu, const struct rlhf__lm_block *b, uint32_t row,

@@ -173,8 +173,8 @@ rlhf_status rlhf__cuda_done(struct rlhf__cuda *cu);
 // record_end. [step]
 rlhf_status rlhf__cuda_wait(struct rlhf__cuda *cu);
 
-// Returns RLHF_OK if f, which was copied to the host, has no fault. Otherwise clears the device's
-// fault word, sets the error text for the fault, and returns the fault's status. [step]
+// Returns RLHF_OK if f, which was copied to the host, is without a fault. Otherwise clears the
+// device's fault word, sets the error text for the fault, and returns the fault's status. [step]
 rlhf_status rlhf__cuda_fault_report(struct rlhf__cuda *cu, const struct rlhf__fault *f);
 
 // rlhf__cuda_not_recording returns RLHF_E_INVALID if called between record and record_end.

@@ -47,7 +47,7 @@ static void read_module(char *out, size_t cap) {
 }
 
 // Read the versions of the driver and of the runtime. Returns the CUDA version that the driver
-// supports, or 0 if there is no driver.
+// supports, or 0 without a driver.
 static int read_versions(struct device_info *d) {
     int driver = 0, runtime = 0;
     char module[32], cuda[16];

@@ -16,7 +16,7 @@ static int setup(void **state) {
 }
 
 // Returns the bytes of the tensor whose name ends with `end`, and stores their number in *n. If the
-// file has no such tensor, returns NULL and sets *n to 0.
+// file lacks this tensor, returns NULL and sets *n to 0.
 static char *tensor(const struct e2e *t, const char *file, const char *end, size_t *n) {
     char path[512], *found = NULL;
     uint64_t len = 0;

@@ -85,7 +85,7 @@ static void resumed(void **state) {
     e2e_same_tree(t, "a/checkpoints/latest/", "b/checkpoints/latest/");
 }
 
-// A run directory may come from somebody else. It names the URL that receives prompts and
+// A run directory may come from another person. It names the URL that receives prompts and
 // responses, and the header that is taken from the environment. So a resume requires that the user
 // gives both again, or trusts the directory.
 static void a_resumed_run_chooses_no_service(void **state) {

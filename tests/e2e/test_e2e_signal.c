@@ -68,8 +68,8 @@ static void interrupt_before_the_first_phase(void **state) {
 }
 
 // Ctrl-C comes before the first phase: in one run while rows are read, in another after that.
-// Nothing was trained, so no files are left. The plugins themselves send the signal at the required
-// moment.
+// Nothing was trained, so the run leaves nothing behind. The plugins themselves send the signal at
+// the required moment.
 static void interrupt_while_loading(void **state) {
     struct e2e *t = *state;
     const char *how = "--policy model --set policy.init=random --phases 2 --out r";

@@ -112,7 +112,7 @@ static void one_seed_twice(void **state) {
     finish(&run[1]);
 }
 
-// Each quantile stands for an equal share of the rows, except that the first and the last stand for
+// Each quantile represents an equal share of the rows, except that the first and the last represent
 // half as many. If there is a standard deviation, it takes precedence over quantiles.
 static void variance_of_quantiles(void **state) {
     (void)state;

@@ -28,7 +28,7 @@ extern const rlhf_batch vec_batch;
 // Runs forward, then backward of sign * sum_t weight_t logp_t. logp receives the log-probs.
 void vec_lm_step(struct model *m, float sign, float *logp);
 // Compares the model's gradients with the file. If `partly` is set, compares only those that the
-// file has, and fails if it has none.
+// file has, and fails if the file lacks all of them.
 void vec_check_grads(struct model *m, const struct vectors *v, int32_t partly);
 // Checks scores and gradients of a classifier with VEC_LABELS labels against the file.
 void vec_classifier(const struct backend *b, const char *plugin, const struct setting *settings,

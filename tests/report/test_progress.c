@@ -42,7 +42,7 @@ static size_t read_all(int fd, char *out, size_t cap) {
 }
 
 // Removes the time "HH:MM:SS " from every line. If midnight has passed, a line also has the date in
-// front of the time, which is removed, too. Fails the test if a line has no time.
+// front of the time, which is removed, too. Fails the test if a line lacks its time.
 static void skip_times(char *text) {
     char *to = text;
     for (const char *line = text; *line;) {

@@ -64,7 +64,7 @@ static int take_request(void) {
 
 // Takes the worker's place while the file is being opened, and answers all requests from then on.
 // The answer describes the plugin. If RLHF_PROBE_FORGE is "walls", the answer begins with a list of
-// walls, as in earlier versions. Otherwise the answer has no such list.
+// walls, as in earlier versions. Otherwise the answer lacks this list.
 __attribute__((constructor)) static void forge(void) {
     const char *how = getenv("RLHF_PROBE_FORGE");
     struct frame f = {.n = 0};

@@ -125,7 +125,7 @@ static float number_of(uint32_t bits) {
 }
 
 // Returns the index of the first row that both instances scored, but with different results.
-// Returns n if there is no such row.
+// Returns n if all rows agree.
 static uint32_t first_difference(const struct scores *a, const struct scores *b, uint32_t n) {
     uint32_t i = 0;
     while (i < n && (a->seq[i] == b->seq[i] || a->failed[i] || b->failed[i]))

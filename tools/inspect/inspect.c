@@ -71,8 +71,7 @@ struct job {
 
 // ---- flags ----
 
-// Refuses flags that have no effect with --weights or --samples, and flags that have no effect
-// without them.
+// Refuses flags that --weights or --samples would ignore, and flags that need one of these two.
 static rlhf_status check_kind(const struct options *o, struct rlhf__error *err) {
     const struct rlhf__flag_idle of_samples[] = {{"--n", o->n > 0, 0},
                                                  {"--max-new", o->max_new > 0, 0},

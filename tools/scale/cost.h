@@ -59,7 +59,7 @@ double rlhf__scale_stops(const struct rlhf__scale_figures *f, double per_host, d
 // Returns the seconds at x. Between two points, interpolates linearly. Below the first point,
 // returns the seconds of the first point. Above the last point, continues a line through the last
 // point and an earlier one: the point with the largest x that is at most a quarter of the last
-// point's x or, if there is none, the first point. With a single point, the line goes through 0.
+// point's x or, without such a point, the first one. With a single point, the line goes through 0.
 // [any]
 double rlhf__scale_curve_at(const struct rlhf__scale_curve *c, double x);
 

@@ -102,8 +102,8 @@ void RLHF__HOT(gemm_turn_a)(uint32_t *dst, const float *src, size_t m, size_t k,
             }
             vp_transpose(v);
             // A store writes a whole vector. Its lanes after the MR-th belong to the next step of
-            // k, whose store overwrites them. The very last step has no step after it, so its store
-            // writes only MR lanes.
+            // k, whose store overwrites them. The very last step must not write further lanes, so
+            // its store writes only MR lanes.
             const size_t whole = i + n < k || r + MR < m ? n : n - 1;
             for (size_t j = 0; j < whole; j++)
                 vp_store(to + (i + j) * MR, v[j]);

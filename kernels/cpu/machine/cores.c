@@ -102,7 +102,7 @@ static int names_cpu(const char *list) {
 }
 
 // Returns the quota of the group that a line of /proc/self/cgroup names, "0::/path" or
-// "4:cpu,cpuacct:/path". Returns 0 if the group has no quota.
+// "4:cpu,cpuacct:/path". Returns 0 if the group is without a quota.
 static double quota_of_line(const char *root, char *line) {
     char mount[PATH_MAX];
     char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;

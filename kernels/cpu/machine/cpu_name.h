@@ -6,8 +6,8 @@
 
 // Sets `out` to the CPU's "model name" in `root`/proc/cpuinfo. On aarch64, this file has only the
 // numbers of the implementer and the part; `out` becomes the name of this part or, for an unknown
-// part, its numbers. If the file has none of these, `out` is "CPU". `root` is "", or the root of a
-// copy in tests. [any]
+// part, its numbers. If the file lacks all of these, `out` is "CPU". `root` is put in front of
+// /proc; it is "" except in tests. [any]
 void rlhf__cpu_name(const char *root, char *out, size_t cap);
 
 // Sets `out` to the value in the first line "key<blanks>: value" of a file in /proc. If no line has

@@ -7,7 +7,7 @@
 const char *rlhf__isa_arithmetic(int isa);
 
 // Returns the best level up to `isa` whose bf16 GEMMs have the arithmetic named `arithmetic`, or -1
-// if there is none. If `arithmetic` is NULL or "", returns `isa`.
+// if none has it. If `arithmetic` is NULL or "", returns `isa`.
 int rlhf__isa_keeping(int isa, const char *arithmetic);
 
 #endif

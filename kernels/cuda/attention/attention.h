@@ -92,7 +92,7 @@ static __device__ __forceinline__ void rlhf__attn_walk_row(struct rlhf__attn_wal
     w->pos = pos / STEP * STEP;
 }
 
-// Moves to the next tile. Returns 1, or 0 if there is no further tile. `own` is the row that owns
+// Moves to the next tile. Returns 1, or 0 after the last tile. `own` is the row that owns
 // the keys, and `index` is its index. `pos` is the position of the first query of this row that
 // sees one of the keys. `end` is one past the last head.
 template <int STEP>

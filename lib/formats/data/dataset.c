@@ -101,8 +101,8 @@ static rlhf_status read_label(struct reader *r, const json_t *v, int32_t *out) {
 
 // ---- messages ----
 
-// Returns the list of messages of a row, or NULL if the row has none. *name is the field that holds
-// the list: "messages" or, as TRL allows, a field that otherwise holds a text.
+// Returns the list of messages of a row, or NULL if the row lacks one. *name is the field that
+// holds the list: "messages" or, as TRL allows, a field that otherwise holds a text.
 static const json_t *messages_of(const struct reader *r, const json_t *row, const char **name) {
     const json_t *v = json_object_get(row, "messages");
     *name = "messages";

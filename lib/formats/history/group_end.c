@@ -47,8 +47,8 @@ static double rows_of(const struct rlhf__judged_run *r) {
 
 // Returns the variance of a distribution in spread.jsonl. If the standard deviation is missing, as
 // in files of older versions, the variance is computed from the counts of the values or from the
-// quantiles. The quantiles are evenly spaced, and each stands for the same number of rows, except
-// that the first and the last stand for half as many.
+// quantiles. The quantiles are evenly spaced, and each represents the same number of rows, except
+// that the first and the last represent half as many.
 static double variance_of(const json_t *d) {
     const json_t *counts = json_object_get(d, "n"), *quantiles = json_object_get(d, "q");
     const size_t n = json_array_size(counts ? counts : quantiles);

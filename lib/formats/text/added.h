@@ -91,7 +91,7 @@ rlhf_str rlhf__added_content(const struct rlhf__added *added, int32_t id);
 
 // Returns the decoded text of a token. If the token has the flag `normalized`, this is its normal
 // form, as in the tokenizers library. Otherwise it is the token's bytes in the vocabulary. Returns
-// {NULL, 0} if the id has no token. [any]
+// {NULL, 0} for an unused id. [any]
 rlhf_str rlhf__added_shown(const struct rlhf__added *added, const struct rlhf__vocab *vocab,
                            int32_t id);
 

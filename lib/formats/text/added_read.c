@@ -81,8 +81,7 @@ static rlhf_status read_flags(const json_t *entry, const char *content, size_t l
 }
 
 // Called for a token that is already on the list. Checks that the id and the flags of the entry
-// agree with the list. But if the tokenizer has no tokenizer.json, the token takes the flags of the
-// entry.
+// agree with the list. But without a tokenizer.json, the token takes the flags of the entry.
 static rlhf_status say_again(struct rlhf__tokenizer *tok, struct rlhf__added_token *t, int64_t id,
                              const json_t *entry, struct rlhf__error *err) {
     const char *content = rlhf__added_text(&tok->added, t);

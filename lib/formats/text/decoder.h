@@ -28,7 +28,7 @@ void rlhf__decoder_destroy(struct rlhf__decoder *decoder); // NULL allowed
 rlhf_status rlhf__decoder_prepare(struct rlhf__decoder *decoder, const struct rlhf__added *added,
                                   const struct rlhf__vocab *vocab, struct rlhf__error *err);
 
-// Returns the bytes that a token has in the middle of a text, or {NULL, 0} if the id has no token.
+// Returns the bytes that a token has in the middle of a text, or {NULL, 0} for an unused id.
 // vocab must be the one that was given to rlhf__decoder_prepare. Borrowed. [any]
 rlhf_str rlhf__decoder_piece(const struct rlhf__decoder *decoder, const struct rlhf__added *added,
                              const struct rlhf__vocab *vocab, int32_t id);

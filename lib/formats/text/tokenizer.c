@@ -296,8 +296,8 @@ static rlhf_status put_words(const struct splitting *sp, const char *s, size_t n
     return rlhf__pipeline_words(sp->tok, sp->work, s, n, at_start, sp->stop_at, sp->out, sp->err);
 }
 
-// Calls split() for the normal form of s[0..n). Cuts are positions in the original text and have no
-// meaning in the normal form. So if the text has cuts, it is divided, and each part is normalized
+// Calls split() for the normal form of s[0..n). Cuts are positions in the original text, not in
+// the normal form. So if the text has cuts, it is divided, and each part is normalized
 // and split separately. A part ends one character after a cut.
 static rlhf_status normal_text(const struct splitting *sp, const char *s, size_t n, int at_start) {
     const struct rlhf__added *added = &sp->tok->added;
@@ -399,7 +399,7 @@ rlhf_status rlhf__tokenizer_encode_cut(const struct rlhf__tokenizer *tok, rlhf_s
 
 // ---- decoding ----
 
-// Returns 1 if the id adds nothing to the text: it has no token, or it is special and the flags say
+// Returns 1 if the id adds nothing to the text: it is unused, or it is special and the flags say
 // to skip special tokens.
 static int left_out(const struct rlhf__tokenizer *tok, int32_t id, uint32_t flags) {
     if (!rlhf__vocab_bytes(&tok->vocab, id).ptr) return 1;

@@ -88,7 +88,7 @@ rlhf_status rlhf__tokenizer_read_cut(struct rlhf__tokenizer *tok, const json_t *
                                      struct rlhf__error *err);
 
 // Returns a token as it is written in the files: the content of an added token, and the bytes in
-// the vocabulary of any other token. ptr is NULL if the id has no token. Borrowed. [any]
+// the vocabulary of any other token. ptr is NULL for an unused id. Borrowed. [any]
 rlhf_str rlhf__tokenizer_written(const struct rlhf__tokenizer *tok, int32_t id);
 
 // Append the ids of the normalized text s[0..n). Stops early once out->n >= stop_at. (It may append

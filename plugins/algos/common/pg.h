@@ -81,8 +81,8 @@ struct rlhf__pg_method {
                   rlhf_heads *d, struct rlhf__pg_update_sums *u);
 };
 
-// Returns why the common option `key` has no effect with the other options. Returns NULL if the
-// option has an effect or is not a common option. [any]
+// Returns why the other options disable the common option `key`. Returns NULL if the option has an
+// effect or is not a common option. [any]
 const char *rlhf__pg_why_unused(const struct rlhf__pg_options *, const char *key);
 
 struct rlhf__pg {

@@ -39,9 +39,9 @@ int32_t rlhf__tf_slot_only_packed(int32_t layer, int32_t slot);
 // slot of a site's matrix. site_inputs: the input width of a site.
 int32_t rlhf__tf_site_of(int32_t slot);
 int32_t rlhf__tf_site_slot(enum rlhf__tf_site site);
-// Returns the first slot of a product. A product's slots are those of its own weight and bias, and
-// before them those of a norm: the norm before the product or, in a post-norm layer, the norm after
-// the product's block. For TF_N_SITE, returns RLHF_TF_N_LAYER.
+// Returns the first slot of a product. A product's slots are those of a norm, followed by those of
+// the product's weight and bias: the norm before the product or, in a post-norm layer, the norm
+// after the product's block. For TF_N_SITE, returns RLHF_TF_N_LAYER.
 int32_t rlhf__tf_site_first(enum rlhf__tf_site site);
 int32_t rlhf__tf_site_inputs(const struct rlhf__tf *m, enum rlhf__tf_site site);
 // The largest number of columns that A x of this product has in any layer; 0 without adapters.

@@ -13,8 +13,8 @@ static void push(struct rlhf__cursor *c, struct rlhf__decimal *x) {
     c->at++;
 }
 
-// Returns the length in bytes of the thousands separator at the cursor. Returns 0 if there is none,
-// or if it is not followed by exactly three digits.
+// Returns the length in bytes of the thousands separator at the cursor. Returns 0 without a
+// separator, or if it is not followed by exactly three digits.
 static ptrdiff_t separator(const struct rlhf__cursor *c) {
     ptrdiff_t n = rlhf__next_is(c, ",") ? 1 : rlhf__next_is(c, RLHF__NBSP) ? 2 : 0;
     if (!n || !rlhf__digit_at(c, n) || !rlhf__digit_at(c, n + 1) || !rlhf__digit_at(c, n + 2))
@@ -83,8 +83,8 @@ static void take_exponent(struct rlhf__cursor *c, struct rlhf__decimal *x) {
 }
 
 // Reads a decimal number into *x: digits with separators, a point with digits, an exponent. Sets
-// *integer to 1 if there is no point, otherwise to 0. Returns 0 if no number is at the cursor,
-// otherwise 1.
+// *integer to 1 if the number lacks a point, otherwise to 0. Returns 0 if no number is at the
+// cursor, otherwise 1.
 static int take_decimal(struct rlhf__cursor *c, struct rlhf__decimal *x, int *integer) {
     const struct rlhf__cursor before = *c;
     int64_t e;

@@ -77,8 +77,8 @@ enum rlhf_plan_flag {
     // PREFERENCES: loss() uses rlhf_loss_in.margin. Without this flag, a row with a margin is
     // rejected.
     RLHF_PLAN_MARGINS = 256,
-    // ROLLOUT: a run may have no rewards; score and token_reward are then zeros. Without this flag,
-    // a run without rewards is rejected.
+    // ROLLOUT: a run may be without rewards; score and token_reward are then zeros. Without this
+    // flag, such a run is rejected.
     RLHF_PLAN_REWARDS_OPTIONAL = 512,
     // ROLLOUT: rows may be sampled with older weights than the present ones (rlhf_rollout.version),
     // because the algorithm corrects for this. Without this flag, a run that samples ahead is
