@@ -49,8 +49,9 @@ CONTEXT = {
     "http.connect_timeout_s": "url=SLOW,ca=cert.pem,patience_s=0", # the handshake takes a second
     "http.backoff_s": "url=DOWN,patience_s=4,backoff_max_s=100",
     "http.backoff_max_s": "url=DOWN,patience_s=4,backoff_s=100",
-    "rubric.command": "url=,model=", "rubric.repeats": "url=BUSY", "rubric.patience_s": "url=DOWN",
-    "rubric.ca": "url=TLS",
+    "rubric.command": "url=,model=", "rubric.repeats": "url=BUSY",
+    # With several requests at a time, an answer to one of them may end the failure of another.
+    "rubric.patience_s": "url=DOWN,concurrency=1", "rubric.ca": "url=TLS",
 }
 VALUE = {
     "field": "other", "marker": "A:", "after": "END", "bt_rm.model": "rm2",

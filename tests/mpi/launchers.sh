@@ -21,7 +21,7 @@ launcher_of() {
 
 each_launcher() {
     for name in openmpi mpich; do
-        [ -f "$lib/collectives/collective_$name.so" ] && launcher_of $name >/dev/null && echo $name
+        if [ -f "$lib/collectives/collective_$name.so" ] && launcher_of $name >/dev/null; then echo $name; fi
     done
 }
 
