@@ -7,8 +7,8 @@ Each job trains a small model. The hash is of all tensors of its last checkpoint
 head. It must equal the hash in golden.txt, which has one hash for each job and dtype, whatever the level and threads.
 Metrics and samples of all runs of a job and dtype must also be the same. Levels that this CPU lacks are left out.
 Without --threads, levels take one and two threads in turn. --few runs each job twice: in f32 at avx2, in bf16 at
-the highest level (on a machine without avx2, both at the highest). --update writes golden.txt; then the highest
-level defines the hashes. Exit status 1 if a hash differs.
+the highest level (on a machine without avx2, both at the highest). At level amx, runs set compute.arithmetic=v1.
+--update writes golden.txt; then the highest level defines the hashes. Exit status 1 if a hash differs.
 """
 import argparse
 import hashlib
@@ -21,7 +21,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 GOLDEN = os.path.join(HERE, "golden.txt")
-LEVELS = ("avx512_bf16", "avx512", "avx2", "baseline", "neon")
+LEVELS = ("amx", "avx512_bf16", "avx512", "avx2", "baseline", "neon")
 SMALL = ("llama", "qwen3")  # jobs that `baseline` runs too; it takes ten times as long as avx2
 
 SAMPLED = "--set batch.size=8 --set sampling.max_new_tokens=12 --phases 2"
@@ -136,6 +136,8 @@ def train(build, where, words, dtype, level, threads):
     wrapper = os.environ.get("RLHF_RUN_UNDER", "").split()  # an emulator
     command = [*wrapper, f"{build}/bin/rlhf-host", *words.split(), *QUIET.split(),
                "--set", f"compute.dtype={dtype}", "--set", f"run.threads={threads}"]
+    if level == "amx":
+        command += ["--set", "compute.arithmetic=v1"]
     done = subprocess.run(command, cwd=where, env=env, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:

@@ -59,6 +59,9 @@ const struct rlhf__level *rlhf__isa_level(int isa) { return &levels[isa]; }
 
 const char *rlhf__isa_arithmetic(int isa) { return isa == RLHF__ISA_AMX ? "v1-amx" : "v1"; }
 
+#ifdef RLHF_AMX_IN_C // a build for tests (tests/kernels/amx_in_c.h)
+static const char *lacks_amx(void) { return NULL; }
+#else
 static const char *lacks_amx(void) {
     enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 }; // of <asm/prctl.h>, Linux 5.16
     unsigned a, b, c, d;
@@ -69,6 +72,7 @@ static const char *lacks_amx(void) {
                ? NULL
                : "the kernel's leave to use AMX";
 }
+#endif
 
 #define NEED(feature)                                                                              \
     if (!__builtin_cpu_supports(feature)) return feature
