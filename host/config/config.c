@@ -228,6 +228,20 @@ static rlhf_status check_best(const struct rlhf__config *c, struct rlhf__error *
                       c->checkpoint.best);
 }
 
+// If a run keeps its best checkpoint, checkpoint.every=0 on resuming would silently end that. (In a
+// new run, setup/effect_rules.c rejects such settings.)
+static rlhf_status check_best_stays(const struct rlhf__config *stored, const struct rlhf__config *c,
+                                    struct rlhf__error *err) {
+    if (!c->checkpoint.best[0] || c->checkpoint.every != 0 || stored->checkpoint.every == 0)
+        return RLHF_OK;
+    return rlhf__fail(
+        err, RLHF_E_INVALID,
+        "checkpoint.every is 0, so the best checkpoint by checkpoint.best=%.200s, which "
+        "this run keeps, would no longer be kept; set checkpoint.every to 1 or more, "
+        "or also --set checkpoint.best=",
+        c->checkpoint.best);
+}
+
 // Apply the stored settings of a run, then the settings given on resuming.
 static rlhf_status go_on(const struct rlhf__config_request *req, struct rlhf__config *out,
                          struct rlhf__error *err) {
@@ -247,6 +261,7 @@ static rlhf_status go_on(const struct rlhf__config_request *req, struct rlhf__co
         out->sink[i].stored = !req->trust_run;
     if (status == RLHF_OK) status = check_rewards(out, err);
     if (status == RLHF_OK) status = check_best(out, err);
+    if (status == RLHF_OK && !plain) status = check_best_stays(&stored, out, err);
     rlhf__config_finish(&stored);
     return status;
 }

@@ -2,6 +2,7 @@
 // messages of the program.
 #include "support/check.h"
 
+#include "base/clock.h"
 #include "base/last_words.h"
 #include "base/running.h"
 
@@ -52,9 +53,11 @@ static void the_sentence_is_json_where_lines_are(void **state) {
     close(ends[0]);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) != 0); // sanitizers exit
-    static const char want[] = "{\"event\": \"log\", \"level\": \"error\", \"message\": "
+    static const char time[] = "{\"time\": \"",
+                      want[] = "Z\", \"event\": \"log\", \"level\": \"error\", \"message\": "
                                "\"reward the odd one, score(): segmentation fault\"}\n";
-    assert_memory_equal(text, want, sizeof want - 1);
+    assert_memory_equal(text, time, sizeof time - 1);
+    assert_memory_equal(text + sizeof time - 1 + RLHF__UTC_BYTES - 2, want, sizeof want - 1);
 }
 
 int main(void) {

@@ -2,6 +2,7 @@
 // kills the process.
 #include "support/check.h"
 
+#include "base/clock.h"
 #include "base/running.h"
 #include "base/signals.h"
 
@@ -75,14 +76,16 @@ static void stopping_says(int json, int in_call, const char *says) {
     assert_true(read(ends[0], text, sizeof text - 1) > 0);
     close(ends[0]);
     assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (json) memset(text + sizeof "{\"time\": \"" - 1, '-', RLHF__UTC_BYTES - 2);
     assert_string_equal(text, says);
 }
 
+// How a line with a time begins.
+#define TIMED "{\"time\": \"-----------------------Z\", \"event\": \"log\", \"level\": \"info\", "
+
 static void stopping_is_json_where_lines_are(void **state) {
     (void)state;
-    stopping_says(1, 0,
-                  "{\"event\": \"log\", \"level\": \"info\", \"message\": "
-                  "\"stopping; press again to stop at once\"}\n");
+    stopping_says(1, 0, TIMED "\"message\": \"stopping; press again to stop at once\"}\n");
     stopping_says(0, 0, "stopping; press again to stop at once\n");
 }
 
@@ -92,9 +95,9 @@ static void stopping_names_what_is_waited_for(void **state) {
                   "stopping when reward org.example.mine, score() has returned; press again to "
                   "stop at once\n");
     stopping_says(1, 1,
-                  "{\"event\": \"log\", \"level\": \"info\", \"message\": \"stopping when "
-                  "reward org.example.mine, score() has returned; press again to stop at "
-                  "once\"}\n");
+                  TIMED "\"message\": \"stopping when "
+                        "reward org.example.mine, score() has returned; press again to stop at "
+                        "once\"}\n");
 }
 
 // During a phase, the message says what will happen to the phase. The child gets signal `number`

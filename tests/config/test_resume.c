@@ -13,6 +13,8 @@ static void store_run(struct fixture *f) {
     add_reward(f, f->sample);
     add_set(f, "run.phases=10");
     add_set(f, "optim.lr=0.001");
+    add_set(f, "checkpoint.every=1");
+    add_set(f, "checkpoint.best=reward/total");
     check_ok(resolve(f, &err), &err);
     check_ok(rlhf__config_print(&f->config, &b, &err), &err);
     check_ok(rlhf__make_dirs(scratch_path(f->scratch, "run"), &err), &err);
@@ -103,6 +105,17 @@ static void the_rest_may_not(void **state) {
     check_refused(f, "--config cannot be given with it");
 }
 
+static void the_best_checkpoint_stays(void **state) {
+    struct fixture *f = *state;
+    struct rlhf__error err = {0};
+    add_set(f, "checkpoint.every=0");
+    check_refused(f, "checkpoint.every is 0, so the best checkpoint by "
+                     "checkpoint.best=reward/total, which this run keeps, would no longer be kept");
+    add_set(f, "checkpoint.every=0");
+    add_set(f, "checkpoint.best=");
+    check_ok(load(f, &err), &err);
+}
+
 static void a_run_is_needed(void **state) {
     struct fixture *f = *state;
     struct rlhf__error err = {0};
@@ -117,10 +130,8 @@ static void a_run_is_needed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        T(the_stored_values_hold),
-        T(some_things_may_change),
-        T(the_rest_may_not),
-        T(a_run_is_needed),
+        T(the_stored_values_hold),    T(some_things_may_change), T(the_rest_may_not),
+        T(the_best_checkpoint_stays), T(a_run_is_needed),
     };
     return cmocka_run_group_tests_name("config_resume", tests, NULL, NULL);
 }

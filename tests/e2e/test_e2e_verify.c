@@ -387,8 +387,8 @@ static void phases_before_other_settings_are_refused(void **state) {
            0);
     expect(t, e2e_run(t, "verify x --phase 4"), 0);
     expect(t, e2e_run(t, "verify x --phase 2"), 2);
-    e2e_says(t,
-             "phase 2 cannot be recomputed: after phase 3 the run was resumed with other settings");
+    e2e_says(t, "phase 2 cannot be recomputed: after phase 3 the run was resumed with other "
+                "settings, inputs or plugins");
     expect(t, e2e_run(t, "verify x --all"), 0);
     e2e_says(t, "phases 1 to 3 are not recomputed");
     e2e_says(t, "1 of 1 phases are equal");

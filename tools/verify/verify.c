@@ -98,8 +98,8 @@ static rlhf_status read_chain(struct job *j, struct rlhf__error *err) {
         j->run, was, RLHF_SDK_VERSION);
 }
 
-// Take the phases from the flags. If a resume changed settings, the new ones have replaced the
-// earlier ones in config.json, so only the phases after that resume can be recomputed.
+// Take the phases from the flags. If a resume changed settings, inputs or plugins, the run
+// directory names only the new ones, so only the phases after that resume can be recomputed.
 static rlhf_status choose_phases(struct job *j, struct rlhf__error *err) {
     const struct rlhf__chain_line *l =
         rlhf__chain_file_last(&j->chain, RLHF__CHAIN_BEGIN, INT64_MAX);
@@ -110,8 +110,8 @@ static rlhf_status choose_phases(struct job *j, struct rlhf__error *err) {
     if (j->first > l->phase) return RLHF_OK;
     if (j->o->all && l->phase < j->phases) {
         if (!j->o->json)
-            printf("phases 1 to %lld are not recomputed: the run was resumed with other settings "
-                   "after them\n",
+            printf("phases 1 to %lld are not recomputed: the run was resumed after them with other "
+                   "settings, inputs or plugins\n",
                    (long long)l->phase);
         j->first = l->phase + 1;
         return RLHF_OK;
@@ -119,8 +119,8 @@ static rlhf_status choose_phases(struct job *j, struct rlhf__error *err) {
     return rlhf__fail(
         err, RLHF_E_INVALID,
         "verify: phase %lld cannot be recomputed: after phase %lld the run was resumed "
-        "with other settings, which replaced those of config.json; phases from %lld "
-        "on can be",
+        "with other settings, inputs or plugins, and only those are kept; phases from %lld on can "
+        "be",
         (long long)j->first, (long long)l->phase, (long long)l->phase + 1);
 }
 

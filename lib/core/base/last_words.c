@@ -3,6 +3,7 @@
 #include "base/last_words.h"
 
 #include "base/alternate.h"
+#include "base/clock.h"
 #include "base/running.h"
 
 #include <pthread.h>
@@ -45,11 +46,14 @@ static void keep_plain(char *text) {
 // Write "rlhf-host: error: <who>: <what>", or a log line as JSON, in one write. Async-signal-safe.
 static void say(const char *what) {
     rlhf__alternate_close();
-    char who[512], text[1024] = "";
+    char who[512], text[1024] = "", now[RLHF__UTC_BYTES];
     if (!rlhf__running_describe(who, sizeof who)) append(who, sizeof who, "the host");
     if (json) {
         keep_plain(who);
-        append(text, sizeof text, "{\"event\": \"log\", \"level\": \"error\", \"message\": \"");
+        rlhf__utc(now);
+        append(text, sizeof text, "{\"time\": \"");
+        append(text, sizeof text, now);
+        append(text, sizeof text, "\", \"event\": \"log\", \"level\": \"error\", \"message\": \"");
     } else {
         if (isatty(STDERR_FILENO)) append(text, sizeof text, "\n"); // keep the progress line
         append(text, sizeof text, "rlhf-host: error: ");

@@ -21,7 +21,7 @@ void rlhf__last_words_renew(void);
 void rlhf__last_words_prefix(const char *text);
 
 // If `on` is 1, the sentence that reports the end is printed as a JSON object. The object has the
-// format of the log's JSON lines, but lacks the time. [main]
+// format of the log's JSON lines. [main]
 void rlhf__last_words_json(int on);
 
 // Restore the default action of fatal signals in a child process. The parent reports how the child

@@ -1,6 +1,7 @@
 // log.c: see log.h.
 #include "base/log.h"
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/printable.h"
 
@@ -37,12 +38,9 @@ const char *rlhf__clock_text(int32_t *day, char out[32]) {
 // ---- JSON ----
 
 static void put_time(struct rlhf__buf *b) {
-    struct timespec now;
-    struct tm tm;
-    char text[32] = "";
-    clock_gettime(CLOCK_REALTIME, &now);
-    if (gmtime_r(&now.tv_sec, &tm)) strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
-    rlhf__buf_printf(b, "{\"time\": \"%s.%03ldZ\"", text, now.tv_nsec / 1000000);
+    char now[RLHF__UTC_BYTES];
+    rlhf__utc(now);
+    rlhf__buf_printf(b, "{\"time\": \"%s\"", now);
 }
 
 // The caller holds the lock. Returns 0 when memory runs out.

@@ -42,12 +42,16 @@ static void append_number(char *out, size_t cap, int64_t v) {
 
 // Print a line on standard error in the format of a log line. Async-signal-safe.
 static void say(const char *what) {
-    char text[700] = "";
+    char text[750] = "", now[RLHF__UTC_BYTES];
     if (quiet) return;
-    if (json)
-        append(text, sizeof text, "{\"event\": \"log\", \"level\": \"info\", \"message\": \"");
-    else if (isatty(STDERR_FILENO)) // begin a new line after the ^C and the progress bar
+    if (json) {
+        rlhf__utc(now);
+        append(text, sizeof text, "{\"time\": \"");
+        append(text, sizeof text, now);
+        append(text, sizeof text, "\", \"event\": \"log\", \"level\": \"info\", \"message\": \"");
+    } else if (isatty(STDERR_FILENO)) { // begin a new line after the ^C and the progress bar
         append(text, sizeof text, "\n");
+    }
     append(text, sizeof text, what);
     append(text, sizeof text, json ? "\"}\n" : "\n");
     if (rlhf__alternate_keep(text)) return; // the next drawing shows it; printed at the end

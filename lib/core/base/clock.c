@@ -1,0 +1,41 @@
+// clock.c: see clock.h.
+#include "base/clock.h"
+
+#include <stdint.h>
+#include <string.h>
+
+// Write v with n digits over the digits at `to`.
+static void put(char *to, int n, int64_t v) {
+    for (; n > 0; v /= 10)
+        to[--n] = (char)('0' + v % 10);
+}
+
+// Write the date of a day since 1970-01-01. Source: H. Hinnant, "chrono-Compatible Low-Level Date
+// Algorithms", civil_from_days, for days from 1970 on. Years begin in March there, so a leap day is
+// the last day of its year.
+static void put_date(char *out, int64_t days) {
+    days += 719468;                                         // since 0000-03-01
+    const int64_t era = days / 146097, day = days % 146097; // of 400 years
+    const int64_t year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
+    const int64_t of_year = day - (365 * year + year / 4 - year / 100);
+    const int64_t month = (5 * of_year + 2) / 153; // 0 = March
+    put(out, 4, era * 400 + year + (month >= 10));
+    put(out + 5, 2, month < 10 ? month + 3 : month - 9);
+    put(out + 8, 2, of_year - (153 * month + 2) / 5 + 1);
+}
+
+void rlhf__utc_of(const struct timespec *t, char out[RLHF__UTC_BYTES]) {
+    const int64_t s = t->tv_sec > 0 ? (int64_t)t->tv_sec : 0;
+    memcpy(out, "0000-00-00T00:00:00.000Z", RLHF__UTC_BYTES);
+    put_date(out, s / 86400);
+    put(out + 11, 2, s / 3600 % 24);
+    put(out + 14, 2, s / 60 % 60);
+    put(out + 17, 2, s % 60);
+    put(out + 20, 3, t->tv_nsec / 1000000);
+}
+
+void rlhf__utc(char out[RLHF__UTC_BYTES]) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    rlhf__utc_of(&now, out);
+}
