@@ -148,7 +148,16 @@ def answer_of(tok, row):
     if whole[:len(prompt)] != prompt:
         return None
     rest = whole[len(prompt):]
-    while rest and not tok.decode(rest[-1:]).strip():  # the text after the turn
+    try:  # some templates write the end of the text after the last turn, but not if another turn follows
+        longer = list(tok.apply_chat_template(row["messages"] + row["answer"] + [{"role": "user", "content": "x"}], return_dict=False))
+        same = len(os.path.commonprefix([longer[len(prompt):], rest]))
+        if same and longer[:len(prompt)] == prompt and not tok.decode(rest[same:], skip_special_tokens=True).strip():
+            rest = rest[:same]
+    except Exception:
+        pass
+    said = row["answer"][0]["content"]
+    own = lambda: said[-1:].isspace() and tok.decode(rest).endswith(said)  # the answer itself ends with white space
+    while rest and not tok.decode(rest[-1:]).strip() and not own():  # white space after the turn
         rest = rest[:-1]
     return rest
 

@@ -95,8 +95,9 @@ def main():
                 total = total + len(members) / len(group) / (len(members) - 1) * pair_loss(
                     o, cut(logp), cut(ref), [prompt[best], prompt[j]])
         total.backward()
+        # The header's derivatives are central differences with a step of 1e-5: the rounding error of the loss, times 1e5.
         off = max((logp.grad - torch.tensor(array(text, name))).abs().max().item() / 1e3,
-                  abs(total.item() - float(loss)) / (1 + abs(total.item())))
+                  abs(total.item() - float(loss))) / (1 + abs(total.item()))
         print(f"{options or 'defaults'}: loss {total.item():.15g}, off by {off:.1e}")
         worst, cases = max(worst, off), cases + 1
     print(f"{cases} cases, largest difference {worst:.1e}")

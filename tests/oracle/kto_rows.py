@@ -99,7 +99,7 @@ def main():
             for _ in range(60)]
     good = [check(program, work, form, directory(work, form, form), plain, False) for form in ("gpt2", "qwen2")]
     for name in ("chatml", "llama3"):
-        _, form, special, template = TEMPLATES[name]
+        form, special, template = TEMPLATES[name]
         good.append(check(program, work, name, directory(work, name, form, special, template), chat, True))
     sys.exit(not all(good))
 
