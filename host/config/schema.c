@@ -271,8 +271,8 @@ static const rlhf_opt episodes_opts[] = {
       "longest row in tokens, with its prompt; 0: the longest prompt, and episodes.turns times "
       "sampling.max_new_tokens and episodes.reply_tokens, at most the model's context"),
     I(reply_tokens, 256, 1, 1 << 20,
-      "tokens that an environment may add after a turn, and at the beginning; longer texts are "
-      "cut"),
+      "tokens that an environment may add after a turn; longer texts are cut, but not what it "
+      "says in reset()"),
     I(retries, 3, 0, 1000,
       "how often the host replays an episode after a failure of the environment, with the same "
       "turns"),

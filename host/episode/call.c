@@ -130,7 +130,7 @@ static rlhf_status take(const struct call *a, uint32_t i, struct rlhf__error *er
     struct rlhf__episode *e = a->of[i];
     if (a->arrays.out.failed[i]) {
         e->failed = 1;
-        broken(a, i, "could not be answered", err);
+        broken(a, i, "could not be answered; a warning above may say why", err);
         if (err) err->code = RLHF_E_IO;
         return RLHF_E_IO;
     }

@@ -190,7 +190,8 @@ rlhf_status rlhf__speak_prompt(struct rlhf__speaking *by, const struct rlhf__epi
     if (e->read.n >= (size_t)l->tokens)
         return rlhf__fail(err, RLHF_E_INVALID,
                           "a prompt has %zu tokens with what the environment adds in reset(), and "
-                          "episodes.tokens is %d, which leaves no room for a turn",
+                          "a row may have %d, which leaves no room for a turn; set "
+                          "episodes.tokens higher (the policy's context is the limit)",
                           e->read.n, l->tokens);
     return RLHF_OK;
 }

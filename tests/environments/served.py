@@ -111,6 +111,11 @@ class Serve(BaseHTTPRequestHandler):
             if message["type"] == "reset":
                 game = [message["data"]["seed"] % 3]
                 data = {"observation": {"text": f"{game[0]}?", "done": False}, "reward": None, "done": False}
+            elif message["data"]["message"] == "invalid":
+                fault = {"type": "enum", "loc": ["message"], "msg": "Input should be 'a' or 'b'"}
+                error = {"message": "Invalid message", "code": "VALIDATION_ERROR", "errors": [fault, {"loc": [0, "x"]}]}
+                self.send(json.dumps({"type": "error", "data": error}).encode(), op=1)
+                continue
             else:
                 out = play(game, message["data"]["message"])
                 data = {"observation": {"text": out["said"]}, "reward": out["reward"], "done": out["done"]}

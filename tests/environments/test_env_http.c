@@ -115,6 +115,27 @@ static void openenv(void **state) {
     assert_int_equal(pclose(served), 0); // every WebSocket ended with a close frame
 }
 
+// A turn that is not an action is no failure: the policy reads why it is not, and goes on.
+static void refused_turns(void **state) {
+    (void)state;
+    const char *const wrong[] = {"invalid"}, *const right[] = {"0123456789"};
+    serve("none", 0);
+    open_it(1, 60);
+    assert_int_equal(play_reset(&p, 1, both, NULL), RLHF_OK);
+    assert_true(p.metric[0] == 0);
+    for (int turn = 1; turn <= 2; turn++) {
+        assert_int_equal(play_step(&p, 1, both, wrong, NULL), RLHF_OK);
+        assert_string_equal(p.said[0], "user: error: Invalid message: message: Input should be 'a' "
+                                       "or 'b'; x: wrong|");
+        assert_true(!p.failed[0] && !p.end[0] && p.reward[0] == 0 && p.metric[0] == turn);
+    }
+    assert_int_equal(play_step(&p, 1, both, right, NULL), RLHF_OK);
+    assert_int_equal(p.end[0], RLHF_EPISODE_DONE);
+    play_end(&p, 1, both);
+    play_close(&p);
+    assert_int_equal(pclose(served), 0);
+}
+
 static void faults(void **state) {
     static const struct {
         const char *name, *lines, *openenv; // why, in the two forms; NULL: it does not fail
@@ -168,6 +189,7 @@ static void refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(lines), cmocka_unit_test(openenv),
-                                       cmocka_unit_test(faults), cmocka_unit_test(refused)};
+                                       cmocka_unit_test(refused_turns), cmocka_unit_test(faults),
+                                       cmocka_unit_test(refused)};
     return cmocka_run_group_tests_name("env_http", tests, NULL, NULL);
 }

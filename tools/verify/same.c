@@ -183,7 +183,8 @@ static int is_left_out(const char *name) { return strcmp(name, "state/run.json")
 // scores came from the record.
 static int is_on_trust(const struct rlhf__same *s, int64_t phase, const char *name) {
     char again[RLHF__PATH_CAP];
-    if (!s->trusted || (strncmp(name, "state/reward_", 13) != 0 && strcmp(name, "state/judge.bin")))
+    if (!s->trusted ||
+        (strncmp(name, "state/reward_", 13) != 0 && strcmp(name, "state/judge.bin") != 0))
         return 0;
     rlhf__path_put(again, "%s/%06lld/%s", s->again, (long long)phase, name);
     return !rlhf__is_file(again);

@@ -12,7 +12,10 @@
 #include <string.h>
 #include <time.h>
 
-enum { SHOWN = 160, FULL_S = 10 };
+enum { SHOWN = 160, FULL_S = 10, FAULTS = 3 };
+
+// The metric environment/refused_turns: the turns of an episode that were not actions.
+#define REFUSED "refused_turns"
 
 // ---- what is sent ----
 
@@ -75,8 +78,42 @@ static rlhf_status say(const struct rlhf__openenv *o, const rlhf_episode_out *ou
     return st;
 }
 
+// Append ": action: Input should be 'UP', ..." for the first faults that the server lists.
+static void add_faults(struct rlhf__bytes *text, const json_t *faults) {
+    for (size_t k = 0; k < FAULTS && k < json_array_size(faults); k++) {
+        const json_t *fault = json_array_get(faults, k), *where = json_object_get(fault, "loc");
+        const char *why = json_string_value(json_object_get(fault, "msg"));
+        rlhf__bytes_text(text, k ? "; " : ": ");
+        for (size_t i = 0; i < json_array_size(where); i++) {
+            const char *part = json_string_value(json_array_get(where, i));
+            if (!part) continue; // an index
+            rlhf__bytes_text(text, part);
+            rlhf__bytes_text(text, ": ");
+        }
+        rlhf__bytes_text(text, why ? why : "wrong");
+    }
+}
+
+// If the server refuses the policy's turn because it is not an action, the policy reads why, and
+// the episode goes on. Returns 1 if it was so.
+static int take_refusal(const struct rlhf__openenv *o, struct rlhf__openenv_state *s,
+                        const json_t *data, const rlhf_episode_out *out, uint32_t i) {
+    const char *code = json_string_value(json_object_get(data, "code"));
+    const char *message = json_string_value(json_object_get(data, "message"));
+    struct rlhf__bytes text = {.host = o->host};
+    if (!code || strcmp(code, "VALIDATION_ERROR") != 0) return 0;
+    rlhf__bytes_text(&text, "error: ");
+    rlhf__bytes_text(&text, message ? message : "invalid action");
+    add_faults(&text, json_object_get(data, "errors"));
+    const int good =
+        !text.full && out->say(out, i, RLHF_ROLE_USER, (rlhf_str){text.data, text.len}) == RLHF_OK;
+    rlhf__bytes_finish(&text);
+    if (good) out->metric(out, i, REFUSED, (double)++s->refused);
+    return good;
+}
+
 // Take a message. Returns 0 and the reason in why if it is not an observation.
-static int take(const struct rlhf__openenv *o, enum rlhf__asked what,
+static int take(const struct rlhf__openenv *o, enum rlhf__asked what, struct rlhf__openenv_state *s,
                 const struct rlhf__bytes *text, const rlhf_episode_out *out, uint32_t i,
                 char *why) {
     json_t *v = json_loadb(text->data ? text->data : "", text->len, JSON_ALLOW_NUL, NULL);
@@ -86,6 +123,10 @@ static int take(const struct rlhf__openenv *o, enum rlhf__asked what,
     char shown[SHOWN];
     const int good = type && strcmp(type, "observation") == 0 && seen &&
                      (!o->observation || at_pointer(seen, o->observation));
+    if (!good && what == RLHF__ASKED_STEP && take_refusal(o, s, data, out, i)) {
+        json_decref(v);
+        return 1;
+    }
     if (!good) {
         snprintf(why, RLHF__SOCKET_WHY, "it answered %s: %s",
                  rlhf__utf8_shown(text->data ? text->data : "", text->len, shown, sizeof shown),
@@ -94,6 +135,7 @@ static int take(const struct rlhf__openenv *o, enum rlhf__asked what,
         if (json_is_number(reward) && what == RLHF__ASKED_STEP)
             out->reward[i] = (float)json_number_value(reward);
         if (json_is_true(done) && what == RLHF__ASKED_STEP) out->end[i] = RLHF_EPISODE_DONE;
+        if (what == RLHF__ASKED_RESET) out->metric(out, i, REFUSED, (double)(s->refused = 0));
     }
     const int said = good && say(o, out, i, seen) == RLHF_OK;
     if (good && !said) snprintf(why, RLHF__SOCKET_WHY, "what it says could not be taken");
@@ -165,8 +207,9 @@ static enum rlhf__socket_end receive(const struct rlhf__openenv *o, enum rlhf__a
         if (end != RLHF__SOCKET_DONE || what != RLHF__ASKED_RESET || !is_full(text)) return end;
         if (rlhf__http_now() > patience) {
             snprintf(why, RLHF__SOCKET_WHY,
-                     "it has no room for another session (max_concurrent_envs); a run opens as "
-                     "many as sampling.slots");
+                     "it has no room for another session; a run opens as many as sampling.slots, "
+                     "in whole groups: let it have more (max_concurrent_envs), or lower "
+                     "sampling.slots; if it never had one, its log may say why");
             return RLHF__SOCKET_FAILED;
         }
         const struct timespec nap = {0, 100000000};
@@ -192,7 +235,8 @@ rlhf_status rlhf__openenv_ask(const struct rlhf__openenv *o, enum rlhf__asked wh
                                                 : send_one(o, what, in, i, why);
             if (end == RLHF__SOCKET_CANCELLED || end == RLHF__SOCKET_NO_MEMORY)
                 st = give_up(o, end);
-            else if (reading && end == RLHF__SOCKET_DONE && !take(o, what, &text, out, i, why))
+            else if (reading && end == RLHF__SOCKET_DONE &&
+                     !take(o, what, in->state[i], &text, out, i, why))
                 end = RLHF__SOCKET_FAILED;
             if (end != RLHF__SOCKET_FAILED) continue;
             out->failed[i] = 1;

@@ -21,10 +21,12 @@ struct rlhf__openenv {
 // The state of an episode.
 struct rlhf__openenv_state {
     struct rlhf__socket *socket; // NULL: none
+    uint64_t refused;            // turns that the server refused
 };
 
-// Reset or step all episodes of a call. An episode without an answer has failed. Errors: RLHF_E_IO
-// if no episode has an answer; RLHF_E_CANCELLED; RLHF_E_NOMEM. [step]
+// Reset or step all episodes of a call. An episode without an answer has failed. If the server
+// refuses a turn because it is not a valid action (VALIDATION_ERROR), the policy reads why. Errors:
+// RLHF_E_IO if no episode has an answer; RLHF_E_CANCELLED; RLHF_E_NOMEM. [step]
 rlhf_status rlhf__openenv_ask(const struct rlhf__openenv *, enum rlhf__asked,
                               const rlhf_episode_in *, const rlhf_episode_out *);
 
