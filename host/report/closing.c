@@ -82,7 +82,7 @@ static void say_found(const struct rlhf__closing *c, const struct rlhf__verdict 
 }
 
 // Log the findings of single phases, which the series no longer show.
-static void say_reported(const struct rlhf__closing *c) {
+static void say_reported(const struct rlhf__closing *c, const struct rlhf__verdict *v) {
     static const struct {
         uint32_t bit;
         const char *words;
@@ -90,10 +90,12 @@ static void say_reported(const struct rlhf__closing *c) {
                {RLHF__EXPLODED, "exploding gradients"},
                {RLHF__DIVERGED, "a loss that diverged"},
                {RLHF__FELL, "preferred responses that were lost"}};
-    const int64_t said = c->findings->said;
+    const int64_t said = c->findings->reported;
     struct rlhf__buf text = RLHF__BUF_INIT;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        const int hidden = all[i].bit != RLHF__DIVERGED && (said & RLHF__LOST) != 0;
+        const int hidden = all[i].bit == RLHF__DIVERGED
+                               ? rlhf__notes_find(&v->notes, "diverged") != NULL
+                               : (said & RLHF__LOST) != 0;
         if (!(said & all[i].bit) || hidden) continue;
         rlhf__buf_printf(&text, "%s%s", text.len ? ", " : "", all[i].words);
     }
@@ -137,7 +139,7 @@ static void say_lines(const struct rlhf__closing *c, const struct rlhf__verdict 
     if (!line.bad) rlhf__logf(c->log, RLHF_LOG_INFO, "%s", rlhf__buf_text(&line));
     if (price.len && !price.bad) rlhf__logf(c->log, RLHF_LOG_INFO, "%s", rlhf__buf_text(&price));
     say_found(c, v);
-    say_reported(c);
+    say_reported(c, v);
     rlhf__buf_free(&line);
     rlhf__buf_free(&price);
 }

@@ -61,7 +61,8 @@ struct rlhf__found rlhf__findings_judge(struct rlhf__findings *f,
     f->is_far = p->kl > RLHF__FAR_KL;
     // Report a collapse or the distance, but not the jump that led to it.
     if (f->is_collapsed || f->is_far) f->said |= RLHF__JUMPED;
-    const int diverged = f->phases > 0 && p->loss > RLHF__LOSS_FACTOR * f->loss + RLHF__LOSS_MARGIN;
+    const double limit = RLHF__RULE_LOSS_FACTOR * f->loss + RLHF__RULE_LOSS_MARGIN;
+    const int diverged = f->phases > 0 && p->loss > limit;
     // Report a loss that has diverged, but not the gradients that exploded with it.
     if (diverged) f->said |= RLHF__EXPLODED | RLHF__FELL;
     // A bounded loss cannot diverge, even if the policy gives the preferred responses much less
@@ -78,6 +79,7 @@ struct rlhf__found rlhf__findings_judge(struct rlhf__findings *f,
     if (f->said & RLHF__LOST) out.what = 0;
     if (out.what & RLHF__LOST) out.what &= ~(uint32_t)RLHF__ALL_CUT_OFF;
     f->said |= out.what;
+    f->reported |= out.what;
     if ((jumped || exploded) && f->wild == 0) f->wild = f->phases + 1;
     note_norm(f, p->norm);
     if (!isnan(p->kl)) f->kl = p->kl;
@@ -141,9 +143,10 @@ json_t *rlhf__findings_save(const struct rlhf__findings *f) {
             json_decref(norms);
             return NULL;
         }
-    return json_pack("{s:I, s:f, s:o, s:o, s:o, s:o, s:I, s:I}", "phases", (json_int_t)f->phases,
-                     "entropy", f->entropy, "correct", real(f->correct), "kl", real(f->kl), "loss",
-                     real(f->loss), "norms", norms, "said", (json_int_t)f->said, "wild",
+    return json_pack("{s:I, s:f, s:o, s:o, s:o, s:o, s:I, s:I, s:I}", "phases",
+                     (json_int_t)f->phases, "entropy", f->entropy, "correct", real(f->correct),
+                     "kl", real(f->kl), "loss", real(f->loss), "norms", norms, "said",
+                     (json_int_t)f->said, "reported", (json_int_t)f->reported, "wild",
                      (json_int_t)f->wild);
 }
 
@@ -159,12 +162,13 @@ rlhf_status rlhf__findings_load(struct rlhf__findings *f, const json_t *v,
     *f = (struct rlhf__findings){0};
     if (!v) return RLHF_OK;
     const struct rlhf__json_count counts[] = {
-        {"phases", &f->phases}, {"said", &f->said}, {"wild", &f->wild}};
+        {"phases", &f->phases}, {"said", &f->said}, {"wild", &f->wild}, {"reported", &f->reported}};
     const json_t *norms = json_object_get(v, "norms");
     f->loss = NAN; // older versions did not store it
     if (json_object_get(v, "loss") && !take(v, "loss", NAN, &f->loss))
         return rlhf__fail(err, RLHF_E_INVALID, "run.json: findings is damaged");
-    RLHF_TRY(rlhf__json_counts(v, counts, 3, err));
+    // nor what was reported
+    RLHF_TRY(rlhf__json_counts(v, counts, json_object_get(v, "reported") ? 4 : 3, err));
     if (!take(v, "entropy", 0, &f->entropy) || !take(v, "correct", NAN, &f->correct) ||
         !take(v, "kl", INFINITY, &f->kl) || !json_is_array(norms) ||
         json_array_size(norms) > RLHF__FINDINGS_NORMS)

@@ -21,8 +21,6 @@
 #define RLHF__NORM_LARGE        10.0   // a norm up to this does not count as exploding
 #define RLHF__CUT_OFF           0.95   // share of the responses, at least
 #define RLHF__FALL              1.0    // nats per token that wanted texts lose, above
-#define RLHF__LOSS_FACTOR       2.0    // a loss diverges above this times the first phase's loss
-#define RLHF__LOSS_MARGIN       2.0    // plus this margin, to allow for differences of batches
 
 // The numbers of one phase. NaN means not measured.
 struct rlhf__phase_numbers {
@@ -70,7 +68,9 @@ struct rlhf__findings {
     double loss;    // of the first phase; NaN: not known
     double norm[RLHF__FINDINGS_NORMS]; // mean gradient norms of the newest phases, oldest first
     int64_t norms;
-    int64_t said;         // bits of enum rlhf__finding and of trends (findings.c) reported so far
+    int64_t said;         // bits of enum rlhf__finding and of trends (findings.c) that are not to
+                          // be reported any more
+    int64_t reported;     // bits of enum rlhf__finding that were reported
     int64_t wild;         // the first phase that jumped or exploded, from 1; 0 = none
     int32_t is_collapsed; // 1: the policy of the last phase has collapsed
     int32_t is_far;       // 1: that policy is far from the reference

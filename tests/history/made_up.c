@@ -37,8 +37,8 @@ static int says(const struct rlhf__verdict *v, const char *part) {
 
 // Returns 1 if the note casts doubt on the run itself.
 static int is_bad(const char *id) {
-    static const char *const ids[] = {"collapsed", "fell_apart", "hacked", "constant_reward",
-                                      "right_answers_fell"};
+    static const char *const ids[] = {"collapsed", "fell_apart",      "diverged",
+                                      "hacked",    "constant_reward", "right_answers_fell"};
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
         if (strcmp(id, ids[i]) == 0) return 1;
     return 0;
@@ -48,6 +48,7 @@ static int is_bad(const char *id) {
 static void check_rule(const struct rlhf__verdict *v) {
     const struct rlhf__run_note *n = rlhf__notes_find(&v->notes, "collapsed");
     if (!n) n = rlhf__notes_find(&v->notes, "fell_apart");
+    if (!n) n = rlhf__notes_find(&v->notes, "diverged");
     if (v->kind == RLHF__VERDICT_NONE) return;
     if (n && v->width) {
         assert_string_equal(v->rule, n->rule);

@@ -61,8 +61,9 @@ static void noise_is_the_median_step(void **state) {
     near(rlhf__trend_noise(SERIES(0, 1, 3, 103)), 1.05 * 2);
     near(rlhf__trend_noise(SERIES(5, 2)), 1.05 * 3);
     near(rlhf__trend_noise(SERIES(5)), 0);
-    // The median step is 0: the root of half the mean square of 0, 0, 0, 4.
-    near(rlhf__trend_noise(SERIES(5, 5, 5, 5, 1)), sqrt(16.0 / 4 / 2));
+    // The median step is 0: the root of half the mean square of 0, 0, 4, without the first step.
+    near(rlhf__trend_noise(SERIES(5, 5, 5, 5, 1)), sqrt(16.0 / 3 / 2));
+    near(rlhf__trend_noise(SERIES(1, 5, 5, 5, 5)), 0);
     near(rlhf__trend_median(SERIES(9, 1, 5)), 5);
     near(rlhf__trend_median(SERIES(9, 1, 5, 2, 2, 4)), 3);
     near(rlhf__trend_median(SERIES(4, 4, 4, 4)), 4);
@@ -79,6 +80,7 @@ static void a_move_is_three_standard_errors(void **state) {
     assert_int_equal(rlhf__trend_moved(SERIES(0, -1, -2, -3, -4.4)), 0);
     assert_int_equal(rlhf__trend_moved(SERIES(0, 1, 2, 300)), 0); // too few
     assert_int_equal(rlhf__trend_moved(SERIES(1, 1, 1, 1, 1)), 0);
+    assert_int_equal(rlhf__trend_moved(SERIES(0.5, 1, 1, 1, 1)), 1); // at once, and for good
     assert_int_equal(rlhf__trend_moved(SERIES(0.5, 0.5, 0.5, 0.5, 0.5004)), 0);
     assert_int_equal(rlhf__trend_moved(series(NULL, 0)), 0);
 }

@@ -400,6 +400,8 @@ def check_classifier(source):
     start = load(source, dtype=torch.float32).eval()
     model, info = load(f"{WORK}/{name}-out", output_loading_info=True)
     ids = torch.tensor([[5, 9, 30, 4, 77, 12]])
+    for p in (*start.parameters(), *model.parameters()):  # torch rounds differently with another alignment in the mapped file
+        p.data = p.data.clone()
     with torch.no_grad():
         same = torch.equal(model.eval()(ids).logits, start(ids).logits)
     empty = not any(info[k] for k in ("missing_keys", "unexpected_keys", "mismatched_keys"))

@@ -20,6 +20,11 @@
 #define RLHF__RULE_CLIPPED     0.3  // share of tokens whose ratio is clipped
 #define RLHF__RULE_DROWNED     0.05 // share of the largest reward's spread
 
+// A supervised loss has diverged if it is above this multiple of the first phase's loss, plus a
+// margin that allows for differences of batches.
+#define RLHF__RULE_LOSS_FACTOR 2.0
+#define RLHF__RULE_LOSS_MARGIN 2.0
+
 // How many values at the end must all be beyond a limit. A single one may be due to chance.
 enum { RLHF__RULE_HELD = 3 };
 

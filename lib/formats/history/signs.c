@@ -83,6 +83,28 @@ static void collapse(const struct rlhf__history *h, struct rlhf__notes *out) {
         add_fell_apart(h, rlhf__trend_above(entropy, wild), out);
 }
 
+// ---- a loss that diverged ----
+
+// Only for supervised runs. The loss of a policy gradient says nothing about the policy.
+static void diverged(const struct rlhf__history *h, struct rlhf__notes *out) {
+    const struct rlhf__series *loss = of(h, "objective/loss");
+    if (loss->n < RLHF__TREND_FEWEST || of(h, "objective/scores")->n ||
+        rlhf__headline_moved(h->series) > 0)
+        return;
+    const double limit = RLHF__RULE_LOSS_FACTOR * loss->value[0] + RLHF__RULE_LOSS_MARGIN;
+    const struct rlhf__run_note form = {
+        .level = RLHF__NOTE_BAD,
+        .id = "diverged",
+        .rule = "the loss stays above twice its beginning plus 2 for three phases, and the "
+                "headline did not improve",
+        .change = "lower optim.lr",
+        .held = rlhf__trend_above(loss, limit)};
+    char first[40], last[40];
+    if (form.held.n < RLHF__RULE_HELD) return;
+    rlhf__notes_add(out, &form, "The loss rose from %s to %s.", rlhf__figure(loss->value[0], first),
+                    rlhf__figure(rlhf__trend_ends(loss).last, last));
+}
+
 // ---- the reward rises, but the policy does not improve ----
 
 struct found {
@@ -162,5 +184,6 @@ static void hacked(const struct rlhf__history *h, struct rlhf__notes *out) {
 void rlhf__signs_apply(const struct rlhf__history *h, struct rlhf__notes *out) {
     const size_t before = out->n;
     collapse(h, out);
+    diverged(h, out);
     if (out->n == before && is_reward(h) && rlhf__headline_moved(h->series) > 0) hacked(h, out);
 }

@@ -69,11 +69,13 @@ double rlhf__trend_noise(const struct rlhf__series *s) {
     if (!step) return INFINITY;
     for (int64_t i = 0; i + 1 < s->n; i++)
         step[i] = fabs(s->value[i + 1] - s->value[i]);
-    for (int64_t i = 0; i + 1 < s->n; i++)
+    // The first step may be the whole effect of training, so it counts as noise only if it is
+    // alone.
+    for (int64_t i = s->n > 2; i + 1 < s->n; i++)
         squares += step[i] * step[i];
     const double middle = median(step, s->n - 1);
     free(step);
-    return middle > 0 ? 1.05 * middle : sqrt(squares / (double)(s->n - 1) / 2);
+    return middle > 0 ? 1.05 * middle : sqrt(squares / (double)(s->n > 2 ? s->n - 2 : 1) / 2);
 }
 
 double rlhf__trend_median(const struct rlhf__series *s) {

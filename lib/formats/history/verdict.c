@@ -205,6 +205,8 @@ static void put_signs(struct rlhf__verdict *v, struct rlhf__buf *title, struct r
         put_failed(v, n, "Collapsed", title, text, rule);
     } else if ((n = rlhf__notes_find(&v->notes, "fell_apart"))) {
         put_failed(v, n, "Fell apart", title, text, rule);
+    } else if ((n = rlhf__notes_find(&v->notes, "diverged"))) {
+        put_failed(v, n, "Diverged", title, text, rule);
     } else if ((n = rlhf__notes_find(&v->notes, "hacked"))) {
         put_doubt(v, n, "look at the texts", title, rule);
     } else if ((n = rlhf__notes_find(&v->notes, "measure_worse"))) {
@@ -239,7 +241,7 @@ static void add_trouble(const struct rlhf__run_facts *f, struct rlhf__notes *out
 // If the run has collapsed or exploits its reward, these warnings are consequences of that, and are
 // left out.
 static void add_reported(const struct rlhf__run_facts *f, struct rlhf__notes *out) {
-    static const char *const lost[] = {"collapsed", "fell_apart", "hacked"};
+    static const char *const lost[] = {"collapsed", "fell_apart", "diverged", "hacked"};
     const struct rlhf__run_note form = {
         .level = RLHF__NOTE_WARN, .id = "reported", .rule = "a warning of that phase"};
     int hidden = 0;
