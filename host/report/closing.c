@@ -201,6 +201,9 @@ static void say_generate(const struct rlhf__closing *c) {
         memcpy(prompt, c->prompt.ptr, (size_t)c->prompt.len);
         rlhf__buf_puts(&line, " --prompt ");
         rlhf__put_shell(&line, prompt);
+        // so that the responses are like those of the run
+        rlhf__buf_puts(&line, c->bos ? " --bos" : "");
+        rlhf__buf_puts(&line, c->ignore_eos ? " --ignore-eos" : "");
     }
     if (!line.bad) rlhf__log_command(c->log, "try it:", rlhf__buf_text(&line));
     rlhf__buf_free(&line);

@@ -247,16 +247,21 @@ static struct rlhf__closing closing(const struct rlhf__run *r) {
     const struct rlhf__shown *s = &r->report.shown;
     const int scores = (r->cast.plan.heads & RLHF_HEAD_SCORE) != 0;
     const struct rlhf__plugin_config *environment = &r->config->environment;
-    return (struct rlhf__closing){.history = &r->history,
-                                  .findings = &r->findings,
-                                  .log = r->report.log,
-                                  .dir = r->req->dir->name,
-                                  .environment = environment->plugin ? environment : NULL,
-                                  .data = !scores           ? NULL
-                                          : d->eval_path[0] ? d->eval_path
-                                                            : "HELD-OUT.jsonl",
-                                  .prompt = s->n && !s->is_marked ? s->rows[0].prompt
-                                                                  : (rlhf_str){"", 0}};
+    const struct rlhf__model *policy = r->cast.policy;
+    const int samples = rlhf__cast_samples(&r->cast);
+    return (struct rlhf__closing){
+        .history = &r->history,
+        .findings = &r->findings,
+        .log = r->report.log,
+        .dir = r->req->dir->name,
+        .environment = environment->plugin ? environment : NULL,
+        .data = !scores           ? NULL
+                : d->eval_path[0] ? d->eval_path
+                                  : "HELD-OUT.jsonl",
+        .bos = samples && r->config->prompts.prepend_bos &&
+               rlhf__tokenizer_info(policy->tok)->bos >= 0,
+        .ignore_eos = samples && !rlhf__response_stops_at_eos(&r->config->sampling, policy),
+        .prompt = s->n && !s->is_marked ? s->rows[0].prompt : (rlhf_str){"", 0}};
 }
 
 static void say_end(const struct rlhf__run *r) {

@@ -349,6 +349,5 @@ void rlhf__saving_rescue(struct rlhf__run *r) {
                    (long long)boundary, boundary == 1 ? "" : "s");
     else
         rlhf__logf(r->report.log, RLHF_LOG_WARN,
-                   "nothing is kept: no phase had ended; %s has no checkpoint to resume from",
-                   r->req->dir->name);
+                   "nothing is kept: %s has no checkpoint to resume from", r->req->dir->name);
 }

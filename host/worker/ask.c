@@ -14,6 +14,7 @@
 enum { MOST_ASKED = 64, PER = 3, LONGEST_PRINTED = 4096 };
 #define TICK  0.2 // seconds until a worker learns that the user wants to stop
 #define LEAVE 1.0 // seconds after that during which a call may still end normally
+#define SAY   30  // seconds without an answer until a line says so
 #define SLICE 0.1 // seconds to serve one worker's calls before checking the others and the time
 
 void rlhf__asked_finish(struct rlhf__asked *a) {
@@ -170,6 +171,7 @@ struct wait {
     size_t n;
     double until, timeout; // deadline; 0 = none
     double asked_to_stop;  // time at which the user asked to stop; 0 = not yet
+    double since, say;     // when it began; after how many seconds a line says that it goes on
     const char *limit;
 };
 
@@ -205,6 +207,21 @@ static void leave(const struct wait *w, double now) {
     for (size_t i = 0; i < w->n; i++)
         if (!w->a[i].done && w->a[i].may_be_left)
             end_one(&w->a[i], RLHF_E_CANCELLED, "stopped; its worker was ended");
+}
+
+// Half of a short time limit comes before SAY. Each further line comes after twice the time.
+static void say_waiting(struct wait *w, double now) {
+    const double waited = now - w->since;
+    char text[160], most[48] = "";
+    if (w->say <= 0) w->say = w->timeout > 0 && w->timeout < 2 * SAY ? w->timeout / 2 : SAY;
+    if (waited < w->say) return;
+    w->say *= 2;
+    if (w->timeout > 0) snprintf(most, sizeof most, "; its limit is %g s", w->timeout);
+    snprintf(text, sizeof text, "its worker has not answered for %.3g s%s", waited, most);
+    for (size_t i = 0; i < w->n; i++) {
+        const rlhf_host *api = w->a[i].ear->api;
+        if (!w->a[i].done && api) api->log(api, RLHF_LOG_INFO, text);
+    }
 }
 
 static void too_long(const struct wait *w) {
@@ -263,14 +280,16 @@ static void wait_all(struct wait *w) {
         }
         pass_on(w);
         leave(w, now);
+        say_waiting(w, now);
         double most = w->until > 0 && w->until - now < TICK ? w->until - now : TICK;
         poll(p, (nfds_t)put_polled(w, p), more ? 0 : (int)(1000 * most) + 1);
     }
 }
 
 rlhf_status rlhf__ask(struct rlhf__asked *a, size_t n, double timeout_s, const char *limit) {
-    struct wait w = {.a = a, .n = n, .timeout = timeout_s, .limit = limit};
-    if (timeout_s > 0) w.until = rlhf__seconds() + timeout_s;
+    struct wait w = {
+        .a = a, .n = n, .timeout = timeout_s, .limit = limit, .since = rlhf__seconds()};
+    if (timeout_s > 0) w.until = w.since + timeout_s;
     rlhf_status st = n > MOST_ASKED ? RLHF_E_INTERNAL : RLHF_OK;
     for (size_t i = 0; i < n; i++) {
         struct rlhf__worker *k = a[i].worker;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <rlhf/log.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 
 enum { CHUNK = 1 << 16, SLICE_MS = 100, LAST_WAIT_MS = 3000 };
 #define STOP_S 1.0 // seconds to wait for an answer after Ctrl-C, as for workers
+#define SAY_S  30  // seconds without an answer until a line says so, as for workers
 
 struct talk {
     struct rlhf__program *p;
@@ -22,6 +24,8 @@ struct talk {
     int silent;   // 1: its standard error has ended
     enum rlhf__taken taken;
     double stop_at; // when to stop waiting; set by Ctrl-C, 0 before
+    // when the exchange began, and after how many seconds a line says that there is no answer
+    double since, say;
 };
 
 static double seconds(void) {
@@ -69,6 +73,18 @@ static int is_done(const struct talk *t) {
 static double time_left(const struct talk *t) {
     const double limit = rlhf__program_timeout(t->p);
     return limit > 0 ? t->begun + t->start + limit - seconds() : 1;
+}
+
+// Half of a short time limit comes before SAY_S. Each further line comes after twice the time.
+static void say_waiting(struct talk *t) {
+    const double waited = seconds() - t->since, limit = rlhf__program_timeout(t->p);
+    char most[48] = "";
+    if (t->say <= 0) t->say = limit > 0 && limit < 2 * SAY_S ? limit / 2 : SAY_S;
+    if (waited < t->say) return;
+    t->say *= 2;
+    if (limit > 0) snprintf(most, sizeof most, "; its limit is %g s", limit);
+    rlhf_logf(t->p->host, RLHF_LOG_INFO, "%s has not answered for %.3g s%s", t->p->name, waited,
+              most);
 }
 
 // Waits until bytes can be moved, but only for a short time.
@@ -125,12 +141,14 @@ static enum rlhf__talk go_on(struct talk *t) {
         if (sent || took) continue;
         const enum rlhf__talk why = look(t);
         if (why != RLHF__TALK_DONE || p->ended) return why;
+        say_waiting(t);
         wait_some(t, left);
     }
 }
 
 enum rlhf__talk rlhf__talk(struct rlhf__program *p, struct rlhf__exchange *x) {
     struct talk t = {.p = p, .x = x, .begun = seconds(), .start = x->start_s};
+    t.since = t.begun;
     // A write to a program that has ended must return an error. It must not raise a signal in the
     // host.
     sigset_t pipe, before, waiting;

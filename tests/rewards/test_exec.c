@@ -228,6 +228,8 @@ static void it_hangs(void **state) {
     fill(5, "x");
     for (int call = 0; call < 2; call++) {
         assert_int_equal(many_score(&r, &m, 5), RLHF_E_IO);
+        assert_true(rlhf_test_logged(&r.host, "answering has not answered for 0."));
+        assert_true(rlhf_test_logged(&r.host, " s; its limit is 0.3 s"));
         says("answering did not answer within 0.3 s (rewards.timeout_s) at row 2 of 5; answers "
              "without an \"index\" do not tell which row lacks its own, so they do not count");
     }

@@ -95,6 +95,8 @@ static void each_of_several_is_named(void **state) {
 static void a_call_that_takes_too_long_is_ended(void **state) {
     struct e2e *t = *state;
     assert_int_equal(e2e_run(t, RUN WILD "phase=1,row=3,how=hang\" --set rewards.timeout_s=2"), 1);
+    e2e_says(t, "its worker has not answered for 1");
+    e2e_says(t, " s; its limit is 2 s");
     e2e_says(t, "it took longer than 2 s (rewards.timeout_s); its worker was ended at row 3");
     assert_true(e2e_exists(t, "r/checkpoints/000001"));
 }

@@ -199,12 +199,6 @@ static int names_code(const json_t *config) {
     return found;
 }
 
-// A directory with config.json or metrics.jsonl may also be that of a model.
-static int is_run(const struct rlhf__run_files *f) {
-    return json_is_object(json_object_get(f->config, "run")) || json_object_size(f->config) == 0 ||
-           rlhf__folder_has(f->root, "metrics.jsonl");
-}
-
 static rlhf_status read_files(struct rlhf__run_files *f, struct rlhf__run_row *out,
                               struct rlhf__error *err) {
     struct stat s;
@@ -249,9 +243,6 @@ rlhf_status rlhf__run_row_read(const char *path, const char *name, struct rlhf__
                                   .name = strdup(name)};
     rlhf_status st = rlhf__run_files_open(path, &f, err);
     if (st == RLHF_OK && (!out->path || !out->name)) st = RLHF__NOMEM(err, "out of memory");
-    if (st == RLHF_OK && !is_run(&f))
-        st = rlhf__fail(err, RLHF_E_INVALID, "'%s' is not a run: its config.json has no \"run\"",
-                        path);
     if (st == RLHF_OK) st = read_files(&f, out, err);
     rlhf__run_files_close(&f);
     return st;

@@ -44,3 +44,9 @@ int rlhf__witness_repeats(const struct rlhf__series_set *set, size_t i) {
     }
     return 0;
 }
+
+int rlhf__is_failure_metric(const char *name) {
+    const size_t n = strlen(name);
+    if (strcmp(name, "rewards/not_finite") == 0) return 1;
+    return strncmp(name, "rewards/", 8) == 0 && n > 9 && strcmp(name + n - 9, "/failures") == 0;
+}

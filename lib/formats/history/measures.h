@@ -38,4 +38,8 @@ const struct rlhf__witness *rlhf__witness_at(size_t i); // NULL after the last o
 // right answers, eval/reward equals the share of right answers. [any]
 int rlhf__witness_repeats(const struct rlhf__series_set *, size_t i);
 
+// Returns 1 if the metric counts rows without a score: rewards/.../failures, rewards/not_finite.
+// [any]
+int rlhf__is_failure_metric(const char *name);
+
 #endif

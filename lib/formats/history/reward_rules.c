@@ -29,6 +29,17 @@ static struct rlhf__held worse_since(const struct rlhf__series *s, int better) {
 
 // ---- rewards that are all equal ----
 
+// If rows have no score at the end, they have a fixed reward (rewards.on_failure), and that is the
+// first thing to mend. Returns this advice, or `otherwise`.
+static const char *if_scored(const struct rlhf__history *h, const char *otherwise) {
+    for (size_t i = 0; i < h->series->n; i++)
+        if (rlhf__is_failure_metric(h->series->all[i].name) &&
+            rlhf__trend_above(&h->series->all[i], 0).n)
+            return "mend the reward first: it failed to score rows, and these have a fixed reward "
+                   "(rewards.on_failure); the warnings say why";
+    return otherwise;
+}
+
 static void constant_reward(const struct rlhf__history *h, struct rlhf__notes *out) {
     const struct rlhf__series *s = of(h, "reward_std");
     const char *name = "reward_std is 0";
@@ -40,8 +51,9 @@ static void constant_reward(const struct rlhf__history *h, struct rlhf__notes *o
         .level = RLHF__NOTE_BAD,
         .id = "constant_reward",
         .rule = name,
-        .change = "check that the reward reads the right field and sees the whole response; a "
-                  "reward with more than two values, easier or harder prompts",
+        .change = if_scored(h, "check that the reward reads the right field and sees the whole "
+                               "response; a reward with more than two values, easier or harder "
+                               "prompts"),
         .held = rlhf__trend_below(s, 1e-12)};
     const struct rlhf__first_last e = rlhf__trend_ends(of(h, "objective/scores"));
     char value[40];
@@ -72,11 +84,11 @@ static void flat_groups(const struct rlhf__history *h, struct rlhf__notes *out) 
         .level = learned ? RLHF__NOTE_INFO : RLHF__NOTE_WARN,
         .id = "flat_groups",
         .rule = "frac_reward_zero_std above 0.5",
-        .change = learned ? "the prompts have become easy: harder prompts, or "
-                            "algo.dynamic_sampling=true"
-                          : "easier or harder prompts, more responses per prompt "
-                            "(algo.group_size), a higher sampling.temperature, "
-                            "algo.dynamic_sampling=true",
+        .change = if_scored(h, learned ? "the prompts have become easy: harder prompts, or "
+                                         "algo.dynamic_sampling=true"
+                                       : "easier or harder prompts, more responses per prompt "
+                                         "(algo.group_size), a higher sampling.temperature, "
+                                         "algo.dynamic_sampling=true"),
         .held = rlhf__trend_above(s, RLHF__RULE_FLAT)};
     if (!(share > RLHF__RULE_FLAT) || form.held.n < RLHF__RULE_HELD ||
         rlhf__notes_find(out, "constant_reward"))

@@ -73,6 +73,12 @@ static json_t *read_object(struct rlhf__run_files *run, const char *name) {
     return json_object();
 }
 
+// A model's config.json lacks "run". Of a run, config.json may be damaged.
+static int is_run(const struct rlhf__run_files *f) {
+    return json_is_object(json_object_get(f->config, "run")) || json_object_size(f->config) == 0 ||
+           rlhf__folder_has(f->root, "metrics.jsonl");
+}
+
 rlhf_status rlhf__run_files_open(const char *path, struct rlhf__run_files *out,
                                  struct rlhf__error *err) {
     char real[RLHF__PATH_CAP];
@@ -90,6 +96,9 @@ rlhf_status rlhf__run_files_open(const char *path, struct rlhf__run_files *out,
     out->config = read_object(out, "config.json");
     out->manifest = read_object(out, "manifest.json");
     if (!out->config || !out->manifest) return RLHF__NOMEM(err, "%s: out of memory", path);
+    if (!is_run(out))
+        return rlhf__fail(err, RLHF_E_INVALID, "'%s' is not a run: its config.json has no \"run\"",
+                          path);
     return RLHF_OK;
 }
 

@@ -18,9 +18,9 @@ struct rlhf__run_files {
     json_t *trouble; // sentences about parts that could not be read, without a period at the end
 };
 
-// Open the directory of a run. Errors: RLHF_E_INVALID unless the path is a directory with
-// config.json or metrics.jsonl; RLHF_E_IO, RLHF_E_NOMEM. Release with rlhf__run_files_close, also
-// after a failure. [any]
+// Open the directory of a run. Errors: RLHF_E_INVALID unless the path is a directory with a run's
+// config.json or with metrics.jsonl; RLHF_E_IO, RLHF_E_NOMEM. Release with rlhf__run_files_close,
+// also after a failure. [any]
 rlhf_status rlhf__run_files_open(const char *path, struct rlhf__run_files *out,
                                  struct rlhf__error *err);
 void rlhf__run_files_close(struct rlhf__run_files *run);

@@ -75,16 +75,11 @@ static void check_steps(const struct rlhf__history *h, struct rlhf__verdict *v) 
         check(v, 0, "%.0f step%s skipped", skipped, skipped == 1 ? "" : "s");
 }
 
-static int is_failure(const char *name) {
-    const size_t n = strlen(name);
-    if (strcmp(name, "rewards/not_finite") == 0) return 1;
-    return strncmp(name, "rewards/", 8) == 0 && n > 9 && strcmp(name + n - 9, "/failures") == 0;
-}
-
 static void check_scores(const struct rlhf__history *h, struct rlhf__verdict *v) {
     double lost = 0;
     for (size_t i = 0; i < h->series->n; i++)
-        if (is_failure(h->series->all[i].name)) lost += rlhf__trend_sum(&h->series->all[i]);
+        if (rlhf__is_failure_metric(h->series->all[i].name))
+            lost += rlhf__trend_sum(&h->series->all[i]);
     if (!of(h, "objective/scores")->n) return;
     if (lost == 0)
         check(v, 1, "every response scored");
