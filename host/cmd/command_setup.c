@@ -99,7 +99,7 @@ rlhf_status rlhf__command_setup_writer(struct rlhf__command_setup *w, const char
                                     .adapter = w->adapter,
                                     .role = "model",
                                     .frozen = 1,
-                                    .tokens_only = 1,
+                                    .tokens_only = !w->all_rows,
                                     .language = 1};
     rlhf_status st = rlhf__model_open(&w->session.models, &spec, out, err);
     if (st == RLHF_OK) st = rlhf__model_writes(*out, err);
@@ -117,7 +117,7 @@ rlhf_status rlhf__command_setup_second(struct rlhf__command_setup *w, const char
     snprintf(flag, sizeof flag, "--%s", role);
     RLHF_TRY(rlhf__run_model(flag, &dir, room, w->env->log, err));
     struct rlhf__model_spec second = {
-        .dir = dir, .role = role, .frozen = 1, .tokens_only = 1, .language = 1};
+        .dir = dir, .role = role, .frozen = 1, .tokens_only = !w->all_rows, .language = 1};
     rlhf__progress_note(w->progress, "loading the second model");
     rlhf_status st = rlhf__model_open(&w->session.models, &second, out, err);
     if (st == RLHF_E_INVALID) return rlhf__error_context(err, "%s", flag);

@@ -155,6 +155,7 @@ static rlhf_status check_bos(const struct policy_measured *m, struct rlhf__error
 static rlhf_status open_policy(struct rlhf__command_setup *w, const char *dir,
                                struct policy_measured *m, struct rlhf__error *err) {
     const struct rlhf__eval_options *o = m->o;
+    w->all_rows = 1; // as in dpo.so and kto.so
     RLHF_TRY(rlhf__command_setup_writer(w, o->model ? dir : NULL, &m->policy, err));
     if (o->reference)
         RLHF_TRY(rlhf__command_setup_reference(w, o->reference, m->policy, &m->reference, err));

@@ -139,6 +139,10 @@ rlhf_status rlhf__setup_policy(struct rlhf__run *r, const struct rlhf__setup_hea
     if (r->req->resume && !rlhf__peft_is(r->req->dir->checkpoint)) spec.start = RLHF__START_EMPTY;
     for_actor(r, &spec);
     rlhf__progress_note(r->report.progress, "loading the policy");
+    if (!c->policy.path[0] && !c->policy.adapter_path[0] && !r->req->resume)
+        rlhf__logf(r->report.log, RLHF_LOG_INFO,
+                   "policy: the default model, which writes film reviews; --policy DIR names "
+                   "another");
     rlhf_status st = rlhf__model_open(&r->session.models, &spec, &r->cast.policy, err);
     if (st != RLHF_OK)
         return !dir[0] || rlhf__is_dir(dir) ? st : rlhf__error_context(err, "policy.path");

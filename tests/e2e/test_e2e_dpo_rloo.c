@@ -159,6 +159,15 @@ static void kto_rows_by_eval(void **state) {
     e2e_says(t, " bits per byte (");
 }
 
+// Rows of the embedding without a token count in eval as they count in training.
+static void kto_rows_by_eval_with_extra_rows(void **state) {
+    must(*state,
+         e2e_shell(*state, "sed -i 's/\"vocab_size\": 260/\"vocab_size\": 700/' "
+                           "model/config.json && grep -q 700 model/config.json"),
+         "sed");
+    kto_rows_by_eval(state);
+}
+
 // With a reward for periods, the policy writes more periods. The first ratio is exactly 1.
 static void rloo_learns(void **state) {
     struct e2e *t = *state;
@@ -264,6 +273,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {T(dpo_learns_and_is_measured),
                                        T(kto_learns_and_is_measured),
                                        T(kto_rows_by_eval),
+                                       T(kto_rows_by_eval_with_extra_rows),
                                        T(rloo_learns),
                                        T(same_seed_same_bytes),
                                        T(the_cut_changes_nothing),
