@@ -263,6 +263,7 @@ static size_t look(struct wait *w, int *more) {
         const int again = take_calls(a, &worked);
         if (!a->done && !again && a->answered) end_call(a);
         if (w->until > 0) w->until += worked;
+        w->since += worked;
         *more |= again;
         left += !a->done;
     }

@@ -15,8 +15,8 @@
 struct fixture {
     rlhf_host api; // first: service() casts back
     rlhf_tokenizer_service tokenizers;
-    int32_t encoded, reserved;
-    double seconds; // that encode() accepts
+    int32_t encoded, logged; // logged: lines
+    double seconds;          // that encode() accepts
     struct rlhf__worker worker;
     struct rlhf__ear ear;
     struct rlhf__batch_note note;
@@ -31,6 +31,12 @@ static const void *service(const rlhf_host *api, const char *id) {
 static int32_t never(const rlhf_host *api) {
     (void)api;
     return 0;
+}
+
+static void count_line(const rlhf_host *api, int32_t level, const char *text) {
+    struct fixture *f = (struct fixture *)(uintptr_t)api;
+    (void)level;
+    f->logged += strstr(text, "its worker has not answered for ") != NULL;
 }
 
 static rlhf_status encode(const rlhf_host *host, const rlhf_tokenizer *t, rlhf_str text,
@@ -51,7 +57,8 @@ static int setup(void **state) {
     int ask[2], call[2];
     if (!f || socketpair(AF_UNIX, SOCK_STREAM, 0, ask) || socketpair(AF_UNIX, SOCK_STREAM, 0, call))
         return -1;
-    f->api = (rlhf_host){.size = sizeof f->api, .service = service, .cancelled = never};
+    f->api = (rlhf_host){
+        .size = sizeof f->api, .service = service, .cancelled = never, .log = count_line};
     f->tokenizers = (rlhf_tokenizer_service){.size = sizeof f->tokenizers, .encode = encode};
     f->worker = (struct rlhf__worker){
         .noise = -1, .ask.fd = ask[0], .call.fd = call[0], .output = (char *)&f->note};
@@ -120,6 +127,7 @@ static void a_reply_that_nobody_reads_is_the_last(void **state) {
         send_encode(f, 40000);
     assert_true(ask(f, 0.5) < 0);
     assert_non_null(strstr(f->worker.failed.text, "longer than 0.5 s (the limit)"));
+    assert_int_equal(f->logged, 1); // after half of the limit
     assert_in_range(f->encoded, 1, 3);
 }
 
@@ -133,6 +141,7 @@ static void the_hosts_work_is_not_counted(void **state) {
     answer(f);
     assert_int_equal(ask(f, 0.3), RLHF_OK);
     assert_int_equal(f->encoded, 3);
+    assert_int_equal(f->logged, 0);
 }
 
 // Frames stay in place until all of them have been taken out.
