@@ -209,7 +209,8 @@ static void leave(const struct wait *w, double now) {
             end_one(&w->a[i], RLHF_E_CANCELLED, "stopped; its worker was ended");
 }
 
-// Half of a short time limit comes before SAY. Each further line comes after twice the time.
+// The first line comes after SAY seconds, or after half of a shorter time limit. Each further line
+// comes after twice the time.
 static void say_waiting(struct wait *w, double now) {
     const double waited = now - w->since;
     char text[160], most[48] = "";

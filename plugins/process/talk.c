@@ -75,7 +75,8 @@ static double time_left(const struct talk *t) {
     return limit > 0 ? t->begun + t->start + limit - seconds() : 1;
 }
 
-// Half of a short time limit comes before SAY_S. Each further line comes after twice the time.
+// The first line comes after SAY_S seconds, or after half of a shorter time limit. Each further
+// line comes after twice the time.
 static void say_waiting(struct talk *t) {
     const double waited = seconds() - t->since, limit = rlhf__program_timeout(t->p);
     char most[48] = "";

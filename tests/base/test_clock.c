@@ -4,6 +4,7 @@
 #include "base/clock.h"
 
 #include <stdio.h>
+#include <string.h>
 
 // The C library's text for the same time.
 static void expected(const struct timespec *t, char out[RLHF__UTC_BYTES]) {
@@ -40,7 +41,7 @@ static void now(void **state) {
     rlhf__utc(text);
     rlhf__utc_of(&t, want);
     assert_true(text[4] == '-' && text[23] == 'Z' && text[24] == '\0');
-    assert_memory_equal(text, want, 4); // the year, unless it is New Year just now
+    assert_true(strcmp(want, text) <= 0); // such texts are ordered as their times
 }
 
 int main(void) {

@@ -159,7 +159,8 @@ static void kto_rows_by_eval(void **state) {
     e2e_says(t, " bits per byte (");
 }
 
-// Rows of the embedding without a token count in eval as they count in training.
+// The embedding may have rows to which no token belongs. In eval, the softmax keeps them, as in
+// training.
 static void kto_rows_by_eval_with_extra_rows(void **state) {
     must(*state,
          e2e_shell(*state, "sed -i 's/\"vocab_size\": 260/\"vocab_size\": 700/' "

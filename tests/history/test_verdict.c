@@ -147,7 +147,7 @@ static void advice_fits_the_run(void **state) {
     assert_null(advice(flat, 3, &some, "flat_groups")); // the reward may be the wrong one
     const struct line failed[] = {
         REWARD_STAYS, FLAT(0.62), {"rewards/one/failures", 96, 96, 0, 0, 0}};
-    assert_non_null(strstr(advice(failed, 3, &some, "flat_groups"), "mend the reward first"));
+    assert_non_null(strstr(advice(failed, 3, &some, "flat_groups"), "fix the reward first"));
 }
 
 static void figures(void **state) {
