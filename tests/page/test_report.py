@@ -278,7 +278,8 @@ def long_run(at):
     # four times the design's two seconds: a debug build or a busy machine is slower
     assert page < 2e6
     if not os.environ.get("RLHF_TEST_SANITIZE"):
-        assert used.ru_maxrss < 100 * 1000 and seconds < 8
+        assert used.ru_maxrss < 100 * 1000
+        assert seconds < 8 or os.environ.get("RLHF_TEST_EMULATED")
 
 
 def main():
