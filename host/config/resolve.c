@@ -131,7 +131,7 @@ static rlhf_status check_code(const struct rlhf__plugin *plugin,
     return RLHF_OK;
 }
 
-// Record in c->unused the options of p that a user gave in vain, because the other values in
+// Record in c->unused the options of p that the user set without effect, because other values in
 // `config` disable them.
 static rlhf_status note_unused(const struct rlhf__plugin *plugin,
                                const struct rlhf__plugin_config *p, const char *section,

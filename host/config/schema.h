@@ -355,8 +355,8 @@ struct rlhf__config {
     // The settings in the sections above that a user gave: path -> {source, typed}. typed is true
     // on the command line, false in a --config file. Owned; not part of the config as JSON.
     json_t *given;
-    // Options of plugins that a user gave in vain, because the plugin's other options disable them;
-    // `why` has the reason. Set when the config is resolved.
+    // Options of plugins that the user set without effect, because the plugin's other options
+    // disable them; `why` has the reason. Set when the config is resolved.
     json_t *unused;
 };
 

@@ -167,7 +167,7 @@ rlhf_status rlhf__findings_load(struct rlhf__findings *f, const json_t *v,
     f->loss = NAN; // older versions did not store it
     if (json_object_get(v, "loss") && !take(v, "loss", NAN, &f->loss))
         return rlhf__fail(err, RLHF_E_INVALID, "run.json: findings is damaged");
-    // nor what was reported
+    // older versions did not store "reported" either
     RLHF_TRY(rlhf__json_counts(v, counts, json_object_get(v, "reported") ? 4 : 3, err));
     if (!take(v, "entropy", 0, &f->entropy) || !take(v, "correct", NAN, &f->correct) ||
         !take(v, "kl", INFINITY, &f->kl) || !json_is_array(norms) ||

@@ -14,7 +14,7 @@
 enum { MOST_ASKED = 64, PER = 3, LONGEST_PRINTED = 4096 };
 #define TICK  0.2 // seconds until a worker learns that the user wants to stop
 #define LEAVE 1.0 // seconds after that during which a call may still end normally
-#define SAY   30  // seconds without an answer until a line says so
+#define SAY   30  // after this many seconds without an answer, a line is logged
 #define SLICE 0.1 // seconds to serve one worker's calls before checking the others and the time
 
 void rlhf__asked_finish(struct rlhf__asked *a) {

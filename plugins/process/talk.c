@@ -12,7 +12,7 @@
 
 enum { CHUNK = 1 << 16, SLICE_MS = 100, LAST_WAIT_MS = 3000 };
 #define STOP_S 1.0 // seconds to wait for an answer after Ctrl-C, as for workers
-#define SAY_S  30  // seconds without an answer until a line says so, as for workers
+#define SAY_S  30  // after this many seconds without an answer, a line is logged; as for workers
 
 struct talk {
     struct rlhf__program *p;

@@ -29,14 +29,13 @@ static struct rlhf__held worse_since(const struct rlhf__series *s, int better) {
 
 // ---- rewards that are all equal ----
 
-// If rows have no score at the end, they have a fixed reward (rewards.on_failure), and the
-// reward must be fixed first. Returns this advice, or `otherwise`.
+// If the reward fails for some rows at the end, it must be fixed first. Returns this advice, or
+// `otherwise`.
 static const char *if_scored(const struct rlhf__history *h, const char *otherwise) {
     for (size_t i = 0; i < h->series->n; i++)
         if (rlhf__is_failure_metric(h->series->all[i].name) &&
             rlhf__trend_above(&h->series->all[i], 0).n)
-            return "fix the reward first: it failed to score rows, and these have a fixed reward "
-                   "(rewards.on_failure); the warnings say why";
+            return "fix the reward first: it failed for some rows, and the warnings say why";
     return otherwise;
 }
 

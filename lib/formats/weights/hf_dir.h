@@ -41,9 +41,8 @@ rlhf_status rlhf__hf_labels(const json_t *config, const char *dir, struct rlhf__
 // Accepts zeroed labels. [any]
 void rlhf__labels_finish(struct rlhf__labels *labels);
 
-// Returns the index of the label with this name, or -1 if the label is missing. If no label is
-// exactly equal to the name, the first one that differs from it only in the case of ASCII letters
-// is taken. [any]
+// Returns the index of the label with this name, or -1. Without an exact match, takes the first
+// label that differs only in the case of ASCII letters. [any]
 int32_t rlhf__labels_find(const struct rlhf__labels *labels, const char *name);
 
 // Set id2label, label2id and num_labels of a config. Errors: RLHF_E_NOMEM. [any]
