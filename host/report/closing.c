@@ -167,6 +167,12 @@ static int is_short(rlhf_str s) {
     return 1;
 }
 
+// Returns 1 if a flag would read the text as the end of one value and a further key=value.
+static int is_two_pairs(const char *text) {
+    const char *comma = strchr(text, ',');
+    return comma && strchr(comma, '=');
+}
+
 // Append X.so:key=value,... with the options that were given. Others have their defaults.
 static void put_spec(struct rlhf__buf *out, const struct rlhf__plugin_config *p) {
     struct rlhf__buf spec = RLHF__BUF_INIT;
@@ -176,6 +182,7 @@ static void put_spec(struct rlhf__buf *out, const struct rlhf__plugin_config *p)
     json_object_foreach(p->options, key, v) {
         if (json_is_null(v) || !json_object_get(p->origin, key)) continue;
         rlhf__buf_printf(&spec, "%s%s=", between, key);
+        if (json_is_string(v) && is_two_pairs(json_string_value(v))) spec.bad = 1;
         if (json_is_string(v))
             rlhf__buf_puts(&spec, json_string_value(v));
         else

@@ -32,16 +32,13 @@ void rlhf__reward_tally_report(const struct rlhf__reward_tally *b, const char *o
 
 void rlhf__reward_tally_say(const struct rlhf__reward_tally *b, const char *name,
                             struct rlhf__log *log) {
-    char rows[64] = "every row has a score in the end", again[64] = "none was tried again";
+    char rows[64] = "in the end, every row has a score";
     if (b->unscored)
         snprintf(rows, sizeof rows, "%lld row%s no score", (long long)b->unscored,
                  b->unscored == 1 ? " has" : "s have");
-    if (b->retries)
-        snprintf(again, sizeof again, "%lld time%s a row was tried again", (long long)b->retries,
-                 b->retries == 1 ? "" : "s");
     if (b->failures)
-        rlhf__logf(log, RLHF_LOG_WARN, "%s: %s; %lld time%s it did not score a row, and %s", name,
-                   rows, (long long)b->failures, b->failures == 1 ? "" : "s", again);
+        rlhf__logf(log, RLHF_LOG_WARN, "%s: %s (failures: %lld, retries: %lld)", name, rows,
+                   (long long)b->failures, (long long)b->retries);
     if (b->not_finite)
         rlhf__logf(log, RLHF_LOG_INFO, "%s: %lld row%s got no finite number (rewards.nan_policy)",
                    name, (long long)b->not_finite, b->not_finite == 1 ? "" : "s");

@@ -69,6 +69,18 @@ static rlhf_status open_python(struct env *e, const struct config *c) {
     return rlhf__lines_start(&e->lines, RLHF_E_INVALID);
 }
 
+// The flag RLHF_ENVIRONMENT_PAYS holds for all classes, so the host cannot see that this one gives
+// no reward.
+static void say_unpaid(const struct env *e, const struct config *c) {
+    char text[512];
+    if (e->lines.hello.finish || c->api != TRL) return;
+    snprintf(text, sizeof text,
+             "%s gives no reward: %.120s has no get_reward(), and rewards= is not given; the "
+             "rewards of the run come from --reward alone",
+             e->name, c->class_name ? c->class_name : c->tools);
+    e->lines.host->log(e->lines.host, RLHF_LOG_INFO, text);
+}
+
 static rlhf_status create(const rlhf_host *host, const void *config, void **self) {
     struct env *e = host->alloc(host, sizeof *e);
     if (!e) return (host->fail)(host, RLHF_E_NOMEM, "out of memory");
@@ -80,6 +92,7 @@ static rlhf_status create(const rlhf_host *host, const void *config, void **self
         destroy(e);
         return st;
     }
+    say_unpaid(e, config);
     *self = e;
     return RLHF_OK;
 }

@@ -293,7 +293,9 @@ static void named_goes_along(void **state) {
     e2e_says(t, "chat template: zephyr (named)");
     assert_int_equal(e2e_shell(t, "\"$HOST\" export a --to out && "
                                   "cmp out/chat_template.jinja "
-                                  "a/checkpoints/latest/chat_template.jinja"),
+                                  "a/checkpoints/latest/chat_template.jinja && "
+                                  "grep -q 'tokenizer.apply_chat_template(messages' "
+                                  "out/README.md"),
                      0);
     assert_int_equal(e2e_shell(t, "for m in a/checkpoints/latest out; do \"$HOST\" generate "
                                   "--model $m --prompts prompts.jsonl --max-new 3 --seed 1 "

@@ -119,11 +119,24 @@ static void a_tool_called_by_hand(void **state) {
     e2e_says(t, "\ntool: 12\n");
 }
 
+#define TYPED "exec env XDG_STATE_HOME=\"$PWD/state\" \"$HOST\" play --env guess.so"
+
 static void played_at_a_terminal(void **state) {
     struct e2e *t = *state;
     static const struct e2e_keys keys[] = {{"1 to 63?", "7\n"}, {"\n> ", "\4"}};
-    e2e_typed(t, 24, 80, keys, 2, "$HOST play --env guess.so");
+    e2e_typed(t, 24, 80, keys, 2, TYPED);
     e2e_says(t, "[the input ended after 1 turn");
+}
+
+// "/help" is no turn. Ctrl-C or "/quit" ends the game at once.
+static void ended_at_a_terminal(void **state) {
+    struct e2e *t = *state;
+    const struct e2e_keys ctrl_c[] = {{"1 to 63?", "/help\n"}, {"ends\r\n> ", "1"}, {"1", "\3"}},
+                          quit[] = {{"1 to 63?", "/quit\n"}};
+    assert_int_equal(e2e_typed(t, 24, 80, ctrl_c, 3, TYPED), 0);
+    e2e_says(t, "[the input ended after 0 turns");
+    assert_int_equal(e2e_typed(t, 24, 80, quit, 1, TYPED), 0);
+    e2e_says(t, "[the input ended after 0 turns");
 }
 
 static void generated(void **state) {
@@ -225,6 +238,7 @@ int main(void) {
                                        cmocka_unit_test(played_by_a_script),
                                        cmocka_unit_test(a_tool_called_by_hand),
                                        cmocka_unit_test(played_at_a_terminal),
+                                       cmocka_unit_test(ended_at_a_terminal),
                                        cmocka_unit_test(generated),
                                        cmocka_unit_test(evaluated),
                                        cmocka_unit_test(suggested),

@@ -351,6 +351,19 @@ static void it_works_without_proc(void **state) {
     assert_int_equal(rows(t, "r"), 3);
 }
 
+// The user can name another directory, so this is an error of the input.
+static void a_place_that_cannot_be_written(void **state) {
+    struct e2e *t = *state;
+    if (e2e_shell(t, "mkdir d && unshare -rm mount -t tmpfs -o ro none d") != 0) {
+        print_message("no mount namespace here: not tested\n");
+        skip();
+    }
+    refused(t,
+            e2e_shell(t, "unshare -rm sh -c 'mount -t tmpfs -o ro none d && \"$HOST\" " SFT
+                         "--set run.phases=1 --out d/r'"),
+            "d/r: cannot create the directory: Read-only file system");
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, e2e_setup, e2e_teardown)
 
 int main(void) {
@@ -373,6 +386,7 @@ int main(void) {
         T(stop_after_is_for_one_process),
         T(more_phases_are_kept),
         T(config_is_what_is_printed),
+        T(a_place_that_cannot_be_written),
         T(it_works_without_proc),
     };
     return cmocka_run_group_tests_name("e2e_run_dir", tests, NULL, NULL);

@@ -89,6 +89,30 @@ static void how_it_scores(struct rlhf__buf *out, const struct rlhf__export_sourc
     }
 }
 
+// Returns 1 if the tokenizer's files have a chat template.
+static int has_chat_template(const struct rlhf__export_source *s) {
+    const char *dir = rlhf__export_source_text(s);
+    char path[RLHF__PATH_CAP];
+    json_t *config = NULL;
+    if (rlhf__is_file(rlhf__path_put(path, "%s/chat_template.jinja", dir))) return 1;
+    rlhf__path_put(path, "%s/tokenizer_config.json", dir);
+    if (rlhf__is_file(path) && rlhf__json_load(path, &config, NULL) != RLHF_OK) config = NULL;
+    const int has = json_object_get(config, "chat_template") != NULL;
+    json_decref(config);
+    return has;
+}
+
+static void how_to_generate(struct rlhf__buf *out, const struct rlhf__export_source *s) {
+    if (has_chat_template(s))
+        rlhf__buf_puts(out, "messages = [{\"role\": \"user\", \"content\": \"PROMPT\"}]\n"
+                            "inputs = tokenizer.apply_chat_template(messages, "
+                            "add_generation_prompt=True, return_dict=True, "
+                            "return_tensors=\"pt\")\n");
+    else
+        rlhf__buf_puts(out, "inputs = tokenizer(\"PROMPT\", return_tensors=\"pt\")\n");
+    rlhf__buf_puts(out, "out = model.generate(**inputs)\nprint(tokenizer.decode(out[0]))\n");
+}
+
 static void how_to_load(struct rlhf__buf *out, const struct rlhf__export_card *c) {
     const struct rlhf__export_source *s = c->source;
     const int writes = rlhf__export_source_writes(s);
@@ -105,9 +129,7 @@ static void how_to_load(struct rlhf__buf *out, const struct rlhf__export_card *c
                      c->adapter ? "from peft import PeftModel\n" : "", name, name,
                      c->adapter ? "BASE" : "DIRECTORY",
                      c->adapter ? "model = PeftModel.from_pretrained(model, \"DIRECTORY\")\n" : "");
-    if (writes)
-        rlhf__buf_puts(out, "out = model.generate(**tokenizer(\"PROMPT\", return_tensors=\"pt\"))\n"
-                            "print(tokenizer.decode(out[0]))\n");
+    if (writes) how_to_generate(out, s);
     rlhf__buf_puts(out, "```\n");
     how_it_scores(out, s);
 }

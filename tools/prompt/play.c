@@ -9,15 +9,13 @@
 #include "data/dataset.h"
 #include "episode/call.h"
 #include "episode/playing.h"
+#include "prompt/play_input.h"
 #include "prompt/play_reading.h"
 #include "prompt/play_show.h"
 #include "sample/rewards.h"
-#include "text/unicode.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct options {
     const char *environment, *prompts, *policy, *template, *script;
@@ -53,8 +51,7 @@ struct game {
     struct rlhf__play_reading reading;
     struct rlhf__play_show show;
     struct rlhf__episode episode;
-    FILE *input;
-    int32_t typed, left; // typed 1: a person at a terminal; left 1: the input has ended
+    struct rlhf__play_input input;
 };
 
 // ---- the row ----
@@ -114,30 +111,6 @@ static rlhf_status open_row(struct game *g, const struct rlhf__loading *loading,
 }
 
 // ---- turns ----
-
-// Read a line. Sets g->left at the end of the input.
-static rlhf_status read_turn(struct game *g, struct rlhf__error *err) {
-    char *line = NULL;
-    size_t cap = 0;
-    if (g->typed) {
-        fputs("> ", stdout);
-        fflush(stdout);
-    }
-    ssize_t n = getline(&line, &cap, g->input);
-    if (n > 0 && line[n - 1] == '\n') n--;
-    g->left = n < 0;
-    rlhf__buf_clear(&g->episode.text);
-    if (n > 0) rlhf__buf_put(&g->episode.text, line, (size_t)n);
-    const size_t good = n > 0 ? rlhf__utf8_valid(line, (size_t)n) : 0;
-    free(line);
-    if (*g->env->cancelled) return rlhf__fail(err, RLHF_E_CANCELLED, "stopped");
-    if (n > 0 && good < (size_t)n)
-        return rlhf__fail(err, RLHF_E_INVALID, "play: turn %d: invalid UTF-8 at byte %zu",
-                          g->episode.turns + 1, good + 1);
-    if (!g->left && !g->typed && !g->o->json)
-        printf("> %.*s\n", (int)g->episode.text.len, rlhf__buf_text(&g->episode.text));
-    return rlhf__buf_ok(&g->episode.text, err);
-}
 
 static rlhf_status call(struct game *g, int function, struct rlhf__error *err) {
     struct rlhf__episode *e = &g->episode;
@@ -199,27 +172,19 @@ static rlhf_status play(struct game *g, struct rlhf__error *err) {
     RLHF_TRY(call(g, RLHF__CALL_RESET, err));
     RLHF_TRY(say(g, err));
     while (e->end == RLHF_EPISODE_OPEN) {
-        RLHF_TRY(read_turn(g, err));
-        if (g->left) break;
+        RLHF_TRY(rlhf__play_input_turn(&g->input, e->turns + 1, &e->text, err));
+        if (g->input.ended) break;
         e->turns++;
         RLHF_TRY(step(g, err));
         if (e->end == RLHF_EPISODE_OPEN && e->turns == g->o->turns) e->end = RLHF_EPISODE_TURNS;
         RLHF_TRY(say(g, err));
     }
-    if (!g->left) RLHF_TRY(call(g, RLHF__CALL_FINISH, err));
-    rlhf__play_show_end(&g->show, e, g->left);
+    if (!g->input.ended) RLHF_TRY(call(g, RLHF__CALL_FINISH, err));
+    rlhf__play_show_end(&g->show, e, g->input.ended);
     return RLHF_OK;
 }
 
 // ---- set-up ----
-
-static rlhf_status open_input(struct game *g, struct rlhf__error *err) {
-    g->input = g->o->script ? fopen(g->o->script, "re") : stdin;
-    if (!g->input)
-        return rlhf__fail(err, RLHF_E_INVALID, "--script: '%s' cannot be read", g->o->script);
-    g->typed = !g->o->script && !g->o->json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
-    return RLHF_OK;
-}
 
 static rlhf_status open_environment(struct game *g, struct rlhf__command_setup *w,
                                     struct rlhf__config *c, struct rlhf__error *err) {
@@ -254,7 +219,7 @@ static rlhf_status start(struct game *g, struct rlhf__command_setup *w, struct r
     RLHF_TRY(open_row(g, &loading, err));
     RLHF_TRY(rlhf__play_reading_open(&g->reading, &policy, err));
     g->show = (struct rlhf__play_show){.tok = g->reading.tok, .json = o->json};
-    return open_input(g, err);
+    return rlhf__play_input_open(&g->input, g->env, o->script, o->json, err);
 }
 
 static void finish(struct game *g) {
@@ -263,7 +228,7 @@ static void finish(struct game *g) {
     rlhf__episode_finish(e);
     rlhf__play_reading_finish(&g->reading);
     rlhf__dataset_close(g->rows);
-    if (g->input && g->input != stdin) fclose(g->input);
+    rlhf__play_input_close(&g->input);
     rlhf__instance_destroy(g->environment);
 }
 

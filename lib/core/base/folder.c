@@ -18,7 +18,9 @@ static int at(const struct rlhf__folder *in) { return in ? in->fd : AT_FDCWD; }
 
 static rlhf_status failed(const struct rlhf__folder *in, const char *name, const char *what,
                           int why, struct rlhf__error *err) {
-    int bad_name = why == ENAMETOOLONG || why == ENOENT || why == ENOTDIR;
+    // The user can choose another directory, so these are errors of the input.
+    const int bad_name =
+        why == ENAMETOOLONG || why == ENOENT || why == ENOTDIR || why == EACCES || why == EROFS;
     rlhf_status code = bad_name ? RLHF_E_INVALID : RLHF_E_IO;
     return rlhf__fail(err, code, "%s%s%s: cannot %s: %s", SHOWN(in, name), what, strerror(why));
 }

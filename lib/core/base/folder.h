@@ -19,14 +19,16 @@ struct rlhf__folder {
 };
 
 // Open an existing directory. Close it with rlhf__folder_close. Errors: RLHF_E_INVALID if it does
-// not exist or is a link, RLHF_E_IO. [any]
+// not exist, is a link or may not be read, RLHF_E_IO. [any]
 rlhf_status rlhf__folder_open(const struct rlhf__folder *in, const char *name,
                               struct rlhf__folder **out, struct rlhf__error *err);
 void rlhf__folder_close(struct rlhf__folder *f); // NULL allowed
 
 // Open the directory. If it is missing, create it and sync its name to disk. If `taken` is not
 // NULL, the directory must be new: if the directory or anything else of this name exists already,
-// opens nothing and returns RLHF_OK with *taken 1 and *out NULL. [any]
+// opens nothing and returns RLHF_OK with *taken 1 and *out NULL. Errors: RLHF_E_INVALID if this
+// place cannot have the directory (permissions, a read-only file system, a bad name), RLHF_E_IO.
+// [any]
 rlhf_status rlhf__folder_make(const struct rlhf__folder *in, const char *name, int *taken,
                               struct rlhf__folder **out, struct rlhf__error *err);
 

@@ -1,0 +1,32 @@
+// play_input.h: reads the turns of a person or a script that plays an environment. A person at a
+// terminal can edit the line; `/help` and `/quit` are commands there, and Ctrl-C or Ctrl-D ends the
+// game. Everywhere else, each line is a turn as it is.
+#ifndef RLHF_TOOLS_PROMPT_PLAY_INPUT_H
+#define RLHF_TOOLS_PROMPT_PLAY_INPUT_H
+
+#include "base/env.h"
+#include "prompt/editor.h"
+
+#include <stdio.h>
+
+// Zero-initialize; release with rlhf__play_input_close.
+struct rlhf__play_input {
+    const struct rlhf__env *env;
+    struct rlhf__editor *editor; // a person types; NULL: lines come from `file`
+    FILE *file;
+    int32_t echo;  // 1: print each line that was read from `file`
+    int32_t ended; // 1: there are no more turns
+};
+
+// Read turns from `script`; NULL: from standard input, where a person types if it and standard
+// output are a terminal and json is 0. Keeps env. Errors: RLHF_E_INVALID, RLHF_E_NOMEM. [main]
+rlhf_status rlhf__play_input_open(struct rlhf__play_input *, const struct rlhf__env *env,
+                                  const char *script, int json, struct rlhf__error *err);
+void rlhf__play_input_close(struct rlhf__play_input *); // accepts a zeroed one [main]
+
+// Replace *turn by turn number `number`, or set `ended` if there is none. Errors: RLHF_E_INVALID,
+// RLHF_E_CANCELLED, RLHF_E_NOMEM. [main]
+rlhf_status rlhf__play_input_turn(struct rlhf__play_input *, int number, struct rlhf__buf *turn,
+                                  struct rlhf__error *err);
+
+#endif
