@@ -12,10 +12,17 @@ struct rlhf__episode_limits {
     int32_t tokens; // of the whole row
 };
 
-// Set *out for a model with a context of n_ctx tokens, and prompts of at most `prompt` tokens.
+// The longest prompt, in tokens.
+struct rlhf__episode_prompt {
+    int32_t tokens; // of the prompt with the tools that it lists
+    int32_t tools;  // of the list of tools alone; 0: none
+};
+
+// Set *out for a model with a context of n_ctx tokens, and prompts of at most p->tokens tokens.
 // Errors: RLHF_E_INVALID if the limits leave no room for a turn and a reply, or a setting is out of
 // range. [main]
-rlhf_status rlhf__episode_limits(const struct rlhf__config *, int32_t n_ctx, int32_t prompt,
+rlhf_status rlhf__episode_limits(const struct rlhf__config *, int32_t n_ctx,
+                                 const struct rlhf__episode_prompt *p,
                                  struct rlhf__episode_limits *out, struct rlhf__error *err);
 
 #endif

@@ -41,11 +41,12 @@ static rlhf_status finish_setup(const struct rlhf__playing *p, struct rlhf__epis
                                 struct rlhf__error *err) {
     const struct rlhf__config *c = p->config;
     const struct rlhf__chat *chat = rlhf__tokenizer_chat(p->policy->tok);
-    int32_t longest = rlhf__prompts_longest(p->prompts), tools;
+    struct rlhf__episode_prompt longest;
     RLHF_TRY(rlhf__episode_tools_open(p->environment, &c->episodes, out->chat ? chat : NULL,
                                       &out->tools, err));
-    RLHF_TRY(rlhf__episode_tools_tokens(&out->tools, p->policy->tok, &tools, err));
-    RLHF_TRY(rlhf__episode_limits(c, p->policy->info.n_ctx, longest + tools, &out->limits, err));
+    RLHF_TRY(rlhf__episode_tools_tokens(&out->tools, p->policy->tok, &longest.tools, err));
+    longest.tokens = rlhf__prompts_longest(p->prompts) + longest.tools;
+    RLHF_TRY(rlhf__episode_limits(c, p->policy->info.n_ctx, &longest, &out->limits, err));
     RLHF_TRY(rlhf__episode_check_rows(p->environment, p->prompts, err));
     return rlhf__episode_check_template(out, err);
 }

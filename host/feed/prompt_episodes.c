@@ -7,8 +7,9 @@
 // The environment is not open. Tools that it may list in prompts are not counted.
 static rlhf_status limit(const struct rlhf__feed_env *env, const struct rlhf__prompts *prompts,
                          struct rlhf__prompt_episodes *out, struct rlhf__error *err) {
-    return rlhf__episode_limits(env->config, env->cast->policy->info.n_ctx,
-                                rlhf__prompts_longest(prompts), &out->train.limits, err);
+    const struct rlhf__episode_prompt longest = {rlhf__prompts_longest(prompts), 0};
+    return rlhf__episode_limits(env->config, env->cast->policy->info.n_ctx, &longest,
+                                &out->train.limits, err);
 }
 
 rlhf_status rlhf__prompt_episodes_open(const struct rlhf__feed_env *env,

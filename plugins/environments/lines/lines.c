@@ -3,7 +3,7 @@
 
 #include "process/utf8.h"
 
-enum { LONGEST_LINE = 4 << 20, SHOWN = 160 };
+enum { LONGEST_LINE = 4 << 20, SHOWN = RLHF__LINES_SHOWN };
 
 // ---- reading lines ----
 
@@ -15,7 +15,10 @@ struct reader {
     const rlhf_episode_out *out;
     uint8_t *had; // [n] 1: answered
     uint32_t n_had, n_asked;
-    rlhf_status said; // a failure of the host's functions
+    uint32_t n_failed;     // episodes that the program gave up
+    uint64_t failed;       // the first of them
+    char failed_as[SHOWN]; // and the reason for it
+    rlhf_status said;      // a failure of the host's functions
     char why[RLHF__REPLY_WHY];
 };
 
@@ -41,11 +44,10 @@ static enum rlhf__taken put(struct reader *r, const struct rlhf__line_reply *rep
     if (st < 0 && !r->why[0]) r->said = st;
     if (st < 0) return RLHF__TAKEN_NONE;
     const char *failed = rlhf__line_reply_failed(reply);
-    char shown[SHOWN];
-    if (failed)
-        rlhf_logf(r->lines->host, RLHF_LOG_WARN, "%s gave up episode %llu: %s",
-                  r->lines->program.name, (unsigned long long)reply->episode,
-                  rlhf__utf8_shown(failed, strlen(failed), shown, sizeof shown));
+    if (failed && r->n_failed++ == 0) {
+        r->failed = reply->episode;
+        rlhf__utf8_shown(failed, strlen(failed), r->failed_as, sizeof r->failed_as);
+    }
     r->had[i] = 1;
     r->n_had++;
     return r->n_had == r->n_asked ? RLHF__TAKEN_ALL : RLHF__TAKEN_MORE;
@@ -174,6 +176,18 @@ static void write_lines(struct rlhf__lines *l, struct reader *r, struct rlhf__by
     }
 }
 
+// Says which episodes the program gave up, in one line for the whole call. A reason is not repeated
+// in a phase, because each episode that is played again fails in a call of its own.
+static void say_failed(struct rlhf__lines *l, const struct reader *r) {
+    char others[48] = "";
+    if (!r->n_failed || strcmp(l->failed_as, r->failed_as) == 0) return;
+    if (r->n_failed > 1)
+        snprintf(others, sizeof others, "; it gave up %u more in this call", r->n_failed - 1);
+    rlhf_logf(l->host, RLHF_LOG_WARN, "%s gave up episode %llu: %s%s", l->program.name,
+              (unsigned long long)r->failed, r->failed_as, others);
+    memcpy(l->failed_as, r->failed_as, sizeof l->failed_as);
+}
+
 // Episodes without an answer have failed. If none has an answer, the whole call has.
 static rlhf_status fail_rest(struct rlhf__lines *l, const struct reader *r, rlhf_status st) {
     if (st == RLHF_E_NOMEM || st == RLHF_E_CANCELLED || r->said < 0) return st;
@@ -196,13 +210,18 @@ static rlhf_status exchange(struct rlhf__lines *l, struct reader *r, const struc
     return fail_rest(l, r, give_up(l, r, what, where, RLHF_E_IO));
 }
 
+static void new_phase(struct rlhf__lines *l, int64_t phase) {
+    rlhf__said_show(&l->program.said, l->host, l->program.name);
+    l->failed_as[0] = 0;
+    l->phase = phase;
+}
+
 static rlhf_status ask(struct rlhf__lines *l, enum rlhf__asked what, const rlhf_episode_in *in,
                        const rlhf_episode_out *out) {
     struct reader r = {.lines = l, .rest = {.host = l->host}, .what = what, .in = in, .out = out};
     struct rlhf__bytes to = {.host = l->host};
     if (!in->n || (what == RLHF__ASKED_FINISH && !l->hello.finish)) return RLHF_OK;
-    if (l->phase != in->phase) rlhf__said_show(&l->program.said, l->host, l->program.name);
-    l->phase = in->phase;
+    if (l->phase != in->phase) new_phase(l, in->phase);
     r.had = l->host->alloc(l->host, in->n);
     if (!r.had) return (l->host->fail)(l->host, RLHF_E_NOMEM, "out of memory");
     rlhf_status st = start_again(l);
@@ -211,6 +230,7 @@ static rlhf_status ask(struct rlhf__lines *l, enum rlhf__asked what, const rlhf_
         if (to.full) st = (l->host->fail)(l->host, RLHF_E_NOMEM, "out of memory for the lines");
     }
     if (st == RLHF_OK) st = exchange(l, &r, &to);
+    say_failed(l, &r);
     rlhf__bytes_finish(&to);
     rlhf__bytes_finish(&r.rest);
     l->host->free(l->host, r.had);

@@ -18,6 +18,8 @@ struct rlhf__lines_state {
     uint64_t start;   // of the program that plays it, counted from 1
 };
 
+enum { RLHF__LINES_SHOWN = 160 }; // bytes of a foreign text in a message
+
 // The user sets host, program and doing; everything else is zero.
 struct rlhf__lines {
     const rlhf_host *host;
@@ -26,7 +28,8 @@ struct rlhf__lines {
     struct rlhf__hello hello;
     struct rlhf__bytes closed; // lines of closed episodes, to send with the next call
     uint64_t starts;
-    int64_t phase; // the phase whose lines on standard error are shown
+    int64_t phase;                     // the phase whose lines on standard error are shown
+    char failed_as[RLHF__LINES_SHOWN]; // why the program last gave up episodes in this phase
 };
 
 // Start the program and read its first line. Failures have this status. [main]
