@@ -264,6 +264,7 @@ static const char *const calls_names[] = {"auto",        "hermes", "llama3", "mi
                                           "qwen3_coder", "xml",    NULL};
 static const char *const episode_failure_names[] = {"stop", "drop", NULL};
 static const char *const rewrites_names[] = {"keep", "refuse", NULL};
+static const char *const starts_names[] = {"same", "any", NULL};
 #define T struct rlhf__episodes_config
 static const rlhf_opt episodes_opts[] = {
     I(turns, 8, 1, 4096, "turns that the policy may take; the last one is answered, too"),
@@ -282,6 +283,9 @@ static const rlhf_opt episodes_opts[] = {
     E(rewrites, RLHF__REWRITES_KEEP, rewrites_names,
       "what happens if the chat template renders a turn differently once later turns follow: keep "
       "(the row has what the policy wrote) or refuse (the run ends)"),
+    E(starts, RLHF__STARTS_SAME, starts_names,
+      "how an environment must begin the episodes of a group: with the same text (same), or any, "
+      "as environments do that ignore the seed; then a run cannot be repeated exactly"),
     E(tools, RLHF__TOOLS_TEMPLATE, tools_names,
       "how the policy learns of an environment's tools: template (the chat template lists them) or "
       "hidden (they are not listed)"),

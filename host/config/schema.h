@@ -184,6 +184,9 @@ enum rlhf__tools_listed { RLHF__TOOLS_TEMPLATE = 0, RLHF__TOOLS_HIDDEN = 1 };
 // What becomes of an episode after its last attempt.
 enum rlhf__episode_failure { RLHF__EPISODE_STOP = 0, RLHF__EPISODE_DROP = 1 };
 
+// Whether an environment must begin all episodes of a group with the same text.
+enum rlhf__starts { RLHF__STARTS_SAME = 0, RLHF__STARTS_ANY = 1 };
+
 // What happens if the chat template would rewrite turns of the past.
 enum rlhf__rewrites { RLHF__REWRITES_KEEP = 0, RLHF__REWRITES_REFUSE = 1 };
 
@@ -197,6 +200,8 @@ struct rlhf__episodes_config {
     int32_t calls;        // 0 = the template's form, or enum rlhf__tool_form
     int32_t on_failure;   // enum rlhf__episode_failure
     int32_t rewrites;     // enum rlhf__rewrites
+    int32_t starts;       // enum rlhf__starts
+    int32_t reserved;
 };
 
 // Sampling the responses of the next phase while this one trains.

@@ -72,7 +72,7 @@ struct rlhf__episode {
     uint32_t n_said, n_metrics;
     struct rlhf__episode_metric metric[RLHF__EPISODE_METRICS];
     struct rlhf__ids read;       // what the policy reads next
-    struct rlhf__ids prompt;     // of the first row of a group
+    struct rlhf__ids prompt;     // if no earlier row of the group has the same
     struct rlhf__answered *past; // [n_past]
     size_t n_past;
     struct rlhf__past_turn *talk; // [n_talk]

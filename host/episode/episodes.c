@@ -56,25 +56,31 @@ static rlhf_status named(const struct rlhf__episodes *x, rlhf_status st, struct 
     return st == RLHF_E_INVALID ? rlhf__error_context(err, "%s", environment(x)->plugin->file) : st;
 }
 
-// Check that the rows of e's group have the same prompt, and let them share the first one's ids.
+static int same(const struct rlhf__ids *a, const struct rlhf__ids *b) {
+    return a->n == b->n && memcmp(a->data, b->data, a->n * sizeof *a->data) == 0;
+}
+
+// Let the rows of a group that have the same prompt share the ids of the group's first row. Other
+// prompts are an error unless episodes.starts allows them.
 static rlhf_status share_prompt(const struct rlhf__episodes *x, uint32_t i,
                                 struct rlhf__error *err) {
     uint32_t first = i / x->q.group * x->q.group;
     while (x->of[first].lost)
         first++;
     struct rlhf__ids *own = &x->of[i].read, *of = &x->of[first].prompt;
-    if (i == first) { // replies come later, and the prompt has to stay
+    const int shared = i != first && same(own, of);
+    if (i == first || (!shared && x->q.setup->any_start)) {
+        of = &x->of[i].prompt; // replies come later, and the prompt has to stay
         *of = *own;
         *own = (struct rlhf__ids){.n = 0};
-        own = of;
     }
     x->prompt[i] = of->data;
     x->prompt_len[i] = (int32_t)of->n;
-    if (own->n == of->n && memcmp(own->data, of->data, own->n * sizeof *own->data) == 0)
-        return RLHF_OK;
+    if (i == first || shared || x->q.setup->any_start) return RLHF_OK;
     return rlhf__fail(err, RLHF_E_INTERNAL,
                       "environment %s, reset(), phase %lld: episodes %llu and %llu have the same "
-                      "seed and data row, but begin with different texts",
+                      "seed and data row, but begin with different texts; begin them by the seed, "
+                      "or set episodes.starts=any, if the run need not be repeatable",
                       environment(x)->plugin->desc.id, (long long)x->q.phase + 1,
                       (unsigned long long)x->of[first].number, (unsigned long long)x->of[i].number);
 }

@@ -26,10 +26,11 @@ struct rlhf__episode_setup {
     int32_t chat;      // 1: prompts are messages
     int32_t bos;       // 1: the plain form without prompts begins with BOS
     int32_t reserved;
-    uint64_t seed;   // of the run
-    int64_t retries; // episodes.retries
-    int32_t drops;   // 1: episodes.on_failure=drop
-    int32_t refuses; // 1: episodes.rewrites=refuse
+    uint64_t seed;     // of the run
+    int64_t retries;   // episodes.retries
+    int32_t drops;     // 1: episodes.on_failure=drop
+    int32_t refuses;   // 1: episodes.rewrites=refuse
+    int32_t any_start; // 1: episodes.starts=any
     struct rlhf__episode_limits limits;
     struct rlhf__episode_tools tools; // owned; see rlhf__playing_close
 };

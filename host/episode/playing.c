@@ -74,7 +74,8 @@ rlhf_status rlhf__playing_open(const struct rlhf__playing *p, struct rlhf__episo
                                         .seed = p->seed,
                                         .retries = c->episodes.retries,
                                         .drops = c->episodes.on_failure == RLHF__EPISODE_DROP,
-                                        .refuses = c->episodes.rewrites == RLHF__REWRITES_REFUSE};
+                                        .refuses = c->episodes.rewrites == RLHF__REWRITES_REFUSE,
+                                        .any_start = c->episodes.starts == RLHF__STARTS_ANY};
     const rlhf_status st = finish_setup(p, out, err);
     if (st != RLHF_OK) rlhf__playing_close(out);
     return st;

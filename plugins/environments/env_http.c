@@ -12,11 +12,13 @@
 
 enum form { FORM_LINES = 0, FORM_OPENENV = 1 };
 
+enum { READ, REPLAY }; // execution_error
+
 struct config {
     const char *url, *header_env, *ca, *action, *observation;
     int64_t repeats, max_answer_mib;
     double patience_s;
-    int32_t form, reserved;
+    int32_t form, execution_error;
 };
 
 struct env {
@@ -79,6 +81,8 @@ static rlhf_status open_openenv(struct env *e) {
                                         .shown = e->target.shown,
                                         .action = c->action,
                                         .observation = c->observation,
+                                        .patience_s = c->patience_s,
+                                        .reads_errors = c->execution_error == READ,
                                         .timeout_s = limits ? limits->timeout_s : 300,
                                         .longest = (size_t)c->max_answer_mib << 20};
     return try_openenv(e);
@@ -154,18 +158,18 @@ static void close_all(void *self, uint32_t n, void *const *state) {
 // ---- options ----
 
 static const char *why_unused(const void *config, const char *key) {
-    static const char *const lines[] = {"repeats", "patience_s"};
-    static const char *const openenv[] = {"action", "observation"};
     const struct config *c = config;
-    const int is = c->form == FORM_OPENENV;
-    for (size_t i = 0; i < 2; i++)
-        if (strcmp(key, is ? lines[i] : openenv[i]) == 0)
-            return is ? "with form=openenv, episodes are played again (episodes.retries)"
-                      : "only form=openenv has actions and observations";
+    if (c->form == FORM_OPENENV && strcmp(key, "repeats") == 0)
+        return "with form=openenv, episodes are played again (episodes.retries)";
+    if (c->form == FORM_LINES && (strcmp(key, "action") == 0 || strcmp(key, "observation") == 0))
+        return "only form=openenv has actions and observations";
+    if (c->form == FORM_LINES && strcmp(key, "execution_error") == 0)
+        return "only servers of form=openenv answer so";
     return NULL;
 }
 
 static const char *const form_names[] = {"lines", "openenv", NULL};
+static const char *const error_names[] = {"read", "replay", NULL};
 static const rlhf_opt options[] = {
     {.key = "url",
      .help = "the service: http:// or https://, no user or password in it",
@@ -182,6 +186,9 @@ static const rlhf_opt options[] = {
     RLHF_OPT_STR(struct config, observation, NULL,
                  "which part of OpenEnv's observation is said, such as /echoed_message; without "
                  "it, all"),
+    RLHF_OPT_ENUM(struct config, execution_error, READ, error_names,
+                  "if OpenEnv's environment fails on a turn: read, the policy reads the error and "
+                  "goes on; replay, the episode is replayed (episodes.retries)"),
     {.key = "header_env",
      .help = "environment variable with a header to send, \"Name: value\"; it is never shown",
      .type = RLHF_T_STR,

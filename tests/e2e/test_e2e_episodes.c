@@ -354,6 +354,22 @@ static void faults(void **state) {
     run(t, GRPO ENV(":fault=nan") "--set run.dir=zero --set rewards.nan_policy=zero");
 }
 
+// With episodes.starts=any, the episodes of a group may have different prompts.
+static void groups_that_begin_at_random(void **state) {
+    struct e2e *t = *state;
+    run(t, GRPO "--set episodes.starts=any --set log.rollouts=true --set run.dir=random " ENV(
+               ":fault=other"));
+    json_t *m = e2e_metrics(t, "random");
+    for (int phase = 0; phase < 2; phase++)
+        assert_true(e2e_metric(m, phase, "sampling/logp_difference/max") <= 0);
+    json_decref(m);
+    // Each prompt is the number of its episode, 0 to 11 in each phase, and a question mark.
+    assert_int_equal(e2e_shell(t, "test $(grep -oE '\"ids\": .259(, [0-9]+){1,2}, 63,' "
+                                  "random/rollouts.jsonl | sort -u | wc -l) -ge 12"),
+                     0);
+    assert_int_equal(e2e_run(t, "verify random --all"), 0);
+}
+
 static void refusals(void **state) {
     struct e2e *t = *state;
     static const struct {
@@ -397,6 +413,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(later_turns_are_refused, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(limits, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(faults, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(groups_that_begin_at_random, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(refusals, setup, e2e_teardown),
     };
     return cmocka_run_group_tests_name("episodes", tests, NULL, NULL);

@@ -70,7 +70,7 @@ static const char *game(const struct e2e *t, enum form form, int rate, int most,
     else
         snprintf(text, sizeof text, "--env env_http.so:url=http://127.0.0.1:%d/%s ",
                  start_service(t, rate, most, count, kinds),
-                 form == LINES ? "play" : ",form=openenv,observation=/text");
+                 form == LINES ? "play" : ",form=openenv,observation=/text,execution_error=replay");
     return text;
 }
 

@@ -116,6 +116,10 @@ class Serve(BaseHTTPRequestHandler):
                 error = {"message": "Invalid message", "code": "VALIDATION_ERROR", "errors": [fault, {"loc": [0, "x"]}]}
                 self.send(json.dumps({"type": "error", "data": error}).encode(), op=1)
                 continue
+            elif message["data"]["message"] == "illegal":
+                error = {"message": "the field is taken", "code": "EXECUTION_ERROR"}
+                self.send(json.dumps({"type": "error", "data": error}).encode(), op=1)
+                continue
             else:
                 out = play(game, message["data"]["message"])
                 data = {"observation": {"text": out["said"]}, "reward": out["reward"], "done": out["done"]}

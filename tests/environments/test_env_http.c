@@ -30,15 +30,18 @@ static void serve(const char *fault, int call) {
     unlink(name);
 }
 
-static const char *options(int openenv) {
+enum { LINES, OPENENV, OPENENV_REPLAYS };
+
+static const char *options(int form) {
+    static const char *const more[] = {"/play", "/;form=openenv;observation=/text",
+                                       "/;form=openenv;observation=/text;execution_error=replay"};
     static char text[256];
-    snprintf(text, sizeof text, "url=http://127.0.0.1:%d%s", port,
-             openenv ? "/;form=openenv;observation=/text" : "/play");
+    snprintf(text, sizeof text, "url=http://127.0.0.1:%d%s", port, more[form]);
     return text;
 }
 
-static void open_it(int openenv, int timeout_s) {
-    if (play_open_within(&p, "env_http.so", options(openenv), timeout_s) < 0)
+static void open_it(int form, int timeout_s) {
+    if (play_open_within(&p, "env_http.so", options(form), timeout_s) < 0)
         fail_msg("%s", p.host.fail_text);
 }
 
@@ -118,7 +121,8 @@ static void openenv(void **state) {
 // A turn that is not an action is no failure: the policy reads why it is not, and goes on.
 static void refused_turns(void **state) {
     (void)state;
-    const char *const wrong[] = {"invalid"}, *const right[] = {"0123456789"};
+    const char *const wrong[] = {"invalid"}, *const right[] = {"0123456789"},
+                      *const illegal[] = {"illegal"};
     serve("none", 0);
     open_it(1, 60);
     assert_int_equal(play_reset(&p, 1, both, NULL), RLHF_OK);
@@ -129,6 +133,10 @@ static void refused_turns(void **state) {
                                        "or 'b'; x: wrong|");
         assert_true(!p.failed[0] && !p.end[0] && p.reward[0] == 0 && p.metric[0] == turn);
     }
+    // So is a turn on which the server's environment fails.
+    assert_int_equal(play_step(&p, 1, both, illegal, NULL), RLHF_OK);
+    assert_string_equal(p.said[0], "user: error: the field is taken|");
+    assert_true(!p.failed[0] && !p.end[0] && p.metric[0] == 3);
     assert_int_equal(play_step(&p, 1, both, right, NULL), RLHF_OK);
     assert_int_equal(p.end[0], RLHF_EPISODE_DONE);
     play_end(&p, 1, both);
@@ -162,7 +170,7 @@ static void faults(void **state) {
             const int late = strcmp(all[i].name, "late") == 0;
             for (int call = few ? 4 : 1; call <= 8; call += few ? 9 : 1) {
                 serve(all[i].name, call);
-                open_it(form, late ? 3 : 60);
+                open_it(form * OPENENV_REPLAYS, late ? 3 : 60);
                 const int failures = play_all(got);
                 if (why && !failures) fail_msg("%s at call %d: no failure", all[i].name, call);
                 if (why && !strstr(p.host.fail_text, why))

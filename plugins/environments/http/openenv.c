@@ -94,14 +94,15 @@ static void add_faults(struct rlhf__bytes *text, const json_t *faults) {
     }
 }
 
-// If the server refuses the policy's turn because it is not an action, the policy reads why, and
-// the episode goes on. Returns 1 if it was so.
+// If the server refuses the policy's turn because it is not an action, or its environment fails on
+// the action, the policy reads why, and the episode goes on. Returns 1 if it was so.
 static int take_refusal(const struct rlhf__openenv *o, struct rlhf__openenv_state *s,
                         const json_t *data, const rlhf_episode_out *out, uint32_t i) {
     const char *code = json_string_value(json_object_get(data, "code"));
     const char *message = json_string_value(json_object_get(data, "message"));
     struct rlhf__bytes text = {.host = o->host};
-    if (!code || strcmp(code, "VALIDATION_ERROR") != 0) return 0;
+    const int is_read = code && o->reads_errors && strcmp(code, "EXECUTION_ERROR") == 0;
+    if (!is_read && (!code || strcmp(code, "VALIDATION_ERROR") != 0)) return 0;
     rlhf__bytes_text(&text, "error: ");
     rlhf__bytes_text(&text, message ? message : "invalid action");
     add_faults(&text, json_object_get(data, "errors"));
@@ -159,12 +160,29 @@ static enum rlhf__socket_end connect_it(const struct rlhf__openenv *o,
     return rlhf__socket_open(s->socket, &o->target, deadline(o), why);
 }
 
+// The server was up when the run began, so wait for it if it is down now.
+static enum rlhf__socket_end connect_patiently(const struct rlhf__openenv *o,
+                                               struct rlhf__openenv_state *s, char *why) {
+    const double until = rlhf__http_now() + o->patience_s;
+    int told = 0;
+    for (;;) {
+        const enum rlhf__socket_end end = connect_it(o, s, why);
+        if (end != RLHF__SOCKET_FAILED || rlhf__http_now() > until) return end;
+        if (!told++)
+            rlhf_logf(o->host, RLHF_LOG_WARN, "%s: %s; waiting up to %g s for it (patience_s)",
+                      o->shown, why, o->patience_s);
+        const struct timespec nap = {0, 500000000};
+        nanosleep(&nap, NULL);
+        if (o->host->cancelled(o->host)) return RLHF__SOCKET_CANCELLED;
+    }
+}
+
 static enum rlhf__socket_end send_one(const struct rlhf__openenv *o, enum rlhf__asked what,
                                       const rlhf_episode_in *in, uint32_t i, char *why) {
     struct rlhf__openenv_state *s = in->state[i];
     struct rlhf__bytes text = {.host = o->host};
     enum rlhf__socket_end end = RLHF__SOCKET_DONE;
-    if (what == RLHF__ASKED_RESET) end = connect_it(o, s, why);
+    if (what == RLHF__ASKED_RESET) end = connect_patiently(o, s, why);
     if (what == RLHF__ASKED_RESET)
         write_reset(&text, in, i);
     else
@@ -207,9 +225,11 @@ static enum rlhf__socket_end receive(const struct rlhf__openenv *o, enum rlhf__a
         if (end != RLHF__SOCKET_DONE || what != RLHF__ASKED_RESET || !is_full(text)) return end;
         if (rlhf__http_now() > patience) {
             snprintf(why, RLHF__SOCKET_WHY,
-                     "it has no room for another session; a run opens as many as sampling.slots, "
-                     "in whole groups: let it have more (max_concurrent_envs), or lower "
-                     "sampling.slots; if it never had one, its log may say why");
+                     "it has no room for another session, and %u are wanted at once: let it have "
+                     "more (max_concurrent_envs), or lower sampling.slots, which counts whole "
+                     "groups, so that only an algorithm without groups can do with one (ppo.so); "
+                     "if it never had one, its log may say why",
+                     in->n);
             return RLHF__SOCKET_FAILED;
         }
         const struct timespec nap = {0, 100000000};

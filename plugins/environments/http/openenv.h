@@ -15,7 +15,10 @@ struct rlhf__openenv {
     const char *observation; // JSON pointer into the observation, for the policy; NULL: the whole
                              // observation
     double timeout_s;        // of an answer; 0 = none
+    double patience_s;       // how long to wait for a server that is down
     size_t longest;          // bytes of a message, at most
+    int32_t reads_errors;    // 1: the policy reads an EXECUTION_ERROR; 0: it is a failure
+    int32_t reserved;
 };
 
 // The state of an episode.
@@ -25,8 +28,9 @@ struct rlhf__openenv_state {
 };
 
 // Reset or step all episodes of a call. An episode without an answer has failed. If the server
-// refuses a turn because it is not a valid action (VALIDATION_ERROR), the policy reads why. Errors:
-// RLHF_E_IO if no episode has an answer; RLHF_E_CANCELLED; RLHF_E_NOMEM. [step]
+// refuses a turn because it is not a valid action (VALIDATION_ERROR) or, with
+// reads_errors, fails on it (EXECUTION_ERROR), the policy reads why. Errors: RLHF_E_IO if no
+// episode has an answer; RLHF_E_CANCELLED; RLHF_E_NOMEM. [step]
 rlhf_status rlhf__openenv_ask(const struct rlhf__openenv *, enum rlhf__asked,
                               const rlhf_episode_in *, const rlhf_episode_out *);
 
