@@ -96,7 +96,7 @@ static rlhf_status label_rows(const struct rlhf__command_setup *w, const struct 
                               struct rlhf__classifier *c, const struct rlhf__dataset *ds,
                               struct rlhf__line_writer *out, int64_t *kept,
                               struct rlhf__error *err) {
-    int32_t width = rlhf__classifier_labels(c)->n;
+    const int32_t width = rlhf__classifier_labels(c)->n;
     int64_t rows = rlhf__dataset_rows(ds);
     float *logits = calloc((size_t)CHUNK_ROWS * (size_t)width, sizeof *logits);
     struct chunk *k = calloc(1, sizeof *k);
@@ -130,6 +130,17 @@ static rlhf_status say_done(const struct options *o, const struct rlhf__dataset 
     return rlhf__print_flush(err);
 }
 
+// A reward model has one output, which is a score.
+static rlhf_status check_labels(const struct options *o, const struct rlhf__classifier *c,
+                                struct rlhf__error *err) {
+    if (rlhf__classifier_labels(c)->n > 1) return RLHF_OK;
+    return rlhf__fail(
+        err, RLHF_E_INVALID,
+        "label: '%s' has one label, as reward models have, so every row would get it; "
+        "give a classifier, or score rows with it as a reward (bt_rm.so)",
+        o->model ? o->model : "the default classifier");
+}
+
 static rlhf_status label(struct rlhf__command_setup *w, const struct options *o,
                          struct rlhf__error *err) {
     struct rlhf__classifier *c = NULL;
@@ -160,6 +171,7 @@ static rlhf_status label(struct rlhf__command_setup *w, const struct options *o,
     }
     if (st == RLHF_OK)
         st = rlhf__command_setup_template(rlhf__classifier_model(c), o->template, err);
+    if (st == RLHF_OK) st = check_labels(o, c, err);
     if (st == RLHF_OK) st = rlhf__line_writer_open(o->out, &out, err);
     if (st == RLHF_OK) st = label_rows(w, o, c, ds, out, &kept, err);
     if (st == RLHF_OK) {

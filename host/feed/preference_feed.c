@@ -158,6 +158,15 @@ static rlhf_status say_completions(struct preference_feed *f, struct rlhf__error
                       env->config->data.path);
 }
 
+static void warn_of_cuts(const struct preference_feed *f, const struct rlhf__preferences *set) {
+    const int64_t cut = rlhf__preferences_truncated(set), n = rlhf__preferences_count(set);
+    if (!cut || 2 * cut < n) return;
+    rlhf__logf(f->feed.env->log, RLHF_LOG_WARN,
+               "data: %.0f %% of the rows do not fit into %d tokens and were cut, first from the "
+               "beginning of their prompts; a higher data.max_tokens shows the model more of them",
+               100 * (double)cut / (double)n, (int)f->max_tokens);
+}
+
 static rlhf_status open_rows(struct preference_feed *f, struct rlhf__error *err) {
     const struct rlhf__feed_env *env = f->feed.env;
     const struct rlhf__config *c = env->config;
@@ -185,6 +194,7 @@ static rlhf_status open_rows(struct preference_feed *f, struct rlhf__error *err)
                    (long long)rlhf__preferences_truncated(set),
                    rlhf__preferences_truncated(set) == 1 ? "was" : "were",
                    (long long)rlhf__preferences_dropped(set));
+    warn_of_cuts(f, set);
     if (rlhf__preferences_too_long(set) > 0)
         rlhf__logf(env->log, RLHF_LOG_WARN,
                    "data: %lld rows were left out: their messages leave no room for a response in "

@@ -91,6 +91,18 @@ static rlhf_status check_adapter(const struct rlhf__run *r, struct rlhf__error *
     return RLHF_OK;
 }
 
+// The default prompts fit the default policy. With another one, they may be a mistake.
+static void say_prompts(const struct rlhf__run *r) {
+    const struct rlhf__config *c = r->config;
+    const int own = c->prompts.path[0] || c->prompts.text[0];
+    if (own || !c->policy.path[0] || r->req->resume || c->environment.plugin ||
+        r->cast.plan.source != RLHF_SOURCE_ROLLOUT)
+        return;
+    rlhf__logf(
+        r->report.log, RLHF_LOG_INFO,
+        "prompts: the default ones, beginnings of film reviews; --prompts FILE names others");
+}
+
 // Check that the policy has the planned heads.
 static rlhf_status check_heads(const struct rlhf__run *r, int value, struct rlhf__error *err) {
     const struct rlhf__model *policy = r->cast.policy;
@@ -143,6 +155,7 @@ rlhf_status rlhf__setup_policy(struct rlhf__run *r, const struct rlhf__setup_hea
         rlhf__logf(r->report.log, RLHF_LOG_INFO,
                    "policy: the default model, which writes film reviews; --policy DIR names "
                    "another");
+    say_prompts(r);
     rlhf_status st = rlhf__model_open(&r->session.models, &spec, &r->cast.policy, err);
     if (st != RLHF_OK)
         return !dir[0] || rlhf__is_dir(dir) ? st : rlhf__error_context(err, "policy.path");

@@ -135,6 +135,16 @@ static void weights_that_are_no_numbers_are_whose(void **state) {
     e2e_says(t, "the logits of row 0 are not finite");
 }
 
+// The default prompts fit only the default policy.
+static void default_prompts_are_told(void **state) {
+    struct e2e *t = *state;
+    done(t, e2e_run(t, "--algo ppo.so --policy model --set policy.init=random --reward "
+                       "period_count.so --set batch.size=4 --set algo.minibatches=1 --dry-run"));
+    e2e_says(t, "prompts: the default ones, beginnings of film reviews; --prompts FILE names");
+    done(t, e2e_run(t, "--algo ppo.so " RL "--dry-run"));
+    assert_null(strstr(t->out, "prompts: the default ones"));
+}
+
 static void what_may_not_be_read_is_there(void **state) {
     struct e2e *t = *state;
     if (e2e_shell(t, "chmod 000 model && ! ls model") != 0) {
@@ -182,6 +192,7 @@ int main(void) {
                                        TEST(a_classifier_is_no_language_model),
                                        TEST(a_plugin_s_refusal_names_the_directory),
                                        TEST(weights_that_are_no_numbers_are_whose),
+                                       TEST(default_prompts_are_told),
                                        TEST(what_may_not_be_read_is_there),
                                        TEST(a_sample_may_hold_nul),
                                        TEST(a_resume_may_repeat_paths)};

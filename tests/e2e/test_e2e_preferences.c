@@ -178,6 +178,18 @@ static void pooling_last_goes_into_config(void **state) {
                       "grep -q '{\"pooling\":\"last\",\"gain\":1.0,\"bias\":0.0'"),
          "config.json");
     assert_false(e2e_exists(t, "l/checkpoints/latest/state/samples.safetensors"));
+    // A reward model is no classifier.
+    assert_int_equal(e2e_run(t, "label --model l --data texts.jsonl --out labels.jsonl"), 2);
+    e2e_says(t, "label: 'l' has one label, as reward models have, so every row would get it");
+    assert_false(e2e_exists(t, "labels.jsonl"));
+}
+
+static void rows_that_do_not_fit_are_told(void **state) {
+    struct e2e *t = *state;
+    must(t, e2e_run(t, TRAIN "--set run.phases=1 --set data.max_tokens=5 --out short"), "training");
+    e2e_says(t, "warning: data: 100 % of the rows do not fit into 5 tokens and were cut");
+    must(t, e2e_run(t, TRAIN "--set run.phases=1 --out whole"), "training");
+    assert_null(strstr(t->out, "do not fit into"));
 }
 
 // A policy with weights, and the reward model trained from it.
@@ -473,6 +485,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(shared_prompts_change_no_loss, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(microbatches_change_nothing, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(pooling_last_goes_into_config, setup, e2e_teardown),
+        cmocka_unit_test_setup_teardown(rows_that_do_not_fit_are_told, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(per_token_pays_the_mean, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(bad_input, setup, e2e_teardown),
         cmocka_unit_test_setup_teardown(context_of_the_reward_model, setup, e2e_teardown),
