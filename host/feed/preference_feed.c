@@ -160,7 +160,7 @@ static rlhf_status say_completions(struct preference_feed *f, struct rlhf__error
 
 static void warn_of_cuts(const struct preference_feed *f, const struct rlhf__preferences *set) {
     const int64_t cut = rlhf__preferences_truncated(set), n = rlhf__preferences_count(set);
-    if (!cut || 2 * cut < n) return;
+    if (2 * cut <= n) return;
     rlhf__logf(f->feed.env->log, RLHF_LOG_WARN,
                "data: %.0f %% of the rows do not fit into %d tokens and were cut, first from the "
                "beginning of their prompts; a higher data.max_tokens shows the model more of them",

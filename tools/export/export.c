@@ -234,8 +234,8 @@ static void warn_of_pooling(const struct job *j) {
     if (pooling && j->o->to)
         rlhf__logf(j->env->log, RLHF_LOG_WARN,
                    "scores come from the %s of the tokens here and from the %s one in "
-                   "transformers, whose logits differ; with a model that is trained with --set "
-                   "score.pooling=%s they differ only by the gain and bias in config.json",
+                   "transformers, whose logits differ; a model trained with --set "
+                   "score.pooling=%s agrees, except for the gain and bias of a reward model",
                    pooling, theirs, theirs);
 }
 
