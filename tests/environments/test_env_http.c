@@ -3,6 +3,7 @@
 #include "environments/play.h"
 
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct play p;
@@ -144,6 +145,24 @@ static void refused_turns(void **state) {
     assert_int_equal(pclose(served), 0);
 }
 
+// A server that is down during the run is waited for.
+static void patience(void **state) {
+    char all[300];
+    struct timespec from, to;
+    (void)state;
+    serve("none", 0);
+    snprintf(all, sizeof all, "url=http://127.0.0.1:%d;form=openenv;patience_s=1.5", port);
+    if (play_open(&p, "env_http.so", all) < 0) fail_msg("%s", p.host.fail_text);
+    pclose(served);
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    assert_int_equal(play_reset(&p, 1, both, NULL), RLHF_E_IO);
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    assert_true((double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec) >
+                1.4);
+    play_end(&p, 1, both);
+    play_close(&p);
+}
+
 static void faults(void **state) {
     static const struct {
         const char *name, *lines, *openenv; // why, in the two forms; NULL: it does not fail
@@ -196,8 +215,8 @@ static void refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lines), cmocka_unit_test(openenv),
-                                       cmocka_unit_test(refused_turns), cmocka_unit_test(faults),
-                                       cmocka_unit_test(refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lines),         cmocka_unit_test(openenv),
+                                       cmocka_unit_test(refused_turns), cmocka_unit_test(patience),
+                                       cmocka_unit_test(faults),        cmocka_unit_test(refused)};
     return cmocka_run_group_tests_name("env_http", tests, NULL, NULL);
 }
