@@ -128,7 +128,7 @@ static void played_at_a_terminal(void **state) {
     e2e_says(t, "[the input ended after 1 turn");
 }
 
-// "/help" is no turn. Ctrl-C or "/quit" ends the game at once.
+// "/help" does not count as a turn. Ctrl-C and "/quit" end the game at once.
 static void ended_at_a_terminal(void **state) {
     struct e2e *t = *state;
     const struct e2e_keys ctrl_c[] = {{"1 to 63?", "/help\n"}, {"ends\r\n> ", "1"}, {"1", "\3"}},

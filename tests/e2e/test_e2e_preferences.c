@@ -178,7 +178,7 @@ static void pooling_last_goes_into_config(void **state) {
                       "grep -q '{\"pooling\":\"last\",\"gain\":1.0,\"bias\":0.0'"),
          "config.json");
     assert_false(e2e_exists(t, "l/checkpoints/latest/state/samples.safetensors"));
-    // A reward model is no classifier.
+    // label refuses a reward model.
     assert_int_equal(e2e_run(t, "label --model l --data texts.jsonl --out labels.jsonl"), 2);
     e2e_says(t, "label: 'l' has one label, as reward models have, so every row would get it");
     assert_false(e2e_exists(t, "labels.jsonl"));

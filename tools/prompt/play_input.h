@@ -15,7 +15,7 @@ struct rlhf__play_input {
     struct rlhf__editor *editor; // a person types; NULL: lines come from `file`
     FILE *file;
     int32_t echo;  // 1: print each line that was read from `file`
-    int32_t ended; // 1: there are no more turns
+    int32_t ended; // 1: the input has ended
 };
 
 // Read turns from `script`; NULL: from standard input, where a person types if it and standard
@@ -24,8 +24,8 @@ rlhf_status rlhf__play_input_open(struct rlhf__play_input *, const struct rlhf__
                                   const char *script, int json, struct rlhf__error *err);
 void rlhf__play_input_close(struct rlhf__play_input *); // accepts a zeroed one [main]
 
-// Replace *turn by turn number `number`, or set `ended` if there is none. Errors: RLHF_E_INVALID,
-// RLHF_E_CANCELLED, RLHF_E_NOMEM. [main]
+// Read the next turn into *turn, or set `ended` at the end of the input. `number` is the number of
+// the turn, for messages. Errors: RLHF_E_INVALID, RLHF_E_CANCELLED, RLHF_E_NOMEM. [main]
 rlhf_status rlhf__play_input_turn(struct rlhf__play_input *, int number, struct rlhf__buf *turn,
                                   struct rlhf__error *err);
 

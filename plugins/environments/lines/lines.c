@@ -176,8 +176,8 @@ static void write_lines(struct rlhf__lines *l, struct reader *r, struct rlhf__by
     }
 }
 
-// Says which episodes the program gave up, in one line for the whole call. A reason is not repeated
-// in a phase, because each episode that is played again fails in a call of its own.
+// Logs one line for all episodes that the program gave up in this call. Replayed episodes fail one
+// call at a time, so the same reason is logged only once per phase.
 static void say_failed(struct rlhf__lines *l, const struct reader *r) {
     char others[48] = "";
     if (!r->n_failed || strcmp(l->failed_as, r->failed_as) == 0) return;

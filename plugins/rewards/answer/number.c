@@ -83,8 +83,8 @@ static void take_exponent(struct rlhf__cursor *c, struct rlhf__decimal *x) {
 }
 
 // Reads a decimal number into *x: digits with separators, a point with digits, an exponent. Sets
-// *integer to 1 if the number has no point, else to 0. Returns 1, or 0 if there is no number at the
-// cursor.
+// *integer to 1 if the number has no decimal point, else to 0. Returns 1, or 0 if no number is at
+// the cursor.
 static int take_decimal(struct rlhf__cursor *c, struct rlhf__decimal *x, int *integer) {
     const struct rlhf__cursor before = *c;
     int64_t e;
