@@ -1,5 +1,5 @@
 // tests/models/support.h: loads a compute backend and a model plugin with dlopen, for a fake host.
-// The host's own loader (host/plugin) has separate tests.
+// The host's own loader (lib/runtime/plugin) has separate tests.
 #ifndef TESTS_MODELS_SUPPORT_H
 #define TESTS_MODELS_SUPPORT_H
 

@@ -1,4 +1,4 @@
-// Means with standard errors, and pass@k (host/eval/stats.h).
+// Means with standard errors, and pass@k (tools/eval/stats.h).
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>

@@ -185,7 +185,7 @@ static int has_code(const json_t *plugin) {
     return found;
 }
 
-// 1 if --resume asks for something to be named again (host/config/resume_trust.c).
+// 1 if --resume asks for something to be named again (lib/runtime/config/resume_trust.c).
 static int names_code(const json_t *config) {
     static const char *const lists[] = {"reward", "sink"};
     int found = has_code(json_object_get(config, "judge")) ||

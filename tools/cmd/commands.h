@@ -1,5 +1,5 @@
-// commands.h: the commands. Each has one file, in host/cmd or in the directory of its area
-// (host/eval). A command's function gets the command line, with argv[0] = the command's name, and
+// commands.h: the commands. Each has one file, in tools/cmd or in the directory of its area
+// (tools/eval). A command's function gets the command line, with argv[0] = the command's name, and
 // parses it with flags.h. It prints its own errors and returns the exit status:
 //
 // 0        success
