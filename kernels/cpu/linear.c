@@ -1,6 +1,7 @@
 // linear.c: the linear layer forward and backward on packed weights.
 #include "product/gemm.h"
 #include "product/product.h"
+#include "split.h"
 #include "table.h"
 
 #include <string.h>
@@ -85,18 +86,29 @@ static rlhf_status linear_dx(void *ctx, rlhf_dev dx, int32_t dx_dtype, int32_t a
     return rlhf__product(cpu, &s, rlhf__cpu_mem(dy), backward_of(w), NULL, NULL, rlhf__cpu_mem(dx));
 }
 
+#define SUMS_STEP 64 // columns of a block of column_sums()
+
+struct sums {
+    const struct rlhf__cpu *cpu;
+    float *db;
+    const char *dy;
+    int32_t dtype, n;
+    uint32_t rows;
+};
+
+static void column_block(const void *job, int64_t b) {
+    const struct sums *s = job;
+    const int64_t c = b * SUMS_STEP, cols = s->n - c < SUMS_STEP ? s->n - c : SUMS_STEP;
+    s->cpu->hot.column_sums(s->db + c, s->dy + (uint64_t)c * rlhf_dtype_size(s->dtype),
+                            s->dtype == RLHF_BF16, s->rows, (size_t)cols, (size_t)s->n);
+}
+
 // db[n] += column sums of dy[rows, n]. Rows are added in ascending order. The columns are divided
 // among the threads, so this order never changes.
 static void column_sums(struct rlhf__cpu *cpu, float *db, const char *dy, int32_t dtype,
                         uint32_t rows, int32_t n) {
-    enum { STEP = 64 };
-    int32_t blocks = (n + STEP - 1) / STEP;
-#pragma omp parallel for schedule(static) num_threads(cpu->threads)
-    for (int32_t b = 0; b < blocks; b++) {
-        int32_t c = b * STEP, cols = n - c < STEP ? n - c : STEP;
-        cpu->hot.column_sums(db + c, dy + (uint64_t)c * rlhf_dtype_size(dtype), dtype == RLHF_BF16,
-                             rows, (size_t)cols, (size_t)n);
-    }
+    rlhf__split_run(cpu->threads, (n + SUMS_STEP - 1) / SUMS_STEP, column_block,
+                    &(const struct sums){cpu, db, dy, dtype, n, rows});
 }
 
 // dw f32 [k] += x^T dy, for a weight with one output. This function adds up the rows directly,

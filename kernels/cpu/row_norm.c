@@ -16,23 +16,35 @@ static uint64_t sums_bytes(uint32_t rows, uint64_t each, uint64_t d) {
     return rlhf__split_count(rows, piece) * each * d * sizeof(float);
 }
 
+struct norm {
+    const struct rlhf__cpu *cpu;
+    char *out;
+    float *stats; // or NULL
+    const float *x, *gamma, *beta;
+    float eps;
+    int32_t bf16; // 1 if out is bf16
+    uint64_t rows, width, piece;
+};
+
+static void norm_piece(const void *job, int64_t i) {
+    const struct norm *n = job;
+    const uint64_t r = (uint64_t)i * n->piece, size = n->bf16 ? 2 : 4;
+    n->cpu->hot.norm(n->out + r * n->width * size, n->bf16, n->stats ? n->stats + 2 * r : NULL,
+                     n->x + r * n->width, n->gamma, n->beta, n->eps,
+                     rlhf__split_len(n->rows, n->piece, (uint64_t)i), n->width);
+}
+
 static rlhf_status norm(void *ctx, rlhf_dev out, int32_t out_dtype, rlhf_dev stats, rlhf_dev x,
                         rlhf_dev gamma, rlhf_dev beta, double eps, uint32_t rows, int32_t d) {
     struct rlhf__cpu *cpu = ctx;
     RLHF_TRY(rlhf__cpu_check_d(cpu, "norm", d));
     RLHF_TRY(rlhf__cpu_check_dtype(cpu, "norm", out_dtype));
-    uint64_t width = (uint64_t)d, piece = rlhf__split_rows(width);
-    uint64_t size = rlhf_dtype_size(out_dtype);
-    int threads = rlhf__split_threads(cpu, rows * width);
-    int64_t count = (int64_t)rlhf__split_count(rows, piece);
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < count; i++) {
-        uint64_t r = (uint64_t)i * piece;
-        cpu->hot.norm(rlhf__cpu_mem(rlhf_dev_at(out, r * width * size)), out_dtype == RLHF_BF16,
-                      stats ? rlhf__cpu_f32(stats) + 2 * r : NULL, rlhf__cpu_f32(x) + r * width,
-                      rlhf__cpu_f32(gamma), rlhf__cpu_f32(beta), (float)eps,
-                      rlhf__split_len(rows, piece, (uint64_t)i), width);
-    }
+    const uint64_t width = (uint64_t)d, piece = rlhf__split_rows(width);
+    rlhf__split_run(
+        rlhf__split_threads(cpu, rows * width), (int64_t)rlhf__split_count(rows, piece), norm_piece,
+        &(const struct norm){cpu, rlhf__cpu_mem(out), stats ? rlhf__cpu_f32(stats) : NULL,
+                             rlhf__cpu_f32(x), rlhf__cpu_f32(gamma), rlhf__cpu_f32(beta),
+                             (float)eps, out_dtype == RLHF_BF16, rows, width, piece});
     return RLHF_OK;
 }
 

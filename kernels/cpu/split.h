@@ -33,6 +33,21 @@ static inline uint64_t rlhf__split_rows(uint64_t d) {
     return d >= RLHF__PIECE ? 1 : RLHF__PIECE / (d ? d : 1);
 }
 
+// Calls body(job, i) for i = 0 .. n - 1, in equal runs of consecutive i on `threads` threads. One
+// thread does it without OpenMP: libgomp allocates a team for each parallel region of one thread
+// and frees it afterwards, which costs about 850 instructions.
+static inline void rlhf__split_run(int threads, int64_t n, void (*body)(const void *job, int64_t i),
+                                   const void *job) {
+    if (threads <= 1) {
+        for (int64_t i = 0; i < n; i++)
+            body(job, i);
+        return;
+    }
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (int64_t i = 0; i < n; i++)
+        body(job, i);
+}
+
 // RLHF_E_INVALID, with the operation in the message, unless dtype is an activation dtype.
 static inline rlhf_status rlhf__cpu_check_dtype(struct rlhf__cpu *cpu, const char *op,
                                                 int32_t dtype) {

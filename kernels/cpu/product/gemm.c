@@ -2,6 +2,7 @@
 #include "product/gemm.h"
 
 #include "product/gemm_pack.h"
+#include "split.h"
 
 #define K_WHOLE ((int64_t)RLHF__GEMM_SUM_K) // up to this size, k is not divided
 #define K_STEP  ((int64_t)2048)
@@ -111,19 +112,27 @@ static void run_range(const struct rlhf__gemm_job *j, int64_t from, int64_t to) 
     }
 }
 
+struct pass {
+    const struct rlhf__gemm_job *whole;
+    uint64_t a_words; // of packed A for each thread
+};
+
+// The share of thread t.
+static void run_share(const void *job, int64_t t) {
+    const struct pass *p = job;
+    struct rlhf__gemm_job j = *p->whole;
+    const int64_t total = j.s->m * j.panels, threads = j.cpu->threads;
+    const int mode = j.s->in_dtype == RLHF_BF16 && j.cpu->bf16->begin;
+    if (j.a_pack) j.a_pack += (uint64_t)t * p->a_words;
+    if (j.sum) j.sum += t * j.block * j.width;
+    if (mode) j.cpu->bf16->begin();
+    run_range(&j, total * t / threads, total * (t + 1) / threads);
+    if (mode) j.cpu->bf16->end();
+}
+
 static void run_pass(const struct rlhf__gemm_job *whole, uint64_t a_words) {
-    const int64_t total = whole->s->m * whole->panels, threads = whole->cpu->threads;
-    const struct rlhf__bf16_gemms *bf16 =
-        whole->s->in_dtype == RLHF_BF16 && whole->cpu->bf16->begin ? whole->cpu->bf16 : NULL;
-#pragma omp parallel for schedule(static, 1) num_threads(whole->cpu->threads)
-    for (int64_t t = 0; t < threads; t++) {
-        struct rlhf__gemm_job j = *whole;
-        if (j.a_pack) j.a_pack += (uint64_t)t * a_words;
-        if (j.sum) j.sum += t * j.block * j.width;
-        if (bf16) bf16->begin();
-        run_range(&j, total * t / threads, total * (t + 1) / threads);
-        if (bf16) bf16->end();
-    }
+    rlhf__split_run(whole->cpu->threads, whole->cpu->threads, run_share,
+                    &(const struct pass){whole, a_words});
 }
 
 int64_t rlhf__gemm_pass(int64_t k) { return k <= K_WHOLE ? k : K_STEP; }

@@ -1,6 +1,8 @@
 // gemm_pack.c: see gemm_pack.h.
 #include "product/gemm_pack.h"
 
+#include "split.h"
+
 #define PACK_PANELS 12 // with pack_a_rows (AMX)
 #define TURN_ROWS   24 // with gemm_turn_a
 #define TURN_PANELS 4
@@ -29,19 +31,33 @@ static void pack_panel(const struct rlhf__cpu *cpu, uint32_t *dst, int32_t dtype
         cpu->bf16->pack_rows(dst, src, k, columns, stride);
 }
 
+struct pack {
+    const struct rlhf__cpu *cpu;
+    uint32_t *dst;
+    const char *src;
+    int32_t dtype, src_dtype;
+    int64_t k, n, width, panel_words; // width: columns of a panel
+    int transposed, stream;
+};
+
+static void pack_panel_of(const void *job, int64_t panel) {
+    const struct pack *p = job;
+    const int64_t c = panel * p->width, columns = p->n - c < p->width ? p->n - c : p->width;
+    const uint64_t at = (uint64_t)(p->transposed ? c * p->k : c) * rlhf_dtype_size(p->src_dtype);
+    pack_panel(p->cpu, p->dst + panel * p->panel_words, p->dtype, p->src + at, p->src_dtype,
+               (size_t)p->k, (size_t)columns, (size_t)(p->transposed ? p->k : p->n), p->transposed,
+               p->stream);
+}
+
 void rlhf__gemm_pack(const struct rlhf__cpu *cpu, void *dst, int32_t dtype, const void *src,
                      int32_t src_dtype, int64_t k, int64_t n, int transposed, int later) {
     const int64_t panels = rlhf__gemm_panel_count(cpu, dtype, n);
     const int64_t width = rlhf__gemm_panel_width(cpu, dtype);
     const int64_t panel_words = rlhf__gemm_words(dtype, k) * width;
     const int stream = later && panels * panel_words * 4 > cpu->half_l2;
-#pragma omp parallel for schedule(static) num_threads(cpu->threads)
-    for (int64_t p = 0; p < panels; p++) {
-        const int64_t c = p * width, columns = n - c < width ? n - c : width;
-        const uint64_t at = (uint64_t)(transposed ? c * k : c) * rlhf_dtype_size(src_dtype);
-        pack_panel(cpu, (uint32_t *)dst + p * panel_words, dtype, (const char *)src + at, src_dtype,
-                   (size_t)k, (size_t)columns, (size_t)(transposed ? k : n), transposed, stream);
-    }
+    rlhf__split_run(cpu->threads, panels, pack_panel_of,
+                    &(const struct pack){cpu, dst, src, dtype, src_dtype, k, n, width, panel_words,
+                                         transposed, stream});
 }
 
 // ---- A ----
