@@ -3,6 +3,10 @@
 
 #include "model/compute.h"
 
+// Bytes of gradients that each thread adds at a time. With the waiting sum they take half of a
+// cache of 1 MiB.
+#define PIECE ((uint64_t)512 << 10)
+
 // ---- life ----
 
 // Returns the bytes of an optimizer's gradients.
@@ -62,7 +66,7 @@ static rlhf_status add(const rlhf_compute *t, rlhf_dev to, rlhf_dev from, uint64
 
 // Push a range of the current shard's gradients onto the tree. A sum may be stored in the place of
 // either operand, because f32 addition is commutative.
-static rlhf_status push(const struct rlhf__shard_sums *s, struct range x) {
+static rlhf_status push_piece(const struct rlhf__shard_sums *s, struct range x) {
     const rlhf_compute *t = s->compute;
     struct rlhf__tree tree = s->tree;
     rlhf_dev aside[RLHF__TREE_DEPTH] = {NULL};
@@ -76,6 +80,19 @@ static rlhf_status push(const struct rlhf__shard_sums *s, struct range x) {
     RLHF_TRY(adds ? add(t, aside[to], x.grad, x.bytes)
                   : t->copy(t->ctx, aside[to], x.grad, x.bytes));
     return t->zero(t->ctx, x.grad, x.bytes);
+}
+
+// Like push_piece, but in host memory a piece at a time, so that the later operations find the
+// piece in the cache.
+static rlhf_status push(const struct rlhf__shard_sums *s, struct range x) {
+    const rlhf_compute *t = s->compute;
+    const uint64_t step =
+        t->flags & RLHF_COMPUTE_HOST_MEMORY && t->threads ? t->threads * PIECE : x.bytes;
+    for (uint64_t at = 0, n; at < x.bytes; at += n) {
+        n = x.bytes - at < step ? x.bytes - at : step;
+        RLHF_TRY(push_piece(s, (struct range){x.k, rlhf_dev_at(x.grad, at), x.at + at, n}));
+    }
+    return RLHF_OK;
 }
 
 int rlhf__shard_sums_graded(struct rlhf__shard_sums *s, rlhf_dev grad, uint64_t bytes) {

@@ -4,12 +4,14 @@
 
 #include <string.h>
 
-#define COPY_PIECE ((uint64_t)1 << 20)
+// As many bytes as a piece of add() has, so that a thread copies what it adds.
+#define COPY_PIECE (RLHF__PIECE * (uint64_t)sizeof(float))
 
 static rlhf_status copy(void *ctx, rlhf_dev dst, rlhf_dev src, uint64_t bytes) {
     const struct rlhf__cpu *cpu = ctx;
     int64_t count = (int64_t)rlhf__split_count(bytes, COPY_PIECE);
-#pragma omp parallel for schedule(static) num_threads(cpu->threads) if (count > 1)
+    int threads = rlhf__split_threads(cpu, bytes / sizeof(float));
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < count; i++) {
         uint64_t at = (uint64_t)i * COPY_PIECE;
         memcpy(rlhf__cpu_mem(rlhf_dev_at(dst, at)), rlhf__cpu_mem(rlhf_dev_at(src, at)),
@@ -21,7 +23,8 @@ static rlhf_status copy(void *ctx, rlhf_dev dst, rlhf_dev src, uint64_t bytes) {
 static rlhf_status zero(void *ctx, rlhf_dev dst, uint64_t bytes) {
     const struct rlhf__cpu *cpu = ctx;
     int64_t count = (int64_t)rlhf__split_count(bytes, COPY_PIECE);
-#pragma omp parallel for schedule(static) num_threads(cpu->threads) if (count > 1)
+    int threads = rlhf__split_threads(cpu, bytes / sizeof(float));
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < count; i++)
         memset(rlhf__cpu_mem(rlhf_dev_at(dst, (uint64_t)i * COPY_PIECE)), 0,
                rlhf__split_len(bytes, COPY_PIECE, (uint64_t)i));

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 // Elements in a piece of an elementwise kernel. This is 64 KiB of f32, which fits in the L2 cache.
-#define RLHF__PIECE 16384u
+#define RLHF__PIECE 4096u
 
 // Returns the number of threads for `elements` elements of work. Waking the other threads costs
 // about as much as processing 32 Ki elements.
